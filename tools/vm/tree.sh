@@ -1,0 +1,168 @@
+#!/bin/bash
+# The VM tree: a Debian tree with QEMU, the guest kernels and the compiler that builds modules for them.
+#   tree.sh           make it if it is not there; its path on stdout, progress on stderr
+#   tree.sh --path    its path; fails if it is not there
+#   tree.sh --mirror  the Debian mirror that would be used
+# It is cached outside the checkout under the key of its recipe, so that all clones share it. See docs/vm.md.
+set -euo pipefail
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+recipe=$here/tree
+suite=trixie
+
+say() { printf 'vm tree: %s\n' "$*" >&2; }
+die() { printf 'vm tree: error: %s\n' "$*" >&2; exit 1; }
+
+# Raise the format number when this script makes a different tree from the same recipe.
+key() {
+    { echo "format 1 $suite"; cat "$recipe/packages.txt" "$recipe/preferences" "$recipe/kernels.sh"; } |
+        sha256sum | cut -c1-16
+}
+
+# The archive that this host itself is installed from: the entry for its own suite with component main,
+# from deb822 (*.sources) and one-line (*.list) files. Third-party and security archives have other suites.
+host_mirror() {
+    local codename files=()
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    local file
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
+        if [ -r "$file" ]; then files+=("$file"); fi
+    done
+    [ ${#files[@]} -gt 0 ] || return 0
+    awk -v codename="$codename" '
+        function wanted(suites, components,   n, i, word, ok) {
+            if (" " components " " !~ / main /) return 0
+            n = split(suites, word, " ")
+            for (i = 1; i <= n; i++)
+                if (word[i] == codename || word[i] ~ /^(stable|oldstable|testing|unstable|sid|trixie|bookworm)$/) ok = 1
+            return ok
+        }
+        function flush_stanza() {
+            if (enabled && types ~ /(^| )deb( |$)/ && wanted(suites, components)) {
+                split(uris, u, " "); print u[1]
+            }
+            enabled = 1; types = uris = suites = components = ""
+        }
+        BEGIN { enabled = 1 }
+        FNR == 1 { flush_stanza() }
+        /^[ \t]*#/ { next }
+        FILENAME ~ /\.sources$/ {
+            if ($0 ~ /^[ \t]*$/) { flush_stanza(); next }
+            if ($0 ~ /^[A-Za-z-]+:/) { field = tolower($1); sub(/^[^:]*:[ \t]*/, "") }
+            if (field == "types:") types = types " " $0
+            else if (field == "uris:") uris = uris " " $0
+            else if (field == "suites:") suites = suites " " $0
+            else if (field == "components:") components = components " " $0
+            else if (field == "enabled:" && tolower($0) ~ /no|false|0/) enabled = 0
+            next
+        }
+        $1 == "deb" {
+            line = $0
+            sub(/^[ \t]*deb[ \t]+/, "", line); sub(/^\[[^]]*\][ \t]+/, "", line)
+            n = split(line, w, /[ \t]+/)
+            components = ""
+            for (i = 3; i <= n; i++) components = components " " w[i]
+            if (wanted(w[2], components)) print w[1]
+            components = ""
+        }
+        END { flush_stanza() }
+    ' "${files[@]}"
+}
+
+mirror() {
+    if [ -n "${ORRERY_DEBIAN_MIRROR:-}" ]; then echo "${ORRERY_DEBIAN_MIRROR%/}"; return; fi
+    local uri
+    while read -r uri; do
+        case $uri in http://* | https://* | file:/*) echo "${uri%/}"; return ;; esac
+    done < <(host_mirror)
+    die "no Debian mirror (http://, https:// or file:) among this host's apt sources." \
+        "Set ORRERY_DEBIAN_MIRROR to one, for example ORRERY_DEBIAN_MIRROR=http://MIRROR/debian"
+}
+
+# Options that hand the host's apt proxy on; http_proxy and its kind arrive through the environment.
+proxy_options() {
+    local kind value
+    for kind in http https; do
+        value=$(apt-config dump --format '%v%n' "Acquire::$kind::Proxy" 2>/dev/null | head -n 1)
+        if [ -n "$value" ]; then printf '%s\n' "--aptopt=Acquire::$kind::Proxy \"$value\""; fi
+    done
+}
+
+make_tree() { # $1: where
+    local tree=$1 uri mode keyring=/usr/share/keyrings/debian-archive-keyring.gpg packages log options=()
+    uri=$(mirror)
+    command -v mmdebstrap >/dev/null || die "mmdebstrap is not installed: run tools/setup/setup.sh"
+    [ -r $keyring ] || die "$keyring is missing: run tools/setup/setup.sh (package debian-archive-keyring)"
+    if [ "$(id -u)" = 0 ]; then
+        mode=root
+    else
+        mode=unshare
+        unshare --user true 2>/dev/null || die "user namespaces are switched off for $(id -un):" \
+            "'sudo sysctl -w user.max_user_namespaces=10000' switches them on (some hosts also need kernel.unprivileged_userns_clone=1)"
+        for map in /etc/subuid /etc/subgid; do
+            grep -qE "^($(id -un)|$(id -u)):" $map 2>/dev/null || die "$(id -un) has no range in $map:" \
+                "'sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $(id -un)' gives one"
+        done
+    fi
+    packages=$(awk '!/^#/ && NF { print $1 }' "$recipe/packages.txt" | paste -sd,)
+    mapfile -t options < <(proxy_options)
+    work=$(mktemp -d "$tree.new.XXXXXX")
+    log=$(dirname -- "$tree")/$(basename -- "$tree").log
+    trap 'rm -rf -- "$work"' EXIT
+    trap 'exit 130' INT TERM HUP
+
+    say "making $tree"
+    say "from $uri ($suite and $suite-backports); about two minutes and 1.5 GB, once"
+    sed "s/@SUITE@/$suite/" "$recipe/preferences" > "$work/preferences"
+    mkdir "$work/tree"
+    # Through a tar stream, so that the tree belongs to the user who made it, and rm -rf removes it.
+    if ! TMPDIR=/var/tmp mmdebstrap --mode=$mode --variant=essential --format=tar \
+        --include="$packages" "${options[@]}" \
+        --aptopt='APT::Install-Recommends "false"' \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+        --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
+        --dpkgopt='path-exclude=/etc/kernel/*' \
+        --setup-hook="mkdir -p \"\$1\"/etc/apt/preferences.d && cp '$work/preferences' \"\$1\"/etc/apt/preferences.d/orrery" \
+        --customize-hook="$recipe/kernels.sh" \
+        "$suite" - \
+        "deb [signed-by=$keyring] $uri $suite main" \
+        "deb [signed-by=$keyring] $uri $suite-backports main" \
+        2> >(tee "$log" | sed -un '/^I: \(running apt-get update\|downloading\|extracting\|installing\|running --customize\|cleaning\|creating tarball\)/s/^I: /vm tree:   /p; s/^E: /vm tree: error: /p' >&2) |
+        tar --extract --no-same-owner --directory="$work/tree" --exclude='./dev/*'; then
+        tail -n 25 "$log" >&2
+        die "the tree was not made; the whole log is $log"
+    fi
+    local qemu
+    qemu=$(awk '/^Package: / { p = $2 } /^Version: / && p == "qemu-system-x86" { sub(/^[0-9]*:/, "", $2); print $2 }' \
+        "$work/tree/var/lib/dpkg/status")
+    dpkg --compare-versions "$qemu" ge 10.1 || die "the mirror has QEMU $qemu; vfio-user cards need 10.1 or later"
+    mkdir -p "$work/tree/checkout"
+    mv -T -- "$work/tree" "$tree"
+    rm -rf -- "$work"
+    rm -f -- "$log"
+    trap - EXIT INT TERM HUP
+    say "ready: QEMU $qemu, kernels $(awk '{ print $2 }' "$tree/etc/orrery/kernels" | paste -sd' ')"
+}
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/orrery
+tree=${ORRERY_VM_TREE:-$cache/vm-tree-$(key)}
+
+case ${1:-} in
+    --path)
+        [ -e "$tree/etc/orrery/kernels" ] || die "there is no VM tree at $tree: make it with tools/vm/tree.sh"
+        echo "$tree" ;;
+    --mirror) mirror ;;
+    '')
+        if [ ! -e "$tree/etc/orrery/kernels" ]; then
+            [ -z "${ORRERY_VM_TREE:-}" ] || die "ORRERY_VM_TREE=$ORRERY_VM_TREE holds no VM tree"
+            mkdir -p "$cache"
+            exec 9> "$tree.lock"
+            if ! flock --nonblock 9; then
+                say "another run is making it; waiting for that"
+                flock 9
+            fi
+            [ -e "$tree/etc/orrery/kernels" ] || make_tree "$tree" 9>&9
+        fi
+        echo "$tree" ;;
+    *) die "unknown option '$1'; see the first lines of $0" ;;
+esac
