@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * BAR 0: the trapped register file. Access with aligned 4- or 8-byte reads and writes; a
+ * register marked 64 takes both halves or one 8-byte access, and a 64-bit write takes effect
+ * with its upper half. Anything else reads as zero, is ignored, and counts in
+ * ORR_CTR_GUEST_ERRORS. A removed card reads as all-ones.
+ *
+ * Writes are posted: they take effect in order, soon, at a model time of the card's choosing.
+ * A trapped access costs 10-80 us of host time, so nothing here is on a hot path.
+ */
+#ifndef ORRERY_HW_BAR0_H
+#define ORRERY_HW_BAR0_H
+
+#include "base.h"
+
+/* --- identity, all read-only --- */
+#define ORR_R_ID 0x0000 /* ORR_ID_MAGIC */
+#define ORR_R_HW_VERSION 0x0004 /* major << 16 | minor */
+#define ORR_R_UID 0x0008 /* 64: unique card number, never 0 */
+#define ORR_R_VRAM_SIZE 0x0010 /* 64: bytes */
+#define ORR_R_COPY_ENGINES 0x0018 /* number */
+#define ORR_R_VECTOR_PORTS 0x001c /* kernels that can be in flight at once */
+#define ORR_R_VECTOR_CORES 0x0020 /* number */
+#define ORR_R_LINK_PORTS 0x0024 /* number, at most ORR_LINK_MAX_PORTS */
+#define ORR_R_DOORBELL_PAGES 0x0028 /* number, at most ORR_DB_PAGES */
+#define ORR_R_COUNTERS 0x002c /* number of 64-bit counters from ORR_R_COUNTER(0) on */
+#define ORR_R_CORE_HZ 0x0030 /* 64: model frequency of the control core */
+#define ORR_R_VECTOR_HZ 0x0038 /* 64: model frequency of the vector cores */
+#define ORR_R_SKU_NAME 0x0040 /* 32 bytes, zero-padded ASCII */
+
+#define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
+#define ORR_HW_VERSION_MAJOR 1u
+#define ORR_HW_VERSION_MINOR 0u
+#define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
+
+/* --- life of the card --- */
+#define ORR_R_MODEL_TIME 0x0080 /* 64, RO: picoseconds since power-on */
+#define ORR_R_STATE 0x0088 /* RO: ORR_STATE_*, reset: ORR_STATE_RESET */
+#define ORR_R_RESET 0x008c /* WO: ORR_RESET_MAGIC resets all but PCIe and VRAM's contents */
+#define ORR_R_RESET_COUNT 0x0090 /* RO: resets done since power-on */
+#define ORR_RESET_MAGIC 0x54455352u /* "RSET" */
+
+#define ORR_STATE_RESET 0u /* waiting for ORR_R_BOOT_START */
+#define ORR_STATE_BOOTING 1u /* boot ROM at work, or firmware not ready yet */
+#define ORR_STATE_RUNNING 2u /* the firmware has written ORR_PROGRESS_READY */
+#define ORR_STATE_BOOT_FAILED 3u /* see ORR_R_BOOT_STATUS */
+#define ORR_STATE_HALTED 4u /* the control core stopped: see ORR_R_HALT_* */
+
+/* --- boot: see boot.h --- */
+#define ORR_R_BOOT_IMAGE 0x0100 /* 64, RW: bus address of the image, one DMA-contiguous range */
+#define ORR_R_BOOT_SIZE 0x0108 /* RW: bytes of the image */
+#define ORR_R_BOOT_START 0x010c /* WO: 1 starts the boot ROM; ignored unless in reset */
+#define ORR_R_BOOT_STATUS 0x0110 /* RO: ORR_BOOT_*, reset: ORR_BOOT_IDLE */
+#define ORR_R_BOOT_DETAIL 0x0114 /* RO: meaning depends on the status, see boot.h */
+#define ORR_R_BOOT_ARG 0x0118 /* 64, RW: handed to the firmware: bus address of its boot block */
+#define ORR_R_PROGRESS 0x0120 /* RO: the firmware's progress code */
+#define ORR_R_HEARTBEAT 0x0128 /* 64, RO: advances only when the firmware makes progress */
+#define ORR_PROGRESS_READY 0x80000000u /* set by the firmware when it serves its mailbox */
+#define ORR_PROGRESS_FAILED 0x40000000u /* set with a code in the low bits when it gives up */
+
+#define ORR_R_HALT_CAUSE 0x0130 /* 64, RO: mcause, or ORR_HALT_REQUESTED | code */
+#define ORR_R_HALT_PC 0x0138 /* 64, RO */
+#define ORR_R_HALT_TVAL 0x0140 /* 64, RO */
+#define ORR_HALT_REQUESTED 0x100000000ull /* the firmware stopped itself with a code */
+
+/* --- interrupts to the host --- */
+#define ORR_R_IRQ_STATUS 0x0200 /* bit n: vector n was raised; write 1 to clear */
+#define ORR_R_IRQ_MASK 0x0204 /* RW: bit n: do not send vector n; reset 0. Status is set all the same */
+
+/* --- mailbox --- */
+#define ORR_R_MBOX_DOORBELL 0x0210 /* WO: any value: look at the host-to-firmware ring */
+
+/* --- counters: counters.h --- */
+#define ORR_R_COUNTER(n) (0x1000 + 8 * (n)) /* 64, RO */
+
+/* --- links: port p, see link.h --- */
+#define ORR_R_LINK(p) (0x4000 + 0x100 * (p))
+#define ORR_R_LINK_STATE 0x00 /* RO: ORR_LINK_* */
+#define ORR_R_LINK_LANES 0x04 /* RO: lanes in use */
+#define ORR_R_LINK_PEER_UID 0x08 /* 64, RO: 0 while down */
+#define ORR_R_LINK_PEER_PORT 0x10 /* RO: the port number on the peer */
+#define ORR_R_LINK_GBPS 0x14 /* RO: payload rate of the link in Gbit/s, one direction */
+#define ORR_R_LINK_LATENCY_NS 0x18 /* RO: one way */
+/*
+ * Grants: the ranges of this card's VRAM into which the peer may write. Write base and size,
+ * then the command; a command was carried out, and no peer access under an older grant is in
+ * flight, once ORR_R_LINK_GRANT_DONE equals the number of commands written since reset.
+ */
+#define ORR_R_LINK_GRANT_BASE 0x20 /* 64, RW: VRAM offset, 4 KiB aligned */
+#define ORR_R_LINK_GRANT_SIZE 0x28 /* 64, RW: bytes, multiple of 4 KiB */
+#define ORR_R_LINK_GRANT_CMD 0x30 /* WO: slot | ORR_LINK_GRANT_SET or _CLEAR */
+#define ORR_R_LINK_GRANT_DONE 0x34 /* RO: commands carried out since reset */
+#define ORR_LINK_GRANT_SET 0x100u
+#define ORR_LINK_GRANT_CLEAR 0x200u
+#define ORR_LINK_GRANT_SLOTS 64u
+
+#endif /* ORRERY_HW_BAR0_H */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Engine descriptors: what the firmware writes to an engine's dispatch port (soc.h). 64 bytes,
+ * all addresses virtual in the descriptor's ASID; reserved fields 0, or the engine reports
+ * ORR_DONE_BAD_DESC. An engine runs one descriptor at a time.
+ */
+#ifndef ORRERY_HW_ENGINE_H
+#define ORRERY_HW_ENGINE_H
+
+#include "base.h"
+
+#define ORR_ENGINE_COPY 1u /* kind: copy and fill */
+#define ORR_ENGINE_VECTOR 2u /* kind: kernels; all vector ports share the card's vector cores */
+
+#define ORR_DESC_COPY 1u
+#define ORR_DESC_FILL 2u
+#define ORR_DESC_KERNEL 3u
+
+/*
+ * Copy: `rows` rows of `row_bytes`, row r from src + r * src_pitch to dst + r * dst_pitch; a
+ * linear copy has rows 1 and pitches 0. Overlap within a copy: undefined order of bytes.
+ * Fill: the low `pattern_bytes` (1, 2, 4 or 8) bytes of `pattern`, repeated from each row's
+ * start; row_bytes and dst are multiples of pattern_bytes; src and src_pitch are 0.
+ * At most 2^40 bytes in total. The destination may be peer memory, the source may not.
+ */
+struct orr_desc_copy {
+	uint16_t op; /* ORR_DESC_COPY or ORR_DESC_FILL */
+	uint16_t pattern_bytes; /* fill only, else 0 */
+	uint32_t asid;
+	uint64_t src;
+	uint64_t dst;
+	uint64_t row_bytes;
+	uint32_t rows; /* >= 1 */
+	uint32_t reserved0;
+	uint64_t src_pitch;
+	uint64_t dst_pitch;
+	uint64_t pattern;
+};
+ORR_ASSERT_SIZE(struct orr_desc_copy, 64);
+
+/*
+ * Kernel: grid_x * grid_y * grid_z work-groups of block_x * block_y * block_z work-items. A
+ * work-group runs on one vector core, its work-items one after the other in order of their
+ * linear number (x fastest); groups run in any order. See kernel_abi.h for what an item sees.
+ */
+struct orr_desc_kernel {
+	uint16_t op; /* ORR_DESC_KERNEL */
+	uint16_t reserved0;
+	uint32_t asid;
+	uint64_t entry; /* VA of the first instruction; 2-byte aligned, executable */
+	uint64_t args; /* VA, given to every work-item in a0; may be 0 */
+	uint32_t grid_x, grid_y, grid_z; /* >= 1; the product <= 2^31 */
+	uint16_t block_x, block_y, block_z; /* >= 1; the product <= 1024 */
+	uint16_t reserved1;
+	uint32_t local_bytes; /* work-group memory wanted, <= ORR_LOCAL_BYTES; zeroed for each group */
+	uint64_t reserved2[2];
+};
+ORR_ASSERT_OFFSET(struct orr_desc_kernel, grid_x, 24);
+ORR_ASSERT_OFFSET(struct orr_desc_kernel, block_x, 36);
+ORR_ASSERT_OFFSET(struct orr_desc_kernel, local_bytes, 44);
+ORR_ASSERT_SIZE(struct orr_desc_kernel, 64);
+
+/* Status of a completion. */
+#define ORR_DONE_OK 0u
+#define ORR_DONE_BAD_DESC 1u /* detail: 0 */
+#define ORR_DONE_FAULT 2u /* detail: the VA; fault code in SOC_DONE_FAULT */
+#define ORR_DONE_TRAP 3u /* a work-item trapped: detail: its pc; cause in SOC_DONE_FAULT (mcause) */
+#define ORR_DONE_ABORTED 4u /* by the dispatch port's abort register */
+
+#endif /* ORRERY_HW_ENGINE_H */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The MMU: one address space a context (ASID), 48-bit virtual addresses, four levels of
+ * 4 KiB tables in VRAM with 512 entries each, pages of 4 KiB (level 0) and 2 MiB (level 1).
+ * Level 3 is the root; the index at level n is VA bits [12 + 9n + 8 : 12 + 9n].
+ *
+ * The card does not trust a table: an entry with a reserved bit set, a table or a page
+ * outside VRAM, or a host page that is not mapped for DMA is a fault of the access.
+ */
+#ifndef ORRERY_HW_MMU_H
+#define ORRERY_HW_MMU_H
+
+#include "base.h"
+
+#define ORR_VA_BITS 48
+#define ORR_MMU_LEVELS 4
+#define ORR_PAGE_SIZE 4096u
+#define ORR_HUGE_PAGE_SIZE 0x200000u
+#define ORR_ASIDS 1024u /* 0 is never valid */
+
+#define ORR_PTE_VALID (1ull << 0)
+#define ORR_PTE_LEAF (1ull << 1) /* at level 0 always set, at level 1 a 2 MiB page */
+#define ORR_PTE_READ (1ull << 2) /* leaf only, as all below */
+#define ORR_PTE_WRITE (1ull << 3)
+#define ORR_PTE_EXEC (1ull << 4) /* vector cores may fetch */
+#define ORR_PTE_TARGET_SHIFT 5 /* 2 bits: ORR_TARGET_* */
+#define ORR_PTE_PORT_SHIFT 7 /* 3 bits: link port, for ORR_TARGET_PEER only */
+#define ORR_PTE_ADDR_MASK 0x000ffffffffff000ull /* table or page: VRAM offset, bus address, peer's VRAM offset */
+#define ORR_PTE_RESERVED 0xfff0000000000c00ull /* must be zero */
+
+#define ORR_TARGET_VRAM 0u
+#define ORR_TARGET_HOST 1u
+#define ORR_TARGET_PEER 2u /* write and semaphore signal only; a read or fetch faults */
+
+/* Fault codes: engine completions, window faults and the semaphore unit report these. */
+#define ORR_FAULT_NONE 0u
+#define ORR_FAULT_NO_CONTEXT 1u /* the ASID has no root */
+#define ORR_FAULT_NON_CANONICAL 2u /* VA beyond 48 bits, or a range that wraps */
+#define ORR_FAULT_NOT_MAPPED 3u
+#define ORR_FAULT_PERMISSION 4u
+#define ORR_FAULT_RESERVED_BIT 5u /* malformed entry */
+#define ORR_FAULT_TABLE_RANGE 6u /* table outside VRAM */
+#define ORR_FAULT_PAGE_RANGE 7u /* page outside VRAM, or host memory not mapped for DMA */
+#define ORR_FAULT_PEER_READ 8u /* not supported by the link */
+#define ORR_FAULT_PEER_DOWN 9u /* port absent or link not up */
+#define ORR_FAULT_PEER_DENIED 10u /* the owner has not granted the range */
+#define ORR_FAULT_MISALIGNED 11u
+
+#endif /* ORRERY_HW_MMU_H */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the control core sees: one RV64IMAC hart, machine mode, physical addresses.
+ *
+ *   0x0000_0000_0001_0000   boot ROM, 4 KiB
+ *   0x0000_0000_1000_0000   registers below, 64 KiB
+ *   0x0000_0000_8000_0000   SRAM, 512 KiB
+ *   0x0000_0040_0000_0000   VRAM window, VRAM offset 0 on, 64 GiB
+ *   01 asid[61:48] va[47:0] context window: an access through the MMU in that address space
+ *   1  bus[62:0]            host window: memory mapped for DMA
+ *
+ * An access outside all of these traps (access fault). A load or store through the context or
+ * host window that cannot be done does not trap: it reads as zero or is dropped, and leaves its
+ * reason in SOC_WINDOW_FAULT, which is sticky; the firmware reads and clears it after a
+ * burst. (Whoever supplied the address is at fault, not the firmware.) Window accesses must be
+ * naturally aligned, else they fault; atomics are for SRAM only.
+ */
+#ifndef ORRERY_HW_SOC_H
+#define ORRERY_HW_SOC_H
+
+#include "base.h"
+
+#define ORR_ROM_BASE 0x10000ull
+#define ORR_ROM_SIZE 0x1000u
+#define ORR_SOC_BASE 0x10000000ull
+#define ORR_SOC_SIZE 0x10000u
+#define ORR_SRAM_BASE 0x80000000ull
+#define ORR_SRAM_SIZE 0x80000u
+#define ORR_VRAM_WINDOW 0x4000000000ull
+#define ORR_VRAM_WINDOW_SIZE 0x1000000000ull
+#define ORR_CONTEXT_WINDOW(asid, va) (1ull << 62 | (uint64_t)(asid) << 48 | (va))
+#define ORR_HOST_WINDOW(bus) (1ull << 63 | (bus))
+
+/* All registers are 64 bits wide, accessed with aligned 8-byte loads and stores. */
+
+/* --- boot and life --- */
+#define SOC_BOOT_ENTRY 0x0000 /* RO: the ELF's entry; the ROM jumps there */
+#define SOC_BOOT_ARG 0x0008 /* RO: ORR_R_BOOT_ARG at the time of start */
+#define SOC_PROGRESS 0x0010 /* WO: shown in ORR_R_PROGRESS */
+#define SOC_HEARTBEAT 0x0018 /* WO: shown in ORR_R_HEARTBEAT */
+#define SOC_HALT 0x0020 /* WO: stops the core; code shown in ORR_R_HALT_CAUSE */
+#define SOC_UID 0x0028 /* RO */
+#define SOC_CONFIG 0x0030 /* RO: copy engines | vector ports << 16 | link ports << 32 | vector cores << 48 */
+#define SOC_VRAM_SIZE 0x0038 /* RO */
+
+/* --- interrupts to the core: a pending and enabled line holds MEIP --- */
+#define SOC_IRQ_PENDING 0x0100 /* RO: bit per SOC_LINE_*; levels: gone when their cause is gone */
+#define SOC_IRQ_ENABLE 0x0108 /* RW: reset 0 */
+#define SOC_LINE_DOORBELL 0 /* SOC_DB_POP is not empty */
+#define SOC_LINE_MAILBOX 1 /* the host rang the mailbox; cleared by SOC_MBOX_ACK */
+#define SOC_LINE_DONE 2 /* SOC_DONE_POP is not empty */
+#define SOC_LINE_POKE 3 /* SOC_POKE_POP is not empty */
+#define SOC_MBOX_ACK 0x0110 /* WO: clears SOC_LINE_MAILBOX; look at the ring after it */
+
+/* --- time --- */
+#define SOC_TIME 0x0200 /* RO: model time, picoseconds */
+#define SOC_TIMER 0x0208 /* RW: MTIP is pending while SOC_TIME >= this; reset: all-ones */
+
+/* --- interrupts to the host --- */
+#define SOC_HOST_IRQ 0x0210 /* WO: vector number, ORR_IRQ_* */
+
+/* --- doorbells: binds (page, slot) to a tag of the firmware's choice --- */
+#define SOC_DB_PAGE 0x0300 /* RW */
+#define SOC_DB_SLOT 0x0308 /* RW */
+#define SOC_DB_TAG 0x0310 /* RW: 32 bits */
+#define SOC_DB_CMD 0x0318 /* WO: SOC_DB_BIND or SOC_DB_UNBIND of the above; at most ORR_DB_BINDINGS */
+#define SOC_DB_BIND 1u /* the doorbell word as it is at this moment counts as seen */
+#define SOC_DB_UNBIND 2u /* drops a pending ring of it too */
+#define SOC_DB_POP 0x0320 /* RO: tag of the oldest rung doorbell, and removes it; all-ones: none */
+#define SOC_DB_VALUE 0x0328 /* RO: the value of the doorbell last popped, read at the pop */
+#define SOC_DB_RING 0x0330 /* WO: tag: as if that doorbell had been rung */
+#define ORR_DB_BINDINGS 1024u
+
+/* --- MMU --- */
+#define SOC_MMU_ASID 0x0400 /* RW */
+#define SOC_MMU_ARG 0x0408 /* RW: root's VRAM offset, or VA */
+#define SOC_MMU_SIZE 0x0410 /* RW: bytes, for SOC_MMU_FLUSH_RANGE */
+#define SOC_MMU_CMD 0x0418 /* WO: SOC_MMU_*; done when the store retires */
+#define SOC_MMU_SET_ROOT 1u
+#define SOC_MMU_CLEAR_ROOT 2u /* and flushes the address space */
+#define SOC_MMU_FLUSH_ASID 3u
+#define SOC_MMU_FLUSH_RANGE 4u
+#define SOC_WINDOW_FAULT 0x0420 /* RW: ORR_FAULT_* of the first fault since cleared; write 0 clears */
+#define SOC_WINDOW_FAULT_VA 0x0428 /* RO: the window address that faulted */
+
+/* --- semaphore unit: writes {value, time} to memory, local, host or on a peer --- */
+#define SOC_SEM_ASID 0x0500 /* RW */
+#define SOC_SEM_VA 0x0508 /* RW: 16-byte aligned struct orr_semaphore */
+#define SOC_SEM_SIGNAL 0x0510 /* WO: the value; signals when the store retires, in order with link writes */
+#define SOC_SEM_STATUS 0x0518 /* RO: ORR_FAULT_* of the last signal */
+#define SOC_POKE_POP 0x0520 /* RO: VRAM offset of a semaphore that a peer signalled; all-ones: none */
+
+/* --- engines: port n; copy engines first, then vector ports --- */
+#define SOC_ENGINE(n) (0x1000 + 0x100 * (n))
+#define SOC_ENGINE_DESC 0x00 /* RW: 64 bytes, the descriptor (engine.h) */
+#define SOC_ENGINE_START 0x40 /* WO: tag (32 bits): starts; ignored and counted while busy */
+#define SOC_ENGINE_BUSY 0x48 /* RO: 1 from start until its completion is in the FIFO */
+#define SOC_ENGINE_KIND 0x50 /* RO: ORR_ENGINE_*; 0: no such port */
+#define SOC_ENGINE_ABORT 0x58 /* WO: ends the running descriptor soon with ORR_DONE_ABORTED */
+#define SOC_ENGINES_MAX 64u
+
+/* --- completions: a pop latches all of the entry in the registers after it --- */
+#define SOC_DONE_POP 0x0600 /* RO: port << 32 | tag of the oldest completion, and removes it; all-ones: none */
+#define SOC_DONE_STATUS 0x0608 /* RO: ORR_DONE_* */
+#define SOC_DONE_FAULT 0x0610 /* RO: ORR_FAULT_* or mcause */
+#define SOC_DONE_DETAIL 0x0618 /* RO: VA or pc */
+#define SOC_DONE_START_PS 0x0620 /* RO: model time at which it started */
+#define SOC_DONE_END_PS 0x0628 /* RO: model time at which it ended */
+
+#endif /* ORRERY_HW_SOC_H */

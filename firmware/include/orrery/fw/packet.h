@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packets: 64 bytes each. Packets of a queue start in order. COPY, FILL and DISPATCH run on
+ * engines and may overlap with later ones of the same queue, unless the later has
+ * ORR_PKT_F_ORDERED: such a packet starts only when all earlier ones have finished. SIGNAL,
+ * TIMESTAMP and BARRIER are always ordered; WAIT holds back all later packets. All addresses are
+ * virtual in the queue's context. Reserved fields and flags that an opcode does not name are 0,
+ * or the queue stops with ORR_QERR_BAD_PACKET.
+ */
+#ifndef ORRERY_FW_PACKET_H
+#define ORRERY_FW_PACKET_H
+
+#include <orrery/hw/base.h>
+
+#define ORR_PKT_NOP 0u
+#define ORR_PKT_COPY 1u
+#define ORR_PKT_FILL 2u
+#define ORR_PKT_DISPATCH 3u
+#define ORR_PKT_WAIT 4u
+#define ORR_PKT_SIGNAL 5u
+#define ORR_PKT_BARRIER 6u
+#define ORR_PKT_TIMESTAMP 7u
+#define ORR_PKT_INDIRECT 8u /* reserved for indirect buffers: not implemented yet */
+#define ORR_PKT_MATRIX 9u /* reserved for matrix operations: not implemented yet */
+
+#define ORR_PKT_F_ORDERED 1u /* COPY, FILL, DISPATCH, NOP */
+#define ORR_PKT_F_INTERRUPT 2u /* any: raise ORR_IRQ_QUEUE when it has finished */
+
+struct orr_packet_header {
+	uint16_t opcode;
+	uint16_t flags;
+	uint32_t tag; /* free for the submitter; shown in traces and errors */
+};
+
+struct orr_packet {
+	struct orr_packet_header header;
+	uint64_t word[7];
+};
+ORR_ASSERT_SIZE(struct orr_packet, 64);
+
+/* 2-D copy; semantics as struct orr_desc_copy. Linear: rows 1, pitches 0. */
+struct orr_packet_copy {
+	struct orr_packet_header header;
+	uint64_t src;
+	uint64_t dst;
+	uint64_t row_bytes;
+	uint32_t rows;
+	uint32_t reserved0;
+	uint64_t src_pitch;
+	uint64_t dst_pitch;
+	uint64_t reserved1;
+};
+ORR_ASSERT_SIZE(struct orr_packet_copy, 64);
+
+struct orr_packet_fill {
+	struct orr_packet_header header;
+	uint64_t pattern;
+	uint64_t dst;
+	uint64_t row_bytes;
+	uint32_t rows;
+	uint32_t pattern_bytes; /* 1, 2, 4, 8 */
+	uint64_t dst_pitch;
+	uint64_t reserved[2];
+};
+ORR_ASSERT_SIZE(struct orr_packet_fill, 64);
+
+/* Semantics as struct orr_desc_kernel. */
+struct orr_packet_dispatch {
+	struct orr_packet_header header;
+	uint64_t entry;
+	uint64_t args;
+	uint32_t grid_x, grid_y, grid_z;
+	uint16_t block_x, block_y, block_z;
+	uint16_t reserved0;
+	uint32_t local_bytes;
+	uint64_t reserved1[2];
+};
+ORR_ASSERT_SIZE(struct orr_packet_dispatch, 64);
+
+/*
+ * WAIT: until semaphore.value >= value. SIGNAL: sets value and model time; on memory of a linked
+ * card it crosses the link behind every earlier write. struct orr_semaphore: hw/link.h. A process that
+ * writes a semaphore itself rings any of its doorbells afterwards.
+ */
+struct orr_packet_semaphore {
+	struct orr_packet_header header;
+	uint64_t semaphore; /* VA, 16-byte aligned */
+	uint64_t value;
+	uint64_t reserved[5];
+};
+ORR_ASSERT_SIZE(struct orr_packet_semaphore, 64);
+
+/* Stores the model time in picoseconds, 8 bytes, once all earlier packets have finished. */
+struct orr_packet_timestamp {
+	struct orr_packet_header header;
+	uint64_t dst; /* VA, 8-byte aligned */
+	uint64_t reserved[6];
+};
+ORR_ASSERT_SIZE(struct orr_packet_timestamp, 64);
+
+#endif /* ORRERY_FW_PACKET_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A queue: a ring in user memory, and a status line in kernel-owned memory that no process can
+ * write. Each index is one aligned 64-bit word with one writer, counts up for ever, and
+ * names packet index % entries.
+ */
+#ifndef ORRERY_FW_QUEUE_H
+#define ORRERY_FW_QUEUE_H
+
+#include <orrery/hw/base.h>
+
+#define ORR_RING_MAX_ENTRIES 65536u
+#define ORR_PACKET_SIZE 64u
+
+/* In user memory, 64-byte aligned, followed at once by entries * 64 bytes of packets. */
+struct orr_ring {
+	uint64_t producer; /* by the process: packets written; store-release before the doorbell */
+	uint64_t pad0[7];
+	uint64_t consumer; /* by the firmware: all packets below it have finished, their slots are free */
+	uint64_t consumer_time_ps; /* model time of the last change; stored before consumer */
+	uint64_t pad1[6];
+	uint64_t error; /* by the firmware, sticky: ORR_QERR_*; the queue has stopped */
+	uint64_t error_index; /* packet that failed */
+	uint64_t error_address; /* VA, pc or value that failed; 0 if there is none */
+	uint64_t error_detail; /* ORR_FAULT_*, mcause, or offending word; see the code */
+	uint64_t pad2[4];
+	uint64_t reserved[8];
+};
+ORR_ASSERT_OFFSET(struct orr_ring, consumer, 64);
+ORR_ASSERT_OFFSET(struct orr_ring, error, 128);
+ORR_ASSERT_SIZE(struct orr_ring, 256);
+
+/* In kernel-owned host memory, one a queue, written by the firmware only. */
+struct orr_queue_status {
+	uint64_t completed; /* as orr_ring.consumer; stored last */
+	uint64_t time_ps; /* model time of the last change */
+	uint64_t error; /* ORR_QERR_* */
+	uint64_t error_index;
+	uint64_t error_address;
+	uint64_t error_detail;
+	uint64_t generation;
+	uint64_t reserved;
+};
+ORR_ASSERT_SIZE(struct orr_queue_status, 64);
+
+/* State in ORR_MBOX_QUEUE_INFO. */
+#define ORR_QUEUE_IDLE 0u
+#define ORR_QUEUE_RUNNING 1u
+#define ORR_QUEUE_WAITING 2u /* on a semaphore */
+#define ORR_QUEUE_STOPPED 3u /* by an error */
+
+/* Why a queue stopped. */
+#define ORR_QERR_NONE 0u
+#define ORR_QERR_BAD_OPCODE 1u /* detail: the packet's first word */
+#define ORR_QERR_NOT_IMPLEMENTED 2u /* a defined packet that this firmware lacks; detail: first word */
+#define ORR_QERR_BAD_PACKET 3u /* detail: number of the 64-bit word that is not valid */
+#define ORR_QERR_BAD_INDEX 4u /* producer behind, or further ahead than the ring; address: producer */
+#define ORR_QERR_RING_FAULT 5u /* the ring is not readable or writable; address: VA, detail: ORR_FAULT_* */
+#define ORR_QERR_FAULT 6u /* address: VA, detail: ORR_FAULT_* */
+#define ORR_QERR_KERNEL_TRAP 7u /* address: pc, detail: mcause */
+#define ORR_QERR_TIMEOUT 8u /* a dispatch ran over its limit; address: 0 */
+#define ORR_QERR_BAD_DESC 9u /* an engine refused the descriptor that the packet asked for */
+
+#endif /* ORRERY_FW_QUEUE_H */
