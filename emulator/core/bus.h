@@ -1,0 +1,84 @@
+// What a hart sees of the world around it: memory by the page, everything else by the access.
+//
+// A hart calls its bus only from inside Hart::run(), on the thread that called run(). A bus may call back
+// into the hart that is calling it: set_irq, request_stop, advance_cycles, flush_pages and flush_code are
+// all safe there, and take effect before the next instruction.
+#pragma once
+
+#include <cstdint>
+
+namespace orrery::emu {
+
+enum class Access : std::uint8_t { kLoad, kStore, kFetch };
+
+inline constexpr std::uint64_t kPageBytes = 4096;
+
+// Rights of a page, to be or-ed together.
+inline constexpr std::uint8_t kPageRead = 1;
+inline constexpr std::uint8_t kPageWrite = 2;
+inline constexpr std::uint8_t kPageExec = 4;
+
+enum class PageKind : std::uint8_t {
+    kFault,   // nothing there, or not for this access: the hart takes an access fault
+    kMemory,  // `host` may be used directly, until flush_pages()
+    kMmio,    // every access goes through load(), store(), compare_exchange(); a fetch is an access fault
+};
+
+// The answer to Bus::translate for one 4 KiB page.
+struct PageRef {
+    PageKind kind = PageKind::kFault;
+    // What the hart may do through `host` without asking again; it must include the access asked for, and
+    // may include more. A page that is read directly but whose stores must be seen leaves kPageWrite out,
+    // and answers kMmio when it is asked for a store.
+    std::uint8_t rights = 0;
+    // First byte of the 4,096 host bytes that back the page. The bus keeps them alive until it has called
+    // Hart::flush_pages. 8-byte aligned. Others may write them at the same time: an aligned access of the
+    // hart is one host access, and atomics are host atomics.
+    std::uint8_t* host = nullptr;
+
+    static PageRef fault() { return {}; }
+    static PageRef mmio() { return {PageKind::kMmio, 0, nullptr}; }
+    static PageRef memory(std::uint8_t* page, std::uint8_t page_rights) {
+        return {PageKind::kMemory, page_rights, page};
+    }
+};
+
+class Bus {
+  public:
+    virtual ~Bus() = default;
+
+    // Which memory backs the page that holds `va` (any address in the page; all 64 bits count).
+    virtual PageRef translate(std::uint64_t va, Access access) = 0;
+
+    // One access to a kMmio page: `va` is aligned to `size` (1, 2, 4 or 8 bytes; a misaligned one raises an
+    // address-misaligned exception without a call). load() returns the value zero-extended; the hart
+    // sign-extends. false is an access fault, and must leave nothing changed.
+    virtual bool load(std::uint64_t va, unsigned size, std::uint64_t& value) = 0;
+    virtual bool store(std::uint64_t va, unsigned size, std::uint64_t value) = 0;
+
+    // An atomic (AMO, SC) to a kMmio page: if the `size` (4 or 8) bytes at `va` equal `expected` then store
+    // `desired`; in either case put what was there into `observed`. false is an access fault. The default
+    // goes through load() and store(); a bus whose memory is shared with others overrides it.
+    virtual bool compare_exchange(std::uint64_t va, unsigned size, std::uint64_t expected,
+                                  std::uint64_t desired, std::uint64_t& observed) {
+        if (!load(va, size, observed)) return false;
+        return observed != expected || store(va, size, desired);
+    }
+
+    // CSRs that the hart itself does not have (anything outside docs/riscv.md's table), for example the
+    // card's own user CSRs at 0xCC0–0xCFF, or `time` (0xC01). false is an illegal instruction. A CSR whose
+    // number has bits 11:10 set is read-only: the hart refuses a write to it without a call. CSRRW with rd =
+    // x0 does not read; CSRRS and CSRRC with rs1 = x0 (or immediate 0) do not write.
+    virtual bool read_csr(std::uint32_t number, std::uint64_t& value) {
+        (void)number;
+        (void)value;
+        return false;
+    }
+    virtual bool write_csr(std::uint32_t number, std::uint64_t value) {
+        (void)number;
+        (void)value;
+        return false;
+    }
+};
+
+}  // namespace orrery::emu

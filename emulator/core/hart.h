@@ -1,0 +1,139 @@
+// A RISC-V hart: RV64IMAC, Zicsr, Zifencei, machine mode only; F and D where the configuration says so.
+//
+// Everything is deterministic: what a hart does depends on its state, on memory and on what its bus answers,
+// never on the host's time, on the size of the run() calls, or on what happens to be cached. A hart is not
+// thread safe; different harts may run on different threads. run() does not allocate.
+//
+// docs/riscv.md says what is implemented, which choices the specification left to us, and the known limits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "emulator/core/bus.h"
+
+namespace orrery::emu {
+
+// Why run() came back. The state is precise in every case: all instructions before pc are done, none at or
+// after it has begun.
+enum class StopReason : std::uint8_t {
+    kBudget,      // the budget is used up
+    kWfi,         // WFI retired and no enabled interrupt is pending: set_irq() or do not call run() again yet
+    kTrap,        // Config::trap_to_host: an exception, see Hart::trap(); pc is at the instruction
+    kExit,        // pc reached Config::exit_pc; nothing there was fetched
+    kEbreak,      // Config::ebreak_to_host: EBREAK; pc is at it
+    kBreakpoint,  // pc reached a breakpoint (the first instruction of a run() never stops so)
+    kRequested,   // the bus called request_stop() during the last instruction, which is complete
+};
+const char* to_string(StopReason reason);
+
+// Interrupt lines that the host drives. The value is the line's bit in mip.
+enum class Irq : std::uint8_t { kSoftware = 3, kTimer = 7, kExternal = 11 };
+
+// mcause of the exceptions that a hart can raise.
+enum class Cause : std::uint8_t {
+    kFetchAccess = 1,
+    kIllegal = 2,
+    kBreakpoint = 3,
+    kLoadMisaligned = 4,  // LR, or a load from MMIO
+    kLoadAccess = 5,
+    kStoreMisaligned = 6,  // SC, AMO, or a store to MMIO
+    kStoreAccess = 7,
+    kEcall = 11,
+};
+const char* to_string(Cause cause);
+
+struct Trap {
+    Cause cause{};
+    std::uint64_t tval = 0;  // as mtval: address, instruction bits, or 0
+    std::uint64_t pc = 0;    // of the instruction
+};
+
+struct Config {
+    std::uint64_t hart_id = 0;
+    std::uint64_t reset_pc = 0;
+    bool fp = false;              // F and D; without them FP instructions and CSRs are illegal
+    bool trap_to_host = false;    // exceptions stop run() instead of entering mtvec; interrupts still do that
+    bool ebreak_to_host = false;  // EBREAK stops run() (a debugger is attached)
+    bool has_exit_pc = false;
+    std::uint64_t exit_pc = 0;  // even
+    std::uint64_t vendor_id = 0, arch_id = 0, impl_id = 0;
+    // Pages of decoded code that are kept, 32 KiB of host memory each: a power of two, 1 to 4096.
+    std::uint32_t code_pages = 64;
+};
+
+// All architectural state: trivially copyable, no padding, no pointers. Two harts with equal states, equal
+// memory and the same answers from their buses stay equal for ever. Caches are not state.
+struct HartState {
+    std::uint64_t x[32] = {};  // x[0] is 0, whatever is written there
+    std::uint64_t f[32] = {};  // NaN-boxed singles
+    std::uint64_t pc = 0;
+    // Instructions retired plus exceptions taken since reset: the hart's own position in its history. Only
+    // set_state() sets it back. The budget of run() counts these.
+    std::uint64_t steps = 0;
+    std::uint64_t minstret = 0;  // instructions retired (the guest may write it)
+    std::uint64_t mcycle = 0;    // steps, plus advance_cycles() (the guest may write it)
+    std::uint64_t mstatus = 0, mie = 0, mip = 0, mtvec = 0, mscratch = 0, mepc = 0, mcause = 0, mtval = 0;
+    std::uint64_t reservation_address = 0, reservation_value = 0;
+    std::uint32_t fcsr = 0;             // frm in 7:5, fflags in 4:0
+    std::uint8_t reservation_size = 0;  // 0 (none), 4 or 8
+    std::uint8_t waiting = 0;           // 1 after a WFI that found nothing pending
+    std::uint8_t reserved[2] = {};
+    bool operator==(const HartState&) const = default;
+};
+
+class Hart {
+  public:
+    // `bus` outlives the hart.
+    Hart(const Config& config, Bus& bus);
+    ~Hart();
+    Hart(const Hart&) = delete;
+    Hart& operator=(const Hart&) = delete;
+
+    // Back to the state after construction, caches dropped. Interrupt lines go low, breakpoints stay.
+    void reset();
+
+    // Runs until something in StopReason happens, at most `budget` steps (see HartState::steps). How the
+    // budget is cut into calls makes no difference to what the program does.
+    StopReason run(std::uint64_t budget);
+
+    // The exception behind the last StopReason::kTrap.
+    const Trap& trap() const;
+
+    void set_irq(Irq line, bool level);
+    // Ends run() after the current instruction; for the bus. Without effect outside run().
+    void request_stop();
+    // Moves mcycle forward without executing, for time in which the core was stopped.
+    void advance_cycles(std::uint64_t cycles);
+
+    // Forgets every host pointer and everything decoded: the bus's answers have changed. After it returns no
+    // pointer that translate() ever gave is used again before it is asked for again.
+    void flush_pages();
+    // Forgets decoded code: somebody other than this hart wrote to memory that it may have executed. (The
+    // hart's own stores are seen by its fetches at once; FENCE.I does the same as this call.)
+    void flush_code();
+
+    HartState state() const;
+    // Loads all architectural state and drops all caches. Fields are made legal as a CSR write would.
+    void set_state(const HartState& state);
+
+    // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.
+    std::uint64_t pc() const;  // inside a callback: of the instruction that is executing
+    std::uint64_t steps() const;
+    std::uint64_t x(unsigned index) const;            // index < 32
+    void set_x(unsigned index, std::uint64_t value);  // not inside run()
+    void set_pc(std::uint64_t pc);                    // not inside run()
+
+    // Replaces the set of breakpoints; at most kMaxBreakpoints, more are dropped and false is returned.
+    static constexpr unsigned kMaxBreakpoints = 64;
+    bool set_breakpoints(std::span<const std::uint64_t> addresses);
+
+    const Config& config() const;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace orrery::emu
