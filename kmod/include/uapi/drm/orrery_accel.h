@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ioctls of /dev/accel/accelN as served by orrery.ko.
+ *
+ * Rules:
+ *  - Structs grow at their end only; a shorter one from older user space reads as if padded with
+ *    zeros (the DRM core does this). Unknown flags and non-zero padding: -EINVAL.
+ *  - Handles, VMs and queues belong to the open file; another file's numbers are -ENOENT.
+ *  - Virtual addresses are chosen by user space: [ORR_VA_START, ORR_VA_END), 4 KiB granules.
+ *  - Submission needs no ioctl: write packets (orrery/fw/packet.h) to the ring, then ring the
+ *    doorbell as orrery/hw/doorbell.h says.
+ *  - After a reset or removal of the card ioctls give -ENODEV, mapped doorbells and VRAM become
+ *    private zero pages that lead nowhere (no SIGBUS), and waits end with -ENODEV.
+ *  - dma-buf: DRM_IOCTL_PRIME_*. A VRAM BO of a card can be imported on a card that is linked to it;
+ *    binding it makes peer entries (write and signal only) and grants the range to that link.
+ *    Importing it on a card without a link: -EXDEV.
+ */
+#ifndef _UAPI_DRM_ORRERY_ACCEL_H_
+#define _UAPI_DRM_ORRERY_ACCEL_H_
+
+#include "drm.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+#define DRM_ORR_QUERY_DEVICE 0x00
+#define DRM_ORR_BO_CREATE 0x01
+#define DRM_ORR_BO_INFO 0x02
+#define DRM_ORR_VM_CREATE 0x03
+#define DRM_ORR_VM_DESTROY 0x04
+#define DRM_ORR_VM_BIND 0x05
+#define DRM_ORR_QUEUE_CREATE 0x06
+#define DRM_ORR_QUEUE_DESTROY 0x07
+#define DRM_ORR_QUEUE_WAIT 0x08
+#define DRM_ORR_QUEUE_FENCE 0x09
+#define DRM_ORR_QUERY_COUNTERS 0x0a
+#define DRM_ORR_QUERY_LINK 0x0b
+
+#define ORR_VA_START 0x10000ull
+#define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
+
+/* What the card and its driver are. */
+struct drm_orr_query_device {
+	__u64 uid; /* unique card number */
+	__u64 vram_size; /* bytes */
+	__u64 vram_used; /* bytes allocated at this moment, by all processes */
+	__u64 core_hz;
+	__u64 vector_hz;
+	__u64 model_time_ps; /* read now; costs a trapped access */
+	__u32 hw_version; /* major << 16 | minor */
+	__u32 fw_abi; /* major << 16 | minor */
+	__u32 fw_version; /* major << 16 | minor << 8 | patch */
+	__u32 copy_engines;
+	__u32 vector_ports;
+	__u32 vector_cores;
+	__u32 link_ports;
+	__u32 max_ring_entries;
+	__u32 counters; /* number of counters */
+	__u32 state; /* ORR_STATE_* of orrery/hw/bar0.h; read now */
+	__u8 sku_name[32]; /* zero-padded */
+	__u8 fw_build_id[32];
+};
+
+#define ORR_BO_VRAM (1u << 0) /* in the card's memory */
+#define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
+
+struct drm_orr_bo_create {
+	__u64 size; /* in: bytes, > 0; out: rounded up to pages */
+	__u32 flags; /* in: exactly one of ORR_BO_VRAM, ORR_BO_SYSTEM */
+	__u32 handle; /* out: close with DRM_IOCTL_GEM_CLOSE */
+	__u64 mmap_offset; /* out: for mmap() of the device file */
+};
+
+struct drm_orr_bo_info {
+	__u32 handle; /* in */
+	__u32 flags; /* out: ORR_BO_*; 0: imported */
+	__u64 size; /* out */
+	__u64 mmap_offset; /* out; 0: cannot be mapped (a linked card's memory) */
+	__u64 peer_uid; /* out: card that holds the memory, 0: this card or guest RAM */
+};
+
+struct drm_orr_vm_create {
+	__u32 flags; /* in: 0 */
+	__u32 vm; /* out: never 0 */
+};
+
+struct drm_orr_vm_destroy {
+	__u32 vm; /* in; -EBUSY while it has queues */
+	__u32 pad;
+};
+
+#define ORR_BIND_MAP 0u
+#define ORR_BIND_UNMAP 1u /* any part of earlier maps; holes are fine */
+
+#define ORR_BIND_READ (1u << 0)
+#define ORR_BIND_WRITE (1u << 1)
+#define ORR_BIND_EXEC (1u << 2)
+
+/*
+ * Synchronous: when it returns, the card sees the new mapping and, for an unmap, nothing of the
+ * card can reach the old one. A map over an existing mapping: -EEXIST.
+ */
+struct drm_orr_vm_bind {
+	__u32 vm;
+	__u32 op; /* ORR_BIND_MAP or _UNMAP */
+	__u32 handle; /* map: BO; unmap: 0 */
+	__u32 flags; /* map: ORR_BIND_READ | ...; at least one; unmap: 0 */
+	__u64 bo_offset; /* map: 4 KiB aligned; unmap: 0 */
+	__u64 va; /* 4 KiB aligned */
+	__u64 size; /* bytes, multiple of 4 KiB, > 0 */
+};
+
+#define ORR_QUEUE_PRIORITY_LOW 0u
+#define ORR_QUEUE_PRIORITY_NORMAL 1u
+#define ORR_QUEUE_PRIORITY_HIGH 2u
+#define ORR_QUEUE_PRIORITY_REALTIME 3u /* CAP_SYS_NICE, else -EACCES */
+
+struct drm_orr_queue_create {
+	__u32 vm; /* in */
+	__u32 entries; /* in: power of two, 2 .. max_ring_entries */
+	__u64 ring_va; /* in: struct orr_ring, 64-byte aligned, mapped readable and writable, header zeroed */
+	__u32 priority; /* in */
+	__u32 dispatch_limit_us; /* in: model time a dispatch may take; 0: the firmware's default */
+	__u32 queue; /* out: never 0 */
+	__u32 doorbell_slot; /* out: in the doorbell page */
+	__u64 doorbell_offset; /* out: mmap offset of the file's doorbell page, one page, read and write */
+	__u64 kick_offset; /* out: mmap offset of the file's kick page, one page, write */
+	__u64 generation; /* out: for ORR_DB_VALUE() */
+};
+
+struct drm_orr_queue_destroy {
+	__u32 queue; /* in: what is in flight is aborted; its fences end with -ECANCELED */
+	__u32 pad;
+};
+
+/* Sleeps until the queue has completed `index` packets, or stopped, or the time is up. */
+struct drm_orr_queue_wait {
+	__u32 queue;
+	__u32 flags; /* 0 */
+	__u64 index;
+	__s64 timeout_ns; /* absolute CLOCK_MONOTONIC; <= 0: only look. Over: -ETIME */
+	__u64 completed; /* out */
+	__u64 time_ps; /* out: model time of the last completion */
+	__u32 error; /* out: ORR_QERR_*; a stopped queue ends the wait with 0 and this set */
+	__u32 pad;
+	__u64 error_index; /* out */
+	__u64 error_address; /* out */
+	__u64 error_detail; /* out */
+};
+
+/* Puts a fence that signals when the queue completes `index` packets into a syncobj. */
+struct drm_orr_queue_fence {
+	__u32 queue;
+	__u32 syncobj;
+	__u64 index; /* a queue that stops or goes away before signals it with an error */
+	__u64 point; /* timeline point; 0: binary syncobj */
+};
+
+struct drm_orr_query_counters {
+	__u64 values; /* in: user pointer to __u64[count] */
+	__u32 count; /* in: room; out: counters that the card has */
+	__u32 pad;
+};
+
+struct drm_orr_query_link {
+	__u32 port; /* in */
+	__u32 state; /* out: ORR_LINK_* of orrery/hw/link.h */
+	__u64 peer_uid; /* out: 0 while down */
+	__u32 peer_port; /* out */
+	__u32 lanes; /* out */
+	__u32 gbps; /* out */
+	__u32 latency_ns; /* out */
+};
+
+#define DRM_IOCTL_ORR_QUERY_DEVICE \
+	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
+#define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
+#define DRM_IOCTL_ORR_BO_INFO DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_INFO, struct drm_orr_bo_info)
+#define DRM_IOCTL_ORR_VM_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_VM_CREATE, struct drm_orr_vm_create)
+#define DRM_IOCTL_ORR_VM_DESTROY DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_VM_DESTROY, struct drm_orr_vm_destroy)
+#define DRM_IOCTL_ORR_VM_BIND DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_VM_BIND, struct drm_orr_vm_bind)
+#define DRM_IOCTL_ORR_QUEUE_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUEUE_CREATE, struct drm_orr_queue_create)
+#define DRM_IOCTL_ORR_QUEUE_DESTROY \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_QUEUE_DESTROY, struct drm_orr_queue_destroy)
+#define DRM_IOCTL_ORR_QUEUE_WAIT DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUEUE_WAIT, struct drm_orr_queue_wait)
+#define DRM_IOCTL_ORR_QUEUE_FENCE DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_QUEUE_FENCE, struct drm_orr_queue_fence)
+#define DRM_IOCTL_ORR_QUERY_COUNTERS \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_COUNTERS, struct drm_orr_query_counters)
+#define DRM_IOCTL_ORR_QUERY_LINK DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_LINK, struct drm_orr_query_link)
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif /* _UAPI_DRM_ORRERY_ACCEL_H_ */
