@@ -49,3 +49,16 @@ while read -r name release; do
     fi
     chroot "$root" depmod "$release"
 done < "$root/etc/orrery/kernels"
+
+# checkpatch is in no binary package; it comes out of the stable kernel's source.
+source=$(apt-cache depends linux-source | awk '$1 == "Depends:" && $2 ~ /^linux-source-[0-9.]+$/ { print $2; exit }')
+unpack=$(mktemp -d)
+trap 'rm -rf "$unpack"' EXIT
+(cd "$unpack" && apt-get download "$source") ||
+    { echo "E: cannot download ${source:-linux-source}, which checkpatch comes from" >&2; exit 1; }
+mkdir -p "$root/usr/share/checkpatch"
+dpkg-deb --fsys-tarfile "$unpack"/*.deb | tar --extract --to-stdout --wildcards '*/linux-source-*.tar.xz' |
+    xz --decompress --stdout --threads=0 |
+    tar --extract --directory="$root/usr/share/checkpatch" --strip-components=2 --wildcards \
+        '*/scripts/checkpatch.pl' '*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch'
+test -s "$root/usr/share/checkpatch/checkpatch.pl"

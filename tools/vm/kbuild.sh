@@ -1,0 +1,81 @@
+#!/bin/bash
+# Builds orrery.ko for the guest kernels, with the compiler and the headers of the VM tree.
+#   kbuild.sh [--kernel lts|backports|all] [--source DIR] [--out DIR] [--sparse]
+# Result: OUT/<kernel release>/orrery.ko (OUT is build/kmod of this checkout). A run without changes costs
+# some milliseconds: a stamp holds the checksums of all that goes in. Warnings are errors (W=1).
+# --sparse checks with sparse (make C=2) instead, in OUT/<kernel release>-sparse, and leaves no module; against the
+# LTS kernel only, because Debian's sparse 0.6.4 cannot parse the headers of 7.x (__typeof_unqual__).
+set -euo pipefail
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd -- "$here/../.." && pwd)
+
+say() { printf 'kmod: %s\n' "$*" >&2; }
+die() { printf 'kmod: error: %s\n' "$*" >&2; exit 1; }
+
+kernel= source=$root/kmod out=$root/build/kmod sparse=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --kernel | --source | --out) [ $# -ge 2 ] || die "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;
+        --sparse) sparse=yes; shift ;;
+        *) die "unknown option '$1'; see the first lines of $0" ;;
+    esac
+done
+if [ -n "$sparse" ]; then kernel=lts; fi
+[ -e "$source/Kbuild" ] || [ -e "$source/Makefile" ] || die "$source holds no Kbuild file"
+tree=$("$here/tree.sh" --path)
+source=$(realpath -- "$source")
+contracts=(emulator/include firmware/include)
+
+# path relative to the stage, tab, file: what a build reads.
+inputs() {
+    find "$source" -type f \( -name '*.[chS]' -o -name Kbuild -o -name Makefile -o -name '*.sh' \) \
+        -printf 'kmod/%P\t%p\n'
+    local c
+    for c in "${contracts[@]}"; do
+        [ ! -d "$root/$c" ] || find "$root/$c" -type f -name '*.h' -printf "$c/%P\t%p\n"
+    done
+}
+
+build() { # release
+    local release=$1 flags=(W=1) stage files stamp started=$EPOCHREALTIME relative file
+    stage=$out/$release${sparse:+-sparse}
+    mkdir -p "$stage/kmod"
+    exec 8> "$stage/.lock"
+    flock 8
+    files=$(inputs | sort)
+    stamp=$({ echo "$tree $release $files"; cut -f2 <<< "$files" | xargs -d '\n' sha256sum; sha256sum "${BASH_SOURCE[0]}"; } |
+        sha256sum)
+    if [ "$(cat "$stage/.stamp" 2>/dev/null)" = "$stamp" ] && { [ -n "$sparse" ] || [ -e "$stage/orrery.ko" ]; }; then
+        return
+    fi
+    rm -f "$stage/.stamp" "$stage/orrery.ko"
+    # A copy, because Kbuild writes its objects beside the sources. Unchanged files keep their time stamps.
+    find "$stage/kmod" -type f \( -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild \) -printf 'kmod/%P\n' |
+        sort | comm -23 - <(cut -f1 <<< "$files") | while read -r file; do rm -f -- "${stage:?}/$file"; done
+    while IFS=$'\t' read -r relative file; do
+        cmp -s "$file" "$stage/$relative" || install -D -m 644 "$file" "$stage/$relative"
+    done <<< "$files"
+    [ -z "$sparse" ] || flags+=(C=2 "CF=-D__CHECK_ENDIAN__")
+    if ! "$here/in-tree.sh" "$stage" make -C "/lib/modules/$release/build" M=/checkout/kmod "${flags[@]}" \
+        -j"$(nproc)" modules > "$stage/log" 2>&1; then
+        cat "$stage/log" >&2
+        die "the build for $release failed; the log is $stage/log"
+    fi
+    if grep -E '(warning|error): |^WARNING|^ERROR' "$stage/log" |
+        grep -vE '^(/usr/src/|\./|\.\./|include/|arch/)|the compiler differs from|pahole version differs' >&2; then
+        die "warnings for $release (above); the log is $stage/log"
+    fi
+    [ -z "$sparse" ] || { grep -q '^ *CHECK ' "$stage/log" && ! grep -q 'too many errors' "$stage/log"; } ||
+        die "sparse did not get through for $release; see $stage/log"
+    [ -n "$sparse" ] || cp -- "$stage"/kmod/*.ko "$stage/"
+    [ -n "$sparse" ] || [ -e "$stage/orrery.ko" ] || die "the build for $release gave no orrery.ko; the log is $stage/log"
+    echo "$stamp" > "$stage/.stamp"
+    say "$([ -n "$sparse" ] && echo sparse is clean || echo orrery.ko built) for $release" \
+        "($(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s)"
+}
+
+found=
+while read -r name release; do
+    case $kernel in "$name" | "$release" | "" | all) found=yes; build "$release" ;; esac
+done < "$tree/etc/orrery/kernels"
+[ -n "$found" ] || die "no kernel '$kernel' in the VM tree; it has: $(paste -sd' ' "$tree/etc/orrery/kernels")"
