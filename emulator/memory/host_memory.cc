@@ -1,0 +1,73 @@
+#include "emulator/memory/host_memory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace orrery::emu {
+
+std::expected<HostRange, int> HostRange::create(std::uint64_t address, std::uint64_t size, const UniqueFd& fd,
+                                                std::uint64_t offset, bool readable, bool writable) {
+    // The last byte may be the last of the address space: size - 1 then reaches it, and end() is 0.
+    if (size == 0 || address + (size - 1) < address) return std::unexpected(EINVAL);
+    HostRange range;
+    range.address_ = address;
+    range.size_ = size;
+    range.readable_ = readable;
+    range.writable_ = writable;
+    if (fd) {
+        auto mapping = Mapping::create(fd.get(), offset, size, writable);
+        if (!mapping) return std::unexpected(mapping.error());
+        range.mapping_ = std::move(*mapping);
+    }
+    return range;
+}
+
+namespace {
+
+bool starts_after(std::uint64_t address, const HostRange& range) {
+    return address < range.address();
+}
+
+}  // namespace
+
+std::expected<void, int> HostMemory::insert(HostRange range) {
+    if (ranges_.size() >= kMaxRanges) return std::unexpected(ENOSPC);
+    const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), range.address(), starts_after);
+    const std::uint64_t last = range.address() + (range.size() - 1);
+    if (next != ranges_.end() && next->address() <= last) return std::unexpected(EEXIST);
+    if (next != ranges_.begin()) {
+        const HostRange& before = *(next - 1);
+        if (before.address() + (before.size() - 1) >= range.address()) return std::unexpected(EEXIST);
+    }
+    ranges_.insert(next, std::move(range));
+    last_ = 0;
+    return {};
+}
+
+std::optional<HostRange> HostMemory::remove(std::uint64_t address, std::uint64_t size) {
+    const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), address, starts_after);
+    if (next == ranges_.begin()) return std::nullopt;
+    const auto found = next - 1;
+    if (found->address() != address || found->size() != size) return std::nullopt;
+    std::optional<HostRange> range(std::move(*found));
+    ranges_.erase(found);
+    last_ = 0;
+    return range;
+}
+
+std::vector<HostRange> HostMemory::remove_all() {
+    last_ = 0;
+    return std::exchange(ranges_, {});
+}
+
+HostMemory::Span HostMemory::find_slow(std::uint64_t address, std::uint64_t bytes, bool write) {
+    const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), address, starts_after);
+    if (next == ranges_.begin()) return {};
+    const auto found = next - 1;
+    if (address - found->address() >= found->size()) return {};
+    last_ = static_cast<std::size_t>(found - ranges_.begin());
+    return span_of(*found, address, bytes, write);
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,255 @@
+#include "emulator/memory/mmu.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kNoRoot = ~std::uint64_t{0};
+constexpr std::uint64_t kVaLimit = std::uint64_t{1} << ORR_VA_BITS;
+constexpr unsigned kPageShift = 12;
+constexpr unsigned kHugeShift = 21;
+constexpr unsigned kLevelBits = 9;
+
+// asid (10 bits) << 37 | page number (36 bits) << 1 | huge; never 0, as asid 0 is never valid.
+std::uint64_t tag_of(std::uint32_t asid, std::uint64_t va, bool huge) {
+    const std::uint64_t page = huge ? va >> kHugeShift : va >> kPageShift;
+    return std::uint64_t{asid} << 37 | page << 1 | (huge ? 1u : 0u);
+}
+
+std::uint64_t first_va(std::uint64_t tag) {
+    const std::uint64_t page = (tag >> 1) & ((std::uint64_t{1} << 36) - 1);
+    return page << ((tag & 1) != 0 ? kHugeShift : kPageShift);
+}
+
+std::uint64_t page_bytes_of(bool huge) {
+    return huge ? ORR_HUGE_PAGE_SIZE : ORR_PAGE_SIZE;
+}
+
+unsigned set_of(std::uint64_t tag, unsigned sets) {
+    return static_cast<unsigned>((tag * 0x9e3779b97f4a7c15ull) >> 40) & (sets - 1);
+}
+
+std::uint64_t right_for(Access access) {
+    switch (access) {
+        case Access::kLoad:
+            return ORR_PTE_READ;
+        case Access::kStore:
+            return ORR_PTE_WRITE;
+        case Access::kFetch:
+            return ORR_PTE_EXEC;
+    }
+    return 0;
+}
+
+std::uint8_t page_rights(std::uint64_t pte) {
+    unsigned rights = 0;
+    if ((pte & ORR_PTE_READ) != 0) rights |= kPageRead;
+    if ((pte & ORR_PTE_WRITE) != 0) rights |= kPageWrite;
+    if ((pte & ORR_PTE_EXEC) != 0) rights |= kPageExec;
+    return static_cast<std::uint8_t>(rights);
+}
+
+std::uint8_t target_of(std::uint64_t pte) {
+    return static_cast<std::uint8_t>((pte >> ORR_PTE_TARGET_SHIFT) & 3u);
+}
+
+// Everything in an entry that two merged pages must share: rights, target and port.
+constexpr std::uint64_t kSameKind = ORR_PTE_READ | ORR_PTE_WRITE | ORR_PTE_EXEC |
+                                    (std::uint64_t{3} << ORR_PTE_TARGET_SHIFT) |
+                                    (std::uint64_t{7} << ORR_PTE_PORT_SHIFT);
+constexpr std::uint64_t kLeafOnly = kSameKind;
+
+}  // namespace
+
+Mmu::Mmu(Vram& vram, HostMemory& host, Counters& counters)
+    : vram_(vram),
+      host_(host),
+      counters_(counters),
+      roots_(ORR_ASIDS, kNoRoot),
+      tlb_(std::size_t{kSets} * kWays),
+      victim_(kSets) {}
+
+std::uint32_t Mmu::set_root(std::uint64_t asid, std::uint64_t vram_offset) {
+    if (asid == 0 || asid >= ORR_ASIDS) return ORR_FAULT_NO_CONTEXT;
+    if (vram_offset % ORR_PAGE_SIZE != 0 || !vram_.contains(vram_offset, ORR_PAGE_SIZE)) {
+        return ORR_FAULT_TABLE_RANGE;
+    }
+    roots_[asid] = vram_offset;
+    flush_asid(asid);
+    return ORR_FAULT_NONE;
+}
+
+std::uint32_t Mmu::clear_root(std::uint64_t asid) {
+    if (asid == 0 || asid >= ORR_ASIDS) return ORR_FAULT_NO_CONTEXT;
+    roots_[asid] = kNoRoot;
+    flush_asid(asid);
+    return ORR_FAULT_NONE;
+}
+
+void Mmu::flush_asid(std::uint64_t asid) {
+    ++generation_;
+    for (TlbEntry& entry : tlb_) {
+        if (entry.tag >> 37 == asid) entry = {};
+    }
+}
+
+void Mmu::flush_range(std::uint64_t asid, std::uint64_t va, std::uint64_t bytes) {
+    ++generation_;
+    if (bytes == 0) return;
+    const std::uint64_t last = va + bytes - 1 < va ? ~std::uint64_t{0} : va + bytes - 1;
+    for (TlbEntry& entry : tlb_) {
+        if (entry.tag >> 37 != asid) continue;
+        const std::uint64_t first = first_va(entry.tag);
+        if (first <= last && first + (page_bytes_of((entry.tag & 1) != 0) - 1) >= va) entry = {};
+    }
+}
+
+void Mmu::flush_host() {
+    // Entries hold bus addresses, which are looked up again at each use: only pointers handed out go stale.
+    ++generation_;
+}
+
+void Mmu::reset() {
+    ++generation_;
+    std::fill(roots_.begin(), roots_.end(), kNoRoot);
+    std::fill(tlb_.begin(), tlb_.end(), TlbEntry{});
+    std::fill(victim_.begin(), victim_.end(), std::uint8_t{0});
+}
+
+const Mmu::TlbEntry* Mmu::probe(std::uint64_t tag) const {
+    const TlbEntry* set = &tlb_[std::size_t{set_of(tag, kSets)} * kWays];
+    for (unsigned way = 0; way < kWays; ++way) {
+        if (set[way].tag == tag) return &set[way];
+    }
+    return nullptr;
+}
+
+void Mmu::fill(std::uint64_t tag, std::uint64_t pte) {
+    const unsigned set = set_of(tag, kSets);
+    std::uint8_t& way = victim_[set];
+    tlb_[std::size_t{set} * kWays + way] = {tag, pte};
+    way = static_cast<std::uint8_t>((way + 1u) % kWays);
+}
+
+std::uint32_t Mmu::walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const {
+    std::uint64_t table = roots_[asid];
+    for (unsigned level = ORR_MMU_LEVELS; level-- > 0;) {
+        std::uint8_t* page = vram_.at(table, ORR_PAGE_SIZE);
+        if (page == nullptr) return ORR_FAULT_TABLE_RANGE;
+        const std::uint64_t index = (va >> (kPageShift + kLevelBits * level)) & 511u;
+        // The guest may rewrite its tables at this moment: read an entry once.
+        const std::uint64_t entry =
+            std::atomic_ref(reinterpret_cast<std::uint64_t*>(page)[index]).load(std::memory_order_relaxed);
+        if ((entry & ORR_PTE_VALID) == 0) return ORR_FAULT_NOT_MAPPED;
+        if ((entry & ORR_PTE_RESERVED) != 0) return ORR_FAULT_RESERVED_BIT;
+        const bool leaf = (entry & ORR_PTE_LEAF) != 0;
+        if (leaf ? level > 1 : level == 0) return ORR_FAULT_RESERVED_BIT;
+        if (leaf) {
+            huge = level == 1;
+            pte = entry;
+            if (huge && (entry & ORR_PTE_ADDR_MASK) % ORR_HUGE_PAGE_SIZE != 0) return ORR_FAULT_RESERVED_BIT;
+            if (target_of(entry) > ORR_TARGET_PEER) return ORR_FAULT_RESERVED_BIT;
+            return ORR_FAULT_NONE;
+        }
+        if ((entry & kLeafOnly) != 0) return ORR_FAULT_RESERVED_BIT;
+        table = entry & ORR_PTE_ADDR_MASK;
+    }
+    return ORR_FAULT_NOT_MAPPED;
+}
+
+std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf) {
+    if ((pte & right_for(access)) == 0) return ORR_FAULT_PERMISSION;
+    const std::uint64_t page_bytes = page_bytes_of(huge);
+    const std::uint64_t inside = va & (page_bytes - 1);
+    leaf.pte = pte;
+    leaf.address = (pte & ORR_PTE_ADDR_MASK) + inside;
+    leaf.bytes = page_bytes - inside;
+    leaf.host = nullptr;
+    leaf.rights = page_rights(pte);
+    switch (target_of(pte)) {
+        case ORR_TARGET_VRAM:
+            // The page must lie inside as a whole, so that a page is good or bad and not both.
+            if (!vram_.contains(pte & ORR_PTE_ADDR_MASK, page_bytes)) return ORR_FAULT_PAGE_RANGE;
+            leaf.host = vram_.data() + leaf.address;
+            return ORR_FAULT_NONE;
+        case ORR_TARGET_HOST: {
+            const auto span = host_.find(leaf.address, leaf.bytes, access == Access::kStore);
+            if (span.data == nullptr) return ORR_FAULT_PAGE_RANGE;
+            leaf.host = span.data;
+            if (!span.readable) leaf.rights &= static_cast<std::uint8_t>(~(kPageRead | kPageExec));
+            if (!span.writable) leaf.rights &= static_cast<std::uint8_t>(~kPageWrite);
+            leaf.bytes = span.bytes;
+            return ORR_FAULT_NONE;
+        }
+        default:
+            return access == Access::kStore ? ORR_FAULT_NONE : ORR_FAULT_PEER_READ;
+    }
+}
+
+std::uint32_t Mmu::lookup(std::uint32_t asid, std::uint64_t va, Access access, Leaf& leaf) {
+    if (va >= kVaLimit) return ORR_FAULT_NON_CANONICAL;
+    if (asid == 0 || asid >= ORR_ASIDS || roots_[asid] == kNoRoot) return ORR_FAULT_NO_CONTEXT;
+    const std::uint64_t small_tag = tag_of(asid, va, false);
+    if (const TlbEntry* entry = probe(small_tag)) {
+        counters_.add(ORR_CTR_MMU_TLB_HITS);
+        return resolve(va, entry->pte, false, access, leaf);
+    }
+    const std::uint64_t huge_tag = tag_of(asid, va, true);
+    if (const TlbEntry* entry = probe(huge_tag)) {
+        counters_.add(ORR_CTR_MMU_TLB_HITS);
+        return resolve(va, entry->pte, true, access, leaf);
+    }
+    counters_.add(ORR_CTR_MMU_TLB_MISSES);
+    std::uint64_t pte = 0;
+    bool huge = false;
+    if (const std::uint32_t fault = walk(asid, va, pte, huge); fault != ORR_FAULT_NONE) return fault;
+    fill(huge ? huge_tag : small_tag, pte);
+    return resolve(va, pte, huge, access, leaf);
+}
+
+std::expected<Translation, MmuFault> Mmu::translate(std::uint32_t asid, std::uint64_t va, std::uint64_t bytes,
+                                                    Access access) {
+    Leaf leaf;
+    if (const std::uint32_t fault = lookup(asid, va, access, leaf); fault != ORR_FAULT_NONE) {
+        counters_.add(ORR_CTR_MMU_FAULTS);
+        return std::unexpected(MmuFault{fault, va});
+    }
+    Translation result;
+    result.target = target_of(leaf.pte);
+    result.port = static_cast<std::uint8_t>((leaf.pte >> ORR_PTE_PORT_SHIFT) & 7u);
+    result.rights = leaf.rights;
+    result.host = leaf.host;
+    result.address = leaf.address;
+    result.bytes = leaf.bytes;
+    bytes = std::min(bytes, kMaxRun);
+    while (result.bytes < bytes) {
+        Leaf next;
+        // What stops here is judged when the caller comes to it.
+        if (lookup(asid, va + result.bytes, access, next) != ORR_FAULT_NONE) break;
+        if (((next.pte ^ leaf.pte) & kSameKind) != 0 || next.address != result.address + result.bytes) break;
+        if (result.host != nullptr && next.host != result.host + result.bytes) break;
+        result.bytes += next.bytes;
+    }
+    result.bytes = std::min(result.bytes, bytes);
+    return result;
+}
+
+std::expected<Translation, MmuFault> Mmu::translate_page(std::uint32_t asid, std::uint64_t va,
+                                                         Access access) {
+    const std::uint64_t page = va & ~std::uint64_t{ORR_PAGE_SIZE - 1};
+    auto result = translate(asid, page, ORR_PAGE_SIZE, access);
+    if (!result) {
+        return std::unexpected(MmuFault{result.error().code, va});
+    }
+    // DMA ranges are whole pages; a client's crooked one is no page.
+    if (result->bytes != ORR_PAGE_SIZE) {
+        counters_.add(ORR_CTR_MMU_FAULTS);
+        return std::unexpected(MmuFault{ORR_FAULT_PAGE_RANGE, va});
+    }
+    return result;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,101 @@
+// The MMU of orrery/hw/mmu.h: an address space an ASID, tables in VRAM that nobody trusts, a TLB.
+//
+// Card thread only. Translations hand out host pointers; they are good until generation() changes, which
+// happens only between two events (a flush, a root that goes, a DMA range that goes, a reset), never during a
+// call of an engine. Whoever keeps a pointer from one event to the next compares generations first.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <vector>
+
+#include <orrery/hw/mmu.h>
+
+#include "emulator/core/bus.h"
+#include "emulator/memory/host_memory.h"
+#include "emulator/memory/vram.h"
+#include "emulator/probes/counters.h"
+
+namespace orrery::emu {
+
+struct MmuFault {
+    std::uint32_t code = ORR_FAULT_NONE;  // ORR_FAULT_*
+    std::uint64_t va = 0;                 // first address that failed
+};
+
+struct Translation {
+    std::uint8_t target = ORR_TARGET_VRAM;  // ORR_TARGET_*
+    std::uint8_t port = 0;                  // link port, for ORR_TARGET_PEER
+    std::uint8_t rights = 0;                // kPageRead | kPageWrite | kPageExec of the first page
+    std::uint8_t* host = nullptr;           // the bytes; nullptr for ORR_TARGET_PEER
+    std::uint64_t address = 0;              // VRAM offset, bus address, or the peer's VRAM offset
+    std::uint64_t bytes = 0;                // contiguous from there on; 1 .. what was asked for
+};
+
+class Mmu {
+  public:
+    Mmu(Vram& vram, HostMemory& host, Counters& counters);
+
+    // --- control, for the card ---
+    // Fault code, or ORR_FAULT_NONE. asid 0 and beyond ORR_ASIDS: ORR_FAULT_NO_CONTEXT; a root that is not a
+    // page inside VRAM: ORR_FAULT_TABLE_RANGE. Flushes the address space.
+    std::uint32_t set_root(std::uint64_t asid, std::uint64_t vram_offset);
+    std::uint32_t clear_root(std::uint64_t asid);
+    void flush_asid(std::uint64_t asid);
+    void flush_range(std::uint64_t asid, std::uint64_t va, std::uint64_t bytes);
+    // A DMA range is going: forgets every translation into host memory.
+    void flush_host();
+    // Reset: no roots, nothing cached.
+    void reset();
+
+    // Changes with everything above.
+    std::uint64_t generation() const { return generation_; }
+
+    // --- use, for engines ---
+    // Translates `va` for `access` and merges what follows without a gap (pages of the same kind and rights),
+    // up to `bytes` (>= 1) and kMaxRun. A range that leaves the 48 bits ends there; the next call faults.
+    // Each page looked at counts as a TLB hit or miss, each fault as a fault. Loads and fetches of a peer:
+    // ORR_FAULT_PEER_READ.
+    std::expected<Translation, MmuFault> translate(std::uint32_t asid, std::uint64_t va, std::uint64_t bytes,
+                                                   Access access);
+
+    // The page that holds `va`, for a hart's page cache: `host` is the start of the 4 KiB page, `address` its
+    // address. `bytes` is ORR_PAGE_SIZE.
+    std::expected<Translation, MmuFault> translate_page(std::uint32_t asid, std::uint64_t va, Access access);
+
+    static constexpr std::uint64_t kMaxRun = std::uint64_t{16} << 20;
+
+  private:
+    // One cached leaf, 4 KiB or 2 MiB. Host pointers are not cached: a DMA range may end inside a page.
+    struct TlbEntry {
+        std::uint64_t tag = 0;  // see tag_of(); 0: empty
+        std::uint64_t pte = 0;
+    };
+    // What one access finds at its address.
+    struct Leaf {
+        std::uint64_t pte = 0;
+        std::uint64_t address = 0;     // of the byte
+        std::uint64_t bytes = 0;       // from there to the end of the page, or of its host range
+        std::uint8_t* host = nullptr;  // of the byte
+        std::uint8_t rights = 0;       // of the page, and of the memory behind it
+    };
+
+    std::uint32_t lookup(std::uint32_t asid, std::uint64_t va, Access access, Leaf& leaf);
+    std::uint32_t walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const;
+    std::uint32_t resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf);
+    const TlbEntry* probe(std::uint64_t tag) const;
+    void fill(std::uint64_t tag, std::uint64_t pte);
+
+    static constexpr unsigned kWays = 4;
+    static constexpr unsigned kSets = 1024;
+
+    Vram& vram_;
+    HostMemory& host_;
+    Counters& counters_;
+    std::uint64_t generation_ = 1;
+    std::vector<std::uint64_t> roots_;  // by asid; kNoRoot: none
+    std::vector<TlbEntry> tlb_;         // kSets * kWays
+    std::vector<std::uint8_t> victim_;  // next way of each set
+};
+
+}  // namespace orrery::emu

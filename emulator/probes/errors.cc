@@ -1,0 +1,48 @@
+#include "emulator/probes/errors.h"
+
+#include <cstdlib>
+
+namespace orrery::emu {
+
+const char* to_string(ErrorKind kind) {
+    switch (kind) {
+        case ErrorKind::kGuestError:
+            return "guest error";
+        case ErrorKind::kUnimplemented:
+            return "unimplemented";
+        case ErrorKind::kUndefined:
+            return "undefined";
+        case ErrorKind::kHostError:
+            return "host error";
+        case ErrorKind::kInternalError:
+            return "internal error";
+    }
+    return "unknown error";
+}
+
+std::uint64_t Errors::count_one(ErrorKind kind) {
+    if (kind == ErrorKind::kGuestError) counters_.add_shared(ORR_CTR_GUEST_ERRORS);
+    if (kind == ErrorKind::kUnimplemented) counters_.add_shared(ORR_CTR_UNIMPLEMENTED);
+    return counts_[static_cast<unsigned>(kind)].fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void Errors::write(const char* kind, std::uint64_t number, std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    if (number > kBurst) {
+        fmt::print(log_,
+                   "orrery-card: {} (number {}; those since the last line of this kind were left out): {}\n",
+                   kind, number, text);
+    } else {
+        fmt::print(log_, "orrery-card: {}: {}\n", kind, text);
+    }
+    std::fflush(log_);
+}
+
+void Errors::fail(std::string_view text) {
+    std::FILE* out = log_ != nullptr ? log_ : stderr;
+    fmt::print(out, "orrery-card: internal error, this is a defect of the card: {}\n", text);
+    std::fflush(out);
+    std::abort();
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,91 @@
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+namespace {
+constexpr std::size_t kReserved = 1024;
+}
+
+EventQueue::EventQueue() {
+    heap_.reserve(kReserved);
+}
+
+EventQueue::~EventQueue() {
+    for (const Entry& entry : heap_)
+        entry.event->queue_ = nullptr;
+}
+
+void EventQueue::place(std::size_t position, const Entry& entry) {
+    heap_[position] = entry;
+    entry.event->position_ = position;
+}
+
+void EventQueue::sift_up(std::size_t position, const Entry& entry) {
+    while (position > 0) {
+        const std::size_t parent = (position - 1) / 2;
+        if (!entry.before(heap_[parent])) break;
+        place(position, heap_[parent]);
+        position = parent;
+    }
+    place(position, entry);
+}
+
+void EventQueue::sift_down(std::size_t position, const Entry& entry) {
+    const std::size_t size = heap_.size();
+    for (;;) {
+        std::size_t child = 2 * position + 1;
+        if (child >= size) break;
+        if (child + 1 < size && heap_[child + 1].before(heap_[child])) ++child;
+        if (!heap_[child].before(entry)) break;
+        place(position, heap_[child]);
+        position = child;
+    }
+    place(position, entry);
+}
+
+void EventQueue::remove_at(std::size_t position) {
+    heap_[position].event->queue_ = nullptr;
+    const Entry last = heap_.back();
+    heap_.pop_back();
+    if (position == heap_.size()) return;
+    // The last entry may belong above or below the gap, as it comes from another branch.
+    if (position > 0 && last.before(heap_[(position - 1) / 2])) {
+        sift_up(position, last);
+    } else {
+        sift_down(position, last);
+    }
+}
+
+void EventQueue::schedule(Event& event, ModelTime at) {
+    if (event.queue_ != nullptr) event.queue_->cancel(event);
+    if (at == kNever) return;
+    event.queue_ = this;
+    event.time_ = at > now_ ? at : now_;
+    const Entry entry{event.time_, next_sequence_++, &event};
+    heap_.push_back(entry);
+    sift_up(heap_.size() - 1, entry);
+}
+
+void EventQueue::cancel(Event& event) {
+    if (event.queue_ != this) return;
+    remove_at(event.position_);
+}
+
+bool EventQueue::run_next(ModelTime limit) {
+    if (heap_.empty() || heap_.front().time > limit) return false;
+    Event& event = *heap_.front().event;
+    advance_to(heap_.front().time);
+    remove_at(0);
+    ++fired_;
+    event.handler_(event.owner_, now_);
+    return true;
+}
+
+std::size_t EventQueue::run_due() {
+    std::size_t count = 0;
+    while (run_next(now_))
+        ++count;
+    return count;
+}
+
+}  // namespace orrery::emu

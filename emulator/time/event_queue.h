@@ -1,0 +1,117 @@
+// The model clock and the events on it: all that makes a card a discrete-event simulation.
+//
+// One thread (the card's) uses a queue; nothing here locks. Events fire in the order of their time, and
+// events of the same time in the order in which they were scheduled, so a run depends on nothing but what was
+// scheduled. No call allocates as long as no more events are scheduled at once than ever before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace orrery::emu {
+
+// Picoseconds of model time since power-on; 2^64 ps are 213 days.
+using ModelTime = std::uint64_t;
+inline constexpr ModelTime kNever = ~ModelTime{0};
+inline constexpr ModelTime kPsPerNs = 1'000;
+inline constexpr ModelTime kPsPerSecond = 1'000'000'000'000;
+
+// a + b, stopping at the end of time.
+constexpr ModelTime later(ModelTime a, ModelTime b) {
+    return a > kNever - b ? kNever : a + b;
+}
+
+class EventQueue;
+
+// Something that happens at a model time. It lives inside its owner (which must outlive its time in a queue
+// or be destroyed first: the destructor takes the event out) and can be scheduled again and again, at one
+// time at once.
+class Event {
+  public:
+    using Handler = void (*)(void* owner, ModelTime now);
+
+    Event(Handler handler, void* owner) : handler_(handler), owner_(owner) {}
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    ~Event();
+
+    // An event that calls (owner->*Method)(now): `Event step_ = Event::of<&Engine::step>(this);`
+    template <auto Method, class Owner>
+    static Event of(Owner* owner) {
+        return Event([](void* self, ModelTime now) { (static_cast<Owner*>(self)->*Method)(now); }, owner);
+    }
+
+    bool scheduled() const { return queue_ != nullptr; }
+    // Only while scheduled.
+    ModelTime time() const { return time_; }
+
+  private:
+    friend class EventQueue;
+    Handler handler_;
+    void* owner_;
+    EventQueue* queue_ = nullptr;
+    ModelTime time_ = 0;
+    std::size_t position_ = 0;  // in the heap
+};
+
+class EventQueue {
+  public:
+    EventQueue();
+    ~EventQueue();
+    EventQueue(const EventQueue&) = delete;
+    EventQueue& operator=(const EventQueue&) = delete;
+
+    // The model clock. It never goes backward.
+    ModelTime now() const { return now_; }
+
+    // Moves the clock to max(now, time); fires nothing. The card does this while the control core executes.
+    void advance_to(ModelTime time) {
+        if (time > now_) now_ = time;
+    }
+
+    // Schedules `event` at max(now, at), after all others of that time; takes it out of its old place first.
+    // `at` == kNever is the same as cancel().
+    void schedule(Event& event, ModelTime at);
+    void cancel(Event& event);
+
+    // Time of the first event; kNever: there is none.
+    ModelTime next_time() const { return heap_.empty() ? kNever : heap_.front().time; }
+    bool empty() const { return heap_.empty(); }
+    std::size_t size() const { return heap_.size(); }
+
+    // Fires the first event if its time is <= `limit`, with the clock moved to max(now, its time). The event
+    // is out of the queue when its handler runs, which may schedule and cancel anything, also itself.
+    bool run_next(ModelTime limit);
+
+    // Fires everything due up to now(). Returns how many fired.
+    std::size_t run_due();
+
+    // Events fired since construction.
+    std::uint64_t fired() const { return fired_; }
+
+  private:
+    struct Entry {
+        ModelTime time;
+        std::uint64_t sequence;
+        Event* event;
+        bool before(const Entry& other) const {
+            return time != other.time ? time < other.time : sequence < other.sequence;
+        }
+    };
+    void place(std::size_t position, const Entry& entry);
+    void sift_up(std::size_t position, const Entry& entry);
+    void sift_down(std::size_t position, const Entry& entry);
+    void remove_at(std::size_t position);
+
+    std::vector<Entry> heap_;
+    ModelTime now_ = 0;
+    std::uint64_t next_sequence_ = 0;
+    std::uint64_t fired_ = 0;
+};
+
+inline Event::~Event() {
+    if (queue_ != nullptr) queue_->cancel(*this);
+}
+
+}  // namespace orrery::emu
