@@ -49,18 +49,20 @@ const std::map<std::string, std::set<std::string>, std::less<>>& allowed_contrac
 const std::map<std::string, std::set<std::string>, std::less<>>& emulator_arrows() {
     static const std::map<std::string, std::set<std::string>, std::less<>> map = {
         {"emulator/core", {}},
-        {"emulator/pcie", {}},
+        {"emulator/pcie", {"emulator/os"}},
         {"emulator/time", {}},
         {"emulator/probes", {}},
-        {"emulator/memory", {"emulator/probes", "emulator/time"}},
-        {"emulator/link", {"emulator/memory", "emulator/probes", "emulator/time"}},
+        {"emulator/os", {}},
+        {"emulator/memory", {"emulator/core", "emulator/os", "emulator/probes", "emulator/time"}},
+        {"emulator/link", {"emulator/memory", "emulator/os", "emulator/probes", "emulator/time"}},
         {"emulator/engines",
-         {"emulator/core", "emulator/link", "emulator/memory", "emulator/probes", "emulator/time"}},
+         {"emulator/core", "emulator/link", "emulator/memory", "emulator/os", "emulator/probes",
+          "emulator/time"}},
         {"emulator/faults", {"emulator/probes", "emulator/time"}},
         {"emulator/skus", {}},
         {"emulator/card",
          {"emulator/core", "emulator/engines", "emulator/faults", "emulator/link", "emulator/memory",
-          "emulator/pcie", "emulator/probes", "emulator/skus", "emulator/time"}},
+          "emulator/os", "emulator/pcie", "emulator/probes", "emulator/skus", "emulator/time"}},
     };
     return map;
 }
