@@ -6,8 +6,8 @@
 #include <mutex>
 #include <span>
 
+#include "emulator/os/unique_fd.h"
 #include "emulator/pcie/device.h"
-#include "emulator/pcie/unique_fd.h"
 
 namespace orrery::emu {
 

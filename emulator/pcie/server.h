@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "emulator/os/unique_fd.h"
 #include "emulator/pcie/device.h"
 #include "emulator/pcie/interrupts.h"
-#include "emulator/pcie/unique_fd.h"
 
 namespace orrery::emu {
 
@@ -22,7 +22,7 @@ class VfioUserServer {
     using Log = std::function<void(std::string_view)>;
 
     struct Counters {
-        uint64_t clients = 0;         // clients that attached
+        uint64_t clients = 0;         // connections served
         uint64_t refused = 0;         // connections turned away because a client was attached
         uint64_t messages = 0;        // whole messages received
         uint64_t errors = 0;          // error replies, and connections ended because of what was received

@@ -1,0 +1,175 @@
+#include "emulator/pcie/socket.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace orrery::emu {
+namespace {
+
+std::string reason() {
+    return std::strerror(errno);
+}
+
+// Whether a process still listens on the socket file.
+bool is_alive(const sockaddr_un& address) {
+    UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!probe) return true;
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+    return errno != ECONNREFUSED;
+}
+
+}  // namespace
+
+std::expected<UniqueFd, std::string> listen_unix(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.empty() || path.size() >= sizeof address.sun_path) {
+        return std::unexpected(
+            fmt::format("socket path '{}' has {} bytes, but 1 to {} are possible: choose a "
+                        "shorter directory",
+                        path, path.size(), sizeof address.sun_path - 1));
+    }
+    std::memcpy(address.sun_path, path.data(), path.size());
+
+    struct stat info{};
+    if (::lstat(path.c_str(), &info) == 0) {
+        if (!S_ISSOCK(info.st_mode)) {
+            return std::unexpected(
+                fmt::format("'{}' exists and is not a socket: choose another socket path", path));
+        }
+        if (is_alive(address)) {
+            return std::unexpected(
+                fmt::format("another process listens on '{}': stop it or choose another socket path", path));
+        }
+        ::unlink(path.c_str());
+    }
+
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return std::unexpected(fmt::format("cannot create a socket: {}", reason()));
+    // Only this user may connect. The mode of the socket object becomes the file's at bind(), without a
+    // moment in which the file is open to others; umask would concern other threads.
+    ::fchmod(fd.get(), 0600);
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        return std::unexpected(fmt::format("cannot bind '{}': {}", path, reason()));
+    }
+    if (::listen(fd.get(), 4) != 0) {
+        const std::string why = reason();
+        ::unlink(path.c_str());
+        return std::unexpected(fmt::format("cannot listen on '{}': {}", path, why));
+    }
+    return fd;
+}
+
+Connection::Connection(UniqueFd fd, Wait wait)
+    : fd_(std::move(fd)),
+      wait_(std::move(wait)),
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(wire::kMaxMessage)) {}
+
+Connection::Status Connection::garbage(std::string why) {
+    error_ = std::move(why);
+    return Status::kGarbage;
+}
+
+Connection::Status Connection::receive_exactly(std::span<std::byte> into, std::vector<UniqueFd>& fds,
+                                               bool closing_is_fine) {
+    bool started = false;
+    while (!into.empty()) {
+        iovec iov{into.data(), into.size()};
+        alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(wire::kMaxMessageFds * sizeof(int))> control;
+        msghdr header{};
+        header.msg_iov = &iov;
+        header.msg_iovlen = 1;
+        header.msg_control = control.data();
+        header.msg_controllen = control.size();
+        const ssize_t got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (got < 0) {
+            if (errno == EINTR) continue;
+            if (errno != EAGAIN && errno != EWOULDBLOCK) return Status::kClosed;
+            if (!wait_(fd_.get(), POLLIN)) return Status::kClosed;
+            continue;
+        }
+        for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+            if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+            const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            for (size_t i = 0; i < count; i++) {
+                int one = -1;
+                std::memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof one);
+                fds.emplace_back(one);
+            }
+        }
+        if ((header.msg_flags & MSG_CTRUNC) != 0 || fds.size() > wire::kMaxMessageFds) {
+            return garbage(
+                "descriptors were lost: more than 16 in one message, or this process has too many "
+                "open files");
+        }
+        if (got == 0) {
+            if (closing_is_fine && !started) return Status::kClosed;
+            return garbage("the stream ends inside a message");
+        }
+        started = true;
+        into = into.subspan(static_cast<size_t>(got));
+    }
+    return Status::kOk;
+}
+
+Connection::Status Connection::receive(Message& message) {
+    message.fds.clear();
+    message.payload = {};
+    std::array<std::byte, sizeof(wire::Header)> raw;
+    if (const Status s = receive_exactly(raw, message.fds, true); s != Status::kOk) return s;
+    std::memcpy(&message.header, raw.data(), sizeof message.header);
+
+    const wire::Header& header = message.header;
+    if (header.size < sizeof header || header.size > wire::kMaxMessage) {
+        return garbage(fmt::format("message of {} bytes; {} to {} are valid", header.size, sizeof header,
+                                   wire::kMaxMessage));
+    }
+    if ((header.flags & wire::kFlagTypeMask) != wire::kFlagCommand) {
+        return garbage(fmt::format("message of type {}, where only commands are expected",
+                                   header.flags & wire::kFlagTypeMask));
+    }
+    const std::span<std::byte> payload(buffer_.get(), header.size - sizeof header);
+    if (const Status s = receive_exactly(payload, message.fds, false); s != Status::kOk) return s;
+    message.payload = payload;
+    return Status::kOk;
+}
+
+Connection::Status Connection::send(std::span<const std::byte> bytes, int fd) {
+    while (!bytes.empty()) {
+        // sendmsg() takes a pointer to non-const, and does not write through it.
+        iovec iov{const_cast<std::byte*>(bytes.data()), bytes.size()};
+        alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+        msghdr header{};
+        header.msg_iov = &iov;
+        header.msg_iovlen = 1;
+        if (fd >= 0) {
+            header.msg_control = control.data();
+            header.msg_controllen = control.size();
+            cmsghdr* c = CMSG_FIRSTHDR(&header);
+            c->cmsg_level = SOL_SOCKET;
+            c->cmsg_type = SCM_RIGHTS;
+            c->cmsg_len = CMSG_LEN(sizeof(int));
+            std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        }
+        const ssize_t put = ::sendmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (put < 0) {
+            if (errno == EINTR) continue;
+            if (errno != EAGAIN && errno != EWOULDBLOCK) return Status::kClosed;
+            if (!wait_(fd_.get(), POLLOUT)) return Status::kClosed;
+            continue;
+        }
+        fd = -1;  // went with the first bytes
+        bytes = bytes.subspan(static_cast<size_t>(put));
+    }
+    return Status::kOk;
+}
+
+}  // namespace orrery::emu
