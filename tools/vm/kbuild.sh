@@ -12,7 +12,7 @@ root=$(cd -- "$here/../.." && pwd)
 say() { printf 'kmod: %s\n' "$*" >&2; }
 die() { printf 'kmod: error: %s\n' "$*" >&2; exit 1; }
 
-kernel= source=$root/kmod out=$root/build/kmod sparse=
+kernel='' source=$root/kmod out=$root/build/kmod sparse=
 while [ $# -gt 0 ]; do
     case $1 in
         --kernel | --source | --out) [ $# -ge 2 ] || die "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;

@@ -1,0 +1,31 @@
+// The cards of one VM: a process each.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/vm/options.h"
+#include "tools/vm/process.h"
+#include "tools/vm/topology.h"
+
+namespace orrery::vm {
+
+struct Card {
+    unsigned index;
+    Child process;
+    Fd output;  // its stdout, after the line "ready"
+    std::filesystem::path socket;
+    std::filesystem::path control;
+    std::filesystem::path log;
+};
+
+// The command line of card `index`. `directory` holds the sockets.
+std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
+                                      const std::filesystem::path& directory);
+
+// Starts a card and waits until it says that its socket listens. A readable `interrupt_fd` ends the wait.
+Result<Card> start_card(const Options& options, const std::vector<Link>& links, unsigned index,
+                        const std::filesystem::path& directory, const std::filesystem::path& logs, int interrupt_fd);
+
+}  // namespace orrery::vm

@@ -1,0 +1,28 @@
+// The guest's root file system: busybox, modules, firmware, programs with their libraries, and the command.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tools/vm/options.h"
+#include "tools/vm/result.h"
+#include "tools/vm/tree.h"
+
+namespace orrery::vm {
+
+// Group of /dev/accel/accelN in the guest, as udev's default rules have it.
+inline constexpr const char* kDeviceGroup = "render";
+
+struct TerminalSize {
+    unsigned rows = 24;
+    unsigned columns = 80;
+};
+
+// The archive, not compressed: unpacking would cost the guest more than reading.
+Result<std::string> build_initramfs(const Options& options, const Tree& tree, const Kernel& kernel,
+                                    const TerminalSize& terminal);
+
+// A word as a POSIX shell reads it back.
+std::string shell_quote(const std::string& word);
+
+}  // namespace orrery::vm

@@ -1,0 +1,35 @@
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tools/vm/options.h"
+#include "tools/vm/supervisor.h"
+
+namespace {
+
+// Programs and the card lie beside orrery-vm unless an option says otherwise.
+bool complete(orrery::vm::Options& options) {
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (options.programs.empty()) options.programs = self.parent_path();
+    options.programs = std::filesystem::absolute(options.programs, error);
+    if (options.card_program.empty()) options.card_program = self.parent_path() / "orrery-card";
+    if (options.share.empty()) return true;
+    options.share = std::filesystem::canonical(options.share, error);
+    if (!error && std::filesystem::is_directory(options.share, error)) return true;
+    fmt::print(stderr, "orrery-vm: error: --share: no such directory\n");
+    return false;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    auto parsed = orrery::vm::parse_options(std::vector<std::string>(argv + 1, argv + argc));
+    if (const int* status = std::get_if<int>(&parsed)) return *status;
+    auto& options = std::get<orrery::vm::Options>(parsed);
+    if (!complete(options)) return orrery::vm::kExitUsage;
+    return orrery::vm::run_vm(options);
+}

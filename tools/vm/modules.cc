@@ -1,0 +1,93 @@
+#include "tools/vm/modules.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "tools/vm/process.h"
+
+namespace orrery::vm {
+
+namespace fs = std::filesystem;
+
+Result<std::string> read_file(const fs::path& path) {
+    std::error_code error;
+    if (fs::is_directory(path, error)) return fail(fmt::format("{} is a directory", path.string()));
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return fail(fmt::format("cannot read {}", path.string()));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return std::move(text).str();
+}
+
+std::string module_name(const std::string& path) {
+    std::string name = fs::path(path).filename().string();
+    name.resize(std::min(name.size(), name.find(".ko")));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+ModuleIndex ModuleIndex::parse(const std::string& modules_dep) {
+    ModuleIndex index;
+    std::istringstream lines(modules_dep);
+    for (std::string line; std::getline(lines, line);) {
+        const auto colon = line.find(':');
+        if (colon == std::string::npos) continue;
+        // depmod lists all that is needed, directly or not, and what must be loaded first stands last.
+        std::istringstream words(line.substr(colon + 1));
+        std::vector<std::string> order;
+        for (std::string word; words >> word;) order.push_back(word);
+        std::reverse(order.begin(), order.end());
+        order.push_back(line.substr(0, colon));
+        index.load_order_[module_name(order.back())] = std::move(order);
+    }
+    return index;
+}
+
+bool ModuleIndex::resolve(const std::string& name, std::vector<std::string>& order) const {
+    const auto found = load_order_.find(module_name(name));
+    if (found == load_order_.end()) return false;
+    for (const auto& file : found->second)
+        if (std::find(order.begin(), order.end(), file) == order.end()) order.push_back(file);
+    return true;
+}
+
+std::vector<std::string> module_dependencies(const std::string& elf) {
+    // .modinfo is a run of NUL-terminated "key=value" strings; no other section holds this one after a NUL.
+    const std::string_view key("\0depends=", 9);
+    const auto at = elf.find(key);
+    std::vector<std::string> names;
+    if (at == std::string::npos) return names;
+    std::istringstream list(std::string(elf.c_str() + at + key.size()));
+    for (std::string name; std::getline(list, name, ',');)
+        if (!name.empty()) names.push_back(name);
+    return names;
+}
+
+Result<fs::path> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative) {
+    const fs::path source = tree.modules(kernel) / relative;
+    if (source.extension() == ".ko") return source;
+    if (source.extension() != ".xz") return fail(fmt::format("{}: only xz is known", source.string()));
+    const fs::path target = tree.cache() / kernel.release / (module_name(relative) + ".ko");
+    std::error_code error;
+    if (fs::exists(target, error)) return target;
+    auto argv = tree.program("usr/bin/xz");
+    argv.insert(argv.end(), {"--decompress", "--stdout", source.string()});
+    auto bytes = capture(argv);
+    if (!bytes) return std::unexpected(bytes.error());
+    fs::create_directories(target.parent_path(), error);
+    const fs::path fresh = target.string() + fmt::format(".{}", ::getpid());
+    {
+        std::ofstream file(fresh, std::ios::binary);
+        file << *bytes;
+        if (!file.flush()) return fail(fmt::format("cannot write {}", fresh.string()));
+    }
+    fs::rename(fresh, target, error);
+    if (error) return fail(fmt::format("cannot write {}: {}", target.string(), error.message()));
+    return target;
+}
+
+}  // namespace orrery::vm

@@ -1,0 +1,152 @@
+#include "tools/vm/options.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+namespace orrery::vm {
+
+namespace {
+
+constexpr unsigned kMaxCards = 16;
+
+int usage_error(const std::string& text) {
+    fmt::print(stderr, "orrery-vm: error: {}\nTry: orrery-vm --help\n", text);
+    return kExitUsage;
+}
+
+// HOST or HOST:GUEST, where GUEST is absolute.
+std::optional<GuestFile> parse_file(const std::string& text) {
+    const auto colon = text.rfind(":/");
+    if (colon == std::string::npos || colon == 0) return GuestFile{text, ""};
+    return GuestFile{text.substr(0, colon), text.substr(colon + 1)};
+}
+
+void describe(CLI::App& app, Options& options, std::string& memory, std::vector<std::string>& files) {
+    app.add_option("--cards", options.cards, "Number of cards, 0 to 16 (default 1)");
+    app.add_option("--kernel", options.kernel, "lts (default), backports, or a release in the VM tree");
+    app.add_option("--smp", options.smp, "Virtual CPUs (default 2)");
+    app.add_option("--memory", memory, "Guest memory (default 1G)");
+    app.add_option("--timeout", options.timeout_s, "Time limit in seconds (default 300; 0: none)");
+    app.add_flag("--shell", options.shell, "A console instead of a command; Ctrl-A X or exit leaves");
+
+    app.add_option("--irq", options.irq, "Interrupts of the cards: msix (default), msi or single")
+        ->check(CLI::IsMember({"msix", "msi", "single"}));
+    app.add_option("--vram", options.vram, "VRAM of each card (default 256M)");
+    app.add_option("--sku", options.sku, "SKU file of the cards");
+    app.add_option("--topology", options.topology, "Links between the cards, a TOML file (default: a chain)");
+    app.add_option("--card-program", options.card_program, "orrery-card to start");
+    app.add_option("--card-arg", options.card_args, "One more argument for each orrery-card (repeatable)")
+        ->allow_extra_args(false);
+
+    app.add_flag("!--no-module", options.module, "Do not load orrery.ko");
+    app.add_option("--module", options.module_file, "orrery.ko to load");
+    app.add_option("--module-params", options.module_params, "Parameters of orrery.ko");
+    app.add_option("--firmware", options.firmware, "Firmware image for the guest; none: leave it out");
+    app.add_flag("--expect-probe-failure", options.expect_probe_failure,
+                 "Fail if a card gets a device node, instead of if it gets none");
+    app.add_flag("--allow-warnings", options.allow_warnings, "A WARNING of the guest kernel is not a failure");
+    app.add_flag("--allow-card-exit", options.allow_card_exit, "A card that ends is not a failure");
+
+    app.add_option("--programs", options.programs, "Directory of the guest's programs (default: that of orrery-vm)");
+    app.add_option("--file", files, "HOST[:GUEST]: put a file or directory into the guest (repeatable)")
+        ->allow_extra_args(false);
+    app.add_option("--share", options.share, "Directory of the host that the guest sees as /share");
+    app.add_option("--env", options.env, "NAME=VALUE for the command (repeatable)")->allow_extra_args(false);
+    app.add_option("--user", options.user, "Run the command as this user id");
+    app.add_flag("!--no-device-group", options.device_group, "Leave that user out of the devices' group");
+    app.add_flag("--nvme", options.nvme, "Add QEMU's own NVMe device, backed by memory");
+    app.add_flag("--viommu", options.viommu, "Add intel-iommu (iommu=pt) with interrupt remapping");
+    app.add_flag("--qmp", options.qmp, "Open a QMP socket; run.json among the logs names it");
+    app.add_option("--append", options.append, "More kernel parameters");
+    app.add_option("--qemu-arg", options.qemu_args, "One more argument for QEMU (repeatable)")
+        ->allow_extra_args(false);
+
+    app.add_option("--logs", options.logs, "Directory for the logs (default: build/vm/<run>)");
+    app.add_flag("--verbose", options.verbose, "Say when each step is done");
+}
+
+std::optional<std::string> check(const Options& options) {
+    if (options.cards > kMaxCards) return fmt::format("--cards takes 0 to {}", kMaxCards);
+    if (options.smp < 1 || options.smp > 64) return "--smp takes 1 to 64";
+    if (options.memory_mib < 128) return "--memory needs 128M or more";
+    if (options.shell && !options.command.empty()) return "--shell takes no command";
+    if (!options.shell && options.command.empty())
+        return "no command: give one after '--', or --shell for a console";
+    if (options.expect_probe_failure && !options.module) return "--expect-probe-failure needs the module";
+    for (const auto& entry : options.env)
+        if (entry.find('=') == std::string::npos || entry[0] == '=')
+            return fmt::format("--env wants NAME=VALUE, not '{}'", entry);
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_size(const std::string& text) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{}) return std::nullopt;
+    unsigned shift = 0;
+    if (rest != end) {
+        switch (*rest) {
+            case 'K': shift = 10; break;
+            case 'M': shift = 20; break;
+            case 'G': shift = 30; break;
+            default: return std::nullopt;
+        }
+        if (rest + 1 != end) return std::nullopt;
+    }
+    if (value > (std::numeric_limits<std::uint64_t>::max() >> shift)) return std::nullopt;
+    return value << shift;
+}
+
+std::variant<Options, int> parse_options(const std::vector<std::string>& arguments) {
+    Options options;
+    std::string memory;
+    std::vector<std::string> files;
+    CLI::App app{
+        "orrery-vm [OPTIONS] -- COMMAND [ARGUMENT...]\n"
+        "Boots a Debian kernel under stock QEMU with N cards, runs COMMAND in it, and passes its status on.",
+        "orrery-vm"};
+    app.footer("Statuses 120 to 126 are the VM's own failures, with a line 'orrery-vm: error: ...'. See docs/vm.md.");
+    describe(app, options, memory, files);
+
+    // All after "--" belongs to the command, whatever it looks like.
+    const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+    if (dashes != arguments.end()) options.command.assign(dashes + 1, arguments.end());
+    std::vector<std::string> own(arguments.begin(), dashes);
+    std::reverse(own.begin(), own.end());
+    try {
+        app.parse(own);
+    } catch (const CLI::CallForHelp& help) {
+        return app.exit(help);
+    } catch (const CLI::ExtrasError& error) {
+        return usage_error(fmt::format("{} (a command goes after '--')", error.what()));
+    } catch (const CLI::ParseError& error) {
+        return usage_error(error.what());
+    }
+
+    if (!memory.empty()) {
+        const auto bytes = parse_size(memory);
+        if (!bytes) return usage_error(fmt::format("--memory '{}' is no size such as 512M or 2G", memory));
+        options.memory_mib = *bytes >> 20;
+    }
+    if (!options.vram.empty()) {
+        const auto bytes = parse_size(options.vram);
+        if (!bytes || *bytes == 0) return usage_error(fmt::format("--vram '{}' is no size such as 256M", options.vram));
+        options.vram_bytes = *bytes;
+    }
+    for (const auto& text : files) {
+        const auto file = parse_file(text);
+        if (!file || file->host.empty()) return usage_error(fmt::format("--file '{}' wants HOST[:/GUEST]", text));
+        options.files.push_back(*file);
+    }
+    if (const auto text = check(options)) return usage_error(*text);
+    return options;
+}
+
+}  // namespace orrery::vm

@@ -1,0 +1,68 @@
+// The command line of orrery-vm.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tools/vm/result.h"
+
+namespace orrery::vm {
+
+struct GuestFile {
+    std::filesystem::path host;
+    std::string guest;  // absolute; empty: the host's file name in the command's directory
+};
+
+struct Options {
+    unsigned cards = 1;
+    std::string kernel = "lts";  // lts, backports, or a release that the VM tree holds
+    unsigned smp = 2;
+    std::uint64_t memory_mib = 1024;
+    unsigned timeout_s = 300;  // 0: none
+    bool shell = false;
+
+    std::string irq = "msix";
+    std::string vram;  // as orrery-card takes it
+    std::uint64_t vram_bytes = std::uint64_t{256} << 20;
+    std::filesystem::path sku;
+    std::filesystem::path topology;
+    std::filesystem::path card_program;  // default: orrery-card beside orrery-vm
+    std::vector<std::string> card_args;
+
+    bool module = true;
+    std::filesystem::path module_file;  // default: build/kmod/<release>/orrery.ko
+    std::string module_params;
+    std::filesystem::path firmware;  // default: the build's; "none": no file in the guest
+    bool expect_probe_failure = false;
+    bool allow_warnings = false;
+    bool allow_card_exit = false;
+
+    std::filesystem::path programs;  // default: the directory of orrery-vm
+    std::vector<GuestFile> files;
+    std::filesystem::path share;
+    std::vector<std::string> env;
+    std::optional<std::uint32_t> user;
+    bool device_group = true;
+    bool nvme = false;
+    bool viommu = false;
+    bool qmp = false;
+    std::string append;
+    std::vector<std::string> qemu_args;
+
+    std::filesystem::path logs;  // default: build/vm/<time>-<pid>
+    bool verbose = false;
+    std::vector<std::string> command;
+};
+
+// Arguments without the program's name. An int is an exit status for a run that is over (--help, a usage error
+// whose text has been printed).
+std::variant<Options, int> parse_options(const std::vector<std::string>& arguments);
+
+// "256M", "1G", "64K" or bytes; nothing if it is none of these or overflows.
+std::optional<std::uint64_t> parse_size(const std::string& text);
+
+}  // namespace orrery::vm

@@ -1,0 +1,93 @@
+#include "tools/vm/programs.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <sstream>
+
+#include "tools/vm/process.h"
+
+namespace orrery::vm {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Always in the guest, so that a console has them.
+constexpr std::array kGuestTools = {"orrery-smi", "orrery-bench", "orrery-prof", "orrery-diag"};
+
+bool is_program(const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+template <typename T>
+bool read_at(const std::string& bytes, std::uint64_t offset, T& value) {
+    if (offset > bytes.size() || bytes.size() - offset < sizeof value) return false;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return true;
+}
+
+}  // namespace
+
+std::string elf_interpreter(const std::string& bytes) {
+    Elf64_Ehdr header;
+    if (!read_at(bytes, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+        header.e_ident[EI_CLASS] != ELFCLASS64)
+        return {};
+    for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+        Elf64_Phdr segment;
+        if (!read_at(bytes, header.e_phoff + i * sizeof segment, segment)) return {};
+        if (segment.p_type != PT_INTERP) continue;
+        if (segment.p_offset >= bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset) return {};
+        const std::string name = bytes.substr(segment.p_offset, segment.p_filesz);
+        return name.substr(0, name.find('\0'));
+    }
+    return {};
+}
+
+Result<std::vector<std::string>> library_closure(const fs::path& program, const std::string& interpreter) {
+    auto listing = capture({interpreter, "--list", program.string()});
+    if (!listing) return fail(fmt::format("cannot find the libraries of {}: {}", program.string(), listing.error().text));
+    std::vector<std::string> paths{interpreter};
+    std::istringstream lines(*listing);
+    for (std::string line; std::getline(lines, line);) {
+        // "\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x...)", or "\t/lib64/ld-linux-x86-64.so.2 (0x...)"
+        const auto arrow = line.find("=> ");
+        const std::string rest = arrow == std::string::npos ? line : line.substr(arrow + 3);
+        const auto start = rest.find('/');
+        const auto end = rest.rfind(" (0x");
+        if (rest.find("not found") != std::string::npos)
+            return fail(fmt::format("{} needs a library that is not here:{}", program.string(), line));
+        if (start == std::string::npos || end == std::string::npos || end < start) continue;
+        std::string path = rest.substr(start, end - start);
+        if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(std::move(path));
+    }
+    return paths;
+}
+
+std::set<std::string> choose_programs(const fs::path& directory, const std::vector<std::string>& command) {
+    std::set<std::string> names;
+    const auto consider = [&](const std::string& name) {
+        if (!name.empty() && name.find('/') == std::string::npos && is_program(directory / name)) names.insert(name);
+    };
+    for (const char* tool : kGuestTools) consider(tool);
+    for (const auto& argument : command) {
+        std::string word;
+        for (const char c : argument + " ") {
+            if (std::strchr(" \t\n;&|()`\"'$<>", c) == nullptr) {
+                word += c;
+                continue;
+            }
+            consider(word);
+            word.clear();
+        }
+    }
+    return names;
+}
+
+}  // namespace orrery::vm

@@ -1,0 +1,94 @@
+#include "tools/vm/qemu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace orrery::vm {
+
+namespace {
+
+// A card answers late when its host is busy; after this time QEMU gives the card up for good. Milliseconds.
+constexpr unsigned kCardTimeout = 60000;
+
+std::string kernel_parameters(const Options& options) {
+    // Warnings and worse on the console while booting (the guest's init raises this); a panic or an oops ends QEMU,
+    // because panic=-1 reboots at once and -no-reboot makes that an exit. The rest saves a second of boot under TCG:
+    // no defence against speculation that an emulated CPU does not have, no self-tests, a clock that needs no watching.
+    std::string text =
+        "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable no_timer_check "
+        "cryptomgr.notests random.trust_cpu=on audit=0 8250.nr_uarts=1";
+    if (options.viommu) text += " intel_iommu=on iommu=pt";
+    if (!options.append.empty()) text += " " + options.append;
+    return text;
+}
+
+}  // namespace
+
+std::uint64_t port_reserve(std::uint64_t vram_bytes) {
+    constexpr std::uint64_t kSmallest = std::uint64_t{512} << 20;
+    constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
+    return std::max(kSmallest, 2 * std::bit_ceil(std::min(vram_bytes, kLargest)));
+}
+
+std::vector<std::string> qemu_command(const Options& options, const Tree& tree, const Kernel& kernel,
+                                      const QemuFiles& files, const QemuFds& fds) {
+    auto argv = tree.program("usr/bin/qemu-system-x86_64");
+    const auto add = [&argv](std::initializer_list<std::string> words) { argv.insert(argv.end(), words); };
+    const auto chardev = [&add](const char* id, int fd) {
+        add({"-chardev", fmt::format("socket,id={},fd={}", id, fd)});
+    };
+    add({"-L", (tree.path() / "usr/share/qemu").string(), "-L", (tree.path() / "usr/share/seabios").string()});
+    add({"-name", "orrery", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-vga", "none",
+         "-net", "none"});
+    add({"-machine",
+         fmt::format("q35,memory-backend=ram{}", options.viommu ? ",kernel-irqchip=split" : ""),
+         "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", fmt::format("{}", options.smp)});
+    // Shared, so that a card can map it; without that, DMA fails silently.
+    add({"-m", fmt::format("{}M", options.memory_mib), "-object",
+         fmt::format("memory-backend-memfd,id=ram,size={}M,share=on", options.memory_mib)});
+    add({"-kernel", tree.image(kernel).string(), "-initrd", files.initramfs.string(), "-append",
+         kernel_parameters(options)});
+    if (options.viommu) add({"-device", "intel-iommu,intremap=on,caching-mode=on"});
+
+    chardev("console", fds.console);
+    add({"-serial", "chardev:console", "-device", "virtio-serial-pci,id=ports"});
+    chardev("status", fds.status);
+    chardev("out", fds.out);
+    chardev("err", fds.err);
+    add({"-device", "virtserialport,bus=ports.0,nr=1,chardev=status,name=orrery.status"});
+    add({"-device", "virtserialport,bus=ports.0,nr=2,chardev=out,name=orrery.stdout"});
+    add({"-device", "virtserialport,bus=ports.0,nr=3,chardev=err,name=orrery.stderr"});
+    if (fds.terminal >= 0) {
+        chardev("terminal", fds.terminal);
+        add({"-device", "virtconsole,bus=ports.0,nr=0,chardev=terminal"});
+    }
+    add({"-device", "virtio-rng-pci"});
+
+    if (!options.share.empty())
+        add({"-fsdev", fmt::format("local,id=share,path={},security_model=none", options.share.string()), "-device",
+             "virtio-9p-pci,fsdev=share,mount_tag=share"});
+    if (fds.nvme >= 0)
+        add({"-add-fd", fmt::format("fd={},set=1", fds.nvme), "-blockdev",
+             "driver=raw,node-name=nvme,file.driver=file,file.filename=/dev/fdset/1,file.locking=off", "-device",
+             "nvme,serial=orrery,drive=nvme"});
+    if (!files.qmp.empty()) add({"-qmp", fmt::format("unix:{},server=on,wait=off", files.qmp.string())});
+
+    const std::uint64_t reserve = port_reserve(options.vram_bytes);
+    if (!files.cards.empty())
+        add({"-global", fmt::format("q35-pcihost.pci-hole64-size={}",
+                                    std::max<std::uint64_t>(std::uint64_t{32} << 30,
+                                                            std::bit_ceil(2 * reserve * files.cards.size())))});
+    for (std::size_t i = 0; i < files.cards.size(); ++i) {
+        add({"-device",
+             fmt::format("pcie-root-port,id=port{0},chassis={1},slot={1},pref64-reserve={2}", i, i + 1, reserve)});
+        add({"-device", fmt::format(R"({{"driver":"vfio-user-pci","id":"card{0}","bus":"port{0}","x-msg-timeout":{1},)"
+                                    R"("socket":{{"type":"unix","path":"{2}"}}}})",
+                                    i, kCardTimeout, files.cards[i].string())});
+    }
+    argv.insert(argv.end(), options.qemu_args.begin(), options.qemu_args.end());
+    return argv;
+}
+
+}  // namespace orrery::vm

@@ -1,0 +1,38 @@
+// QEMU's command line.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/vm/options.h"
+#include "tools/vm/tree.h"
+
+namespace orrery::vm {
+
+// File descriptors that QEMU inherits under their numbers; sockets except for nvme.
+struct QemuFds {
+    int console = -1;   // the first serial port: the kernel's console
+    int status = -1;    // ports of a virtio-serial device: how far the guest is
+    int out = -1;       //   stdout of the command
+    int err = -1;       //   stderr of the command
+    int terminal = -1;  // --shell only
+    int nvme = -1;      // --nvme only: a memory file of kNvmeBytes
+};
+
+inline constexpr std::uint64_t kNvmeBytes = std::uint64_t{256} << 20;
+
+struct QemuFiles {
+    std::filesystem::path initramfs;
+    std::vector<std::filesystem::path> cards;  // their sockets
+    std::filesystem::path qmp;                 // empty: none
+};
+
+std::vector<std::string> qemu_command(const Options& options, const Tree& tree, const Kernel& kernel,
+                                      const QemuFiles& files, const QemuFds& fds);
+
+// How much 64-bit prefetchable space the port of a card sets aside: room for BAR 2 and BAR 4, also for a card that is
+// added later. A power of two.
+std::uint64_t port_reserve(std::uint64_t vram_bytes);
+
+}  // namespace orrery::vm

@@ -1,0 +1,40 @@
+// The VM tree that tools/vm/tree.sh makes: QEMU, the guest kernels and their modules.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/vm/result.h"
+
+namespace orrery::vm {
+
+struct Kernel {
+    std::string name;     // "lts" or "backports"
+    std::string release;  // as uname -r says
+};
+
+class Tree {
+  public:
+    // Asks tree.sh of this checkout where the tree is. A missing tree is an error that names the command to make it.
+    static Result<Tree> find();
+
+    const std::filesystem::path& path() const { return path_; }
+    Result<Kernel> kernel(const std::string& name_or_release) const;
+    std::filesystem::path image(const Kernel& kernel) const { return path_ / "boot" / ("vmlinuz-" + kernel.release); }
+    std::filesystem::path modules(const Kernel& kernel) const { return path_ / "lib/modules" / kernel.release; }
+
+    // A command line that starts a program of the tree through the tree's own loader: no chroot, no root.
+    std::vector<std::string> program(const std::string& path_in_tree) const;
+
+    // Where things made out of this tree are kept between runs.
+    std::filesystem::path cache() const;
+
+  private:
+    std::filesystem::path path_;
+    std::vector<Kernel> kernels_;
+};
+
+std::filesystem::path source_dir();
+
+}  // namespace orrery::vm
