@@ -36,9 +36,9 @@ enum class Cause : std::uint8_t {
     kFetchAccess = 1,
     kIllegal = 2,
     kBreakpoint = 3,
-    kLoadMisaligned = 4,  // LR, or a load from MMIO
+    kLoadMisaligned = 4,  // LR, or a load from MMIO or a kPageStrict page
     kLoadAccess = 5,
-    kStoreMisaligned = 6,  // SC, AMO, or a store to MMIO
+    kStoreMisaligned = 6,  // SC, AMO, or a store to MMIO or a kPageStrict page
     kStoreAccess = 7,
     kEcall = 11,
 };
@@ -59,7 +59,7 @@ struct Config {
     bool has_exit_pc = false;
     std::uint64_t exit_pc = 0;  // even
     std::uint64_t vendor_id = 0, arch_id = 0, impl_id = 0;
-    // Pages of decoded code that are kept, 32 KiB of host memory each: a power of two, 1 to 4096.
+    // Pages of decoded code that are kept, 32 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
 };
 
@@ -117,6 +117,10 @@ class Hart {
     HartState state() const;
     // Loads all architectural state and drops all caches. Fields are made legal as a CSR write would.
     void set_state(const HartState& state);
+
+    // The next program in the same memory: registers and CSRs as after reset(), pc as given. Counters go on,
+    // caches and interrupt lines stay, so it costs as much as clearing the registers. Not inside run().
+    void restart(std::uint64_t pc);
 
     // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.
     std::uint64_t pc() const;  // inside a callback: of the instruction that is executing

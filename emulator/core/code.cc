@@ -1,0 +1,212 @@
+// Decoded code: finding it, making it, forgetting it.
+//
+// A slot that is not decoded yet holds op_decode, which decodes it in place when it is first executed. Only
+// the fetch of a page asks the bus; decoding reads the host memory that the bus gave.
+#include <algorithm>
+
+#include "emulator/core/decode.h"
+#include "emulator/core/handler.h"
+#include "emulator/core/host_fp.h"
+
+namespace orrery::emu {
+namespace {
+
+CodePage& current_page(Core* core) {
+    return core->code_pages[core->code_va / kPageBytes & core->code_mask];
+}
+
+std::uint16_t halfword(const std::uint8_t* host) {
+    std::uint16_t value;
+    std::memcpy(&value, host, sizeof value);
+    return value;
+}
+
+// Decodes `bits` into everything of *op but its handler, which is returned.
+Handler decode_into(const Core* core, Op* op, std::uint32_t bits) {
+    const bool four = is_four_bytes(static_cast<std::uint16_t>(bits));
+    const std::uint32_t expanded = four ? bits : expand_compressed(static_cast<std::uint16_t>(bits));
+    const Decoded d = decode(expanded, core->pc_of(op), core->config.fp);
+    op->imm = d.code == OpCode::kIllegal ? static_cast<std::int32_t>(bits) : d.imm;
+    op->rd = d.rd;
+    op->rs1 = d.rs1;
+    op->rs2 = d.rs2;
+    op->aux = d.aux;
+    return handler_table().of[static_cast<unsigned>(d.code)][four ? 1 : 0];
+}
+
+// A four-byte instruction of which two bytes are in the next page. The second half is read each time.
+Next op_straddle(Core* core, Op* op, std::int64_t left) {
+    CodePage& page = current_page(core);
+    const std::uint16_t low = halfword(page.host + kPageBytes - 2);
+    if (page.next_host == nullptr) {
+        core->publish(op, left);
+        const std::uint64_t next_va = page.va + kPageBytes;
+        const HostFpPause pause(core);
+        const PageRef ref = core->bus->translate(next_va, Access::kFetch);
+        if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & kPageExec) == 0) {
+            core->raise(Cause::kFetchAccess, next_va);
+            ORR_STOP();
+        }
+        page.next_host = ref.host;
+        if (core->attention) core->only_this_one(left);
+    }
+    const std::uint32_t bits = low | static_cast<std::uint32_t>(halfword(page.next_host)) << 16;
+    if (page.straddler == nullptr || page.straddler_bits != bits) {
+        page.straddler = decode_into(core, op, bits);
+        page.straddler_bits = bits;
+    }
+    const Handler handler = page.straddler;
+    ORR_CALL(handler, core, op, left);
+}
+
+// The real handler of the instruction at op; the rest of *op is filled in.
+Handler decode_slot(Core* core, Op* op) {
+    CodePage& page = current_page(core);
+    const auto slot = static_cast<std::size_t>(op - page.ops);
+    const std::uint8_t* host = page.host + 2 * slot;
+    const std::uint16_t first = halfword(host);
+    if (slot == kSlots - 1) page.straddler = nullptr;
+    if (!is_four_bytes(first)) return decode_into(core, op, first);
+    if (slot == kSlots - 1) return op_straddle;
+    return decode_into(core, op, first | static_cast<std::uint32_t>(halfword(host + 2)) << 16);
+}
+
+Next op_breakpoint(Core* core, Op* op, std::int64_t left) {
+    // Where a run() starts there is no stop, or it would never get away.
+    if (core->steps_end - static_cast<std::uint64_t>(left) != core->first_step) {
+        core->publish(op, left);
+        core->has_stop = true;
+        core->stop = StopReason::kBreakpoint;
+        ORR_STOP();
+    }
+    const Handler handler = decode_slot(core, op);
+    ORR_CALL(handler, core, op, left);
+}
+
+// run() knows the exit address.
+Next op_exit(Core* core, Op* op, std::int64_t left) {
+    ORR_CALL(leave, core, op, left);
+}
+
+Next op_decode(Core* core, Op* op, std::int64_t left) {
+    const std::uint64_t pc = core->pc_of(op);
+    if (core->config.has_exit_pc && pc == core->config.exit_pc) {
+        op->fn = op_exit;
+    } else if (std::find(core->breakpoints.begin(), core->breakpoints.end(), pc) != core->breakpoints.end()) {
+        op->fn = op_breakpoint;
+    } else {
+        op->fn = decode_slot(core, op);
+    }
+    ORR_DISPATCH(core, op, left);
+}
+
+// Behind the last slots of a page. Costs no budget.
+Next op_page_end(Core* core, Op* op, std::int64_t left) {
+    const std::uint64_t pc = core->pc_of(op);
+    const CodePage& page = core->code_pages[pc / kPageBytes & core->code_mask];
+    if (page.va != (pc & ~kPageOffset)) ORR_CALL(leave, core, op, left);
+    core->code_va = page.va;
+    core->code_ops = page.ops;
+    Op* const next = page.ops + (pc & kPageOffset) / 2;
+    ORR_DISPATCH(core, next, left);
+}
+
+bool overlap(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b, std::size_t b_size) {
+    const auto a_begin = reinterpret_cast<std::uintptr_t>(a);
+    const auto b_begin = reinterpret_cast<std::uintptr_t>(b);
+    return a_begin < b_begin + b_size && b_begin < a_begin + a_size;
+}
+
+}  // namespace
+
+Op* find_op(Core* core) {
+    const std::uint64_t va = core->pc & ~kPageOffset;
+    CodePage& page = core->code_pages[va / kPageBytes & core->code_mask];
+    if (page.va != va) {
+        const HostFpPause pause(core);
+        const PageRef ref = core->bus->translate(core->pc, Access::kFetch);
+        if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & kPageExec) == 0) {
+            core->raise(Cause::kFetchAccess, core->pc);
+            return nullptr;
+        }
+        page = CodePage{.va = va, .ops = page.ops, .host = ref.host};
+        for (std::size_t slot = 0; slot < kSlots; ++slot)
+            page.ops[slot].fn = op_decode;
+        page.ops[kSlots].fn = op_page_end;
+        page.ops[kSlots + 1].fn = op_page_end;
+        // From now on slow_store() has to see every store to it.
+        for (PageEntry& entry : core->pages) {
+            if (entry.store_tag == kNoPage) continue;
+            const auto* host = reinterpret_cast<const std::uint8_t*>(entry.addend + entry.store_tag);
+            if (overlap(host, kPageBytes, ref.host, kPageBytes)) entry.store_tag = kNoPage;
+        }
+    }
+    core->code_va = va;
+    core->code_ops = page.ops;
+    return page.ops + (core->pc & kPageOffset) / 2;
+}
+
+void run_ops(Core* core, Op* op, std::int64_t left) {
+#if defined(__clang__)
+    op->fn(core, op, left);
+#else
+    Next next{op, left};
+    do {
+        next = next.op->fn(core, next.op, next.left);
+    } while (next.op != nullptr);
+#endif
+}
+
+bool holds_code(const Core* core, const std::uint8_t* host, std::size_t size) {
+    return std::any_of(core->code.begin(), core->code.end(), [&](const CodePage& page) {
+        return page.va != kNoPage && overlap(host, size, page.host, kPageBytes);
+    });
+}
+
+void forget_code(Core* core, const std::uint8_t* host, std::size_t size) {
+    for (CodePage& page : core->code) {
+        if (page.va == kNoPage || !overlap(host, size, page.host, kPageBytes)) continue;
+        // A four-byte instruction that begins two bytes before is hit too.
+        const auto page_begin = reinterpret_cast<std::uintptr_t>(page.host);
+        const auto begin = reinterpret_cast<std::uintptr_t>(host);
+        const std::size_t first = begin < page_begin + 2 ? 0 : (begin - page_begin - 2) / 2;
+        const std::size_t last = std::min<std::size_t>((begin + size - 1 - page_begin) / 2, kSlots - 1);
+        for (std::size_t slot = first; slot <= last; ++slot)
+            page.ops[slot].fn = op_decode;
+    }
+}
+
+void raise_illegal(Core* core, const Op* op) {
+    const CodePage& page = current_page(core);
+    const auto slot = static_cast<std::size_t>(op - core->code_ops);
+    if (slot == kSlots - 1 && page.straddler != nullptr) {
+        core->raise(Cause::kIllegal, page.straddler_bits);
+        return;
+    }
+    const std::uint8_t* host = page.host + 2 * slot;
+    const std::uint16_t first = halfword(host);
+    const std::uint32_t second = is_four_bytes(first) ? halfword(host + 2) : 0;
+    core->raise(Cause::kIllegal, first | second << 16);
+}
+
+void drop_code(Core* core) {
+    for (CodePage& page : core->code)
+        page.va = kNoPage;
+    core->attention = true;
+}
+
+const HandlerTable& handler_table() {
+    static const HandlerTable table = [] {
+        HandlerTable t{};
+        add_int_handlers(t);
+        add_jump_handlers(t);
+        add_mem_handlers(t);
+        add_atomic_handlers(t);
+        add_fp_handlers(t);
+        add_sys_handlers(t);
+        return t;
+    }();
+    return table;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,153 @@
+// The inside of a hart: what handlers work on. Not for anybody outside emulator/core.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "emulator/core/hart.h"
+#include "emulator/core/op.h"
+
+namespace orrery::emu {
+
+inline constexpr std::uint64_t kPageOffset = kPageBytes - 1;
+inline constexpr std::uint64_t kNoPage = 1;  // equal to no page address
+
+inline constexpr std::uint64_t kMstatusMie = 1u << 3;
+inline constexpr std::uint64_t kMstatusMpie = 1u << 7;
+inline constexpr std::uint64_t kMstatusMpp = 3u << 11;  // always machine mode
+inline constexpr std::uint64_t kMstatusFs = 3u << 13;
+inline constexpr std::uint64_t kMstatusFsInitial = 1u << 13;
+inline constexpr std::uint64_t kMstatusSd = 1ull << 63;
+inline constexpr std::uint64_t kIrqMask = 1u << 3 | 1u << 7 | 1u << 11;
+
+inline constexpr std::uint32_t kFlagNv = 16, kFlagDz = 8, kFlagOf = 4, kFlagUf = 2, kFlagNx = 1;
+
+// One line of the page cache. A tag is the page's address if that access may go straight to
+// host memory at va + addend, else kNoPage.
+struct PageEntry {
+    std::uint64_t load_tag = kNoPage;
+    std::uint64_t store_tag = kNoPage;
+    std::uintptr_t addend = 0;
+    std::uint64_t rights = 0;
+};
+inline constexpr std::size_t kPageEntries = 256;
+
+// Decoded code of one page. `ops` has an Op for each halfword and two that leave the page.
+inline constexpr std::size_t kSlots = kPageBytes / 2;
+inline constexpr std::size_t kOpsPerPage = kSlots + 2;
+struct CodePage {
+    std::uint64_t va = kNoPage;
+    Op* ops = nullptr;
+    const std::uint8_t* host = nullptr;
+    const std::uint8_t* next_host = nullptr;  // of the following page, once a straddling instruction asked
+    // The straddling instruction in the last slot, as last decoded: spares decoding it again.
+    std::uint32_t straddler_bits = 0;
+    Handler straddler = nullptr;
+};
+
+// Guest memory as the host accesses it.
+using HostU16 [[gnu::may_alias]] = std::uint16_t;
+using HostU32 [[gnu::may_alias]] = std::uint32_t;
+using HostU64 [[gnu::may_alias]] = std::uint64_t;
+
+struct Core {
+    // --- what handlers touch most ---
+    std::uint64_t x[33] = {};  // x[0] stays 0; x[kDumpRegister] takes results that nobody reads
+    std::uint64_t f[32] = {};
+    // The page that is executing.
+    std::uint64_t code_va = kNoPage;
+    Op* code_ops = nullptr;
+    CodePage* code_pages = nullptr;
+    std::uint64_t code_mask = 0;
+    std::uint64_t mstatus = 0;
+    std::uint8_t frm = 0;
+    std::uint8_t fflags = 0;  // without those that are still in the host's status register (host_fp.h)
+    bool fp_wrapped = false;  // the host's FP status belongs to the guest just now
+
+    // --- reasons to leave the handlers; looked at by slow paths and by run() ---
+    bool attention = false;  // any of: interrupts may have changed, caches were dropped, stop requested
+    bool has_trap = false;   // `trap` waits to be taken
+    bool has_stop = false;   // `stop` waits to be returned
+    bool stop_requested = false;
+    bool running = false;
+    StopReason stop{};
+    Trap trap;
+
+    // --- counting: valid while handlers run, left is then in a register ---
+    std::uint64_t steps_end = 0;  // steps when left reaches 0
+    std::int64_t left = 0;
+    std::uint64_t first_step = 0;  // steps when run() was called
+    std::int64_t deferred = 0;     // budget set aside by only_this_one()
+    // What to add to steps (modulo 2^64).
+    std::uint64_t minstret_delta = 0;
+    std::uint64_t mcycle_delta = 0;
+
+    std::uint64_t pc = 0;  // valid outside handlers, and in them after publish()
+    std::uint64_t mie = 0, mip = 0, mtvec = 0, mscratch = 0, mepc = 0, mcause = 0, mtval = 0;
+    std::uint64_t reservation_address = 0, reservation_value = 0;
+    std::uint8_t reservation_size = 0;
+    bool waiting = false;
+
+    std::array<PageEntry, kPageEntries> pages;
+
+    Config config;
+    Bus* bus = nullptr;
+    std::vector<CodePage> code;
+    std::unique_ptr<Op[]> pool;
+    std::vector<std::uint64_t> breakpoints;
+
+    std::uint64_t steps() const { return steps_end - static_cast<std::uint64_t>(left); }
+
+    std::uint64_t pc_of(const Op* op) const {
+        return code_va + (reinterpret_cast<std::uintptr_t>(op) - reinterpret_cast<std::uintptr_t>(code_ops)) /
+                             (sizeof(Op) / 2);
+    }
+    // Makes pc and counters valid for code outside the handlers.
+    void publish(const Op* op, std::int64_t now_left) {
+        pc = pc_of(op);
+        left = now_left;
+    }
+    void raise(Cause cause, std::uint64_t tval) {
+        trap = {cause, tval, pc};
+        has_trap = true;
+    }
+    void drop_reservation() { reservation_address = reservation_value = reservation_size = 0; }
+    // Gives the handlers a budget for one instruction: run() looks at `attention` after it. (Leaving before
+    // it might make no progress for ever, with a bus that always asks for attention.)
+    void only_this_one(std::int64_t& now_left) {
+        deferred += now_left - 1;
+        steps_end -= static_cast<std::uint64_t>(now_left - 1);
+        now_left = 1;
+    }
+    PageEntry& page_entry(std::uint64_t va) { return pages[va / kPageBytes % kPageEntries]; }
+};
+
+// Loads and stores that the page cache cannot serve (pages.cc). `value` is zero-extended. False: an exception
+// was raised and nothing changed. publish() first.
+bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value);
+bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value);
+// Host memory for an aligned atomic; nullptr with `mmio` true: go through the bus; with false: raised.
+std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_lr, bool& mmio);
+
+// Code (code.cc). find_op gives the Op at core->pc and makes its page current, or raises and gives nullptr.
+Op* find_op(Core* core);
+void run_ops(Core* core, Op* op, std::int64_t left);
+// Does [host, host + size) overlap a page of decoded code?
+bool holds_code(const Core* core, const std::uint8_t* host, std::size_t size);
+// Those bytes were written: instructions decoded from them are forgotten.
+void forget_code(Core* core, const std::uint8_t* host, std::size_t size);
+void drop_code(Core* core);
+// After publish(): raises kIllegal with the bits of the instruction at op. Not after calls of the bus.
+void raise_illegal(Core* core, const Op* op);
+void drop_pages(Core* core);
+
+// CSRs (csr.cc). False: illegal.
+bool read_csr(Core* core, std::uint32_t number, std::uint64_t& value);
+bool write_csr(Core* core, std::uint32_t number, std::uint64_t value);
+std::uint64_t legal_mstatus(const Config& config, std::uint64_t value);
+std::uint64_t legal_mtvec(std::uint64_t value);
+
+}  // namespace orrery::emu

@@ -1,0 +1,38 @@
+// From instruction bits to what a handler needs. Pure functions of their arguments.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/core/op.h"
+
+namespace orrery::emu {
+
+struct Decoded {
+    OpCode code = OpCode::kIllegal;
+    std::uint8_t rd = 0, rs1 = 0, rs2 = 0, aux = 0;
+    std::int32_t imm = 0;
+};
+
+// True if the instruction that begins with this halfword has four bytes. (Longer ones do not exist here:
+// their first halfword decodes as an illegal four-byte instruction.)
+constexpr bool is_four_bytes(std::uint16_t first) {
+    return (first & 3) == 3;
+}
+
+// The four-byte instruction that a two-byte one stands for, or 0, which is illegal.
+std::uint32_t expand_compressed(std::uint16_t bits);
+
+// `pc` places near jumps and pc-relative constants. An illegal instruction (also: F or D with
+// fp false) gives kIllegal with imm 0; the caller puts the bits there.
+Decoded decode(std::uint32_t bits, std::uint64_t pc, bool fp);
+
+// aux of AmoW and AmoD.
+enum class AmoFunction : std::uint8_t { kSwap, kAdd, kXor, kAnd, kOr, kMin, kMax, kMinu, kMaxu };
+
+// aux of Csr: bits 1:0 as funct3 (1 write, 2 set, 3 clear), bit 2: rs1 is an immediate. imm is the CSR's
+// number. rd is not replaced by kDumpRegister: x0 matters.
+
+// aux of FcvtToInt* and FcvtFromInt*: rounding mode in 2:0, the integer's kind in 4:3.
+enum class IntKind : std::uint8_t { kI32, kU32, kI64, kU64 };
+
+}  // namespace orrery::emu

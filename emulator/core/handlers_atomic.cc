@@ -1,0 +1,175 @@
+// LR, SC, AMOs and fences. The memory may be shared with other harts, the host and its guests: to memory
+// these are host atomics, sequentially consistent, which is more than any aq and rl bits ask for.
+#include "emulator/core/decode.h"
+#include "emulator/core/handler.h"
+#include "emulator/core/host_fp.h"
+
+namespace orrery::emu {
+namespace {
+
+template <class T>
+std::uint64_t extend(T value) {
+    return sizeof(T) == 4 ? sext32(value) : std::uint64_t{value};
+}
+
+template <class T>
+T apply(std::uint8_t function, T old, T operand) {
+    using Signed = std::make_signed_t<T>;
+    const auto a = static_cast<Signed>(old);
+    const auto b = static_cast<Signed>(operand);
+    switch (static_cast<AmoFunction>(function)) {
+        case AmoFunction::kSwap:
+            return operand;
+        case AmoFunction::kAdd:
+            return static_cast<T>(old + operand);
+        case AmoFunction::kXor:
+            return old ^ operand;
+        case AmoFunction::kAnd:
+            return old & operand;
+        case AmoFunction::kOr:
+            return old | operand;
+        case AmoFunction::kMin:
+            return a < b ? old : operand;
+        case AmoFunction::kMax:
+            return a > b ? old : operand;
+        case AmoFunction::kMinu:
+            return old < operand ? old : operand;
+        case AmoFunction::kMaxu:
+            return old > operand ? old : operand;
+    }
+    return old;
+}
+
+// One compare-and-swap on whatever is at `va`. `host` is its memory, or nullptr for MMIO. False: raised.
+template <class T>
+bool exchange(Core* core, std::uint64_t va, std::uint8_t* host, T expected, T desired, T& observed) {
+    if (host != nullptr) {
+        using Memory [[gnu::may_alias]] = T;
+        observed = expected;
+        const bool stored = __atomic_compare_exchange_n(reinterpret_cast<Memory*>(host), &observed, desired,
+                                                        false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        if (stored && holds_code(core, host, sizeof(T))) forget_code(core, host, sizeof(T));
+        return true;
+    }
+    const HostFpPause pause(core);
+    std::uint64_t wide = 0;
+    if (!core->bus->compare_exchange(va, sizeof(T), expected, desired, wide)) {
+        core->raise(Cause::kStoreAccess, va);
+        return false;
+    }
+    observed = static_cast<T>(wide);
+    return true;
+}
+
+// A device may never let a compare-and-swap succeed, by changing under it; the guest then gets a fault.
+constexpr unsigned kMmioTries = 64;
+
+template <class T>
+bool amo(Core* core, const Op* op, T& old) {
+    const std::uint64_t va = core->x[op->rs1];
+    const auto operand = static_cast<T>(core->x[op->rs2]);
+    bool mmio = false;
+    std::uint8_t* host = atomic_host(core, va, sizeof(T), false, mmio);
+    if (host == nullptr && !mmio) return false;
+    T expected = 0;
+    for (unsigned tries = 0; !mmio || tries < kMmioTries; ++tries) {
+        const T desired = apply(op->aux, expected, operand);
+        if (!exchange<T>(core, va, host, expected, desired, old)) return false;
+        if (old == expected) return true;
+        expected = old;
+    }
+    core->raise(Cause::kStoreAccess, va);
+    return false;
+}
+
+template <class T, unsigned kLength>
+Next op_amo(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    T old = 0;
+    if (!amo<T>(core, op, old)) ORR_STOP();
+    core->x[op->rd] = extend(old);
+    op += kLength;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+template <class T>
+bool load_reserved(Core* core, std::uint64_t va, T& value) {
+    bool mmio = false;
+    const std::uint8_t* host = atomic_host(core, va, sizeof(T), true, mmio);
+    if (mmio) {
+        std::uint64_t wide = 0;
+        if (!slow_load(core, va, sizeof(T), wide)) return false;
+        value = static_cast<T>(wide);
+    } else {
+        if (host == nullptr) return false;
+        using Memory [[gnu::may_alias]] = const T;
+        value = __atomic_load_n(reinterpret_cast<Memory*>(host), __ATOMIC_SEQ_CST);
+    }
+    core->reservation_address = va;
+    core->reservation_value = value;
+    core->reservation_size = sizeof(T);
+    return true;
+}
+
+template <class T, unsigned kLength>
+Next op_lr(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    T value = 0;
+    if (!load_reserved<T>(core, core->x[op->rs1], value)) ORR_STOP();
+    core->x[op->rd] = extend(value);
+    op += kLength;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+// Succeeds if the reservation is for these bytes and they still hold what LR read.
+template <class T>
+bool store_conditional(Core* core, const Op* op, std::uint64_t& failed) {
+    const std::uint64_t va = core->x[op->rs1];
+    const bool reserved = core->reservation_size == sizeof(T) && core->reservation_address == va;
+    const auto expected = static_cast<T>(core->reservation_value);
+    bool mmio = false;
+    std::uint8_t* host = atomic_host(core, va, sizeof(T), false, mmio);
+    if (host == nullptr && !mmio) return false;
+    failed = 1;
+    if (reserved) {
+        T observed = 0;
+        if (!exchange<T>(core, va, host, expected, static_cast<T>(core->x[op->rs2]), observed)) return false;
+        failed = observed == expected ? 0 : 1;
+    }
+    core->drop_reservation();
+    return true;
+}
+
+template <class T, unsigned kLength>
+Next op_sc(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    std::uint64_t failed = 0;
+    if (!store_conditional<T>(core, op, failed)) ORR_STOP();
+    core->x[op->rd] = failed;
+    op += kLength;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+template <unsigned kLength>
+Next op_fence(Core* core, Op* op, std::int64_t left) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    op += kLength;
+    ORR_NEXT(core, op, left);
+}
+
+}  // namespace
+
+void add_atomic_handlers(HandlerTable& table) {
+    // None of these has a compressed form.
+#define FOUR(code, ...) table.set(OpCode::code, nullptr, __VA_ARGS__)
+    FOUR(kLrW, op_lr<std::uint32_t, 2>);
+    FOUR(kLrD, op_lr<std::uint64_t, 2>);
+    FOUR(kScW, op_sc<std::uint32_t, 2>);
+    FOUR(kScD, op_sc<std::uint64_t, 2>);
+    FOUR(kAmoW, op_amo<std::uint32_t, 2>);
+    FOUR(kAmoD, op_amo<std::uint64_t, 2>);
+    FOUR(kFence, op_fence<2>);
+#undef FOUR
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,149 @@
+// Loads and stores, integer and FP: the page cache's hits here, everything else in pages.cc.
+#include "emulator/core/handler.h"
+
+namespace orrery::emu {
+namespace {
+
+// The page's address if the access is aligned; else equal to no tag.
+template <class T>
+std::uint64_t tag_of(std::uint64_t va) {
+    return va & (~kPageOffset | (sizeof(T) - 1));
+}
+
+template <class T>
+struct Host;
+template <>
+struct Host<std::uint8_t> {
+    using Type = std::uint8_t;
+};
+template <>
+struct Host<std::uint16_t> {
+    using Type = HostU16;
+};
+template <>
+struct Host<std::uint32_t> {
+    using Type = HostU32;
+};
+template <>
+struct Host<std::uint64_t> {
+    using Type = HostU64;
+};
+
+// Where a loaded value goes.
+template <class Signed>
+struct ToSigned {
+    static void put(Core* core, const Op* op, std::uint64_t value) {
+        core->x[op->rd] = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<Signed>(value)));
+    }
+    static bool allowed(Core*) { return true; }
+};
+struct ToUnsigned {
+    static void put(Core* core, const Op* op, std::uint64_t value) { core->x[op->rd] = value; }
+    static bool allowed(Core*) { return true; }
+};
+// FP registers are out of reach while mstatus.FS is off.
+struct ToSingle {
+    static void put(Core* core, const Op* op, std::uint64_t value) {
+        core->f[op->rd] = value | 0xffffffff00000000u;
+        core->mstatus |= kMstatusFs;
+    }
+    static bool allowed(Core* core) { return (core->mstatus & kMstatusFs) != 0; }
+};
+struct ToDouble {
+    static void put(Core* core, const Op* op, std::uint64_t value) {
+        core->f[op->rd] = value;
+        core->mstatus |= kMstatusFs;
+    }
+    static bool allowed(Core* core) { return (core->mstatus & kMstatusFs) != 0; }
+};
+
+template <class T, class To, unsigned kLength>
+ORR_COLD Next load_slow(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    if (!To::allowed(core)) {
+        raise_illegal(core, op);
+        ORR_STOP();
+    }
+    std::uint64_t value = 0;
+    if (!slow_load(core, core->x[op->rs1] + sext(op->imm), sizeof(T), value)) ORR_STOP();
+    To::put(core, op, static_cast<T>(value));
+    op += kLength;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+template <class T, class To, unsigned kLength>
+Next op_load(Core* core, Op* op, std::int64_t left) {
+    const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
+    const PageEntry& entry = core->page_entry(va);
+    if (ORR_UNLIKELY(entry.load_tag != tag_of<T>(va) || !To::allowed(core))) {
+        const Handler slow = load_slow<T, To, kLength>;
+        ORR_CALL(slow, core, op, left);
+    }
+    const auto* host = reinterpret_cast<const typename Host<T>::Type*>(entry.addend + va);
+    To::put(core, op, __atomic_load_n(host, __ATOMIC_RELAXED));
+    op += kLength;
+    ORR_NEXT(core, op, left);
+}
+
+// Where a stored value comes from.
+struct FromX {
+    static std::uint64_t get(const Core* core, const Op* op) { return core->x[op->rs2]; }
+    static bool allowed(Core*) { return true; }
+};
+struct FromF {
+    static std::uint64_t get(const Core* core, const Op* op) { return core->f[op->rs2]; }
+    static bool allowed(Core* core) { return (core->mstatus & kMstatusFs) != 0; }
+};
+
+template <class T, class From, unsigned kLength>
+ORR_COLD Next store_slow(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    if (!From::allowed(core)) {
+        raise_illegal(core, op);
+        ORR_STOP();
+    }
+    if (!slow_store(core, core->x[op->rs1] + sext(op->imm), sizeof(T), From::get(core, op))) ORR_STOP();
+    op += kLength;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+template <class T, class From, unsigned kLength>
+Next op_store(Core* core, Op* op, std::int64_t left) {
+    const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
+    const PageEntry& entry = core->page_entry(va);
+    if (ORR_UNLIKELY(entry.store_tag != tag_of<T>(va) || !From::allowed(core))) {
+        const Handler slow = store_slow<T, From, kLength>;
+        ORR_CALL(slow, core, op, left);
+    }
+    auto* host = reinterpret_cast<typename Host<T>::Type*>(entry.addend + va);
+    __atomic_store_n(host, static_cast<T>(From::get(core, op)), __ATOMIC_RELAXED);
+    op += kLength;
+    ORR_NEXT(core, op, left);
+}
+
+}  // namespace
+
+void add_mem_handlers(HandlerTable& table) {
+    using std::uint16_t, std::uint32_t, std::uint64_t, std::uint8_t;
+#define LOAD(code, type, to) table.set(OpCode::code, op_load<type, to, 1>, op_load<type, to, 2>)
+#define STORE(code, type, from) table.set(OpCode::code, op_store<type, from, 1>, op_store<type, from, 2>)
+    LOAD(kLb, uint8_t, ToSigned<std::int8_t>);
+    LOAD(kLh, uint16_t, ToSigned<std::int16_t>);
+    LOAD(kLw, uint32_t, ToSigned<std::int32_t>);
+    LOAD(kLd, uint64_t, ToUnsigned);
+    LOAD(kLbu, uint8_t, ToUnsigned);
+    LOAD(kLhu, uint16_t, ToUnsigned);
+    LOAD(kLwu, uint32_t, ToUnsigned);
+    LOAD(kFlw, uint32_t, ToSingle);
+    LOAD(kFld, uint64_t, ToDouble);
+    STORE(kSb, uint8_t, FromX);
+    STORE(kSh, uint16_t, FromX);
+    STORE(kSw, uint32_t, FromX);
+    STORE(kSd, uint64_t, FromX);
+    STORE(kFsw, uint32_t, FromF);
+    STORE(kFsd, uint64_t, FromF);
+#undef LOAD
+#undef STORE
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,288 @@
+#include "emulator/core/hart.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "emulator/core/core.h"
+#include "emulator/core/handler.h"
+#include "emulator/core/host_fp.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint64_t kMaxBudget = 1ull << 62;
+constexpr std::uint64_t kInterruptBit = 1ull << 63;
+
+// Enters the handler at mtvec.
+void enter(Core* core, std::uint64_t cause, std::uint64_t tval, std::uint64_t target) {
+    const std::uint64_t previous = (core->mstatus & kMstatusMie) != 0 ? kMstatusMpie : 0;
+    core->mstatus = (core->mstatus & ~(kMstatusMie | kMstatusMpie)) | previous;
+    core->mepc = core->pc;
+    core->mcause = cause;
+    core->mtval = tval;
+    core->pc = target;
+}
+
+// An exception takes a step, so that one that raises itself for ever comes to an end with the budget; it does
+// not retire.
+void enter_exception(Core* core) {
+    enter(core, static_cast<std::uint64_t>(core->trap.cause), core->trap.tval,
+          core->mtvec & ~std::uint64_t{3});
+    --core->left;
+    --core->minstret_delta;
+}
+
+void enter_interrupt(Core* core) {
+    const std::uint64_t pending = core->mip & core->mie;
+    const auto bit = [&](Irq line) { return (pending >> static_cast<unsigned>(line) & 1) != 0; };
+    const Irq line = bit(Irq::kExternal)   ? Irq::kExternal
+                     : bit(Irq::kSoftware) ? Irq::kSoftware
+                                           : Irq::kTimer;
+    const auto code = static_cast<std::uint64_t>(line);
+    const std::uint64_t base = core->mtvec & ~std::uint64_t{3};
+    enter(core, kInterruptBit | code, 0, (core->mtvec & 1) != 0 ? base + 4 * code : base);
+}
+
+bool interrupt_due(const Core* core) {
+    return (core->mip & core->mie) != 0 && (core->mstatus & kMstatusMie) != 0;
+}
+
+// Between two instructions: true and a reason, or false and core->left above 0.
+bool stop_now(Core* core, StopReason& reason) {
+    if (core->has_trap) {
+        core->has_trap = false;
+        if (core->config.trap_to_host) {
+            reason = StopReason::kTrap;
+            return true;
+        }
+        enter_exception(core);
+    }
+    if (core->has_stop) {
+        core->has_stop = false;
+        reason = core->stop;
+        return true;
+    }
+    if (core->stop_requested) {
+        core->stop_requested = false;
+        reason = StopReason::kRequested;
+        return true;
+    }
+    if (core->waiting) {
+        if ((core->mip & core->mie) == 0) {
+            reason = StopReason::kWfi;
+            return true;
+        }
+        core->waiting = false;
+    }
+    if (core->config.has_exit_pc && core->pc == core->config.exit_pc && !interrupt_due(core)) {
+        reason = StopReason::kExit;
+        return true;
+    }
+    reason = StopReason::kBudget;
+    return core->left == 0;
+}
+
+StopReason run_core(Core* core) {
+    StopReason reason{};
+    while (!stop_now(core, reason)) {
+        core->attention = false;
+        if (interrupt_due(core)) {
+            enter_interrupt(core);
+            continue;  // its handler may be the exit address
+        }
+        Op* const op = find_op(core);
+        if (op == nullptr) continue;
+        std::int64_t left = core->left;
+        if (core->attention) core->only_this_one(left);
+        run_ops(core, op, left);
+        core->left += core->deferred;
+        core->steps_end += static_cast<std::uint64_t>(core->deferred);
+        core->deferred = 0;
+    }
+    return reason;
+}
+
+}  // namespace
+
+struct Hart::Impl {
+    Core core;
+};
+
+Hart::Hart(const Config& config, Bus& bus) : impl_(std::make_unique<Impl>()) {
+    Core& core = impl_->core;
+    core.config = config;
+    core.config.code_pages = std::bit_ceil(std::clamp(config.code_pages, 1u, 256u));
+    core.config.exit_pc &= ~std::uint64_t{1};
+    core.bus = &bus;
+    // Pages are filled when they are first used; until then they cost address space only.
+    core.pool = std::make_unique_for_overwrite<Op[]>(core.config.code_pages * kOpsPerPage);
+    core.code.resize(core.config.code_pages);
+    for (std::size_t i = 0; i < core.code.size(); ++i)
+        core.code[i].ops = core.pool.get() + i * kOpsPerPage;
+    core.code_pages = core.code.data();
+    core.code_mask = core.code.size() - 1;
+    core.breakpoints.reserve(kMaxBreakpoints);
+    handler_table();  // made here, not in run()
+    reset();
+}
+
+Hart::~Hart() = default;
+
+void Hart::reset() {
+    HartState state;
+    state.pc = impl_->core.config.reset_pc;
+    // So that code without a run-time of its own, a kernel, may use F and D at once.
+    if (impl_->core.config.fp) state.mstatus = kMstatusFsInitial;
+    set_state(state);
+}
+
+StopReason Hart::run(std::uint64_t budget) {
+    Core* core = &impl_->core;
+    if (budget == 0) return StopReason::kBudget;
+    const std::uint64_t before = core->steps();
+    core->left = static_cast<std::int64_t>(std::min(budget, kMaxBudget));
+    core->steps_end = before + static_cast<std::uint64_t>(core->left);
+    core->first_step = before;
+    core->stop_requested = false;
+    core->running = true;
+    StopReason reason;
+    {
+        const HostFpScope fp(core);
+        reason = run_core(core);
+    }
+    core->running = false;
+    core->steps_end = core->steps();
+    core->left = 0;
+    return reason;
+}
+
+const Trap& Hart::trap() const {
+    return impl_->core.trap;
+}
+
+void Hart::set_irq(Irq line, bool level) {
+    Core& core = impl_->core;
+    const std::uint64_t bit = 1ull << static_cast<unsigned>(line);
+    core.mip = level ? core.mip | bit : core.mip & ~bit;
+    core.attention = true;
+}
+
+void Hart::request_stop() {
+    Core& core = impl_->core;
+    if (!core.running) return;
+    core.stop_requested = true;
+    core.attention = true;
+}
+
+void Hart::advance_cycles(std::uint64_t cycles) {
+    impl_->core.mcycle_delta += cycles;
+}
+
+void Hart::flush_pages() {
+    drop_pages(&impl_->core);
+    drop_code(&impl_->core);
+}
+
+void Hart::flush_code() {
+    drop_code(&impl_->core);
+}
+
+HartState Hart::state() const {
+    const Core& core = impl_->core;
+    HartState s;
+    std::copy_n(core.x, 32, s.x);
+    std::copy_n(core.f, 32, s.f);
+    s.pc = core.pc;
+    s.steps = core.steps();
+    s.minstret = s.steps + core.minstret_delta;
+    s.mcycle = s.steps + core.mcycle_delta;
+    s.mstatus = core.mstatus;
+    s.mie = core.mie;
+    s.mip = core.mip;
+    s.mtvec = core.mtvec;
+    s.mscratch = core.mscratch;
+    s.mepc = core.mepc;
+    s.mcause = core.mcause;
+    s.mtval = core.mtval;
+    s.reservation_address = core.reservation_address;
+    s.reservation_value = core.reservation_value;
+    s.reservation_size = core.reservation_size;
+    s.fcsr = static_cast<std::uint32_t>(core.frm) << 5 | collect_fflags(&impl_->core);
+    s.waiting = core.waiting ? 1 : 0;
+    return s;
+}
+
+void Hart::set_state(const HartState& s) {
+    Core& core = impl_->core;
+    std::copy_n(s.x, 32, core.x);
+    core.x[0] = 0;
+    if (core.config.fp) std::copy_n(s.f, 32, core.f);
+    core.pc = s.pc & ~std::uint64_t{1};
+    core.steps_end = s.steps;
+    core.left = 0;
+    core.minstret_delta = s.minstret - s.steps;
+    core.mcycle_delta = s.mcycle - s.steps;
+    core.mstatus = legal_mstatus(core.config, s.mstatus);
+    core.mie = s.mie & kIrqMask;
+    core.mip = s.mip & kIrqMask;
+    core.mtvec = legal_mtvec(s.mtvec);
+    core.mscratch = s.mscratch;
+    core.mepc = s.mepc & ~std::uint64_t{1};
+    core.mcause = s.mcause;
+    core.mtval = s.mtval;
+    core.drop_reservation();
+    if (s.reservation_size == 4 || s.reservation_size == 8) {
+        core.reservation_address = s.reservation_address;
+        core.reservation_value = s.reservation_value;
+        core.reservation_size = s.reservation_size;
+    }
+    core.frm = core.config.fp ? s.fcsr >> 5 & 7 : 0;
+    core.fflags = core.config.fp ? s.fcsr & 31 : 0;
+    core.waiting = (s.waiting & 1) != 0;
+    core.has_trap = core.has_stop = core.stop_requested = false;
+    flush_pages();
+}
+
+void Hart::restart(std::uint64_t pc) {
+    Core& core = impl_->core;
+    std::fill_n(core.x, 32, 0);
+    std::fill_n(core.f, 32, 0);
+    core.pc = pc & ~std::uint64_t{1};
+    core.mstatus = legal_mstatus(core.config, core.config.fp ? kMstatusFsInitial : 0);
+    core.mie = core.mscratch = core.mepc = core.mcause = core.mtval = 0;
+    core.mtvec = legal_mtvec(0);
+    core.drop_reservation();
+    core.frm = 0;
+    core.fflags = 0;
+    core.waiting = core.has_trap = core.has_stop = core.stop_requested = false;
+}
+
+std::uint64_t Hart::pc() const {
+    return impl_->core.pc;
+}
+std::uint64_t Hart::steps() const {
+    return impl_->core.steps();
+}
+std::uint64_t Hart::x(unsigned index) const {
+    return index < 32 ? impl_->core.x[index] : 0;
+}
+void Hart::set_x(unsigned index, std::uint64_t value) {
+    if (index > 0 && index < 32) impl_->core.x[index] = value;
+}
+void Hart::set_pc(std::uint64_t pc) {
+    impl_->core.pc = pc & ~std::uint64_t{1};
+}
+
+bool Hart::set_breakpoints(std::span<const std::uint64_t> addresses) {
+    Core& core = impl_->core;
+    const std::size_t count = std::min<std::size_t>(addresses.size(), kMaxBreakpoints);
+    core.breakpoints.assign(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
+    drop_code(&core);
+    return count == addresses.size();
+}
+
+const Config& Hart::config() const {
+    return impl_->core.config;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,95 @@
+// A decoded instruction, and how one is followed by the next.
+//
+// A code page is an array of Op, one for each halfword of the page, so that the next instruction of a 2-byte
+// one is op + 1 and of a 4-byte one op + 2, and pc follows from the address of the Op. Handlers end in
+// ORR_NEXT, a tail call of the next handler; where the compiler cannot promise tail calls they return to a
+// loop instead.
+#pragma once
+
+#include <cstdint>
+
+namespace orrery::emu {
+
+struct Core;
+struct Op;
+
+#if defined(__clang__)
+#define ORR_MUSTTAIL [[clang::musttail]]
+using Next = void;
+#define ORR_STOP() return
+#define ORR_DISPATCH(core, op, left) ORR_MUSTTAIL return (op)->fn((core), (op), (left))
+#define ORR_CALL(handler, core, op, left) ORR_MUSTTAIL return (handler)((core), (op), (left))
+#else
+// A nullptr op ends the loop in run_ops().
+struct Next {
+    Op* op;
+    std::int64_t left;
+};
+#define ORR_STOP() return Next{nullptr, 0}
+#define ORR_DISPATCH(core, op, left) \
+    return Next {                    \
+        (op), (left)                 \
+    }
+#define ORR_CALL(handler, core, op, left) return (handler)((core), (op), (left))
+#endif
+
+// `left` is what remains of the budget, this instruction included; it is above 0 in every call.
+using Handler = Next (*)(Core* core, Op* op, std::int64_t left);
+
+struct Op {
+    Handler fn;
+    std::int32_t imm;  // sign-extended immediate; for near jumps the distance in Ops
+    // Register numbers. For integer results x0 is replaced by kDumpRegister, so that no handler asks.
+    std::uint8_t rd, rs1, rs2;
+    std::uint8_t aux;  // rounding mode, AMO function, rs3, CSR function: as the handler says
+};
+static_assert(sizeof(void*) != 8 || sizeof(Op) == 16);
+
+inline constexpr std::uint8_t kDumpRegister = 32;
+
+// Near and Far: the target is in the same page or not. Each group is implemented in one file.
+// clang-format off
+enum class OpCode : std::uint8_t {
+    // handlers_int.cc
+    kNop, kLi, kLiu, kAuipc, kMv,
+    kAdd, kSub, kSll, kSlt, kSltu, kXor, kSrl, kSra, kOr, kAnd, kAddw, kSubw, kSllw, kSrlw, kSraw,
+    kAddi, kSlti, kSltiu, kXori, kOri, kAndi, kSlli, kSrli, kSrai, kAddiw, kSlliw, kSrliw, kSraiw,
+    kMul, kMulh, kMulhsu, kMulhu, kDiv, kDivu, kRem, kRemu, kMulw, kDivw, kDivuw, kRemw, kRemuw,
+    // handlers_jump.cc
+    kBeqNear, kBneNear, kBltNear, kBgeNear, kBltuNear, kBgeuNear,
+    kBeqFar, kBneFar, kBltFar, kBgeFar, kBltuFar, kBgeuFar,
+    kJalNear, kJNear, kJalFar, kJalr, kJr,
+    // handlers_mem.cc
+    kLb, kLh, kLw, kLd, kLbu, kLhu, kLwu, kSb, kSh, kSw, kSd, kFlw, kFld, kFsw, kFsd,
+    // handlers_atomic.cc
+    kLrW, kLrD, kScW, kScD, kAmoW, kAmoD, kFence,
+    // handlers_fp.cc
+    kFaddS, kFsubS, kFmulS, kFdivS, kFsqrtS, kFaddD, kFsubD, kFmulD, kFdivD, kFsqrtD,
+    kFmaddS, kFmsubS, kFnmsubS, kFnmaddS, kFmaddD, kFmsubD, kFnmsubD, kFnmaddD,
+    kFsgnjS, kFsgnjnS, kFsgnjxS, kFsgnjD, kFsgnjnD, kFsgnjxD, kFminS, kFmaxS, kFminD, kFmaxD,
+    kFeqS, kFltS, kFleS, kFeqD, kFltD, kFleD, kFclassS, kFclassD,
+    kFcvtSD, kFcvtDS, kFmvXW, kFmvXD, kFmvWX, kFmvDX,
+    kFcvtToIntS, kFcvtToIntD, kFcvtFromIntS, kFcvtFromIntD,
+    // handlers_sys.cc
+    kIllegal, kEcall, kEbreak, kMret, kWfi, kFenceI, kCsr,
+    kCount
+};
+// clang-format on
+
+// Handlers by code and by length in halfwords less one.
+struct HandlerTable {
+    Handler of[static_cast<unsigned>(OpCode::kCount)][2];
+    void set(OpCode code, Handler two_bytes, Handler four_bytes) {
+        of[static_cast<unsigned>(code)][0] = two_bytes;
+        of[static_cast<unsigned>(code)][1] = four_bytes;
+    }
+};
+void add_int_handlers(HandlerTable& table);
+void add_jump_handlers(HandlerTable& table);
+void add_mem_handlers(HandlerTable& table);
+void add_atomic_handlers(HandlerTable& table);
+void add_fp_handlers(HandlerTable& table);
+void add_sys_handlers(HandlerTable& table);
+const HandlerTable& handler_table();
+
+}  // namespace orrery::emu

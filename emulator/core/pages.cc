@@ -1,0 +1,189 @@
+// Loads and stores that miss the page cache: filling it, MMIO, misaligned accesses, faults.
+#include "emulator/core/core.h"
+#include "emulator/core/host_fp.h"
+
+namespace orrery::emu {
+namespace {
+
+bool misaligned(std::uint64_t va, unsigned size) {
+    return (va & (size - 1)) != 0;
+}
+
+// What one page is for one access, after asking the bus if need be.
+struct Target {
+    PageKind kind = PageKind::kFault;
+    std::uint64_t rights = 0;
+    std::uint8_t* host = nullptr;  // of the byte at va, for kMemory
+};
+
+Target look_up(Core* core, std::uint64_t va, Access access) {
+    const std::uint64_t page = va & ~kPageOffset;
+    PageEntry& entry = core->page_entry(va);
+    const bool is_load = access == Access::kLoad;
+    if ((is_load ? entry.load_tag : entry.store_tag) != page) {
+        const HostFpPause pause(core);
+        const PageRef ref = core->bus->translate(va, access);
+        const std::uint8_t needed = is_load ? kPageRead : kPageWrite;
+        if (ref.kind == PageKind::kMmio) return {PageKind::kMmio, kPageStrict, nullptr};
+        if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & needed) == 0) return {};
+        const std::uintptr_t addend = reinterpret_cast<std::uintptr_t>(ref.host) - page;
+        // Of an entry for the same page the other tag may stay, if the bus says the same of it.
+        if ((entry.load_tag != page && entry.store_tag != page) || entry.addend != addend)
+            entry = PageEntry{};
+        entry.addend = addend;
+        entry.rights = ref.rights;
+        entry.load_tag = (ref.rights & kPageRead) != 0 ? page : kNoPage;
+        // Stores to pages that hold decoded code are never cached, so that slow_store() sees each.
+        entry.store_tag =
+            (ref.rights & kPageWrite) != 0 && !holds_code(core, ref.host, kPageBytes) ? page : kNoPage;
+        return {PageKind::kMemory, ref.rights, ref.host + (va & kPageOffset)};
+    }
+    return {PageKind::kMemory, entry.rights, reinterpret_cast<std::uint8_t*>(entry.addend + va)};
+}
+
+// An aligned access is one host access whatever the optimiser does.
+std::uint64_t load_host(const std::uint8_t* host, unsigned size) {
+    switch (size) {
+        case 1:
+            return __atomic_load_n(host, __ATOMIC_RELAXED);
+        case 2:
+            return __atomic_load_n(reinterpret_cast<const HostU16*>(host), __ATOMIC_RELAXED);
+        case 4:
+            return __atomic_load_n(reinterpret_cast<const HostU32*>(host), __ATOMIC_RELAXED);
+        default:
+            return __atomic_load_n(reinterpret_cast<const HostU64*>(host), __ATOMIC_RELAXED);
+    }
+}
+void store_host(std::uint8_t* host, unsigned size, std::uint64_t value) {
+    switch (size) {
+        case 1:
+            __atomic_store_n(host, static_cast<std::uint8_t>(value), __ATOMIC_RELAXED);
+            break;
+        case 2:
+            __atomic_store_n(reinterpret_cast<HostU16*>(host), static_cast<HostU16>(value), __ATOMIC_RELAXED);
+            break;
+        case 4:
+            __atomic_store_n(reinterpret_cast<HostU32*>(host), static_cast<HostU32>(value), __ATOMIC_RELAXED);
+            break;
+        default:
+            __atomic_store_n(reinterpret_cast<HostU64*>(host), value, __ATOMIC_RELAXED);
+            break;
+    }
+}
+
+// Part of a misaligned access: host memory at part_va, or nullptr and an exception for the access at va.
+std::uint8_t* part(Core* core, std::uint64_t va, std::uint64_t part_va, Access access) {
+    const bool is_load = access == Access::kLoad;
+    const Target target = look_up(core, part_va, access);
+    if (target.kind == PageKind::kFault) {
+        core->raise(is_load ? Cause::kLoadAccess : Cause::kStoreAccess, part_va);
+        return nullptr;
+    }
+    if ((target.rights & kPageStrict) != 0) {
+        core->raise(is_load ? Cause::kLoadMisaligned : Cause::kStoreMisaligned, va);
+        return nullptr;
+    }
+    return target.host;
+}
+
+unsigned size_in_page(std::uint64_t va, unsigned size) {
+    const std::uint64_t to_end = kPageBytes - (va & kPageOffset);
+    return to_end < size ? static_cast<unsigned>(to_end) : size;
+}
+
+void stored(Core* core, const std::uint8_t* host, unsigned size) {
+    if (holds_code(core, host, size)) forget_code(core, host, size);
+}
+
+}  // namespace
+
+bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value) {
+    if (misaligned(va, size)) {
+        // Each pointer is used before the bus is called again, which may revoke it.
+        const unsigned first = size_in_page(va, size);
+        std::uint8_t bytes[8] = {};
+        const std::uint8_t* host = part(core, va, va, Access::kLoad);
+        if (host == nullptr) return false;
+        std::memcpy(bytes, host, first);
+        if (first != size) {
+            host = part(core, va, va + first, Access::kLoad);
+            if (host == nullptr) return false;
+            std::memcpy(bytes + first, host, size - first);
+        }
+        std::memcpy(&value, bytes, sizeof value);
+        return true;
+    }
+    const Target target = look_up(core, va, Access::kLoad);
+    if (target.kind == PageKind::kMemory) {
+        value = load_host(target.host, size);
+        return true;
+    }
+    if (target.kind == PageKind::kMmio) {
+        const HostFpPause pause(core);
+        value = 0;
+        if (core->bus->load(va, size, value)) {
+            if (size < 8) value &= (1ull << (8 * size)) - 1;
+            return true;
+        }
+    }
+    core->raise(Cause::kLoadAccess, va);
+    return false;
+}
+
+bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value) {
+    if (misaligned(va, size)) {
+        const unsigned first = size_in_page(va, size);
+        std::uint8_t bytes[8];
+        std::memcpy(bytes, &value, sizeof value);
+        // Nothing is written unless all may be.
+        if (first != size && part(core, va, va + first, Access::kStore) == nullptr) return false;
+        std::uint8_t* host = part(core, va, va, Access::kStore);
+        if (host == nullptr) return false;
+        std::memcpy(host, bytes, first);
+        stored(core, host, first);
+        if (first != size) {
+            host = part(core, va, va + first, Access::kStore);
+            if (host == nullptr) return false;
+            std::memcpy(host, bytes + first, size - first);
+            stored(core, host, size - first);
+        }
+        return true;
+    }
+    const Target target = look_up(core, va, Access::kStore);
+    if (target.kind == PageKind::kMemory) {
+        store_host(target.host, size, value);
+        stored(core, target.host, size);
+        return true;
+    }
+    if (target.kind == PageKind::kMmio) {
+        const HostFpPause pause(core);
+        if (size < 8) value &= (1ull << (8 * size)) - 1;
+        if (core->bus->store(va, size, value)) return true;
+    }
+    core->raise(Cause::kStoreAccess, va);
+    return false;
+}
+
+std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_lr, bool& mmio) {
+    mmio = false;
+    if (misaligned(va, size)) {
+        core->raise(is_lr ? Cause::kLoadMisaligned : Cause::kStoreMisaligned, va);
+        return nullptr;
+    }
+    // An AMO is a store: a page that may only be read refuses it with a store fault.
+    const Target target = look_up(core, va, is_lr ? Access::kLoad : Access::kStore);
+    if (target.kind == PageKind::kMmio) {
+        mmio = true;
+        return nullptr;
+    }
+    if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageRead)
+        return target.host;
+    core->raise(is_lr ? Cause::kLoadAccess : Cause::kStoreAccess, va);
+    return nullptr;
+}
+
+void drop_pages(Core* core) {
+    core->pages.fill(PageEntry{});
+}
+
+}  // namespace orrery::emu
