@@ -84,7 +84,7 @@ class EventQueue {
     // is out of the queue when its handler runs, which may schedule and cancel anything, also itself.
     bool run_next(ModelTime limit);
 
-    // Fires everything due up to now(). Returns how many fired.
+    // Fires everything due up to now(), except what these events schedule for now. Returns how many fired.
     std::size_t run_due();
 
     // Events fired since construction.

@@ -1,0 +1,200 @@
+#include "emulator/engines/copy_engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulator/time/rate.h"
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kMaxTotal = std::uint64_t{1} << 40;
+constexpr std::uint64_t kPatternBytes = 64 << 10;
+constexpr std::uint64_t kMaxPattern = 8;
+// Asked of the MMU at once: long enough that a walk is cheap against its copy, short enough for one event.
+constexpr std::uint64_t kRunBytes = 1 << 20;
+
+__extension__ using Wide = unsigned __int128;
+
+}  // namespace
+
+CopyEngine::CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context)
+    : port_(port), rates_(rates), context_(context), event_(Event::of<&CopyEngine::on_event>(this)) {
+    pattern_.resize(kPatternBytes + kMaxPattern);
+}
+
+bool CopyEngine::valid() const {
+    if (desc_.reserved0 != 0 || desc_.rows == 0) return false;
+    if (Wide{desc_.row_bytes} * desc_.rows > kMaxTotal) return false;
+    if (desc_.op == ORR_DESC_COPY) return desc_.pattern_bytes == 0;
+    if (desc_.op != ORR_DESC_FILL || desc_.src != 0 || desc_.src_pitch != 0) return false;
+    return desc_.pattern_bytes <= kMaxPattern && std::has_single_bit(desc_.pattern_bytes) &&
+           desc_.row_bytes % desc_.pattern_bytes == 0 && desc_.dst % desc_.pattern_bytes == 0;
+}
+
+// True if the last byte's address does not fit in 64 bits: it must not come back as a good one.
+bool CopyEngine::wraps(std::uint64_t base, std::uint64_t pitch) const {
+    return (Wide{pitch} * (desc_.rows - 1) + base + desc_.row_bytes) >> 64 != 0;
+}
+
+bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
+    if (busy_) return false;
+    const ModelTime now = context_.events.now();
+    std::memcpy(&desc_, descriptor.data(), sizeof desc_);
+    busy_ = true;
+    ended_ = blocked_ = false;
+    row_ = column_ = 0;
+    src_ = dst_ = {};
+    completion_ = {.port = port_, .tag = tag, .start_ps = now};
+    context_.counters.add(ORR_CTR_COPY_JOBS);
+    free_ = now;
+    if (!valid()) {
+        end(ORR_DONE_BAD_DESC, 0, 0);
+    } else if (wraps(desc_.dst, desc_.dst_pitch)) {
+        end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, desc_.dst);
+    } else if (!is_fill() && wraps(desc_.src, desc_.src_pitch)) {
+        end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, desc_.src);
+    } else {
+        if (is_fill()) make_pattern();
+        free_ = later(now, rates_.setup_ps);
+        context_.events.schedule(event_, free_);
+    }
+    return true;
+}
+
+void CopyEngine::make_pattern() {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&desc_.pattern);
+    for (std::size_t at = 0; at < pattern_.size(); at += desc_.pattern_bytes) {
+        std::memcpy(pattern_.data() + at, bytes, std::min<std::size_t>(desc_.pattern_bytes, pattern_.size() - at));
+    }
+}
+
+void CopyEngine::abort() {
+    if (!busy_ || (ended_ && completion_.status != ORR_DONE_OK)) return;
+    free_ = context_.events.now();
+    end(ORR_DONE_ABORTED, 0, 0);
+}
+
+void CopyEngine::reset() {
+    context_.events.cancel(event_);
+    busy_ = ended_ = false;
+    src_ = dst_ = {};
+}
+
+// What stands is handed in when the engine is through with what it moved before.
+void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail) {
+    completion_.status = status;
+    completion_.fault = fault;
+    completion_.detail = detail;
+    ended_ = true;
+    context_.events.schedule(event_, free_);
+}
+
+void CopyEngine::hand_in(ModelTime now) {
+    completion_.end_ps = now;
+    context_.counters.add(ORR_CTR_COPY_BUSY_PS, now - completion_.start_ps);
+    busy_ = ended_ = false;
+    context_.done(completion_);
+}
+
+void CopyEngine::on_event(ModelTime now) {
+    if (ended_) return hand_in(now);
+    work(now);
+    if (ended_) return;
+    if (row_ == desc_.rows || desc_.row_bytes == 0) return end(ORR_DONE_OK, 0, 0);
+    context_.events.schedule(event_, blocked_ ? now : free_);
+}
+
+void CopyEngine::work(ModelTime now) {
+    if (generation_ != context_.mmu.generation()) {
+        generation_ = context_.mmu.generation();
+        src_ = dst_ = {};
+    }
+    blocked_ = false;
+    if (free_ < now) free_ = now;
+    std::uint64_t moved = 0;
+    for (unsigned piece = 0; piece < kChunkPieces && moved < kChunkBytes; ++piece) {
+        if (row_ == desc_.rows || desc_.row_bytes == 0) return;
+        const std::uint64_t bytes = move_piece(kChunkBytes - moved);
+        if (bytes == 0) return;
+        context_.counters.add(ORR_CTR_COPY_BYTES, bytes);
+        moved += bytes;
+        advance(bytes);
+    }
+}
+
+bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
+    if (run.left() > 0) return true;
+    const std::uint64_t wanted = std::min(desc_.row_bytes - column_, kRunBytes);
+    const auto found = context_.mmu.translate(desc_.asid, va, wanted, access);
+    if (!found) {
+        end(ORR_DONE_FAULT, found.error().code, found.error().va);
+        return false;
+    }
+    run = {*found, 0};
+    return true;
+}
+
+std::uint64_t CopyEngine::rate_of(const Run& run) const {
+    return run.where.target == ORR_TARGET_HOST ? rates_.host_bytes_per_second : rates_.vram_bytes_per_second;
+}
+
+// Moves one piece, contiguous on both sides. 0: ended by a fault, or blocked.
+std::uint64_t CopyEngine::move_piece(std::uint64_t limit) {
+    if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
+    if (!refill(dst_, dst_va(), Access::kStore)) return 0;
+    std::uint64_t bytes = std::min({limit, dst_.left(), desc_.row_bytes - column_});
+    std::uint64_t rate = std::min(rates_.engine_bytes_per_second, rate_of(dst_));
+    const std::byte* from = nullptr;
+    if (is_fill()) {
+        bytes = std::min(bytes, kPatternBytes);
+        from = pattern_.data() + column_ % desc_.pattern_bytes;
+    } else {
+        bytes = std::min(bytes, src_.left());
+        from = reinterpret_cast<const std::byte*>(src_.host());
+        rate = std::min(rate, rate_of(src_));
+    }
+    if (dst_.where.target == ORR_TARGET_PEER) {
+        bytes = send_piece(from, bytes);
+    } else {
+        // Two virtual ranges may be the same memory, so the pieces may overlap.
+        std::memmove(dst_.host(), from, bytes);
+    }
+    free_ = later(free_, duration_ps(bytes, rate));
+    return bytes;
+}
+
+std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes) {
+    PeerPort* const link = context_.links[dst_.where.port];
+    const LinkSend sent = link == nullptr
+                              ? LinkSend{.fault = ORR_FAULT_PEER_DOWN}
+                              : link->write(dst_.where.address + dst_.used, {from, bytes});
+    if (sent.fault != ORR_FAULT_NONE) {
+        end(ORR_DONE_FAULT, sent.fault, dst_va());
+        return 0;
+    }
+    if (sent.bytes == 0) {
+        blocked_ = true;
+        link->wait_for_room();
+        return 0;
+    }
+    free_ = std::max(free_, sent.sent_ps);
+    return sent.bytes;
+}
+
+void CopyEngine::advance(std::uint64_t bytes) {
+    column_ += bytes;
+    src_.used += is_fill() ? 0 : bytes;
+    dst_.used += bytes;
+    if (column_ == desc_.row_bytes) {
+        column_ = 0;
+        ++row_;
+        // The next row is elsewhere, unless rows follow each other without a gap.
+        if (desc_.src_pitch != desc_.row_bytes) src_ = {};
+        if (desc_.dst_pitch != desc_.row_bytes) dst_ = {};
+    }
+}
+
+}  // namespace orrery::emu

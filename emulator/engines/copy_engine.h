@@ -1,0 +1,78 @@
+// The copy engine: linear and 2-D copies and fills between VRAM and host memory, and into a linked card's VRAM.
+#pragma once
+
+#include <vector>
+
+#include "emulator/engines/engine.h"
+
+namespace orrery::emu {
+
+// Model rates of a copy engine, from the SKU. A copy takes setup_ps, then its bytes at the slowest rate among the
+// engine's and those of the memories that they touch; a peer as destination adds what the link port says.
+struct CopyRates {
+    ModelTime setup_ps = 200 * kPsPerNs;
+    std::uint64_t vram_bytes_per_second = 800'000'000'000;
+    std::uint64_t host_bytes_per_second = 32'000'000'000;
+    std::uint64_t engine_bytes_per_second = 400'000'000'000;
+};
+
+class CopyEngine final : public EnginePort {
+  public:
+    // `port` is the number that completions carry.
+    CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context);
+
+    std::uint32_t kind() const override { return ORR_ENGINE_COPY; }
+    bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
+    void abort() override;
+    bool busy() const override { return busy_; }
+    void reset() override;
+
+    // Host work of one event: bytes moved, and pieces that they came in.
+    static constexpr std::uint64_t kChunkBytes = 256 << 10;
+    static constexpr unsigned kChunkPieces = 512;
+
+  private:
+    // Memory on one side of the copy from the current position on; good while the MMU's generation stands.
+    struct Run {
+        Translation where;
+        std::uint64_t used = 0;
+        std::uint64_t left() const { return where.bytes - used; }
+        std::uint8_t* host() const { return where.host + used; }
+    };
+
+    bool valid() const;
+    bool wraps(std::uint64_t base, std::uint64_t pitch) const;
+    std::uint64_t src_va() const { return desc_.src + row_ * desc_.src_pitch + column_; }
+    std::uint64_t dst_va() const { return desc_.dst + row_ * desc_.dst_pitch + column_; }
+    bool is_fill() const { return desc_.op == ORR_DESC_FILL; }
+
+    void on_event(ModelTime now);
+    void work(ModelTime now);
+    bool refill(Run& run, std::uint64_t va, Access access);
+    std::uint64_t move_piece(std::uint64_t limit);
+    std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes);
+    void advance(std::uint64_t bytes);
+    void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
+    void hand_in(ModelTime now);
+    std::uint64_t rate_of(const Run& run) const;
+    void make_pattern();
+
+    std::uint32_t port_;
+    CopyRates rates_;
+    EngineContext& context_;
+    Event event_;
+
+    bool busy_ = false;
+    bool ended_ = false;    // completion_ stands, and the event hands it in
+    bool blocked_ = false;  // the link had no room
+    orr_desc_copy desc_{};
+    Completion completion_;
+    std::uint64_t row_ = 0;
+    std::uint64_t column_ = 0;
+    std::uint64_t generation_ = 0;
+    Run src_, dst_;
+    ModelTime free_ = 0;  // when what has been moved is through the engine and the link port
+    std::vector<std::byte> pattern_;
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,64 @@
+// A dispatch port of an engine, as the control core's registers see it (orrery/hw/soc.h, SOC_ENGINE).
+//
+// Engines live on the card thread and on the card's event queue: start() schedules, events do a bounded piece
+// of work each (about 50 µs of host time, so that the card stays able to let go of host memory), and the last
+// one hands in the completion at the model time of the end. No duration depends on the host; no host pointer
+// is used after the MMU's generation has changed. docs/engines.md says more.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include <orrery/hw/engine.h>
+#include <orrery/hw/link.h>
+
+#include "emulator/link/peer.h"
+#include "emulator/memory/mmu.h"
+#include "emulator/probes/counters.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+// A finished descriptor, as SOC_DONE_* shows it.
+struct Completion {
+    std::uint32_t port = 0;    // the number given at construction
+    std::uint32_t tag = 0;     // of the start
+    std::uint32_t status = 0;  // ORR_DONE_*
+    std::uint64_t fault = 0;   // ORR_FAULT_* or mcause, by status
+    std::uint64_t detail = 0;  // VA or pc, by status
+    ModelTime start_ps = 0;
+    ModelTime end_ps = 0;  // == the clock when it is handed in
+};
+
+// What every engine needs of its card. References outlive the engines.
+struct EngineContext {
+    EventQueue& events;
+    Mmu& mmu;
+    Counters& counters;
+    // Link ports by number; nullptr: no such port.
+    std::array<PeerPort*, ORR_LINK_MAX_PORTS> links{};
+    // Takes a completion; called on the card thread from an event. The port is idle already: the callee may
+    // start the next descriptor.
+    std::function<void(const Completion&)> done;
+};
+
+// Words of SOC_ENGINE_DESC.
+using DescriptorWords = std::array<std::uint64_t, 8>;
+
+class EnginePort {
+  public:
+    virtual ~EnginePort() = default;
+    virtual std::uint32_t kind() const = 0;  // ORR_ENGINE_*
+    // From start() until the completion is handed in.
+    virtual bool busy() const = 0;
+    // Starts a descriptor, also one that is nonsense: that completes with ORR_DONE_BAD_DESC, through an event.
+    // false, and nothing happens: the port is busy.
+    virtual bool start(const DescriptorWords& descriptor, std::uint32_t tag) = 0;
+    // The running descriptor ends with ORR_DONE_ABORTED, before it touches memory again. Nothing if idle.
+    virtual void abort() = 0;
+    // Card reset: forgets what is running, without a completion.
+    virtual void reset() = 0;
+};
+
+}  // namespace orrery::emu

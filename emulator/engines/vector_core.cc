@@ -1,0 +1,204 @@
+#include "emulator/engines/vector_core.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/time/rate.h"
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kOwnBase = std::uint64_t{1} << 47;  // from here on nothing reaches the MMU
+constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
+constexpr unsigned kArgs = 10, kStackPointer = 2, kReturnAddress = 1;  // a0, sp, ra
+
+Config hart_config(std::uint32_t number) {
+    Config config;
+    config.hart_id = number;
+    config.fp = true;
+    config.trap_to_host = true;
+    config.has_exit_pc = true;
+    config.exit_pc = ORR_KERNEL_EXIT;
+    config.code_pages = 16;
+    return config;
+}
+
+std::uint64_t whole_pages(std::uint64_t bytes) {
+    return (bytes + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE * ORR_PAGE_SIZE;
+}
+
+}  // namespace
+
+struct VectorCore::OwnMemory {
+    alignas(ORR_PAGE_SIZE) std::uint8_t stack[ORR_STACK_BYTES];
+    alignas(ORR_PAGE_SIZE) std::uint8_t local[ORR_LOCAL_BYTES];
+};
+
+VectorCore::VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu)
+    : number_(number),
+      hz_(hz),
+      item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
+      mmu_(mmu),
+      memory_(std::make_unique<OwnMemory>()),
+      hart_(hart_config(number), *this) {}
+
+VectorCore::~VectorCore() = default;
+
+void VectorCore::flush() {
+    hart_.flush_pages();
+    generation_ = mmu_.generation();
+}
+
+void VectorCore::take(const KernelLaunch& launch, std::uint64_t group) {
+    const bool other_space = launch.desc.asid != launch_.desc.asid;
+    const std::uint64_t local = whole_pages(launch.desc.local_bytes);
+    // Another process's stack must not be readable, nor its pages reachable.
+    if (other_space) std::memset(memory_->stack, 0, sizeof memory_->stack);
+    if (other_space || local < local_mapped_) {
+        flush();
+    } else if (launch.serial != launch_.serial) {
+        // Somebody may have written new code where this core ran old one.
+        hart_.flush_code();
+    }
+    launch_ = launch;
+    local_mapped_ = local;
+    std::memset(memory_->local, 0, local);
+    const orr_desc_kernel& desc = launch_.desc;
+    group_[0] = group % desc.grid_x;
+    group_[1] = group / desc.grid_x % desc.grid_y;
+    group_[2] = group / desc.grid_x / desc.grid_y;
+    item_ = 0;
+    in_item_ = false;
+}
+
+void VectorCore::start_item() {
+    hart_.restart(launch_.desc.entry);
+    hart_.set_x(kArgs, launch_.desc.args);
+    hart_.set_x(kStackPointer, ORR_STACK_TOP);
+    hart_.set_x(kReturnAddress, ORR_KERNEL_EXIT);
+    in_item_ = true;
+}
+
+Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
+    if (generation_ != mmu_.generation()) flush();
+    Quantum quantum;
+    began_ = now;
+    while (quantum.cycles < budget) {
+        if (!in_item_) {
+            start_item();
+            quantum.cycles += item_cycles_;
+            if (quantum.cycles >= budget) break;
+        }
+        began_cycles_ = quantum.cycles;
+        began_steps_ = hart_.steps();
+        const StopReason reason = hart_.run(budget - quantum.cycles);
+        const std::uint64_t steps = hart_.steps() - began_steps_;
+        quantum.cycles += steps;
+        quantum.instructions += steps;
+        if (reason == StopReason::kBudget) break;
+        if (reason != StopReason::kExit) {
+            stop(quantum, reason);
+            return quantum;
+        }
+        in_item_ = false;
+        ++quantum.items;
+        if (++item_ == launch_.items()) {
+            quantum.end = Quantum::End::kGroupDone;
+            return quantum;
+        }
+    }
+    return quantum;
+}
+
+// Why a kernel ends before its time.
+void VectorCore::stop(Quantum& quantum, StopReason reason) {
+    quantum.end = Quantum::End::kStopped;
+    quantum.status = ORR_DONE_TRAP;
+    if (reason != StopReason::kTrap) {
+        // WFI: a work-item has nothing to wait for.
+        quantum.fault = static_cast<std::uint64_t>(Cause::kIllegal);
+        quantum.detail = hart_.pc();
+        return;
+    }
+    const Trap& trap = hart_.trap();
+    switch (trap.cause) {
+        case Cause::kFetchAccess:
+        case Cause::kLoadAccess:
+        case Cause::kStoreAccess:
+            quantum.status = ORR_DONE_FAULT;
+            quantum.fault = fault_.code;
+            quantum.detail = trap.tval;
+            return;
+        case Cause::kLoadMisaligned:
+        case Cause::kStoreMisaligned:
+            quantum.status = ORR_DONE_FAULT;
+            quantum.fault = ORR_FAULT_MISALIGNED;
+            quantum.detail = trap.tval;
+            return;
+        default:
+            quantum.fault = static_cast<std::uint64_t>(trap.cause);
+            quantum.detail = trap.pc;
+            return;
+    }
+}
+
+PageRef VectorCore::translate_own(std::uint64_t va, Access access) {
+    if (access == Access::kFetch) {
+        fault_ = {ORR_FAULT_PERMISSION, va};
+        return PageRef::fault();
+    }
+    const std::uint64_t page = va & ~std::uint64_t{ORR_PAGE_SIZE - 1};
+    const std::uint8_t rights = kPageRead | kPageWrite;
+    if (page - kStackBottom < ORR_STACK_BYTES) {
+        return PageRef::memory(memory_->stack + (page - kStackBottom), rights);
+    }
+    if (page - ORR_LOCAL_BASE < whole_pages(launch_.desc.local_bytes)) {
+        return PageRef::memory(memory_->local + (page - ORR_LOCAL_BASE), rights);
+    }
+    fault_ = {va >> ORR_VA_BITS == 0 ? ORR_FAULT_NOT_MAPPED : ORR_FAULT_NON_CANONICAL, va};
+    return PageRef::fault();
+}
+
+PageRef VectorCore::translate(std::uint64_t va, Access access) {
+    if (va >= kOwnBase) return translate_own(va, access);
+    const auto found = mmu_.translate_page(launch_.desc.asid, va, access);
+    if (!found) {
+        fault_ = found.error();
+        return PageRef::fault();
+    }
+    if (found->host == nullptr) {
+        // A peer's memory: work-items reach it through the copy engine only.
+        fault_ = {ORR_FAULT_PERMISSION, va};
+        return PageRef::fault();
+    }
+    return PageRef::memory(found->host, found->rights);
+}
+
+bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {
+    constexpr std::uint32_t kTime = 0xc01;
+    const orr_desc_kernel& desc = launch_.desc;
+    switch (number) {
+        case ORR_CSR_GROUP_X: value = group_[0]; return true;
+        case ORR_CSR_GROUP_Y: value = group_[1]; return true;
+        case ORR_CSR_GROUP_Z: value = group_[2]; return true;
+        case ORR_CSR_ITEM_X: value = item_ % desc.block_x; return true;
+        case ORR_CSR_ITEM_Y: value = item_ / desc.block_x % desc.block_y; return true;
+        case ORR_CSR_ITEM_Z: value = item_ / desc.block_x / desc.block_y; return true;
+        case ORR_CSR_GRID_X: value = desc.grid_x; return true;
+        case ORR_CSR_GRID_Y: value = desc.grid_y; return true;
+        case ORR_CSR_GRID_Z: value = desc.grid_z; return true;
+        case ORR_CSR_BLOCK_X: value = desc.block_x; return true;
+        case ORR_CSR_BLOCK_Y: value = desc.block_y; return true;
+        case ORR_CSR_BLOCK_Z: value = desc.block_z; return true;
+        case ORR_CSR_CORE: value = number_; return true;
+        case kTime: {
+            const std::uint64_t cycles = began_cycles_ + (hart_.steps() - began_steps_);
+            value = later(began_, duration_ps(cycles, hz_)) / kPsPerNs;
+            return true;
+        }
+        default: return false;
+    }
+}
+
+}  // namespace orrery::emu

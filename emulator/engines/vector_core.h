@@ -1,0 +1,86 @@
+// One vector core: a hart that runs the work-items of one work-group at a time, as orrery/hw/kernel_abi.h
+// describes, with its own stack and work-group memory and the MMU behind it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <orrery/hw/engine.h>
+#include <orrery/hw/kernel_abi.h>
+
+#include "emulator/core/hart.h"
+#include "emulator/memory/mmu.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+// A kernel that was started; what its groups have in common.
+struct KernelLaunch {
+    orr_desc_kernel desc{};
+    std::uint64_t serial = 0;  // counts launches of the unit: newer code may stand at an old address
+    std::uint32_t items() const {
+        return std::uint32_t{desc.block_x} * desc.block_y * desc.block_z;
+    }
+    std::uint64_t groups() const { return std::uint64_t{desc.grid_x} * desc.grid_y * desc.grid_z; }
+};
+
+// What a core did in one go.
+struct Quantum {
+    enum class End : std::uint8_t { kMore, kGroupDone, kStopped };
+    End end = End::kMore;
+    std::uint64_t cycles = 0;
+    std::uint64_t instructions = 0;
+    std::uint64_t items = 0;  // finished
+    // kStopped: ORR_DONE_FAULT or ORR_DONE_TRAP, and what goes with it.
+    std::uint32_t status = ORR_DONE_OK;
+    std::uint64_t fault = 0;
+    std::uint64_t detail = 0;
+};
+
+class VectorCore final : private Bus {
+  public:
+    VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu);
+    ~VectorCore() override;
+    VectorCore(const VectorCore&) = delete;
+    VectorCore& operator=(const VectorCore&) = delete;
+
+    // The next run() starts work-group `group` (linear number, x fastest) of the launch.
+    void take(const KernelLaunch& launch, std::uint64_t group);
+    // Executes about `budget` cycles of the group, from model time `now` on.
+    Quantum run(std::uint64_t budget, ModelTime now);
+    void flush();
+
+  private:
+    PageRef translate(std::uint64_t va, Access access) override;
+    bool load(std::uint64_t, unsigned, std::uint64_t&) override { return false; }
+    bool store(std::uint64_t, unsigned, std::uint64_t) override { return false; }
+    bool read_csr(std::uint32_t number, std::uint64_t& value) override;
+
+    PageRef translate_own(std::uint64_t va, Access access);
+    void start_item();
+    void stop(Quantum& quantum, StopReason reason);
+
+    struct OwnMemory;  // stack and work-group memory, page aligned
+
+    std::uint32_t number_;
+    std::uint64_t hz_;
+    std::uint64_t item_cycles_;
+    Mmu& mmu_;
+    std::unique_ptr<OwnMemory> memory_;
+    Hart hart_;
+
+    KernelLaunch launch_;
+    std::uint64_t generation_ = 0;   // of the MMU, at the last flush
+    std::uint64_t local_mapped_ = 0; // bytes of work-group memory that the hart may have pages of
+    std::uint64_t group_[3] = {};
+    std::uint32_t item_ = 0;
+    bool in_item_ = false;
+    // For the time CSR: model time and steps at which this go began.
+    ModelTime began_ = 0;
+    std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step
+    std::uint64_t began_steps_ = 0;
+    MmuFault fault_;  // behind the last access that translate() refused
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,48 @@
+// The vector cores of a card and the dispatch ports that share them.
+//
+// A work distributor hands the next work-group of the dispatches in flight to a core that is free, round robin
+// over the ports. A core runs the items of its group one after another, in quanta of instructions on the
+// event queue. Orders and times depend on the model clock only.
+#pragma once
+
+#include <memory>
+
+#include "emulator/engines/engine.h"
+
+namespace orrery::emu {
+
+struct VectorConfig {
+    std::uint32_t cores = 8;               // 1 .. 256
+    std::uint32_t ports = 4;               // 1 .. 64
+    std::uint32_t first_port = 0;          // number of port 0 in completions; the others follow
+    std::uint64_t hz = 1'500'000'000;      // one instruction a cycle
+    ModelTime launch_ps = 500 * kPsPerNs;  // start of a descriptor to its first work-group
+    ModelTime group_ps = 20 * kPsPerNs;    // work-group to a core
+    std::uint64_t item_cycles = 4;         // start of a work-item
+    std::uint64_t quantum = 10'000;        // instructions an event, at least 1
+};
+
+class VectorUnit {
+  public:
+    // Values out of range are brought into it.
+    VectorUnit(const VectorConfig& config, EngineContext& context);
+    ~VectorUnit();
+    VectorUnit(const VectorUnit&) = delete;
+    VectorUnit& operator=(const VectorUnit&) = delete;
+
+    // Port `index` < config().ports.
+    EnginePort& port(std::uint32_t index);
+    const VectorConfig& config() const;
+
+    // Forgets all dispatches, without completions.
+    void reset();
+    // Drops every host pointer that a core keeps. Not needed for safety: a core looks at the MMU's generation
+    // before it runs, and no core runs between two events.
+    void flush();
+
+  private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace orrery::emu

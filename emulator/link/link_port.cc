@@ -1,0 +1,338 @@
+#include "emulator/link/link_port.h"
+
+#include <time.h>
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/link/receiver.h"
+#include "emulator/link/socket.h"
+#include "emulator/link/transmitter.h"
+#include "emulator/time/rate.h"
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr unsigned kServiceEvery = 1024;       // rounds of poll()
+constexpr unsigned kAliveEvery = 64;           // rounds of poll()
+constexpr unsigned kHandshakeTicks = 40;       // 2 s
+constexpr unsigned kServiceMessages = 64;      // socket messages in one service()
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+// Host time in which a peer has to look at its link once while we wait for room. It must outlast a debugger's
+// moment, not a stopped process.
+constexpr std::uint64_t kPeerSilenceNs = 10 * kNsPerSecond;
+
+std::uint64_t host_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::expected<LinkConfig, std::string> LinkConfig::parse(std::string_view text) {
+    const auto usage = [&] {
+        return std::unexpected(fmt::format(
+            "link \"{}\": write PORT:listen:PATH or PORT:connect:PATH, PORT from 0 to {}", text,
+            ORR_LINK_MAX_PORTS - 1));
+    };
+    LinkConfig config;
+    const auto first = text.find(':');
+    if (first == std::string_view::npos) return usage();
+    const auto second = text.find(':', first + 1);
+    if (second == std::string_view::npos || second + 1 == text.size()) return usage();
+    const std::string_view number = text.substr(0, first);
+    const std::string_view role = text.substr(first + 1, second - first - 1);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), config.port);
+    if (error != std::errc{} || end != number.data() + number.size() || config.port >= ORR_LINK_MAX_PORTS) {
+        return usage();
+    }
+    if (role != "listen" && role != "connect") return usage();
+    config.listen = role == "listen";
+    config.path = text.substr(second + 1);
+    return config;
+}
+
+class LinkPort::Impl {
+  public:
+    Impl(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram, Counters& counters,
+         Errors& errors, LinkHooks hooks)
+        : config_(std::move(config)),
+          socket_(std::move(socket)),
+          events_(events),
+          errors_(errors),
+          hooks_(std::move(hooks)),
+          receiver_(events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); }),
+          transmitter_(std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
+                       [this] { wake_peer(); }),
+          arrival_(Event::of<&Impl::on_arrival>(this)) {}
+
+    bool up() const { return state_ == ORR_LINK_UP; }
+
+    void set_state(std::uint32_t state) {
+        if (state == state_) return;
+        state_ = state;
+        hooks_.changed(config_.port, state);
+    }
+
+    void go_down(std::string reason) {
+        errors_.note("link {}: down: {}", config_.port, reason);
+        down_reason_ = std::move(reason);
+        socket_.hang_up();
+        events_.cancel(arrival_);
+        receiver_.close();
+        transmitter_.close();
+        heard_hello_ = heard_ready_ = false;
+        set_state(ORR_LINK_DOWN);
+    }
+
+    // What the peer did wrong counts as an error of a guest: whoever runs that card.
+    void refuse(std::string reason) {
+        errors_.guest("link {}: the peer broke the protocol: {}", config_.port, reason);
+        go_down(std::move(reason));
+    }
+
+    void greet() {
+        auto opened = receiver_.open();
+        if (!opened) {
+            errors_.report(ErrorKind::kHostError, "link {}: {}", config_.port, opened.error());
+            go_down(opened.error());
+            return;
+        }
+        const link::Hello hello{.kind = link::kHello,
+                                .version = link::kVersion,
+                                .magic = link::kHelloMagic,
+                                .uid = config_.uid,
+                                .port = config_.port,
+                                .reserved = 0,
+                                .inbox_bytes = sizeof(link::Inbox)};
+        ticks_ = 0;
+        socket_.keep_ticking(true);
+        set_state(ORR_LINK_TRAINING);
+        if (!socket_.send(&hello, sizeof hello, receiver_.fd())) go_down("the peer left during the handshake");
+    }
+
+    void take_hello(link::Socket::Received& received) {
+        link::Hello hello{};
+        if (heard_hello_ || received.bytes != sizeof hello || received.fds != 1) {
+            return refuse("a hello has a bad form");
+        }
+        std::memcpy(&hello, received.data.data(), sizeof hello);
+        if (hello.magic != link::kHelloMagic) return refuse("the peer is not an Orrery card");
+        if (hello.version != link::kVersion) {
+            return refuse(fmt::format("the peer speaks link version {}, this card {}: use the same build for both",
+                                      hello.version, link::kVersion));
+        }
+        if (hello.uid == 0 || hello.port >= ORR_LINK_MAX_PORTS || hello.reserved != 0 ||
+            hello.inbox_bytes != sizeof(link::Inbox)) {
+            return refuse("a hello has a bad field");
+        }
+        auto outbox = link::SharedArea::adopt(received.fd.release());
+        if (!outbox) return refuse(outbox.error());
+        transmitter_.open(std::move(*outbox));
+        peer_uid_ = hello.uid;
+        peer_port_ = hello.port;
+        heard_hello_ = true;
+        const std::uint32_t ready = link::kReady;
+        if (!socket_.send(&ready, sizeof ready)) return go_down("the peer left during the handshake");
+        come_up();
+    }
+
+    void come_up() {
+        if (!heard_hello_ || !heard_ready_) return;
+        socket_.keep_ticking(false);
+        errors_.note("link {}: up, with card {:#x} port {}", config_.port, peer_uid_, peer_port_);
+        set_state(ORR_LINK_UP);
+    }
+
+    void take_message(link::Socket::Received& received) {
+        std::uint32_t kind = 0;
+        if (received.bytes < sizeof kind) return refuse("a handshake message is too short");
+        std::memcpy(&kind, received.data.data(), sizeof kind);
+        if (kind == link::kHello) return take_hello(received);
+        if (received.bytes != sizeof kind || received.fds != 0) return refuse("a handshake message has a bad form");
+        if (kind == link::kWake) return;
+        if (kind != link::kReady || heard_ready_) return refuse("a handshake message has a bad kind");
+        heard_ready_ = true;
+        come_up();
+    }
+
+    void service() {
+        for (unsigned i = 0; i < kServiceMessages; ++i) {
+            link::Socket::Received received;
+            switch (socket_.next(received)) {
+                case link::SocketEvent::kNone: return;
+                case link::SocketEvent::kConnected: greet(); break;
+                case link::SocketEvent::kMessage: take_message(received); break;
+                case link::SocketEvent::kClosed: go_down("the peer left"); break;
+                case link::SocketEvent::kTick:
+                    if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
+                        refuse("the peer did not finish the handshake in 2 s");
+                    }
+                    break;
+            }
+        }
+    }
+
+    void wake_peer() {
+        const std::uint32_t wake = link::kWake;
+        socket_.send(&wake, sizeof wake);  // a dead peer shows in service()
+    }
+
+    bool pump() {
+        auto pumped = receiver_.pump();
+        if (!pumped) {
+            refuse(pumped.error());
+            return true;
+        }
+        events_.schedule(arrival_, receiver_.wanted());
+        return *pumped;
+    }
+
+    void on_arrival(ModelTime) {
+        if (up()) pump();
+    }
+
+    bool poll() {
+        ++rounds_;
+        if (rounds_ % kServiceEvery == 0) service();
+        if (!up()) return false;
+        if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
+        if (transmitter_.has_pending()) {
+            transmitter_.flush();
+            check_transmitter();
+            if (!up()) return true;
+        }
+        if (arrival_.scheduled() || !receiver_.has_news()) return false;
+        return pump();
+    }
+
+    void check_transmitter() {
+        if (!transmitter_.broken()) {
+            return;
+        }
+        refuse(std::string(*transmitter_.broken()));
+    }
+
+    LinkSend write(std::uint64_t offset, std::span<const std::byte> data) {
+        if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
+        const LinkSend sent = transmitter_.write(events_.now(), offset, data);
+        check_transmitter();
+        if (sent.bytes > 0 || sent.fault != ORR_FAULT_NONE) waiting_since_ns_ = 0;
+        return sent;
+    }
+
+    std::uint32_t signal(std::uint64_t offset, std::uint64_t value) {
+        if (!up()) return ORR_FAULT_PEER_DOWN;
+        const std::uint32_t fault = transmitter_.signal(events_.now(), offset, value);
+        check_transmitter();
+        return fault;
+    }
+
+    void wait_for_room() {
+        if (!up()) return;
+        const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
+        ::nanosleep(&moment, nullptr);
+        service();
+        if (!up()) return;
+        const std::uint64_t alive = transmitter_.peer_alive();
+        const std::uint64_t now = host_ns();
+        if (waiting_since_ns_ == 0 || alive != last_alive_) {
+            last_alive_ = alive;
+            waiting_since_ns_ = now;
+        } else if (now - waiting_since_ns_ > kPeerSilenceNs) {
+            waiting_since_ns_ = 0;
+            refuse("the peer did not look at its link for 10 s");
+        }
+    }
+
+    bool prepare_sleep() {
+        if (!up()) return true;
+        if (transmitter_.has_pending() || arrival_.scheduled()) return false;
+        receiver_.set_need_wakeup(true);
+        if (!receiver_.has_news()) return true;
+        receiver_.set_need_wakeup(false);
+        return false;
+    }
+
+    void after_sleep() {
+        if (up()) receiver_.set_need_wakeup(false);
+        service();
+    }
+
+    LinkConfig config_;
+    link::Socket socket_;
+    EventQueue& events_;
+    Errors& errors_;
+    LinkHooks hooks_;
+    link::Receiver receiver_;
+    link::Transmitter transmitter_;
+    Event arrival_;
+    std::uint32_t state_ = ORR_LINK_DOWN;
+    bool heard_hello_ = false;
+    bool heard_ready_ = false;
+    unsigned ticks_ = 0;
+    unsigned rounds_ = 0;
+    std::uint64_t peer_uid_ = 0;
+    std::uint32_t peer_port_ = 0;
+    std::uint64_t waiting_since_ns_ = 0;
+    std::uint64_t last_alive_ = 0;
+    std::string down_reason_;
+};
+
+std::expected<std::unique_ptr<LinkPort>, std::string> LinkPort::create(LinkConfig config, EventQueue& events,
+                                                                       Vram& vram, Counters& counters,
+                                                                       Errors& errors, LinkHooks hooks) {
+    if (config.port >= ORR_LINK_MAX_PORTS || config.uid == 0 || config.gbps == 0 || config.gbps > 100'000) {
+        return std::unexpected(fmt::format(
+            "link {}: port must be below {}, uid not 0, rate 1 to 100,000 Gbit/s", config.port, ORR_LINK_MAX_PORTS));
+    }
+    // Half of what can be on the way must take longer than the latency; see Transmitter::min_message_ps.
+    const ModelTime window = duration_ps(link::kPayloadBytes / 2, std::uint64_t{config.gbps} * 125'000'000);
+    if (config.latency_ns * kPsPerNs > window) {
+        return std::unexpected(fmt::format(
+            "link {}: a latency of {} ns at {} Gbit/s needs more buffer than a port has; at most {} ns", config.port,
+            config.latency_ns, config.gbps, window / kPsPerNs));
+    }
+    auto socket = link::Socket::create(config.listen, config.path);
+    if (!socket) return std::unexpected(fmt::format("link {}: {}", config.port, socket.error()));
+    return std::unique_ptr<LinkPort>(new LinkPort(std::make_unique<Impl>(
+        std::move(config), std::move(*socket), events, vram, counters, errors, std::move(hooks))));
+}
+
+LinkPort::LinkPort(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LinkPort::~LinkPort() = default;
+
+std::uint32_t LinkPort::state() const { return impl_->state_; }
+std::uint32_t LinkPort::lanes() const { return impl_->up() ? impl_->config_.lanes : 0; }
+std::uint64_t LinkPort::peer_uid() const { return impl_->up() ? impl_->peer_uid_ : 0; }
+std::uint32_t LinkPort::peer_port() const { return impl_->up() ? impl_->peer_port_ : 0; }
+const LinkConfig& LinkPort::config() const { return impl_->config_; }
+const std::string& LinkPort::down_reason() const { return impl_->down_reason_; }
+
+bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size) {
+    return size != 0 && impl_->receiver_.set_grant(slot, {base, size});
+}
+bool LinkPort::clear_grant(std::uint32_t slot) { return impl_->receiver_.set_grant(slot, {0, 0}); }
+void LinkPort::reset() {
+    for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot) clear_grant(slot);
+}
+
+LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data) {
+    return impl_->write(offset, data);
+}
+std::uint32_t LinkPort::signal(std::uint64_t offset, std::uint64_t value) { return impl_->signal(offset, value); }
+void LinkPort::wait_for_room() { impl_->wait_for_room(); }
+
+bool LinkPort::poll() { return impl_->poll(); }
+void LinkPort::service() { impl_->service(); }
+bool LinkPort::prepare_sleep() { return impl_->prepare_sleep(); }
+void LinkPort::after_sleep() { impl_->after_sleep(); }
+int LinkPort::poll_fd() const { return impl_->socket_.poll_fd(); }
+
+}  // namespace orrery::emu

@@ -1,0 +1,99 @@
+// A link port of kind `local`: joins this card to another card on the same host.
+//
+// The peer never sees this card's VRAM. It sends messages (write, semaphore signal), and this port executes
+// them, in order, each at its arrival on this card's clock, if the port's grant table allows it. A message
+// that makes no sense takes the link down with a reason; a peer that dies takes it down too; the port then
+// waits for a new peer. docs/links.md has the protocol and its limits.
+//
+// Not thread safe: everything on the card thread; hooks are called there too, from inside the calls below.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "emulator/link/peer.h"
+#include "emulator/memory/vram.h"
+#include "emulator/probes/counters.h"
+#include "emulator/probes/errors.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+struct LinkConfig {
+    std::uint32_t port = 0;          // below ORR_LINK_MAX_PORTS
+    std::uint64_t uid = 0;           // this card's, not 0
+    bool listen = false;             // own the socket, or connect to it
+    std::string path;                // of the UNIX socket
+    std::uint32_t lanes = 4;         // reported only
+    std::uint32_t gbps = 400;        // payload rate of one direction, 1 .. 100,000
+    std::uint32_t latency_ns = 500;  // one way
+
+    // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH". Fills port, listen and path.
+    static std::expected<LinkConfig, std::string> parse(std::string_view text);
+};
+
+// Neither may call back into the port.
+struct LinkHooks {
+    // A peer signalled the semaphore at this VRAM offset: SOC_POKE_POP.
+    std::function<void(std::uint64_t vram_offset)> poke;
+    // The port's state changed: ORR_IRQ_LINK.
+    std::function<void(std::uint32_t port, std::uint32_t state)> changed;
+};
+
+class LinkPort final : public PeerPort {
+  public:
+    // The references outlive the port. The port is down until a peer comes. Errors: the configuration, or a
+    // socket that cannot be made.
+    static std::expected<std::unique_ptr<LinkPort>, std::string> create(LinkConfig config, EventQueue& events,
+                                                                        Vram& vram, Counters& counters,
+                                                                        Errors& errors, LinkHooks hooks);
+    ~LinkPort() override;
+    LinkPort(const LinkPort&) = delete;
+    LinkPort& operator=(const LinkPort&) = delete;
+
+    // --- registers ---
+    std::uint32_t state() const;      // ORR_LINK_*
+    std::uint32_t lanes() const;      // 0 unless up
+    std::uint64_t peer_uid() const;   // 0 unless up
+    std::uint32_t peer_port() const;  // 0 unless up
+    const LinkConfig& config() const;
+    // Why the link went down last; empty if it never did.
+    const std::string& down_reason() const;
+
+    // Grants: true if slot and range are valid (4 KiB aligned, inside VRAM, size not 0). When a call
+    // returns, nothing that the peer does is judged by the older grant any more. They survive a link that
+    // goes down; reset() clears them all, and does nothing else.
+    bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size);
+    bool clear_grant(std::uint32_t slot);
+    void reset();
+
+    // --- towards the peer: see PeerPort ---
+    LinkSend write(std::uint64_t offset, std::span<const std::byte> data) override;
+    std::uint32_t signal(std::uint64_t offset, std::uint64_t value) override;
+    void wait_for_room() override;
+
+    // --- the card's main loop ---
+    // Takes what has arrived. Cheap when nothing has (one load). Call it in every round of the card loop,
+    // also while spinning. true: it did something. What is to arrive later is an event in the queue.
+    bool poll();
+    // Peers that come and go (system calls). poll() calls it now and then.
+    void service();
+    // Before blocking: false if there is something to do, so do not block. true: poll_fd() becomes readable
+    // when the port wants attention. after_sleep() takes it back, and services.
+    bool prepare_sleep();
+    void after_sleep();
+    int poll_fd() const;
+
+  private:
+    class Impl;
+    explicit LinkPort(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace orrery::emu

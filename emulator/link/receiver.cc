@@ -1,0 +1,134 @@
+#include "emulator/link/receiver.h"
+
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
+
+namespace orrery::emu::link {
+
+namespace {
+
+// A clock that runs there would soon wrap: no card gets that far by itself (53 days).
+constexpr ModelTime kLatestArrival = ModelTime{1} << 62;
+
+}  // namespace
+
+Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke)
+    : events_(events), vram_(vram), counters_(counters), poke_(std::move(poke)) {}
+
+std::expected<void, std::string> Receiver::open() {
+    close();
+    auto area = SharedArea::create();
+    if (!area) return std::unexpected(area.error());
+    inbox_ = std::move(*area);
+    for (unsigned slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot) {
+        publish_grant(*inbox_.operator->(), slot, grants_[slot]);
+    }
+    return {};
+}
+
+void Receiver::close() {
+    inbox_.reset();
+    consumed_ = payload_end_ = 0;
+    last_arrival_ = 0;
+    wanted_ = kNever;
+}
+
+bool Receiver::set_grant(std::uint32_t slot, const Grant& grant) {
+    if (slot >= ORR_LINK_GRANT_SLOTS) return false;
+    if (grant.base % ORR_PAGE_SIZE != 0 || grant.size % ORR_PAGE_SIZE != 0) return false;
+    if (!vram_.contains(grant.base, grant.size)) return false;
+    grants_[slot] = grant;
+    if (inbox_) publish_grant(*inbox_.operator->(), slot, grant);
+    return true;
+}
+
+void Receiver::set_need_wakeup(bool on) {
+    std::atomic_ref(inbox_->need_wakeup).store(on ? 1 : 0, std::memory_order_relaxed);
+    // Before the last look at `produced`: pairs with the sender's fence between message and need_wakeup.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+const char* Receiver::judge(const Message& message) const {
+    if (message.index != consumed_) return "a message is out of order";
+    if (message.arrival_ps < message.send_ps || message.arrival_ps < last_arrival_) {
+        return "a message arrives before an earlier one";
+    }
+    if (message.arrival_ps >= kLatestArrival) return "a message comes from the end of time";
+    const std::uint64_t used = message.payload_end - payload_end_;  // wraps if it went back
+    switch (message.op) {
+        case kOpWrite:
+            if (message.bytes == 0 || message.bytes > kMaxWriteBytes) return "a write has a bad length";
+            if (message.payload_at > kPayloadBytes - message.bytes) return "a write's payload is out of range";
+            if (used < message.bytes || used > kPayloadBytes) return "a write's payload credit is wrong";
+            if (message.value != 0) return "a write has a reserved field set";
+            return nullptr;
+        case kOpSignal:
+            if (message.bytes != 0 || message.payload_at != 0) return "a signal has a payload";
+            if (used != 0) return "a signal's payload credit is wrong";
+            if (message.offset % sizeof(orr_semaphore) != 0) return "a signal is misaligned";
+            return nullptr;
+        default: return "a message has an unknown operation";
+    }
+}
+
+void Receiver::execute(const Message& message) {
+    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
+    counters_.add(ORR_CTR_LINK_RX_MESSAGES);
+    counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
+    if (message.arrival_ps < events_.now()) counters_.add(ORR_CTR_LINK_STRAGGLERS);
+    std::uint8_t* to = vram_.at(message.offset, bytes);
+    if (to == nullptr || !covered(grants_, message.offset, bytes)) {
+        counters_.add(ORR_CTR_LINK_DENIED);
+        return;
+    }
+    if (message.op == kOpWrite) {
+        std::memcpy(to, inbox_->payload + message.payload_at, bytes);
+        return;
+    }
+    // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
+    auto* words = reinterpret_cast<std::uint64_t*>(to);
+    std::atomic_ref(words[1]).store(message.arrival_ps, std::memory_order_relaxed);
+    store_release(words[0], message.value);
+    poke_(message.offset);
+}
+
+std::expected<bool, std::string> Receiver::pump() {
+    wanted_ = kNever;
+    std::uint64_t bytes = 0;
+    for (unsigned done = 0;; ++done) {
+        const std::uint64_t produced = load_acquire(inbox_->produced);
+        if (produced == consumed_) return done > 0;
+        if (produced - consumed_ > kRingEntries) {
+            return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}", produced,
+                                               kRingEntries, consumed_));
+        }
+        Message message;  // a copy: the peer may change its own under our eyes
+        std::memcpy(&message, &inbox_->ring[consumed_ % kRingEntries], sizeof message);
+        if (const char* wrong = judge(message)) {
+            return std::unexpected(fmt::format("{} (message {})", wrong, consumed_));
+        }
+        if (message.arrival_ps > events_.now()) {
+            wanted_ = message.arrival_ps;
+            return done > 0;
+        }
+        if (done == kBatchMessages || bytes >= kBatchBytes) {
+            wanted_ = events_.now();
+            return true;
+        }
+        execute(message);
+        bytes += message.bytes;
+        ++consumed_;
+        payload_end_ = message.payload_end;
+        last_arrival_ = message.arrival_ps;
+        // The payload's credit first: who sees the message's credit may count on it.
+        store_release(inbox_->payload_consumed, payload_end_);
+        store_release(inbox_->consumed, consumed_);
+    }
+}
+
+}  // namespace orrery::emu::link

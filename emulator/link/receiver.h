@@ -1,0 +1,62 @@
+// The receiving half of a link port: judges and executes what the peer has put into this card's inbox.
+#pragma once
+
+#include <array>
+#include <expected>
+#include <functional>
+#include <string>
+
+#include "emulator/link/grants.h"
+#include "emulator/link/shared_area.h"
+#include "emulator/memory/vram.h"
+#include "emulator/probes/counters.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu::link {
+
+class Receiver {
+  public:
+    using Poke = std::function<void(std::uint64_t vram_offset)>;
+
+    Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke);
+
+    // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
+    std::expected<void, std::string> open();
+    void close();
+    bool is_open() const { return static_cast<bool>(inbox_); }
+    int fd() const { return inbox_.fd(); }
+
+    bool set_grant(std::uint32_t slot, const Grant& grant);
+
+    // Executes what has arrived by the model clock, bounded per call. true: it did something or has more. An error is a
+    // reason to take the link down. The caller calls again at `wanted()` if that is not kNever.
+    std::expected<bool, std::string> pump();
+    // Model time at which pump() has to be called again for what is waiting; kNever: nothing known to wait.
+    ModelTime wanted() const { return wanted_; }
+
+    // One load: is there a message that nobody has looked at?
+    bool has_news() { return load_relaxed(inbox_->produced) != consumed_; }
+    void show_alive() { store_release(inbox_->alive, ++alive_); }
+    void set_need_wakeup(bool on);
+
+    static constexpr unsigned kBatchMessages = 64;
+    static constexpr std::uint64_t kBatchBytes = 512 << 10;
+
+  private:
+    const char* judge(const Message& message) const;
+    void execute(const Message& message);
+
+    EventQueue& events_;
+    Vram& vram_;
+    Counters& counters_;
+    Poke poke_;
+    SharedArea inbox_;
+    std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};
+    std::uint64_t consumed_ = 0;
+    std::uint64_t payload_end_ = 0;
+    std::uint64_t alive_ = 0;
+    ModelTime last_arrival_ = 0;
+    ModelTime wanted_ = kNever;
+};
+
+}  // namespace orrery::emu::link

@@ -1,0 +1,37 @@
+// An inbox in shared memory: made by its owner, mapped by both.
+#pragma once
+
+#include <expected>
+#include <string>
+
+#include "emulator/link/wire.h"
+
+namespace orrery::emu::link {
+
+// A mapping and the descriptor behind it. Moves; unmaps and closes when it goes.
+class SharedArea {
+  public:
+    SharedArea() = default;
+    SharedArea(SharedArea&& other) noexcept;
+    SharedArea& operator=(SharedArea&& other) noexcept;
+    ~SharedArea();
+
+    // A new inbox, zeroed, sealed so that nobody can shrink it under a reader.
+    static std::expected<SharedArea, std::string> create();
+    // Maps an inbox received from a peer. Takes the descriptor. Refuses one that is not sealed or has
+    // another size: reading it could kill the process.
+    static std::expected<SharedArea, std::string> adopt(int fd);
+
+    explicit operator bool() const { return inbox_ != nullptr; }
+    Inbox* operator->() const { return inbox_; }
+    int fd() const { return fd_; }
+    void reset();
+
+  private:
+    static std::expected<SharedArea, std::string> map(int fd);
+
+    Inbox* inbox_ = nullptr;
+    int fd_ = -1;
+};
+
+}  // namespace orrery::emu::link

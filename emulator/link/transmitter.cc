@@ -1,0 +1,148 @@
+#include "emulator/link/transmitter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/link/grants.h"
+#include "emulator/time/rate.h"
+
+namespace orrery::emu::link {
+
+namespace {
+
+constexpr std::uint64_t kPayloadAlign = 64;
+
+}  // namespace
+
+Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
+                         std::function<void()> wake)
+    : bytes_per_second_(bytes_per_second),
+      latency_(latency),
+      min_message_ps_(std::max(duration_ps(sizeof(Message), bytes_per_second), 2 * latency / kRingEntries + 1)),
+      counters_(counters),
+      wake_(std::move(wake)) {}
+
+void Transmitter::open(SharedArea outbox) {
+    close();
+    outbox_ = std::move(outbox);
+}
+
+void Transmitter::close() {
+    outbox_.reset();
+    broken_.reset();
+    produced_ = consumed_ = payload_used_ = payload_consumed_ = 0;
+    pending_first_ = pending_count_ = 0;
+}
+
+std::uint64_t Transmitter::peer_alive() const { return load_relaxed(outbox_->alive); }
+
+void Transmitter::break_link(std::string why) {
+    if (!broken_) broken_ = std::move(why);
+}
+
+// Takes over the peer's credits. False, and the link is broken, if they make no sense.
+bool Transmitter::refresh() {
+    const std::uint64_t consumed = load_acquire(outbox_->consumed);
+    const std::uint64_t payload = load_acquire(outbox_->payload_consumed);
+    if (consumed - consumed_ > produced_ - consumed_ ||
+        payload - payload_consumed_ > payload_used_ - payload_consumed_) {
+        break_link(fmt::format("the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
+                               consumed, produced_, payload, payload_used_));
+        return false;
+    }
+    consumed_ = consumed;
+    payload_consumed_ = payload;
+    return true;
+}
+
+bool Transmitter::ring_room() {
+    if (produced_ - consumed_ < kRingEntries) return true;
+    return refresh() && produced_ - consumed_ < kRingEntries;
+}
+
+ModelTime Transmitter::depart(ModelTime now, std::uint64_t bytes) {
+    free_ = later(std::max(now, free_), std::max(duration_ps(bytes, bytes_per_second_), min_message_ps_));
+    return free_;
+}
+
+bool Transmitter::denied(std::uint64_t offset, std::uint64_t bytes) {
+    if (covered(read_grants(*outbox_.operator->()), offset, bytes)) return false;
+    counters_.add(ORR_CTR_LINK_DENIED);
+    return true;
+}
+
+void Transmitter::publish(Message& message) {
+    message.index = produced_;
+    message.payload_end = payload_used_;
+    std::memcpy(&outbox_->ring[produced_ % kRingEntries], &message, sizeof message);
+    store_release(outbox_->produced, ++produced_);
+    counters_.add(ORR_CTR_LINK_TX_MESSAGES);
+    counters_.add(ORR_CTR_LINK_TX_BYTES, message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore));
+    // Pairs with the receiver's fence between need_wakeup and its last look at `produced`.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    std::atomic_ref need(outbox_->need_wakeup);
+    if (need.load(std::memory_order_relaxed) != 0 && need.exchange(0, std::memory_order_relaxed) != 0) wake_();
+}
+
+void Transmitter::flush() {
+    while (pending_count_ > 0 && ring_room()) {
+        publish(pending_[pending_first_]);
+        pending_first_ = (pending_first_ + 1) % kMaxPending;
+        --pending_count_;
+    }
+}
+
+LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data) {
+    // How a write is cut into messages depends on what was sent before, never on how fast the peer is.
+    const std::uint64_t at = payload_used_ % kPayloadBytes;
+    const std::uint64_t bytes = std::min({std::uint64_t{data.size()}, kMaxWriteBytes, kPayloadBytes - at});
+    if (bytes == 0) return {};
+    if (denied(offset, bytes)) return {.fault = ORR_FAULT_PEER_DENIED};
+    flush();
+    const std::uint64_t rounded = (bytes + kPayloadAlign - 1) / kPayloadAlign * kPayloadAlign;
+    auto has_room = [&] { return kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded; };
+    const bool room = pending_count_ == 0 && ring_room() && (has_room() || (refresh() && has_room()));
+    if (broken_) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (!room) return {};
+    std::memcpy(outbox_->payload + at, data.data(), bytes);
+    payload_used_ += rounded;
+    Message message{};
+    message.op = kOpWrite;
+    message.bytes = static_cast<std::uint32_t>(bytes);
+    message.send_ps = now;
+    message.offset = offset;
+    message.payload_at = at;
+    const ModelTime sent = depart(now, bytes);
+    message.arrival_ps = later(sent, latency_);
+    publish(message);
+    return {.bytes = static_cast<std::size_t>(bytes), .sent_ps = sent};
+}
+
+std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint64_t value) {
+    if (offset % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
+    if (denied(offset, sizeof(orr_semaphore))) return ORR_FAULT_PEER_DENIED;
+    Message message{};
+    message.op = kOpSignal;
+    message.send_ps = now;
+    message.offset = offset;
+    message.value = value;
+    message.arrival_ps = later(depart(now, sizeof(orr_semaphore)), latency_);
+    flush();
+    const bool room = pending_count_ == 0 && ring_room();
+    if (broken_) return ORR_FAULT_PEER_DOWN;
+    if (room) {
+        publish(message);
+        return ORR_FAULT_NONE;
+    }
+    if (pending_count_ == kMaxPending) {
+        break_link(fmt::format("the peer takes no messages: {} signals wait", kMaxPending));
+        return ORR_FAULT_PEER_DOWN;
+    }
+    pending_[(pending_first_ + pending_count_++) % kMaxPending] = message;
+    return ORR_FAULT_NONE;
+}
+
+}  // namespace orrery::emu::link

@@ -1,0 +1,69 @@
+// The sending half of a link port: model times, credits, and the ring into the peer's inbox.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "emulator/link/peer.h"
+#include "emulator/link/shared_area.h"
+#include "emulator/probes/counters.h"
+
+namespace orrery::emu::link {
+
+class Transmitter {
+  public:
+    // Payload bytes a second, and one way's latency. `wake` sends kWake to the peer.
+    Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
+                std::function<void()> wake);
+
+    void open(SharedArea outbox);
+    void close();
+    bool is_open() const { return static_cast<bool>(outbox_); }
+
+    // As LinkPort; the port must be open. A peer whose words make no sense shows in broken() afterwards.
+    LinkSend write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data);
+    std::uint32_t signal(ModelTime now, std::uint64_t offset, std::uint64_t value);
+    // Why this link must go down, if it must.
+    const std::optional<std::string>& broken() const { return broken_; }
+
+    // Signals that wait for room. flush(): sends what has room now.
+    bool has_pending() const { return pending_count_ > 0; }
+    void flush();
+    // Changes whenever the peer's card looks at the link.
+    std::uint64_t peer_alive() const;
+    // Bytes and messages that lie in the ring by themselves are charged at least this, so that the ring is never full of what the
+    // receiver's clock cannot reach: two cards that write to each other cannot block each other.
+    ModelTime min_message_ps() const { return min_message_ps_; }
+
+    static constexpr unsigned kMaxPending = 1024;
+
+  private:
+    bool refresh();
+    bool ring_room();
+    ModelTime depart(ModelTime now, std::uint64_t bytes);
+    bool denied(std::uint64_t offset, std::uint64_t bytes);
+    void publish(Message& message);
+    void break_link(std::string why);
+
+    std::uint64_t bytes_per_second_;
+    ModelTime latency_;
+    ModelTime min_message_ps_;
+    Counters& counters_;
+    std::function<void()> wake_;
+    SharedArea outbox_;
+    std::optional<std::string> broken_;
+    std::uint64_t produced_ = 0;
+    std::uint64_t consumed_ = 0;  // as the peer said last, checked
+    std::uint64_t payload_used_ = 0;
+    std::uint64_t payload_consumed_ = 0;
+    ModelTime free_ = 0;  // when the wire is free again
+    std::array<Message, kMaxPending> pending_{};
+    unsigned pending_first_ = 0;
+    unsigned pending_count_ = 0;
+};
+
+}  // namespace orrery::emu::link

@@ -1,0 +1,76 @@
+// What two cards on one host share: the handshake on their socket, and the memory of a link.
+//
+// Each side makes one inbox (a sealed memfd), maps it, and hands it to its peer, which maps it as its outbox.
+// Both can write all of it, so neither believes what stands in it: the receiver copies a message out before it
+// looks at it, and the sender checks the consumer's words before it counts on them. Little-endian hosts only.
+#pragma once
+
+#include <cstdint>
+
+#include <orrery/hw/bar0.h>
+
+namespace orrery::emu::link {
+
+inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
+inline constexpr std::uint32_t kVersion = 1;
+
+inline constexpr std::uint32_t kRingEntries = 16384;
+inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
+inline constexpr std::uint64_t kMaxWriteBytes = 256u << 10;  // payload of one message
+
+// Messages on the SOCK_SEQPACKET socket.
+inline constexpr std::uint32_t kHello = 1;  // carries the sender's inbox as its one descriptor
+inline constexpr std::uint32_t kReady = 2;  // the peer's hello was good and its inbox is mapped
+inline constexpr std::uint32_t kWake = 3;   // look at your inbox
+
+struct Hello {
+    std::uint32_t kind;
+    std::uint32_t version;
+    std::uint64_t magic;
+    std::uint64_t uid;  // the card's, not 0
+    std::uint32_t port;
+    std::uint32_t reserved;
+    std::uint64_t inbox_bytes;  // sizeof(Inbox): a second check that both mean the same layout
+};
+static_assert(sizeof(Hello) == 40);
+
+// Operations of a message.
+inline constexpr std::uint32_t kOpWrite = 1;   // `bytes` from the payload area to VRAM `offset`
+inline constexpr std::uint32_t kOpSignal = 2;  // {value, arrival} to the semaphore at VRAM `offset`
+
+struct Message {
+    std::uint32_t op;
+    std::uint32_t bytes;        // kOpWrite: 1 .. kMaxWriteBytes; kOpSignal: 0
+    std::uint64_t index;        // of this message since the link came up, from 0
+    std::uint64_t send_ps;      // the sender's clock when it was given to the port
+    std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
+    std::uint64_t offset;       // in the receiver's VRAM
+    std::uint64_t value;        // kOpSignal, else 0
+    std::uint64_t payload_at;   // kOpWrite: where in the payload area, else 0
+    std::uint64_t payload_end;  // bytes of the payload area used since the link came up, up to this message
+};
+static_assert(sizeof(Message) == 64);
+
+struct Grant {
+    std::uint64_t base;
+    std::uint64_t size;  // 0: slot not in use
+};
+
+// One direction. Words of one writer share a cache line with nobody else's.
+struct Inbox {
+    // by the sender
+    alignas(64) std::uint64_t produced;  // messages, counts up for ever; stored with release
+    // by the owner
+    alignas(64) std::uint64_t consumed;  // messages executed
+    std::uint64_t payload_consumed;      // Message::payload_end of the last of them
+    alignas(64) std::uint64_t alive;     // changes whenever the owner looks at the link
+    // by both: the owner sets it before it blocks, the sender takes it back with a wake
+    alignas(64) std::uint32_t need_wakeup;
+    // by the owner: what the sender may write to. A copy for the sender's information.
+    alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];
+    alignas(64) Message ring[kRingEntries];
+    alignas(4096) std::uint8_t payload[kPayloadBytes];
+};
+static_assert(sizeof(Inbox) % 4096 == 0);
+
+}  // namespace orrery::emu::link
