@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+#include "firmware/boot/firmware.h"
+
+#include <orrery/fw/boot_block.h>
+#include <orrery/hw/bar0.h>
+
+#include "firmware/version.h"
+
+namespace orrery::fw {
+namespace {
+
+constexpr uint64_t kAllLines =
+    1u << SOC_LINE_DOORBELL | 1u << SOC_LINE_MAILBOX | 1u << SOC_LINE_DONE | 1u << SOC_LINE_POKE;
+
+// The host does not ring when it has made room in a full message ring: look again after this time, then after
+// twice that, and so on.
+constexpr uint64_t kFirstRoomWaitPs = 10 * kPsPerUs;
+constexpr uint64_t kLastRoomWaitPs = 10'000 * kPsPerUs;
+
+// A bus address that the firmware can use: named, aligned, and inside the host window.
+bool usable(uint64_t bus, uint64_t alignment) {
+    return bus != 0 && bus % alignment == 0 && bus >> 63 == 0;
+}
+
+// Tells the driver who we are. Also when its major is not ours, so that it can say what it found.
+void answer(Hal& hal, uint64_t block, const char* build_id) {
+    orr_boot_block ours;
+    constexpr size_t kFirst = offsetof(orr_boot_block, fw_magic);
+    constexpr size_t kWords = (offsetof(orr_boot_block, reserved3) - kFirst) / 8;
+    uint64_t words[kWords];
+
+    __builtin_memset(&ours, 0, offsetof(orr_boot_block, reserved3));
+    ours.fw_magic = ORR_BB_FW_MAGIC;
+    ours.fw_abi = ORR_FW_ABI;
+    ours.fw_features = 0;
+    ours.fw_version = kFirmwareVersion;
+    ours.max_queues = ORR_FW_QUEUES;
+    ours.max_contexts = ORR_FW_CONTEXTS;
+    ours.max_ring_entries = ORR_RING_MAX_ENTRIES;
+    for (size_t i = 0; i + 1 < sizeof(ours.build_id) && build_id[i] != '\0'; ++i)
+        ours.build_id[i] = static_cast<uint8_t>(build_id[i]);
+    __builtin_memcpy(words, &ours.fw_magic, sizeof(words));
+    store_words(hal, block + kFirst, words, kWords);
+}
+
+}  // namespace
+
+bool Firmware::start(Hal& hal, const char* build_id) {
+    hal_ = &hal;
+    hal.set_reg(SOC_PROGRESS, ORR_BB_STEP_START);
+    alarm_.init(hal);
+    if (const uint32_t failure = handshake(build_id); failure != 0) {
+        hal.set_reg(SOC_PROGRESS, ORR_PROGRESS_FAILED | failure);
+        return false;
+    }
+    commands_.init(hal, mailbox_, scheduler_);
+    hal.set_reg(SOC_IRQ_ENABLE, kAllLines);
+    hal.set_reg(SOC_HEARTBEAT, ++heartbeat_);
+    hal.set_reg(SOC_PROGRESS, ORR_PROGRESS_READY | ORR_BB_STEP_RINGS);
+    return true;
+}
+
+uint32_t Firmware::handshake(const char* build_id) {
+    const uint64_t bus = hal_->reg(SOC_BOOT_ARG);
+    if (!usable(bus, ORR_PAGE_SIZE)) return ORR_BB_FAIL_READ;
+    const uint64_t block = ORR_HOST_WINDOW(bus);
+    orr_boot_block host;
+    constexpr size_t kHostBytes = offsetof(orr_boot_block, fw_magic);
+    uint64_t words[kHostBytes / 8];
+    load_words(*hal_, block, words, kHostBytes / 8);
+    if (take_window_fault(*hal_)) return ORR_BB_FAIL_READ;
+    __builtin_memcpy(static_cast<void*>(&host), words, kHostBytes);
+    // A page that does not say that it is a boot block is not written to.
+    if (host.host_magic != ORR_BB_HOST_MAGIC) return ORR_BB_FAIL_MAGIC;
+    answer(*hal_, block, build_id);
+    if (take_window_fault(*hal_)) return ORR_BB_FAIL_READ;
+    if (host.host_abi >> 16 != ORR_FW_ABI_MAJOR) return ORR_BB_FAIL_ABI;
+    hal_->set_reg(SOC_PROGRESS, ORR_BB_STEP_BOOT_BLOCK);
+
+    if (!usable(host.command_ring, 64) || !usable(host.message_ring, 64) || !usable(host.queue_status, 64))
+        return ORR_BB_FAIL_RINGS;
+    const uint64_t status = ORR_HOST_WINDOW(host.queue_status);
+    static_cast<void>(hal_->load(status));
+    static_cast<void>(hal_->load(status + ORR_FW_QUEUES * sizeof(orr_queue_status) - 8));
+    if (!mailbox_.init(*hal_, irq_, host.command_ring, host.message_ring)) return ORR_BB_FAIL_RINGS;
+    scheduler_.init(*hal_, irq_, alarm_, status);
+    hal_->set_reg(SOC_PROGRESS, ORR_BB_STEP_RINGS);
+    return 0;
+}
+
+bool Firmware::pass() {
+    if (halted_) return false;
+    const uint64_t lines = hal_->reg(SOC_IRQ_PENDING);
+    bool worked = false;
+    if ((lines & 1u << SOC_LINE_DONE) != 0) worked |= scheduler_.drain_completions();
+    if ((lines & 1u << SOC_LINE_DOORBELL) != 0) worked |= scheduler_.drain_doorbells();
+    if ((lines & 1u << SOC_LINE_POKE) != 0) worked |= scheduler_.drain_pokes();
+    bool mail = false;
+    if ((lines & 1u << SOC_LINE_MAILBOX) != 0) {
+        hal_->set_reg(SOC_MBOX_ACK, 1);
+        mail = true;
+    }
+    if (hal_->timer_pending()) {
+        const uint64_t now = hal_->reg(SOC_TIME);
+        scheduler_.on_timer(now);
+        if (alarm_.at(Alarm::kMailbox) <= now) {
+            alarm_.set(*hal_, Alarm::kMailbox, kNever);
+            mail = true;
+        }
+        worked = true;
+    }
+    worked |= scheduler_.turn();
+    mail |= commands_.more() || scheduler_.has_message();
+    // While the message ring is full only the alarm and the mailbox's own bell are reasons to try again.
+    if (mail && (!commands_.blocked() || alarm_.at(Alarm::kMailbox) == kNever ||
+                 (lines & 1u << SOC_LINE_MAILBOX) != 0)) {
+        worked |= commands_.service();
+        wait_for_room(commands_.blocked());
+    }
+    check_fatal();
+    irq_.flush(*hal_);
+    const uint64_t progress = scheduler_.progress() + commands_.served() + 1;
+    if (progress != heartbeat_) {
+        heartbeat_ = progress;
+        hal_->set_reg(SOC_HEARTBEAT, heartbeat_);
+    }
+    return worked || scheduler_.has_ready() || (scheduler_.has_message() && !commands_.blocked());
+}
+
+void Firmware::wait_for_room(bool blocked) {
+    if (!blocked) {
+        room_wait_ps_ = kFirstRoomWaitPs;
+        if (alarm_.at(Alarm::kMailbox) != kNever) alarm_.set(*hal_, Alarm::kMailbox, kNever);
+        return;
+    }
+    alarm_.set(*hal_, Alarm::kMailbox, hal_->reg(SOC_TIME) + room_wait_ps_);
+    if (room_wait_ps_ < kLastRoomWaitPs) room_wait_ps_ *= 2;
+}
+
+void Firmware::check_fatal() {
+    const uint32_t code = scheduler_.fatal() != kHaltNone ? scheduler_.fatal() : mailbox_.fatal();
+    if (code == kHaltNone) return;
+    halted_ = true;
+    hal_->set_reg(SOC_HALT, code);
+}
+
+}  // namespace orrery::fw

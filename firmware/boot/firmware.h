@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The whole firmware as one object: the handshake with the driver, and the main loop's body.
+#pragma once
+
+#include "firmware/hal/hal.h"
+#include "firmware/mailbox/commands.h"
+#include "firmware/mailbox/mailbox.h"
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+
+class Firmware {
+  public:
+    // Reads and answers the boot block, and shows in SOC_PROGRESS how it went. False: it gave up. Call once;
+    // `build_id` is at most 31 characters.
+    bool start(Hal& hal, const char* build_id);
+
+    // Takes the events that are pending, gives one queue its turn, and tells the host. False: there was
+    // nothing to do, and nothing will be until an interrupt line or the timer becomes active.
+    bool pass();
+
+    bool halted() const { return halted_; }
+    const Scheduler& scheduler() const { return scheduler_; }
+
+  private:
+    uint32_t handshake(const char* build_id);  // 0, or ORR_BB_FAIL_*
+    void check_fatal();
+    void wait_for_room(bool blocked);
+
+    Hal* hal_;
+    HostIrq irq_;
+    Alarm alarm_;
+    Mailbox mailbox_;
+    Commands commands_;
+    uint64_t heartbeat_;
+    uint64_t room_wait_ps_;
+    bool halted_;
+    Scheduler scheduler_;
+};
+
+}  // namespace orrery::fw

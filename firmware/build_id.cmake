@@ -1,0 +1,25 @@
+# cmake -DROOT= -DOUT= -DSOURCES= -P build_id.cmake: writes OUT/build_id.txt and OUT/gen/firmware_build_id.h.
+cmake_minimum_required(VERSION 3.25)
+set(all "")
+list(SORT SOURCES)
+foreach(file ${SOURCES})
+  file(SHA256 ${file} hash)
+  file(RELATIVE_PATH name ${ROOT} ${file})
+  string(APPEND all "${hash} ${name}\n")
+endforeach()
+string(SHA256 hash "${all}")
+string(SUBSTRING ${hash} 0 16 hash)
+file(READ ${ROOT}/firmware/version.h header)
+set(version "")
+foreach(part MAJOR MINOR PATCH)
+  string(REGEX MATCH "ORR_FW_VERSION_${part} ([0-9]+)" found "${header}")
+  list(APPEND version ${CMAKE_MATCH_1})
+endforeach()
+string(JOIN "." version ${version})
+set(id "${version}+${hash}")
+
+file(CONFIGURE OUTPUT ${OUT}/build_id.txt CONTENT "@id@\n" @ONLY)
+file(CONFIGURE OUTPUT ${OUT}/gen/firmware_build_id.h
+  CONTENT "#pragma once\n#define ORR_FW_BUILD_ID \"@id@\"\n" @ONLY)
+# file(CONFIGURE) leaves an unchanged file alone; the build wants to see that it is up to date.
+file(TOUCH ${OUT}/build_id.txt ${OUT}/gen/firmware_build_id.h)

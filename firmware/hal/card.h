@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// The chip as the card's own core sees it.
+#pragma once
+
+#include <orrery/hw/soc.h>
+
+#include <stdint.h>
+
+namespace orrery::fw {
+
+class Hal {
+  public:
+    uint64_t reg(uint32_t offset) { return *at(ORR_SOC_BASE + offset); }
+    void set_reg(uint32_t offset, uint64_t value) { *at(ORR_SOC_BASE + offset) = value; }
+
+    uint64_t load(uint64_t window) { return *at(window); }
+    void store(uint64_t window, uint64_t value) { *at(window) = value; }
+
+    void fence() { __asm__ volatile("fence rw, rw" ::: "memory"); }
+
+    bool timer_pending() {
+        uint64_t pending = 0;
+        __asm__ volatile("csrr %0, mip" : "=r"(pending));
+        return (pending & kTimerInterrupt) != 0;
+    }
+
+    // Lets `wfi` return for external and timer interrupts. They are never taken: mstatus.MIE stays 0, the
+    // main loop looks at the levels itself, so there is no moment at which one can be missed.
+    void enable_wakeups() { __asm__ volatile("csrs mie, %0" ::"r"(kTimerInterrupt | kExternalInterrupt)); }
+    void wait_for_interrupt() { __asm__ volatile("wfi" ::: "memory"); }
+
+  private:
+    static constexpr uint64_t kTimerInterrupt = 1u << 7;
+    static constexpr uint64_t kExternalInterrupt = 1u << 11;
+
+    static volatile uint64_t* at(uint64_t address) { return reinterpret_cast<volatile uint64_t*>(address); }
+};
+
+}  // namespace orrery::fw

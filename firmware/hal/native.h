@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The chip as native builds see it: implemented by the model in tests/unit/firmware.
+#pragma once
+
+#include <stdint.h>
+
+namespace orrery::fw {
+
+class Hal {
+  public:
+    virtual ~Hal() = default;
+
+    // SoC registers (hw/soc.h), by their offset.
+    virtual uint64_t reg(uint32_t offset) = 0;
+    virtual void set_reg(uint32_t offset, uint64_t value) = 0;
+
+    // 64-bit accesses through the context and host windows. An access that cannot be done reads zero or is
+    // dropped, and is remembered in SOC_WINDOW_FAULT.
+    virtual uint64_t load(uint64_t window) = 0;
+    virtual void store(uint64_t window, uint64_t value) = 0;
+
+    // Orders the stores before it before those after it, as every other agent sees them.
+    virtual void fence() = 0;
+
+    // True while SOC_TIME has reached SOC_TIMER.
+    virtual bool timer_pending() = 0;
+};
+
+}  // namespace orrery::fw

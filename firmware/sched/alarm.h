@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The one hardware timer, shared by those who want to be woken at a model time. It is off unless somebody
+// wants it: idle model time is skipped up to the next event, so a forgotten alarm would make the clock jump.
+#pragma once
+
+#include <orrery/hw/soc.h>
+
+#include "firmware/hal/hal.h"
+
+namespace orrery::fw {
+
+class Alarm {
+  public:
+    enum Owner : uint32_t { kWatchdog, kMailbox, kOwners };
+
+    // Nobody wants anything. Call once before use.
+    void init(Hal& hal) {
+        for (uint64_t& at : at_)
+            at = ~uint64_t{0};
+        set_timer(hal, ~uint64_t{0});
+    }
+
+    uint64_t at(Owner owner) const { return at_[owner]; }
+
+    // Replaces the owner's wish; all-ones: none.
+    void set(Hal& hal, Owner owner, uint64_t at_ps) {
+        at_[owner] = at_ps;
+        uint64_t earliest = ~uint64_t{0};
+        for (const uint64_t at : at_) {
+            if (at < earliest) earliest = at;
+        }
+        if (earliest != timer_) set_timer(hal, earliest);
+    }
+
+  private:
+    void set_timer(Hal& hal, uint64_t at_ps) {
+        timer_ = at_ps;
+        hal.set_reg(SOC_TIMER, at_ps);
+    }
+
+    uint64_t at_[kOwners];
+    uint64_t timer_;
+};
+
+}  // namespace orrery::fw

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Codes with which the firmware stops the core (ORR_HALT_REQUESTED | code in ORR_R_HALT_CAUSE). All are
+// faults of the driver or of this firmware, never of a process.
+#pragma once
+
+#include <stdint.h>
+
+namespace orrery::fw {
+
+inline constexpr uint32_t kHaltNone = 0;
+inline constexpr uint32_t kHaltCommandIndex = 1;  // the host's command ring index makes no sense
+inline constexpr uint32_t kHaltMessageIndex = 2;  // the host's message ring index makes no sense
+inline constexpr uint32_t kHaltHostMemory = 3;    // the driver's rings or status lines are not reachable
+inline constexpr uint32_t kHaltTrap = 0x100;      // + mcause: the firmware itself did something illegal
+
+}  // namespace orrery::fw

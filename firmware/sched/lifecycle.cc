@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// Contexts and queues come and go.
+#include <orrery/hw/doorbell.h>
+
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+namespace {
+
+void mmu_command(Hal& hal, uint32_t asid, uint64_t argument, uint64_t command) {
+    hal.set_reg(SOC_MMU_ASID, asid);
+    hal.set_reg(SOC_MMU_ARG, argument);
+    hal.set_reg(SOC_MMU_CMD, command);
+}
+
+// The generation after `last`; 0 is never used, so that a doorbell page of zeros names no queue.
+uint16_t next_generation(uint16_t last) {
+    const auto next = static_cast<uint16_t>(last + 1);
+    return next == 0 ? uint16_t{1} : next;
+}
+
+}  // namespace
+
+void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, uint64_t status_table) {
+    hal_ = &hal;
+    irq_ = &irq;
+    alarm_ = &alarm;
+    status_table_ = status_table;
+    engines_.discover(hal);
+}
+
+Context* Scheduler::context(uint32_t number) {
+    return number < ORR_FW_CONTEXTS && contexts_[number].exists ? &contexts_[number] : nullptr;
+}
+
+Queue* Scheduler::queue(uint32_t number) {
+    return number < ORR_FW_QUEUES && queues_[number].exists ? &queues_[number] : nullptr;
+}
+
+void Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page) {
+    Context& context = contexts_[number];
+    context = {};
+    context.number = static_cast<uint16_t>(number);
+    context.page = page;
+    context.exists = true;
+    mmu_command(*hal_, number, root, SOC_MMU_SET_ROOT);
+}
+
+void Scheduler::destroy_context(Context& context) {
+    mmu_command(*hal_, context.number, 0, SOC_MMU_CLEAR_ROOT);
+    context.exists = false;
+}
+
+uint32_t Scheduler::create_queue(const QueueConfig& config) {
+    Context& context = contexts_[config.context];
+    uint32_t existing = 0;
+    for (const Queue& other : queues_) {
+        if (!other.exists) continue;
+        ++existing;
+        if (other.context->page == context.page && other.slot == config.slot && !other.destroying)
+            return ORR_STATUS_EXISTS;
+    }
+    if (existing >= ORR_DB_BINDINGS) return ORR_STATUS_NO_RESOURCE;
+
+    Queue& queue = queues_[config.queue];
+    const uint64_t status = status_table_ + config.queue * sizeof(orr_queue_status);
+    // The status line outlives a reset of the card: going on from its generation makes old doorbells stale.
+    uint16_t last = queue.generation;
+    if (last == 0) last = static_cast<uint16_t>(hal_->load(status + offsetof(orr_queue_status, generation)));
+    queue = {};
+    queue.context = &context;
+    queue.ring = ORR_CONTEXT_WINDOW(context.number, config.ring_va);
+    queue.status = status;
+    queue.mask = config.entries - 1;
+    queue.limit_ps = config.limit_ps;
+    queue.number = static_cast<uint16_t>(config.queue);
+    queue.generation = next_generation(last);
+    queue.slot = config.slot;
+    queue.priority = config.priority;
+
+    // The lines that are ours start from zero; that they can be written, and the last packet read, shows that
+    // the ring is all there.
+    for (uint64_t offset = offsetof(orr_ring, consumer); offset < offsetof(orr_ring, pad1); offset += 8)
+        hal_->store(queue.ring + offset, 0);
+    for (uint64_t offset = offsetof(orr_ring, error); offset < offsetof(orr_ring, pad2); offset += 8)
+        hal_->store(queue.ring + offset, 0);
+    static_cast<void>(hal_->load(queue.ring + offsetof(orr_ring, producer)));
+    static_cast<void>(hal_->load(queue.ring + sizeof(orr_ring) + config.entries * ORR_PACKET_SIZE - 8));
+    if (const WindowFault fault = take_window_fault(*hal_)) {
+        if (fault.host()) fatal_ = kHaltHostMemory;
+        return ORR_STATUS_FAULT;
+    }
+    const orr_queue_status line{.completed = 0,
+                                .time_ps = hal_->reg(SOC_TIME),
+                                .error = ORR_QERR_NONE,
+                                .error_index = 0,
+                                .error_address = 0,
+                                .error_detail = 0,
+                                .generation = queue.generation,
+                                .reserved = 0};
+    uint64_t words[sizeof(line) / 8];
+    __builtin_memcpy(words, &line, sizeof(line));
+    store_words(*hal_, status, words, sizeof(line) / 8);
+    if (take_window_fault(*hal_)) fatal_ = kHaltHostMemory;
+
+    queue.exists = true;
+    ++context.queues;
+    doorbell_command(queue, SOC_DB_BIND);
+    return ORR_STATUS_OK;
+}
+
+void Scheduler::doorbell_command(const Queue& queue, uint64_t command) {
+    hal_->set_reg(SOC_DB_PAGE, queue.context->page);
+    hal_->set_reg(SOC_DB_SLOT, queue.slot);
+    hal_->set_reg(SOC_DB_TAG, queue.number);
+    hal_->set_reg(SOC_DB_CMD, command);
+}
+
+void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
+    queue.destroying = true;
+    queue.destroy_sequence = sequence;
+    queue.destroy_silent = silent;
+    queue.has_packet = false;
+    unplace(queue);
+    doorbell_command(queue, SOC_DB_UNBIND);
+    if (queue.in_flight != 0)
+        engines_.abort(*hal_, queue, 0);
+    else
+        finish_destroy(queue);
+}
+
+// Nothing of the queue runs any more.
+void Scheduler::finish_destroy(Queue& queue) {
+    queue.destroyed = true;
+    ++progress_;
+    notify(queue);
+}
+
+void Scheduler::arm(Queue& queue, uint64_t index) {
+    // Behind an error nothing will ever complete: tell at once rather than never.
+    if (queue.retired >= index || queue.stopped) {
+        irq_->raise(ORR_IRQ_QUEUE);
+        return;
+    }
+    if (!queue.armed) {
+        queue.armed_first = index;
+        queue.armed_last = index;
+    }
+    queue.armed = true;
+    if (index < queue.armed_first) queue.armed_first = index;
+    if (index > queue.armed_last) queue.armed_last = index;
+}
+
+uint32_t Scheduler::state(const Queue& queue) const {
+    if (queue.stopped) return ORR_QUEUE_STOPPED;
+    if (queue.place == Place::kSemaphore) return ORR_QUEUE_WAITING;
+    if (queue.place != Place::kNone || queue.in_flight != 0) return ORR_QUEUE_RUNNING;
+    return ORR_QUEUE_IDLE;
+}
+
+void Scheduler::make_ready(Queue& queue) {
+    queue.place = Place::kReady;
+    ready_.push_back(queue);
+}
+
+// Takes the queue off whatever list it is on.
+void Scheduler::unplace(Queue& queue) {
+    switch (queue.place) {
+        case Place::kReady:
+            ready_.remove(queue);
+            break;
+        case Place::kCopyPort:
+            copy_waiters_.remove(queue);
+            break;
+        case Place::kVectorPort:
+            vector_waiters_.remove(queue);
+            break;
+        case Place::kSemaphore:
+            queue.context->waiting.remove(queue);
+            if (queue.context->waiting.empty()) waiting_contexts_.remove(*queue.context);
+            break;
+        case Place::kNone:
+        case Place::kOwn:
+            break;
+    }
+    queue.place = Place::kNone;
+}
+
+void Scheduler::notify(Queue& queue) {
+    if (queue.in_outbox) return;
+    queue.in_outbox = true;
+    outbox_.push_back(queue);
+}
+
+bool Scheduler::take_message(orr_mbox_message& message) {
+    while (Queue* const queue = outbox_.front()) {
+        message = {};
+        bool taken = false;
+        if (queue->event_due) {
+            queue->event_due = false;
+            message.opcode = ORR_EVENT_QUEUE_ERROR;
+            message.arg[0] = queue->number;
+            message.arg[1] = queue->error.code;
+            message.arg[2] = queue->error.index;
+            message.arg[3] = queue->error.address;
+            message.arg[4] = queue->error_time_ps;
+            taken = true;
+        } else if (queue->destroyed && !queue->destroy_silent) {
+            queue->destroy_silent = true;
+            message.sequence = queue->destroy_sequence;
+            message.opcode = ORR_MBOX_QUEUE_DESTROY;
+            message.status = ORR_STATUS_OK;
+            taken = true;
+        }
+        const bool more = queue->event_due || (queue->destroyed && !queue->destroy_silent);
+        if (!more) {
+            outbox_.remove(*queue);
+            queue->in_outbox = false;
+            if (queue->destroyed) {
+                queue->exists = false;
+                --queue->context->queues;
+            }
+        }
+        if (taken) return true;
+    }
+    return false;
+}
+
+}  // namespace orrery::fw

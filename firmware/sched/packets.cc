@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include "firmware/sched/packets.h"
+
+#include <orrery/hw/kernel_abi.h>
+
+namespace orrery::fw {
+namespace {
+
+constexpr uint64_t kMaxCopyBytes = 1ull << 40;
+constexpr uint64_t kMaxGroups = 1ull << 31;
+constexpr uint64_t kMaxItems = 1024;
+
+constexpr Verdict kValid{ORR_QERR_NONE, 0};
+
+constexpr Verdict bad_word(uint64_t word) {
+    return {ORR_QERR_BAD_PACKET, word};
+}
+
+// The first of words [from, 8) that is not zero, as a verdict.
+Verdict zero_from(const uint64_t* packet, size_t from) {
+    for (size_t i = from; i < kPacketWords; ++i) {
+        if (packet[i] != 0) return bad_word(i);
+    }
+    return kValid;
+}
+
+// rows * row_bytes <= 2^40, rows >= 1.
+bool size_ok(uint64_t rows, uint64_t row_bytes) {
+    return rows != 0 && row_bytes <= kMaxCopyBytes && (row_bytes == 0 || rows <= kMaxCopyBytes / row_bytes);
+}
+
+Verdict validate_copy(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_copy, words);
+    if (packet.reserved0 != 0 || packet.rows == 0) return bad_word(4);
+    if (!size_ok(packet.rows, packet.row_bytes)) return bad_word(3);
+    return zero_from(words, 7);
+}
+
+Verdict validate_fill(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_fill, words);
+    const uint64_t unit = packet.pattern_bytes;
+    if (unit != 1 && unit != 2 && unit != 4 && unit != 8) return bad_word(4);
+    if (packet.rows == 0) return bad_word(4);
+    if (packet.dst % unit != 0) return bad_word(2);
+    if (packet.row_bytes % unit != 0 || !size_ok(packet.rows, packet.row_bytes)) return bad_word(3);
+    return zero_from(words, 6);
+}
+
+Verdict validate_dispatch(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_dispatch, words);
+    if (packet.entry % 2 != 0) return bad_word(1);
+    // Two 32-bit factors cannot overflow, and the third is looked at only if their product is small.
+    const uint64_t groups_xy = uint64_t{packet.grid_x} * packet.grid_y;
+    if (groups_xy == 0 || groups_xy > kMaxGroups) return bad_word(3);
+    if (packet.grid_z == 0 || groups_xy * packet.grid_z > kMaxGroups) return bad_word(4);
+    const uint64_t items_xy = uint64_t{packet.block_x} * packet.block_y;
+    if (items_xy == 0 || items_xy > kMaxItems) return bad_word(4);
+    if (packet.block_z == 0 || items_xy * packet.block_z > kMaxItems) return bad_word(5);
+    if (packet.reserved0 != 0 || packet.local_bytes > ORR_LOCAL_BYTES) return bad_word(5);
+    return zero_from(words, 6);
+}
+
+uint32_t known_flags(uint32_t opcode) {
+    switch (opcode) {
+        case ORR_PKT_NOP:
+        case ORR_PKT_COPY:
+        case ORR_PKT_FILL:
+        case ORR_PKT_DISPATCH:
+            return ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT;
+        default:
+            return ORR_PKT_F_INTERRUPT;
+    }
+}
+
+}  // namespace
+
+Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
+    const uint32_t opcode = packet_opcode(packet);
+    if (opcode > ORR_PKT_MATRIX) return {ORR_QERR_BAD_OPCODE, packet[0]};
+    if (opcode == ORR_PKT_INDIRECT || opcode == ORR_PKT_MATRIX) return {ORR_QERR_NOT_IMPLEMENTED, packet[0]};
+    if ((packet_flags(packet) & ~known_flags(opcode)) != 0) return bad_word(0);
+
+    switch (opcode) {
+        case ORR_PKT_COPY:
+            return validate_copy(packet);
+        case ORR_PKT_FILL:
+            return validate_fill(packet);
+        case ORR_PKT_DISPATCH:
+            return validate_dispatch(packet);
+        case ORR_PKT_WAIT:
+        case ORR_PKT_SIGNAL:
+            if (packet[1] % sizeof(uint64_t[2]) != 0) return bad_word(1);
+            return zero_from(packet, 3);
+        case ORR_PKT_TIMESTAMP:
+            if (packet[1] % sizeof(uint64_t) != 0) return bad_word(1);
+            return zero_from(packet, 2);
+        default:  // NOP, BARRIER
+            return zero_from(packet, 1);
+    }
+}
+
+void build_descriptor(const uint64_t (&words)[kPacketWords], uint32_t asid, uint64_t (&desc)[kDescWords]) {
+    switch (packet_opcode(words)) {
+        case ORR_PKT_COPY: {
+            const auto packet = __builtin_bit_cast(orr_packet_copy, words);
+            const orr_desc_copy copy{.op = ORR_DESC_COPY,
+                                     .pattern_bytes = 0,
+                                     .asid = asid,
+                                     .src = packet.src,
+                                     .dst = packet.dst,
+                                     .row_bytes = packet.row_bytes,
+                                     .rows = packet.rows,
+                                     .reserved0 = 0,
+                                     .src_pitch = packet.src_pitch,
+                                     .dst_pitch = packet.dst_pitch,
+                                     .pattern = 0};
+            __builtin_memcpy(desc, &copy, sizeof(desc));
+            return;
+        }
+        case ORR_PKT_FILL: {
+            const auto packet = __builtin_bit_cast(orr_packet_fill, words);
+            const orr_desc_copy fill{.op = ORR_DESC_FILL,
+                                     .pattern_bytes = static_cast<uint16_t>(packet.pattern_bytes),
+                                     .asid = asid,
+                                     .src = 0,
+                                     .dst = packet.dst,
+                                     .row_bytes = packet.row_bytes,
+                                     .rows = packet.rows,
+                                     .reserved0 = 0,
+                                     .src_pitch = 0,
+                                     .dst_pitch = packet.dst_pitch,
+                                     .pattern = packet.pattern};
+            __builtin_memcpy(desc, &fill, sizeof(desc));
+            return;
+        }
+        default: {
+            const auto packet = __builtin_bit_cast(orr_packet_dispatch, words);
+            const orr_desc_kernel kernel{.op = ORR_DESC_KERNEL,
+                                         .reserved0 = 0,
+                                         .asid = asid,
+                                         .entry = packet.entry,
+                                         .args = packet.args,
+                                         .grid_x = packet.grid_x,
+                                         .grid_y = packet.grid_y,
+                                         .grid_z = packet.grid_z,
+                                         .block_x = packet.block_x,
+                                         .block_y = packet.block_y,
+                                         .block_z = packet.block_z,
+                                         .reserved1 = 0,
+                                         .local_bytes = packet.local_bytes,
+                                         .reserved2 = {0, 0}};
+            __builtin_memcpy(desc, &kernel, sizeof(desc));
+            return;
+        }
+    }
+}
+
+}  // namespace orrery::fw

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// What a packet must look like, and the engine descriptor that it asks for. Pure functions on words that have
+// already been copied out of user memory.
+#pragma once
+
+#include <orrery/fw/packet.h>
+#include <orrery/hw/engine.h>
+
+#include "firmware/sched/queue.h"
+
+namespace orrery::fw {
+
+inline constexpr size_t kDescWords = sizeof(orr_desc_copy) / 8;
+
+struct Verdict {
+    uint64_t code;  // ORR_QERR_*, ORR_QERR_NONE: the packet may be carried out
+    uint64_t detail;
+};
+
+inline uint32_t packet_opcode(const uint64_t* packet) {
+    return static_cast<uint32_t>(packet[0] & 0xffff);
+}
+inline uint32_t packet_flags(const uint64_t* packet) {
+    return static_cast<uint32_t>(packet[0] >> 16 & 0xffff);
+}
+
+// Checks everything that can be known without touching memory: opcode, flags, reserved fields, sizes.
+Verdict validate_packet(const uint64_t (&packet)[kPacketWords]);
+
+// For a valid COPY, FILL or DISPATCH: the descriptor, in the address space of the queue.
+void build_descriptor(const uint64_t (&packet)[kPacketWords], uint32_t asid, uint64_t (&desc)[kDescWords]);
+
+}  // namespace orrery::fw

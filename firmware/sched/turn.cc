@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// A queue's turn: reading packets and carrying them out. The hot path of the firmware.
+#include "firmware/sched/packets.h"
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+namespace {
+
+// Packets that start only when all earlier ones have finished.
+bool is_ordered(uint32_t opcode, uint32_t flags) {
+    return opcode == ORR_PKT_SIGNAL || opcode == ORR_PKT_BARRIER || opcode == ORR_PKT_TIMESTAMP ||
+           (flags & ORR_PKT_F_ORDERED) != 0;
+}
+
+}  // namespace
+
+bool Scheduler::turn() {
+    Queue* const queue = ready_.pop_front();
+    if (queue == nullptr) return false;
+    queue->place = Place::kNone;
+    ++stats_.turns;
+    run(*queue);
+    if (waits_due_) recheck_all();
+    return true;
+}
+
+void Scheduler::run(Queue& queue) {
+    if (!queue.has_packet && queue.next == queue.producer && queue.done == 0) {
+        const uint64_t producer = hal_->load(queue.ring + offsetof(orr_ring, producer));
+        // A fault shows with the fetch; without one to come, look now.
+        if (producer == queue.next) {
+            if (const WindowFault fault = take_window_fault(*hal_)) {
+                fail_window(queue, ORR_QERR_RING_FAULT, queue.next, fault);
+            }
+            return;
+        }
+        if (!check_producer(queue, producer)) return;
+    }
+    for (uint32_t budget = kWindow; budget != 0; --budget) {
+        if (!queue.has_packet) {
+            if (queue.next == queue.producer) break;
+            if (queue.next - queue.retired == kWindow) {
+                queue.place = Place::kOwn;
+                break;
+            }
+            if (!fetch(queue)) return;
+        }
+        const Step step = execute(queue);
+        if (step == Step::kFailed) return;
+        if (step == Step::kParked) break;
+    }
+    // What finished is made known once a turn. Then the producer is read again: a doorbell that was rung
+    // during the turn saves its own.
+    const bool drained = !queue.has_packet && queue.next == queue.producer;
+    if (!settle(queue, drained)) return;
+    if (queue.place == Place::kOwn && queue.next - queue.retired < kWindow && !queue.has_packet) {
+        queue.place = Place::kNone;
+    }
+    if (queue.place == Place::kNone && (queue.has_packet || queue.next != queue.producer)) make_ready(queue);
+}
+
+// Reads packet `next` into the queue, and checks it there.
+bool Scheduler::fetch(Queue& queue) {
+    const uint64_t slot = queue.ring + sizeof(orr_ring) + (queue.next & queue.mask) * ORR_PACKET_SIZE;
+    for (size_t i = 0; i < kPacketWords; ++i)
+        queue.packet[i] = hal_->load(slot + 8 * i);
+    if (const WindowFault fault = take_window_fault(*hal_)) [[unlikely]] {
+        fail_window(queue, ORR_QERR_RING_FAULT, queue.next, fault);
+        return false;
+    }
+    const Verdict verdict = validate_packet(queue.packet);
+    if (verdict.code != ORR_QERR_NONE) [[unlikely]] {
+        fail(queue, {verdict.code, queue.next, 0, verdict.detail});
+        return false;
+    }
+    queue.has_packet = true;
+    return true;
+}
+
+Scheduler::Step Scheduler::execute(Queue& queue) {
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if (queue.in_flight != 0 && is_ordered(opcode, packet_flags(queue.packet))) {
+        queue.place = Place::kOwn;
+        return Step::kParked;
+    }
+    switch (opcode) {
+        case ORR_PKT_SIGNAL:
+            return execute_signal(queue);
+        case ORR_PKT_WAIT:
+            return execute_wait(queue);
+        case ORR_PKT_TIMESTAMP:
+            return execute_timestamp(queue);
+        case ORR_PKT_COPY:
+        case ORR_PKT_FILL:
+        case ORR_PKT_DISPATCH:
+            return execute_on_engine(queue, opcode);
+        default:  // NOP, BARRIER: validate_packet() lets nothing else pass
+            return finish_packet(queue);
+    }
+}
+
+Scheduler::Step Scheduler::execute_signal(Queue& queue) {
+    const uint64_t va = queue.packet[1];
+    hal_->set_reg(SOC_SEM_ASID, queue.context->number);
+    hal_->set_reg(SOC_SEM_VA, va);
+    hal_->set_reg(SOC_SEM_SIGNAL, queue.packet[2]);
+    const uint64_t status = hal_->reg(SOC_SEM_STATUS);
+    if (status != ORR_FAULT_NONE) [[unlikely]] {
+        fail(queue, {ORR_QERR_FAULT, queue.next, va, status});
+        return Step::kFailed;
+    }
+    // The same memory can be mapped at another address and in another context: whoever waits has to look.
+    if (!waiting_contexts_.empty()) waits_due_ = true;
+    return finish_packet(queue);
+}
+
+Scheduler::Step Scheduler::execute_timestamp(Queue& queue) {
+    const uint64_t va = queue.packet[1];
+    if (va >= kVaEnd) {
+        fail(queue, {ORR_QERR_FAULT, queue.next, va, ORR_FAULT_NON_CANONICAL});
+        return Step::kFailed;
+    }
+    hal_->store(window(queue, va), hal_->reg(SOC_TIME));
+    if (const WindowFault fault = take_window_fault(*hal_)) {
+        fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
+        return Step::kFailed;
+    }
+    return finish_packet(queue);
+}
+
+Scheduler::Step Scheduler::execute_wait(Queue& queue) {
+    const uint64_t va = queue.packet[1];
+    if (va >= kVaEnd) {
+        fail(queue, {ORR_QERR_FAULT, queue.next, va, ORR_FAULT_NON_CANONICAL});
+        return Step::kFailed;
+    }
+    const uint64_t value = hal_->load(window(queue, va));
+    if (const WindowFault fault = take_window_fault(*hal_)) {
+        fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
+        return Step::kFailed;
+    }
+    if (value >= queue.packet[2]) return finish_packet(queue);
+    park_on_semaphore(queue);
+    return Step::kParked;
+}
+
+Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
+    const uint32_t kind = opcode == ORR_PKT_DISPATCH ? ORR_ENGINE_VECTOR : ORR_ENGINE_COPY;
+    if (!engines_.has(kind)) {
+        fail(queue, {ORR_QERR_NOT_IMPLEMENTED, queue.next, 0, queue.packet[0]});
+        return Step::kFailed;
+    }
+    Port* const port = engines_.find_free(kind);
+    if (port == nullptr) {
+        queue.place = kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort;
+        port_waiters(kind).push_back(queue);
+        return Step::kParked;
+    }
+    return engine_step(queue, *port);
+}
+
+Scheduler::Step Scheduler::engine_step(Queue& queue, Port& port) {
+    uint64_t desc[kDescWords];
+    build_descriptor(queue.packet, queue.context->number, desc);
+    uint64_t deadline = kNever;
+    if (port.kind == ORR_ENGINE_VECTOR) {
+        const uint64_t now = hal_->reg(SOC_TIME);
+        deadline = now < kNever - queue.limit_ps ? now + queue.limit_ps : kNever - 1;
+    }
+    engines_.start(*hal_, port, desc, queue, queue.next, deadline);
+    if (deadline < alarm_->at(Alarm::kWatchdog)) alarm_->set(*hal_, Alarm::kWatchdog, deadline);
+    ++queue.in_flight;
+    consume_packet(queue);
+    return Step::kStarted;
+}
+
+// Packet `next` was carried out on the spot.
+Scheduler::Step Scheduler::finish_packet(Queue& queue) {
+    queue.done |= 1u << static_cast<uint32_t>(queue.next - queue.retired);
+    consume_packet(queue);
+    return Step::kDone;
+}
+
+void Scheduler::consume_packet(Queue& queue) {
+    if ((packet_flags(queue.packet) & ORR_PKT_F_INTERRUPT) != 0)
+        queue.interrupt |= 1u << static_cast<uint32_t>(queue.next - queue.retired);
+    ++queue.next;
+    queue.has_packet = false;
+    ++progress_;
+}
+
+// Takes a producer index as just read from the ring, if it can be true.
+bool Scheduler::check_producer(Queue& queue, uint64_t producer) {
+    const uint64_t used = producer - queue.retired;
+    if (used <= queue.mask + 1 && used >= queue.next - queue.retired) [[likely]] {
+        queue.producer = producer;
+        return true;
+    }
+    // Nonsense can be the zero of a load that could not be done.
+    if (const WindowFault fault = take_window_fault(*hal_))
+        fail_window(queue, ORR_QERR_RING_FAULT, queue.next, fault);
+    else
+        fail(queue, {ORR_QERR_BAD_INDEX, queue.next, producer, 0});
+    return false;
+}
+
+// A port has become free: the queue that has waited longest for one gets it.
+void Scheduler::serve_port_waiters(uint32_t kind) {
+    ReadyList& waiters = port_waiters(kind);
+    while (!waiters.empty()) {
+        Port* const port = engines_.find_free(kind);
+        if (port == nullptr) return;
+        Queue& queue = *waiters.pop_front();
+        queue.place = Place::kNone;
+        engine_step(queue, *port);
+        make_ready(queue);
+    }
+}
+
+}  // namespace orrery::fw

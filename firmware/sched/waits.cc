@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Queues that wait for a semaphore. They are looked at when something has happened that can have changed
+// it: a signal of this firmware, a signal of a peer card, a doorbell of a process of that context.
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+
+void Scheduler::park_on_semaphore(Queue& queue) {
+    Context& context = *queue.context;
+    if (context.waiting.empty()) waiting_contexts_.push_back(context);
+    context.waiting.push_back(queue);
+    queue.place = Place::kSemaphore;
+}
+
+void Scheduler::recheck_context(Context& context) {
+    Queue* next = nullptr;
+    for (Queue* queue = context.waiting.front(); queue != nullptr; queue = next) {
+        next = ReadyList::next(*queue);
+        const uint64_t value = hal_->load(window(*queue, queue->packet[1]));
+        if (const WindowFault fault = take_window_fault(*hal_)) {
+            fail_window(*queue, ORR_QERR_FAULT, queue->next, fault);
+            if (fatal_ != kHaltNone) return;
+        } else if (value >= queue->packet[2]) {
+            unplace(*queue);
+            finish_packet(*queue);
+            make_ready(*queue);  // also to make this known
+        }
+    }
+}
+
+void Scheduler::recheck_all() {
+    waits_due_ = false;
+    Context* next = nullptr;
+    for (Context* context = waiting_contexts_.front(); context != nullptr; context = next) {
+        next = ContextList::next(*context);
+        recheck_context(*context);
+    }
+}
+
+bool Scheduler::drain_pokes() {
+    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
+        // Which semaphore it was does not help: contexts know it by virtual addresses.
+        if (hal_->reg(SOC_POKE_POP) == ~uint64_t{0}) {
+            if (n == 0) return false;
+            break;
+        }
+    }
+    recheck_all();
+    return true;
+}
+
+bool Scheduler::drain_doorbells() {
+    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
+        const uint64_t tag = hal_->reg(SOC_DB_POP);
+        if (tag == ~uint64_t{0}) return n != 0;
+        // Only the generation is taken from a doorbell; how many packets there are stands in the ring.
+        const uint64_t generation = hal_->reg(SOC_DB_VALUE) >> 48;
+        Queue* const queue = tag < ORR_FW_QUEUES ? &queues_[tag] : nullptr;
+        if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != generation) {
+            ++stats_.stale_doorbells;
+            continue;
+        }
+        if (!queue->context->waiting.empty()) recheck_context(*queue->context);
+        if (queue->place == Place::kNone && !queue->stopping) make_ready(*queue);
+    }
+    return true;
+}
+
+}  // namespace orrery::fw
