@@ -68,6 +68,22 @@ std::optional<Trouble> classify(std::string_view line) {
     return std::nullopt;
 }
 
+void ConsoleLog::judge(std::string_view line) {
+    const auto found = classify(line);
+    const bool fresh = found && (!trouble_ || (*trouble_ == Trouble::kWarning && *found > *trouble_));
+    if (fresh) {
+        line_ = without_stamp(line);
+        context_.clear();
+        context_lines_ = 0;
+    } else if (trouble_ && line_.starts_with("------------[ cut here")) {
+        line_ = without_stamp(line);  // the line after the scissors says what it is
+    }
+    if (found && (!trouble_ || *found > *trouble_)) trouble_ = found;
+    if (!trouble_ || context_lines_ == kContextLines) return;
+    ++context_lines_;
+    context_.append("    ").append(line).append("\n");
+}
+
 void ConsoleLog::feed(std::string_view bytes) {
     for (const char c : bytes) {
         if (c == '\r' || c == '\0') continue;
@@ -77,12 +93,7 @@ void ConsoleLog::feed(std::string_view bytes) {
         [[maybe_unused]] const auto ignored = ::write(file_.get(), pending_.data(), pending_.size());
         std::string_view line = pending_;
         if (line.ends_with('\n')) line.remove_suffix(1);
-        if (const auto found = classify(line); found && (!trouble_ || *found > *trouble_)) {
-            trouble_ = found;
-            line_ = without_stamp(line);
-        } else if (trouble_ && line_.starts_with("------------[ cut here")) {
-            line_ = without_stamp(line);  // the line after the scissors says what it is
-        }
+        judge(line);
         pending_.clear();
     }
 }

@@ -24,13 +24,20 @@ class ConsoleLog {
 
     void feed(std::string_view bytes);
 
-    // The worst trouble so far and the first line that told it.
+    // The worst trouble so far, the line that told it first (an oops says more than the panic that follows), and
+    // the log from there on, up to kContextLines.
     const std::optional<Trouble>& trouble() const { return trouble_; }
     const std::string& line() const { return line_; }
+    const std::string& context() const { return context_; }
 
   private:
+    void judge(std::string_view line);
+
+    static constexpr std::size_t kContextLines = 25;
     Fd file_;
     std::string pending_;
+    std::string context_;
+    std::size_t context_lines_ = 0;
     std::optional<Trouble> trouble_;
     std::string line_;
 };

@@ -465,7 +465,9 @@ int Run::verdict() {
                        logs_.string());
         return *command_status_;
     }
-    if (failure->code != kExitCardDied)
+    if (failure->code == kExitKernelReport)
+        failure->text += fmt::format("\n  guest.log from there:\n{}", console_log_->context());
+    else if (failure->code != kExitCardDied)
         failure->text += fmt::format("\n  the end of guest.log:\n{}", tail(logs_ / "guest.log", kTailLines));
     while (failure->text.ends_with('\n')) failure->text.pop_back();
     fmt::print(stderr, "orrery-vm: error: {}\n", with_logs(*failure).text);

@@ -1,0 +1,38 @@
+# orrery_vm_test(NAME COMMAND program argument... [KERNEL lts|backports|both] [CARDS n] [OPTIONS option...]
+#                [TIMEOUT seconds] [STATUS n])
+#
+# One ctest entry a kernel: NAME for lts, NAME_backports for backports. It runs COMMAND in a VM with CARDS cards (default
+# 1) and passes if the command ends with STATUS (default 0) and the guest kernel reported no trouble. A program of this
+# build is found by its name. OPTIONS go to orrery-vm. The logs of a run lie under build/vm-tests/<name>.
+function(orrery_vm_test name)
+  cmake_parse_arguments(ARG "" "KERNEL;CARDS;TIMEOUT;STATUS" "COMMAND;OPTIONS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_COMMAND)
+    message(FATAL_ERROR "orrery_vm_test(${name}): COMMAND is missing, or unknown words: ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT DEFINED ARG_CARDS)
+    set(ARG_CARDS 1)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(NOT ARG_STATUS)
+    set(ARG_STATUS 0)
+  endif()
+  if(NOT ARG_KERNEL)
+    set(ARG_KERNEL lts)
+  elseif(ARG_KERNEL STREQUAL both)
+    set(ARG_KERNEL lts backports)
+  endif()
+  math(EXPR ctest_timeout "${ARG_TIMEOUT} + 60")
+  foreach(kernel ${ARG_KERNEL})
+    set(test ${name})
+    if(kernel STREQUAL backports)
+      set(test ${name}_backports)
+    endif()
+    add_test(NAME ${test} COMMAND ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
+      $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel ${kernel} --timeout ${ARG_TIMEOUT}
+      --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${ARG_OPTIONS} -- ${ARG_COMMAND})
+    # A VM has two CPUs: PROCESSORS keeps ctest from starting another test beside it on a small machine.
+    set_tests_properties(${test} PROPERTIES LABELS vm PROCESSORS 2 TIMEOUT ${ctest_timeout})
+  endforeach()
+endfunction()
