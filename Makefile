@@ -1,0 +1,51 @@
+# The front door. `make` lists the targets; the work is done by CMake (host programs, firmware, kernels for the card),
+# Kbuild (the module) and the scripts under tools/.
+
+CARDS  ?= 2
+KERNEL ?= lts
+PRESET ?= release
+T      ?=
+
+JOBS := $(shell nproc)
+BIN  := build/release/bin
+VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
+STEP := @echo "==>"
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench shell clean setup tree build kmod
+.NOTPARALLEL:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@echo "  Options: CARDS=$(CARDS) KERNEL=$(KERNEL) (lts or backports) PRESET=$(PRESET) (for build: release, asan, tsan, gcc)"
+
+run: build kmod ## set up, build all, boot a VM with two cards and run the sample in it
+	$(STEP) "VM with $(CARDS) cards: histogram"
+	@$(VM) -- histogram
+
+test: setup tree ## set up, build all, run all tests; T=regex runs the tests whose names match
+	@tools/make/test.sh '$(T)'
+
+lint: build kmod ## formatting, clang-tidy, shellcheck, checkpatch, sparse
+	@tools/lint/lint.sh
+
+bench: build kmod ## measure, print a table, write build/bench.json
+	@tools/bench/run.sh
+
+shell: build kmod ## a console in a VM with two cards
+	@$(VM) --shell
+
+clean: ## remove all that was built (the VM tree stays in the cache)
+	rm -rf build
+
+setup:
+	@tools/setup/setup.sh
+
+tree: setup
+	@tools/vm/tree.sh > /dev/null
+
+build: setup
+	@tools/make/build.sh $(PRESET)
+
+kmod: tree
+	@tools/vm/kbuild.sh
