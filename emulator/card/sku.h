@@ -1,4 +1,4 @@
-// What a card is made of and how fast its parts are: read from a SKU file (emulator/skus/*.toml).
+// What a card is made of and how fast its parts are: a SKU file (emulator/skus/*.toml).
 #pragma once
 
 #include <cstdint>
@@ -11,45 +11,45 @@
 
 namespace orrery::emu {
 
+// All values have been checked against the ranges in sku.cc. emulator/skus/orrery-1.toml explains each.
 struct Sku {
-    std::string name;  // at most 31 bytes of printable ASCII
+    std::string name;  // 1 to 31 bytes of printable ASCII
+    std::uint64_t vram_bytes = 0;
 
-    std::uint64_t vram_bytes = 0;  // power of two, 1 MiB to 64 GiB
-    std::uint32_t copy_engines = 0;
-    std::uint32_t vector_ports = 0;  // copy engines + vector ports <= SOC_ENGINES_MAX
-    std::uint32_t vector_cores = 0;
-
-    // Model frequencies. The control core retires an instruction a cycle, plus the latencies below.
     std::uint64_t core_hz = 0;
+    ModelTime cycle_ps = 0;  // 10^12 / core_hz
+    ModelTime register_ps = 0;
+    ModelTime vram_load_ps = 0, vram_store_ps = 0;
+    ModelTime host_load_ps = 0, host_store_ps = 0;
+    ModelTime boot_ps = 0;
+
+    std::uint32_t copy_engines = 0;
+    ModelTime copy_setup_ps = 0;
+    std::uint64_t copy_engine_bytes_per_s = 0;
+    std::uint64_t copy_vram_bytes_per_s = 0;
+    std::uint64_t copy_host_bytes_per_s = 0;
+
+    std::uint32_t vector_ports = 0;
+    std::uint32_t vector_cores = 0;
     std::uint64_t vector_hz = 0;
+    ModelTime vector_launch_ps = 0;
+    ModelTime vector_group_ps = 0;
+    std::uint64_t vector_item_cycles = 0;
 
-    // What an access of the control core takes beyond its cycle.
-    ModelTime soc_register_ps = 0;
-    ModelTime vram_window_ps = 0;    // VRAM window, and context window onto VRAM
-    ModelTime host_window_ps = 0;    // host window, and context window onto host memory: a load
-    ModelTime host_store_ps = 0;     // the same: a posted store
-    ModelTime doorbell_scan_ps = 0;  // from a doorbell's store to SOC_DB_POP
-    ModelTime boot_ps = 0;           // boot ROM's work, once an image is good
-
-    // Engines.
-    std::uint64_t vram_bytes_per_s = 0;       // one copy engine to or from VRAM
-    std::uint64_t pcie_bytes_per_s = 0;       // the card's host link, one direction
-    ModelTime copy_setup_ps = 0;              // from start to the first byte
-    ModelTime pcie_latency_ps = 0;            // once a descriptor that touches host memory
-    ModelTime kernel_setup_ps = 0;            // from start to the first work-group
-    ModelTime group_setup_ps = 0;             // a work-group on its core
-    std::uint64_t vector_vram_access_ps = 0;  // a page-cache miss of a vector core
-
-    // Links.
+    std::uint32_t link_ports = 0;
     std::uint32_t link_lanes = 0;
-    std::uint64_t link_bytes_per_s = 0;  // payload, one direction
-    ModelTime link_latency_ps = 0;       // one way
+    std::uint32_t link_gbps = 0;
+    std::uint32_t link_latency_ns = 0;
 
-    // Errors name file, line and what is wrong. Unknown keys are errors.
+    // Errors name the file, the line and what is wrong. Every key must be there, and none else.
     static std::expected<Sku, std::string> load(const std::filesystem::path& file);
-    static std::expected<Sku, std::string> parse(std::string_view toml, std::string_view name_for_errors);
+    static std::expected<Sku, std::string> parse(std::string_view toml, const std::string& name_for_errors);
     // emulator/skus/orrery-1.toml as it was when this program was built.
-    static Sku standard();
+    static const Sku& standard();
 };
+
+// "64M", "2G", "65536": bytes, with a binary suffix K, M, G or none.
+std::expected<std::uint64_t, std::string> parse_size(std::string_view text);
+std::expected<void, std::string> check_vram_size(std::uint64_t bytes);
 
 }  // namespace orrery::emu

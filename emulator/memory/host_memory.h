@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "emulator/memory/mapping.h"
-#include "emulator/pcie/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace orrery::emu {
 
@@ -56,6 +56,7 @@ class HostMemory {
     std::vector<HostRange> remove_all();
 
     // The bytes from `address` on, at most `bytes`, as far as one range goes.
+    // Nothing is found while bus mastering is off.
     Span find(std::uint64_t address, std::uint64_t bytes, bool write) {
         if (last_ < ranges_.size()) {
             const HostRange& range = ranges_[last_];
@@ -64,21 +65,25 @@ class HostMemory {
         return find_slow(address, bytes, write);
     }
 
+    // Bus mastering: on at first.
+    void set_enabled(bool enabled) { enabled_ = enabled; }
+
     std::size_t size() const { return ranges_.size(); }
 
     static constexpr std::size_t kMaxRanges = 65536;
 
   private:
     Span find_slow(std::uint64_t address, std::uint64_t bytes, bool write);
-    static Span span_of(const HostRange& range, std::uint64_t address, std::uint64_t bytes, bool write) {
-        if (range.data() == nullptr || !(write ? range.writable() : range.readable())) return {};
+    Span span_of(const HostRange& range, std::uint64_t address, std::uint64_t bytes, bool write) const {
+        if (!enabled_ || range.data() == nullptr || !(write ? range.writable() : range.readable())) return {};
         const std::uint64_t skip = address - range.address();
         const std::uint64_t left = range.size() - skip;
         return {range.data() + skip, bytes < left ? bytes : left, range.readable(), range.writable()};
     }
 
     std::vector<HostRange> ranges_;  // by address
-    std::size_t last_ = 0;           // index of the last hit
+    bool enabled_ = true;
+    std::size_t last_ = 0;  // index of the last hit
 };
 
 }  // namespace orrery::emu

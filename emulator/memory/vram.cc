@@ -36,4 +36,8 @@ std::expected<Vram, std::string> Vram::create(std::uint64_t bytes) {
     return Vram(std::move(fd), std::move(*mapping));
 }
 
+void Vram::clear() {
+    ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size()));
+}
+
 }  // namespace orrery::emu

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "emulator/memory/mapping.h"
-#include "emulator/pcie/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace orrery::emu {
 
@@ -22,6 +22,9 @@ class Vram {
     std::uint64_t size() const { return mapping_.size(); }
     int fd() const { return fd_.get(); }
     std::uint8_t* data() const { return mapping_.data(); }
+
+    // All bytes zero again, and their host memory given back.
+    void clear();
 
     bool contains(std::uint64_t offset, std::uint64_t bytes) const {
         return offset <= size() && bytes <= size() - offset;

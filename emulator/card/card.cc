@@ -1,0 +1,363 @@
+#include "emulator/card/card.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <orrery/hw/pci.h>
+
+namespace orrery::emu {
+
+std::expected<std::unique_ptr<Card>, std::string> Card::create(CardConfig config) {
+    if (config.uid == 0) return std::unexpected("the card's uid must not be 0");
+    if (config.vram_bytes == 0) config.vram_bytes = config.sku.vram_bytes;
+    if (const auto good = check_vram_size(config.vram_bytes); !good) return std::unexpected(good.error());
+    auto vram = Vram::create(config.vram_bytes);
+    if (!vram) return std::unexpected(vram.error());
+    std::unique_ptr<Card> card(new Card(std::move(config), *std::move(vram)));
+    if (const auto built = card->build(); !built) return std::unexpected(built.error());
+    return card;
+}
+
+Card::Card(CardConfig config, Vram vram)
+    : config_(std::move(config)), errors_(counters_, config_.log), vram_(std::move(vram)) {}
+
+Card::~Card() = default;
+
+std::expected<void, std::string> Card::build() {
+    const Sku& sku = config_.sku;
+    wake_fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_fd_) return std::unexpected(fmt::format("cannot make an eventfd: {}", std::strerror(errno)));
+    auto doorbell_file = Doorbells::create_file();
+    if (!doorbell_file) return std::unexpected(doorbell_file.error());
+    auto doorbell_pages = Mapping::create(doorbell_file->get(), 0, Doorbells::kBytes, true);
+    if (!doorbell_pages) {
+        return std::unexpected(
+            fmt::format("cannot map the doorbell pages: {}", std::strerror(doorbell_pages.error())));
+    }
+    doorbells_ =
+        std::make_unique<Doorbells>(*std::move(doorbell_file), *std::move(doorbell_pages), counters_);
+    mmu_ = std::make_unique<Mmu>(vram_, host_, counters_);
+    host_.set_enabled(false);
+
+    for (LinkConfig link : config_.links) {
+        if (link.port >= sku.link_ports) {
+            return std::unexpected(
+                fmt::format("link port {}: this SKU has {} ports, from 0 on", link.port, sku.link_ports));
+        }
+        if (links_[link.port] != nullptr) {
+            return std::unexpected(fmt::format("link port {} is given twice", link.port));
+        }
+        link.uid = config_.uid;
+        link.lanes = sku.link_lanes;
+        link.gbps = sku.link_gbps;
+        link.latency_ns = sku.link_latency_ns;
+        const unsigned port = link.port;
+        LinkHooks hooks;
+        hooks.poke = [this](std::uint64_t offset) { soc_->poked(offset); };
+        hooks.changed = [this](std::uint32_t changed, std::uint32_t) {
+            publish_link(changed);
+            raise(ORR_IRQ_LINK);
+        };
+        auto made = LinkPort::create(std::move(link), events_, vram_, counters_, errors_, std::move(hooks));
+        if (!made) return std::unexpected(made.error());
+        links_[port] = *std::move(made);
+        peers_[port] = links_[port].get();
+        active_links_.push_back(links_[port].get());
+    }
+
+    windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, counters_, errors_, sku);
+    soc_ = std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_,
+                                          *windows_, errors_, static_cast<SocEffects&>(*this));
+    engine_context_ = std::make_unique<EngineContext>(
+        EngineContext{events_, *mmu_, counters_, peers_,
+                      [this](const Completion& completion) { soc_->completed(completion); }});
+    std::vector<EnginePort*> ports;
+    const CopyRates rates{.setup_ps = sku.copy_setup_ps,
+                          .vram_bytes_per_second = sku.copy_vram_bytes_per_s,
+                          .host_bytes_per_second = sku.copy_host_bytes_per_s,
+                          .engine_bytes_per_second = sku.copy_engine_bytes_per_s};
+    for (std::uint32_t i = 0; i < sku.copy_engines; ++i) {
+        copy_engines_.push_back(std::make_unique<CopyEngine>(i, rates, *engine_context_));
+        ports.push_back(copy_engines_.back().get());
+    }
+    VectorConfig vector;
+    vector.cores = sku.vector_cores;
+    vector.ports = sku.vector_ports;
+    vector.first_port = sku.copy_engines;
+    vector.hz = sku.vector_hz;
+    vector.launch_ps = sku.vector_launch_ps;
+    vector.group_ps = sku.vector_group_ps;
+    vector.item_cycles = sku.vector_item_cycles;
+    vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
+    for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
+        ports.push_back(&vector_unit_->port(i));
+    soc_->attach_engines(std::move(ports));
+    core_ = std::make_unique<ControlCore>(sku, events_, *soc_, *windows_, counters_, errors_);
+    for (unsigned port = 0; port < ORR_LINK_MAX_PORTS; ++port)
+        publish_link(port);
+    return {};
+}
+
+// --- what the firmware does to the host's side ---
+
+void Card::raise(unsigned vector) {
+    file_.irq_status.fetch_or(1u << vector, std::memory_order_acq_rel);
+    if ((file_.irq_mask.load(std::memory_order_acquire) >> vector & 1u) != 0) return;
+    counters_.add(ORR_CTR_HOST_INTERRUPTS);
+    if (config_.raise) config_.raise(vector);
+}
+
+void Card::host_interrupt(std::uint64_t vector) {
+    if (vector >= ORR_IRQ_VECTORS) {
+        errors_.guest("the firmware raised host interrupt {}, of which there are {}", vector,
+                      ORR_IRQ_VECTORS);
+        return;
+    }
+    raise(static_cast<unsigned>(vector));
+}
+
+void Card::progress(std::uint32_t code) {
+    file_.progress.store(code, std::memory_order_release);
+    if ((code & ORR_PROGRESS_READY) != 0 &&
+        file_.state.load(std::memory_order_relaxed) == ORR_STATE_BOOTING) {
+        file_.state.store(ORR_STATE_RUNNING, std::memory_order_release);
+    }
+}
+
+void Card::heartbeat(std::uint64_t value) {
+    file_.heartbeat.store(value, std::memory_order_relaxed);
+}
+
+void Card::halt(std::uint64_t code) {
+    core_->halt(ORR_HALT_REQUESTED | (code & 0xffffffffu));
+}
+
+// --- commands ---
+
+bool Card::drain_commands() {
+    if (commands_.empty()) return false;
+    while (!commands_.empty()) {
+        carry_out(commands_.front());
+        publish();
+        commands_.pop();
+    }
+    return true;
+}
+
+void Card::carry_out(const Command& command) {
+    switch (command.kind) {
+        case Command::Kind::kBootStart:
+            start_boot(command);
+            break;
+        case Command::Kind::kReset:
+            reset();
+            break;
+        case Command::Kind::kMailbox:
+            if (core_->state() == ControlCore::State::kRunning) soc_->ring_mailbox();
+            break;
+        case Command::Kind::kGrant:
+            grant(command);
+            break;
+        case Command::Kind::kBusMaster:
+            host_.set_enabled(command.number != 0);
+            mmu_->flush_host();
+            vector_unit_->flush();
+            break;
+        case Command::Kind::kMap:
+            map(command);
+            break;
+        case Command::Kind::kUnmap:
+            unmap(command);
+            break;
+        case Command::Kind::kClientGone:
+            power_on();
+            break;
+    }
+}
+
+void Card::start_boot(const Command& command) {
+    if (file_.state.load(std::memory_order_relaxed) != ORR_STATE_RESET) {
+        errors_.guest("ORR_R_BOOT_START was written while the card is not in reset: ignored");
+        return;
+    }
+    file_.state.store(ORR_STATE_BOOTING, std::memory_order_release);
+    file_.boot_status.store(ORR_BOOT_BUSY, std::memory_order_release);
+    boot_arg_ = command.c;
+    // The image is read once, here: what the guest does to its memory later changes nothing. Its size is the
+    // guest's claim, and a claim over the limit is not copied.
+    const std::uint64_t bytes =
+        std::max<std::uint64_t>(1, std::min<std::uint64_t>(command.b, ORR_IMAGE_MAX_SIZE));
+    const auto span = host_.find(command.a, bytes, false);
+    std::uint32_t status = ORR_BOOT_BUSY;
+    if (span.data == nullptr || span.bytes < bytes) {
+        status = ORR_BOOT_BAD_ADDRESS;
+    } else if (command.b > ORR_IMAGE_MAX_SIZE) {
+        status = ORR_BOOT_BAD_HEADER;
+    }
+    if (status != ORR_BOOT_BUSY) {
+        errors_.guest("boot failed with status {}: image of {} bytes at bus address {:#x}", status, command.b,
+                      command.a);
+        file_.boot_status.store(status, std::memory_order_release);
+        file_.state.store(ORR_STATE_BOOT_FAILED, std::memory_order_release);
+        return;
+    }
+    image_.assign(span.data, span.data + command.b);
+    events_.schedule(boot_event_, later(events_.now(), config_.sku.boot_ps));
+}
+
+void Card::boot(ModelTime) {
+    const BootResult result = verify_and_load(image_, config_.key, core_->sram());
+    image_ = {};
+    file_.boot_detail.store(result.detail, std::memory_order_release);
+    if (result.status == ORR_BOOT_OK) {
+        soc_->set_boot(result.entry, boot_arg_);
+        core_->start();
+    } else {
+        errors_.guest("boot failed with status {} (detail {:#x}): {}", result.status, result.detail,
+                      result.reason);
+        file_.state.store(ORR_STATE_BOOT_FAILED, std::memory_order_release);
+    }
+    file_.boot_status.store(result.status, std::memory_order_release);
+}
+
+void Card::reset() {
+    counters_.add(ORR_CTR_RESETS);
+    events_.cancel(boot_event_);
+    image_ = {};
+    for (const auto& engine : copy_engines_)
+        engine->reset();
+    vector_unit_->reset();
+    doorbells_->reset();
+    mmu_->reset();
+    windows_->reset();
+    soc_->reset();
+    core_->reset();
+    core_halt_seen_ = false;
+    for (LinkPort* link : active_links_)
+        link->reset();
+    for (auto& link : file_.links)
+        link.grants_done.store(0, std::memory_order_relaxed);
+    file_.boot_detail.store(0, std::memory_order_relaxed);
+    file_.boot_status.store(ORR_BOOT_IDLE, std::memory_order_relaxed);
+    file_.progress.store(0, std::memory_order_relaxed);
+    file_.heartbeat.store(0, std::memory_order_relaxed);
+    file_.halt_cause.store(0, std::memory_order_relaxed);
+    file_.halt_pc.store(0, std::memory_order_relaxed);
+    file_.halt_tval.store(0, std::memory_order_relaxed);
+    file_.irq_status.store(0, std::memory_order_relaxed);
+    file_.irq_mask.store(0, std::memory_order_relaxed);
+    file_.state.store(ORR_STATE_RESET, std::memory_order_release);
+    file_.reset_count.fetch_add(1, std::memory_order_release);
+}
+
+// The next client is another VM: it must find nothing of this one.
+void Card::power_on() {
+    reset();
+    host_.remove_all();
+    host_.set_enabled(false);
+    vram_.clear();
+    doorbells_->clear_pages();
+}
+
+void Card::map(const Command& command) {
+    const auto inserted = host_.insert(std::move(**command.range));
+    command.range->reset();
+    *command.error = inserted ? 0 : inserted.error();
+    if (inserted) counters_.add(ORR_CTR_DMA_MAPS);
+}
+
+void Card::unmap(const Command& command) {
+    *command.range = host_.remove(command.a, command.b);
+    if (!command.range->has_value()) return;
+    mmu_->flush_host();
+    vector_unit_->flush();
+}
+
+void Card::grant(const Command& command) {
+    LinkPort* link = links_[command.number].get();
+    const auto slot = static_cast<std::uint32_t>(command.c & 0xffu);
+    const std::uint64_t verb = command.c & ~std::uint64_t{0xff};
+    bool good = false;
+    if (link != nullptr && slot < ORR_LINK_GRANT_SLOTS) {
+        if (verb == ORR_LINK_GRANT_SET) {
+            good = link->set_grant(slot, command.a, command.b);
+        } else if (verb == ORR_LINK_GRANT_CLEAR) {
+            good = link->clear_grant(slot);
+        }
+    }
+    if (!good) {
+        errors_.guest("grant command {:#x} on link port {} for {:#x} bytes at {:#x} cannot be done",
+                      command.c, command.number, command.b, command.a);
+    }
+    file_.links[command.number].grants_done.fetch_add(1, std::memory_order_release);
+}
+
+// --- links ---
+
+bool Card::poll_links() {
+    if (!soc_->poke_room()) return false;
+    bool busy = false;
+    for (LinkPort* link : active_links_)
+        busy |= link->poll();
+    return busy;
+}
+
+void Card::publish_link(unsigned port) {
+    const LinkPort* link = links_[port].get();
+    if (link == nullptr) return;
+    RegisterFile::Link& out = file_.links[port];
+    out.lanes.store(link->lanes(), std::memory_order_relaxed);
+    out.peer_uid.store(link->peer_uid(), std::memory_order_relaxed);
+    out.peer_port.store(link->peer_port(), std::memory_order_relaxed);
+    out.state.store(link->state(), std::memory_order_release);
+}
+
+// --- the round ---
+
+bool Card::run_events() {
+    // One event may take some 50 us of host time: look for commands between them.
+    constexpr unsigned kBurst = 8;
+    bool any = false;
+    for (unsigned i = 0; i < kBurst && commands_.empty(); ++i) {
+        // A core that could run goes before time that has not come yet.
+        const ModelTime limit = core_->runnable() ? events_.now() : kNever - 1;
+        if (!events_.run_next(limit)) break;
+        any = true;
+    }
+    return any;
+}
+
+void Card::publish() {
+    file_.model_time.store(events_.now(), std::memory_order_release);
+    if (core_->state() == ControlCore::State::kHalted && !core_halt_seen_) {
+        core_halt_seen_ = true;
+        const ControlCore::Halt& halt = core_->halted();
+        file_.halt_cause.store(halt.cause, std::memory_order_relaxed);
+        file_.halt_pc.store(halt.pc, std::memory_order_relaxed);
+        file_.halt_tval.store(halt.tval, std::memory_order_relaxed);
+        file_.state.store(ORR_STATE_HALTED, std::memory_order_release);
+        errors_.note("the control core halted: cause {:#x}, pc {:#x}", halt.cause, halt.pc);
+        raise(ORR_IRQ_FAULT);
+    }
+}
+
+bool Card::step() {
+    bool busy = drain_commands();
+    busy |= doorbells_->poll();
+    if (!active_links_.empty()) busy |= poll_links();
+    if (core_->runnable()) {
+        core_->run_chunk();
+        busy = true;
+    }
+    busy |= run_events();
+    if (busy) publish();
+    return busy;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,149 @@
+// The card: everything behind the PCIe function, on one thread of its own.
+//
+// run() is that thread. The I/O thread reaches the card through post() and through registers(), which are
+// atomics. Without run(), a test drives the card itself: step() from one thread, which is then also the I/O
+// thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/card/boot_rom.h"
+#include "emulator/card/command_queue.h"
+#include "emulator/card/control_core.h"
+#include "emulator/card/doorbells.h"
+#include "emulator/card/register_file.h"
+#include "emulator/card/sku.h"
+#include "emulator/card/soc_registers.h"
+#include "emulator/card/windows.h"
+#include "emulator/engines/copy_engine.h"
+#include "emulator/engines/vector_unit.h"
+#include "emulator/link/link_port.h"
+#include "emulator/memory/host_memory.h"
+#include "emulator/memory/mmu.h"
+#include "emulator/memory/vram.h"
+#include "emulator/probes/counters.h"
+#include "emulator/probes/errors.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+struct CardConfig {
+    Sku sku = Sku::standard();
+    std::uint64_t vram_bytes = 0;  // 0: what the SKU says
+    std::uint64_t uid = 1;         // not 0
+    std::optional<PublicKey> key;
+    std::vector<LinkConfig> links;        // rates and uid are filled in from the SKU
+    std::uint32_t spin_us = 200;          // host time without work before the card blocks; 0 is legal
+    std::FILE* log = nullptr;             // borrowed
+    std::function<void(unsigned)> raise;  // sends an interrupt vector to the host; called on the card thread
+};
+
+class Card final : private SocEffects {
+  public:
+    static std::expected<std::unique_ptr<Card>, std::string> create(CardConfig config);
+    ~Card() override;
+    Card(const Card&) = delete;
+    Card& operator=(const Card&) = delete;
+
+    // --- any thread ---
+    const CardConfig& config() const { return config_; }
+    const Sku& sku() const { return config_.sku; }
+    Vram& vram() { return vram_; }                  // size, descriptor and bytes
+    Doorbells& doorbells() { return *doorbells_; }  // fd() and kick()
+    Counters& counters() { return counters_; }
+    Errors& errors() { return errors_; }
+    RegisterFile& registers() { return file_; }
+    // After kick(), or whatever else the card should look at.
+    void wake();
+
+    // --- I/O thread ---
+    // Hands a command over; waits while the queue is full.
+    void post(const Command& command);
+    // Waits until everything posted has been carried out.
+    void flush();
+    // The same for at most about `limit_us` of host time; false: not yet.
+    bool flush_within(std::uint32_t limit_us);
+
+    // --- card thread ---
+    // Until request_stop().
+    void run();
+    // One round: commands, doorbells, links, a chunk of the core, some events. false: there was nothing to
+    // do.
+    bool step();
+
+    // --- any thread ---
+    void request_stop();
+    // run() is at work: post() leaves the commands to it.
+    bool running() const { return running_.load(std::memory_order_acquire); }
+
+    // --- for tests that drive the card, and for its own parts ---
+    EventQueue& events() { return events_; }
+    Mmu& mmu() { return *mmu_; }
+    HostMemory& host_memory() { return host_; }
+    ControlCore& core() { return *core_; }
+
+  private:
+    explicit Card(CardConfig config, Vram vram);
+    std::expected<void, std::string> build();
+
+    void host_interrupt(std::uint64_t vector) override;
+    void progress(std::uint32_t code) override;
+    void heartbeat(std::uint64_t value) override;
+    void halt(std::uint64_t code) override;
+
+    bool drain_commands();
+    void carry_out(const Command& command);
+    void start_boot(const Command& command);
+    void boot(ModelTime now);
+    void reset();
+    void power_on();
+    void map(const Command& command);
+    void unmap(const Command& command);
+    void grant(const Command& command);
+    bool poll_links();
+    void publish_link(unsigned port);
+    bool run_events();
+    void publish();
+    void raise(unsigned vector);
+    void sleep();
+
+    CardConfig config_;
+    Counters counters_;
+    Errors errors_;
+    RegisterFile file_;
+    EventQueue events_;
+    HostMemory host_;
+    Vram vram_;
+    std::unique_ptr<Mmu> mmu_;
+    std::unique_ptr<Doorbells> doorbells_;
+    std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> links_;
+    std::vector<LinkPort*> active_links_;
+    PeerPorts peers_{};
+    std::unique_ptr<EngineContext> engine_context_;
+    std::vector<std::unique_ptr<CopyEngine>> copy_engines_;
+    std::unique_ptr<VectorUnit> vector_unit_;
+    std::unique_ptr<Windows> windows_;
+    std::unique_ptr<SocRegisters> soc_;
+    std::unique_ptr<ControlCore> core_;
+
+    Event boot_event_ = Event::of<&Card::boot>(this);
+    std::vector<std::uint8_t> image_;  // the boot ROM's copy
+    std::uint64_t boot_arg_ = 0;
+    bool core_halt_seen_ = false;
+
+    CommandQueue commands_;
+    UniqueFd wake_fd_;
+    std::atomic<bool> sleeping_{false};
+    std::atomic<bool> stop_{false};
+    std::atomic<bool> running_{false};
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,66 @@
+// Posted work from the I/O thread to the card thread: one writer, one reader, in order, bounded.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "emulator/memory/host_memory.h"
+
+namespace orrery::emu {
+
+struct Command {
+    enum class Kind : std::uint8_t {
+        kBootStart,  // a: image, b: size, c: boot argument
+        kReset,
+        kMailbox,
+        kGrant,       // number: port, a: base, b: size, c: command word
+        kBusMaster,   // number: 0 or 1
+        kMap,         // range, error
+        kUnmap,       // a: address, b: size, range
+        kClientGone,  // power-on state
+    };
+    Kind kind = Kind::kMailbox;
+    std::uint32_t number = 0;
+    std::uint64_t a = 0, b = 0, c = 0;
+    // In and out of the commands that their sender waits for; borrowed until the command has been carried
+    // out.
+    std::optional<HostRange>* range = nullptr;
+    int* error = nullptr;
+};
+
+// push() and drained() belong to the I/O thread, the rest to the card thread; empty() to both.
+class CommandQueue {
+  public:
+    static constexpr std::uint64_t kCapacity = 1024;
+
+    // false: full, try again.
+    bool push(const Command& command) {
+        const std::uint64_t tail = pushed_.load(std::memory_order_relaxed);
+        if (tail - done_.load(std::memory_order_acquire) >= kCapacity) return false;
+        slots_[tail % kCapacity] = command;
+        pushed_.store(tail + 1, std::memory_order_release);
+        return true;
+    }
+    // Everything pushed so far has been carried out.
+    bool drained() const {
+        return done_.load(std::memory_order_acquire) == pushed_.load(std::memory_order_acquire);
+    }
+
+    bool empty() const {
+        return pushed_.load(std::memory_order_acquire) == done_.load(std::memory_order_relaxed);
+    }
+    // Not when empty.
+    const Command& front() const { return slots_[done_.load(std::memory_order_relaxed) % kCapacity]; }
+    // The front has been carried out: the I/O thread sees all that it did.
+    void pop() { done_.store(done_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+  private:
+    std::vector<Command> slots_ = std::vector<Command>(kCapacity);
+    alignas(64) std::atomic<std::uint64_t> pushed_{0};
+    alignas(64) std::atomic<std::uint64_t> done_{0};
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,112 @@
+// The control core: one hart with its SRAM, ROM, registers, windows and timer, and the model time that it
+// takes.
+//
+// An instruction takes a cycle, an access beyond SRAM what the SKU says on top of it. The core runs in
+// chunks, never past the next event of the queue by more than one access, so that engines and core agree on
+// the time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "emulator/card/sku.h"
+#include "emulator/card/soc_registers.h"
+#include "emulator/card/windows.h"
+#include "emulator/core/bus.h"
+#include "emulator/core/hart.h"
+#include "emulator/probes/counters.h"
+#include "emulator/probes/errors.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+// Card thread only.
+class ControlCore final : public Bus {
+  public:
+    // Why the core stopped for good.
+    struct Halt {
+        std::uint64_t cause = 0;  // as ORR_R_HALT_CAUSE
+        std::uint64_t pc = 0;
+        std::uint64_t tval = 0;
+    };
+    enum class State : std::uint8_t {
+        kReset,    // start() has not been called
+        kRunning,  // or waiting for an interrupt
+        kHalted,
+    };
+
+    ControlCore(const Sku& sku, EventQueue& events, SocRegisters& registers, Windows& windows,
+                Counters& counters, Errors& errors);
+    ~ControlCore() override;
+
+    std::span<std::uint8_t> sram() { return {sram(0), ORR_SRAM_SIZE}; }
+
+    // From the boot ROM's first instruction.
+    void start();
+    void reset();
+    // From inside an instruction of the core (SOC_HALT), or from outside.
+    void halt(std::uint64_t cause);
+
+    State state() const { return state_; }
+    const Halt& halted() const { return halt_; }
+
+    // True if run_chunk() would execute anything.
+    bool runnable();
+    // Executes up to the next event, at most kChunk instructions, and moves the clock.
+    void run_chunk();
+
+    static constexpr std::uint64_t kChunk = 2000;
+
+    // --- Bus ---
+    PageRef translate(std::uint64_t va, Access access) override;
+    bool load(std::uint64_t va, unsigned size, std::uint64_t& value) override;
+    bool store(std::uint64_t va, unsigned size, std::uint64_t value) override;
+    bool compare_exchange(std::uint64_t va, unsigned size, std::uint64_t expected, std::uint64_t desired,
+                          std::uint64_t& observed) override;
+
+  private:
+    struct alignas(4096) Page {
+        std::uint8_t bytes[kPageBytes];
+    };
+    std::uint8_t* sram(std::uint64_t offset) {
+        return memory_[1 + offset / kPageBytes].bytes + offset % kPageBytes;
+    }
+
+    ModelTime local_time() const;
+    void settle(ModelTime stall);
+    void update_lines();
+    void set_timer(std::uint64_t time);
+    void take_exception();
+    void account(std::uint64_t steps, ModelTime started);
+    void timer_fired(ModelTime) {}  // the event only makes the clock stop there
+
+    const Sku& sku_;
+    EventQueue& events_;
+    SocRegisters& registers_;
+    Windows& windows_;
+    Counters& counters_;
+    Errors& errors_;
+    std::vector<Page> memory_;  // page 0: ROM, then SRAM
+    Event timer_event_ = Event::of<&ControlCore::timer_fired>(this);
+    std::unique_ptr<Hart> hart_;
+
+    State state_ = State::kReset;
+    Halt halt_;
+    bool waiting_ = false;  // the hart is in WFI
+    bool external_ = false;
+    bool timer_line_ = false;
+    std::uint64_t timer_ = kNever;
+
+    // Of the chunk that is running: model time is chunk_start_ + steps since then * cycle + stalls.
+    bool in_chunk_ = false;
+    ModelTime chunk_start_ = 0;
+    std::uint64_t chunk_steps_ = 0;
+    ModelTime stalls_ = 0;
+    ModelTime chunk_limit_ = 0;
+    std::uint64_t cycles_ = 0;  // what mcycle has been told so far, since start()
+    ModelTime started_at_ = 0;
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,90 @@
+#include "emulator/card/options.h"
+
+#include <sodium.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace orrery::emu {
+
+namespace {
+
+// A card's number in its machine gives its uid, so that the same command line always makes the same card.
+constexpr std::uint64_t kUidBase = 0x4f520000;
+constexpr unsigned kMaxIndex = 65534;
+
+}  // namespace
+
+std::expected<Options, std::string> Options::parse(int argc, const char* const* argv) {
+    Options options;
+    std::string vram;
+    std::string sku;
+    std::string fuses;
+    std::vector<std::string> links;
+    std::uint64_t uid = 0;
+    const std::map<std::string, InterruptMode> modes{
+        {"msix", InterruptMode::kMsix}, {"msi", InterruptMode::kMsi}, {"single", InterruptMode::kSingle}};
+
+    CLI::App app("One Orrery card: serves its PCIe function to a virtual machine over vfio-user.",
+                 "orrery-card");
+    app.add_option("--socket", options.socket, "UNIX socket to listen on")->required();
+    app.add_option("--index", options.index, "number of the card; gives it its uid")
+        ->required()
+        ->check(CLI::Range(0u, kMaxIndex));
+    app.add_option("--uid", uid, "unique id instead of the one from --index; not 0");
+    app.add_option("--vram", vram, "bytes of VRAM, such as 256M or 64G; sparse");
+    app.add_option("--irq", options.interrupts, "msix, msi (a card that QEMU can unplug) or single")
+        ->transform(CLI::CheckedTransformer(modes));
+    app.add_option("--sku", sku, "SKU file; without it: Orrery 1");
+    app.add_option("--fuses", fuses,
+                   "Ed25519 public key that firmware must be signed with: 32 bytes or 64 hex digits");
+    app.add_option("--link", links, "PORT:listen:PATH or PORT:connect:PATH; once a link")->take_all();
+    app.add_option("--spin-us", options.card.spin_us,
+                   "microseconds without work before the card sleeps; 0 is legal")
+        ->check(CLI::Range(0u, 10'000'000u));
+    app.add_option("--log", options.log, "file to append the card's log to; without it: stderr");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp& help) {
+        app.exit(help);
+        return std::unexpected("");
+    } catch (const CLI::ParseError& error) {
+        return std::unexpected(fmt::format("{}; try --help", error.what()));
+    }
+
+    if (!sku.empty()) {
+        auto loaded = Sku::load(sku);
+        if (!loaded) return std::unexpected(loaded.error());
+        options.card.sku = *std::move(loaded);
+    }
+    if (!vram.empty()) {
+        const auto bytes = parse_size(vram);
+        if (!bytes) return std::unexpected(fmt::format("--vram: {}", bytes.error()));
+        if (const auto good = check_vram_size(*bytes); !good) {
+            return std::unexpected(fmt::format("--vram: {}", good.error()));
+        }
+        options.card.vram_bytes = *bytes;
+    }
+    if (!fuses.empty()) {
+        auto key = load_fuses(fuses);
+        if (!key) return std::unexpected(key.error());
+        options.card.key = *key;
+    }
+    for (const std::string& text : links) {
+        auto link = LinkConfig::parse(text);
+        if (!link) return std::unexpected(fmt::format("--link {}: {}", text, link.error()));
+        options.card.links.push_back(*std::move(link));
+    }
+    options.card.uid = kUidBase + options.index + 1;
+    if (app.count("--uid") != 0) {
+        if (uid == 0) return std::unexpected("--uid: a card's uid must not be 0");
+        options.card.uid = uid;
+    }
+    return options;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,41 @@
+// What the host can read without disturbing the card: kept current by the card thread, read by the I/O
+// thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include <orrery/hw/bar0.h>
+#include <orrery/hw/boot.h>
+#include <orrery/hw/link.h>
+
+namespace orrery::emu {
+
+// Each word stands alone: no two of them are read as one.
+struct RegisterFile {
+    struct Link {
+        std::atomic<std::uint32_t> state{ORR_LINK_DOWN};
+        std::atomic<std::uint32_t> lanes{0};
+        std::atomic<std::uint32_t> peer_port{0};
+        std::atomic<std::uint32_t> grants_done{0};
+        std::atomic<std::uint64_t> peer_uid{0};
+    };
+
+    std::atomic<std::uint64_t> model_time{0};
+    std::atomic<std::uint32_t> state{ORR_STATE_RESET};
+    std::atomic<std::uint32_t> reset_count{0};
+    std::atomic<std::uint32_t> boot_status{ORR_BOOT_IDLE};
+    std::atomic<std::uint32_t> boot_detail{0};
+    std::atomic<std::uint32_t> progress{0};
+    std::atomic<std::uint64_t> heartbeat{0};
+    std::atomic<std::uint64_t> halt_cause{0};
+    std::atomic<std::uint64_t> halt_pc{0};
+    std::atomic<std::uint64_t> halt_tval{0};
+    // Set by the card thread, cleared by the host.
+    std::atomic<std::uint32_t> irq_status{0};
+    std::atomic<std::uint32_t> irq_mask{0};
+    std::array<Link, ORR_LINK_MAX_PORTS> links;
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,292 @@
+#include "emulator/card/soc_registers.h"
+
+#include <utility>
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+constexpr std::uint32_t kEngineFirst = SOC_ENGINE(0);
+constexpr std::uint32_t kEngineEnd = SOC_ENGINE(SOC_ENGINES_MAX);
+constexpr std::uint32_t kEngineStride = SOC_ENGINE(1) - SOC_ENGINE(0);
+constexpr std::uint32_t kDescriptorBytes = 64;
+
+constexpr std::uint64_t line(unsigned number) {
+    return std::uint64_t{1} << number;
+}
+
+}  // namespace
+
+SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram_bytes, EventQueue& events,
+                           Doorbells& doorbells, Mmu& mmu, Windows& windows, Errors& errors,
+                           SocEffects& effects)
+    : sku_(sku),
+      uid_(uid),
+      vram_bytes_(vram_bytes),
+      events_(events),
+      doorbells_(doorbells),
+      mmu_(mmu),
+      windows_(windows),
+      errors_(errors),
+      effects_(effects),
+      ports_(SOC_ENGINES_MAX),
+      completions_(kCompletions),
+      pokes_(kPokes) {}
+
+void SocRegisters::reset() {
+    boot_entry_ = boot_arg_ = 0;
+    irq_enable_ = 0;
+    mailbox_ = false;
+    db_page_ = db_slot_ = db_tag_ = 0;
+    mmu_asid_ = mmu_arg_ = mmu_size_ = 0;
+    sem_asid_ = sem_va_ = sem_status_ = 0;
+    completions_.clear();
+    popped_ = {};
+    pokes_.clear();
+    for (Port& port : ports_)
+        port = {};
+}
+
+std::uint64_t SocRegisters::pending() const {
+    std::uint64_t lines = 0;
+    if (doorbells_.pending()) lines |= line(SOC_LINE_DOORBELL);
+    if (mailbox_) lines |= line(SOC_LINE_MAILBOX);
+    if (!completions_.empty()) lines |= line(SOC_LINE_DONE);
+    if (!pokes_.empty()) lines |= line(SOC_LINE_POKE);
+    return lines;
+}
+
+void SocRegisters::completed(const Completion& completion) {
+    // start_engine() keeps room for one completion of every port.
+    completions_.push(completion);
+}
+
+void SocRegisters::poked(std::uint64_t vram_offset) {
+    if (!pokes_.push(vram_offset)) {
+        errors_.report(ErrorKind::kUndefined,
+                       "the firmware left {} pokes of peers unread: the next one is lost", pokes_.size());
+    }
+}
+
+std::uint64_t SocRegisters::pop_completion() {
+    if (completions_.empty()) return kNothing;
+    popped_ = completions_.pop();
+    return std::uint64_t{popped_.port} << 32 | popped_.tag;
+}
+
+std::uint64_t SocRegisters::read(std::uint32_t offset) {
+    if (offset >= kEngineFirst && offset < kEngineEnd) return read_engine(offset - kEngineFirst);
+    switch (offset) {
+        case SOC_BOOT_ENTRY:
+            return boot_entry_;
+        case SOC_BOOT_ARG:
+            return boot_arg_;
+        case SOC_UID:
+            return uid_;
+        case SOC_CONFIG:
+            return sku_.copy_engines | std::uint64_t{sku_.vector_ports} << 16 |
+                   std::uint64_t{sku_.link_ports} << 32 | std::uint64_t{sku_.vector_cores} << 48;
+        case SOC_VRAM_SIZE:
+            return vram_bytes_;
+        case SOC_IRQ_PENDING:
+            return pending();
+        case SOC_IRQ_ENABLE:
+            return irq_enable_;
+        case SOC_DB_PAGE:
+            return db_page_;
+        case SOC_DB_SLOT:
+            return db_slot_;
+        case SOC_DB_TAG:
+            return db_tag_;
+        case SOC_DB_POP:
+            return doorbells_.pop();
+        case SOC_DB_VALUE:
+            return doorbells_.value();
+        case SOC_MMU_ASID:
+            return mmu_asid_;
+        case SOC_MMU_ARG:
+            return mmu_arg_;
+        case SOC_MMU_SIZE:
+            return mmu_size_;
+        case SOC_WINDOW_FAULT:
+            return windows_.fault();
+        case SOC_WINDOW_FAULT_VA:
+            return windows_.fault_address();
+        case SOC_SEM_ASID:
+            return sem_asid_;
+        case SOC_SEM_VA:
+            return sem_va_;
+        case SOC_SEM_STATUS:
+            return sem_status_;
+        case SOC_POKE_POP:
+            return pokes_.empty() ? kNothing : pokes_.pop();
+        case SOC_DONE_POP:
+            return pop_completion();
+        case SOC_DONE_STATUS:
+            return popped_.status;
+        case SOC_DONE_FAULT:
+            return popped_.fault;
+        case SOC_DONE_DETAIL:
+            return popped_.detail;
+        case SOC_DONE_START_PS:
+            return popped_.start_ps;
+        case SOC_DONE_END_PS:
+            return popped_.end_ps;
+        default:
+            break;
+    }
+    errors_.guest("the firmware read SoC offset {:#x}, where no readable register is", offset);
+    return 0;
+}
+
+void SocRegisters::write(std::uint32_t offset, std::uint64_t value) {
+    if (offset >= kEngineFirst && offset < kEngineEnd) return write_engine(offset - kEngineFirst, value);
+    switch (offset) {
+        case SOC_PROGRESS:
+            effects_.progress(static_cast<std::uint32_t>(value));
+            return;
+        case SOC_HEARTBEAT:
+            effects_.heartbeat(value);
+            return;
+        case SOC_HALT:
+            effects_.halt(value);
+            return;
+        case SOC_HOST_IRQ:
+            effects_.host_interrupt(value);
+            return;
+        case SOC_IRQ_ENABLE:
+            irq_enable_ = value;
+            return;
+        case SOC_MBOX_ACK:
+            mailbox_ = false;
+            return;
+        case SOC_DB_PAGE:
+            db_page_ = value;
+            return;
+        case SOC_DB_SLOT:
+            db_slot_ = value;
+            return;
+        case SOC_DB_TAG:
+            db_tag_ = value & 0xffffffffu;
+            return;
+        case SOC_DB_CMD:
+            doorbell_command(value);
+            return;
+        case SOC_DB_RING:
+            if (value > 0xffffffffu || !doorbells_.ring(static_cast<std::uint32_t>(value))) {
+                errors_.guest("the firmware rang doorbell tag {:#x}, which is not bound", value);
+            }
+            return;
+        case SOC_MMU_ASID:
+            mmu_asid_ = value;
+            return;
+        case SOC_MMU_ARG:
+            mmu_arg_ = value;
+            return;
+        case SOC_MMU_SIZE:
+            mmu_size_ = value;
+            return;
+        case SOC_MMU_CMD:
+            mmu_command(value);
+            return;
+        case SOC_WINDOW_FAULT:
+            if (value == 0) {
+                windows_.clear_fault();
+                return;
+            }
+            break;
+        case SOC_SEM_ASID:
+            sem_asid_ = value;
+            return;
+        case SOC_SEM_VA:
+            sem_va_ = value;
+            return;
+        case SOC_SEM_SIGNAL:
+            sem_status_ = sem_asid_ < ORR_ASIDS ? windows_.signal(static_cast<std::uint32_t>(sem_asid_),
+                                                                  sem_va_, value, events_.now())
+                                                : ORR_FAULT_NO_CONTEXT;
+            return;
+        default:
+            break;
+    }
+    errors_.guest("the firmware wrote {:#x} to SoC offset {:#x}, where no writable register is", value,
+                  offset);
+}
+
+void SocRegisters::doorbell_command(std::uint64_t command) {
+    bool good = false;
+    if (command == SOC_DB_BIND) {
+        good = doorbells_.bind(db_page_, db_slot_, static_cast<std::uint32_t>(db_tag_));
+    } else if (command == SOC_DB_UNBIND) {
+        good = doorbells_.unbind(db_page_, db_slot_);
+    }
+    if (!good) {
+        errors_.guest("doorbell command {} for page {}, slot {} cannot be done ({} bindings of {} in use)",
+                      command, db_page_, db_slot_, doorbells_.bindings(), ORR_DB_BINDINGS);
+    }
+}
+
+void SocRegisters::mmu_command(std::uint64_t command) {
+    std::uint32_t fault = ORR_FAULT_NONE;
+    switch (command) {
+        case SOC_MMU_SET_ROOT:
+            fault = mmu_.set_root(mmu_asid_, mmu_arg_);
+            break;
+        case SOC_MMU_CLEAR_ROOT:
+            fault = mmu_.clear_root(mmu_asid_);
+            break;
+        case SOC_MMU_FLUSH_ASID:
+            mmu_.flush_asid(mmu_asid_);
+            break;
+        case SOC_MMU_FLUSH_RANGE:
+            mmu_.flush_range(mmu_asid_, mmu_arg_, mmu_size_);
+            break;
+        default:
+            errors_.guest("the firmware gave the MMU command {}, which does not exist", command);
+            return;
+    }
+    if (fault != ORR_FAULT_NONE) {
+        errors_.guest("MMU command {} for address space {} and root {:#x} failed with fault {}", command,
+                      mmu_asid_, mmu_arg_, fault);
+    }
+}
+
+std::uint64_t SocRegisters::read_engine(std::uint32_t offset) {
+    const std::uint32_t number = offset / kEngineStride;
+    const std::uint32_t reg = offset % kEngineStride;
+    if (reg == SOC_ENGINE_KIND) return number < engines_.size() ? engines_[number]->kind() : 0;
+    if (number < engines_.size()) {
+        if (reg < SOC_ENGINE_DESC + kDescriptorBytes) return ports_[number].descriptor[reg / 8];
+        if (reg == SOC_ENGINE_BUSY) return engines_[number]->busy() ? 1 : 0;
+    }
+    errors_.guest("the firmware read register {:#x} of engine port {}, where none is", reg, number);
+    return 0;
+}
+
+void SocRegisters::write_engine(std::uint32_t offset, std::uint64_t value) {
+    const std::uint32_t number = offset / kEngineStride;
+    const std::uint32_t reg = offset % kEngineStride;
+    if (number < engines_.size()) {
+        if (reg < SOC_ENGINE_DESC + kDescriptorBytes) {
+            ports_[number].descriptor[reg / 8] = value;
+            return;
+        }
+        if (reg == SOC_ENGINE_START) return start_engine(number, value);
+        if (reg == SOC_ENGINE_ABORT) return engines_[number]->abort();
+    }
+    errors_.guest("the firmware wrote register {:#x} of engine port {}, where none is", reg, number);
+}
+
+void SocRegisters::start_engine(std::uint32_t number, std::uint64_t tag) {
+    if (completions_.size() + SOC_ENGINES_MAX > completions_.capacity()) {
+        errors_.guest("engine port {} was started while {} completions wait unread: ignored", number,
+                      completions_.size());
+        return;
+    }
+    if (!engines_[number]->start(ports_[number].descriptor, static_cast<std::uint32_t>(tag))) {
+        errors_.guest("engine port {} was started while it is busy: ignored", number);
+    }
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,102 @@
+// The control core's registers (orrery/hw/soc.h), all but time and timer, which the core itself has.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <orrery/hw/soc.h>
+
+#include "emulator/card/doorbells.h"
+#include "emulator/card/fifo.h"
+#include "emulator/card/sku.h"
+#include "emulator/card/windows.h"
+#include "emulator/engines/engine.h"
+#include "emulator/memory/mmu.h"
+#include "emulator/probes/errors.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+// What a register write does to the rest of the card.
+class SocEffects {
+  public:
+    virtual ~SocEffects() = default;
+    virtual void host_interrupt(std::uint64_t vector) = 0;
+    virtual void progress(std::uint32_t code) = 0;
+    virtual void heartbeat(std::uint64_t value) = 0;
+    virtual void halt(std::uint64_t code) = 0;
+};
+
+// Card thread only.
+class SocRegisters {
+  public:
+    SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram_bytes, EventQueue& events,
+                 Doorbells& doorbells, Mmu& mmu, Windows& windows, Errors& errors, SocEffects& effects);
+
+    // Ports in their order; they outlive this object's use.
+    void attach_engines(std::vector<EnginePort*> engines) { engines_ = std::move(engines); }
+
+    // An aligned 8-byte access at `offset` < ORR_SOC_SIZE. Offsets without a register read as 0, ignore
+    // writes, and count as guest errors.
+    std::uint64_t read(std::uint32_t offset);
+    void write(std::uint32_t offset, std::uint64_t value);
+
+    // Level of the core's external interrupt line.
+    bool external_line() const { return (pending() & irq_enable_) != 0; }
+
+    void ring_mailbox() { mailbox_ = true; }
+    void completed(const Completion& completion);
+    void poked(std::uint64_t vram_offset);
+    // Room for whatever a few link rings can hold; beyond this the card stops polling its links.
+    bool poke_room() const { return pokes_.size() < kPokes / 4; }
+
+    // For SOC_BOOT_*.
+    void set_boot(std::uint64_t entry, std::uint64_t arg) {
+        boot_entry_ = entry;
+        boot_arg_ = arg;
+    }
+    void reset();
+
+  private:
+    struct Port {
+        std::array<std::uint64_t, 8> descriptor{};
+    };
+
+    std::uint64_t pending() const;
+    std::uint64_t read_engine(std::uint32_t offset);
+    void write_engine(std::uint32_t offset, std::uint64_t value);
+    void start_engine(std::uint32_t number, std::uint64_t tag);
+    void doorbell_command(std::uint64_t command);
+    void mmu_command(std::uint64_t command);
+    std::uint64_t pop_completion();
+
+    static constexpr std::size_t kCompletions = 4096;
+    static constexpr std::size_t kPokes = 262144;
+
+    const Sku& sku_;
+    std::uint64_t uid_;
+    std::uint64_t vram_bytes_;
+    EventQueue& events_;
+    Doorbells& doorbells_;
+    Mmu& mmu_;
+    Windows& windows_;
+    Errors& errors_;
+    SocEffects& effects_;
+    std::vector<EnginePort*> engines_;
+    std::vector<Port> ports_;
+
+    std::uint64_t boot_entry_ = 0, boot_arg_ = 0;
+    std::uint64_t irq_enable_ = 0;
+    bool mailbox_ = false;
+    std::uint64_t db_page_ = 0, db_slot_ = 0, db_tag_ = 0;
+    std::uint64_t mmu_asid_ = 0, mmu_arg_ = 0, mmu_size_ = 0;
+    std::uint64_t sem_asid_ = 0, sem_va_ = 0, sem_status_ = 0;
+    Fifo<Completion> completions_;
+    Completion popped_;
+    Fifo<std::uint64_t> pokes_;
+};
+
+}  // namespace orrery::emu

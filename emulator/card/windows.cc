@@ -1,0 +1,175 @@
+#include "emulator/card/windows.h"
+
+#include <atomic>
+#include <cstring>
+
+#include <orrery/hw/soc.h>
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kHostBit = std::uint64_t{1} << 63;
+constexpr std::uint64_t kContextBit = std::uint64_t{1} << 62;
+constexpr std::uint64_t kVaMask = (std::uint64_t{1} << ORR_VA_BITS) - 1;
+// A full link ring drains at its peer's speed. A core's store waits this many turns before it gives up.
+constexpr unsigned kPeerTries = 64;
+
+// The memory is shared with the guest: each access is one access of the host, and the core's stores become
+// visible in their order.
+template <class T>
+std::uint64_t load_as(const std::uint8_t* from) {
+    return std::atomic_ref(*reinterpret_cast<T*>(const_cast<std::uint8_t*>(from)))
+        .load(std::memory_order_acquire);
+}
+template <class T>
+void store_as(std::uint8_t* to, std::uint64_t value) {
+    std::atomic_ref(*reinterpret_cast<T*>(to)).store(static_cast<T>(value), std::memory_order_release);
+}
+
+std::uint64_t load_bytes(const std::uint8_t* from, unsigned size) {
+    switch (size) {
+        case 1:
+            return load_as<std::uint8_t>(from);
+        case 2:
+            return load_as<std::uint16_t>(from);
+        case 4:
+            return load_as<std::uint32_t>(from);
+        default:
+            return load_as<std::uint64_t>(from);
+    }
+}
+
+void store_bytes(std::uint8_t* to, unsigned size, std::uint64_t value) {
+    switch (size) {
+        case 1:
+            store_as<std::uint8_t>(to, value);
+            break;
+        case 2:
+            store_as<std::uint16_t>(to, value);
+            break;
+        case 4:
+            store_as<std::uint32_t>(to, value);
+            break;
+        default:
+            store_as<std::uint64_t>(to, value);
+            break;
+    }
+}
+
+}  // namespace
+
+Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, Counters& counters,
+                 Errors& errors, const Sku& sku)
+    : vram_(vram), host_(host), mmu_(mmu), peers_(peers), counters_(counters), errors_(errors), sku_(sku) {}
+
+bool Windows::covers(std::uint64_t address) {
+    return address >= kContextBit || address - ORR_VRAM_WINDOW < ORR_VRAM_WINDOW_SIZE;
+}
+
+void Windows::reset() {
+    fault_ = ORR_FAULT_NONE;
+    fault_address_ = 0;
+}
+
+void Windows::set_fault(std::uint32_t code, std::uint64_t address) {
+    if (fault_ != ORR_FAULT_NONE) return;
+    fault_ = code;
+    fault_address_ = address;
+}
+
+Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, Place& place) {
+    if ((address & kHostBit) != 0) {
+        const auto span = host_.find(address & ~kHostBit, size, write);
+        place.stall = write ? sku_.host_store_ps : sku_.host_load_ps;
+        if (span.data == nullptr || span.bytes < size) {
+            set_fault(ORR_FAULT_PAGE_RANGE, address);
+            return Found::kFault;
+        }
+        place.host = span.data;
+        return Found::kYes;
+    }
+    if ((address & kContextBit) != 0) {
+        const auto asid = static_cast<std::uint32_t>((address & ~kContextBit) >> ORR_VA_BITS);
+        const auto found =
+            mmu_.translate(asid, address & kVaMask, size, write ? Access::kStore : Access::kLoad);
+        if (!found) {
+            place.stall = sku_.vram_load_ps;
+            set_fault(found.error().code, address);
+            return Found::kFault;
+        }
+        place.host = found->host;
+        place.port = found->port;
+        place.address = found->address;
+        if (found->target == ORR_TARGET_VRAM) {
+            place.stall = write ? sku_.vram_store_ps : sku_.vram_load_ps;
+        } else {
+            place.stall = write ? sku_.host_store_ps : sku_.host_load_ps;
+        }
+        if (found->bytes < size) {  // a DMA range that ends inside a word
+            set_fault(ORR_FAULT_PAGE_RANGE, address);
+            return Found::kFault;
+        }
+        return Found::kYes;
+    }
+    const std::uint64_t offset = address - ORR_VRAM_WINDOW;
+    place.host = offset < ORR_VRAM_WINDOW_SIZE ? vram_.at(offset, size) : nullptr;
+    place.stall = write ? sku_.vram_store_ps : sku_.vram_load_ps;
+    return place.host != nullptr ? Found::kYes : Found::kTrap;
+}
+
+bool Windows::load(std::uint64_t address, unsigned size, std::uint64_t& value, ModelTime& stall) {
+    Place place;
+    const Found found = find(address, size, false, place);
+    if (found == Found::kTrap) return false;
+    stall = place.stall;
+    value = found == Found::kYes ? load_bytes(place.host, size) : 0;
+    return true;
+}
+
+bool Windows::store(std::uint64_t address, unsigned size, std::uint64_t value, ModelTime& stall) {
+    Place place;
+    const Found found = find(address, size, true, place);
+    if (found == Found::kTrap) return false;
+    stall = place.stall;
+    if (found == Found::kFault) return true;
+    if (place.host != nullptr) {
+        store_bytes(place.host, size, value);
+    } else if (const std::uint32_t code = store_to_peer(place, size, value); code != ORR_FAULT_NONE) {
+        set_fault(code, address);
+    }
+    return true;
+}
+
+std::uint32_t Windows::store_to_peer(const Place& place, unsigned size, std::uint64_t value) {
+    PeerPort* peer = peers_[place.port];
+    if (peer == nullptr) return ORR_FAULT_PEER_DOWN;
+    std::array<std::byte, 8> bytes;
+    std::memcpy(bytes.data(), &value, sizeof value);
+    for (unsigned attempt = 0; attempt < kPeerTries; ++attempt) {
+        const LinkSend sent = peer->write(place.address, std::span(bytes).first(size));
+        if (sent.fault != ORR_FAULT_NONE) return sent.fault;
+        if (sent.bytes != 0) return ORR_FAULT_NONE;
+        peer->wait_for_room();
+    }
+    errors_.report(ErrorKind::kUndefined,
+                   "a store of the control core found no room on link port {}: dropped", place.port);
+    return ORR_FAULT_PEER_DOWN;
+}
+
+std::uint32_t Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now) {
+    if (va % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
+    const auto found = mmu_.translate(asid, va, sizeof(orr_semaphore), Access::kStore);
+    if (!found) return found.error().code;
+    if (found->bytes < sizeof(orr_semaphore)) return ORR_FAULT_PAGE_RANGE;
+    counters_.add(ORR_CTR_SEMAPHORE_SIGNALS);
+    if (found->target == ORR_TARGET_PEER) {
+        PeerPort* peer = peers_[found->port];
+        return peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN;
+    }
+    store_as<std::uint64_t>(found->host + offsetof(orr_semaphore, time_ps), now);
+    store_as<std::uint64_t>(found->host + offsetof(orr_semaphore, value), value);
+    return ORR_FAULT_NONE;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,70 @@
+// The control core's windows onto VRAM, host memory and address spaces, and the semaphore unit
+// (orrery/hw/soc.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
+
+#include "emulator/card/sku.h"
+#include "emulator/link/peer.h"
+#include "emulator/memory/host_memory.h"
+#include "emulator/memory/mmu.h"
+#include "emulator/memory/vram.h"
+#include "emulator/probes/counters.h"
+#include "emulator/probes/errors.h"
+
+namespace orrery::emu {
+
+using PeerPorts = std::array<PeerPort*, ORR_LINK_MAX_PORTS>;  // nullptr: no such port
+
+// Card thread only.
+class Windows {
+  public:
+    Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, Counters& counters,
+            Errors& errors, const Sku& sku);
+
+    // One aligned access of 1, 2, 4 or 8 bytes. false: the address is in no window (or beyond VRAM): the core
+    // traps. `stall` is what the access takes beyond its cycle. Accesses of the context and host windows that
+    // cannot be done read as 0 or are dropped, and set fault().
+    bool load(std::uint64_t address, unsigned size, std::uint64_t& value, ModelTime& stall);
+    bool store(std::uint64_t address, unsigned size, std::uint64_t value, ModelTime& stall);
+
+    // Sticky: the first since it was cleared.
+    std::uint32_t fault() const { return fault_; }
+    std::uint64_t fault_address() const { return fault_address_; }
+    void clear_fault() { fault_ = ORR_FAULT_NONE; }
+    void reset();
+
+    // Writes {time, value} to the semaphore at `va`, or signals it on a peer. ORR_FAULT_*.
+    std::uint32_t signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now);
+
+    // Whether `address` belongs to a window.
+    static bool covers(std::uint64_t address);
+
+  private:
+    struct Place {
+        std::uint8_t* host = nullptr;  // nullptr: peer
+        std::uint8_t port = 0;
+        std::uint64_t address = 0;
+        ModelTime stall = 0;
+    };
+    enum class Found : std::uint8_t { kTrap, kFault, kYes };
+    Found find(std::uint64_t address, unsigned size, bool write, Place& place);
+    void set_fault(std::uint32_t code, std::uint64_t address);
+    std::uint32_t store_to_peer(const Place& place, unsigned size, std::uint64_t value);
+
+    Vram& vram_;
+    HostMemory& host_;
+    Mmu& mmu_;
+    const PeerPorts& peers_;
+    Counters& counters_;
+    Errors& errors_;
+    const Sku& sku_;
+    std::uint32_t fault_ = ORR_FAULT_NONE;
+    std::uint64_t fault_address_ = 0;
+};
+
+}  // namespace orrery::emu
