@@ -23,12 +23,9 @@ fs::path socket_path(const fs::path& directory, unsigned index) {
     return directory / fmt::format("card{}.sock", index);
 }
 
-fs::path control_path(const fs::path& directory, unsigned index) {
-    return directory / fmt::format("card{}.control", index);
-}
-
 Failure card_failure(unsigned index, const std::string& what, const fs::path& log) {
-    return {kExitSetup, fmt::format("card {} {}\n  the end of {}:\n{}", index, what, log.string(), tail(log, 15))};
+    return {kExitSetup,
+            fmt::format("card {} {}\n  the end of {}:\n{}", index, what, log.string(), tail(log, 15))};
 }
 
 Result<void> wait_ready(unsigned index, Child& process, int output, const fs::path& log, int interrupt_fd) {
@@ -49,7 +46,8 @@ Result<void> wait_ready(unsigned index, Child& process, int output, const fs::pa
         if (n <= 0) {
             const auto status = process.wait(1000);
             return std::unexpected(card_failure(
-                index, status ? describe_status(*status) + " at its start" : "closed its output at its start", log));
+                index, status ? describe_status(*status) + " at its start" : "closed its output at its start",
+                log));
         }
         text.append(buffer, static_cast<std::size_t>(n));
         if (text.starts_with("ready\n") || text.find("\nready\n") != std::string::npos) return {};
@@ -67,19 +65,20 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
                                   fmt::format("{}", index),
                                   "--irq",
                                   options.irq,
-                                  "--control",
-                                  control_path(directory, index).string(),
                                   "--fuses",
                                   (options.programs.parent_path() / "firmware/dev.pub").string()};
     if (!options.vram.empty()) argv.insert(argv.end(), {"--vram", options.vram});
     if (!options.sku.empty()) argv.insert(argv.end(), {"--sku", options.sku.string()});
     for (const auto& link : links) {
-        const auto path = directory / fmt::format("link-{}.{}-{}.{}.sock", link.listener.card, link.listener.port,
-                                                  link.connector.card, link.connector.port);
+        const auto path =
+            directory / fmt::format("link-{}.{}-{}.{}.sock", link.listener.card, link.listener.port,
+                                    link.connector.card, link.connector.port);
         if (link.listener.card == index)
-            argv.insert(argv.end(), {"--link", fmt::format("{}:listen:{}", link.listener.port, path.string())});
+            argv.insert(argv.end(),
+                        {"--link", fmt::format("{}:listen:{}", link.listener.port, path.string())});
         if (link.connector.card == index)
-            argv.insert(argv.end(), {"--link", fmt::format("{}:connect:{}", link.connector.port, path.string())});
+            argv.insert(argv.end(),
+                        {"--link", fmt::format("{}:connect:{}", link.connector.port, path.string())});
     }
     argv.insert(argv.end(), options.card_args.begin(), options.card_args.end());
     return argv;
@@ -91,7 +90,8 @@ Result<Card> start_card(const Options& options, const std::vector<Link>& links, 
     auto err = open_log(log.string());
     if (!err) return std::unexpected(err.error());
     int out[2];
-    if (::pipe2(out, O_CLOEXEC) != 0) return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    if (::pipe2(out, O_CLOEXEC) != 0)
+        return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     Fd reader(out[0]);
     Fd writer(out[1]);
     auto process = Child::start({.argv = card_command(options, links, index, directory),
@@ -102,8 +102,7 @@ Result<Card> start_card(const Options& options, const std::vector<Link>& links, 
     writer.reset();
     if (auto ready = wait_ready(index, *process, reader.get(), log, interrupt_fd); !ready)
         return std::unexpected(ready.error());
-    return Card{index, std::move(*process), std::move(reader), socket_path(directory, index),
-                control_path(directory, index), log};
+    return Card{index, std::move(*process), std::move(reader), socket_path(directory, index), log};
 }
 
 }  // namespace orrery::vm

@@ -16,7 +16,6 @@ struct Card {
     Child process;
     Fd output;  // its stdout, after the line "ready"
     std::filesystem::path socket;
-    std::filesystem::path control;
     std::filesystem::path log;
 };
 
@@ -26,6 +25,7 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
 
 // Starts a card and waits until it says that its socket listens. A readable `interrupt_fd` ends the wait.
 Result<Card> start_card(const Options& options, const std::vector<Link>& links, unsigned index,
-                        const std::filesystem::path& directory, const std::filesystem::path& logs, int interrupt_fd);
+                        const std::filesystem::path& directory, const std::filesystem::path& logs,
+                        int interrupt_fd);
 
 }  // namespace orrery::vm

@@ -63,7 +63,8 @@ std::string_view without_stamp(std::string_view line) {
 std::optional<Trouble> classify(std::string_view line) {
     const std::string_view message = without_stamp(line);
     for (const auto& pattern : kPatterns)
-        if (pattern.at_start ? message.starts_with(pattern.text) : message.find(pattern.text) != std::string_view::npos)
+        if (pattern.at_start ? message.starts_with(pattern.text)
+                             : message.find(pattern.text) != std::string_view::npos)
             return pattern.trouble;
     return std::nullopt;
 }

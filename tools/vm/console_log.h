@@ -24,8 +24,8 @@ class ConsoleLog {
 
     void feed(std::string_view bytes);
 
-    // The worst trouble so far, the line that told it first (an oops says more than the panic that follows), and
-    // the log from there on, up to kContextLines.
+    // The worst trouble so far, the line that told it first (an oops says more than the panic that follows),
+    // and the log from there on, up to kContextLines.
     const std::optional<Trouble>& trouble() const { return trouble_; }
     const std::string& line() const { return line_; }
     const std::string& context() const { return context_; }

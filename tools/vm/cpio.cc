@@ -10,18 +10,21 @@ namespace orrery::vm {
 namespace {
 
 std::string_view without_slashes(std::string_view path) {
-    while (path.starts_with('/')) path.remove_prefix(1);
-    while (path.ends_with('/')) path.remove_suffix(1);
+    while (path.starts_with('/'))
+        path.remove_prefix(1);
+    while (path.ends_with('/'))
+        path.remove_suffix(1);
     return path;
 }
 
 }  // namespace
 
 void Cpio::header(std::string_view name, unsigned mode, std::size_t size) {
-    // inode, mode, uid, gid, links, mtime, size, device (2), rdevice (2), length of name with its NUL, checksum
+    // inode, mode, uid, gid, links, mtime, size, device (2), rdevice (2), length of name with its NUL,
+    // checksum
     fmt::format_to(std::back_inserter(archive_),
-                   "070701{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}", inode_++,
-                   mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name.size() + 1, 0);
+                   "070701{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}",
+                   inode_++, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name.size() + 1, 0);
     archive_ += name;
     archive_ += '\0';
     pad();

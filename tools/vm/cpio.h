@@ -10,8 +10,8 @@ namespace orrery::vm {
 
 class Cpio {
   public:
-    // Guest paths are absolute; directories above them are made. A path given twice keeps its first entry, except
-    // that file() and symlink() on a path that is already there return false.
+    // Guest paths are absolute; directories above them are made. A path given twice keeps its first entry,
+    // except that file() and symlink() on a path that is already there return false.
     void directory(std::string_view path, unsigned mode = 0755);
     bool file(std::string_view path, std::string_view bytes, unsigned mode = 0644);
     bool symlink(std::string_view path, std::string_view target);

@@ -93,7 +93,8 @@ Result<void> Builder::busybox() {
         cpio_.symlink(fmt::format("/bin/{}", names.substr(0, end)), "busybox");
         names.remove_prefix(std::min(end + 1, names.size()));
     }
-    for (const char* path : {"/dev", "/proc", "/sys", "/run", "/var", "/etc/orrery", "/usr/bin", kCommandDirectory})
+    for (const char* path :
+         {"/dev", "/proc", "/sys", "/run", "/var", "/etc/orrery", "/usr/bin", kCommandDirectory})
         cpio_.directory(path);
     cpio_.directory("/tmp", 01777);
     cpio_.directory("/share", 0755);
@@ -110,7 +111,8 @@ Result<void> Builder::modules() {
     const auto index = ModuleIndex::parse(*dep);
     std::vector<std::string> order;
     if (!options_.share.empty())
-        for (const char* name : {"9pnet_virtio", "9p"}) index.resolve(name, order);
+        for (const char* name : {"9pnet_virtio", "9p"})
+            index.resolve(name, order);
     if (options_.nvme) index.resolve("nvme", order);
 
     fs::path ours = options_.module_file;
@@ -124,9 +126,10 @@ Result<void> Builder::modules() {
         ours_bytes = std::move(*bytes);
         for (const auto& name : module_dependencies(ours_bytes))
             if (!index.resolve(name, order))
-                return fail(fmt::format("{} needs module '{}', which kernel {} does not have: build it anew with "
-                                        "tools/vm/kbuild.sh",
-                                        ours.string(), name, kernel_.release));
+                return fail(
+                    fmt::format("{} needs module '{}', which kernel {} does not have: build it anew with "
+                                "tools/vm/kbuild.sh",
+                                ours.string(), name, kernel_.release));
     }
 
     const std::string directory = "/lib/modules/" + kernel_.release;
@@ -170,10 +173,12 @@ Result<void> Builder::programs() {
 Result<void> Builder::files() {
     for (const auto& file : options_.files) {
         std::error_code error;
-        if (!fs::exists(file.host, error)) return fail(fmt::format("--file: {} is not there", file.host.string()));
+        if (!fs::exists(file.host, error))
+            return fail(fmt::format("--file: {} is not there", file.host.string()));
         const fs::path host = fs::canonical(file.host, error);
-        const std::string guest =
-            file.guest.empty() ? fmt::format("{}/{}", kCommandDirectory, host.filename().string()) : file.guest;
+        const std::string guest = file.guest.empty()
+                                      ? fmt::format("{}/{}", kCommandDirectory, host.filename().string())
+                                      : file.guest;
         if (auto done = add_tree(host, guest); !done) return done;
     }
     // Real input for the samples: a text that each Debian has, and the guest's own kernel.
@@ -195,7 +200,8 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     cpio_.file("/etc/passwd", passwd);
     cpio_.file("/etc/group", group);
     // Nodes that appear later (the module loaded again, a card added) get the group too.
-    cpio_.file("/etc/mdev.conf", fmt::format("accel/accel[0-9]+ root:{} 0660\n.* root:root 0660\n", kDeviceGroup));
+    cpio_.file("/etc/mdev.conf",
+               fmt::format("accel/accel[0-9]+ root:{} 0660\n.* root:root 0660\n", kDeviceGroup));
 
     const char* term = std::getenv("TERM");
     std::string run;
@@ -218,10 +224,12 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     std::string command = fmt::format("cd {}\n", kCommandDirectory);
     for (const auto& entry : options_.env) {
         const auto equals = entry.find('=');
-        command += fmt::format("export {}={}\n", entry.substr(0, equals), shell_quote(entry.substr(equals + 1)));
+        command +=
+            fmt::format("export {}={}\n", entry.substr(0, equals), shell_quote(entry.substr(equals + 1)));
     }
     command += "exec";
-    for (const auto& word : options_.command) command += " " + shell_quote(word);
+    for (const auto& word : options_.command)
+        command += " " + shell_quote(word);
     cpio_.file("/etc/orrery/command", command + "\n");
     return {};
 }

@@ -20,14 +20,16 @@ namespace {
 constexpr std::size_t kKeptRuns = 50;
 constexpr std::uintmax_t kTailBytes = 16384;
 
-// Names begin with the time, so the order of names is that of age. A run that is still going is among the newest.
+// Names begin with the time, so the order of names is that of age. A run that is still going is among the
+// newest.
 void remove_oldest(const fs::path& base) {
     std::error_code error;
     std::vector<fs::path> runs;
     for (const auto& entry : fs::directory_iterator(base, error))
         if (entry.is_directory(error)) runs.push_back(entry.path());
     std::sort(runs.begin(), runs.end());
-    for (std::size_t i = 0; i + kKeptRuns < runs.size(); ++i) fs::remove_all(runs[i], error);
+    for (std::size_t i = 0; i + kKeptRuns < runs.size(); ++i)
+        fs::remove_all(runs[i], error);
 }
 
 }  // namespace

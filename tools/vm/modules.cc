@@ -39,7 +39,8 @@ ModuleIndex ModuleIndex::parse(const std::string& modules_dep) {
         // depmod lists all that is needed, directly or not, and what must be loaded first stands last.
         std::istringstream words(line.substr(colon + 1));
         std::vector<std::string> order;
-        for (std::string word; words >> word;) order.push_back(word);
+        for (std::string word; words >> word;)
+            order.push_back(word);
         std::reverse(order.begin(), order.end());
         order.push_back(line.substr(0, colon));
         index.load_order_[module_name(order.back())] = std::move(order);

@@ -16,8 +16,9 @@ class ModuleIndex {
   public:
     static ModuleIndex parse(const std::string& modules_dep);
 
-    // Adds the files (relative to the module directory) that `name` needs, and its own, in the order of loading,
-    // leaving out those that `order` holds already. A name that is not there is taken as built in: false.
+    // Adds the files (relative to the module directory) that `name` needs, and its own, in the order of
+    // loading, leaving out those that `order` holds already. A name that is not there is taken as built in:
+    // false.
     bool resolve(const std::string& name, std::vector<std::string>& order) const;
 
   private:
@@ -30,8 +31,10 @@ std::vector<std::string> module_dependencies(const std::string& elf);
 // "drivers/gpu/drm/drm-exec.ko.xz" -> "drm_exec"
 std::string module_name(const std::string& path);
 
-// One module of the tree, uncompressed; kept in the tree's cache, because the guest would take seconds for it.
-Result<std::filesystem::path> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative);
+// One module of the tree, uncompressed; kept in the tree's cache, because the guest would take seconds for
+// it.
+Result<std::filesystem::path> uncompressed(const Tree& tree, const Kernel& kernel,
+                                           const std::string& relative);
 
 Result<std::string> read_file(const std::filesystem::path& path);
 

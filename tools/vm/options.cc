@@ -48,10 +48,12 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_option("--firmware", options.firmware, "Firmware image for the guest; none: leave it out");
     app.add_flag("--expect-probe-failure", options.expect_probe_failure,
                  "Fail if a card gets a device node, instead of if it gets none");
-    app.add_flag("--allow-warnings", options.allow_warnings, "A WARNING of the guest kernel is not a failure");
+    app.add_flag("--allow-warnings", options.allow_warnings,
+                 "A WARNING of the guest kernel is not a failure");
     app.add_flag("--allow-card-exit", options.allow_card_exit, "A card that ends is not a failure");
 
-    app.add_option("--programs", options.programs, "Directory of the guest's programs (default: that of orrery-vm)");
+    app.add_option("--programs", options.programs,
+                   "Directory of the guest's programs (default: that of orrery-vm)");
     app.add_option("--file", files, "HOST[:GUEST]: put a file or directory into the guest (repeatable)")
         ->allow_extra_args(false);
     app.add_option("--share", options.share, "Directory of the host that the guest sees as /share");
@@ -93,10 +95,17 @@ std::optional<std::uint64_t> parse_size(const std::string& text) {
     unsigned shift = 0;
     if (rest != end) {
         switch (*rest) {
-            case 'K': shift = 10; break;
-            case 'M': shift = 20; break;
-            case 'G': shift = 30; break;
-            default: return std::nullopt;
+            case 'K':
+                shift = 10;
+                break;
+            case 'M':
+                shift = 20;
+                break;
+            case 'G':
+                shift = 30;
+                break;
+            default:
+                return std::nullopt;
         }
         if (rest + 1 != end) return std::nullopt;
     }
@@ -112,7 +121,9 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
         "orrery-vm [OPTIONS] -- COMMAND [ARGUMENT...]\n"
         "Boots a Debian kernel under stock QEMU with N cards, runs COMMAND in it, and passes its status on.",
         "orrery-vm"};
-    app.footer("Statuses 120 to 126 are the VM's own failures, with a line 'orrery-vm: error: ...'. See docs/vm.md.");
+    app.footer(
+        "Statuses 120 to 126 are the VM's own failures, with a line 'orrery-vm: error: ...'. See "
+        "docs/vm.md.");
     describe(app, options, memory, files);
 
     // All after "--" belongs to the command, whatever it looks like.
@@ -137,12 +148,14 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     }
     if (!options.vram.empty()) {
         const auto bytes = parse_size(options.vram);
-        if (!bytes || *bytes == 0) return usage_error(fmt::format("--vram '{}' is no size such as 256M", options.vram));
+        if (!bytes || *bytes == 0)
+            return usage_error(fmt::format("--vram '{}' is no size such as 256M", options.vram));
         options.vram_bytes = *bytes;
     }
     for (const auto& text : files) {
         const auto file = parse_file(text);
-        if (!file || file->host.empty()) return usage_error(fmt::format("--file '{}' wants HOST[:/GUEST]", text));
+        if (!file || file->host.empty())
+            return usage_error(fmt::format("--file '{}' wants HOST[:/GUEST]", text));
         options.files.push_back(*file);
     }
     if (const auto text = check(options)) return usage_error(*text);

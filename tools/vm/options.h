@@ -58,8 +58,8 @@ struct Options {
     std::vector<std::string> command;
 };
 
-// Arguments without the program's name. An int is an exit status for a run that is over (--help, a usage error
-// whose text has been printed).
+// Arguments without the program's name. An int is an exit status for a run that is over (--help, a usage
+// error whose text has been printed).
 std::variant<Options, int> parse_options(const std::vector<std::string>& arguments);
 
 // "256M", "1G", "64K" or bytes; nothing if it is none of these or overflows.

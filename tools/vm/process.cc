@@ -30,9 +30,11 @@ void become(const Launch& launch, pid_t parent) {
     if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(launch.out < 0 ? null : launch.out, 1) < 0 ||
         ::dup2(launch.err < 0 ? null : launch.err, 2) < 0)
         return;
-    for (const int fd : launch.keep) ::fcntl(fd, F_SETFD, 0);
+    for (const int fd : launch.keep)
+        ::fcntl(fd, F_SETFD, 0);
     std::vector<char*> argv;
-    for (const auto& argument : launch.argv) argv.push_back(const_cast<char*>(argument.c_str()));
+    for (const auto& argument : launch.argv)
+        argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     ::execvp(argv[0], argv.data());
 }
@@ -69,7 +71,8 @@ Result<Fd> open_log(const std::string& path) {
 
 Result<Child> Child::start(const Launch& launch) {
     int report[2];  // the child tells errno here if it cannot become the program
-    if (::pipe2(report, O_CLOEXEC) != 0) return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    if (::pipe2(report, O_CLOEXEC) != 0)
+        return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     const Fd reader(report[0]);
     Fd writer(report[1]);
     const pid_t parent = ::getpid();
@@ -133,7 +136,8 @@ std::optional<int> Child::wait(int milliseconds) {
 
 std::string describe_status(int wait_status) {
     if (WIFSIGNALED(wait_status))
-        return fmt::format("was killed by signal {} ({})", WTERMSIG(wait_status), ::strsignal(WTERMSIG(wait_status)));
+        return fmt::format("was killed by signal {} ({})", WTERMSIG(wait_status),
+                           ::strsignal(WTERMSIG(wait_status)));
     return fmt::format("exited with status {}", WEXITSTATUS(wait_status));
 }
 

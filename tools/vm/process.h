@@ -44,8 +44,8 @@ struct Launch {
     std::vector<int> keep;  // descriptors that stay open under their numbers
 };
 
-// One child, in a process group of its own. It gets SIGKILL when this process ends in whatever way, and when this
-// object goes.
+// One child, in a process group of its own. It gets SIGKILL when this process ends in whatever way, and when
+// this object goes.
 class Child {
   public:
     static Result<Child> start(const Launch& launch);
@@ -72,8 +72,8 @@ class Child {
 // "exited with status 3", "was killed by signal 11 (Segmentation fault)"
 std::string describe_status(int wait_status);
 
-// Runs a command to its end and gives its standard output. A status other than 0 is an error that holds what the
-// command wrote to stderr.
+// Runs a command to its end and gives its standard output. A status other than 0 is an error that holds what
+// the command wrote to stderr.
 Result<std::string> capture(const std::vector<std::string>& argv);
 
 }  // namespace orrery::vm

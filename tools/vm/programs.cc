@@ -52,11 +52,14 @@ std::string elf_interpreter(const std::string& bytes) {
 
 Result<std::vector<std::string>> library_closure(const fs::path& program, const std::string& interpreter) {
     auto listing = capture({interpreter, "--list", program.string()});
-    if (!listing) return fail(fmt::format("cannot find the libraries of {}: {}", program.string(), listing.error().text));
+    if (!listing)
+        return fail(
+            fmt::format("cannot find the libraries of {}: {}", program.string(), listing.error().text));
     std::vector<std::string> paths{interpreter};
     std::istringstream lines(*listing);
     for (std::string line; std::getline(lines, line);) {
-        // "\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x...)", or "\t/lib64/ld-linux-x86-64.so.2 (0x...)"
+        // "\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x...)", or "\t/lib64/ld-linux-x86-64.so.2
+        // (0x...)"
         const auto arrow = line.find("=> ");
         const std::string rest = arrow == std::string::npos ? line : line.substr(arrow + 3);
         const auto start = rest.find('/');
@@ -73,9 +76,11 @@ Result<std::vector<std::string>> library_closure(const fs::path& program, const 
 std::set<std::string> choose_programs(const fs::path& directory, const std::vector<std::string>& command) {
     std::set<std::string> names;
     const auto consider = [&](const std::string& name) {
-        if (!name.empty() && name.find('/') == std::string::npos && is_program(directory / name)) names.insert(name);
+        if (!name.empty() && name.find('/') == std::string::npos && is_program(directory / name))
+            names.insert(name);
     };
-    for (const char* tool : kGuestTools) consider(tool);
+    for (const char* tool : kGuestTools)
+        consider(tool);
     for (const auto& argument : command) {
         std::string word;
         for (const char c : argument + " ") {

@@ -13,9 +13,10 @@ namespace {
 constexpr unsigned kCardTimeout = 60000;
 
 std::string kernel_parameters(const Options& options) {
-    // Warnings and worse on the console while booting (the guest's init raises this); a panic or an oops ends QEMU,
-    // because panic=-1 reboots at once and -no-reboot makes that an exit. The rest saves a second of boot under TCG:
-    // no defence against speculation that an emulated CPU does not have, no self-tests, a clock that needs no watching.
+    // Warnings and worse on the console while booting (the guest's init raises this); a panic or an oops ends
+    // QEMU, because panic=-1 reboots at once and -no-reboot makes that an exit. The rest saves a second of
+    // boot under TCG: no defence against speculation that an emulated CPU does not have, no self-tests, a
+    // clock that needs no watching.
     std::string text =
         "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable no_timer_check "
         "cryptomgr.notests random.trust_cpu=on audit=0 8250.nr_uarts=1";
@@ -39,11 +40,11 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     const auto chardev = [&add](const char* id, int fd) {
         add({"-chardev", fmt::format("socket,id={},fd={}", id, fd)});
     };
-    add({"-L", (tree.path() / "usr/share/qemu").string(), "-L", (tree.path() / "usr/share/seabios").string()});
-    add({"-name", "orrery", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-vga", "none",
-         "-net", "none"});
-    add({"-machine",
-         fmt::format("q35,memory-backend=ram{}", options.viommu ? ",kernel-irqchip=split" : ""),
+    add({"-L", (tree.path() / "usr/share/qemu").string(), "-L",
+         (tree.path() / "usr/share/seabios").string()});
+    add({"-name", "orrery", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-vga",
+         "none", "-net", "none"});
+    add({"-machine", fmt::format("q35,memory-backend=ram{}", options.viommu ? ",kernel-irqchip=split" : ""),
          "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", fmt::format("{}", options.smp)});
     // Shared, so that a card can map it; without that, DMA fails silently.
     add({"-m", fmt::format("{}M", options.memory_mib), "-object",
@@ -67,25 +68,27 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     add({"-device", "virtio-rng-pci"});
 
     if (!options.share.empty())
-        add({"-fsdev", fmt::format("local,id=share,path={},security_model=none", options.share.string()), "-device",
-             "virtio-9p-pci,fsdev=share,mount_tag=share"});
+        add({"-fsdev", fmt::format("local,id=share,path={},security_model=none", options.share.string()),
+             "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"});
     if (fds.nvme >= 0)
         add({"-add-fd", fmt::format("fd={},set=1", fds.nvme), "-blockdev",
-             "driver=raw,node-name=nvme,file.driver=file,file.filename=/dev/fdset/1,file.locking=off", "-device",
-             "nvme,serial=orrery,drive=nvme"});
+             "driver=raw,node-name=nvme,file.driver=file,file.filename=/dev/fdset/1,file.locking=off",
+             "-device", "nvme,serial=orrery,drive=nvme"});
     if (!files.qmp.empty()) add({"-qmp", fmt::format("unix:{},server=on,wait=off", files.qmp.string())});
 
     const std::uint64_t reserve = port_reserve(options.vram_bytes);
     if (!files.cards.empty())
-        add({"-global", fmt::format("q35-pcihost.pci-hole64-size={}",
-                                    std::max<std::uint64_t>(std::uint64_t{32} << 30,
-                                                            std::bit_ceil(2 * reserve * files.cards.size())))});
+        add({"-global",
+             fmt::format("q35-pcihost.pci-hole64-size={}",
+                         std::max<std::uint64_t>(std::uint64_t{32} << 30,
+                                                 std::bit_ceil(2 * reserve * files.cards.size())))});
     for (std::size_t i = 0; i < files.cards.size(); ++i) {
+        add({"-device", fmt::format("pcie-root-port,id=port{0},chassis={1},slot={1},pref64-reserve={2}", i,
+                                    i + 1, reserve)});
         add({"-device",
-             fmt::format("pcie-root-port,id=port{0},chassis={1},slot={1},pref64-reserve={2}", i, i + 1, reserve)});
-        add({"-device", fmt::format(R"({{"driver":"vfio-user-pci","id":"card{0}","bus":"port{0}","x-msg-timeout":{1},)"
-                                    R"("socket":{{"type":"unix","path":"{2}"}}}})",
-                                    i, kCardTimeout, files.cards[i].string())});
+             fmt::format(R"({{"driver":"vfio-user-pci","id":"card{0}","bus":"port{0}","x-msg-timeout":{1},)"
+                         R"("socket":{{"type":"unix","path":"{2}"}}}})",
+                         i, kCardTimeout, files.cards[i].string())});
     }
     argv.insert(argv.end(), options.qemu_args.begin(), options.qemu_args.end());
     return argv;

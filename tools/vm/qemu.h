@@ -31,8 +31,8 @@ struct QemuFiles {
 std::vector<std::string> qemu_command(const Options& options, const Tree& tree, const Kernel& kernel,
                                       const QemuFiles& files, const QemuFds& fds);
 
-// How much 64-bit prefetchable space the port of a card sets aside: room for BAR 2 and BAR 4, also for a card that is
-// added later. A power of two.
+// How much 64-bit prefetchable space the port of a card sets aside: room for BAR 2 and BAR 4, also for a card
+// that is added later. A power of two.
 std::uint64_t port_reserve(std::uint64_t vram_bytes);
 
 }  // namespace orrery::vm

@@ -8,12 +8,13 @@
 
 namespace orrery::vm {
 
-// Under $XDG_RUNTIME_DIR, or /tmp where that is missing or too long for socket names. Removed with the object; one
-// that a killed run left is removed by the next run.
+// Under $XDG_RUNTIME_DIR, or /tmp where that is missing or too long for socket names. Removed with the
+// object; one that a killed run left is removed by the next run.
 class RuntimeDir {
   public:
     static Result<RuntimeDir> make();
-    RuntimeDir(RuntimeDir&& other) noexcept : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
+    RuntimeDir(RuntimeDir&& other) noexcept
+        : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
     RuntimeDir& operator=(RuntimeDir&&) = delete;
     ~RuntimeDir();
 

@@ -72,7 +72,8 @@ void Relay::write_some() {
 Result<Fd> block_signals() {
     sigset_t set;
     ::sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&set, number);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+        ::sigaddset(&set, number);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
     Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -226,7 +227,8 @@ Result<void> Run::start_qemu() {
     }
 
     QemuFiles files{.initramfs = directory_->path() / "initramfs", .cards = {}, .qmp = {}};
-    for (const auto& card : cards_) files.cards.push_back(card.socket);
+    for (const auto& card : cards_)
+        files.cards.push_back(card.socket);
     if (options_.qmp) files.qmp = directory_->path() / "qmp.sock";
     auto log = open_log((logs_ / "qemu.log").string());
     if (!log) return std::unexpected(log.error());
@@ -236,7 +238,8 @@ Result<void> Run::start_qemu() {
     auto qemu = Child::start(launch);
     if (!qemu) return std::unexpected(qemu.error());
     qemu_.emplace(std::move(*qemu));
-    if (options_.timeout_s > 0 && !options_.shell) deadline_ = Clock::now() + std::chrono::seconds(options_.timeout_s);
+    if (options_.timeout_s > 0 && !options_.shell)
+        deadline_ = Clock::now() + std::chrono::seconds(options_.timeout_s);
     write_run_file(files.qmp);
     say("QEMU started");
     return {};
@@ -251,7 +254,6 @@ void Run::write_run_file(const fs::path& qmp) const {
         run["cards"].push_back({{"index", card.index},
                                 {"pid", card.process.pid()},
                                 {"socket", card.socket.string()},
-                                {"control", card.control.string()},
                                 {"log", card.log.string()}});
     const fs::path fresh = logs_ / "run.json.new";
     std::ofstream(fresh) << run.dump(2) << "\n";
@@ -286,10 +288,11 @@ void Run::guest_says(const std::string& line) {
         std::from_chars(rest.data(), rest.data() + rest.size(), nodes);
         say(fmt::format("orrery.ko is loaded, {} device nodes", nodes));
         if (options_.expect_probe_failure && nodes != 0)
-            failure_ = {kExitModule, fmt::format("{} of {} cards were probed, though a failure was expected", nodes,
-                                                 options_.cards)};
+            failure_ = {kExitModule, fmt::format("{} of {} cards were probed, though a failure was expected",
+                                                 nodes, options_.cards)};
         else if (!options_.expect_probe_failure && nodes != options_.cards)
-            failure_ = {kExitModule, fmt::format("the driver made {} device nodes for {} cards", nodes, options_.cards)};
+            failure_ = {kExitModule,
+                        fmt::format("the driver made {} device nodes for {} cards", nodes, options_.cards)};
     } else if (what == "start") {
         reached_ = "the command started";
         say("the command starts");
@@ -346,8 +349,10 @@ void Run::check_cards() {
         if (powering_off_ || options_.allow_card_exit) continue;
         if (const auto status = card.process.wait(0)) {
             stop({kExitCardDied,
-                  fmt::format("card {} (orrery-card) {} while the VM was running, after {}\n  the end of {}:\n{}", card.index,
-                              describe_status(*status), reached_, card.log.string(), tail(card.log, kTailLines))});
+                  fmt::format(
+                      "card {} (orrery-card) {} while the VM was running, after {}\n  the end of {}:\n{}",
+                      card.index, describe_status(*status), reached_, card.log.string(),
+                      tail(card.log, kTailLines))});
         }
     }
 }
@@ -397,9 +402,10 @@ void Run::step() {
     if (deadline_ && !qemu_status_ && Clock::now() >= *deadline_) {
         deadline_.reset();
         stop({kExitTimeLimit,
-              powering_off_ ? std::string("the guest did not power off within 30 s after the command")
-                            : fmt::format("the time limit of {} s (--timeout) passed; the last thing seen: {}",
-                                          options_.timeout_s, reached_)});
+              powering_off_
+                  ? std::string("the guest did not power off within 30 s after the command")
+                  : fmt::format("the time limit of {} s (--timeout) passed; the last thing seen: {}",
+                                options_.timeout_s, reached_)});
     }
 }
 
@@ -416,7 +422,8 @@ void Run::watch() {
             if (relay.open || !relay.pending.empty()) return true;
         return false;
     };
-    while (signal_ == 0 && (!qemu_status_ || draining())) step();
+    while (signal_ == 0 && (!qemu_status_ || draining()))
+        step();
     raw.reset();
     if (signal_ != 0) return;
     say(fmt::format("QEMU {}", describe_status(*qemu_status_)));
@@ -424,16 +431,17 @@ void Run::watch() {
 }
 
 void Run::stop_cards() {
-    for (auto& card : cards_) card.process.signal(SIGTERM);
+    for (auto& card : cards_)
+        card.process.signal(SIGTERM);
     for (auto& card : cards_) {
         const auto status = card.process.wait(kCardStopLimit);
         const bool clean = status && ((WIFEXITED(*status) && WEXITSTATUS(*status) == 0) ||
                                       (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGTERM));
         if (clean || failure_ || options_.allow_card_exit) continue;
         failure_ = {kExitCardDied,
-                    fmt::format("card {} (orrery-card) {} after the VM had ended\n  the end of {}:\n{}", card.index,
-                                status ? describe_status(*status) : "did not stop on SIGTERM", card.log.string(),
-                                tail(card.log, kTailLines))};
+                    fmt::format("card {} (orrery-card) {} after the VM had ended\n  the end of {}:\n{}",
+                                card.index, status ? describe_status(*status) : "did not stop on SIGTERM",
+                                card.log.string(), tail(card.log, kTailLines))};
     }
 }
 
@@ -451,7 +459,8 @@ int Run::verdict() {
                            : *trouble == Trouble::kFault ? "the guest kernel reported a fault"
                                                          : "the guest kernel warned";
         failure = {kExitKernelReport, fmt::format("{}: {}", kind, console_log_->line())};
-        if (command_status_) failure->text += fmt::format("\n  (the command ended with status {})", *command_status_);
+        if (command_status_)
+            failure->text += fmt::format("\n  (the command ended with status {})", *command_status_);
     }
     if (!failure && !command_status_) {
         failure = {kExitVmEnded, fmt::format("QEMU {} before the command's end; the last thing seen: {}",
@@ -469,7 +478,8 @@ int Run::verdict() {
         failure->text += fmt::format("\n  guest.log from there:\n{}", console_log_->context());
     else if (failure->code != kExitCardDied)
         failure->text += fmt::format("\n  the end of guest.log:\n{}", tail(logs_ / "guest.log", kTailLines));
-    while (failure->text.ends_with('\n')) failure->text.pop_back();
+    while (failure->text.ends_with('\n'))
+        failure->text.pop_back();
     fmt::print(stderr, "orrery-vm: error: {}\n", with_logs(*failure).text);
     return failure->code;
 }

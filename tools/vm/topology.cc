@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <charconv>
 #include <optional>
 #include <set>
-#include <toml++/toml.h>
 
 #include "tools/vm/modules.h"
 
@@ -34,12 +34,15 @@ std::optional<PortName> port_name(std::string_view text) {
 
 std::vector<Link> chain(unsigned cards) {
     std::vector<Link> links;
-    for (unsigned i = 0; i + 1 < cards; ++i) links.push_back({{i, i == 0 ? 0U : 1U}, {i + 1, 0}});
+    for (unsigned i = 0; i + 1 < cards; ++i)
+        links.push_back({{i, i == 0 ? 0U : 1U}, {i + 1, 0}});
     return links;
 }
 
 Result<std::vector<Link>> parse_topology(const std::string& text, const std::string& name, unsigned cards) {
-    const auto wrong = [&](const std::string& what) { return fail(fmt::format("{}: {}", name, what), kExitUsage); };
+    const auto wrong = [&](const std::string& what) {
+        return fail(fmt::format("{}: {}", name, what), kExitUsage);
+    };
     toml::table table;
     try {
         table = toml::parse(text);
@@ -52,14 +55,16 @@ Result<std::vector<Link>> parse_topology(const std::string& text, const std::str
     std::set<PortName> used;
     for (const auto& entry : *entries) {
         const toml::array* pair = entry.as_array();
-        if (pair == nullptr || pair->size() != 2) return wrong("a link is a pair such as [\"card0:0\", \"card1:0\"]");
+        if (pair == nullptr || pair->size() != 2)
+            return wrong("a link is a pair such as [\"card0:0\", \"card1:0\"]");
         PortName ends[2];
         for (std::size_t i = 0; i < 2; ++i) {
             const auto value = pair->get(i)->value<std::string>();
             const auto port = value ? port_name(*value) : std::nullopt;
             if (!port) return wrong("an end of a link is written \"card0:0\" (card and port)");
             if (port->card >= cards)
-                return wrong(fmt::format("'{}': there are {} cards (--cards), numbered from 0", *value, cards));
+                return wrong(
+                    fmt::format("'{}': there are {} cards (--cards), numbered from 0", *value, cards));
             if (port->port >= kPortsPerCard)
                 return wrong(fmt::format("'{}': a card has ports 0 to {}", *value, kPortsPerCard - 1));
             if (!used.insert(*port).second) return wrong(fmt::format("'{}' is in two links", *value));

@@ -21,13 +21,15 @@ Result<Tree> Tree::find() {
     if (!text) {
         std::string reason = text.error().text;
         if (const auto at = reason.find("error: "); at != std::string::npos) reason.erase(0, at + 7);
-        while (reason.ends_with('\n')) reason.pop_back();
+        while (reason.ends_with('\n'))
+            reason.pop_back();
         return fail(reason);
     }
     Tree tree;
     tree.path_ = text->substr(0, text->find('\n'));
     std::ifstream list(tree.path_ / "etc/orrery/kernels");
-    for (Kernel kernel; list >> kernel.name >> kernel.release;) tree.kernels_.push_back(kernel);
+    for (Kernel kernel; list >> kernel.name >> kernel.release;)
+        tree.kernels_.push_back(kernel);
     if (tree.kernels_.empty()) return fail(fmt::format("{} lists no kernels", tree.path_.string()));
     return tree;
 }
@@ -49,7 +51,8 @@ std::vector<std::string> Tree::program(const std::string& path_in_tree) const {
 fs::path Tree::cache() const {
     const char* xdg = std::getenv("XDG_CACHE_HOME");
     const char* home = std::getenv("HOME");
-    const fs::path base = xdg != nullptr && *xdg != '\0' ? fs::path(xdg) : fs::path(home ? home : "/tmp") / ".cache";
+    const fs::path base =
+        xdg != nullptr && *xdg != '\0' ? fs::path(xdg) : fs::path(home ? home : "/tmp") / ".cache";
     return base / "orrery" / ("for-" + path_.filename().string());
 }
 

@@ -16,13 +16,18 @@ struct Kernel {
 
 class Tree {
   public:
-    // Asks tree.sh of this checkout where the tree is. A missing tree is an error that names the command to make it.
+    // Asks tree.sh of this checkout where the tree is. A missing tree is an error that names the command to
+    // make it.
     static Result<Tree> find();
 
     const std::filesystem::path& path() const { return path_; }
     Result<Kernel> kernel(const std::string& name_or_release) const;
-    std::filesystem::path image(const Kernel& kernel) const { return path_ / "boot" / ("vmlinuz-" + kernel.release); }
-    std::filesystem::path modules(const Kernel& kernel) const { return path_ / "lib/modules" / kernel.release; }
+    std::filesystem::path image(const Kernel& kernel) const {
+        return path_ / "boot" / ("vmlinuz-" + kernel.release);
+    }
+    std::filesystem::path modules(const Kernel& kernel) const {
+        return path_ / "lib/modules" / kernel.release;
+    }
 
     // A command line that starts a program of the tree through the tree's own loader: no chroot, no root.
     std::vector<std::string> program(const std::string& path_in_tree) const;

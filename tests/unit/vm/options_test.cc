@@ -1,0 +1,93 @@
+#include "tools/vm/options.h"
+
+#include <gtest/gtest.h>
+
+#include "tools/vm/qemu.h"
+#include "tools/vm/terminal.h"
+
+namespace orrery::vm {
+namespace {
+
+Options good(const std::vector<std::string>& arguments) {
+    auto parsed = parse_options(arguments);
+    EXPECT_TRUE(std::holds_alternative<Options>(parsed));
+    return std::holds_alternative<Options>(parsed) ? std::get<Options>(parsed) : Options{};
+}
+
+int status(const std::vector<std::string>& arguments) {
+    auto parsed = parse_options(arguments);
+    const int* code = std::get_if<int>(&parsed);
+    return code != nullptr ? *code : -1;
+}
+
+TEST(Options, AllAfterTheDashesIsTheCommand) {
+    const Options options = good({"--cards", "2", "--", "prog", "--cards", "9", "--", "x"});
+    EXPECT_EQ(options.cards, 2U);
+    EXPECT_EQ(options.command, (std::vector<std::string>{"prog", "--cards", "9", "--", "x"}));
+}
+
+TEST(Options, RepeatedOptionsKeepTheirOrder) {
+    const Options options = good({"--qemu-arg", "-device", "--qemu-arg", "foo", "--file", "/a", "--file",
+                                  "b:/c", "--no-module", "--", "x"});
+    EXPECT_EQ(options.qemu_args, (std::vector<std::string>{"-device", "foo"}));
+    ASSERT_EQ(options.files.size(), 2U);
+    EXPECT_EQ(options.files[0].guest, "");
+    EXPECT_EQ(options.files[1].host, "b");
+    EXPECT_EQ(options.files[1].guest, "/c");
+    EXPECT_FALSE(options.module);
+}
+
+TEST(Options, Sizes) {
+    EXPECT_EQ(parse_size("64"), 64U);
+    EXPECT_EQ(parse_size("64K"), 65536U);
+    EXPECT_EQ(parse_size("256M"), 256U << 20);
+    EXPECT_EQ(parse_size("64G"), std::uint64_t{64} << 30);
+    for (const char* wrong :
+         {"", "M", "1T", "1MB", "-1", "x", "99999999999999999999", "18446744073709551615K"})
+        EXPECT_FALSE(parse_size(wrong)) << wrong;
+    EXPECT_EQ(good({"--memory", "2G", "--vram", "1G", "--", "x"}).memory_mib, 2048U);
+}
+
+TEST(Options, BadOnesAreRefused) {
+    EXPECT_EQ(status({"--help"}), 0);
+    for (const std::vector<std::string>& wrong :
+         std::vector<std::vector<std::string>>{{},
+                                               {"--nonsense", "--", "x"},
+                                               {"command-without-dashes"},
+                                               {"--shell", "--", "x"},
+                                               {"--cards", "17", "--", "x"},
+                                               {"--cards", "-1", "--", "x"},
+                                               {"--cards", "two", "--", "x"},
+                                               {"--smp", "0", "--", "x"},
+                                               {"--memory", "1", "--", "x"},
+                                               {"--vram", "big", "--", "x"},
+                                               {"--irq", "intx", "--", "x"},
+                                               {"--env", "=x", "--", "x"},
+                                               {"--env", "novalue", "--", "x"},
+                                               {"--no-module", "--expect-probe-failure", "--", "x"},
+                                               {"--file", "", "--", "x"}})
+        EXPECT_EQ(status(wrong), kExitUsage) << (wrong.empty() ? "" : wrong[0] + " " + wrong.back());
+}
+
+TEST(Qemu, PortsLeaveRoomForBothBars) {
+    EXPECT_EQ(port_reserve(std::uint64_t{256} << 20), std::uint64_t{512} << 20);
+    EXPECT_EQ(port_reserve(std::uint64_t{300} << 20), std::uint64_t{1} << 30);
+    EXPECT_EQ(port_reserve(std::uint64_t{64} << 30), std::uint64_t{128} << 30);
+    EXPECT_EQ(port_reserve(~std::uint64_t{0}), std::uint64_t{2} << 40);
+}
+
+TEST(Terminal, CtrlAXLeaves) {
+    EscapeFilter filter;
+    std::string out;
+    EXPECT_FALSE(filter.feed("ab\x01\x01", out));
+    EXPECT_FALSE(filter.feed("\x01", out));
+    EXPECT_FALSE(filter.feed("cx", out));
+    EXPECT_EQ(out,
+              "ab\x01\x01"
+              "cx");
+    EXPECT_FALSE(filter.feed("\x01", out));
+    EXPECT_TRUE(filter.feed("x", out));
+}
+
+}  // namespace
+}  // namespace orrery::vm
