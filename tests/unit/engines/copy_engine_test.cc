@@ -1,0 +1,342 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/unit/engines/rig.h"
+
+namespace orrery::emu::test {
+namespace {
+
+constexpr std::uint64_t kSrc = 0x10'0000'0000, kDst = 0x20'0000'0000;
+
+class CopyEngineTest : public testing::Test {
+  protected:
+    CopyEngineTest() : engine(5, rates, rig.context) {
+        std::mt19937_64 random(1);
+        for (std::uint64_t i = 0; i < (4u << 20); i += 8) {
+            const std::uint64_t word = random();
+            std::memcpy(rig.host_data + i, &word, 8);
+        }
+    }
+    orr_desc_copy copy(std::uint64_t bytes) const {
+        orr_desc_copy desc{};
+        desc.op = ORR_DESC_COPY;
+        desc.asid = 1;
+        desc.src = kSrc;
+        desc.dst = kDst;
+        desc.row_bytes = bytes;
+        desc.rows = 1;
+        return desc;
+    }
+    orr_desc_copy fill(std::uint64_t bytes, unsigned pattern_bytes, std::uint64_t pattern) const {
+        orr_desc_copy desc = copy(bytes);
+        desc.op = ORR_DESC_FILL;
+        desc.src = 0;
+        desc.pattern_bytes = static_cast<std::uint16_t>(pattern_bytes);
+        desc.pattern = pattern;
+        return desc;
+    }
+    void map_both(std::uint64_t bytes) {
+        rig.map(kSrc, bytes, ORR_TARGET_HOST, Rig::kHostBase, ORR_PTE_READ);
+        rig.map(kDst, bytes, ORR_TARGET_VRAM, 0, ORR_PTE_WRITE);
+    }
+    void expect_bad(const orr_desc_copy& desc) {
+        EXPECT_EQ(rig.run_one(engine, desc).status, ORR_DONE_BAD_DESC);
+        EXPECT_FALSE(engine.busy());
+    }
+
+    CopyRates rates{};
+    Rig rig;
+    CopyEngine engine;
+};
+
+TEST_F(CopyEngineTest, CopiesHostToVramUnaligned) {
+    map_both(4 << 20);
+    orr_desc_copy desc = copy((3u << 20) + 17);
+    desc.src += 5;
+    desc.dst += 4093;
+    const Completion done = rig.run_one(engine, desc);
+    EXPECT_EQ(done.status, ORR_DONE_OK);
+    EXPECT_EQ(done.port, 5u);
+    EXPECT_EQ(done.tag, 77u);
+    EXPECT_EQ(std::memcmp(rig.vram.data() + 4093, rig.host_data + 5, desc.row_bytes), 0);
+    EXPECT_EQ(rig.vram.data()[4092], 0);
+    EXPECT_EQ(rig.vram.data()[4093 + desc.row_bytes], 0);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_JOBS), 1u);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_BYTES), desc.row_bytes);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_BUSY_PS), done.end_ps - done.start_ps);
+}
+
+TEST_F(CopyEngineTest, TakesTheModelTimeOfTheSlowestMemory) {
+    map_both(1 << 20);
+    const Completion done = rig.run_one(engine, copy(1 << 20));
+    const ModelTime bytes_ps = (std::uint64_t{1} << 20) * 1'000'000'000'000 / rates.host_bytes_per_second;
+    EXPECT_NEAR(static_cast<double>(done.end_ps - done.start_ps), static_cast<double>(rates.setup_ps + bytes_ps), 512);
+    EXPECT_EQ(done.end_ps, rig.events.now());
+}
+
+TEST_F(CopyEngineTest, SameRunGivesSameTimes) {
+    map_both(4 << 20);
+    const Completion first = rig.run_one(engine, copy(4 << 20));
+    Rig other;
+    other.map(kSrc, 4 << 20, ORR_TARGET_HOST, Rig::kHostBase, ORR_PTE_READ);
+    other.map(kDst, 4 << 20, ORR_TARGET_VRAM, 0, ORR_PTE_WRITE);
+    CopyEngine again(5, rates, other.context);
+    EXPECT_EQ(other.run_one(again, copy(4 << 20)).end_ps, first.end_ps);
+}
+
+TEST_F(CopyEngineTest, GathersScatteredPages) {
+    for (unsigned page = 0; page < 64; ++page) {
+        const std::uint64_t from = std::uint64_t{63 - page} * 4096, to = std::uint64_t{page * 7 % 64} * 4096;
+        rig.map(kSrc + page * 4096u, 4096, ORR_TARGET_HOST, Rig::kHostBase + from);
+        rig.map(kDst + page * 4096u, 4096, ORR_TARGET_VRAM, to);
+    }
+    orr_desc_copy desc = copy(64 * 4096 - 200);
+    desc.src += 100;
+    desc.dst += 40;
+    ASSERT_EQ(rig.run_one(engine, desc).status, ORR_DONE_OK);
+    for (std::uint64_t i = 0; i < desc.row_bytes; ++i) {
+        const std::uint64_t s = 100 + i, d = 40 + i;
+        ASSERT_EQ(rig.vram.data()[d / 4096 * 7 % 64 * 4096 + d % 4096],
+                  rig.host_data[(63 - s / 4096) * 4096 + s % 4096])
+            << i;
+    }
+}
+
+TEST_F(CopyEngineTest, CopiesRows) {
+    map_both(1 << 20);
+    orr_desc_copy desc = copy(100);
+    desc.rows = 1000;
+    desc.src_pitch = 300;
+    desc.dst_pitch = 128;
+    ASSERT_EQ(rig.run_one(engine, desc).status, ORR_DONE_OK);
+    for (unsigned row = 0; row < 1000; ++row) {
+        ASSERT_EQ(std::memcmp(rig.vram.data() + row * 128u, rig.host_data + row * 300u, 100), 0) << row;
+        ASSERT_EQ(rig.vram.data()[row * 128u + 100], 0);
+    }
+}
+
+TEST_F(CopyEngineTest, RefusesRowsThatWrap) {
+    // A pitch is unsigned: what wraps is refused and not taken as negative.
+    map_both(1 << 20);
+    orr_desc_copy desc = copy(16);
+    desc.rows = 2;
+    desc.dst_pitch = ~0ull - 15;
+    const Completion done = rig.run_one(engine, desc);
+    EXPECT_EQ(done.status, ORR_DONE_FAULT);
+    EXPECT_EQ(done.fault, ORR_FAULT_NON_CANONICAL);
+}
+
+TEST_F(CopyEngineTest, FillsWithEveryPatternSize) {
+    rig.map(kDst, 1 << 20, ORR_TARGET_VRAM, 0);
+    for (unsigned size : {1u, 2u, 4u, 8u}) {
+        std::memset(rig.vram.data(), 0xee, 1 << 20);
+        const std::uint64_t pattern = 0x1122334455667788;
+        orr_desc_copy desc = fill(200'000, size, pattern);
+        desc.dst += 8;
+        desc.rows = 3;
+        desc.dst_pitch = 200'003;  // rows that start anywhere
+        ASSERT_EQ(rig.run_one(engine, desc).status, ORR_DONE_OK);
+        for (unsigned row = 0; row < 3; ++row) {
+            for (std::uint64_t i = 0; i < 200'000; ++i) {
+                ASSERT_EQ(rig.vram.data()[8 + row * 200'003 + i], (pattern >> (i % size * 8) & 0xff)) << i;
+            }
+        }
+        ASSERT_EQ(rig.vram.data()[7], 0xee);
+        ASSERT_EQ(rig.vram.data()[8 + 200'000], 0xee);
+    }
+}
+
+TEST_F(CopyEngineTest, ReportsTheFirstBadAddressAndKeepsWhatWasCopied) {
+    map_both(64 << 10);
+    rig.unmap(kDst + 0x5000);
+    Completion done = rig.run_one(engine, copy(64 << 10));
+    EXPECT_EQ(done.status, ORR_DONE_FAULT);
+    EXPECT_EQ(done.fault, ORR_FAULT_NOT_MAPPED);
+    EXPECT_EQ(done.detail, kDst + 0x5000);
+    EXPECT_EQ(std::memcmp(rig.vram.data(), rig.host_data, 0x5000), 0);
+    EXPECT_EQ(rig.vram.data()[0x5000], 0);
+
+    rig.map(kDst + 0x5000, 4096, ORR_TARGET_VRAM, 0x5000, ORR_PTE_READ);
+    done = rig.run_one(engine, copy(64 << 10));
+    EXPECT_EQ(done.fault, ORR_FAULT_PERMISSION);
+    EXPECT_EQ(done.detail, kDst + 0x5000);
+
+    rig.map(kDst + 0x5000, 4096, ORR_TARGET_VRAM, 0x5000, ORR_PTE_WRITE);
+    rig.map(kSrc + 0x3000, 4096, ORR_TARGET_HOST, 0x7000'0000'0000);
+    done = rig.run_one(engine, copy(64 << 10));
+    EXPECT_EQ(done.fault, ORR_FAULT_PAGE_RANGE);
+    EXPECT_EQ(done.detail, kSrc + 0x3000);
+
+    orr_desc_copy wrong = copy(16);
+    wrong.asid = 2;
+    EXPECT_EQ(rig.run_one(engine, wrong).fault, ORR_FAULT_NO_CONTEXT);
+    wrong.asid = 0xffffffff;
+    EXPECT_EQ(rig.run_one(engine, wrong).fault, ORR_FAULT_NO_CONTEXT);
+    wrong = copy(16);
+    wrong.src = 0xffff'ffff'ffff'fff0;
+    EXPECT_EQ(rig.run_one(engine, wrong).fault, ORR_FAULT_NON_CANONICAL);
+}
+
+TEST_F(CopyEngineTest, RefusesBadDescriptors) {
+    map_both(1 << 20);
+    orr_desc_copy desc = copy(16);
+    desc.op = ORR_DESC_KERNEL;
+    expect_bad(desc);
+    desc = copy(16);
+    desc.op = 0;
+    expect_bad(desc);
+    desc = copy(16);
+    desc.reserved0 = 1;
+    expect_bad(desc);
+    desc = copy(16);
+    desc.rows = 0;
+    expect_bad(desc);
+    desc = copy(16);
+    desc.pattern_bytes = 1;
+    expect_bad(desc);
+    desc = copy((1ull << 40) + 1);
+    expect_bad(desc);
+    desc = copy(1ull << 39);
+    desc.rows = 0x8000'0000;
+    expect_bad(desc);
+    for (unsigned size : {0u, 3u, 16u, 0x8000u}) expect_bad(fill(48, size, 1));
+    expect_bad(fill(6, 4, 1));
+    desc = fill(16, 4, 1);
+    desc.dst += 2;
+    expect_bad(desc);
+    desc = fill(16, 4, 1);
+    desc.src = 8;
+    expect_bad(desc);
+    desc = fill(16, 4, 1);
+    desc.src_pitch = 8;
+    expect_bad(desc);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_BYTES), 0u);
+}
+
+TEST_F(CopyEngineTest, CopiesNothingWhenAskedForNothing) {
+    orr_desc_copy desc = copy(0);
+    desc.rows = 0xffffffff;
+    EXPECT_EQ(rig.run_one(engine, desc).status, ORR_DONE_OK);
+    EXPECT_LT(rig.events.fired(), 4u);
+}
+
+TEST_F(CopyEngineTest, IsBusyUntilItsCompletionAndTakesOneAtATime) {
+    map_both(1 << 20);
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(1 << 20)), 1));
+    EXPECT_TRUE(engine.busy());
+    EXPECT_FALSE(engine.start(Rig::words_of(copy(16)), 2));
+    bool restarted = false;
+    rig.context.done = [&](const Completion& completion) {
+        rig.done.push_back(completion);
+        EXPECT_FALSE(engine.busy());
+        if (!restarted) restarted = engine.start(Rig::words_of(copy(16)), 3);
+    };
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 2u);
+    EXPECT_EQ(rig.done[0].tag, 1u);
+    EXPECT_EQ(rig.done[1].tag, 3u);
+    EXPECT_EQ(rig.done[1].start_ps, rig.done[0].end_ps);
+}
+
+TEST_F(CopyEngineTest, AbortStopsItBeforeTheNextChunk) {
+    map_both(4 << 20);
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(4 << 20)), 1));
+    rig.run(2);
+    const std::uint64_t copied = rig.counters.get(ORR_CTR_COPY_BYTES);
+    EXPECT_GT(copied, 0u);
+    engine.abort();
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_BYTES), copied);
+    engine.abort();  // idle: nothing
+    EXPECT_EQ(rig.run(), 0u);
+}
+
+TEST_F(CopyEngineTest, ResetForgetsWithoutCompletion) {
+    map_both(4 << 20);
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(4 << 20)), 1));
+    rig.run(2);
+    engine.reset();
+    EXPECT_FALSE(engine.busy());
+    rig.run();
+    EXPECT_TRUE(rig.done.empty());
+    EXPECT_EQ(rig.run_one(engine, copy(16)).status, ORR_DONE_OK);
+}
+
+TEST_F(CopyEngineTest, LetsGoOfHostMemoryThatGoes) {
+    map_both(4 << 20);
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(4 << 20)), 1));
+    rig.run(3);
+    rig.mmu.flush_host();
+    ASSERT_TRUE(rig.host.remove(Rig::kHostBase, 64 << 20).has_value());  // unmapped: a touch would crash
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_FAULT);
+    EXPECT_EQ(rig.done[0].fault, ORR_FAULT_PAGE_RANGE);
+    EXPECT_EQ(rig.done[0].detail, kSrc + rig.counters.get(ORR_CTR_COPY_BYTES));
+}
+
+TEST_F(CopyEngineTest, WritesToThePeerInPiecesThatTheLinkTakes) {
+    rig.map(kSrc, 4 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kDst, 4 << 20, ORR_TARGET_PEER, 0x100000, ORR_PTE_WRITE, 3);
+    rig.peer.max_bytes = 10'000;
+    const Completion done = rig.run_one(engine, copy(3 << 20));
+    EXPECT_EQ(done.status, ORR_DONE_OK);
+    EXPECT_EQ(std::memcmp(rig.peer.memory.data() + 0x100000, rig.host_data, 3 << 20), 0);
+    EXPECT_GT(rig.peer.writes, 300u);
+    EXPECT_GE(done.end_ps, (3u << 20) * 20u);
+}
+
+TEST_F(CopyEngineTest, WaitingForCreditsCostsNoModelTime) {
+    rig.map(kSrc, 4 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kDst, 4 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
+    const ModelTime free_run = rig.run_one(engine, copy(3 << 20)).end_ps;
+
+    Rig other;
+    other.map(kSrc, 4 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    other.map(kDst, 4 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
+    CopyEngine stalled(5, rates, other.context);
+    ASSERT_TRUE(stalled.start(Rig::words_of(copy(3 << 20)), 77));
+    for (int i = 0; i < 10'000 && other.done.empty(); ++i) {
+        if (i % 3 == 0) other.peer.refusals = 2;
+        other.events.run_next(kNever - 1);
+    }
+    ASSERT_EQ(other.done.size(), 1u);
+    EXPECT_GT(other.peer.waits, 5u);
+    EXPECT_EQ(other.done[0].end_ps, free_run);
+}
+
+TEST_F(CopyEngineTest, ReportsWhatTheLinkSays) {
+    rig.map(kSrc, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kDst, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_READ | ORR_PTE_WRITE, 3);
+    rig.peer.fault = ORR_FAULT_PEER_DENIED;
+    Completion done = rig.run_one(engine, copy(4096));
+    EXPECT_EQ(done.fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(done.detail, kDst);
+    rig.peer.fault = ORR_FAULT_PEER_DOWN;
+    EXPECT_EQ(rig.run_one(engine, copy(4096)).fault, ORR_FAULT_PEER_DOWN);
+    rig.map(kDst, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_READ | ORR_PTE_WRITE, 6);
+    EXPECT_EQ(rig.run_one(engine, copy(4096)).fault, ORR_FAULT_PEER_DOWN) << "no such port";
+    orr_desc_copy desc = copy(4096);
+    std::swap(desc.src, desc.dst);
+    done = rig.run_one(engine, desc);
+    EXPECT_EQ(done.fault, ORR_FAULT_PEER_READ);
+    EXPECT_EQ(done.detail, kDst);
+}
+
+TEST_F(CopyEngineTest, AbortEndsAWaitForCredits) {
+    rig.map(kSrc, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kDst, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
+    rig.peer.refusals = ~0u;
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(4096)), 1));
+    EXPECT_EQ(rig.run(1000), 1000u) << "it waits, event after event";
+    engine.abort();
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
+}
+
+}  // namespace
+}  // namespace orrery::emu::test

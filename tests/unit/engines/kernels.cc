@@ -1,0 +1,128 @@
+// Kernels for the vector core tests: freestanding, for riscv64.
+#include "tests/unit/engines/kernels.h"
+
+#include <stdint.h>
+
+#include <orrery/hw/kernel_abi.h>
+
+#define CSR(number)                                                \
+    ({                                                             \
+        uint64_t value_;                                           \
+        asm volatile("csrr %0, %1" : "=r"(value_) : "i"(number)); \
+        value_;                                                    \
+    })
+
+namespace {
+
+uint64_t item() { return CSR(ORR_CSR_GROUP_X) * CSR(ORR_CSR_BLOCK_X) + CSR(ORR_CSR_ITEM_X); }
+uint64_t items() { return CSR(ORR_CSR_GRID_X) * CSR(ORR_CSR_BLOCK_X); }
+
+// args: data, bytes, bins
+void histogram(uint64_t* args) {
+    const uint8_t* data = reinterpret_cast<const uint8_t*>(args[0]);
+    uint32_t* bins = reinterpret_cast<uint32_t*>(args[2]);
+    const uint64_t step = items();
+    for (uint64_t i = item(); i < args[1]; i += step) __atomic_fetch_add(&bins[data[i]], 1, __ATOMIC_RELAXED);
+}
+
+// args: counter by AMO, counter by LR/SC, rounds
+void atomics(uint64_t* args) {
+    for (uint64_t i = 0; i < args[2]; ++i) {
+        __atomic_fetch_add(&args[0], 1, __ATOMIC_RELAXED);
+        uint64_t old = __atomic_load_n(&args[1], __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&args[1], &old, old + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        }
+    }
+}
+
+// out[group] = sum of what the group's items left in local memory; all-ones if it was not zero at first
+void local(uint64_t* out) {
+    uint64_t* mine = reinterpret_cast<uint64_t*>(ORR_LOCAL_BASE);
+    const uint64_t self = CSR(ORR_CSR_ITEM_X), count = CSR(ORR_CSR_BLOCK_X);
+    if (mine[self] != 0) mine[self] = ~uint64_t{0} / 2;
+    mine[self] += self + 1;
+    if (self + 1 < count) return;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < count; ++i) sum += mine[i];
+    out[CSR(ORR_CSR_GROUP_X)] = sum;
+}
+
+// args: in, out (doubles)
+void floats(uint64_t* args) {
+    const double* in = reinterpret_cast<const double*>(args[0]);
+    double* out = reinterpret_cast<double*>(args[1]);
+    const uint64_t i = item();
+    const float narrow = static_cast<float>(in[i]);
+    out[i] = __builtin_sqrt(__builtin_fma(in[i], in[i], 1.0)) / 3.0 + static_cast<double>(narrow * narrow);
+}
+
+// out[linear item of the whole grid * 4 ..] = group x, y, z, item x + 1000 * y + 1000000 * z
+void ids(uint64_t* out) {
+    const uint64_t bx = CSR(ORR_CSR_BLOCK_X), by = CSR(ORR_CSR_BLOCK_Y), bz = CSR(ORR_CSR_BLOCK_Z);
+    const uint64_t gx = CSR(ORR_CSR_GROUP_X), gy = CSR(ORR_CSR_GROUP_Y), gz = CSR(ORR_CSR_GROUP_Z);
+    const uint64_t group = gx + CSR(ORR_CSR_GRID_X) * (gy + CSR(ORR_CSR_GRID_Y) * gz);
+    const uint64_t ix = CSR(ORR_CSR_ITEM_X), iy = CSR(ORR_CSR_ITEM_Y), iz = CSR(ORR_CSR_ITEM_Z);
+    uint64_t* at = out + 4 * (group * bx * by * bz + ix + bx * (iy + by * iz));
+    at[0] = gx;
+    at[1] = gy;
+    at[2] = gz;
+    at[3] = ix + 1000 * iy + 1000000 * iz + (CSR(ORR_CSR_GRID_Z) << 32);
+}
+
+// args[0] = or of all registers that have to be zero; [1] = sp, [2] = ra, [3] = fcsr
+[[gnu::naked]] void registers(uint64_t*) {
+    asm volatile(
+        "sd sp, 8(a0)\n sd ra, 16(a0)\n"
+        "or t0, t0, gp\n or t0, t0, tp\n or t0, t0, t1\n or t0, t0, t2\n or t0, t0, s0\n or t0, t0, s1\n"
+        "or t0, t0, a1\n or t0, t0, a2\n or t0, t0, a3\n or t0, t0, a4\n or t0, t0, a5\n or t0, t0, a6\n"
+        "or t0, t0, a7\n or t0, t0, s2\n or t0, t0, s3\n or t0, t0, s4\n or t0, t0, s5\n or t0, t0, s6\n"
+        "or t0, t0, s7\n or t0, t0, s8\n or t0, t0, s9\n or t0, t0, s10\n or t0, t0, s11\n or t0, t0, t3\n"
+        "or t0, t0, t4\n or t0, t0, t5\n or t0, t0, t6\n"
+        "csrr t1, fcsr\n sd t1, 24(a0)\n"
+        "fmv.x.d t1, f0\n or t0, t0, t1\n fmv.x.d t1, f9\n or t0, t0, t1\n fmv.x.d t1, f31\n or t0, t0, t1\n"
+        "csrr t1, mscratch\n or t0, t0, t1\n"
+        "ld t1, 0(a0)\n or t0, t0, t1\n sd t0, 0(a0)\n"
+        // Leave dirt for the next item.
+        "li s11, 77\n li t6, 78\n li a5, 79\n fmv.d.x f9, t6\n csrwi fcsr, 31\n csrw mscratch, t6\n"
+        "ret\n");
+}
+
+// out[4 * item] = time, cycle, instret, core
+void clock(uint64_t* out) {
+    uint64_t* at = out + 4 * item();
+    at[0] = CSR(0xc01);
+    at[1] = CSR(0xc00);
+    at[2] = CSR(0xc02);
+    at[3] = CSR(ORR_CSR_CORE);
+}
+
+[[gnu::naked]] void illegal(uint64_t*) { asm volatile(".word 0\n"); }
+[[gnu::naked]] void ecall(uint64_t*) { asm volatile("ecall\n ret\n"); }
+[[gnu::naked]] void loop(uint64_t*) { asm volatile("1: j 1b\n"); }
+[[gnu::naked]] void jump(uint64_t*) { asm volatile("jr a0\n"); }
+[[gnu::naked]] void load(uint64_t*) { asm volatile("lw a1, 0(a0)\n ret\n"); }
+[[gnu::naked]] void store(uint64_t*) { asm volatile("sw a0, 0(a0)\n ret\n"); }
+[[gnu::naked]] void misaligned_atomic(uint64_t*) { asm volatile("addi a0, a0, 2\n amoadd.w a1, a0, (a0)\n ret\n"); }
+[[gnu::naked]] void recurse(uint64_t*) { asm volatile("1: addi sp, sp, -256\n sd ra, 0(sp)\n j 1b\n"); }
+[[gnu::naked]] void wait_forever(uint64_t*) { asm volatile("wfi\n ret\n"); }
+
+void mark(uint64_t* out) { out[item()] += 1; }
+
+// args: rounds
+void spin(uint64_t* args) {
+    uint64_t sum = item();
+    const uint64_t rounds = args[0];
+    for (uint64_t i = 0; i < rounds; ++i) {
+        sum = sum * 5 + (sum >> 3 ^ i);
+        asm volatile("" : "+r"(sum));
+    }
+    if (sum == 1) args[1] = sum;
+}
+
+using Entry = void (*)(uint64_t*);
+[[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
+    histogram, atomics, local, floats, ids,  registers,         clock,   illegal,      ecall,
+    loop,      jump,    load,  store,  misaligned_atomic, recurse, wait_forever, mark, spin,
+};
+
+}  // namespace

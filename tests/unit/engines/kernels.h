@@ -1,0 +1,30 @@
+// Numbers of the test kernels, in the order of the table at the start of their image.
+#pragma once
+
+namespace orrery::emu::test {
+
+enum Kernel : unsigned {
+    kHistogram,
+    kAtomics,
+    kLocal,
+    kFloat,
+    kIds,
+    kRegisters,
+    kClock,
+    kIllegal,
+    kEcall,
+    kLoop,
+    kJump,
+    kLoad,
+    kStore,
+    kMisalignedAtomic,
+    kRecurse,
+    kWaitForever,
+    kMark,
+    kSpin,
+    kKernels,
+};
+
+inline constexpr unsigned long long kImageBase = 0x40000000;
+
+}  // namespace orrery::emu::test

@@ -1,0 +1,139 @@
+// A card's memory system without a card: VRAM, host memory, page tables, a clock, for engine tests.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "emulator/engines/copy_engine.h"
+#include "emulator/engines/engine.h"
+#include "emulator/engines/vector_unit.h"
+
+namespace orrery::emu::test {
+
+// A peer that takes what fits its window, and remembers.
+class FakePeer final : public PeerPort {
+  public:
+    explicit FakePeer(EventQueue& events) : events_(events) {}
+
+    LinkSend write(std::uint64_t offset, std::span<const std::byte> data) override {
+        if (fault != ORR_FAULT_NONE) return {.fault = fault};
+        if (refusals > 0) {
+            --refusals;
+            return {};
+        }
+        const std::size_t bytes = std::min(data.size(), max_bytes);
+        if (offset + bytes > memory.size()) return {.fault = ORR_FAULT_PEER_DENIED};
+        std::memcpy(memory.data() + offset, data.data(), bytes);
+        free_ = std::max(free_, events_.now()) + bytes * 20;
+        ++writes;
+        return {.bytes = bytes, .sent_ps = free_};
+    }
+    std::uint32_t signal(std::uint64_t, std::uint64_t) override { return fault; }
+    void wait_for_room() override { ++waits; }
+
+    std::vector<std::byte> memory = std::vector<std::byte>(8 << 20);
+    std::uint32_t fault = ORR_FAULT_NONE;
+    unsigned refusals = 0, waits = 0, writes = 0;
+    std::size_t max_bytes = 256 << 10;
+
+  private:
+    EventQueue& events_;
+    ModelTime free_ = 0;
+};
+
+class Rig {
+  public:
+    static constexpr std::uint64_t kHostBase = 0x1'0000'0000;
+    static constexpr std::uint64_t kRights = ORR_PTE_READ | ORR_PTE_WRITE;
+
+    explicit Rig(std::uint64_t vram_bytes = 64 << 20, std::uint64_t host_bytes = 64 << 20)
+        : vram(*Vram::create(vram_bytes)),
+          mmu(vram, host, counters),
+          peer(events),
+          context{.events = events, .mmu = mmu, .counters = counters, .links = {}, .done = {}},
+          tables_(vram_bytes) {
+        UniqueFd fd(::memfd_create("rig", MFD_CLOEXEC));
+        if (::ftruncate(fd.get(), static_cast<off_t>(host_bytes)) != 0) throw std::runtime_error("memfd");
+        auto range = HostRange::create(kHostBase, host_bytes, fd, 0, true, true);
+        host_data = range->data();
+        if (!host.insert(std::move(*range))) throw std::runtime_error("host range");
+        context.links[3] = &peer;
+        context.done = [this](const Completion& completion) { done.push_back(completion); };
+        root_ = new_table();
+        if (mmu.set_root(1, root_) != 0) throw std::runtime_error("root");
+    }
+
+    // Maps [va, va + bytes) in ASID 1 to consecutive 4 KiB pages (or 2 MiB ones if `huge`).
+    void map(std::uint64_t va, std::uint64_t bytes, unsigned target, std::uint64_t address,
+             std::uint64_t rights = kRights, unsigned port = 0, bool huge = false) {
+        const std::uint64_t page = huge ? ORR_HUGE_PAGE_SIZE : ORR_PAGE_SIZE;
+        for (std::uint64_t at = 0; at < bytes; at += page) {
+            *entry(va + at, huge ? 1 : 0) = ORR_PTE_VALID | ORR_PTE_LEAF | rights |
+                                            std::uint64_t{target} << ORR_PTE_TARGET_SHIFT |
+                                            std::uint64_t{port} << ORR_PTE_PORT_SHIFT | (address + at);
+        }
+        mmu.flush_asid(1);
+    }
+    void unmap(std::uint64_t va) {
+        *entry(va, 0) = 0;
+        mmu.flush_asid(1);
+    }
+    std::uint64_t* entry(std::uint64_t va, unsigned level) {
+        std::uint64_t table = root_;
+        for (unsigned at = ORR_MMU_LEVELS - 1; at > level; --at) {
+            std::uint64_t& word = words(table)[va >> (12 + 9 * at) & 511];
+            if ((word & ORR_PTE_VALID) == 0) word = ORR_PTE_VALID | new_table();
+            table = word & ORR_PTE_ADDR_MASK;
+        }
+        return &words(table)[va >> (12 + 9 * level) & 511];
+    }
+
+    // Runs events until none is left (or `limit` of them have run). Returns how many ran.
+    std::size_t run(std::size_t limit = 10'000'000) {
+        std::size_t count = 0;
+        while (count < limit && events.run_next(kNever - 1)) ++count;
+        return count;
+    }
+
+    template <class Desc>
+    static DescriptorWords words_of(const Desc& desc) {
+        return std::bit_cast<DescriptorWords>(desc);
+    }
+
+    template <class Desc>
+    Completion run_one(EnginePort& engine, const Desc& desc) {
+        done.clear();
+        if (!engine.start(words_of(desc), 77)) throw std::runtime_error("busy");
+        run();
+        if (done.size() != 1) throw std::runtime_error("no completion");
+        return done.front();
+    }
+
+    Vram vram;
+    HostMemory host;
+    Counters counters;
+    EventQueue events;
+    Mmu mmu;
+    FakePeer peer;
+    EngineContext context;
+    std::uint8_t* host_data = nullptr;
+    std::vector<Completion> done;
+
+  private:
+    std::uint64_t* words(std::uint64_t table) { return reinterpret_cast<std::uint64_t*>(vram.data() + table); }
+    // Tables grow down from the end of VRAM.
+    std::uint64_t new_table() { return tables_ -= ORR_PAGE_SIZE; }
+
+    std::uint64_t tables_;
+    std::uint64_t root_ = 0;
+};
+
+}  // namespace orrery::emu::test
