@@ -1,0 +1,192 @@
+#include "emulator/time/event_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "emulator/time/rate.h"
+
+namespace orrery::emu {
+namespace {
+
+struct Probe {
+    explicit Probe(std::vector<int>& trace, int id) : trace(trace), id(id) {}
+    void fire(ModelTime now) {
+        trace.push_back(id);
+        fired_at = now;
+    }
+    std::vector<int>& trace;
+    int id;
+    ModelTime fired_at = kNever;
+    Event event = Event::of<&Probe::fire>(this);
+};
+
+TEST(EventQueue, FiresInOrderOfTime) {
+    std::vector<int> trace;
+    Probe a(trace, 1), b(trace, 2), c(trace, 3);
+    EventQueue queue;
+    queue.schedule(c.event, 30);
+    queue.schedule(a.event, 10);
+    queue.schedule(b.event, 20);
+    EXPECT_EQ(queue.next_time(), 10u);
+    while (queue.run_next(kNever)) {
+    }
+    EXPECT_EQ(trace, (std::vector{1, 2, 3}));
+    EXPECT_EQ(queue.now(), 30u);
+    EXPECT_EQ(b.fired_at, 20u);
+    EXPECT_EQ(queue.fired(), 3u);
+}
+
+TEST(EventQueue, FiresEventsOfOneTimeInOrderOfScheduling) {
+    std::vector<int> trace;
+    std::deque<Probe> probes;
+    EventQueue queue;
+    std::vector<int> expected;
+    for (int i = 0; i < 100; ++i) {
+        probes.emplace_back(trace, i);
+        queue.schedule(probes.back().event, 5);
+        expected.push_back(i);
+    }
+    while (queue.run_next(kNever)) {
+    }
+    EXPECT_EQ(trace, expected);
+}
+
+TEST(EventQueue, RespectsTheLimitAndKeepsTheClock) {
+    std::vector<int> trace;
+    Probe a(trace, 1);
+    EventQueue queue;
+    queue.schedule(a.event, 100);
+    EXPECT_FALSE(queue.run_next(99));
+    EXPECT_EQ(queue.now(), 0u);
+    queue.advance_to(250);
+    EXPECT_EQ(queue.run_due(), 1u);
+    // Late, because the clock was moved past it: it sees the clock, and time does not go back.
+    EXPECT_EQ(a.fired_at, 250u);
+    queue.advance_to(3);
+    EXPECT_EQ(queue.now(), 250u);
+    queue.schedule(a.event, 10);
+    EXPECT_EQ(a.event.time(), 250u);
+}
+
+TEST(EventQueue, CancelsAndReschedules) {
+    std::vector<int> trace;
+    Probe a(trace, 1), b(trace, 2), c(trace, 3);
+    EventQueue queue;
+    queue.schedule(a.event, 10);
+    queue.schedule(b.event, 20);
+    queue.schedule(c.event, 30);
+    queue.cancel(b.event);
+    EXPECT_FALSE(b.event.scheduled());
+    queue.cancel(b.event);
+    queue.schedule(a.event, 40);
+    while (queue.run_next(kNever)) {
+    }
+    EXPECT_EQ(trace, (std::vector{3, 1}));
+    queue.schedule(a.event, 50);
+    queue.schedule(a.event, kNever);
+    EXPECT_TRUE(queue.empty());
+}
+
+TEST(EventQueue, AnEventThatDiesLeavesTheQueue) {
+    std::vector<int> trace;
+    EventQueue queue;
+    auto a = std::make_unique<Probe>(trace, 1);
+    Probe b(trace, 2);
+    queue.schedule(a->event, 10);
+    queue.schedule(b.event, 20);
+    a.reset();
+    EXPECT_EQ(queue.size(), 1u);
+    EXPECT_EQ(queue.next_time(), 20u);
+}
+
+TEST(EventQueue, AQueueThatDiesLetsGoOfItsEvents) {
+    std::vector<int> trace;
+    Probe a(trace, 1);
+    {
+        EventQueue queue;
+        queue.schedule(a.event, 10);
+    }
+    EXPECT_FALSE(a.event.scheduled());
+}
+
+struct Chain {
+    void fire(ModelTime now) {
+        times.push_back(now);
+        if (times.size() < 5) queue.schedule(event, now + 7);
+    }
+    EventQueue& queue;
+    std::vector<ModelTime> times;
+    Event event = Event::of<&Chain::fire>(this);
+};
+
+TEST(EventQueue, AHandlerMayScheduleItself) {
+    EventQueue queue;
+    Chain chain{queue, {}};
+    queue.schedule(chain.event, 1);
+    while (queue.run_next(kNever)) {
+    }
+    EXPECT_EQ(chain.times, (std::vector<ModelTime>{1, 8, 15, 22, 29}));
+}
+
+TEST(EventQueue, AgreesWithASortedListOnRandomOperations) {
+    std::mt19937_64 random(7);
+    std::vector<int> trace;
+    std::deque<Probe> probes;
+    for (int i = 0; i < 300; ++i)
+        probes.emplace_back(trace, i);
+    EventQueue queue;
+    // What a list sorted by (time, order of scheduling) would hold.
+    std::vector<std::pair<ModelTime, int>> model;
+    std::vector<int> expected;
+    const auto forget = [&](int id) {
+        std::erase_if(model, [id](const auto& entry) { return entry.second == id; });
+    };
+    for (int step = 0; step < 20000; ++step) {
+        const auto id = static_cast<int>(random() % probes.size());
+        Probe& probe = probes[static_cast<std::size_t>(id)];
+        switch (random() % 4) {
+            case 0:
+            case 1: {
+                const ModelTime at = queue.now() + random() % 50;
+                forget(id);
+                const auto place =
+                    std::upper_bound(model.begin(), model.end(), at,
+                                     [](ModelTime t, const auto& entry) { return t < entry.first; });
+                model.insert(place, {at, id});
+                queue.schedule(probe.event, at);
+                break;
+            }
+            case 2:
+                forget(id);
+                queue.cancel(probe.event);
+                break;
+            default:
+                if (!model.empty()) {
+                    expected.push_back(model.front().second);
+                    model.erase(model.begin());
+                }
+                queue.run_next(kNever);
+        }
+        ASSERT_EQ(queue.size(), model.size());
+    }
+    EXPECT_EQ(trace, expected);
+    EXPECT_GT(trace.size(), 1000u);
+}
+
+TEST(Rate, IsExactAndRoundsUp) {
+    EXPECT_EQ(duration_ps(1, 1'000'000'000), 1000u);
+    EXPECT_EQ(duration_ps(1, 3), 333'333'333'334u);
+    EXPECT_EQ(duration_ps(0, 5), 0u);
+    EXPECT_EQ(duration_ps(~0ull, 1), kNever - 1);
+    EXPECT_EQ(duration_ps(64ull << 20, 32'000'000'000), 2'097'152'000u);
+    EXPECT_EQ(later(kNever - 1, 5), kNever);
+}
+
+}  // namespace
+}  // namespace orrery::emu
