@@ -81,7 +81,8 @@ class LinkPort::Impl {
     }
 
     void go_down(std::string reason) {
-        errors_.note("link {}: down: {}", config_.port, reason);
+        // A peer that tries again and again is worth one line.
+        if (up() || reason != down_reason_) errors_.note("link {}: down: {}", config_.port, reason);
         down_reason_ = std::move(reason);
         socket_.hang_up();
         events_.cancel(arrival_);

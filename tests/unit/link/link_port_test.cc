@@ -1,0 +1,319 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+
+#include <random>
+
+#include "tests/unit/link/two_cards.h"
+
+namespace orrery::emu::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::span<const std::byte> bytes_of(const std::vector<std::uint64_t>& words) { return std::as_bytes(std::span(words)); }
+
+class LinkPortTest : public testing::Test {
+  protected:
+    LinkPortTest() : a(0xa, true, folder.file("link"), 2), b(0xb, false, folder.file("link"), 5) {}
+
+    void bring_up() {
+        ASSERT_TRUE(connect(a, b));
+        ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20));
+    }
+    void deliver() {
+        while (a.idle_round() || b.idle_round()) {
+        }
+    }
+
+    TempFolder folder;
+    LinkCard a, b;
+};
+
+TEST(LinkConfig, IsReadFromText) {
+    const auto config = LinkConfig::parse("3:connect:/tmp/x:y");
+    ASSERT_TRUE(config.has_value());
+    EXPECT_EQ(config->port, 3u);
+    EXPECT_FALSE(config->listen);
+    EXPECT_EQ(config->path, "/tmp/x:y");
+    EXPECT_TRUE(LinkConfig::parse("0:listen:s")->listen);
+    for (const char* bad : {"", "0", "0:listen", "0:listen:", "8:listen:x", "-1:listen:x", ":listen:x", "1x:listen:x",
+                            "0:Listen:x", "99999999999:connect:x"}) {
+        const auto parsed = LinkConfig::parse(bad);
+        ASSERT_FALSE(parsed.has_value()) << bad;
+        EXPECT_THAT(parsed.error(), HasSubstr("PORT:listen:PATH"));
+    }
+}
+
+TEST_F(LinkPortTest, RefusesConfigurationsThatCannotWork) {
+    LinkConfig config = a.config;
+    const auto error_of = [&] {
+        auto made = LinkPort::create(config, a.events, a.vram, a.counters, a.errors, {});
+        return made ? std::string() : made.error();
+    };
+    EXPECT_THAT(error_of(), HasSubstr("another card")) << "the path is in use";
+    config.path = std::string(200, 'x');
+    EXPECT_THAT(error_of(), HasSubstr("path"));
+    config.path = "/nonexistent/folder/link";
+    EXPECT_THAT(error_of(), HasSubstr("cannot listen"));
+    config = a.config;
+    config.uid = 0;
+    EXPECT_THAT(error_of(), HasSubstr("uid"));
+    config = a.config;
+    config.latency_ns = 1'000'000;
+    EXPECT_THAT(error_of(), HasSubstr("latency"));
+}
+
+TEST_F(LinkPortTest, TrainsAndTellsOfItsPeer) {
+    EXPECT_EQ(a.port->state(), ORR_LINK_DOWN);
+    EXPECT_EQ(a.port->lanes(), 0u);
+    ASSERT_TRUE(connect(a, b));
+    EXPECT_THAT(a.states, ElementsAre(ORR_LINK_TRAINING, ORR_LINK_UP));
+    EXPECT_THAT(b.states, ElementsAre(ORR_LINK_TRAINING, ORR_LINK_UP));
+    EXPECT_EQ(a.port->peer_uid(), 0xbu);
+    EXPECT_EQ(a.port->peer_port(), 5u);
+    EXPECT_EQ(b.port->peer_uid(), 0xau);
+    EXPECT_EQ(b.port->peer_port(), 2u);
+    EXPECT_EQ(a.port->lanes(), a.config.lanes);
+}
+
+TEST_F(LinkPortTest, WritesLandInTheOwnersMemoryAtTheirArrival) {
+    bring_up();
+    std::vector<std::uint64_t> data(4096);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = i * i;
+    const LinkSend sent = a.port->write(0x1000, bytes_of(data));
+    ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
+    ASSERT_EQ(sent.bytes, data.size() * 8);
+    // 32 KiB at 400 Gbit/s, then the latency.
+    EXPECT_EQ(sent.sent_ps, 32768u * 20);
+    b.port->poll();
+    EXPECT_EQ(b.words(0x1000)[1], 0u) << "not there yet, by the owner's clock";
+    EXPECT_EQ(b.events.next_time(), sent.sent_ps + 500 * kPsPerNs);
+    deliver();
+    EXPECT_EQ(b.events.now(), sent.sent_ps + 500 * kPsPerNs);
+    EXPECT_EQ(std::memcmp(b.vram.data() + 0x1000, data.data(), data.size() * 8), 0);
+    EXPECT_EQ(a.counters.get(ORR_CTR_LINK_TX_MESSAGES), 1u);
+    EXPECT_EQ(a.counters.get(ORR_CTR_LINK_TX_BYTES), 32768u);
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_MESSAGES), 1u);
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_BYTES), 32768u);
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
+}
+
+TEST_F(LinkPortTest, SignalsCarryTheirTimeBehindEarlierWrites) {
+    bring_up();
+    const std::vector<std::uint64_t> data(1024, 7);
+    ASSERT_EQ(a.port->write(0, bytes_of(data)).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x8000, 42), ORR_FAULT_NONE);
+    while (b.pokes.empty() && (b.idle_round() || a.idle_round())) {
+    }
+    ASSERT_THAT(b.pokes, ElementsAre(0x8000u));
+    EXPECT_EQ(b.words(0)[1023], 7u);
+    EXPECT_EQ(b.words(0x8000)[0], 42u);
+    EXPECT_EQ(b.words(0x8000)[1], b.events.now());
+    EXPECT_GT(b.events.now(), 8192u * 20 + 500 * kPsPerNs);
+    EXPECT_EQ(a.port->signal(0x8008, 43), ORR_FAULT_MISALIGNED);
+}
+
+TEST_F(LinkPortTest, CountsStragglers) {
+    bring_up();
+    b.events.advance_to(kPsPerSecond);
+    ASSERT_EQ(a.port->signal(0x8000, 1), ORR_FAULT_NONE);
+    deliver();
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_STRAGGLERS), 1u);
+    EXPECT_EQ(b.events.now(), kPsPerSecond);
+    EXPECT_LT(b.words(0x8000)[1], kPsPerSecond) << "the time of the signal, not of its late execution";
+}
+
+TEST_F(LinkPortTest, NothingPassesWithoutAGrant) {
+    ASSERT_TRUE(connect(a, b));
+    const std::vector<std::uint64_t> data(1024, 7);
+    EXPECT_EQ(a.port->write(0, bytes_of(data)).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_PEER_DENIED);
+    ASSERT_TRUE(b.port->set_grant(63, 0x1000, 0x2000));
+    EXPECT_EQ(a.port->write(0x1000, bytes_of(data)).fault, ORR_FAULT_NONE);
+    EXPECT_EQ(a.port->write(0xff8, bytes_of(data)).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->write(0x1008, bytes_of(std::vector<std::uint64_t>(1024, 7))).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->signal(0x2ff0, 1), ORR_FAULT_NONE);
+    EXPECT_EQ(a.port->signal(0x3000, 1), ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->write(~0ull - 7, bytes_of({1, 2})).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.counters.get(ORR_CTR_LINK_DENIED), 6u);
+    // Two grants side by side cover a write across them, in any order.
+    ASSERT_TRUE(b.port->set_grant(0, 0x3000, 0x1000));
+    EXPECT_EQ(a.port->write(0x2800, bytes_of(std::vector<std::uint64_t>(512, 7))).fault, ORR_FAULT_NONE);
+}
+
+TEST_F(LinkPortTest, TheOwnerJudgesAgainAtTheArrival) {
+    bring_up();
+    ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
+    ASSERT_TRUE(b.port->clear_grant(0));  // while it is on its way
+    deliver();
+    EXPECT_EQ(b.words(0)[0], 0u);
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_DENIED), 1u);
+    EXPECT_EQ(b.port->state(), ORR_LINK_UP);
+}
+
+TEST_F(LinkPortTest, ChecksGrants) {
+    EXPECT_FALSE(b.port->set_grant(64, 0, 4096));
+    EXPECT_FALSE(b.port->set_grant(0, 1, 4096));
+    EXPECT_FALSE(b.port->set_grant(0, 0, 100));
+    EXPECT_FALSE(b.port->set_grant(0, 0, 0));
+    EXPECT_FALSE(b.port->set_grant(0, 8 << 20, 4096));
+    EXPECT_FALSE(b.port->set_grant(0, 4096, 8 << 20));
+    EXPECT_FALSE(b.port->set_grant(0, ~0ull - 4095, 8192));
+    EXPECT_FALSE(b.port->clear_grant(64));
+    bring_up();
+    b.port->reset();
+    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(b.port->state(), ORR_LINK_UP);
+}
+
+TEST_F(LinkPortTest, GrantsGivenWhileDownHoldOnceUp) {
+    ASSERT_TRUE(b.port->set_grant(7, 0, 4096));
+    ASSERT_TRUE(connect(a, b));
+    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+}
+
+TEST_F(LinkPortTest, NothingPassesWhileDown) {
+    EXPECT_EQ(a.port->write(0, bytes_of({1})).fault, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_PEER_DOWN);
+}
+
+TEST_F(LinkPortTest, StopsAtFullBuffersAndGoesOn) {
+    bring_up();
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    const std::vector<std::uint64_t> data(32768);
+    std::size_t taken = 0;
+    LinkSend sent;
+    while ((sent = a.port->write(0, bytes_of(data))).bytes > 0) taken += sent.bytes;
+    EXPECT_EQ(sent.fault, ORR_FAULT_NONE);
+    EXPECT_EQ(taken, 4u << 20);
+    // A signal is never refused: it waits in the port, behind what is there.
+    EXPECT_EQ(a.port->signal(0x100, 5), ORR_FAULT_NONE);
+    deliver();
+    EXPECT_GT(a.port->write(0, bytes_of(data)).bytes, 0u);
+    deliver();
+    EXPECT_THAT(b.pokes, ElementsAre(0x100u));
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_BYTES), a.counters.get(ORR_CTR_LINK_TX_BYTES));
+}
+
+TEST_F(LinkPortTest, APeerThatTakesNoSignalsLosesTheLink) {
+    bring_up();
+    std::uint32_t fault = ORR_FAULT_NONE;
+    std::uint64_t sent = 0;
+    while (fault == ORR_FAULT_NONE && sent < 100'000) fault = a.port->signal(0, ++sent);
+    EXPECT_EQ(fault, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(sent, 16384u + 1024 + 1);
+    EXPECT_EQ(a.port->state(), ORR_LINK_DOWN);
+    EXPECT_THAT(a.port->down_reason(), HasSubstr("takes no messages"));
+}
+
+TEST_F(LinkPortTest, TwoCardsThatWriteToEachOtherDoNotBlock) {
+    bring_up();
+    ASSERT_TRUE(a.port->set_grant(0, 0, 8 << 20));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    // Both push small writes as fast as the wire takes them, and stop their clocks while they wait for room.
+    struct Pusher {
+        LinkCard& card;
+        std::vector<std::uint64_t> data{1, 2};
+        unsigned left = 50'000;
+        Event event{[](void* self, ModelTime) { static_cast<Pusher*>(self)->push(); }, this};
+        void push() {
+            const LinkSend sent = card.port->write(64, bytes_of(data));
+            ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
+            if (sent.bytes > 0) --left;
+            if (left > 0) card.events.schedule(event, sent.bytes > 0 ? sent.sent_ps : card.events.now());
+        }
+    };
+    Pusher pa{.card = a}, pb{.card = b};
+    a.events.schedule(pa.event, 0);
+    b.events.schedule(pb.event, 0);
+    for (int i = 0; i < 10'000'000 && pa.left + pb.left > 0; ++i) {
+        a.port->poll();
+        a.events.run_next(kNever - 1);
+        b.port->poll();
+        b.events.run_next(kNever - 1);
+    }
+    EXPECT_EQ(pa.left + pb.left, 0u);
+}
+
+TEST_F(LinkPortTest, ArrivalsDoNotDependOnWhenTheReceiverLooks) {
+    std::vector<ModelTime> times[2];
+    for (unsigned run = 0; run < 2; ++run) {
+        TempFolder own;
+        LinkCard from(1, true, own.file("link")), to(2, false, own.file("link"));
+        ASSERT_TRUE(connect(from, to));
+        ASSERT_TRUE(to.port->set_grant(0, 0, 8 << 20));
+        std::mt19937_64 random(3);
+        const std::vector<std::uint64_t> data(20'000);
+        for (unsigned i = 0; i < 100; ++i) {
+            from.events.advance_to(from.events.now() + random() % 1'000'000);
+            std::span<const std::byte> rest = bytes_of(data).first(8 + random() % 150'000);
+            while (!rest.empty()) {
+                const LinkSend sent = from.port->write(0, rest);
+                ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
+                rest = rest.subspan(sent.bytes);
+                if (sent.bytes == 0 || (run == 1 && i % 3 == 0)) {
+                    while (to.idle_round()) {
+                    }
+                }
+            }
+            ASSERT_EQ(from.port->signal(0x100000 + 16 * i, i + 1), ORR_FAULT_NONE);
+        }
+        while (to.idle_round() || from.idle_round()) {
+        }
+        for (unsigned i = 0; i < 100; ++i) times[run].push_back(to.words(0x100000 + 16 * i)[1]);
+        EXPECT_EQ(to.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
+    }
+    EXPECT_EQ(times[0], times[1]);
+}
+
+TEST_F(LinkPortTest, SleepsAndIsWoken) {
+    bring_up();
+    ASSERT_TRUE(b.port->prepare_sleep());
+    pollfd fd{b.port->poll_fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&fd, 1, 0), 0);
+    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    EXPECT_EQ(::poll(&fd, 1, 1000), 1);
+    b.port->after_sleep();
+    EXPECT_EQ(::poll(&fd, 1, 0), 0) << "the wake was taken";
+    EXPECT_FALSE(b.port->prepare_sleep()) << "there is a message";
+    deliver();
+    EXPECT_EQ(b.pokes.size(), 1u);
+    ASSERT_EQ(a.port->signal(0, 2), ORR_FAULT_NONE);
+    EXPECT_EQ(::poll(&fd, 1, 0), 0) << "no wake for who is awake";
+}
+
+TEST_F(LinkPortTest, EitherSideMayComeAgain) {
+    for (unsigned round = 0; round < 3; ++round) {
+        bring_up();
+        ASSERT_EQ(a.port->signal(0, round + 1), ORR_FAULT_NONE);
+        deliver();
+        EXPECT_EQ(b.words(0)[0], round + 1);
+        LinkCard& dies = round % 2 == 0 ? b : a;
+        LinkCard& stays = round % 2 == 0 ? a : b;
+        dies.port.reset();
+        for (int i = 0; i < 100 && stays.port->state() == ORR_LINK_UP; ++i) stays.wait(10);
+        EXPECT_EQ(stays.port->state(), ORR_LINK_DOWN);
+        EXPECT_EQ(stays.port->peer_uid(), 0u);
+        EXPECT_THAT(stays.port->down_reason(), HasSubstr("left"));
+        EXPECT_EQ(stays.port->write(0, bytes_of({1})).fault, ORR_FAULT_PEER_DOWN);
+        dies.open();
+    }
+}
+
+TEST_F(LinkPortTest, ASecondPeerIsTurnedAway) {
+    bring_up();
+    LinkCard third(0xc, false, folder.file("link"));
+    for (int i = 0; i < 40; ++i) {
+        third.wait(5);
+        a.wait(1);
+    }
+    EXPECT_NE(third.port->state(), ORR_LINK_UP);
+    EXPECT_EQ(a.port->peer_uid(), 0xbu);
+    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+}
+
+}  // namespace
+}  // namespace orrery::emu::test
