@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The card as the driver sees it.
+ *
+ * Locks, outermost first. A lock may be taken while those above it are held, never the other
+ * way round:
+ *
+ *   orr_registry_lock    mutex     orr_peer.c: which cards exist
+ *   orr_file.lock        mutex     a file's doorbell page and slots
+ *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
+ *   orr_device.grant_lock mutex    grant registers and slots of all link ports
+ *   orr_device.bo_lock   mutex     list of BOs, and the DMA mappings of each
+ *   orr_device.vram_lock mutex     the VRAM allocator
+ *   mmap_lock (core)               page faults take reset_lock and the dummy_locks under it
+ *   orr_device.reset_lock rwsem    readers insert PTEs of hardware pages, the writer ends that
+ *   orr_device.queue_lock spinlock number -> queue
+ *   dma_fence.lock (of a struct orr_fence)
+ *   orr_queue.lock       spinlock  waiters of a queue, what it is armed for
+ *   orr_mailbox.lock     spinlock  both mailbox rings
+ *
+ * The spinlocks are taken in interrupts. Hardware is touched inside orr_enter()/orr_exit() only;
+ * nothing sleeps for user space in there, so that unbinding never waits for a process.
+ */
+#ifndef _ORR_DEVICE_H_
+#define _ORR_DEVICE_H_
+
+#include <linux/bitmap.h>
+#include <linux/idr.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include <drm/drm_device.h>
+#include <drm/drm_drv.h>
+#include <drm/drm_mm.h>
+#include <drm/drm_print.h>
+
+#include <orrery/fw/boot_block.h>
+#include <orrery/fw/queue.h>
+#include <orrery/hw/bar0.h>
+#include <orrery/hw/doorbell.h>
+#include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
+#include <orrery/hw/pci.h>
+
+#include "orr_kernel_api.h"
+#include "orr_mailbox.h"
+
+#define ORR_DRIVER_NAME "orrery"
+
+static_assert(PAGE_SIZE == ORR_PAGE_SIZE, "the card's pages are 4 KiB");
+#ifdef __BIG_ENDIAN
+#error "The card is little-endian and so must be the kernel"
+#endif
+
+struct orr_queue;
+
+/**
+ * struct orr_info - what the card and its firmware said about themselves at probe; constant after
+ */
+struct orr_info {
+	/** @uid: unique card number */
+	u64 uid;
+	/** @vram_size: bytes */
+	u64 vram_size;
+	/** @core_hz: model frequency of the control core */
+	u64 core_hz;
+	/** @vector_hz: model frequency of the vector cores */
+	u64 vector_hz;
+	/** @hw_version: major << 16 | minor */
+	u32 hw_version;
+	/** @copy_engines: number */
+	u32 copy_engines;
+	/** @vector_ports: kernels that can be in flight at once */
+	u32 vector_ports;
+	/** @vector_cores: number */
+	u32 vector_cores;
+	/** @link_ports: number, at most ORR_LINK_MAX_PORTS */
+	u32 link_ports;
+	/** @doorbell_pages: number, at most ORR_DB_PAGES */
+	u32 doorbell_pages;
+	/** @counters: number of counter registers */
+	u32 counters;
+	/** @fw_abi: of the firmware, major << 16 | minor */
+	u32 fw_abi;
+	/** @fw_version: major << 16 | minor << 8 | patch */
+	u32 fw_version;
+	/** @max_queues: that the firmware serves, at most ORR_FW_QUEUES */
+	u32 max_queues;
+	/** @max_contexts: that the firmware serves, at most ORR_FW_CONTEXTS */
+	u32 max_contexts;
+	/** @max_ring_entries: packets of a ring, a power of two */
+	u32 max_ring_entries;
+	/** @sku_name: zero-padded, always terminated */
+	char sku_name[33];
+	/** @fw_build_id: zero-padded, always terminated */
+	char fw_build_id[33];
+};
+
+/**
+ * struct orr_grant - a range of VRAM that a link's peer may write to
+ */
+struct orr_grant {
+	/** @base: VRAM offset */
+	u64 base;
+	/** @size: bytes */
+	u64 size;
+	/** @users: bound BOs of the peer that need it; 0: the slot is free */
+	unsigned int users;
+};
+
+/**
+ * struct orr_link_port - what the driver keeps about a link port
+ */
+struct orr_link_port {
+	/** @kobj: links/<port> in sysfs, while the driver is bound */
+	struct kobject *kobj;
+	/** @index: port number */
+	u32 index;
+	/** @commands: grant commands written since the card's reset; orr_device.grant_lock */
+	u32 commands;
+	/** @grant: slots; orr_device.grant_lock */
+	struct orr_grant grant[ORR_LINK_GRANT_SLOTS];
+};
+
+/**
+ * struct orr_device - a card
+ */
+struct orr_device {
+	/** @drm: base */
+	struct drm_device drm;
+	/** @pdev: the PCI function */
+	struct pci_dev *pdev;
+	/** @info: constant after probe */
+	struct orr_info info;
+
+	/** @regs: BAR 0 */
+	void __iomem *regs;
+	/** @vram: BAR 2, write-combined */
+	void __iomem *vram;
+	/** @doorbells: the doorbell pages, lower half of BAR 4 */
+	void __iomem *doorbells;
+
+	/** @boot_block: shared with the firmware */
+	struct orr_boot_block *boot_block;
+	/** @boot_block_dma: its bus address */
+	dma_addr_t boot_block_dma;
+	/** @status: status lines of all queues; only the firmware writes to the line of a live queue */
+	struct orr_queue_status *status;
+	/** @status_dma: its bus address */
+	dma_addr_t status_dma;
+	/** @mailbox: to and from the firmware */
+	struct orr_mailbox mailbox;
+
+	/** @vectors: interrupt messages that the host gave us, 1 .. 4 */
+	unsigned int vectors;
+
+	/** @lost: bit 0: the card is not to be used any more, until the driver binds anew */
+	unsigned long lost;
+	/** @lost_reason: constant text, for sysfs; set before @lost */
+	const char *lost_reason;
+	/** @unbinding: the loss is an unbind: nothing to warn about */
+	bool unbinding;
+	/** @lost_work: what has to be done about it */
+	struct work_struct lost_work;
+	/** @health_work: looks after the card while it has queues */
+	struct delayed_work health_work;
+	/** @health_jiffies: when it did so last */
+	unsigned long health_jiffies;
+	/** @link_work: tells sysfs pollers that a link changed */
+	struct work_struct link_work;
+	/** @reset_lock: see the top of this file */
+	struct rw_semaphore reset_lock;
+
+	/** @vram_lock: guards @vram_mm and @vram_used */
+	struct mutex vram_lock;
+	/** @vram_mm: contiguous ranges; BOs from the bottom, page tables from the top */
+	struct drm_mm vram_mm;
+	/** @vram_used: bytes allocated */
+	u64 vram_used;
+
+	/** @bo_lock: guards @bos, and the DMA mappings of those in it */
+	struct mutex bo_lock;
+	/** @bos: all BOs with a DMA mapping, which an unbind has to end */
+	struct list_head bos;
+
+	/** @contexts: context numbers (ASIDs), from 1 */
+	struct ida contexts;
+	/** @queue_numbers: the firmware's queue numbers, from 0 */
+	struct ida queue_numbers;
+	/** @pages_lock: guards @pages */
+	spinlock_t pages_lock;
+	/** @pages: doorbell pages that are given out */
+	DECLARE_BITMAP(pages, ORR_DB_PAGES);
+
+	/** @queue_lock: guards @queues */
+	spinlock_t queue_lock;
+	/** @queues: by number; a reference each */
+	struct orr_queue *queues[ORR_FW_QUEUES];
+	/** @queue_count: live queues */
+	atomic_t queue_count;
+	/** @armed: queues for which somebody waits for an interrupt */
+	DECLARE_BITMAP(armed, ORR_FW_QUEUES);
+
+	/** @registry_node: in the list of all cards, orr_peer.c */
+	struct list_head registry_node;
+	/** @grant_lock: guards the grant registers and slots */
+	struct mutex grant_lock;
+	/** @links_kobj: links/ in sysfs */
+	struct kobject *links_kobj;
+	/** @links: ports; those below info.link_ports exist, as long as this struct */
+	struct orr_link_port *links[ORR_LINK_MAX_PORTS];
+};
+
+static inline struct orr_device *to_orr_device(struct drm_device *drm)
+{
+	return container_of(drm, struct orr_device, drm);
+}
+
+static inline bool orr_is_lost(struct orr_device *odev)
+{
+	return test_bit(0, &odev->lost);
+}
+
+/**
+ * orr_enter - begin to use the hardware
+ * @odev: the card
+ * @idx: for orr_exit()
+ *
+ * Return: 0, or -ENODEV if the card is gone or lost, and then there is nothing to exit.
+ */
+static inline int __must_check orr_enter(struct orr_device *odev, int *idx)
+{
+	if (!drm_dev_enter(&odev->drm, idx))
+		return -ENODEV;
+	if (orr_is_lost(odev)) {
+		drm_dev_exit(*idx);
+		return -ENODEV;
+	}
+	return 0;
+}
+
+static inline void orr_exit(int idx)
+{
+	drm_dev_exit(idx);
+}
+
+/* orr_hw.c: registers. Inside orr_enter() or during probe and removal. */
+static inline u32 orr_read32(struct orr_device *odev, u32 reg)
+{
+	return readl(odev->regs + reg);
+}
+
+static inline u64 orr_read64(struct orr_device *odev, u32 reg)
+{
+	return readq(odev->regs + reg);
+}
+
+static inline void orr_write32(struct orr_device *odev, u32 reg, u32 value)
+{
+	writel(value, odev->regs + reg);
+}
+
+static inline void orr_write64(struct orr_device *odev, u32 reg, u64 value)
+{
+	writeq(value, odev->regs + reg);
+}
+
+int orr_hw_map(struct orr_device *odev);
+int orr_hw_identify(struct orr_device *odev);
+int orr_hw_reset(struct orr_device *odev);
+
+/* orr_boot.c */
+int orr_boot(struct orr_device *odev);
+
+/* orr_irq.c */
+int orr_irq_init(struct orr_device *odev);
+
+/* orr_health.c */
+void orr_health_init(struct orr_device *odev);
+void orr_health_fini(struct orr_device *odev);
+void orr_health_start(struct orr_device *odev);
+void orr_health_kick(struct orr_device *odev);
+void orr_device_lost(struct orr_device *odev, const char *reason);
+void orr_device_quiesced(struct orr_device *odev);
+
+/* orr_vram.c */
+int orr_vram_init(struct orr_device *odev);
+int orr_vram_alloc(struct orr_device *odev, struct drm_mm_node *node, u64 size, u64 align,
+		   enum drm_mm_insert_mode mode);
+void orr_vram_free(struct orr_device *odev, struct drm_mm_node *node);
+int orr_vram_clear(struct orr_device *odev, const struct drm_mm_node *node);
+u64 orr_vram_used(struct orr_device *odev);
+
+/* orr_doorbell.c */
+int orr_doorbell_page_get(struct orr_device *odev);
+void orr_doorbell_page_put(struct orr_device *odev, unsigned int page);
+
+/* orr_sysfs.c */
+extern const struct attribute_group *orr_sysfs_groups[];
+int orr_sysfs_links_add(struct orr_device *odev);
+void orr_sysfs_links_remove(struct orr_device *odev);
+void orr_sysfs_links_notify(struct orr_device *odev);
+
+#endif /* _ORR_DEVICE_H_ */

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Registration: PCI driver, DRM accel device, file operations. */
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+
+#include <drm/drm_accel.h>
+#include <drm/drm_drv.h>
+#include <drm/drm_file.h>
+#include <drm/drm_gem.h>
+#include <drm/drm_ioctl.h>
+#include <drm/drm_managed.h>
+
+#include "orr_bo.h"
+#include "orr_device.h"
+#include "orr_file.h"
+#include "orr_ioctl.h"
+
+static void orr_show_fdinfo(struct drm_printer *p, struct drm_file *file)
+{
+	drm_show_memory_stats(p, file);
+}
+
+static const struct file_operations orr_fops = {
+	.owner = THIS_MODULE,
+	.open = accel_open,
+	.release = drm_release,
+	.unlocked_ioctl = drm_ioctl,
+	.compat_ioctl = drm_compat_ioctl,
+	.poll = drm_poll,
+	.read = drm_read,
+	.llseek = noop_llseek,
+	.mmap = orr_mmap,
+	.show_fdinfo = drm_show_fdinfo,
+	.fop_flags = FOP_UNSIGNED_OFFSET,
+};
+
+static struct drm_driver orr_drm_driver = {
+	.driver_features = DRIVER_GEM | DRIVER_COMPUTE_ACCEL | DRIVER_SYNCOBJ |
+			   DRIVER_SYNCOBJ_TIMELINE,
+	.open = orr_file_open,
+	.postclose = orr_file_close,
+	.gem_prime_import = orr_bo_import,
+	.show_fdinfo = orr_show_fdinfo,
+	.ioctls = orr_ioctls,
+	.fops = &orr_fops,
+	.name = ORR_DRIVER_NAME,
+	.desc = "Orrery accelerator",
+#ifdef ORR_HAVE_DRM_DRIVER_DATE
+	.date = "20261121",
+#endif
+	.major = 1,
+	.minor = 0,
+};
+
+static void orr_device_fini(struct drm_device *drm, void *data)
+{
+	struct orr_device *odev = data;
+
+	ida_destroy(&odev->contexts);
+	ida_destroy(&odev->queue_numbers);
+}
+
+static int orr_device_init(struct orr_device *odev)
+{
+	int ret;
+
+	orr_health_init(odev);
+	INIT_LIST_HEAD(&odev->registry_node);
+	INIT_LIST_HEAD(&odev->bos);
+	spin_lock_init(&odev->pages_lock);
+	spin_lock_init(&odev->queue_lock);
+	ida_init(&odev->contexts);
+	ida_init(&odev->queue_numbers);
+	ret = drmm_add_action_or_reset(&odev->drm, orr_device_fini, odev);
+	if (ret)
+		return ret;
+	ret = drmm_mutex_init(&odev->drm, &odev->bo_lock);
+	if (ret)
+		return ret;
+	return drmm_mutex_init(&odev->drm, &odev->grant_lock);
+}
+
+static int orr_links_init(struct orr_device *odev)
+{
+	u32 i;
+
+	for (i = 0; i < odev->info.link_ports; i++) {
+		struct orr_link_port *port;
+
+		port = drmm_kzalloc(&odev->drm, sizeof(*port), GFP_KERNEL);
+		if (!port)
+			return -ENOMEM;
+		port->index = i;
+		odev->links[i] = port;
+	}
+	return 0;
+}
+
+/* Ends what the hardware does and what waits for it; what user space holds lives on without it. */
+static void orr_device_stop(struct orr_device *odev)
+{
+	odev->unbinding = true;
+	orr_device_lost(odev, "the driver is unbound");
+	orr_device_quiesced(odev);
+}
+
+static int orr_probe_boot(struct orr_device *odev)
+{
+	struct device *dev = &odev->pdev->dev;
+	int ret;
+
+	/* Whatever ran before us: nothing of it is left. */
+	ret = orr_hw_reset(odev);
+	if (ret)
+		return dev_err_probe(dev, ret, "the card does not reset: start it again\n");
+	ret = orr_vram_init(odev);
+	if (ret)
+		return ret;
+	ret = orr_links_init(odev);
+	if (ret)
+		return ret;
+	ret = orr_mbox_init(odev);
+	if (ret)
+		return ret;
+	ret = orr_irq_init(odev);
+	if (ret)
+		return ret;
+	return orr_boot(odev);
+}
+
+static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct orr_device *odev;
+	int ret;
+
+	odev = devm_drm_dev_alloc(&pdev->dev, &orr_drm_driver, struct orr_device, drm);
+	if (IS_ERR(odev))
+		return PTR_ERR(odev);
+	odev->pdev = pdev;
+	pci_set_drvdata(pdev, odev);
+
+	ret = orr_device_init(odev);
+	if (ret)
+		return ret;
+	ret = orr_hw_map(odev);
+	if (ret)
+		return ret;
+	ret = orr_hw_identify(odev);
+	if (ret)
+		goto err_master;
+	ret = orr_probe_boot(odev);
+	if (ret)
+		goto err_stop;
+	ret = orr_sysfs_links_add(odev);
+	if (ret)
+		goto err_links;
+	ret = orr_peer_register(odev);
+	if (ret)
+		goto err_links;
+	ret = drm_dev_register(&odev->drm, 0);
+	if (ret)
+		goto err_peer;
+
+	drm_info(&odev->drm, "card %016llx (%s): %llu MiB of VRAM, firmware %u.%u.%u, %u interrupt message%s\n",
+		 odev->info.uid, odev->info.sku_name, odev->info.vram_size >> 20,
+		 odev->info.fw_version >> 16, (odev->info.fw_version >> 8) & 0xff,
+		 odev->info.fw_version & 0xff, odev->vectors, odev->vectors == 1 ? "" : "s");
+	return 0;
+
+err_peer:
+	orr_peer_unregister(odev);
+err_links:
+	orr_sysfs_links_remove(odev);
+err_stop:
+	orr_device_stop(odev);
+	orr_health_fini(odev);
+	if (odev->mailbox.command)
+		orr_mbox_fini(odev);
+err_master:
+	pci_clear_master(pdev);
+	return ret;
+}
+
+static void orr_remove(struct pci_dev *pdev)
+{
+	struct orr_device *odev = pci_get_drvdata(pdev);
+
+	orr_peer_unregister(odev);
+	orr_device_stop(odev);
+	drm_dev_unplug(&odev->drm);
+	orr_health_fini(odev);
+	orr_mbox_fini(odev);
+	orr_sysfs_links_remove(odev);
+	orr_bo_unbind_all(odev);
+}
+
+static void orr_shutdown(struct pci_dev *pdev)
+{
+	orr_device_stop(pci_get_drvdata(pdev));
+}
+
+static pci_ers_result_t orr_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	orr_device_lost(pci_get_drvdata(pdev), "its PCI link reports an error");
+	return PCI_ERS_RESULT_DISCONNECT;
+}
+
+static void orr_reset_prepare(struct pci_dev *pdev)
+{
+	struct orr_device *odev = pci_get_drvdata(pdev);
+
+	orr_device_lost(odev, "somebody resets it");
+	orr_device_quiesced(odev);
+}
+
+static void orr_reset_done(struct pci_dev *pdev)
+{
+	dev_info(&pdev->dev, "reset done; unbind and bind the driver to use the card again\n");
+}
+
+static const struct pci_error_handlers orr_error_handlers = {
+	.error_detected = orr_error_detected,
+	.reset_prepare = orr_reset_prepare,
+	.reset_done = orr_reset_done,
+};
+
+static const struct pci_device_id orr_pci_ids[] = {
+	{ PCI_DEVICE(ORR_PCI_VENDOR_ID, ORR_PCI_DEVICE_ID) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, orr_pci_ids);
+
+static struct pci_driver orr_pci_driver = {
+	.name = ORR_DRIVER_NAME,
+	.id_table = orr_pci_ids,
+	.probe = orr_probe,
+	.remove = orr_remove,
+	.shutdown = orr_shutdown,
+	.err_handler = &orr_error_handlers,
+	.dev_groups = orr_sysfs_groups,
+	.driver.probe_type = PROBE_PREFER_ASYNCHRONOUS,
+};
+
+static int __init orr_init(void)
+{
+	orr_drm_driver.num_ioctls = orr_ioctl_count;
+	return pci_register_driver(&orr_pci_driver);
+}
+module_init(orr_init);
+
+static void __exit orr_exit_module(void)
+{
+	pci_unregister_driver(&orr_pci_driver);
+}
+module_exit(orr_exit_module);
+
+MODULE_DESCRIPTION("Orrery accelerator");
+MODULE_AUTHOR("The Orrery authors");
+MODULE_LICENSE("GPL");
+MODULE_INFO(import_ns, "DMA_BUF");

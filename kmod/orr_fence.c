@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waiting for a queue: a process in QUEUE_WAIT, and dma_fences for syncobjs.
+ *
+ * Whether a fence is signalled is decided by the queue's status line, which no process can
+ * write. All that signalling needs is allocated when the fence is made.
+ *
+ * The index of a fence may lie beyond what the process has submitted, and it may never submit
+ * it; the fence then ends with the queue. Nothing of memory management waits for these fences.
+ */
+#include <linux/completion.h>
+#include <linux/dma-fence.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include <drm/drm_utils.h>
+
+#include "orr_device.h"
+#include "orr_queue.h"
+
+/**
+ * struct orr_fence - signals when a queue has completed a number of packets
+ */
+struct orr_fence {
+	/** @base: base; its references include one of @waiter while that waits */
+	struct dma_fence base;
+	/** @lock: of @base; here, because a fence can outlive its queue and its card */
+	spinlock_t lock;
+	/** @queue: a reference */
+	struct orr_queue *queue;
+	/** @waiter: waits for the index */
+	struct orr_waiter waiter;
+};
+
+static struct orr_fence *to_orr_fence(struct dma_fence *base)
+{
+	return container_of(base, struct orr_fence, base);
+}
+
+static const char *orr_fence_driver_name(struct dma_fence *base)
+{
+	return ORR_DRIVER_NAME;
+}
+
+static const char *orr_fence_timeline_name(struct dma_fence *base)
+{
+	return "queue";
+}
+
+static bool orr_fence_enable_signaling(struct dma_fence *base)
+{
+	struct orr_fence *fence = to_orr_fence(base);
+
+	orr_queue_want_irq(fence->queue, &fence->waiter);
+	return true;
+}
+
+static bool orr_fence_signaled(struct dma_fence *base)
+{
+	struct orr_fence *fence = to_orr_fence(base);
+	struct orr_queue_status status;
+
+	/* Of a queue that is gone: it is about to be signalled, with its error. */
+	if (orr_queue_read(fence->queue, &status))
+		return false;
+	return status.completed >= fence->waiter.index;
+}
+
+static void orr_fence_release(struct dma_fence *base)
+{
+	orr_queue_put(to_orr_fence(base)->queue);
+	dma_fence_free(base);
+	module_put(THIS_MODULE);
+}
+
+static const struct dma_fence_ops orr_fence_ops = {
+	.get_driver_name = orr_fence_driver_name,
+	.get_timeline_name = orr_fence_timeline_name,
+	.enable_signaling = orr_fence_enable_signaling,
+	.signaled = orr_fence_signaled,
+	.release = orr_fence_release,
+};
+
+static void orr_fence_fire(struct orr_waiter *waiter, int error)
+{
+	struct orr_fence *fence = container_of(waiter, struct orr_fence, waiter);
+
+	scoped_guard(spinlock_irqsave, &fence->lock) {
+		if (test_bit(DMA_FENCE_FLAG_SIGNALED_BIT, &fence->base.flags))
+			break;
+		if (error)
+			dma_fence_set_error(&fence->base, error);
+		dma_fence_signal_locked(&fence->base);
+	}
+	dma_fence_put(&fence->base);
+}
+
+/**
+ * orr_fence_create - make a fence that signals when a queue has completed @index packets
+ * @queue: the queue
+ * @index: number of packets
+ *
+ * Return: the fence or an error pointer.
+ */
+struct dma_fence *orr_fence_create(struct orr_queue *queue, u64 index)
+{
+	struct orr_fence *fence;
+	int ret;
+
+	BUILD_BUG_ON(offsetof(struct orr_fence, base)); /* for dma_fence_free() */
+	fence = kzalloc(sizeof(*fence), GFP_KERNEL_ACCOUNT);
+	if (!fence)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&fence->lock);
+	fence->queue = orr_queue_get(queue);
+	fence->waiter.index = index;
+	fence->waiter.fire = orr_fence_fire;
+	/* A fence can outlive every file of ours, and its functions must not go before it. */
+	__module_get(THIS_MODULE);
+	dma_fence_init(&fence->base, &orr_fence_ops, &fence->lock, queue->fence_context, index);
+
+	/* Fences that nobody looked at stay until then. */
+	orr_queue_scan(queue);
+	dma_fence_get(&fence->base);
+	ret = orr_queue_add_waiter(queue, &fence->waiter);
+	if (ret) {
+		/* Nobody has seen it, but it must not go unsignalled. */
+		orr_fence_fire(&fence->waiter, ret);
+		dma_fence_put(&fence->base);
+		return ERR_PTR(ret);
+	}
+	return &fence->base;
+}
+
+/**
+ * struct orr_sleeper - a process that waits, on its stack
+ */
+struct orr_sleeper {
+	/** @waiter: waits for the index */
+	struct orr_waiter waiter;
+	/** @done: completed when it need not wait any longer */
+	struct completion done;
+};
+
+static void orr_sleeper_fire(struct orr_waiter *waiter, int error)
+{
+	struct orr_sleeper *sleeper = container_of(waiter, struct orr_sleeper, waiter);
+
+	/* Why does not matter: it reads the status line itself. */
+	complete(&sleeper->done);
+}
+
+static bool orr_queue_reached(const struct orr_queue_status *status, u64 index)
+{
+	return status->completed >= index || status->error;
+}
+
+/**
+ * orr_queue_wait - sleep until a queue has completed packets, or stopped
+ * @queue: the queue
+ * @index: number of packets
+ * @timeout_ns: absolute CLOCK_MONOTONIC, or <= 0 to look only
+ * @status: filled with the state of the queue at the end
+ *
+ * Return: 0, -ETIME, -ERESTARTSYS, -ECANCELED (destroyed), -ENODEV (lost), -ENOSPC.
+ */
+int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
+		   struct orr_queue_status *status)
+{
+	struct orr_sleeper sleeper = {
+		.waiter = { .index = index, .wants_irq = true, .fire = orr_sleeper_fire },
+	};
+	long left;
+	int ret;
+
+	ret = orr_queue_read(queue, status);
+	if (orr_queue_reached(status, index))
+		return 0;
+	if (ret)
+		return ret;
+	if (timeout_ns <= 0)
+		return -ETIME;
+
+	init_completion(&sleeper.done);
+	ret = orr_queue_add_waiter(queue, &sleeper.waiter);
+	if (!ret) {
+		left = wait_for_completion_interruptible_timeout(&sleeper.done,
+								 drm_timeout_abs_to_jiffies(timeout_ns));
+		if (left <= 0 && !orr_queue_remove_waiter(queue, &sleeper.waiter))
+			wait_for_completion(&sleeper.done); /* it is on its way */
+		if (left < 0)
+			ret = -ERESTARTSYS;
+		else if (!left)
+			ret = -ETIME;
+	}
+
+	/* What the queue says counts, not how the sleep ended. */
+	left = orr_queue_read(queue, status);
+	if (orr_queue_reached(status, index))
+		return 0;
+	return left ?: ret;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Is the card still there? A card that dies sends no interrupt; it reads as all-ones. So while
+ * there are queues, somebody looks at it once a second. The same look finds what an interrupt
+ * that got lost would have told.
+ *
+ * A card that is lost stays so until the driver is bound to it anew.
+ */
+#include <linux/jiffies.h>
+
+#include "orr_bo.h"
+#include "orr_device.h"
+#include "orr_queue.h"
+
+#define ORR_HEALTH_PERIOD HZ
+/* Least time between two looks that interrupts ask for. */
+#define ORR_HEALTH_HOLDOFF (HZ / 10)
+
+static void orr_health_check(struct orr_device *odev)
+{
+	u32 state = orr_read32(odev, ORR_R_STATE);
+
+	switch (state) {
+	case ORR_STATE_RUNNING:
+		orr_mbox_process(odev);
+		orr_queue_scan_armed(odev);
+		break;
+	case U32_MAX:
+		orr_device_lost(odev, "it reads as all-ones: removed, without power, or its process has ended");
+		break;
+	case ORR_STATE_HALTED:
+		drm_err(&odev->drm, "control core halted: cause %#llx, pc %#llx, address %#llx\n",
+			orr_read64(odev, ORR_R_HALT_CAUSE), orr_read64(odev, ORR_R_HALT_PC),
+			orr_read64(odev, ORR_R_HALT_TVAL));
+		orr_device_lost(odev, "its control core halted");
+		break;
+	default:
+		drm_err(&odev->drm, "state register reads %u\n", state);
+		orr_device_lost(odev, "it was reset by somebody else");
+	}
+}
+
+static void orr_health_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, health_work.work);
+	int idx;
+
+	if (orr_enter(odev, &idx))
+		return;
+	WRITE_ONCE(odev->health_jiffies, jiffies);
+	orr_health_check(odev);
+	orr_exit(idx);
+	if (atomic_read(&odev->queue_count) && !orr_is_lost(odev))
+		schedule_delayed_work(&odev->health_work, ORR_HEALTH_PERIOD);
+}
+
+/**
+ * orr_health_start - there is a queue now
+ * @odev: the card
+ */
+void orr_health_start(struct orr_device *odev)
+{
+	schedule_delayed_work(&odev->health_work, ORR_HEALTH_PERIOD);
+}
+
+/**
+ * orr_health_kick - an interrupt came without a reason that memory shows
+ * @odev: the card; any context
+ */
+void orr_health_kick(struct orr_device *odev)
+{
+	unsigned long next = READ_ONCE(odev->health_jiffies) + ORR_HEALTH_HOLDOFF;
+
+	mod_delayed_work(system_wq, &odev->health_work,
+			 time_before(jiffies, next) ? next - jiffies : 0);
+}
+
+/* Nobody trusts the card any more: it must stop before its memory is given to others. */
+static void orr_lost_quiesce(struct orr_device *odev)
+{
+	int idx;
+
+	if (!drm_dev_enter(&odev->drm, &idx))
+		return;
+	if (orr_read32(odev, ORR_R_ID) == ORR_ID_MAGIC && orr_hw_reset(odev))
+		drm_err(&odev->drm, "the card does not reset\n");
+	pci_clear_master(odev->pdev);
+	drm_dev_exit(idx);
+}
+
+static void orr_lost_tell(struct orr_device *odev)
+{
+#ifdef ORR_HAVE_DRM_DEV_WEDGED_EVENT
+	if (!odev->unbinding)
+		drm_dev_wedged_event(&odev->drm, DRM_WEDGE_RECOVERY_REBIND, NULL);
+#endif
+}
+
+static void orr_lost_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, lost_work);
+
+	orr_lost_quiesce(odev);
+	orr_mmap_zap(odev);
+	orr_queue_all_gone(odev);
+	orr_lost_tell(odev);
+}
+
+/**
+ * orr_device_lost - give up a card
+ * @odev: the card
+ * @reason: constant text that completes "the card is lost: "
+ *
+ * Any context. Commands under way end at once, the rest follows: see orr_device_quiesced().
+ */
+void orr_device_lost(struct orr_device *odev, const char *reason)
+{
+	if (test_bit(0, &odev->lost))
+		return;
+	WRITE_ONCE(odev->lost_reason, reason);
+	if (test_and_set_bit(0, &odev->lost))
+		return;
+	if (!odev->unbinding)
+		drm_err(&odev->drm, "the card is lost: %s. Its users get -ENODEV; unbind and bind the driver to start it again\n",
+			reason);
+	orr_mbox_abort(odev);
+	schedule_work(&odev->lost_work);
+}
+
+/**
+ * orr_device_quiesced - wait until a lost card does no DMA any more
+ * @odev: the card
+ */
+void orr_device_quiesced(struct orr_device *odev)
+{
+	flush_work(&odev->lost_work);
+}
+
+static void orr_link_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, link_work);
+
+	orr_sysfs_links_notify(odev);
+}
+
+/**
+ * orr_health_init - prepare
+ * @odev: the card
+ */
+void orr_health_init(struct orr_device *odev)
+{
+	init_rwsem(&odev->reset_lock);
+	INIT_WORK(&odev->lost_work, orr_lost_work);
+	INIT_WORK(&odev->link_work, orr_link_work);
+	INIT_DELAYED_WORK(&odev->health_work, orr_health_work);
+}
+
+/**
+ * orr_health_fini - no more work of ours after this
+ * @odev: the card, lost
+ */
+void orr_health_fini(struct orr_device *odev)
+{
+	cancel_delayed_work_sync(&odev->health_work);
+	cancel_work_sync(&odev->link_work);
+	flush_work(&odev->lost_work);
+}

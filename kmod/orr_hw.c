@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/* BARs, identity and reset of the card. */
+#include <linux/delay.h>
+#include <linux/iopoll.h>
+
+#include "orr_device.h"
+
+#define ORR_RESET_TIMEOUT_US (5 * USEC_PER_SEC)
+
+/* Half of BAR 4 that is plain memory. */
+#define ORR_DB_MEMORY_SIZE (ORR_DB_PAGES * ORR_DB_PAGE_SIZE)
+
+static_assert(ORR_DB_MEMORY_SIZE == ORR_DB_KICK_OFFSET, "kick pages follow the doorbell pages");
+
+/**
+ * orr_hw_map - enable the function, claim and map its BARs
+ * @odev: the card
+ *
+ * Return: 0 or a negative error, which has been explained in the log.
+ */
+int orr_hw_map(struct orr_device *odev)
+{
+	struct pci_dev *pdev = odev->pdev;
+	struct device *dev = &pdev->dev;
+	int ret;
+
+	ret = pcim_enable_device(pdev);
+	if (ret)
+		return dev_err_probe(dev, ret, "cannot enable the PCI function\n");
+
+	if (pci_resource_len(pdev, ORR_BAR_REGS) != ORR_BAR_REGS_SIZE ||
+	    !pci_resource_len(pdev, ORR_BAR_VRAM) ||
+	    pci_resource_len(pdev, ORR_BAR_DOORBELL) != 2 * ORR_DB_MEMORY_SIZE)
+		return dev_err_probe(dev, -ENODEV,
+				     "BARs 0, 2, 4 have %#llx, %#llx, %#llx bytes, which is no card of version %u: check lspci -v\n",
+				     (u64)pci_resource_len(pdev, ORR_BAR_REGS),
+				     (u64)pci_resource_len(pdev, ORR_BAR_VRAM),
+				     (u64)pci_resource_len(pdev, ORR_BAR_DOORBELL),
+				     ORR_HW_VERSION_MAJOR);
+
+	ret = pcim_request_all_regions(pdev, ORR_DRIVER_NAME);
+	if (ret)
+		return dev_err_probe(dev, ret, "the BARs are claimed by someone else: see /proc/iomem\n");
+
+	odev->regs = pcim_iomap(pdev, ORR_BAR_REGS, 0);
+	odev->vram = devm_ioremap_wc(dev, pci_resource_start(pdev, ORR_BAR_VRAM),
+				     pci_resource_len(pdev, ORR_BAR_VRAM));
+	odev->doorbells = devm_ioremap(dev, pci_resource_start(pdev, ORR_BAR_DOORBELL),
+				       ORR_DB_MEMORY_SIZE);
+	if (!odev->regs || !odev->vram || !odev->doorbells)
+		return dev_err_probe(dev, -ENOMEM, "cannot map the BARs\n");
+
+	/* Page table entries hold 52 bits of a bus address. */
+	ret = dma_set_mask_and_coherent(dev, DMA_BIT_MASK(52));
+	if (ret)
+		return dev_err_probe(dev, ret, "the platform offers no DMA for this function\n");
+	dma_set_max_seg_size(dev, UINT_MAX);
+	pci_set_master(pdev);
+	return 0;
+}
+
+static void orr_hw_read_text(struct orr_device *odev, u32 reg, char *text, unsigned int size)
+{
+	unsigned int i;
+
+	for (i = 0; i < size; i += sizeof(u32)) {
+		u32 word = orr_read32(odev, reg + i);
+
+		memcpy(text + i, &word, sizeof(word));
+	}
+	text[size] = '\0';
+}
+
+/**
+ * orr_hw_identify - find out what the card is, and whether this driver can drive it
+ * @odev: the card
+ *
+ * Return: 0 or a negative error, which has been explained in the log.
+ */
+int orr_hw_identify(struct orr_device *odev)
+{
+	struct device *dev = &odev->pdev->dev;
+	struct orr_info *info = &odev->info;
+	u32 id = orr_read32(odev, ORR_R_ID);
+
+	if (id == U32_MAX)
+		return dev_err_probe(dev, -ENODEV,
+				     "the card reads as all-ones: it is gone, without power, or its process has ended; remove it or start it again\n");
+	if (id != ORR_ID_MAGIC)
+		return dev_err_probe(dev, -ENODEV, "identity register reads %#x, expected %#x: not an Orrery card\n",
+				     id, ORR_ID_MAGIC);
+
+	info->hw_version = orr_read32(odev, ORR_R_HW_VERSION);
+	if (info->hw_version >> 16 != ORR_HW_VERSION_MAJOR)
+		return dev_err_probe(dev, -ENODEV,
+				     "the card has hardware version %u.%u, this driver knows %u.x: load the driver that belongs to the card\n",
+				     info->hw_version >> 16, info->hw_version & 0xffff,
+				     ORR_HW_VERSION_MAJOR);
+
+	info->uid = orr_read64(odev, ORR_R_UID);
+	info->vram_size = orr_read64(odev, ORR_R_VRAM_SIZE);
+	info->core_hz = orr_read64(odev, ORR_R_CORE_HZ);
+	info->vector_hz = orr_read64(odev, ORR_R_VECTOR_HZ);
+	info->copy_engines = orr_read32(odev, ORR_R_COPY_ENGINES);
+	info->vector_ports = orr_read32(odev, ORR_R_VECTOR_PORTS);
+	info->vector_cores = orr_read32(odev, ORR_R_VECTOR_CORES);
+	info->link_ports = min_t(u32, orr_read32(odev, ORR_R_LINK_PORTS), ORR_LINK_MAX_PORTS);
+	info->doorbell_pages = min_t(u32, orr_read32(odev, ORR_R_DOORBELL_PAGES), ORR_DB_PAGES);
+	/* Counters end where the link registers begin. */
+	info->counters = min_t(u32, orr_read32(odev, ORR_R_COUNTERS),
+			       (ORR_R_LINK(0) - ORR_R_COUNTER(0)) / sizeof(u64));
+	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1);
+
+	if (!info->uid || !info->doorbell_pages || !info->vram_size ||
+	    info->vram_size > pci_resource_len(odev->pdev, ORR_BAR_VRAM))
+		return dev_err_probe(dev, -ENODEV,
+				     "impossible identity: uid %#llx, %u doorbell pages, %llu bytes of VRAM behind a BAR of %llu\n",
+				     info->uid, info->doorbell_pages, info->vram_size,
+				     (u64)pci_resource_len(odev->pdev, ORR_BAR_VRAM));
+	return 0;
+}
+
+/**
+ * orr_hw_reset - stop everything on the card, and all of its DMA with it
+ * @odev: the card
+ *
+ * Return: 0 or -EIO if the card does not come back.
+ */
+int orr_hw_reset(struct orr_device *odev)
+{
+	u32 count = orr_read32(odev, ORR_R_RESET_COUNT);
+	u32 now;
+	int ret;
+
+	orr_write32(odev, ORR_R_RESET, ORR_RESET_MAGIC);
+	ret = read_poll_timeout(orr_read32, now, now != count, 100, ORR_RESET_TIMEOUT_US, false,
+				odev, ORR_R_RESET_COUNT);
+	if (ret || now == U32_MAX)
+		return -EIO;
+	return 0;
+}

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ioctls. Everything that a process says is checked here; what it gets wrong is told to it,
+ * and to the log with drm.debug only.
+ */
+#include <linux/capability.h>
+#include <linux/dma-fence-chain.h>
+#include <linux/log2.h>
+#include <linux/uaccess.h>
+
+#include <drm/drm_file.h>
+#include <drm/drm_gem.h>
+#include <drm/drm_syncobj.h>
+#include <drm/orrery_accel.h>
+
+#include "orr_bo.h"
+#include "orr_device.h"
+#include "orr_file.h"
+#include "orr_ioctl.h"
+#include "orr_queue.h"
+#include "orr_vm.h"
+
+/* A range of addresses that user space may use. */
+static bool orr_va_range_ok(u64 va, u64 size)
+{
+	return va >= ORR_VA_START && size && va < ORR_VA_END && size <= ORR_VA_END - va;
+}
+
+static int orr_query_device(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct orr_info *info = &odev->info;
+	struct drm_orr_query_device *args = data;
+	int idx, ret;
+
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	*args = (struct drm_orr_query_device) {
+		.uid = info->uid,
+		.vram_size = info->vram_size,
+		.vram_used = orr_vram_used(odev),
+		.core_hz = info->core_hz,
+		.vector_hz = info->vector_hz,
+		.model_time_ps = orr_read64(odev, ORR_R_MODEL_TIME),
+		.hw_version = info->hw_version,
+		.fw_abi = info->fw_abi,
+		.fw_version = info->fw_version,
+		.copy_engines = info->copy_engines,
+		.vector_ports = info->vector_ports,
+		.vector_cores = info->vector_cores,
+		.link_ports = info->link_ports,
+		.max_ring_entries = info->max_ring_entries,
+		.counters = info->counters,
+		.state = orr_read32(odev, ORR_R_STATE),
+	};
+	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));
+	memcpy(args->fw_build_id, info->fw_build_id, sizeof(args->fw_build_id));
+	orr_exit(idx);
+	if (args->state == U32_MAX) {
+		orr_health_kick(odev);
+		return -ENODEV;
+	}
+	return 0;
+}
+
+static int orr_bo_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct drm_orr_bo_create *args = data;
+	enum orr_bo_kind kind;
+	struct orr_bo *bo;
+	int ret;
+
+	if (orr_is_lost(odev))
+		return -ENODEV;
+	switch (args->flags) {
+	case ORR_BO_VRAM:
+		kind = ORR_BO_KIND_VRAM;
+		break;
+	case ORR_BO_SYSTEM:
+		kind = ORR_BO_KIND_SYSTEM;
+		break;
+	default:
+		return -EINVAL;
+	}
+	/* Nothing larger than the range of addresses could ever be used. */
+	if (!args->size || args->size > ORR_VA_END)
+		return -EINVAL;
+	args->size = PAGE_ALIGN(args->size);
+
+	bo = orr_bo_create(odev, args->size, kind);
+	if (IS_ERR(bo))
+		return PTR_ERR(bo);
+	args->mmap_offset = drm_vma_node_offset_addr(&bo->base.vma_node);
+	ret = drm_gem_handle_create(drm_file, &bo->base, &args->handle);
+	drm_gem_object_put(&bo->base); /* the handle has its own */
+	return ret;
+}
+
+static int orr_bo_info_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct drm_orr_bo_info *args = data;
+	struct drm_gem_object *obj;
+	struct orr_bo *bo;
+
+	if (orr_is_lost(odev))
+		return -ENODEV;
+	obj = drm_gem_object_lookup(drm_file, args->handle);
+	if (!obj)
+		return -ENOENT;
+	bo = to_orr_bo(obj);
+	args->size = obj->size;
+	args->flags = 0;
+	args->mmap_offset = 0;
+	args->peer_uid = 0;
+	switch (bo->kind) {
+	case ORR_BO_KIND_VRAM:
+		args->flags = ORR_BO_VRAM;
+		args->mmap_offset = drm_vma_node_offset_addr(&obj->vma_node);
+		break;
+	case ORR_BO_KIND_SYSTEM:
+		args->flags = ORR_BO_SYSTEM;
+		args->mmap_offset = drm_vma_node_offset_addr(&obj->vma_node);
+		break;
+	case ORR_BO_KIND_PEER:
+		args->peer_uid = orr_bo_device(bo->owner)->info.uid;
+		break;
+	case ORR_BO_KIND_IMPORT:
+		break;
+	}
+	drm_gem_object_put(obj);
+	return 0;
+}
+
+/* The file gets its doorbell page with its first address space. */
+static int orr_file_get_page(struct orr_file *file)
+{
+	int idx, ret;
+
+	lockdep_assert_held(&file->lock);
+	if (file->page != ORR_NO_PAGE)
+		return 0;
+	ret = orr_enter(file->odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_doorbell_page_get(file->odev);
+	orr_exit(idx);
+	if (ret < 0)
+		return ret;
+	WRITE_ONCE(file->page, ret);
+	return 0;
+}
+
+static int orr_vm_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_vm_create *args = data;
+	struct orr_vm *vm;
+	int ret;
+
+	if (args->flags)
+		return -EINVAL;
+	guard(mutex)(&file->lock);
+	ret = orr_file_get_page(file);
+	if (ret)
+		return ret;
+	vm = orr_vm_create(odev, file->page);
+	if (IS_ERR(vm))
+		return PTR_ERR(vm);
+	ret = xa_alloc(&file->vms, &args->vm, vm, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		orr_vm_close(vm, true);
+		orr_vm_put(vm);
+	}
+	return ret;
+}
+
+static int orr_vm_destroy_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_vm_destroy *args = data;
+	struct orr_vm *vm;
+	int ret;
+
+	if (args->pad)
+		return -EINVAL;
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	guard(mutex)(&file->lock);
+	vm = xa_load(&file->vms, args->vm);
+	if (!vm)
+		return -ENOENT;
+	ret = orr_vm_close(vm, false);
+	if (ret)
+		return ret;
+	xa_erase(&file->vms, args->vm);
+	orr_vm_put(vm);
+	return 0;
+}
+
+static int orr_vm_bind_map(struct orr_vm *vm, const struct drm_orr_vm_bind *args,
+			   struct drm_file *drm_file)
+{
+	struct drm_gem_object *obj;
+	int ret;
+
+	obj = drm_gem_object_lookup(drm_file, args->handle);
+	if (!obj)
+		return -ENOENT;
+	if (args->bo_offset >= obj->size || args->size > obj->size - args->bo_offset)
+		ret = -EINVAL;
+	else
+		ret = orr_vm_map(vm, to_orr_bo(obj), args->bo_offset, args->va, args->size,
+				 args->flags);
+	drm_gem_object_put(obj);
+	return ret;
+}
+
+static int orr_vm_bind_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	const struct drm_orr_vm_bind *args = data;
+	struct orr_vm *vm;
+	int ret;
+
+	if (!PAGE_ALIGNED(args->va | args->size | args->bo_offset) ||
+	    !orr_va_range_ok(args->va, args->size))
+		return -EINVAL;
+	switch (args->op) {
+	case ORR_BIND_MAP:
+		if (!args->flags ||
+		    args->flags & ~(ORR_BIND_READ | ORR_BIND_WRITE | ORR_BIND_EXEC))
+			return -EINVAL;
+		break;
+	case ORR_BIND_UNMAP:
+		if (args->handle || args->flags || args->bo_offset)
+			return -EINVAL;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+
+	vm = orr_file_get_vm(file, args->vm);
+	if (!vm)
+		return -ENOENT;
+	if (args->op == ORR_BIND_MAP)
+		ret = orr_vm_bind_map(vm, args, drm_file);
+	else
+		ret = orr_vm_unmap(vm, args->va, args->size);
+	orr_vm_put(vm);
+	return ret;
+}
+
+static int orr_queue_create_check(struct orr_device *odev, const struct drm_orr_queue_create *args)
+{
+	u64 size;
+
+	if (args->entries < 2 || args->entries > odev->info.max_ring_entries ||
+	    !is_power_of_2(args->entries))
+		return -EINVAL;
+	size = sizeof(struct orr_ring) + (u64)args->entries * 64;
+	if (!IS_ALIGNED(args->ring_va, 64) || !orr_va_range_ok(args->ring_va, size))
+		return -EINVAL;
+	if (args->priority > ORR_QUEUE_PRIORITY_REALTIME)
+		return -EINVAL;
+	if (args->priority == ORR_QUEUE_PRIORITY_REALTIME && !capable(CAP_SYS_NICE))
+		return -EACCES;
+	return 0;
+}
+
+static int orr_queue_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_queue_create *args = data;
+	struct orr_queue *queue;
+	struct orr_vm *vm;
+	int ret;
+
+	ret = orr_queue_create_check(odev, args);
+	if (ret)
+		return ret;
+	if (orr_is_lost(odev))
+		return -ENODEV;
+
+	guard(mutex)(&file->lock);
+	vm = xa_load(&file->vms, args->vm);
+	if (!vm)
+		return -ENOENT;
+	ret = orr_queue_create(file, vm, args, &queue);
+	if (ret)
+		return ret;
+	ret = xa_alloc(&file->queues, &args->queue, queue, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		orr_queue_destroy(file, queue);
+		return ret;
+	}
+	args->doorbell_slot = queue->slot;
+	args->doorbell_offset = orr_mmap_doorbell_offset();
+	args->kick_offset = orr_mmap_kick_offset();
+	args->generation = queue->generation;
+	return 0;
+}
+
+static int orr_queue_destroy_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_queue_destroy *args = data;
+	struct orr_queue *queue;
+
+	if (args->pad)
+		return -EINVAL;
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	guard(mutex)(&file->lock);
+	queue = xa_erase(&file->queues, args->queue);
+	if (!queue)
+		return -ENOENT;
+	orr_queue_destroy(file, queue);
+	return 0;
+}
+
+static int orr_queue_wait_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_queue_wait *args = data;
+	struct orr_queue_status status = {};
+	struct orr_queue *queue;
+	int ret;
+
+	if (args->flags || args->pad)
+		return -EINVAL;
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	queue = orr_file_get_queue(file, args->queue);
+	if (!queue)
+		return -ENOENT;
+	ret = orr_queue_wait(queue, args->index, args->timeout_ns, &status);
+	orr_queue_put(queue);
+
+	args->completed = status.completed;
+	args->time_ps = status.time_ps;
+	args->error = status.error;
+	args->error_index = status.error_index;
+	args->error_address = status.error_address;
+	args->error_detail = status.error_detail;
+	return ret;
+}
+
+static int orr_queue_fence_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	const struct drm_orr_queue_fence *args = data;
+	struct dma_fence_chain *chain = NULL;
+	struct drm_syncobj *syncobj;
+	struct orr_queue *queue;
+	struct dma_fence *fence;
+	int ret = 0;
+
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	queue = orr_file_get_queue(file, args->queue);
+	if (!queue)
+		return -ENOENT;
+	syncobj = drm_syncobj_find(drm_file, args->syncobj);
+	if (!syncobj) {
+		ret = -ENOENT;
+		goto out_queue;
+	}
+	if (args->point) {
+		chain = dma_fence_chain_alloc();
+		if (!chain) {
+			ret = -ENOMEM;
+			goto out_syncobj;
+		}
+	}
+	fence = orr_fence_create(queue, args->index);
+	if (IS_ERR(fence)) {
+		ret = PTR_ERR(fence);
+		dma_fence_chain_free(chain);
+		goto out_syncobj;
+	}
+	if (chain)
+		drm_syncobj_add_point(syncobj, chain, fence, args->point);
+	else
+		drm_syncobj_replace_fence(syncobj, fence);
+	dma_fence_put(fence);
+out_syncobj:
+	drm_syncobj_put(syncobj);
+out_queue:
+	orr_queue_put(queue);
+	return ret;
+}
+
+static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct drm_orr_query_counters *args = data;
+	u64 __user *values = u64_to_user_ptr(args->values);
+	u32 count = min(args->count, odev->info.counters);
+	u64 *copy __free(kvfree) = NULL;
+	int idx, ret;
+	u32 i;
+
+	if (args->pad)
+		return -EINVAL;
+	if (count) {
+		copy = kvcalloc(count, sizeof(*copy), GFP_KERNEL);
+		if (!copy)
+			return -ENOMEM;
+	}
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	for (i = 0; i < count; i++)
+		copy[i] = orr_read64(odev, ORR_R_COUNTER(i));
+	orr_exit(idx);
+	args->count = odev->info.counters;
+	if (count && copy_to_user(values, copy, count * sizeof(*copy)))
+		return -EFAULT;
+	return 0;
+}
+
+static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct drm_orr_query_link *args = data;
+	u32 link;
+	int idx, ret;
+
+	if (args->port >= odev->info.link_ports)
+		return -EINVAL;
+	link = ORR_R_LINK(args->port);
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	args->state = orr_read32(odev, link + ORR_R_LINK_STATE);
+	args->peer_uid = orr_read64(odev, link + ORR_R_LINK_PEER_UID);
+	args->peer_port = orr_read32(odev, link + ORR_R_LINK_PEER_PORT);
+	args->lanes = orr_read32(odev, link + ORR_R_LINK_LANES);
+	args->gbps = orr_read32(odev, link + ORR_R_LINK_GBPS);
+	args->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
+	orr_exit(idx);
+	return 0;
+}
+
+const struct drm_ioctl_desc orr_ioctls[] = {
+	DRM_IOCTL_DEF_DRV(ORR_QUERY_DEVICE, orr_query_device, 0),
+	DRM_IOCTL_DEF_DRV(ORR_BO_CREATE, orr_bo_create_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_BO_INFO, orr_bo_info_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_VM_CREATE, orr_vm_create_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_VM_DESTROY, orr_vm_destroy_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_VM_BIND, orr_vm_bind_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUEUE_CREATE, orr_queue_create_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUEUE_DESTROY, orr_queue_destroy_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUEUE_WAIT, orr_queue_wait_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUEUE_FENCE, orr_queue_fence_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUERY_COUNTERS, orr_query_counters_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUERY_LINK, orr_query_link_ioctl, 0),
+};
+
+const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The mailbox. The firmware is not trusted: its indices, sequence numbers and status codes are
+ * checked, and what makes no sense ends the use of the card, never of the kernel.
+ */
+#include <linux/completion.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+
+#include "orr_device.h"
+#include "orr_queue.h"
+
+static unsigned int mailbox_timeout_ms = 10000;
+module_param(mailbox_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(mailbox_timeout_ms, "Time the firmware has to answer a command, in milliseconds (default 10000)");
+
+/* After so long without an interrupt the ring is looked at once anyhow. */
+#define ORR_MBOX_POLL_MS 1000u
+
+#define ORR_MBOX_SLOT_BITS ilog2(ORR_MBOX_SLOTS)
+
+/**
+ * struct orr_mbox_call - a command that waits for its reply, on the caller's stack
+ */
+struct orr_mbox_call {
+	/** @sequence: of the command */
+	u32 sequence;
+	/** @opcode: of the command */
+	u16 opcode;
+	/** @result: 0 with @reply filled, or a negative error */
+	int result;
+	/** @reply: as the firmware sent it */
+	struct orr_mbox_message reply;
+	/** @done: completed once @result is set and the slot is free */
+	struct completion done;
+};
+
+static void orr_mbox_arm_work(struct work_struct *work);
+
+/**
+ * orr_mbox_init - allocate the rings, empty
+ * @odev: the card
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int orr_mbox_init(struct orr_device *odev)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	struct device *dev = &odev->pdev->dev;
+
+	spin_lock_init(&mbox->lock);
+	sema_init(&mbox->slots, ORR_MBOX_SLOTS);
+	INIT_LIST_HEAD(&mbox->arm_list);
+	INIT_DELAYED_WORK(&mbox->arm_work, orr_mbox_arm_work);
+
+	mbox->command = dmam_alloc_coherent(dev, sizeof(*mbox->command), &mbox->command_dma,
+					    GFP_KERNEL);
+	mbox->message = dmam_alloc_coherent(dev, sizeof(*mbox->message), &mbox->message_dma,
+					    GFP_KERNEL);
+	return mbox->command && mbox->message ? 0 : -ENOMEM;
+}
+
+/**
+ * orr_mbox_fini - no more work of ours after this
+ * @odev: the card, lost or never used
+ */
+void orr_mbox_fini(struct orr_device *odev)
+{
+	cancel_delayed_work_sync(&odev->mailbox.arm_work);
+}
+
+/* Free entries of the command ring, or negative if the firmware's index is impossible. */
+static int orr_mbox_room(struct orr_mailbox *mbox)
+{
+	u64 used = mbox->producer - READ_ONCE(mbox->command->consumer);
+
+	if (used > ORR_MBOX_ENTRIES)
+		return -EPROTO;
+	return ORR_MBOX_ENTRIES - used;
+}
+
+/* The caller has checked that there is room. */
+static void orr_mbox_post(struct orr_device *odev, const struct orr_mbox_message *message)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+
+	lockdep_assert_held(&mbox->lock);
+	mbox->command->entry[mbox->producer % ORR_MBOX_ENTRIES] = *message;
+	mbox->producer++;
+	dma_wmb(); /* the entry is there before the index says so */
+	WRITE_ONCE(mbox->command->producer, mbox->producer);
+	/* writel() orders the index before the doorbell. */
+	orr_write32(odev, ORR_R_MBOX_DOORBELL, 1);
+}
+
+static void orr_mbox_finish(struct orr_mailbox *mbox, u32 slot, int result)
+{
+	struct orr_mbox_call *call = mbox->pending[slot];
+
+	lockdep_assert_held(&mbox->lock);
+	mbox->pending[slot] = NULL;
+	call->result = result;
+	complete(&call->done);
+}
+
+static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call, const u64 *args,
+			  unsigned int count)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	struct orr_mbox_message message = { .opcode = call->opcode };
+	int room;
+	u32 slot;
+
+	memcpy(message.arg, args, count * sizeof(*args));
+
+	guard(spinlock_irqsave)(&mbox->lock);
+	/* orr_mbox_abort() comes after @lost is set: what gets past here will be aborted. */
+	if (orr_is_lost(odev))
+		return -ENODEV;
+	room = orr_mbox_room(mbox);
+	if (room <= 0)
+		return -EPROTO;
+
+	for (slot = 0; mbox->pending[slot]; slot++)
+		if (WARN_ON(slot == ORR_MBOX_SLOTS - 1))
+			return -EBUSY;
+
+	/* Never zero, and no two that can be on their way at once are the same. */
+	mbox->calls++;
+	call->sequence = (mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
+	if (!call->sequence)
+		call->sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
+	message.sequence = call->sequence;
+	mbox->pending[slot] = call;
+	orr_mbox_post(odev, &message);
+	return 0;
+}
+
+static int orr_mbox_status_to_errno(u32 status)
+{
+	switch (status) {
+	case ORR_STATUS_OK:
+		return 0;
+	case ORR_STATUS_NOT_SUPPORTED:
+		return -EOPNOTSUPP;
+	case ORR_STATUS_INVALID:
+		return -EINVAL;
+	case ORR_STATUS_EXISTS:
+		return -EEXIST;
+	case ORR_STATUS_NO_ENTRY:
+		return -ENOENT;
+	case ORR_STATUS_BUSY:
+		return -EBUSY;
+	case ORR_STATUS_NO_RESOURCE:
+		return -ENOSPC;
+	case ORR_STATUS_FAULT:
+		return -EFAULT;
+	default:
+		return -EPROTO;
+	}
+}
+
+static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call)
+{
+	unsigned int left = READ_ONCE(mailbox_timeout_ms);
+
+	while (left) {
+		unsigned int slice = min(left, ORR_MBOX_POLL_MS);
+
+		if (wait_for_completion_timeout(&call->done, msecs_to_jiffies(slice)))
+			return 0;
+		left -= slice;
+		/* An interrupt may be lost, or late on a busy machine. */
+		if (orr_mbox_process(odev) && completion_done(&call->done))
+			drm_dbg(&odev->drm, "reply to command %u found without an interrupt\n",
+				call->opcode);
+	}
+	return wait_for_completion_timeout(&call->done, 1) ? 0 : -ETIMEDOUT;
+}
+
+/**
+ * orr_mbox_command - send a command and wait for its reply
+ * @odev: the card; the caller is inside orr_enter(), or in probe
+ * @opcode: ORR_MBOX_*
+ * @args: arguments
+ * @count: number of arguments, at most ORR_MBOX_ARGS
+ * @reply: ORR_MBOX_ARGS words for the reply's arguments, or NULL
+ *
+ * Not interruptible: the firmware has to answer in time, or the card is lost.
+ *
+ * Return: 0, the reply's status as an error, or -ENODEV when the card is lost.
+ */
+int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count,
+		     u64 *reply)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	struct orr_mbox_call call = { .opcode = opcode };
+	int ret;
+
+	if (WARN_ON(count > ORR_MBOX_ARGS))
+		return -EINVAL;
+	init_completion(&call.done);
+
+	down(&mbox->slots);
+	ret = orr_mbox_start(odev, &call, args, count);
+	if (!ret && orr_mbox_wait(odev, &call)) {
+		drm_err(&odev->drm, "the firmware did not answer command %u within %u ms\n",
+			opcode, READ_ONCE(mailbox_timeout_ms));
+		/* This finishes the call too, or it has just finished by itself. */
+		orr_device_lost(odev, "the firmware does not answer");
+		wait_for_completion(&call.done);
+	}
+	up(&mbox->slots);
+
+	if (!ret)
+		ret = call.result;
+	if (!ret) {
+		ret = orr_mbox_status_to_errno(call.reply.status);
+		if (ret && ret != -EPROTO)
+			drm_dbg(&odev->drm, "command %u: status %u, detail %u\n", opcode,
+				call.reply.status, call.reply.detail);
+	}
+	if (ret == -EPROTO) {
+		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
+		ret = -ENODEV;
+	}
+	if (!ret && reply)
+		memcpy(reply, call.reply.arg, sizeof(call.reply.arg));
+	return ret;
+}
+
+static void orr_mbox_event(struct orr_device *odev, const struct orr_mbox_message *event)
+{
+	char text[sizeof(event->arg) + 1];
+
+	switch (event->opcode) {
+	case ORR_EVENT_QUEUE_ERROR:
+		/* A program's mistake; the waiters learn of it from the status line. */
+		drm_dbg(&odev->drm, "queue %llu stopped: error %llu at packet %llu, address %#llx\n",
+			event->arg[0], event->arg[1], event->arg[2], event->arg[3]);
+		if (event->arg[0] < ORR_FW_QUEUES)
+			orr_queue_scan_number(odev, event->arg[0]);
+		break;
+	case ORR_EVENT_LOG:
+		memcpy(text, event->arg, sizeof(event->arg));
+		text[sizeof(event->arg)] = '\0';
+		drm_dbg(&odev->drm, "firmware: %*pE\n", (int)strlen(text), text);
+		break;
+	default:
+		drm_dbg(&odev->drm, "firmware event %#x is not known to this driver\n",
+			event->opcode);
+	}
+}
+
+static int orr_mbox_reply(struct orr_mailbox *mbox, const struct orr_mbox_message *reply)
+{
+	u32 slot = reply->sequence % ORR_MBOX_SLOTS;
+	struct orr_mbox_call *call = mbox->pending[slot];
+
+	if (!call || call->sequence != reply->sequence || call->opcode != reply->opcode)
+		return -EPROTO;
+	call->reply = *reply;
+	orr_mbox_finish(mbox, slot, 0);
+	return 0;
+}
+
+/* Takes one message. Return: 1: an event, for the caller; 0: a reply; negative: none, or an error. */
+static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *message)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	u64 ready;
+
+	guard(spinlock_irqsave)(&mbox->lock);
+	if (orr_is_lost(odev))
+		return -EAGAIN;
+	ready = READ_ONCE(mbox->message->producer) - mbox->consumer;
+	if (!ready)
+		return -EAGAIN;
+	if (ready > ORR_MBOX_ENTRIES)
+		return -EPROTO;
+	dma_rmb(); /* the entry is read after the index that announces it */
+	/* A copy, so that the firmware cannot change it between check and use. */
+	*message = mbox->message->entry[mbox->consumer % ORR_MBOX_ENTRIES];
+	mbox->consumer++;
+	dma_mb(); /* and before it may be overwritten */
+	WRITE_ONCE(mbox->message->consumer, mbox->consumer);
+	return message->sequence ? orr_mbox_reply(mbox, message) : 1;
+}
+
+/**
+ * orr_mbox_process - take in what the firmware has sent
+ * @odev: the card
+ *
+ * Any context. A firmware that never stops sending is stopped after one ring's length.
+ *
+ * Return: whether there was anything.
+ */
+bool orr_mbox_process(struct orr_device *odev)
+{
+	struct orr_mbox_message message;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ORR_MBOX_ENTRIES; i++) {
+		ret = orr_mbox_take(odev, &message);
+		if (ret < 0)
+			break;
+		if (ret > 0)
+			orr_mbox_event(odev, &message);
+	}
+	if (i < ORR_MBOX_ENTRIES && ret == -EPROTO)
+		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
+	return i > 0;
+}
+
+/**
+ * orr_mbox_abort - end all calls, because the card is lost
+ * @odev: the card, with its lost bit set
+ */
+void orr_mbox_abort(struct orr_device *odev)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	u32 slot;
+
+	guard(spinlock_irqsave)(&mbox->lock);
+	for (slot = 0; slot < ORR_MBOX_SLOTS; slot++)
+		if (mbox->pending[slot])
+			orr_mbox_finish(mbox, slot, -ENODEV);
+}
+
+/* Sends the ARM commands that fit; the ring keeps room for those who wait for a reply. */
+static void orr_mbox_flush_arms(struct orr_device *odev)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	struct orr_queue *queue, *next;
+
+	lockdep_assert_held(&mbox->lock);
+	list_for_each_entry_safe(queue, next, &mbox->arm_list, arm_node) {
+		struct orr_mbox_message message = {
+			.opcode = ORR_MBOX_QUEUE_ARM,
+			.flags = ORR_MBOX_F_NO_REPLY,
+			.arg = { queue->number, READ_ONCE(queue->armed_index) },
+		};
+
+		if (orr_mbox_room(mbox) <= (int)ORR_MBOX_SLOTS) {
+			schedule_delayed_work(&mbox->arm_work, 1);
+			return;
+		}
+		list_del_init(&queue->arm_node);
+		/* Reached in the meantime. */
+		if (message.arg[1] == ORR_QUEUE_NOT_ARMED)
+			continue;
+		message.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | 1;
+		orr_mbox_post(odev, &message);
+	}
+}
+
+static void orr_mbox_arm_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, mailbox.arm_work.work);
+	int idx;
+
+	if (orr_enter(odev, &idx))
+		return;
+	scoped_guard(spinlock_irqsave, &odev->mailbox.lock)
+		orr_mbox_flush_arms(odev);
+	orr_exit(idx);
+}
+
+/**
+ * orr_mbox_arm - ask for an interrupt once a queue reaches its armed_index
+ * @queue: the queue, whose lock is held
+ *
+ * Neither allocates nor sleeps; if the ring is full, it goes out later.
+ */
+void orr_mbox_arm(struct orr_queue *queue)
+{
+	struct orr_device *odev = queue->odev;
+	int idx;
+
+	lockdep_assert_held(&queue->lock);
+	if (orr_enter(odev, &idx))
+		return;
+	scoped_guard(spinlock, &odev->mailbox.lock) {
+		if (list_empty(&queue->arm_node))
+			list_add_tail(&queue->arm_node, &odev->mailbox.arm_list);
+		orr_mbox_flush_arms(odev);
+	}
+	orr_exit(idx);
+}
+
+/**
+ * orr_mbox_disarm - forget an ARM command that has not gone out yet
+ * @queue: the queue, which will not be armed any more
+ */
+void orr_mbox_disarm(struct orr_queue *queue)
+{
+	guard(spinlock_irqsave)(&queue->odev->mailbox.lock);
+	list_del_init(&queue->arm_node);
+}

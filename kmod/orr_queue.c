@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queues. The firmware owns them; the driver creates and destroys them through the mailbox and
+ * watches their status lines, which only the firmware writes. It never looks at a ring: that is
+ * the process's memory, and whatever stands in there is not believed.
+ */
+#include <linux/dma-fence.h>
+#include <linux/slab.h>
+
+#include <drm/orrery_accel.h>
+
+#include "orr_device.h"
+#include "orr_file.h"
+#include "orr_queue.h"
+#include "orr_vm.h"
+
+static_assert(ORR_QUEUE_PRIORITY_REALTIME == ORR_PRIORITY_REALTIME, "one scale of priorities");
+
+static void orr_queue_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct orr_queue, ref));
+}
+
+/**
+ * orr_queue_put - drop a reference; any context
+ * @queue: the queue
+ */
+void orr_queue_put(struct orr_queue *queue)
+{
+	kref_put(&queue->ref, orr_queue_release);
+}
+
+/* Reads the status line. Return: 0 or why there is none. */
+static int orr_queue_read_locked(struct orr_queue *queue, struct orr_queue_status *status)
+{
+	const struct orr_queue_status *line;
+
+	lockdep_assert_held(&queue->lock);
+	if (queue->gone) {
+		*status = queue->last;
+		return queue->gone;
+	}
+	line = &queue->odev->status[queue->number];
+	/*
+	 * The error first: once it is there, the number of completed packets is final, so nothing
+	 * that completed is taken for failed.
+	 */
+	status->error = READ_ONCE(line->error);
+	dma_rmb();
+	status->completed = READ_ONCE(line->completed);
+	dma_rmb();
+	status->time_ps = READ_ONCE(line->time_ps);
+	status->error_index = READ_ONCE(line->error_index);
+	status->error_address = READ_ONCE(line->error_address);
+	status->error_detail = READ_ONCE(line->error_detail);
+	status->generation = queue->generation;
+	status->reserved = 0;
+	return 0;
+}
+
+/**
+ * orr_queue_read - how far a queue is
+ * @queue: the queue
+ * @status: filled; for a queue that is gone, with its last state
+ *
+ * Return: 0, or why there will be no more progress.
+ */
+int orr_queue_read(struct orr_queue *queue, struct orr_queue_status *status)
+{
+	guard(spinlock_irqsave)(&queue->lock);
+	return orr_queue_read_locked(queue, status);
+}
+
+static struct orr_waiter *orr_waiter_first(struct orr_queue *queue)
+{
+	return rb_entry_safe(rb_first_cached(&queue->waiters), struct orr_waiter, node);
+}
+
+static struct orr_waiter *orr_waiter_next(struct orr_waiter *waiter)
+{
+	return rb_entry_safe(rb_next(&waiter->node), struct orr_waiter, node);
+}
+
+static bool orr_waiter_less(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct orr_waiter, node)->index <
+	       rb_entry(b, struct orr_waiter, node)->index;
+}
+
+static void orr_waiter_erase(struct orr_queue *queue, struct orr_waiter *waiter)
+{
+	rb_erase_cached(&waiter->node, &queue->waiters);
+	RB_CLEAR_NODE(&waiter->node);
+	queue->waiter_count--;
+}
+
+/* Makes the firmware raise an interrupt at the lowest index that anybody needs one for. */
+static void orr_queue_update_arm(struct orr_queue *queue)
+{
+	struct orr_waiter *waiter;
+
+	lockdep_assert_held(&queue->lock);
+	for (waiter = orr_waiter_first(queue); waiter; waiter = orr_waiter_next(waiter))
+		if (waiter->wants_irq)
+			break;
+	if (!waiter) {
+		clear_bit(queue->number, queue->odev->armed);
+		return;
+	}
+	set_bit(queue->number, queue->odev->armed);
+	/* An interrupt at a lower index is on its way and will lead here again. */
+	if (waiter->index >= queue->armed_index)
+		return;
+	WRITE_ONCE(queue->armed_index, waiter->index);
+	orr_mbox_arm(queue);
+}
+
+/**
+ * orr_queue_add_waiter - begin to wait
+ * @queue: the queue
+ * @waiter: with @index, @fire and @wants_irq set
+ *
+ * Return: 0, -ENOSPC if the queue has too many, or why there will be no more progress.
+ */
+int orr_queue_add_waiter(struct orr_queue *queue, struct orr_waiter *waiter)
+{
+	guard(spinlock_irqsave)(&queue->lock);
+	RB_CLEAR_NODE(&waiter->node);
+	if (queue->gone)
+		return queue->gone;
+	if (queue->waiter_count >= ORR_QUEUE_MAX_WAITERS)
+		return -ENOSPC;
+	rb_add_cached(&waiter->node, &queue->waiters, orr_waiter_less);
+	queue->waiter_count++;
+	if (waiter->wants_irq)
+		orr_queue_update_arm(queue);
+	return 0;
+}
+
+/**
+ * orr_queue_remove_waiter - stop waiting
+ * @queue: the queue
+ * @waiter: of orr_queue_add_waiter()
+ *
+ * Return: false if it is too late: @fire is being called, or was.
+ */
+bool orr_queue_remove_waiter(struct orr_queue *queue, struct orr_waiter *waiter)
+{
+	guard(spinlock_irqsave)(&queue->lock);
+	if (RB_EMPTY_NODE(&waiter->node))
+		return false;
+	orr_waiter_erase(queue, waiter);
+	if (!queue->gone)
+		orr_queue_update_arm(queue);
+	return true;
+}
+
+/**
+ * orr_queue_want_irq - a waiter that only listened now needs an interrupt
+ * @queue: the queue
+ * @waiter: of orr_queue_add_waiter(); may have fired
+ *
+ * Called in the path of signalling a fence: neither allocates nor sleeps.
+ */
+void orr_queue_want_irq(struct orr_queue *queue, struct orr_waiter *waiter)
+{
+	guard(spinlock_irqsave)(&queue->lock);
+	if (queue->gone || RB_EMPTY_NODE(&waiter->node))
+		return;
+	waiter->wants_irq = true;
+	orr_queue_update_arm(queue);
+}
+
+/* Takes out those who need not wait any longer. Return: error for those who are above @completed. */
+static void orr_queue_collect(struct orr_queue *queue, u64 completed, bool all,
+			      struct list_head *fired)
+{
+	struct orr_waiter *waiter;
+
+	lockdep_assert_held(&queue->lock);
+	while ((waiter = orr_waiter_first(queue)) && (all || waiter->index <= completed)) {
+		orr_waiter_erase(queue, waiter);
+		list_add_tail(&waiter->link, fired);
+	}
+}
+
+static void orr_waiters_fire(struct list_head *fired, u64 completed, int error)
+{
+	struct orr_waiter *waiter, *next;
+
+	list_for_each_entry_safe(waiter, next, fired, link)
+		waiter->fire(waiter, waiter->index <= completed ? 0 : error);
+}
+
+/**
+ * orr_queue_scan - look at a queue's status line and wake up whom it concerns
+ * @queue: the queue
+ *
+ * Any context; neither allocates nor sleeps, nor reads a register.
+ */
+void orr_queue_scan(struct orr_queue *queue)
+{
+	struct orr_queue_status status;
+	LIST_HEAD(fired);
+
+	scoped_guard(spinlock_irqsave, &queue->lock) {
+		if (orr_queue_read_locked(queue, &status))
+			return;
+		orr_queue_collect(queue, status.completed, status.error, &fired);
+		if (queue->armed_index <= status.completed || status.error)
+			WRITE_ONCE(queue->armed_index, ORR_QUEUE_NOT_ARMED);
+		orr_queue_update_arm(queue);
+	}
+	orr_waiters_fire(&fired, status.completed, -EIO);
+}
+
+/**
+ * orr_queue_scan_number - the same by number, if there is such a queue
+ * @odev: the card
+ * @number: below ORR_FW_QUEUES
+ */
+void orr_queue_scan_number(struct orr_device *odev, u32 number)
+{
+	struct orr_queue *queue;
+
+	scoped_guard(spinlock_irqsave, &odev->queue_lock) {
+		queue = odev->queues[number];
+		if (queue)
+			orr_queue_get(queue);
+	}
+	if (!queue)
+		return;
+	orr_queue_scan(queue);
+	orr_queue_put(queue);
+}
+
+/**
+ * orr_queue_scan_armed - look at all queues for which somebody waits
+ * @odev: the card
+ *
+ * Return: whether there is any.
+ */
+bool orr_queue_scan_armed(struct orr_device *odev)
+{
+	unsigned long number;
+	bool any = false;
+
+	for_each_set_bit(number, odev->armed, ORR_FW_QUEUES) {
+		orr_queue_scan_number(odev, number);
+		any = true;
+	}
+	return any;
+}
+
+/* Nothing of the queue will change any more: ends all waits. */
+static void orr_queue_end(struct orr_queue *queue, int error)
+{
+	struct orr_queue_status status;
+	LIST_HEAD(fired);
+
+	scoped_guard(spinlock_irqsave, &queue->lock) {
+		if (orr_queue_read_locked(queue, &status))
+			return;
+		queue->last = status;
+		orr_queue_collect(queue, status.completed, true, &fired);
+		queue->gone = error;
+		WRITE_ONCE(queue->armed_index, ORR_QUEUE_NOT_ARMED);
+		clear_bit(queue->number, queue->odev->armed);
+	}
+	orr_waiters_fire(&fired, status.completed, status.error ? -EIO : error);
+}
+
+/**
+ * orr_queue_all_gone - the card is lost: end the waits of all queues
+ * @odev: the card
+ */
+void orr_queue_all_gone(struct orr_device *odev)
+{
+	unsigned int number;
+
+	for (number = 0; number < ORR_FW_QUEUES; number++) {
+		struct orr_queue *queue;
+
+		scoped_guard(spinlock_irqsave, &odev->queue_lock) {
+			queue = odev->queues[number];
+			if (queue)
+				orr_queue_get(queue);
+		}
+		if (!queue)
+			continue;
+		orr_queue_end(queue, -ENODEV);
+		orr_queue_put(queue);
+	}
+}
+
+static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_create *args)
+{
+	struct orr_device *odev = queue->odev;
+	u64 request[] = {
+		queue->number | (u64)queue->vm->context << 32,
+		args->ring_va,
+		args->entries,
+		queue->slot | (u64)args->priority << 32,
+		args->dispatch_limit_us,
+	};
+	u64 reply[ORR_MBOX_ARGS];
+	int idx, ret;
+
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	/* The line of a number that is not in use is ours. */
+	memset(&odev->status[queue->number], 0, sizeof(*odev->status));
+	ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_CREATE, request, ARRAY_SIZE(request), reply);
+	if (!ret)
+		queue->generation = reply[0];
+	orr_exit(idx);
+	return ret;
+}
+
+/* Makes the firmware forget the queue; when this returns, nothing of it runs. */
+static void orr_queue_stop(struct orr_queue *queue)
+{
+	struct orr_device *odev = queue->odev;
+	u64 request[] = { queue->number };
+	int idx, ret;
+
+	ret = orr_enter(odev, &idx);
+	if (!ret) {
+		ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_DESTROY, request, ARRAY_SIZE(request),
+				       NULL);
+		if (ret && ret != -ENODEV)
+			orr_device_lost(odev, "the firmware refuses to destroy a queue");
+		orr_exit(idx);
+	}
+	if (ret)
+		orr_device_quiesced(odev);
+}
+
+/**
+ * orr_queue_create - make a queue
+ * @file: its owner, who holds file->lock
+ * @vm: its address space
+ * @args: checked as far as they do not concern the firmware
+ * @result: the queue, with a reference
+ *
+ * Return: 0, -ENOSPC without a free number or slot, -EFAULT if the ring is not mapped, …
+ */
+int orr_queue_create(struct orr_file *file, struct orr_vm *vm,
+		     const struct drm_orr_queue_create *args, struct orr_queue **result)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_queue *queue;
+	int ret;
+
+	lockdep_assert_held(&file->lock);
+	queue = kzalloc(sizeof(*queue), GFP_KERNEL_ACCOUNT);
+	if (!queue)
+		return -ENOMEM;
+	kref_init(&queue->ref);
+	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->arm_node);
+	queue->waiters = RB_ROOT_CACHED;
+	queue->armed_index = ORR_QUEUE_NOT_ARMED;
+	queue->odev = odev;
+	queue->fence_context = dma_fence_context_alloc(1);
+
+	queue->slot = find_first_zero_bit(file->slots, ORR_DB_SLOTS);
+	if (queue->slot >= ORR_DB_SLOTS) {
+		ret = -ENOSPC;
+		goto err_free;
+	}
+	ret = ida_alloc_max(&odev->queue_numbers, odev->info.max_queues - 1, GFP_KERNEL);
+	if (ret < 0)
+		goto err_free;
+	queue->number = ret;
+
+	ret = orr_vm_add_queue(vm);
+	if (ret)
+		goto err_number;
+	queue->vm = vm;
+
+	ret = orr_queue_start(queue, args);
+	if (ret)
+		goto err_vm;
+
+	__set_bit(queue->slot, file->slots);
+	scoped_guard(spinlock_irqsave, &odev->queue_lock)
+		odev->queues[queue->number] = orr_queue_get(queue);
+	atomic_inc(&odev->queue_count);
+	orr_health_start(odev);
+	/* If the card was lost before it stood in the table, nobody else will end it. */
+	if (orr_is_lost(odev))
+		orr_queue_end(queue, -ENODEV);
+	*result = queue;
+	return 0;
+
+err_vm:
+	orr_vm_remove_queue(vm);
+err_number:
+	ida_free(&odev->queue_numbers, queue->number);
+err_free:
+	kfree(queue);
+	return ret;
+}
+
+/**
+ * orr_queue_destroy - end a queue: nothing of it runs any more, its waits end
+ * @file: its owner, who holds file->lock
+ * @queue: the queue, out of the file's table; the reference goes
+ */
+void orr_queue_destroy(struct orr_file *file, struct orr_queue *queue)
+{
+	struct orr_device *odev = queue->odev;
+
+	lockdep_assert_held(&file->lock);
+	orr_queue_stop(queue);
+	orr_queue_end(queue, -ECANCELED);
+	orr_mbox_disarm(queue);
+	scoped_guard(spinlock_irqsave, &odev->queue_lock)
+		odev->queues[queue->number] = NULL;
+	atomic_dec(&odev->queue_count);
+	__clear_bit(queue->slot, file->slots);
+	ida_free(&odev->queue_numbers, queue->number);
+	orr_vm_remove_queue(queue->vm);
+	queue->vm = NULL;
+	orr_queue_put(queue); /* the table's */
+	orr_queue_put(queue); /* the file's */
+}

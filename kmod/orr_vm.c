@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Address spaces: what is mapped where is kept in an interval tree. drm_gpuvm is not used: its
+ * split-and-merge interface differs between the kernels we build for, and binding here is
+ * synchronous and never maps over a mapping, so most of it would go unused.
+ */
+#include <linux/interval_tree.h>
+#include <linux/slab.h>
+
+#include <drm/drm_gem.h>
+#include <drm/orrery_accel.h>
+
+#include "orr_bo.h"
+#include "orr_device.h"
+#include "orr_pt.h"
+#include "orr_vm.h"
+
+/**
+ * struct orr_mapping - a part of a BO in an address space
+ */
+struct orr_mapping {
+	/** @it: first and last virtual address */
+	struct interval_tree_node it;
+	/** @bo: a reference, and for memory of a linked card a use of its grant */
+	struct orr_bo *bo;
+	/** @bo_offset: what of the BO is at the first address */
+	u64 bo_offset;
+};
+
+static struct orr_mapping *orr_mapping_first(struct orr_vm *vm, u64 start, u64 last)
+{
+	struct interval_tree_node *it;
+
+	it = interval_tree_iter_first(&vm->mappings, start, last);
+	return it ? container_of(it, struct orr_mapping, it) : NULL;
+}
+
+static void orr_mapping_free(struct orr_mapping *mapping)
+{
+	orr_bo_unuse(mapping->bo);
+	drm_gem_object_put(&mapping->bo->base);
+	kfree(mapping);
+}
+
+/**
+ * orr_vm_create - make an address space
+ * @odev: the card
+ * @doorbell_page: of the file that it belongs to
+ *
+ * Return: the address space or an error pointer; -ENOSPC if the card has no context free.
+ */
+struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page)
+{
+	u64 request[3];
+	struct orr_vm *vm;
+	int idx, ret;
+
+	vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
+	if (!vm)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&vm->ref);
+	mutex_init(&vm->lock);
+	vm->odev = odev;
+	vm->mappings = RB_ROOT_CACHED;
+
+	ret = ida_alloc_range(&odev->contexts, 1, odev->info.max_contexts - 1, GFP_KERNEL);
+	if (ret < 0)
+		goto err_free;
+	vm->context = ret;
+
+	vm->root = orr_pt_create_root(odev);
+	if (IS_ERR(vm->root)) {
+		ret = PTR_ERR(vm->root);
+		goto err_context;
+	}
+
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		goto err_root;
+	request[0] = vm->context;
+	request[1] = orr_pt_address(vm->root);
+	request[2] = doorbell_page;
+	ret = orr_mbox_command(odev, ORR_MBOX_CONTEXT_CREATE, request, ARRAY_SIZE(request), NULL);
+	orr_exit(idx);
+	if (ret)
+		goto err_root;
+	return vm;
+
+err_root:
+	orr_pt_free_all(odev, vm->root);
+err_context:
+	ida_free(&odev->contexts, vm->context);
+err_free:
+	mutex_destroy(&vm->lock);
+	kfree(vm);
+	return ERR_PTR(ret);
+}
+
+/* Ends the card's use of the address space; when this returns, it does not look at the tables. */
+static void orr_vm_detach(struct orr_vm *vm)
+{
+	struct orr_device *odev = vm->odev;
+	u64 request[] = { vm->context, 0, 0 };
+	int idx, ret;
+
+	ret = orr_enter(odev, &idx);
+	if (!ret) {
+		ret = orr_mbox_command(odev, ORR_MBOX_TLB_FLUSH, request, 3, NULL);
+		if (!ret)
+			ret = orr_mbox_command(odev, ORR_MBOX_CONTEXT_DESTROY, request, 1, NULL);
+		if (ret && ret != -ENODEV)
+			orr_device_lost(odev, "the firmware refuses to destroy a context");
+		orr_exit(idx);
+	}
+	if (ret)
+		orr_device_quiesced(odev);
+}
+
+/**
+ * orr_vm_close - end an address space
+ * @vm: the address space; others may hold references, but cannot use it any more
+ * @force: its file is closing, and has ended its queues
+ *
+ * Return: 0, -EBUSY while it has queues, -ENOENT if it is closed.
+ */
+int orr_vm_close(struct orr_vm *vm, bool force)
+{
+	struct orr_mapping *mapping;
+
+	guard(mutex)(&vm->lock);
+	if (!vm->root)
+		return -ENOENT;
+	if (vm->queues && !WARN_ON(force))
+		return -EBUSY;
+	orr_vm_detach(vm);
+	while ((mapping = orr_mapping_first(vm, 0, U64_MAX))) {
+		interval_tree_remove(&mapping->it, &vm->mappings);
+		orr_mapping_free(mapping);
+	}
+	orr_pt_free_all(vm->odev, vm->root);
+	vm->root = NULL;
+	ida_free(&vm->odev->contexts, vm->context);
+	return 0;
+}
+
+static void orr_vm_release(struct kref *ref)
+{
+	struct orr_vm *vm = container_of(ref, struct orr_vm, ref);
+
+	WARN_ON(vm->root);
+	mutex_destroy(&vm->lock);
+	kfree(vm);
+}
+
+/**
+ * orr_vm_put - drop a reference
+ * @vm: the address space
+ */
+void orr_vm_put(struct orr_vm *vm)
+{
+	kref_put(&vm->ref, orr_vm_release);
+}
+
+/**
+ * orr_vm_add_queue - a queue begins to use an address space
+ * @vm: the address space
+ *
+ * Return: 0, -ENOENT if it is closed.
+ */
+int orr_vm_add_queue(struct orr_vm *vm)
+{
+	guard(mutex)(&vm->lock);
+	if (!vm->root)
+		return -ENOENT;
+	vm->queues++;
+	orr_vm_get(vm);
+	return 0;
+}
+
+/**
+ * orr_vm_remove_queue - a queue of orr_vm_add_queue() does not use it any more
+ * @vm: the address space
+ */
+void orr_vm_remove_queue(struct orr_vm *vm)
+{
+	scoped_guard(mutex, &vm->lock)
+		vm->queues--;
+	orr_vm_put(vm);
+}
+
+static u64 orr_vm_pte_flags(u32 flags)
+{
+	u64 pte = ORR_PTE_VALID | ORR_PTE_LEAF;
+
+	if (flags & ORR_BIND_READ)
+		pte |= ORR_PTE_READ;
+	if (flags & ORR_BIND_WRITE)
+		pte |= ORR_PTE_WRITE;
+	if (flags & ORR_BIND_EXEC)
+		pte |= ORR_PTE_EXEC;
+	return pte;
+}
+
+/* Enters the pieces of a BO. The caller is inside orr_enter(). */
+static int orr_vm_map_pieces(struct orr_vm *vm, struct orr_bo *bo, u64 offset, u64 va, u64 size,
+			     u64 flags)
+{
+	struct orr_bo_cursor cursor;
+	int ret = 0;
+
+	orr_bo_cursor_init(&cursor, bo, offset);
+	while (size && !ret) {
+		u64 bytes = min(size, cursor.bytes);
+
+		if (!bytes)
+			return -EFAULT;
+		ret = orr_pt_map(vm->odev, vm->root, va, cursor.address, bytes,
+				 flags | cursor.target);
+		va += bytes;
+		size -= bytes;
+		orr_bo_cursor_advance(&cursor, bytes);
+	}
+	return ret;
+}
+
+/* Makes the card forget a range. Return: 0, or -ENODEV and then the card is still. */
+static int orr_vm_flush(struct orr_vm *vm, u64 va, u64 size)
+{
+	u64 request[] = { vm->context, va, size };
+	int ret;
+
+	ret = orr_mbox_command(vm->odev, ORR_MBOX_TLB_FLUSH, request, ARRAY_SIZE(request), NULL);
+	if (ret && ret != -ENODEV)
+		orr_device_lost(vm->odev, "the firmware refuses to flush a TLB");
+	return ret ? -ENODEV : 0;
+}
+
+/**
+ * orr_vm_map - map a part of a BO
+ * @vm: the address space
+ * @bo: the BO
+ * @bo_offset: whole pages
+ * @va: whole pages
+ * @size: whole pages; inside the BO and the range of addresses
+ * @flags: ORR_BIND_*
+ *
+ * Return: 0, -EEXIST if something is mapped there, -ENOSPC without VRAM for tables, …
+ */
+int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 size, u32 flags)
+{
+	struct orr_device *odev = vm->odev;
+	struct orr_mapping *mapping;
+	LIST_HEAD(unused);
+	int idx, ret, dead = 0;
+
+	mapping = kzalloc(sizeof(*mapping), GFP_KERNEL_ACCOUNT);
+	if (!mapping)
+		return -ENOMEM;
+	mapping->it.start = va;
+	mapping->it.last = va + size - 1;
+	mapping->bo = bo;
+	mapping->bo_offset = bo_offset;
+
+	guard(mutex)(&vm->lock);
+	if (!vm->root) {
+		ret = -ENOENT;
+		goto err_free;
+	}
+	if (orr_mapping_first(vm, mapping->it.start, mapping->it.last)) {
+		ret = -EEXIST;
+		goto err_free;
+	}
+	/* For memory of a linked card this asks the owner to let us in. */
+	ret = orr_bo_use(bo);
+	if (ret)
+		goto err_free;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		goto err_unuse;
+
+	/* The DMA mapping must not go between the look at it and the entry in the tree. */
+	scoped_guard(mutex, &odev->bo_lock)
+		ret = orr_vm_map_pieces(vm, bo, bo_offset, va, size, orr_vm_pte_flags(flags));
+	if (ret) {
+		orr_pt_clear(odev, vm->root, va, size, &unused);
+		dead = orr_vm_flush(vm, va, size);
+		orr_exit(idx);
+		goto err_unuse;
+	}
+	orr_exit(idx);
+	drm_gem_object_get(&bo->base);
+	interval_tree_insert(&mapping->it, &vm->mappings);
+	return 0;
+
+err_unuse:
+	if (dead)
+		orr_device_quiesced(odev);
+	orr_pt_free_list(odev, &unused);
+	orr_bo_unuse(bo);
+err_free:
+	kfree(mapping);
+	return ret;
+}
+
+/* Cuts [va, last] out of a mapping; what is left of it stays in the tree, the rest goes to @gone. */
+static void orr_vm_cut(struct orr_vm *vm, struct orr_mapping *mapping, u64 va, u64 last,
+		       struct orr_mapping **spare, struct rb_root_cached *gone)
+{
+	u64 start = mapping->it.start, end = mapping->it.last;
+
+	interval_tree_remove(&mapping->it, &vm->mappings);
+	if (start < va && end > last) {
+		struct orr_mapping *tail = *spare;
+
+		*spare = NULL;
+		tail->bo = mapping->bo;
+		tail->bo_offset = mapping->bo_offset + (last + 1 - start);
+		tail->it.start = last + 1;
+		tail->it.last = end;
+		drm_gem_object_get(&tail->bo->base);
+		orr_bo_use_again(tail->bo);
+		interval_tree_insert(&tail->it, &vm->mappings);
+	}
+	if (start < va) {
+		mapping->it.last = va - 1;
+		interval_tree_insert(&mapping->it, &vm->mappings);
+	} else if (end > last) {
+		mapping->bo_offset += last + 1 - start;
+		mapping->it.start = last + 1;
+		interval_tree_insert(&mapping->it, &vm->mappings);
+	} else {
+		/* Freed once the card has forgotten it. */
+		interval_tree_insert(&mapping->it, gone);
+	}
+}
+
+static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_mapping **spare,
+			       struct rb_root_cached *gone, struct list_head *unused)
+{
+	struct orr_device *odev = vm->odev;
+	u64 last = va + size - 1;
+	struct orr_mapping *mapping;
+	int ret;
+
+	/* All that can fail comes before the first change. */
+	ret = orr_pt_split(odev, vm->root, va);
+	if (!ret)
+		ret = orr_pt_split(odev, vm->root, last + 1);
+	if (ret)
+		return ret;
+	if (!orr_mapping_first(vm, va, last))
+		return 0;
+	while ((mapping = orr_mapping_first(vm, va, last)))
+		orr_vm_cut(vm, mapping, va, last, spare, gone);
+	orr_pt_clear(odev, vm->root, va, size, unused);
+	return orr_vm_flush(vm, va, size);
+}
+
+/**
+ * orr_vm_unmap - remove what is mapped in a range, whole mappings or parts
+ * @vm: the address space
+ * @va: whole pages
+ * @size: whole pages; holes are fine
+ *
+ * Return: 0 when the card cannot reach anything through the range any more, -ENOMEM or -ENOSPC
+ * with nothing changed, -ENODEV when the card is lost.
+ */
+int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
+{
+	struct orr_mapping *spare __free(kfree) = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
+	struct rb_root_cached gone = RB_ROOT_CACHED;
+	struct interval_tree_node *it;
+	LIST_HEAD(unused);
+	int idx, ret;
+
+	if (!spare)
+		return -ENOMEM;
+
+	guard(mutex)(&vm->lock);
+	if (!vm->root)
+		return -ENOENT;
+	ret = orr_enter(vm->odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_vm_unmap_locked(vm, va, size, &spare, &gone, &unused);
+	orr_exit(idx);
+	if (ret == -ENODEV)
+		orr_device_quiesced(vm->odev);
+
+	orr_pt_free_list(vm->odev, &unused);
+	while ((it = interval_tree_iter_first(&gone, 0, ULONG_MAX))) {
+		interval_tree_remove(it, &gone);
+		orr_mapping_free(container_of(it, struct orr_mapping, it));
+	}
+	return ret;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Address spaces. */
+#ifndef _ORR_VM_H_
+#define _ORR_VM_H_
+
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+
+struct orr_bo;
+struct orr_device;
+struct orr_pt;
+
+/**
+ * struct orr_vm - an address space, a context for the firmware
+ */
+struct orr_vm {
+	/** @ref: references */
+	struct kref ref;
+	/** @odev: the card */
+	struct orr_device *odev;
+	/** @context: its number, which is its ASID */
+	u32 context;
+	/** @lock: guards all below */
+	struct mutex lock;
+	/** @root: root table; NULL once it is closed */
+	struct orr_pt *root;
+	/** @mappings: struct orr_mapping, an interval tree */
+	struct rb_root_cached mappings;
+	/** @queues: queues that use it */
+	unsigned int queues;
+};
+
+struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page);
+int orr_vm_close(struct orr_vm *vm, bool force);
+void orr_vm_put(struct orr_vm *vm);
+
+static inline void orr_vm_get(struct orr_vm *vm)
+{
+	kref_get(&vm->ref);
+}
+
+int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 size, u32 flags);
+int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size);
+
+int orr_vm_add_queue(struct orr_vm *vm);
+void orr_vm_remove_queue(struct orr_vm *vm);
+
+#endif /* _ORR_VM_H_ */

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The VRAM allocator: contiguous ranges out of drm_mm. Page tables come from the top, so that
+ * they do not cut the space of the buffers, which come from the bottom.
+ */
+#include <drm/drm_managed.h>
+
+#include "orr_device.h"
+
+/* Cleared between two chances for others to run. */
+#define ORR_CLEAR_CHUNK SZ_1M
+
+static void orr_vram_fini(struct drm_device *drm, void *data)
+{
+	struct orr_device *odev = data;
+
+	drm_mm_takedown(&odev->vram_mm);
+}
+
+/**
+ * orr_vram_init - make the allocator; lives as long as the DRM device
+ * @odev: the card
+ *
+ * Return: 0 or a negative error.
+ */
+int orr_vram_init(struct orr_device *odev)
+{
+	int ret;
+
+	ret = drmm_mutex_init(&odev->drm, &odev->vram_lock);
+	if (ret)
+		return ret;
+	drm_mm_init(&odev->vram_mm, 0, round_down(odev->info.vram_size, ORR_PAGE_SIZE));
+	return drmm_add_action_or_reset(&odev->drm, orr_vram_fini, odev);
+}
+
+/**
+ * orr_vram_alloc - take a range of VRAM; its contents are what the last owner left
+ * @odev: the card
+ * @node: zeroed, becomes the range
+ * @size: bytes, multiple of a page
+ * @align: bytes
+ * @mode: from which end
+ *
+ * Return: 0, or -ENOSPC if there is no free range of that size.
+ */
+int orr_vram_alloc(struct orr_device *odev, struct drm_mm_node *node, u64 size, u64 align,
+		   enum drm_mm_insert_mode mode)
+{
+	int ret;
+
+	guard(mutex)(&odev->vram_lock);
+	ret = drm_mm_insert_node_generic(&odev->vram_mm, node, size, align, 0, mode);
+	if (!ret)
+		odev->vram_used += size;
+	return ret;
+}
+
+/**
+ * orr_vram_free - give a range back
+ * @odev: the card
+ * @node: of orr_vram_alloc(); nothing of the card can reach it any more
+ */
+void orr_vram_free(struct orr_device *odev, struct drm_mm_node *node)
+{
+	guard(mutex)(&odev->vram_lock);
+	odev->vram_used -= node->size;
+	drm_mm_remove_node(node);
+}
+
+/**
+ * orr_vram_clear - zero a range
+ * @odev: the card
+ * @node: of orr_vram_alloc()
+ *
+ * Return: 0, -EINTR if the process is being killed, -ENODEV without a card.
+ */
+int orr_vram_clear(struct orr_device *odev, const struct drm_mm_node *node)
+{
+	u64 offset = 0;
+
+	while (offset < node->size) {
+		u64 bytes = min_t(u64, node->size - offset, ORR_CLEAR_CHUNK);
+		int idx, ret;
+
+		ret = orr_enter(odev, &idx);
+		if (ret)
+			return ret;
+		memset_io(odev->vram + node->start + offset, 0, bytes);
+		orr_exit(idx);
+		offset += bytes;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * orr_vram_used - how much is allocated
+ * @odev: the card
+ *
+ * Return: bytes, buffers and page tables of all processes.
+ */
+u64 orr_vram_used(struct orr_device *odev)
+{
+	guard(mutex)(&odev->vram_lock);
+	return odev->vram_used;
+}
