@@ -176,6 +176,8 @@ typedef struct orrDim3 {
 /** An image made by orrery-cc, loaded on the current device. */
 ORR_API orrError_t orrModuleLoad(orrModule_t* module, const char* path);
 ORR_API orrError_t orrModuleLoadData(orrModule_t* module, const void* image, size_t bytes);
+/** Whether orrModuleLoadData would take the image; needs no device. */
+ORR_API orrError_t orrModuleCheckData(const void* image, size_t bytes);
 ORR_API orrError_t orrModuleUnload(orrModule_t module);
 ORR_API orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, const char* name);
 /**

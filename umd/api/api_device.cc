@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cstring>
+
+#include "umd/api/guard.h"
+
+using namespace orrery::umd;
+
+namespace {
+
+template <std::size_t N>
+void put_text(char (&to)[N], std::string_view text) {
+    std::memset(to, 0, N);
+    std::memcpy(to, text.data(), std::min(text.size(), N - 1));
+}
+
+template <std::size_t N>
+std::string_view text_of(const __u8 (&from)[N]) {
+    const auto* begin = reinterpret_cast<const char*>(from);
+    return {begin, ::strnlen(begin, N)};
+}
+
+}  // namespace
+
+extern "C" {
+
+orrError_t orrGetDeviceCount(int* count) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (count == nullptr) return null_argument("count");
+        ORR_TRY(devices, runtime.device_count());
+        *count = *devices;
+        return {};
+    });
+}
+
+orrError_t orrSetDevice(int device) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(found, runtime.device(device));
+        current_device() = device;
+        return {};
+    });
+}
+
+orrError_t orrGetDevice(int* device) {
+    return guarded([&]() -> Status {
+        if (device == nullptr) return null_argument("device");
+        *device = current_device();
+        return {};
+    });
+}
+
+orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (prop == nullptr) return null_argument("prop");
+        ORR_TRY(winsys, runtime.device(device));
+        ORR_TRY(card, (*winsys)->query());
+        orrDeviceProp p{};
+        put_text(p.name, text_of(card->sku_name));
+        put_text(p.pci_address, (*winsys)->info().pci_address);
+        put_text(p.node, (*winsys)->info().node);
+        put_text(p.firmware_build, text_of(card->fw_build_id));
+        p.uid = card->uid;
+        p.vram_bytes = card->vram_size;
+        p.vram_used_bytes = card->vram_used;
+        p.core_hz = card->core_hz;
+        p.vector_hz = card->vector_hz;
+        p.firmware_version = card->fw_version;
+        p.firmware_abi = card->fw_abi;
+        p.hardware_version = card->hw_version;
+        p.copy_engines = card->copy_engines;
+        p.vector_ports = card->vector_ports;
+        p.vector_cores = card->vector_cores;
+        p.link_ports = card->link_ports;
+        p.state = card->state;
+        *prop = p;
+        return {};
+    });
+}
+
+orrError_t orrDeviceSynchronize(void) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(context, runtime.current_context());
+        return (*context)->synchronize();
+    });
+}
+
+orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (free_bytes == nullptr || total_bytes == nullptr) return null_argument("free_bytes or total_bytes");
+        ORR_TRY(winsys, runtime.device(current_device()));
+        ORR_TRY(card, (*winsys)->query());
+        *total_bytes = card->vram_size;
+        *free_bytes = card->vram_size - std::min(card->vram_used, card->vram_size);
+        return {};
+    });
+}
+
+orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (info == nullptr) return null_argument("info");
+        ORR_TRY(winsys, runtime.device(device));
+        ORR_TRY(card, (*winsys)->query());
+        if (port < 0 || static_cast<std::uint32_t>(port) >= card->link_ports) {
+            return fail(orrErrorInvalidValue, "device {} has no link port {}: it has {}", device, port,
+                        card->link_ports);
+        }
+        ORR_TRY(link, (*winsys)->link(static_cast<std::uint32_t>(port)));
+        *info = {link->state,
+                 link->peer_port,
+                 link->peer_uid,
+                 runtime.device_of_uid(link->peer_uid),
+                 link->lanes,
+                 link->gbps,
+                 link->latency_ns};
+        return {};
+    });
+}
+
+orrError_t orrDeviceGetCounters(uint64_t* values, size_t* count, int device) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (values == nullptr || count == nullptr) return null_argument("values or count");
+        ORR_TRY(winsys, runtime.device(device));
+        ORR_TRY(counters, (*winsys)->counters());
+        *count = std::min(*count, counters->size());
+        std::copy_n(counters->begin(), *count, values);
+        return {};
+    });
+}
+
+orrError_t orrDeviceCanAccessPeer(int* can, int device, int peer) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (can == nullptr) return null_argument("can");
+        ORR_TRY(linked, runtime.linked(device, peer));
+        *can = *linked ? 1 : 0;
+        return {};
+    });
+}
+
+orrError_t orrDeviceEnablePeerAccess(int peer) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        const int device = current_device();
+        if (peer == device) return fail(orrErrorInvalidDevice, "device {} is no peer of itself", device);
+        ORR_TRY(linked, runtime.linked(device, peer));
+        if (!*linked) {
+            return fail(orrErrorPeerAccess,
+                        "no link that is up joins device {} and device {}: orrery-smi shows the links", device,
+                        peer);
+        }
+        ORR_TRY(own, runtime.context(device));
+        ORR_TRY(other, runtime.context(peer));
+        return runtime.memory().enable_peer(device, peer);
+    });
+}
+
+}  // extern "C"

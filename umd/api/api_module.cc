@@ -1,0 +1,154 @@
+#include <orrery/hw/kernel_abi.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include "umd/api/guard.h"
+
+using namespace orrery::umd;
+
+namespace {
+
+constexpr std::uint64_t kMaxGroups = 1ull << 31;
+constexpr std::uint64_t kMaxItems = 1024;
+
+Result<std::vector<std::byte>> read_file(const char* path) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "rbe"), std::fclose);
+    if (file == nullptr) return fail_errno(errno, fmt::format("opening the module {}", path));
+    std::vector<std::byte> bytes;
+    std::byte piece[65536];
+    while (const std::size_t got = std::fread(piece, 1, sizeof(piece), file.get())) {
+        bytes.insert(bytes.end(), piece, piece + got);
+        if (bytes.size() > ElfImage::kMaxFile) {
+            return fail(orrErrorInvalidImage, "{} is larger than {} bytes", path, ElfImage::kMaxFile);
+        }
+    }
+    if (std::ferror(file.get()) != 0) return fail_errno(errno, fmt::format("reading the module {}", path));
+    return bytes;
+}
+
+Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> image, const char* name) {
+    ORR_TRY(context, runtime.current_context());
+    ORR_TRY(made, Module::load(**context, image, name));
+    void* handle = runtime.modules.insert(*made);
+    if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live modules");
+    *module = static_cast<orrModule_t>(handle);
+    return {};
+}
+
+// The product without overflow, or limit + 1.
+std::uint64_t product(orrDim3 d, std::uint64_t limit) {
+    const std::uint64_t xy = std::uint64_t{d.x} * d.y;
+    if (xy > limit) return limit + 1;
+    const std::uint64_t all = xy * d.z;  // limit < 2^32, so it fits
+    return all > limit ? limit + 1 : all;
+}
+
+Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes, std::size_t local_bytes) {
+    const std::uint64_t groups = product(grid, kMaxGroups);
+    if (groups == 0 || groups > kMaxGroups) {
+        return fail(orrErrorInvalidValue, "a grid of {} x {} x {}: each at least 1, the product at most 2^31", grid.x,
+                    grid.y, grid.z);
+    }
+    const std::uint64_t items = product(block, kMaxItems);
+    if (items == 0 || items > kMaxItems) {
+        return fail(orrErrorInvalidValue, "a block of {} x {} x {}: each at least 1, the product at most {}",
+                    block.x, block.y, block.z, kMaxItems);
+    }
+    if (bytes > Stream::kMaxArgs) {
+        return fail(orrErrorInvalidValue, "{} bytes of arguments: at most {}; put the rest into card memory", bytes,
+                    Stream::kMaxArgs);
+    }
+    if (bytes != 0 && args == nullptr) return null_argument("args");
+    if (local_bytes > ORR_LOCAL_BYTES) {
+        return fail(orrErrorInvalidValue, "{} bytes of work-group memory: at most {}", local_bytes,
+                    ORR_LOCAL_BYTES);
+    }
+    return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+orrError_t orrModuleLoad(orrModule_t* module, const char* path) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (module == nullptr || path == nullptr) return null_argument("module or path");
+        ORR_TRY(image, read_file(path));
+        return load(runtime, module, *image, path);
+    });
+}
+
+orrError_t orrModuleLoadData(orrModule_t* module, const void* image, size_t bytes) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (module == nullptr || image == nullptr) return null_argument("module or image");
+        return load(runtime, module, {static_cast<const std::byte*>(image), bytes}, "the module in memory");
+    });
+}
+
+orrError_t orrModuleCheckData(const void* image, size_t bytes) {
+    return guarded([&]() -> Status {
+        if (image == nullptr) return null_argument("image");
+        ORR_TRY(parsed, ElfImage::parse({static_cast<const std::byte*>(image), bytes}));
+        if (parsed->functions().empty()) {
+            return fail(orrErrorInvalidImage, "the module has no kernel: mark one with ORR_KERNEL");
+        }
+        return {};
+    });
+}
+
+orrError_t orrModuleUnload(orrModule_t module) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        const auto gone = runtime.modules.remove(module);
+        if (gone == nullptr) return bad_handle("module", module);
+        for (void* handle : gone->take_handles()) runtime.functions.remove(handle);
+        gone->context().drain();
+        return {};
+    });
+}
+
+orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, const char* name) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (function == nullptr || name == nullptr) return null_argument("function or name");
+        Module* loaded = runtime.modules.find(module);
+        if (loaded == nullptr) return bad_handle("module", module);
+        ORR_TRY(found, loaded->function(name));
+        void* handle = runtime.functions.insert(*found);
+        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live functions");
+        loaded->add_handle(handle);
+        *function = static_cast<orrFunction_t>(handle);
+        return {};
+    });
+}
+
+orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args, size_t bytes,
+                           size_t local_bytes, orrStream_t stream) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        const Function* kernel = runtime.functions.find(function);
+        if (kernel == nullptr) return bad_handle("function", function);
+        ORR_TRY(valid, check_launch(grid, block, args, bytes, local_bytes));
+        ORR_TRY(queue, runtime.stream(stream));
+        if (kernel->context != &(*queue)->context()) {
+            return fail(orrErrorInvalidValue, "kernel '{}' is loaded on device {}, the stream is of device {}",
+                        kernel->name, kernel->context->device(), (*queue)->context().device());
+        }
+        orr_packet_dispatch packet{};
+        packet.header.opcode = ORR_PKT_DISPATCH;
+        packet.header.flags = ORR_PKT_F_ORDERED;
+        packet.entry = kernel->entry;
+        packet.grid_x = grid.x;
+        packet.grid_y = grid.y;
+        packet.grid_z = grid.z;
+        packet.block_x = static_cast<std::uint16_t>(block.x);
+        packet.block_y = static_cast<std::uint16_t>(block.y);
+        packet.block_z = static_cast<std::uint16_t>(block.z);
+        packet.local_bytes = static_cast<std::uint32_t>(local_bytes);
+        ORR_TRY(index, (*queue)->submit_kernel(std::bit_cast<orr_packet>(packet),
+                                               {static_cast<const std::byte*>(args), bytes}, kernel->name));
+        return {};
+    });
+}
+
+}  // extern "C"

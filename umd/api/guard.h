@@ -1,0 +1,49 @@
+// The border of the C API: no exception crosses it, and every failure leaves its text with the thread.
+#pragma once
+
+#include <new>
+#include <utility>
+
+#include "umd/runtime/runtime.h"
+
+namespace orrery::umd {
+
+// Keeps the text for orrGetLastErrorText().
+orrError_t report(const Error& error) noexcept;
+
+template <typename Body>
+orrError_t guarded(Body&& body) noexcept {
+    try {
+        Status status = std::forward<Body>(body)();
+        if (status) return orrSuccess;
+        return report(status.error());
+    } catch (const std::bad_alloc&) {
+        return report(Error{orrErrorOutOfMemory, {}});
+    } catch (...) {
+        return report(Error{orrErrorInternal, {}});
+    }
+}
+
+// The same with the process's runtime.
+template <typename Body>
+orrError_t with_runtime(Body&& body) noexcept {
+    return guarded([&]() -> Status {
+        auto runtime = Runtime::get();
+        if (!runtime) return std::unexpected(runtime.error());
+        return body(**runtime);
+    });
+}
+
+inline Status null_argument(const char* name) { return fail(orrErrorInvalidValue, "{} is null", name); }
+
+template <typename T>
+Status bad_handle(const char* what, T* handle) {
+    return fail(orrErrorInvalidHandle, "{} is not a live {}", static_cast<const void*>(handle), what);
+}
+
+// Pushes an error up from a function that returns Status or a Result.
+#define ORR_TRY(variable, expression)                        \
+    auto variable = (expression);                            \
+    if (!variable) return std::unexpected(variable.error())
+
+}  // namespace orrery::umd

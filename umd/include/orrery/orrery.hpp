@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The C API with owners: objects that clean up after themselves, and failures as exceptions that carry the
+ * library's text. Header only; threads and lifetimes as in orrery.h.
+ */
+#ifndef ORRERY_ORRERY_HPP
+#define ORRERY_ORRERY_HPP
+
+#include <orrery/orrery.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace orrery {
+
+/** what(): "orrErrorNoDevice: there is no Orrery card: ..." */
+class ApiError : public std::runtime_error {
+  public:
+    explicit ApiError(orrError_t code)
+        : std::runtime_error(std::string(orrGetErrorName(code)) + ": " + orrGetLastErrorText()), code_(code) {}
+    orrError_t code() const { return code_; }
+
+  private:
+    orrError_t code_;
+};
+
+inline void check(orrError_t code) {
+    if (code != orrSuccess) throw ApiError(code);
+}
+
+/** Owner of a handle; movable, not copyable. */
+template <typename Handle, orrError_t (*Destroy)(Handle)>
+class Owner {
+  public:
+    Owner() = default;
+    explicit Owner(Handle handle) : handle_(handle) {}
+    Owner(Owner&& other) noexcept : handle_(std::exchange(other.handle_, Handle{})) {}
+    Owner& operator=(Owner&& other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~Owner() {
+        if (handle_ != Handle{}) (void)Destroy(handle_);
+    }
+    Handle get() const { return handle_; }
+
+  private:
+    Handle handle_{};
+};
+
+class Stream : public Owner<orrStream_t, orrStreamDestroy> {
+  public:
+    Stream() : Owner(make()) {}
+    void synchronize() const { check(orrStreamSynchronize(get())); }
+
+  private:
+    static orrStream_t make() {
+        orrStream_t stream{};
+        check(orrStreamCreate(&stream));
+        return stream;
+    }
+};
+
+class Event : public Owner<orrEvent_t, orrEventDestroy> {
+  public:
+    Event() : Owner(make()) {}
+    void record(const Stream& stream) const { check(orrEventRecord(get(), stream.get())); }
+    void synchronize() const { check(orrEventSynchronize(get())); }
+    double model_ns_since(const Event& start) const {
+        double ns = 0;
+        check(orrEventElapsedModelTime(&ns, start.get(), get()));
+        return ns;
+    }
+
+  private:
+    static orrEvent_t make() {
+        orrEvent_t event{};
+        check(orrEventCreate(&event));
+        return event;
+    }
+};
+
+class Semaphore : public Owner<orrSemaphore_t, orrSemaphoreDestroy> {
+  public:
+    Semaphore() : Owner(make()) {}
+
+  private:
+    static orrSemaphore_t make() {
+        orrSemaphore_t semaphore{};
+        check(orrSemaphoreCreate(&semaphore));
+        return semaphore;
+    }
+};
+
+class Module : public Owner<orrModule_t, orrModuleUnload> {
+  public:
+    explicit Module(const std::string& path) : Owner(make(path)) {}
+    orrFunction_t function(const char* name) const {
+        orrFunction_t function{};
+        check(orrModuleGetFunction(&function, get(), name));
+        return function;
+    }
+
+  private:
+    static orrModule_t make(const std::string& path) {
+        orrModule_t module{};
+        check(orrModuleLoad(&module, path.c_str()));
+        return module;
+    }
+};
+
+/** `count` objects of T in memory of the current device. */
+template <typename T>
+class DeviceArray {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+  public:
+    explicit DeviceArray(std::size_t count) : count_(count) {
+        void* pointer = nullptr;
+        check(orrMalloc(&pointer, count * sizeof(T)));
+        memory_ = Owner<void*, orrFree>(pointer);
+    }
+    T* data() const { return static_cast<T*>(memory_.get()); }
+    std::size_t size() const { return count_; }
+    std::size_t bytes() const { return count_ * sizeof(T); }
+
+  private:
+    Owner<void*, orrFree> memory_;
+    std::size_t count_;
+};
+
+/** `count` objects of T in pinned host memory, at the same address for the CPU and every device. */
+template <typename T>
+class PinnedArray {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+  public:
+    explicit PinnedArray(std::size_t count) : count_(count) {
+        void* pointer = nullptr;
+        check(orrMallocHost(&pointer, count * sizeof(T)));
+        memory_ = Owner<void*, orrFreeHost>(pointer);
+    }
+    T* data() const { return static_cast<T*>(memory_.get()); }
+    std::size_t size() const { return count_; }
+    std::size_t bytes() const { return count_ * sizeof(T); }
+    T* begin() const { return data(); }
+    T* end() const { return data() + count_; }
+
+  private:
+    Owner<void*, orrFreeHost> memory_;
+    std::size_t count_;
+};
+
+/** The launch of a kernel whose argument structure is Args. */
+template <typename Args>
+void launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const Args& args, std::size_t local_bytes,
+            const Stream& stream) {
+    static_assert(std::is_trivially_copyable_v<Args>);
+    check(orrLaunchKernel(function, grid, block, &args, sizeof(args), local_bytes, stream.get()));
+}
+
+}  // namespace orrery
+
+#endif /* ORRERY_ORRERY_HPP */

@@ -1,0 +1,116 @@
+#include "umd/runtime/context.h"
+
+#include <utility>
+
+namespace orrery::umd {
+
+Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory) {
+    auto card = winsys.query();
+    if (!card) return std::unexpected(card.error());
+    if (auto made = winsys.create_vm(); !made) return std::unexpected(made.error());
+    if (auto attached = memory.attach(device, winsys, card->vram_size); !attached) {
+        return std::unexpected(attached.error());
+    }
+    return std::unique_ptr<Context>(new Context(device, winsys, memory));
+}
+
+Context::Context(int device, Device& winsys, Memory& memory)
+    : device_(device),
+      winsys_(winsys),
+      memory_(memory),
+      semaphores_(*this, BoKind::kVram),
+      event_slots_(*this, BoKind::kSystem) {}
+
+Context::~Context() { shutdown(); }
+
+void Context::shutdown() {
+    // Retired event slots hold streams, and streams hold relay slots of other cards.
+    event_slots_.drop_retired();
+    for (auto& stream : live_streams()) stream->close();
+    const std::lock_guard lock(mutex_);
+    null_stream_.reset();
+    signal_stream_.reset();
+}
+
+Result<std::shared_ptr<Stream>> Context::create_stream() {
+    auto stream = Stream::create(*this);
+    if (stream) add_stream(*stream);
+    return stream;
+}
+
+void Context::add_stream(const std::shared_ptr<Stream>& stream) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+    streams_.push_back(stream);
+}
+
+Result<std::shared_ptr<Stream>> Context::null_stream() {
+    const std::lock_guard lock(mutex_);
+    if (null_stream_ == nullptr) {
+        auto stream = Stream::create(*this);
+        if (!stream) return stream;
+        streams_.push_back(*stream);
+        null_stream_ = std::move(*stream);
+    }
+    return null_stream_;
+}
+
+Result<std::shared_ptr<Stream>> Context::signal_stream() {
+    const std::lock_guard lock(mutex_);
+    if (signal_stream_ == nullptr) {
+        auto stream = Stream::create(*this, 64);
+        if (!stream) return stream;
+        signal_stream_ = std::move(*stream);
+    }
+    return signal_stream_;
+}
+
+std::shared_ptr<Stream> Context::take_null_stream() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(null_stream_, nullptr);
+}
+
+std::vector<std::shared_ptr<Stream>> Context::live_streams() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<Stream>> streams;
+    for (const auto& weak : streams_) {
+        if (auto stream = weak.lock()) streams.push_back(std::move(stream));
+    }
+    return streams;
+}
+
+Status Context::synchronize() {
+    Status first;
+    for (const auto& stream : live_streams()) {
+        if (auto done = stream->synchronize(); !done && first) first = std::move(done);
+    }
+    return first;
+}
+
+void Context::drain() { (void)synchronize(); }
+
+const char* Context::keep_name(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    return names_.insert(name).first->c_str();
+}
+
+void Context::add_code(std::uint64_t start, std::uint64_t size, std::string name) {
+    const std::lock_guard lock(mutex_);
+    code_[start] = {size, std::move(name)};
+}
+
+void Context::remove_code(std::uint64_t start) {
+    const std::lock_guard lock(mutex_);
+    code_.erase(start);
+}
+
+std::string Context::describe_code(std::uint64_t pc) const {
+    const std::lock_guard lock(mutex_);
+    auto after = code_.upper_bound(pc);
+    if (after == code_.begin()) return {};
+    const auto& [start, code] = *std::prev(after);
+    if (pc - start >= code.size) return {};
+    return fmt::format(" (offset {:#x} of module {})", pc - start, code.name);
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,81 @@
+// A card as one process uses it: made at the card's first use, lives as long as the process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "umd/runtime/memory.h"
+#include "umd/runtime/semaphore.h"
+#include "umd/runtime/stream.h"
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+// Threads: everything may be called from any thread.
+class Context {
+  public:
+    // Makes the address space; `winsys` and `memory` outlive the context.
+    static Result<std::unique_ptr<Context>> create(int device, Device& winsys, Memory& memory);
+    ~Context();
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+
+    int device() const { return device_; }
+    Device& winsys() const { return winsys_; }
+    Memory& memory() const { return memory_; }
+
+    // Made at first use.
+    Result<std::shared_ptr<Stream>> null_stream();
+    // For signals from the host; never holds a wait, so nothing holds it up.
+    Result<std::shared_ptr<Stream>> signal_stream();
+    Result<std::shared_ptr<Stream>> create_stream();
+    void add_stream(const std::shared_ptr<Stream>& stream);
+    // The next use of the null stream makes a new one.
+    std::shared_ptr<Stream> take_null_stream();
+
+    // All work submitted until now; the first error, after waiting for all.
+    Status synchronize();
+    // Before any context of the process goes: lets go of what crosses contexts.
+    void shutdown();
+    // As synchronize(), for freeing memory: a stream that has stopped is as good as done.
+    void drain();
+
+    SemaphorePool& semaphores() { return semaphores_; }  // in card memory
+    SemaphorePool& event_slots() { return event_slots_; }  // in pinned memory
+
+    // A copy of the name that lives as long as the context.
+    const char* keep_name(const std::string& name);
+    // Where the code of modules lies, for error texts.
+    void add_code(std::uint64_t start, std::uint64_t size, std::string name);
+    void remove_code(std::uint64_t start);
+    // " (offset 0x12 of module hist.elf)", or nothing.
+    std::string describe_code(std::uint64_t pc) const;
+
+  private:
+    Context(int device, Device& winsys, Memory& memory);
+    std::vector<std::shared_ptr<Stream>> live_streams();
+
+    struct Code {
+        std::uint64_t size;
+        std::string name;
+    };
+
+    const int device_;
+    Device& winsys_;
+    Memory& memory_;
+    SemaphorePool semaphores_;
+    SemaphorePool event_slots_;
+    mutable std::mutex mutex_;
+    std::vector<std::weak_ptr<Stream>> streams_;
+    std::shared_ptr<Stream> null_stream_;
+    std::shared_ptr<Stream> signal_stream_;
+    std::set<std::string> names_;
+    std::map<std::uint64_t, Code> code_;
+};
+
+}  // namespace orrery::umd

@@ -1,0 +1,223 @@
+#include "umd/runtime/elf_image.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "umd/runtime/memory.h"
+
+namespace orrery::umd {
+namespace {
+
+// <elf.h> of old systems lacks it.
+constexpr std::uint32_t kRiscvRelative = 3;
+
+// Reads a T at `offset`, if all of it is inside.
+template <typename T>
+std::optional<T> read_at(std::span<const std::byte> bytes, std::uint64_t offset) {
+    if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof(T));
+    return value;
+}
+
+template <typename... Args>
+std::unexpected<Error> bad(fmt::format_string<Args...> format, Args&&... args) {
+    return fail(orrErrorInvalidImage, "not a module of orrery-cc: {}",
+                fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace
+
+class ElfParser {
+  public:
+    explicit ElfParser(std::span<const std::byte> file) : file_(file) {}
+
+    Result<ElfImage> parse() {
+        for (auto step : {&ElfParser::read_header, &ElfParser::load_segments, &ElfParser::read_dynamic,
+                          &ElfParser::read_relocations, &ElfParser::read_symbols}) {
+            if (auto done = (this->*step)(); !done) return std::unexpected(done.error());
+        }
+        return std::move(image_);
+    }
+
+  private:
+    Status read_header() {
+        if (file_.size() > ElfImage::kMaxFile) return bad("{} bytes are too many", file_.size());
+        const auto header = read_at<Elf64_Ehdr>(file_, 0);
+        if (!header) return bad("{} bytes are less than an ELF header", file_.size());
+        if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return bad("it does not begin as an ELF file");
+        if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB) {
+            return bad("it is not 64-bit little-endian");
+        }
+        if (header->e_machine != EM_RISCV) return bad("it is for machine {}, not RISC-V", header->e_machine);
+        if (header->e_type != ET_DYN) return bad("it is not position-independent");
+        if (header->e_phentsize != sizeof(Elf64_Phdr)) return bad("odd program header size");
+        header_ = *header;
+        return {};
+    }
+
+    Status load_segments() {
+        if (header_.e_phnum == 0 || header_.e_phnum > 64) return bad("{} program headers", header_.e_phnum);
+        std::vector<Elf64_Phdr> loads;
+        for (std::uint64_t i = 0; i < header_.e_phnum; ++i) {
+            // e_phoff may be anything; the product is small.
+            if (header_.e_phoff > file_.size()) return bad("program headers outside the file");
+            const auto header = read_at<Elf64_Phdr>(file_, header_.e_phoff + i * sizeof(Elf64_Phdr));
+            if (!header) return bad("it is cut short (program header {})", i);
+            if (header->p_type == PT_INTERP || header->p_type == PT_TLS) {
+                return bad("it has an interpreter or thread-local variables");
+            }
+            if (header->p_type == PT_DYNAMIC) dynamic_ = *header;
+            if (header->p_type == PT_LOAD && header->p_memsz != 0) loads.push_back(*header);
+        }
+        if (loads.empty()) return bad("nothing to load");
+        if (loads.size() > ElfImage::kMaxSegments) return bad("{} segments", loads.size());
+        std::uint64_t end = 0;  // of the segment before, whole pages
+        for (const auto& load : loads) {
+            if (load.p_filesz > load.p_memsz) return bad("a segment with more file than memory");
+            if (load.p_offset > file_.size() || load.p_filesz > file_.size() - load.p_offset) {
+                return bad("it is cut short (a segment ends outside the file)");
+            }
+            if (load.p_vaddr > ElfImage::kMaxMemory || load.p_memsz > ElfImage::kMaxMemory - load.p_vaddr) {
+                return bad("a segment beyond {} MiB", ElfImage::kMaxMemory >> 20);
+            }
+            const std::uint64_t start = load.p_vaddr / kPage * kPage;
+            if (start < end) return bad("segments out of order or sharing a page");
+            if ((load.p_flags & PF_W) != 0 && (load.p_flags & PF_X) != 0) {
+                return bad("a segment that is both writable and executable");
+            }
+            if ((load.p_flags & PF_R) == 0) return bad("a segment that cannot be read");
+            end = round_up(load.p_vaddr + load.p_memsz, kPage);
+            std::uint32_t bind = ORR_BIND_READ;
+            if (load.p_flags & PF_W) bind |= ORR_BIND_WRITE;
+            if (load.p_flags & PF_X) bind |= ORR_BIND_EXEC;
+            image_.segments_.push_back({start, end - start, bind});
+        }
+        image_.memory_.resize(end);
+        for (const auto& load : loads) {
+            std::memcpy(image_.memory_.data() + load.p_vaddr, file_.data() + load.p_offset, load.p_filesz);
+        }
+        return {};
+    }
+
+    Status read_dynamic() {
+        if (dynamic_.p_type != PT_DYNAMIC) return bad("it has no dynamic section, so no exported kernels");
+        const std::uint64_t count = dynamic_.p_memsz / sizeof(Elf64_Dyn);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const auto entry = read_at<Elf64_Dyn>(image_.memory_, dynamic_.p_vaddr + i * sizeof(Elf64_Dyn));
+            if (!entry || dynamic_.p_vaddr > image_.memory_.size()) return bad("its dynamic section lies outside");
+            const std::uint64_t value = entry->d_un.d_val;
+            switch (entry->d_tag) {
+                case DT_NULL: return {};
+                case DT_NEEDED: return bad("it needs a shared library");
+                case DT_INIT: case DT_FINI: case DT_INIT_ARRAY: case DT_FINI_ARRAY: case DT_PREINIT_ARRAY:
+                    return bad("it has constructors or destructors of global objects, which nobody would call");
+                case DT_REL: case DT_RELR: case DT_JMPREL: case DT_TEXTREL:
+                    return bad("it has relocations of a kind that is not supported (tag {})", entry->d_tag);
+                case DT_RELA: rela_ = value; break;
+                case DT_RELASZ: rela_size_ = value; break;
+                case DT_RELAENT:
+                    if (value != sizeof(Elf64_Rela)) return bad("odd relocation size");
+                    break;
+                case DT_SYMTAB: symtab_ = value; break;
+                case DT_SYMENT:
+                    if (value != sizeof(Elf64_Sym)) return bad("odd symbol size");
+                    break;
+                case DT_STRTAB: strtab_ = value; break;
+                case DT_STRSZ: strtab_size_ = value; break;
+                case DT_HASH: hash_ = value; break;
+                default: break;
+            }
+        }
+        return {};
+    }
+
+    bool writable(std::uint64_t offset, std::uint64_t bytes) const {
+        return std::ranges::any_of(image_.segments_, [&](const ElfImage::Segment& s) {
+            return (s.bind & ORR_BIND_WRITE) != 0 && offset >= s.start && offset - s.start <= s.size &&
+                   bytes <= s.size - (offset - s.start);
+        });
+    }
+
+    Status read_relocations() {
+        if (rela_size_ == 0) return {};
+        if (rela_ > image_.memory_.size() || rela_size_ > image_.memory_.size() - rela_) {
+            return bad("its relocations lie outside");
+        }
+        for (std::uint64_t i = 0; i < rela_size_ / sizeof(Elf64_Rela); ++i) {
+            const auto entry = read_at<Elf64_Rela>(image_.memory_, rela_ + i * sizeof(Elf64_Rela));
+            if (!entry) return bad("its relocations lie outside");
+            const auto type = static_cast<std::uint32_t>(entry->r_info);
+            if (type == 0) continue;
+            if (type != kRiscvRelative || entry->r_info >> 32 != 0) {
+                return bad("relocation of type {} against symbol {}: is a function or variable undefined?", type,
+                           entry->r_info >> 32);
+            }
+            if (!writable(entry->r_offset, sizeof(std::uint64_t))) return bad("a relocation outside its data");
+            const auto addend = static_cast<std::uint64_t>(entry->r_addend);
+            if (addend > image_.memory_.size()) return bad("a relocation that points outside");
+            image_.relocations_.push_back({entry->r_offset, addend});
+        }
+        return {};
+    }
+
+    Status read_symbols() {
+        if (!symtab_ || !strtab_ || !hash_) return bad("it has no symbol table with a hash (--hash-style=sysv)");
+        const std::span<const std::byte> memory = image_.memory_;
+        if (*strtab_ > memory.size() || strtab_size_ > memory.size() - *strtab_ || *symtab_ > memory.size() ||
+            *hash_ > memory.size()) {
+            return bad("its symbol table lies outside");
+        }
+        const auto count = read_at<std::uint32_t>(memory, *hash_ + sizeof(std::uint32_t));  // nchain
+        if (!count) return bad("its symbol hash lies outside");
+        if (*count > ElfImage::kMaxSymbols) return bad("{} symbols", *count);
+        const auto strings = memory.subspan(*strtab_, strtab_size_);
+        for (std::uint64_t i = 0; i < *count; ++i) {
+            const auto symbol = read_at<Elf64_Sym>(memory, *symtab_ + i * sizeof(Elf64_Sym));
+            if (!symbol) return bad("its symbol table lies outside");
+            if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC) continue;
+            if (symbol->st_name >= strings.size()) return bad("a symbol's name lies outside");
+            const auto* name = reinterpret_cast<const char*>(strings.data()) + symbol->st_name;
+            const auto* end = static_cast<const char*>(std::memchr(name, 0, strings.size() - symbol->st_name));
+            if (end == nullptr) return bad("a symbol's name does not end");
+            const std::uint64_t entry = symbol->st_value;
+            const bool code = std::ranges::any_of(image_.segments_, [&](const ElfImage::Segment& s) {
+                return (s.bind & ORR_BIND_EXEC) != 0 && entry >= s.start && entry - s.start < s.size;
+            });
+            if (!code || entry % 2 != 0) return bad("function '{}' lies outside the code", printable(name, end));
+            image_.functions_.emplace(std::string(name, end), entry);
+        }
+        return {};
+    }
+
+    static std::string printable(const char* begin, const char* end) {
+        std::string text(begin, std::min(end, begin + 80));
+        for (char& c : text) {
+            if (c < 0x20 || c > 0x7e) c = '?';
+        }
+        return text;
+    }
+
+    std::span<const std::byte> file_;
+    Elf64_Ehdr header_{};
+    Elf64_Phdr dynamic_{};
+    std::uint64_t rela_ = 0, rela_size_ = 0, strtab_size_ = 0;
+    std::optional<std::uint64_t> symtab_, strtab_, hash_;
+    ElfImage image_;
+};
+
+Result<ElfImage> ElfImage::parse(std::span<const std::byte> file) { return ElfParser(file).parse(); }
+
+std::vector<std::byte> ElfImage::relocated(std::uint64_t base) const {
+    std::vector<std::byte> bytes = memory_;
+    for (const Relocation& relocation : relocations_) {
+        const std::uint64_t value = base + relocation.addend;
+        std::memcpy(bytes.data() + relocation.offset, &value, sizeof(value));
+    }
+    return bytes;
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,53 @@
+// A kernel module as orrery-cc makes it: a position-independent RISC-V ELF64 with PT_LOAD segments, relative
+// relocations and a dynamic symbol table. Nothing of the file is trusted: every offset, size and count is checked
+// before it is used, and what is not understood is refused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "umd/winsys/error.h"
+
+namespace orrery::umd {
+
+class ElfImage {
+  public:
+    static constexpr std::uint64_t kMaxMemory = 64 << 20;  // bytes of all segments
+    static constexpr std::uint64_t kMaxFile = 256 << 20;
+    static constexpr std::uint32_t kMaxSegments = 16;
+    static constexpr std::uint32_t kMaxSymbols = 1 << 16;
+
+    struct Segment {
+        std::uint64_t start = 0;  // whole pages, relative to the load address
+        std::uint64_t size = 0;
+        std::uint32_t bind = 0;  // ORR_BIND_*; never both WRITE and EXEC
+    };
+
+    // Parses and checks everything; `file` is not needed afterwards.
+    static Result<ElfImage> parse(std::span<const std::byte> file);
+
+    // Bytes from the load address that the segments span, whole pages.
+    std::uint64_t size() const { return memory_.size(); }
+    const std::vector<Segment>& segments() const { return segments_; }
+    // The contents for loading at `base`: segments with relocations applied.
+    std::vector<std::byte> relocated(std::uint64_t base) const;
+    // Exported functions and their entries, relative to the load address.
+    const std::map<std::string, std::uint64_t, std::less<>>& functions() const { return functions_; }
+
+  private:
+    friend class ElfParser;
+    struct Relocation {
+        std::uint64_t offset;
+        std::uint64_t addend;
+    };
+    std::vector<std::byte> memory_;
+    std::vector<Segment> segments_;
+    std::vector<Relocation> relocations_;
+    std::map<std::string, std::uint64_t, std::less<>> functions_;
+};
+
+}  // namespace orrery::umd

@@ -1,0 +1,142 @@
+#include "umd/runtime/event.h"
+
+#include <time.h>
+
+#include <utility>
+
+#include "umd/runtime/context.h"
+#include "umd/runtime/packets.h"
+#include "umd/runtime/runtime.h"
+
+namespace orrery::umd {
+namespace {
+
+std::int64_t now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+Event::~Event() {
+    if (record_) retire(*record_);
+}
+
+void Event::retire(Record& record) {
+    SemaphorePool& pool = *record.slot->pool;
+    pool.retire(std::move(record.slot), std::move(record.stream), record.index);
+}
+
+Status Event::record(const std::shared_ptr<Stream>& stream) {
+    const std::lock_guard lock(mutex_);
+    // A slot is used again only where the old signal cannot come after the new one.
+    const bool reuse = record_ && record_->slot->context == &stream->context() &&
+                       (record_->stream == stream || record_->stream->done(record_->index));
+    if (!reuse) {
+        auto slot = stream->context().event_slots().take(false);
+        if (!slot) return std::unexpected(slot.error());
+        if (record_) retire(*record_);
+        record_.emplace();
+        record_->slot = std::move(*slot);
+    }
+    const std::uint64_t value = record_->slot->last + 1;
+    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, record_->slot->va, value);
+    auto index = stream->submit({&packet, 1}, {Op::kSignal, nullptr});
+    if (!index) {
+        if (!reuse) record_.reset();
+        return std::unexpected(index.error());
+    }
+    record_->slot->last = value;
+    record_->stream = stream;
+    record_->index = *index;
+    record_->value = value;
+    record_->seen_ns = 0;
+    return {};
+}
+
+std::optional<Event::Record> Event::current() {
+    const std::lock_guard lock(mutex_);
+    return record_;
+}
+
+void Event::note_seen(const Record& record) {
+    const std::lock_guard lock(mutex_);
+    const bool same = record_ && record_->slot == record.slot && record_->value == record.value;
+    if (same && record_->seen_ns == 0) record_->seen_ns = now_ns();
+}
+
+Status Event::synchronize() {
+    const auto record = current();
+    if (!record) return {};  // as CUDA has it: what was never recorded is complete
+    if (auto done = record->stream->wait(record->index); !done) return done;
+    note_seen(*record);
+    return {};
+}
+
+Status Event::query() {
+    const auto record = current();
+    if (!record) return {};
+    if (!record->stream->done(record->index)) {
+        if (auto stopped = record->stream->error()) return std::unexpected(*stopped);
+        return fail(orrErrorNotReady, "the event's record is not done yet");
+    }
+    note_seen(*record);
+    return {};
+}
+
+Result<Event::Times> Event::times() {
+    if (auto done = query(); !done) return std::unexpected(done.error());
+    const std::lock_guard lock(mutex_);
+    if (!record_) return fail(orrErrorInvalidValue, "the event was never recorded: call orrEventRecord first");
+    return Times{record_->slot->context->device(), record_->slot->time_ps(), record_->seen_ns};
+}
+
+Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
+    const auto record = current();
+    if (!record || record->stream == stream) return {};
+    if (auto stopped = record->stream->error(); stopped && !record->stream->done(record->index)) {
+        return std::unexpected(*stopped);
+    }
+    // The packet is pushed even when the record is done: model times must not depend on when we looked.
+    Context& source = *record->slot->context;
+    Context& target = stream->context();
+    const orr_packet wait = make_semaphore(ORR_PKT_WAIT, record->slot->va, record->value);
+    if (&source == &target) {
+        stream->depend_on(record->stream, record->index);
+        auto index = stream->submit({&wait, 1}, {Op::kWait, nullptr});
+        if (!index) return std::unexpected(index.error());
+        return {};
+    }
+    // Across cards: a stream on the record's card waits for it there and signals over the link. One such relay
+    // for each pair of waiting stream and source card, so that no wait holds up another stream's.
+    std::unique_lock lock(stream->relay_mutex());
+    Stream::Relay& relay = stream->relays()[source.device()];
+    if (relay.source == nullptr) {
+        auto slot = target.semaphores().take(true);
+        if (!slot) return std::unexpected(slot.error());
+        if (auto shared = target.memory().share_block(*(*slot)->block, source.device()); !shared) {
+            return std::unexpected(shared.error());
+        }
+        auto made = Stream::create(source, 64);
+        if (!made) return std::unexpected(made.error());
+        source.add_stream(*made);
+        relay.slot = std::move(*slot);
+        relay.source = std::move(*made);
+    }
+    const orr_packet forward[] = {wait, make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, relay.value + 1)};
+    relay.source->depend_on(record->stream, record->index);
+    auto sent = relay.source->submit(forward, {Op::kSignal, nullptr});
+    if (!sent) return std::unexpected(sent.error());
+    ++relay.value;
+    const orr_packet arrive = make_semaphore(ORR_PKT_WAIT, relay.slot->va, relay.value);
+    const std::shared_ptr<Stream> relay_stream = relay.source;
+    lock.unlock();
+    stream->depend_on(record->stream, record->index);
+    stream->depend_on(relay_stream, *sent);
+    auto index = stream->submit({&arrive, 1}, {Op::kWait, nullptr});
+    if (!index) return std::unexpected(index.error());
+    return {};
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,58 @@
+// An event: a signal of its own semaphore, pushed behind the stream's earlier work. The semaphore unit stores
+// the model time with the value, so one packet is time stamp and something to wait for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "umd/runtime/semaphore.h"
+#include "umd/runtime/stream.h"
+
+namespace orrery::umd {
+
+// What orrEventRecord did last.
+struct EventRecord {
+    std::shared_ptr<Stream> stream;
+    std::uint64_t index = 0;
+    std::shared_ptr<SemaphoreSlot> slot;
+    std::uint64_t value = 0;
+    std::int64_t seen_ns = 0;  // 0: not seen yet
+};
+
+// Thread safe.
+class Event {
+  public:
+    Event() = default;
+    ~Event();
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+
+    Status record(const std::shared_ptr<Stream>& stream);
+    Status synchronize();
+    // orrErrorNotReady while it is not done.
+    Status query();
+    // Later work of `stream` waits; a record on another card needs a link from that card to the stream's.
+    Status make_wait(const std::shared_ptr<Stream>& stream);
+
+    // Of a finished record.
+    struct Times {
+        int device = 0;
+        std::uint64_t model_ps = 0;
+        std::int64_t host_ns = 0;
+    };
+    Result<Times> times();
+
+  private:
+    using Record = EventRecord;
+    // nullopt if it was never recorded.
+    std::optional<Record> current();
+    void note_seen(const Record& record);
+    void retire(Record& record);
+
+    std::mutex mutex_;
+    std::optional<Record> record_;
+};
+
+}  // namespace orrery::umd

@@ -1,0 +1,115 @@
+// All memory that user code sees: which addresses belong to which card, what is behind them, and who else may
+// write there. Addresses are unique over the process: a card's memory lies in a range that the process keeps
+// reserved for it, pinned host memory lies where the CPU has mapped it.
+//
+// Card memory below kOwnBlock bytes comes out of slabs, larger pieces have a buffer of their own.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+
+#include "umd/runtime/range_allocator.h"
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+constexpr int kHost = -1;
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kHugePage = 2 << 20;
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
+    return (value + to - 1) / to * to;
+}
+
+// A buffer, bound on its own card at va, and on others where they have imported it.
+struct Block {
+    int device = kHost;  // that created it; for pinned host memory too
+    BoKind kind = BoKind::kVram;
+    std::unique_ptr<Bo> bo;
+    std::uint64_t va = 0;
+    std::uint64_t size = 0;
+    std::map<int, std::unique_ptr<Bo>> imports;  // by card
+    std::map<int, Error> refused;                // cards on which the import failed, and why
+};
+
+struct Allocation {
+    int device = kHost;  // kHost: pinned
+    std::uint64_t va = 0;
+    std::uint64_t bytes = 0;  // as asked for
+    Block* block = nullptr;
+};
+
+// Thread safe. Devices are numbers of attach(); their Device objects outlive this one.
+class Memory {
+  public:
+    ~Memory() { clear(); }
+    // Gives all back to the cards, whose Device objects may go then.
+    void clear();
+
+    // Reserves the card's range of addresses, and lets it see all pinned memory of before and later.
+    Status attach(int device, Device& winsys, std::uint64_t vram_bytes);
+
+    Result<std::uint64_t> allocate_device(int device, std::uint64_t bytes);
+    // `device` is the attached card that makes the buffer.
+    Result<std::uint64_t> allocate_host(int device, std::uint64_t bytes);
+    Status free(std::uint64_t va);
+
+    std::optional<Allocation> find(std::uint64_t va) const;
+    // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.
+    Result<Allocation> find_range(std::uint64_t va, std::uint64_t bytes, const char* what) const;
+    // "1,024 bytes past the end of the allocation of 4,096 bytes at 0x... on device 0"
+    std::string describe(std::uint64_t va) const;
+
+    // Lets `device` write to all memory of `peer`, of now and later.
+    Status enable_peer(int device, int peer);
+    bool peer_enabled(int device, int peer) const;
+    // nullopt: it can. Otherwise why `device` cannot write to this allocation of another card.
+    std::optional<Error> peer_refusal(int device, const Allocation& allocation) const;
+
+    // A buffer of one card's own memory outside the user's heap, at its own address; readable and writable
+    // by the card. See free_block().
+    Result<Block*> create_block(int device, std::uint64_t bytes, BoKind kind);
+    // Without a binding: the caller binds ranges of it (with protection) inside [va, va + size).
+    Result<Block*> create_unbound_block(int device, std::uint64_t bytes, BoKind kind);
+    void free_block(Block* block);
+    // Lets `device` write to and signal in this block of another card, also without enable_peer().
+    Status share_block(Block& block, int device);
+
+  private:
+    static constexpr std::uint64_t kOwnBlock = 1 << 20;
+    static constexpr std::uint64_t kSlabSize = 2 << 20;
+    static constexpr std::uint64_t kAlignment = 256;
+
+    struct Slab {
+        Block* block = nullptr;
+        RangeAllocator free;
+    };
+    struct Card {
+        Device* winsys = nullptr;
+        void* reserved = nullptr;
+        std::uint64_t reserved_size = 0;
+        RangeAllocator addresses;
+        std::list<Slab> slabs;
+        std::set<int> may_write;  // peers whose memory this card may write
+    };
+
+    Result<Block*> create_locked(int device, std::uint64_t bytes, BoKind kind, bool bind);
+    void free_block_locked(Block* block);
+    void share_with_writers(Block& block);
+    Status share_locked(Block& block, int device, std::uint32_t flags);
+    Result<std::uint64_t> allocate_from_slab(int device, std::uint64_t bytes);
+
+    mutable std::shared_mutex mutex_;
+    std::map<int, Card> cards_;
+    std::map<std::uint64_t, Allocation> allocations_;
+    std::map<Block*, std::unique_ptr<Block>> blocks_;
+};
+
+}  // namespace orrery::umd

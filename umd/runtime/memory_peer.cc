@@ -1,0 +1,76 @@
+// Memory of one card as another card sees it.
+#include <mutex>
+
+#include "umd/runtime/memory.h"
+
+namespace orrery::umd {
+
+Status Memory::share_locked(Block& block, int device, std::uint32_t flags) {
+    if (block.device == device || block.imports.contains(device)) return {};
+    Device& importer = *cards_.at(device).winsys;
+    auto import = importer.import_bo(*block.bo);
+    if (!import) return std::unexpected(import.error());
+    if (auto bound = importer.bind(**import, 0, block.va, block.size, flags); !bound) return bound;
+    block.imports.emplace(device, std::move(*import));
+    return {};
+}
+
+// An import that fails (a port has 64 grants) does not fail the allocation: its owner can use the memory all
+// the same. Who copies to it over the link learns the reason.
+void Memory::share_with_writers(Block& block) {
+    for (auto& [number, card] : cards_) {
+        if (!card.may_write.contains(block.device)) continue;
+        if (auto shared = share_locked(block, number, ORR_BIND_WRITE); !shared) {
+            block.refused[number] = shared.error();
+        }
+    }
+}
+
+Status Memory::enable_peer(int device, int peer) {
+    const std::lock_guard lock(mutex_);
+    Card& card = cards_.at(device);
+    if (card.may_write.contains(peer)) return {};
+    // All memory of the user, and only that: rings, arguments and code stay private.
+    std::set<Block*> blocks;
+    for (auto& [va, allocation] : allocations_) {
+        if (allocation.device == peer) blocks.insert(allocation.block);
+    }
+    for (auto& slab : cards_.at(peer).slabs) blocks.insert(slab.block);
+    for (Block* block : blocks) {
+        if (auto shared = share_locked(*block, device, ORR_BIND_WRITE); !shared) {
+            if (shared.error().code == orrErrorPeerAccess) return shared;
+            block->refused[device] = shared.error();
+        }
+    }
+    card.may_write.insert(peer);
+    return {};
+}
+
+bool Memory::peer_enabled(int device, int peer) const {
+    const std::shared_lock lock(mutex_);
+    const auto card = cards_.find(device);
+    return card != cards_.end() && card->second.may_write.contains(peer);
+}
+
+std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocation) const {
+    const std::shared_lock lock(mutex_);
+    const Block& block = *allocation.block;
+    if (block.device == device || block.imports.contains(device)) return std::nullopt;
+    const auto refused = block.refused.find(device);
+    if (refused != block.refused.end()) {
+        return Error{orrErrorPeerAccess,
+                     fmt::format("device {} may write to memory of device {}, but not to the allocation at {:#x}: {}",
+                                 device, block.device, allocation.va, refused->second.text)};
+    }
+    return Error{orrErrorPeerAccess,
+                 fmt::format("device {} may not write to memory of device {}: call orrSetDevice({}) and "
+                             "orrDeviceEnablePeerAccess({}) first",
+                             device, block.device, device, block.device)};
+}
+
+Status Memory::share_block(Block& block, int device) {
+    const std::lock_guard lock(mutex_);
+    return share_locked(block, device, ORR_BIND_WRITE);
+}
+
+}  // namespace orrery::umd

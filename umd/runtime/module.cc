@@ -1,0 +1,65 @@
+#include "umd/runtime/module.h"
+
+#include <cstring>
+#include <utility>
+
+namespace orrery::umd {
+
+Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const std::byte> file,
+                                             std::string name) {
+    auto image = ElfImage::parse(file);
+    if (!image) return std::unexpected(Error{image.error().code, name + " is " + image.error().text});
+    std::shared_ptr<Module> module(new Module(context, std::move(name)));
+    auto block = context.memory().create_unbound_block(context.device(), image->size(), BoKind::kVram);
+    if (!block) return std::unexpected(block.error());
+    module->block_ = *block;
+    auto mapped = (*block)->bo->map();
+    if (!mapped) return std::unexpected(mapped.error());
+    const auto bytes = image->relocated((*block)->va);
+    std::memcpy(*mapped, bytes.data(), bytes.size());
+    // From here on only the card sees it, each part as its segment says.
+    (*block)->bo->unmap();
+    for (const auto& segment : image->segments()) {
+        if (auto bound = context.winsys().bind(*(*block)->bo, segment.start, (*block)->va + segment.start,
+                                               segment.size, segment.bind);
+            !bound) {
+            return std::unexpected(bound.error());
+        }
+    }
+    module->functions_ = image->functions();
+    context.add_code((*block)->va, (*block)->size, module->name_);
+    return module;
+}
+
+Module::~Module() {
+    if (block_ == nullptr) return;
+    context_.remove_code(block_->va);
+    context_.memory().free_block(block_);
+}
+
+Result<std::shared_ptr<Function>> Module::function(std::string_view name) const {
+    const auto found = functions_.find(name);
+    if (found == functions_.end()) {
+        std::string known;
+        for (const auto& [other, entry] : functions_) known += (known.empty() ? "" : ", ") + other;
+        return fail(orrErrorNotFound, "{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", name_, name,
+                    known.empty() ? "none" : known);
+    }
+    auto function = std::make_shared<Function>();
+    function->context = &context_;
+    function->entry = block_->va + found->second;
+    function->name = context_.keep_name(std::string(name));
+    return function;
+}
+
+void Module::add_handle(void* handle) {
+    const std::lock_guard lock(mutex_);
+    handles_.push_back(handle);
+}
+
+std::vector<void*> Module::take_handles() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(handles_, {});
+}
+
+}  // namespace orrery::umd

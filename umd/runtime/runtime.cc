@@ -1,0 +1,167 @@
+#include "umd/runtime/runtime.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "umd/winsys/drm_winsys.h"
+
+namespace orrery::umd {
+namespace {
+
+std::mutex g_mutex;
+// Never destroyed at exit: other threads may be inside, and the kernel frees what the process had.
+std::atomic<Runtime*> g_runtime{nullptr};
+std::atomic<bool> g_in_child{false};
+
+void mark_child() {
+    if (g_runtime.load(std::memory_order_relaxed) != nullptr) g_in_child.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+int& current_device() {
+    thread_local int device = 0;
+    return device;
+}
+
+Result<Runtime*> Runtime::get() {
+    if (g_in_child.load(std::memory_order_relaxed)) {
+        return fail(orrErrorNotSupported,
+                    "this process is a fork() of one that had used its cards, and cannot share them: fork before "
+                    "the first orr* call, or exec a new program");
+    }
+    if (Runtime* runtime = g_runtime.load(std::memory_order_acquire)) return runtime;
+    const std::lock_guard lock(g_mutex);
+    if (Runtime* runtime = g_runtime.load(std::memory_order_relaxed)) return runtime;
+    static const int registered = ::pthread_atfork(nullptr, nullptr, mark_child);
+    if (registered != 0) return fail_errno(registered, "pthread_atfork");
+    auto* runtime = std::make_unique<Runtime>(make_drm_winsys()).release();
+    g_runtime.store(runtime, std::memory_order_release);
+    return runtime;
+}
+
+void Runtime::replace(std::unique_ptr<Runtime> runtime) {
+    const std::lock_guard lock(g_mutex);
+    const std::unique_ptr<Runtime> old(g_runtime.exchange(runtime.release()));
+    current_device() = 0;
+}
+
+Runtime::Runtime(std::unique_ptr<Winsys> winsys) : winsys_(std::move(winsys)) {}
+
+Runtime::~Runtime() {
+    for (auto& card : cards_) {
+        if (card->context_owner != nullptr) card->context_owner->shutdown();
+    }
+    events.clear();
+    functions.clear();
+    modules.clear();
+    streams.clear();
+    semaphores.clear();
+    for (auto& card : cards_) {
+        if (card->context_owner != nullptr) card->context_owner->shutdown();
+    }
+    for (auto& card : cards_) card->context_owner.reset();
+    memory_.clear();
+}
+
+Status Runtime::open() {
+    if (opened_.load(std::memory_order_acquire)) return {};
+    const std::lock_guard lock(mutex_);
+    if (opened_.load(std::memory_order_relaxed)) return {};
+    auto devices = winsys_->open_devices();
+    if (!devices) return std::unexpected(devices.error());
+    for (auto& device : *devices) {
+        auto card = std::make_unique<Card>();
+        // A card that is lost keeps its number; using it gives the reason.
+        if (auto query = device->query()) card->uid = query->uid;
+        card->winsys = std::move(device);
+        cards_.push_back(std::move(card));
+    }
+    // Without a card the next call looks again: the module may be loaded later.
+    if (!cards_.empty()) opened_.store(true, std::memory_order_release);
+    return {};
+}
+
+Result<int> Runtime::device_count() {
+    if (auto opened = open(); !opened) return std::unexpected(opened.error());
+    return opened_.load(std::memory_order_acquire) ? static_cast<int>(cards_.size()) : 0;
+}
+
+Result<Device*> Runtime::device(int number) {
+    auto count = device_count();
+    if (!count) return std::unexpected(count.error());
+    if (*count == 0) {
+        return fail(orrErrorNoDevice,
+                    "there is no Orrery card: is the module loaded (modprobe orrery), and does orrery-smi list "
+                    "one?");
+    }
+    if (number < 0 || number >= *count) {
+        return fail(orrErrorInvalidDevice, "there is no device {}: this process sees {} (0 to {})", number, *count,
+                    *count - 1);
+    }
+    return cards_[static_cast<std::size_t>(number)]->winsys.get();
+}
+
+Result<Context*> Runtime::context(int number) {
+    auto winsys = device(number);
+    if (!winsys) return std::unexpected(winsys.error());
+    Card& card = *cards_[static_cast<std::size_t>(number)];
+    if (Context* context = card.context.load(std::memory_order_acquire)) return context;
+    const std::lock_guard lock(mutex_);
+    if (Context* context = card.context.load(std::memory_order_relaxed)) return context;
+    auto made = Context::create(number, **winsys, memory_);
+    if (!made) return std::unexpected(made.error());
+    card.context_owner = std::move(*made);
+    card.context.store(card.context_owner.get(), std::memory_order_release);
+    return card.context_owner.get();
+}
+
+Result<Context*> Runtime::current_context() { return context(current_device()); }
+
+std::vector<Context*> Runtime::contexts() const {
+    std::vector<Context*> contexts;
+    if (!opened_.load(std::memory_order_acquire)) return contexts;
+    for (const auto& card : cards_) {
+        if (Context* context = card->context.load(std::memory_order_acquire)) contexts.push_back(context);
+    }
+    return contexts;
+}
+
+int Runtime::device_of_uid(std::uint64_t uid) {
+    if (uid == 0 || !opened_.load(std::memory_order_acquire)) return -1;
+    for (std::size_t i = 0; i < cards_.size(); ++i) {
+        if (cards_[i]->uid == uid) return static_cast<int>(i);
+    }
+    return -1;
+}
+
+Result<bool> Runtime::linked(int number, int peer) {
+    auto own = device(number);
+    if (!own) return std::unexpected(own.error());
+    if (auto other = device(peer); !other) return std::unexpected(other.error());
+    auto card = (*own)->query();
+    if (!card) return std::unexpected(card.error());
+    for (std::uint32_t port = 0; port < card->link_ports; ++port) {
+        auto link = (*own)->link(port);
+        if (!link) return std::unexpected(link.error());
+        const bool up = link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED;
+        if (up && device_of_uid(link->peer_uid) == peer) return true;
+    }
+    return false;
+}
+
+Result<std::shared_ptr<Stream>> Runtime::stream(orrStream_t handle) {
+    if (handle != nullptr) {
+        auto stream = streams.find_shared(handle);
+        if (stream == nullptr) {
+            return fail(orrErrorInvalidHandle, "{} is not a stream, or was destroyed", fmt::ptr(handle));
+        }
+        return stream;
+    }
+    auto context = current_context();
+    if (!context) return std::unexpected(context.error());
+    return (*context)->null_stream();
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,77 @@
+// The process-wide state behind the C API.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "umd/runtime/context.h"
+#include "umd/runtime/event.h"
+#include "umd/runtime/handle_table.h"
+#include "umd/runtime/memory.h"
+#include "umd/runtime/module.h"
+#include "umd/runtime/semaphore.h"
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+// Threads: everything may be called from any thread.
+class Runtime {
+  public:
+    explicit Runtime(std::unique_ptr<Winsys> winsys);
+    ~Runtime();
+    Runtime(const Runtime&) = delete;
+    Runtime& operator=(const Runtime&) = delete;
+
+    // Of this process, made at first use with the cards of /dev/accel. In a child after fork() of a process that
+    // had made it: an error.
+    static Result<Runtime*> get();
+    // For tests: the next get() gives this one; null: back to the cards. Nobody is inside the library meanwhile.
+    static void replace(std::unique_ptr<Runtime> runtime);
+
+    Result<int> device_count();
+    Result<Device*> device(int number);
+    // Makes the context at the first use of the card.
+    Result<Context*> context(int device);
+    Result<Context*> current_context();
+    // Of all cards that are in use.
+    std::vector<Context*> contexts() const;
+
+    // Number of the device with this uid, or -1.
+    int device_of_uid(std::uint64_t uid);
+    // Whether a link that is up joins them.
+    Result<bool> linked(int device, int peer);
+
+    Memory& memory() { return memory_; }
+
+    // Null: the null stream of the thread's current device.
+    Result<std::shared_ptr<Stream>> stream(orrStream_t handle);
+
+    HandleTable<Stream, 1> streams;
+    HandleTable<Event, 2> events;
+    HandleTable<Semaphore, 3> semaphores;
+    HandleTable<Module, 4> modules;
+    HandleTable<Function, 5> functions;
+
+  private:
+    struct Card {
+        std::unique_ptr<Device> winsys;
+        std::uint64_t uid = 0;
+        std::unique_ptr<Context> context_owner;
+        std::atomic<Context*> context{nullptr};
+    };
+    Status open();
+
+    std::unique_ptr<Winsys> winsys_;
+    mutable std::mutex mutex_;
+    std::atomic<bool> opened_{false};
+    std::vector<std::unique_ptr<Card>> cards_;
+    Memory memory_;
+};
+
+// The thread's current device.
+int& current_device();
+
+}  // namespace orrery::umd

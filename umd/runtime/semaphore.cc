@@ -1,0 +1,88 @@
+#include "umd/runtime/semaphore.h"
+
+#include <atomic>
+#include <utility>
+
+#include "umd/runtime/context.h"
+
+namespace orrery::umd {
+namespace {
+
+std::uint64_t read(std::uint64_t& word) {
+    return std::atomic_ref(word).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+std::uint64_t SemaphoreSlot::value() const { return read(cpu->value); }
+std::uint64_t SemaphoreSlot::time_ps() const { return read(cpu->time_ps); }
+
+SemaphorePool::~SemaphorePool() {
+    drop_retired();
+    free_.clear();
+    for (Block* block : blocks_) context_.memory().free_block(block);
+}
+
+Status SemaphorePool::grow() {
+    auto block = context_.memory().create_block(context_.device(), kBlockBytes, kind_);
+    if (!block) return std::unexpected(block.error());
+    auto mapped = (*block)->bo->map();
+    if (!mapped) {
+        context_.memory().free_block(*block);
+        return std::unexpected(mapped.error());
+    }
+    blocks_.push_back(*block);
+    auto* first = static_cast<orr_semaphore*>(*mapped);
+    for (std::uint64_t i = kBlockBytes / sizeof(orr_semaphore); i-- > 0;) {
+        auto slot = std::make_unique<SemaphoreSlot>();
+        slot->context = &context_;
+        slot->block = *block;
+        slot->cpu = first + i;
+        slot->va = (*block)->va + i * sizeof(orr_semaphore);
+        slot->pool = this;
+        free_.push_back(std::move(slot));
+    }
+    return {};
+}
+
+Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
+    std::vector<Retired> done;  // goes after the lock: its slots come back through it
+    std::unique_lock lock(mutex_);
+    std::erase_if(retired_, [&](Retired& r) {
+        if (!r.stream->done(r.index) && !r.stream->error()) return false;
+        done.push_back(std::move(r));
+        return true;
+    });
+    if (free_.empty()) {
+        if (auto grown = grow(); !grown) return std::unexpected(grown.error());
+    }
+    SemaphoreSlot* slot = free_.back().release();
+    free_.pop_back();
+    lock.unlock();
+    if (fresh) {
+        std::atomic_ref(slot->cpu->time_ps).store(0, std::memory_order_relaxed);
+        std::atomic_ref(slot->cpu->value).store(0, std::memory_order_release);
+        slot->last = 0;
+    }
+    return std::shared_ptr<SemaphoreSlot>(slot, [](SemaphoreSlot* back) {
+        SemaphorePool& pool = *back->pool;
+        const std::lock_guard guard(pool.mutex_);
+        pool.free_.emplace_back(back);
+    });
+}
+
+void SemaphorePool::retire(std::shared_ptr<SemaphoreSlot> slot, std::shared_ptr<Stream> stream,
+                           std::uint64_t index) {
+    const std::lock_guard lock(mutex_);
+    retired_.push_back({std::move(slot), std::move(stream), index});
+}
+
+void SemaphorePool::drop_retired() {
+    std::vector<Retired> gone;  // destroyed after the lock, as the slots' deleters take it
+    {
+        const std::lock_guard lock(mutex_);
+        gone.swap(retired_);
+    }
+}
+
+}  // namespace orrery::umd

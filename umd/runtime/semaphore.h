@@ -1,0 +1,70 @@
+// Semaphores in memory, 16 bytes each out of larger blocks: in the card's own memory, so that a linked card can
+// signal them, or in pinned host memory, where a CPU looks at them without leaving the cache (events).
+#pragma once
+
+#include <orrery/hw/link.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "umd/runtime/memory.h"
+
+namespace orrery::umd {
+
+class Context;
+class SemaphorePool;
+class Stream;
+
+struct SemaphoreSlot {
+    Context* context = nullptr;
+    Block* block = nullptr;
+    orr_semaphore* cpu = nullptr;
+    std::uint64_t va = 0;
+    std::uint64_t last = 0;  // highest value that somebody was told to signal; its owner guards it
+    SemaphorePool* pool = nullptr;
+
+    std::uint64_t value() const;
+    std::uint64_t time_ps() const;
+};
+
+// Thread safe. The pool outlives its slots.
+class SemaphorePool {
+  public:
+    SemaphorePool(Context& context, BoKind kind) : context_(context), kind_(kind) {}
+    ~SemaphorePool();
+    SemaphorePool(const SemaphorePool&) = delete;
+    SemaphorePool& operator=(const SemaphorePool&) = delete;
+
+    // Its value is slot->last, which is 0 with `fresh`. It comes back when the last reference goes.
+    Result<std::shared_ptr<SemaphoreSlot>> take(bool fresh);
+    // For a slot that `stream` signals before it reaches `index`: it is not given out again before that.
+    void retire(std::shared_ptr<SemaphoreSlot> slot, std::shared_ptr<Stream> stream, std::uint64_t index);
+    // Forgets retired slots and the streams they hold.
+    void drop_retired();
+
+  private:
+    static constexpr std::uint64_t kBlockBytes = 16 << 10;
+
+    struct Retired {
+        std::shared_ptr<SemaphoreSlot> slot;
+        std::shared_ptr<Stream> stream;
+        std::uint64_t index;
+    };
+    Status grow();
+
+    Context& context_;
+    const BoKind kind_;
+    std::mutex mutex_;
+    std::vector<Block*> blocks_;
+    std::vector<std::unique_ptr<SemaphoreSlot>> free_;
+    std::vector<Retired> retired_;
+};
+
+// What orrSemaphore_t stands for.
+struct Semaphore {
+    std::shared_ptr<SemaphoreSlot> slot;
+};
+
+}  // namespace orrery::umd

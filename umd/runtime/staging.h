@@ -1,0 +1,33 @@
+// Copies of ordinary host memory, through two pinned halves: the CPU fills one while the card reads the other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "umd/runtime/pinned_buffer.h"
+
+namespace orrery::umd {
+
+class Stream;
+
+// Threads: one copy of a stream at a time; others wait.
+class Staging {
+  public:
+    // Returns when src was read; the copy itself is ordered in the stream.
+    Status to_device(Stream& stream, std::uint64_t dst, std::span<const std::byte> src);
+    // Returns when dst is written.
+    Status from_device(Stream& stream, std::span<std::byte> dst, std::uint64_t src);
+
+    static constexpr std::uint64_t kHalf = 512 << 10;
+
+  private:
+    Status prepare(Stream& stream);
+
+    std::mutex mutex_;
+    PinnedBuffer buffer_;
+    std::array<std::uint64_t, 2> last_use_{};  // stream index after which a half is free
+};
+
+}  // namespace orrery::umd

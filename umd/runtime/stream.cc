@@ -1,0 +1,220 @@
+#include "umd/runtime/stream.h"
+
+#include <time.h>
+
+#include <cstring>
+
+#include "umd/runtime/context.h"
+#include "umd/runtime/fault_text.h"
+
+namespace orrery::umd {
+namespace {
+
+constexpr std::uint64_t kArgsBytes = 256 << 10;
+constexpr std::uint64_t kArgsAlignment = 64;
+
+// Longer than an idle card needs to wake up and finish a small job, shorter than anybody minds.
+constexpr std::int64_t kSpinNs = 100'000;
+constexpr unsigned kTurnsPerLook = 256;
+// A wait in the kernel is cut into pieces only so that a lost interrupt costs a second, not for ever.
+constexpr std::int64_t kSleepNs = 1'000'000'000;
+
+std::int64_t now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
+    return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(order);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries) {
+    auto ring = PinnedBuffer::create(context.memory(), context.device(),
+                                     sizeof(orr_ring) + std::uint64_t{entries} * sizeof(orr_packet));
+    if (!ring) return std::unexpected(ring.error());
+    auto args = PinnedBuffer::create(context.memory(), context.device(), kArgsBytes);
+    if (!args) return std::unexpected(args.error());
+    const std::uint64_t ring_va = ring->va();
+    std::shared_ptr<Stream> stream(new Stream(context, std::move(*ring), std::move(*args), entries));
+    auto queue = context.winsys().create_queue(ring_va, entries);
+    if (!queue) return std::unexpected(queue.error());
+    stream->queue_ = std::move(*queue);
+    return stream;
+}
+
+Stream::Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries)
+    : context_(context),
+      ring_memory_(std::move(ring)),
+      args_memory_(std::move(args)),
+      entries_(entries),
+      ring_(reinterpret_cast<orr_ring*>(ring_memory_.data())),
+      packets_(reinterpret_cast<orr_packet*>(ring_memory_.data() + sizeof(orr_ring))),
+      notes_(entries) {}
+
+Stream::~Stream() { close(); }
+
+void Stream::close() {
+    {
+        const std::lock_guard lock(relay_mutex_);
+        for (auto& [device, relay] : relays_) relay.source->close();
+    }
+    const std::lock_guard lock(mutex_);
+    if (queue_ == nullptr) return;
+    if (!done(producer_.load(std::memory_order_relaxed))) {
+        keep_error(Error{orrErrorInvalidHandle, "the stream was destroyed before this work was done"});
+    }
+    queue_.reset();
+}
+
+std::uint64_t Stream::consumer() const { return load(ring_->consumer, std::memory_order_acquire); }
+
+bool Stream::done(std::uint64_t index) const { return consumer() >= index; }
+
+Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote note) {
+    const std::lock_guard lock(mutex_);
+    return submit_locked(packets, note);
+}
+
+Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets, OpNote note) {
+    if (packets.size() > entries_) return fail(orrErrorInternal, "{} packets at once", packets.size());
+    if (auto room = make_room(packets.size()); !room) return std::unexpected(room.error());
+    std::uint64_t producer = producer_.load(std::memory_order_relaxed);
+    for (const orr_packet& packet : packets) {
+        const std::uint64_t slot = producer & (entries_ - 1);
+        notes_[slot] = note;
+        packets_[slot] = packet;
+        packets_[slot].header.tag = static_cast<std::uint32_t>(producer);
+        ++producer;
+    }
+    std::atomic_ref(ring_->producer).store(producer, std::memory_order_release);
+    queue_->ring(producer);
+    producer_.store(producer, std::memory_order_release);
+    return producer;
+}
+
+// Holds the lock while it waits: later submitters would have to wait all the same.
+Status Stream::make_room(std::uint64_t packets) {
+    if (auto stopped = error()) return std::unexpected(*stopped);
+    if (queue_ == nullptr) return fail(orrErrorInvalidHandle, "the stream was destroyed");
+    const std::uint64_t needed = producer_.load(std::memory_order_relaxed) + packets;
+    if (needed <= entries_) return {};
+    return wait(needed - entries_);
+}
+
+Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const std::byte> args,
+                                            const char* name) {
+    const std::lock_guard lock(mutex_);
+    if (!args.empty()) {
+        auto va = take_args(args);
+        if (!va) return std::unexpected(va.error());
+        packet.word[1] = *va;
+    }
+    auto index = submit_locked({&packet, 1}, {Op::kKernel, name});
+    if (index && !args.empty()) args_in_use_.push_back({*index, args_head_});
+    return index;
+}
+
+Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
+    const std::uint64_t size = round_up(args.size(), kArgsAlignment);
+    std::uint64_t start = args_head_;
+    // Not around the end of the buffer.
+    if (start % kArgsBytes + size > kArgsBytes) start = round_up(start, kArgsBytes);
+    while (!args_in_use_.empty() &&
+           (start + size - args_tail_ > kArgsBytes || done(args_in_use_.front().index))) {
+        if (auto free = wait(args_in_use_.front().index); !free) return std::unexpected(free.error());
+        args_tail_ = args_in_use_.front().end;
+        args_in_use_.pop_front();
+    }
+    if (args_in_use_.empty()) args_tail_ = start;
+    args_head_ = start + size;
+    std::memcpy(args_memory_.data() + start % kArgsBytes, args.data(), args.size());
+    return args_memory_.va() + start % kArgsBytes;
+}
+
+QueueState Stream::state_of_ring() const {
+    QueueState state;
+    state.error = load(ring_->error, std::memory_order_acquire);
+    state.completed = consumer();
+    state.error_index = load(ring_->error_index, std::memory_order_relaxed);
+    state.error_address = load(ring_->error_address, std::memory_order_relaxed);
+    state.error_detail = load(ring_->error_detail, std::memory_order_relaxed);
+    return state;
+}
+
+Error Stream::keep_error(const Error& error) {
+    const std::lock_guard lock(error_mutex_);
+    if (!failed_.load(std::memory_order_relaxed)) {
+        error_ = error;
+        failed_.store(true, std::memory_order_release);
+    }
+    return error_;
+}
+
+Error Stream::keep_error(const QueueState& state) {
+    const OpNote note = notes_[state.error_index & (entries_ - 1)];
+    return keep_error(describe_queue_error(state, note, context_));
+}
+
+std::optional<Error> Stream::error() {
+    if (failed_.load(std::memory_order_acquire)) {
+        const std::lock_guard lock(error_mutex_);
+        return error_;
+    }
+    if (load(ring_->error, std::memory_order_relaxed) != ORR_QERR_NONE) return keep_error(state_of_ring());
+    return std::nullopt;
+}
+
+void Stream::depend_on(const std::shared_ptr<Stream>& source, std::uint64_t index) {
+    const std::lock_guard lock(relay_mutex_);
+    std::erase_if(dependencies_, [](const Dependency& d) {
+        const auto alive = d.source.lock();
+        return alive == nullptr || alive->done(d.index);
+    });
+    dependencies_.push_back({source, index});
+}
+
+std::optional<Error> Stream::dependency_error() {
+    std::vector<Dependency> dependencies;
+    {
+        const std::lock_guard lock(relay_mutex_);
+        dependencies = dependencies_;
+    }
+    for (const Dependency& dependency : dependencies) {
+        const auto source = dependency.source.lock();
+        if (source == nullptr || source->done(dependency.index)) continue;
+        if (auto stopped = source->error()) {
+            return Error{stopped->code,
+                         fmt::format("an event that this stream waits for will never come, as its stream stopped: {}",
+                                     stopped->text)};
+        }
+    }
+    return std::nullopt;
+}
+
+Status Stream::wait(std::uint64_t index) {
+    if (done(index)) return {};
+    std::int64_t spin_end = 0;
+    while (true) {
+        for (unsigned turn = 0; turn < kTurnsPerLook; ++turn) {
+            if (done(index)) return {};
+        }
+        if (auto stopped = error()) return std::unexpected(*stopped);
+        const std::int64_t now = now_ns();
+        if (spin_end == 0) spin_end = now + kSpinNs;
+        if (now >= spin_end) break;
+    }
+    while (!done(index)) {
+        if (auto stopped = error()) return std::unexpected(*stopped);
+        auto state = queue_->wait(index, now_ns() + kSleepNs);
+        if (!state) return std::unexpected(keep_error(state.error()));
+        if (state->error != ORR_QERR_NONE) return std::unexpected(keep_error(*state));
+        if (done(index)) break;
+        if (auto never = dependency_error()) return std::unexpected(keep_error(*never));
+    }
+    return {};
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,129 @@
+// A stream: one hardware queue, its ring, and what the runtime remembers about the packets in it.
+//
+// Submission is: take the lock, copy packets into the ring, publish the producer index, ring the doorbell. When
+// nobody else holds the lock and the ring has room it makes no system call.
+#pragma once
+
+#include <orrery/fw/packet.h>
+#include <orrery/fw/queue.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "umd/runtime/pinned_buffer.h"
+#include "umd/runtime/staging.h"
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+class Context;
+struct SemaphoreSlot;
+
+enum class Op : std::uint8_t { kNone, kCopy, kFill, kKernel, kWait, kSignal };
+
+// What error texts say about a packet. name: of a kernel, lives as long as the context.
+struct OpNote {
+    Op op = Op::kNone;
+    const char* name = nullptr;
+};
+
+// Threads: everything may be called from any thread.
+class Stream : public std::enable_shared_from_this<Stream> {
+  public:
+    static Result<std::shared_ptr<Stream>> create(Context& context, std::uint32_t entries = kDefaultEntries);
+    ~Stream();
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    Context& context() const { return context_; }
+
+    // Index of the packet after the last of these, for wait(). At most entries packets; they stay together.
+    Result<std::uint64_t> submit(std::span<const orr_packet> packets, OpNote note);
+    // `args` are copied and their copy's address put into word[1] of the dispatch; nothing to copy: 0.
+    Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name);
+
+    // Everything below `index` is done. False for ever after the queue stopped before it.
+    bool done(std::uint64_t index) const;
+    // Returns when done(index), or with the error that stopped the queue.
+    Status wait(std::uint64_t index);
+    Status synchronize() { return wait(submitted()); }
+    // Nothing while the queue runs; the same error for ever once it has stopped.
+    std::optional<Error> error();
+    // All packets that were submitted until now.
+    std::uint64_t submitted() const { return producer_.load(std::memory_order_acquire); }
+
+    // Ends the hardware queue: what is left in it is aborted. done() and error() still answer.
+    void close();
+
+    Staging& staging() { return staging_; }
+    // The stream on another card that carries that card's events to this one, and the semaphore on this card
+    // on which it does so. See event.cc.
+    struct Relay {
+        std::shared_ptr<Stream> source;
+        std::shared_ptr<SemaphoreSlot> slot;
+        std::uint64_t value = 0;
+    };
+    // Under relay_mutex().
+    std::map<int, Relay>& relays() { return relays_; }
+    std::mutex& relay_mutex() { return relay_mutex_; }
+
+    // This stream waits for `source` to reach `index`: if that stops before, waiting here ends with its error
+    // instead of never.
+    void depend_on(const std::shared_ptr<Stream>& source, std::uint64_t index);
+
+    static constexpr std::uint32_t kDefaultEntries = 1024;
+    static constexpr std::uint32_t kMaxArgs = 4096;
+
+  private:
+    struct ArgsInUse {
+        std::uint64_t index;  // free when the stream has done this
+        std::uint64_t end;    // position after it
+    };
+
+    Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries);
+
+    Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, OpNote note);
+    Status make_room(std::uint64_t packets);
+    Result<std::uint64_t> take_args(std::span<const std::byte> args);
+    std::uint64_t consumer() const;
+    std::optional<Error> dependency_error();
+    Error keep_error(const Error& error);
+    Error keep_error(const QueueState& state);
+    QueueState state_of_ring() const;
+
+    Context& context_;
+    PinnedBuffer ring_memory_;
+    PinnedBuffer args_memory_;
+    std::uint32_t entries_;
+    orr_ring* ring_;
+    orr_packet* packets_;
+    std::unique_ptr<HwQueue> queue_;
+
+    std::mutex mutex_;  // orders producers
+    std::atomic<std::uint64_t> producer_{0};
+    std::vector<OpNote> notes_;  // by slot
+    std::deque<ArgsInUse> args_in_use_;
+    std::uint64_t args_head_ = 0, args_tail_ = 0;  // positions, modulo the buffer's size
+
+    std::mutex error_mutex_;
+    std::atomic<bool> failed_{false};
+    Error error_;
+
+    struct Dependency {
+        std::weak_ptr<Stream> source;
+        std::uint64_t index = 0;
+    };
+    std::mutex relay_mutex_;
+    std::vector<Dependency> dependencies_;
+    std::map<int, Relay> relays_;
+    Staging staging_;
+};
+
+}  // namespace orrery::umd

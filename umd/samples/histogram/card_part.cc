@@ -1,0 +1,136 @@
+#include "umd/samples/histogram/card_part.h"
+
+#include <orrery/orrery.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "umd/samples/histogram/kernel_image.h"
+
+namespace {
+
+using orrery::check;
+
+constexpr std::uint32_t kGroups = 64;
+constexpr std::uint32_t kItemsPerGroup = 64;
+constexpr std::size_t kBinsBytes = kHistogramBins * sizeof(std::uint64_t);
+
+class KernelModule {
+  public:
+    KernelModule() {
+        const auto image = kernel_image();
+        check(orrModuleLoadData(&module_, image.data(), image.size()));
+    }
+    ~KernelModule() { (void)orrModuleUnload(module_); }
+    KernelModule(const KernelModule&) = delete;
+    KernelModule& operator=(const KernelModule&) = delete;
+    orrFunction_t function(const char* name) const {
+        orrFunction_t function{};
+        check(orrModuleGetFunction(&function, module_, name));
+        return function;
+    }
+
+  private:
+    orrModule_t module_{};
+};
+
+// Everything that one card needs; made with that card as the current device.
+struct Card {
+    explicit Card(int number, std::span<const std::byte> part)
+        : device(number), host(part.size()), input(part.size()), bins(kHistogramBins) {
+        std::memcpy(host.data(), part.data(), part.size());
+    }
+
+    int device;
+    orrery::Stream stream;
+    KernelModule module;
+    orrery::PinnedArray<std::byte> host;
+    orrery::DeviceArray<std::uint8_t> input;
+    orrery::DeviceArray<std::uint64_t> bins;
+    orrery::Event started, copied, counted, ended;
+};
+
+void copy_and_count(Card& card) {
+    check(orrSetDevice(card.device));
+    card.started.record(card.stream);
+    check(orrMemcpyAsync(card.input.data(), card.host.data(), card.host.bytes(), orrMemcpyHostToDevice,
+                         card.stream.get()));
+    check(orrMemsetAsync(card.bins.data(), 0, kBinsBytes, card.stream.get()));
+    card.copied.record(card.stream);
+    const HistogramArgs args{card.input.data(), card.input.size(), card.bins.data()};
+    orrery::launch(card.module.function("histogram"), {kGroups, 1, 1}, {kItemsPerGroup, 1, 1}, args,
+                   kHistogramBins * sizeof(std::uint32_t), card.stream);
+    card.counted.record(card.stream);
+}
+
+}  // namespace
+
+Run count_on_cards(std::span<const std::byte> data, int cards) {
+    std::vector<std::unique_ptr<Card>> all;
+    // Whole pages a card, the rest to the last.
+    const std::size_t share = (data.size() / static_cast<std::size_t>(cards) + 4095) / 4096 * 4096;
+    for (int number = 0; number < cards && !data.empty(); ++number) {
+        const bool last = number + 1 == cards;
+        const auto part = data.first(last ? data.size() : std::min(share, data.size()));
+        data = data.subspan(part.size());
+        check(orrSetDevice(number));
+        all.push_back(std::make_unique<Card>(number, part));
+    }
+    Card& first = *all.front();
+    const auto others = static_cast<std::uint32_t>(all.size() - 1);
+
+    check(orrSetDevice(first.device));
+    std::optional<orrery::DeviceArray<std::uint64_t>> partial;
+    std::vector<orrery::Semaphore> arrived;  // one for each other card, in the first card's memory
+    orrery::PinnedArray<std::uint64_t> result(kHistogramBins);
+    if (others != 0) {
+        partial.emplace(std::size_t{others} * kHistogramBins);
+        arrived = std::vector<orrery::Semaphore>(others);
+        for (std::uint32_t i = 1; i <= others; ++i) {
+            check(orrSetDevice(all[i]->device));
+            check(orrDeviceEnablePeerAccess(first.device));
+        }
+    }
+
+    const auto begin = std::chrono::steady_clock::now();
+    for (auto& card : all) copy_and_count(*card);
+    for (std::uint32_t i = 0; i < others; ++i) {
+        Card& card = *all[i + 1];
+        check(orrSetDevice(card.device));
+        check(orrMemcpyAsync(partial->data() + std::size_t{i} * kHistogramBins, card.bins.data(), kBinsBytes,
+                             orrMemcpyDeviceToDevice, card.stream.get()));
+        check(orrStreamSignalSemaphore(card.stream.get(), arrived[i].get(), 1));
+    }
+    check(orrSetDevice(first.device));
+    for (const auto& semaphore : arrived) check(orrStreamWaitSemaphore(first.stream.get(), semaphore.get(), 1));
+    if (others != 0) {
+        const MergeArgs args{first.bins.data(), partial->data(), others, 0};
+        orrery::launch(first.module.function("merge"), {kHistogramBins / kItemsPerGroup, 1, 1},
+                       {kItemsPerGroup, 1, 1}, args, 0, first.stream);
+    }
+    check(orrMemcpyAsync(result.data(), first.bins.data(), kBinsBytes, orrMemcpyDeviceToHost, first.stream.get()));
+    first.ended.record(first.stream);
+    // The others first: if one of them stops, the first card waits for ever.
+    for (std::uint32_t i = 1; i <= others; ++i) all[i]->stream.synchronize();
+    first.stream.synchronize();
+    const auto end = std::chrono::steady_clock::now();
+
+    Run run;
+    std::copy_n(result.data(), kHistogramBins, run.bins.begin());
+    run.host_ns = std::chrono::duration<double, std::nano>(end - begin).count();
+    run.model_ns = first.ended.model_ns_since(first.started);
+    for (auto& card : all) {
+        CardTimes times;
+        times.device = card->device;
+        times.bytes = card->host.size();
+        times.work_items = std::uint64_t{kGroups} * kItemsPerGroup;
+        times.copy_model_ns = card->copied.model_ns_since(card->started);
+        times.count_model_ns = card->counted.model_ns_since(card->copied);
+        if (card.get() == &first) times.merge_model_ns = card->ended.model_ns_since(card->counted);
+        run.cards.push_back(times);
+    }
+    // The memory of a card goes while that card's device is current or not: handles know their card.
+    return run;
+}

@@ -1,0 +1,16 @@
+#include "umd/samples/histogram/kernel_image.h"
+
+asm(".section .rodata\n"
+    ".balign 8\n"
+    "histogram_image_begin:\n"
+    ".incbin \"" HISTOGRAM_IMAGE
+    "\"\n"
+    "histogram_image_end:\n"
+    ".previous\n");
+
+// NOLINTBEGIN(readability-identifier-naming): labels of the assembler
+extern const std::byte begin_label[] asm("histogram_image_begin");
+extern const std::byte end_label[] asm("histogram_image_end");
+// NOLINTEND(readability-identifier-naming)
+
+std::span<const std::byte> kernel_image() { return {begin_label, end_label}; }

@@ -1,0 +1,265 @@
+#include "umd/winsys/drm_device.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <xf86drm.h>
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+namespace orrery::umd {
+namespace {
+
+// What buffers and queues need of their card after the Device object may be gone.
+struct File {
+    UniqueFd fd;
+    std::string node;
+    std::mutex mutex;
+    std::uint32_t vm = 0;
+    orr_doorbell_page* doorbells = nullptr;
+    std::byte* kicks = nullptr;
+
+    ~File() {
+        if (doorbells != nullptr) ::munmap(doorbells, ORR_DB_PAGE_SIZE);
+        if (kicks != nullptr) ::munmap(kicks, ORR_DB_PAGE_SIZE);
+    }
+
+    int ioctl(unsigned long request, void* argument) const {
+        return drmIoctl(fd.get(), request, argument) == 0 ? 0 : errno;
+    }
+    std::string what(const char* call) const { return fmt::format("{} on {}", call, node); }
+};
+
+Result<void*> map_file(const File& file, std::uint64_t size, int protection, std::uint64_t offset,
+                       const char* what) {
+    void* address = ::mmap(nullptr, size, protection, MAP_SHARED, file.fd.get(), static_cast<off_t>(offset));
+    if (address == MAP_FAILED) return fail_errno(errno, file.what(what));
+    // A child after fork() shall not reach the card through its parent's mappings.
+    ::madvise(address, size, MADV_DONTFORK);
+    return address;
+}
+
+class DrmBo final : public Bo {
+  public:
+    DrmBo(std::shared_ptr<File> file, std::uint32_t handle, std::uint64_t size, std::uint64_t mmap_offset)
+        : file_(std::move(file)), handle_(handle), size_(size), mmap_offset_(mmap_offset) {}
+    ~DrmBo() override {
+        unmap();
+        drm_gem_close close{};
+        close.handle = handle_;
+        file_->ioctl(DRM_IOCTL_GEM_CLOSE, &close);
+    }
+    DrmBo(const DrmBo&) = delete;
+    DrmBo& operator=(const DrmBo&) = delete;
+
+    std::uint64_t size() const override { return size_; }
+    std::uint32_t handle() const { return handle_; }
+    const File& file() const { return *file_; }
+
+    Result<void*> map() override {
+        if (address_ != nullptr) return address_;
+        auto mapped = map_file(*file_, size_, PROT_READ | PROT_WRITE, mmap_offset_, "mmap of a buffer");
+        if (mapped) address_ = *mapped;
+        return mapped;
+    }
+    void unmap() override {
+        if (address_ != nullptr) ::munmap(std::exchange(address_, nullptr), size_);
+    }
+
+  private:
+    std::shared_ptr<File> file_;
+    std::uint32_t handle_;
+    std::uint64_t size_;
+    std::uint64_t mmap_offset_;
+    void* address_ = nullptr;
+};
+
+class DrmQueue final : public HwQueue {
+  public:
+    DrmQueue(std::shared_ptr<File> file, const drm_orr_queue_create& made)
+        : file_(std::move(file)), queue_(made.queue) {
+        doorbell_ = Doorbell(file_->doorbells, file_->kicks, made.doorbell_slot, made.generation);
+    }
+    ~DrmQueue() override {
+        drm_orr_queue_destroy destroy{};
+        destroy.queue = queue_;
+        file_->ioctl(DRM_IOCTL_ORR_QUEUE_DESTROY, &destroy);
+    }
+    DrmQueue(const DrmQueue&) = delete;
+    DrmQueue& operator=(const DrmQueue&) = delete;
+
+    Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) override {
+        drm_orr_queue_wait wait{};
+        wait.queue = queue_;
+        wait.index = index;
+        wait.timeout_ns = deadline_ns;
+        const int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_WAIT, &wait);
+        if (number != 0 && number != ETIME) return fail_errno(number, file_->what("waiting for a queue"));
+        // After ETIME the outputs may not have been copied: "not done, no error" is what the caller needs.
+        if (number == ETIME) return QueueState{};
+        return QueueState{wait.completed, wait.error, wait.error_index, wait.error_address,
+                          wait.error_detail};
+    }
+
+  private:
+    std::shared_ptr<File> file_;
+    std::uint32_t queue_;
+};
+
+class DrmDevice final : public Device {
+  public:
+    DrmDevice(DeviceInfo info, UniqueFd fd) : info_(std::move(info)), file_(std::make_shared<File>()) {
+        file_->fd = std::move(fd);
+        file_->node = info_.node;
+    }
+
+    const DeviceInfo& info() const override { return info_; }
+
+    Result<drm_orr_query_device> query() override {
+        drm_orr_query_device query{};
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_DEVICE, &query)) {
+            return fail_errno(number, file_->what("device query"));
+        }
+        return query;
+    }
+
+    Result<std::vector<std::uint64_t>> counters() override {
+        auto card = query();
+        if (!card) return std::unexpected(card.error());
+        std::vector<std::uint64_t> values(card->counters);
+        drm_orr_query_counters query{};
+        query.values = reinterpret_cast<std::uintptr_t>(values.data());
+        query.count = card->counters;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_COUNTERS, &query)) {
+            return fail_errno(number, file_->what("counter query"));
+        }
+        return values;
+    }
+
+    Result<drm_orr_query_link> link(std::uint32_t port) override {
+        drm_orr_query_link query{};
+        query.port = port;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_LINK, &query)) {
+            return fail_errno(number, file_->what("link query"));
+        }
+        return query;
+    }
+
+    Status create_vm() override {
+        drm_orr_vm_create create{};
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_VM_CREATE, &create)) {
+            return fail_errno(number, file_->what("making an address space"));
+        }
+        file_->vm = create.vm;
+        return {};
+    }
+
+    Result<std::unique_ptr<Bo>> create_bo(std::uint64_t size, BoKind kind) override {
+        drm_orr_bo_create create{};
+        create.size = size;
+        create.flags = kind == BoKind::kVram ? ORR_BO_VRAM : ORR_BO_SYSTEM;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_BO_CREATE, &create)) {
+            return fail_errno(number, fmt::format("allocating {} bytes of {} memory on {}", size,
+                                                  kind == BoKind::kVram ? "card" : "pinned host",
+                                                  file_->node));
+        }
+        return std::make_unique<DrmBo>(file_, create.handle, create.size, create.mmap_offset);
+    }
+
+    Result<std::unique_ptr<Bo>> import_bo(Bo& other) override {
+        // All buffers of a winsys come from this file.
+        auto& source = static_cast<DrmBo&>(other);
+        int fd = -1;
+        if (drmPrimeHandleToFD(source.file().fd.get(), source.handle(), DRM_CLOEXEC | DRM_RDWR, &fd) != 0) {
+            return fail_errno(errno, source.file().what("exporting a buffer"));
+        }
+        const UniqueFd dma_buf(fd);
+        std::uint32_t handle = 0;
+        if (drmPrimeFDToHandle(file_->fd.get(), dma_buf.get(), &handle) != 0) {
+            return fail_errno(errno, fmt::format("importing a buffer of {} on {}", source.file().node,
+                                                 file_->node));
+        }
+        return std::make_unique<DrmBo>(file_, handle, source.size(), 0);
+    }
+
+    Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
+                std::uint32_t flags) override {
+        drm_orr_vm_bind bind{};
+        bind.vm = file_->vm;
+        bind.op = ORR_BIND_MAP;
+        bind.handle = static_cast<DrmBo&>(bo).handle();
+        bind.flags = flags;
+        bind.bo_offset = offset;
+        bind.va = va;
+        bind.size = size;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_VM_BIND, &bind)) {
+            return fail_errno(number, fmt::format("binding {} bytes at {:#x} on {}", size, va, file_->node));
+        }
+        return {};
+    }
+
+    Status unbind(std::uint64_t va, std::uint64_t size) override {
+        drm_orr_vm_bind bind{};
+        bind.vm = file_->vm;
+        bind.op = ORR_BIND_UNMAP;
+        bind.va = va;
+        bind.size = size;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_VM_BIND, &bind)) {
+            return fail_errno(number, fmt::format("unbinding {} bytes at {:#x} on {}", size, va, file_->node));
+        }
+        return {};
+    }
+
+    Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries) override {
+        drm_orr_queue_create create{};
+        create.vm = file_->vm;
+        create.entries = entries;
+        create.ring_va = ring_va;
+        create.priority = ORR_QUEUE_PRIORITY_NORMAL;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_CREATE, &create)) {
+            return fail_errno(number, file_->what("making a queue"));
+        }
+        if (auto mapped = map_doorbells(create); !mapped) {
+            drm_orr_queue_destroy destroy{};
+            destroy.queue = create.queue;
+            file_->ioctl(DRM_IOCTL_ORR_QUEUE_DESTROY, &destroy);
+            return std::unexpected(mapped.error());
+        }
+        return std::make_unique<DrmQueue>(file_, create);
+    }
+
+  private:
+    // All queues of the file share one doorbell page and one kick page.
+    Status map_doorbells(const drm_orr_queue_create& made) {
+        if (made.doorbell_slot >= ORR_DB_SLOTS) {
+            return fail(orrErrorVersion, "{} gave doorbell slot {}, a page has {}: driver and library differ",
+                        file_->node, made.doorbell_slot, ORR_DB_SLOTS);
+        }
+        const std::lock_guard lock(file_->mutex);
+        if (file_->doorbells == nullptr) {
+            auto page = map_file(*file_, ORR_DB_PAGE_SIZE, PROT_READ | PROT_WRITE, made.doorbell_offset,
+                                 "mmap of the doorbell page");
+            if (!page) return std::unexpected(page.error());
+            file_->doorbells = static_cast<orr_doorbell_page*>(*page);
+        }
+        if (file_->kicks == nullptr) {
+            auto page =
+                map_file(*file_, ORR_DB_PAGE_SIZE, PROT_WRITE, made.kick_offset, "mmap of the kick page");
+            if (!page) return std::unexpected(page.error());
+            file_->kicks = static_cast<std::byte*>(*page);
+        }
+        return {};
+    }
+
+    DeviceInfo info_;
+    std::shared_ptr<File> file_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_drm_device(DeviceInfo info, UniqueFd fd) {
+    return std::make_unique<DrmDevice>(std::move(info), std::move(fd));
+}
+
+}  // namespace orrery::umd

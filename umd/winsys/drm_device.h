@@ -1,0 +1,14 @@
+// One open /dev/accel/accelN.
+#pragma once
+
+#include <memory>
+
+#include "umd/winsys/unique_fd.h"
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+// Takes the opened node of an orrery card.
+std::unique_ptr<Device> make_drm_device(DeviceInfo info, UniqueFd fd);
+
+}  // namespace orrery::umd

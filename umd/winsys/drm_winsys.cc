@@ -1,0 +1,106 @@
+#include "umd/winsys/drm_winsys.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <xf86drm.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "umd/winsys/drm_device.h"
+
+namespace orrery::umd {
+
+std::unexpected<Error> fail_errno(int number, std::string_view what) {
+    const std::string text = fmt::format("{}: {}", what, std::strerror(number));
+    switch (number) {
+        case ENODEV:
+            return fail(orrErrorDeviceLost,
+                        "{}. The card was reset or removed: look at the kernel log (dmesg), then start the "
+                        "process again",
+                        text);
+        case ENOMEM:
+        case ENOSPC:
+            return fail(orrErrorOutOfMemory, "{}. Free memory, or see who uses it: orrery-smi", text);
+        case EXDEV:
+            return fail(orrErrorPeerAccess,
+                        "{}. No link joins the two cards: orrery-smi shows the links that are up", text);
+        case EOPNOTSUPP:
+        case ENOTTY:
+            return fail(orrErrorNotSupported, "{}. The driver is older than this library", text);
+        default:
+            return fail(orrErrorSystem, "{}", text);
+    }
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDriverName = "orrery";
+
+// "0000:01:00.0" of the node's parent device; empty when it is not on PCI.
+std::string pci_address_of(int fd) {
+    struct stat node{};
+    if (::fstat(fd, &node) != 0) return {};
+    std::error_code error;
+    const fs::path device = fs::read_symlink(
+        fmt::format("/sys/dev/char/{}:{}/device", major(node.st_rdev), minor(node.st_rdev)), error);
+    if (error) return {};
+    std::string name = device.filename();
+    return name.size() == 12 && name[4] == ':' && name[7] == ':' ? name : std::string{};
+}
+
+bool is_orrery(int fd) {
+    drmVersionPtr version = drmGetVersion(fd);
+    if (version == nullptr) return false;
+    const bool ours = version->name != nullptr && std::strcmp(version->name, kDriverName) == 0;
+    drmFreeVersion(version);
+    return ours;
+}
+
+class DrmWinsys final : public Winsys {
+  public:
+    Result<std::vector<std::unique_ptr<Device>>> open_devices() override {
+        struct Found {
+            DeviceInfo info;
+            UniqueFd fd;
+        };
+        std::vector<Found> found;
+        std::string refused;
+        std::error_code error;
+        for (const auto& entry : fs::directory_iterator("/dev/accel", error)) {
+            const std::string node = entry.path();
+            if (!entry.path().filename().string().starts_with("accel")) continue;
+            UniqueFd fd(::open(node.c_str(), O_RDWR | O_CLOEXEC));
+            if (fd.get() < 0) {
+                refused = fmt::format("{}: {}", node, std::strerror(errno));
+                continue;
+            }
+            if (!is_orrery(fd.get())) continue;
+            std::string address = pci_address_of(fd.get());
+            found.push_back({{node, std::move(address)}, std::move(fd)});
+        }
+        // A card of somebody else may be closed to us; one of ours that is closed must not be passed over
+        // in silence when nothing else is there.
+        if (found.empty() && !refused.empty()) {
+            return fail(orrErrorNoDevice,
+                        "{}. Be root or in the group that owns the node (ls -l /dev/accel)", refused);
+        }
+        std::ranges::sort(found, {}, [](const Found& f) {
+            return std::pair(f.info.pci_address, f.info.node);
+        });
+        std::vector<std::unique_ptr<Device>> devices;
+        for (auto& f : found) devices.push_back(make_drm_device(std::move(f.info), std::move(f.fd)));
+        return devices;
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<Winsys> make_drm_winsys() { return std::make_unique<DrmWinsys>(); }
+
+}  // namespace orrery::umd

@@ -1,0 +1,88 @@
+// What the runtime needs of the operating system: cards, buffers, an address space a card, queues. The only
+// implementation in the product is drm_winsys.h; unit tests bring a card that lives in the process.
+//
+// Threads: all functions may be called from any thread; an object is destroyed by one thread when nobody uses
+// it. Lifetime: a Bo or HwQueue may outlive its Device object (it holds what it needs).
+#pragma once
+
+#include <sys/types.h>
+
+#include <drm.h>
+#include <drm/orrery_accel.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "umd/winsys/doorbell.h"
+#include "umd/winsys/error.h"
+
+namespace orrery::umd {
+
+enum class BoKind : std::uint8_t { kVram, kSystem };
+
+// A buffer object. Destruction closes it; the caller has unbound it before.
+class Bo {
+  public:
+    virtual ~Bo() = default;
+    virtual std::uint64_t size() const = 0;  // bytes, whole pages
+    // Maps all of it for the CPU at an address of the system's choice; the same address when called again.
+    virtual Result<void*> map() = 0;
+    virtual void unmap() = 0;
+};
+
+struct QueueState {
+    std::uint64_t completed = 0;  // packets
+    std::uint64_t error = 0;      // ORR_QERR_*
+    std::uint64_t error_index = 0;
+    std::uint64_t error_address = 0;
+    std::uint64_t error_detail = 0;
+};
+
+// A hardware queue. Destruction aborts what is in flight.
+class HwQueue {
+  public:
+    virtual ~HwQueue() = default;
+    void ring(std::uint64_t index) const noexcept { doorbell_.ring(index); }
+    // Sleeps until `index` packets are done, the queue stopped, or CLOCK_MONOTONIC reached deadline_ns (then
+    // completed < index and error is 0).
+    virtual Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) = 0;
+
+  protected:
+    Doorbell doorbell_;
+};
+
+struct DeviceInfo {
+    std::string node;         // "/dev/accel/accel0"
+    std::string pci_address;  // "0000:01:00.0", empty if unknown
+};
+
+class Device {
+  public:
+    virtual ~Device() = default;
+    virtual const DeviceInfo& info() const = 0;
+    virtual Result<drm_orr_query_device> query() = 0;
+    virtual Result<std::vector<std::uint64_t>> counters() = 0;
+    virtual Result<drm_orr_query_link> link(std::uint32_t port) = 0;
+
+    // Once, before bind() and create_queue().
+    virtual Status create_vm() = 0;
+    virtual Result<std::unique_ptr<Bo>> create_bo(std::uint64_t size, BoKind kind) = 0;
+    // A buffer of another device of the same winsys. At most one import of a buffer a device at a time.
+    virtual Result<std::unique_ptr<Bo>> import_bo(Bo& other) = 0;
+    // flags: ORR_BIND_*.
+    virtual Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
+                        std::uint32_t flags) = 0;
+    virtual Status unbind(std::uint64_t va, std::uint64_t size) = 0;
+    virtual Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries) = 0;
+};
+
+class Winsys {
+  public:
+    virtual ~Winsys() = default;
+    // Opens every card, in the order of PCI addresses. Cards that exist but cannot be opened are a failure.
+    virtual Result<std::vector<std::unique_ptr<Device>>> open_devices() = 0;
+};
+
+}  // namespace orrery::umd
