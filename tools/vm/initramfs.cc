@@ -175,7 +175,8 @@ Result<void> Builder::files() {
         std::error_code error;
         if (!fs::exists(file.host, error))
             return fail(fmt::format("--file: {} is not there", file.host.string()));
-        const fs::path host = fs::canonical(file.host, error);
+        fs::path host = fs::absolute(file.host, error).lexically_normal();
+        if (!host.has_filename()) host = host.parent_path();  // "directory/"
         const std::string guest = file.guest.empty()
                                       ? fmt::format("{}/{}", kCommandDirectory, host.filename().string())
                                       : file.guest;

@@ -129,6 +129,7 @@ class Run {
     std::optional<int> qemu_status_;
 
     std::optional<Clock::time_point> deadline_;
+    bool started_ = false;
     bool powering_off_ = false;
     std::string reached_ = "nothing";  // for messages: what the guest did last
     std::optional<int> command_status_;
@@ -295,6 +296,7 @@ void Run::guest_says(const std::string& line) {
                         fmt::format("the driver made {} device nodes for {} cards", nodes, options_.cards)};
     } else if (what == "start") {
         reached_ = "the command started";
+        started_ = true;
         say("the command starts");
     } else if (what == "exit") {
         int status = 0;
@@ -366,7 +368,7 @@ void Run::step() {
     add(console_open_ ? console_.get() : -1, POLLIN);
     add(status_open_ ? status_.get() : -1, POLLIN);
     add(options_.shell && typed_.wants_read() ? STDIN_FILENO : -1, POLLIN);
-    add(options_.shell && !typed_.pending.empty() ? terminal_.get() : -1, POLLOUT);
+    add(started_ && !typed_.pending.empty() ? terminal_.get() : -1, POLLOUT);
     const std::size_t first_relay = fds.size();
     for (const auto& relay : relays_)
         add(relay.pending.empty() ? (relay.open ? relay.from : -1) : relay.to,
