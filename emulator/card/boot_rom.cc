@@ -27,6 +27,8 @@ constexpr std::array<std::uint8_t, 12> kRomCode = {
 };
 static_assert(ORR_SOC_BASE == 0x10000000 && SOC_BOOT_ENTRY == 0);
 
+constexpr unsigned kMaxSegments = 64;
+
 BootResult failed(std::uint32_t status, std::uint32_t detail, const char* reason) {
     return {status, detail, 0, reason};
 }
@@ -65,6 +67,7 @@ BootResult load_elf(std::span<const std::uint8_t> elf, std::span<std::uint8_t> s
     if (header->e_machine != EM_RISCV) return bad("not for RISC-V");
     if (header->e_type != ET_EXEC) return bad("not an executable with fixed addresses");
     if (header->e_phentsize != sizeof(Elf64_Phdr)) return bad("program headers of another size");
+    if (header->e_phnum > kMaxSegments) return bad("too many program headers");
 
     std::vector<Segment> segments;
     for (std::uint32_t i = 0; i < header->e_phnum; ++i) {
