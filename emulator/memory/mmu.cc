@@ -134,30 +134,45 @@ void Mmu::fill(std::uint64_t tag, std::uint64_t pte) {
     way = static_cast<std::uint8_t>((way + 1u) % kWays);
 }
 
+// The entry of `va` in a table at `level`, whose VRAM offset is `table`: a fault, or a checked entry.
+std::uint32_t Mmu::read_entry(std::uint64_t table, unsigned level, std::uint64_t va, std::uint64_t& entry) const {
+    std::uint8_t* page = vram_.at(table, ORR_PAGE_SIZE);
+    if (page == nullptr) return ORR_FAULT_TABLE_RANGE;
+    const std::uint64_t index = (va >> (kPageShift + kLevelBits * level)) & 511u;
+    // The guest may rewrite its tables at this moment: read an entry once.
+    entry = std::atomic_ref(reinterpret_cast<std::uint64_t*>(page)[index]).load(std::memory_order_relaxed);
+    if ((entry & ORR_PTE_VALID) == 0) return ORR_FAULT_NOT_MAPPED;
+    if ((entry & ORR_PTE_RESERVED) != 0) return ORR_FAULT_RESERVED_BIT;
+    if ((entry & ORR_PTE_LEAF) == 0) {
+        return level == 0 || (entry & kLeafOnly) != 0 ? ORR_FAULT_RESERVED_BIT : ORR_FAULT_NONE;
+    }
+    if (level > 1) return ORR_FAULT_RESERVED_BIT;
+    if (level == 1 && (entry & ORR_PTE_ADDR_MASK) % ORR_HUGE_PAGE_SIZE != 0) return ORR_FAULT_RESERVED_BIT;
+    return target_of(entry) > ORR_TARGET_PEER ? ORR_FAULT_RESERVED_BIT : ORR_FAULT_NONE;
+}
+
 std::uint32_t Mmu::walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const {
     std::uint64_t table = roots_[asid];
     for (unsigned level = ORR_MMU_LEVELS; level-- > 0;) {
-        std::uint8_t* page = vram_.at(table, ORR_PAGE_SIZE);
-        if (page == nullptr) return ORR_FAULT_TABLE_RANGE;
-        const std::uint64_t index = (va >> (kPageShift + kLevelBits * level)) & 511u;
-        // The guest may rewrite its tables at this moment: read an entry once.
-        const std::uint64_t entry =
-            std::atomic_ref(reinterpret_cast<std::uint64_t*>(page)[index]).load(std::memory_order_relaxed);
-        if ((entry & ORR_PTE_VALID) == 0) return ORR_FAULT_NOT_MAPPED;
-        if ((entry & ORR_PTE_RESERVED) != 0) return ORR_FAULT_RESERVED_BIT;
-        const bool leaf = (entry & ORR_PTE_LEAF) != 0;
-        if (leaf ? level > 1 : level == 0) return ORR_FAULT_RESERVED_BIT;
-        if (leaf) {
+        if (const std::uint32_t fault = read_entry(table, level, va, pte); fault != ORR_FAULT_NONE) return fault;
+        if ((pte & ORR_PTE_LEAF) != 0) {
             huge = level == 1;
-            pte = entry;
-            if (huge && (entry & ORR_PTE_ADDR_MASK) % ORR_HUGE_PAGE_SIZE != 0) return ORR_FAULT_RESERVED_BIT;
-            if (target_of(entry) > ORR_TARGET_PEER) return ORR_FAULT_RESERVED_BIT;
             return ORR_FAULT_NONE;
         }
-        if ((entry & kLeafOnly) != 0) return ORR_FAULT_RESERVED_BIT;
-        table = entry & ORR_PTE_ADDR_MASK;
+        table = pte & ORR_PTE_ADDR_MASK;
     }
     return ORR_FAULT_NOT_MAPPED;
+}
+
+// The level 0 table of `va`, so that a long range reads its entries one after another instead of walking for each.
+std::uint64_t Mmu::leaf_table(std::uint32_t asid, std::uint64_t va) const {
+    std::uint64_t table = roots_[asid];
+    for (unsigned level = ORR_MMU_LEVELS; --level > 0;) {
+        std::uint64_t entry = 0;
+        if (read_entry(table, level, va, entry) != ORR_FAULT_NONE || (entry & ORR_PTE_LEAF) != 0) return kNoRoot;
+        table = entry & ORR_PTE_ADDR_MASK;
+    }
+    return table;
 }
 
 std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf) {
@@ -225,10 +240,22 @@ std::expected<Translation, MmuFault> Mmu::translate(std::uint32_t asid, std::uin
     result.address = leaf.address;
     result.bytes = leaf.bytes;
     bytes = std::min(bytes, kMaxRun);
+    std::uint64_t table = kNoRoot;
     while (result.bytes < bytes) {
         Leaf next;
+        const std::uint64_t at = va + result.bytes;
+        // A range of small pages reads each table's line of entries once, and leaves the TLB to others.
+        if (at % ORR_HUGE_PAGE_SIZE == 0) table = kNoRoot;
+        if (table == kNoRoot && at < kVaLimit) table = leaf_table(asid, at);
         // What stops here is judged when the caller comes to it.
-        if (lookup(asid, va + result.bytes, access, next) != ORR_FAULT_NONE) break;
+        if (table != kNoRoot) {
+            std::uint64_t pte = 0;
+            if (read_entry(table, 0, at, pte) != ORR_FAULT_NONE) break;
+            if (resolve(at, pte, false, access, next) != ORR_FAULT_NONE) break;
+            counters_.add(ORR_CTR_MMU_TLB_HITS);
+        } else if (lookup(asid, at, access, next) != ORR_FAULT_NONE) {
+            break;
+        }
         if (((next.pte ^ leaf.pte) & kSameKind) != 0 || next.address != result.address + result.bytes) break;
         if (result.host != nullptr && next.host != result.host + result.bytes) break;
         result.bytes += next.bytes;
