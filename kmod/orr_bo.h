@@ -48,7 +48,7 @@ struct orr_bo {
 	struct list_head link;
 	/** @pages: SYSTEM: all pages, pinned; constant */
 	struct page **pages;
-	/** @sgt: SYSTEM, IMPORT: DMA mapping, NULL once the driver is unbound; orr_device.bo_lock */
+	/** @sgt: SYSTEM, IMPORT: DMA mapping, NULL once unbound; orr_device.bo_lock */
 	struct sg_table *sgt;
 
 	/** @dma_buf: IMPORT, PEER: a reference; constant */

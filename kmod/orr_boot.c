@@ -19,9 +19,6 @@ static unsigned int boot_timeout_ms = 20000;
 module_param(boot_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(boot_timeout_ms, "Time the firmware has to boot, in milliseconds (default 20000)");
 
-#define ORR_NEXT_IMAGE "install a firmware image that was built for this card"
-
-
 /* What can be said about an image before it is handed to the boot ROM, which checks it for real. */
 static int orr_boot_check_image(struct device *dev, const struct firmware *fw)
 {
@@ -29,24 +26,29 @@ static int orr_boot_check_image(struct device *dev, const struct firmware *fw)
 
 	if (fw->size < sizeof(header))
 		return dev_err_probe(dev, -EINVAL,
-				     "firmware " ORR_FIRMWARE " is truncated: %zu bytes, its header alone has %zu; copy it anew\n",
+				     "firmware %s is truncated: %zu bytes, its header alone has %zu; copy it anew\n",
+				     ORR_FIRMWARE,
 				     fw->size, sizeof(header));
 	memcpy(&header, fw->data, sizeof(header));
 	if (header.magic != ORR_IMAGE_MAGIC)
 		return dev_err_probe(dev, -EINVAL,
-				     "firmware " ORR_FIRMWARE " is not an Orrery image: magic %#llx; " ORR_NEXT_IMAGE "\n",
+				     "firmware %s is not an Orrery image: magic %#llx; install an image that was built for this card\n",
+				     ORR_FIRMWARE,
 				     header.magic);
 	if (fw->size > ORR_IMAGE_MAX_SIZE)
 		return dev_err_probe(dev, -EINVAL,
-				     "firmware " ORR_FIRMWARE " is too large: %zu bytes, the boot ROM takes %u; " ORR_NEXT_IMAGE "\n",
+				     "firmware %s is too large: %zu bytes, the boot ROM takes %u; install an image that was built for this card\n",
+				     ORR_FIRMWARE,
 				     fw->size, ORR_IMAGE_MAX_SIZE);
 	if (header.image_size > fw->size)
 		return dev_err_probe(dev, -EINVAL,
-				     "firmware " ORR_FIRMWARE " is truncated: %zu bytes of %u; copy it anew\n",
+				     "firmware %s is truncated: %zu bytes of %u; copy it anew\n",
+				     ORR_FIRMWARE,
 				     fw->size, header.image_size);
 	if (header.fw_abi >> 16 != ORR_FW_ABI_MAJOR)
 		return dev_err_probe(dev, -EINVAL,
-				     "firmware " ORR_FIRMWARE " speaks ABI %u.%u, this driver speaks %u.%u: install the driver and the firmware of one release\n",
+				     "firmware %s speaks ABI %u.%u, this driver speaks %u.%u: install the driver and the firmware of one release\n",
+				     ORR_FIRMWARE,
 				     header.fw_abi >> 16, header.fw_abi & 0xffff,
 				     ORR_FW_ABI_MAJOR, ORR_FW_ABI_MINOR);
 	return 0;
@@ -70,11 +72,11 @@ static int orr_boot_explain_rom(struct orr_device *odev)
 	case ORR_BOOT_BAD_MAGIC:
 	case ORR_BOOT_BAD_HEADER:
 		return dev_err_probe(dev, -EINVAL,
-				     "the boot ROM refused the firmware: its header is not valid (status %u); " ORR_NEXT_IMAGE "\n",
+				     "the boot ROM refused the firmware: its header is not valid (status %u); install an image that was built for this card\n",
 				     status);
 	case ORR_BOOT_HW_VERSION:
 		return dev_err_probe(dev, -EINVAL,
-				     "the boot ROM refused the firmware: built for hardware version %u.%u, the card has %u.%u; " ORR_NEXT_IMAGE "\n",
+				     "the boot ROM refused the firmware: built for hardware version %u.%u, the card has %u.%u; install an image that was built for this card\n",
 				     detail >> 16, detail & 0xffff, odev->info.hw_version >> 16,
 				     odev->info.hw_version & 0xffff);
 	case ORR_BOOT_BAD_HASH:
@@ -206,7 +208,8 @@ static int orr_boot_read_block(struct orr_device *odev)
 	if (!block)
 		return -ENOMEM;
 	if (block->fw_magic != ORR_BB_FW_MAGIC)
-		return dev_err_probe(dev, -EIO, "no DMA: the firmware runs, but its half of the boot block did not arrive; give the VM shared memory (memory-backend-memfd,share=on)\n");
+		return dev_err_probe(dev, -EIO,
+				     "no DMA: the firmware runs, but its half of the boot block did not arrive; give the VM shared memory (memory-backend-memfd,share=on)\n");
 	info->fw_abi = block->fw_abi;
 	info->fw_version = block->fw_version;
 	info->max_queues = min(block->max_queues, ORR_FW_QUEUES);
@@ -221,7 +224,7 @@ static int orr_boot_read_block(struct orr_device *odev)
 				     ORR_FW_ABI_MINOR);
 	if (!info->max_queues || info->max_contexts < 2 || info->max_ring_entries < 2)
 		return dev_err_probe(dev, -EIO,
-				     "the firmware offers %u queues, %u contexts, rings of %u: " ORR_NEXT_IMAGE "\n",
+				     "the firmware offers %u queues, %u contexts, rings of %u: install an image that was built for this card\n",
 				     info->max_queues, info->max_contexts, info->max_ring_entries);
 	return 0;
 }
@@ -262,7 +265,8 @@ static int orr_boot_hello(struct orr_device *odev)
 	if (!ret && reply[0] != ping[0])
 		ret = -EPROTO;
 	if (ret)
-		return dev_err_probe(&odev->pdev->dev, ret, "the firmware runs, but its mailbox does not\n");
+		return dev_err_probe(&odev->pdev->dev, ret,
+				     "the firmware runs, but its mailbox does not; see the card's log\n");
 	return 0;
 }
 
@@ -284,7 +288,8 @@ int orr_boot(struct orr_device *odev)
 	ret = firmware_request_nowarn(&fw, ORR_FIRMWARE, dev);
 	if (ret)
 		return dev_err_probe(dev, ret == -ENOENT ? -ENODATA : ret,
-				     "firmware " ORR_FIRMWARE " is missing: put it below /lib/firmware (error %d)\n",
+				     "firmware %s is missing: put it below /lib/firmware (error %d)\n",
+				     ORR_FIRMWARE,
 				     ret);
 	ret = orr_boot_check_image(dev, fw);
 	if (!ret)

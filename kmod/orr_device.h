@@ -149,7 +149,7 @@ struct orr_device {
 	struct orr_boot_block *boot_block;
 	/** @boot_block_dma: its bus address */
 	dma_addr_t boot_block_dma;
-	/** @status: status lines of all queues; only the firmware writes to the line of a live queue */
+	/** @status: lines of all queues; that of a live queue only the firmware writes */
 	struct orr_queue_status *status;
 	/** @status_dma: its bus address */
 	dma_addr_t status_dma;
@@ -302,6 +302,7 @@ void orr_doorbell_page_put(struct orr_device *odev, unsigned int page);
 
 /* orr_sysfs.c */
 extern const struct attribute_group *orr_sysfs_groups[];
+void orr_sysfs_init(void);
 int orr_sysfs_links_add(struct orr_device *odev);
 void orr_sysfs_links_remove(struct orr_device *odev);
 void orr_sysfs_links_notify(struct orr_device *odev);

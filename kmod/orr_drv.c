@@ -244,6 +244,7 @@ static struct pci_driver orr_pci_driver = {
 
 static int __init orr_init(void)
 {
+	orr_sysfs_init();
 	orr_drm_driver.num_ioctls = orr_ioctl_count;
 	return pci_register_driver(&orr_pci_driver);
 }

@@ -184,8 +184,8 @@ int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
 	init_completion(&sleeper.done);
 	ret = orr_queue_add_waiter(queue, &sleeper.waiter);
 	if (!ret) {
-		left = wait_for_completion_interruptible_timeout(&sleeper.done,
-								 drm_timeout_abs_to_jiffies(timeout_ns));
+		left = drm_timeout_abs_to_jiffies(timeout_ns);
+		left = wait_for_completion_interruptible_timeout(&sleeper.done, left);
 		if (left <= 0 && !orr_queue_remove_waiter(queue, &sleeper.waiter))
 			wait_for_completion(&sleeper.done); /* it is on its way */
 		if (left < 0)

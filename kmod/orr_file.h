@@ -25,7 +25,7 @@ struct orr_file {
 	struct orr_device *odev;
 	/** @lock: guards what follows; the tables also have their own locks, for lookups */
 	struct mutex lock;
-	/** @page: doorbell page, or ORR_NO_PAGE until the first address space is made; never changes after */
+	/** @page: doorbell page, for good; ORR_NO_PAGE until the first address space is made */
 	int page;
 	/** @slots: doorbells of @page that queues have */
 	DECLARE_BITMAP(slots, ORR_DB_SLOTS);

@@ -26,7 +26,7 @@ static void orr_health_check(struct orr_device *odev)
 		orr_queue_scan_armed(odev);
 		break;
 	case U32_MAX:
-		orr_device_lost(odev, "it reads as all-ones: removed, without power, or its process has ended");
+		orr_device_lost(odev, "it reads as all-ones: removed, or its process has ended");
 		break;
 	case ORR_STATE_HALTED:
 		drm_err(&odev->drm, "control core halted: cause %#llx, pc %#llx, address %#llx\n",

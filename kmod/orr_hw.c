@@ -40,7 +40,7 @@ int orr_hw_map(struct orr_device *odev)
 
 	ret = pcim_request_all_regions(pdev, ORR_DRIVER_NAME);
 	if (ret)
-		return dev_err_probe(dev, ret, "the BARs are claimed by someone else: see /proc/iomem\n");
+		return dev_err_probe(dev, ret, "the BARs are claimed: see /proc/iomem\n");
 
 	odev->regs = pcim_iomap(pdev, ORR_BAR_REGS, 0);
 	odev->vram = devm_ioremap_wc(dev, pci_resource_start(pdev, ORR_BAR_VRAM),
@@ -87,7 +87,8 @@ int orr_hw_identify(struct orr_device *odev)
 		return dev_err_probe(dev, -ENODEV,
 				     "the card reads as all-ones: it is gone, without power, or its process has ended; remove it or start it again\n");
 	if (id != ORR_ID_MAGIC)
-		return dev_err_probe(dev, -ENODEV, "identity register reads %#x, expected %#x: not an Orrery card\n",
+		return dev_err_probe(dev, -ENODEV,
+				     "identity register reads %#x, expected %#x: not an Orrery card\n",
 				     id, ORR_ID_MAGIC);
 
 	info->hw_version = orr_read32(odev, ORR_R_HW_VERSION);

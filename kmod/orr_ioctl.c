@@ -403,17 +403,16 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 	struct drm_orr_query_counters *args = data;
 	u64 __user *values = u64_to_user_ptr(args->values);
 	u32 count = min(args->count, odev->info.counters);
-	u64 *copy __free(kvfree) = NULL;
 	int idx, ret;
 	u32 i;
 
 	if (args->pad)
 		return -EINVAL;
-	if (count) {
-		copy = kvcalloc(count, sizeof(*copy), GFP_KERNEL);
-		if (!copy)
-			return -ENOMEM;
-	}
+
+	u64 *copy __free(kvfree) = kvcalloc(count + 1, sizeof(*copy), GFP_KERNEL);
+
+	if (!copy)
+		return -ENOMEM;
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;

@@ -264,7 +264,7 @@ static int orr_mbox_reply(struct orr_mailbox *mbox, const struct orr_mbox_messag
 	return 0;
 }
 
-/* Takes one message. Return: 1: an event, for the caller; 0: a reply; negative: none, or an error. */
+/* Takes one message. Return: 1: an event, for the caller; 0: a reply; negative: none, or error. */
 static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *message)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;

@@ -15,7 +15,7 @@
 #include "orr_device.h"
 #include "orr_file.h"
 
-/* Below the offsets of BOs, which begin above 4 GiB. The same numbers lead each file to its own pages. */
+/* Below the offsets of BOs. The same numbers lead each file to its own pages. */
 #define ORR_MMAP_DOORBELL_PGOFF 1ul
 #define ORR_MMAP_KICK_PGOFF 2ul
 
@@ -50,7 +50,7 @@ u64 orr_mmap_kick_offset(void)
  */
 void orr_mmap_zap(struct orr_device *odev)
 {
-	/* Every fault from here on sees that the card is lost; those before have entered their pages. */
+	/* Faults from here on see that the card is lost; those before have entered their pages. */
 	down_write(&odev->reset_lock);
 	up_write(&odev->reset_lock);
 	unmap_mapping_range(odev->drm.anon_inode->i_mapping, 0, 0, 1);

@@ -114,7 +114,7 @@ static void orr_pt_write(struct orr_device *odev, struct orr_pt *pt, unsigned in
 /* What was written through the write-combined mapping has reached VRAM when this returns. */
 static void orr_pt_sync(struct orr_device *odev, struct orr_pt *pt)
 {
-	wmb();
+	wmb(); /* empties the write-combining buffers */
 	readl(odev->vram + pt->node.start);
 }
 

@@ -171,7 +171,7 @@ void orr_queue_want_irq(struct orr_queue *queue, struct orr_waiter *waiter)
 	orr_queue_update_arm(queue);
 }
 
-/* Takes out those who need not wait any longer. Return: error for those who are above @completed. */
+/* Takes out those who need not wait any longer. */
 static void orr_queue_collect(struct orr_queue *queue, u64 completed, bool all,
 			      struct list_head *fired)
 {
@@ -416,6 +416,7 @@ void orr_queue_destroy(struct orr_file *file, struct orr_queue *queue)
 	lockdep_assert_held(&file->lock);
 	orr_queue_stop(queue);
 	orr_queue_end(queue, -ECANCELED);
+	/* Before the number goes to another, whom our ARM would concern. */
 	orr_mbox_disarm(queue);
 	scoped_guard(spinlock_irqsave, &odev->queue_lock)
 		odev->queues[queue->number] = NULL;

@@ -108,6 +108,8 @@ struct orr_counter_attribute {
 	struct device_attribute attr;
 	/** @number: ORR_CTR_* */
 	u32 number;
+	/** @name: of the file */
+	const char *name;
 };
 
 static ssize_t orr_counter_show(struct device *dev, struct device_attribute *attr, char *buf)
@@ -125,21 +127,14 @@ static ssize_t orr_counter_show(struct device *dev, struct device_attribute *att
 	return sysfs_emit(buf, "%llu\n", value);
 }
 
-#define ORR_COUNTER_ATTRIBUTE(number_, NAME, name_, unit) \
-	static struct orr_counter_attribute orr_counter_##NAME = { \
-		.attr = { \
-			.attr = { .name = name_, .mode = 0444 }, \
-			.show = orr_counter_show, \
-		}, \
-		.number = (number_), \
-	};
-ORR_COUNTER_LIST(ORR_COUNTER_ATTRIBUTE)
+#define ORR_COUNTER_ENTRY(number_, NAME, name_, ...) \
+	[ORR_CTR_##NAME] = { .number = (number_), .name = (name_) },
 
-#define ORR_COUNTER_POINTER(number, NAME, name, unit) &orr_counter_##NAME.attr.attr,
-static struct attribute *orr_counter_attrs[] = {
-	ORR_COUNTER_LIST(ORR_COUNTER_POINTER)
-	NULL,
+static struct orr_counter_attribute orr_counters[ORR_COUNTER_COUNT] = {
+	ORR_COUNTER_LIST(ORR_COUNTER_ENTRY)
 };
+
+static struct attribute *orr_counter_attrs[ORR_COUNTER_COUNT + 1];
 
 /* A card may have fewer counters than this driver knows. */
 static umode_t orr_counter_is_visible(struct kobject *kobj, struct attribute *attr, int index)
@@ -156,6 +151,24 @@ static const struct attribute_group orr_counter_group = {
 	.attrs = orr_counter_attrs,
 	.is_visible = orr_counter_is_visible,
 };
+
+/**
+ * orr_sysfs_init - make the attributes out of the list of counters; once, before any card
+ */
+void __init orr_sysfs_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ORR_COUNTER_COUNT; i++) {
+		struct orr_counter_attribute *counter = &orr_counters[i];
+
+		sysfs_attr_init(&counter->attr.attr);
+		counter->attr.attr.name = counter->name;
+		counter->attr.attr.mode = 0444;
+		counter->attr.show = orr_counter_show;
+		orr_counter_attrs[i] = &counter->attr.attr;
+	}
+}
 
 const struct attribute_group *orr_sysfs_groups[] = {
 	&orr_sysfs_group,

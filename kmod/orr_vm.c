@@ -302,7 +302,7 @@ err_free:
 	return ret;
 }
 
-/* Cuts [va, last] out of a mapping; what is left of it stays in the tree, the rest goes to @gone. */
+/* Cuts [va, last] out of a mapping; what is left stays in the tree, the rest goes to @gone. */
 static void orr_vm_cut(struct orr_vm *vm, struct orr_mapping *mapping, u64 va, u64 last,
 		       struct orr_mapping **spare, struct rb_root_cached *gone)
 {
