@@ -107,13 +107,17 @@ make_tree() { # $1: where
     packages=$(awk '!/^#/ && NF { print $1 }' "$recipe/packages.txt" | paste -sd,)
     mapfile -t options < <(proxy_options)
     work=$(mktemp -d "$tree.new.XXXXXX")
+    # In a user namespace the hooks run as somebody who may not look into this user's home.
+    staged=$(mktemp -d /var/tmp/orrery-recipe.XXXXXX)
+    chmod 755 "$staged"
     log=$(dirname -- "$tree")/$(basename -- "$tree").log
-    trap 'rm -rf -- "$work"' EXIT
+    trap 'rm -rf -- "$work" "$staged"' EXIT
     trap 'exit 130' INT TERM HUP
 
     say "making $tree"
-    say "from $uri ($suite and $suite-backports); about two minutes and 1.5 GB, once"
-    sed "s/@SUITE@/$suite/" "$recipe/preferences" > "$work/preferences"
+    say "from $uri ($suite and $suite-backports); about two minutes and 1 GB, once"
+    sed "s/@SUITE@/$suite/" "$recipe/preferences" > "$staged/preferences"
+    install -m 755 "$recipe/kernels.sh" "$staged/kernels.sh"
     mkdir "$work/tree"
     # Through a tar stream, so that the tree belongs to the user who made it, and rm -rf removes it.
     if ! TMPDIR=/var/tmp mmdebstrap --mode=$mode --variant=essential --format=tar \
@@ -122,12 +126,12 @@ make_tree() { # $1: where
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
         --dpkgopt='path-exclude=/etc/kernel/*' \
-        --setup-hook="mkdir -p \"\$1\"/etc/apt/preferences.d && cp '$work/preferences' \"\$1\"/etc/apt/preferences.d/orrery" \
-        --customize-hook="$recipe/kernels.sh" \
+        --setup-hook="mkdir -p \"\$1\"/etc/apt/preferences.d && cp '$staged/preferences' \"\$1\"/etc/apt/preferences.d/orrery" \
+        --customize-hook="$staged/kernels.sh" \
         "$suite" - \
         "deb [signed-by=$keyring] $uri $suite main" \
         "deb [signed-by=$keyring] $uri $suite-backports main" \
-        2> >(tee "$log" | sed -un '/^I: \(running apt-get update\|downloading\|extracting\|installing\|running --customize\|cleaning\|creating tarball\)/s/^I: /vm tree:   /p; s/^E: /vm tree: error: /p' >&2) |
+        2> >(tee "$log" | sed -un '/^I: \(running apt-get update\|downloading\|extracting\|installing\|cleaning\|creating tarball\)/s/^I: /vm tree:   /p; s/^I: running --customize-hook.*/vm tree:   installing the kernels.../p; s/^E: /vm tree: error: /p' >&2) |
         tar --extract --no-same-owner --directory="$work/tree" --exclude='./dev/*'; then
         tail -n 25 "$log" >&2
         die "the tree was not made; the whole log is $log"
@@ -138,7 +142,7 @@ make_tree() { # $1: where
     dpkg --compare-versions "$qemu" ge 10.1 || die "the mirror has QEMU $qemu; vfio-user cards need 10.1 or later"
     mkdir -p "$work/tree/checkout"
     mv -T -- "$work/tree" "$tree"
-    rm -rf -- "$work"
+    rm -rf -- "$work" "$staged"
     rm -f -- "$log"
     trap - EXIT INT TERM HUP
     say "ready: QEMU $qemu, kernels $(awk '{ print $2 }' "$tree/etc/orrery/kernels" | paste -sd' ')"
