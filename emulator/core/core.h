@@ -13,7 +13,8 @@
 namespace orrery::emu {
 
 inline constexpr std::uint64_t kPageOffset = kPageBytes - 1;
-inline constexpr std::uint64_t kNoPage = 1;  // equal to no page address
+// Equal to no page address, nor to one with the low bits of a misaligned address (handlers_mem.cc's tag_of).
+inline constexpr std::uint64_t kNoPage = 0x800;
 
 inline constexpr std::uint64_t kMstatusMie = 1u << 3;
 inline constexpr std::uint64_t kMstatusMpie = 1u << 7;

@@ -81,6 +81,18 @@ TEST(Memory, MisalignedAcrossAHoleFaultsWhole) {
     EXPECT_EQ(around.go(), StopReason::kTrap);
 }
 
+// The lowest addresses, with nothing cached: an empty line of the cache must not look like a hit.
+TEST(Memory, PageZeroIsNotSpecial) {
+    for (std::uint64_t va = 0; va < 9; ++va) {
+        for (const std::uint32_t instruction :
+             {ld(a2, a0, 0), lw(a2, a0, 0), load(1, a2, a0, 0), load(0, a2, a0, 0), sd(a1, a0, 0),
+              sw(a1, a0, 0), store(1, a1, a0, 0)}) {
+            Access1 m({instruction}, va);
+            EXPECT_EQ(m.go(), StopReason::kTrap) << va << std::hex << " " << instruction;
+        }
+    }
+}
+
 TEST(Memory, MmioGoesThroughTheBusEachTime) {
     Access1 m({sw(a1, a0, 4), load(4, a2, a0, 1), load(1, a3, a0, 2), ld(a4, a0, 8), ld(a4, a0, 8)}, kMmio,
               0xffffffff12345678);
