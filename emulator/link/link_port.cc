@@ -22,15 +22,11 @@ constexpr unsigned kServiceEvery = 1024;       // rounds of poll()
 constexpr unsigned kAliveEvery = 64;           // rounds of poll()
 constexpr unsigned kHandshakeTicks = 40;       // 2 s
 constexpr unsigned kServiceMessages = 64;      // socket messages in one service()
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-// Host time in which a peer has to look at its link once while we wait for room. It must outlast a debugger's
-// moment, not a stopped process.
-constexpr std::uint64_t kPeerSilenceNs = 10 * kNsPerSecond;
 
-std::uint64_t host_ns() {
+std::uint64_t host_ms() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<std::uint64_t>(now.tv_nsec);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 }  // namespace
@@ -80,16 +76,35 @@ class LinkPort::Impl {
         hooks_.changed(config_.port, state);
     }
 
+    // What a peer sent before it left was on the wire: it still arrives, each message in its time.
+    void peer_left() {
+        const bool was_up = up();
+        drop_peer("the peer left");
+        draining_ = was_up;
+        if (!draining_) stop_receiving();
+        set_state(ORR_LINK_DOWN);
+    }
+
     void go_down(std::string reason) {
+        drop_peer(std::move(reason));
+        stop_receiving();
+        set_state(ORR_LINK_DOWN);
+    }
+
+    void stop_receiving() {
+        draining_ = false;
+        events_.cancel(arrival_);
+        receiver_.close();
+    }
+
+    void drop_peer(std::string reason) {
         // A peer that tries again and again is worth one line.
         if (up() || reason != down_reason_) errors_.note("link {}: down: {}", config_.port, reason);
         down_reason_ = std::move(reason);
         socket_.hang_up();
-        events_.cancel(arrival_);
-        receiver_.close();
         transmitter_.close();
         heard_hello_ = heard_ready_ = false;
-        set_state(ORR_LINK_DOWN);
+        waiting_since_ms_ = 0;
     }
 
     // What the peer did wrong counts as an error of a guest: whoever runs that card.
@@ -99,6 +114,7 @@ class LinkPort::Impl {
     }
 
     void greet() {
+        stop_receiving();
         auto opened = receiver_.open();
         if (!opened) {
             errors_.report(ErrorKind::kHostError, "link {}: {}", config_.port, opened.error());
@@ -170,7 +186,7 @@ class LinkPort::Impl {
                 case link::SocketEvent::kNone: return;
                 case link::SocketEvent::kConnected: greet(); break;
                 case link::SocketEvent::kMessage: take_message(received); break;
-                case link::SocketEvent::kClosed: go_down("the peer left"); break;
+                case link::SocketEvent::kClosed: peer_left(); break;
                 case link::SocketEvent::kTick:
                     if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
                         refuse("the peer did not finish the handshake in 2 s");
@@ -192,16 +208,18 @@ class LinkPort::Impl {
             return true;
         }
         events_.schedule(arrival_, receiver_.wanted());
+        if (draining_ && !arrival_.scheduled()) stop_receiving();
         return *pumped;
     }
 
     void on_arrival(ModelTime) {
-        if (up()) pump();
+        if (up() || draining_) pump();
     }
 
     bool poll() {
         ++rounds_;
         if (rounds_ % kServiceEvery == 0) service();
+        if (draining_ && !arrival_.scheduled()) return pump();
         if (!up()) return false;
         if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
         if (transmitter_.has_pending()) {
@@ -224,7 +242,7 @@ class LinkPort::Impl {
         if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
         const LinkSend sent = transmitter_.write(events_.now(), offset, data);
         check_transmitter();
-        if (sent.bytes > 0 || sent.fault != ORR_FAULT_NONE) waiting_since_ns_ = 0;
+        if (sent.bytes > 0 || sent.fault != ORR_FAULT_NONE) waiting_since_ms_ = 0;
         return sent;
     }
 
@@ -242,18 +260,18 @@ class LinkPort::Impl {
         service();
         if (!up()) return;
         const std::uint64_t alive = transmitter_.peer_alive();
-        const std::uint64_t now = host_ns();
-        if (waiting_since_ns_ == 0 || alive != last_alive_) {
+        const std::uint64_t now = host_ms();
+        if (waiting_since_ms_ == 0 || alive != last_alive_) {
             last_alive_ = alive;
-            waiting_since_ns_ = now;
-        } else if (now - waiting_since_ns_ > kPeerSilenceNs) {
-            waiting_since_ns_ = 0;
-            refuse("the peer did not look at its link for 10 s");
+            waiting_since_ms_ = now;
+        } else if (now - waiting_since_ms_ > config_.peer_silence_ms) {
+            waiting_since_ms_ = 0;
+            refuse(fmt::format("the peer did not look at its link for {} ms", config_.peer_silence_ms));
         }
     }
 
     bool prepare_sleep() {
-        if (!up()) return true;
+        if (!up()) return !draining_;
         if (transmitter_.has_pending() || arrival_.scheduled()) return false;
         receiver_.set_need_wakeup(true);
         if (!receiver_.has_news()) return true;
@@ -277,11 +295,12 @@ class LinkPort::Impl {
     std::uint32_t state_ = ORR_LINK_DOWN;
     bool heard_hello_ = false;
     bool heard_ready_ = false;
+    bool draining_ = false;  // the peer left, and its last messages still arrive
     unsigned ticks_ = 0;
     unsigned rounds_ = 0;
     std::uint64_t peer_uid_ = 0;
     std::uint32_t peer_port_ = 0;
-    std::uint64_t waiting_since_ns_ = 0;
+    std::uint64_t waiting_since_ms_ = 0;
     std::uint64_t last_alive_ = 0;
     std::string down_reason_;
 };

@@ -303,6 +303,24 @@ TEST_F(LinkPortTest, EitherSideMayComeAgain) {
     }
 }
 
+TEST_F(LinkPortTest, WhatWasSentBeforeThePeerLeftStillArrives) {
+    bring_up();
+    ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x100, 9), ORR_FAULT_NONE);
+    a.port.reset();
+    for (int i = 0; i < 100 && b.port->state() == ORR_LINK_UP; ++i) b.wait(10);
+    ASSERT_EQ(b.port->state(), ORR_LINK_DOWN);
+    EXPECT_FALSE(b.port->prepare_sleep()) << "there is still something to receive";
+    while (b.idle_round()) {
+    }
+    EXPECT_EQ(b.words(0)[2], 3u);
+    EXPECT_EQ(b.words(0x100)[0], 9u);
+    EXPECT_EQ(b.words(0x100)[1], b.events.now());
+    EXPECT_TRUE(b.port->prepare_sleep());
+    a.open();
+    EXPECT_TRUE(connect(a, b));
+}
+
 TEST_F(LinkPortTest, ASecondPeerIsTurnedAway) {
     bring_up();
     LinkCard third(0xc, false, folder.file("link"));

@@ -1,0 +1,244 @@
+// What a peer can do wrong: the link goes down with a reason, the card and its memory stay as they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <functional>
+
+#include "tests/unit/link/raw_peer.h"
+
+namespace orrery::emu::test {
+namespace {
+
+using testing::HasSubstr;
+
+class BadPeerTest : public testing::Test {
+  protected:
+    BadPeerTest() : card(0xa, true, folder.file("link")) {
+        for (std::uint32_t slot = 0; slot < 2; ++slot) {
+            EXPECT_TRUE(card.port->set_grant(slot, slot * 0x100000, 0x10000));
+        }
+    }
+    std::unique_ptr<RawPeer> peer() { return std::make_unique<RawPeer>(folder.file("link")); }
+
+    void expect_down(const std::string& reason) {
+        for (int i = 0; i < 100 && (card.idle_round() || card.port->state() != ORR_LINK_DOWN); ++i) card.wait(1);
+        EXPECT_EQ(card.port->state(), ORR_LINK_DOWN);
+        EXPECT_THAT(card.port->down_reason(), HasSubstr(reason));
+    }
+    // A card that had a bad peer takes a good one next.
+    void expect_alive() {
+        auto good = peer();
+        ASSERT_TRUE(good->handshake(card));
+        const std::uint64_t value = 0x1234 + ++tries_;
+        std::memcpy(good->outbox->payload, &value, 8);
+        good->push(good->good());
+        while (card.idle_round()) {
+        }
+        EXPECT_EQ(*card.words(0x100), value);
+        EXPECT_EQ(card.port->state(), ORR_LINK_UP);
+    }
+    void spoil_message(const std::string& reason, const std::function<void(link::Message&)>& spoil) {
+        SCOPED_TRACE(reason);
+        auto bad = peer();
+        ASSERT_TRUE(bad->handshake(card));
+        link::Message message = bad->good();
+        spoil(message);
+        bad->push(message);
+        expect_down(reason);
+    }
+    void spoil_hello(const std::string& reason, const std::function<void(link::Hello&)>& spoil) {
+        SCOPED_TRACE(reason);
+        auto bad = peer();
+        ASSERT_TRUE(bad->attach(card));
+        const link::SharedArea area = std::move(*link::SharedArea::create());
+        link::Hello hello = RawPeer::hello();
+        spoil(hello);
+        bad->send(&hello, sizeof hello, area.fd());
+        expect_down(reason);
+    }
+
+    TempFolder folder;
+    LinkCard card;
+
+  private:
+    unsigned tries_ = 0;
+};
+
+TEST_F(BadPeerTest, AGoodPeerWorks) { expect_alive(); }
+
+TEST_F(BadPeerTest, BadHellos) {
+    spoil_hello("not an Orrery card", [](auto& h) { h.magic ^= 1; });
+    spoil_hello("link version 7", [](auto& h) { h.version = 7; });
+    spoil_hello("bad field", [](auto& h) { h.uid = 0; });
+    spoil_hello("bad field", [](auto& h) { h.port = 8; });
+    spoil_hello("bad field", [](auto& h) { h.inbox_bytes += 4096; });
+    spoil_hello("bad field", [](auto& h) { h.reserved = 1; });
+    spoil_hello("bad form", [](auto& h) { h.kind = 99; });
+    expect_alive();
+}
+
+TEST_F(BadPeerTest, BadDescriptors) {
+    const auto with_fd = [&](int fd, const std::string& reason) {
+        SCOPED_TRACE(reason);
+        auto bad = peer();
+        ASSERT_TRUE(bad->attach(card));
+        const link::Hello hello = RawPeer::hello();
+        bad->send(&hello, sizeof hello, fd);
+        expect_down(reason);
+        if (fd >= 0) ::close(fd);
+    };
+    with_fd(-1, "bad form");
+    with_fd(::open("/dev/null", O_RDWR), "not sealed");
+    int fd = ::memfd_create("x", MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(fd, sizeof(link::Inbox)), 0);
+    with_fd(fd, "not sealed");
+    fd = ::memfd_create("x", MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(fd, 4096), 0);
+    ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    with_fd(fd, "wrong size");
+    // Sealed against writing: mapping it fails, and that is all.
+    fd = ::memfd_create("x", MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(fd, sizeof(link::Inbox)), 0);
+    ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    with_fd(fd, "cannot map");
+    expect_alive();
+}
+
+TEST_F(BadPeerTest, BadSocketMessages) {
+    const auto with_bytes = [&](std::size_t bytes) {
+        auto bad = peer();
+        ASSERT_TRUE(bad->attach(card));
+        const std::vector<char> junk(bytes, 'x');
+        bad->send(junk.data(), junk.size());
+        expect_down("handshake message");
+    };
+    with_bytes(1);
+    with_bytes(4);
+    with_bytes(64);
+    with_bytes(10'000);
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    const link::Hello again = RawPeer::hello();
+    bad->send(&again, sizeof again, bad->inbox.fd());
+    expect_down("bad form");
+    expect_alive();
+}
+
+TEST_F(BadPeerTest, APeerThatSaysNothingIsDropped) {
+    auto silent = peer();
+    ASSERT_TRUE(silent->attach(card));
+    EXPECT_EQ(card.port->state(), ORR_LINK_TRAINING);
+    for (int i = 0; i < 10'000 && card.port->state() == ORR_LINK_TRAINING; ++i) card.wait(10);
+    EXPECT_THAT(card.port->down_reason(), HasSubstr("did not finish"));
+    silent.reset();
+    expect_alive();
+}
+
+TEST_F(BadPeerTest, BadMessages) {
+    spoil_message("unknown operation", [](auto& m) { m.op = 0; });
+    spoil_message("unknown operation", [](auto& m) { m.op = 0xffffffff; });
+    spoil_message("out of order", [](auto& m) { m.index = 1; });
+    spoil_message("bad length", [](auto& m) { m.bytes = 0; });
+    spoil_message("bad length", [](auto& m) { m.bytes = 0xffffffff; });
+    spoil_message("bad length", [](auto& m) { m.bytes = link::kMaxWriteBytes + 1; });
+    spoil_message("payload is out of range", [](auto& m) { m.payload_at = link::kPayloadBytes - 7; });
+    spoil_message("payload is out of range", [](auto& m) { m.payload_at = ~0ull; });
+    spoil_message("payload credit", [](auto& m) { m.payload_end = 7; });
+    spoil_message("payload credit", [](auto& m) { m.payload_end = ~0ull; });
+    spoil_message("reserved", [](auto& m) { m.value = 1; });
+    spoil_message("before an earlier", [](auto& m) { m.arrival_ps = 999; });
+    spoil_message("end of time", [](auto& m) { m.arrival_ps = ~0ull; });
+    const auto signal = [](auto& m) {
+        m.op = link::kOpSignal;
+        m.bytes = 0;
+        m.payload_end = 0;
+    };
+    spoil_message("misaligned", [&](auto& m) { signal(m), m.offset = 8; });
+    spoil_message("has a payload", [&](auto& m) { signal(m), m.bytes = 8; });
+    spoil_message("has a payload", [&](auto& m) { signal(m), m.payload_at = 8; });
+    spoil_message("credit", [&](auto& m) { signal(m), m.payload_end = 64; });
+    EXPECT_EQ(card.errors.count(ErrorKind::kGuestError), 17u);
+    EXPECT_TRUE(card.pokes.empty());
+    expect_alive();
+}
+
+TEST_F(BadPeerTest, TimeMayNotGoBack) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    bad->push(bad->good());
+    link::Message earlier = bad->good();
+    earlier.arrival_ps = 1999;
+    bad->push(earlier);
+    expect_down("before an earlier");
+}
+
+TEST_F(BadPeerTest, BadIndices) {
+    for (const std::uint64_t produced : {std::uint64_t{link::kRingEntries} + 1, ~std::uint64_t{0}}) {
+        auto bad = peer();
+        ASSERT_TRUE(bad->handshake(card));
+        std::atomic_ref(bad->outbox->produced).store(produced);
+        expect_down("producer index");
+    }
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    bad->push(bad->good());
+    bad->push(bad->good());
+    while (card.idle_round()) {
+    }
+    std::atomic_ref(bad->outbox->produced).store(1);  // back
+    expect_down("producer index");
+    expect_alive();
+}
+
+TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
+    for (const bool messages : {true, false}) {
+        auto bad = peer();
+        ASSERT_TRUE(bad->handshake(card));
+        bad->inbox->grants[0] = {0, 1 << 20};
+        std::atomic_ref(messages ? bad->inbox->consumed : bad->inbox->payload_consumed).store(~0ull);
+        const std::vector<std::byte> data(256 << 10);
+        LinkSend sent;
+        for (int i = 0; i < 100 && sent.fault == ORR_FAULT_NONE; ++i) sent = card.port->write(0, data);
+        EXPECT_EQ(sent.fault, ORR_FAULT_PEER_DOWN);
+        expect_down("credits");
+    }
+    expect_alive();
+}
+
+TEST_F(BadPeerTest, GrantsOfThePeerMayBeNonsense) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    for (auto& grant : bad->inbox->grants) grant = {~0ull - 100, 200};
+    EXPECT_EQ(card.port->signal(0x1000, 1), ORR_FAULT_PEER_DENIED);
+    for (auto& grant : bad->inbox->grants) grant = {0, ~0ull};
+    EXPECT_EQ(card.port->signal(0x7fff'ffff'fff0, 1), ORR_FAULT_NONE);
+}
+
+TEST_F(BadPeerTest, WritesBesideTheGrantsAreDeniedAndCounted) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    std::memset(bad->outbox->payload, 0xff, 4096);
+    unsigned sent = 0;
+    for (const std::uint64_t offset : {0x10000ull, 0xfff9ull, 0x50000ull, 8ull << 20, ~0ull, ~0ull - 7, 1ull << 47}) {
+        link::Message message = bad->good();
+        message.offset = offset;
+        bad->push(message);
+        ++sent;
+    }
+    link::Message huge = bad->good();
+    huge.bytes = link::kMaxWriteBytes;
+    huge.payload_end = bad->next * 64 + link::kMaxWriteBytes;
+    huge.offset = 0;
+    bad->push(huge);
+    while (card.idle_round()) {
+    }
+    EXPECT_EQ(card.counters.get(ORR_CTR_LINK_DENIED), sent + 1);
+    EXPECT_EQ(card.port->state(), ORR_LINK_UP);
+    for (std::uint64_t i = 0; i < 8 << 20; i += 8) ASSERT_EQ(*card.words(i), 0u) << i;
+}
+
+}  // namespace
+}  // namespace orrery::emu::test

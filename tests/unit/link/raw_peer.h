@@ -1,0 +1,78 @@
+// A peer that speaks the link protocol by hand, and so can break it anywhere.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+
+#include "emulator/link/shared_area.h"
+#include "emulator/link/socket.h"
+#include "tests/unit/link/two_cards.h"
+
+namespace orrery::emu::test {
+
+class RawPeer {
+  public:
+    explicit RawPeer(const std::string& path) : socket_(*link::Socket::create(false, path)) {}
+
+    static link::Hello hello() {
+        return {.kind = link::kHello,
+                .version = link::kVersion,
+                .magic = link::kHelloMagic,
+                .uid = 0xbad,
+                .port = 1,
+                .reserved = 0,
+                .inbox_bytes = sizeof(link::Inbox)};
+    }
+    // Waits until connected. false: never.
+    bool attach(LinkCard& card) {
+        for (int i = 0; i < 500 && !socket_.connected(); ++i) {
+            card.wait(1);
+            link::Socket::Received received;
+            if (socket_.next(received) == link::SocketEvent::kTick) ::usleep(1000);
+        }
+        card.wait(1);
+        return socket_.connected();
+    }
+    bool send(const void* data, std::size_t bytes, int fd = -1) { return socket_.send(data, bytes, fd); }
+    // The whole handshake as it should be. `card` is up afterwards.
+    bool handshake(LinkCard& card) {
+        if (!attach(card)) return false;
+        inbox = std::move(*link::SharedArea::create());
+        const link::Hello mine = hello();
+        const std::uint32_t ready = link::kReady;
+        if (!send(&mine, sizeof mine, inbox.fd()) || !send(&ready, sizeof ready)) return false;
+        for (int i = 0; i < 500 && (!outbox || card.port->state() != ORR_LINK_UP); ++i) {
+            card.wait(1);
+            link::Socket::Received received;
+            if (socket_.next(received) == link::SocketEvent::kMessage && received.fd) {
+                outbox = std::move(*link::SharedArea::adopt(received.fd.release()));
+            }
+        }
+        return card.port->state() == ORR_LINK_UP;
+    }
+    // A write of 8 bytes as it should be, for the slot that is next.
+    link::Message good() const {
+        return {.op = link::kOpWrite,
+                .bytes = 8,
+                .index = next,
+                .send_ps = 1000,
+                .arrival_ps = 2000,
+                .offset = 0x100,
+                .value = 0,
+                .payload_at = 0,
+                .payload_end = (next + 1) * 64};
+    }
+    void push(const link::Message& message) {
+        std::memcpy(&outbox->ring[next % link::kRingEntries], &message, sizeof message);
+        std::atomic_ref(outbox->produced).store(++next, std::memory_order_release);
+    }
+
+    link::SharedArea inbox;   // what the card sends to
+    link::SharedArea outbox;  // the card's inbox
+    std::uint64_t next = 0;
+
+  private:
+    link::Socket socket_;
+};
+
+}  // namespace orrery::emu::test
