@@ -25,7 +25,7 @@ function(orrery_fuzzer name)
       "exec \"$0\" -max_total_time=\${ORRERY_FUZZ_SECONDS:-${ORRERY_FUZZ_SECONDS}} -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=${found}/ ${found}/corpus ${corpus}"
       $<TARGET_FILE:${name}>)
   else()
-    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+    target_sources(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/replay_main.cc)
     add_test(NAME ${name} COMMAND ${name} ${corpus})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 3600)
