@@ -123,19 +123,17 @@ void ControlCore::run_chunk() {
         const ModelTime room = chunk_limit_ > chunk_start_ ? chunk_limit_ - chunk_start_ : 0;
         budget = std::clamp<std::uint64_t>((room + sku_.cycle_ps - 1) / sku_.cycle_ps, 1, kChunk);
     }
+    sync_cycles(chunk_start_);
     in_chunk_ = true;
     const StopReason reason = hart_->run(budget);
     const ModelTime end = local_time();
     in_chunk_ = false;
-    account(hart_->steps() - chunk_steps_, chunk_start_);
+    const std::uint64_t steps = hart_->steps() - chunk_steps_;
+    counters_.add(ORR_CTR_CORE_INSTRUCTIONS, steps);
+    cycles_ += steps;
     events_.advance_to(end);
     counters_.add(ORR_CTR_CORE_BUSY_PS, end - chunk_start_);
-    // mcycle follows the model clock: stalls and sleep have passed too.
-    const std::uint64_t cycles = (end - started_at_) / sku_.cycle_ps;
-    if (cycles > cycles_) {
-        hart_->advance_cycles(cycles - cycles_);
-        cycles_ = cycles;
-    }
+    sync_cycles(end);
     if (state_ != State::kRunning) return;
     if (reason == StopReason::kWfi) {
         waiting_ = true;
@@ -144,9 +142,12 @@ void ControlCore::run_chunk() {
     }
 }
 
-void ControlCore::account(std::uint64_t steps, ModelTime) {
-    counters_.add(ORR_CTR_CORE_INSTRUCTIONS, steps);
-    cycles_ += steps;
+// mcycle follows the model clock: stalls and sleep have passed too.
+void ControlCore::sync_cycles(ModelTime now) {
+    const std::uint64_t cycles = (now - started_at_) / sku_.cycle_ps;
+    if (cycles <= cycles_) return;
+    hart_->advance_cycles(cycles - cycles_);
+    cycles_ = cycles;
 }
 
 // What the hart would do by itself, but for the cases in which a real core would be lost.

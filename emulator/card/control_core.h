@@ -79,7 +79,7 @@ class ControlCore final : public Bus {
     void update_lines();
     void set_timer(std::uint64_t time);
     void take_exception();
-    void account(std::uint64_t steps, ModelTime started);
+    void sync_cycles(ModelTime now);
     void timer_fired(ModelTime) {}  // the event only makes the clock stop there
 
     const Sku& sku_;

@@ -76,7 +76,7 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     }
     for (const std::string& text : links) {
         auto link = LinkConfig::parse(text);
-        if (!link) return std::unexpected(fmt::format("--link {}: {}", text, link.error()));
+        if (!link) return std::unexpected(fmt::format("--link: {}", link.error()));
         options.card.links.push_back(*std::move(link));
     }
     options.card.uid = kUidBase + options.index + 1;

@@ -1,1 +1,241 @@
+// Engines through their dispatch ports: what firmware sees of them, and what happens to memory that goes
+// meanwhile.
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "tests/unit/card/card_rig.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
+constexpr std::uint64_t kRwx = kRw | ORR_PTE_EXEC;
+constexpr std::uint64_t kHostTarget = std::uint64_t{ORR_TARGET_HOST} << ORR_PTE_TARGET_SHIFT;
+constexpr std::uint32_t kAsid = 3;
+constexpr std::uint64_t kLineDone = 1u << SOC_LINE_DONE;
+
+class Engines : public testing::Test {
+  protected:
+    void SetUp() override {
+        rig_.boot_script();
+        rig_.run(rig_.set_root(kAsid));
+    }
+    static script_op read(std::uint64_t reg) { return CardRig::read(reg); }
+    static script_op write(std::uint64_t reg, std::uint64_t value) { return CardRig::write(reg, value); }
+
+    template <class Descriptor>
+    static std::vector<script_op> start_ops(unsigned port, const Descriptor& descriptor, std::uint32_t tag) {
+        std::array<std::uint64_t, 8> words;
+        std::memcpy(words.data(), &descriptor, sizeof words);
+        std::vector<script_op> script;
+        for (unsigned i = 0; i < 8; ++i) {
+            script.push_back(write(SOC_ENGINE(port) + SOC_ENGINE_DESC + 8 * i, words[i]));
+        }
+        script.push_back(write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
+        return script;
+    }
+    // Starts, waits, pops: {pop, status, fault, detail, start, end}.
+    static std::vector<script_op> pop_ops() {
+        return {{OP_WAIT, 0, kLineDone, 0}, read(SOC_DONE_POP),    read(SOC_DONE_STATUS),
+                read(SOC_DONE_FAULT),       read(SOC_DONE_DETAIL), read(SOC_DONE_START_PS),
+                read(SOC_DONE_END_PS)};
+    }
+    template <class Descriptor>
+    Completion complete(unsigned port, const Descriptor& descriptor, std::uint32_t tag) {
+        auto script = start_ops(port, descriptor, tag);
+        std::ranges::copy(pop_ops(), std::back_inserter(script));
+        return completion(rig_.run(script));
+    }
+    static Completion completion(const std::vector<script_op>& ops) {
+        const auto at = [&](std::size_t from_end) { return ops[ops.size() - from_end].result; };
+        Completion result;
+        result.port = static_cast<std::uint32_t>(at(6) >> 32);
+        result.tag = static_cast<std::uint32_t>(at(6));
+        result.status = static_cast<std::uint32_t>(at(5));
+        result.fault = at(4);
+        result.detail = at(3);
+        result.start_ps = at(2);
+        result.end_ps = at(1);
+        return result;
+    }
+    static orr_desc_copy copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes) {
+        orr_desc_copy desc{};
+        desc.op = ORR_DESC_COPY;
+        desc.asid = kAsid;
+        desc.src = src;
+        desc.dst = dst;
+        desc.row_bytes = bytes;
+        desc.rows = 1;
+        return desc;
+    }
+    void map_run(std::uint64_t va, std::uint64_t address, std::uint64_t bytes, std::uint64_t bits) {
+        for (std::uint64_t at = 0; at < bytes; at += ORR_PAGE_SIZE) {
+            rig_.map_page(kAsid, va + at, address + at, bits);
+        }
+    }
+
+    static constexpr std::uint64_t kHostVa = 0x1000'0000;
+    static constexpr std::uint64_t kVramVa = 0x2000'0000;
+    CardRig rig_;
+};
+
+TEST_F(Engines, CopyFromHostToVram) {
+    constexpr std::uint64_t kBytes = 1 << 20;
+    map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
+    map_run(kVramVa, 0, kBytes, kRw);
+    std::iota(rig_.ram(kRamBase), rig_.ram(kRamBase) + kBytes, std::uint8_t{3});
+    const Completion done = complete(1, copy(kHostVa, kVramVa, kBytes), 0xabcd);
+    EXPECT_EQ(done.port, 1u);
+    EXPECT_EQ(done.tag, 0xabcdu);
+    EXPECT_EQ(done.status, ORR_DONE_OK);
+    EXPECT_EQ(std::memcmp(rig_.ram(kRamBase), rig_.card().vram().data(), kBytes), 0);
+    // 1 MiB over a host link of 32 GB/s, and the set-up.
+    EXPECT_NEAR(static_cast<double>(done.end_ps - done.start_ps), 1048576 * 1e12 / 32e9, 1e6);
+    EXPECT_EQ(rig_.counter(ORR_CTR_COPY_BYTES), kBytes);
+    EXPECT_EQ(rig_.counter(ORR_CTR_COPY_JOBS), 1u);
+}
+
+TEST_F(Engines, ABadDescriptorIsRefused) {
+    orr_desc_copy desc = copy(kHostVa, kVramVa, 64);
+    desc.reserved0 = 1;
+    EXPECT_EQ(complete(0, desc, 1).status, ORR_DONE_BAD_DESC);
+    EXPECT_EQ(complete(2, desc, 1).status, ORR_DONE_BAD_DESC);
+}
+
+TEST_F(Engines, AFaultNamesItsAddress) {
+    map_run(kHostVa, kRamBase, 4096, kRw | kHostTarget);
+    const Completion done = complete(0, copy(kHostVa, kVramVa, 64), 1);
+    EXPECT_EQ(done.status, ORR_DONE_FAULT);
+    EXPECT_EQ(done.fault, ORR_FAULT_NOT_MAPPED);
+    EXPECT_EQ(done.detail, kVramVa);
+}
+
+TEST_F(Engines, ABusyPortIgnoresAStart) {
+    constexpr std::uint64_t kBytes = 4 << 20;
+    map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
+    map_run(kVramVa, 0, kBytes, kRw);
+    auto script = start_ops(0, copy(kHostVa, kVramVa, kBytes), 1);
+    script.push_back(write(SOC_ENGINE(0) + SOC_ENGINE_START, 2));
+    script.push_back(read(SOC_ENGINE(0) + SOC_ENGINE_BUSY));
+    std::ranges::copy(pop_ops(), std::back_inserter(script));
+    script.push_back(read(SOC_ENGINE(0) + SOC_ENGINE_BUSY));
+    script.push_back(read(SOC_DONE_POP));
+    const auto ops = rig_.run(script);
+    EXPECT_EQ(ops[10].result, 1u);
+    EXPECT_EQ(ops[ops.size() - 2].result, 0u);
+    EXPECT_EQ(ops.back().result, ~0ull);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 1u);
+}
+
+TEST_F(Engines, AnAbortEndsADescriptorEarly) {
+    constexpr std::uint64_t kBytes = 16 << 20;
+    map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
+    map_run(kVramVa, 0, kBytes, kRw);
+    auto script = start_ops(0, copy(kHostVa, kVramVa, kBytes), 7);
+    script.push_back(write(SOC_ENGINE(0) + SOC_ENGINE_ABORT, 1));
+    std::ranges::copy(pop_ops(), std::back_inserter(script));
+    const Completion done = completion(rig_.run(script));
+    EXPECT_EQ(done.status, ORR_DONE_ABORTED);
+    EXPECT_EQ(done.tag, 7u);
+    EXPECT_LT(done.end_ps - done.start_ps, 100'000'000u);
+}
+
+// A kernel: each item adds its number to a counter at a0 by atomic add, and returns.
+TEST_F(Engines, RunAKernel) {
+    const std::uint32_t program[] = {
+        0xcc3022f3,  // csrr t0, 0xcc3 (item x)
+        0x0055302f,  // amoadd.d zero, t0, (a0)
+        0x00008067,  // ret
+    };
+    map_run(kVramVa, 0x10000, 4096, kRwx);
+    map_run(kVramVa + 0x1000, 0x20000, 4096, kRw);
+    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
+    orr_desc_kernel desc{};
+    desc.op = ORR_DESC_KERNEL;
+    desc.asid = kAsid;
+    desc.entry = kVramVa;
+    desc.args = kVramVa + 0x1000;
+    desc.grid_x = 10;
+    desc.grid_y = desc.grid_z = 1;
+    desc.block_x = 32;
+    desc.block_y = desc.block_z = 1;
+    const Completion done = complete(3, desc, 5);
+    EXPECT_EQ(done.status, ORR_DONE_OK) << done.fault << " at " << done.detail;
+    EXPECT_EQ(done.port, 3u);
+    std::uint64_t sum = 0;
+    std::memcpy(&sum, rig_.card().vram().at(0x20000, 8), 8);
+    EXPECT_EQ(sum, 10u * (31 * 32 / 2));
+    EXPECT_EQ(rig_.counter(ORR_CTR_VECTOR_ITEMS), 320u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_VECTOR_GROUPS), 10u);
+}
+
+TEST_F(Engines, HostMemoryThatGoesStopsACopyWithAFault) {
+    constexpr std::uint64_t kBytes = 16 << 20;
+    map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
+    map_run(kVramVa, 0, kBytes, kRw);
+    rig_.start(start_ops(0, copy(kHostVa, kVramVa, kBytes), 1));
+    // Into the middle of it.
+    for (int i = 0; i < 100'000 && rig_.counter(ORR_CTR_COPY_BYTES) < kBytes / 4; ++i)
+        rig_.steps(1);
+    rig_.unmap_ram();
+    rig_.settle();
+    EXPECT_LT(rig_.counter(ORR_CTR_COPY_BYTES), kBytes);
+    EXPECT_EQ(rig_.read32(ORR_R_STATE), ORR_STATE_RUNNING);
+    // The firmware learns of it once its memory is back.
+    ASSERT_EQ(rig_.map_ram(), 0);
+    rig_.start(pop_ops());
+    rig_.settle();
+    const Completion done = completion(rig_.results(7));
+    EXPECT_EQ(done.status, ORR_DONE_FAULT);
+    EXPECT_EQ(done.fault, ORR_FAULT_PAGE_RANGE);
+}
+
+TEST_F(Engines, HostMemoryThatGoesStopsAKernelWithAFault) {
+    // An endless loop that reads host memory: ld t0, 0(a0); j -4
+    const std::uint32_t program[] = {0x00053283, 0xffdff06f};
+    map_run(kVramVa, 0x10000, 4096, kRwx);
+    map_run(kHostVa, kRamBase, 4096, kRw | kHostTarget);
+    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
+    orr_desc_kernel desc{};
+    desc.op = ORR_DESC_KERNEL;
+    desc.asid = kAsid;
+    desc.entry = kVramVa;
+    desc.args = kHostVa;
+    desc.grid_x = 100;
+    desc.grid_y = desc.grid_z = 1;
+    desc.block_x = desc.block_y = desc.block_z = 1;
+    rig_.start(start_ops(2, desc, 9));
+    rig_.steps(500);
+    EXPECT_TRUE(rig_.card().step()) << "a kernel without end is still running";
+    rig_.unmap_ram();
+    rig_.settle();
+    ASSERT_EQ(rig_.map_ram(), 0);
+    rig_.start(pop_ops());
+    rig_.settle();
+    const Completion done = completion(rig_.results(7));
+    EXPECT_EQ(done.tag, 9u);
+    EXPECT_EQ(done.status, ORR_DONE_FAULT);
+    EXPECT_EQ(done.detail, kHostVa);
+}
+
+TEST_F(Engines, UnreadCompletionsAreBounded) {
+    orr_desc_copy desc = copy(kHostVa, kVramVa, 64);
+    desc.reserved0 = 1;
+    rig_.run(start_ops(0, desc, 1));
+    for (int i = 0; i < 50; ++i) {
+        std::vector<script_op> script;
+        for (unsigned n = 0; n < 100; ++n) {
+            script.push_back(write(SOC_ENGINE(0) + SOC_ENGINE_START, n));
+            script.push_back({OP_SLEEP, 0, 1'000'000, 0});
+        }
+        rig_.run(script);
+    }
+    EXPECT_GT(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+    EXPECT_EQ(rig_.read32(ORR_R_STATE), ORR_STATE_RUNNING);
+}
+
+}  // namespace
+}  // namespace orrery::emu

@@ -1,1 +1,157 @@
+// BAR 0 from the host's side.
 #include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <random>
+#include <span>
+
+#include <orrery/hw/pci.h>
+
+#include "tests/unit/card/card_rig.h"
+
+namespace orrery::emu {
+namespace {
+
+class HostRegistersTest : public testing::Test {
+  protected:
+    CardRig rig_;
+};
+
+TEST_F(HostRegistersTest, IdentifyTheCard) {
+    EXPECT_EQ(rig_.read32(ORR_R_ID), ORR_ID_MAGIC);
+    EXPECT_EQ(rig_.read32(ORR_R_HW_VERSION), ORR_HW_VERSION);
+    EXPECT_EQ(rig_.read64(ORR_R_UID), 0x1234u);
+    EXPECT_EQ(rig_.read64(ORR_R_VRAM_SIZE), 64u << 20);
+    EXPECT_EQ(rig_.read32(ORR_R_COPY_ENGINES), 2u);
+    EXPECT_EQ(rig_.read32(ORR_R_VECTOR_PORTS), 4u);
+    EXPECT_EQ(rig_.read32(ORR_R_VECTOR_CORES), 8u);
+    EXPECT_EQ(rig_.read32(ORR_R_LINK_PORTS), 4u);
+    EXPECT_EQ(rig_.read32(ORR_R_DOORBELL_PAGES), ORR_DB_PAGES);
+    EXPECT_EQ(rig_.read32(ORR_R_COUNTERS), static_cast<unsigned>(ORR_COUNTER_COUNT));
+    EXPECT_EQ(rig_.read64(ORR_R_CORE_HZ), 1'000'000'000u);
+    EXPECT_EQ(rig_.read64(ORR_R_VECTOR_HZ), 1'000'000'000u);
+    std::array<char, 32> name{};
+    for (unsigned i = 0; i < 32; i += 4) {
+        const std::uint32_t part = rig_.read32(ORR_R_SKU_NAME + i);
+        std::memcpy(name.data() + i, &part, 4);
+    }
+    EXPECT_STREQ(name.data(), "Orrery 1");
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(HostRegistersTest, WideOnesTakeBothHalvesOrOneAccess) {
+    for (const std::uint64_t reg : {std::uint64_t{ORR_R_BOOT_IMAGE}, std::uint64_t{ORR_R_BOOT_ARG},
+                                    std::uint64_t{ORR_R_LINK(1) + ORR_R_LINK_GRANT_BASE},
+                                    std::uint64_t{ORR_R_LINK(3) + ORR_R_LINK_GRANT_SIZE}}) {
+        rig_.write64(reg, 0x1122'3344'5566'7788);
+        EXPECT_EQ(rig_.read32(reg), 0x5566'7788u);
+        EXPECT_EQ(rig_.read32(reg + 4), 0x1122'3344u);
+        rig_.write32(reg, 0xaaaa'aaaa);
+        rig_.write32(reg + 4, 0xbbbb'bbbb);
+        EXPECT_EQ(rig_.read64(reg), 0xbbbb'bbbb'aaaa'aaaau);
+    }
+    rig_.write32(ORR_R_BOOT_SIZE, 55);
+    EXPECT_EQ(rig_.read32(ORR_R_BOOT_SIZE), 55u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(HostRegistersTest, WhatIsNotThereReadsAsZeroAndCounts) {
+    std::uint64_t errors = 0;
+    const auto counted = [&] {
+        const std::uint64_t now = rig_.counter(ORR_CTR_GUEST_ERRORS);
+        const bool one_more = now == errors + 1;
+        errors = now;
+        return one_more;
+    };
+    for (const std::uint64_t hole :
+         {0x60ull, 0x94ull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
+          ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x38ull,
+          ORR_R_LINK(7) + 0xfcull}) {
+        EXPECT_EQ(rig_.read32(hole), 0u) << hole;
+        EXPECT_TRUE(counted()) << hole;
+        rig_.write32(hole, 1);
+        EXPECT_TRUE(counted()) << hole;
+    }
+    // Write-only and read-only registers, and a reset without its magic.
+    EXPECT_EQ(rig_.read32(ORR_R_RESET), 0u);
+    EXPECT_TRUE(counted());
+    rig_.write32(ORR_R_ID, 1);
+    EXPECT_TRUE(counted());
+    rig_.write32(ORR_R_RESET, 1);
+    EXPECT_TRUE(counted());
+    rig_.write32(ORR_R_BOOT_START, 2);
+    EXPECT_TRUE(counted());
+    // Sizes that registers do not have.
+    std::array<std::byte, 2> two{std::byte{1}, std::byte{1}};
+    rig_.device().bar_read(ORR_BAR_REGS, ORR_R_ID, two);
+    EXPECT_EQ(two[0], std::byte{0});
+    EXPECT_TRUE(counted());
+    rig_.device().bar_write(ORR_BAR_REGS, ORR_R_BOOT_SIZE, std::span(two).first(1));
+    EXPECT_TRUE(counted());
+    EXPECT_EQ(rig_.read32(ORR_R_RESET_COUNT), 0u);
+}
+
+TEST_F(HostRegistersTest, InterruptsAreStatusMaskAndClear) {
+    rig_.boot_script();
+    rig_.run({CardRig::write(SOC_HOST_IRQ, 1), CardRig::write(SOC_HOST_IRQ, 7)});
+    EXPECT_EQ(rig_.read32(ORR_R_IRQ_STATUS), 0b1000'0011u);  // 0 is the script's end
+    EXPECT_EQ(rig_.raised, (std::vector<unsigned>{1, 7, 0}));
+    rig_.write32(ORR_R_IRQ_STATUS, 0b10);
+    EXPECT_EQ(rig_.read32(ORR_R_IRQ_STATUS), 0b1000'0001u);
+    rig_.write32(ORR_R_IRQ_MASK, 0xffff'ffff);
+    EXPECT_EQ(rig_.read32(ORR_R_IRQ_MASK), 0xffu);
+    rig_.raised.clear();
+    rig_.run({CardRig::write(SOC_HOST_IRQ, 2)});
+    EXPECT_TRUE(rig_.raised.empty());
+    EXPECT_EQ(rig_.read32(ORR_R_IRQ_STATUS), 0b1000'0101u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_HOST_INTERRUPTS), 3u);
+    rig_.run({CardRig::write(SOC_HOST_IRQ, 8), CardRig::write(SOC_HOST_IRQ, ~0ull)});
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 2u);
+}
+
+TEST_F(HostRegistersTest, AReadSeesTheWritesBeforeIt) {
+    rig_.boot_script();
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    EXPECT_EQ(rig_.read32(ORR_R_STATE), ORR_STATE_RESET);
+    EXPECT_EQ(rig_.read32(ORR_R_RESET_COUNT), 1u);
+}
+
+TEST_F(HostRegistersTest, GrantsAreCountedWhetherTheyMakeSenseOrNot) {
+    const auto link = ORR_R_LINK(0);
+    rig_.write32(link + ORR_R_LINK_GRANT_CMD, ORR_LINK_GRANT_SET);
+    rig_.write32(link + ORR_R_LINK_GRANT_CMD, ~0u);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_GRANT_DONE), 2u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 2u);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_STATE), ORR_LINK_DOWN);
+    EXPECT_EQ(rig_.read64(link + ORR_R_LINK_PEER_UID), 0u);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_GBPS), 400u);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LATENCY_NS), 500u);
+}
+
+TEST_F(HostRegistersTest, WildAccessesDoNoHarm) {
+    rig_.boot_script();
+    std::mt19937_64 random(3);
+    constexpr std::array<std::size_t, 4> kSizes{1, 2, 4, 8};
+    for (int i = 0; i < 100'000; ++i) {
+        const std::size_t size = kSizes[random() % 4];
+        const unsigned bar = random() % 2 == 0 ? ORR_BAR_REGS : ORR_BAR_DOORBELL;
+        const std::uint64_t limit = bar == ORR_BAR_REGS ? (random() % 2 == 0 ? 0x4900 : 0x100000) : 0x400000;
+        const std::uint64_t offset = random() % limit / size * size;
+        std::array<std::byte, 8> bytes{};
+        const std::uint64_t value = random();
+        std::memcpy(bytes.data(), &value, 8);
+        if (random() % 2 == 0) {
+            rig_.device().bar_read(bar, offset, std::span(bytes).first(size));
+        } else {
+            rig_.device().bar_write(bar, offset, std::span(bytes).first(size));
+        }
+        if (i % 16 == 0) rig_.steps(2);
+    }
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    rig_.boot_script();
+}
+
+}  // namespace
+}  // namespace orrery::emu
