@@ -239,7 +239,6 @@ static struct pci_driver orr_pci_driver = {
 	.shutdown = orr_shutdown,
 	.err_handler = &orr_error_handlers,
 	.dev_groups = orr_sysfs_groups,
-	.driver.probe_type = PROBE_PREFER_ASYNCHRONOUS,
 };
 
 static int __init orr_init(void)

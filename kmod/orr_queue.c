@@ -309,8 +309,6 @@ static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_c
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	/* The line of a number that is not in use is ours. */
-	memset(&odev->status[queue->number], 0, sizeof(*odev->status));
 	ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_CREATE, request, ARRAY_SIZE(request), reply);
 	if (!ret)
 		queue->generation = reply[0];

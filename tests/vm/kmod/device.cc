@@ -1,0 +1,296 @@
+#include "tests/vm/kmod/device.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <ctime>
+#include <string>
+#include <utility>
+
+namespace orrery::kmod_test {
+
+File::~File() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+File& File::operator=(File&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+}
+
+int File::release() {
+    return std::exchange(fd_, -1);
+}
+
+Mapping::Mapping(int fd, std::uint64_t offset, std::size_t size, int protection, int flags) : size_(size) {
+    data_ = ::mmap(nullptr, size, protection, flags, fd, static_cast<off_t>(offset));
+    if (data_ == MAP_FAILED) {
+        data_ = nullptr;
+        error_ = errno;
+    }
+}
+
+Mapping::~Mapping() {
+    if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept {
+    *this = std::move(other);
+}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(error_, other.error_);
+    return *this;
+}
+
+File open_card(unsigned index) {
+    const std::string path = "/dev/accel/accel" + std::to_string(index);
+    File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_TRUE(file) << path << ": " << std::strerror(errno);
+    return file;
+}
+
+unsigned count_cards() {
+    unsigned count = 0;
+    while (::access(("/dev/accel/accel" + std::to_string(count)).c_str(), F_OK) == 0)
+        count++;
+    return count;
+}
+
+int call(int fd, unsigned long request, void* argument) {
+    int result = 0;
+    do {
+        result = ::ioctl(fd, request, argument);
+    } while (result != 0 && errno == EINTR);
+    return result == 0 ? 0 : errno;
+}
+
+int create_bo(int fd, std::uint64_t size, std::uint32_t flags, drm_orr_bo_create& out) {
+    out = {};
+    out.size = size;
+    out.flags = flags;
+    return call(fd, DRM_IOCTL_ORR_BO_CREATE, &out);
+}
+
+int close_bo(int fd, std::uint32_t handle) {
+    drm_gem_close args{};
+    args.handle = handle;
+    return call(fd, DRM_IOCTL_GEM_CLOSE, &args);
+}
+
+int create_vm(int fd, std::uint32_t& vm) {
+    drm_orr_vm_create args{};
+    const int error = call(fd, DRM_IOCTL_ORR_VM_CREATE, &args);
+    vm = args.vm;
+    return error;
+}
+
+int destroy_vm(int fd, std::uint32_t vm) {
+    drm_orr_vm_destroy args{};
+    args.vm = vm;
+    return call(fd, DRM_IOCTL_ORR_VM_DESTROY, &args);
+}
+
+int map(int fd, std::uint32_t vm, std::uint32_t handle, std::uint64_t va, std::uint64_t size,
+        std::uint32_t flags, std::uint64_t offset) {
+    drm_orr_vm_bind args{};
+    args.vm = vm;
+    args.op = ORR_BIND_MAP;
+    args.handle = handle;
+    args.flags = flags;
+    args.bo_offset = offset;
+    args.va = va;
+    args.size = size;
+    return call(fd, DRM_IOCTL_ORR_VM_BIND, &args);
+}
+
+int unmap(int fd, std::uint32_t vm, std::uint64_t va, std::uint64_t size) {
+    drm_orr_vm_bind args{};
+    args.vm = vm;
+    args.op = ORR_BIND_UNMAP;
+    args.va = va;
+    args.size = size;
+    return call(fd, DRM_IOCTL_ORR_VM_BIND, &args);
+}
+
+int destroy_queue(int fd, std::uint32_t queue) {
+    drm_orr_queue_destroy args{};
+    args.queue = queue;
+    return call(fd, DRM_IOCTL_ORR_QUEUE_DESTROY, &args);
+}
+
+int wait(int fd, std::uint32_t queue, std::uint64_t index, double seconds, drm_orr_queue_wait& out) {
+    out = {};
+    out.queue = queue;
+    out.index = index;
+    if (seconds > 0) {
+        timespec now{};
+        ::clock_gettime(CLOCK_MONOTONIC, &now);
+        out.timeout_ns =
+            std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec + static_cast<std::int64_t>(seconds * 1e9);
+    }
+    return call(fd, DRM_IOCTL_ORR_QUEUE_WAIT, &out);
+}
+
+int export_bo(int fd, std::uint32_t handle, File& out) {
+    drm_prime_handle args{};
+    args.handle = handle;
+    args.flags = DRM_CLOEXEC | DRM_RDWR;
+    const int error = call(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
+    if (error == 0) out = File(args.fd);
+    return error;
+}
+
+int import_bo(int fd, int dma_buf, std::uint32_t& handle) {
+    drm_prime_handle args{};
+    args.fd = dma_buf;
+    const int error = call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args);
+    handle = args.handle;
+    return error;
+}
+
+std::uint64_t vram_used(int fd) {
+    drm_orr_query_device args{};
+    EXPECT_EQ(call(fd, DRM_IOCTL_ORR_QUERY_DEVICE, &args), 0);
+    return args.vram_used;
+}
+
+int make_buffer(int fd, std::uint32_t vm, std::uint64_t va, std::uint64_t size, std::uint32_t flags,
+                Buffer& out) {
+    drm_orr_bo_create bo{};
+    if (const int error = create_bo(fd, size, flags, bo)) return error;
+    if (const int error = map(fd, vm, bo.handle, va, bo.size)) return error;
+    out.handle = bo.handle;
+    out.va = va;
+    out.size = bo.size;
+    out.offset = bo.mmap_offset;
+    out.memory = Mapping(fd, bo.mmap_offset, bo.size, PROT_READ | PROT_WRITE, MAP_SHARED);
+    return out.memory.error();
+}
+
+Queue::Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entries,
+             std::uint32_t ring_memory)
+    : fd_(fd) {
+    const std::uint64_t bytes = sizeof(orr_ring) + std::uint64_t{entries} * ORR_PACKET_SIZE;
+    error_ = make_buffer(fd, vm, ring_va, bytes, ring_memory, ring_);
+    if (error_ != 0) return;
+    args_.vm = vm;
+    args_.entries = entries;
+    args_.ring_va = ring_va;
+    args_.priority = ORR_QUEUE_PRIORITY_NORMAL;
+    error_ = call(fd, DRM_IOCTL_ORR_QUEUE_CREATE, &args_);
+    if (error_ != 0) return;
+    doorbell_ =
+        Mapping(fd, args_.doorbell_offset, ORR_DB_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED);
+    kick_ = Mapping(fd, args_.kick_offset, ORR_DB_PAGE_SIZE, PROT_WRITE, MAP_SHARED);
+    error_ = doorbell_.error() != 0 ? doorbell_.error() : kick_.error();
+}
+
+Queue::~Queue() {
+    if (args_.queue != 0) destroy_queue(fd_, args_.queue);
+}
+
+std::uint64_t Queue::write(std::span<const orr_packet> packets) {
+    auto* const slots = reinterpret_cast<orr_packet*>(&ring() + 1);
+    for (const orr_packet& packet : packets)
+        slots[producer_++ % args_.entries] = packet;
+    std::atomic_ref(ring().producer).store(producer_, std::memory_order_release);
+    return producer_;
+}
+
+void Queue::ring_doorbell() {
+    volatile orr_doorbell_page& p = page();
+    std::atomic_thread_fence(std::memory_order_release);
+    p.doorbell[args_.doorbell_slot] = ORR_DB_VALUE(args_.generation, producer_);
+    p.summary = p.summary + 1;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (p.need_wakeup != 0) static_cast<volatile std::uint64_t*>(kick_.words())[args_.doorbell_slot] = 1;
+}
+
+std::uint64_t Queue::submit(std::span<const orr_packet> packets) {
+    const std::uint64_t index = write(packets);
+    ring_doorbell();
+    return index;
+}
+
+int Queue::run(std::span<const orr_packet> packets, drm_orr_queue_wait& out) {
+    return wait(fd_, args_.queue, submit(packets), kLong, out);
+}
+
+int Queue::run(std::span<const orr_packet> packets) {
+    drm_orr_queue_wait out{};
+    const int error = run(packets, out);
+    return error != 0 ? error : (out.error != 0 ? EIO : 0);
+}
+
+namespace {
+
+template <typename T>
+orr_packet as_packet(const T& typed) {
+    static_assert(sizeof(T) == sizeof(orr_packet));
+    orr_packet packet;
+    std::memcpy(&packet, &typed, sizeof packet);
+    return packet;
+}
+
+orr_packet semaphore(std::uint16_t opcode, std::uint64_t va, std::uint64_t value) {
+    orr_packet_semaphore p{};
+    p.header.opcode = opcode;
+    p.semaphore = va;
+    p.value = value;
+    return as_packet(p);
+}
+
+}  // namespace
+
+orr_packet nop(std::uint16_t flags) {
+    orr_packet p{};
+    p.header.opcode = ORR_PKT_NOP;
+    p.header.flags = flags;
+    return p;
+}
+
+orr_packet copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes) {
+    orr_packet_copy p{};
+    p.header.opcode = ORR_PKT_COPY;
+    p.src = src;
+    p.dst = dst;
+    p.row_bytes = bytes;
+    p.rows = 1;
+    return as_packet(p);
+}
+
+orr_packet fill(std::uint64_t dst, std::uint64_t bytes, std::uint64_t pattern) {
+    orr_packet_fill p{};
+    p.header.opcode = ORR_PKT_FILL;
+    p.pattern = pattern;
+    p.dst = dst;
+    p.row_bytes = bytes;
+    p.rows = 1;
+    p.pattern_bytes = 8;
+    return as_packet(p);
+}
+
+orr_packet signal(std::uint64_t va, std::uint64_t value) {
+    return semaphore(ORR_PKT_SIGNAL, va, value);
+}
+
+orr_packet wait_for(std::uint64_t va, std::uint64_t value) {
+    return semaphore(ORR_PKT_WAIT, va, value);
+}
+
+orr_packet timestamp(std::uint64_t dst) {
+    orr_packet_timestamp p{};
+    p.header.opcode = ORR_PKT_TIMESTAMP;
+    p.dst = dst;
+    return as_packet(p);
+}
+
+}  // namespace orrery::kmod_test

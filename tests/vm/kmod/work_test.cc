@@ -1,0 +1,562 @@
+// Work through the driver: memory, address spaces, queues, doorbells, waits, fences, errors.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "tests/vm/kmod/device.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kRingVa = 0x10000000;
+constexpr std::uint64_t kVa = 0x40000000;
+
+class Work : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        file_ = open_card();
+        ASSERT_TRUE(file_);
+        ASSERT_EQ(create_vm(fd(), vm_), 0);
+    }
+    int fd() const { return file_.get(); }
+    File file_;
+    std::uint32_t vm_ = 0;
+};
+
+TEST_F(Work, QueryDeviceTellsWhatTheCardIs) {
+    drm_orr_query_device q{};
+    ASSERT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &q), 0);
+    EXPECT_NE(q.uid, 0u);
+    EXPECT_GE(q.vram_size, 16 * kMiB);
+    EXPECT_EQ(q.state, 2u);  // ORR_STATE_RUNNING
+    EXPECT_EQ(q.max_ring_entries, ORR_RING_MAX_ENTRIES);
+    EXPECT_GT(q.counters, 0u);
+    EXPECT_NE(q.sku_name[0], 0);
+    EXPECT_NE(q.fw_build_id[0], 0);
+    std::vector<std::uint64_t> values(q.counters + 4, ~0ull);
+    drm_orr_query_counters c{};
+    c.values = reinterpret_cast<std::uint64_t>(values.data());
+    c.count = static_cast<std::uint32_t>(values.size());
+    ASSERT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &c), 0);
+    EXPECT_EQ(c.count, q.counters);
+    EXPECT_GT(values[0], 0u);  // instructions of the control core
+    EXPECT_EQ(values[q.counters], ~0ull);
+}
+
+TEST_F(Work, BufferMemoryIsZeroedAndKept) {
+    for (const std::uint32_t kind : {ORR_BO_VRAM, ORR_BO_SYSTEM}) {
+        for (int round = 0; round < 2; round++) {
+            Buffer buffer;
+            ASSERT_EQ(make_buffer(fd(), vm_, kVa, 3 * kMiB + 4096, kind, buffer), 0);
+            const std::size_t words = buffer.size / 8;
+            EXPECT_TRUE(std::all_of(buffer.words(), buffer.words() + words, [](auto w) { return w == 0; }));
+            std::iota(buffer.words(), buffer.words() + words, 7);
+            std::uint64_t expected = 7;
+            EXPECT_TRUE(std::all_of(buffer.words(), buffer.words() + words,
+                                    [&](auto w) { return w == expected++; }));
+            ASSERT_EQ(unmap(fd(), vm_, kVa, buffer.size), 0);
+            buffer.memory = {};
+            ASSERT_EQ(close_bo(fd(), buffer.handle), 0);
+        }
+    }
+}
+
+TEST_F(Work, VramIsCountedAndGivenBack) {
+    const std::uint64_t before = vram_used(fd());
+    drm_orr_bo_create bo{};
+    ASSERT_EQ(create_bo(fd(), 5 * kMiB + 1, ORR_BO_VRAM, bo), 0);
+    EXPECT_EQ(bo.size, 5 * kMiB + 4096);
+    EXPECT_EQ(vram_used(fd()), before + bo.size);
+    // Its page tables are VRAM too, and go with the mapping.
+    ASSERT_EQ(map(fd(), vm_, bo.handle, kVa, bo.size), 0);
+    EXPECT_GT(vram_used(fd()), before + bo.size);
+    ASSERT_EQ(unmap(fd(), vm_, kVa, bo.size), 0);
+    EXPECT_EQ(vram_used(fd()), before + bo.size);
+    ASSERT_EQ(close_bo(fd(), bo.handle), 0);
+    EXPECT_EQ(vram_used(fd()), before);
+}
+
+TEST_F(Work, VramRunsOutCleanly) {
+    drm_orr_query_device q{};
+    ASSERT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &q), 0);
+    drm_orr_bo_create bo{};
+    EXPECT_EQ(create_bo(fd(), q.vram_size + 4096, ORR_BO_VRAM, bo), ENOMEM);
+    std::vector<std::uint32_t> handles;
+    int error = 0;
+    while ((error = create_bo(fd(), 16 * kMiB, ORR_BO_VRAM, bo)) == 0)
+        handles.push_back(bo.handle);
+    EXPECT_EQ(error, ENOMEM);
+    EXPECT_FALSE(handles.empty());
+    for (const std::uint32_t handle : handles)
+        EXPECT_EQ(close_bo(fd(), handle), 0);
+    EXPECT_EQ(create_bo(fd(), 16 * kMiB, ORR_BO_VRAM, bo), 0);
+}
+
+TEST_F(Work, SystemMemoryHasALimit) {
+    drm_orr_bo_create bo{};
+    EXPECT_EQ(create_bo(fd(), 1ull << 40, ORR_BO_SYSTEM, bo), ENOMEM);
+    EXPECT_EQ(create_bo(fd(), kMiB, ORR_BO_SYSTEM, bo), 0);
+}
+
+TEST_F(Work, NopsCompleteAndWaitsSleep) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    drm_orr_queue_wait out{};
+    EXPECT_EQ(wait(fd(), queue.number(), 0, 0, out), 0);
+    EXPECT_EQ(wait(fd(), queue.number(), 1, 0, out), ETIME);
+    EXPECT_EQ(wait(fd(), queue.number(), 1, 0.05, out), ETIME);
+    EXPECT_EQ(out.completed, 0u);
+    for (std::uint64_t i = 1; i <= 300; i++) {  // more than a ring's length
+        ASSERT_EQ(queue.run(std::vector{nop()}, out), 0) << i;
+        ASSERT_EQ(out.completed, i);
+        ASSERT_EQ(out.error, 0u);
+    }
+    EXPECT_GT(out.time_ps, 0u);
+    EXPECT_EQ(queue.ring().consumer, 300u);
+}
+
+TEST_F(Work, EverySizeOfRingInEitherMemory) {
+    std::uint64_t va = kRingVa;
+    for (const std::uint32_t memory : {ORR_BO_VRAM, ORR_BO_SYSTEM}) {
+        for (const std::uint32_t entries : {2u, 256u, 65536u}) {
+            Queue queue(fd(), vm_, va, entries, memory);
+            ASSERT_EQ(queue.error(), 0) << entries;
+            EXPECT_EQ(queue.run(std::vector{nop(), nop()}), 0) << entries;
+            EXPECT_EQ(queue.run(std::vector{nop()}), 0) << entries;
+            va += 16 * kMiB;
+        }
+    }
+}
+
+TEST_F(Work, FillAndCopyInEveryDirection) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    const std::uint64_t size = 4 * kMiB + 8192;
+    for (const std::uint32_t from : {ORR_BO_VRAM, ORR_BO_SYSTEM}) {
+        for (const std::uint32_t to : {ORR_BO_VRAM, ORR_BO_SYSTEM}) {
+            Buffer source;
+            Buffer target;
+            ASSERT_EQ(make_buffer(fd(), vm_, kVa, size, from, source), 0);
+            ASSERT_EQ(make_buffer(fd(), vm_, kVa + 0x10000000, size, to, target), 0);
+            std::iota(source.words(), source.words() + size / 8, from * 1000 + to);
+            orr_packet ordered = copy(source.va, target.va, size);
+            ordered.header.flags = ORR_PKT_F_ORDERED;
+            ASSERT_EQ(queue.run(std::vector{fill(target.va, size, 0xa5a5a5a5a5a5a5a5), ordered}), 0);
+            EXPECT_EQ(std::memcmp(source.words(), target.words(), size), 0);
+            ASSERT_EQ(unmap(fd(), vm_, kVa, 0x20000000), 0);
+            ASSERT_EQ(close_bo(fd(), source.handle), 0);
+            ASSERT_EQ(close_bo(fd(), target.handle), 0);
+        }
+    }
+}
+
+TEST_F(Work, TimestampsAndSemaphores) {
+    Queue first(fd(), vm_, kRingVa);
+    Queue second(fd(), vm_, kRingVa + kMiB);
+    ASSERT_EQ(first.error(), 0);
+    ASSERT_EQ(second.error(), 0);
+    EXPECT_NE(first.args().doorbell_slot, second.args().doorbell_slot);
+    Buffer data;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, 4096, ORR_BO_VRAM, data), 0);
+    // The second queue waits for the first.
+    second.submit(std::vector{wait_for(kVa + 64, 5), timestamp(kVa + 8)});
+    drm_orr_queue_wait out{};
+    EXPECT_EQ(wait(fd(), second.number(), 1, 0.1, out), ETIME);
+    ASSERT_EQ(first.run(std::vector{timestamp(kVa), signal(kVa + 64, 5)}), 0);
+    ASSERT_EQ(wait(fd(), second.number(), 2, kLong, out), 0);
+    EXPECT_EQ(out.error, 0u);
+    EXPECT_EQ(data.words()[8], 5u);
+    EXPECT_GT(data.words()[0], 0u);
+    EXPECT_GE(data.words()[1], data.words()[0]);
+}
+
+TEST_F(Work, PartialUnmapLeavesTheRest) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    const std::uint64_t size = 8 * kMiB;  // 2 MiB entries, which get split
+    Buffer data;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, size, ORR_BO_VRAM, data), 0);
+    ASSERT_EQ(unmap(fd(), vm_, kVa + 3 * kMiB, 4096), 0);
+    ASSERT_EQ(unmap(fd(), vm_, kVa + 5 * kMiB + 4096, kMiB), 0);
+    EXPECT_EQ(queue.run(std::vector{fill(kVa, 3 * kMiB, 1), fill(kVa + 3 * kMiB + 4096, 2 * kMiB, 2),
+                                    fill(kVa + 6 * kMiB + 4096, 2 * kMiB - 4096, 3)}),
+              0);
+    EXPECT_EQ(data.words()[0], 1u);
+    EXPECT_EQ(data.words()[3 * kMiB / 8], 0u);
+    EXPECT_EQ(data.words()[(3 * kMiB + 4096) / 8], 2u);
+    EXPECT_EQ(data.words()[(5 * kMiB + 4096) / 8], 0u);
+    EXPECT_EQ(data.words()[(8 * kMiB - 8) / 8], 3u);
+    // Into the hole: the same BO at another offset.
+    ASSERT_EQ(map(fd(), vm_, data.handle, kVa + 3 * kMiB, 4096, ORR_BIND_READ | ORR_BIND_WRITE, 7 * kMiB), 0);
+    EXPECT_EQ(map(fd(), vm_, data.handle, kVa + 3 * kMiB, 4096), EEXIST);
+    EXPECT_EQ(map(fd(), vm_, data.handle, kVa + 2 * kMiB, 2 * kMiB), EEXIST);
+    EXPECT_EQ(queue.run(std::vector{fill(kVa + 3 * kMiB, 4096, 4)}), 0);
+    EXPECT_EQ(data.words()[7 * kMiB / 8], 4u);
+    // What is unmapped cannot be reached.
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(queue.run(std::vector{fill(kVa + 5 * kMiB + 4096, 4096, 5)}, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    EXPECT_EQ(out.error_address, kVa + 5 * kMiB + 4096);
+    EXPECT_EQ(data.words()[(5 * kMiB + 4096) / 8], 0u);
+}
+
+TEST_F(Work, UnmapHoldsForTheNextAccess) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    for (int round = 0; round < 20; round++) {
+        Buffer data;
+        ASSERT_EQ(make_buffer(fd(), vm_, kVa, 64 * 1024, round % 2 ? ORR_BO_VRAM : ORR_BO_SYSTEM, data), 0);
+        const std::uint64_t value = 100 + static_cast<std::uint64_t>(round);
+        ASSERT_EQ(queue.run(std::vector{fill(kVa, 64 * 1024, value)}), 0);
+        ASSERT_EQ(data.words()[0], value);
+        ASSERT_EQ(unmap(fd(), vm_, kVa, 64 * 1024), 0);
+        ASSERT_EQ(close_bo(fd(), data.handle), 0);
+    }
+}
+
+TEST_F(Work, AFaultStopsOnlyItsQueue) {
+    Queue bad(fd(), vm_, kRingVa);
+    Queue good(fd(), vm_, kRingVa + kMiB);
+    ASSERT_EQ(bad.error(), 0);
+    ASSERT_EQ(good.error(), 0);
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(bad.run(std::vector{nop(), fill(0x123456000, 4096, 1), nop()}, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    EXPECT_EQ(out.error_index, 1u);
+    EXPECT_EQ(out.error_address, 0x123456000u);
+    EXPECT_EQ(out.completed, 1u);
+    EXPECT_EQ(bad.ring().error, ORR_QERR_FAULT);
+    EXPECT_EQ(good.run(std::vector{nop()}), 0);
+    // It stays stopped, and every later wait says so.
+    EXPECT_EQ(wait(fd(), bad.number(), 100, kLong, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+}
+
+TEST_F(Work, RightsOfAMappingHold) {
+    drm_orr_bo_create bo{};
+    ASSERT_EQ(create_bo(fd(), 4096, ORR_BO_VRAM, bo), 0);
+    ASSERT_EQ(map(fd(), vm_, bo.handle, kVa, 4096, ORR_BIND_READ), 0);
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(queue.run(std::vector{fill(kVa, 4096, 1)}, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    EXPECT_EQ(out.error_detail, 4u);  // ORR_FAULT_PERMISSION
+}
+
+TEST_F(Work, BadPacketsAndIndicesStopTheQueue) {
+    orr_packet unknown = nop();
+    unknown.header.opcode = 999;
+    orr_packet dirty = nop();
+    dirty.word[3] = 1;
+    std::uint64_t va = kRingVa;
+    for (const auto& [packet, error] : {std::pair{unknown, ORR_QERR_BAD_OPCODE}, {dirty, ORR_QERR_BAD_PACKET}}) {
+        Queue queue(fd(), vm_, va);
+        ASSERT_EQ(queue.error(), 0);
+        drm_orr_queue_wait out{};
+        ASSERT_EQ(queue.run(std::vector{packet}, out), 0);
+        EXPECT_EQ(out.error, error);
+        va += kMiB;
+    }
+    Queue queue(fd(), vm_, va);
+    ASSERT_EQ(queue.error(), 0);
+    queue.ring().producer = 1'000'000;
+    queue.ring_doorbell();
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(wait(fd(), queue.number(), 1, kLong, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_BAD_INDEX);
+}
+
+TEST_F(Work, AProcessCannotFakeProgress) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    queue.ring().consumer = 1000;
+    queue.ring().error = ORR_QERR_TIMEOUT;
+    drm_orr_queue_wait out{};
+    EXPECT_EQ(wait(fd(), queue.number(), 1000, 0.05, out), ETIME);
+    EXPECT_EQ(out.completed, 0u);
+    EXPECT_EQ(out.error, 0u);
+}
+
+TEST_F(Work, DestroyingAQueueEndsItsWaits) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    Buffer data;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, 4096, ORR_BO_VRAM, data), 0);
+    queue.submit(std::vector{wait_for(kVa, 1)});
+    drm_orr_queue_wait out{};
+    int result = -1;
+    std::thread waiter([&] { result = wait(fd(), queue.number(), 1, kLong, out); });
+    ::usleep(100'000);
+    EXPECT_EQ(destroy_vm(fd(), vm_), EBUSY);
+    EXPECT_EQ(destroy_queue(fd(), queue.number()), 0);
+    waiter.join();
+    // It was destroyed under the wait, or before the wait found it.
+    EXPECT_TRUE(result == ECANCELED || result == ENOENT) << result;
+    EXPECT_EQ(destroy_queue(fd(), queue.number()), ENOENT);
+    EXPECT_EQ(wait(fd(), queue.number(), 1, 0, out), ENOENT);
+    queue.forget();
+    EXPECT_EQ(destroy_vm(fd(), vm_), 0);
+    EXPECT_EQ(destroy_vm(fd(), vm_), ENOENT);
+}
+
+TEST_F(Work, ManyWaitersAtManyIndices) {
+    Queue queue(fd(), vm_, kRingVa, 256);
+    ASSERT_EQ(queue.error(), 0);
+    std::vector<std::thread> threads;
+    std::vector<int> results(16, -1);
+    for (std::size_t i = 0; i < results.size(); i++) {
+        threads.emplace_back([&, i] {
+            drm_orr_queue_wait out{};
+            results[i] = wait(fd(), queue.number(), 1 + 12 * i, kLong, out);
+        });
+    }
+    for (int i = 0; i < 200; i++) {
+        queue.submit(nop());
+        if (i % 10 == 0) ::usleep(1000);
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+    for (const int result : results)
+        EXPECT_EQ(result, 0);
+}
+
+TEST_F(Work, QueuesRunOut) {
+    std::vector<std::unique_ptr<Queue>> queues;
+    int error = 0;
+    for (std::uint64_t i = 0; error == 0 && i < 2000; i++) {
+        queues.push_back(std::make_unique<Queue>(fd(), vm_, kRingVa + i * 8192, 2));
+        error = queues.back()->error();
+    }
+    EXPECT_EQ(error, ENOSPC);
+    EXPECT_EQ(queues.size(), ORR_DB_SLOTS + 1);  // the last one failed
+    // The rest works, and so does the place of one that goes.
+    EXPECT_EQ(queues[0]->run(std::vector{nop()}), 0);
+    EXPECT_EQ(queues[ORR_DB_SLOTS - 1]->run(std::vector{nop()}), 0);
+    queues.erase(queues.begin() + 17);
+    Queue again(fd(), vm_, kVa, 2);
+    ASSERT_EQ(again.error(), 0);
+    EXPECT_EQ(again.run(std::vector{nop()}), 0);
+}
+
+TEST_F(Work, AddressSpacesAndDoorbellPagesRunOut) {
+    std::vector<File> files;
+    std::uint32_t vm = 0;
+    int error = 0;
+    for (int i = 0; error == 0 && i < 600; i++) {
+        files.push_back(open_card());
+        ASSERT_TRUE(files.back());
+        error = create_vm(files.back().get(), vm);
+    }
+    EXPECT_EQ(error, ENOSPC);
+    EXPECT_GE(files.size(), 500u);
+    files.clear();
+    error = 0;
+    int count = 0;
+    for (; error == 0 && count < 2000; count++)
+        error = create_vm(fd(), vm);
+    EXPECT_EQ(error, ENOSPC);
+    EXPECT_GE(count, 1000);
+    file_ = {};  // takes them all along
+    File fresh = open_card();
+    EXPECT_EQ(create_vm(fresh.get(), vm), 0);
+    EXPECT_EQ(vram_used(fresh.get()), 4096u);
+}
+
+// --- fences ---
+
+std::uint32_t make_syncobj(int fd) {
+    drm_syncobj_create args{};
+    EXPECT_EQ(call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &args), 0);
+    return args.handle;
+}
+
+int wait_point(int fd, std::uint32_t syncobj, std::uint64_t point, double seconds) {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    drm_syncobj_timeline_wait args{};
+    args.handles = reinterpret_cast<std::uint64_t>(&syncobj);
+    args.points = reinterpret_cast<std::uint64_t>(&point);
+    args.count_handles = 1;
+    args.timeout_nsec =
+        std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec + static_cast<std::int64_t>(seconds * 1e9);
+    return call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &args);
+}
+
+int put_fence(int fd, std::uint32_t queue, std::uint64_t index, std::uint32_t syncobj, std::uint64_t point) {
+    drm_orr_queue_fence args{};
+    args.queue = queue;
+    args.syncobj = syncobj;
+    args.index = index;
+    args.point = point;
+    return call(fd, DRM_IOCTL_ORR_QUEUE_FENCE, &args);
+}
+
+TEST_F(Work, TimelinePointsSignalInOrder) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    const std::uint32_t timeline = make_syncobj(fd());
+    for (std::uint64_t i = 1; i <= 8; i++)
+        ASSERT_EQ(put_fence(fd(), queue.number(), i, timeline, i * 10), 0);
+    EXPECT_EQ(wait_point(fd(), timeline, 10, 0.02), ETIME);
+    queue.submit(std::vector{nop(), nop(), nop()});
+    EXPECT_EQ(wait_point(fd(), timeline, 30, kLong), 0);
+    EXPECT_EQ(wait_point(fd(), timeline, 40, 0.02), ETIME);
+    std::uint64_t value = 0;
+    drm_syncobj_timeline_array query{};
+    query.handles = reinterpret_cast<std::uint64_t>(&timeline);
+    query.points = reinterpret_cast<std::uint64_t>(&value);
+    query.count_handles = 1;
+    ASSERT_EQ(call(fd(), DRM_IOCTL_SYNCOBJ_QUERY, &query), 0);
+    EXPECT_EQ(value, 30u);
+    queue.submit(std::vector<orr_packet>(5, nop()));
+    EXPECT_EQ(wait_point(fd(), timeline, 80, kLong), 0);
+}
+
+TEST_F(Work, BinaryFencesSignalAlsoWhenNobodyWaited) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    const std::uint32_t syncobj = make_syncobj(fd());
+    // Many more than a queue keeps at once, each replaced by the next.
+    for (std::uint64_t i = 1; i <= 6000; i++) {
+        ASSERT_EQ(put_fence(fd(), queue.number(), i, syncobj, 0), 0) << i;
+        queue.submit(nop());
+        if (i % 32 == 0) {
+            drm_orr_queue_wait out{};
+            ASSERT_EQ(wait(fd(), queue.number(), i, kLong, out), 0);
+        }
+    }
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(wait(fd(), queue.number(), 6000, kLong, out), 0);
+    EXPECT_EQ(wait_point(fd(), syncobj, 0, 0), 0);
+}
+
+TEST_F(Work, FencesOfAQueueHaveALimit) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    const std::uint32_t syncobj = make_syncobj(fd());
+    int error = 0;
+    std::uint64_t count = 0;
+    for (; error == 0 && count < 10000; count++)
+        error = put_fence(fd(), queue.number(), 1'000'000 + count, syncobj, 0);
+    EXPECT_EQ(error, ENOSPC);
+    drm_orr_queue_wait out{};
+    EXPECT_EQ(wait(fd(), queue.number(), 1, 1, out), ENOSPC);
+    queue.submit(nop());
+    while (wait(fd(), queue.number(), 1, 0, out) != 0)
+        ::usleep(100);
+    EXPECT_EQ(out.completed, 1u);
+}
+
+// What a sync_file says: 1: signalled, < 0: signalled with this error.
+int fence_status(int fd, std::uint32_t syncobj, File& sync_file) {
+    drm_syncobj_handle args{};
+    args.handle = syncobj;
+    args.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE;
+    args.fd = -1;
+    EXPECT_EQ(call(fd, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &args), 0);
+    sync_file = File(args.fd);
+    return args.fd;
+}
+
+struct SyncFileInfo {  // struct sync_file_info of linux/sync_file.h
+    char name[32];
+    std::int32_t status;
+    std::uint32_t flags;
+    std::uint32_t num_fences;
+    std::uint32_t pad;
+    std::uint64_t sync_fence_info;
+};
+
+int sync_file_status(int fd) {
+    SyncFileInfo info{};
+    EXPECT_EQ(call(fd, _IOWR('>', 4, SyncFileInfo), &info), 0);
+    return info.status;
+}
+
+TEST_F(Work, FencesEndWithTheirQueue) {
+    const std::uint32_t stopped = make_syncobj(fd());
+    const std::uint32_t destroyed = make_syncobj(fd());
+    File stopped_file;
+    File destroyed_file;
+    {
+        Queue bad(fd(), vm_, kRingVa);
+        ASSERT_EQ(bad.error(), 0);
+        ASSERT_EQ(put_fence(fd(), bad.number(), 5, stopped, 0), 0);
+        fence_status(fd(), stopped, stopped_file);
+        EXPECT_EQ(sync_file_status(stopped_file.get()), 0);
+        bad.submit(fill(0x777777000, 64, 1));
+        EXPECT_EQ(wait_point(fd(), stopped, 0, kLong), 0);
+        EXPECT_EQ(sync_file_status(stopped_file.get()), -EIO);
+        Queue other(fd(), vm_, kRingVa + kMiB);
+        ASSERT_EQ(other.error(), 0);
+        ASSERT_EQ(put_fence(fd(), other.number(), 5, destroyed, 0), 0);
+        fence_status(fd(), destroyed, destroyed_file);
+    }
+    EXPECT_EQ(sync_file_status(destroyed_file.get()), -ECANCELED);
+    pollfd poll{.fd = destroyed_file.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&poll, 1, 1000), 1);
+    // And with the whole file.
+    File mine = open_card();
+    std::uint32_t vm = 0;
+    ASSERT_EQ(create_vm(mine.get(), vm), 0);
+    auto queue = std::make_unique<Queue>(mine.get(), vm, kRingVa);
+    ASSERT_EQ(queue->error(), 0);
+    const std::uint32_t syncobj = make_syncobj(mine.get());
+    ASSERT_EQ(put_fence(mine.get(), queue->number(), 1, syncobj, 0), 0);
+    File left;
+    fence_status(mine.get(), syncobj, left);
+    queue->forget();
+    queue.reset();
+    mine = {};
+    EXPECT_EQ(sync_file_status(left.get()), -ECANCELED);
+}
+
+// --- processes ---
+
+// Runs `body` in a child; its exit status.
+template <typename Body>
+int in_child(Body body) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(body());
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+TEST_F(Work, AProcessThatDiesWithWorkInFlightLeavesNothing) {
+    // The file is the first of its kind, so what it holds is what is used.
+    const std::uint64_t before = vram_used(fd());
+    for (int round = 0; round < 10; round++) {
+        const int status = in_child([&] {
+            File mine = open_card();
+            std::uint32_t vm = 0;
+            if (create_vm(mine.get(), vm) != 0) return 1;
+            Buffer big;
+            if (make_buffer(mine.get(), vm, kVa, 32 * kMiB, ORR_BO_VRAM, big) != 0) return 2;
+            Queue queue(mine.get(), vm, kRingVa, 256);
+            if (queue.error() != 0) return 3;
+            Queue stuck(mine.get(), vm, kRingVa + kMiB);
+            stuck.submit(wait_for(kVa, 1));
+            for (int i = 0; i < 100; i++)
+                queue.submit(fill(kVa, 32 * kMiB, 0x55));
+            ::kill(::getpid(), SIGKILL);
+            return 4;
+        });
+        ASSERT_EQ(status, 1000 + SIGKILL);
+    }
+    EXPECT_EQ(vram_used(fd()), before);
+    Queue queue(fd(), vm_, kRingVa);
+    EXPECT_EQ(queue.run(std::vector{nop()}), 0);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
