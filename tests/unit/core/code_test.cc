@@ -1,6 +1,8 @@
 // Fetching: self-modifying code, page borders, compressed corner cases, breakpoints, exits, budgets.
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "emulator/core/decode.h"
 #include "tests/unit/core/encode.h"
 #include "tests/unit/core/machine.h"
@@ -363,8 +365,9 @@ TEST(State, RoundTrips) {
 
 TEST(State, IsMadeLegal) {
     Machine m;
-    HartState wild;
-    std::memset(&wild, 0xff, sizeof wild);
+    std::array<std::uint8_t, sizeof(HartState)> ones;
+    ones.fill(0xff);
+    const auto wild = std::bit_cast<HartState>(ones);
     m.hart.set_state(wild);
     const HartState state = m.hart.state();
     EXPECT_EQ(state.x[0], 0u);

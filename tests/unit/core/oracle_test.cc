@@ -139,16 +139,16 @@ void run_programs(const ProgramOptions& options, unsigned programs, std::uint64_
 }
 
 TEST(Oracle, IntegerPrograms) {
-    run_programs({.instructions = 200}, 300, 0);
+    run_programs({.instructions = 200}, 2000, 0);
 }
 TEST(Oracle, LongIntegerPrograms) {
-    run_programs({.instructions = 1500, .rounds = 2}, 40, 1);
+    run_programs({.instructions = 1500, .rounds = 2}, 200, 1);
 }
 TEST(Oracle, ProgramsWithoutCompressed) {
-    run_programs({.compressed = false, .instructions = 100}, 100, 2);
+    run_programs({.compressed = false, .instructions = 100}, 500, 2);
 }
 TEST(Oracle, FpPrograms) {
-    run_programs({.fp = true, .atomics = false, .instructions = 100, .rounds = 2}, 600, 3);
+    run_programs({.fp = true, .atomics = false, .instructions = 100, .rounds = 2}, 5000, 3);
 }
 
 }  // namespace

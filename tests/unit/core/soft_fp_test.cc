@@ -58,7 +58,7 @@ template <class F>
 class SoftFp : public testing::Test {
   protected:
     using Bits = typename F::Bits;
-    using Host = typename Kit<F>::Host;
+    using HostType = typename Kit<F>::Host;
     static constexpr int kRounds = 100'000;
 
     // `soft` gives bits and flags, `host` a Host value; a NaN is a NaN to the host.
@@ -67,7 +67,7 @@ class SoftFp : public testing::Test {
         std::uint8_t soft_flags = 0, host_flags_seen = 0;
         const Bits ours = soft(kModes[mode], soft_flags);
         Bits theirs =
-            std::bit_cast<Bits>(static_cast<Host>(on_host(kHostModes[mode], host_flags_seen, host)));
+            std::bit_cast<Bits>(static_cast<HostType>(on_host(kHostModes[mode], host_flags_seen, host)));
         if (is_nan<F>(theirs)) theirs = F::kNan;
         ASSERT_EQ(ours, theirs) << what << std::hex << " " << a << " " << b << " " << c << " mode " << mode;
         ASSERT_EQ(soft_flags, host_flags_seen)
