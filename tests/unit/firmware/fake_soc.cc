@@ -1,0 +1,318 @@
+#include "tests/unit/firmware/fake_soc.h"
+
+#include <fmt/format.h>
+#include <orrery/hw/doorbell.h>
+
+#include <algorithm>
+
+namespace orrery::fw::test {
+namespace {
+
+constexpr std::uint64_t kPsPerAccess = 1000;
+constexpr std::uint32_t kEngineBase = SOC_ENGINE(0);
+constexpr std::uint32_t kEngineEnd = SOC_ENGINE(SOC_ENGINES_MAX);
+
+}  // namespace
+
+FakeSoc::FakeSoc(const Config& config)
+    : config_(config), host_(kHostSize / 8), memory_(config.memory_bytes / 8) {
+    engines.resize(config.copy_engines + config.vector_ports);
+    for (std::size_t n = 0; n < engines.size(); ++n)
+        engines[n].kind = n < config.copy_engines ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR;
+}
+
+std::uint64_t FakeSoc::reg(std::uint32_t offset) {
+    ++accesses;
+    time += kPsPerAccess;
+    if (offset >= kEngineBase && offset < kEngineEnd) {
+        const std::uint32_t port = (offset - kEngineBase) / 0x100;
+        if (port >= engines.size()) return 0;
+        if (offset % 0x100 == SOC_ENGINE_KIND) return engines[port].kind;
+        if (offset % 0x100 == SOC_ENGINE_BUSY) return engines[port].busy ? 1 : 0;
+        return 0;
+    }
+    switch (offset) {
+        case SOC_BOOT_ARG:
+            return boot_arg;
+        case SOC_VRAM_SIZE:
+            return config_.memory_bytes;
+        case SOC_CONFIG:
+            return config_.copy_engines | std::uint64_t{config_.vector_ports} << 16;
+        case SOC_IRQ_PENDING:
+            return (rung_.empty() ? 0u : 1u << SOC_LINE_DOORBELL) |
+                   (mailbox_rung_ ? 1u << SOC_LINE_MAILBOX : 0u) |
+                   (done_.empty() ? 0u : 1u << SOC_LINE_DONE) | (pokes_.empty() ? 0u : 1u << SOC_LINE_POKE);
+        case SOC_TIME:
+            return time;
+        case SOC_DB_POP: {
+            if (rung_.empty()) return kEmpty;
+            const auto where = rung_.front();
+            rung_.pop_front();
+            db_value_ = doorbells_[where];
+            return bindings.at(where);
+        }
+        case SOC_DB_VALUE:
+            return db_value_;
+        case SOC_WINDOW_FAULT:
+            return window_fault_;
+        case SOC_WINDOW_FAULT_VA:
+            return window_fault_va_;
+        case SOC_SEM_STATUS:
+            return sem_status_;
+        case SOC_POKE_POP: {
+            if (pokes_.empty()) return kEmpty;
+            const std::uint64_t offset_of = pokes_.front();
+            pokes_.pop_front();
+            return offset_of;
+        }
+        case SOC_DONE_POP:
+            if (done_.empty()) return kEmpty;
+            latched_ = done_.front();
+            done_.pop_front();
+            return latched_.popped;
+        case SOC_DONE_STATUS:
+            return latched_.status;
+        case SOC_DONE_FAULT:
+            return latched_.fault;
+        case SOC_DONE_DETAIL:
+            return latched_.detail;
+        default:
+            violation(fmt::format("read of register {:#x}", offset));
+            return 0;
+    }
+}
+
+void FakeSoc::set_reg(std::uint32_t offset, std::uint64_t value) {
+    ++accesses;
+    time += kPsPerAccess;
+    if (offset >= kEngineBase && offset < kEngineEnd) {
+        set_engine_reg(offset, value);
+        return;
+    }
+    switch (offset) {
+        case SOC_PROGRESS:
+            progress = value;
+            break;
+        case SOC_HEARTBEAT:
+            if (value == heartbeat) violation("heartbeat written without an advance");
+            heartbeat = value;
+            break;
+        case SOC_HALT:
+            halt = value;
+            break;
+        case SOC_IRQ_ENABLE:
+            irq_enable = value;
+            break;
+        case SOC_MBOX_ACK:
+            mailbox_rung_ = false;
+            break;
+        case SOC_TIMER:
+            timer = value;
+            break;
+        case SOC_HOST_IRQ:
+            if (value < ORR_IRQ_VECTORS)
+                ++host_irqs[value];
+            else
+                violation(fmt::format("host interrupt {}", value));
+            break;
+        case SOC_DB_CMD:
+            doorbell_command(value);
+            break;
+        case SOC_MMU_CMD:
+            mmu_command(value);
+            break;
+        case SOC_WINDOW_FAULT:
+            window_fault_ = 0;
+            break;
+        case SOC_SEM_SIGNAL:
+            signal(value);
+            break;
+        case SOC_DB_PAGE:
+        case SOC_DB_SLOT:
+        case SOC_DB_TAG:
+        case SOC_MMU_ASID:
+        case SOC_MMU_ARG:
+        case SOC_MMU_SIZE:
+        case SOC_SEM_ASID:
+        case SOC_SEM_VA:
+            regs_[offset] = value;
+            break;
+        default:
+            violation(fmt::format("write of register {:#x}", offset));
+    }
+}
+
+void FakeSoc::set_engine_reg(std::uint32_t offset, std::uint64_t value) {
+    const std::uint32_t port = (offset - kEngineBase) / 0x100;
+    const std::uint32_t at = offset % 0x100;
+    if (port >= engines.size()) {
+        violation(fmt::format("write to port {}", port));
+        return;
+    }
+    Engine& engine = engines[port];
+    if (at < SOC_ENGINE_START) {
+        engine.desc[at / 8] = value;
+    } else if (at == SOC_ENGINE_START) {
+        start(port, value);
+    } else if (at == SOC_ENGINE_ABORT) {
+        engine.abort_wanted = engine.busy;
+        if (engine.busy && config_.abort_at_once) finish(port, ORR_DONE_ABORTED);
+    } else {
+        violation(fmt::format("write of engine register {:#x}", at));
+    }
+}
+
+void FakeSoc::start(std::uint32_t port, std::uint64_t tag) {
+    Engine& engine = engines[port];
+    if (engine.busy) {
+        violation(fmt::format("start of busy port {}", port));
+        return;
+    }
+    const auto op = static_cast<std::uint16_t>(engine.desc[0]);
+    const auto asid = static_cast<std::uint32_t>(engine.desc[0] >> 32);
+    const bool kernel = op == ORR_DESC_KERNEL;
+    if (kernel != (engine.kind == ORR_ENGINE_VECTOR)) violation(fmt::format("op {} on port {}", op, port));
+    if (!has_root(asid)) violation(fmt::format("descriptor for context {} that has no root", asid));
+    engine.tag = static_cast<std::uint32_t>(tag);
+    engine.busy = true;
+    engine.abort_wanted = false;
+    engine.start_ps = time;
+    if (on_start) on_start(port, engine);
+}
+
+void FakeSoc::finish(std::uint32_t port, std::uint64_t status, std::uint64_t fault, std::uint64_t detail) {
+    Engine& engine = engines.at(port);
+    if (!engine.busy) return;
+    engine.busy = false;
+    done_.push_back({std::uint64_t{port} << 32 | engine.tag, status, fault, detail});
+}
+
+std::vector<std::uint32_t> FakeSoc::busy_ports() const {
+    std::vector<std::uint32_t> ports;
+    for (std::uint32_t n = 0; n < engines.size(); ++n) {
+        if (engines[n].busy) ports.push_back(n);
+    }
+    return ports;
+}
+
+void FakeSoc::doorbell_command(std::uint64_t command) {
+    const std::pair where{regs_[SOC_DB_PAGE], regs_[SOC_DB_SLOT]};
+    if (where.first >= ORR_DB_PAGES || where.second >= ORR_DB_SLOTS) violation("doorbell outside the pages");
+    std::erase(rung_, where);
+    if (command == SOC_DB_BIND) {
+        if (bindings.contains(where)) violation("doorbell bound twice");
+        bindings[where] = static_cast<std::uint32_t>(regs_[SOC_DB_TAG]);
+    } else if (bindings.erase(where) == 0) {
+        violation("doorbell unbound that was not bound");
+    }
+}
+
+void FakeSoc::ring(std::uint32_t page, std::uint32_t slot, std::uint64_t value) {
+    const std::pair where{std::uint64_t{page}, std::uint64_t{slot}};
+    doorbells_[where] = value;
+    if (bindings.contains(where) && std::ranges::find(rung_, where) == rung_.end()) rung_.push_back(where);
+}
+
+void FakeSoc::mmu_command(std::uint64_t command) {
+    const auto asid = static_cast<std::uint32_t>(regs_[SOC_MMU_ASID]);
+    if (asid == 0 || asid >= ORR_ASIDS) violation(fmt::format("MMU command for ASID {}", asid));
+    if (command == SOC_MMU_SET_ROOT) {
+        roots_[asid] = regs_[SOC_MMU_ARG];
+    } else if (command == SOC_MMU_CLEAR_ROOT) {
+        roots_.erase(asid);
+        for (const Engine& engine : engines) {
+            if (engine.busy && engine.desc[0] >> 32 == asid) violation("root cleared under a running engine");
+        }
+    } else {
+        ++flushes;
+    }
+}
+
+void FakeSoc::signal(std::uint64_t value) {
+    const auto asid = static_cast<std::uint32_t>(regs_[SOC_SEM_ASID]);
+    const std::uint64_t va = regs_[SOC_SEM_VA];
+    sem_status_ = va % 16 != 0 ? ORR_FAULT_MISALIGNED : ORR_FAULT_NONE;
+    if (sem_status_ != ORR_FAULT_NONE) return;
+    std::uint64_t* const word = translate(asid, va, true, sem_status_);
+    if (word == nullptr) return;
+    word[1] = time;
+    word[0] = value;
+    if (on_signal) on_signal(asid, va, value);
+}
+
+void FakeSoc::map(std::uint32_t asid, std::uint64_t va, std::uint64_t offset, bool writable) {
+    pages_[{asid, va / ORR_PAGE_SIZE}] = {offset, writable};
+}
+
+std::uint64_t* FakeSoc::translate(std::uint32_t asid, std::uint64_t va, bool write, std::uint64_t& fault) {
+    if (va >> ORR_VA_BITS != 0) {
+        fault = ORR_FAULT_NON_CANONICAL;
+        return nullptr;
+    }
+    if (!roots_.contains(asid)) {
+        fault = ORR_FAULT_NO_CONTEXT;
+        return nullptr;
+    }
+    const auto page = pages_.find({asid, va / ORR_PAGE_SIZE});
+    if (page == pages_.end()) {
+        fault = ORR_FAULT_NOT_MAPPED;
+        return nullptr;
+    }
+    if (write && !page->second.writable) {
+        fault = ORR_FAULT_PERMISSION;
+        return nullptr;
+    }
+    return &memory_.at((page->second.offset + va % ORR_PAGE_SIZE) / 8);
+}
+
+void FakeSoc::window_fault(std::uint64_t code, std::uint64_t window) {
+    if (window_fault_ != ORR_FAULT_NONE) return;
+    window_fault_ = code;
+    window_fault_va_ = window;
+}
+
+std::uint64_t* FakeSoc::find(std::uint64_t window, bool write) {
+    ++accesses;
+    time += kPsPerAccess;
+    if (window % 8 != 0) violation(fmt::format("misaligned window access {:#x}", window));
+    if (window >> 63 != 0) {
+        const std::uint64_t bus = window & ~(std::uint64_t{1} << 63);
+        if (bus >= kHostBase && bus - kHostBase < kHostSize) return &host_[(bus - kHostBase) / 8];
+        window_fault(ORR_FAULT_PAGE_RANGE, window);
+        return nullptr;
+    }
+    if (window >> 62 != 1) {
+        violation(fmt::format("access to {:#x}, which is no window", window));
+        return nullptr;
+    }
+    std::uint64_t fault = ORR_FAULT_NONE;
+    const auto asid = static_cast<std::uint32_t>(window >> 48 & 0x3fff);
+    std::uint64_t* const word = translate(asid, window & ((std::uint64_t{1} << 48) - 1), write, fault);
+    if (word == nullptr) window_fault(fault, window);
+    return word;
+}
+
+std::uint64_t FakeSoc::load(std::uint64_t window) {
+    const std::uint64_t* const word = find(window, false);
+    return word == nullptr ? 0 : *word;
+}
+
+void FakeSoc::store(std::uint64_t window, std::uint64_t value) {
+    std::uint64_t* const word = find(window, true);
+    if (word != nullptr) *word = value;
+}
+
+std::uint64_t FakeSoc::host(std::uint64_t bus) const {
+    return host_.at((bus - kHostBase) / 8);
+}
+void FakeSoc::set_host(std::uint64_t bus, std::uint64_t value) {
+    host_.at((bus - kHostBase) / 8) = value;
+}
+std::uint64_t FakeSoc::memory(std::uint64_t offset) const {
+    return memory_.at(offset / 8);
+}
+void FakeSoc::set_memory(std::uint64_t offset, std::uint64_t value) {
+    memory_.at(offset / 8) = value;
+}
+
+}  // namespace orrery::fw::test

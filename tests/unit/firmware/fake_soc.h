@@ -1,0 +1,138 @@
+// A model of the chip around the control core, for the firmware's native tests: memory behind the windows,
+// doorbells, engines that finish when the test says so, model time. It checks what the firmware does to
+// hardware: see violations().
+#pragma once
+
+#include <orrery/hw/engine.h>
+#include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
+#include <orrery/hw/pci.h>
+#include <orrery/hw/soc.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "firmware/hal/hal.h"
+
+namespace orrery::fw::test {
+
+inline constexpr std::uint64_t kHostBase = 0x100000;
+inline constexpr std::uint64_t kHostSize = 0x100000;
+inline constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
+
+class FakeSoc final : public Hal {
+  public:
+    struct Config {
+        std::uint32_t copy_engines = 2;
+        std::uint32_t vector_ports = 2;
+        std::uint64_t memory_bytes = 0xa00000;
+        bool abort_at_once = true;  // else the test completes aborted ports: see Engine::abort_wanted
+    };
+
+    struct Engine {
+        std::uint64_t kind = 0;
+        std::array<std::uint64_t, 8> desc{};
+        std::uint32_t tag = 0;
+        bool busy = false;
+        bool abort_wanted = false;
+        std::uint64_t start_ps = 0;
+
+        template <typename T>
+        T as() const {
+            T value;
+            static_assert(sizeof(value) == sizeof(desc));
+            std::memcpy(&value, desc.data(), sizeof(value));
+            return value;
+        }
+    };
+
+    explicit FakeSoc(const Config& config);
+    FakeSoc() : FakeSoc(Config{}) {}
+
+    // --- Hal ---
+    std::uint64_t reg(std::uint32_t offset) override;
+    void set_reg(std::uint32_t offset, std::uint64_t value) override;
+    std::uint64_t load(std::uint64_t window) override;
+    void store(std::uint64_t window, std::uint64_t value) override;
+    void fence() override {}
+    bool timer_pending() override { return time >= timer; }
+
+    // --- memory as the host and processes see it ---
+    std::uint64_t host(std::uint64_t bus) const;
+    void set_host(std::uint64_t bus, std::uint64_t value);
+    // Maps one page of the test's memory. Several may name the same.
+    void map(std::uint32_t asid, std::uint64_t va, std::uint64_t offset, bool writable = true);
+    void unmap(std::uint32_t asid, std::uint64_t va) { pages_.erase({asid, va / ORR_PAGE_SIZE}); }
+    std::uint64_t memory(std::uint64_t offset) const;
+    void set_memory(std::uint64_t offset, std::uint64_t value);
+    bool has_root(std::uint32_t asid) const { return roots_.contains(asid); }
+
+    // --- events ---
+    void ring_mailbox() { mailbox_rung_ = true; }
+    void ring(std::uint32_t page, std::uint32_t slot, std::uint64_t value);
+    void poke(std::uint64_t offset) { pokes_.push_back(offset); }
+    void finish(std::uint32_t port, std::uint64_t status = ORR_DONE_OK, std::uint64_t fault = 0,
+                std::uint64_t detail = 0);
+    // A completion that no engine produced.
+    void wild_completion(std::uint64_t popped) { done_.push_back({popped, ORR_DONE_OK, 0, 0}); }
+    std::vector<std::uint32_t> busy_ports() const;
+
+    // --- what the firmware did ---
+    std::array<unsigned, ORR_IRQ_VECTORS> host_irqs{};
+    std::uint64_t progress = 0, heartbeat = 0;
+    std::uint64_t halt = kEmpty;
+    std::uint64_t flushes = 0;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> bindings;  // (page, slot) → tag
+    std::vector<Engine> engines;
+    std::uint64_t accesses = 0;
+    const std::vector<std::string>& violations() const { return violations_; }
+
+    // --- knobs and hooks ---
+    std::uint64_t time = 1'000'000, timer = kEmpty;
+    std::uint64_t boot_arg = 0;
+    std::uint64_t irq_enable = 0;
+    std::function<void(std::uint32_t port, const Engine&)> on_start;
+    std::function<void(std::uint32_t asid, std::uint64_t va, std::uint64_t value)> on_signal;
+
+  private:
+    struct Done {
+        std::uint64_t popped, status, fault, detail;
+    };
+    struct Page {
+        std::uint64_t offset;
+        bool writable;
+    };
+
+    // Where a window address leads; null: fault.
+    std::uint64_t* find(std::uint64_t window, bool write);
+    std::uint64_t* translate(std::uint32_t asid, std::uint64_t va, bool write, std::uint64_t& fault);
+    void window_fault(std::uint64_t code, std::uint64_t window);
+    void doorbell_command(std::uint64_t command);
+    void mmu_command(std::uint64_t command);
+    void signal(std::uint64_t value);
+    void start(std::uint32_t port, std::uint64_t tag);
+    void set_engine_reg(std::uint32_t offset, std::uint64_t value);
+    void violation(std::string text) { violations_.push_back(std::move(text)); }
+
+    Config config_;
+    std::vector<std::uint64_t> host_, memory_;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Page> pages_;
+    std::map<std::uint32_t, std::uint64_t> roots_;
+    std::map<std::uint32_t, std::uint64_t> regs_;  // the plain ones
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> doorbells_;
+    std::deque<std::pair<std::uint64_t, std::uint64_t>> rung_;
+    std::deque<Done> done_;
+    std::deque<std::uint64_t> pokes_;
+    bool mailbox_rung_ = false;
+    std::uint64_t window_fault_ = 0, window_fault_va_ = 0;
+    std::uint64_t db_value_ = 0, sem_status_ = 0;
+    Done latched_{};
+    std::vector<std::string> violations_;
+};
+
+}  // namespace orrery::fw::test

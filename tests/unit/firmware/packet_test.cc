@@ -1,0 +1,209 @@
+// What is a valid packet, and the descriptor that an engine gets for it.
+#include "firmware/sched/packets.h"
+
+#include "tests/unit/firmware/bench.h"
+
+namespace orrery::fw::test {
+namespace {
+
+Verdict judge(const orr_packet& packet) {
+    std::uint64_t words[kPacketWords];
+    std::memcpy(words, &packet, sizeof(words));
+    return validate_packet(words);
+}
+
+template <typename T>
+Verdict judge_typed(const T& packet) {
+    return judge(as_packet(packet));
+}
+
+void expect_bad_word(const Verdict& verdict, std::uint64_t word) {
+    EXPECT_EQ(verdict.code, ORR_QERR_BAD_PACKET);
+    EXPECT_EQ(verdict.detail, word);
+}
+
+TEST(Packet, GoodOnesPass) {
+    for (const orr_packet& p :
+         {nop(), nop(ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT), barrier(), signal(0x1000, 1),
+          wait(0x1010, ~0ull, ORR_PKT_F_INTERRUPT), timestamp(0x1008), copy(0x1000, 3),
+          as_packet(fill_of(0x1000)), dispatch(0x1002, 3)})
+        EXPECT_EQ(judge(p).code, ORR_QERR_NONE) << p.header.opcode;
+}
+
+TEST(Packet, TagIsFree) {
+    orr_packet p = nop();
+    p.header.tag = 0xdeadbeef;
+    EXPECT_EQ(judge(p).code, ORR_QERR_NONE);
+}
+
+TEST(Packet, UnknownAndUnfinishedOpcodes) {
+    orr_packet p = packet(10);
+    p.header.tag = 5;
+    EXPECT_EQ(judge(p).code, ORR_QERR_BAD_OPCODE);
+    EXPECT_EQ(judge(p).detail, 10 | 5ull << 32);
+    EXPECT_EQ(judge(packet(0xffff)).code, ORR_QERR_BAD_OPCODE);
+    EXPECT_EQ(judge(packet(ORR_PKT_INDIRECT)).code, ORR_QERR_NOT_IMPLEMENTED);
+    EXPECT_EQ(judge(packet(ORR_PKT_MATRIX, 1)).code, ORR_QERR_NOT_IMPLEMENTED);
+}
+
+TEST(Packet, FlagsThatTheOpcodeDoesNotName) {
+    for (std::uint16_t opcode = ORR_PKT_NOP; opcode <= ORR_PKT_TIMESTAMP; ++opcode) {
+        expect_bad_word(judge(packet(opcode, 4)), 0);
+        expect_bad_word(judge(packet(opcode, 0x8000)), 0);
+    }
+    for (const unsigned opcode : {ORR_PKT_WAIT, ORR_PKT_SIGNAL, ORR_PKT_BARRIER, ORR_PKT_TIMESTAMP})
+        expect_bad_word(judge(packet(static_cast<std::uint16_t>(opcode), ORR_PKT_F_ORDERED)), 0);
+}
+
+TEST(Packet, ReservedWords) {
+    const struct {
+        orr_packet packet;
+        int first;
+    } kinds[] = {{nop(), 0},        {barrier(), 0},    {signal(0, 1), 2},          {wait(0, 1), 2},
+                 {timestamp(0), 1}, {copy(0x1000), 6}, {as_packet(fill_of(0)), 5}, {dispatch(0), 5}};
+    for (const auto& kind : kinds) {
+        ASSERT_EQ(judge(kind.packet).code, ORR_QERR_NONE) << kind.packet.header.opcode;
+        for (int word = kind.first; word < 7; ++word) {
+            orr_packet p = kind.packet;
+            p.word[word] = 1ull << 63;
+            expect_bad_word(judge(p), static_cast<std::uint64_t>(word) + 1);
+        }
+    }
+}
+
+TEST(Packet, Alignment) {
+    expect_bad_word(judge(signal(0x1008, 1)), 1);
+    expect_bad_word(judge(wait(0x1001, 1)), 1);
+    expect_bad_word(judge(timestamp(0x1004)), 1);
+    expect_bad_word(judge(dispatch(0x1001)), 1);
+}
+
+TEST(Packet, CopySizes) {
+    auto p = copy_of(0x1000);
+    p.reserved0 = 1;
+    expect_bad_word(judge_typed(p), 4);
+    p = copy_of(0x1000);
+    p.rows = 0;
+    expect_bad_word(judge_typed(p), 4);
+    p = copy_of(0x1000);
+    p.row_bytes = (1ull << 40) + 1;
+    expect_bad_word(judge_typed(p), 3);
+    p.row_bytes = 1ull << 40;
+    EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE);
+    p.rows = 2;
+    expect_bad_word(judge_typed(p), 3);
+    p.row_bytes = 1ull << 33;
+    p.rows = 0xffffffff;
+    expect_bad_word(judge_typed(p), 3);
+    p.row_bytes = 0;
+    EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE);
+}
+
+TEST(Packet, FillSizes) {
+    for (const std::uint32_t bytes : {0u, 3u, 5u, 16u, 0x10004u}) {
+        auto p = fill_of(0x1000);
+        p.pattern_bytes = bytes;
+        expect_bad_word(judge_typed(p), 4);
+    }
+    auto p = fill_of(0x1002);
+    expect_bad_word(judge_typed(p), 2);
+    p = fill_of(0x1000);
+    p.row_bytes = 30;
+    expect_bad_word(judge_typed(p), 3);
+    p = fill_of(0x1000);
+    p.rows = 0;
+    expect_bad_word(judge_typed(p), 4);
+}
+
+TEST(Packet, DispatchSizes) {
+    const auto with = [](auto change) {
+        auto p = dispatch_of(0x1000);
+        change(p);
+        return judge_typed(p);
+    };
+    expect_bad_word(with([](auto& p) { p.grid_x = 0; }), 3);
+    expect_bad_word(with([](auto& p) { p.grid_y = 0; }), 3);
+    expect_bad_word(with([](auto& p) { p.grid_x = p.grid_y = 0xffffffff; }), 3);
+    expect_bad_word(with([](auto& p) { p.grid_z = 0; }), 4);
+    expect_bad_word(with([](auto& p) { p.grid_z = 0xffffffff; }), 4);
+    expect_bad_word(with([](auto& p) { p.block_x = 0; }), 4);
+    expect_bad_word(with([](auto& p) { p.block_y = 513; }), 4);
+    expect_bad_word(with([](auto& p) { p.block_x = p.block_y = 0xffff; }), 4);
+    expect_bad_word(with([](auto& p) { p.block_z = 0; }), 5);
+    expect_bad_word(with([](auto& p) { p.block_z = 65; }), 5);
+    expect_bad_word(with([](auto& p) { p.reserved0 = 1; }), 5);
+    expect_bad_word(with([](auto& p) { p.local_bytes = 0x10001; }), 5);
+    EXPECT_EQ(with([](auto& p) { p.block_z = 64; }).code, ORR_QERR_NONE);
+    EXPECT_EQ(with([](auto& p) {
+                  p.grid_x = 1u << 31;
+                  p.grid_y = p.grid_z = 1;
+              }).code,
+              ORR_QERR_NONE);
+}
+
+class Descriptors : public testing::Test {
+  protected:
+    void SetUp() override {
+        ASSERT_TRUE(bench.boot());
+        bench.create_context(6, 0);
+        queue = bench.create_queue(0, 6);
+    }
+    Bench bench;
+    ProcessQueue queue;
+};
+
+TEST_F(Descriptors, Copy) {
+    auto p = copy_of(0x1000);
+    p.rows = 3;
+    p.src_pitch = 128;
+    p.dst_pitch = 256;
+    bench.submit(queue, {as_packet(p)});
+    const auto desc = bench.soc.engines[0].as<orr_desc_copy>();
+    EXPECT_EQ(desc.op, ORR_DESC_COPY);
+    EXPECT_EQ(desc.asid, 6u);
+    EXPECT_EQ(desc.pattern_bytes, 0u);
+    EXPECT_EQ(desc.src, p.src);
+    EXPECT_EQ(desc.dst, p.dst);
+    EXPECT_EQ(desc.row_bytes, p.row_bytes);
+    EXPECT_EQ(desc.rows, 3u);
+    EXPECT_EQ(desc.src_pitch, 128u);
+    EXPECT_EQ(desc.dst_pitch, 256u);
+    EXPECT_EQ(desc.pattern, 0u);
+}
+
+TEST_F(Descriptors, Fill) {
+    const auto p = fill_of(0x1000);
+    bench.submit(queue, {as_packet(p)});
+    const auto desc = bench.soc.engines[0].as<orr_desc_copy>();
+    EXPECT_EQ(desc.op, ORR_DESC_FILL);
+    EXPECT_EQ(desc.asid, 6u);
+    EXPECT_EQ(desc.pattern_bytes, 4u);
+    EXPECT_EQ(desc.src, 0u);
+    EXPECT_EQ(desc.dst, 0x1000u);
+    EXPECT_EQ(desc.row_bytes, 32u);
+    EXPECT_EQ(desc.rows, 2u);
+    EXPECT_EQ(desc.src_pitch, 0u);
+    EXPECT_EQ(desc.dst_pitch, 64u);
+    EXPECT_EQ(desc.pattern, p.pattern);
+}
+
+TEST_F(Descriptors, Kernel) {
+    const auto p = dispatch_of(0x4242);
+    bench.submit(queue, {as_packet(p)});
+    const auto desc = bench.soc.engines[2].as<orr_desc_kernel>();
+    EXPECT_EQ(desc.op, ORR_DESC_KERNEL);
+    EXPECT_EQ(desc.asid, 6u);
+    EXPECT_EQ(desc.entry, 0x4242u);
+    EXPECT_EQ(desc.args, p.args);
+    EXPECT_EQ(desc.grid_x, 2u);
+    EXPECT_EQ(desc.grid_y, 3u);
+    EXPECT_EQ(desc.grid_z, 4u);
+    EXPECT_EQ(desc.block_x, 8u);
+    EXPECT_EQ(desc.block_y, 2u);
+    EXPECT_EQ(desc.block_z, 1u);
+    EXPECT_EQ(desc.local_bytes, 256u);
+    EXPECT_EQ(desc.reserved0 | desc.reserved1 | desc.reserved2[0] | desc.reserved2[1], 0u);
+}
+
+}  // namespace
+}  // namespace orrery::fw::test
