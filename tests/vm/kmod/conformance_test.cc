@@ -1,0 +1,354 @@
+// Every ioctl with everything wrong that a process can say.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <random>
+
+#include "tests/vm/kmod/device.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kRingVa = 0x10000000;
+constexpr std::uint64_t kVa = 0x40000000;
+constexpr std::uint32_t kNobody = 0x7fffffff;
+
+class Conformance : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        file_ = open_card();
+        ASSERT_TRUE(file_);
+        ASSERT_EQ(create_vm(fd(), vm_), 0);
+        ASSERT_EQ(create_bo(fd(), 64 * 1024, ORR_BO_VRAM, bo_), 0);
+    }
+    // Whatever went before, the card and the file still work.
+    void TearDown() override {
+        Queue queue(fd(), vm_, 0x700000000000);
+        ASSERT_EQ(queue.error(), 0);
+        EXPECT_EQ(queue.run(std::vector{nop()}), 0);
+    }
+    int fd() const { return file_.get(); }
+    File file_;
+    std::uint32_t vm_ = 0;
+    drm_orr_bo_create bo_{};
+};
+
+TEST_F(Conformance, NumbersOfVmAndQueueAreNeverZero) {
+    EXPECT_NE(vm_, 0u);
+    EXPECT_EQ(destroy_vm(fd(), 0), ENOENT);
+    EXPECT_EQ(destroy_queue(fd(), 0), ENOENT);
+}
+
+TEST_F(Conformance, UnknownIoctls) {
+    std::array<std::uint64_t, 32> data{};
+    for (unsigned n = 0x0c; n < 0x60; n++)
+        EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + n, 64), data.data()), EINVAL)
+            << n;
+}
+
+TEST_F(Conformance, ShorterAndLongerStructs) {
+    // Older user space: what is missing reads as zero.
+    struct {
+        std::uint64_t size;
+        std::uint32_t flags;
+    } small{4096, ORR_BO_VRAM};
+    EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, 12), &small), 0);
+    EXPECT_EQ(small.size, 4096u);
+    // Nothing at all: no size.
+    EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, 0), nullptr),
+              EINVAL);
+    // Newer user space: the rest comes back as it went, or as zeros.
+    struct {
+        drm_orr_bo_create args;
+        std::uint64_t more[4];
+    } large{};
+    large.args.size = 4096;
+    large.args.flags = ORR_BO_SYSTEM;
+    EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, sizeof large),
+                   &large),
+              0);
+    EXPECT_NE(large.args.handle, 0u);
+    drm_orr_query_device whole{};
+    EXPECT_EQ(call(fd(), _IOC(_IOC_READ, 'd', DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, 8), &whole), 0);
+    EXPECT_NE(whole.uid, 0u);
+    EXPECT_EQ(whole.vram_size, 0u);
+}
+
+TEST_F(Conformance, PointersThatLeadNowhere) {
+    const std::array requests{
+        DRM_IOCTL_ORR_QUERY_DEVICE, DRM_IOCTL_ORR_BO_CREATE,     DRM_IOCTL_ORR_BO_INFO,
+        DRM_IOCTL_ORR_VM_CREATE,    DRM_IOCTL_ORR_VM_DESTROY,    DRM_IOCTL_ORR_VM_BIND,
+        DRM_IOCTL_ORR_QUEUE_CREATE, DRM_IOCTL_ORR_QUEUE_DESTROY, DRM_IOCTL_ORR_QUEUE_WAIT,
+        DRM_IOCTL_ORR_QUEUE_FENCE,  DRM_IOCTL_ORR_QUERY_COUNTERS, DRM_IOCTL_ORR_QUERY_LINK,
+    };
+    for (const unsigned long request : requests) {
+        EXPECT_EQ(call(fd(), request, nullptr), EFAULT);
+        EXPECT_EQ(call(fd(), request, reinterpret_cast<void*>(0xffff888000000000)), EFAULT);
+    }
+    drm_orr_query_counters counters{};
+    counters.count = 4;
+    counters.values = 8;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &counters), EFAULT);
+    counters.count = 4;
+    counters.values = 0xffff888000000000;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &counters), EFAULT);
+    counters.count = 0;
+    counters.values = 0;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &counters), 0);
+    EXPECT_GT(counters.count, 0u);
+    counters.pad = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &counters), EINVAL);
+}
+
+TEST_F(Conformance, BoCreate) {
+    drm_orr_bo_create bo{};
+    EXPECT_EQ(create_bo(fd(), 0, ORR_BO_VRAM, bo), EINVAL);
+    EXPECT_EQ(create_bo(fd(), 4096, 0, bo), EINVAL);
+    EXPECT_EQ(create_bo(fd(), 4096, ORR_BO_VRAM | ORR_BO_SYSTEM, bo), EINVAL);
+    EXPECT_EQ(create_bo(fd(), 4096, ORR_BO_VRAM | 1u << 31, bo), EINVAL);
+    for (const std::uint64_t size : {~0ull, ~0ull - 4095, 1ull << 63, (1ull << 47) + 1})
+        for (const std::uint32_t kind : {ORR_BO_VRAM, ORR_BO_SYSTEM})
+            EXPECT_EQ(create_bo(fd(), size, kind, bo), EINVAL) << size;
+    EXPECT_EQ(create_bo(fd(), 1ull << 46, ORR_BO_VRAM, bo), ENOMEM);
+    EXPECT_EQ(create_bo(fd(), 1ull << 46, ORR_BO_SYSTEM, bo), ENOMEM);
+}
+
+TEST_F(Conformance, BoInfo) {
+    drm_orr_bo_info info{};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_BO_INFO, &info), ENOENT);
+    info.handle = kNobody;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_BO_INFO, &info), ENOENT);
+    info.handle = bo_.handle;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_BO_INFO, &info), 0);
+    EXPECT_EQ(info.flags, ORR_BO_VRAM);
+    EXPECT_EQ(info.size, bo_.size);
+    EXPECT_EQ(info.mmap_offset, bo_.mmap_offset);
+    EXPECT_EQ(info.peer_uid, 0u);
+}
+
+TEST_F(Conformance, VmCreateAndDestroy) {
+    drm_orr_vm_create create{};
+    create.flags = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_VM_CREATE, &create), EINVAL);
+    EXPECT_EQ(destroy_vm(fd(), kNobody), ENOENT);
+    drm_orr_vm_destroy destroy{};
+    destroy.vm = vm_;
+    destroy.pad = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_VM_DESTROY, &destroy), EINVAL);
+}
+
+TEST_F(Conformance, VmBind) {
+    const auto bind = [&](auto change) {
+        drm_orr_vm_bind args{};
+        args.vm = vm_;
+        args.op = ORR_BIND_MAP;
+        args.handle = bo_.handle;
+        args.flags = ORR_BIND_READ;
+        args.va = kVa;
+        args.size = 64 * 1024;
+        change(args);
+        return call(fd(), DRM_IOCTL_ORR_VM_BIND, &args);
+    };
+    EXPECT_EQ(bind([](auto& a) { a.vm = 0; }), ENOENT);
+    EXPECT_EQ(bind([](auto& a) { a.vm = kNobody; }), ENOENT);
+    EXPECT_EQ(bind([](auto& a) { a.op = 2; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.handle = 0; }), ENOENT);
+    EXPECT_EQ(bind([](auto& a) { a.handle = kNobody; }), ENOENT);
+    EXPECT_EQ(bind([](auto& a) { a.flags = 0; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.flags = 8; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.flags |= 1u << 31; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.size = 0; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.size = 100; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.size += 4096; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.size = ~0ull << 12; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.va = 0; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.va = ORR_VA_START - 4096; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.va = kVa + 8; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.va = ORR_VA_END; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.va = ORR_VA_END - 4096; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.va = ~0ull << 12; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.bo_offset = 4; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.bo_offset = 4096; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.bo_offset = ~0ull << 12; }), EINVAL);
+    EXPECT_EQ(bind([](auto& a) { a.bo_offset = 64 * 1024; }), EINVAL);
+    // The ends of the range are usable.
+    EXPECT_EQ(bind([](auto& a) { a.va = ORR_VA_START; }), 0);
+    EXPECT_EQ(bind([](auto& a) { a.va = ORR_VA_END - 64 * 1024; }), 0);
+    EXPECT_EQ(bind([](auto& a) { a.va = ORR_VA_END - 64 * 1024; }), EEXIST);
+    const auto unbind = [&](auto change) {
+        drm_orr_vm_bind args{};
+        args.vm = vm_;
+        args.op = ORR_BIND_UNMAP;
+        args.va = kVa;
+        args.size = 4096;
+        change(args);
+        return call(fd(), DRM_IOCTL_ORR_VM_BIND, &args);
+    };
+    EXPECT_EQ(unbind([](auto& a) { a.handle = 1; }), EINVAL);
+    EXPECT_EQ(unbind([](auto& a) { a.flags = 1; }), EINVAL);
+    EXPECT_EQ(unbind([](auto& a) { a.bo_offset = 4096; }), EINVAL);
+    EXPECT_EQ(unbind([](auto& a) { a.vm = kNobody; }), ENOENT);
+    EXPECT_EQ(unbind([](auto& a) { a.size = ~0ull << 12; }), EINVAL);
+    EXPECT_EQ(unbind([](auto&) {}), 0);  // a hole
+    EXPECT_EQ(unbind([](auto& a) { a.va = ORR_VA_START, a.size = ORR_VA_END - ORR_VA_START; }), 0);
+    EXPECT_EQ(bind([](auto& a) { a.va = ORR_VA_START; }), 0);
+}
+
+TEST_F(Conformance, BindWorksAfterTheHandleIsClosed) {
+    Buffer data;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, 4096, ORR_BO_VRAM, data), 0);
+    ASSERT_EQ(close_bo(fd(), data.handle), 0);
+    EXPECT_EQ(close_bo(fd(), data.handle), EINVAL);
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    EXPECT_EQ(queue.run(std::vector{fill(kVa, 4096, 77)}), 0);
+    EXPECT_EQ(data.words()[511], 77u);
+}
+
+TEST_F(Conformance, QueueCreate) {
+    Buffer ring;
+    ASSERT_EQ(make_buffer(fd(), vm_, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    const auto create = [&](auto change) {
+        drm_orr_queue_create args{};
+        args.vm = vm_;
+        args.entries = 64;
+        args.ring_va = kRingVa;
+        args.priority = ORR_QUEUE_PRIORITY_NORMAL;
+        change(args);
+        const int error = call(fd(), DRM_IOCTL_ORR_QUEUE_CREATE, &args);
+        if (error == 0) EXPECT_EQ(destroy_queue(fd(), args.queue), 0);
+        return error;
+    };
+    EXPECT_EQ(create([](auto& a) { a.vm = 0; }), ENOENT);
+    EXPECT_EQ(create([](auto& a) { a.vm = kNobody; }), ENOENT);
+    for (const std::uint32_t entries : {0u, 1u, 3u, 63u, 131072u, 1u << 31, ~0u})
+        EXPECT_EQ(create([&](auto& a) { a.entries = entries; }), EINVAL) << entries;
+    EXPECT_EQ(create([](auto& a) { a.ring_va += 8; }), EINVAL);
+    EXPECT_EQ(create([](auto& a) { a.ring_va = 0; }), EINVAL);
+    EXPECT_EQ(create([](auto& a) { a.ring_va = ORR_VA_END - 64; }), EINVAL);
+    EXPECT_EQ(create([](auto& a) { a.ring_va = ~63ull; }), EINVAL);
+    EXPECT_EQ(create([](auto& a) { a.priority = 4; }), EINVAL);
+    // Not mapped, mapped in part, not writable.
+    EXPECT_EQ(create([](auto& a) { a.ring_va = kVa; }), EFAULT);
+    EXPECT_EQ(create([](auto& a) { a.entries = 1024; }), EFAULT);
+    ASSERT_EQ(map(fd(), vm_, ring.handle, kVa, 64 * 1024, ORR_BIND_READ), 0);
+    EXPECT_EQ(create([](auto& a) { a.ring_va = kVa; }), EFAULT);
+    for (std::uint32_t priority = 0; priority < 3; priority++)
+        EXPECT_EQ(create([&](auto& a) { a.priority = priority; }), 0);
+    if (::geteuid() == 0) EXPECT_EQ(create([](auto& a) { a.priority = ORR_QUEUE_PRIORITY_REALTIME; }), 0);
+    EXPECT_EQ(create([](auto& a) { a.dispatch_limit_us = ~0u; }), 0);
+}
+
+TEST_F(Conformance, QueueDestroyWaitFence) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    drm_orr_queue_destroy destroy{};
+    destroy.queue = queue.number();
+    destroy.pad = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_DESTROY, &destroy), EINVAL);
+    EXPECT_EQ(destroy_queue(fd(), kNobody), ENOENT);
+
+    drm_orr_queue_wait wait_args{};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_WAIT, &wait_args), ENOENT);
+    wait_args.queue = queue.number();
+    wait_args.flags = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_WAIT, &wait_args), EINVAL);
+    wait_args.flags = 0;
+    wait_args.pad = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_WAIT, &wait_args), EINVAL);
+    wait_args.pad = 0;
+    wait_args.index = ~0ull;
+    wait_args.timeout_ns = -1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_WAIT, &wait_args), ETIME);
+    wait_args.timeout_ns = std::numeric_limits<std::int64_t>::min();
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_WAIT, &wait_args), ETIME);
+    wait_args.timeout_ns = 1;  // long past
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_WAIT, &wait_args), ETIME);
+
+    drm_orr_queue_fence fence{};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_FENCE, &fence), ENOENT);
+    fence.queue = queue.number();
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_FENCE, &fence), ENOENT);
+    fence.syncobj = kNobody;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_FENCE, &fence), ENOENT);
+}
+
+TEST_F(Conformance, QueryLink) {
+    drm_orr_query_device device{};
+    ASSERT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &device), 0);
+    for (std::uint32_t port = 0; port < device.link_ports; port++) {
+        drm_orr_query_link link{};
+        link.port = port;
+        EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_LINK, &link), 0);
+        EXPECT_LE(link.state, ORR_LINK_DEGRADED);
+    }
+    for (const std::uint32_t port : {device.link_ports, 1000u, ~0u}) {
+        drm_orr_query_link link{};
+        link.port = port;
+        EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_LINK, &link), EINVAL);
+    }
+}
+
+int map_error(int fd, std::uint64_t offset, std::size_t size, int protection = PROT_READ | PROT_WRITE,
+              int flags = MAP_SHARED) {
+    return Mapping(fd, offset, size, protection, flags).error();
+}
+
+TEST_F(Conformance, Mmap) {
+    EXPECT_EQ(map_error(fd(), bo_.mmap_offset, bo_.size), 0);
+    EXPECT_EQ(map_error(fd(), bo_.mmap_offset, bo_.size, PROT_READ), 0);
+    EXPECT_EQ(map_error(fd(), bo_.mmap_offset, bo_.size, PROT_READ | PROT_WRITE, MAP_PRIVATE), EINVAL);
+    EXPECT_EQ(map_error(fd(), bo_.mmap_offset, bo_.size + 4096), EINVAL);
+    EXPECT_EQ(map_error(fd(), bo_.mmap_offset + (1ull << 40), 4096), EINVAL);
+    EXPECT_EQ(map_error(fd(), 0, 4096), EINVAL);
+    EXPECT_EQ(map_error(fd(), 3 * 4096, 4096), EINVAL);
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    for (const std::uint64_t offset : {queue.args().doorbell_offset, queue.args().kick_offset}) {
+        EXPECT_EQ(map_error(fd(), offset, 4096), 0);
+        EXPECT_EQ(map_error(fd(), offset, 8192), EINVAL);
+        EXPECT_EQ(map_error(fd(), offset, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE), EINVAL);
+    }
+    // A file without an address space has no page yet.
+    File fresh = open_card();
+    EXPECT_EQ(map_error(fresh.get(), queue.args().doorbell_offset, 4096), EINVAL);
+    EXPECT_EQ(map_error(fresh.get(), queue.args().kick_offset, 4096), EINVAL);
+}
+
+TEST_F(Conformance, ReadWritePollAndOtherCallsOfTheNode) {
+    std::array<char, 64> data{};
+    EXPECT_EQ(::write(fd(), data.data(), data.size()), -1);
+    drm_version version{};
+    std::array<char, 64> name{};
+    version.name = name.data();
+    version.name_len = name.size() - 1;
+    ASSERT_EQ(call(fd(), DRM_IOCTL_VERSION, &version), 0);
+    EXPECT_STREQ(name.data(), "orrery");
+}
+
+TEST_F(Conformance, RandomArguments) {
+    std::mt19937_64 random(20261121);
+    const std::array requests{
+        DRM_IOCTL_ORR_QUERY_DEVICE, DRM_IOCTL_ORR_BO_INFO,        DRM_IOCTL_ORR_VM_DESTROY,
+        DRM_IOCTL_ORR_VM_BIND,      DRM_IOCTL_ORR_QUEUE_CREATE,   DRM_IOCTL_ORR_QUEUE_DESTROY,
+        DRM_IOCTL_ORR_QUEUE_FENCE,  DRM_IOCTL_ORR_QUERY_COUNTERS, DRM_IOCTL_ORR_QUERY_LINK,
+    };
+    File victim = open_card();
+    std::uint32_t vm = 0;
+    ASSERT_EQ(create_vm(victim.get(), vm), 0);
+    for (int i = 0; i < 20000; i++) {
+        std::array<std::uint32_t, 64> words{};
+        for (std::uint32_t& word : words)
+            if (random() % 4 == 0) word = static_cast<std::uint32_t>(random() >> (random() % 64));
+        call(victim.get(), requests[random() % requests.size()], words.data());
+    }
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
