@@ -67,7 +67,8 @@ bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
 void CopyEngine::make_pattern() {
     const auto* bytes = reinterpret_cast<const std::byte*>(&desc_.pattern);
     for (std::size_t at = 0; at < pattern_.size(); at += desc_.pattern_bytes) {
-        std::memcpy(pattern_.data() + at, bytes, std::min<std::size_t>(desc_.pattern_bytes, pattern_.size() - at));
+        std::memcpy(pattern_.data() + at, bytes,
+                    std::min<std::size_t>(desc_.pattern_bytes, pattern_.size() - at));
     }
 }
 
@@ -168,9 +169,8 @@ std::uint64_t CopyEngine::move_piece(std::uint64_t limit) {
 
 std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes) {
     PeerPort* const link = context_.links[dst_.where.port];
-    const LinkSend sent = link == nullptr
-                              ? LinkSend{.fault = ORR_FAULT_PEER_DOWN}
-                              : link->write(dst_.where.address + dst_.used, {from, bytes});
+    const LinkSend sent = link == nullptr ? LinkSend{.fault = ORR_FAULT_PEER_DOWN}
+                                          : link->write(dst_.where.address + dst_.used, {from, bytes});
     if (sent.fault != ORR_FAULT_NONE) {
         end(ORR_DONE_FAULT, sent.fault, dst_va());
         return 0;

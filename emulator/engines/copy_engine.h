@@ -1,4 +1,5 @@
-// The copy engine: linear and 2-D copies and fills between VRAM and host memory, and into a linked card's VRAM.
+// The copy engine: linear and 2-D copies and fills between VRAM and host memory, and into a linked card's
+// VRAM.
 #pragma once
 
 #include <vector>
@@ -7,8 +8,8 @@
 
 namespace orrery::emu {
 
-// Model rates of a copy engine, from the SKU. A copy takes setup_ps, then its bytes at the slowest rate among the
-// engine's and those of the memories that they touch; a peer as destination adds what the link port says.
+// Model rates of a copy engine, from the SKU. A copy takes setup_ps, then its bytes at the slowest rate among
+// the engine's and those of the memories that they touch; a peer as destination adds what the link port says.
 struct CopyRates {
     ModelTime setup_ps = 200 * kPsPerNs;
     std::uint64_t vram_bytes_per_second = 800'000'000'000;

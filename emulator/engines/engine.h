@@ -52,8 +52,8 @@ class EnginePort {
     virtual std::uint32_t kind() const = 0;  // ORR_ENGINE_*
     // From start() until the completion is handed in.
     virtual bool busy() const = 0;
-    // Starts a descriptor, also one that is nonsense: that completes with ORR_DONE_BAD_DESC, through an event.
-    // false, and nothing happens: the port is busy.
+    // Starts a descriptor, also one that is nonsense: that completes with ORR_DONE_BAD_DESC, through an
+    // event. false, and nothing happens: the port is busy.
     virtual bool start(const DescriptorWords& descriptor, std::uint32_t tag) = 0;
     // The running descriptor ends with ORR_DONE_ABORTED, before it touches memory again. Nothing if idle.
     virtual void abort() = 0;

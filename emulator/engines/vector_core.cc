@@ -179,25 +179,52 @@ bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {
     constexpr std::uint32_t kTime = 0xc01;
     const orr_desc_kernel& desc = launch_.desc;
     switch (number) {
-        case ORR_CSR_GROUP_X: value = group_[0]; return true;
-        case ORR_CSR_GROUP_Y: value = group_[1]; return true;
-        case ORR_CSR_GROUP_Z: value = group_[2]; return true;
-        case ORR_CSR_ITEM_X: value = item_ % desc.block_x; return true;
-        case ORR_CSR_ITEM_Y: value = item_ / desc.block_x % desc.block_y; return true;
-        case ORR_CSR_ITEM_Z: value = item_ / desc.block_x / desc.block_y; return true;
-        case ORR_CSR_GRID_X: value = desc.grid_x; return true;
-        case ORR_CSR_GRID_Y: value = desc.grid_y; return true;
-        case ORR_CSR_GRID_Z: value = desc.grid_z; return true;
-        case ORR_CSR_BLOCK_X: value = desc.block_x; return true;
-        case ORR_CSR_BLOCK_Y: value = desc.block_y; return true;
-        case ORR_CSR_BLOCK_Z: value = desc.block_z; return true;
-        case ORR_CSR_CORE: value = number_; return true;
+        case ORR_CSR_GROUP_X:
+            value = group_[0];
+            return true;
+        case ORR_CSR_GROUP_Y:
+            value = group_[1];
+            return true;
+        case ORR_CSR_GROUP_Z:
+            value = group_[2];
+            return true;
+        case ORR_CSR_ITEM_X:
+            value = item_ % desc.block_x;
+            return true;
+        case ORR_CSR_ITEM_Y:
+            value = item_ / desc.block_x % desc.block_y;
+            return true;
+        case ORR_CSR_ITEM_Z:
+            value = item_ / desc.block_x / desc.block_y;
+            return true;
+        case ORR_CSR_GRID_X:
+            value = desc.grid_x;
+            return true;
+        case ORR_CSR_GRID_Y:
+            value = desc.grid_y;
+            return true;
+        case ORR_CSR_GRID_Z:
+            value = desc.grid_z;
+            return true;
+        case ORR_CSR_BLOCK_X:
+            value = desc.block_x;
+            return true;
+        case ORR_CSR_BLOCK_Y:
+            value = desc.block_y;
+            return true;
+        case ORR_CSR_BLOCK_Z:
+            value = desc.block_z;
+            return true;
+        case ORR_CSR_CORE:
+            value = number_;
+            return true;
         case kTime: {
             const std::uint64_t cycles = began_cycles_ + (hart_.steps() - began_steps_);
             value = later(began_, duration_ps(cycles, hz_)) / kPsPerNs;
             return true;
         }
-        default: return false;
+        default:
+            return false;
     }
 }
 

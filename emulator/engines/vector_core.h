@@ -19,9 +19,7 @@ namespace orrery::emu {
 struct KernelLaunch {
     orr_desc_kernel desc{};
     std::uint64_t serial = 0;  // counts launches of the unit: newer code may stand at an old address
-    std::uint32_t items() const {
-        return std::uint32_t{desc.block_x} * desc.block_y * desc.block_z;
-    }
+    std::uint32_t items() const { return std::uint32_t{desc.block_x} * desc.block_y * desc.block_z; }
     std::uint64_t groups() const { return std::uint64_t{desc.grid_x} * desc.grid_y * desc.grid_z; }
 };
 
@@ -71,8 +69,8 @@ class VectorCore final : private Bus {
     Hart hart_;
 
     KernelLaunch launch_;
-    std::uint64_t generation_ = 0;   // of the MMU, at the last flush
-    std::uint64_t local_mapped_ = 0; // bytes of work-group memory that the hart may have pages of
+    std::uint64_t generation_ = 0;    // of the MMU, at the last flush
+    std::uint64_t local_mapped_ = 0;  // bytes of work-group memory that the hart may have pages of
     std::uint64_t group_[3] = {};
     std::uint32_t item_ = 0;
     bool in_item_ = false;

@@ -42,7 +42,9 @@ class VectorUnit::Impl {
 
     struct Core {
         Core(Impl& unit_, std::uint32_t number, const VectorConfig& config, Mmu& mmu)
-            : unit(unit_), core(number, config.hz, config.item_cycles, mmu), event(Event::of<&Core::on_event>(this)) {}
+            : unit(unit_),
+              core(number, config.hz, config.item_cycles, mmu),
+              event(Event::of<&Core::on_event>(this)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }
 
         Impl& unit;
@@ -54,7 +56,8 @@ class VectorUnit::Impl {
 
     class Port final : public EnginePort {
       public:
-        Port(Impl& unit, std::uint32_t number) : unit_(unit), number_(number), event_(Event::of<&Port::on_event>(this)) {}
+        Port(Impl& unit, std::uint32_t number)
+            : unit_(unit), number_(number), event_(Event::of<&Port::on_event>(this)) {}
 
         std::uint32_t kind() const override { return ORR_ENGINE_VECTOR; }
         bool busy() const override { return busy_; }
@@ -85,8 +88,10 @@ class VectorUnit::Impl {
     };
 
     Impl(const VectorConfig& config, EngineContext& context) : config_(in_range(config)), context_(context) {
-        for (std::uint32_t i = 0; i < config_.cores; ++i) cores_.emplace_back(*this, i, config_, context.mmu);
-        for (std::uint32_t i = 0; i < config_.ports; ++i) ports_.emplace_back(*this, config_.first_port + i);
+        for (std::uint32_t i = 0; i < config_.cores; ++i)
+            cores_.emplace_back(*this, i, config_, context.mmu);
+        for (std::uint32_t i = 0; i < config_.ports; ++i)
+            ports_.emplace_back(*this, config_.first_port + i);
     }
 
     // Hands groups to free cores, round robin over the ports that have some.
@@ -166,7 +171,8 @@ bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint3
     return true;
 }
 
-void VectorUnit::Impl::Port::end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at) {
+void VectorUnit::Impl::Port::end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail,
+                                 ModelTime at) {
     completion_.status = status;
     completion_.fault = fault;
     completion_.detail = detail;
@@ -175,7 +181,8 @@ void VectorUnit::Impl::Port::end(std::uint32_t status, std::uint64_t fault, std:
     unit_.context_.events.schedule(event_, at);
 }
 
-void VectorUnit::Impl::Port::stop(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at) {
+void VectorUnit::Impl::Port::stop(std::uint32_t status, std::uint64_t fault, std::uint64_t detail,
+                                  ModelTime at) {
     unit_.free_cores_of(*this);
     active_ = 0;
     end(status, fault, detail, at);
@@ -226,17 +233,23 @@ VectorUnit::VectorUnit(const VectorConfig& config, EngineContext& context)
     : impl_(std::make_unique<Impl>(config, context)) {}
 VectorUnit::~VectorUnit() = default;
 
-EnginePort& VectorUnit::port(std::uint32_t index) { return impl_->ports_.at(index); }
-const VectorConfig& VectorUnit::config() const { return impl_->config_; }
+EnginePort& VectorUnit::port(std::uint32_t index) {
+    return impl_->ports_.at(index);
+}
+const VectorConfig& VectorUnit::config() const {
+    return impl_->config_;
+}
 
 void VectorUnit::reset() {
-    for (auto& port : impl_->ports_) port.reset();
+    for (auto& port : impl_->ports_)
+        port.reset();
     impl_->turn_ = 0;
     flush();
 }
 
 void VectorUnit::flush() {
-    for (auto& core : impl_->cores_) core.core.flush();
+    for (auto& core : impl_->cores_)
+        core.core.flush();
 }
 
 }  // namespace orrery::emu

@@ -1,8 +1,8 @@
 // The vector cores of a card and the dispatch ports that share them.
 //
-// A work distributor hands the next work-group of the dispatches in flight to a core that is free, round robin
-// over the ports. A core runs the items of its group one after another, in quanta of instructions on the
-// event queue. Orders and times depend on the model clock only.
+// A work distributor hands the next work-group of the dispatches in flight to a core that is free, round
+// robin over the ports. A core runs the items of its group one after another, in quanta of instructions on
+// the event queue. Orders and times depend on the model clock only.
 #pragma once
 
 #include <memory>

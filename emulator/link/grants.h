@@ -1,5 +1,5 @@
-// Which ranges of this card's VRAM a peer may write to. The owner's copy judges; a second one in shared memory
-// tells the peer, so that it can refuse an access before it sends it.
+// Which ranges of this card's VRAM a peer may write to. The owner's copy judges; a second one in shared
+// memory tells the peer, so that it can refuse an access before it sends it.
 #pragma once
 
 #include <array>

@@ -18,24 +18,25 @@ namespace orrery::emu {
 
 namespace {
 
-constexpr unsigned kServiceEvery = 1024;       // rounds of poll()
-constexpr unsigned kAliveEvery = 64;           // rounds of poll()
-constexpr unsigned kHandshakeTicks = 40;       // 2 s
-constexpr unsigned kServiceMessages = 64;      // socket messages in one service()
+constexpr unsigned kServiceEvery = 1024;   // rounds of poll()
+constexpr unsigned kAliveEvery = 64;       // rounds of poll()
+constexpr unsigned kHandshakeTicks = 40;   // 2 s
+constexpr unsigned kServiceMessages = 64;  // socket messages in one service()
 
 std::uint64_t host_ms() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+           static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 }  // namespace
 
 std::expected<LinkConfig, std::string> LinkConfig::parse(std::string_view text) {
     const auto usage = [&] {
-        return std::unexpected(fmt::format(
-            "link \"{}\": write PORT:listen:PATH or PORT:connect:PATH, PORT from 0 to {}", text,
-            ORR_LINK_MAX_PORTS - 1));
+        return std::unexpected(
+            fmt::format("link \"{}\": write PORT:listen:PATH or PORT:connect:PATH, PORT from 0 to {}", text,
+                        ORR_LINK_MAX_PORTS - 1));
     };
     LinkConfig config;
     const auto first = text.find(':');
@@ -131,7 +132,8 @@ class LinkPort::Impl {
         ticks_ = 0;
         socket_.keep_ticking(true);
         set_state(ORR_LINK_TRAINING);
-        if (!socket_.send(&hello, sizeof hello, receiver_.fd())) go_down("the peer left during the handshake");
+        if (!socket_.send(&hello, sizeof hello, receiver_.fd()))
+            go_down("the peer left during the handshake");
     }
 
     void take_hello(link::Socket::Received& received) {
@@ -142,8 +144,9 @@ class LinkPort::Impl {
         std::memcpy(&hello, received.data.data(), sizeof hello);
         if (hello.magic != link::kHelloMagic) return refuse("the peer is not an Orrery card");
         if (hello.version != link::kVersion) {
-            return refuse(fmt::format("the peer speaks link version {}, this card {}: use the same build for both",
-                                      hello.version, link::kVersion));
+            return refuse(
+                fmt::format("the peer speaks link version {}, this card {}: use the same build for both",
+                            hello.version, link::kVersion));
         }
         if (hello.uid == 0 || hello.port >= ORR_LINK_MAX_PORTS || hello.reserved != 0 ||
             hello.inbox_bytes != sizeof(link::Inbox)) {
@@ -172,7 +175,8 @@ class LinkPort::Impl {
         if (received.bytes < sizeof kind) return refuse("a handshake message is too short");
         std::memcpy(&kind, received.data.data(), sizeof kind);
         if (kind == link::kHello) return take_hello(received);
-        if (received.bytes != sizeof kind || received.fds != 0) return refuse("a handshake message has a bad form");
+        if (received.bytes != sizeof kind || received.fds != 0)
+            return refuse("a handshake message has a bad form");
         if (kind == link::kWake) return;
         if (kind != link::kReady || heard_ready_) return refuse("a handshake message has a bad kind");
         heard_ready_ = true;
@@ -183,10 +187,17 @@ class LinkPort::Impl {
         for (unsigned i = 0; i < kServiceMessages; ++i) {
             link::Socket::Received received;
             switch (socket_.next(received)) {
-                case link::SocketEvent::kNone: return;
-                case link::SocketEvent::kConnected: greet(); break;
-                case link::SocketEvent::kMessage: take_message(received); break;
-                case link::SocketEvent::kClosed: peer_left(); break;
+                case link::SocketEvent::kNone:
+                    return;
+                case link::SocketEvent::kConnected:
+                    greet();
+                    break;
+                case link::SocketEvent::kMessage:
+                    take_message(received);
+                    break;
+                case link::SocketEvent::kClosed:
+                    peer_left();
+                    break;
                 case link::SocketEvent::kTick:
                     if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
                         refuse("the peer did not finish the handshake in 2 s");
@@ -309,15 +320,16 @@ std::expected<std::unique_ptr<LinkPort>, std::string> LinkPort::create(LinkConfi
                                                                        Vram& vram, Counters& counters,
                                                                        Errors& errors, LinkHooks hooks) {
     if (config.port >= ORR_LINK_MAX_PORTS || config.uid == 0 || config.gbps == 0 || config.gbps > 100'000) {
-        return std::unexpected(fmt::format(
-            "link {}: port must be below {}, uid not 0, rate 1 to 100,000 Gbit/s", config.port, ORR_LINK_MAX_PORTS));
+        return std::unexpected(
+            fmt::format("link {}: port must be below {}, uid not 0, rate 1 to 100,000 Gbit/s", config.port,
+                        ORR_LINK_MAX_PORTS));
     }
     // Half of what can be on the way must take longer than the latency; see Transmitter::min_message_ps.
     const ModelTime window = duration_ps(link::kPayloadBytes / 2, std::uint64_t{config.gbps} * 125'000'000);
     if (config.latency_ns * kPsPerNs > window) {
         return std::unexpected(fmt::format(
-            "link {}: a latency of {} ns at {} Gbit/s needs more buffer than a port has; at most {} ns", config.port,
-            config.latency_ns, config.gbps, window / kPsPerNs));
+            "link {}: a latency of {} ns at {} Gbit/s needs more buffer than a port has; at most {} ns",
+            config.port, config.latency_ns, config.gbps, window / kPsPerNs));
     }
     auto socket = link::Socket::create(config.listen, config.path);
     if (!socket) return std::unexpected(fmt::format("link {}: {}", config.port, socket.error()));
@@ -328,31 +340,60 @@ std::expected<std::unique_ptr<LinkPort>, std::string> LinkPort::create(LinkConfi
 LinkPort::LinkPort(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LinkPort::~LinkPort() = default;
 
-std::uint32_t LinkPort::state() const { return impl_->state_; }
-std::uint32_t LinkPort::lanes() const { return impl_->up() ? impl_->config_.lanes : 0; }
-std::uint64_t LinkPort::peer_uid() const { return impl_->up() ? impl_->peer_uid_ : 0; }
-std::uint32_t LinkPort::peer_port() const { return impl_->up() ? impl_->peer_port_ : 0; }
-const LinkConfig& LinkPort::config() const { return impl_->config_; }
-const std::string& LinkPort::down_reason() const { return impl_->down_reason_; }
+std::uint32_t LinkPort::state() const {
+    return impl_->state_;
+}
+std::uint32_t LinkPort::lanes() const {
+    return impl_->up() ? impl_->config_.lanes : 0;
+}
+std::uint64_t LinkPort::peer_uid() const {
+    return impl_->up() ? impl_->peer_uid_ : 0;
+}
+std::uint32_t LinkPort::peer_port() const {
+    return impl_->up() ? impl_->peer_port_ : 0;
+}
+const LinkConfig& LinkPort::config() const {
+    return impl_->config_;
+}
+const std::string& LinkPort::down_reason() const {
+    return impl_->down_reason_;
+}
 
 bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size) {
     return size != 0 && impl_->receiver_.set_grant(slot, {base, size});
 }
-bool LinkPort::clear_grant(std::uint32_t slot) { return impl_->receiver_.set_grant(slot, {0, 0}); }
+bool LinkPort::clear_grant(std::uint32_t slot) {
+    return impl_->receiver_.set_grant(slot, {0, 0});
+}
 void LinkPort::reset() {
-    for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot) clear_grant(slot);
+    for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)
+        clear_grant(slot);
 }
 
 LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data) {
     return impl_->write(offset, data);
 }
-std::uint32_t LinkPort::signal(std::uint64_t offset, std::uint64_t value) { return impl_->signal(offset, value); }
-void LinkPort::wait_for_room() { impl_->wait_for_room(); }
+std::uint32_t LinkPort::signal(std::uint64_t offset, std::uint64_t value) {
+    return impl_->signal(offset, value);
+}
+void LinkPort::wait_for_room() {
+    impl_->wait_for_room();
+}
 
-bool LinkPort::poll() { return impl_->poll(); }
-void LinkPort::service() { impl_->service(); }
-bool LinkPort::prepare_sleep() { return impl_->prepare_sleep(); }
-void LinkPort::after_sleep() { impl_->after_sleep(); }
-int LinkPort::poll_fd() const { return impl_->socket_.poll_fd(); }
+bool LinkPort::poll() {
+    return impl_->poll();
+}
+void LinkPort::service() {
+    impl_->service();
+}
+bool LinkPort::prepare_sleep() {
+    return impl_->prepare_sleep();
+}
+void LinkPort::after_sleep() {
+    impl_->after_sleep();
+}
+int LinkPort::poll_fd() const {
+    return impl_->socket_.poll_fd();
+}
 
 }  // namespace orrery::emu

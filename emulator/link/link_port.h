@@ -33,8 +33,8 @@ struct LinkConfig {
     std::uint32_t lanes = 4;         // reported only
     std::uint32_t gbps = 400;        // payload rate of one direction, 1 .. 100,000
     std::uint32_t latency_ns = 500;  // one way
-    // Host time in which a peer has to look at its link once while this card waits for room: long enough for a
-    // peer that is busy, not for one that is stopped.
+    // Host time in which a peer has to look at its link once while this card waits for room: long enough for
+    // a peer that is busy, not for one that is stopped.
     std::uint32_t peer_silence_ms = 10'000;
 
     // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH". Fills port, listen and path.

@@ -63,7 +63,8 @@ const char* Receiver::judge(const Message& message) const {
     switch (message.op) {
         case kOpWrite:
             if (message.bytes == 0 || message.bytes > kMaxWriteBytes) return "a write has a bad length";
-            if (message.payload_at > kPayloadBytes - message.bytes) return "a write's payload is out of range";
+            if (message.payload_at > kPayloadBytes - message.bytes)
+                return "a write's payload is out of range";
             if (used < message.bytes || used > kPayloadBytes) return "a write's payload credit is wrong";
             if (message.value != 0) return "a write has a reserved field set";
             return nullptr;
@@ -72,7 +73,8 @@ const char* Receiver::judge(const Message& message) const {
             if (used != 0) return "a signal's payload credit is wrong";
             if (message.offset % sizeof(orr_semaphore) != 0) return "a signal is misaligned";
             return nullptr;
-        default: return "a message has an unknown operation";
+        default:
+            return "a message has an unknown operation";
     }
 }
 
@@ -104,8 +106,8 @@ std::expected<bool, std::string> Receiver::pump() {
         const std::uint64_t produced = load_acquire(inbox_->produced);
         if (produced == consumed_) return done > 0;
         if (produced - consumed_ > kRingEntries) {
-            return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}", produced,
-                                               kRingEntries, consumed_));
+            return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}",
+                                               produced, kRingEntries, consumed_));
         }
         Message message;  // a copy: the peer may change its own under our eyes
         std::memcpy(&message, &inbox_->ring[consumed_ % kRingEntries], sizeof message);

@@ -28,8 +28,8 @@ class Receiver {
 
     bool set_grant(std::uint32_t slot, const Grant& grant);
 
-    // Executes what has arrived by the model clock, bounded per call. true: it did something or has more. An error is a
-    // reason to take the link down. The caller calls again at `wanted()` if that is not kNever.
+    // Executes what has arrived by the model clock, bounded per call. true: it did something or has more. An
+    // error is a reason to take the link down. The caller calls again at `wanted()` if that is not kNever.
     std::expected<bool, std::string> pump();
     // Model time at which pump() has to be called again for what is waiting; kNever: nothing known to wait.
     ModelTime wanted() const { return wanted_; }

@@ -33,7 +33,9 @@ SharedArea& SharedArea::operator=(SharedArea&& other) noexcept {
     return *this;
 }
 
-SharedArea::~SharedArea() { reset(); }
+SharedArea::~SharedArea() {
+    reset();
+}
 
 void SharedArea::reset() {
     if (inbox_ != nullptr) ::munmap(inbox_, sizeof(Inbox));
@@ -64,7 +66,7 @@ std::expected<SharedArea, std::string> SharedArea::create() {
 }
 
 std::expected<SharedArea, std::string> SharedArea::adopt(int fd) {
-    struct stat info {};
+    struct stat info{};
     const int seals = ::fcntl(fd, F_GET_SEALS);
     const char* why = nullptr;
     if (seals < 0 || (seals & kSeals) != kSeals) {

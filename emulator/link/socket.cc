@@ -32,7 +32,7 @@ const sockaddr* generic(const sockaddr_un& address) {
 
 // Somebody may have died and left the file; a living listener answers or has its queue full.
 bool is_stale(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
     const UniqueFd probe(::socket(AF_UNIX, kSocketType, 0));
     const sockaddr_un address = address_of(path);

@@ -21,7 +21,8 @@ Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Coun
                          std::function<void()> wake)
     : bytes_per_second_(bytes_per_second),
       latency_(latency),
-      min_message_ps_(std::max(duration_ps(sizeof(Message), bytes_per_second), 2 * latency / kRingEntries + 1)),
+      min_message_ps_(
+          std::max(duration_ps(sizeof(Message), bytes_per_second), 2 * latency / kRingEntries + 1)),
       counters_(counters),
       wake_(std::move(wake)) {}
 
@@ -37,7 +38,9 @@ void Transmitter::close() {
     pending_first_ = pending_count_ = 0;
 }
 
-std::uint64_t Transmitter::peer_alive() const { return load_relaxed(outbox_->alive); }
+std::uint64_t Transmitter::peer_alive() const {
+    return load_relaxed(outbox_->alive);
+}
 
 void Transmitter::break_link(std::string why) {
     if (!broken_) broken_ = std::move(why);
@@ -49,8 +52,9 @@ bool Transmitter::refresh() {
     const std::uint64_t payload = load_acquire(outbox_->payload_consumed);
     if (consumed - consumed_ > produced_ - consumed_ ||
         payload - payload_consumed_ > payload_used_ - payload_consumed_) {
-        break_link(fmt::format("the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
-                               consumed, produced_, payload, payload_used_));
+        break_link(
+            fmt::format("the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
+                        consumed, produced_, payload, payload_used_));
         return false;
     }
     consumed_ = consumed;
@@ -84,7 +88,8 @@ void Transmitter::publish(Message& message) {
     // Pairs with the receiver's fence between need_wakeup and its last look at `produced`.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_ref need(outbox_->need_wakeup);
-    if (need.load(std::memory_order_relaxed) != 0 && need.exchange(0, std::memory_order_relaxed) != 0) wake_();
+    if (need.load(std::memory_order_relaxed) != 0 && need.exchange(0, std::memory_order_relaxed) != 0)
+        wake_();
 }
 
 void Transmitter::flush() {

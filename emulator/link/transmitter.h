@@ -35,8 +35,9 @@ class Transmitter {
     void flush();
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
-    // Bytes and messages that lie in the ring by themselves are charged at least this, so that the ring is never full of what the
-    // receiver's clock cannot reach: two cards that write to each other cannot block each other.
+    // Bytes and messages that lie in the ring by themselves are charged at least this, so that the ring is
+    // never full of what the receiver's clock cannot reach: two cards that write to each other cannot block
+    // each other.
     ModelTime min_message_ps() const { return min_message_ps_; }
 
     static constexpr unsigned kMaxPending = 1024;

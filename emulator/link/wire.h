@@ -1,8 +1,9 @@
 // What two cards on one host share: the handshake on their socket, and the memory of a link.
 //
 // Each side makes one inbox (a sealed memfd), maps it, and hands it to its peer, which maps it as its outbox.
-// Both can write all of it, so neither believes what stands in it: the receiver copies a message out before it
-// looks at it, and the sender checks the consumer's words before it counts on them. Little-endian hosts only.
+// Both can write all of it, so neither believes what stands in it: the receiver copies a message out before
+// it looks at it, and the sender checks the consumer's words before it counts on them. Little-endian hosts
+// only.
 #pragma once
 
 #include <cstdint>

@@ -100,7 +100,8 @@ void kernel(benchmark::State& state) {
     }
     if (!good) state.SkipWithError("the kernel failed");
     const auto rate = [&](orr_counter counter) {
-        return benchmark::Counter(static_cast<double>(rig.counters.get(counter)), benchmark::Counter::kIsRate);
+        return benchmark::Counter(static_cast<double>(rig.counters.get(counter)),
+                                  benchmark::Counter::kIsRate);
     };
     state.counters["instructions"] = rate(ORR_CTR_VECTOR_INSTRUCTIONS);
     state.counters["items"] = rate(ORR_CTR_VECTOR_ITEMS);

@@ -1,4 +1,5 @@
-// Two cards' memory systems in two processes, joined by a link: as they will run, without the rest of the card.
+// Two cards' memory systems in two processes, joined by a link: as they will run, without the rest of the
+// card.
 #include <gtest/gtest.h>
 
 #include <sys/prctl.h>
@@ -39,7 +40,8 @@ struct Node {
         rig.map(kRemote, kBytes, ORR_TARGET_PEER, kInbox, ORR_PTE_WRITE, kLinkPort);
         port->set_grant(0, kInbox, kBytes);
         port->set_grant(1, kSemaphore, 4096);
-        for (std::uint64_t i = 0; i < kBytes / 8; ++i) local()[i] = i * uid;
+        for (std::uint64_t i = 0; i < kBytes / 8; ++i)
+            local()[i] = i * uid;
     }
     std::uint64_t* local() { return reinterpret_cast<std::uint64_t*>(rig.vram.data()); }
     std::uint64_t* inbox() { return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kInbox); }
@@ -174,7 +176,8 @@ TEST(TwoProcesses, APeerThatIsKilledIsNoticedAndMayComeBack) {
         const std::uint64_t before = node.rig.counters.get(ORR_CTR_LINK_RX_BYTES);
         node.rig.done.clear();
         ASSERT_TRUE(node.start_copy());
-        ASSERT_TRUE(node.loop([&] { return node.rig.counters.get(ORR_CTR_LINK_RX_BYTES) > before + (1 << 20); }));
+        ASSERT_TRUE(
+            node.loop([&] { return node.rig.counters.get(ORR_CTR_LINK_RX_BYTES) > before + (1 << 20); }));
         child.kill(SIGKILL);
         // It copies on until the death shows: the running copy, or the next one, ends with the fault.
         ASSERT_TRUE(node.loop([&] {

@@ -71,7 +71,8 @@ TEST_F(CopyEngineTest, TakesTheModelTimeOfTheSlowestMemory) {
     map_both(1 << 20);
     const Completion done = rig.run_one(engine, copy(1 << 20));
     const ModelTime bytes_ps = (std::uint64_t{1} << 20) * 1'000'000'000'000 / rates.host_bytes_per_second;
-    EXPECT_NEAR(static_cast<double>(done.end_ps - done.start_ps), static_cast<double>(rates.setup_ps + bytes_ps), 512);
+    EXPECT_NEAR(static_cast<double>(done.end_ps - done.start_ps),
+                static_cast<double>(rates.setup_ps + bytes_ps), 512);
     EXPECT_EQ(done.end_ps, rig.events.now());
 }
 
@@ -200,7 +201,8 @@ TEST_F(CopyEngineTest, RefusesBadDescriptors) {
     desc = copy(1ull << 39);
     desc.rows = 0x8000'0000;
     expect_bad(desc);
-    for (unsigned size : {0u, 3u, 16u, 0x8000u}) expect_bad(fill(48, size, 1));
+    for (unsigned size : {0u, 3u, 16u, 0x8000u})
+        expect_bad(fill(48, size, 1));
     expect_bad(fill(6, 4, 1));
     desc = fill(16, 4, 1);
     desc.dst += 2;

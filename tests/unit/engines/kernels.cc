@@ -5,24 +5,29 @@
 
 #include <orrery/hw/kernel_abi.h>
 
-#define CSR(number)                                                \
-    ({                                                             \
-        uint64_t value_;                                           \
+#define CSR(number)                                               \
+    ({                                                            \
+        uint64_t value_;                                          \
         asm volatile("csrr %0, %1" : "=r"(value_) : "i"(number)); \
-        value_;                                                    \
+        value_;                                                   \
     })
 
 namespace {
 
-uint64_t item() { return CSR(ORR_CSR_GROUP_X) * CSR(ORR_CSR_BLOCK_X) + CSR(ORR_CSR_ITEM_X); }
-uint64_t items() { return CSR(ORR_CSR_GRID_X) * CSR(ORR_CSR_BLOCK_X); }
+uint64_t item() {
+    return CSR(ORR_CSR_GROUP_X) * CSR(ORR_CSR_BLOCK_X) + CSR(ORR_CSR_ITEM_X);
+}
+uint64_t items() {
+    return CSR(ORR_CSR_GRID_X) * CSR(ORR_CSR_BLOCK_X);
+}
 
 // args: data, bytes, bins
 void histogram(uint64_t* args) {
     const uint8_t* data = reinterpret_cast<const uint8_t*>(args[0]);
     uint32_t* bins = reinterpret_cast<uint32_t*>(args[2]);
     const uint64_t step = items();
-    for (uint64_t i = item(); i < args[1]; i += step) __atomic_fetch_add(&bins[data[i]], 1, __ATOMIC_RELAXED);
+    for (uint64_t i = item(); i < args[1]; i += step)
+        __atomic_fetch_add(&bins[data[i]], 1, __ATOMIC_RELAXED);
 }
 
 // args: counter by AMO, counter by LR/SC, rounds
@@ -30,7 +35,8 @@ void atomics(uint64_t* args) {
     for (uint64_t i = 0; i < args[2]; ++i) {
         __atomic_fetch_add(&args[0], 1, __ATOMIC_RELAXED);
         uint64_t old = __atomic_load_n(&args[1], __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(&args[1], &old, old + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        while (!__atomic_compare_exchange_n(&args[1], &old, old + 1, false, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_RELAXED)) {
         }
     }
 }
@@ -43,7 +49,8 @@ void local(uint64_t* out) {
     mine[self] += self + 1;
     if (self + 1 < count) return;
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < count; ++i) sum += mine[i];
+    for (uint64_t i = 0; i < count; ++i)
+        sum += mine[i];
     out[CSR(ORR_CSR_GROUP_X)] = sum;
 }
 
@@ -96,17 +103,37 @@ void clock(uint64_t* out) {
     at[3] = CSR(ORR_CSR_CORE);
 }
 
-[[gnu::naked]] void illegal(uint64_t*) { asm volatile(".word 0\n"); }
-[[gnu::naked]] void ecall(uint64_t*) { asm volatile("ecall\n ret\n"); }
-[[gnu::naked]] void loop(uint64_t*) { asm volatile("1: j 1b\n"); }
-[[gnu::naked]] void jump(uint64_t*) { asm volatile("jr a0\n"); }
-[[gnu::naked]] void load(uint64_t*) { asm volatile("lw a1, 0(a0)\n ret\n"); }
-[[gnu::naked]] void store(uint64_t*) { asm volatile("sw a0, 0(a0)\n ret\n"); }
-[[gnu::naked]] void misaligned_atomic(uint64_t*) { asm volatile("addi a0, a0, 2\n amoadd.w a1, a0, (a0)\n ret\n"); }
-[[gnu::naked]] void recurse(uint64_t*) { asm volatile("1: addi sp, sp, -256\n sd ra, 0(sp)\n j 1b\n"); }
-[[gnu::naked]] void wait_forever(uint64_t*) { asm volatile("wfi\n ret\n"); }
+[[gnu::naked]] void illegal(uint64_t*) {
+    asm volatile(".word 0\n");
+}
+[[gnu::naked]] void ecall(uint64_t*) {
+    asm volatile("ecall\n ret\n");
+}
+[[gnu::naked]] void loop(uint64_t*) {
+    asm volatile("1: j 1b\n");
+}
+[[gnu::naked]] void jump(uint64_t*) {
+    asm volatile("jr a0\n");
+}
+[[gnu::naked]] void load(uint64_t*) {
+    asm volatile("lw a1, 0(a0)\n ret\n");
+}
+[[gnu::naked]] void store(uint64_t*) {
+    asm volatile("sw a0, 0(a0)\n ret\n");
+}
+[[gnu::naked]] void misaligned_atomic(uint64_t*) {
+    asm volatile("addi a0, a0, 2\n amoadd.w a1, a0, (a0)\n ret\n");
+}
+[[gnu::naked]] void recurse(uint64_t*) {
+    asm volatile("1: addi sp, sp, -256\n sd ra, 0(sp)\n j 1b\n");
+}
+[[gnu::naked]] void wait_forever(uint64_t*) {
+    asm volatile("wfi\n ret\n");
+}
 
-void mark(uint64_t* out) { out[item()] += 1; }
+void mark(uint64_t* out) {
+    out[item()] += 1;
+}
 
 // args: rounds
 void spin(uint64_t* args) {
@@ -121,8 +148,9 @@ void spin(uint64_t* args) {
 
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
-    histogram, atomics, local, floats, ids,  registers,         clock,   illegal,      ecall,
-    loop,      jump,    load,  store,  misaligned_atomic, recurse, wait_forever, mark, spin,
+    histogram, atomics,           local,   floats,       ids,  registers,
+    clock,     illegal,           ecall,   loop,         jump, load,
+    store,     misaligned_atomic, recurse, wait_forever, mark, spin,
 };
 
 }  // namespace

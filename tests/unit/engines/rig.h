@@ -21,7 +21,7 @@ namespace orrery::emu::test {
 // A peer that takes what fits its window, and remembers.
 class FakePeer final : public PeerPort {
   public:
-    explicit FakePeer(EventQueue& events) : events_(events) {}
+    FakePeer(EventQueue& events, std::size_t bytes) : memory(bytes), events_(events) {}
 
     LinkSend write(std::uint64_t offset, std::span<const std::byte> data) override {
         if (fault != ORR_FAULT_NONE) return {.fault = fault};
@@ -30,7 +30,7 @@ class FakePeer final : public PeerPort {
             return {};
         }
         const std::size_t bytes = std::min(data.size(), max_bytes);
-        if (offset + bytes > memory.size()) return {.fault = ORR_FAULT_PEER_DENIED};
+        if (offset > memory.size() || bytes > memory.size() - offset) return {.fault = ORR_FAULT_PEER_DENIED};
         std::memcpy(memory.data() + offset, data.data(), bytes);
         free_ = std::max(free_, events_.now()) + bytes * 20;
         ++writes;
@@ -39,7 +39,7 @@ class FakePeer final : public PeerPort {
     std::uint32_t signal(std::uint64_t, std::uint64_t) override { return fault; }
     void wait_for_room() override { ++waits; }
 
-    std::vector<std::byte> memory = std::vector<std::byte>(8 << 20);
+    std::vector<std::byte> memory;
     std::uint32_t fault = ORR_FAULT_NONE;
     unsigned refusals = 0, waits = 0, writes = 0;
     std::size_t max_bytes = 256 << 10;
@@ -54,10 +54,11 @@ class Rig {
     static constexpr std::uint64_t kHostBase = 0x1'0000'0000;
     static constexpr std::uint64_t kRights = ORR_PTE_READ | ORR_PTE_WRITE;
 
-    explicit Rig(std::uint64_t vram_bytes = 64 << 20, std::uint64_t host_bytes = 64 << 20)
+    explicit Rig(std::uint64_t vram_bytes = 64 << 20, std::uint64_t host_bytes = 64 << 20,
+                 std::size_t peer_bytes = 8 << 20)
         : vram(*Vram::create(vram_bytes)),
           mmu(vram, host, counters),
-          peer(events),
+          peer(events, peer_bytes),
           context{.events = events, .mmu = mmu, .counters = counters, .links = {}, .done = {}},
           tables_(vram_bytes) {
         UniqueFd fd(::memfd_create("rig", MFD_CLOEXEC));
@@ -99,7 +100,8 @@ class Rig {
     // Runs events until none is left (or `limit` of them have run). Returns how many ran.
     std::size_t run(std::size_t limit = 10'000'000) {
         std::size_t count = 0;
-        while (count < limit && events.run_next(kNever - 1)) ++count;
+        while (count < limit && events.run_next(kNever - 1))
+            ++count;
         return count;
     }
 
@@ -128,7 +130,9 @@ class Rig {
     std::vector<Completion> done;
 
   private:
-    std::uint64_t* words(std::uint64_t table) { return reinterpret_cast<std::uint64_t*>(vram.data() + table); }
+    std::uint64_t* words(std::uint64_t table) {
+        return reinterpret_cast<std::uint64_t*>(vram.data() + table);
+    }
     // Tables grow down from the end of VRAM.
     std::uint64_t new_table() { return tables_ -= ORR_PAGE_SIZE; }
 

@@ -79,7 +79,8 @@ TEST_F(VectorUnitTest, CountsBytes) {
     expect_end(done, ORR_DONE_OK, 0, 0);
     EXPECT_EQ(done.port, 2u);
     const auto* bins = reinterpret_cast<std::uint32_t*>(data(4096));
-    for (unsigned i = 0; i < 256; ++i) EXPECT_EQ(bins[i], expected[i]) << i;
+    for (unsigned i = 0; i < 256; ++i)
+        EXPECT_EQ(bins[i], expected[i]) << i;
     EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_JOBS), 1u);
     EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_GROUPS), 16u);
     EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_ITEMS), 16u * 64);
@@ -101,7 +102,8 @@ TEST_F(VectorUnitTest, WorkGroupMemoryStartsZeroedAndIsTheGroupsOwn) {
     orr_desc_kernel d = desc(kLocal, kData, 100, 256);
     d.local_bytes = 256 * 8;
     expect_end(run(d), ORR_DONE_OK, 0, 0);
-    for (unsigned group = 0; group < 100; ++group) EXPECT_EQ(data()[group], 256u * 257 / 2) << group;
+    for (unsigned group = 0; group < 100; ++group)
+        EXPECT_EQ(data()[group], 256u * 257 / 2) << group;
     // Memory that was not asked for is not there, also when an earlier kernel had it.
     d.local_bytes = 0;
     expect_end(run(d), ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, ORR_LOCAL_BASE);
@@ -110,7 +112,8 @@ TEST_F(VectorUnitTest, WorkGroupMemoryStartsZeroedAndIsTheGroupsOwn) {
 TEST_F(VectorUnitTest, ComputesInFloatingPoint) {
     auto* in = reinterpret_cast<double*>(data(4096));
     const auto* out = reinterpret_cast<double*>(data(8192));
-    for (int i = 0; i < 128; ++i) in[i] = 0.1 * i - 3.7;
+    for (int i = 0; i < 128; ++i)
+        in[i] = 0.1 * i - 3.7;
     data()[0] = kData + 4096;
     data()[1] = kData + 8192;
     expect_end(run(desc(kFloat, kData, 4, 32)), ORR_DONE_OK, 0, 0);
@@ -166,7 +169,8 @@ TEST_F(VectorUnitTest, ClocksShowModelTime) {
             EXPECT_GT(at[2], at[-2]);
         }
     }
-    for (bool core : cores) EXPECT_TRUE(core) << "a core had no work";
+    for (bool core : cores)
+        EXPECT_TRUE(core) << "a core had no work";
 }
 
 TEST_F(VectorUnitTest, TrapsEndTheKernel) {
@@ -225,14 +229,16 @@ TEST_F(VectorUnitTest, AbortEndsALoopWithinAQuantum) {
     EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
     EXPECT_EQ(rig.done[0].tag, 1u);
     EXPECT_EQ(rig.done[1].status, ORR_DONE_OK) << "the other dispatch had no core, and gets them all";
-    for (unsigned i = 0; i < 100; ++i) EXPECT_EQ(data()[i], 1u);
+    for (unsigned i = 0; i < 100; ++i)
+        EXPECT_EQ(data()[i], 1u);
     EXPECT_LT(rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS) - at_abort, 10'000u);
 }
 
 TEST_F(VectorUnitTest, PortsShareTheCoresFairly) {
     data()[0] = 2000;
     const orr_desc_kernel d = desc(kSpin, kData, 64, 4);
-    for (unsigned port = 0; port < 4; ++port) ASSERT_TRUE(unit->port(port).start(Rig::words_of(d), port));
+    for (unsigned port = 0; port < 4; ++port)
+        ASSERT_TRUE(unit->port(port).start(Rig::words_of(d), port));
     EXPECT_FALSE(unit->port(0).start(Rig::words_of(d), 9));
     rig.run();
     ASSERT_EQ(rig.done.size(), 4u);

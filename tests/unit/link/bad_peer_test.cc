@@ -24,7 +24,8 @@ class BadPeerTest : public testing::Test {
     std::unique_ptr<RawPeer> peer() { return std::make_unique<RawPeer>(folder.file("link")); }
 
     void expect_down(const std::string& reason) {
-        for (int i = 0; i < 100 && (card.idle_round() || card.port->state() != ORR_LINK_DOWN); ++i) card.wait(1);
+        for (int i = 0; i < 100 && (card.idle_round() || card.port->state() != ORR_LINK_DOWN); ++i)
+            card.wait(1);
         EXPECT_EQ(card.port->state(), ORR_LINK_DOWN);
         EXPECT_THAT(card.port->down_reason(), HasSubstr(reason));
     }
@@ -67,7 +68,9 @@ class BadPeerTest : public testing::Test {
     unsigned tries_ = 0;
 };
 
-TEST_F(BadPeerTest, AGoodPeerWorks) { expect_alive(); }
+TEST_F(BadPeerTest, AGoodPeerWorks) {
+    expect_alive();
+}
 
 TEST_F(BadPeerTest, BadHellos) {
     spoil_hello("not an Orrery card", [](auto& h) { h.magic ^= 1; });
@@ -131,7 +134,8 @@ TEST_F(BadPeerTest, APeerThatSaysNothingIsDropped) {
     auto silent = peer();
     ASSERT_TRUE(silent->attach(card));
     EXPECT_EQ(card.port->state(), ORR_LINK_TRAINING);
-    for (int i = 0; i < 10'000 && card.port->state() == ORR_LINK_TRAINING; ++i) card.wait(10);
+    for (int i = 0; i < 10'000 && card.port->state() == ORR_LINK_TRAINING; ++i)
+        card.wait(10);
     EXPECT_THAT(card.port->down_reason(), HasSubstr("did not finish"));
     silent.reset();
     expect_alive();
@@ -201,7 +205,8 @@ TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
         std::atomic_ref(messages ? bad->inbox->consumed : bad->inbox->payload_consumed).store(~0ull);
         const std::vector<std::byte> data(256 << 10);
         LinkSend sent;
-        for (int i = 0; i < 100 && sent.fault == ORR_FAULT_NONE; ++i) sent = card.port->write(0, data);
+        for (int i = 0; i < 100 && sent.fault == ORR_FAULT_NONE; ++i)
+            sent = card.port->write(0, data);
         EXPECT_EQ(sent.fault, ORR_FAULT_PEER_DOWN);
         expect_down("credits");
     }
@@ -211,9 +216,11 @@ TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
 TEST_F(BadPeerTest, GrantsOfThePeerMayBeNonsense) {
     auto bad = peer();
     ASSERT_TRUE(bad->handshake(card));
-    for (auto& grant : bad->inbox->grants) grant = {~0ull - 100, 200};
+    for (auto& grant : bad->inbox->grants)
+        grant = {~0ull - 100, 200};
     EXPECT_EQ(card.port->signal(0x1000, 1), ORR_FAULT_PEER_DENIED);
-    for (auto& grant : bad->inbox->grants) grant = {0, ~0ull};
+    for (auto& grant : bad->inbox->grants)
+        grant = {0, ~0ull};
     EXPECT_EQ(card.port->signal(0x7fff'ffff'fff0, 1), ORR_FAULT_NONE);
 }
 
@@ -222,7 +229,8 @@ TEST_F(BadPeerTest, WritesBesideTheGrantsAreDeniedAndCounted) {
     ASSERT_TRUE(bad->handshake(card));
     std::memset(bad->outbox->payload, 0xff, 4096);
     unsigned sent = 0;
-    for (const std::uint64_t offset : {0x10000ull, 0xfff9ull, 0x50000ull, 8ull << 20, ~0ull, ~0ull - 7, 1ull << 47}) {
+    for (const std::uint64_t offset :
+         {0x10000ull, 0xfff9ull, 0x50000ull, 8ull << 20, ~0ull, ~0ull - 7, 1ull << 47}) {
         link::Message message = bad->good();
         message.offset = offset;
         bad->push(message);
@@ -237,7 +245,8 @@ TEST_F(BadPeerTest, WritesBesideTheGrantsAreDeniedAndCounted) {
     }
     EXPECT_EQ(card.counters.get(ORR_CTR_LINK_DENIED), sent + 1);
     EXPECT_EQ(card.port->state(), ORR_LINK_UP);
-    for (std::uint64_t i = 0; i < 8 << 20; i += 8) ASSERT_EQ(*card.words(i), 0u) << i;
+    for (std::uint64_t i = 0; i < 8 << 20; i += 8)
+        ASSERT_EQ(*card.words(i), 0u) << i;
 }
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::span<const std::byte> bytes_of(const std::vector<std::uint64_t>& words) { return std::as_bytes(std::span(words)); }
+std::span<const std::byte> bytes_of(const std::vector<std::uint64_t>& words) {
+    return std::as_bytes(std::span(words));
+}
 
 class LinkPortTest : public testing::Test {
   protected:
@@ -39,8 +41,8 @@ TEST(LinkConfig, IsReadFromText) {
     EXPECT_FALSE(config->listen);
     EXPECT_EQ(config->path, "/tmp/x:y");
     EXPECT_TRUE(LinkConfig::parse("0:listen:s")->listen);
-    for (const char* bad : {"", "0", "0:listen", "0:listen:", "8:listen:x", "-1:listen:x", ":listen:x", "1x:listen:x",
-                            "0:Listen:x", "99999999999:connect:x"}) {
+    for (const char* bad : {"", "0", "0:listen", "0:listen:", "8:listen:x", "-1:listen:x", ":listen:x",
+                            "1x:listen:x", "0:Listen:x", "99999999999:connect:x"}) {
         const auto parsed = LinkConfig::parse(bad);
         ASSERT_FALSE(parsed.has_value()) << bad;
         EXPECT_THAT(parsed.error(), HasSubstr("PORT:listen:PATH"));
@@ -82,7 +84,8 @@ TEST_F(LinkPortTest, TrainsAndTellsOfItsPeer) {
 TEST_F(LinkPortTest, WritesLandInTheOwnersMemoryAtTheirArrival) {
     bring_up();
     std::vector<std::uint64_t> data(4096);
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = i * i;
+    for (std::size_t i = 0; i < data.size(); ++i)
+        data[i] = i * i;
     const LinkSend sent = a.port->write(0x1000, bytes_of(data));
     ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
     ASSERT_EQ(sent.bytes, data.size() * 8);
@@ -134,7 +137,8 @@ TEST_F(LinkPortTest, NothingPassesWithoutAGrant) {
     ASSERT_TRUE(b.port->set_grant(63, 0x1000, 0x2000));
     EXPECT_EQ(a.port->write(0x1000, bytes_of(data)).fault, ORR_FAULT_NONE);
     EXPECT_EQ(a.port->write(0xff8, bytes_of(data)).fault, ORR_FAULT_PEER_DENIED);
-    EXPECT_EQ(a.port->write(0x1008, bytes_of(std::vector<std::uint64_t>(1024, 7))).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->write(0x1008, bytes_of(std::vector<std::uint64_t>(1024, 7))).fault,
+              ORR_FAULT_PEER_DENIED);
     EXPECT_EQ(a.port->signal(0x2ff0, 1), ORR_FAULT_NONE);
     EXPECT_EQ(a.port->signal(0x3000, 1), ORR_FAULT_PEER_DENIED);
     EXPECT_EQ(a.port->write(~0ull - 7, bytes_of({1, 2})).fault, ORR_FAULT_PEER_DENIED);
@@ -186,7 +190,8 @@ TEST_F(LinkPortTest, StopsAtFullBuffersAndGoesOn) {
     const std::vector<std::uint64_t> data(32768);
     std::size_t taken = 0;
     LinkSend sent;
-    while ((sent = a.port->write(0, bytes_of(data))).bytes > 0) taken += sent.bytes;
+    while ((sent = a.port->write(0, bytes_of(data))).bytes > 0)
+        taken += sent.bytes;
     EXPECT_EQ(sent.fault, ORR_FAULT_NONE);
     EXPECT_EQ(taken, 4u << 20);
     // A signal is never refused: it waits in the port, behind what is there.
@@ -202,7 +207,8 @@ TEST_F(LinkPortTest, APeerThatTakesNoSignalsLosesTheLink) {
     bring_up();
     std::uint32_t fault = ORR_FAULT_NONE;
     std::uint64_t sent = 0;
-    while (fault == ORR_FAULT_NONE && sent < 100'000) fault = a.port->signal(0, ++sent);
+    while (fault == ORR_FAULT_NONE && sent < 100'000)
+        fault = a.port->signal(0, ++sent);
     EXPECT_EQ(fault, ORR_FAULT_PEER_DOWN);
     EXPECT_EQ(sent, 16384u + 1024 + 1);
     EXPECT_EQ(a.port->state(), ORR_LINK_DOWN);
@@ -263,7 +269,8 @@ TEST_F(LinkPortTest, ArrivalsDoNotDependOnWhenTheReceiverLooks) {
         }
         while (to.idle_round() || from.idle_round()) {
         }
-        for (unsigned i = 0; i < 100; ++i) times[run].push_back(to.words(0x100000 + 16 * i)[1]);
+        for (unsigned i = 0; i < 100; ++i)
+            times[run].push_back(to.words(0x100000 + 16 * i)[1]);
         EXPECT_EQ(to.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
     }
     EXPECT_EQ(times[0], times[1]);
@@ -294,7 +301,8 @@ TEST_F(LinkPortTest, EitherSideMayComeAgain) {
         LinkCard& dies = round % 2 == 0 ? b : a;
         LinkCard& stays = round % 2 == 0 ? a : b;
         dies.port.reset();
-        for (int i = 0; i < 100 && stays.port->state() == ORR_LINK_UP; ++i) stays.wait(10);
+        for (int i = 0; i < 100 && stays.port->state() == ORR_LINK_UP; ++i)
+            stays.wait(10);
         EXPECT_EQ(stays.port->state(), ORR_LINK_DOWN);
         EXPECT_EQ(stays.port->peer_uid(), 0u);
         EXPECT_THAT(stays.port->down_reason(), HasSubstr("left"));
@@ -308,7 +316,8 @@ TEST_F(LinkPortTest, WhatWasSentBeforeThePeerLeftStillArrives) {
     ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
     ASSERT_EQ(a.port->signal(0x100, 9), ORR_FAULT_NONE);
     a.port.reset();
-    for (int i = 0; i < 100 && b.port->state() == ORR_LINK_UP; ++i) b.wait(10);
+    for (int i = 0; i < 100 && b.port->state() == ORR_LINK_UP; ++i)
+        b.wait(10);
     ASSERT_EQ(b.port->state(), ORR_LINK_DOWN);
     EXPECT_FALSE(b.port->prepare_sleep()) << "there is still something to receive";
     while (b.idle_round()) {

@@ -68,7 +68,9 @@ struct LinkCard {
         ::poll(&fd, 1, ms);
         port->service();
     }
-    std::uint64_t* words(std::uint64_t offset) { return reinterpret_cast<std::uint64_t*>(vram.data() + offset); }
+    std::uint64_t* words(std::uint64_t offset) {
+        return reinterpret_cast<std::uint64_t*>(vram.data() + offset);
+    }
 
     LinkConfig config;
     EventQueue events;
