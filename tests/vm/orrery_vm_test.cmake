@@ -1,11 +1,14 @@
 # orrery_vm_test(NAME COMMAND program argument... [KERNEL lts|backports|both] [CARDS n] [OPTIONS option...]
-#                [TIMEOUT seconds] [STATUS n])
+#                [TIMEOUT seconds] [STATUS n] [SANITIZED])
 #
 # One ctest entry a kernel: NAME for lts, NAME_backports for backports. It runs COMMAND in a VM with CARDS cards (default
 # 1) and passes if the command ends with STATUS (default 0) and the guest kernel reported no trouble. A program of this
 # build is found by its name. OPTIONS go to orrery-vm. The logs of a run lie under build/vm-tests/<name>.
+#
+# In a build with sanitizers only tests marked SANITIZED exist, under the name NAME_sanitized: orrery-vm and the cards are
+# those of that build, the guest's programs and the firmware those of the release build.
 function(orrery_vm_test name)
-  cmake_parse_arguments(ARG "" "KERNEL;CARDS;TIMEOUT;STATUS" "COMMAND;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED" "KERNEL;CARDS;TIMEOUT;STATUS" "COMMAND;OPTIONS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_COMMAND)
     message(FATAL_ERROR "orrery_vm_test(${name}): COMMAND is missing, or unknown words: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -23,9 +26,18 @@ function(orrery_vm_test name)
   elseif(ARG_KERNEL STREQUAL both)
     set(ARG_KERNEL lts backports)
   endif()
+  set(suffix "")
+  if(ORRERY_SANITIZE)
+    if(NOT ARG_SANITIZED)
+      return()
+    endif()
+    set(ARG_KERNEL lts)
+    set(suffix _sanitized)
+    list(APPEND ARG_OPTIONS --programs ${CMAKE_SOURCE_DIR}/build/release/bin)
+  endif()
   math(EXPR ctest_timeout "${ARG_TIMEOUT} + 60")
   foreach(kernel ${ARG_KERNEL})
-    set(test ${name})
+    set(test ${name}${suffix})
     if(kernel STREQUAL backports)
       set(test ${name}_backports)
     endif()

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <limits>
 
+#include "tools/vm/qemu.h"
+
 namespace orrery::vm {
 
 namespace {
@@ -73,6 +75,10 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
 
 std::optional<std::string> check(const Options& options) {
     if (options.cards > kMaxCards) return fmt::format("--cards takes 0 to {}", kMaxCards);
+    if (options.cards > 0 && pci_window(options.vram_bytes, options.cards) > kMaxPciWindow)
+        return fmt::format(
+            "{} cards with that much VRAM (--vram) do not fit into the emulated CPU's address space",
+            options.cards);
     if (options.smp < 1 || options.smp > 64) return "--smp takes 1 to 64";
     if (options.memory_mib < 128) return "--memory needs 128M or more";
     if (options.shell && !options.command.empty()) return "--shell takes no command";

@@ -33,6 +33,11 @@ std::uint64_t port_reserve(std::uint64_t vram_bytes) {
     return std::max(kSmallest, 2 * std::bit_ceil(std::min(vram_bytes, kLargest)));
 }
 
+std::uint64_t pci_window(std::uint64_t vram_bytes, unsigned cards) {
+    constexpr std::uint64_t kSmallest = std::uint64_t{32} << 30;
+    return std::max(kSmallest, std::bit_ceil(2 * port_reserve(vram_bytes) * cards));
+}
+
 std::vector<std::string> qemu_command(const Options& options, const Tree& tree, const Kernel& kernel,
                                       const QemuFiles& files, const QemuFds& fds) {
     auto argv = tree.program("usr/bin/qemu-system-x86_64");
@@ -45,7 +50,7 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     add({"-name", "orrery", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-vga",
          "none", "-net", "none"});
     add({"-machine", fmt::format("q35,memory-backend=ram{}", options.viommu ? ",kernel-irqchip=split" : ""),
-         "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", fmt::format("{}", options.smp)});
+         "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", fmt::format("{}", options.smp)});
     // Shared, so that a card can map it; without that, DMA fails silently.
     add({"-m", fmt::format("{}M", options.memory_mib), "-object",
          fmt::format("memory-backend-memfd,id=ram,size={}M,share=on", options.memory_mib)});
@@ -79,9 +84,7 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     const std::uint64_t reserve = port_reserve(options.vram_bytes);
     if (!files.cards.empty())
         add({"-global",
-             fmt::format("q35-pcihost.pci-hole64-size={}",
-                         std::max<std::uint64_t>(std::uint64_t{32} << 30,
-                                                 std::bit_ceil(2 * reserve * files.cards.size())))});
+             fmt::format("q35-pcihost.pci-hole64-size={}", pci_window(options.vram_bytes, options.cards))});
     for (std::size_t i = 0; i < files.cards.size(); ++i) {
         add({"-device", fmt::format("pcie-root-port,id=port{0},chassis={1},slot={1},pref64-reserve={2}", i,
                                     i + 1, reserve)});

@@ -28,6 +28,10 @@ struct QemuFiles {
     std::filesystem::path qmp;                 // empty: none
 };
 
+// The window for all ports. An emulated CPU has 40 address bits, of which the window gets one half at most.
+inline constexpr std::uint64_t kMaxPciWindow = std::uint64_t{1} << 39;
+std::uint64_t pci_window(std::uint64_t vram_bytes, unsigned cards);
+
 std::vector<std::string> qemu_command(const Options& options, const Tree& tree, const Kernel& kernel,
                                       const QemuFiles& files, const QemuFds& fds);
 

@@ -478,8 +478,9 @@ int Run::verdict() {
     }
     if (failure->code == kExitKernelReport)
         failure->text += fmt::format("\n  guest.log from there:\n{}", console_log_->context());
-    else if (failure->code != kExitCardDied)
-        failure->text += fmt::format("\n  the end of guest.log:\n{}", tail(logs_ / "guest.log", kTailLines));
+    else if (const auto text = tail(logs_ / "guest.log", kTailLines);
+             failure->code != kExitCardDied && !text.empty())
+        failure->text += "\n  the end of guest.log:\n" + text;
     while (failure->text.ends_with('\n'))
         failure->text.pop_back();
     fmt::print(stderr, "orrery-vm: error: {}\n", with_logs(*failure).text);

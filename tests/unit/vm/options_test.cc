@@ -61,6 +61,7 @@ TEST(Options, BadOnesAreRefused) {
                                                {"--smp", "0", "--", "x"},
                                                {"--memory", "1", "--", "x"},
                                                {"--vram", "big", "--", "x"},
+                                               {"--vram", "64G", "--cards", "4", "--", "x"},
                                                {"--irq", "intx", "--", "x"},
                                                {"--env", "=x", "--", "x"},
                                                {"--env", "novalue", "--", "x"},
@@ -73,6 +74,8 @@ TEST(Qemu, PortsLeaveRoomForBothBars) {
     EXPECT_EQ(port_reserve(std::uint64_t{256} << 20), std::uint64_t{512} << 20);
     EXPECT_EQ(port_reserve(std::uint64_t{300} << 20), std::uint64_t{1} << 30);
     EXPECT_EQ(port_reserve(std::uint64_t{64} << 30), std::uint64_t{128} << 30);
+    EXPECT_EQ(pci_window(std::uint64_t{256} << 20, 16), std::uint64_t{32} << 30);
+    EXPECT_EQ(pci_window(std::uint64_t{64} << 30, 2), kMaxPciWindow);
     EXPECT_EQ(port_reserve(~std::uint64_t{0}), std::uint64_t{2} << 40);
 }
 

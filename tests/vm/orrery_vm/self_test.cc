@@ -122,8 +122,7 @@ class OrreryVm : public testing::Test {
 };
 
 TEST_F(OrreryVm, PassesStatusesOnExactly) {
-    EXPECT_EQ(command({"true"}).status, 0);
-    EXPECT_EQ(command({"false"}).status, 1);
+    EXPECT_EQ(command({"false"}).status, 1);  // vm.boots shows 0
     EXPECT_EQ(command({"sh", "-c", "exit 42"}).status, 42);
 }
 
@@ -339,6 +338,33 @@ TEST_F(OrreryVmWithFalseCard, ACardThatDoesNotListen) {
     EXPECT_EQ(outcome.status, kExitVmEnded);
     EXPECT_THAT(outcome.err, HasSubstr("the end of qemu.log"));
     EXPECT_THAT(outcome.err, HasSubstr("card0.sock"));
+}
+
+// With real cards, which the guest leaves alone.
+
+TEST_F(OrreryVm, ACardThatIsKilledIsAFailureThatSaysSo) {
+    auto started = start({"--cards", "2", "--no-module", "--", "sleep", "1000"}, "dead-card");
+    const pid_t qemu = qemu_of(started);
+    const auto run = nlohmann::json::parse(read_file(started.logs / "run.json").value());
+    ASSERT_EQ(run.at("cards").size(), 2U);
+    const auto other = run.at("cards")[0].at("pid").get<pid_t>();
+    ASSERT_EQ(::kill(run.at("cards")[1].at("pid").get<pid_t>(), SIGKILL), 0);
+    const auto outcome = finish(started);
+    EXPECT_EQ(outcome.status, kExitCardDied);
+    EXPECT_THAT(outcome.err, HasSubstr("card 1 (orrery-card) was killed by signal 9"));
+    EXPECT_THAT(outcome.err, HasSubstr("card1.log"));
+    EXPECT_TRUE(ends(qemu));
+    EXPECT_TRUE(ends(other));
+}
+
+TEST_F(OrreryVm, AnInterruptTakesTheCardsToo) {
+    auto started = start({"--cards", "2", "--no-module", "--", "sleep", "1000"}, "interrupted");
+    qemu_of(started);
+    const auto run = nlohmann::json::parse(read_file(started.logs / "run.json").value());
+    started.process.signal(SIGINT);
+    EXPECT_EQ(finish(started).status, 128 + SIGINT);
+    for (const auto& card : run.at("cards"))
+        EXPECT_TRUE(ends(card.at("pid").get<pid_t>()));
 }
 
 }  // namespace
