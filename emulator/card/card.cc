@@ -320,13 +320,14 @@ void Card::publish_link(unsigned port) {
 
 // --- the round ---
 
-bool Card::run_events() {
+bool Card::run_events(bool skip_idle) {
     // One event may take some 50 us of host time: look for commands between them.
     constexpr unsigned kBurst = 8;
     bool any = false;
     for (unsigned i = 0; i < kBurst && commands_.empty(); ++i) {
         // A core that could run goes before time that has not come yet.
-        const ModelTime limit = core_->runnable() ? events_.now() : kNever - 1;
+        const bool wait = core_->runnable() || (!skip_idle && core_->waits_for_timer_only());
+        const ModelTime limit = wait ? events_.now() : kNever - 1;
         if (!events_.run_next(limit)) break;
         any = true;
     }
@@ -347,7 +348,7 @@ void Card::publish() {
     }
 }
 
-bool Card::step() {
+bool Card::step(bool skip_idle) {
     bool busy = drain_commands();
     busy |= doorbells_->poll();
     if (!active_links_.empty()) busy |= poll_links();
@@ -355,7 +356,7 @@ bool Card::step() {
         core_->run_chunk();
         busy = true;
     }
-    busy |= run_events();
+    busy |= run_events(skip_idle);
     if (busy) publish();
     return busy;
 }

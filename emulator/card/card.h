@@ -77,7 +77,8 @@ class Card final : private SocEffects {
     void run();
     // One round: commands, doorbells, links, a chunk of the core, some events. false: there was nothing to
     // do.
-    bool step();
+    // With `skip_idle` false the timer of a sleeping core, if nothing else is to come, is not run yet.
+    bool step(bool skip_idle = true);
 
     // --- any thread ---
     void request_stop();
@@ -110,10 +111,10 @@ class Card final : private SocEffects {
     void grant(const Command& command);
     bool poll_links();
     void publish_link(unsigned port);
-    bool run_events();
+    bool run_events(bool skip_idle);
     void publish();
     void raise(unsigned vector);
-    void sleep();
+    void sleep(int timeout_us);
 
     CardConfig config_;
     Counters counters_;

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <thread>
@@ -30,6 +31,40 @@ void pause_cpu() {
 constexpr unsigned kRoundsPerClock = 32;
 // How long the I/O thread spins before it starts to sleep between looks.
 constexpr unsigned kSpins = 2000;
+
+// Idle model time is skipped. One case would then race away: firmware that polls the host by its timer, with
+// nothing else going on. Such a timer takes about as long on the host as on the card, so that the host can
+// act meanwhile.
+class IdleTimer {
+  public:
+    // Whether the clock may be moved to the timer now.
+    bool may_skip(const ControlCore& core, ModelTime now) {
+        if (!core.waits_for_timer_only()) {
+            armed_ = false;
+            return true;
+        }
+        const Clock::time_point host_now = Clock::now();
+        if (!armed_) {
+            armed_ = true;
+            const ModelTime left = core.timer() > now ? core.timer() - now : 0;
+            due_ = host_now + std::min(std::chrono::nanoseconds(left / kPsPerNs), kLongest);
+        }
+        if (host_now < due_) return false;
+        armed_ = false;
+        return true;
+    }
+    // How long a sleep may last; -1: for ever.
+    int left_us() const {
+        if (!armed_) return -1;
+        const auto left = std::chrono::duration_cast<std::chrono::microseconds>(due_ - Clock::now()).count();
+        return static_cast<int>(std::max<std::int64_t>(left, 0));
+    }
+
+  private:
+    static constexpr std::chrono::nanoseconds kLongest = std::chrono::milliseconds(10);
+    bool armed_ = false;
+    Clock::time_point due_{};
+};
 
 }  // namespace
 
@@ -85,11 +120,12 @@ void Card::flush() {
 
 void Card::run() {
     running_.store(true, std::memory_order_release);
+    IdleTimer idle_timer;
     unsigned rounds = 0;
     bool spinning = false;
     Clock::time_point give_up{};
     while (!stop_.load(std::memory_order_relaxed)) {
-        if (step()) {
+        if (step(idle_timer.may_skip(*core_, events_.now()))) {
             spinning = false;
             continue;
         }
@@ -101,7 +137,7 @@ void Card::run() {
         pause_cpu();
         if (++rounds % kRoundsPerClock != 0 && config_.spin_us != 0) continue;
         if (Clock::now() < give_up) continue;
-        sleep();
+        sleep(idle_timer.left_us());
         spinning = false;
     }
     running_.store(false, std::memory_order_release);
@@ -109,7 +145,7 @@ void Card::run() {
 }
 
 // Blocks until there is something to do. The order matters: say that we sleep, fence, look once more.
-void Card::sleep() {
+void Card::sleep(int timeout_us) {
     doorbells_->set_need_wakeup(true);
     sleeping_.store(true, std::memory_order_relaxed);
     std::array<pollfd, 1 + ORR_LINK_MAX_PORTS> fds{};
@@ -127,7 +163,8 @@ void Card::sleep() {
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (idle && commands_.empty() && !doorbells_->changed() && !stop_.load(std::memory_order_acquire)) {
-        ::poll(fds.data(), count, -1);
+        const timespec limit{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1'000L};
+        ::ppoll(fds.data(), count, timeout_us < 0 ? nullptr : &limit, nullptr);
     }
     sleeping_.store(false, std::memory_order_relaxed);
     std::uint64_t drained = 0;

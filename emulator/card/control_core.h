@@ -54,6 +54,11 @@ class ControlCore final : public Bus {
 
     // True if run_chunk() would execute anything.
     bool runnable();
+    // The core sleeps, and all that can happen by itself is its own timer.
+    bool waits_for_timer_only() const {
+        return state_ == State::kRunning && waiting_ && timer_event_.scheduled() && events_.size() == 1;
+    }
+    ModelTime timer() const { return timer_; }
     // Executes up to the next event, at most kChunk instructions, and moves the clock.
     void run_chunk();
 
