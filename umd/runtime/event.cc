@@ -17,6 +17,18 @@ std::int64_t now_ns() {
     return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
+Result<Stream::Relay> make_relay(Context& source, Context& target) {
+    auto slot = target.semaphores().take(true);
+    if (!slot) return std::unexpected(slot.error());
+    if (auto shared = target.memory().share_block(*(*slot)->block, source.device()); !shared) {
+        return std::unexpected(shared.error());
+    }
+    auto stream = Stream::create(source, 64);
+    if (!stream) return std::unexpected(stream.error());
+    source.add_stream(*stream);
+    return Stream::Relay{std::move(*stream), std::move(*slot), 0};
+}
+
 }  // namespace
 
 Event::~Event() {
@@ -111,19 +123,12 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     // Across cards: a stream on the record's card waits for it there and signals over the link. One such relay
     // for each pair of waiting stream and source card, so that no wait holds up another stream's.
     std::unique_lock lock(stream->relay_mutex());
-    Stream::Relay& relay = stream->relays()[source.device()];
-    if (relay.source == nullptr) {
-        auto slot = target.semaphores().take(true);
-        if (!slot) return std::unexpected(slot.error());
-        if (auto shared = target.memory().share_block(*(*slot)->block, source.device()); !shared) {
-            return std::unexpected(shared.error());
-        }
-        auto made = Stream::create(source, 64);
+    if (!stream->relays().contains(source.device())) {
+        auto made = make_relay(source, target);
         if (!made) return std::unexpected(made.error());
-        source.add_stream(*made);
-        relay.slot = std::move(*slot);
-        relay.source = std::move(*made);
+        stream->relays().emplace(source.device(), std::move(*made));
     }
+    Stream::Relay& relay = stream->relays().at(source.device());
     const orr_packet forward[] = {wait, make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, relay.value + 1)};
     relay.source->depend_on(record->stream, record->index);
     auto sent = relay.source->submit(forward, {Op::kSignal, nullptr});

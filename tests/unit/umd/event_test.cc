@@ -1,0 +1,178 @@
+#include <thread>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+TEST(Event, ModelTimeIsExactAndHostTimeMoves) {
+    FakeSystem system(1);
+    orrStream_t stream = nullptr;
+    orrEvent_t start = nullptr, end = nullptr;
+    void* memory = nullptr;
+    ASSERT_OK(orrStreamCreate(&stream));
+    ASSERT_OK(orrEventCreate(&start));
+    ASSERT_OK(orrEventCreate(&end));
+    ASSERT_OK(orrMalloc(&memory, 4096));
+    for (int round = 0; round < 3; ++round) {
+        ASSERT_OK(orrEventRecord(start, stream));
+        ASSERT_OK(orrMemsetAsync(memory, 1, 4096, stream));
+        ASSERT_OK(orrEventRecord(end, stream));
+        ASSERT_OK(orrEventSynchronize(end));
+        double model = 0, host = -1;
+        ASSERT_OK(orrEventElapsedModelTime(&model, start, end));
+        // The fake takes 1 ns a packet and 10 ps a byte.
+        EXPECT_EQ(model, 2.0 + 40.96);
+        ASSERT_OK(orrEventElapsedHostTime(&host, start, end));
+        std::uint64_t ps = 0;
+        ASSERT_OK(orrEventGetModelTime(&ps, end));
+        EXPECT_GT(ps, 0u);
+    }
+    ASSERT_OK(orrEventDestroy(start));
+    EXPECT_FAIL(orrEventRecord(start, stream), orrErrorInvalidHandle, "event");
+    ASSERT_OK(orrEventDestroy(end));
+    ASSERT_OK(orrStreamDestroy(stream));
+    ASSERT_OK(orrFree(memory));
+}
+
+TEST(Event, StatesAndMistakes) {
+    FakeSystem system(1);
+    orrStream_t stream = nullptr;
+    orrEvent_t event = nullptr, never = nullptr;
+    double ns = 0;
+    ASSERT_OK(orrStreamCreate(&stream));
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrEventCreate(&never));
+    EXPECT_OK(orrEventSynchronize(never));
+    EXPECT_FAIL(orrEventElapsedModelTime(&ns, never, never), orrErrorInvalidValue, "never recorded");
+    system.card().pause(true);
+    ASSERT_OK(orrEventRecord(event, stream));
+    EXPECT_FAIL(orrEventQuery(event), orrErrorNotReady, "not done");
+    EXPECT_FAIL(orrEventElapsedModelTime(&ns, event, event), orrErrorNotReady, "not done");
+    system.card().pause(false);
+    ASSERT_OK(orrEventSynchronize(event));
+    EXPECT_OK(orrEventQuery(event));
+    EXPECT_FAIL(orrEventElapsedModelTime(nullptr, event, event), orrErrorInvalidValue, "ns");
+    ASSERT_OK(orrStreamDestroy(stream));
+    EXPECT_OK(orrEventQuery(event)) << "a record outlives its stream";
+    ASSERT_OK(orrEventElapsedModelTime(&ns, event, event));
+    EXPECT_EQ(ns, 0.0);
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrEventDestroy(never));
+}
+
+TEST(Event, OrdersStreamsOfACard) {
+    FakeSystem system(1);
+    constexpr int kStreams = 5, kRounds = 200;
+    std::vector<orrStream_t> streams(kStreams);
+    orrEvent_t event = nullptr;
+    void* memory = nullptr;
+    void* pinned = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 64));
+    ASSERT_OK(orrMallocHost(&pinned, kRounds * 8));
+    for (auto& stream : streams) ASSERT_OK(orrStreamCreate(&stream));
+    ASSERT_OK(orrEventCreate(&event));
+    // Each stream overwrites the word behind the one before: the last one to run must be the last submitted.
+    for (int i = 0; i < kRounds; ++i) {
+        orrStream_t stream = streams[static_cast<std::size_t>(i % kStreams)];
+        ASSERT_OK(orrStreamWaitEvent(stream, event));
+        ASSERT_OK(orrMemsetAsync(memory, i, 8, stream));
+        ASSERT_OK(orrMemcpyAsync(at(pinned, static_cast<std::size_t>(i) * 8), memory, 8, orrMemcpyDefault, stream));
+        ASSERT_OK(orrEventRecord(event, stream));  // again and again: the earlier record may be pending
+    }
+    ASSERT_OK(orrDeviceSynchronize());
+    for (int i = 0; i < kRounds; ++i) {
+        ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[i * 8], i & 0xff) << i;
+    }
+    for (auto& stream : streams) ASSERT_OK(orrStreamDestroy(stream));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrFree(memory));
+    ASSERT_OK(orrFreeHost(pinned));
+}
+
+TEST(Event, SlotsComeBackWithoutWakingOldWaiters) {
+    FakeSystem system(1);
+    orrStream_t a = nullptr, b = nullptr;
+    ASSERT_OK(orrStreamCreate(&a));
+    ASSERT_OK(orrStreamCreate(&b));
+    for (int i = 0; i < 5000; ++i) {  // more than a pool block has
+        orrEvent_t event = nullptr;
+        ASSERT_OK(orrEventCreate(&event));
+        ASSERT_OK(orrEventRecord(event, i % 2 == 0 ? a : b));
+        ASSERT_OK(orrStreamWaitEvent(i % 2 == 0 ? b : a, event));
+        ASSERT_OK(orrEventDestroy(event));  // while the record may be pending
+    }
+    ASSERT_OK(orrDeviceSynchronize());
+    ASSERT_OK(orrStreamDestroy(a));
+    ASSERT_OK(orrStreamDestroy(b));
+}
+
+TEST(Event, StreamThatWaitsForAStoppedOneEndsWithItsError) {
+    FakeSystem system(1);
+    orrStream_t bad = nullptr, waiting = nullptr;
+    orrEvent_t event = nullptr;
+    void* gone = nullptr;
+    ASSERT_OK(orrStreamCreate(&bad));
+    ASSERT_OK(orrStreamCreate(&waiting));
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrMalloc(&gone, 2 << 20));
+    system.card().pause(true);
+    {
+        const std::lock_guard lock(system.card().mutex());
+        system.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
+    }
+    ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
+    ASSERT_OK(orrEventRecord(event, bad));
+    ASSERT_OK(orrStreamWaitEvent(waiting, event));
+    system.card().pause(false);
+    EXPECT_FAIL(orrStreamSynchronize(waiting), orrErrorIllegalAddress, "will never come");
+    EXPECT_EQ(orrEventSynchronize(event), orrErrorIllegalAddress);
+    EXPECT_EQ(orrStreamWaitEvent(waiting, event), orrErrorIllegalAddress);
+    ASSERT_OK(orrStreamDestroy(bad));
+    ASSERT_OK(orrStreamDestroy(waiting));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrFree(gone));
+}
+
+TEST(Semaphore, OrdersStreamsAndTheHost) {
+    FakeSystem system(1);
+    orrStream_t a = nullptr, b = nullptr;
+    orrSemaphore_t semaphore = nullptr;
+    void* memory = nullptr;
+    ASSERT_OK(orrStreamCreate(&a));
+    ASSERT_OK(orrStreamCreate(&b));
+    ASSERT_OK(orrSemaphoreCreate(&semaphore));
+    ASSERT_OK(orrMalloc(&memory, 8));
+    ASSERT_OK(orrStreamWaitSemaphore(b, semaphore, 5));
+    ASSERT_OK(orrMemsetAsync(memory, 2, 8, b));
+    ASSERT_OK(orrStreamSignalSemaphore(b, semaphore, 6));
+    std::uint64_t value = 99;
+    ASSERT_OK(orrSemaphoreGetValue(&value, semaphore));
+    EXPECT_EQ(value, 0u);
+    EXPECT_EQ(orrStreamQuery(b), orrErrorNotReady);
+    ASSERT_OK(orrMemsetAsync(memory, 1, 8, a));
+    ASSERT_OK(orrStreamSignalSemaphore(a, semaphore, 5));
+    ASSERT_OK(orrStreamSynchronize(b));
+    ASSERT_OK(orrSemaphoreGetValue(&value, semaphore));
+    EXPECT_EQ(value, 6u);
+    std::uint8_t byte = 0;
+    ASSERT_OK(orrMemcpy(&byte, memory, 1, orrMemcpyDefault));
+    EXPECT_EQ(byte, 2);
+    ASSERT_OK(orrStreamWaitSemaphore(b, semaphore, 10));
+    ASSERT_OK(orrSemaphoreSignal(semaphore, 10));
+    ASSERT_OK(orrStreamSynchronize(b));
+    EXPECT_FAIL(orrSemaphoreSignal(semaphore, 9), orrErrorInvalidValue, "only grows");
+    ASSERT_OK(orrSemaphoreDestroy(semaphore));
+    EXPECT_FAIL(orrSemaphoreSignal(semaphore, 11), orrErrorInvalidHandle, "semaphore");
+    ASSERT_OK(orrSemaphoreCreate(&semaphore));  // most likely the same memory
+    ASSERT_OK(orrSemaphoreGetValue(&value, semaphore));
+    EXPECT_EQ(value, 0u);
+    ASSERT_OK(orrSemaphoreDestroy(semaphore));
+    ASSERT_OK(orrStreamDestroy(a));
+    ASSERT_OK(orrStreamDestroy(b));
+    ASSERT_OK(orrFree(memory));
+}
+
+}  // namespace
+}  // namespace orrery::umd::test

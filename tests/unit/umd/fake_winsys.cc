@@ -1,0 +1,402 @@
+#include "tests/unit/umd/fake_winsys.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
+
+#include "umd/runtime/runtime.h"
+
+namespace orrery::umd::test {
+namespace {
+
+std::byte* map_anonymous(std::uint64_t size) {
+    void* address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (address == MAP_FAILED) std::abort();
+    return static_cast<std::byte*>(address);
+}
+
+std::atomic_ref<std::uint64_t> atomic(void* word) {
+    return std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(word));
+}
+
+std::int64_t now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+class FakeBo final : public Bo {
+  public:
+    FakeBo(std::shared_ptr<FakePages> pages, FakeCard& card) : pages_(std::move(pages)), card_(card) {}
+    ~FakeBo() override {
+        const std::lock_guard lock(card_.mutex());
+        for (const auto& [va, mapping] : card_.mappings) {
+            EXPECT_NE(mapping.pages, pages_) << "a buffer was closed while it was bound at " << va;
+        }
+        pages_.reset();
+    }
+    std::uint64_t size() const override { return pages_->size; }
+    Result<void*> map() override { return pages_->data; }
+    void unmap() override {}
+    const std::shared_ptr<FakePages>& pages() const { return pages_; }
+
+  private:
+    std::shared_ptr<FakePages> pages_;
+    FakeCard& card_;
+};
+
+class FakeQueue final : public HwQueue {
+  public:
+    FakeQueue(FakeCard& card, FakeCard::Queue& queue) : card_(card), queue_(queue) {
+        doorbell_ = Doorbell(card.doorbells, card.kick_page, queue.slot, queue.generation);
+    }
+    ~FakeQueue() override {
+        const std::lock_guard lock(card_.mutex());
+        card_.queues.remove_if([&](const FakeCard::Queue& q) { return &q == &queue_; });
+    }
+    Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) override {
+        card_.count_wait();
+        while (true) {
+            if (card_.lost()) return fail_errno(ENODEV, "waiting for a queue");
+            {
+                const std::lock_guard lock(card_.mutex());
+                queue_.state.completed = queue_.completed;
+                if (queue_.completed >= index || queue_.state.error != 0) return queue_.state;
+            }
+            if (now_ns() >= deadline_ns) return QueueState{};
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+    }
+
+  private:
+    FakeCard& card_;
+    FakeCard::Queue& queue_;
+};
+
+class FakeDevice final : public Device {
+  public:
+    explicit FakeDevice(FakeCard& card) : card_(card) {
+        info_ = {fmt::format("/dev/accel/accel{}", card.number), fmt::format("0000:0{}:00.0", card.number + 1)};
+    }
+    const DeviceInfo& info() const override { return info_; }
+
+    Result<drm_orr_query_device> query() override {
+        const std::lock_guard lock(card_.mutex());
+        drm_orr_query_device query{};
+        query.uid = card_.uid;
+        query.vram_size = card_.vram_bytes;
+        query.vram_used = card_.vram_used;
+        query.link_ports = 1;
+        query.max_ring_entries = ORR_RING_MAX_ENTRIES;
+        query.counters = 4;
+        std::memcpy(query.sku_name, "fake", 5);
+        return query;
+    }
+    Result<std::vector<std::uint64_t>> counters() override { return std::vector<std::uint64_t>{1, 2, 3, 4}; }
+    Result<drm_orr_query_link> link(std::uint32_t port) override {
+        drm_orr_query_link link{};
+        link.port = port;
+        if (card_.peer() != nullptr) {
+            link.state = ORR_LINK_UP;
+            link.peer_uid = card_.peer()->uid;
+        }
+        return link;
+    }
+
+    Status create_vm() override {
+        const std::lock_guard lock(card_.mutex());
+        if (card_.lost()) return fail_errno(ENODEV, "making an address space");
+        EXPECT_FALSE(card_.has_vm) << "one address space a process";
+        card_.has_vm = true;
+        return {};
+    }
+    Result<std::unique_ptr<Bo>> create_bo(std::uint64_t size, BoKind kind) override {
+        const std::lock_guard lock(card_.mutex());
+        if (card_.lost()) return fail_errno(ENODEV, "allocating");
+        EXPECT_EQ(size % 4096, 0u);
+        if (kind == BoKind::kVram && size > card_.vram_bytes - card_.vram_used) {
+            return fail_errno(ENOMEM, "allocating card memory");
+        }
+        return std::make_unique<FakeBo>(std::make_shared<FakePages>(card_, size, kind), card_);
+    }
+    Result<std::unique_ptr<Bo>> import_bo(Bo& other) override {
+        const auto& pages = static_cast<FakeBo&>(other).pages();
+        if (pages->kind == BoKind::kVram && &pages->owner != card_.peer()) return fail_errno(EXDEV, "importing");
+        return std::make_unique<FakeBo>(pages, card_);
+    }
+    Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size, std::uint32_t flags) override {
+        const std::lock_guard lock(card_.mutex());
+        const auto& pages = static_cast<FakeBo&>(bo).pages();
+        if (va % 4096 != 0 || size % 4096 != 0 || offset % 4096 != 0 || size == 0 || flags == 0 ||
+            va < ORR_VA_START || va + size > ORR_VA_END || offset + size > pages->size) {
+            return fail_errno(EINVAL, "binding");
+        }
+        const auto after = card_.mappings.lower_bound(va);
+        if (after != card_.mappings.end() && after->first < va + size) return fail_errno(EEXIST, "binding");
+        if (after != card_.mappings.begin() && std::prev(after)->first + std::prev(after)->second.size > va) {
+            return fail_errno(EEXIST, "binding");
+        }
+        const bool peer = pages->kind == BoKind::kVram && &pages->owner != &card_;
+        if (peer) {
+            EXPECT_EQ(flags, ORR_BIND_WRITE) << "peer entries can only be written";
+            if (card_.grants == card_.max_grants) return fail_errno(ENOSPC, "granting");
+            ++card_.grants;
+        }
+        card_.mappings[va] = {pages, offset, size, flags};
+        return {};
+    }
+    Status unbind(std::uint64_t va, std::uint64_t size) override {
+        const std::lock_guard lock(card_.mutex());
+        for (auto it = card_.mappings.lower_bound(va); it != card_.mappings.end() && it->first < va + size;) {
+            EXPECT_LE(it->first + it->second.size, va + size);
+            if (it->second.pages->kind == BoKind::kVram && &it->second.pages->owner != &card_) --card_.grants;
+            it = card_.mappings.erase(it);
+        }
+        return {};
+    }
+    Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries) override {
+        const std::lock_guard lock(card_.mutex());
+        std::uint64_t fault = 0;
+        auto* ring = card_.translate(ring_va, sizeof(orr_ring) + entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE,
+                                     &fault);
+        if (ring == nullptr || !std::has_single_bit(entries) || ring_va % 64 != 0) {
+            return fail_errno(EINVAL, "making a queue");
+        }
+        std::uint32_t slot = 0;
+        for (const auto& q : card_.queues) slot = std::max(slot, q.slot + 1);
+        if (slot >= ORR_DB_SLOTS) return fail_errno(ENOSPC, "making a queue");
+        card_.queues.push_back({ring_va, entries, slot, 7, 0, {}, false});
+        return std::make_unique<FakeQueue>(card_, card_.queues.back());
+    }
+
+  private:
+    DeviceInfo info_;
+    FakeCard& card_;
+};
+
+}  // namespace
+
+FakePages::FakePages(FakeCard& card, std::uint64_t bytes, BoKind what)
+    : owner(card), size(bytes), kind(what), data(map_anonymous(bytes)) {
+    const std::lock_guard lock(owner.mutex());
+    ++owner.live_pages;
+    if (kind == BoKind::kVram) owner.vram_used += size;
+}
+
+FakePages::~FakePages() {
+    const std::lock_guard lock(owner.mutex());
+    --owner.live_pages;
+    if (kind == BoKind::kVram) owner.vram_used -= size;
+    ::munmap(data, size);
+}
+
+FakeCard::FakeCard(int card_number, std::uint64_t bytes)
+    : number(card_number),
+      uid(100 + static_cast<std::uint64_t>(card_number)),
+      vram_bytes(bytes),
+      doorbells(reinterpret_cast<orr_doorbell_page*>(map_anonymous(4096))),
+      kick_page(map_anonymous(4096)),
+      thread_([this] { run(); }) {}
+
+FakeCard::~FakeCard() {
+    stop_.store(true);
+    thread_.join();
+    ::munmap(doorbells, 4096);
+    ::munmap(kick_page, 4096);
+}
+
+std::byte* FakeCard::translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access,
+                               std::uint64_t* fault) {
+    const std::lock_guard lock(mutex_);
+    *fault = ORR_FAULT_NOT_MAPPED;
+    auto after = mappings.upper_bound(va);
+    if (after == mappings.begin()) return nullptr;
+    const auto& [start, mapping] = *std::prev(after);
+    if (va - start >= mapping.size || bytes > mapping.size - (va - start)) return nullptr;
+    *fault = ORR_FAULT_PERMISSION;
+    if ((mapping.flags & access) != access) return nullptr;
+    *fault = ORR_FAULT_NONE;
+    return mapping.pages->data + mapping.offset + (va - start);
+}
+
+void FakeCard::run() {
+    std::uint64_t summary = 0;
+    unsigned idle = 0;
+    while (!stop_.load()) {
+        if (paused_.load() || lost_.load()) {
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            continue;
+        }
+        const std::uint64_t seen = atomic(&doorbells->summary).load(std::memory_order_acquire);
+        const bool poked = poked_.exchange(false);
+        const bool rung = seen != summary || poked;
+        summary = seen;
+        if ((rung || idle == 0) && work()) continue;
+        if (rung) idle = 0;
+        if (++idle < 200) continue;
+        // As hardware does: need_wakeup, fence, one more look, sleep until a kick.
+        atomic(&doorbells->need_wakeup).store(1, std::memory_order_seq_cst);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (atomic(&doorbells->summary).load() == summary) wait_for_kick();
+        atomic(&doorbells->need_wakeup).store(0);
+        idle = 0;
+    }
+}
+
+bool FakeCard::wait_for_kick() {
+    while (!stop_.load() && !poked_.load()) {
+        for (std::size_t offset = 256; offset < 4096; offset += 8) {
+            if (atomic(kick_page + offset).exchange(0) != 0) {
+                kicks_.fetch_add(1);
+                return true;
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return false;
+}
+
+bool FakeCard::work() {
+    bool any = false;
+    const std::lock_guard lock(mutex_);
+    for (Queue& queue : queues) any = step(queue) || any;
+    return any;
+}
+
+bool FakeCard::step(Queue& queue) {
+    if (queue.state.error != 0) return false;
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(
+        translate(queue.ring_va, sizeof(orr_ring) + queue.entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    if (ring == nullptr) {
+        queue.state = {queue.completed, ORR_QERR_RING_FAULT, queue.completed, queue.ring_va, fault};
+        return true;
+    }
+    const std::uint64_t bell = atomic(&doorbells->doorbell[queue.slot]).load(std::memory_order_acquire);
+    if (bell >> 48 != queue.generation) return false;
+    const std::uint64_t producer = atomic(&ring->producer).load(std::memory_order_acquire);
+    EXPECT_GE(producer, bell & ORR_DB_INDEX_MASK) << "the doorbell was rung before the producer was published";
+    EXPECT_LE(producer - queue.completed, queue.entries) << "the ring was overrun";
+    if (producer == queue.completed) return false;
+    const auto* packets = reinterpret_cast<const orr_packet*>(ring + 1);
+    const orr_packet packet = packets[queue.completed % queue.entries];
+    EXPECT_EQ(packet.header.tag, static_cast<std::uint32_t>(queue.completed)) << "a slot with another packet";
+    model_ps_ += 1000;
+    const bool done = execute(queue, packet, queue.completed);
+    if (queue.state.error != 0) {
+        queue.state.error_index = queue.completed;
+        ring->error_index = queue.state.error_index;
+        ring->error_address = queue.state.error_address;
+        ring->error_detail = queue.state.error_detail;
+        atomic(&ring->error).store(queue.state.error, std::memory_order_release);
+        return true;
+    }
+    if (!done) return false;
+    ++queue.completed;
+    packets_done_.fetch_add(1);
+    ring->consumer_time_ps = model_ps_;
+    atomic(&ring->consumer).store(queue.completed, std::memory_order_release);
+    return true;
+}
+
+bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
+    std::uint64_t fault = 0;
+    const auto failed = [&](std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
+        queue.state.error = error;
+        queue.state.error_address = address;
+        queue.state.error_detail = detail;
+        return true;
+    };
+    switch (packet.header.opcode) {
+        case ORR_PKT_NOP: return true;
+        case ORR_PKT_COPY: {
+            const auto p = std::bit_cast<orr_packet_copy>(packet);
+            auto* src = translate(p.src, p.row_bytes, ORR_BIND_READ, &fault);
+            if (src == nullptr) return failed(ORR_QERR_FAULT, p.src, fault);
+            auto* dst = translate(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
+            if (dst == nullptr) return failed(ORR_QERR_FAULT, p.dst, fault);
+            std::memcpy(dst, src, p.row_bytes);
+            model_ps_ += p.row_bytes * 10;
+            return true;
+        }
+        case ORR_PKT_FILL: {
+            const auto p = std::bit_cast<orr_packet_fill>(packet);
+            if (p.row_bytes % p.pattern_bytes != 0 || p.dst % p.pattern_bytes != 0) {
+                return failed(ORR_QERR_BAD_DESC, 0, 0);
+            }
+            auto* dst = translate(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
+            if (dst == nullptr) return failed(ORR_QERR_FAULT, p.dst, fault);
+            for (std::uint64_t i = 0; i < p.row_bytes; i += p.pattern_bytes) {
+                std::memcpy(dst + i, &p.pattern, p.pattern_bytes);
+            }
+            model_ps_ += p.row_bytes * 10;
+            return true;
+        }
+        case ORR_PKT_WAIT: {
+            const auto p = std::bit_cast<orr_packet_semaphore>(packet);
+            auto* word = translate(p.semaphore, 16, ORR_BIND_READ, &fault);
+            if (word == nullptr || p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, fault);
+            auto* semaphore = reinterpret_cast<orr_semaphore*>(word);
+            if (atomic(&semaphore->value).load(std::memory_order_acquire) < p.value) return false;
+            model_ps_ = std::max(model_ps_, atomic(&semaphore->time_ps).load());
+            return true;
+        }
+        case ORR_PKT_SIGNAL: {
+            const auto p = std::bit_cast<orr_packet_semaphore>(packet);
+            auto* word = translate(p.semaphore, 16, ORR_BIND_WRITE, &fault);
+            if (word == nullptr || p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, fault);
+            auto* semaphore = reinterpret_cast<orr_semaphore*>(word);
+            EXPECT_GE(p.value, atomic(&semaphore->value).load()) << "a semaphore went back";
+            atomic(&semaphore->time_ps).store(model_ps_);
+            atomic(&semaphore->value).store(p.value, std::memory_order_release);
+            if (peer_ != nullptr) peer_->poke();
+            return true;
+        }
+        case ORR_PKT_DISPATCH: {
+            const auto p = std::bit_cast<orr_packet_dispatch>(packet);
+            if (translate(p.entry, 2, ORR_BIND_EXEC, &fault) == nullptr) {
+                return failed(ORR_QERR_FAULT, p.entry, fault);
+            }
+            if (on_dispatch == nullptr) return true;
+            const FakeOutcome outcome = on_dispatch(*this, {p.entry, p.args, {p.grid_x, p.grid_y, p.grid_z},
+                                                            {p.block_x, p.block_y, p.block_z}, p.local_bytes});
+            return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
+        }
+        default: return failed(ORR_QERR_BAD_OPCODE, 0, packet.header.opcode);
+    }
+}
+
+Result<std::vector<std::unique_ptr<Device>>> FakeWinsys::open_devices() {
+    std::vector<std::unique_ptr<Device>> devices;
+    for (const auto& card : cards_) devices.push_back(std::make_unique<FakeDevice>(*card));
+    return devices;
+}
+
+FakeSystem::FakeSystem(int cards, std::uint64_t vram_bytes) {
+    for (int i = 0; i < cards; ++i) {
+        cards_.push_back(std::make_unique<FakeCard>(i, vram_bytes));
+        if (i % 2 == 1) cards_[static_cast<std::size_t>(i)]->link_to(*cards_[static_cast<std::size_t>(i - 1)]);
+    }
+    Runtime::replace(std::make_unique<Runtime>(std::make_unique<FakeWinsys>(cards_)));
+}
+
+FakeSystem::~FakeSystem() {
+    Runtime::replace(nullptr);
+    for (const auto& card : cards_) {
+        const std::lock_guard lock(card->mutex());
+        EXPECT_EQ(card->live_pages, 0) << "buffers leaked on card " << card->number;
+        EXPECT_TRUE(card->mappings.empty()) << "mappings leaked on card " << card->number;
+        EXPECT_TRUE(card->queues.empty()) << "queues leaked on card " << card->number;
+        EXPECT_EQ(card->vram_used, 0u);
+        EXPECT_EQ(card->grants, 0u);
+    }
+}
+
+}  // namespace orrery::umd::test

@@ -1,0 +1,145 @@
+// Cards that live in the test's process: buffers are anonymous memory, a thread a card executes packets as the
+// contracts say, with page tables, doorbells that go to sleep, and links. Strict where the runtime must be right.
+#pragma once
+
+#include <orrery/fw/packet.h>
+#include <orrery/fw/queue.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd::test {
+
+class FakeCard;
+
+// Pages behind a buffer object; shared by all that have imported it.
+struct FakePages {
+    FakePages(FakeCard& owner, std::uint64_t size, BoKind kind);
+    ~FakePages();
+    FakePages(const FakePages&) = delete;
+    FakePages& operator=(const FakePages&) = delete;
+    FakeCard& owner;
+    std::uint64_t size;
+    BoKind kind;
+    std::byte* data;
+};
+
+struct FakeDispatch {
+    std::uint64_t entry;
+    std::uint64_t args;
+    std::uint32_t grid[3];
+    std::uint16_t block[3];
+    std::uint32_t local_bytes;
+};
+
+// What a dispatch came to; error 0: fine.
+struct FakeOutcome {
+    std::uint64_t error = 0, address = 0, detail = 0;
+};
+
+class FakeCard {
+  public:
+    FakeCard(int number, std::uint64_t vram_bytes);
+    ~FakeCard();
+    FakeCard(const FakeCard&) = delete;
+    FakeCard& operator=(const FakeCard&) = delete;
+
+    // --- for tests ---
+    // Runs on the card's thread in place of kernels.
+    std::function<FakeOutcome(FakeCard&, const FakeDispatch&)> on_dispatch;
+    // Memory as the card sees it; null if not mapped so.
+    std::byte* translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access, std::uint64_t* fault);
+    void pause(bool paused) { paused_.store(paused); }
+    void lose() { lost_.store(true); }
+    void link_to(FakeCard& other) {
+        peer_ = &other;
+        other.peer_ = this;
+    }
+    std::uint64_t kicks() const { return kicks_.load(); }
+    std::uint64_t waits() const { return waits_.load(); }
+    std::uint64_t packets() const { return packets_done_.load(); }
+    std::uint32_t max_grants = 64;
+
+    // --- for the winsys; all with mutex() held unless atomic ---
+    struct Mapping {
+        std::shared_ptr<FakePages> pages;
+        std::uint64_t offset, size;
+        std::uint32_t flags;
+    };
+    struct Queue {
+        std::uint64_t ring_va;
+        std::uint32_t entries;
+        std::uint32_t slot;
+        std::uint64_t generation;
+        std::uint64_t completed = 0;
+        QueueState state;
+        bool waiting = false;
+    };
+
+    std::recursive_mutex& mutex() { return mutex_; }
+    int number;
+    std::uint64_t uid;
+    std::uint64_t vram_bytes;
+    std::uint64_t vram_used = 0;
+    int live_pages = 0;
+    std::uint32_t grants = 0;
+    bool has_vm = false;
+    std::map<std::uint64_t, Mapping> mappings;
+    std::list<Queue> queues;
+    orr_doorbell_page* doorbells;
+    std::byte* kick_page;
+    FakeCard* peer() const { return peer_; }
+    bool lost() const { return lost_.load(); }
+    void poke() { poked_.store(true); }
+    void count_wait() { waits_.fetch_add(1); }
+
+  private:
+    void run();
+    bool work();
+    bool step(Queue& queue);
+    // false: the packet waits; state.error set: it failed.
+    bool execute(Queue& queue, const orr_packet& packet, std::uint64_t index);
+    bool wait_for_kick();
+
+    std::recursive_mutex mutex_;
+    std::atomic<bool> stop_{false}, paused_{false}, lost_{false}, poked_{false};
+    std::atomic<std::uint64_t> kicks_{0}, waits_{0}, packets_done_{0};
+    std::uint64_t model_ps_ = 1'000'000;
+    FakeCard* peer_ = nullptr;
+    std::thread thread_;
+};
+
+class FakeWinsys final : public Winsys {
+  public:
+    explicit FakeWinsys(std::span<const std::unique_ptr<FakeCard>> cards) : cards_(cards) {}
+    Result<std::vector<std::unique_ptr<Device>>> open_devices() override;
+
+  private:
+    std::span<const std::unique_ptr<FakeCard>> cards_;
+};
+
+// Installs a runtime with this many cards, all linked in pairs (0-1, 2-3); checks at the end that nothing leaked.
+class FakeSystem {
+  public:
+    explicit FakeSystem(int cards = 1, std::uint64_t vram_bytes = 64 << 20);
+    ~FakeSystem();
+    FakeSystem(const FakeSystem&) = delete;
+    FakeSystem& operator=(const FakeSystem&) = delete;
+    FakeCard& card(std::size_t number = 0) { return *cards_[number]; }
+
+  private:
+    std::vector<std::unique_ptr<FakeCard>> cards_;
+};
+
+}  // namespace orrery::umd::test

@@ -1,0 +1,140 @@
+#include <orrery/hw/kernel_abi.h>
+#include <orrery/hw/mmu.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+#include "tests/vm/umd/kernels.h"
+
+namespace orrery::umd::test {
+namespace {
+
+class LaunchTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        ASSERT_OK(orrModuleLoad(&module_, TEST_KERNELS));
+        ASSERT_OK(orrModuleGetFunction(&function_, module_, "add_value"));
+        ASSERT_OK(orrStreamCreate(&stream_));
+    }
+    void TearDown() override {
+        if (stream_ != nullptr) EXPECT_OK(orrStreamDestroy(stream_));
+        if (module_ != nullptr) EXPECT_OK(orrModuleUnload(module_));
+    }
+    void launch_and_fail_with(FakeOutcome outcome) {
+        system_.card().on_dispatch = [outcome](FakeCard&, const FakeDispatch&) { return outcome; };
+        ASSERT_OK(orrLaunchKernel(function_, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_));
+    }
+
+    FakeSystem system_{1};
+    orrModule_t module_ = nullptr;
+    orrFunction_t function_ = nullptr;
+    orrStream_t stream_ = nullptr;
+};
+
+TEST_F(LaunchTest, ModuleLiesOnTheCardWithItsProtections) {
+    FakeCard& card = system_.card();
+    int code = 0, data = 0;
+    const std::lock_guard lock(card.mutex());
+    for (const auto& [va, mapping] : card.mappings) {
+        const bool write = (mapping.flags & ORR_BIND_WRITE) != 0, exec = (mapping.flags & ORR_BIND_EXEC) != 0;
+        EXPECT_FALSE(write && exec);
+        code += exec;
+        data += !write;
+    }
+    EXPECT_EQ(code, 1);
+    EXPECT_GE(data, 2) << "code and constants";
+}
+
+TEST_F(LaunchTest, ArgumentsAreCopiedAtTheCall) {
+    std::vector<std::uint64_t> seen;
+    system_.card().on_dispatch = [&](FakeCard& card, const FakeDispatch& dispatch) {
+        std::uint64_t fault = 0;
+        TestArgs args{};
+        const auto* memory = card.translate(dispatch.args, sizeof(args), ORR_BIND_READ, &fault);
+        if (memory == nullptr) return FakeOutcome{ORR_QERR_FAULT, dispatch.args, fault};
+        std::memcpy(&args, memory, sizeof(args));
+        seen.push_back(args.value);
+        EXPECT_EQ(dispatch.grid[0], 3u);
+        EXPECT_EQ(dispatch.block[1], 5u);
+        EXPECT_EQ(dispatch.local_bytes, 77u);
+        return FakeOutcome{};
+    };
+    std::vector<std::byte> big(4096);
+    // The argument ring of 256 KiB goes round several times, with all sizes.
+    for (std::uint64_t i = 0; i < 3000; ++i) {
+        TestArgs args{nullptr, 0, i};
+        std::memcpy(big.data(), &args, sizeof(args));
+        const std::size_t bytes = sizeof(args) + i * 37 % (4096 - sizeof(args) + 1);
+        ASSERT_OK(orrLaunchKernel(function_, {3, 1, 1}, {1, 5, 1}, big.data(), bytes, 77, stream_));
+    }
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    ASSERT_EQ(seen.size(), 3000u);
+    for (std::uint64_t i = 0; i < 3000; ++i) ASSERT_EQ(seen[i], i);
+}
+
+TEST_F(LaunchTest, LaunchMistakesAreExplained) {
+    const auto launch = [&](orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes, std::size_t local) {
+        return orrLaunchKernel(function_, grid, block, args, bytes, local, stream_);
+    };
+    std::vector<std::byte> args(5000);
+    EXPECT_FAIL(launch({0, 1, 1}, {1, 1, 1}, nullptr, 0, 0), orrErrorInvalidValue, "grid");
+    EXPECT_FAIL(launch({65536, 65536, 1}, {1, 1, 1}, nullptr, 0, 0), orrErrorInvalidValue, "2^31");
+    EXPECT_FAIL(launch({~0u, ~0u, ~0u}, {1, 1, 1}, nullptr, 0, 0), orrErrorInvalidValue, "2^31");
+    EXPECT_FAIL(launch({1, 1, 1}, {1025, 1, 1}, nullptr, 0, 0), orrErrorInvalidValue, "1024");
+    EXPECT_FAIL(launch({1, 1, 1}, {65536, 65536, 65536}, nullptr, 0, 0), orrErrorInvalidValue, "1024");
+    EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 0}, nullptr, 0, 0), orrErrorInvalidValue, "block");
+    EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, args.data(), 4097, 0), orrErrorInvalidValue, "4096");
+    EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, nullptr, 8, 0), orrErrorInvalidValue, "args");
+    EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, nullptr, 0, ORR_LOCAL_BYTES + 1), orrErrorInvalidValue, "work-group");
+    orrFunction_t missing = nullptr;
+    EXPECT_FAIL(orrModuleGetFunction(&missing, module_, "nothing"), orrErrorNotFound, "add_value");
+    ASSERT_OK(orrModuleUnload(module_));
+    EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, nullptr, 0, 0), orrErrorInvalidHandle, "function");
+    EXPECT_FAIL(orrModuleUnload(module_), orrErrorInvalidHandle, "module");
+    module_ = nullptr;
+}
+
+TEST_F(LaunchTest, KernelErrorsNameKernelPlaceAndRemedy) {
+    void* memory = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 4096));
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    launch_and_fail_with({ORR_QERR_FAULT, address + 4096 + 16, ORR_FAULT_NOT_MAPPED});
+    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress,
+                "kernel 'add_value' accessed");
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("16 bytes past the end of the allocation of 4096 bytes"));
+    ASSERT_OK(orrFree(memory));
+}
+
+TEST_F(LaunchTest, TrapIsIllegalInstruction) {
+    launch_and_fail_with({ORR_QERR_KERNEL_TRAP, 0x1234, 3});
+    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalInstruction, "ebreak");
+}
+
+TEST_F(LaunchTest, TimeoutIsLaunchTimeout) {
+    launch_and_fail_with({ORR_QERR_TIMEOUT, 0, 0});
+    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorLaunchTimeout, "endless loop");
+}
+
+TEST_F(LaunchTest, StackOverflowAndLocalOverrunAreNamed) {
+    launch_and_fail_with({ORR_QERR_FAULT, ORR_STACK_TOP - ORR_STACK_BYTES - 8, ORR_FAULT_NOT_MAPPED});
+    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress, "stack overflow?");
+    ASSERT_OK(orrStreamDestroy(stream_));
+    ASSERT_OK(orrStreamCreate(&stream_));
+    launch_and_fail_with({ORR_QERR_FAULT, ORR_LOCAL_BASE + ORR_LOCAL_BYTES, ORR_FAULT_NOT_MAPPED});
+    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress, "local_bytes");
+}
+
+TEST_F(LaunchTest, ModuleFilesThatAreNone) {
+    orrModule_t module = nullptr;
+    EXPECT_FAIL(orrModuleLoad(&module, "/nonexistent/x.elf"), orrErrorSystem, "/nonexistent/x.elf");
+    EXPECT_FAIL(orrModuleLoad(&module, "/"), orrErrorSystem, "Is a directory");
+    EXPECT_FAIL(orrModuleLoad(&module, "/proc/self/exe"), orrErrorInvalidImage, "RISC-V");
+    EXPECT_FAIL(orrModuleLoadData(&module, "garbage", 7), orrErrorInvalidImage, "less than an ELF header");
+    EXPECT_FAIL(orrModuleLoadData(&module, nullptr, 7), orrErrorInvalidValue, "null");
+}
+
+}  // namespace
+}  // namespace orrery::umd::test

@@ -1,0 +1,160 @@
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+void* malloc_on(int device, std::size_t bytes) {
+    void* memory = nullptr;
+    EXPECT_OK(orrSetDevice(device));
+    EXPECT_OK(orrMalloc(&memory, bytes));
+    return memory;
+}
+
+TEST(Peer, CopiesPushAfterAccessIsEnabled) {
+    FakeSystem system(2);
+    void* before = malloc_on(1, 4096);  // in card 1
+    void* source = malloc_on(0, 4096);
+    int can = 0;
+    ASSERT_OK(orrDeviceCanAccessPeer(&can, 0, 1));
+    EXPECT_EQ(can, 1);
+    ASSERT_OK(orrMemset(source, 0x42, 4096));
+    EXPECT_FAIL(orrMemcpy(before, source, 4096, orrMemcpyDeviceToDevice), orrErrorPeerAccess,
+                "orrDeviceEnablePeerAccess(1)");
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    ASSERT_OK(orrMemcpy(before, source, 4096, orrMemcpyDeviceToDevice));
+    void* later = malloc_on(1, 3 << 20);  // of its own block
+    ASSERT_OK(orrMemcpy(at(later, 1 << 20), source, 4096, orrMemcpyDefault));
+    std::uint8_t byte = 0;
+    ASSERT_OK(orrMemcpy(&byte, at(before, 4095), 1, orrMemcpyDefault));
+    EXPECT_EQ(byte, 0x42);
+    ASSERT_OK(orrMemcpy(&byte, at(later, (1 << 20) + 4095), 1, orrMemcpyDefault));
+    EXPECT_EQ(byte, 0x42);
+    // The other direction was not enabled, and a pull is refused in any case.
+    EXPECT_FAIL(orrMemcpy(source, before, 4096, orrMemcpyDefault), orrErrorPeerAccess, "EnablePeerAccess(0)");
+    orrStream_t stream = nullptr;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrStreamCreate(&stream));
+    EXPECT_FAIL(orrMemcpyAsync(before, source, 64, orrMemcpyDefault, stream), orrErrorPeerAccess, "only writes");
+    ASSERT_OK(orrStreamDestroy(stream));
+    for (void* memory : {before, source, later}) ASSERT_OK(orrFree(memory));
+}
+
+TEST(Peer, NoLinkNoAccess) {
+    FakeSystem system(3);
+    int can = 1;
+    ASSERT_OK(orrDeviceCanAccessPeer(&can, 0, 2));
+    EXPECT_EQ(can, 0);
+    ASSERT_OK(orrSetDevice(0));
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(2), orrErrorPeerAccess, "no link");
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(0), orrErrorInvalidDevice, "no peer of itself");
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(3), orrErrorInvalidDevice, "no device 3");
+    EXPECT_FAIL(orrSetDevice(-1), orrErrorInvalidDevice, "no device -1");
+}
+
+TEST(Peer, GrantsThatRunOutCostOnlyTheRestPeerAccess) {
+    FakeSystem system(2);
+    system.card(0).max_grants = 2;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    void* source = malloc_on(0, 64);
+    std::vector<void*> memory;
+    for (int i = 0; i < 3; ++i) memory.push_back(malloc_on(1, 2 << 20));
+    EXPECT_OK(orrMemcpy(memory[1], source, 64, orrMemcpyDefault));
+    EXPECT_FAIL(orrMemcpy(memory[2], source, 64, orrMemcpyDefault), orrErrorPeerAccess, "but not to the allocation");
+    EXPECT_OK(orrMemset(memory[2], 1, 64)) << "its own card uses it all the same";
+    for (void* m : memory) ASSERT_OK(orrFree(m));
+    ASSERT_OK(orrFree(source));
+}
+
+TEST(Peer, SemaphoreIsSignalledOverTheLinkBehindTheData) {
+    FakeSystem system(2);
+    void* target = malloc_on(0, 4096);
+    void* source = malloc_on(1, 4096);
+    orrSemaphore_t arrived = nullptr;
+    orrStream_t waiting = nullptr, sending = nullptr;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrSemaphoreCreate(&arrived));
+    ASSERT_OK(orrStreamCreate(&waiting));
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrStreamCreate(&sending));
+    EXPECT_FAIL(orrStreamSignalSemaphore(sending, arrived, 1), orrErrorPeerAccess, "EnablePeerAccess(0)");
+    ASSERT_OK(orrDeviceEnablePeerAccess(0));
+    void* pinned = nullptr;
+    ASSERT_OK(orrMallocHost(&pinned, 4096));
+    for (std::uint64_t round = 1; round <= 50; ++round) {
+        ASSERT_OK(orrStreamWaitSemaphore(waiting, arrived, round));
+        ASSERT_OK(orrMemcpyAsync(pinned, target, 4096, orrMemcpyDefault, waiting));
+        ASSERT_OK(orrMemsetAsync(source, static_cast<int>(round), 4096, sending));
+        ASSERT_OK(orrMemcpyAsync(target, source, 4096, orrMemcpyDefault, sending));
+        ASSERT_OK(orrStreamSignalSemaphore(sending, arrived, round));
+        ASSERT_OK(orrStreamSynchronize(waiting));
+        ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[4095], round);
+    }
+    EXPECT_FAIL(orrStreamWaitSemaphore(sending, arrived, 1), orrErrorInvalidValue, "only on its own");
+    ASSERT_OK(orrStreamDestroy(waiting));
+    ASSERT_OK(orrStreamDestroy(sending));
+    ASSERT_OK(orrSemaphoreDestroy(arrived));
+    ASSERT_OK(orrFreeHost(pinned));
+    ASSERT_OK(orrFree(target));
+    ASSERT_OK(orrFree(source));
+}
+
+TEST(Peer, EventsOrderStreamsOfLinkedCards) {
+    FakeSystem system(2);
+    void* pinned = nullptr;
+    ASSERT_OK(orrMallocHost(&pinned, 4096));
+    orrStream_t streams[2] = {};
+    for (int device = 0; device < 2; ++device) {
+        ASSERT_OK(orrSetDevice(device));
+        ASSERT_OK(orrStreamCreate(&streams[device]));
+    }
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrEventCreate(&event));
+    void* words[2] = {malloc_on(0, 8), malloc_on(1, 8)};
+    // Two cards take turns on one pinned word; each copies it out before it writes its own.
+    for (int i = 0; i < 100; ++i) {
+        const int device = i % 2;
+        ASSERT_OK(orrStreamWaitEvent(streams[device], event));
+        ASSERT_OK(orrMemcpyAsync(at(pinned, static_cast<std::size_t>(8 + 8 * i)), pinned, 8, orrMemcpyDefault,
+                                 streams[device]));
+        ASSERT_OK(orrMemsetAsync(words[device], i + 1, 8, streams[device]));
+        ASSERT_OK(orrMemcpyAsync(pinned, words[device], 8, orrMemcpyDefault, streams[device]));
+        ASSERT_OK(orrEventRecord(event, streams[device]));
+    }
+    ASSERT_OK(orrStreamSynchronize(streams[1]));
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[8 + 8 * i], i) << i;
+    double ns = 0;
+    orrEvent_t here = nullptr;
+    ASSERT_OK(orrEventCreate(&here));
+    ASSERT_OK(orrEventRecord(here, streams[0]));
+    ASSERT_OK(orrEventSynchronize(here));
+    EXPECT_FAIL(orrEventElapsedModelTime(&ns, event, here), orrErrorInvalidValue, "not the same");
+    ASSERT_OK(orrEventDestroy(here));
+    ASSERT_OK(orrEventDestroy(event));
+    for (int device = 0; device < 2; ++device) {
+        ASSERT_OK(orrStreamDestroy(streams[device]));
+        ASSERT_OK(orrFree(words[device]));
+    }
+    ASSERT_OK(orrFreeHost(pinned));
+}
+
+TEST(Peer, EventAcrossUnlinkedCardsIsRefused) {
+    FakeSystem system(3);
+    orrStream_t a = nullptr, c = nullptr;
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrStreamCreate(&a));
+    ASSERT_OK(orrSetDevice(2));
+    ASSERT_OK(orrStreamCreate(&c));
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrEventRecord(event, a));
+    EXPECT_FAIL(orrStreamWaitEvent(c, event), orrErrorPeerAccess, "link");
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrStreamDestroy(a));
+    ASSERT_OK(orrStreamDestroy(c));
+}
+
+}  // namespace
+}  // namespace orrery::umd::test
