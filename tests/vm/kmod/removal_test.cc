@@ -1,0 +1,240 @@
+// The driver leaves a card, or the card is reset, while processes use it. Takes the card away: run it alone.
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "tests/vm/kmod/device.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kRingVa = 0x10000000;
+constexpr std::uint64_t kVa = 0x40000000;
+
+// The PCI devices that the driver may have, in order of their address.
+std::vector<std::string> pci_addresses() {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices")) {
+        std::string vendor;
+        std::string device;
+        std::ifstream(entry.path() / "vendor") >> vendor;
+        std::ifstream(entry.path() / "device") >> device;
+        if (vendor == "0x1af4" && device == "0x10f0") found.push_back(entry.path().filename());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text << std::flush;
+    return file.good();
+}
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path);
+    std::string text;
+    std::getline(file, text);
+    return text;
+}
+
+// The node of a PCI device; -1: none.
+int node_of(const std::string& address) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices/" + address + "/accel", error))
+        return std::stoi(entry.path().filename().string().substr(5));
+    return -1;
+}
+
+bool bind_driver(const std::string& address) {
+    return write_file("/sys/bus/pci/drivers/orrery/bind", address);
+}
+bool unbind_driver(const std::string& address) {
+    return write_file("/sys/bus/pci/drivers/orrery/unbind", address);
+}
+
+// A process in the middle of everything.
+struct User {
+    explicit User(unsigned node) : file(open_card(node)) {
+        EXPECT_EQ(create_vm(fd(), vm), 0);
+        EXPECT_EQ(make_buffer(fd(), vm, kVa, 4 * kMiB, ORR_BO_VRAM, vram), 0);
+        EXPECT_EQ(make_buffer(fd(), vm, kVa + 0x10000000, kMiB, ORR_BO_SYSTEM, system), 0);
+        queue = std::make_unique<Queue>(fd(), vm, kRingVa);
+        EXPECT_EQ(queue->error(), 0);
+        EXPECT_EQ(queue->run(std::vector{fill(kVa, 4 * kMiB, 5), fill(system.va, kMiB, 6)}), 0);
+        EXPECT_EQ(vram.words()[100], 5u);
+    }
+    int fd() const { return file.get(); }
+
+    // Everything that can be done with a card that is gone. Nothing here may hang, crash or succeed.
+    void expect_gone() {
+        drm_orr_query_device q{};
+        EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &q), ENODEV);
+        drm_orr_bo_create bo{};
+        EXPECT_EQ(create_bo(fd(), 4096, ORR_BO_VRAM, bo), ENODEV);
+        EXPECT_EQ(create_bo(fd(), 4096, ORR_BO_SYSTEM, bo), ENODEV);
+        std::uint32_t other = 0;
+        EXPECT_EQ(create_vm(fd(), other), ENODEV);
+        EXPECT_EQ(unmap(fd(), vm, kVa, 4096), ENODEV);
+        EXPECT_EQ(destroy_queue(fd(), queue->number()), ENODEV);
+        drm_orr_queue_wait out{};
+        EXPECT_EQ(wait(fd(), queue->number(), 1'000'000, kLong, out), ENODEV);
+        // VRAM and doorbells lead nowhere, without a signal; guest RAM is still there.
+        EXPECT_EQ(vram.words()[100], 0u);
+        vram.words()[100] = 1;
+        EXPECT_EQ(vram.words()[100], 1u);
+        EXPECT_EQ(queue->page().need_wakeup, 0u);
+        queue->submit(std::vector{nop(), nop()});
+        static_cast<volatile std::uint64_t*>(queue->kick_page().words())[0] = 1;
+        EXPECT_EQ(system.words()[100], 6u);
+    }
+
+    File file;
+    std::uint32_t vm = 0;
+    Buffer vram;
+    Buffer system;
+    std::unique_ptr<Queue> queue;
+};
+
+class Removal : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        cards_ = pci_addresses();
+        ASSERT_FALSE(cards_.empty());
+        for (const std::string& card : cards_)
+            ASSERT_GE(node_of(card), 0) << card;
+    }
+    void expect_works(const std::string& card) {
+        ASSERT_GE(node_of(card), 0);
+        User user(static_cast<unsigned>(node_of(card)));
+    }
+    std::vector<std::string> cards_;
+};
+
+TEST_F(Removal, UnbindWithOpenFilesAndMappings) {
+    for (int round = 0; round < 3; round++) {
+        User user(static_cast<unsigned>(node_of(cards_[0])));
+        User second(static_cast<unsigned>(node_of(cards_[0])));
+        // One sleeps, and one is in the middle of submitting.
+        int result = -1;
+        std::thread sleeper([&] {
+            drm_orr_queue_wait out{};
+            result = wait(user.fd(), user.queue->number(), 1000, kLong, out);
+        });
+        std::atomic<bool> stop = false;
+        std::thread submitter([&] {
+            while (!stop)
+                second.queue->submit(fill(kVa, 4096, 7));
+        });
+        ::usleep(100'000);
+        ASSERT_TRUE(unbind_driver(cards_[0]));
+        sleeper.join();
+        EXPECT_EQ(result, ENODEV);
+        stop = true;
+        submitter.join();
+        user.expect_gone();
+        EXPECT_LT(node_of(cards_[0]), 0);
+        // A new life, while the old file is still open.
+        ASSERT_TRUE(bind_driver(cards_[0]));
+        expect_works(cards_[0]);
+        drm_orr_query_device q{};
+        EXPECT_EQ(call(user.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &q), ENODEV);
+    }
+}
+
+TEST_F(Removal, FunctionResetLosesTheCard) {
+    const std::string sysfs = "/sys/bus/pci/devices/" + cards_[0];
+    User user(static_cast<unsigned>(node_of(cards_[0])));
+    EXPECT_EQ(read_file(sysfs + "/state"), "running");
+    ASSERT_TRUE(write_file(sysfs + "/reset", "1"));
+    EXPECT_EQ(read_file(sysfs + "/state").substr(0, 4), "lost");
+    user.expect_gone();
+    EXPECT_EQ(::open(("/dev/accel/accel" + std::to_string(node_of(cards_[0]))).c_str(), O_RDWR), -1);
+    ASSERT_TRUE(unbind_driver(cards_[0]));
+    ASSERT_TRUE(bind_driver(cards_[0]));
+    expect_works(cards_[0]);
+}
+
+TEST_F(Removal, FencesAndDmaBufsOutliveTheDriver) {
+    File dma_buf;
+    File vram_buf;
+    {
+        User user(static_cast<unsigned>(node_of(cards_[0])));
+        ASSERT_EQ(export_bo(user.fd(), user.system.handle, dma_buf), 0);
+        ASSERT_EQ(export_bo(user.fd(), user.vram.handle, vram_buf), 0);
+        ASSERT_TRUE(unbind_driver(cards_[0]));
+    }
+    Mapping memory(dma_buf.get(), 0, kMiB, PROT_READ, MAP_SHARED);
+    ASSERT_EQ(memory.error(), 0);
+    EXPECT_EQ(memory.words()[0], 6u);
+    ASSERT_TRUE(bind_driver(cards_[0]));
+    // The old life's buffer on the new life's card: another device, and no link to it.
+    File file = open_card(static_cast<unsigned>(node_of(cards_[0])));
+    std::uint32_t handle = 0;
+    EXPECT_EQ(import_bo(file.get(), dma_buf.get(), handle), 0);
+    EXPECT_EQ(import_bo(file.get(), vram_buf.get(), handle), ENODEV);
+}
+
+TEST_F(Removal, EitherEndOfALinkGoes) {
+    if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
+    for (const std::size_t gone : {1u, 0u}) {
+        const std::size_t stays = 1 - gone;
+        for (const bool importer_goes : {false, true}) {
+            const std::size_t importer = importer_goes ? gone : stays;
+            User from(static_cast<unsigned>(node_of(cards_[importer])));
+            User owner(static_cast<unsigned>(node_of(cards_[1 - importer])));
+            File dma_buf;
+            ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
+            std::uint32_t handle = 0;
+            ASSERT_EQ(import_bo(from.fd(), dma_buf.get(), handle), 0);
+            const std::uint64_t peer = 0x80000000;
+            ASSERT_EQ(map(from.fd(), from.vm, handle, peer, kMiB, ORR_BIND_WRITE), 0);
+            ASSERT_EQ(from.queue->run(std::vector{fill(peer, kMiB, 9)}), 0);
+            ASSERT_TRUE(unbind_driver(cards_[gone]));
+            User& survivor = importer_goes ? owner : from;
+            EXPECT_EQ(survivor.queue->run(std::vector{nop()}), 0);
+            if (!importer_goes) {
+                // Its grant went with the owner; the mapping can be taken away, not made again.
+                EXPECT_EQ(unmap(from.fd(), from.vm, peer, kMiB), 0);
+                EXPECT_EQ(map(from.fd(), from.vm, handle, peer, kMiB, ORR_BIND_WRITE), ENODEV);
+            }
+            ASSERT_TRUE(bind_driver(cards_[gone]));
+            expect_works(cards_[gone]);
+        }
+    }
+}
+
+TEST_F(Removal, SysfsWhileTheDriverComesAndGoes) {
+    const std::string sysfs = "/sys/bus/pci/devices/" + cards_[0];
+    std::atomic<bool> stop = false;
+    std::thread reader([&] {
+        while (!stop) {
+            for (const char* file : {"/state", "/vram_used", "/counters/doorbells", "/links/0/state", "/links/0/peer"})
+                read_file(sysfs + file);
+        }
+    });
+    for (int round = 0; round < 5; round++) {
+        EXPECT_TRUE(unbind_driver(cards_[0]));
+        EXPECT_TRUE(bind_driver(cards_[0]));
+    }
+    stop = true;
+    reader.join();
+    EXPECT_EQ(read_file(sysfs + "/state"), "running");
+    EXPECT_NE(read_file(sysfs + "/uid"), "");
+    EXPECT_NE(read_file(sysfs + "/firmware_version"), "");
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
