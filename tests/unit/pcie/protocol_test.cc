@@ -258,6 +258,7 @@ TEST_F(Protocol, GrowsVectorsAsQemuDoes) {
     EXPECT_EQ(client.set_irqs(Interrupts::kMsixIndex, 1, 1, kSetEventfds), 0) << "taken away";
     client.write<uint64_t>(0, kRegRaise, 1);
     EXPECT_EQ(signals(b), 0u);
+    EXPECT_EQ(signals(a), 1u) << "one message is left, and gets all";
     const auto c = event();
     const std::vector<int> other{c.get()};
     EXPECT_EQ(client.set_irqs(Interrupts::kMsixIndex, 1, 1, kSetEventfds, other), 0);
