@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the boot ROM jumps to. Sets the stack and the trap vector, clears what the image does not
- * bring, and calls orr_main.
+ * Where the boot ROM jumps to. Sets the stack, clears what the image does not bring, and calls
+ * orr_main. There is no trap handler: interrupts are never taken (see hal/card.h), and an exception is a
+ * bug of this firmware, for which the card halts the core and shows cause, pc and address in ORR_R_HALT_*.
  */
 	.section .text.start, "ax"
 	.globl _start
@@ -12,8 +13,7 @@ _start:
 	la gp, __global_pointer$
 	.option pop
 	la sp, orr_stack_top
-	la t0, orr_trap
-	csrw mtvec, t0
+	csrw mtvec, zero
 	csrw mie, zero
 	csrw mstatus, zero
 	la t0, orr_bss_start

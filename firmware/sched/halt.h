@@ -11,6 +11,5 @@ inline constexpr uint32_t kHaltNone = 0;
 inline constexpr uint32_t kHaltCommandIndex = 1;  // the host's command ring index makes no sense
 inline constexpr uint32_t kHaltMessageIndex = 2;  // the host's message ring index makes no sense
 inline constexpr uint32_t kHaltHostMemory = 3;    // the driver's rings or status lines are not reachable
-inline constexpr uint32_t kHaltTrap = 0x100;      // + mcause: the firmware itself did something illegal
 
 }  // namespace orrery::fw

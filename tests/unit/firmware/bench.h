@@ -10,6 +10,7 @@
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/doorbell.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -157,6 +158,9 @@ class Bench {
     }
 
     FakeSoc soc;
+    // One pass of the firmware; false: it sleeps. Natively Firmware::pass(); a test can put the real image
+    // here.
+    std::function<bool()> pass;
     std::unique_ptr<Firmware> firmware;
     std::vector<orr_mbox_message> events;
     std::map<std::uint32_t, std::uint32_t> pages;  // doorbell page of a context

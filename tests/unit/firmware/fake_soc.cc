@@ -21,6 +21,11 @@ FakeSoc::FakeSoc(const Config& config)
         engines[n].kind = n < config.copy_engines ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR;
 }
 
+std::uint64_t FakeSoc::lines() const {
+    return (rung_.empty() ? 0u : 1u << SOC_LINE_DOORBELL) | (mailbox_rung_ ? 1u << SOC_LINE_MAILBOX : 0u) |
+           (done_.empty() ? 0u : 1u << SOC_LINE_DONE) | (pokes_.empty() ? 0u : 1u << SOC_LINE_POKE);
+}
+
 std::uint64_t FakeSoc::reg(std::uint32_t offset) {
     ++accesses;
     time += kPsPerAccess;
@@ -39,9 +44,7 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
         case SOC_CONFIG:
             return config_.copy_engines | std::uint64_t{config_.vector_ports} << 16;
         case SOC_IRQ_PENDING:
-            return (rung_.empty() ? 0u : 1u << SOC_LINE_DOORBELL) |
-                   (mailbox_rung_ ? 1u << SOC_LINE_MAILBOX : 0u) |
-                   (done_.empty() ? 0u : 1u << SOC_LINE_DONE) | (pokes_.empty() ? 0u : 1u << SOC_LINE_POKE);
+            return lines();
         case SOC_TIME:
             return time;
         case SOC_DB_POP: {

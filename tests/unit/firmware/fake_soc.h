@@ -72,6 +72,9 @@ class FakeSoc final : public Hal {
     void set_memory(std::uint64_t offset, std::uint64_t value);
     bool has_root(std::uint32_t asid) const { return roots_.contains(asid); }
 
+    // As SOC_IRQ_PENDING, without the cost of an access.
+    std::uint64_t lines() const;
+
     // --- events ---
     void ring_mailbox() { mailbox_rung_ = true; }
     void ring(std::uint32_t page, std::uint32_t slot, std::uint64_t value);

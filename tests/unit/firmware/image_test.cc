@@ -1,0 +1,156 @@
+// The cross-built image itself, instruction by instruction, on the fake chip: that it boots and works as the
+// native build does, and how many instructions the hot path costs.
+#include <elf.h>
+#include <orrery/hw/soc.h>
+
+#include <fstream>
+
+#include "emulator/core/hart.h"
+#include "tests/unit/firmware/bench.h"
+
+namespace orrery::fw::test {
+namespace {
+
+class ImageBus final : public emu::Bus {
+  public:
+    explicit ImageBus(FakeSoc& soc) : soc_(soc), sram_(ORR_SRAM_SIZE) {}
+
+    void load_elf(const char* path, std::uint64_t& entry) {
+        std::ifstream in(path, std::ios::binary);
+        const std::vector<char> elf{std::istreambuf_iterator<char>(in), {}};
+        ASSERT_GE(elf.size(), sizeof(Elf64_Ehdr)) << path;
+        Elf64_Ehdr header;
+        std::memcpy(&header, elf.data(), sizeof(header));
+        entry = header.e_entry;
+        for (unsigned n = 0; n < header.e_phnum; ++n) {
+            Elf64_Phdr segment;
+            std::memcpy(&segment, elf.data() + header.e_phoff + n * sizeof(segment), sizeof(segment));
+            if (segment.p_type != PT_LOAD) continue;
+            ASSERT_LE(segment.p_vaddr - ORR_SRAM_BASE + segment.p_memsz, ORR_SRAM_SIZE);
+            std::memcpy(sram_.data() + (segment.p_vaddr - ORR_SRAM_BASE), elf.data() + segment.p_offset,
+                        segment.p_filesz);
+        }
+    }
+
+    emu::PageRef translate(std::uint64_t va, emu::Access) override {
+        const std::uint64_t offset = (va & ~(emu::kPageBytes - 1)) - ORR_SRAM_BASE;
+        if (offset < ORR_SRAM_SIZE)
+            return emu::PageRef::memory(sram_.data() + offset,
+                                        emu::kPageRead | emu::kPageWrite | emu::kPageExec);
+        if (va - ORR_SOC_BASE < ORR_SOC_SIZE || va >> 62 != 0) return emu::PageRef::mmio();
+        return emu::PageRef::fault();
+    }
+    bool load(std::uint64_t va, unsigned size, std::uint64_t& value) override {
+        if (size != 8) return false;
+        value = va >> 62 == 0 ? soc_.reg(static_cast<std::uint32_t>(va - ORR_SOC_BASE)) : soc_.load(va);
+        update_lines();
+        return true;
+    }
+    bool store(std::uint64_t va, unsigned size, std::uint64_t value) override {
+        if (size != 8) return false;
+        if (va >> 62 == 0)
+            soc_.set_reg(static_cast<std::uint32_t>(va - ORR_SOC_BASE), value);
+        else
+            soc_.store(va, value);
+        update_lines();
+        return true;
+    }
+    bool compare_exchange(std::uint64_t, unsigned, std::uint64_t, std::uint64_t, std::uint64_t&) override {
+        return false;
+    }
+
+    void update_lines() {
+        hart->set_irq(emu::Irq::kExternal, (soc_.lines() & soc_.irq_enable) != 0);
+        hart->set_irq(emu::Irq::kTimer, soc_.timer_pending());
+    }
+
+    emu::Hart* hart = nullptr;
+
+  private:
+    FakeSoc& soc_;
+    std::vector<std::uint8_t> sram_;
+};
+
+class ImageTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::uint64_t entry = 0;
+        bus.load_elf(FIRMWARE_ELF, entry);
+        if (HasFatalFailure()) return;
+        hart = std::make_unique<emu::Hart>(emu::Config{.reset_pc = entry, .trap_to_host = true}, bus);
+        bus.hart = hart.get();
+        bench.pass = [this] {
+            bus.update_lines();
+            const auto reason = hart->run(10'000'000);
+            EXPECT_EQ(reason, emu::StopReason::kWfi) << to_string(reason) << " at " << std::hex
+                                                     << hart->trap().pc << " tval " << hart->trap().tval;
+            return false;
+        };
+        bench.run();
+        ASSERT_EQ(bench.soc.progress, ORR_PROGRESS_READY | ORR_BB_STEP_RINGS);
+        bench.create_context(1, 0);
+        queue = bench.create_queue(0, 1, 64);
+    }
+
+    // Instructions from the doorbell until the core sleeps again.
+    std::uint64_t cost(std::initializer_list<orr_packet> packets) {
+        for (const orr_packet& p : packets)
+            bench.push(queue, p);
+        bench.ring(queue);
+        const auto before = hart->steps();
+        bench.run();
+        return hart->steps() - before;
+    }
+
+    Bench bench;
+    ImageBus bus{bench.soc};
+    std::unique_ptr<emu::Hart> hart;
+    ProcessQueue queue;
+};
+
+TEST_F(ImageTest, EmptyJobIsCheap) {
+    cost({signal(kSharedVa, 1)});
+    const auto one = cost({signal(kSharedVa, 2)});
+    EXPECT_EQ(bench.shared(0), 2u);
+    EXPECT_LE(one, 400u);
+    const auto eight =
+        cost({signal(kSharedVa, 3), signal(kSharedVa, 4), signal(kSharedVa, 5), signal(kSharedVa, 6),
+              signal(kSharedVa, 7), signal(kSharedVa, 8), signal(kSharedVa, 9), signal(kSharedVa, 10)});
+    EXPECT_EQ(bench.status(0).completed, 10u);
+    RecordProperty("empty_job_instructions", static_cast<int>(one));
+    RecordProperty("job_of_a_batch_instructions", static_cast<int>((eight - one) / 7));
+    std::printf("instructions: empty job %llu, each further one of a batch %llu\n",
+                static_cast<unsigned long long>(one), static_cast<unsigned long long>((eight - one) / 7));
+}
+
+TEST_F(ImageTest, WorksAsTheNativeBuildDoes) {
+    bench.submit(queue, {copy(0x1000, ORR_PKT_F_INTERRUPT), dispatch(0x2000), timestamp(kSharedVa + 64)});
+    EXPECT_EQ(bench.soc.busy_ports().size(), 2u);
+    EXPECT_EQ(bench.soc.engines[2].as<orr_desc_kernel>().block_y, 2u);
+    bench.soc.finish(2);
+    bench.soc.finish(0);
+    bench.run();
+    EXPECT_EQ(bench.status(0).completed, 3u);
+    EXPECT_NE(bench.shared(64), 0u);
+    EXPECT_EQ(bench.soc.host_irqs[ORR_IRQ_QUEUE], 1u);
+
+    ProcessQueue other = bench.create_queue(1, 1);
+    bench.submit(queue, {wait(kSharedVa, 4), packet(1234)});
+    bench.submit(other, {signal(kAliasVa, 4)});
+    expect_error(bench, queue, ORR_QERR_BAD_OPCODE, 4, 0, 1234);
+    EXPECT_EQ(bench.call(ORR_MBOX_QUEUE_DESTROY, {0}).status, ORR_STATUS_OK);
+    EXPECT_EQ(bench.soc.halt, kEmpty);
+    EXPECT_TRUE(bench.soc.violations().empty());
+}
+
+TEST_F(ImageTest, TimerWakesIt) {
+    bench.submit(queue, {dispatch(0x2000)});
+    ASSERT_NE(bench.soc.timer, kEmpty);
+    bench.soc.time = bench.soc.timer;
+    bench.run();
+    expect_error(bench, queue, ORR_QERR_TIMEOUT, 0, 0, 0);
+    EXPECT_EQ(bench.soc.timer, kEmpty);
+}
+
+}  // namespace
+}  // namespace orrery::fw::test
