@@ -286,11 +286,14 @@ int orr_boot(struct orr_device *odev)
 	if (ret)
 		return ret;
 	ret = firmware_request_nowarn(&fw, ORR_FIRMWARE, dev);
+	if (ret == -ENOENT)
+		return dev_err_probe(dev, -ENODATA,
+				     "firmware %s is missing: put it below /lib/firmware\n",
+				     ORR_FIRMWARE);
 	if (ret)
-		return dev_err_probe(dev, ret == -ENOENT ? -ENODATA : ret,
-				     "firmware %s is missing: put it below /lib/firmware (error %d)\n",
-				     ORR_FIRMWARE,
-				     ret);
+		return dev_err_probe(dev, ret,
+				     "firmware %s cannot be read: empty or damaged; copy it anew\n",
+				     ORR_FIRMWARE);
 	ret = orr_boot_check_image(dev, fw);
 	if (!ret)
 		ret = orr_boot_image(odev, fw);

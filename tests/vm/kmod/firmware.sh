@@ -29,7 +29,7 @@ unload
 rm $image
 try missing 'orrery-fw.bin is missing: put it below'
 : >$image
-try empty 'orrery-fw.bin is truncated: 0 bytes'
+try empty 'orrery-fw.bin cannot be read: empty or damaged'
 cp /images/header.bin $image
 try header 'orrery-fw.bin is truncated: 100 bytes'
 cp /images/truncated.bin $image
