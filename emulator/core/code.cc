@@ -137,8 +137,8 @@ Op* find_op(Core* core) {
         // From now on slow_store() has to see every store to it.
         for (PageEntry& entry : core->pages) {
             if (entry.store_tag == kNoPage) continue;
-            const auto* host = reinterpret_cast<const std::uint8_t*>(entry.addend + entry.store_tag);
-            if (overlap(host, kPageBytes, ref.host, kPageBytes)) entry.store_tag = kNoPage;
+            if (overlap(entry.host(entry.store_tag), kPageBytes, ref.host, kPageBytes))
+                entry.store_tag = kNoPage;
         }
     }
     core->code_va = va;

@@ -33,6 +33,10 @@ struct PageEntry {
     std::uint64_t store_tag = kNoPage;
     std::uintptr_t addend = 0;
     std::uint64_t rights = 0;
+    std::uint8_t* host(std::uint64_t va) const {
+        // The sum is one of integers: `addend` alone points nowhere.
+        return reinterpret_cast<std::uint8_t*>(addend + va);  // NOLINT(performance-no-int-to-ptr)
+    }
 };
 inline constexpr std::size_t kPageEntries = 256;
 

@@ -79,7 +79,7 @@ Next op_load(Core* core, Op* op, std::int64_t left) {
         const Handler slow = load_slow<T, To, kLength>;
         ORR_CALL(slow, core, op, left);
     }
-    const auto* host = reinterpret_cast<const typename Host<T>::Type*>(entry.addend + va);
+    const auto* host = reinterpret_cast<const typename Host<T>::Type*>(entry.host(va));
     To::put(core, op, __atomic_load_n(host, __ATOMIC_RELAXED));
     op += kLength;
     ORR_NEXT(core, op, left);
@@ -115,7 +115,7 @@ Next op_store(Core* core, Op* op, std::int64_t left) {
         const Handler slow = store_slow<T, From, kLength>;
         ORR_CALL(slow, core, op, left);
     }
-    auto* host = reinterpret_cast<typename Host<T>::Type*>(entry.addend + va);
+    auto* host = reinterpret_cast<typename Host<T>::Type*>(entry.host(va));
     __atomic_store_n(host, static_cast<T>(From::get(core, op)), __ATOMIC_RELAXED);
     op += kLength;
     ORR_NEXT(core, op, left);

@@ -38,7 +38,7 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
             (ref.rights & kPageWrite) != 0 && !holds_code(core, ref.host, kPageBytes) ? page : kNoPage;
         return {PageKind::kMemory, ref.rights, ref.host + (va & kPageOffset)};
     }
-    return {PageKind::kMemory, entry.rights, reinterpret_cast<std::uint8_t*>(entry.addend + va)};
+    return {PageKind::kMemory, entry.rights, entry.host(va)};
 }
 
 // An aligned access is one host access whatever the optimiser does.

@@ -129,8 +129,9 @@ typename F::Bits pack(bool negative, int exponent, Uint128 mantissa, Mode mode, 
     const auto kept = static_cast<Bits>(result.value);
     constexpr Bits kHidden = Bits{1} << F::kMantissa;
     if (kept < kHidden) return with_sign<F>(kept, negative);  // subnormal or zero
-    const auto field = static_cast<Bits>(unit + F::kMantissa + F::kBias);
-    return with_sign<F>(static_cast<Bits>((field << F::kMantissa) + (kept - kHidden)), negative);
+    const int field = unit + F::kMantissa + F::kBias;
+    return with_sign<F>(static_cast<Bits>((static_cast<Bits>(field) << F::kMantissa) + (kept - kHidden)),
+                        negative);
 }
 
 // (a * 2^a_exponent) + (b * 2^b_exponent), both mantissas below 2^126 and the larger's exponent's number

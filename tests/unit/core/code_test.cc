@@ -394,6 +394,22 @@ TEST(State, RestoringGoesBackInTime) {
     EXPECT_EQ(m.hart.state(), later);
 }
 
+TEST(State, RestartKeepsCountersAndLines) {
+    Machine m(fp_config());
+    const HartState fresh = m.hart.state();
+    m.code({li(a0, 1), fdiv_d(1, 0, 0), csrrwi(x0, kCsrMie, 8), csrrwi(x0, kCsrMscratch, 3), lr_w(a1, a2),
+            nop()});
+    m.hart.set_x(a2, kRam);
+    m.hart.run(5);
+    m.hart.set_irq(Irq::kTimer, true);
+    m.hart.restart(kRam + 0x100);
+    HartState expected = fresh;
+    expected.pc = kRam + 0x100;
+    expected.steps = expected.minstret = expected.mcycle = 5;
+    expected.mip = 0x80;
+    EXPECT_EQ(m.hart.state(), expected);
+}
+
 TEST(State, ResetForgetsEverything) {
     Machine m;
     const HartState fresh = m.hart.state();
