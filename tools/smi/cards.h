@@ -1,0 +1,39 @@
+// Everything that orrery-smi shows.
+#pragma once
+
+#include <orrery/orrery.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/smi/pci.h"
+
+namespace orrery::smi {
+
+struct Counter {
+    std::string name, unit;
+    std::uint64_t value = 0;
+};
+
+struct Card {
+    std::optional<PciCard> pci;          // nothing: the card is not on PCI, or PCI cannot be read
+    std::optional<int> device;           // number in the API; nothing: no driver, or it may not be opened
+    orrDeviceProp prop{};                // with `device`
+    std::vector<orrLinkInfo> links;      // with `device`, by port
+    std::vector<Counter> counters;       // with `device`
+    std::string trouble;                 // why something is missing
+};
+
+struct System {
+    std::vector<Card> cards;
+    std::string trouble;  // of the whole system
+};
+
+System look();
+
+const char* state_name(std::uint32_t state);
+const char* link_state_name(std::uint32_t state);
+
+}  // namespace orrery::smi

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/smi/show.h"
+
+namespace orrery::smi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json pci_json(const PciCard& pci) {
+    return {{"address", pci.address},
+            {"driver", pci.driver.empty() ? Json(nullptr) : Json(pci.driver)},
+            {"link_width", pci.link_width},
+            {"link_gts", pci.link_gts == 2 ? Json(2.5) : Json(pci.link_gts)},
+            {"link_width_max", pci.link_width_max},
+            {"link_gts_max", pci.link_gts_max == 2 ? Json(2.5) : Json(pci.link_gts_max)}};
+}
+
+Json device_json(const Card& card) {
+    const orrDeviceProp& p = card.prop;
+    const auto version = [](std::uint32_t v) {
+        return fmt::format("{}.{}.{}", v >> 16, v >> 8 & 0xff, v & 0xff);
+    };
+    const auto short_version = [](std::uint32_t v) { return fmt::format("{}.{}", v >> 16, v & 0xffff); };
+    Json links = Json::array();
+    for (std::size_t port = 0; port < card.links.size(); ++port) {
+        const orrLinkInfo& link = card.links[port];
+        links.push_back({{"port", port},
+                         {"state", link_state_name(link.state)},
+                         {"peer_uid", link.peer_uid},
+                         {"peer_device", link.peer_device},
+                         {"peer_port", link.peer_port},
+                         {"lanes", link.lanes},
+                         {"gbps", link.gbps},
+                         {"latency_ns", link.latency_ns}});
+    }
+    Json counters = Json::object();
+    for (const Counter& counter : card.counters) counters[counter.name] = counter.value;
+    return {{"device", *card.device},
+            {"sku", p.name},
+            {"node", p.node},
+            {"uid", p.uid},
+            {"state", state_name(p.state)},
+            {"hardware_version", short_version(p.hardware_version)},
+            {"firmware_version", version(p.firmware_version)},
+            {"firmware_abi", short_version(p.firmware_abi)},
+            {"firmware_build", p.firmware_build},
+            {"vram_bytes", p.vram_bytes},
+            {"vram_used_bytes", p.vram_used_bytes},
+            {"core_hz", p.core_hz},
+            {"vector_hz", p.vector_hz},
+            {"copy_engines", p.copy_engines},
+            {"vector_ports", p.vector_ports},
+            {"vector_cores", p.vector_cores},
+            {"links", links},
+            {"counters", counters}};
+}
+
+}  // namespace
+
+void show_json(const System& system) {
+    Json cards = Json::array();
+    for (const Card& card : system.cards) {
+        Json json = card.device ? device_json(card) : Json::object({{"device", nullptr}});
+        json["pci"] = card.pci ? pci_json(*card.pci) : Json(nullptr);
+        json["problem"] = card.trouble.empty() ? Json(nullptr) : Json(card.trouble);
+        cards.push_back(std::move(json));
+    }
+    const Json all = {{"cards", cards}, {"problem", system.trouble.empty() ? Json(nullptr) : Json(system.trouble)}};
+    fmt::print("{}\n", all.dump(2, ' ', true, Json::error_handler_t::replace));
+}
+
+}  // namespace orrery::smi
