@@ -226,6 +226,13 @@ void Card::boot(ModelTime) {
     file_.boot_status.store(result.status, std::memory_order_release);
 }
 
+void Card::start_core_for_test(std::uint64_t entry) {
+    if (file_.state.load(std::memory_order_relaxed) != ORR_STATE_RESET) return;
+    file_.state.store(ORR_STATE_BOOTING, std::memory_order_release);
+    soc_->set_boot(entry, 0);
+    core_->start();
+}
+
 void Card::reset() {
     counters_.add(ORR_CTR_RESETS);
     events_.cancel(boot_event_);
