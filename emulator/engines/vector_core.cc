@@ -53,8 +53,12 @@ void VectorCore::flush() {
 void VectorCore::take(const KernelLaunch& launch, std::uint64_t group) {
     const bool other_space = launch.desc.asid != launch_.desc.asid;
     const std::uint64_t local = whole_pages(launch.desc.local_bytes);
-    // Another process's stack must not be readable, nor its pages reachable.
-    if (other_space) std::memset(memory_->stack, 0, sizeof memory_->stack);
+    // Another process's stack must not be readable, nor its pages reachable. A new root may mean a new
+    // process.
+    if (other_space || stack_generation_ != mmu_.generation()) {
+        std::memset(memory_->stack, 0, sizeof memory_->stack);
+        stack_generation_ = mmu_.generation();
+    }
     if (other_space || local < local_mapped_) {
         flush();
     } else if (launch.serial != launch_.serial) {

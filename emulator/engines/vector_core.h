@@ -69,8 +69,9 @@ class VectorCore final : private Bus {
     Hart hart_;
 
     KernelLaunch launch_;
-    std::uint64_t generation_ = 0;    // of the MMU, at the last flush
-    std::uint64_t local_mapped_ = 0;  // bytes of work-group memory that the hart may have pages of
+    std::uint64_t generation_ = 0;        // of the MMU, at the last flush
+    std::uint64_t stack_generation_ = 0;  // and when the stack was last cleared
+    std::uint64_t local_mapped_ = 0;      // bytes of work-group memory that the hart may have pages of
     std::uint64_t group_[3] = {};
     std::uint32_t item_ = 0;
     bool in_item_ = false;

@@ -323,6 +323,12 @@ TEST_F(VectorUnitTest, AnotherProcessSeesNoStack) {
     expect_end(run(d), ORR_DONE_FAULT, ORR_FAULT_NOT_MAPPED, 0);
     d.asid = 2;
     expect_end(run(d), ORR_DONE_OK, 0, 0);
+    // An ASID that got a new root may be another process too.
+    d.asid = 1;
+    expect_end(run(desc(kStore, ORR_STACK_TOP - 4096, 1, 1)), ORR_DONE_OK, 0, 0);
+    expect_end(run(d), ORR_DONE_FAULT, ORR_FAULT_NOT_MAPPED, 0);
+    ASSERT_EQ(rig.mmu.set_root(1, rig.vram.size() - ORR_PAGE_SIZE), ORR_FAULT_NONE);
+    expect_end(run(d), ORR_DONE_OK, 0, 0);
 }
 
 TEST_F(VectorUnitTest, RefusesBadDescriptors) {
