@@ -1,12 +1,12 @@
-// The test card as a process, for QEMU: pcie-test-card SOCKET [msix|msi|single]. It prints a line for each
-// event, and ends on SIGTERM.
+// The test card as a process, for QEMU: pcie-test-card --socket PATH [--irq msix|msi|single]. It prints
+// "ready", and then a line for each event; it ends on SIGTERM. Other options that orrery-vm gives to a card
+// are ignored.
 #include <fmt/core.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <string>
 #include <string_view>
-#include <thread>
 
 #include "emulator/pcie/server.h"
 #include "tests/unit/pcie/test_card.h"
@@ -23,18 +23,24 @@ void on_signal(int) {
 
 int main(int argc, char** argv) {
     using namespace orrery;
-    if (argc < 2) {
-        fmt::print(stderr, "usage: {} SOCKET [msix|msi|single]\n", argv[0]);
+    std::string socket;
+    std::string_view mode = "msix";
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const std::string_view option = argv[i];
+        if (option == "--socket") socket = argv[i + 1];
+        if (option == "--irq") mode = argv[i + 1];
+    }
+    if (socket.empty() || (mode != "msix" && mode != "msi" && mode != "single")) {
+        fmt::print(stderr, "usage: {} --socket PATH [--irq msix|msi|single]\n", argv[0]);
         return 2;
     }
-    const std::string_view mode = argc > 2 ? argv[2] : "msix";
     const auto interrupts_mode = mode == "msix"  ? emu::InterruptMode::kMsix
                                  : mode == "msi" ? emu::InterruptMode::kMsi
                                                  : emu::InterruptMode::kSingle;
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     emu::Interrupts interrupts;
     test::TestCard card(interrupts);
-    auto server = emu::VfioUserServer::create(argv[1], card.description(interrupts_mode), card, interrupts,
+    auto server = emu::VfioUserServer::create(socket, card.description(interrupts_mode), card, interrupts,
                                               [&](std::string_view line) {
                                                   for (const std::string& event : card.take_events())
                                                       fmt::print("event: {}\n", event);
