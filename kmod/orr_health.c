@@ -88,12 +88,14 @@ static void orr_lost_quiesce(struct orr_device *odev)
 	drm_dev_exit(idx);
 }
 
+/*
+ * Not by drm_dev_wedged_event(): up to 7.2 at least it takes for granted that a device has a
+ * primary node, which those with an accel node do not.
+ */
 static void orr_lost_tell(struct orr_device *odev)
 {
-#ifdef ORR_HAVE_DRM_DEV_WEDGED_EVENT
 	if (!odev->unbinding)
-		drm_dev_wedged_event(&odev->drm, DRM_WEDGE_RECOVERY_REBIND, NULL);
-#endif
+		sysfs_notify(&odev->pdev->dev.kobj, NULL, "state");
 }
 
 static void orr_lost_work(struct work_struct *work)
