@@ -1,0 +1,56 @@
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tests/vm/umd/helpers.h"
+
+namespace orrery::umd::vm {
+namespace {
+
+std::string output_of(const char* command, int* status) {
+    std::FILE* pipe = ::popen(command, "r");
+    std::string text;
+    char piece[4096];
+    while (const std::size_t got = std::fread(piece, 1, sizeof(piece), pipe)) text.append(piece, got);
+    const int ended = ::pclose(pipe);
+    *status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+    return text;
+}
+
+TEST(Smi, JsonSaysWhatTheApiSays) {
+    int status = -1;
+    const std::string text = output_of("orrery-smi --json", &status);
+    EXPECT_EQ(status, 0);
+    const auto json = nlohmann::json::parse(text);
+    int count = 0;
+    ASSERT_OK(orrGetDeviceCount(&count));
+    ASSERT_EQ(json.at("cards").size(), static_cast<std::size_t>(count));
+    EXPECT_TRUE(json.at("problem").is_null());
+    for (int device = 0; device < count; ++device) {
+        const auto& card = json.at("cards").at(static_cast<std::size_t>(device));
+        orrDeviceProp prop{};
+        ASSERT_OK(orrGetDeviceProperties(&prop, device));
+        EXPECT_EQ(card.at("pci").at("address"), prop.pci_address);
+        EXPECT_EQ(card.at("pci").at("link_width"), 16);
+        EXPECT_EQ(card.at("pci").at("driver"), "orrery");
+        EXPECT_EQ(card.at("node"), prop.node);
+        EXPECT_EQ(card.at("state"), "running");
+        EXPECT_EQ(card.at("vram_bytes"), prop.vram_bytes);
+        EXPECT_GT(card.at("counters").at("core_instructions").get<std::uint64_t>(), 0u);
+        EXPECT_EQ(card.at("counters").at("guest_errors"), 0);
+        EXPECT_EQ(card.at("links").size(), prop.link_ports);
+    }
+}
+
+TEST(Smi, CommandLine) {
+    int status = -1;
+    EXPECT_THAT(output_of("orrery-smi", &status), ::testing::HasSubstr("running"));
+    EXPECT_EQ(status, 0);
+    EXPECT_THAT(output_of("orrery-smi --counters", &status), ::testing::HasSubstr("vector_instructions"));
+    EXPECT_THAT(output_of("orrery-smi --nonsense 2>&1", &status), ::testing::HasSubstr("unknown option"));
+    EXPECT_EQ(status, 2);
+}
+
+}  // namespace
+}  // namespace orrery::umd::vm

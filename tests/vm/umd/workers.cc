@@ -1,0 +1,125 @@
+#include "tests/vm/umd/workers.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+
+#include "tests/vm/umd/helpers.h"
+
+namespace orrery::umd::vm {
+namespace {
+
+#define TRY(call)                                                                       \
+    do {                                                                                \
+        if ((call) != orrSuccess) {                                                     \
+            std::fprintf(stderr, "worker: %s: %s\n", #call, orrGetLastErrorText());     \
+            return 1;                                                                   \
+        }                                                                               \
+    } while (false)
+
+// Adds 1 to an array again and again and checks it; other processes' mishaps must not reach it.
+int add_steadily() {
+    constexpr std::uint64_t kCount = 4096;
+    orrModule_t module = nullptr;
+    orrFunction_t function = nullptr;
+    void* memory = nullptr;
+    const auto image = test_kernels();
+    TRY(orrModuleLoadData(&module, image.data(), image.size()));
+    TRY(orrModuleGetFunction(&function, module, "add_value"));
+    TRY(orrMalloc(&memory, kCount * 8));
+    TRY(orrMemset(memory, 0, kCount * 8));
+    const TestArgs args{static_cast<std::uint64_t*>(memory), kCount, 1};
+    std::vector<std::uint64_t> back(kCount);
+    for (std::uint64_t round = 1; round <= 60; ++round) {
+        TRY(orrLaunchKernel(function, {4, 1, 1}, {16, 1, 1}, &args, sizeof(args), 0, nullptr));
+        TRY(orrMemcpy(back.data(), memory, kCount * 8, orrMemcpyDeviceToHost));
+        for (const std::uint64_t word : back) {
+            if (word != round) {
+                std::fprintf(stderr, "worker: %llu instead of %llu\n", static_cast<unsigned long long>(word),
+                             static_cast<unsigned long long>(round));
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+// From here on every system call but exit and write ends the process.
+bool forbid_system_calls() {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{sizeof(filter) / sizeof(filter[0]), filter};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+int submit_without_system_calls() {
+    orrStream_t stream = nullptr;
+    orrEvent_t event = nullptr;
+    orrModule_t module = nullptr;
+    orrFunction_t function = nullptr;
+    void* memory = nullptr;
+    const auto image = test_kernels();
+    TRY(orrModuleLoadData(&module, image.data(), image.size()));
+    TRY(orrModuleGetFunction(&function, module, "add_value"));
+    TRY(orrStreamCreate(&stream));
+    TRY(orrEventCreate(&event));
+    TRY(orrMalloc(&memory, 4096));
+    TRY(orrMemset(memory, 0, 4096));
+    const TestArgs args{static_cast<std::uint64_t*>(memory), 1, 1};
+    const auto submit = [&]() -> int {
+        TRY(orrMemsetAsync(at(memory, 64), 1, 64, stream));
+        TRY(orrMemcpyAsync(at(memory, 128), at(memory, 64), 64, orrMemcpyDeviceToDevice, stream));
+        TRY(orrLaunchKernel(function, {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0, stream));
+        TRY(orrEventRecord(event, stream));
+        return 0;
+    };
+    if (submit() != 0) return 1;  // what is made at first use
+    TRY(orrStreamSynchronize(stream));
+    (void)orrEventQuery(event);
+    if (!forbid_system_calls()) {
+        std::perror("worker: seccomp");
+        return 1;
+    }
+    for (int i = 0; i < 1000; ++i) {
+        if (submit() != 0) ::_exit(1);
+        if (i % 100 != 99) continue;  // the ring is not full before
+        orrError_t state = orrErrorNotReady;
+        while (state == orrErrorNotReady) state = orrStreamQuery(stream);
+        if (state != orrSuccess) ::_exit(1);
+    }
+    ::_exit(0);
+}
+
+int spin() {
+    orrModule_t module = nullptr;
+    orrFunction_t function = nullptr;
+    const auto image = test_kernels();
+    TRY(orrModuleLoadData(&module, image.data(), image.size()));
+    TRY(orrModuleGetFunction(&function, module, "spin_for_ever"));
+    TRY(orrLaunchKernel(function, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, nullptr));
+    return orrDeviceSynchronize() == orrErrorLaunchTimeout ? 0 : 1;
+}
+
+}  // namespace
+
+int run_worker(const std::string& name) {
+    if (name == "add") return add_steadily();
+    if (name == "no-system-calls") return submit_without_system_calls();
+    if (name == "spin") return spin();
+    std::fprintf(stderr, "no worker '%s'\n", name.c_str());
+    return 2;
+}
+
+}  // namespace orrery::umd::vm
