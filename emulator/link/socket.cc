@@ -36,6 +36,7 @@ bool is_stale(const std::string& path) {
     if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
     const UniqueFd probe(::socket(AF_UNIX, kSocketType, 0));
     const sockaddr_un address = address_of(path);
+    if (!probe) return false;
     return ::connect(probe.get(), generic(address), sizeof address) != 0 && errno == ECONNREFUSED;
 }
 

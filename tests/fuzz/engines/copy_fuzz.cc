@@ -34,6 +34,7 @@ orr_desc_copy descriptor(Input& input) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input input(data, size);
     Rig rig(1 << 20, 64 << 10, 64 << 10);

@@ -15,6 +15,7 @@ constexpr std::uint64_t kCode = 0x80'0000'0000;
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input input(data, size);
     Rig rig(1 << 20, 64 << 10, 64 << 10);

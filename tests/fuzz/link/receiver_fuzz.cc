@@ -51,6 +51,7 @@ link::Message message(Input& input, std::uint64_t index, std::uint64_t& payload_
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static Card card;
     Input input(data, size);
