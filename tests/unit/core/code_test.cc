@@ -56,6 +56,50 @@ TEST(Code, StoreThroughAnotherMappingOfTheSamePage) {
     EXPECT_EQ(m.hart.x(a2), 2u);
 }
 
+// As a loader does: a page is written, called, written again in part, called again. `patch` and `width` (as
+// of store()) go to `patched`; the call runs addi a3, a3, 1 first.
+std::uint64_t call_patch_call(std::uint64_t function, std::uint32_t patch, Word width,
+                              std::uint64_t patched) {
+    Machine m(to_host());
+    m.code({store(2, a1, a0, 0), store(2, a4, a0, 4), jalr(ra, a0, 0), store(width, a2, a5, 0),
+            jalr(ra, a0, 0), nop()});
+    m.hart.set_x(a0, function);
+    m.hart.set_x(a1, addi(a3, a3, 1));
+    m.hart.set_x(a4, jalr(x0, ra, 0));
+    m.hart.set_x(a2, patch);
+    m.hart.set_x(a5, patched);
+    EXPECT_EQ(m.hart.run(9), StopReason::kBudget);
+    return m.hart.x(a3);
+}
+
+TEST(Code, PageThatWasWrittenBeforeItWasCode) {
+    constexpr std::uint64_t kFunction = kRam + 0x2000;
+    EXPECT_EQ(call_patch_call(kFunction, addi(a3, a3, 100), 2, kFunction), 101u);
+}
+
+TEST(Code, StoreToTheSecondHalfOfAnInstruction) {
+    for (const std::uint64_t function : {kRam + 0x2000, kRam + 0x2ff8, kRam + 0x2ffa}) {
+        EXPECT_EQ(call_patch_call(function, addi(a3, a3, 100) >> 16, 1, function + 2), 101u);
+        EXPECT_EQ(call_patch_call(function, addi(a3, a3, 100) >> 24, 0, function + 3), 98u);
+    }
+}
+
+TEST(Code, StraddlingInstructionThatWasAnotherInBetween) {
+    Machine m(to_host());
+    const std::uint64_t function = kRam + 0x1ffe;
+    m.bus.put(function, addi(a3, a3, 1));
+    m.bus.put(function + 4, jalr(x0, ra, 0));
+    // c.jr ra takes the place of its first half, and goes again.
+    m.code(
+        {jalr(ra, a0, 0), store(1, a1, a0, 0), jalr(ra, a0, 0), store(1, a2, a0, 0), jalr(ra, a0, 0), nop()});
+    m.hart.set_x(a0, function);
+    m.hart.set_x(a1, 0x8082);
+    m.hart.set_x(a2, addi(a3, a3, 1) & 0xffff);
+    EXPECT_EQ(m.hart.run(10), StopReason::kBudget);
+    EXPECT_EQ(m.hart.x(a3), 2u);
+    EXPECT_EQ(m.hart.pc(), kRam + 20);
+}
+
 TEST(Code, OthersStoresAreSeenAfterFenceI) {
     Machine m(to_host());
     m.code({li(a2, 1), fence_i(), jal(x0, -8)});
