@@ -205,6 +205,26 @@ TEST(Code, AddressSpaceWrapsAround) {
     EXPECT_EQ(m.hart.pc(), 6u);
 }
 
+// What the bus does while it is asked for code holds after one instruction at the latest.
+TEST(Code, RequestsFromInsideAFetch) {
+    for (const std::uint64_t at : {kRam + 0x2000, kRam + 0x1ffe}) {  // the second one straddles
+        Machine m(to_host());
+        for (std::uint64_t va = at; va < at + 0x100; va += 4)
+            m.bus.put(va, nop());
+        m.hart.set_pc(at);
+        m.bus.on_translate = [&](std::uint64_t va, Access access) {
+            if (access == Access::kFetch && va >= kRam + 0x2000) m.hart.request_stop();
+        };
+        EXPECT_EQ(m.hart.run(50), StopReason::kRequested);
+        EXPECT_EQ(m.hart.pc(), at + 4);
+        EXPECT_EQ(m.hart.steps(), 1u);
+        m.bus.on_translate = nullptr;
+        EXPECT_EQ(m.hart.run(50), StopReason::kBudget);
+        EXPECT_EQ(m.hart.steps(), 51u);
+        EXPECT_EQ(m.hart.pc(), at + 4 * 51);
+    }
+}
+
 // --- compressed ---
 
 TEST(Compressed, ReservedEncodings) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -66,17 +67,15 @@ std::string run_here(const std::string& elf, const std::string& in) {
                           << m.hart.pc() << ", " << m.hart.trap().tval;
             return out;
         }
-        std::uint8_t* memory = m.bus.ram() + (m.hart.x(a1) - kRam);
-        switch (m.hart.x(a7)) {
-            case 63:
-                std::memcpy(memory, in.data(), in.size());
-                break;
-            case 64:
-                out.append(reinterpret_cast<const char*>(memory), m.hart.x(a2));
-                break;
-            default:
-                return out;
+        const std::uint64_t call = m.hart.x(a7), offset = m.hart.x(a1) - kRam, size = m.hart.x(a2);
+        if (call != 63 && call != 64) return out;
+        if (offset > kRamBytes || size > kRamBytes - offset) {
+            ADD_FAILURE() << "buffer out of bounds";
+            return out;
         }
+        std::uint8_t* memory = m.bus.ram() + offset;
+        if (call == 63) std::memcpy(memory, in.data(), std::min<std::size_t>(size, in.size()));
+        if (call == 64) out.append(reinterpret_cast<const char*>(memory), size);
         m.hart.set_x(a0, m.hart.x(a2));
         m.hart.set_pc(m.hart.pc() + 4);
     }
