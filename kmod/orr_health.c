@@ -71,8 +71,9 @@ void orr_health_kick(struct orr_device *odev)
 {
 	unsigned long next = READ_ONCE(odev->health_jiffies) + ORR_HEALTH_HOLDOFF;
 
-	mod_delayed_work(system_wq, &odev->health_work,
-			 time_before(jiffies, next) ? next - jiffies : 0);
+	/* Sooner than the next regular look. */
+	cancel_delayed_work(&odev->health_work);
+	schedule_delayed_work(&odev->health_work, time_before(jiffies, next) ? next - jiffies : 0);
 }
 
 /* Nobody trusts the card any more: it must stop before its memory is given to others. */

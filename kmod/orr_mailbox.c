@@ -358,12 +358,18 @@ static void orr_mbox_flush_arms(struct orr_device *odev)
 static void orr_mbox_arm_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, mailbox.arm_work.work);
+	bool broken;
 	int idx;
 
 	if (orr_enter(odev, &idx))
 		return;
-	scoped_guard(spinlock_irqsave, &odev->mailbox.lock)
-		orr_mbox_flush_arms(odev);
+	scoped_guard(spinlock_irqsave, &odev->mailbox.lock) {
+		broken = orr_mbox_room(&odev->mailbox) < 0;
+		if (!broken)
+			orr_mbox_flush_arms(odev);
+	}
+	if (broken)
+		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
 	orr_exit(idx);
 }
 

@@ -236,5 +236,25 @@ TEST_F(Removal, SysfsWhileTheDriverComesAndGoes) {
     EXPECT_NE(read_file(sysfs + "/firmware_version"), "");
 }
 
+// For card_death.sh, which kills the first card's process when /share/ready appears.
+TEST_F(Removal, DISABLED_TheCardDies) {
+    const std::string sysfs = "/sys/bus/pci/devices/" + cards_[0];
+    User user(static_cast<unsigned>(node_of(cards_[0])));
+    int result = -1;
+    std::thread sleeper([&] {
+        drm_orr_queue_wait out{};
+        result = wait(user.fd(), user.queue->number(), 1000, kLong, out);
+    });
+    ASSERT_TRUE(write_file("/share/ready", "now"));
+    sleeper.join();
+    EXPECT_EQ(result, ENODEV);
+    user.expect_gone();
+    EXPECT_EQ(read_file(sysfs + "/state").substr(0, 4), "lost");
+    // The driver lets go of it, says why it cannot come back, and the other card never noticed.
+    EXPECT_TRUE(unbind_driver(cards_[0]));
+    EXPECT_FALSE(bind_driver(cards_[0]));
+    if (cards_.size() > 1) expect_works(cards_[1]);
+}
+
 }  // namespace
 }  // namespace orrery::kmod_test
