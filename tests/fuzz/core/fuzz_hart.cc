@@ -20,7 +20,7 @@ constexpr std::uint64_t kRam = 0x80000000;
 constexpr std::size_t kPages = 8;
 constexpr std::uint64_t kWindow = 1ull << 62;  // the same pages with other rights
 constexpr std::uint64_t kMmio = 0x10000000;
-constexpr std::uint64_t kSteps = 400;
+constexpr std::uint64_t kSteps = 200;
 
 // The first bytes of an input.
 struct Header {
