@@ -147,7 +147,12 @@ orrError_t orrDeviceEnablePeerAccess(int peer) {
         }
         ORR_TRY(own, runtime.context(device));
         ORR_TRY(other, runtime.context(peer));
-        return runtime.memory().enable_peer(device, peer);
+        // Before buffers take all grants of the link: what says that copies have arrived there.
+        ORR_TRY(slot, (*other)->semaphores().take(true));
+        ORR_TRY(shared, runtime.memory().share_block(*(*slot)->block, device));
+        ORR_TRY(enabled, runtime.memory().enable_peer(device, peer));
+        (*own)->add_peer(**other);
+        return {};
     });
 }
 

@@ -40,12 +40,15 @@ Result<std::uint64_t> fill(Runtime& runtime, void* dst, int value, std::size_t b
     const auto va = reinterpret_cast<std::uintptr_t>(dst);
     ORR_TRY(allocation, runtime.memory().find_range(va, bytes, "the memset's destination"));
     const int device = stream->context().device();
+    std::vector<Context*> peers;
     if (allocation->device != kHost && allocation->device != device) {
         if (auto refused = runtime.memory().peer_refusal(device, *allocation)) return std::unexpected(*refused);
+        ORR_TRY(peer, runtime.context(allocation->device));
+        peers.push_back(*peer);
     }
     if (bytes == 0) return 0;
     const orr_packet packet = make_fill(va, static_cast<std::uint8_t>(value), bytes);
-    return stream->submit({&packet, 1}, {Op::kFill, nullptr});
+    return stream->submit({&packet, 1}, {Op::kFill, nullptr}, peers);
 }
 
 }  // namespace

@@ -146,7 +146,8 @@ orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, 
         packet.block_z = static_cast<std::uint16_t>(block.z);
         packet.local_bytes = static_cast<std::uint32_t>(local_bytes);
         ORR_TRY(index, (*queue)->submit_kernel(std::bit_cast<orr_packet>(packet),
-                                               {static_cast<const std::byte*>(args), bytes}, kernel->name));
+                                               {static_cast<const std::byte*>(args), bytes}, kernel->name,
+                                               kernel->context->peers()));
         return {};
     });
 }

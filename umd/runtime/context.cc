@@ -1,5 +1,6 @@
 #include "umd/runtime/context.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace orrery::umd {
@@ -68,6 +69,18 @@ Result<std::shared_ptr<Stream>> Context::signal_stream() {
 std::shared_ptr<Stream> Context::take_null_stream() {
     const std::lock_guard lock(mutex_);
     return std::exchange(null_stream_, nullptr);
+}
+
+void Context::add_peer(Context& peer) {
+    const std::lock_guard lock(mutex_);
+    if (std::ranges::find(peers_, &peer) == peers_.end()) peers_.push_back(&peer);
+    any_peer_.store(true, std::memory_order_release);
+}
+
+std::vector<Context*> Context::peers() const {
+    if (!any_peer_.load(std::memory_order_acquire)) return {};
+    const std::lock_guard lock(mutex_);
+    return peers_;
 }
 
 std::vector<std::shared_ptr<Stream>> Context::live_streams() {

@@ -1,6 +1,7 @@
 // A card as one process uses it: made at the card's first use, lives as long as the process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -40,6 +41,10 @@ class Context {
 
     // All work submitted until now; the first error, after waiting for all.
     Status synchronize();
+    // Cards whose memory kernels of this one may write.
+    void add_peer(Context& peer);
+    std::vector<Context*> peers() const;
+
     // Before any context of the process goes: lets go of what crosses contexts.
     void shutdown();
     // As synchronize(), for freeing memory: a stream that has stopped is as good as done.
@@ -74,6 +79,8 @@ class Context {
     std::vector<std::weak_ptr<Stream>> streams_;
     std::shared_ptr<Stream> null_stream_;
     std::shared_ptr<Stream> signal_stream_;
+    std::vector<Context*> peers_;
+    std::atomic<bool> any_peer_{false};
     std::set<std::string> names_;
     std::map<std::uint64_t, Code> code_;
 };

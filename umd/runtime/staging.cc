@@ -17,7 +17,8 @@ Status Staging::prepare(Stream& stream) {
     return {};
 }
 
-Status Staging::to_device(Stream& stream, std::uint64_t dst, std::span<const std::byte> src) {
+Status Staging::to_device(Stream& stream, std::uint64_t dst, std::span<const std::byte> src,
+                          std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
     if (auto ready = prepare(stream); !ready) return ready;
     bool ordered = true;  // only the first piece waits for earlier work; the pieces are independent
@@ -26,7 +27,7 @@ Status Staging::to_device(Stream& stream, std::uint64_t dst, std::span<const std
         const std::uint64_t bytes = std::min<std::uint64_t>(src.size(), kHalf);
         std::memcpy(buffer_.data() + half * kHalf, src.data(), bytes);
         const orr_packet packet = make_copy(dst, buffer_.va() + half * kHalf, bytes, ordered);
-        auto index = stream.submit({&packet, 1}, {Op::kCopy, nullptr});
+        auto index = stream.submit({&packet, 1}, {Op::kCopy, nullptr}, peers);
         if (!index) return std::unexpected(index.error());
         last_use_[half] = *index;
         dst += bytes;

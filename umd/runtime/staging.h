@@ -10,13 +10,16 @@
 
 namespace orrery::umd {
 
+class Context;
 class Stream;
 
 // Threads: one copy of a stream at a time; others wait.
 class Staging {
   public:
     // Returns when src was read; the copy itself is ordered in the stream.
-    Status to_device(Stream& stream, std::uint64_t dst, std::span<const std::byte> src);
+    // peers: see Stream::submit().
+    Status to_device(Stream& stream, std::uint64_t dst, std::span<const std::byte> src,
+                     std::span<Context* const> peers);
     // Returns when dst is written.
     Status from_device(Stream& stream, std::span<std::byte> dst, std::uint64_t src);
 

@@ -2,10 +2,14 @@
 
 #include <time.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/fault_text.h"
+#include "umd/runtime/packets.h"
 
 namespace orrery::umd {
 namespace {
@@ -18,6 +22,8 @@ constexpr std::int64_t kSpinNs = 100'000;
 constexpr unsigned kTurnsPerLook = 256;
 // A wait in the kernel is cut into pieces only so that a lost interrupt costs a second, not for ever.
 constexpr std::int64_t kSleepNs = 1'000'000'000;
+// A write crosses a link in microseconds; this is for peers that are gone.
+constexpr std::int64_t kLandingNs = 20'000'000'000;
 
 std::int64_t now_ns() {
     timespec now{};
@@ -71,11 +77,73 @@ void Stream::close() {
 
 std::uint64_t Stream::consumer() const { return load(ring_->consumer, std::memory_order_acquire); }
 
-bool Stream::done(std::uint64_t index) const { return consumer() >= index; }
+bool Stream::done(std::uint64_t index) const { return consumer() >= index && landed(index); }
 
-Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote note) {
+Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote note,
+                                     std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
-    return submit_locked(packets, note);
+    auto index = submit_locked(packets, note);
+    return index ? land_locked(*index, peers) : index;
+}
+
+Result<std::uint64_t> Stream::land_locked(std::uint64_t index, std::span<Context* const> peers) {
+    for (Context* peer : peers) {
+        auto landing = land_locked(*peer);
+        if (landing) {
+            index = *landing;
+        } else if (error()) {
+            return index;  // the packets are in a queue that has stopped meanwhile: the next wait says so
+        } else {
+            return landing;
+        }
+    }
+    return index;
+}
+
+Result<std::uint64_t> Stream::land_locked(Context& peer) {
+    auto& slot = landing_slots_[peer.device()];
+    if (slot == nullptr) {
+        auto taken = peer.semaphores().take(true);
+        if (!taken) return std::unexpected(taken.error());
+        if (auto shared = peer.memory().share_block(*(*taken)->block, context_.device()); !shared) {
+            return std::unexpected(shared.error());
+        }
+        slot = std::move(*taken);
+    }
+    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot->va, slot->last + 1);
+    {
+        // Before the packet can be done, so that nobody finds the index done without its landing.
+        const std::lock_guard lock(landing_mutex_);
+        landings_.push_back({producer_.load(std::memory_order_relaxed) + 1, slot, slot->last + 1});
+        any_landing_.store(true, std::memory_order_release);
+    }
+    auto index = submit_locked({&packet, 1}, {Op::kSignal, nullptr});
+    if (index) ++slot->last;
+    return index;
+}
+
+bool Stream::landed(std::uint64_t index) const {
+    if (!any_landing_.load(std::memory_order_acquire)) return true;
+    const std::lock_guard lock(landing_mutex_);
+    std::erase_if(landings_, [](const Landing& l) { return l.slot->value() >= l.value; });
+    any_landing_.store(!landings_.empty(), std::memory_order_release);
+    return std::ranges::none_of(landings_, [&](const Landing& l) { return l.index <= index; });
+}
+
+// All packets are done here; their last writes are on the link.
+Status Stream::wait_for_landing(std::uint64_t index) {
+    const std::int64_t end = now_ns() + kLandingNs;
+    while (!landed(index)) {
+        if (now_ns() >= end) {
+            return std::unexpected(keep_error(
+                Error{orrErrorPeerAccess,
+                      fmt::format("what device {} wrote to another card did not arrive there: is the link up and "
+                                  "the card alive (orrery-smi)? The stream has stopped: destroy it and make a new one",
+                                  context_.device())}));
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return {};
 }
 
 Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets, OpNote note) {
@@ -105,7 +173,7 @@ Status Stream::make_room(std::uint64_t packets) {
 }
 
 Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const std::byte> args,
-                                            const char* name) {
+                                            const char* name, std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
     if (!args.empty()) {
         auto va = take_args(args);
@@ -114,7 +182,7 @@ Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const s
     }
     auto index = submit_locked({&packet, 1}, {Op::kKernel, name});
     if (index && !args.empty()) args_in_use_.push_back({*index, args_head_});
-    return index;
+    return index ? land_locked(*index, peers) : index;
 }
 
 Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
@@ -208,6 +276,7 @@ Status Stream::wait(std::uint64_t index) {
     }
     while (!done(index)) {
         if (auto stopped = error()) return std::unexpected(*stopped);
+        if (consumer() >= index) return wait_for_landing(index);
         auto state = queue_->wait(index, now_ns() + kSleepNs);
         if (!state) return std::unexpected(keep_error(state.error()));
         if (state->error != ORR_QERR_NONE) return std::unexpected(keep_error(*state));

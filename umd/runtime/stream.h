@@ -45,11 +45,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Context& context() const { return context_; }
 
     // Index of the packet after the last of these, for wait(). At most entries packets; they stay together.
-    Result<std::uint64_t> submit(std::span<const orr_packet> packets, OpNote note);
+    // peers: cards whose memory the packets may write. A card is done with a copy when it has put it on the link;
+    // so a signal of a semaphore over there follows, and only when that has arrived is the index done.
+    Result<std::uint64_t> submit(std::span<const orr_packet> packets, OpNote note,
+                                 std::span<Context* const> peers = {});
     // `args` are copied and their copy's address put into word[1] of the dispatch; nothing to copy: 0.
-    Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name);
+    Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name,
+                                        std::span<Context* const> peers);
 
-    // Everything below `index` is done. False for ever after the queue stopped before it.
+    // Everything below `index` is done, also on other cards. False for ever after the queue stopped before it.
     bool done(std::uint64_t index) const;
     // Returns when done(index), or with the error that stopped the queue.
     Status wait(std::uint64_t index);
@@ -89,7 +93,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries);
 
+    // A signal on its way to a peer, behind everything before `index`.
+    struct Landing {
+        std::uint64_t index;
+        std::shared_ptr<SemaphoreSlot> slot;
+        std::uint64_t value;
+    };
+
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, OpNote note);
+    Result<std::uint64_t> land_locked(Context& peer);
+    Result<std::uint64_t> land_locked(std::uint64_t index, std::span<Context* const> peers);
+    bool landed(std::uint64_t index) const;
+    Status wait_for_landing(std::uint64_t index);
     Status make_room(std::uint64_t packets);
     Result<std::uint64_t> take_args(std::span<const std::byte> args);
     std::uint64_t consumer() const;
@@ -111,6 +126,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::vector<OpNote> notes_;  // by slot
     std::deque<ArgsInUse> args_in_use_;
     std::uint64_t args_head_ = 0, args_tail_ = 0;  // positions, modulo the buffer's size
+
+    std::map<int, std::shared_ptr<SemaphoreSlot>> landing_slots_;  // by peer; under mutex_
+    mutable std::mutex landing_mutex_;
+    mutable std::vector<Landing> landings_;
+    mutable std::atomic<bool> any_landing_{false};
 
     std::mutex error_mutex_;
     std::atomic<bool> failed_{false};
