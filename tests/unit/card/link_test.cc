@@ -1,0 +1,157 @@
+// Two cards joined by a link: writes and signals of one card's firmware and engines in the other's VRAM.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tests/unit/card/card_rig.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
+constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
+constexpr std::uint64_t kLink = ORR_R_LINK(0);
+constexpr std::uint32_t kAsid = 2;
+constexpr std::uint64_t kLocalVa = 0x10000, kPeerVa = 0x20000;
+constexpr std::uint64_t kGranted = 0x100000;  // in the peer's VRAM
+
+class LinkedCards : public testing::Test {
+  protected:
+    LinkedCards() : path_("/tmp/orrery-card-link-" + std::to_string(getpid())) {
+        a_ = make(1, "0:listen:" + path_);
+        b_ = make(2, "0:connect:" + path_);
+        for (int i = 0; i < 200'000 && a_->read32(kLink) != ORR_LINK_UP; ++i)
+            step();
+        a_->boot_script();
+        b_->boot_script();
+        step();
+    }
+    ~LinkedCards() override { std::filesystem::remove(path_); }
+
+    static std::unique_ptr<CardRig> make(std::uint64_t uid, const std::string& link) {
+        CardConfig config = CardRig::config();
+        config.uid = uid;
+        config.links.push_back(*LinkConfig::parse(link));
+        return std::make_unique<CardRig>(std::move(config));
+    }
+    void step() {
+        a_->card().step();
+        b_->card().step();
+    }
+    void settle() {
+        for (int i = 0; i < 2000; ++i)
+            step();
+        a_->settle();
+        b_->settle();
+    }
+    void grant(CardRig& owner, std::uint64_t base, std::uint64_t size) {
+        owner.write64(kLink + ORR_R_LINK_GRANT_BASE, base);
+        owner.write64(kLink + ORR_R_LINK_GRANT_SIZE, size);
+        owner.write32(kLink + ORR_R_LINK_GRANT_CMD, 3 | ORR_LINK_GRANT_SET);
+        EXPECT_EQ(owner.read32(kLink + ORR_R_LINK_GRANT_DONE), 1u);
+    }
+    // A page of a's own VRAM and one of b's, in an address space of a.
+    void map() {
+        a_->map_page(kAsid, kLocalVa, 0x40000, kRw);
+        a_->map_page(kAsid, kPeerVa, kGranted, kRw | kPeer);
+        a_->run(a_->set_root(kAsid));
+    }
+    static std::vector<script_op> signal(std::uint64_t va, std::uint64_t value) {
+        return {CardRig::write(SOC_SEM_ASID, kAsid), CardRig::write(SOC_SEM_VA, va),
+                CardRig::write(SOC_SEM_SIGNAL, value), CardRig::read(SOC_SEM_STATUS)};
+    }
+
+    std::string path_;
+    std::unique_ptr<CardRig> a_, b_;
+};
+
+TEST_F(LinkedCards, KnowEachOther) {
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_STATE), ORR_LINK_UP);
+    EXPECT_EQ(b_->read32(kLink + ORR_R_LINK_STATE), ORR_LINK_UP);
+    EXPECT_EQ(a_->read64(kLink + ORR_R_LINK_PEER_UID), 2u);
+    EXPECT_EQ(b_->read64(kLink + ORR_R_LINK_PEER_UID), 1u);
+    EXPECT_NE(a_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
+}
+
+TEST_F(LinkedCards, ACopyAndASignalArriveInOrder) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    std::memset(a_->card().vram().at(0x40000, 4096), 0x3c, 4096);
+    orr_desc_copy copy{};
+    copy.op = ORR_DESC_COPY;
+    copy.asid = kAsid;
+    copy.src = kLocalVa;
+    copy.dst = kPeerVa;
+    copy.row_bytes = 2048;
+    copy.rows = 1;
+    std::array<std::uint64_t, 8> words;
+    std::memcpy(words.data(), &copy, sizeof words);
+    std::vector<script_op> script;
+    for (unsigned i = 0; i < 8; ++i)
+        script.push_back(CardRig::write(SOC_ENGINE(0) + 8 * i, words[i]));
+    script.push_back(CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_START, 1));
+    script.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
+    script.push_back(CardRig::read(SOC_DONE_POP));
+    script.push_back(CardRig::read(SOC_DONE_STATUS));
+    EXPECT_EQ(a_->run(script).back().result, ORR_DONE_OK);
+    EXPECT_EQ(a_->run(signal(kPeerVa + 0x800, 9)).back().result, ORR_FAULT_NONE);
+    settle();
+    EXPECT_EQ(*b_->card().vram().at(kGranted + 2047, 1), 0x3c);
+    orr_semaphore semaphore{};
+    std::memcpy(&semaphore, b_->card().vram().at(kGranted + 0x800, sizeof semaphore), sizeof semaphore);
+    EXPECT_EQ(semaphore.value, 9u);
+    EXPECT_GT(semaphore.time_ps, a_->card().sku().link_latency_ns * kPsPerNs);
+    EXPECT_EQ(b_->soc(SOC_POKE_POP), kGranted + 0x800);
+    EXPECT_EQ(b_->soc(SOC_POKE_POP), ~0ull);
+    EXPECT_GE(b_->counter(ORR_CTR_LINK_RX_MESSAGES), 2u);
+}
+
+TEST_F(LinkedCards, AStoreOfTheFirmwareArrives) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    a_->run({{OP_WRITE, ORR_CONTEXT_WINDOW(kAsid, kPeerVa + 0x10), 0x1234, 0}});
+    settle();
+    EXPECT_EQ(*b_->card().vram().at(kGranted + 0x10, 1), 0x34);
+    EXPECT_EQ(a_->soc(SOC_WINDOW_FAULT), ORR_FAULT_NONE);
+}
+
+TEST_F(LinkedCards, WhatIsNotGrantedIsDenied) {
+    map();
+    const std::uint64_t status = a_->run(signal(kPeerVa, 9)).back().result;
+    settle();
+    EXPECT_EQ(*b_->card().vram().at(kGranted, 1), 0);
+    EXPECT_TRUE(status == ORR_FAULT_PEER_DENIED || b_->counter(ORR_CTR_LINK_DENIED) == 1u);
+    EXPECT_EQ(b_->soc(SOC_POKE_POP), ~0ull);
+}
+
+TEST_F(LinkedCards, AResetTakesTheGrantsAlongAndKeepsTheLink) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    b_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    EXPECT_EQ(b_->read32(kLink + ORR_R_LINK_GRANT_DONE), 0u);
+    settle();
+    EXPECT_EQ(b_->read32(kLink + ORR_R_LINK_STATE), ORR_LINK_UP);
+    a_->run(signal(kPeerVa, 9));
+    settle();
+    EXPECT_EQ(*b_->card().vram().at(kGranted, 1), 0);
+}
+
+TEST_F(LinkedCards, APeerThatGoesTakesTheLinkDown) {
+    map();
+    a_->raised.clear();
+    b_.reset();
+    for (int i = 0; i < 200'000 && a_->read32(kLink) == ORR_LINK_UP; ++i)
+        a_->card().step();
+    EXPECT_EQ(a_->read32(kLink), ORR_LINK_DOWN);
+    EXPECT_EQ(a_->read64(kLink + ORR_R_LINK_PEER_UID), 0u);
+    EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(a_->raised.front(), ORR_IRQ_LINK);
+}
+
+}  // namespace
+}  // namespace orrery::emu
