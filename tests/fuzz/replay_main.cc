@@ -1,5 +1,5 @@
-// Runs a fuzz target once over every file of the folders or files given: how a kept corpus is tested in builds
-// without libFuzzer.
+// Runs a fuzz target once over every file of the folders or files given: how a kept corpus is tested in
+// builds without libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
