@@ -1,0 +1,30 @@
+#!/bin/bash
+# run.sh: measures everything and writes build/bench.json. Expects that all is built (make bench sees to it). Exits with
+# 1 if a goal does not hold. Wall-clock figures mean little on a busy machine: nothing else should run.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+bin=build/release/bin
+out=build/bench
+mkdir -p "$out"
+
+# seconds COMMAND...: its wall time
+seconds() {
+    local begin end
+    begin=$(date +%s%N)
+    "$@" > "$out/timed.log" 2>&1 || { cat "$out/timed.log" >&2; return 1; }
+    end=$(date +%s%N)
+    awk -v ns=$((end - begin)) 'BEGIN { printf "%.3f", ns / 1e9 }'
+}
+
+echo "==> card against NVMe, in a VM"
+"$bin/orrery-vm" --nvme --timeout 300 -- orrery-bench > "$out/guest.json"
+echo "==> interpreter against Unicorn"
+"$bin/bench_core" --benchmark_filter='/10000000$' --benchmark_repetitions=5 --benchmark_format=json \
+    > "$out/core.json" 2> "$out/core.log" || { cat "$out/core.log" >&2; exit 1; }
+echo "==> copy engine against memcpy"
+"$bin/bench_engines" --benchmark_filter='copy/bytes:67108864' --benchmark_repetitions=5 --benchmark_format=json \
+    > "$out/engines.json" 2> "$out/engines.log" || { cat "$out/engines.log" >&2; exit 1; }
+echo "==> make run, and boot to the first result"
+run=$(seconds make --no-print-directory run)
+first=$(seconds "$bin/orrery-vm" --cards 2 -- histogram)
+"$bin/orrery-bench-report" "$out/guest.json" "$out/core.json" "$out/engines.json" "$run" "$first" build/bench.json
