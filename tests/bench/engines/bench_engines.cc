@@ -55,7 +55,7 @@ void copy(benchmark::State& state) {
     std::uint8_t* const to = to_host ? rig.host_data : rig.vram.data();
     std::vector<double> ratios;
     bool good = true;
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
         const double memcpy_s = seconds_of([&] {
             std::memcpy(to, from, bytes);
             benchmark::ClobberMemory();
@@ -98,7 +98,7 @@ void kernel(benchmark::State& state) {
     desc.block_x = static_cast<std::uint16_t>(state.range(1));
     desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
     bool good = true;
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
         args[0] = state.range(0) == kHistogram ? kHost : static_cast<std::uint64_t>(state.range(2));
         args[1] = 4 << 20;
         args[2] = kData + 4096;
