@@ -70,7 +70,8 @@ void copy_and_count(Card& card) {
 Run count_on_cards(std::span<const std::byte> data, int cards) {
     std::vector<std::unique_ptr<Card>> all;
     // Whole pages a card, the rest to the last.
-    const std::size_t share = (data.size() / static_cast<std::size_t>(cards) + 4095) / 4096 * 4096;
+    const auto number_of_cards = static_cast<std::size_t>(cards);
+    const std::size_t share = ((data.size() + number_of_cards - 1) / number_of_cards + 4095) / 4096 * 4096;
     for (int number = 0; number < cards && !data.empty(); ++number) {
         const bool last = number + 1 == cards;
         const auto part = data.first(last ? data.size() : std::min(share, data.size()));
