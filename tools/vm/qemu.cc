@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <thread>
 
 namespace orrery::vm {
 
@@ -11,6 +13,22 @@ namespace {
 
 // A card answers late when its host is busy; after this time QEMU gives the card up for good. Milliseconds.
 constexpr unsigned kCardTimeout = 60000;
+
+// The guest's time stamp counter is the host's. Measured here, because a guest that calibrates it against emulated
+// timers while the host is busy gets it wrong by a factor, and with it all its clocks. 0: unknown.
+std::uint64_t counter_khz() {
+#if defined(__x86_64__)
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    const std::uint64_t first = __builtin_ia32_rdtsc();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::uint64_t last = __builtin_ia32_rdtsc();
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+    return ns > 0 ? (last - first) * 1'000'000 / static_cast<std::uint64_t>(ns) : 0;
+#else
+    return 0;
+#endif
+}
 
 std::string kernel_parameters(const Options& options) {
     // Warnings and worse on the console while booting (the guest's init raises this); a panic or an oops ends
@@ -20,6 +38,7 @@ std::string kernel_parameters(const Options& options) {
     std::string text =
         "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable no_timer_check "
         "cryptomgr.notests random.trust_cpu=on audit=0 8250.nr_uarts=1";
+    if (const std::uint64_t khz = counter_khz()) text += fmt::format(" tsc_early_khz={}", khz);
     if (options.viommu) text += " intel_iommu=on iommu=pt";
     if (!options.append.empty()) text += " " + options.append;
     return text;
