@@ -26,7 +26,6 @@ namespace {
 
 using namespace orrery;
 using emu::wire::Header;
-using test::operator+;
 
 // Guest memory, an eventfd and a file that is neither; duplicated for each message that carries some.
 int descriptor(unsigned kind) {
@@ -111,7 +110,10 @@ void through_socket(emu::PciDescription description, test::TestCard& card, emu::
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
     test::Client client{emu::UniqueFd(ends[0])};
     for (const Piece& piece : pieces) {
-        if (!client.send(test::bytes_of(piece.header) + std::as_bytes(piece.payload), piece.fds)) break;
+        std::vector<std::byte> bytes = test::bytes_of(piece.header);
+        const auto payload = std::as_bytes(piece.payload);
+        bytes.insert(bytes.end(), payload.begin(), payload.end());
+        if (!client.send(bytes, piece.fds)) break;
     }
     client.hang_up();
     (*server)->serve(emu::UniqueFd(ends[1]));

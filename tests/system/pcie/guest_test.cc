@@ -191,6 +191,7 @@ TEST_F(Guest, GetsEachInterrupt) {
     irqs->index = index;
     irqs->count = count;
     std::vector<int> fds;
+    fds.reserve(count);
     for (uint32_t i = 0; i < count; i++)
         fds.push_back(::eventfd(0, EFD_NONBLOCK));
     std::memcpy(irqs->data, fds.data(), count * sizeof(int));

@@ -14,11 +14,13 @@ namespace {
 class Events {
   public:
     explicit Events(unsigned count) {
+        kept_.reserve(count);
         for (unsigned i = 0; i < count; i++)
             kept_.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     }
     std::vector<UniqueFd> duplicates() const {
         std::vector<UniqueFd> fds;
+        fds.reserve(kept_.size());
         for (const UniqueFd& fd : kept_)
             fds.emplace_back(::dup(fd.get()));
         return fds;
@@ -132,6 +134,7 @@ TEST(Interrupts, MayBeRaisedByManyThreadsWhileTheClientChangesThem) {
     constexpr unsigned kEach = 2000;
     {
         std::vector<std::jthread> threads;
+        threads.reserve(3);
         for (unsigned t = 0; t < 3; t++) {
             threads.emplace_back([&interrupts] {
                 for (unsigned i = 0; i < kEach; i++)
