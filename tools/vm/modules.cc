@@ -69,10 +69,10 @@ std::vector<std::string> module_dependencies(const std::string& elf) {
 }
 
 Result<fs::path> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative) {
-    const fs::path source = tree.modules(kernel) / relative;
+    fs::path source = tree.modules(kernel) / relative;
     if (source.extension() == ".ko") return source;
     if (source.extension() != ".xz") return fail(fmt::format("{}: only xz is known", source.string()));
-    const fs::path target = tree.cache() / kernel.release / (module_name(relative) + ".ko");
+    fs::path target = tree.cache() / kernel.release / (module_name(relative) + ".ko");
     std::error_code error;
     if (fs::exists(target, error)) return target;
     auto argv = tree.program("usr/bin/xz");

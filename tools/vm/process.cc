@@ -33,6 +33,7 @@ void become(const Launch& launch, pid_t parent) {
     for (const int fd : launch.keep)
         ::fcntl(fd, F_SETFD, 0);
     std::vector<char*> argv;
+    argv.reserve(launch.argv.size() + 1);
     for (const auto& argument : launch.argv)
         argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
