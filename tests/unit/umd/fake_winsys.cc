@@ -238,7 +238,10 @@ void FakeCard::run() {
         const bool poked = poked_.exchange(false);
         const bool rung = seen != summary || poked;
         summary = seen;
-        if ((rung || idle == 0) && work()) continue;
+        if ((rung || idle == 0) && work()) {
+            idle = 0;  // and look for more
+            continue;
+        }
         if (rung) idle = 0;
         if (++idle < 200) continue;
         // As hardware does: need_wakeup, fence, one more look, sleep until a kick.
