@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "umd/samples/histogram/kernel_image.h"
 
@@ -83,11 +82,11 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
     const auto others = static_cast<std::uint32_t>(all.size() - 1);
 
     check(orrSetDevice(first.device));
-    std::optional<orrery::DeviceArray<std::uint64_t>> partial;
+    std::unique_ptr<orrery::DeviceArray<std::uint64_t>> partial;
     std::vector<orrery::Semaphore> arrived;  // one for each other card, in the first card's memory
     orrery::PinnedArray<std::uint64_t> result(kHistogramBins);
     if (others != 0) {
-        partial.emplace(std::size_t{others} * kHistogramBins);
+        partial = std::make_unique<orrery::DeviceArray<std::uint64_t>>(std::size_t{others} * kHistogramBins);
         arrived = std::vector<orrery::Semaphore>(others);
         for (std::uint32_t i = 1; i <= others; ++i) {
             check(orrSetDevice(all[i]->device));
