@@ -28,8 +28,9 @@ std::expected<std::uint64_t, std::string> parse_size(std::string_view text) {
             "'{}' is not a size: write a number with K, M, G or nothing behind it, such as 256M", text));
     };
     std::uint64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    const char* begin = text.data();
+    const char* end = begin + text.size();
+    const auto [rest, error] = std::from_chars(begin, end, value);
     if (error != std::errc{}) return bad();
     unsigned shift = 0;
     if (rest != end) {
