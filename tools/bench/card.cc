@@ -21,7 +21,8 @@ std::vector<double> CardBench::batched_jobs(int batches, int batch) {
     std::vector<double> times;
     for (int i = 0; i < batches; ++i) {
         const std::int64_t begin = now_ns();
-        for (int job = 0; job < batch; ++job) event_.record(stream_);
+        for (int job = 0; job < batch; ++job)
+            event_.record(stream_);
         event_.synchronize();
         times.push_back(static_cast<double>(now_ns() - begin) / batch);
     }

@@ -10,8 +10,8 @@ namespace orrery::bench {
 
 class CardBench {
   public:
-    // An empty job (an event record: one packet that signals a semaphore), from before the call to the moment at
-    // which this process sees that it is done.
+    // An empty job (an event record: one packet that signals a semaphore), from before the call to the moment
+    // at which this process sees that it is done.
     std::vector<double> job_latency(int jobs);
     // Nanoseconds a job, in batches; one value a batch.
     std::vector<double> batched_jobs(int batches, int batch);

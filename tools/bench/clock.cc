@@ -34,7 +34,8 @@ std::optional<double> clock_factor() {
     constexpr int kSeconds = 3;
     const std::int64_t begin = next_second(fd);
     std::int64_t end = begin;
-    for (int i = 0; i < kSeconds && end >= 0; ++i) end = next_second(fd);
+    for (int i = 0; i < kSeconds && end >= 0; ++i)
+        end = next_second(fd);
     ::close(fd);
     if (begin < 0 || end <= begin) return std::nullopt;
     return kSeconds * 1e9 / static_cast<double>(end - begin);

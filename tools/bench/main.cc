@@ -22,17 +22,21 @@ constexpr int kReads = 300;
 constexpr int kBatch = 32;
 constexpr std::size_t kCopyBytes = 64 << 20;
 
-void append(std::vector<double>& to, const std::vector<double>& from) { to.insert(to.end(), from.begin(), from.end()); }
+void append(std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+}
 
 // Time scaled to real time.
 Json times(const std::vector<double>& ns, double factor) {
     const auto s = summarise(ns);
-    return {{"median", s.median * factor}, {"p10", s.p10 * factor}, {"p90", s.p90 * factor}, {"count", s.count}};
+    return {
+        {"median", s.median * factor}, {"p10", s.p10 * factor}, {"p90", s.p90 * factor}, {"count", s.count}};
 }
 
 Json rates(const std::vector<double>& bytes_per_ns, double factor) {
     const auto s = summarise(bytes_per_ns);
-    return {{"median", s.median / factor}, {"p10", s.p10 / factor}, {"p90", s.p90 / factor}, {"count", s.count}};
+    return {
+        {"median", s.median / factor}, {"p10", s.p10 / factor}, {"p90", s.p90 / factor}, {"count", s.count}};
 }
 
 int measure() {
@@ -76,9 +80,10 @@ int measure() {
 int main(int argc, char** argv) {
     if (argc > 1) {
         const bool help = std::string_view(argv[1]) == "--help";
-        fmt::print(help ? stdout : stderr,
-                   "usage: orrery-bench\nMeasures the first card and QEMU's NVMe device; for guests started with "
-                   "orrery-vm --nvme.\nPrints JSON; `make bench` makes a table of it.\n");
+        fmt::print(
+            help ? stdout : stderr,
+            "usage: orrery-bench\nMeasures the first card and QEMU's NVMe device; for guests started with "
+            "orrery-vm --nvme.\nPrints JSON; `make bench` makes a table of it.\n");
         return help ? 0 : 2;
     }
     try {

@@ -29,7 +29,8 @@ std::unique_ptr<Nvme> Nvme::open(const char* path) {
                      std::strerror(errno));
         return nullptr;
     }
-    void* buffer = ::mmap(nullptr, kBlock * kDepth, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* buffer =
+        ::mmap(nullptr, kBlock * kDepth, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buffer == MAP_FAILED) {
         ::close(fd);
         return nullptr;

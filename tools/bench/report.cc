@@ -58,13 +58,26 @@ void add_guest(std::vector<Entry>& entries, const Json& guest) {
         return entry;
     };
     const double job = value("job_latency_ns"), read = value("nvme_read_ns");
-    entries.push_back(spread({"empty job, seen by the process", job / 1e3, "us",
-                              fmt::format("NVMe 4 KiB QD1 read {:.1f} us", read / 1e3), job / read,
-                              "<= 3 us, <= 0.1 of it", job <= 3000 && job <= read / 10, {}, {}},
+    entries.push_back(spread({"empty job, seen by the process",
+                              job / 1e3,
+                              "us",
+                              fmt::format("NVMe 4 KiB QD1 read {:.1f} us", read / 1e3),
+                              job / read,
+                              "<= 3 us, <= 0.1 of it",
+                              job <= 3000 && job <= read / 10,
+                              {},
+                              {}},
                              "job_latency_ns", 1e-3));
     const double batched = value("batched_job_ns"), deep = value("nvme_deep_read_ns");
-    entries.push_back({"jobs in batches of 32", 1e9 / batched, "1/s", fmt::format("NVMe QD32 {:.0f}/s", 1e9 / deep),
-                       deep / batched, ">= 10 of it", deep / batched >= 10, {}, {}});
+    entries.push_back({"jobs in batches of 32",
+                       1e9 / batched,
+                       "1/s",
+                       fmt::format("NVMe QD32 {:.0f}/s", 1e9 / deep),
+                       deep / batched,
+                       ">= 10 of it",
+                       deep / batched >= 10,
+                       {},
+                       {}});
     const double memcpy_rate = value("memcpy_gbps");
     const std::pair<const char*, const char*> copies[] = {
         {"copy to card, 64 MiB, pinned, API", "h2d_pinned_gbps"},
@@ -72,13 +85,21 @@ void add_guest(std::vector<Entry>& entries, const Json& guest) {
         {"copy to card, 64 MiB, pageable, API", "h2d_pageable_gbps"},
         {"copy from card, 64 MiB, pageable, API", "d2h_pageable_gbps"}};
     for (const auto& [name, key] : copies) {
-        entries.push_back(spread({name, value(key), "GB/s", fmt::format("guest memcpy {:.2f} GB/s", memcpy_rate),
-                                  value(key) / memcpy_rate, "", true, {}, {}},
+        entries.push_back(spread({name,
+                                  value(key),
+                                  "GB/s",
+                                  fmt::format("guest memcpy {:.2f} GB/s", memcpy_rate),
+                                  value(key) / memcpy_rate,
+                                  "",
+                                  true,
+                                  {},
+                                  {}},
                                  key, 1));
     }
 }
 
-void add_host(std::vector<Entry>& entries, const Json& core, const Json& engines, double run_s, double first_s) {
+void add_host(std::vector<Entry>& entries, const Json& core, const Json& engines, double run_s,
+              double first_s) {
     const std::pair<const char*, const char*> copies[] = {
         {"copy engine, host to card, 64 MiB", "copy/bytes:67108864/to_host:0/huge:0"},
         {"copy engine, card to host, 64 MiB", "copy/bytes:67108864/to_host:1/huge:0"}};
@@ -89,19 +110,28 @@ void add_host(std::vector<Entry>& entries, const Json& core, const Json& engines
     }
     const double hart = benchmark_value(core, "hart/10000000", "items_per_second") / 1e6;
     const double unicorn = benchmark_value(core, "unicorn/10000000", "items_per_second") / 1e6;
-    entries.push_back({"interpreter, scheduler-like program", hart, "MIPS", fmt::format("Unicorn {:.0f} MIPS", unicorn),
-                       hart / unicorn, ">= 500 MIPS, >= 2.5 of it", hart >= 500 && hart / unicorn >= 2.5, {}, {}});
+    entries.push_back({"interpreter, scheduler-like program",
+                       hart,
+                       "MIPS",
+                       fmt::format("Unicorn {:.0f} MIPS", unicorn),
+                       hart / unicorn,
+                       ">= 500 MIPS, >= 2.5 of it",
+                       hart >= 500 && hart / unicorn >= 2.5,
+                       {},
+                       {}});
     entries.push_back({"make run, all built", run_s, "s", "", {}, "<= 20 s", run_s <= 20, {}, {}});
     entries.push_back({"boot to first result", first_s, "s", "", {}, "<= 10 s", first_s <= 10, {}, {}});
 }
 
 void show(const std::vector<Entry>& entries, const Json& guest) {
-    fmt::print("\n{:<38} {:>14} {:<5} {:<34} {:>7}  {:<26} {}\n", "what", "median", "", "yardstick", "ratio", "goal",
-               "holds");
+    fmt::print("\n{:<38} {:>14} {:<5} {:<34} {:>7}  {:<26} {}\n", "what", "median", "", "yardstick", "ratio",
+               "goal", "holds");
     for (const Entry& e : entries) {
         fmt::print("{:<38} {:>14.2f} {:<5} {:<34} {:>7}  {:<26} {}\n", e.name, e.value, e.unit, e.yardstick,
                    e.ratio ? fmt::format("{:.3g}", *e.ratio) : "", e.goal.empty() ? "(shown)" : e.goal,
-                   e.goal.empty() ? "" : e.holds ? "yes" : "NO");
+                   e.goal.empty() ? ""
+                   : e.holds      ? "yes"
+                                  : "NO");
     }
     fmt::print("SKU: {}; no random input, so no seed.", guest.at("sku").get<std::string>());
     if (guest.at("clock_factor").is_number()) {
@@ -134,7 +164,8 @@ Json to_json(const std::vector<Entry>& entries, const Json& guest) {
 
 int main(int argc, char** argv) {
     if (argc != 7) {
-        fmt::print(stderr, "usage: orrery-bench-report GUEST CORE ENGINES RUN_SECONDS FIRST_RESULT_SECONDS OUTPUT\n");
+        fmt::print(stderr,
+                   "usage: orrery-bench-report GUEST CORE ENGINES RUN_SECONDS FIRST_RESULT_SECONDS OUTPUT\n");
         return 2;
     }
     try {

@@ -36,10 +36,11 @@ std::optional<Folders> find_folders() {
         return Folders{{root / "umd/include", root / "emulator/include", root / "tools/cc/runtime/include"},
                        root / "tools/cc/runtime/memory.cc"};
     }
-    fmt::print(stderr,
-               "orrery-cc: its headers are neither beside it ({}/include) nor in the checkout that it was built "
-               "from ({}): build it again\n",
-               installed.string(), root.string());
+    fmt::print(
+        stderr,
+        "orrery-cc: its headers are neither beside it ({}/include) nor in the checkout that it was built "
+        "from ({}): build it again\n",
+        installed.string(), root.string());
     return std::nullopt;
 }
 
@@ -65,7 +66,8 @@ class TemporaryFolder {
 int run_step(const Options& options, const std::vector<std::string>& command) {
     if (options.verbose) {
         std::string line;
-        for (const auto& argument : command) line += (line.empty() ? "" : " ") + argument;
+        for (const auto& argument : command)
+            line += (line.empty() ? "" : " ") + argument;
         fmt::print(stderr, "{}\n", line);
     }
     return run(command);
@@ -74,16 +76,26 @@ int run_step(const Options& options, const std::vector<std::string>& command) {
 std::vector<std::string> compile_command(const std::string& compiler, const Options& options,
                                          const Folders& folders) {
     std::vector<std::string> command = {
-        compiler,           "--target=riscv64-unknown-elf",
-        "-march=rv64imafdc", "-mabi=lp64d",
-        "-mcmodel=medany",  "-std=c++23",
-        "-x",               "c++",
-        "-ffreestanding",   "-nostdinc++",
-        "-fPIC",            "-fvisibility=hidden",
-        "-fno-exceptions",  "-fno-rtti",
-        "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables",
-        "-fno-stack-protector", "-ffunction-sections",
-        "-fdata-sections",  "-Wall",
+        compiler,
+        "--target=riscv64-unknown-elf",
+        "-march=rv64imafdc",
+        "-mabi=lp64d",
+        "-mcmodel=medany",
+        "-std=c++23",
+        "-x",
+        "c++",
+        "-ffreestanding",
+        "-nostdinc++",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-fno-threadsafe-statics",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-stack-protector",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-Wall",
         options.optimisation,
     };
     command.insert(command.end(), options.passed_on.begin(), options.passed_on.end());
@@ -152,10 +164,28 @@ int compile(const Options& options) {
 
     // Written aside, so that no half-made or refused module stays under the wanted name.
     const std::string made = options.output + ".tmp" + std::to_string(::getpid());
-    int status = run_step(options, {*linker, "-m", "elf64lriscv", "-shared", "-Bsymbolic", "--no-undefined",
-                                    "--gc-sections", "--hash-style=sysv", "-z", "separate-code", "-z", "norelro",
-                                    "-z", "max-page-size=4096", "-z", "noexecstack", "-z", "text", object, runtime,
-                                    "-o", made});
+    int status = run_step(options, {*linker,
+                                    "-m",
+                                    "elf64lriscv",
+                                    "-shared",
+                                    "-Bsymbolic",
+                                    "--no-undefined",
+                                    "--gc-sections",
+                                    "--hash-style=sysv",
+                                    "-z",
+                                    "separate-code",
+                                    "-z",
+                                    "norelro",
+                                    "-z",
+                                    "max-page-size=4096",
+                                    "-z",
+                                    "noexecstack",
+                                    "-z",
+                                    "text",
+                                    object,
+                                    runtime,
+                                    "-o",
+                                    made});
     if (status == 0) status = check_module(made);
     if (status == 0 && std::rename(made.c_str(), options.output.c_str()) != 0) {
         fmt::print(stderr, "orrery-cc: {} cannot be written\n", options.output);

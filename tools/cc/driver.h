@@ -15,8 +15,8 @@ struct Options {
     bool verbose = false;
 };
 
-// Exit status of orrery-cc: 0, the compiler's or linker's own, 1 if the result is not a module, 127 if a tool is
-// missing. Explains itself on standard error.
+// Exit status of orrery-cc: 0, the compiler's or linker's own, 1 if the result is not a module, 127 if a tool
+// is missing. Explains itself on standard error.
 int compile(const Options& options);
 
 }  // namespace orrery::cc

@@ -51,7 +51,8 @@ int main(int argc, char** argv) {
         } else if (argument.starts_with("-O")) {
             options.optimisation = argument;
         } else if (argument.starts_with("-I") || argument.starts_with("-D") || argument.starts_with("-W") ||
-                   argument.starts_with("-g") || argument.starts_with("-std=") || argument.starts_with("-f")) {
+                   argument.starts_with("-g") || argument.starts_with("-std=") ||
+                   argument.starts_with("-f")) {
             options.passed_on.emplace_back(argument);
         } else if (argument.starts_with("-")) {
             return usage(fmt::format("unknown option {}", argument));

@@ -25,7 +25,8 @@ std::optional<std::string> find_program(const std::vector<std::string>& names) {
 
 int run(const std::vector<std::string>& command) {
     std::vector<char*> arguments;
-    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : command)
+        arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
     pid_t child = -1;
     if (::posix_spawn(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) != 0) return 127;

@@ -54,7 +54,8 @@ void read_device(Card& card, int device) {
 System look() {
     System system;
     if (auto found = find_pci_cards()) {
-        for (auto& pci : *found) system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}});
+        for (auto& pci : *found)
+            system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}});
     } else {
         system.trouble = found.error();
     }
@@ -81,11 +82,12 @@ System look() {
         if (!card.pci->responds) {
             card.trouble = "the card does not answer: it was removed or its process ended";
         } else if (card.pci->driver.empty()) {
-            card.trouble = "no driver is bound: modprobe orrery; if that was done, the kernel log (dmesg) says why "
-                           "it gave up";
+            card.trouble =
+                "no driver is bound: modprobe orrery; if that was done, the kernel log (dmesg) says why "
+                "it gave up";
         } else {
-            card.trouble = fmt::format("driver {} is bound, but its node cannot be used (see ls -l /dev/accel)",
-                                       card.pci->driver);
+            card.trouble = fmt::format(
+                "driver {} is bound, but its node cannot be used (see ls -l /dev/accel)", card.pci->driver);
         }
     }
     return system;
@@ -93,22 +95,33 @@ System look() {
 
 const char* state_name(std::uint32_t state) {
     switch (state) {
-        case ORR_STATE_RESET: return "reset";
-        case ORR_STATE_BOOTING: return "booting";
-        case ORR_STATE_RUNNING: return "running";
-        case ORR_STATE_BOOT_FAILED: return "boot failed";
-        case ORR_STATE_HALTED: return "halted";
-        default: return "unknown";
+        case ORR_STATE_RESET:
+            return "reset";
+        case ORR_STATE_BOOTING:
+            return "booting";
+        case ORR_STATE_RUNNING:
+            return "running";
+        case ORR_STATE_BOOT_FAILED:
+            return "boot failed";
+        case ORR_STATE_HALTED:
+            return "halted";
+        default:
+            return "unknown";
     }
 }
 
 const char* link_state_name(std::uint32_t state) {
     switch (state) {
-        case ORR_LINK_DOWN: return "down";
-        case ORR_LINK_TRAINING: return "training";
-        case ORR_LINK_UP: return "up";
-        case ORR_LINK_DEGRADED: return "degraded";
-        default: return "unknown";
+        case ORR_LINK_DOWN:
+            return "down";
+        case ORR_LINK_TRAINING:
+            return "training";
+        case ORR_LINK_UP:
+            return "up";
+        case ORR_LINK_DEGRADED:
+            return "degraded";
+        default:
+            return "unknown";
     }
 }
 

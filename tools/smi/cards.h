@@ -18,12 +18,12 @@ struct Counter {
 };
 
 struct Card {
-    std::optional<PciCard> pci;          // nothing: the card is not on PCI, or PCI cannot be read
-    std::optional<int> device;           // number in the API; nothing: no driver, or it may not be opened
-    orrDeviceProp prop{};                // with `device`
-    std::vector<orrLinkInfo> links;      // with `device`, by port
-    std::vector<Counter> counters;       // with `device`
-    std::string trouble;                 // why something is missing
+    std::optional<PciCard> pci;      // nothing: the card is not on PCI, or PCI cannot be read
+    std::optional<int> device;       // number in the API; nothing: no driver, or it may not be opened
+    orrDeviceProp prop{};            // with `device`
+    std::vector<orrLinkInfo> links;  // with `device`, by port
+    std::vector<Counter> counters;   // with `device`
+    std::string trouble;             // why something is missing
 };
 
 struct System {

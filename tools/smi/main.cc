@@ -15,7 +15,8 @@ constexpr const char* kHelp =
     "\n"
     "  --json       everything, counters too, as JSON\n"
     "  --counters   the cards' counters in the table\n"
-    "Exit status: 0 all cards can be used, 1 no card or one with a problem, 2 a mistake in the command line.\n";
+    "Exit status: 0 all cards can be used, 1 no card or one with a problem, 2 a mistake in the command "
+    "line.\n";
 
 }  // namespace
 
@@ -47,7 +48,8 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "orrery-smi: there is no Orrery card in this system\n");
         return 1;
     }
-    const bool fine = system.trouble.empty() &&
-                      std::ranges::all_of(system.cards, [](const auto& card) { return card.trouble.empty(); });
+    const bool fine = system.trouble.empty() && std::ranges::all_of(system.cards, [](const auto& card) {
+                          return card.trouble.empty();
+                      });
     return fine && std::fflush(stdout) == 0 ? 0 : 1;
 }

@@ -32,19 +32,27 @@ __attribute__((noreturn)) void on_error(char* format, ...) {
 // GT/s by the number in the link registers.
 unsigned gts(unsigned speed) {
     switch (speed) {
-        case 1: return 2;  // 2.5, shown as such by the table
-        case 2: return 5;
-        case 3: return 8;
-        case 4: return 16;
-        case 5: return 32;
-        case 6: return 64;
-        default: return 0;
+        case 1:
+            return 2;  // 2.5, shown as such by the table
+        case 2:
+            return 5;
+        case 3:
+            return 8;
+        case 4:
+            return 16;
+        case 5:
+            return 32;
+        case 6:
+            return 64;
+        default:
+            return 0;
     }
 }
 
 PciCard describe(pci_dev* device) {
     PciCard card;
-    card.address = fmt::format("{:04x}:{:02x}:{:02x}.{}", device->domain, device->bus, device->dev, device->func);
+    card.address =
+        fmt::format("{:04x}:{:02x}:{:02x}.{}", device->domain, device->bus, device->dev, device->func);
     std::error_code error;
     const auto driver =
         std::filesystem::read_symlink(fmt::format("/sys/bus/pci/devices/{}/driver", card.address), error);

@@ -37,7 +37,8 @@ Json device_json(const Card& card) {
                          {"latency_ns", link.latency_ns}});
     }
     Json counters = Json::object();
-    for (const Counter& counter : card.counters) counters[counter.name] = counter.value;
+    for (const Counter& counter : card.counters)
+        counters[counter.name] = counter.value;
     return {{"device", *card.device},
             {"sku", p.name},
             {"node", p.node},
@@ -68,7 +69,8 @@ void show_json(const System& system) {
         json["problem"] = card.trouble.empty() ? Json(nullptr) : Json(card.trouble);
         cards.push_back(std::move(json));
     }
-    const Json all = {{"cards", cards}, {"problem", system.trouble.empty() ? Json(nullptr) : Json(system.trouble)}};
+    const Json all = {{"cards", cards},
+                      {"problem", system.trouble.empty() ? Json(nullptr) : Json(system.trouble)}};
     fmt::print("{}\n", all.dump(2, ' ', true, Json::error_handler_t::replace));
 }
 

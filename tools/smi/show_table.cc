@@ -16,7 +16,9 @@ std::string pcie_text(const PciCard& pci) {
     return text;
 }
 
-std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20)); }
+std::string mib(std::uint64_t bytes) {
+    return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20));
+}
 
 std::string version_text(std::uint32_t version) {
     return fmt::format("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);

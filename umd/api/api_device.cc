@@ -85,7 +85,8 @@ orrError_t orrDeviceSynchronize(void) {
 
 orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        if (free_bytes == nullptr || total_bytes == nullptr) return null_argument("free_bytes or total_bytes");
+        if (free_bytes == nullptr || total_bytes == nullptr)
+            return null_argument("free_bytes or total_bytes");
         ORR_TRY(winsys, runtime.device(current_device()));
         ORR_TRY(card, (*winsys)->query());
         *total_bytes = card->vram_size;
@@ -104,13 +105,8 @@ orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port) {
                         card->link_ports);
         }
         ORR_TRY(link, (*winsys)->link(static_cast<std::uint32_t>(port)));
-        *info = {link->state,
-                 link->peer_port,
-                 link->peer_uid,
-                 runtime.device_of_uid(link->peer_uid),
-                 link->lanes,
-                 link->gbps,
-                 link->latency_ns};
+        *info = {link->state, link->peer_port, link->peer_uid,  runtime.device_of_uid(link->peer_uid),
+                 link->lanes, link->gbps,      link->latency_ns};
         return {};
     });
 }
@@ -142,8 +138,8 @@ orrError_t orrDeviceEnablePeerAccess(int peer) {
         ORR_TRY(linked, runtime.linked(device, peer));
         if (!*linked) {
             return fail(orrErrorPeerAccess,
-                        "no link that is up joins device {} and device {}: orrery-smi shows the links", device,
-                        peer);
+                        "no link that is up joins device {} and device {}: orrery-smi shows the links",
+                        device, peer);
         }
         ORR_TRY(own, runtime.context(device));
         ORR_TRY(other, runtime.context(peer));

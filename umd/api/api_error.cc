@@ -17,30 +17,45 @@ struct Named {
 
 Named describe(orrError_t error) {
     switch (error) {
-        case orrSuccess: return {"orrSuccess", "No error."};
-        case orrErrorInvalidValue: return {"orrErrorInvalidValue", "An argument is out of range or null."};
-        case orrErrorOutOfMemory: return {"orrErrorOutOfMemory", "The card or the host has no memory left."};
-        case orrErrorNoDevice: return {"orrErrorNoDevice", "There is no card, or its node may not be opened."};
-        case orrErrorInvalidDevice: return {"orrErrorInvalidDevice", "There is no device of that number."};
+        case orrSuccess:
+            return {"orrSuccess", "No error."};
+        case orrErrorInvalidValue:
+            return {"orrErrorInvalidValue", "An argument is out of range or null."};
+        case orrErrorOutOfMemory:
+            return {"orrErrorOutOfMemory", "The card or the host has no memory left."};
+        case orrErrorNoDevice:
+            return {"orrErrorNoDevice", "There is no card, or its node may not be opened."};
+        case orrErrorInvalidDevice:
+            return {"orrErrorInvalidDevice", "There is no device of that number."};
         case orrErrorInvalidHandle:
             return {"orrErrorInvalidHandle", "The handle is not of a live object of the expected kind."};
-        case orrErrorNotReady: return {"orrErrorNotReady", "The work is still running."};
-        case orrErrorInvalidImage: return {"orrErrorInvalidImage", "The module is not what orrery-cc makes."};
-        case orrErrorNotFound: return {"orrErrorNotFound", "The module has no kernel of that name."};
+        case orrErrorNotReady:
+            return {"orrErrorNotReady", "The work is still running."};
+        case orrErrorInvalidImage:
+            return {"orrErrorInvalidImage", "The module is not what orrery-cc makes."};
+        case orrErrorNotFound:
+            return {"orrErrorNotFound", "The module has no kernel of that name."};
         case orrErrorIllegalAddress:
             return {"orrErrorIllegalAddress", "A kernel or copy touched unmapped or protected memory."};
-        case orrErrorIllegalInstruction: return {"orrErrorIllegalInstruction", "A kernel trapped."};
-        case orrErrorLaunchTimeout: return {"orrErrorLaunchTimeout", "A kernel ran over its limit of model time."};
-        case orrErrorDeviceLost: return {"orrErrorDeviceLost", "The card was reset or removed."};
+        case orrErrorIllegalInstruction:
+            return {"orrErrorIllegalInstruction", "A kernel trapped."};
+        case orrErrorLaunchTimeout:
+            return {"orrErrorLaunchTimeout", "A kernel ran over its limit of model time."};
+        case orrErrorDeviceLost:
+            return {"orrErrorDeviceLost", "The card was reset or removed."};
         case orrErrorPeerAccess:
             return {"orrErrorPeerAccess", "There is no link to that card, or peer access is not enabled."};
         case orrErrorNotSupported:
-            return {"orrErrorNotSupported", "The card, its driver, its firmware or this process cannot do it."};
+            return {"orrErrorNotSupported",
+                    "The card, its driver, its firmware or this process cannot do it."};
         case orrErrorVersion:
             return {"orrErrorVersion", "The driver or firmware is too old or too new for this library."};
-        case orrErrorSystem: return {"orrErrorSystem", "A system call failed."};
-        case orrErrorTimeout: return {"orrErrorTimeout", "A wait of limited time ended."};
-        case orrErrorInternal: return {"orrErrorInternal", "A fault of the library: please report it."};
+        case orrErrorSystem:
+            return {"orrErrorSystem", "A system call failed."};
+        case orrErrorTimeout:
+            return {"orrErrorTimeout", "A wait of limited time ended."};
+        case orrErrorInternal:
+            return {"orrErrorInternal", "A fault of the library: please report it."};
     }
     return {"orrErrorUnknown", "Not an error code of this library."};
 }
@@ -62,9 +77,15 @@ using namespace orrery::umd;
 
 extern "C" {
 
-const char* orrGetErrorName(orrError_t error) { return describe(error).name; }
-const char* orrGetErrorString(orrError_t error) { return describe(error).sentence; }
-const char* orrGetLastErrorText(void) { return last_text().c_str(); }
+const char* orrGetErrorName(orrError_t error) {
+    return describe(error).name;
+}
+const char* orrGetErrorString(orrError_t error) {
+    return describe(error).sentence;
+}
+const char* orrGetLastErrorText(void) {
+    return last_text().c_str();
+}
 
 orrError_t orrRuntimeGetVersion(int* version) {
     return guarded([&]() -> Status {

@@ -10,7 +10,8 @@ constexpr std::size_t kMaxAllocation = std::size_t{1} << 46;
 
 Status check_size(std::size_t bytes) {
     if (bytes == 0) return fail(orrErrorInvalidValue, "0 bytes were asked for");
-    if (bytes > kMaxAllocation) return fail(orrErrorOutOfMemory, "{} bytes are more than any card has", bytes);
+    if (bytes > kMaxAllocation)
+        return fail(orrErrorOutOfMemory, "{} bytes are more than any card has", bytes);
     return {};
 }
 
@@ -42,7 +43,8 @@ Result<std::uint64_t> fill(Runtime& runtime, void* dst, int value, std::size_t b
     const int device = stream->context().device();
     std::vector<Context*> peers;
     if (allocation->device != kHost && allocation->device != device) {
-        if (auto refused = runtime.memory().peer_refusal(device, *allocation)) return std::unexpected(*refused);
+        if (auto refused = runtime.memory().peer_refusal(device, *allocation))
+            return std::unexpected(*refused);
         ORR_TRY(peer, runtime.context(allocation->device));
         peers.push_back(*peer);
     }

@@ -46,11 +46,12 @@ std::uint64_t product(orrDim3 d, std::uint64_t limit) {
     return all > limit ? limit + 1 : all;
 }
 
-Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes, std::size_t local_bytes) {
+Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
+                    std::size_t local_bytes) {
     const std::uint64_t groups = product(grid, kMaxGroups);
     if (groups == 0 || groups > kMaxGroups) {
-        return fail(orrErrorInvalidValue, "a grid of {} x {} x {}: each at least 1, the product at most 2^31", grid.x,
-                    grid.y, grid.z);
+        return fail(orrErrorInvalidValue, "a grid of {} x {} x {}: each at least 1, the product at most 2^31",
+                    grid.x, grid.y, grid.z);
     }
     const std::uint64_t items = product(block, kMaxItems);
     if (items == 0 || items > kMaxItems) {
@@ -58,8 +59,8 @@ Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t b
                     block.x, block.y, block.z, kMaxItems);
     }
     if (bytes > Stream::kMaxArgs) {
-        return fail(orrErrorInvalidValue, "{} bytes of arguments: at most {}; put the rest into card memory", bytes,
-                    Stream::kMaxArgs);
+        return fail(orrErrorInvalidValue, "{} bytes of arguments: at most {}; put the rest into card memory",
+                    bytes, Stream::kMaxArgs);
     }
     if (bytes != 0 && args == nullptr) return null_argument("args");
     if (local_bytes > ORR_LOCAL_BYTES) {
@@ -103,7 +104,8 @@ orrError_t orrModuleUnload(orrModule_t module) {
     return with_runtime([&](Runtime& runtime) -> Status {
         const auto gone = runtime.modules.remove(module);
         if (gone == nullptr) return bad_handle("module", module);
-        for (void* handle : gone->take_handles()) runtime.functions.remove(handle);
+        for (void* handle : gone->take_handles())
+            runtime.functions.remove(handle);
         gone->context().drain();
         return {};
     });
@@ -123,16 +125,17 @@ orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, con
     });
 }
 
-orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args, size_t bytes,
-                           size_t local_bytes, orrStream_t stream) {
+orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
+                           size_t bytes, size_t local_bytes, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         const Function* kernel = runtime.functions.find(function);
         if (kernel == nullptr) return bad_handle("function", function);
         ORR_TRY(valid, check_launch(grid, block, args, bytes, local_bytes));
         ORR_TRY(queue, runtime.stream(stream));
         if (kernel->context != &(*queue)->context()) {
-            return fail(orrErrorInvalidValue, "kernel '{}' is loaded on device {}, the stream is of device {}",
-                        kernel->name, kernel->context->device(), (*queue)->context().device());
+            return fail(orrErrorInvalidValue,
+                        "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
+                        kernel->context->device(), (*queue)->context().device());
         }
         orr_packet_dispatch packet{};
         packet.header.opcode = ORR_PKT_DISPATCH;

@@ -5,7 +5,9 @@ using namespace orrery::umd;
 
 namespace {
 
-void* as_key(orrStream_t handle) { return handle; }
+void* as_key(orrStream_t handle) {
+    return handle;
+}
 
 template <typename Table, typename Object>
 Result<void*> give_handle(Table& table, std::shared_ptr<Object> object, const char* what) {
@@ -130,8 +132,8 @@ orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end
         ORR_TRY(to, (*second)->times());
         if (from->device != to->device) {
             return fail(orrErrorInvalidValue,
-                        "the records are on devices {} and {}, whose model clocks are not the same", from->device,
-                        to->device);
+                        "the records are on devices {} and {}, whose model clocks are not the same",
+                        from->device, to->device);
         }
         *ns = static_cast<double>(static_cast<std::int64_t>(to->model_ps - from->model_ps)) / 1000.0;
         return {};
@@ -207,10 +209,11 @@ orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, 
         ORR_TRY(queue, runtime.stream(stream));
         const SemaphoreSlot& slot = *(*found)->slot;
         if (slot.context != &(*queue)->context()) {
-            return fail(orrErrorInvalidValue,
-                        "the stream is on device {}, the semaphore on device {}: a card waits only on its own "
-                        "semaphores; make one there and signal it over the link",
-                        (*queue)->context().device(), slot.context->device());
+            return fail(
+                orrErrorInvalidValue,
+                "the stream is on device {}, the semaphore on device {}: a card waits only on its own "
+                "semaphores; make one there and signal it over the link",
+                (*queue)->context().device(), slot.context->device());
         }
         const orr_packet packet = make_semaphore(ORR_PKT_WAIT, slot.va, value);
         ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kWait, nullptr}));

@@ -34,7 +34,9 @@ orrError_t with_runtime(Body&& body) noexcept {
     });
 }
 
-inline Status null_argument(const char* name) { return fail(orrErrorInvalidValue, "{} is null", name); }
+inline Status null_argument(const char* name) {
+    return fail(orrErrorInvalidValue, "{} is null", name);
+}
 
 template <typename T>
 Status bad_handle(const char* what, T* handle) {
@@ -42,8 +44,8 @@ Status bad_handle(const char* what, T* handle) {
 }
 
 // Pushes an error up from a function that returns Status or a Result.
-#define ORR_TRY(variable, expression)                        \
-    auto variable = (expression);                            \
+#define ORR_TRY(variable, expression) \
+    auto variable = (expression);     \
     if (!variable) return std::unexpected(variable.error())
 
 }  // namespace orrery::umd

@@ -22,12 +22,15 @@ Context::Context(int device, Device& winsys, Memory& memory)
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem) {}
 
-Context::~Context() { shutdown(); }
+Context::~Context() {
+    shutdown();
+}
 
 void Context::shutdown() {
     // Retired event slots hold streams, and streams hold relay slots of other cards.
     event_slots_.drop_retired();
-    for (auto& stream : live_streams()) stream->close();
+    for (auto& stream : live_streams())
+        stream->close();
     const std::lock_guard lock(mutex_);
     null_stream_.reset();
     signal_stream_.reset();
@@ -100,7 +103,9 @@ Status Context::synchronize() {
     return first;
 }
 
-void Context::drain() { (void)synchronize(); }
+void Context::drain() {
+    (void)synchronize();
+}
 
 const char* Context::keep_name(const std::string& name) {
     const std::lock_guard lock(mutex_);

@@ -50,7 +50,7 @@ class Context {
     // As synchronize(), for freeing memory: a stream that has stopped is as good as done.
     void drain();
 
-    SemaphorePool& semaphores() { return semaphores_; }  // in card memory
+    SemaphorePool& semaphores() { return semaphores_; }    // in card memory
     SemaphorePool& event_slots() { return event_slots_; }  // in pinned memory
 
     // A copy of the name that lives as long as the context.

@@ -48,7 +48,8 @@ class ElfParser {
         if (file_.size() > ElfImage::kMaxFile) return bad("{} bytes are too many", file_.size());
         const auto header = read_at<Elf64_Ehdr>(file_, 0);
         if (!header) return bad("{} bytes are less than an ELF header", file_.size());
-        if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return bad("it does not begin as an ELF file");
+        if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+            return bad("it does not begin as an ELF file");
         if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB) {
             return bad("it is not 64-bit little-endian");
         }
@@ -108,28 +109,52 @@ class ElfParser {
         const std::uint64_t count = dynamic_.p_memsz / sizeof(Elf64_Dyn);
         for (std::uint64_t i = 0; i < count; ++i) {
             const auto entry = read_at<Elf64_Dyn>(image_.memory_, dynamic_.p_vaddr + i * sizeof(Elf64_Dyn));
-            if (!entry || dynamic_.p_vaddr > image_.memory_.size()) return bad("its dynamic section lies outside");
+            if (!entry || dynamic_.p_vaddr > image_.memory_.size())
+                return bad("its dynamic section lies outside");
             const std::uint64_t value = entry->d_un.d_val;
             switch (entry->d_tag) {
-                case DT_NULL: return {};
-                case DT_NEEDED: return bad("it needs a shared library");
-                case DT_INIT: case DT_FINI: case DT_INIT_ARRAY: case DT_FINI_ARRAY: case DT_PREINIT_ARRAY:
-                    return bad("it has constructors or destructors of global objects, which nobody would call");
-                case DT_REL: case DT_RELR: case DT_JMPREL: case DT_TEXTREL:
+                case DT_NULL:
+                    return {};
+                case DT_NEEDED:
+                    return bad("it needs a shared library");
+                case DT_INIT:
+                case DT_FINI:
+                case DT_INIT_ARRAY:
+                case DT_FINI_ARRAY:
+                case DT_PREINIT_ARRAY:
+                    return bad(
+                        "it has constructors or destructors of global objects, which nobody would call");
+                case DT_REL:
+                case DT_RELR:
+                case DT_JMPREL:
+                case DT_TEXTREL:
                     return bad("it has relocations of a kind that is not supported (tag {})", entry->d_tag);
-                case DT_RELA: rela_ = value; break;
-                case DT_RELASZ: rela_size_ = value; break;
+                case DT_RELA:
+                    rela_ = value;
+                    break;
+                case DT_RELASZ:
+                    rela_size_ = value;
+                    break;
                 case DT_RELAENT:
                     if (value != sizeof(Elf64_Rela)) return bad("odd relocation size");
                     break;
-                case DT_SYMTAB: symtab_ = value; break;
+                case DT_SYMTAB:
+                    symtab_ = value;
+                    break;
                 case DT_SYMENT:
                     if (value != sizeof(Elf64_Sym)) return bad("odd symbol size");
                     break;
-                case DT_STRTAB: strtab_ = value; break;
-                case DT_STRSZ: strtab_size_ = value; break;
-                case DT_HASH: hash_ = value; break;
-                default: break;
+                case DT_STRTAB:
+                    strtab_ = value;
+                    break;
+                case DT_STRSZ:
+                    strtab_size_ = value;
+                    break;
+                case DT_HASH:
+                    hash_ = value;
+                    break;
+                default:
+                    break;
             }
         }
         return {};
@@ -153,10 +178,11 @@ class ElfParser {
             const auto type = static_cast<std::uint32_t>(entry->r_info);
             if (type == 0) continue;
             if (type != kRiscvRelative || entry->r_info >> 32 != 0) {
-                return bad("relocation of type {} against symbol {}: is a function or variable undefined?", type,
-                           entry->r_info >> 32);
+                return bad("relocation of type {} against symbol {}: is a function or variable undefined?",
+                           type, entry->r_info >> 32);
             }
-            if (!writable(entry->r_offset, sizeof(std::uint64_t))) return bad("a relocation outside its data");
+            if (!writable(entry->r_offset, sizeof(std::uint64_t)))
+                return bad("a relocation outside its data");
             const auto addend = static_cast<std::uint64_t>(entry->r_addend);
             if (addend > image_.memory_.size()) return bad("a relocation that points outside");
             image_.relocations_.push_back({entry->r_offset, addend});
@@ -165,7 +191,8 @@ class ElfParser {
     }
 
     Status read_symbols() {
-        if (!symtab_ || !strtab_ || !hash_) return bad("it has no symbol table with a hash (--hash-style=sysv)");
+        if (!symtab_ || !strtab_ || !hash_)
+            return bad("it has no symbol table with a hash (--hash-style=sysv)");
         const std::span<const std::byte> memory = image_.memory_;
         if (*strtab_ > memory.size() || strtab_size_ > memory.size() - *strtab_ || *symtab_ > memory.size() ||
             *hash_ > memory.size()) {
@@ -181,13 +208,15 @@ class ElfParser {
             if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC) continue;
             if (symbol->st_name >= strings.size()) return bad("a symbol's name lies outside");
             const auto* name = reinterpret_cast<const char*>(strings.data()) + symbol->st_name;
-            const auto* end = static_cast<const char*>(std::memchr(name, 0, strings.size() - symbol->st_name));
+            const auto* end =
+                static_cast<const char*>(std::memchr(name, 0, strings.size() - symbol->st_name));
             if (end == nullptr) return bad("a symbol's name does not end");
             const std::uint64_t entry = symbol->st_value;
             const bool code = std::ranges::any_of(image_.segments_, [&](const ElfImage::Segment& s) {
                 return (s.bind & ORR_BIND_EXEC) != 0 && entry >= s.start && entry - s.start < s.size;
             });
-            if (!code || entry % 2 != 0) return bad("function '{}' lies outside the code", printable(name, end));
+            if (!code || entry % 2 != 0)
+                return bad("function '{}' lies outside the code", printable(name, end));
             image_.functions_.emplace(std::string(name, end), entry);
         }
         return {};
@@ -209,7 +238,9 @@ class ElfParser {
     ElfImage image_;
 };
 
-Result<ElfImage> ElfImage::parse(std::span<const std::byte> file) { return ElfParser(file).parse(); }
+Result<ElfImage> ElfImage::parse(std::span<const std::byte> file) {
+    return ElfParser(file).parse();
+}
 
 std::vector<std::byte> ElfImage::relocated(std::uint64_t base) const {
     std::vector<std::byte> bytes = memory_;

@@ -1,6 +1,6 @@
 // A kernel module as orrery-cc makes it: a position-independent RISC-V ELF64 with PT_LOAD segments, relative
-// relocations and a dynamic symbol table. Nothing of the file is trusted: every offset, size and count is checked
-// before it is used, and what is not understood is refused.
+// relocations and a dynamic symbol table. Nothing of the file is trusted: every offset, size and count is
+// checked before it is used, and what is not understood is refused.
 #pragma once
 
 #include <cstddef>

@@ -100,7 +100,8 @@ Status Event::query() {
 Result<Event::Times> Event::times() {
     if (auto done = query(); !done) return std::unexpected(done.error());
     const std::lock_guard lock(mutex_);
-    if (!record_) return fail(orrErrorInvalidValue, "the event was never recorded: call orrEventRecord first");
+    if (!record_)
+        return fail(orrErrorInvalidValue, "the event was never recorded: call orrEventRecord first");
     return Times{record_->slot->context->device(), record_->slot->time_ps(), record_->seen_ns};
 }
 
@@ -120,8 +121,8 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
         if (!index) return std::unexpected(index.error());
         return {};
     }
-    // Across cards: a stream on the record's card waits for it there and signals over the link. One such relay
-    // for each pair of waiting stream and source card, so that no wait holds up another stream's.
+    // Across cards: a stream on the record's card waits for it there and signals over the link. One such
+    // relay for each pair of waiting stream and source card, so that no wait holds up another stream's.
     std::unique_lock lock(stream->relay_mutex());
     if (!stream->relays().contains(source.device())) {
         auto made = make_relay(source, target);

@@ -11,44 +11,73 @@ namespace {
 
 const char* fault_name(std::uint64_t fault) {
     switch (fault) {
-        case ORR_FAULT_NO_CONTEXT: return "in an address space that is gone";
-        case ORR_FAULT_NON_CANONICAL: return "beyond the card's 48-bit addresses";
-        case ORR_FAULT_NOT_MAPPED: return "where nothing is mapped";
-        case ORR_FAULT_PERMISSION: return "against the memory's protection (code is not writable, data cannot run)";
-        case ORR_FAULT_RESERVED_BIT: return "through a malformed page table entry";
-        case ORR_FAULT_TABLE_RANGE: return "through a page table outside the card's memory";
-        case ORR_FAULT_PAGE_RANGE: return "to a page that is neither card memory nor mapped for DMA";
-        case ORR_FAULT_PEER_READ: return "reading another card's memory (a link only carries writes and signals)";
-        case ORR_FAULT_PEER_DOWN: return "over a link that is down";
-        case ORR_FAULT_PEER_DENIED: return "to memory that its owner has not opened to this link";
-        case ORR_FAULT_MISALIGNED: return "with wrong alignment";
-        default: return "for an unknown reason";
+        case ORR_FAULT_NO_CONTEXT:
+            return "in an address space that is gone";
+        case ORR_FAULT_NON_CANONICAL:
+            return "beyond the card's 48-bit addresses";
+        case ORR_FAULT_NOT_MAPPED:
+            return "where nothing is mapped";
+        case ORR_FAULT_PERMISSION:
+            return "against the memory's protection (code is not writable, data cannot run)";
+        case ORR_FAULT_RESERVED_BIT:
+            return "through a malformed page table entry";
+        case ORR_FAULT_TABLE_RANGE:
+            return "through a page table outside the card's memory";
+        case ORR_FAULT_PAGE_RANGE:
+            return "to a page that is neither card memory nor mapped for DMA";
+        case ORR_FAULT_PEER_READ:
+            return "reading another card's memory (a link only carries writes and signals)";
+        case ORR_FAULT_PEER_DOWN:
+            return "over a link that is down";
+        case ORR_FAULT_PEER_DENIED:
+            return "to memory that its owner has not opened to this link";
+        case ORR_FAULT_MISALIGNED:
+            return "with wrong alignment";
+        default:
+            return "for an unknown reason";
     }
 }
 
 const char* trap_name(std::uint64_t cause) {
     switch (cause) {
-        case 0: return "instruction address misaligned";
-        case 1: return "it jumped to where no code is";
-        case 2: return "illegal instruction (or a CSR that a kernel may not use)";
-        case 3: return "ebreak (__builtin_trap, a failed assertion)";
-        case 4: return "misaligned load";
-        case 5: return "bad load";
-        case 6: return "misaligned store or atomic";
-        case 7: return "bad store";
-        case 8: case 11: return "ecall: kernels have no system calls";
-        default: return "unknown cause";
+        case 0:
+            return "instruction address misaligned";
+        case 1:
+            return "it jumped to where no code is";
+        case 2:
+            return "illegal instruction (or a CSR that a kernel may not use)";
+        case 3:
+            return "ebreak (__builtin_trap, a failed assertion)";
+        case 4:
+            return "misaligned load";
+        case 5:
+            return "bad load";
+        case 6:
+            return "misaligned store or atomic";
+        case 7:
+            return "bad store";
+        case 8:
+        case 11:
+            return "ecall: kernels have no system calls";
+        default:
+            return "unknown cause";
     }
 }
 
 std::string subject(OpNote note) {
     switch (note.op) {
-        case Op::kKernel: return fmt::format("kernel '{}'", note.name == nullptr ? "?" : note.name);
-        case Op::kCopy: return "a copy";
-        case Op::kFill: return "a memset";
-        case Op::kWait: return "a semaphore wait";
-        case Op::kSignal: return "a semaphore signal or event record";
-        case Op::kNone: break;
+        case Op::kKernel:
+            return fmt::format("kernel '{}'", note.name == nullptr ? "?" : note.name);
+        case Op::kCopy:
+            return "a copy";
+        case Op::kFill:
+            return "a memset";
+        case Op::kWait:
+            return "a semaphore wait";
+        case Op::kSignal:
+            return "a semaphore signal or event record";
+        case Op::kNone:
+            break;
     }
     return "a packet";
 }
@@ -59,8 +88,9 @@ std::string place(std::uint64_t address, Context& context) {
         return fmt::format("beside the work-item's stack of {} bytes: a stack overflow?", ORR_STACK_BYTES);
     }
     if (address >= ORR_LOCAL_BASE && address < ORR_LOCAL_BASE + 16ull * ORR_LOCAL_BYTES) {
-        return fmt::format("byte {} of work-group memory: ask for more local_bytes at the launch (at most {})",
-                           address - ORR_LOCAL_BASE, ORR_LOCAL_BYTES);
+        return fmt::format(
+            "byte {} of work-group memory: ask for more local_bytes at the launch (at most {})",
+            address - ORR_LOCAL_BASE, ORR_LOCAL_BYTES);
     }
     return context.memory().describe(address);
 }
@@ -68,29 +98,31 @@ std::string place(std::uint64_t address, Context& context) {
 }  // namespace
 
 Error describe_queue_error(const QueueState& state, OpNote note, Context& context) {
-    const std::string tail = fmt::format(
-        " (device {}, packet {}). The stream has stopped: destroy it and make a new one", context.device(),
-        state.error_index);
+    const std::string tail =
+        fmt::format(" (device {}, packet {}). The stream has stopped: destroy it and make a new one",
+                    context.device(), state.error_index);
     const std::string who = subject(note);
     switch (state.error) {
         case ORR_QERR_FAULT:
             if (state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_PEER_DENIED) {
-                return {orrErrorPeerAccess,
-                        fmt::format("{} accessed {:#x} {}: {}{}", who, state.error_address,
-                                    fault_name(state.error_detail), place(state.error_address, context), tail)};
+                return {orrErrorPeerAccess, fmt::format("{} accessed {:#x} {}: {}{}", who,
+                                                        state.error_address, fault_name(state.error_detail),
+                                                        place(state.error_address, context), tail)};
             }
             return {orrErrorIllegalAddress,
                     fmt::format("{} accessed {:#x} {}: {}{}", who, state.error_address,
                                 fault_name(state.error_detail), place(state.error_address, context), tail)};
         case ORR_QERR_KERNEL_TRAP:
-            return {orrErrorIllegalInstruction,
-                    fmt::format("{} trapped at pc {:#x}: {}{}{}", who, state.error_address,
-                                trap_name(state.error_detail), context.describe_code(state.error_address), tail)};
+            return {
+                orrErrorIllegalInstruction,
+                fmt::format("{} trapped at pc {:#x}: {}{}{}", who, state.error_address,
+                            trap_name(state.error_detail), context.describe_code(state.error_address), tail)};
         case ORR_QERR_TIMEOUT:
-            return {orrErrorLaunchTimeout,
-                    fmt::format("{} ran over its limit of model time and was ended: look for an endless loop, or "
-                                "split the launch{}",
-                                who, tail)};
+            return {
+                orrErrorLaunchTimeout,
+                fmt::format("{} ran over its limit of model time and was ended: look for an endless loop, or "
+                            "split the launch{}",
+                            who, tail)};
         case ORR_QERR_RING_FAULT:
             return {orrErrorIllegalAddress,
                     fmt::format("the card cannot access the stream's ring at {:#x} {}{}", state.error_address,
@@ -103,13 +135,14 @@ Error describe_queue_error(const QueueState& state, OpNote note, Context& contex
         case ORR_QERR_BAD_INDEX:
         case ORR_QERR_BAD_DESC:
             return {orrErrorInternal,
-                    fmt::format("the firmware refused {} (code {}, detail {:#x}): the ring was overwritten, or this "
-                                "is a fault of the library{}",
-                                who, state.error, state.error_detail, tail)};
+                    fmt::format(
+                        "the firmware refused {} (code {}, detail {:#x}): the ring was overwritten, or this "
+                        "is a fault of the library{}",
+                        who, state.error, state.error_detail, tail)};
         default:
             return {orrErrorVersion,
-                    fmt::format("{} stopped with code {}, which this library does not know{}", who, state.error,
-                                tail)};
+                    fmt::format("{} stopped with code {}, which this library does not know{}", who,
+                                state.error, tail)};
     }
 }
 

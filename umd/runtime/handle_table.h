@@ -1,6 +1,7 @@
-// Handles that user code holds. A handle is a number in a pointer's clothes: slot, generation and kind, so that
-// a stale, foreign or made-up one is found without touching the memory that it seems to point to. Looking up
-// takes no lock; it gives a plain pointer, as an object must not be used while another thread destroys it.
+// Handles that user code holds. A handle is a number in a pointer's clothes: slot, generation and kind, so
+// that a stale, foreign or made-up one is found without touching the memory that it seems to point to.
+// Looking up takes no lock; it gives a plain pointer, as an object must not be used while another thread
+// destroys it.
 #pragma once
 
 #include <array>

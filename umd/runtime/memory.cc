@@ -21,7 +21,8 @@ std::uint64_t address_space_of(std::uint64_t vram_bytes) {
 void Memory::clear() {
     const std::lock_guard lock(mutex_);
     allocations_.clear();
-    while (!blocks_.empty()) free_block_locked(blocks_.begin()->first);
+    while (!blocks_.empty())
+        free_block_locked(blocks_.begin()->first);
     for (auto& [number, card] : cards_) {
         if (card.reserved != nullptr) ::munmap(card.reserved, card.reserved_size);
     }
@@ -157,8 +158,8 @@ Status Memory::free(std::uint64_t va) {
     const std::lock_guard lock(mutex_);
     const auto found = allocations_.find(va);
     if (found == allocations_.end()) {
-        return fail(orrErrorInvalidValue, "{:#x} was not given by orrMalloc or orrMallocHost, or was freed before",
-                    va);
+        return fail(orrErrorInvalidValue,
+                    "{:#x} was not given by orrMalloc or orrMallocHost, or was freed before", va);
     }
     const Allocation allocation = found->second;
     allocations_.erase(found);
@@ -188,8 +189,8 @@ std::optional<Allocation> Memory::find(std::uint64_t va) const {
 Result<Allocation> Memory::find_range(std::uint64_t va, std::uint64_t bytes, const char* what) const {
     const auto allocation = find(va);
     if (!allocation) {
-        return fail(orrErrorInvalidValue, "{} {:#x} is not memory of orrMalloc or orrMallocHost: it is {}", what,
-                    va, describe(va));
+        return fail(orrErrorInvalidValue, "{} {:#x} is not memory of orrMalloc or orrMallocHost: it is {}",
+                    what, va, describe(va));
     }
     if (bytes > allocation->bytes - (va - allocation->va)) {
         return fail(orrErrorInvalidValue,
@@ -202,19 +203,20 @@ Result<Allocation> Memory::find_range(std::uint64_t va, std::uint64_t bytes, con
 std::string Memory::describe(std::uint64_t va) const {
     const std::shared_lock lock(mutex_);
     const auto owner = [](const Allocation& a) {
-        return a.device == kHost ? std::string("in pinned host memory") : fmt::format("on device {}", a.device);
+        return a.device == kHost ? std::string("in pinned host memory")
+                                 : fmt::format("on device {}", a.device);
     };
     auto after = allocations_.upper_bound(va);
     if (after != allocations_.begin()) {
         const Allocation& a = std::prev(after)->second;
         if (va - a.va < a.bytes) {
-            return fmt::format("{} bytes into the allocation of {} bytes at {:#x} {}", va - a.va, a.bytes, a.va,
-                               owner(a));
+            return fmt::format("{} bytes into the allocation of {} bytes at {:#x} {}", va - a.va, a.bytes,
+                               a.va, owner(a));
         }
         const std::uint64_t past = va - (a.va + a.bytes);
         if (past < (1u << 30) && (after == allocations_.end() || after->first - va > past)) {
-            return fmt::format("{} bytes past the end of the allocation of {} bytes at {:#x} {}", past, a.bytes,
-                               a.va, owner(a));
+            return fmt::format("{} bytes past the end of the allocation of {} bytes at {:#x} {}", past,
+                               a.bytes, a.va, owner(a));
         }
     }
     if (after != allocations_.end() && after->first - va < (1u << 30)) {

@@ -35,7 +35,8 @@ Status Memory::enable_peer(int device, int peer) {
     for (auto& [va, allocation] : allocations_) {
         if (allocation.device == peer) blocks.insert(allocation.block);
     }
-    for (auto& slab : cards_.at(peer).slabs) blocks.insert(slab.block);
+    for (auto& slab : cards_.at(peer).slabs)
+        blocks.insert(slab.block);
     for (Block* block : blocks) {
         if (auto shared = share_locked(*block, device, ORR_BIND_WRITE); !shared) {
             if (shared.error().code == orrErrorPeerAccess) return shared;
@@ -58,9 +59,10 @@ std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocati
     if (block.device == device || block.imports.contains(device)) return std::nullopt;
     const auto refused = block.refused.find(device);
     if (refused != block.refused.end()) {
-        return Error{orrErrorPeerAccess,
-                     fmt::format("device {} may write to memory of device {}, but not to the allocation at {:#x}: {}",
-                                 device, block.device, allocation.va, refused->second.text)};
+        return Error{
+            orrErrorPeerAccess,
+            fmt::format("device {} may write to memory of device {}, but not to the allocation at {:#x}: {}",
+                        device, block.device, allocation.va, refused->second.text)};
     }
     return Error{orrErrorPeerAccess,
                  fmt::format("device {} may not write to memory of device {}: call orrSetDevice({}) and "

@@ -41,9 +41,10 @@ Result<std::shared_ptr<Function>> Module::function(std::string_view name) const 
     const auto found = functions_.find(name);
     if (found == functions_.end()) {
         std::string known;
-        for (const auto& [other, entry] : functions_) known += (known.empty() ? "" : ", ") + other;
-        return fail(orrErrorNotFound, "{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", name_, name,
-                    known.empty() ? "none" : known);
+        for (const auto& [other, entry] : functions_)
+            known += (known.empty() ? "" : ", ") + other;
+        return fail(orrErrorNotFound, "{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", name_,
+                    name, known.empty() ? "none" : known);
     }
     auto function = std::make_shared<Function>();
     function->context = &context_;

@@ -46,7 +46,8 @@ void RangeAllocator::free(std::uint64_t start, std::uint64_t size) {
 
 std::uint64_t RangeAllocator::free_bytes() const {
     std::uint64_t sum = 0;
-    for (const auto& [start, size] : holes_) sum += size;
+    for (const auto& [start, size] : holes_)
+        sum += size;
     return sum;
 }
 

@@ -15,7 +15,8 @@ std::atomic<Runtime*> g_runtime{nullptr};
 std::atomic<bool> g_in_child{false};
 
 void mark_child() {
-    if (g_runtime.load(std::memory_order_relaxed) != nullptr) g_in_child.store(true, std::memory_order_relaxed);
+    if (g_runtime.load(std::memory_order_relaxed) != nullptr)
+        g_in_child.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -27,9 +28,10 @@ int& current_device() {
 
 Result<Runtime*> Runtime::get() {
     if (g_in_child.load(std::memory_order_relaxed)) {
-        return fail(orrErrorNotSupported,
-                    "this process is a fork() of one that had used its cards, and cannot share them: fork before "
-                    "the first orr* call, or exec a new program");
+        return fail(
+            orrErrorNotSupported,
+            "this process is a fork() of one that had used its cards, and cannot share them: fork before "
+            "the first orr* call, or exec a new program");
     }
     if (Runtime* runtime = g_runtime.load(std::memory_order_acquire)) return runtime;
     const std::lock_guard lock(g_mutex);
@@ -61,7 +63,8 @@ Runtime::~Runtime() {
     for (auto& card : cards_) {
         if (card->context_owner != nullptr) card->context_owner->shutdown();
     }
-    for (auto& card : cards_) card->context_owner.reset();
+    for (auto& card : cards_)
+        card->context_owner.reset();
     memory_.clear();
 }
 
@@ -92,13 +95,14 @@ Result<Device*> Runtime::device(int number) {
     auto count = device_count();
     if (!count) return std::unexpected(count.error());
     if (*count == 0) {
-        return fail(orrErrorNoDevice,
-                    "there is no Orrery card: is the module loaded (modprobe orrery), and does orrery-smi list "
-                    "one?");
+        return fail(
+            orrErrorNoDevice,
+            "there is no Orrery card: is the module loaded (modprobe orrery), and does orrery-smi list "
+            "one?");
     }
     if (number < 0 || number >= *count) {
-        return fail(orrErrorInvalidDevice, "there is no device {}: this process sees {} (0 to {})", number, *count,
-                    *count - 1);
+        return fail(orrErrorInvalidDevice, "there is no device {}: this process sees {} (0 to {})", number,
+                    *count, *count - 1);
     }
     return cards_[static_cast<std::size_t>(number)]->winsys.get();
 }
@@ -117,7 +121,9 @@ Result<Context*> Runtime::context(int number) {
     return card.context_owner.get();
 }
 
-Result<Context*> Runtime::current_context() { return context(current_device()); }
+Result<Context*> Runtime::current_context() {
+    return context(current_device());
+}
 
 std::vector<Context*> Runtime::contexts() const {
     std::vector<Context*> contexts;

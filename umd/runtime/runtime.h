@@ -25,10 +25,11 @@ class Runtime {
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
-    // Of this process, made at first use with the cards of /dev/accel. In a child after fork() of a process that
-    // had made it: an error.
+    // Of this process, made at first use with the cards of /dev/accel. In a child after fork() of a process
+    // that had made it: an error.
     static Result<Runtime*> get();
-    // For tests: the next get() gives this one; null: back to the cards. Nobody is inside the library meanwhile.
+    // For tests: the next get() gives this one; null: back to the cards. Nobody is inside the library
+    // meanwhile.
     static void replace(std::unique_ptr<Runtime> runtime);
 
     Result<int> device_count();

@@ -14,13 +14,18 @@ std::uint64_t read(std::uint64_t& word) {
 
 }  // namespace
 
-std::uint64_t SemaphoreSlot::value() const { return read(cpu->value); }
-std::uint64_t SemaphoreSlot::time_ps() const { return read(cpu->time_ps); }
+std::uint64_t SemaphoreSlot::value() const {
+    return read(cpu->value);
+}
+std::uint64_t SemaphoreSlot::time_ps() const {
+    return read(cpu->time_ps);
+}
 
 SemaphorePool::~SemaphorePool() {
     drop_retired();
     free_.clear();
-    for (Block* block : blocks_) context_.memory().free_block(block);
+    for (Block* block : blocks_)
+        context_.memory().free_block(block);
 }
 
 Status SemaphorePool::grow() {

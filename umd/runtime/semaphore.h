@@ -1,5 +1,5 @@
-// Semaphores in memory, 16 bytes each out of larger blocks: in the card's own memory, so that a linked card can
-// signal them, or in pinned host memory, where a CPU looks at them without leaving the cache (events).
+// Semaphores in memory, 16 bytes each out of larger blocks: in the card's own memory, so that a linked card
+// can signal them, or in pinned host memory, where a CPU looks at them without leaving the cache (events).
 #pragma once
 
 #include <orrery/hw/link.h>

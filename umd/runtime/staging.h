@@ -1,4 +1,5 @@
-// Copies of ordinary host memory, through two pinned halves: the CPU fills one while the card reads the other.
+// Copies of ordinary host memory, through two pinned halves: the CPU fills one while the card reads the
+// other.
 #pragma once
 
 #include <array>

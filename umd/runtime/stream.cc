@@ -60,12 +60,15 @@ Stream::Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint
       packets_(reinterpret_cast<orr_packet*>(ring_memory_.data() + sizeof(orr_ring))),
       notes_(entries) {}
 
-Stream::~Stream() { close(); }
+Stream::~Stream() {
+    close();
+}
 
 void Stream::close() {
     {
         const std::lock_guard lock(relay_mutex_);
-        for (auto& [device, relay] : relays_) relay.source->close();
+        for (auto& [device, relay] : relays_)
+            relay.source->close();
     }
     const std::lock_guard lock(mutex_);
     if (queue_ == nullptr) return;
@@ -75,9 +78,13 @@ void Stream::close() {
     queue_.reset();
 }
 
-std::uint64_t Stream::consumer() const { return load(ring_->consumer, std::memory_order_acquire); }
+std::uint64_t Stream::consumer() const {
+    return load(ring_->consumer, std::memory_order_acquire);
+}
 
-bool Stream::done(std::uint64_t index) const { return consumer() >= index && landed(index); }
+bool Stream::done(std::uint64_t index) const {
+    return consumer() >= index && landed(index);
+}
 
 Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote note,
                                      std::span<Context* const> peers) {
@@ -135,11 +142,12 @@ Status Stream::wait_for_landing(std::uint64_t index) {
     const std::int64_t end = now_ns() + kLandingNs;
     while (!landed(index)) {
         if (now_ns() >= end) {
-            return std::unexpected(keep_error(
-                Error{orrErrorPeerAccess,
-                      fmt::format("what device {} wrote to another card did not arrive there: is the link up and "
-                                  "the card alive (orrery-smi)? The stream has stopped: destroy it and make a new one",
-                                  context_.device())}));
+            return std::unexpected(keep_error(Error{
+                orrErrorPeerAccess,
+                fmt::format(
+                    "what device {} wrote to another card did not arrive there: is the link up and "
+                    "the card alive (orrery-smi)? The stream has stopped: destroy it and make a new one",
+                    context_.device())}));
         }
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
@@ -254,9 +262,10 @@ std::optional<Error> Stream::dependency_error() {
         const auto source = dependency.source.lock();
         if (source == nullptr || source->done(dependency.index)) continue;
         if (auto stopped = source->error()) {
-            return Error{stopped->code,
-                         fmt::format("an event that this stream waits for will never come, as its stream stopped: {}",
-                                     stopped->text)};
+            return Error{
+                stopped->code,
+                fmt::format("an event that this stream waits for will never come, as its stream stopped: {}",
+                            stopped->text)};
         }
     }
     return std::nullopt;

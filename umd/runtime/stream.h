@@ -1,7 +1,7 @@
 // A stream: one hardware queue, its ring, and what the runtime remembers about the packets in it.
 //
-// Submission is: take the lock, copy packets into the ring, publish the producer index, ring the doorbell. When
-// nobody else holds the lock and the ring has room it makes no system call.
+// Submission is: take the lock, copy packets into the ring, publish the producer index, ring the doorbell.
+// When nobody else holds the lock and the ring has room it makes no system call.
 #pragma once
 
 #include <orrery/fw/packet.h>
@@ -45,15 +45,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Context& context() const { return context_; }
 
     // Index of the packet after the last of these, for wait(). At most entries packets; they stay together.
-    // peers: cards whose memory the packets may write. A card is done with a copy when it has put it on the link;
-    // so a signal of a semaphore over there follows, and only when that has arrived is the index done.
+    // peers: cards whose memory the packets may write. A card is done with a copy when it has put it on the
+    // link; so a signal of a semaphore over there follows, and only when that has arrived is the index done.
     Result<std::uint64_t> submit(std::span<const orr_packet> packets, OpNote note,
                                  std::span<Context* const> peers = {});
     // `args` are copied and their copy's address put into word[1] of the dispatch; nothing to copy: 0.
     Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name,
                                         std::span<Context* const> peers);
 
-    // Everything below `index` is done, also on other cards. False for ever after the queue stopped before it.
+    // Everything below `index` is done, also on other cards. False for ever after the queue stopped before
+    // it.
     bool done(std::uint64_t index) const;
     // Returns when done(index), or with the error that stopped the queue.
     Status wait(std::uint64_t index);

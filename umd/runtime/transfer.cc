@@ -10,22 +10,34 @@ namespace {
 // What one copy of an engine may move, see orrery/hw/engine.h.
 constexpr std::uint64_t kMaxBytes = 1ull << 40;
 
-bool on_card(const std::optional<Allocation>& memory) { return memory && memory->device != kHost; }
+bool on_card(const std::optional<Allocation>& memory) {
+    return memory && memory->device != kHost;
+}
 
 Status check_kind(const Transfer& transfer, orrMemcpyKind kind) {
     bool to_card = false, from_card = false;
     switch (kind) {
-        case orrMemcpyDefault: return {};
-        case orrMemcpyHostToHost: break;
-        case orrMemcpyHostToDevice: to_card = true; break;
-        case orrMemcpyDeviceToHost: from_card = true; break;
-        case orrMemcpyDeviceToDevice: to_card = from_card = true; break;
-        default: return fail(orrErrorInvalidValue, "{} is not an orrMemcpyKind", static_cast<int>(kind));
+        case orrMemcpyDefault:
+            return {};
+        case orrMemcpyHostToHost:
+            break;
+        case orrMemcpyHostToDevice:
+            to_card = true;
+            break;
+        case orrMemcpyDeviceToHost:
+            from_card = true;
+            break;
+        case orrMemcpyDeviceToDevice:
+            to_card = from_card = true;
+            break;
+        default:
+            return fail(orrErrorInvalidValue, "{} is not an orrMemcpyKind", static_cast<int>(kind));
     }
     const auto name = [](bool card) { return card ? "card" : "host"; };
     if (on_card(transfer.dst_memory) != to_card) {
-        return fail(orrErrorInvalidValue, "the copy's kind says {} memory, but its destination {:#x} is {} memory",
-                    name(to_card), transfer.dst, name(!to_card));
+        return fail(orrErrorInvalidValue,
+                    "the copy's kind says {} memory, but its destination {:#x} is {} memory", name(to_card),
+                    transfer.dst, name(!to_card));
     }
     if (on_card(transfer.src_memory) != from_card) {
         return fail(orrErrorInvalidValue, "the copy's kind says {} memory, but its source {:#x} is {} memory",
@@ -73,10 +85,11 @@ Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_
     if (transfer.bytes == 0) return {};
     const int device = stream->context().device();
     if (on_card(transfer.src_memory) && transfer.src_memory->device != device) {
-        return fail(orrErrorPeerAccess,
-                    "the source is on device {}, the stream on device {}: a link carries only writes, so use a "
-                    "stream of the source's device",
-                    transfer.src_memory->device, device);
+        return fail(
+            orrErrorPeerAccess,
+            "the source is on device {}, the stream on device {}: a link carries only writes, so use a "
+            "stream of the source's device",
+            transfer.src_memory->device, device);
     }
     std::vector<Context*> peers;
     if (on_card(transfer.dst_memory) && transfer.dst_memory->device != device) {

@@ -160,9 +160,9 @@ class DrmDevice final : public Device {
         create.size = size;
         create.flags = kind == BoKind::kVram ? ORR_BO_VRAM : ORR_BO_SYSTEM;
         if (int number = file_->ioctl(DRM_IOCTL_ORR_BO_CREATE, &create)) {
-            return fail_errno(number, fmt::format("allocating {} bytes of {} memory on {}", size,
-                                                  kind == BoKind::kVram ? "card" : "pinned host",
-                                                  file_->node));
+            return fail_errno(number,
+                              fmt::format("allocating {} bytes of {} memory on {}", size,
+                                          kind == BoKind::kVram ? "card" : "pinned host", file_->node));
         }
         return std::make_unique<DrmBo>(file_, create.handle, create.size, create.mmap_offset);
     }
@@ -177,8 +177,8 @@ class DrmDevice final : public Device {
         const UniqueFd dma_buf(fd);
         std::uint32_t handle = 0;
         if (drmPrimeFDToHandle(file_->fd.get(), dma_buf.get(), &handle) != 0) {
-            return fail_errno(errno, fmt::format("importing a buffer of {} on {}", source.file().node,
-                                                 file_->node));
+            return fail_errno(errno,
+                              fmt::format("importing a buffer of {} on {}", source.file().node, file_->node));
         }
         return std::make_unique<DrmBo>(file_, handle, source.size(), 0);
     }
@@ -206,7 +206,8 @@ class DrmDevice final : public Device {
         bind.va = va;
         bind.size = size;
         if (int number = file_->ioctl(DRM_IOCTL_ORR_VM_BIND, &bind)) {
-            return fail_errno(number, fmt::format("unbinding {} bytes at {:#x} on {}", size, va, file_->node));
+            return fail_errno(number,
+                              fmt::format("unbinding {} bytes at {:#x} on {}", size, va, file_->node));
         }
         return {};
     }

@@ -87,20 +87,22 @@ class DrmWinsys final : public Winsys {
         // A card of somebody else may be closed to us; one of ours that is closed must not be passed over
         // in silence when nothing else is there.
         if (found.empty() && !refused.empty()) {
-            return fail(orrErrorNoDevice,
-                        "{}. Be root or in the group that owns the node (ls -l /dev/accel)", refused);
+            return fail(orrErrorNoDevice, "{}. Be root or in the group that owns the node (ls -l /dev/accel)",
+                        refused);
         }
-        std::ranges::sort(found, {}, [](const Found& f) {
-            return std::pair(f.info.pci_address, f.info.node);
-        });
+        std::ranges::sort(found, {},
+                          [](const Found& f) { return std::pair(f.info.pci_address, f.info.node); });
         std::vector<std::unique_ptr<Device>> devices;
-        for (auto& f : found) devices.push_back(make_drm_device(std::move(f.info), std::move(f.fd)));
+        for (auto& f : found)
+            devices.push_back(make_drm_device(std::move(f.info), std::move(f.fd)));
         return devices;
     }
 };
 
 }  // namespace
 
-std::unique_ptr<Winsys> make_drm_winsys() { return std::make_unique<DrmWinsys>(); }
+std::unique_ptr<Winsys> make_drm_winsys() {
+    return std::make_unique<DrmWinsys>();
+}
 
 }  // namespace orrery::umd

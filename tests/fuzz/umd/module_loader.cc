@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require((segment.bind & ORR_BIND_WRITE) == 0 || (segment.bind & ORR_BIND_EXEC) == 0);
         end = segment.start + segment.size;
     }
-    for (const auto& [name, entry] : image->functions()) require(entry < image->size());
+    for (const auto& [name, entry] : image->functions())
+        require(entry < image->size());
     if (image->size() < 1u << 20) require(image->relocated(0x7f0000000000).size() == image->size());
     return 0;
 }

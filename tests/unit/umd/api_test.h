@@ -24,10 +24,13 @@ namespace orrery::umd::test {
 inline std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<std::uint8_t> bytes(size);
-    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    for (auto& byte : bytes)
+        byte = static_cast<std::uint8_t>(random());
     return bytes;
 }
 
-inline std::byte* at(void* base, std::size_t offset) { return static_cast<std::byte*>(base) + offset; }
+inline std::byte* at(void* base, std::size_t offset) {
+    return static_cast<std::byte*>(base) + offset;
+}
 
 }  // namespace orrery::umd::test

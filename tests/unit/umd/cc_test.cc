@@ -33,8 +33,8 @@ class CcTest : public ::testing::Test {
     }
     // Exit status; what it printed is in output_.
     int run(const std::string& arguments, const std::string& environment = "") {
-        const std::string command = fmt::format("cd {} && {} {} {} > output 2>&1", folder_.string(), environment,
-                                                ORRERY_CC, arguments);
+        const std::string command = fmt::format("cd {} && {} {} {} > output 2>&1", folder_.string(),
+                                                environment, ORRERY_CC, arguments);
         const int status = std::system(command.c_str());
         output_ = read(folder_ / "output");
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -63,10 +63,11 @@ TEST_F(CcTest, MakesAModuleAndNothingElse) {
 }
 
 TEST_F(CcTest, CallsThatACompilerInventsAreThere) {
-    write("k.cc",
-          "#include <orrery/kernel.h>\n"
-          "struct Big { uint64_t word[100]; };\n"
-          "ORR_KERNEL void copy(Big* p) { p[0] = p[1]; __builtin_memset(p + 2, orr::core(), sizeof(Big)); }\n");
+    write(
+        "k.cc",
+        "#include <orrery/kernel.h>\n"
+        "struct Big { uint64_t word[100]; };\n"
+        "ORR_KERNEL void copy(Big* p) { p[0] = p[1]; __builtin_memset(p + 2, orr::core(), sizeof(Big)); }\n");
     EXPECT_EQ(run("-o k.elf k.cc"), 0) << output_;
 }
 

@@ -23,7 +23,9 @@ std::vector<std::byte> good_image() {
     return bytes;
 }
 
-Elf64_Ehdr& header(std::vector<std::byte>& image) { return *reinterpret_cast<Elf64_Ehdr*>(image.data()); }
+Elf64_Ehdr& header(std::vector<std::byte>& image) {
+    return *reinterpret_cast<Elf64_Ehdr*>(image.data());
+}
 
 Elf64_Phdr& program_header(std::vector<std::byte>& image, std::uint32_t type, int number = 0) {
     auto* first = reinterpret_cast<Elf64_Phdr*>(image.data() + header(image).e_phoff);
@@ -37,7 +39,8 @@ Elf64_Phdr& program_header(std::vector<std::byte>& image, std::uint32_t type, in
 Elf64_Dyn& dynamic_entry(std::vector<std::byte>& image, std::int64_t tag) {
     const Elf64_Phdr& dynamic = program_header(image, PT_DYNAMIC);
     auto* entry = reinterpret_cast<Elf64_Dyn*>(image.data() + dynamic.p_offset);
-    while (entry->d_tag != tag) ++entry;
+    while (entry->d_tag != tag)
+        ++entry;
     return *entry;
 }
 
@@ -110,11 +113,13 @@ TEST(ElfImage, RefusalsNameTheReason) {
         {"beyond 64 MiB", [](Bytes& b) { program_header(b, PT_LOAD).p_vaddr = ~0ull - 4096; }},
         {"beyond 64 MiB", [](Bytes& b) { program_header(b, PT_LOAD).p_memsz = ~0ull; }},
         {"out of order", [](Bytes& b) { program_header(b, PT_LOAD, 1).p_vaddr = 0; }},
-        {"writable and executable", [](Bytes& b) { program_header(b, PT_LOAD, 1).p_flags = PF_R | PF_W | PF_X; }},
+        {"writable and executable",
+         [](Bytes& b) { program_header(b, PT_LOAD, 1).p_flags = PF_R | PF_W | PF_X; }},
         {"cannot be read", [](Bytes& b) { program_header(b, PT_LOAD, 1).p_flags = PF_X; }},
         {"interpreter", [](Bytes& b) { program_header(b, PT_DYNAMIC).p_type = PT_INTERP; }},
         {"no dynamic section", [](Bytes& b) { program_header(b, PT_DYNAMIC).p_type = PT_NULL; }},
-        {"dynamic section lies outside", [](Bytes& b) { program_header(b, PT_DYNAMIC).p_vaddr = 1ull << 40; }},
+        {"dynamic section lies outside",
+         [](Bytes& b) { program_header(b, PT_DYNAMIC).p_vaddr = 1ull << 40; }},
         {"shared library", [](Bytes& b) { dynamic_entry(b, DT_STRSZ).d_tag = DT_NEEDED; }},
         {"constructors", [](Bytes& b) { dynamic_entry(b, DT_STRSZ).d_tag = DT_INIT_ARRAY; }},
         {"kind that is not supported", [](Bytes& b) { dynamic_entry(b, DT_RELA).d_tag = DT_JMPREL; }},
@@ -148,7 +153,8 @@ TEST(ElfImage, RandomDamageNeverDoesHarm) {
                 ASSERT_LE(segment.start + segment.size, parsed->size());
                 ASSERT_NE(segment.bind & (ORR_BIND_WRITE | ORR_BIND_EXEC), ORR_BIND_WRITE | ORR_BIND_EXEC);
             }
-            for (const auto& [name, entry] : parsed->functions()) ASSERT_LT(entry, parsed->size());
+            for (const auto& [name, entry] : parsed->functions())
+                ASSERT_LT(entry, parsed->size());
             if (parsed->size() < 1 << 20) (void)parsed->relocated(0x7f0000000000);
         }
     }

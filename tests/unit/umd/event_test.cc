@@ -71,21 +71,24 @@ TEST(Event, OrdersStreamsOfACard) {
     void* pinned = nullptr;
     ASSERT_OK(orrMalloc(&memory, 64));
     ASSERT_OK(orrMallocHost(&pinned, kRounds * 8));
-    for (auto& stream : streams) ASSERT_OK(orrStreamCreate(&stream));
+    for (auto& stream : streams)
+        ASSERT_OK(orrStreamCreate(&stream));
     ASSERT_OK(orrEventCreate(&event));
     // Each stream overwrites the word behind the one before: the last one to run must be the last submitted.
     for (int i = 0; i < kRounds; ++i) {
         orrStream_t stream = streams[static_cast<std::size_t>(i % kStreams)];
         ASSERT_OK(orrStreamWaitEvent(stream, event));
         ASSERT_OK(orrMemsetAsync(memory, i, 8, stream));
-        ASSERT_OK(orrMemcpyAsync(at(pinned, static_cast<std::size_t>(i) * 8), memory, 8, orrMemcpyDefault, stream));
+        ASSERT_OK(
+            orrMemcpyAsync(at(pinned, static_cast<std::size_t>(i) * 8), memory, 8, orrMemcpyDefault, stream));
         ASSERT_OK(orrEventRecord(event, stream));  // again and again: the earlier record may be pending
     }
     ASSERT_OK(orrDeviceSynchronize());
     for (int i = 0; i < kRounds; ++i) {
         ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[i * 8], i & 0xff) << i;
     }
-    for (auto& stream : streams) ASSERT_OK(orrStreamDestroy(stream));
+    for (auto& stream : streams)
+        ASSERT_OK(orrStreamDestroy(stream));
     ASSERT_OK(orrEventDestroy(event));
     ASSERT_OK(orrFree(memory));
     ASSERT_OK(orrFreeHost(pinned));

@@ -83,7 +83,8 @@ class FakeQueue final : public HwQueue {
 class FakeDevice final : public Device {
   public:
     explicit FakeDevice(FakeCard& card) : card_(card) {
-        info_ = {fmt::format("/dev/accel/accel{}", card.number), fmt::format("0000:0{}:00.0", card.number + 1)};
+        info_ = {fmt::format("/dev/accel/accel{}", card.number),
+                 fmt::format("0000:0{}:00.0", card.number + 1)};
     }
     const DeviceInfo& info() const override { return info_; }
 
@@ -128,10 +129,12 @@ class FakeDevice final : public Device {
     }
     Result<std::unique_ptr<Bo>> import_bo(Bo& other) override {
         const auto& pages = static_cast<FakeBo&>(other).pages();
-        if (pages->kind == BoKind::kVram && &pages->owner != card_.peer()) return fail_errno(EXDEV, "importing");
+        if (pages->kind == BoKind::kVram && &pages->owner != card_.peer())
+            return fail_errno(EXDEV, "importing");
         return std::make_unique<FakeBo>(pages, card_);
     }
-    Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size, std::uint32_t flags) override {
+    Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
+                std::uint32_t flags) override {
         const std::lock_guard lock(card_.mutex());
         const auto& pages = static_cast<FakeBo&>(bo).pages();
         if (va % 4096 != 0 || size % 4096 != 0 || offset % 4096 != 0 || size == 0 || flags == 0 ||
@@ -164,13 +167,14 @@ class FakeDevice final : public Device {
     Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries) override {
         const std::lock_guard lock(card_.mutex());
         std::uint64_t fault = 0;
-        auto* ring = card_.translate(ring_va, sizeof(orr_ring) + entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE,
-                                     &fault);
+        auto* ring = card_.translate(ring_va, sizeof(orr_ring) + entries * 64ull,
+                                     ORR_BIND_READ | ORR_BIND_WRITE, &fault);
         if (ring == nullptr || !std::has_single_bit(entries) || ring_va % 64 != 0) {
             return fail_errno(EINVAL, "making a queue");
         }
         std::uint32_t slot = 0;
-        for (const auto& q : card_.queues) slot = std::max(slot, q.slot + 1);
+        for (const auto& q : card_.queues)
+            slot = std::max(slot, q.slot + 1);
         if (slot >= ORR_DB_SLOTS) return fail_errno(ENOSPC, "making a queue");
         card_.queues.push_back({ring_va, entries, slot, 7, 0, {}, false});
         return std::make_unique<FakeQueue>(card_, card_.queues.back());
@@ -269,15 +273,16 @@ bool FakeCard::wait_for_kick() {
 bool FakeCard::work() {
     bool any = false;
     const std::lock_guard lock(mutex_);
-    for (Queue& queue : queues) any = step(queue) || any;
+    for (Queue& queue : queues)
+        any = step(queue) || any;
     return any;
 }
 
 bool FakeCard::step(Queue& queue) {
     if (queue.state.error != 0) return false;
     std::uint64_t fault = 0;
-    auto* ring = reinterpret_cast<orr_ring*>(
-        translate(queue.ring_va, sizeof(orr_ring) + queue.entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    auto* ring = reinterpret_cast<orr_ring*>(translate(
+        queue.ring_va, sizeof(orr_ring) + queue.entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
     if (ring == nullptr) {
         queue.state = {queue.completed, ORR_QERR_RING_FAULT, queue.completed, queue.ring_va, fault};
         return true;
@@ -285,7 +290,8 @@ bool FakeCard::step(Queue& queue) {
     const std::uint64_t bell = atomic(&doorbells->doorbell[queue.slot]).load(std::memory_order_acquire);
     if (bell >> 48 != queue.generation) return false;
     const std::uint64_t producer = atomic(&ring->producer).load(std::memory_order_acquire);
-    EXPECT_GE(producer, bell & ORR_DB_INDEX_MASK) << "the doorbell was rung before the producer was published";
+    EXPECT_GE(producer, bell & ORR_DB_INDEX_MASK)
+        << "the doorbell was rung before the producer was published";
     EXPECT_LE(producer - queue.completed, queue.entries) << "the ring was overrun";
     if (producer == queue.completed) return false;
     const auto* packets = reinterpret_cast<const orr_packet*>(ring + 1);
@@ -318,7 +324,8 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
         return true;
     };
     switch (packet.header.opcode) {
-        case ORR_PKT_NOP: return true;
+        case ORR_PKT_NOP:
+            return true;
         case ORR_PKT_COPY: {
             const auto p = std::bit_cast<orr_packet_copy>(packet);
             auto* src = translate(p.src, p.row_bytes, ORR_BIND_READ, &fault);
@@ -368,24 +375,30 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                 return failed(ORR_QERR_FAULT, p.entry, fault);
             }
             if (on_dispatch == nullptr) return true;
-            const FakeOutcome outcome = on_dispatch(*this, {p.entry, p.args, {p.grid_x, p.grid_y, p.grid_z},
-                                                            {p.block_x, p.block_y, p.block_z}, p.local_bytes});
+            const FakeOutcome outcome = on_dispatch(*this, {p.entry,
+                                                            p.args,
+                                                            {p.grid_x, p.grid_y, p.grid_z},
+                                                            {p.block_x, p.block_y, p.block_z},
+                                                            p.local_bytes});
             return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
         }
-        default: return failed(ORR_QERR_BAD_OPCODE, 0, packet.header.opcode);
+        default:
+            return failed(ORR_QERR_BAD_OPCODE, 0, packet.header.opcode);
     }
 }
 
 Result<std::vector<std::unique_ptr<Device>>> FakeWinsys::open_devices() {
     std::vector<std::unique_ptr<Device>> devices;
-    for (const auto& card : cards_) devices.push_back(std::make_unique<FakeDevice>(*card));
+    for (const auto& card : cards_)
+        devices.push_back(std::make_unique<FakeDevice>(*card));
     return devices;
 }
 
 FakeSystem::FakeSystem(int cards, std::uint64_t vram_bytes) {
     for (int i = 0; i < cards; ++i) {
         cards_.push_back(std::make_unique<FakeCard>(i, vram_bytes));
-        if (i % 2 == 1) cards_[static_cast<std::size_t>(i)]->link_to(*cards_[static_cast<std::size_t>(i - 1)]);
+        if (i % 2 == 1)
+            cards_[static_cast<std::size_t>(i)]->link_to(*cards_[static_cast<std::size_t>(i - 1)]);
     }
     Runtime::replace(std::make_unique<Runtime>(std::make_unique<FakeWinsys>(cards_)));
 }

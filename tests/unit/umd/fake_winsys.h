@@ -1,5 +1,6 @@
-// Cards that live in the test's process: buffers are anonymous memory, a thread a card executes packets as the
-// contracts say, with page tables, doorbells that go to sleep, and links. Strict where the runtime must be right.
+// Cards that live in the test's process: buffers are anonymous memory, a thread a card executes packets as
+// the contracts say, with page tables, doorbells that go to sleep, and links. Strict where the runtime must
+// be right.
 #pragma once
 
 #include <orrery/fw/packet.h>
@@ -129,7 +130,8 @@ class FakeWinsys final : public Winsys {
     std::span<const std::unique_ptr<FakeCard>> cards_;
 };
 
-// Installs a runtime with this many cards, all linked in pairs (0-1, 2-3); checks at the end that nothing leaked.
+// Installs a runtime with this many cards, all linked in pairs (0-1, 2-3); checks at the end that nothing
+// leaked.
 class FakeSystem {
   public:
     explicit FakeSystem(int cards = 1, std::uint64_t vram_bytes = 64 << 20);

@@ -18,7 +18,8 @@ TEST(HandleTable, StaleForeignAndInventedHandlesAreFound) {
     int local = 0;
     EXPECT_EQ(numbers.find(&local), nullptr);
     EXPECT_EQ(numbers.find(reinterpret_cast<void*>(~std::uintptr_t{0})), nullptr);
-    EXPECT_EQ(numbers.find(reinterpret_cast<void*>(std::uintptr_t{0x51} << 56 | 0xffffffull << 32 | 1)), nullptr);
+    EXPECT_EQ(numbers.find(reinterpret_cast<void*>(std::uintptr_t{0x51} << 56 | 0xffffffull << 32 | 1)),
+              nullptr);
     EXPECT_NE(numbers.remove(one), nullptr);
     EXPECT_EQ(numbers.find(one), nullptr);
     EXPECT_EQ(numbers.remove(one), nullptr);
@@ -35,7 +36,8 @@ TEST(HandleTable, GrowsAndSaysWhenItIsFull) {
         handles.push_back(handle);
     }
     EXPECT_EQ(handles.size(), 256u * 1024u);
-    for (std::size_t i = 0; i < handles.size(); i += 997) ASSERT_EQ(*table.find(handles[i]), static_cast<int>(i));
+    for (std::size_t i = 0; i < handles.size(); i += 997)
+        ASSERT_EQ(*table.find(handles[i]), static_cast<int>(i));
     table.clear();
     EXPECT_EQ(table.find(handles[0]), nullptr);
 }
@@ -52,7 +54,8 @@ TEST(HandleTable, ThreadsInsertFindAndRemove) {
             }
         });
     }
-    for (auto& thread : threads) thread.join();
+    for (auto& thread : threads)
+        thread.join();
 }
 
 }  // namespace

@@ -72,11 +72,13 @@ TEST_F(LaunchTest, ArgumentsAreCopiedAtTheCall) {
     }
     ASSERT_OK(orrStreamSynchronize(stream_));
     ASSERT_EQ(seen.size(), 3000u);
-    for (std::uint64_t i = 0; i < 3000; ++i) ASSERT_EQ(seen[i], i);
+    for (std::uint64_t i = 0; i < 3000; ++i)
+        ASSERT_EQ(seen[i], i);
 }
 
 TEST_F(LaunchTest, LaunchMistakesAreExplained) {
-    const auto launch = [&](orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes, std::size_t local) {
+    const auto launch = [&](orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
+                            std::size_t local) {
         return orrLaunchKernel(function_, grid, block, args, bytes, local, stream_);
     };
     std::vector<std::byte> args(5000);
@@ -88,7 +90,8 @@ TEST_F(LaunchTest, LaunchMistakesAreExplained) {
     EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 0}, nullptr, 0, 0), orrErrorInvalidValue, "block");
     EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, args.data(), 4097, 0), orrErrorInvalidValue, "4096");
     EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, nullptr, 8, 0), orrErrorInvalidValue, "args");
-    EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, nullptr, 0, ORR_LOCAL_BYTES + 1), orrErrorInvalidValue, "work-group");
+    EXPECT_FAIL(launch({1, 1, 1}, {1, 1, 1}, nullptr, 0, ORR_LOCAL_BYTES + 1), orrErrorInvalidValue,
+                "work-group");
     orrFunction_t missing = nullptr;
     EXPECT_FAIL(orrModuleGetFunction(&missing, module_, "nothing"), orrErrorNotFound, "add_value");
     ASSERT_OK(orrModuleUnload(module_));
@@ -102,9 +105,9 @@ TEST_F(LaunchTest, KernelErrorsNameKernelPlaceAndRemedy) {
     ASSERT_OK(orrMalloc(&memory, 4096));
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
     launch_and_fail_with({ORR_QERR_FAULT, address + 4096 + 16, ORR_FAULT_NOT_MAPPED});
-    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress,
-                "kernel 'add_value' accessed");
-    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("16 bytes past the end of the allocation of 4096 bytes"));
+    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress, "kernel 'add_value' accessed");
+    EXPECT_THAT(orrGetLastErrorText(),
+                ::testing::HasSubstr("16 bytes past the end of the allocation of 4096 bytes"));
     ASSERT_OK(orrFree(memory));
 }
 

@@ -28,7 +28,8 @@ TEST(Memory, CopiesInAllDirectionsKeepEveryByte) {
         std::memset(back.data(), 0xee, kSize);
         ASSERT_OK(orrMemcpy(back.data(), at(card_b, b), bytes, orrMemcpyDeviceToHost));
         ASSERT_EQ(std::memcmp(back.data(), data.data() + from, bytes), 0);
-        for (std::size_t i = bytes; i < kSize; ++i) ASSERT_EQ(back[i], 0xee) << "written past the end";
+        for (std::size_t i = bytes; i < kSize; ++i)
+            ASSERT_EQ(back[i], 0xee) << "written past the end";
         ASSERT_OK(orrMemcpy(at(card_a, a), at(pinned, p), bytes, orrMemcpyDefault));
         ASSERT_OK(orrMemcpy(back.data(), data.data(), bytes, orrMemcpyHostToHost));
         ASSERT_EQ(std::memcmp(back.data(), data.data(), bytes), 0);
@@ -103,10 +104,12 @@ TEST(Memory, MistakesAreExplained) {
     EXPECT_FAIL(orrMalloc(&memory, SIZE_MAX), orrErrorOutOfMemory, "more than any card");
     EXPECT_FAIL(orrMalloc(&memory, 65u << 20), orrErrorOutOfMemory, "orrery-smi");
     EXPECT_FAIL(orrMemcpy(at(memory, 990), local, 11, orrMemcpyDefault), orrErrorInvalidValue, "runs past");
-    EXPECT_FAIL(orrMemcpy(memory, local, SIZE_MAX, orrMemcpyDefault), orrErrorInvalidValue, "more than a copy");
+    EXPECT_FAIL(orrMemcpy(memory, local, SIZE_MAX, orrMemcpyDefault), orrErrorInvalidValue,
+                "more than a copy");
     EXPECT_FAIL(orrMemcpy(memory, nullptr, 4, orrMemcpyDefault), orrErrorInvalidValue, "null");
     EXPECT_FAIL(orrMemcpy(memory, local, 4, orrMemcpyDeviceToHost), orrErrorInvalidValue, "kind");
-    EXPECT_FAIL(orrMemcpy(memory, local, 4, static_cast<orrMemcpyKind>(7)), orrErrorInvalidValue, "not an orrMemcpyKind");
+    EXPECT_FAIL(orrMemcpy(memory, local, 4, static_cast<orrMemcpyKind>(7)), orrErrorInvalidValue,
+                "not an orrMemcpyKind");
     EXPECT_FAIL(orrMemset(local, 0, 4), orrErrorInvalidValue, "not memory of orrMalloc");
     EXPECT_FAIL(orrMemset(at(memory, 1), 0, 1000), orrErrorInvalidValue, "runs past");
     EXPECT_FAIL(orrFree(at(memory, 8)), orrErrorInvalidValue, "8 bytes into the allocation of 1000 bytes");
@@ -122,9 +125,11 @@ TEST(Memory, EverythingFreedComesBack) {
     FakeSystem system(1);
     for (int round = 0; round < 3; ++round) {
         std::vector<void*> all;
-        for (void* p = nullptr; orrMalloc(&p, 300 << 10) == orrSuccess;) all.push_back(p);
+        for (void* p = nullptr; orrMalloc(&p, 300 << 10) == orrSuccess;)
+            all.push_back(p);
         EXPECT_GT(all.size(), 150u);
-        for (void* p : all) ASSERT_OK(orrFree(p));
+        for (void* p : all)
+            ASSERT_OK(orrFree(p));
     }
     void* large = nullptr;
     ASSERT_OK(orrMalloc(&large, 60 << 20));
@@ -153,7 +158,8 @@ TEST(Memory, ThreadsAllocateCopyAndFree) {
             }
         });
     }
-    for (auto& thread : threads) thread.join();
+    for (auto& thread : threads)
+        thread.join();
 }
 
 }  // namespace

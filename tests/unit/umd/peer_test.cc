@@ -37,9 +37,11 @@ TEST(Peer, CopiesPushAfterAccessIsEnabled) {
     orrStream_t stream = nullptr;
     ASSERT_OK(orrSetDevice(1));
     ASSERT_OK(orrStreamCreate(&stream));
-    EXPECT_FAIL(orrMemcpyAsync(before, source, 64, orrMemcpyDefault, stream), orrErrorPeerAccess, "only writes");
+    EXPECT_FAIL(orrMemcpyAsync(before, source, 64, orrMemcpyDefault, stream), orrErrorPeerAccess,
+                "only writes");
     ASSERT_OK(orrStreamDestroy(stream));
-    for (void* memory : {before, source, later}) ASSERT_OK(orrFree(memory));
+    for (void* memory : {before, source, later})
+        ASSERT_OK(orrFree(memory));
 }
 
 TEST(Peer, NoLinkNoAccess) {
@@ -61,11 +63,14 @@ TEST(Peer, GrantsThatRunOutCostOnlyTheRestPeerAccess) {
     ASSERT_OK(orrDeviceEnablePeerAccess(1));
     void* source = malloc_on(0, 64);
     std::vector<void*> memory;
-    for (int i = 0; i < 3; ++i) memory.push_back(malloc_on(1, 2 << 20));
+    for (int i = 0; i < 3; ++i)
+        memory.push_back(malloc_on(1, 2 << 20));
     EXPECT_OK(orrMemcpy(memory[1], source, 64, orrMemcpyDefault));
-    EXPECT_FAIL(orrMemcpy(memory[2], source, 64, orrMemcpyDefault), orrErrorPeerAccess, "but not to the allocation");
+    EXPECT_FAIL(orrMemcpy(memory[2], source, 64, orrMemcpyDefault), orrErrorPeerAccess,
+                "but not to the allocation");
     EXPECT_OK(orrMemset(memory[2], 1, 64)) << "its own card uses it all the same";
-    for (void* m : memory) ASSERT_OK(orrFree(m));
+    for (void* m : memory)
+        ASSERT_OK(orrFree(m));
     ASSERT_OK(orrFree(source));
 }
 
@@ -125,7 +130,8 @@ TEST(Peer, EventsOrderStreamsOfLinkedCards) {
         ASSERT_OK(orrEventRecord(event, streams[device]));
     }
     ASSERT_OK(orrStreamSynchronize(streams[1]));
-    for (int i = 0; i < 100; ++i) ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[8 + 8 * i], i) << i;
+    for (int i = 0; i < 100; ++i)
+        ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[8 + 8 * i], i) << i;
     double ns = 0;
     orrEvent_t here = nullptr;
     ASSERT_OK(orrEventCreate(&here));

@@ -37,7 +37,8 @@ TEST_F(StreamTest, RingWrapsManyTimesInOrder) {
     ASSERT_OK(orrStreamSynchronize(stream_));
     std::vector<std::uint64_t> back(512);
     ASSERT_OK(orrMemcpy(back.data(), memory_, 4096, orrMemcpyDefault));
-    for (std::uint64_t i = 0; i < 512; ++i) EXPECT_EQ(back[i] % 512, i);
+    for (std::uint64_t i = 0; i < 512; ++i)
+        EXPECT_EQ(back[i] % 512, i);
 }
 
 TEST_F(StreamTest, FullRingHoldsTheSubmitterBack) {
@@ -49,7 +50,8 @@ TEST_F(StreamTest, FullRingHoldsTheSubmitterBack) {
             submitted.store(i + 1);
         }
     });
-    while (submitted.load() < 1024) std::this_thread::yield();
+    while (submitted.load() < 1024)
+        std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_EQ(submitted.load(), 1024) << "the ring has 1024 slots";
     EXPECT_EQ(orrStreamQuery(stream_), orrErrorNotReady);
@@ -66,7 +68,8 @@ TEST_F(StreamTest, HotSubmissionAsksTheKernelNothing) {
     ASSERT_OK(orrMemsetAsync(memory_, 0, 64, stream_));
     ASSERT_OK(orrStreamSynchronize(stream_));
     const std::uint64_t waits = system_.card().waits();
-    for (int i = 0; i < 500; ++i) ASSERT_OK(orrMemsetAsync(memory_, i, 64, stream_));
+    for (int i = 0; i < 500; ++i)
+        ASSERT_OK(orrMemsetAsync(memory_, i, 64, stream_));
     EXPECT_EQ(system_.card().waits(), waits);
     ASSERT_OK(orrStreamSynchronize(stream_));
 }
@@ -90,11 +93,13 @@ TEST_F(StreamTest, ThreadsShareAStream) {
             }
         });
     }
-    for (auto& thread : threads) thread.join();
+    for (auto& thread : threads)
+        thread.join();
     ASSERT_OK(orrStreamSynchronize(stream_));
     std::uint8_t back[256];
     ASSERT_OK(orrMemcpy(back, memory_, sizeof(back), orrMemcpyDefault));
-    for (std::size_t i = 0; i < sizeof(back); ++i) EXPECT_EQ(back[i], i / 64 + 1);
+    for (std::size_t i = 0; i < sizeof(back); ++i)
+        EXPECT_EQ(back[i], i / 64 + 1);
 }
 
 TEST_F(StreamTest, PageableCopiesOfThreadsDoNotMix) {
@@ -113,7 +118,8 @@ TEST_F(StreamTest, PageableCopiesOfThreadsDoNotMix) {
             ASSERT_OK(orrFree(own));
         });
     }
-    for (auto& thread : threads) thread.join();
+    for (auto& thread : threads)
+        thread.join();
 }
 
 TEST_F(StreamTest, ErrorIsStickyForItsStreamOnly) {

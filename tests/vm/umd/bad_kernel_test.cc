@@ -35,19 +35,25 @@ class BadKernel : public ::testing::Test {
     pid_t other_ = -1;
 };
 
-TEST_F(BadKernel, Trap) { expect("trap", 0, orrErrorIllegalInstruction, "kernel 'trap' trapped"); }
+TEST_F(BadKernel, Trap) {
+    expect("trap", 0, orrErrorIllegalInstruction, "kernel 'trap' trapped");
+}
 
 TEST_F(BadKernel, FailedAssertion) {
     expect("fail_assertion", 0, orrErrorIllegalInstruction, "offset 0x");
 }
 
-TEST_F(BadKernel, JumpToNowhere) { expect("jump_out", 0x123456, orrErrorIllegalAddress, "nothing is mapped"); }
+TEST_F(BadKernel, JumpToNowhere) {
+    expect("jump_out", 0x123456, orrErrorIllegalAddress, "nothing is mapped");
+}
 
 TEST_F(BadKernel, JumpIntoData) {
     expect("jump_out", reinterpret_cast<std::uintptr_t>(memory_), orrErrorIllegalAddress, "data cannot run");
 }
 
-TEST_F(BadKernel, StoreToNull) { expect("store_to", 0, orrErrorIllegalAddress, "kernel 'store_to' accessed 0x0"); }
+TEST_F(BadKernel, StoreToNull) {
+    expect("store_to", 0, orrErrorIllegalAddress, "kernel 'store_to' accessed 0x0");
+}
 
 TEST_F(BadKernel, StoreBeyondAllAddresses) {
     expect("store_to", 0x0001'0000'0000'0000, orrErrorIllegalAddress, "48-bit");
@@ -55,7 +61,8 @@ TEST_F(BadKernel, StoreBeyondAllAddresses) {
 
 TEST_F(BadKernel, LoadFromTheHostsOrdinaryMemory) {
     std::uint64_t local = 1;
-    expect("load_from", reinterpret_cast<std::uintptr_t>(&local), orrErrorIllegalAddress, "near no allocation");
+    expect("load_from", reinterpret_cast<std::uintptr_t>(&local), orrErrorIllegalAddress,
+           "near no allocation");
 }
 
 TEST_F(BadKernel, StorePastAnAllocationIsNamed) {
@@ -75,13 +82,17 @@ TEST_F(BadKernel, StoreToFreedMemory) {
     expect("store_to", reinterpret_cast<std::uintptr_t>(large), orrErrorIllegalAddress, "kernel 'store_to'");
 }
 
-TEST_F(BadKernel, OverwritingCode) { expect("overwrite_code", 0, orrErrorIllegalAddress, "protection"); }
+TEST_F(BadKernel, OverwritingCode) {
+    expect("overwrite_code", 0, orrErrorIllegalAddress, "protection");
+}
 
 TEST_F(BadKernel, RunningOutOfGroupMemory) {
     expect("store_to", ORR_LOCAL_BASE + ORR_LOCAL_BYTES, orrErrorIllegalAddress, "work-group memory");
 }
 
-TEST_F(BadKernel, EndlessLoop) { expect("spin_for_ever", 0, orrErrorLaunchTimeout, "endless loop"); }
+TEST_F(BadKernel, EndlessLoop) {
+    expect("spin_for_ever", 0, orrErrorLaunchTimeout, "endless loop");
+}
 
 TEST_F(BadKernel, EndlessLoopOfAnotherProcess) {
     const pid_t spinner = start_worker("spin");

@@ -11,7 +11,8 @@ namespace orrery::umd::vm {
 std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<std::uint8_t> bytes(size);
-    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    for (auto& byte : bytes)
+        byte = static_cast<std::uint8_t>(random());
     return bytes;
 }
 

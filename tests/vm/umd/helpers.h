@@ -6,9 +6,9 @@
 #include <orrery/orrery.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <algorithm>
 #include <random>
 #include <span>
 #include <string>
@@ -30,7 +30,9 @@ std::span<const std::byte> test_kernels();
 
 std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed);
 
-inline std::byte* at(void* base, std::size_t offset) { return static_cast<std::byte*>(base) + offset; }
+inline std::byte* at(void* base, std::size_t offset) {
+    return static_cast<std::byte*>(base) + offset;
+}
 
 // The tests' module on a device, with a stream. Makes the device current.
 class Card {
@@ -41,8 +43,8 @@ class Card {
     Card& operator=(const Card&) = delete;
 
     orrFunction_t kernel(const char* name) const;
-    orrError_t launch(const char* name, const TestArgs& args, std::uint32_t groups = 1, std::uint32_t items = 1,
-                      std::size_t local = 0) const;
+    orrError_t launch(const char* name, const TestArgs& args, std::uint32_t groups = 1,
+                      std::uint32_t items = 1, std::size_t local = 0) const;
     // A new stream in place of one that stopped.
     void renew_stream();
 

@@ -15,6 +15,8 @@ extern const std::byte end_label[] asm("umd_test_image_end");
 
 namespace orrery::umd::vm {
 
-std::span<const std::byte> test_kernels() { return {begin_label, end_label}; }
+std::span<const std::byte> test_kernels() {
+    return {begin_label, end_label};
+}
 
 }  // namespace orrery::umd::vm

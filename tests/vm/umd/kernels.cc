@@ -7,15 +7,20 @@
 namespace {
 
 // A table with addresses needs relocations, a variable needs a writable segment.
-uint64_t triple(uint64_t x) { return 3 * x; }
-uint64_t square(uint64_t x) { return x * x; }
+uint64_t triple(uint64_t x) {
+    return 3 * x;
+}
+uint64_t square(uint64_t x) {
+    return x * x;
+}
 uint64_t (*const volatile kFunctions[])(uint64_t) = {triple, square};
 volatile uint64_t counter = 40;
 
 }  // namespace
 
 ORR_KERNEL void add_value(const TestArgs* args) {
-    for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size()) args->data[i] += args->value;
+    for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size())
+        args->data[i] += args->value;
 }
 
 ORR_KERNEL void who_am_i(const TestArgs* args) {
@@ -46,16 +51,25 @@ ORR_KERNEL void group_sum(const TestArgs* args) {
 }
 
 ORR_KERNEL void spin_for_ever(const TestArgs*) {
-    for (;;) asm volatile("");
+    for (;;)
+        asm volatile("");
 }
 
-ORR_KERNEL void trap(const TestArgs*) { __builtin_trap(); }
+ORR_KERNEL void trap(const TestArgs*) {
+    __builtin_trap();
+}
 
-ORR_KERNEL void fail_assertion(const TestArgs* args) { assert(args->value == 12345); }
+ORR_KERNEL void fail_assertion(const TestArgs* args) {
+    assert(args->value == 12345);
+}
 
-ORR_KERNEL void jump_out(const TestArgs* args) { reinterpret_cast<void (*)()>(args->value)(); }
+ORR_KERNEL void jump_out(const TestArgs* args) {
+    reinterpret_cast<void (*)()>(args->value)();
+}
 
-ORR_KERNEL void store_to(const TestArgs* args) { *reinterpret_cast<volatile uint64_t*>(args->value) = 1; }
+ORR_KERNEL void store_to(const TestArgs* args) {
+    *reinterpret_cast<volatile uint64_t*>(args->value) = 1;
+}
 
 ORR_KERNEL void load_from(const TestArgs* args) {
     args->data[0] = *reinterpret_cast<volatile uint64_t*>(args->value);

@@ -24,12 +24,15 @@ TEST(OneCard, CopiesInAllDirectionsKeepEveryByte) {
         ASSERT_OK(orrMemcpy(at(pinned, p), at(card_b, b), bytes, orrMemcpyDeviceToHost));
         ASSERT_EQ(std::memcmp(at(pinned, p), data.data() + from, bytes), 0) << bytes;
         const auto* all = static_cast<const std::uint8_t*>(pinned);
-        for (std::size_t i = 0; i < p; ++i) ASSERT_EQ(all[i], 0xee) << "before the copy";
-        for (std::size_t i = p + bytes; i < kSize; ++i) ASSERT_EQ(all[i], 0xee) << "behind the copy";
+        for (std::size_t i = 0; i < p; ++i)
+            ASSERT_EQ(all[i], 0xee) << "before the copy";
+        for (std::size_t i = p + bytes; i < kSize; ++i)
+            ASSERT_EQ(all[i], 0xee) << "behind the copy";
         std::memset(back.data(), 0xee, kSize);
         ASSERT_OK(orrMemcpy(back.data(), at(card_b, b), bytes, orrMemcpyDeviceToHost));
         ASSERT_EQ(std::memcmp(back.data(), data.data() + from, bytes), 0) << bytes;
-        for (std::size_t i = bytes; i < kSize; ++i) ASSERT_EQ(back[i], 0xee);
+        for (std::size_t i = bytes; i < kSize; ++i)
+            ASSERT_EQ(back[i], 0xee);
     }
     ASSERT_OK(orrFree(card_a));
     ASSERT_OK(orrFree(card_b));
@@ -68,10 +71,12 @@ TEST(OneCard, KernelsSeeTheirArgumentsItemsAndGroups) {
     void* memory = nullptr;
     ASSERT_OK(orrMallocHost(&memory, kCount * 8));
     auto* words = static_cast<std::uint64_t*>(memory);
-    for (std::uint64_t i = 0; i < kCount; ++i) words[i] = i;
+    for (std::uint64_t i = 0; i < kCount; ++i)
+        words[i] = i;
     ASSERT_OK(card.launch("add_value", {words, kCount, 7}, 3, 64));
     ASSERT_OK(orrStreamSynchronize(card.stream));
-    for (std::uint64_t i = 0; i < kCount; ++i) ASSERT_EQ(words[i], i + 7);
+    for (std::uint64_t i = 0; i < kCount; ++i)
+        ASSERT_EQ(words[i], i + 7);
     ASSERT_OK(card.launch("who_am_i", {words, kCount, 0}, 8, 125));
     ASSERT_OK(orrStreamSynchronize(card.stream));
     for (std::uint64_t i = 0; i < kCount; ++i) {
@@ -88,7 +93,8 @@ TEST(OneCard, KernelsSeeTheirArgumentsItemsAndGroups) {
     EXPECT_EQ(words[0], 3u * 49u) << "relocated function pointers";
     EXPECT_EQ(words[1], 42u) << "a module's variables live as long as the module";
     auto* values = reinterpret_cast<double*>(words);
-    for (std::uint64_t i = 0; i < kCount; ++i) values[i] = static_cast<double>(i) / 3;
+    for (std::uint64_t i = 0; i < kCount; ++i)
+        values[i] = static_cast<double>(i) / 3;
     ASSERT_OK(card.launch("floating", {words, kCount, 2}, 2, 32));
     ASSERT_OK(orrStreamSynchronize(card.stream));
     for (std::uint64_t i = 0; i < kCount; ++i) {
@@ -121,7 +127,8 @@ TEST(OneCard, StreamsOverlapInModelTime) {
     orrEvent_t begin = nullptr, one = nullptr, both = nullptr;
     void* memory = nullptr;
     ASSERT_OK(orrStreamCreate(&other));
-    for (orrEvent_t* event : {&begin, &one, &both}) ASSERT_OK(orrEventCreate(event));
+    for (orrEvent_t* event : {&begin, &one, &both})
+        ASSERT_OK(orrEventCreate(event));
     ASSERT_OK(orrMalloc(&memory, 1 << 20));
     const TestArgs args{static_cast<std::uint64_t*>(memory), 1 << 17, 1};
     const orrFunction_t add = card.kernel("add_value");
@@ -146,7 +153,8 @@ TEST(OneCard, StreamsOverlapInModelTime) {
     // One group each on a card with several vector cores: side by side, not one after the other.
     EXPECT_LT(together, 1.6 * alone);
     EXPECT_GE(together, alone * 0.99);
-    for (orrEvent_t event : {begin, one, both}) ASSERT_OK(orrEventDestroy(event));
+    for (orrEvent_t event : {begin, one, both})
+        ASSERT_OK(orrEventDestroy(event));
     ASSERT_OK(orrStreamDestroy(other));
     ASSERT_OK(orrFree(memory));
 }
@@ -208,7 +216,9 @@ TEST(OneCard, SemaphoreHoldsAStreamUntilTheHostSignals) {
     ASSERT_OK(orrFree(memory));
 }
 
-TEST(OneCard, HotSubmissionMakesNoSystemCall) { EXPECT_EQ(wait_for(start_worker("no-system-calls")), 0); }
+TEST(OneCard, HotSubmissionMakesNoSystemCall) {
+    EXPECT_EQ(wait_for(start_worker("no-system-calls")), 0);
+}
 
 TEST(OneCard, MemoryThatIsFreedComesBack) {
     std::size_t before = 0, after = 0, total = 0;

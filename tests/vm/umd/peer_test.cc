@@ -17,7 +17,8 @@ class TwoCards : public ::testing::Test {
         }
     }
     void TearDown() override {
-        for (orrStream_t stream : stream_) EXPECT_OK(orrStreamDestroy(stream));
+        for (orrStream_t stream : stream_)
+            EXPECT_OK(orrStreamDestroy(stream));
     }
     static void* malloc_on(int device, std::size_t bytes) {
         void* memory = nullptr;
@@ -53,10 +54,13 @@ TEST_F(TwoCards, PeerCopiesKeepEveryByteInBothDirections) {
         ASSERT_OK(orrMemcpy(at(memory[to], b), at(memory[from], a), bytes, orrMemcpyDeviceToDevice));
         ASSERT_OK(orrMemcpy(back.data(), memory[to], kSize, orrMemcpyDeviceToHost));
         ASSERT_EQ(std::memcmp(back.data() + b, data.data(), bytes), 0) << round;
-        for (std::size_t i = 0; i < b; ++i) ASSERT_EQ(back[i], 0xee) << "before the copy";
-        for (std::size_t i = b + bytes; i < kSize; ++i) ASSERT_EQ(back[i], 0xee) << "behind the copy";
+        for (std::size_t i = 0; i < b; ++i)
+            ASSERT_EQ(back[i], 0xee) << "before the copy";
+        for (std::size_t i = b + bytes; i < kSize; ++i)
+            ASSERT_EQ(back[i], 0xee) << "behind the copy";
     }
-    for (void* m : memory) ASSERT_OK(orrFree(m));
+    for (void* m : memory)
+        ASSERT_OK(orrFree(m));
 }
 
 TEST_F(TwoCards, SmallAndLaterAllocationsArePeersToo) {
@@ -92,7 +96,8 @@ TEST_F(TwoCards, SemaphoreArrivesBehindTheDataItAnnounces) {
         ASSERT_OK(orrStreamSignalSemaphore(stream_[1], arrived, round));
         ASSERT_OK(orrStreamSynchronize(stream_[0]));
         const auto* bytes = static_cast<const std::uint8_t*>(pinned);
-        for (std::size_t i = 0; i < kSize; ++i) ASSERT_EQ(bytes[i], round) << i;
+        for (std::size_t i = 0; i < kSize; ++i)
+            ASSERT_EQ(bytes[i], round) << i;
     }
     ASSERT_OK(orrSemaphoreDestroy(arrived));
     ASSERT_OK(orrFreeHost(pinned));
@@ -119,9 +124,11 @@ TEST_F(TwoCards, EventsOrderStreamsAcrossTheLink) {
         ASSERT_OK(orrEventRecord(event, stream_[device]));
     }
     ASSERT_OK(orrStreamSynchronize(stream_[1]));
-    for (int i = 0; i < kRounds; ++i) ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[8 + 8 * i], i) << i;
+    for (int i = 0; i < kRounds; ++i)
+        ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[8 + 8 * i], i) << i;
     ASSERT_OK(orrEventDestroy(event));
-    for (void* word : words) ASSERT_OK(orrFree(word));
+    for (void* word : words)
+        ASSERT_OK(orrFree(word));
     ASSERT_OK(orrFreeHost(pinned));
 }
 
@@ -130,8 +137,8 @@ TEST_F(TwoCards, KernelCannotReadAPeer) {
     void* theirs = malloc_on(1, 4096);
     void* ours = malloc_on(0, 64);
     Card card(0);
-    ASSERT_OK(card.launch("load_from", {static_cast<std::uint64_t*>(ours), 1,
-                                        reinterpret_cast<std::uintptr_t>(theirs)}));
+    ASSERT_OK(card.launch("load_from",
+                          {static_cast<std::uint64_t*>(ours), 1, reinterpret_cast<std::uintptr_t>(theirs)}));
     // A peer entry is for writes only, so either its protection or the link says no.
     EXPECT_FAIL(orrStreamSynchronize(card.stream), orrErrorIllegalAddress, "kernel 'load_from' accessed");
     ASSERT_OK(orrSetDevice(1));

@@ -12,7 +12,8 @@ std::string output_of(const char* command, int* status) {
     std::FILE* pipe = ::popen(command, "r");
     std::string text;
     char piece[4096];
-    while (const std::size_t got = std::fread(piece, 1, sizeof(piece), pipe)) text.append(piece, got);
+    while (const std::size_t got = std::fread(piece, 1, sizeof(piece), pipe))
+        text.append(piece, got);
     const int ended = ::pclose(pipe);
     *status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
     return text;

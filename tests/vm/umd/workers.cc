@@ -15,12 +15,12 @@
 namespace orrery::umd::vm {
 namespace {
 
-#define TRY(call)                                                                       \
-    do {                                                                                \
-        if ((call) != orrSuccess) {                                                     \
-            std::fprintf(stderr, "worker: %s: %s\n", #call, orrGetLastErrorText());     \
-            return 1;                                                                   \
-        }                                                                               \
+#define TRY(call)                                                                   \
+    do {                                                                            \
+        if ((call) != orrSuccess) {                                                 \
+            std::fprintf(stderr, "worker: %s: %s\n", #call, orrGetLastErrorText()); \
+            return 1;                                                               \
+        }                                                                           \
     } while (false)
 
 // Adds 1 to an array again and again and checks it; other processes' mishaps must not reach it.
@@ -96,7 +96,8 @@ int submit_without_system_calls() {
         if (submit() != 0) ::_exit(1);
         if (i % 100 != 99) continue;  // the ring is not full before
         orrError_t state = orrErrorNotReady;
-        while (state == orrErrorNotReady) state = orrStreamQuery(stream);
+        while (state == orrErrorNotReady)
+            state = orrStreamQuery(stream);
         if (state != orrSuccess) ::_exit(1);
     }
     ::_exit(0);

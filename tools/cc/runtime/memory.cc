@@ -15,7 +15,8 @@ __attribute__((used)) void* memcpy(void* __restrict dst, const void* __restrict 
                 *reinterpret_cast<const uint64_t __attribute__((may_alias))*>(s);
         }
     }
-    for (; bytes != 0; --bytes) *d++ = *s++;
+    for (; bytes != 0; --bytes)
+        *d++ = *s++;
     return dst;
 }
 
@@ -23,9 +24,11 @@ __attribute__((used)) void* memmove(void* dst, const void* src, size_t bytes) {
     auto* d = static_cast<unsigned char*>(dst);
     const auto* s = static_cast<const unsigned char*>(src);
     if (d <= s || d >= s + bytes) {
-        for (; bytes != 0; --bytes) *d++ = *s++;
+        for (; bytes != 0; --bytes)
+            *d++ = *s++;
     } else {
-        while (bytes-- != 0) d[bytes] = s[bytes];
+        while (bytes-- != 0)
+            d[bytes] = s[bytes];
     }
     return dst;
 }
@@ -38,7 +41,8 @@ __attribute__((used)) void* memset(void* dst, int value, size_t bytes) {
             *reinterpret_cast<uint64_t __attribute__((may_alias))*>(d) = pattern;
         }
     }
-    for (; bytes != 0; --bytes) *d++ = static_cast<unsigned char>(value);
+    for (; bytes != 0; --bytes)
+        *d++ = static_cast<unsigned char>(value);
     return dst;
 }
 

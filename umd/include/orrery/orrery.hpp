@@ -21,7 +21,8 @@ namespace orrery {
 class ApiError : public std::runtime_error {
   public:
     explicit ApiError(orrError_t code)
-        : std::runtime_error(std::string(orrGetErrorName(code)) + ": " + orrGetLastErrorText()), code_(code) {}
+        : std::runtime_error(std::string(orrGetErrorName(code)) + ": " + orrGetLastErrorText()),
+          code_(code) {}
     orrError_t code() const { return code_; }
 
   private:

@@ -95,7 +95,8 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
     }
 
     const auto begin = std::chrono::steady_clock::now();
-    for (auto& card : all) copy_and_count(*card);
+    for (auto& card : all)
+        copy_and_count(*card);
     for (std::uint32_t i = 0; i < others; ++i) {
         Card& card = *all[i + 1];
         check(orrSetDevice(card.device));
@@ -104,16 +105,19 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
         check(orrStreamSignalSemaphore(card.stream.get(), arrived[i].get(), 1));
     }
     check(orrSetDevice(first.device));
-    for (const auto& semaphore : arrived) check(orrStreamWaitSemaphore(first.stream.get(), semaphore.get(), 1));
+    for (const auto& semaphore : arrived)
+        check(orrStreamWaitSemaphore(first.stream.get(), semaphore.get(), 1));
     if (others != 0) {
         const MergeArgs args{first.bins.data(), partial->data(), others, 0};
         orrery::launch(first.module.function("merge"), {kHistogramBins / kItemsPerGroup, 1, 1},
                        {kItemsPerGroup, 1, 1}, args, 0, first.stream);
     }
-    check(orrMemcpyAsync(result.data(), first.bins.data(), kBinsBytes, orrMemcpyDeviceToHost, first.stream.get()));
+    check(orrMemcpyAsync(result.data(), first.bins.data(), kBinsBytes, orrMemcpyDeviceToHost,
+                         first.stream.get()));
     first.ended.record(first.stream);
     // The others first: if one of them stops, the first card waits for ever.
-    for (std::uint32_t i = 1; i <= others; ++i) all[i]->stream.synchronize();
+    for (std::uint32_t i = 1; i <= others; ++i)
+        all[i]->stream.synchronize();
     first.stream.synchronize();
     const auto end = std::chrono::steady_clock::now();
 

@@ -28,6 +28,7 @@ struct Run {
     double model_ns = 0;  // the same on the first card's model clock
 };
 
-// Counts the bytes of `data` on devices 0 .. cards - 1. With more than one card the others write their results
-// into the first one's memory over the link and signal its semaphore; the host only waits for the end.
+// Counts the bytes of `data` on devices 0 .. cards - 1. With more than one card the others write their
+// results into the first one's memory over the link and signal its semaphore; the host only waits for the
+// end.
 Run count_on_cards(std::span<const std::byte> data, int cards);

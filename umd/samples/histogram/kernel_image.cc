@@ -13,4 +13,6 @@ extern const std::byte begin_label[] asm("histogram_image_begin");
 extern const std::byte end_label[] asm("histogram_image_end");
 // NOLINTEND(readability-identifier-naming)
 
-std::span<const std::byte> kernel_image() { return {begin_label, end_label}; }
+std::span<const std::byte> kernel_image() {
+    return {begin_label, end_label};
+}

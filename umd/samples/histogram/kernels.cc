@@ -14,9 +14,11 @@ inline void count(uint32_t* bins, const uint8_t* data, uint64_t bytes) {
     }
     for (; bytes >= 8; bytes -= 8, data += 8) {
         uint64_t word = *reinterpret_cast<const uint64_t*>(data);
-        for (int i = 0; i < 8; ++i, word >>= 8) ++bins[word & 0xff];
+        for (int i = 0; i < 8; ++i, word >>= 8)
+            ++bins[word & 0xff];
     }
-    while (bytes-- != 0) ++bins[*data++];
+    while (bytes-- != 0)
+        ++bins[*data++];
 }
 
 }  // namespace
@@ -42,6 +44,7 @@ ORR_KERNEL void merge(const MergeArgs* args) {
     const uint32_t bin = orr::global_id();
     if (bin >= kHistogramBins) return;
     uint64_t sum = args->bins[bin];
-    for (uint32_t part = 0; part < args->parts; ++part) sum += args->partial[part * kHistogramBins + bin];
+    for (uint32_t part = 0; part < args->parts; ++part)
+        sum += args->partial[part * kHistogramBins + bin];
     args->bins[bin] = sum;
 }

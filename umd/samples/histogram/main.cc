@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* kHelp =
     "usage: histogram [--cards N] [--json] [FILE...]\n"
-    "Counts how often each byte value occurs in FILE, on Orrery cards, and checks the counts against the CPU.\n"
+    "Counts how often each byte value occurs in FILE, on Orrery cards, and checks the counts against the "
+    "CPU.\n"
     "Without a FILE: the GPL's text and the running kernel's image, where the system has them.\n"
     "\n"
     "  --cards N   split a file over N cards (default: all)\n"
@@ -85,7 +86,8 @@ FileResult run_file(const std::string& path, int cards) {
 
     const auto begin = std::chrono::steady_clock::now();
     Histogram expected{};
-    for (const std::byte value : data) ++expected[std::to_integer<std::size_t>(value)];
+    for (const std::byte value : data)
+        ++expected[std::to_integer<std::size_t>(value)];
     const auto end = std::chrono::steady_clock::now();
     result.cpu_ns = std::chrono::duration<double, std::nano>(end - begin).count();
 
@@ -111,13 +113,15 @@ int main(int argc, char** argv) {
         if (options.files.empty()) throw InputError("name a FILE: none of the default ones is here");
         const int cards = count_cards(options.cards);
         std::vector<FileResult> results;
-        for (const std::string& file : options.files) results.push_back(run_file(file, cards));
+        for (const std::string& file : options.files)
+            results.push_back(run_file(file, cards));
         if (options.json) {
             print_json(results);
         } else {
             print_table(results);
         }
-        const bool correct = std::all_of(results.begin(), results.end(), [](const auto& r) { return r.correct; });
+        const bool correct =
+            std::all_of(results.begin(), results.end(), [](const auto& r) { return r.correct; });
         return correct && std::fflush(stdout) == 0 ? 0 : 1;
     } catch (const InputError& error) {
         fmt::print(stderr, "histogram: {}\n", error.what());

@@ -13,7 +13,9 @@ std::string time_text(double ns) {
     return fmt::format("{:.2f} s", ns / 1e9);
 }
 
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string name_of(const std::string& path) {
+    return path.substr(path.rfind('/') + 1);
+}
 
 // Enough of JSON for a path.
 std::string quoted(const std::string& text) {
@@ -36,32 +38,37 @@ std::string quoted(const std::string& text) {
 void print_table(const std::vector<FileResult>& results) {
     const char* row = "{:<24} {:>11} {:>6} {:>10} {:>10} {:>10} {:>8}  {}\n";
     fmt::print("\nHow often does each byte value occur? Counted by the cards, checked by the CPU.\n\n");
-    fmt::print(fmt::runtime(row), "file", "bytes", "cards", "work-items", "host time", "card time", "card GB/s",
-               "correct");
+    fmt::print(fmt::runtime(row), "file", "bytes", "cards", "work-items", "host time", "card time",
+               "card GB/s", "correct");
     for (const FileResult& r : results) {
         std::uint64_t items = 0;
-        for (const CardTimes& card : r.run.cards) items += card.work_items;
-        fmt::print(fmt::runtime(row), name_of(r.path), r.bytes, r.run.cards.size(), items, time_text(r.run.host_ns),
-                   time_text(r.run.model_ns), fmt::format("{:.2f}", static_cast<double>(r.bytes) / r.run.model_ns),
+        for (const CardTimes& card : r.run.cards)
+            items += card.work_items;
+        fmt::print(fmt::runtime(row), name_of(r.path), r.bytes, r.run.cards.size(), items,
+                   time_text(r.run.host_ns), time_text(r.run.model_ns),
+                   fmt::format("{:.2f}", static_cast<double>(r.bytes) / r.run.model_ns),
                    r.correct ? "yes" : "NO: " + r.difference);
     }
     fmt::print("\ncard by card, in the card's own (modelled) time:\n");
     for (const FileResult& r : results) {
         for (const CardTimes& card : r.run.cards) {
-            fmt::print("  {:<24} card {}: {:>11} bytes, copy {:>9}, count {:>9}", name_of(r.path), card.device,
-                       card.bytes, time_text(card.copy_model_ns), time_text(card.count_model_ns));
-            if (card.merge_model_ns > 0) fmt::print(", merge and result {:>9}", time_text(card.merge_model_ns));
+            fmt::print("  {:<24} card {}: {:>11} bytes, copy {:>9}, count {:>9}", name_of(r.path),
+                       card.device, card.bytes, time_text(card.copy_model_ns),
+                       time_text(card.count_model_ns));
+            if (card.merge_model_ns > 0)
+                fmt::print(", merge and result {:>9}", time_text(card.merge_model_ns));
             fmt::print("\n");
         }
     }
-    fmt::print("\n\"host time\" is what this machine needed to simulate it, \"card time\" what the modelled card "
-               "would need.\n");
-    const bool linked = std::any_of(results.begin(), results.end(), [](const FileResult& r) {
-        return r.run.cards.size() > 1;
-    });
+    fmt::print(
+        "\n\"host time\" is what this machine needed to simulate it, \"card time\" what the modelled card "
+        "would need.\n");
+    const bool linked = std::any_of(results.begin(), results.end(),
+                                    [](const FileResult& r) { return r.run.cards.size() > 1; });
     if (linked) {
-        fmt::print("With several cards the partial counts crossed the link from card to card, behind a semaphore, "
-                   "with no host in between.\n");
+        fmt::print(
+            "With several cards the partial counts crossed the link from card to card, behind a semaphore, "
+            "with no host in between.\n");
     }
 }
 
@@ -69,15 +76,18 @@ void print_json(const std::vector<FileResult>& results) {
     fmt::print("{{\"files\": [");
     const char* comma = "";
     for (const FileResult& r : results) {
-        fmt::print("{}\n  {{\"path\": {}, \"bytes\": {}, \"correct\": {}, \"host_ns\": {:.0f}, \"model_ns\": {:.3f}, "
-                   "\"cpu_ns\": {:.0f},\n   \"cards\": [",
-                   comma, quoted(r.path), r.bytes, r.correct, r.run.host_ns, r.run.model_ns, r.cpu_ns);
+        fmt::print(
+            "{}\n  {{\"path\": {}, \"bytes\": {}, \"correct\": {}, \"host_ns\": {:.0f}, \"model_ns\": "
+            "{:.3f}, "
+            "\"cpu_ns\": {:.0f},\n   \"cards\": [",
+            comma, quoted(r.path), r.bytes, r.correct, r.run.host_ns, r.run.model_ns, r.cpu_ns);
         comma = "";
         for (const CardTimes& card : r.run.cards) {
-            fmt::print("{}{{\"device\": {}, \"bytes\": {}, \"work_items\": {}, \"copy_model_ns\": {:.3f}, "
-                       "\"count_model_ns\": {:.3f}, \"merge_model_ns\": {:.3f}}}",
-                       comma, card.device, card.bytes, card.work_items, card.copy_model_ns, card.count_model_ns,
-                       card.merge_model_ns);
+            fmt::print(
+                "{}{{\"device\": {}, \"bytes\": {}, \"work_items\": {}, \"copy_model_ns\": {:.3f}, "
+                "\"count_model_ns\": {:.3f}, \"merge_model_ns\": {:.3f}}}",
+                comma, card.device, card.bytes, card.work_items, card.copy_model_ns, card.count_model_ns,
+                card.merge_model_ns);
             comma = ", ";
         }
         fmt::print("],\n   \"bins\": [{}]}}", fmt::join(r.run.bins, ", "));
