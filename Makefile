@@ -12,14 +12,14 @@ VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
 STEP := @echo "==>"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench shell clean setup tree build kmod
+.PHONY: help run test lint bench shell clean setup tree build programs kmod
 .NOTPARALLEL:
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo "  Options: CARDS=$(CARDS) KERNEL=$(KERNEL) (lts or backports) PRESET=$(PRESET) (for build: release, asan, tsan, gcc)"
 
-run: build kmod ## set up, build all, boot a VM with two cards and run the sample in it
+run: programs kmod ## set up, build all, boot a VM with two cards and run the sample in it
 	$(STEP) "VM with $(CARDS) cards: histogram"
 	@$(VM) -- histogram
 
@@ -32,7 +32,7 @@ lint: build kmod ## formatting, clang-tidy, shellcheck, checkpatch, sparse
 bench: build kmod ## measure, print a table, write build/bench.json
 	@tools/bench/run.sh
 
-shell: build kmod ## a console in a VM with two cards
+shell: programs kmod ## a console in a VM with two cards
 	@$(VM) --shell
 
 clean: ## remove all that was built (the VM tree stays in the cache)
@@ -46,6 +46,9 @@ tree: setup
 
 build: setup
 	@tools/make/build.sh $(PRESET)
+
+programs: setup
+	@tools/make/build.sh release programs
 
 kmod: tree
 	@tools/vm/kbuild.sh
