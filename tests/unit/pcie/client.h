@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "emulator/pcie/protocol.h"
-#include "emulator/pcie/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace orrery::test {
 
