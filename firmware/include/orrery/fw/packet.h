@@ -38,7 +38,10 @@ struct orr_packet {
 };
 ORR_ASSERT_SIZE(struct orr_packet, 64);
 
-/* 2-D copy; semantics as struct orr_desc_copy. Linear: rows 1, pitches 0. */
+/*
+ * 2-D copy; semantics as struct orr_desc_copy. Linear: rows 1, pitches 0. A COPY or FILL to memory of a
+ * linked card has finished when all of it is on the link; that it has arrived is told by a SIGNAL behind it.
+ */
 struct orr_packet_copy {
 	struct orr_packet_header header;
 	uint64_t src;
@@ -80,7 +83,8 @@ ORR_ASSERT_SIZE(struct orr_packet_dispatch, 64);
 /*
  * WAIT: until semaphore.value >= value. SIGNAL: sets value and model time; on memory of a linked
  * card it crosses the link behind every earlier write. struct orr_semaphore: hw/link.h. A process that
- * writes a semaphore itself rings any of its doorbells afterwards.
+ * writes a semaphore itself afterwards rings a doorbell of the same context with a value that this doorbell
+ * does not hold already (only its generation is checked; an unchanged value is no ring).
  */
 struct orr_packet_semaphore {
 	struct orr_packet_header header;
