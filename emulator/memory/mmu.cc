@@ -135,7 +135,8 @@ void Mmu::fill(std::uint64_t tag, std::uint64_t pte) {
 }
 
 // The entry of `va` in a table at `level`, whose VRAM offset is `table`: a fault, or a checked entry.
-std::uint32_t Mmu::read_entry(std::uint64_t table, unsigned level, std::uint64_t va, std::uint64_t& entry) const {
+std::uint32_t Mmu::read_entry(std::uint64_t table, unsigned level, std::uint64_t va,
+                              std::uint64_t& entry) const {
     std::uint8_t* page = vram_.at(table, ORR_PAGE_SIZE);
     if (page == nullptr) return ORR_FAULT_TABLE_RANGE;
     const std::uint64_t index = (va >> (kPageShift + kLevelBits * level)) & 511u;
@@ -154,7 +155,8 @@ std::uint32_t Mmu::read_entry(std::uint64_t table, unsigned level, std::uint64_t
 std::uint32_t Mmu::walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const {
     std::uint64_t table = roots_[asid];
     for (unsigned level = ORR_MMU_LEVELS; level-- > 0;) {
-        if (const std::uint32_t fault = read_entry(table, level, va, pte); fault != ORR_FAULT_NONE) return fault;
+        if (const std::uint32_t fault = read_entry(table, level, va, pte); fault != ORR_FAULT_NONE)
+            return fault;
         if ((pte & ORR_PTE_LEAF) != 0) {
             huge = level == 1;
             return ORR_FAULT_NONE;
@@ -164,12 +166,14 @@ std::uint32_t Mmu::walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte
     return ORR_FAULT_NOT_MAPPED;
 }
 
-// The level 0 table of `va`, so that a long range reads its entries one after another instead of walking for each.
+// The level 0 table of `va`, so that a long range reads its entries one after another instead of walking for
+// each.
 std::uint64_t Mmu::leaf_table(std::uint32_t asid, std::uint64_t va) const {
     std::uint64_t table = roots_[asid];
     for (unsigned level = ORR_MMU_LEVELS; --level > 0;) {
         std::uint64_t entry = 0;
-        if (read_entry(table, level, va, entry) != ORR_FAULT_NONE || (entry & ORR_PTE_LEAF) != 0) return kNoRoot;
+        if (read_entry(table, level, va, entry) != ORR_FAULT_NONE || (entry & ORR_PTE_LEAF) != 0)
+            return kNoRoot;
         table = entry & ORR_PTE_ADDR_MASK;
     }
     return table;

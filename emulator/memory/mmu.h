@@ -81,7 +81,8 @@ class Mmu {
     };
 
     std::uint32_t lookup(std::uint32_t asid, std::uint64_t va, Access access, Leaf& leaf);
-    std::uint32_t read_entry(std::uint64_t table, unsigned level, std::uint64_t va, std::uint64_t& entry) const;
+    std::uint32_t read_entry(std::uint64_t table, unsigned level, std::uint64_t va,
+                             std::uint64_t& entry) const;
     std::uint64_t leaf_table(std::uint32_t asid, std::uint64_t va) const;
     std::uint32_t walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const;
     std::uint32_t resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf);

@@ -82,8 +82,8 @@ bool EventQueue::run_next(ModelTime limit) {
 }
 
 std::size_t EventQueue::run_due() {
-    // Not what handlers schedule for this same moment: an engine that waits for its peer's credits tries again at one
-    // model time, and the card must get to look at its links in between.
+    // Not what handlers schedule for this same moment: an engine that waits for its peer's credits tries
+    // again at one model time, and the card must get to look at its links in between.
     const std::uint64_t limit = next_sequence_;
     std::size_t count = 0;
     while (!heap_.empty() && heap_.front().sequence < limit && run_next(now_))

@@ -14,8 +14,8 @@ namespace {
 // A card answers late when its host is busy; after this time QEMU gives the card up for good. Milliseconds.
 constexpr unsigned kCardTimeout = 60000;
 
-// The guest's time stamp counter is the host's. Measured here, because a guest that calibrates it against emulated
-// timers while the host is busy gets it wrong by a factor, and with it all its clocks. 0: unknown.
+// The guest's time stamp counter is the host's. Measured here, because a guest that calibrates it against
+// emulated timers while the host is busy gets it wrong by a factor, and with it all its clocks. 0: unknown.
 std::uint64_t counter_khz() {
 #if defined(__x86_64__)
     using Clock = std::chrono::steady_clock;

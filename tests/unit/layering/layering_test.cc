@@ -35,7 +35,8 @@ TEST(Rules, TellForbiddenFromAllowed) {
 }
 
 TEST(Rules, FindIncludes) {
-    const auto found = includes_of("int a;\n#include <x/y.h>\n  #  include \"z.h\" // why\n#define include\n");
+    const auto found =
+        includes_of("int a;\n#include <x/y.h>\n  #  include \"z.h\" // why\n#define include\n");
     ASSERT_EQ(found.size(), 2u);
     EXPECT_EQ(found[0].name, "x/y.h");
     EXPECT_EQ(found[0].line, 2);
@@ -59,9 +60,10 @@ TEST(Tree, HasNoFileOverTheLimit) {
 }
 
 TEST(Tree, TopLevelIsTheAgreedOne) {
-    const std::set<std::string> allowed = {"Makefile", "kmod", "firmware", "umd", "emulator", "tools", "tests",
-                                           "docs", "README.md", "LICENSE", "CMakeLists.txt",
-                                           "CMakePresets.json", "build"};
+    const std::set<std::string> allowed = {"Makefile",  "kmod",    "firmware",       "umd",
+                                           "emulator",  "tools",   "tests",          "docs",
+                                           "README.md", "LICENSE", "CMakeLists.txt", "CMakePresets.json",
+                                           "build"};
     for (const auto& entry : std::filesystem::directory_iterator(kRoot)) {
         const std::string name = entry.path().filename().string();
         if (name.starts_with(".")) continue;

@@ -14,9 +14,13 @@ constexpr std::string_view kHw = "orrery/hw/";
 constexpr std::string_view kFw = "orrery/fw/";
 constexpr std::string_view kUapi = "drm/orrery_accel.h";
 
-bool starts(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+bool starts(std::string_view text, std::string_view prefix) {
+    return text.substr(0, prefix.size()) == prefix;
+}
 
-std::string_view first_folder(std::string_view path) { return path.substr(0, path.find('/')); }
+std::string_view first_folder(std::string_view path) {
+    return path.substr(0, path.find('/'));
+}
 
 std::string two_folders(std::string_view path) {
     const size_t first = path.find('/');
@@ -36,10 +40,8 @@ std::string contract_of(std::string_view name) {
 
 const std::map<std::string, std::set<std::string>, std::less<>>& allowed_contracts() {
     static const std::map<std::string, std::set<std::string>, std::less<>> map = {
-        {"emulator", {"hw"}},
-        {"firmware", {"hw", "fw"}},
-        {"kmod", {"hw", "fw", "uapi"}},
-        {"umd", {"hw", "fw", "uapi", "api"}},
+        {"emulator", {"hw"}},           {"firmware", {"hw", "fw"}},
+        {"kmod", {"hw", "fw", "uapi"}}, {"umd", {"hw", "fw", "uapi", "api"}},
         {"tools", {"api", "fw", "hw"}},
     };
     return map;
@@ -95,8 +97,7 @@ std::string why_forbidden(std::string_view file, std::string_view name) {
 
     const std::string contract = contract_of(name);
     if (!contract.empty()) {
-        if (!rule->second.contains(contract))
-            return part + " must not include the " + contract + " contract";
+        if (!rule->second.contains(contract)) return part + " must not include the " + contract + " contract";
         return "";
     }
     // Own part by path from the root; another part's inside never.

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/pcie/protocol.h"
 #include "emulator/os/unique_fd.h"
+#include "emulator/pcie/protocol.h"
 
 namespace orrery::test {
 

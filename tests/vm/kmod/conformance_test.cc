@@ -48,7 +48,8 @@ TEST_F(Conformance, NumbersOfVmAndQueueAreNeverZero) {
 TEST_F(Conformance, UnknownIoctls) {
     std::array<std::uint64_t, 32> data{};
     for (unsigned n = 0x0c; n < 0x60; n++)
-        EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + n, 64), data.data()), EINVAL)
+        EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + n, 64), data.data()),
+                  EINVAL)
             << n;
 }
 
@@ -58,7 +59,8 @@ TEST_F(Conformance, ShorterAndLongerStructs) {
         std::uint64_t size;
         std::uint32_t flags;
     } small{4096, ORR_BO_VRAM};
-    EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, 12), &small), 0);
+    EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, 12), &small),
+              0);
     EXPECT_EQ(small.size, 4096u);
     // Nothing at all: no size.
     EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, 0), nullptr),
@@ -70,9 +72,10 @@ TEST_F(Conformance, ShorterAndLongerStructs) {
     } large{};
     large.args.size = 4096;
     large.args.flags = ORR_BO_SYSTEM;
-    EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, sizeof large),
-                   &large),
-              0);
+    EXPECT_EQ(
+        call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, sizeof large),
+             &large),
+        0);
     EXPECT_NE(large.args.handle, 0u);
     drm_orr_query_device whole{};
     EXPECT_EQ(call(fd(), _IOC(_IOC_READ, 'd', DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, 8), &whole), 0);
@@ -82,9 +85,9 @@ TEST_F(Conformance, ShorterAndLongerStructs) {
 
 TEST_F(Conformance, PointersThatLeadNowhere) {
     const std::array requests{
-        DRM_IOCTL_ORR_QUERY_DEVICE, DRM_IOCTL_ORR_BO_CREATE,     DRM_IOCTL_ORR_BO_INFO,
-        DRM_IOCTL_ORR_VM_CREATE,    DRM_IOCTL_ORR_VM_DESTROY,    DRM_IOCTL_ORR_VM_BIND,
-        DRM_IOCTL_ORR_QUEUE_CREATE, DRM_IOCTL_ORR_QUEUE_DESTROY, DRM_IOCTL_ORR_QUEUE_WAIT,
+        DRM_IOCTL_ORR_QUERY_DEVICE, DRM_IOCTL_ORR_BO_CREATE,      DRM_IOCTL_ORR_BO_INFO,
+        DRM_IOCTL_ORR_VM_CREATE,    DRM_IOCTL_ORR_VM_DESTROY,     DRM_IOCTL_ORR_VM_BIND,
+        DRM_IOCTL_ORR_QUEUE_CREATE, DRM_IOCTL_ORR_QUEUE_DESTROY,  DRM_IOCTL_ORR_QUEUE_WAIT,
         DRM_IOCTL_ORR_QUEUE_FENCE,  DRM_IOCTL_ORR_QUERY_COUNTERS, DRM_IOCTL_ORR_QUERY_LINK,
     };
     for (const unsigned long request : requests) {

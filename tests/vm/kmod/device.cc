@@ -187,8 +187,7 @@ Queue::Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entr
     args_.priority = ORR_QUEUE_PRIORITY_NORMAL;
     error_ = call(fd, DRM_IOCTL_ORR_QUEUE_CREATE, &args_);
     if (error_ != 0) return;
-    doorbell_ =
-        Mapping(fd, args_.doorbell_offset, ORR_DB_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED);
+    doorbell_ = Mapping(fd, args_.doorbell_offset, ORR_DB_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED);
     kick_ = Mapping(fd, args_.kick_offset, ORR_DB_PAGE_SIZE, PROT_WRITE, MAP_SHARED);
     error_ = doorbell_.error() != 0 ? doorbell_.error() : kick_.error();
 }

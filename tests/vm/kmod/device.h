@@ -1,5 +1,5 @@
-// The driver's interface as a process sees it, with nothing of ours between: raw ioctls and mappings, so that a
-// test can do everything wrong that a process could.
+// The driver's interface as a process sees it, with nothing of ours between: raw ioctls and mappings, so that
+// a test can do everything wrong that a process could.
 #pragma once
 
 #include <drm.h>

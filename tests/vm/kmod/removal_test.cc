@@ -221,7 +221,8 @@ TEST_F(Removal, SysfsWhileTheDriverComesAndGoes) {
     std::atomic<bool> stop = false;
     std::thread reader([&] {
         while (!stop) {
-            for (const char* file : {"/state", "/vram_used", "/counters/doorbells", "/links/0/state", "/links/0/peer"})
+            for (const char* file :
+                 {"/state", "/vram_used", "/counters/doorbells", "/links/0/state", "/links/0/peer"})
                 read_file(sysfs + file);
         }
     });

@@ -60,8 +60,8 @@ TEST_F(Work, BufferMemoryIsZeroedAndKept) {
             EXPECT_TRUE(std::all_of(buffer.words(), buffer.words() + words, [](auto w) { return w == 0; }));
             std::iota(buffer.words(), buffer.words() + words, 7);
             std::uint64_t expected = 7;
-            EXPECT_TRUE(std::all_of(buffer.words(), buffer.words() + words,
-                                    [&](auto w) { return w == expected++; }));
+            EXPECT_TRUE(
+                std::all_of(buffer.words(), buffer.words() + words, [&](auto w) { return w == expected++; }));
             ASSERT_EQ(unmap(fd(), vm_, kVa, buffer.size), 0);
             buffer.memory = {};
             ASSERT_EQ(close_bo(fd(), buffer.handle), 0);
@@ -258,7 +258,8 @@ TEST_F(Work, BadPacketsAndIndicesStopTheQueue) {
     orr_packet dirty = nop();
     dirty.word[3] = 1;
     std::uint64_t va = kRingVa;
-    for (const auto& [packet, error] : {std::pair{unknown, ORR_QERR_BAD_OPCODE}, {dirty, ORR_QERR_BAD_PACKET}}) {
+    for (const auto& [packet, error] :
+         {std::pair{unknown, ORR_QERR_BAD_OPCODE}, {dirty, ORR_QERR_BAD_PACKET}}) {
         Queue queue(fd(), vm_, va);
         ASSERT_EQ(queue.error(), 0);
         drm_orr_queue_wait out{};

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Good and bad inputs of the sample, in a guest with two cards of 64 MiB.
 fail() {
     echo "histogram_inputs: $*" >&2

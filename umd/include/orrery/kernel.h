@@ -22,11 +22,11 @@ namespace orr {
 #define ORR_CSR_STRING_2(csr) #csr
 #define ORR_CSR_STRING(csr) ORR_CSR_STRING_2(csr)
 /* asm without volatile: these values do not change within a work-item. */
-#define ORR_CSR_READER(name, csr)                                   \
-    inline uint32_t name() {                                        \
-        uint64_t value;                                             \
-        asm("csrr %0, " ORR_CSR_STRING(csr) : "=r"(value));         \
-        return static_cast<uint32_t>(value);                        \
+#define ORR_CSR_READER(name, csr)                           \
+    inline uint32_t name() {                                \
+        uint64_t value;                                     \
+        asm("csrr %0, " ORR_CSR_STRING(csr) : "=r"(value)); \
+        return static_cast<uint32_t>(value);                \
     }
 
 ORR_CSR_READER(group_x, ORR_CSR_GROUP_X)
@@ -45,9 +45,13 @@ ORR_CSR_READER(core, ORR_CSR_CORE)
 #undef ORR_CSR_READER
 
 /** Number of this item over all groups, for one-dimensional launches. */
-inline uint32_t global_id() { return group_x() * block_x() + item_x(); }
+inline uint32_t global_id() {
+    return group_x() * block_x() + item_x();
+}
 /** All items of a one-dimensional launch. */
-inline uint32_t global_size() { return grid_x() * block_x(); }
+inline uint32_t global_size() {
+    return grid_x() * block_x();
+}
 
 /** Memory shared by the items of a work-group, zero when the group's first item starts. */
 template <typename T>

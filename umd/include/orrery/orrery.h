@@ -28,24 +28,24 @@ extern "C" {
 /** Codes are stable: numbers never change, new ones are added at the end. */
 typedef enum orrError {
     orrSuccess = 0,
-    orrErrorInvalidValue = 1,      /**< an argument is out of range or null */
-    orrErrorOutOfMemory = 2,       /**< of the card or of the host */
-    orrErrorNoDevice = 3,          /**< no card, or its node may not be opened */
-    orrErrorInvalidDevice = 4,     /**< no such device number */
-    orrErrorInvalidHandle = 5,     /**< not a live stream, event, module, function or semaphore */
-    orrErrorNotReady = 6,          /**< asked for the state: still running */
-    orrErrorInvalidImage = 7,      /**< a module that is not what orrery-cc makes */
-    orrErrorNotFound = 8,          /**< no such function in the module */
-    orrErrorIllegalAddress = 9,    /**< a kernel or copy touched unmapped or protected memory */
+    orrErrorInvalidValue = 1,        /**< an argument is out of range or null */
+    orrErrorOutOfMemory = 2,         /**< of the card or of the host */
+    orrErrorNoDevice = 3,            /**< no card, or its node may not be opened */
+    orrErrorInvalidDevice = 4,       /**< no such device number */
+    orrErrorInvalidHandle = 5,       /**< not a live stream, event, module, function or semaphore */
+    orrErrorNotReady = 6,            /**< asked for the state: still running */
+    orrErrorInvalidImage = 7,        /**< a module that is not what orrery-cc makes */
+    orrErrorNotFound = 8,            /**< no such function in the module */
+    orrErrorIllegalAddress = 9,      /**< a kernel or copy touched unmapped or protected memory */
     orrErrorIllegalInstruction = 10, /**< a kernel trapped */
-    orrErrorLaunchTimeout = 11,    /**< a kernel ran over its limit of model time */
-    orrErrorDeviceLost = 12,       /**< the card was reset or removed */
-    orrErrorPeerAccess = 13,       /**< no link to that card, or peer access not enabled */
-    orrErrorNotSupported = 14,     /**< the card, driver or firmware cannot do it */
-    orrErrorVersion = 15,          /**< driver or firmware too old or too new for this library */
-    orrErrorSystem = 16,           /**< a system call failed; the text has its name and reason */
-    orrErrorTimeout = 17,          /**< a wait of limited time ended */
-    orrErrorInternal = 18          /**< a fault of the library, please report */
+    orrErrorLaunchTimeout = 11,      /**< a kernel ran over its limit of model time */
+    orrErrorDeviceLost = 12,         /**< the card was reset or removed */
+    orrErrorPeerAccess = 13,         /**< no link to that card, or peer access not enabled */
+    orrErrorNotSupported = 14,       /**< the card, driver or firmware cannot do it */
+    orrErrorVersion = 15,            /**< driver or firmware too old or too new for this library */
+    orrErrorSystem = 16,             /**< a system call failed; the text has its name and reason */
+    orrErrorTimeout = 17,            /**< a wait of limited time ended */
+    orrErrorInternal = 18            /**< a fault of the library, please report */
 } orrError_t;
 
 ORR_API const char* orrGetErrorName(orrError_t error);   /**< "orrErrorInvalidValue"; never null */
@@ -103,7 +103,8 @@ ORR_API orrError_t orrDeviceGetCounters(uint64_t* values, size_t* count, int dev
 
 ORR_API orrError_t orrMalloc(void** ptr, size_t bytes); /**< on the current device */
 ORR_API orrError_t orrFree(void* ptr);                  /**< waits for the device's streams; null is fine */
-ORR_API orrError_t orrMallocHost(void** ptr, size_t bytes); /**< pinned; every device and the CPU use it at this address */
+ORR_API orrError_t
+orrMallocHost(void** ptr, size_t bytes); /**< pinned; every device and the CPU use it at this address */
 ORR_API orrError_t orrFreeHost(void* ptr);
 
 typedef enum orrMemcpyKind {
@@ -150,7 +151,8 @@ ORR_API orrError_t orrEventSynchronize(orrEvent_t event);
 ORR_API orrError_t orrEventQuery(orrEvent_t event);
 /** Later work of the stream waits for the event's last record; devices must be the same or linked. */
 ORR_API orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event);
-/** Model time between two finished records on one device, in nanoseconds with fraction: exact and repeatable. */
+/** Model time between two finished records on one device, in nanoseconds with fraction: exact and repeatable.
+ */
 ORR_API orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end);
 /** Host time between the moments at which the two records were seen to be finished, in ns. */
 ORR_API orrError_t orrEventElapsedHostTime(double* ns, orrEvent_t start, orrEvent_t end);
@@ -160,7 +162,8 @@ ORR_API orrError_t orrEventGetModelTime(uint64_t* ps, orrEvent_t event);
 /** A 64-bit timeline that lives in the current device's memory; starts at 0 and only grows. */
 ORR_API orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore);
 ORR_API orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore);
-/** When all earlier work of the stream is done. From a stream of a linked device it crosses the link behind that work. */
+/** When all earlier work of the stream is done. From a stream of a linked device it crosses the link behind
+ * that work. */
 ORR_API orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore, uint64_t value);
 /** Stream and semaphore must be of one device. */
 ORR_API orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, uint64_t value);
