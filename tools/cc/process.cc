@@ -25,6 +25,7 @@ std::optional<std::string> find_program(const std::vector<std::string>& names) {
 
 int run(const std::vector<std::string>& command) {
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& argument : command)
         arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
