@@ -10,7 +10,7 @@ namespace {
 template <std::size_t N>
 void put_text(char (&to)[N], std::string_view text) {
     std::memset(to, 0, N);
-    std::memcpy(to, text.data(), std::min(text.size(), N - 1));
+    text.copy(to, N - 1);
 }
 
 template <std::size_t N>

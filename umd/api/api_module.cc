@@ -19,7 +19,8 @@ Result<std::vector<std::byte>> read_file(const char* path) {
     if (file == nullptr) return fail_errno(errno, fmt::format("opening the module {}", path));
     std::vector<std::byte> bytes;
     std::byte piece[65536];
-    while (const std::size_t got = std::fread(piece, 1, sizeof(piece), file.get())) {
+    for (std::size_t got = sizeof(piece); got == sizeof(piece);) {
+        got = std::fread(piece, 1, sizeof(piece), file.get());
         bytes.insert(bytes.end(), piece, piece + got);
         if (bytes.size() > ElfImage::kMaxFile) {
             return fail(orrErrorInvalidImage, "{} is larger than {} bytes", path, ElfImage::kMaxFile);

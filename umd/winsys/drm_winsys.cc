@@ -93,6 +93,7 @@ class DrmWinsys final : public Winsys {
         std::ranges::sort(found, {},
                           [](const Found& f) { return std::pair(f.info.pci_address, f.info.node); });
         std::vector<std::unique_ptr<Device>> devices;
+        devices.reserve(found.size());
         for (auto& f : found)
             devices.push_back(make_drm_device(std::move(f.info), std::move(f.fd)));
         return devices;

@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
         if (options.files.empty()) throw InputError("name a FILE: none of the default ones is here");
         const int cards = count_cards(options.cards);
         std::vector<FileResult> results;
+        results.reserve(options.files.size());
         for (const std::string& file : options.files)
             results.push_back(run_file(file, cards));
         if (options.json) {
