@@ -20,7 +20,7 @@ constexpr std::uint32_t kMaxPorts = 64;
 __extension__ using Wide = unsigned __int128;
 
 bool valid(const orr_desc_kernel& desc) {
-    if (desc.op != ORR_DESC_KERNEL || desc.reserved0 != 0 || desc.reserved1 != 0) return false;
+    if (desc.op != ORR_DESC_KERNEL || desc.flags != 0 || desc.reserved1 != 0) return false;
     if (desc.reserved2[0] != 0 || desc.reserved2[1] != 0 || desc.entry % 2 != 0) return false;
     if (Wide{desc.grid_x} * desc.grid_y * desc.grid_z - 1 >= kMaxGroups) return false;
     if (std::uint64_t{desc.block_x} * desc.block_y * desc.block_z - 1 >= kMaxItems) return false;

@@ -136,7 +136,7 @@ void build_descriptor(const uint64_t (&words)[kPacketWords], uint32_t asid, uint
         default: {
             const auto packet = __builtin_bit_cast(orr_packet_dispatch, words);
             const orr_desc_kernel kernel{.op = ORR_DESC_KERNEL,
-                                         .reserved0 = 0,
+                                         .flags = 0,
                                          .asid = asid,
                                          .entry = packet.entry,
                                          .args = packet.args,

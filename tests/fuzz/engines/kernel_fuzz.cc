@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         auto desc = input.take<orr_desc_kernel>();
         if ((keep & 1) == 0) {
             desc.op = ORR_DESC_KERNEL;
-            desc.reserved0 = desc.reserved1 = 0;
+            desc.flags = desc.reserved1 = 0;
             desc.reserved2[0] = desc.reserved2[1] = 0;
             desc.asid = 1;
         }

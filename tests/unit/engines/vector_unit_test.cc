@@ -337,7 +337,7 @@ TEST_F(VectorUnitTest, RefusesBadDescriptors) {
     orr_desc_kernel d = good;
     d.op = ORR_DESC_COPY;
     expect_bad(d);
-    d = good, d.reserved0 = 1, expect_bad(d);
+    d = good, d.flags = 2, expect_bad(d);
     d = good, d.reserved1 = 1, expect_bad(d);
     d = good, d.reserved2[1] = 1, expect_bad(d);
     d = good, d.entry += 1, expect_bad(d);

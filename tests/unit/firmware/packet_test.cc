@@ -202,7 +202,7 @@ TEST_F(Descriptors, Kernel) {
     EXPECT_EQ(desc.block_y, 2u);
     EXPECT_EQ(desc.block_z, 1u);
     EXPECT_EQ(desc.local_bytes, 256u);
-    EXPECT_EQ(desc.reserved0 | desc.reserved1 | desc.reserved2[0] | desc.reserved2[1], 0u);
+    EXPECT_EQ(desc.flags | desc.reserved1 | desc.reserved2[0] | desc.reserved2[1], 0u);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 1u
-#define ORR_HW_VERSION_MINOR 0u
+#define ORR_HW_VERSION_MINOR 1u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -39,6 +39,12 @@
 #define ORR_R_RESET 0x008c /* WO: ORR_RESET_MAGIC resets all but PCIe and VRAM's contents */
 #define ORR_R_RESET_COUNT 0x0090 /* RO: resets done since power-on */
 #define ORR_RESET_MAGIC 0x54455352u /* "RSET" */
+/*
+ * Restart of the control core alone: it stops and waits for ORR_R_BOOT_START in ORR_STATE_RESET. SRAM, doorbell bindings,
+ * MMU, engines (they go on) and unread completions stay; the ROM then loads the image's segments and nothing else.
+ */
+#define ORR_R_CORE_RESTART 0x0094 /* WO: ORR_RESTART_MAGIC */
+#define ORR_RESTART_MAGIC 0x54524f43u /* "CORT" */
 
 #define ORR_STATE_RESET 0u /* waiting for ORR_R_BOOT_START */
 #define ORR_STATE_BOOTING 1u /* boot ROM at work, or firmware not ready yet */

@@ -35,7 +35,12 @@
 	X(24, LINK_DENIED, "link_denied", "messages") \
 	X(25, LINK_STRAGGLERS, "link_stragglers", "messages") \
 	X(26, RESETS, "resets", "resets") \
-	X(27, DMA_MAPS, "dma_maps", "maps")
+	X(27, DMA_MAPS, "dma_maps", "maps") \
+	X(28, CORE_STALL_PS, "core_stall_ps", "ps") \
+	X(29, SLOT_PACKETS, "slot_packets", "packets") \
+	X(30, PREEMPTIONS, "preemptions", "descriptors") \
+	X(31, SAVED_BYTES, "saved_bytes", "bytes") \
+	X(32, CORE_RESTARTS, "core_restarts", "restarts")
 
 #define ORR_COUNTER_ENUM_(number, NAME, name, unit) ORR_CTR_##NAME = number,
 enum orr_counter { ORR_COUNTER_LIST(ORR_COUNTER_ENUM_) ORR_COUNTER_COUNT };

@@ -16,6 +16,10 @@
 #define ORR_DESC_FILL 2u
 #define ORR_DESC_KERNEL 3u
 
+/* orr_desc_kernel.flags. RESIDENT: all groups are on cores at once; it gets them together, as soon as so many are
+ * free, before ports of its own priority and lower ones; more groups than cores: ORR_DONE_BAD_DESC. */
+#define ORR_DESC_F_RESIDENT 1u
+
 /*
  * Copy: `rows` rows of `row_bytes`, row r from src + r * src_pitch to dst + r * dst_pitch; a
  * linear copy has rows 1 and pitches 0. Overlap within a copy: undefined order of bytes.
@@ -45,7 +49,7 @@ ORR_ASSERT_SIZE(struct orr_desc_copy, 64);
  */
 struct orr_desc_kernel {
 	uint16_t op; /* ORR_DESC_KERNEL */
-	uint16_t reserved0;
+	uint16_t flags; /* ORR_DESC_F_* */
 	uint32_t asid;
 	uint64_t entry; /* VA of the first instruction; 2-byte aligned, executable */
 	uint64_t args; /* VA, given to every work-item in a0; may be 0 */
@@ -66,5 +70,6 @@ ORR_ASSERT_SIZE(struct orr_desc_kernel, 64);
 #define ORR_DONE_FAULT 2u /* detail: the VA; fault code in SOC_DONE_FAULT */
 #define ORR_DONE_TRAP 3u /* a work-item trapped: detail: its pc; cause in SOC_DONE_FAULT (mcause) */
 #define ORR_DONE_ABORTED 4u /* by the dispatch port's abort register */
+#define ORR_DONE_PREEMPTED 5u /* saved, SOC_ENGINE_RESUME goes on; detail: bytes saved */
 
 #endif /* ORRERY_HW_ENGINE_H */

@@ -42,6 +42,8 @@
 #define SOC_UID 0x0028 /* RO */
 #define SOC_CONFIG 0x0030 /* RO: copy engines | vector ports << 16 | link ports << 32 | vector cores << 48 */
 #define SOC_VRAM_SIZE 0x0038 /* RO */
+#define SOC_SAVE_BYTES 0x0040 /* RO: bytes of a save area (SOC_ENGINE_SAVE), a multiple of 4 KiB */
+#define SOC_BOOT_COUNT 0x0048 /* RO: starts of the core since the card's reset; 1: SRAM was clear but for the image */
 
 /* --- interrupts to the core: a pending and enabled line holds MEIP --- */
 #define SOC_IRQ_PENDING 0x0100 /* RO: bit per SOC_LINE_*; levels: gone when their cause is gone */
@@ -80,8 +82,15 @@
 #define SOC_MMU_CLEAR_ROOT 2u /* and flushes the address space */
 #define SOC_MMU_FLUSH_ASID 3u
 #define SOC_MMU_FLUSH_RANGE 4u
+#define SOC_MMU_TRANSLATE 5u /* of the VA in SOC_MMU_ARG for reading: answers in SOC_MMU_RESULT and SOC_MMU_FAULT */
 #define SOC_WINDOW_FAULT 0x0420 /* RW: ORR_FAULT_* of the first fault since cleared; write 0 clears */
 #define SOC_WINDOW_FAULT_VA 0x0428 /* RO: the window address that faulted */
+/*
+ * The same memory has the same result from every context and VA: its address in the VRAM window or the host
+ * window; all-ones: no memory of this card or its host, or a fault.
+ */
+#define SOC_MMU_RESULT 0x0430 /* RO */
+#define SOC_MMU_FAULT 0x0438 /* RO: ORR_FAULT_* of the last SOC_MMU_TRANSLATE */
 
 /* --- semaphore unit: writes {value, time} to memory, local, host or on a peer --- */
 #define SOC_SEM_ASID 0x0500 /* RW */
@@ -89,6 +98,7 @@
 #define SOC_SEM_SIGNAL 0x0510 /* WO: the value; signals when the store retires, in order with link writes */
 #define SOC_SEM_STATUS 0x0518 /* RO: ORR_FAULT_* of the last signal */
 #define SOC_POKE_POP 0x0520 /* RO: VRAM offset of a semaphore that a peer signalled; all-ones: none */
+#define SOC_SEM_MEMORY 0x0528 /* RO: where the last signal went, as SOC_MMU_RESULT; all-ones: to a peer, or nowhere */
 
 /* --- engines: port n; copy engines first, then vector ports --- */
 #define SOC_ENGINE(n) (0x1000 + 0x100 * (n))
@@ -97,6 +107,23 @@
 #define SOC_ENGINE_BUSY 0x48 /* RO: 1 from start until its completion is in the FIFO */
 #define SOC_ENGINE_KIND 0x50 /* RO: ORR_ENGINE_*; 0: no such port */
 #define SOC_ENGINE_ABORT 0x58 /* WO: ends the running descriptor soon with ORR_DONE_ABORTED */
+/*
+ * Preemption: the running descriptor ends soon with ORR_DONE_PREEMPTED, and what it needs to go on stands in
+ * the save area; or it had already come to its end, and completes as ever. Until that completion the save area
+ * belongs to the engine. RESUME takes the place of START: it goes on from the save area at SOC_ENGINE_SAVE, on any port
+ * of the same kind and card; times of the completion count from there. A save area that no engine wrote gives
+ * ORR_DONE_BAD_DESC.
+ */
+#define SOC_ENGINE_SAVE 0x60 /* RW: VRAM offset of a save area, 4 KiB aligned */
+#define SOC_ENGINE_PREEMPT 0x68 /* WO: SOC_PREEMPT_*; a second write may go from GROUP to NOW */
+#define SOC_PREEMPT_GROUP 1u /* vector: groups on cores run to their end; copy: as NOW */
+#define SOC_PREEMPT_NOW 2u /* vector: groups on cores are saved inside the kernel; at most 2 us and the time to save */
+#define SOC_ENGINE_RESUME 0x70 /* WO: tag */
+#define SOC_ENGINE_PRIORITY 0x78 /* RW, vector: 0 .. 3, reset 0: free cores go to the highest first */
+#define SOC_ENGINE_WEIGHT 0x80 /* RW, vector: 1 .. 65535, reset 1: shares of core time among ports of one priority */
+#define SOC_ENGINE_ACTIVE 0x88 /* RO, vector: work-groups on cores now */
+#define SOC_ENGINE_TAG 0x90 /* RO: tag of the last START or RESUME */
+#define SOC_ENGINE_USED_PS 0x98 /* RO: core time that the running descriptor has used since START or RESUME */
 #define SOC_ENGINES_MAX 64u
 
 /* --- completions: a pop latches all of the entry in the registers after it --- */
@@ -106,5 +133,28 @@
 #define SOC_DONE_DETAIL 0x0618 /* RO: VA or pc */
 #define SOC_DONE_START_PS 0x0620 /* RO: model time at which it started */
 #define SOC_DONE_END_PS 0x0628 /* RO: model time at which it ended */
+#define SOC_DONE_USED_PS 0x0630 /* RO: engine time used since START or RESUME; vector: the sum over the cores */
+
+/*
+ * --- ring slots: prefetch of packets, so that the core does not wait for memory ---
+ * A slot reads the packets [SLOT_NEXT, SLOT_LIMIT) of one ring ahead, up to SOC_SLOT_DEPTH of them, each with one burst.
+ * SLOT_PACKET shows packet SLOT_NEXT; a read before it has arrived waits for it. One that could not be read shows
+ * zeros and leaves its reason in SOC_WINDOW_FAULT when word 0 is read. A packet is read from memory once, soon after
+ * SLOT_LIMIT has passed it. Writing SLOT_RING empties the slot (NEXT and LIMIT become 0).
+ */
+#define SOC_SLOT(n) (0x8000 + 0x200 * (n))
+#define SOC_SLOTS 64u
+#define SOC_SLOT_DEPTH 16u
+#define SOC_SLOT_PACKET 0x000 /* RO: 64 bytes */
+#define SOC_SLOT_RING 0x100 /* RW: window address of packet 0 */
+#define SOC_SLOT_MASK 0x108 /* RW: entries - 1; set it before SLOT_RING */
+#define SOC_SLOT_NEXT 0x110 /* RW: moving it on by one drops a packet; anywhere else empties the slot */
+#define SOC_SLOT_LIMIT 0x118 /* RW: packets below it may be read; never lower it */
+
+/*
+ * --- trace port: a word of instrumentation; nothing happens on the card. One record: orrery/fw/trace.h.
+ * Costs a cycle and no stall, whether anybody listens or not.
+ */
+#define SOC_TRACE 0x0700 /* WO */
 
 #endif /* ORRERY_HW_SOC_H */

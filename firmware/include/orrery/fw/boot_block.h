@@ -13,7 +13,7 @@
 #include <orrery/hw/base.h>
 
 #define ORR_FW_ABI_MAJOR 1u
-#define ORR_FW_ABI_MINOR 0u
+#define ORR_FW_ABI_MINOR 1u
 #define ORR_FW_ABI (ORR_FW_ABI_MAJOR << 16 | ORR_FW_ABI_MINOR)
 
 #define ORR_BB_HOST_MAGIC 0x5453484252524f00ull
@@ -31,8 +31,9 @@ struct orr_boot_block {
 	uint64_t message_ring; /* bus address of struct orr_mbox_ring, firmware to host */
 	uint64_t queue_status; /* bus address of struct orr_queue_status[ORR_FW_QUEUES] */
 	uint32_t host_page_size; /* bytes */
-	uint32_t reserved0;
-	uint64_t reserved1[10];
+	uint32_t save_areas; /* ABI 1.1: save areas of SOC_SAVE_BYTES each, one after the other; 0: no preemption inside kernels */
+	uint64_t save_base; /* ABI 1.1: VRAM offset of the first, 4 KiB aligned */
+	uint64_t reserved1[9];
 
 	/* written by the firmware */
 	uint64_t fw_magic; /* ORR_BB_FW_MAGIC */
@@ -43,11 +44,16 @@ struct orr_boot_block {
 	uint32_t max_contexts;
 	uint32_t max_ring_entries;
 	uint8_t build_id[32]; /* free text, zero-padded */
-	uint64_t reserved2[8];
+	uint32_t start_kind; /* ABI 1.1: ORR_BB_START_* */
+	uint32_t resumed_queues; /* ABI 1.1: after a warm start: that go on */
+	uint64_t reserved2[7];
 	uint8_t reserved3[4096 - 256];
 };
 ORR_ASSERT_OFFSET(struct orr_boot_block, fw_magic, 128);
 ORR_ASSERT_SIZE(struct orr_boot_block, 4096);
+
+#define ORR_BB_START_COLD 0u /* no contexts, no queues */
+#define ORR_BB_START_WARM 1u /* after ORR_R_CORE_RESTART: contexts and queues are as they were */
 
 /* Low bits of the progress code: how far the firmware came, or why it gave up. */
 #define ORR_BB_STEP_START 1u

@@ -39,12 +39,17 @@ ORR_ASSERT_OFFSET(struct orr_mbox_ring, entry, 128);
 /* Commands. "→" lists what the reply carries in its args. */
 #define ORR_MBOX_PING 1u /* any args; → the same */
 #define ORR_MBOX_VERSION 2u /* → 0: fw_abi, 1: fw_version */
-#define ORR_MBOX_CONTEXT_CREATE 3u /* 0: context (ASID), 1: root table's VRAM offset, 2: doorbell page */
+/*
+ * 0: context (ASID), 1: root table's VRAM offset, 2: doorbell page, 3: quota: vector core time in 1/1000 of what the
+ * card has in a period | period in microseconds << 32 (0: no limit). A context over its quota waits for the next period.
+ */
+#define ORR_MBOX_CONTEXT_CREATE 3u
 #define ORR_MBOX_CONTEXT_DESTROY 4u /* 0: context; fails with BUSY while it has queues */
 /*
  * 0: queue | context << 32, 1: VA of struct orr_ring, 2: entries (power of two, 2 ..
  * ORR_RING_MAX_ENTRIES), 3: doorbell slot | priority << 32, 4: dispatch limit in microseconds
- * of model time (0: the firmware's default). → 0: generation. Starts at index 0.
+ * of model time (0: the firmware's default), 5: weight (1 .. ORR_WEIGHT_MAX, 0: ORR_WEIGHT_DEFAULT) | time slice in
+ * microseconds << 32 (0: the firmware's default). → 0: generation. Starts at index 0.
  */
 #define ORR_MBOX_QUEUE_CREATE 5u
 #define ORR_MBOX_QUEUE_DESTROY 6u /* 0: queue. Aborts what is in flight; the reply means that nothing of it runs */
@@ -52,6 +57,24 @@ ORR_ASSERT_OFFSET(struct orr_mbox_ring, entry, 128);
 #define ORR_MBOX_QUEUE_ARM 8u /* 0: queue, 1: index: raise ORR_IRQ_QUEUE once completed >= index, or now */
 #define ORR_MBOX_QUEUE_INFO 9u /* 0: queue → 0: state ORR_QUEUE_*, 1: completed, 2: error code, 3: packets in flight */
 
+/* Text for people, in traces and reports: 0: number | ORR_NAME_* << 32, 1..5: text, zero-padded; cut to ORR_NAME_BYTES. */
+#define ORR_MBOX_NAME 10u
+#define ORR_NAME_QUEUE 0u
+#define ORR_NAME_CONTEXT 1u
+#define ORR_NAME_BYTES 24u /* with the final zero */
+#define ORR_MBOX_QUEUE_SET 11u /* 0: queue, 1: priority, 2: weight | slice << 32, as in QUEUE_CREATE */
+/*
+ * 0: queue → 0: vector core time used (ps), 1: copy engine time used (ps), 2: dispatches and copies finished,
+ * 3: times preempted, 4: model time ready but not running (ps), 5: longest such wait (ps)
+ */
+#define ORR_MBOX_QUEUE_STATS 12u
+#define ORR_MBOX_QUOTA_SET 13u /* 0: context, 1: quota as in CONTEXT_CREATE */
+#define ORR_MBOX_CRASH 14u /* for tests of the restart: 0: queue that is to look guilty, or all-ones; no reply */
+
+#define ORR_WEIGHT_DEFAULT 64u
+#define ORR_WEIGHT_MAX 1024u
+
+/* REALTIME is strict: it is served before all else. Of the others a lower class is never shut out: see docs/firmware.md. */
 #define ORR_PRIORITY_LOW 0u
 #define ORR_PRIORITY_NORMAL 1u
 #define ORR_PRIORITY_HIGH 2u
@@ -59,6 +82,13 @@ ORR_ASSERT_OFFSET(struct orr_mbox_ring, entry, 128);
 
 /* Events. */
 #define ORR_EVENT_QUEUE_ERROR 0x8001u /* 0: queue, 1: code ORR_QERR_*, 2: index, 3: address, 4: model time ps */
+/*
+ * A cycle of waits: one event for each edge, in their order round the cycle. 0: report (counts up from 1) | edge << 32 |
+ * edges << 48, 1: queue that waits | queue whose packets hold the signal that it waits for << 32, 2: VA of the
+ * semaphore, 3: value wanted, 4: value now, 5: index of the waiting packet. Nothing is stopped: a process can still
+ * signal. Reported once for as long as the cycle stands.
+ */
+#define ORR_EVENT_DEADLOCK 0x8003u
 #define ORR_EVENT_LOG 0x8002u /* 0..5: 48 bytes of text, zero-padded */
 
 /* Status of a reply. */

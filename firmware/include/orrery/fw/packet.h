@@ -22,9 +22,11 @@
 #define ORR_PKT_TIMESTAMP 7u
 #define ORR_PKT_INDIRECT 8u /* reserved for indirect buffers: not implemented yet */
 #define ORR_PKT_MATRIX 9u /* reserved for matrix operations: not implemented yet */
+#define ORR_PKT_GANG 10u
 
 #define ORR_PKT_F_ORDERED 1u /* COPY, FILL, DISPATCH, NOP */
 #define ORR_PKT_F_INTERRUPT 2u /* any: raise ORR_IRQ_QUEUE when it has finished */
+#define ORR_PKT_F_RESIDENT 4u /* DISPATCH: all groups on vector cores at once (ORR_DESC_F_RESIDENT) */
 
 struct orr_packet_header {
 	uint16_t opcode;
@@ -82,9 +84,8 @@ ORR_ASSERT_SIZE(struct orr_packet_dispatch, 64);
 
 /*
  * WAIT: until semaphore.value >= value. SIGNAL: sets value and model time; on memory of a linked
- * card it crosses the link behind every earlier write. struct orr_semaphore: hw/link.h. A process that
- * writes a semaphore itself afterwards rings a doorbell of the same context with a value that this doorbell
- * does not hold already (only its generation is checked; an unchanged value is no ring).
+ * card it crosses the link behind every earlier write. struct orr_semaphore: hw/link.h. A signal wakes exactly those who
+ * wait for this memory, whatever their context and VA. A process signals through a queue: its own stores wake nobody.
  */
 struct orr_packet_semaphore {
 	struct orr_packet_header header;
@@ -93,6 +94,31 @@ struct orr_packet_semaphore {
 	uint64_t reserved[5];
 };
 ORR_ASSERT_SIZE(struct orr_packet_semaphore, 64);
+
+/*
+ * A gang: the DISPATCH behind this packet starts together with those of the other members, all or none. Each member is a queue
+ * of the same context on one of `cards` linked cards, and carries the same numbers; its dispatch is RESIDENT. Members
+ * of one card start at one moment; cards start within a link latency or two. `board` names, on this card, an array of
+ * 2 * cards struct orr_semaphore that belongs to this gang alone, and `peers` a table of `cards` VAs of the boards of
+ * all cards as this context sees them (its own entry is not used; 0 and unused with one card). Cards join in the order of
+ * their number, which must be the same order for all gangs of all processes (use that of the cards' UIDs), so two gangs
+ * cannot hold each other up. `round` grows with each use of a board. A gang that is not complete within the dispatch
+ * limit fails in all members that are there (ORR_QERR_GANG), and holds nothing back.
+ */
+struct orr_packet_gang {
+	struct orr_packet_header header;
+	uint64_t board;
+	uint64_t peers;
+	uint64_t round; /* >= 1 */
+	uint16_t card; /* this card's number, 0 .. cards - 1 */
+	uint16_t cards; /* 1 .. ORR_GANG_MAX_CARDS */
+	uint16_t members; /* on this card, 1 .. ORR_GANG_MAX_MEMBERS */
+	uint16_t reserved0;
+	uint64_t reserved1[3];
+};
+#define ORR_GANG_MAX_CARDS 8u
+#define ORR_GANG_MAX_MEMBERS 8u
+ORR_ASSERT_SIZE(struct orr_packet_gang, 64);
 
 /* Stores the model time in picoseconds, 8 bytes, once all earlier packets have finished. */
 struct orr_packet_timestamp {

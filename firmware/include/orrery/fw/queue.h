@@ -60,5 +60,8 @@ ORR_ASSERT_SIZE(struct orr_queue_status, 64);
 #define ORR_QERR_KERNEL_TRAP 7u /* address: pc, detail: mcause */
 #define ORR_QERR_TIMEOUT 8u /* a dispatch ran over its limit; address: 0 */
 #define ORR_QERR_BAD_DESC 9u /* an engine refused the descriptor that the packet asked for */
+#define ORR_QERR_FIRMWARE 10u /* the firmware crashed while it worked for this queue; detail: mcause */
+#define ORR_QERR_GANG 11u /* the gang did not come together within the dispatch limit; detail: the member that lacked */
+#define ORR_QERR_LOST 12u /* what the firmware knew of this queue did not survive its restart */
 
 #endif /* ORRERY_FW_QUEUE_H */

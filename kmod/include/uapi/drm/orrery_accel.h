@@ -36,6 +36,9 @@ extern "C" {
 #define DRM_ORR_QUEUE_FENCE 0x09
 #define DRM_ORR_QUERY_COUNTERS 0x0a
 #define DRM_ORR_QUERY_LINK 0x0b
+#define DRM_ORR_QUEUE_SET 0x0c
+#define DRM_ORR_QUEUE_STATS 0x0d
+#define DRM_ORR_QUERY_DEADLOCK 0x0e
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -83,6 +86,12 @@ struct drm_orr_bo_info {
 struct drm_orr_vm_create {
 	__u32 flags; /* in: 0 */
 	__u32 vm; /* out: never 0 */
+	/*
+	 * in: vector core time in 1/1000 of the card's that the VM's queues may use in a period, 1 .. 1000;
+	 * 0: no limit. A VM over its quota waits for the next period.
+	 */
+	__u32 quota_permille;
+	__u32 quota_period_us; /* in: model time, 100 .. 1000000; 0 with no quota */
 };
 
 struct drm_orr_vm_destroy {
@@ -127,6 +136,29 @@ struct drm_orr_queue_create {
 	__u64 doorbell_offset; /* out: mmap offset of the file's doorbell page, one page, read and write */
 	__u64 kick_offset; /* out: mmap offset of the file's kick page, one page, write */
 	__u64 generation; /* out: for ORR_DB_VALUE() */
+	__u32 weight; /* in: share of engine time inside its priority, 1 .. ORR_QUEUE_WEIGHT_MAX; 0: the default, 64 */
+	__u32 slice_us; /* in: model time before another of its priority may take the engine; 0: the firmware's default */
+	__u8 name[24]; /* in: for traces and reports, zero-padded; empty: the kernel makes one of command and number */
+};
+#define ORR_QUEUE_WEIGHT_MAX 1024u
+
+struct drm_orr_queue_set {
+	__u32 queue;
+	__u32 priority; /* as in queue_create, REALTIME with CAP_SYS_NICE */
+	__u32 weight; /* as in queue_create */
+	__u32 slice_us;
+};
+
+/* What the firmware counts for a queue; model time. */
+struct drm_orr_queue_stats {
+	__u32 queue; /* in */
+	__u32 pad;
+	__u64 vector_ps; /* out: vector core time used */
+	__u64 copy_ps; /* out: copy engine time used */
+	__u64 jobs; /* out: dispatches and copies that have finished */
+	__u64 preemptions; /* out */
+	__u64 waited_ps; /* out: time ready but not running */
+	__u64 longest_wait_ps; /* out */
 };
 
 struct drm_orr_queue_destroy {
@@ -134,7 +166,11 @@ struct drm_orr_queue_destroy {
 	__u32 pad;
 };
 
-/* Sleeps until the queue has completed `index` packets, or stopped, or the time is up. */
+/*
+ * Sleeps until the queue has completed `index` packets, or stopped, or the time is up. -EDEADLK: the queue is in a
+ * cycle of waits that the firmware has found (DRM_IOCTL_ORR_QUERY_DEADLOCK shows it); it still runs, and a signal
+ * from outside the cycle lets it go on.
+ */
 struct drm_orr_queue_wait {
 	__u32 queue;
 	__u32 flags; /* 0 */
@@ -173,6 +209,24 @@ struct drm_orr_query_link {
 	__u32 latency_ns; /* out */
 };
 
+struct drm_orr_wait_edge {
+	__u32 queue; /* waits; this file's number, or 0: another file's */
+	__u32 signaller; /* whose packets hold the signal; this file's number, or 0: another file's */
+	__u64 semaphore; /* VA in the waiting queue's VM; 0 with queue 0 */
+	__u64 wanted;
+	__u64 value; /* when it was found */
+	__u64 index; /* of the waiting packet */
+	__u8 queue_name[24];
+	__u8 signaller_name[24];
+};
+
+/* The last cycle of waits in which a queue of this file takes part. */
+struct drm_orr_query_deadlock {
+	__u64 edges; /* in: user pointer to struct drm_orr_wait_edge[count] */
+	__u32 count; /* in: room; out: edges of the cycle; 0: none stands */
+	__u32 report; /* out: its number, counts up */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -188,6 +242,10 @@ struct drm_orr_query_link {
 #define DRM_IOCTL_ORR_QUEUE_FENCE DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_QUEUE_FENCE, struct drm_orr_queue_fence)
 #define DRM_IOCTL_ORR_QUERY_COUNTERS \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_COUNTERS, struct drm_orr_query_counters)
+#define DRM_IOCTL_ORR_QUEUE_SET DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_QUEUE_SET, struct drm_orr_queue_set)
+#define DRM_IOCTL_ORR_QUEUE_STATS DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUEUE_STATS, struct drm_orr_queue_stats)
+#define DRM_IOCTL_ORR_QUERY_DEADLOCK \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEADLOCK, struct drm_orr_query_deadlock)
 #define DRM_IOCTL_ORR_QUERY_LINK DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_LINK, struct drm_orr_query_link)
 
 #if defined(__cplusplus)
