@@ -148,6 +148,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
         case ORR_R_COUNTERS:
             value = ORR_COUNTER_COUNT;
             return true;
+        case ORR_R_SAVE_BYTES:
+            value = 0;  // the engines cannot save a kernel yet
+            return true;
         case ORR_R_STATE:
             value = file.state.load(std::memory_order_acquire);
             return true;

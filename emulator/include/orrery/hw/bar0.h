@@ -27,6 +27,7 @@
 #define ORR_R_CORE_HZ 0x0030 /* 64: model frequency of the control core */
 #define ORR_R_VECTOR_HZ 0x0038 /* 64: model frequency of the vector cores */
 #define ORR_R_SKU_NAME 0x0040 /* 32 bytes, zero-padded ASCII */
+#define ORR_R_SAVE_BYTES 0x0060 /* bytes of a save area (SOC_SAVE_BYTES), a multiple of 4 KiB; 0: no preemption inside kernels */
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 1u
