@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "firmware/sched/list.h"
+#include "firmware/sched/waiter.h"
 
 namespace orrery::fw {
 
@@ -76,6 +77,8 @@ struct Queue {
     // Interrupts are due from armed_first on, until armed_last has been reached: no armed index is ever lost.
     uint64_t armed_first;
     uint64_t armed_last;
+
+    Waiter wait;  // valid in Place::kSemaphore
 
     QueueError error;
     uint64_t error_time_ps;

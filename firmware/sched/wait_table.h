@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Who waits for which semaphore. A semaphore is known by its memory, so that it does not matter through which
+// context and address it is signalled. A hash table leads to the semaphore, whose waiters form a leftist heap
+// by the value that they want: a signal finds the first in O(1) and touches only those that it sets free,
+// each in O(log n) of the waiters of this one semaphore. All of it lives in the queues' rows; nothing is
+// allocated.
+#pragma once
+
+#include <orrery/fw/boot_block.h>
+
+#include "firmware/sched/queue.h"
+
+namespace orrery::fw {
+
+class WaitTable {
+  public:
+    // Nobody waits. `rows`: the table of queues; `seed` makes the hash hard to guess.
+    void init(Queue* rows, uint64_t seed);
+
+    // The queue must not be in the table.
+    void park(Queue& queue, uint64_t memory, uint64_t value);
+    // The queue must be in the table.
+    void remove(Queue& queue);
+
+    // Of those that wait for this memory, the one that wants the lowest value; null: nobody waits for it.
+    Queue* first(uint64_t memory) const;
+    // As first(), if `value` is enough for it; it is no longer in the table.
+    Queue* take(uint64_t memory, uint64_t value);
+
+    uint32_t count() const { return count_; }
+    // Grows with everybody who parks: no new cycle of waits can have come up while it stands.
+    uint32_t parked() const { return sequence_; }
+
+  private:
+    static constexpr uint16_t kNone = 0xffff;
+    static constexpr uint32_t kBuckets = 1024;
+
+    Waiter& at(uint16_t number) const { return rows_[number].wait; }
+    uint32_t bucket(uint64_t memory) const;
+    uint16_t root_of(uint64_t memory) const;
+    bool before(uint16_t a, uint16_t b) const;
+    uint8_t rank(uint16_t number) const { return number == kNone ? uint8_t{0} : at(number).rank; }
+    bool level(uint16_t number);
+    uint16_t merge(uint16_t a, uint16_t b);
+    void replace_root(uint64_t memory, uint16_t old_root, uint16_t new_root);
+
+    Queue* rows_;
+    uint64_t seed_;
+    uint32_t sequence_;
+    uint32_t count_;
+    uint16_t heads_[kBuckets];
+};
+
+}  // namespace orrery::fw
