@@ -28,6 +28,11 @@ std::filesystem::path source(const std::string& path) {
     return std::filesystem::path(SOURCE_FOLDER) / path;
 }
 
+// The manual, and the page of recordings, which has tables of its own.
+std::string manual_text() {
+    return text_of(source("docs/hardware.md")) + text_of(source("docs/trace.md"));
+}
+
 std::string trim(const std::string& text) {
     const auto first = text.find_first_not_of(" \t");
     if (first == std::string::npos) return {};
@@ -91,7 +96,7 @@ std::vector<Define> defines() {
 // Rows of the manual's tables by the name in their first column; the rest are the other columns.
 std::map<std::string, std::vector<std::string>> rows() {
     std::map<std::string, std::vector<std::string>> all;
-    std::istringstream lines(text_of(source("docs/hardware.md")));
+    std::istringstream lines(manual_text());
     const std::regex name(R"(^\| `(\w+)(\([\w, ]+\))?` \|)");
     for (std::string line; std::getline(lines, line);) {
         std::smatch match;
@@ -152,7 +157,7 @@ TEST(Manual, NamesNothingThatDoesNotExist) {
 }
 
 TEST(Manual, HasEveryStructureWithItsSize) {
-    const std::string manual = text_of(source("docs/hardware.md"));
+    const std::string manual = manual_text();
     const std::regex size(R"(ORR_ASSERT_SIZE\(struct (\w+), (\w+)\))");
     unsigned count = 0;
     for (const auto& file : headers()) {

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording (*.otrace): what the control core of one card observed, so that it can be replayed
+ * bit-exactly without the card, its host or its engines. docs/trace.md explains it.
+ *
+ * The file is a header and then blocks, without gaps. Each block is appended by one write(), and then
+ * `committed` in the header moves past it: what lies behind `committed` was being written when the
+ * recorder died, and is not part of the recording. All integers are little-endian; "varint" is LEB128,
+ * at most 10 bytes; checksums are XXH3 with 64 bits and seed 0.
+ *
+ * Steps are those of the hart (instructions retired and exceptions taken), counted through all starts of
+ * the core: a start takes a step too. Model time at a step is known exactly: a step takes cycle_ps, and the
+ * log holds all that comes on top of it.
+ */
+#ifndef ORRERY_HW_TRACE_H
+#define ORRERY_HW_TRACE_H
+
+#include "base.h"
+
+#define ORR_OTRACE_MAGIC 0x454341525452524full /* "ORRTRACE" as bytes in the file */
+#define ORR_OTRACE_MAJOR 1u /* a reader refuses another one */
+#define ORR_OTRACE_MINOR 0u /* additions that a reader may skip */
+#define ORR_OTRACE_VERSION (ORR_OTRACE_MAJOR << 16 | ORR_OTRACE_MINOR)
+
+struct orr_otrace_header {
+	uint64_t magic; /* ORR_OTRACE_MAGIC */
+	uint32_t version; /* ORR_OTRACE_VERSION */
+	uint32_t header_bytes; /* of this struct and the SKU's text, a multiple of 8: the first block starts there */
+	uint32_t hw_version; /* ORR_HW_VERSION of the card */
+	uint32_t sku_bytes; /* of the SKU file's text (TOML), which follows this struct, zero-padded */
+	uint64_t uid; /* of the card */
+	uint64_t seed; /* of the fault plan; 0: none */
+	uint64_t cycle_ps; /* model time of a step; not 0 */
+	uint64_t start_ps; /* model time at which the recording begins */
+	uint64_t vram_bytes;
+	uint8_t sku_name[32]; /* zero-padded */
+	uint8_t program[32]; /* who recorded, free text, zero-padded */
+	uint64_t reserved[6]; /* 0 */
+	uint64_t checksum; /* of header_bytes bytes, with this field and the two below as 0 */
+	uint64_t committed; /* bytes of the file that are complete, this header included */
+	uint64_t not_committed; /* ~committed */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_header, 200);
+
+#define ORR_OTRACE_MAX_SKU 0x10000u /* sku_bytes at most */
+
+#define ORR_OTRACE_BLOCK_MAGIC 0x4b4c424fu /* "OBLK" */
+#define ORR_OTRACE_MAX_BLOCK 0x500000u /* raw_bytes and stored_bytes at most */
+
+/* kinds of blocks; another one is refused */
+#define ORR_OTRACE_IMAGE 1u /* a firmware image as the boot ROM got it (boot.h); the starts after it run this one */
+#define ORR_OTRACE_START 2u /* the core starts: struct orr_otrace_start and its memory */
+#define ORR_OTRACE_LOG 3u /* what the core observed from first_step to last_step */
+#define ORR_OTRACE_END 4u /* no payload; the recording was ended in order; the last block */
+
+#define ORR_OTRACE_RAW 0u /* codecs */
+#define ORR_OTRACE_ZSTD 1u
+
+struct orr_otrace_block {
+	uint32_t magic; /* ORR_OTRACE_BLOCK_MAGIC */
+	uint32_t kind; /* ORR_OTRACE_* */
+	uint64_t sequence; /* from 0 */
+	uint32_t stored_bytes; /* of the payload, which follows this struct */
+	uint32_t raw_bytes; /* of the payload when unpacked */
+	uint32_t codec; /* ORR_OTRACE_RAW or ORR_OTRACE_ZSTD */
+	uint32_t reserved; /* 0 */
+	uint64_t first_step, last_step; /* first_step is the last_step of the block before; START: + 1 */
+	uint64_t first_ps, last_ps; /* model times at these steps */
+	uint64_t state_hash; /* at last_step, all records applied; IMAGE, END: 0 */
+	uint64_t checksum; /* of this struct with this field as 0, and the stored payload */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_block, 80);
+
+/*
+ * The core starts at reset_pc, all registers clear, with this memory. state_hash is the checksum of
+ * struct orr_otrace_state and SRAM, in this order.
+ */
+struct orr_otrace_start {
+	uint32_t warm; /* 1: SRAM stayed as it was but for the image's segments */
+	uint32_t rom_bytes; /* ORR_ROM_SIZE */
+	uint32_t sram_bytes; /* ORR_SRAM_SIZE */
+	uint32_t reserved; /* 0 */
+	uint64_t reset_pc;
+	uint8_t sha256[32]; /* of the ELF that was loaded; all zero: not known */
+	/* then rom_bytes and sram_bytes of memory */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_start, 56);
+
+/* All state of the core that a program can see, for state_hash and ORR_OTRACE_SET_STATE. */
+struct orr_otrace_state {
+	uint64_t x[32];
+	uint64_t pc;
+	uint64_t steps; /* since the last start */
+	uint64_t minstret, mcycle;
+	uint64_t mstatus, mie, mip, mtvec, mscratch, mepc, mcause, mtval;
+	uint64_t reservation_address, reservation_value;
+	uint32_t reservation_size;
+	uint32_t waiting; /* 1: in WFI */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_state, 376);
+
+/*
+ * A LOG block is a sequence of records. Each begins with a tag; the fields follow in the order below. An
+ * access record stands for one access of the core beyond its SRAM and ROM, in the order of execution;
+ * stores to SOC_TRACE have none (no stall, no effect). Values of stores are not recorded: replay makes them again.
+ *
+ *   tag: kind[1:0] STALL[2] LINES[3] n[7:4]
+ *
+ * LOAD      n 0..8: bytes of the value, which follow; n == SAME: as predicted; n == FAULT: access fault
+ * STORE     n 0 or FAULT
+ *           STALL: varint, picoseconds beyond the cycle; without it: as the last access of the same class
+ *           (window << 1 | store) in this block, 0 if there is none. Windows: 0 registers, 1 VRAM, 2 context, 3 host.
+ *           LINES: one byte, levels of the interrupt lines from now on (ORR_OTRACE_LINE_*)
+ *           Predicted value: the last one loaded in this block from an address with the same slot
+ *           ((address >> 3 ^ address >> 11) & 255); 0 if there is none.
+ * BOUNDARY  varint: steps since the last BOUNDARY or NOTE of this block (or first_step).
+ *           STALL: varint, picoseconds that pass before the next step (sleep, events)
+ *           LINES: as above. n 0
+ * NOTE      n: ORR_OTRACE_NOTE_*; varint: steps, as above; varint: zigzag of the model time minus that of the last NOTE of this
+ *           block (or first_ps); then its fields, a varint each. Notes are not needed for replay, but for SET_STATE and SET_MEMORY.
+ */
+#define ORR_OTRACE_LOAD 0u
+#define ORR_OTRACE_STORE 1u
+#define ORR_OTRACE_BOUNDARY 2u
+#define ORR_OTRACE_NOTE 3u
+#define ORR_OTRACE_TAG_STALL 0x04u
+#define ORR_OTRACE_TAG_LINES 0x08u
+#define ORR_OTRACE_N_SAME 9u
+#define ORR_OTRACE_N_FAULT 10u
+
+#define ORR_OTRACE_LINE_EXTERNAL 1u
+#define ORR_OTRACE_LINE_TIMER 2u
+
+/* Arrivals, as the card saw them, and what happened to the core. */
+#define ORR_OTRACE_NOTE_DOORBELL 1u /* tag, value, page, slot */
+#define ORR_OTRACE_NOTE_MAILBOX 2u
+#define ORR_OTRACE_NOTE_POKE 3u /* VRAM offset */
+#define ORR_OTRACE_NOTE_RESET 4u /* of the card: the core stops */
+#define ORR_OTRACE_NOTE_RESTART 5u /* of the core: it stops, SRAM stays */
+#define ORR_OTRACE_NOTE_HALT 6u /* cause, pc, tval, as ORR_R_HALT_*: the core stops */
+#define ORR_OTRACE_NOTE_SET_STATE 7u /* a debugger changed registers: struct orr_otrace_state as 376 bytes */
+#define ORR_OTRACE_NOTE_SET_MEMORY 8u /* a debugger changed memory: address, count (at most 4,096), then the bytes */
+#define ORR_OTRACE_NOTE_FIELDS 4u /* most fields of a note */
+
+/* Framing of the words that go to SOC_TRACE: a header says in bits 15:8 how many words follow it. */
+#define ORR_OTRACE_PORT_WORDS(header) ((uint32_t)((header) >> 8 & 0xffu))
+
+#endif /* ORRERY_HW_TRACE_H */

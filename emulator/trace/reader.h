@@ -1,0 +1,86 @@
+// Reads recordings (orrery/hw/trace.h): checks every byte of the file before anything is believed.
+//
+// A cut or corrupted file is refused with the offset and the reason. One whose recorder died (no end mark,
+// but whole up to what its header says is committed) is read up to there and says so: crashed().
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <orrery/hw/trace.h>
+
+namespace orrery::emu {
+
+// What the header says.
+struct TraceInfo {
+    std::string program;   // that recorded
+    std::string sku_name;  // of the card
+    std::string sku_text;  // its SKU file (TOML)
+    std::uint32_t format_version = 0, hw_version = 0;
+    std::uint64_t uid = 0;
+    std::uint64_t seed = 0;  // 0: no fault plan
+    std::uint64_t cycle_ps = 1;
+    std::uint64_t start_ps = 0;  // model time
+    std::uint64_t vram_bytes = 0;
+    std::uint64_t file_bytes = 0;
+    bool crashed = false;  // the recorder died; what is here is good
+};
+
+// A firmware image that was booted in a recording.
+struct TraceImage {
+    std::vector<std::uint8_t> bytes;  // as the boot ROM got it: struct orr_image_header and the ELF
+    std::vector<std::uint8_t> elf;    // empty if the image has no good header
+    std::string build_id;
+    std::string sha256;  // of the ELF, as hexadecimal digits
+};
+
+// Where a block stands in the file.
+struct TraceBlock {
+    std::uint64_t offset = 0;  // of its header
+    orr_otrace_block header{};
+    std::uint32_t image = 0;  // START, LOG: index in images() + 1; 0: none
+};
+
+// Thread safety: const members from any thread.
+class TraceReader {
+  public:
+    // Reads and checks the whole file. An error is one line: file, offset, reason, and what to do.
+    static std::expected<TraceReader, std::string> open(const std::filesystem::path& file);
+    // The same for bytes; `name` is for errors.
+    static std::expected<TraceReader, std::string> parse(std::vector<std::uint8_t> bytes, std::string name);
+
+    const TraceInfo& info() const { return info_; }
+    const std::string& name() const { return name_; }
+    // In file order; the end mark is not among them.
+    std::span<const TraceBlock> blocks() const { return blocks_; }
+    std::span<const TraceImage> images() const { return images_; }
+    // Of the last block: everything that was recorded lies before.
+    std::uint64_t last_step() const { return last_step_; }
+    std::uint64_t last_ps() const { return last_ps_; }
+
+    // The payload, unpacked. Errors name the offset.
+    std::expected<std::vector<std::uint8_t>, std::string> payload(const TraceBlock& block) const;
+    // "name: offset 0x..: reason"
+    std::string error_at(std::uint64_t offset, const std::string& reason) const;
+
+  private:
+    TraceReader() = default;
+    std::expected<void, std::string> parse_header();
+    std::expected<void, std::string> parse_blocks();
+    std::expected<void, std::string> parse_image(const TraceBlock& block);
+
+    std::string name_;
+    std::vector<std::uint8_t> bytes_;
+    TraceInfo info_;
+    std::uint64_t committed_ = 0;
+    std::vector<TraceBlock> blocks_;
+    std::vector<TraceImage> images_;
+    std::uint64_t last_step_ = 0, last_ps_ = 0;
+};
+
+}  // namespace orrery::emu
