@@ -13,11 +13,28 @@ constexpr uint32_t kCommandsPerPass = 16;
 // Longer limits would overflow when they become picoseconds; 11 days are as good as none.
 constexpr uint64_t kMaxLimitUs = 1ull << 40;
 
+// Shorter periods would be all bookkeeping, longer ones would let a context hold the card for seconds.
+constexpr uint64_t kMinPeriodUs = 100;
+constexpr uint64_t kMaxPeriodUs = 1'000'000;
+constexpr uint64_t kMaxPermille = 1000;
+
 constexpr uint64_t low(uint64_t word) {
     return word & 0xffffffffu;
 }
 constexpr uint64_t high(uint64_t word) {
     return word >> 32;
+}
+
+// Text of a stranger, for people to read: what cannot be printed becomes a question mark.
+void copy_text(char (&to)[ORR_NAME_BYTES], const uint64_t* words) {
+    size_t n = 0;
+    for (; n + 1 < sizeof(to); ++n) {
+        const auto byte = static_cast<uint8_t>(words[n / 8] >> n % 8 * 8);
+        if (byte == 0) break;
+        to[n] = byte >= 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?';
+    }
+    for (; n < sizeof(to); ++n)
+        to[n] = 0;
 }
 
 // Number of the first argument from `from` on that is not zero; 6: all are.
@@ -28,6 +45,22 @@ uint32_t first_nonzero(const orr_mbox_message& command, uint32_t from) {
     return from;
 }
 
+// permille | period in microseconds << 32; 0: no limit.
+bool quota_ok(uint64_t quota) {
+    const uint64_t permille = low(quota);
+    const uint64_t period = high(quota);
+    return quota == 0 ||
+           (permille >= 1 && permille <= kMaxPermille && period >= kMinPeriodUs && period <= kMaxPeriodUs);
+}
+
+// weight | time slice in microseconds << 32
+bool share_ok(uint64_t share) {
+    return low(share) <= ORR_WEIGHT_MAX;
+}
+uint16_t weight_of(uint64_t share) {
+    return low(share) == 0 ? uint16_t{ORR_WEIGHT_DEFAULT} : static_cast<uint16_t>(low(share));
+}
+
 // How many arguments an opcode takes; the rest must be zero. -1: no such opcode.
 int argument_count(uint32_t opcode) {
     switch (opcode) {
@@ -36,11 +69,11 @@ int argument_count(uint32_t opcode) {
         case ORR_MBOX_VERSION:
             return 0;
         case ORR_MBOX_CONTEXT_CREATE:
-            return 3;
+            return 4;
         case ORR_MBOX_CONTEXT_DESTROY:
             return 1;
         case ORR_MBOX_QUEUE_CREATE:
-            return 5;
+            return 6;
         case ORR_MBOX_QUEUE_DESTROY:
             return 1;
         case ORR_MBOX_TLB_FLUSH:
@@ -49,6 +82,14 @@ int argument_count(uint32_t opcode) {
             return 2;
         case ORR_MBOX_QUEUE_INFO:
             return 1;
+        case ORR_MBOX_NAME:
+            return 6;
+        case ORR_MBOX_QUEUE_SET:
+            return 3;
+        case ORR_MBOX_QUEUE_STATS:
+            return 1;
+        case ORR_MBOX_QUOTA_SET:
+            return 2;
         default:
             return -1;
     }
@@ -134,9 +175,31 @@ Commands::Result Commands::carry_out(const orr_mbox_message& command, orr_mbox_m
             return tlb_flush(command);
         case ORR_MBOX_QUEUE_ARM:
             return queue_arm(command);
-        default:  // QUEUE_INFO: argument_count() knows no other
+        case ORR_MBOX_QUEUE_INFO:
             return queue_info(command, reply);
+        case ORR_MBOX_NAME:
+            return set_name(command);
+        case ORR_MBOX_QUEUE_SET:
+            return queue_set(command);
+        case ORR_MBOX_QUEUE_STATS:
+            return queue_stats(command, reply);
+        default:  // QUOTA_SET: argument_count() knows no other
+            return quota_set(command);
     }
+}
+
+Queue* Commands::find_queue(uint64_t argument, Result& refusal) {
+    refusal = {ORR_STATUS_INVALID, 0};
+    if (argument >= ORR_FW_QUEUES) return nullptr;
+    refusal = {ORR_STATUS_NO_ENTRY, 0};
+    return scheduler_->queue(static_cast<uint32_t>(argument));
+}
+
+Context* Commands::find_context(uint64_t argument, Result& refusal) {
+    refusal = {ORR_STATUS_INVALID, 0};
+    if (argument >= ORR_FW_CONTEXTS) return nullptr;
+    refusal = {ORR_STATUS_NO_ENTRY, 0};
+    return scheduler_->context(static_cast<uint32_t>(argument));
 }
 
 Commands::Result Commands::context_create(const orr_mbox_message& command) {
@@ -145,15 +208,20 @@ Commands::Result Commands::context_create(const orr_mbox_message& command) {
     if (number == 0 || number >= ORR_FW_CONTEXTS) return {ORR_STATUS_INVALID, 0};
     if (root % ORR_PAGE_SIZE != 0 || root >= hal_->reg(SOC_VRAM_SIZE)) return {ORR_STATUS_INVALID, 1};
     if (command.arg[2] >= ORR_DB_PAGES) return {ORR_STATUS_INVALID, 2};
+    if (!quota_ok(command.arg[3])) return {ORR_STATUS_INVALID, 3};
     if (scheduler_->context(static_cast<uint32_t>(number)) != nullptr) return {ORR_STATUS_EXISTS, 0};
     scheduler_->create_context(static_cast<uint32_t>(number), root, static_cast<uint16_t>(command.arg[2]));
+    if (command.arg[3] == 0) return {ORR_STATUS_OK, 0};
+    scheduler_->set_quota(*scheduler_->context(static_cast<uint32_t>(number)),
+                          static_cast<uint16_t>(low(command.arg[3])),
+                          static_cast<uint32_t>(high(command.arg[3])));
     return {ORR_STATUS_OK, 0};
 }
 
 Commands::Result Commands::context_destroy(const orr_mbox_message& command) {
-    if (command.arg[0] >= ORR_FW_CONTEXTS) return {ORR_STATUS_INVALID, 0};
-    Context* const context = scheduler_->context(static_cast<uint32_t>(command.arg[0]));
-    if (context == nullptr) return {ORR_STATUS_NO_ENTRY, 0};
+    Result refusal;
+    Context* const context = find_context(command.arg[0], refusal);
+    if (context == nullptr) return refusal;
     if (context->queues != 0) return {ORR_STATUS_BUSY, 0};
     scheduler_->destroy_context(*context);
     return {ORR_STATUS_OK, 0};
@@ -175,6 +243,7 @@ Commands::Result Commands::queue_create(const orr_mbox_message& command, orr_mbo
     if (va % 64 != 0 || va >= kVaEnd || bytes > kVaEnd - va) return {ORR_STATUS_INVALID, 1};
     if (slot >= ORR_DB_SLOTS || priority > ORR_PRIORITY_REALTIME) return {ORR_STATUS_INVALID, 3};
     if (limit_us > kMaxLimitUs) return {ORR_STATUS_INVALID, 4};
+    if (!share_ok(command.arg[5])) return {ORR_STATUS_INVALID, 5};
     if (scheduler_->context(static_cast<uint32_t>(context)) == nullptr) return {ORR_STATUS_NO_ENTRY, 0};
     if (scheduler_->queue(static_cast<uint32_t>(number)) != nullptr) return {ORR_STATUS_EXISTS, 0};
 
@@ -185,7 +254,9 @@ Commands::Result Commands::queue_create(const orr_mbox_message& command, orr_mbo
                                   .entries = entries,
                                   .slot = static_cast<uint16_t>(slot),
                                   .priority = static_cast<uint8_t>(priority),
-                                  .limit_ps = limit_us == 0 ? kDefaultLimitPs : limit_us * kPsPerUs});
+                                  .limit_ps = limit_us == 0 ? kDefaultLimitPs : limit_us * kPsPerUs,
+                                  .weight = weight_of(command.arg[5]),
+                                  .slice_us = static_cast<uint32_t>(high(command.arg[5]))});
     switch (status) {
         case ORR_STATUS_OK:
             reply.arg[0] = scheduler_->queue(static_cast<uint32_t>(number))->generation;
@@ -198,9 +269,9 @@ Commands::Result Commands::queue_create(const orr_mbox_message& command, orr_mbo
 }
 
 Commands::Result Commands::queue_destroy(const orr_mbox_message& command) {
-    if (command.arg[0] >= ORR_FW_QUEUES) return {ORR_STATUS_INVALID, 0};
-    Queue* const queue = scheduler_->queue(static_cast<uint32_t>(command.arg[0]));
-    if (queue == nullptr) return {ORR_STATUS_NO_ENTRY, 0};
+    Result refusal;
+    Queue* const queue = find_queue(command.arg[0], refusal);
+    if (queue == nullptr) return refusal;
     if (queue->destroying) return {ORR_STATUS_BUSY, 0};
     scheduler_->destroy_queue(*queue, command.sequence, (command.flags & ORR_MBOX_F_NO_REPLY) != 0);
     return {ORR_STATUS_OK, 0};
@@ -222,22 +293,74 @@ Commands::Result Commands::tlb_flush(const orr_mbox_message& command) {
 }
 
 Commands::Result Commands::queue_arm(const orr_mbox_message& command) {
-    if (command.arg[0] >= ORR_FW_QUEUES) return {ORR_STATUS_INVALID, 0};
-    Queue* const queue = scheduler_->queue(static_cast<uint32_t>(command.arg[0]));
-    if (queue == nullptr) return {ORR_STATUS_NO_ENTRY, 0};
+    Result refusal;
+    Queue* const queue = find_queue(command.arg[0], refusal);
+    if (queue == nullptr) return refusal;
     if (queue->destroying) return {ORR_STATUS_BUSY, 0};
     scheduler_->arm(*queue, command.arg[1]);
     return {ORR_STATUS_OK, 0};
 }
 
 Commands::Result Commands::queue_info(const orr_mbox_message& command, orr_mbox_message& reply) {
-    if (command.arg[0] >= ORR_FW_QUEUES) return {ORR_STATUS_INVALID, 0};
-    Queue* const queue = scheduler_->queue(static_cast<uint32_t>(command.arg[0]));
-    if (queue == nullptr) return {ORR_STATUS_NO_ENTRY, 0};
+    Result refusal;
+    Queue* const queue = find_queue(command.arg[0], refusal);
+    if (queue == nullptr) return refusal;
     reply.arg[0] = scheduler_->state(*queue);
     reply.arg[1] = queue->retired;
     reply.arg[2] = queue->stopped ? queue->error.code : ORR_QERR_NONE;
     reply.arg[3] = queue->in_flight;
+    return {ORR_STATUS_OK, 0};
+}
+
+Commands::Result Commands::queue_set(const orr_mbox_message& command) {
+    Result refusal;
+    Queue* const queue = find_queue(command.arg[0], refusal);
+    if (queue == nullptr) return refusal;
+    if (command.arg[1] > ORR_PRIORITY_REALTIME) return {ORR_STATUS_INVALID, 1};
+    if (!share_ok(command.arg[2])) return {ORR_STATUS_INVALID, 2};
+    if (queue->destroying) return {ORR_STATUS_BUSY, 0};
+    scheduler_->set_queue(*queue, static_cast<uint8_t>(command.arg[1]), weight_of(command.arg[2]),
+                          static_cast<uint32_t>(high(command.arg[2])));
+    return {ORR_STATUS_OK, 0};
+}
+
+Commands::Result Commands::queue_stats(const orr_mbox_message& command, orr_mbox_message& reply) {
+    Result refusal;
+    const Queue* const queue = find_queue(command.arg[0], refusal);
+    if (queue == nullptr) return refusal;
+    const QueueStats& stats = queue->stats;
+    reply.arg[0] = stats.vector_ps;
+    reply.arg[1] = stats.copy_ps;
+    reply.arg[2] = stats.finished;
+    reply.arg[3] = stats.preempted;
+    reply.arg[4] = stats.ready_ps;
+    reply.arg[5] = stats.longest_ready_ps;
+    return {ORR_STATUS_OK, 0};
+}
+
+Commands::Result Commands::quota_set(const orr_mbox_message& command) {
+    Result refusal;
+    Context* const context = find_context(command.arg[0], refusal);
+    if (context == nullptr) return refusal;
+    if (!quota_ok(command.arg[1])) return {ORR_STATUS_INVALID, 1};
+    scheduler_->set_quota(*context, static_cast<uint16_t>(low(command.arg[1])),
+                          static_cast<uint32_t>(high(command.arg[1])));
+    return {ORR_STATUS_OK, 0};
+}
+
+Commands::Result Commands::set_name(const orr_mbox_message& command) {
+    const uint64_t kind = high(command.arg[0]);
+    if (kind != ORR_NAME_QUEUE && kind != ORR_NAME_CONTEXT) return {ORR_STATUS_INVALID, 0};
+    Result refusal;
+    if (kind == ORR_NAME_QUEUE) {
+        Queue* const queue = find_queue(low(command.arg[0]), refusal);
+        if (queue == nullptr) return refusal;
+        copy_text(queue->name, &command.arg[1]);
+    } else {
+        Context* const context = find_context(low(command.arg[0]), refusal);
+        if (context == nullptr) return refusal;
+        copy_text(context->name, &command.arg[1]);
+    }
     return {ORR_STATUS_OK, 0};
 }
 

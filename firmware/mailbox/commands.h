@@ -34,6 +34,14 @@ class Commands {
     Result tlb_flush(const orr_mbox_message& command);
     Result queue_arm(const orr_mbox_message& command);
     Result queue_info(const orr_mbox_message& command, orr_mbox_message& reply);
+    Result queue_set(const orr_mbox_message& command);
+    Result queue_stats(const orr_mbox_message& command, orr_mbox_message& reply);
+    Result quota_set(const orr_mbox_message& command);
+    Result set_name(const orr_mbox_message& command);
+
+    // The queue or context that an argument names; null: `refusal` says why.
+    Queue* find_queue(uint64_t argument, Result& refusal);
+    Context* find_context(uint64_t argument, Result& refusal);
     // QUEUE_DESTROY, which replies later. OK: it is under way.
     Result queue_destroy(const orr_mbox_message& command);
 

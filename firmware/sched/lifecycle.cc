@@ -46,6 +46,17 @@ void Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page) {
     mmu_command(*hal_, number, root, SOC_MMU_SET_ROOT);
 }
 
+void Scheduler::set_quota(Context& context, uint16_t permille, uint32_t period_us) {
+    context.quota_permille = permille;
+    context.quota_period_us = period_us;
+}
+
+void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
+    queue.priority = priority;
+    queue.weight = weight;
+    queue.slice_us = slice_us;
+}
+
 void Scheduler::destroy_context(Context& context) {
     mmu_command(*hal_, context.number, 0, SOC_MMU_CLEAR_ROOT);
     context.exists = false;
@@ -77,6 +88,8 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     queue.generation = next_generation(last);
     queue.slot = config.slot;
     queue.priority = config.priority;
+    queue.weight = config.weight;
+    queue.slice_us = config.slice_us;
 
     // The lines that are ours start from zero; that they can be written, and the last packet read, shows that
     // the ring is all there.

@@ -2,6 +2,7 @@
 // What the firmware keeps of a context and of a queue. Both live in fixed tables; all zero means "not there".
 #pragma once
 
+#include <orrery/fw/mailbox.h>
 #include <orrery/fw/queue.h>
 
 #include <stddef.h>
@@ -34,6 +35,16 @@ struct QueueError {
     uint64_t index;
     uint64_t address;
     uint64_t detail;
+};
+
+// What ORR_MBOX_QUEUE_STATS answers.
+struct QueueStats {
+    uint64_t vector_ps;  // core time used
+    uint64_t copy_ps;    // engine time used
+    uint64_t ready_ps;   // ready, but not running
+    uint64_t longest_ready_ps;
+    uint32_t finished;   // dispatches and copies
+    uint32_t preempted;  // times
 };
 
 struct Queue {
@@ -78,6 +89,11 @@ struct Queue {
     uint64_t armed_first;
     uint64_t armed_last;
 
+    uint32_t slice_us;  // 0: the firmware's default
+    uint16_t weight;    // 1 .. ORR_WEIGHT_MAX
+    char name[ORR_NAME_BYTES];
+    QueueStats stats;
+
     Waiter wait;  // valid in Place::kSemaphore
 
     QueueError error;
@@ -95,6 +111,9 @@ struct Context {
     uint16_t number;
     uint16_t page;  // doorbell page
     bool exists;
+    uint16_t quota_permille;   // of the vector cores' time; 0: no limit
+    uint32_t quota_period_us;  // 0: no limit
+    char name[ORR_NAME_BYTES];
 };
 
 using ContextList = List<Context, &Context::link>;

@@ -60,8 +60,14 @@ class Scheduler {
         uint16_t slot;
         uint8_t priority;
         uint64_t limit_ps;
+        uint16_t weight;    // 1 .. ORR_WEIGHT_MAX
+        uint32_t slice_us;  // 0: the firmware's default
     };
     void create_context(uint32_t number, uint64_t root, uint16_t page);
+    // Vector core time in 1/1000 of the card's in a period; 0, 0: no limit.
+    void set_quota(Context& context, uint16_t permille, uint32_t period_us);
+    // From its next turn on.
+    void set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
     void destroy_context(Context& context);  // must have no queues
     // ORR_STATUS_OK, _FAULT, _EXISTS (the doorbell slot) or _NO_RESOURCE.
     uint32_t create_queue(const QueueConfig& config);

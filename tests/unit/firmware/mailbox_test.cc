@@ -117,7 +117,8 @@ TEST_F(MailboxTest, QueueCreateChecksEveryArgument) {
     expect(create(1, 5, va, 16, 1, 4, 0), ORR_STATUS_INVALID, 3);
     expect(create(1, 5, va, 16, 9, 0, 0), ORR_STATUS_EXISTS, 3);  // slot 9 is queue 9's
     expect(create(1, 5, va, 16, 1, 0, ~0ull), ORR_STATUS_INVALID, 4);
-    expect(bench.call(ORR_MBOX_QUEUE_CREATE, {1 | 5ull << 32, va, 16, 1, 0, 1}), ORR_STATUS_INVALID, 5);
+    expect(bench.call(ORR_MBOX_QUEUE_CREATE, {1 | 5ull << 32, va, 16, 1, 0, ORR_WEIGHT_MAX + 1}),
+           ORR_STATUS_INVALID, 5);
     // Not mapped at all, the last packet not mapped, not writable.
     expect(create(1, 5, 0x7000000, 16, 1, 0, 0), ORR_STATUS_FAULT, 1);
     bench.soc.map(5, 0x7000000, 0x8000);
@@ -127,6 +128,73 @@ TEST_F(MailboxTest, QueueCreateChecksEveryArgument) {
     bench.soc.map(5, 0x7000000, 0x8000);
     expect(create(1, 5, 0x7000000, 16, 1, 3, 0), ORR_STATUS_OK);
     expect(bench.call(ORR_MBOX_CONTEXT_DESTROY, {5}), ORR_STATUS_BUSY);
+}
+
+TEST_F(MailboxTest, QuotasAreChecked) {
+    const auto quota = [](std::uint64_t permille, std::uint64_t period) { return permille | period << 32; };
+    const std::uint64_t bad[] = {quota(0, 1000), quota(1001, 1000),     quota(500, 0),
+                                 quota(500, 99), quota(500, 1'000'001), quota(1ull << 31, 1000)};
+    for (const std::uint64_t q : bad)
+        expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {1, 0x2000, 3, q}), ORR_STATUS_INVALID, 3);
+    expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {1, 0x2000, 3, quota(1000, 100)}), ORR_STATUS_OK);
+    expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {2, 0x2000, 4, quota(1, 1'000'000)}), ORR_STATUS_OK);
+    for (const std::uint64_t q : bad)
+        expect(bench.call(ORR_MBOX_QUOTA_SET, {1, q}), ORR_STATUS_INVALID, 1);
+    expect(bench.call(ORR_MBOX_QUOTA_SET, {1, 0}), ORR_STATUS_OK);
+    expect(bench.call(ORR_MBOX_QUOTA_SET, {1, quota(250, 10'000)}), ORR_STATUS_OK);
+    expect(bench.call(ORR_MBOX_QUOTA_SET, {3, 0}), ORR_STATUS_NO_ENTRY);
+    expect(bench.call(ORR_MBOX_QUOTA_SET, {1024, 0}), ORR_STATUS_INVALID, 0);
+    expect(bench.call(ORR_MBOX_QUOTA_SET, {1, 0, 1}), ORR_STATUS_INVALID, 2);
+}
+
+TEST_F(MailboxTest, QueueSetIsChecked) {
+    bench.create_context(1, 0);
+    bench.create_queue(0, 1);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {0, ORR_PRIORITY_REALTIME, 1 | 500ull << 32}), ORR_STATUS_OK);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {0, 4, 0}), ORR_STATUS_INVALID, 1);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {0, 1ull << 32, 0}), ORR_STATUS_INVALID, 1);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {0, 0, ORR_WEIGHT_MAX}), ORR_STATUS_OK);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {0, 0, ORR_WEIGHT_MAX + 1}), ORR_STATUS_INVALID, 2);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {0, 0, 0, 1}), ORR_STATUS_INVALID, 3);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {1, 0, 0}), ORR_STATUS_NO_ENTRY);
+    expect(bench.call(ORR_MBOX_QUEUE_SET, {1024, 0, 0}), ORR_STATUS_INVALID, 0);
+}
+
+TEST_F(MailboxTest, QueueStatsStartFromZero) {
+    bench.create_context(1, 0);
+    bench.create_queue(0, 1);
+    const auto stats = bench.call(ORR_MBOX_QUEUE_STATS, {0});
+    expect(stats, ORR_STATUS_OK);
+    for (const std::uint64_t word : stats.arg)
+        EXPECT_EQ(word, 0u);
+    expect(bench.call(ORR_MBOX_QUEUE_STATS, {1}), ORR_STATUS_NO_ENTRY);
+    expect(bench.call(ORR_MBOX_QUEUE_STATS, {1ull << 40}), ORR_STATUS_INVALID, 0);
+    expect(bench.call(ORR_MBOX_QUEUE_STATS, {0, 1}), ORR_STATUS_INVALID, 1);
+}
+
+TEST_F(MailboxTest, NamesAreKeptAndMadePrintable) {
+    bench.create_context(1, 0);
+    bench.create_queue(0, 1);
+    const auto name = [&](std::uint64_t which, const std::string& text) {
+        std::uint64_t words[5] = {};
+        std::memcpy(words, text.data(), std::min(text.size(), sizeof(words)));
+        return bench.call(ORR_MBOX_NAME, {which, words[0], words[1], words[2], words[3], words[4]});
+    };
+    Scheduler& scheduler = const_cast<Scheduler&>(bench.firmware->scheduler());
+    expect(name(0, "trainer"), ORR_STATUS_OK);
+    EXPECT_STREQ(scheduler.queue(0)->name, "trainer");
+    expect(name(1 | std::uint64_t{ORR_NAME_CONTEXT} << 32, std::string("a\x1b[31m\x80\x7f") + "b"),
+           ORR_STATUS_OK);
+    EXPECT_STREQ(scheduler.context(1)->name, "a?[31m??b");
+    expect(name(0, std::string(40, 'x')), ORR_STATUS_OK);
+    EXPECT_EQ(std::string(scheduler.queue(0)->name), std::string(ORR_NAME_BYTES - 1, 'x'));
+    expect(name(0, std::string("cut\0here", 8)), ORR_STATUS_OK);
+    for (std::size_t n = 3; n < ORR_NAME_BYTES; ++n)
+        EXPECT_EQ(scheduler.queue(0)->name[n], 0);
+    expect(name(2ull << 32, "x"), ORR_STATUS_INVALID);
+    expect(name(1, "x"), ORR_STATUS_NO_ENTRY);
+    expect(name(1024, "x"), ORR_STATUS_INVALID);
+    expect(name(2 | std::uint64_t{ORR_NAME_CONTEXT} << 32, "x"), ORR_STATUS_NO_ENTRY);
 }
 
 TEST_F(MailboxTest, GenerationGoesOnOverDestroyAndReset) {
