@@ -90,6 +90,7 @@ class Card final : private SocEffects {
     Mmu& mmu() { return *mmu_; }
     HostMemory& host_memory() { return host_; }
     ControlCore& core() { return *core_; }
+    SocRegisters& soc() { return *soc_; }
     // Starts the core with what is in SRAM, without a boot ROM's checks; ignored unless in reset.
     void start_core_for_test(std::uint64_t entry);
 

@@ -80,6 +80,11 @@ void ControlCore::settle(ModelTime stall) {
     if (local_time() >= chunk_limit_ || events_.next_time() < chunk_limit_) hart_->request_stop();
 }
 
+void ControlCore::settle_memory(ModelTime stall) {
+    counters_.add(ORR_CTR_CORE_STALL_PS, stall);
+    settle(stall);
+}
+
 void ControlCore::set_timer(std::uint64_t time) {
     timer_ = time;
     events_.schedule(timer_event_, time);
@@ -196,7 +201,7 @@ bool ControlCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
     events_.advance_to(local_time());
     if (!in_soc(va)) {
         if (!windows_.load(va, size, value, stall)) return false;
-        settle(stall);
+        settle_memory(stall);
         return true;
     }
     if (size != 8) return false;
@@ -218,11 +223,16 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
     events_.advance_to(local_time());
     if (!in_soc(va)) {
         if (!windows_.store(va, size, value, stall)) return false;
-        settle(stall);
+        settle_memory(stall);
         return true;
     }
     if (size != 8) return false;
     const auto offset = static_cast<std::uint32_t>(va - ORR_SOC_BASE);
+    if (offset == SOC_TRACE) {
+        // Instrumentation: a cycle and nothing else, so that it changes no time whether it is heard or not.
+        registers_.trace(value);
+        return true;
+    }
     if (offset == SOC_TIMER) {
         set_timer(value);
     } else {

@@ -81,6 +81,8 @@ class ControlCore final : public Bus {
 
     ModelTime local_time() const;
     void settle(ModelTime stall);
+    // The same for memory that the core had to wait for.
+    void settle_memory(ModelTime stall);
     void update_lines();
     void set_timer(std::uint64_t time);
     void take_exception();

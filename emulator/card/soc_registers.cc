@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "emulator/engines/save_area.h"
+
 namespace orrery::emu {
 
 namespace {
@@ -31,15 +33,19 @@ SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram
       errors_(errors),
       effects_(effects),
       ports_(SOC_ENGINES_MAX),
+      mmu_result_(kNothing),
+      sem_memory_(kNothing),
       completions_(kCompletions),
       pokes_(kPokes) {}
 
 void SocRegisters::reset() {
-    boot_entry_ = boot_arg_ = 0;
+    boot_entry_ = boot_arg_ = boot_count_ = 0;
     irq_enable_ = 0;
     mailbox_ = false;
     db_page_ = db_slot_ = db_tag_ = 0;
     mmu_asid_ = mmu_arg_ = mmu_size_ = 0;
+    mmu_result_ = sem_memory_ = kNothing;
+    mmu_fault_ = ORR_FAULT_NONE;
     sem_asid_ = sem_va_ = sem_status_ = 0;
     completions_.clear();
     popped_ = {};
@@ -89,6 +95,10 @@ std::uint64_t SocRegisters::read(std::uint32_t offset) {
                    std::uint64_t{sku_.link_ports} << 32 | std::uint64_t{sku_.vector_cores} << 48;
         case SOC_VRAM_SIZE:
             return vram_bytes_;
+        case SOC_SAVE_BYTES:
+            return save_area_bytes(sku_.vector_cores);
+        case SOC_BOOT_COUNT:
+            return boot_count_;
         case SOC_IRQ_PENDING:
             return pending();
         case SOC_IRQ_ENABLE:
@@ -109,6 +119,10 @@ std::uint64_t SocRegisters::read(std::uint32_t offset) {
             return mmu_arg_;
         case SOC_MMU_SIZE:
             return mmu_size_;
+        case SOC_MMU_RESULT:
+            return mmu_result_;
+        case SOC_MMU_FAULT:
+            return mmu_fault_;
         case SOC_WINDOW_FAULT:
             return windows_.fault();
         case SOC_WINDOW_FAULT_VA:
@@ -119,6 +133,8 @@ std::uint64_t SocRegisters::read(std::uint32_t offset) {
             return sem_va_;
         case SOC_SEM_STATUS:
             return sem_status_;
+        case SOC_SEM_MEMORY:
+            return sem_memory_;
         case SOC_POKE_POP:
             return pokes_.empty() ? kNothing : pokes_.pop();
         case SOC_DONE_POP:
@@ -133,6 +149,8 @@ std::uint64_t SocRegisters::read(std::uint32_t offset) {
             return popped_.start_ps;
         case SOC_DONE_END_PS:
             return popped_.end_ps;
+        case SOC_DONE_USED_PS:
+            return popped_.used_ps;
         default:
             break;
     }
@@ -203,10 +221,7 @@ void SocRegisters::write(std::uint32_t offset, std::uint64_t value) {
             sem_va_ = value;
             return;
         case SOC_SEM_SIGNAL:
-            sem_status_ = sem_asid_ < ORR_ASIDS ? windows_.signal(static_cast<std::uint32_t>(sem_asid_),
-                                                                  sem_va_, value, events_.now())
-                                                : ORR_FAULT_NO_CONTEXT;
-            return;
+            return signal(value);
         default:
             break;
     }
@@ -227,6 +242,27 @@ void SocRegisters::doorbell_command(std::uint64_t command) {
     }
 }
 
+void SocRegisters::signal(std::uint64_t value) {
+    sem_memory_ = kNothing;
+    if (sem_asid_ >= ORR_ASIDS) {
+        sem_status_ = ORR_FAULT_NO_CONTEXT;
+        return;
+    }
+    const Signalled done =
+        windows_.signal(static_cast<std::uint32_t>(sem_asid_), sem_va_, value, events_.now());
+    sem_status_ = done.fault;
+    sem_memory_ = done.memory;
+}
+
+void SocRegisters::translate() {
+    mmu_result_ = kNothing;
+    mmu_fault_ = ORR_FAULT_NO_CONTEXT;
+    if (mmu_asid_ >= ORR_ASIDS) return;
+    const auto found = mmu_.translate(static_cast<std::uint32_t>(mmu_asid_), mmu_arg_, 1, Access::kLoad);
+    mmu_fault_ = found ? ORR_FAULT_NONE : found.error().code;
+    if (found) mmu_result_ = memory_of(*found);
+}
+
 void SocRegisters::mmu_command(std::uint64_t command) {
     std::uint32_t fault = ORR_FAULT_NONE;
     switch (command) {
@@ -242,6 +278,8 @@ void SocRegisters::mmu_command(std::uint64_t command) {
         case SOC_MMU_FLUSH_RANGE:
             mmu_.flush_range(mmu_asid_, mmu_arg_, mmu_size_);
             break;
+        case SOC_MMU_TRANSLATE:
+            return translate();
         default:
             errors_.guest("the firmware gave the MMU command {}, which does not exist", command);
             return;
@@ -259,6 +297,14 @@ std::uint64_t SocRegisters::read_engine(std::uint32_t offset) {
     if (number < engines_.size()) {
         if (reg < SOC_ENGINE_DESC + kDescriptorBytes) return ports_[number].descriptor[reg / 8];
         if (reg == SOC_ENGINE_BUSY) return engines_[number]->busy() ? 1 : 0;
+        if (reg == SOC_ENGINE_TAG) return ports_[number].tag;
+        if (reg == SOC_ENGINE_USED_PS) return engines_[number]->used();
+        if (reg == SOC_ENGINE_SAVE) return ports_[number].save;
+        if (engines_[number]->kind() == ORR_ENGINE_VECTOR) {
+            if (reg == SOC_ENGINE_PRIORITY) return ports_[number].priority;
+            if (reg == SOC_ENGINE_WEIGHT) return ports_[number].weight;
+            if (reg == SOC_ENGINE_ACTIVE) return engines_[number]->active();
+        }
     }
     errors_.guest("the firmware read register {:#x} of engine port {}, where none is", reg, number);
     return 0;
@@ -286,7 +332,9 @@ void SocRegisters::start_engine(std::uint32_t number, std::uint64_t tag) {
     }
     if (!engines_[number]->start(ports_[number].descriptor, static_cast<std::uint32_t>(tag))) {
         errors_.guest("engine port {} was started while it is busy: ignored", number);
+        return;
     }
+    ports_[number].tag = tag & 0xffffffffu;
 }
 
 }  // namespace orrery::emu

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -47,22 +48,36 @@ class SocRegisters {
     // Level of the core's external interrupt line.
     bool external_line() const { return (pending() & irq_enable_) != 0; }
 
+    // A word of instrumentation (SOC_TRACE): whoever listens gets it with the model time of its store, and
+    // changes nothing of the card.
+    using TraceListener = std::function<void(std::uint64_t word, ModelTime now)>;
+    void set_trace_listener(TraceListener listener) { trace_listener_ = std::move(listener); }
+    void trace(std::uint64_t word) {
+        if (trace_listener_) trace_listener_(word, events_.now());
+    }
+
     void ring_mailbox() { mailbox_ = true; }
     void completed(const Completion& completion);
     void poked(std::uint64_t vram_offset);
     // Room for whatever a few link rings can hold; beyond this the card stops polling its links.
     bool poke_room() const { return pokes_.size() < kPokes / 4; }
 
-    // For SOC_BOOT_*.
+    // For SOC_BOOT_*: the core starts.
     void set_boot(std::uint64_t entry, std::uint64_t arg) {
         boot_entry_ = entry;
         boot_arg_ = arg;
+        ++boot_count_;
     }
+    std::uint64_t boot_count() const { return boot_count_; }
     void reset();
 
   private:
     struct Port {
         std::array<std::uint64_t, 8> descriptor{};
+        std::uint64_t tag = 0;   // of the last start
+        std::uint64_t save = 0;  // VRAM offset of a save area
+        std::uint64_t priority = 0;
+        std::uint64_t weight = 1;
     };
 
     std::uint64_t pending() const;
@@ -71,6 +86,8 @@ class SocRegisters {
     void start_engine(std::uint32_t number, std::uint64_t tag);
     void doorbell_command(std::uint64_t command);
     void mmu_command(std::uint64_t command);
+    void translate();
+    void signal(std::uint64_t value);
     std::uint64_t pop_completion();
 
     static constexpr std::size_t kCompletions = 4096;
@@ -88,12 +105,14 @@ class SocRegisters {
     std::vector<EnginePort*> engines_;
     std::vector<Port> ports_;
 
-    std::uint64_t boot_entry_ = 0, boot_arg_ = 0;
+    TraceListener trace_listener_;
+    std::uint64_t boot_entry_ = 0, boot_arg_ = 0, boot_count_ = 0;
     std::uint64_t irq_enable_ = 0;
     bool mailbox_ = false;
     std::uint64_t db_page_ = 0, db_slot_ = 0, db_tag_ = 0;
     std::uint64_t mmu_asid_ = 0, mmu_arg_ = 0, mmu_size_ = 0;
-    std::uint64_t sem_asid_ = 0, sem_va_ = 0, sem_status_ = 0;
+    std::uint64_t mmu_result_, mmu_fault_ = ORR_FAULT_NONE;
+    std::uint64_t sem_asid_ = 0, sem_va_ = 0, sem_status_ = 0, sem_memory_;
     Fifo<Completion> completions_;
     Completion popped_;
     Fifo<std::uint64_t> pokes_;

@@ -157,19 +157,30 @@ std::uint32_t Windows::store_to_peer(const Place& place, unsigned size, std::uin
     return ORR_FAULT_PEER_DOWN;
 }
 
-std::uint32_t Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now) {
-    if (va % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
+std::uint64_t memory_of(const Translation& found) {
+    switch (found.target) {
+        case ORR_TARGET_VRAM:
+            return ORR_VRAM_WINDOW + found.address;
+        case ORR_TARGET_HOST:
+            return ORR_HOST_WINDOW(found.address);
+        default:
+            return ~std::uint64_t{0};
+    }
+}
+
+Signalled Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now) {
+    if (va % sizeof(orr_semaphore) != 0) return {.fault = ORR_FAULT_MISALIGNED};
     const auto found = mmu_.translate(asid, va, sizeof(orr_semaphore), Access::kStore);
-    if (!found) return found.error().code;
-    if (found->bytes < sizeof(orr_semaphore)) return ORR_FAULT_PAGE_RANGE;
+    if (!found) return {.fault = found.error().code};
+    if (found->bytes < sizeof(orr_semaphore)) return {.fault = ORR_FAULT_PAGE_RANGE};
     counters_.add(ORR_CTR_SEMAPHORE_SIGNALS);
     if (found->target == ORR_TARGET_PEER) {
         PeerPort* peer = peers_[found->port];
-        return peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN;
+        return {.fault = peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN};
     }
     store_as<std::uint64_t>(found->host + offsetof(orr_semaphore, time_ps), now);
     store_as<std::uint64_t>(found->host + offsetof(orr_semaphore, value), value);
-    return ORR_FAULT_NONE;
+    return {.memory = memory_of(*found)};
 }
 
 }  // namespace orrery::emu

@@ -20,6 +20,15 @@ namespace orrery::emu {
 
 using PeerPorts = std::array<PeerPort*, ORR_LINK_MAX_PORTS>;  // nullptr: no such port
 
+// What became of a signal.
+struct Signalled {
+    std::uint32_t fault = ORR_FAULT_NONE;
+    std::uint64_t memory = ~std::uint64_t{0};  // see memory_of(); all-ones: to a peer, or nowhere
+};
+
+// The window address of translated memory, the same from every context; all-ones for a peer's.
+std::uint64_t memory_of(const Translation& found);
+
 // Card thread only.
 class Windows {
   public:
@@ -38,8 +47,8 @@ class Windows {
     void clear_fault() { fault_ = ORR_FAULT_NONE; }
     void reset();
 
-    // Writes {time, value} to the semaphore at `va`, or signals it on a peer. ORR_FAULT_*.
-    std::uint32_t signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now);
+    // Writes {time, value} to the semaphore at `va`, or signals it on a peer.
+    Signalled signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now);
 
     // Whether `address` belongs to a window.
     static bool covers(std::uint64_t address);

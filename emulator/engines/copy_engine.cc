@@ -78,6 +78,10 @@ void CopyEngine::abort() {
     end(ORR_DONE_ABORTED, 0, 0);
 }
 
+ModelTime CopyEngine::used() const {
+    return busy_ ? context_.events.now() - completion_.start_ps : 0;
+}
+
 void CopyEngine::reset() {
     context_.events.cancel(event_);
     busy_ = ended_ = false;
@@ -95,7 +99,8 @@ void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t de
 
 void CopyEngine::hand_in(ModelTime now) {
     completion_.end_ps = now;
-    context_.counters.add(ORR_CTR_COPY_BUSY_PS, now - completion_.start_ps);
+    completion_.used_ps = now - completion_.start_ps;
+    context_.counters.add(ORR_CTR_COPY_BUSY_PS, completion_.used_ps);
     busy_ = ended_ = false;
     context_.done(completion_);
 }

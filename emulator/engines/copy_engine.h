@@ -26,6 +26,7 @@ class CopyEngine final : public EnginePort {
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
     void abort() override;
     bool busy() const override { return busy_; }
+    ModelTime used() const override;
     void reset() override;
 
     // Host work of one event: bytes moved, and pieces that they came in.

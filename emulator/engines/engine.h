@@ -28,7 +28,8 @@ struct Completion {
     std::uint64_t fault = 0;   // ORR_FAULT_* or mcause, by status
     std::uint64_t detail = 0;  // VA or pc, by status
     ModelTime start_ps = 0;
-    ModelTime end_ps = 0;  // == the clock when it is handed in
+    ModelTime end_ps = 0;   // == the clock when it is handed in
+    ModelTime used_ps = 0;  // engine time used; vector: the sum over the cores
 };
 
 // What every engine needs of its card. References outlive the engines.
@@ -57,6 +58,10 @@ class EnginePort {
     virtual bool start(const DescriptorWords& descriptor, std::uint32_t tag) = 0;
     // The running descriptor ends with ORR_DONE_ABORTED, before it touches memory again. Nothing if idle.
     virtual void abort() = 0;
+    // Engine time that the running descriptor has used since its start, up to now; 0 when idle.
+    virtual ModelTime used() const = 0;
+    // Work-groups on cores now; 0 where there are none.
+    virtual std::uint32_t active() const { return 0; }
     // Card reset: forgets what is running, without a completion.
     virtual void reset() = 0;
 };

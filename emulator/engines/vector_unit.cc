@@ -52,6 +52,7 @@ class VectorUnit::Impl {
         Event event;
         Port* port = nullptr;  // whose group it runs; nullptr: free
         bool group_done = false;
+        ModelTime taken = 0;  // when its port got it
     };
 
     class Port final : public EnginePort {
@@ -64,10 +65,14 @@ class VectorUnit::Impl {
         bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
         void abort() override;
         void reset() override;
+        ModelTime used() const override;
+        std::uint32_t active() const override { return static_cast<std::uint32_t>(active_); }
 
         bool has_group() const { return launched_ && next_group_ < launch_.groups(); }
         void give_group(Core& core, ModelTime now);
         void group_done();
+        // The core is another's now; it was this port's since core.taken.
+        void give_back(const Core& core, ModelTime at) { used_ += at - core.taken; }
         // Ends the dispatch at model time `at`: cores that run it are free at once.
         void stop(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
 
@@ -84,6 +89,7 @@ class VectorUnit::Impl {
         KernelLaunch launch_;
         std::uint64_t next_group_ = 0;
         std::uint64_t active_ = 0;  // groups on cores
+        ModelTime used_ = 0;        // core time of the groups that are no longer on cores
         Completion completion_;
     };
 
@@ -119,6 +125,7 @@ class VectorUnit::Impl {
         if (core.group_done) {
             core.port = nullptr;
             core.group_done = false;
+            port.give_back(core, now);
             port.group_done();
             return distribute(now);
         }
@@ -135,10 +142,11 @@ class VectorUnit::Impl {
         context_.events.schedule(core.event, later(now, took));
     }
 
-    void free_cores_of(const Port& port) {
+    void free_cores_of(Port& port) {
         for (Core& core : cores_) {
             if (core.port != &port) continue;
             context_.events.cancel(core.event);
+            port.give_back(core, context_.events.now());
             core.port = nullptr;
             core.group_done = false;
         }
@@ -161,6 +169,7 @@ bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint3
     busy_ = true;
     launched_ = ended_ = false;
     next_group_ = active_ = 0;
+    used_ = 0;
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
     unit_.context_.counters.add(ORR_CTR_VECTOR_JOBS);
     if (!valid(launch_.desc)) {
@@ -195,6 +204,15 @@ void VectorUnit::Impl::Port::abort() {
     unit_.distribute(now);
 }
 
+ModelTime VectorUnit::Impl::Port::used() const {
+    if (!busy_) return 0;
+    ModelTime used = used_;
+    for (const Core& core : unit_.cores_) {
+        if (core.port == this) used += unit_.context_.events.now() - core.taken;
+    }
+    return used;
+}
+
 void VectorUnit::Impl::Port::reset() {
     unit_.free_cores_of(*this);
     unit_.context_.events.cancel(event_);
@@ -208,6 +226,7 @@ void VectorUnit::Impl::Port::on_event(ModelTime now) {
         return unit_.distribute(now);
     }
     completion_.end_ps = now;
+    completion_.used_ps = used_;
     busy_ = ended_ = false;
     const Completion completion = completion_;  // the callee may start the next
     unit_.context_.done(completion);
@@ -216,6 +235,7 @@ void VectorUnit::Impl::Port::on_event(ModelTime now) {
 void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.port = this;
     core.group_done = false;
+    core.taken = now;
     core.core.take(launch_, next_group_++);
     ++active_;
     unit_.context_.events.schedule(core.event, later(now, unit_.config_.group_ps));

@@ -101,7 +101,7 @@ TEST(Determinism, TheSameArrivalsGiveTheSameTimesAndCounters) {
     const auto first = history(0);
     EXPECT_EQ(history(0), first);
     EXPECT_EQ(history(13), first);
-    EXPECT_GT(first.back(), 0u);
+    EXPECT_GT(first[first.size() - ORR_COUNTER_COUNT + ORR_CTR_RESETS], 0u);
 }
 
 }  // namespace

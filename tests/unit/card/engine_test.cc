@@ -37,11 +37,11 @@ class Engines : public testing::Test {
         script.push_back(write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
         return script;
     }
-    // Starts, waits, pops: {pop, status, fault, detail, start, end}.
+    // Starts, waits, pops: {pop, status, fault, detail, start, end, used}.
     static std::vector<script_op> pop_ops() {
         return {{OP_WAIT, 0, kLineDone, 0}, read(SOC_DONE_POP),    read(SOC_DONE_STATUS),
                 read(SOC_DONE_FAULT),       read(SOC_DONE_DETAIL), read(SOC_DONE_START_PS),
-                read(SOC_DONE_END_PS)};
+                read(SOC_DONE_END_PS),      read(SOC_DONE_USED_PS)};
     }
     template <class Descriptor>
     Completion complete(unsigned port, const Descriptor& descriptor, std::uint32_t tag) {
@@ -52,13 +52,14 @@ class Engines : public testing::Test {
     static Completion completion(const std::vector<script_op>& ops) {
         const auto at = [&](std::size_t from_end) { return ops[ops.size() - from_end].result; };
         Completion result;
-        result.port = static_cast<std::uint32_t>(at(6) >> 32);
-        result.tag = static_cast<std::uint32_t>(at(6));
-        result.status = static_cast<std::uint32_t>(at(5));
-        result.fault = at(4);
-        result.detail = at(3);
-        result.start_ps = at(2);
-        result.end_ps = at(1);
+        result.port = static_cast<std::uint32_t>(at(7) >> 32);
+        result.tag = static_cast<std::uint32_t>(at(7));
+        result.status = static_cast<std::uint32_t>(at(6));
+        result.fault = at(5);
+        result.detail = at(4);
+        result.start_ps = at(3);
+        result.end_ps = at(2);
+        result.used_ps = at(1);
         return result;
     }
     static orr_desc_copy copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes) {
@@ -96,6 +97,7 @@ TEST_F(Engines, CopyFromHostToVram) {
     EXPECT_NEAR(static_cast<double>(done.end_ps - done.start_ps), 1048576 * 1e12 / 32e9, 1e6);
     EXPECT_EQ(rig_.counter(ORR_CTR_COPY_BYTES), kBytes);
     EXPECT_EQ(rig_.counter(ORR_CTR_COPY_JOBS), 1u);
+    EXPECT_EQ(done.used_ps, done.end_ps - done.start_ps);
 }
 
 TEST_F(Engines, ABadDescriptorIsRefused) {
@@ -170,6 +172,51 @@ TEST_F(Engines, RunAKernel) {
     EXPECT_EQ(sum, 10u * (31 * 32 / 2));
     EXPECT_EQ(rig_.counter(ORR_CTR_VECTOR_ITEMS), 320u);
     EXPECT_EQ(rig_.counter(ORR_CTR_VECTOR_GROUPS), 10u);
+    // Ten equal groups on eight cores: hand-over and execution, without the launch.
+    const Sku& sku = rig_.card().sku();
+    EXPECT_GE(done.used_ps, rig_.counter(ORR_CTR_VECTOR_BUSY_PS) + 10 * sku.vector_group_ps);
+    EXPECT_LE(done.used_ps, (done.end_ps - done.start_ps - sku.vector_launch_ps) * sku.vector_cores);
+}
+
+TEST_F(Engines, APortTellsWhatItDoes) {
+    const std::uint32_t program[] = {0x0000006f};  // an endless loop
+    map_run(kVramVa, 0x10000, 4096, kRwx);
+    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
+    orr_desc_kernel desc{};
+    desc.op = ORR_DESC_KERNEL;
+    desc.asid = kAsid;
+    desc.entry = kVramVa;
+    desc.grid_x = 3;
+    desc.grid_y = desc.grid_z = 1;
+    desc.block_x = desc.block_y = desc.block_z = 1;
+    const std::uint64_t port = SOC_ENGINE(2);
+    const auto state = [&] {
+        return std::vector<script_op>{read(port + SOC_ENGINE_TAG), read(port + SOC_ENGINE_ACTIVE),
+                                      read(SOC_TIME), read(port + SOC_ENGINE_USED_PS)};
+    };
+    auto script = start_ops(2, desc, 0x77);
+    std::ranges::copy(state(), std::back_inserter(script));
+    script.push_back({OP_SLEEP, 0, 20'000'000, 0});
+    std::ranges::copy(state(), std::back_inserter(script));
+    script.push_back({OP_SLEEP, 0, 10'000'000, 0});
+    std::ranges::copy(state(), std::back_inserter(script));
+    script.push_back(write(port + SOC_ENGINE_ABORT, 1));
+    std::ranges::copy(pop_ops(), std::back_inserter(script));
+    std::ranges::copy(state(), std::back_inserter(script));
+    const auto ops = rig_.run(script);
+    const auto at = [&](std::size_t n) { return ops[9 + n].result; };
+    EXPECT_EQ(at(0), 0x77u);
+    EXPECT_EQ(at(5), 0x77u);
+    EXPECT_EQ(at(6), 3u);
+    // Three cores, all the time.
+    EXPECT_NEAR(static_cast<double>(at(13) - at(8)), 3.0 * static_cast<double>(at(12) - at(7)), 20'000);
+    const std::size_t end = ops.size() - 4;
+    EXPECT_EQ(ops[end - 6].result, ORR_DONE_ABORTED);
+    EXPECT_GE(ops[end - 1].result, at(13));
+    EXPECT_EQ(ops[end].result, 0x77u);
+    EXPECT_EQ(ops[end + 1].result, 0u);
+    EXPECT_EQ(ops[end + 3].result, 0u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
 TEST_F(Engines, HostMemoryThatGoesStopsACopyWithAFault) {
@@ -188,7 +235,7 @@ TEST_F(Engines, HostMemoryThatGoesStopsACopyWithAFault) {
     ASSERT_EQ(rig_.map_ram(), 0);
     rig_.start(pop_ops());
     rig_.settle();
-    const Completion done = completion(rig_.results(7));
+    const Completion done = completion(rig_.results(8));
     EXPECT_EQ(done.status, ORR_DONE_FAULT);
     EXPECT_EQ(done.fault, ORR_FAULT_PAGE_RANGE);
 }
@@ -215,7 +262,7 @@ TEST_F(Engines, HostMemoryThatGoesStopsAKernelWithAFault) {
     ASSERT_EQ(rig_.map_ram(), 0);
     rig_.start(pop_ops());
     rig_.settle();
-    const Completion done = completion(rig_.results(7));
+    const Completion done = completion(rig_.results(8));
     EXPECT_EQ(done.tag, 9u);
     EXPECT_EQ(done.status, ORR_DONE_FAULT);
     EXPECT_EQ(done.detail, kHostVa);

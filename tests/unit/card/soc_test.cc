@@ -37,6 +37,7 @@ TEST_F(Soc, TellsWhatTheCardIsMadeOf) {
     EXPECT_EQ(rig_.soc(SOC_UID), 0x1234u);
     EXPECT_EQ(rig_.soc(SOC_CONFIG), 2u | 4ull << 16 | 4ull << 32 | 8ull << 48);
     EXPECT_EQ(rig_.soc(SOC_VRAM_SIZE), 64u << 20);
+    EXPECT_EQ(rig_.soc(SOC_BOOT_COUNT), 1u);
     const auto kinds =
         rig_.run({read(SOC_ENGINE(0) + SOC_ENGINE_KIND), read(SOC_ENGINE(1) + SOC_ENGINE_KIND),
                   read(SOC_ENGINE(2) + SOC_ENGINE_KIND), read(SOC_ENGINE(5) + SOC_ENGINE_KIND),
@@ -62,7 +63,7 @@ TEST_F(Soc, ResetValuesAreThoseOfTheContract) {
 }
 
 TEST_F(Soc, HolesReadAsZeroAndCount) {
-    const auto values = rig_.run({read(0x40), read(0x7f8), read(0xfff8), write(0x40, 1), write(SOC_UID, 5),
+    const auto values = rig_.run({read(0x50), read(0x7f8), read(0xfff8), write(0x50, 1), write(SOC_UID, 5),
                                   read(SOC_HALT), write(SOC_ENGINE(40), 1), write(SOC_DB_RING, 77),
                                   write(SOC_MMU_CMD, 9), write(SOC_DB_CMD, 3), write(SOC_WINDOW_FAULT, 5)});
     EXPECT_EQ(values[0].result, 0u);
@@ -250,6 +251,76 @@ TEST_F(Soc, SemaphoresGetTimeAndValue) {
     EXPECT_EQ(rig_.run(signal(1ull << 32, 0x5000, 8))[3].result, ORR_FAULT_NO_CONTEXT);
     EXPECT_EQ(rig_.run(signal(9, 0x7000, 8))[3].result, ORR_FAULT_PEER_DOWN);
     EXPECT_EQ(rig_.counter(ORR_CTR_SEMAPHORE_SIGNALS), 3u);
+}
+
+TEST_F(Soc, TheSameMemoryHasOneNameInAllContexts) {
+    rig_.map_page(9, 0x5000, 0x20000, kRw);
+    rig_.map_page(10, 0x8000, 0x20000, ORR_PTE_READ);
+    rig_.map_page(9, 0x6000, kRamBase + 0x3000, kRw | kHostTarget);
+    rig_.map_page(9, 0x7000, 0x1000, kRw | kPeerTarget);
+    rig_.run(rig_.set_root(9));
+    rig_.run(rig_.set_root(10));
+    const auto translate = [&](std::uint64_t asid, std::uint64_t va) {
+        const auto ops =
+            rig_.run({write(SOC_MMU_ASID, asid), write(SOC_MMU_ARG, va),
+                      write(SOC_MMU_CMD, SOC_MMU_TRANSLATE), read(SOC_MMU_RESULT), read(SOC_MMU_FAULT)});
+        return std::pair(ops[3].result, ops[4].result);
+    };
+    const auto signal = [&](std::uint64_t va) {
+        return rig_
+            .run({write(SOC_SEM_ASID, 9), write(SOC_SEM_VA, va), write(SOC_SEM_SIGNAL, 1),
+                  read(SOC_SEM_MEMORY)})[3]
+            .result;
+    };
+    using Answer = std::pair<std::uint64_t, std::uint64_t>;
+    EXPECT_EQ(translate(9, 0x5010), Answer(ORR_VRAM_WINDOW + 0x20010, 0));
+    EXPECT_EQ(translate(10, 0x8010), Answer(ORR_VRAM_WINDOW + 0x20010, 0));
+    EXPECT_EQ(translate(9, 0x6018), Answer(ORR_HOST_WINDOW(kRamBase + 0x3018), 0));
+    EXPECT_EQ(translate(9, 0x7000), Answer(kNothing, ORR_FAULT_PEER_READ));
+    EXPECT_EQ(translate(9, 0x9000), Answer(kNothing, ORR_FAULT_NOT_MAPPED));
+    EXPECT_EQ(translate(11, 0x5000), Answer(kNothing, ORR_FAULT_NO_CONTEXT));
+    EXPECT_EQ(translate(1ull << 32 | 9, 0x5000), Answer(kNothing, ORR_FAULT_NO_CONTEXT));
+    EXPECT_EQ(translate(9, ~0ull), Answer(kNothing, ORR_FAULT_NON_CANONICAL));
+    EXPECT_EQ(signal(0x5010), ORR_VRAM_WINDOW + 0x20010);
+    EXPECT_EQ(signal(0x6020), ORR_HOST_WINDOW(kRamBase + 0x3020));
+    EXPECT_EQ(signal(0x7000), kNothing);
+    EXPECT_EQ(signal(0x9000), kNothing);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(Soc, TraceWordsCostACycleHeardOrNot) {
+    // From one look at the clock to the next with a store between them.
+    const auto cost = [&](std::uint64_t address) {
+        const auto ops = rig_.run({read(SOC_TIME), store(address, 0xabcdef), read(SOC_TIME)});
+        return ops[2].result - ops[0].result;
+    };
+    const std::uint64_t sram = cost(ORR_SRAM_BASE + 0x60000);
+    EXPECT_EQ(cost(ORR_SOC_BASE + SOC_TRACE), sram);
+    EXPECT_GT(cost(ORR_SOC_BASE + SOC_DB_TAG), sram);
+    std::vector<std::pair<std::uint64_t, ModelTime>> heard;
+    rig_.card().soc().set_trace_listener(
+        [&](std::uint64_t word, ModelTime now) { heard.emplace_back(word, now); });
+    const auto ops = rig_.run({read(SOC_TIME), write(SOC_TRACE, 1), write(SOC_TRACE, ~0ull), read(SOC_TIME)});
+    EXPECT_EQ(cost(ORR_SOC_BASE + SOC_TRACE), sram);
+    ASSERT_EQ(heard.size(), 3u);
+    EXPECT_EQ(heard[0].first, 1u);
+    EXPECT_EQ(heard[1].first, ~0ull);
+    EXPECT_GT(heard[0].second, ops[0].result);
+    EXPECT_LT(heard[0].second, heard[1].second);
+    EXPECT_LT(heard[1].second, ops[3].result);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(Soc, WaitsForMemoryAreCounted) {
+    const std::uint64_t before = rig_.counter(ORR_CTR_CORE_STALL_PS);
+    rig_.run({});
+    const std::uint64_t empty = rig_.counter(ORR_CTR_CORE_STALL_PS) - before;
+    rig_.run({load(ORR_VRAM_WINDOW), store(ORR_VRAM_WINDOW, 1)});
+    const std::uint64_t with = rig_.counter(ORR_CTR_CORE_STALL_PS) - before - empty;
+    const Sku& sku = rig_.card().sku();
+    // Two operations more than the script of none: each is read with 3 loads and answered with a store.
+    const std::uint64_t script = empty + 2 * (3 * sku.host_load_ps + sku.host_store_ps);
+    EXPECT_EQ(with, script + sku.vram_load_ps + sku.vram_store_ps);
 }
 
 TEST_F(Soc, BusMasteringGatesHostMemory) {
