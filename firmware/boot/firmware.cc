@@ -45,14 +45,16 @@ void answer(Hal& hal, uint64_t block, const char* build_id) {
 
 }  // namespace
 
-bool Firmware::start(Hal& hal, const char* build_id) {
+bool Firmware::start(Hal& hal, Tables& tables, const char* build_id) {
     hal_ = &hal;
     hal.set_reg(SOC_PROGRESS, ORR_BB_STEP_START);
     alarm_.init(hal);
-    if (const uint32_t failure = handshake(build_id); failure != 0) {
+    if (const uint32_t failure = handshake(tables, build_id); failure != 0) {
         hal.set_reg(SOC_PROGRESS, ORR_PROGRESS_FAILED | failure);
         return false;
     }
+    inspect_.init(tables, scheduler_.ports());
+    trace::start(hal, inspect_.address(), ORR_BB_START_COLD, ORR_TRACE_NONE);
     commands_.init(hal, mailbox_, scheduler_);
     hal.set_reg(SOC_IRQ_ENABLE, kAllLines);
     hal.set_reg(SOC_HEARTBEAT, ++heartbeat_);
@@ -60,7 +62,7 @@ bool Firmware::start(Hal& hal, const char* build_id) {
     return true;
 }
 
-uint32_t Firmware::handshake(const char* build_id) {
+uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
     const uint64_t bus = hal_->reg(SOC_BOOT_ARG);
     if (!usable(bus, ORR_PAGE_SIZE)) return ORR_BB_FAIL_READ;
     const uint64_t block = ORR_HOST_WINDOW(bus);
@@ -83,7 +85,7 @@ uint32_t Firmware::handshake(const char* build_id) {
     static_cast<void>(hal_->load(status));
     static_cast<void>(hal_->load(status + ORR_FW_QUEUES * sizeof(orr_queue_status) - 8));
     if (!mailbox_.init(*hal_, irq_, host.command_ring, host.message_ring)) return ORR_BB_FAIL_RINGS;
-    scheduler_.init(*hal_, irq_, alarm_, status);
+    scheduler_.init(*hal_, irq_, alarm_, tables, status);
     hal_->set_reg(SOC_PROGRESS, ORR_BB_STEP_RINGS);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "firmware/hal/hal.h"
 #include "firmware/mailbox/commands.h"
 #include "firmware/mailbox/mailbox.h"
+#include "firmware/sched/inspect.h"
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -12,8 +13,8 @@ namespace orrery::fw {
 class Firmware {
   public:
     // Reads and answers the boot block, and shows in SOC_PROGRESS how it went. False: it gave up. Call once;
-    // `build_id` is at most 31 characters.
-    bool start(Hal& hal, const char* build_id);
+    // `build_id` is at most 31 characters. `tables` outlives the object.
+    bool start(Hal& hal, Tables& tables, const char* build_id);
 
     // Takes the events that are pending, gives one queue its turn, and tells the host. False: there was
     // nothing to do, and nothing will be until an interrupt line or the timer becomes active.
@@ -23,7 +24,7 @@ class Firmware {
     const Scheduler& scheduler() const { return scheduler_; }
 
   private:
-    uint32_t handshake(const char* build_id);  // 0, or ORR_BB_FAIL_*
+    uint32_t handshake(Tables& tables, const char* build_id);  // 0, or ORR_BB_FAIL_*
     void check_fatal();
     void wait_for_room(bool blocked);
 
@@ -32,6 +33,7 @@ class Firmware {
     Alarm alarm_;
     Mailbox mailbox_;
     Commands commands_;
+    Inspect inspect_;
     uint64_t heartbeat_;
     uint64_t room_wait_ps_;
     bool halted_;

@@ -8,10 +8,13 @@ namespace {
 constinit orrery::fw::Hal hal;
 constinit orrery::fw::Firmware firmware{};
 
+// Left alone by crt0.S and by the ROM: what it held before a restart of the core is still there.
+[[gnu::section(".persist")]] orrery::fw::Tables tables;
+
 }  // namespace
 
 extern "C" [[noreturn]] void orr_main() {
-    if (firmware.start(hal, ORR_FW_BUILD_ID)) {
+    if (firmware.start(hal, tables, ORR_FW_BUILD_ID)) {
         hal.enable_wakeups();
         for (;;) {
             if (!firmware.pass()) hal.wait_for_interrupt();

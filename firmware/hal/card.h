@@ -16,6 +16,9 @@ class Hal {
     uint64_t load(uint64_t window) { return *at(window); }
     void store(uint64_t window, uint64_t value) { *at(window) = value; }
 
+    // A word of instrumentation (orrery/fw/trace.h).
+    void trace(uint64_t word) { *at(ORR_SOC_BASE + SOC_TRACE) = word; }
+
     void fence() { __asm__ volatile("fence rw, rw" ::: "memory"); }
 
     bool timer_pending() {

@@ -19,6 +19,9 @@ class Hal {
     virtual uint64_t load(uint64_t window) = 0;
     virtual void store(uint64_t window, uint64_t value) = 0;
 
+    // A word of instrumentation (orrery/fw/trace.h).
+    virtual void trace(uint64_t word) = 0;
+
     // Orders the stores before it before those after it, as every other agent sees them.
     virtual void fence() = 0;
 

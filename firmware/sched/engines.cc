@@ -26,6 +26,9 @@ void Engines::start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Qu
                     uint64_t deadline) {
     --pool(port.kind).free_count;
     port.queue = &queue;
+    port.number = queue.number;
+    port.level = queue.priority;
+    port.preempting = 0;
     port.index = index;
     port.deadline = deadline;
     port.tag = next_tag_++;

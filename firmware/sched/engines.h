@@ -14,8 +14,12 @@ inline constexpr uint64_t kNever = ~uint64_t{0};
 
 struct Port {
     Queue* queue;
-    uint64_t index;     // of the packet that it runs
-    uint64_t deadline;  // model time; kNever: none
+    uint64_t index;  // of the packet that it runs
+    uint64_t started_ps;
+    uint16_t number;     // of the queue
+    uint8_t level;       // its priority while it runs
+    uint8_t preempting;  // SOC_PREEMPT_*, 0: not
+    uint64_t deadline;   // model time; kNever: none
     uint32_t tag;
     uint32_t kind;  // ORR_ENGINE_*, 0: no such port
     bool busy;
@@ -28,6 +32,8 @@ class Engines {
     void discover(Hal& hal);
 
     bool has(uint32_t kind) const { return pool(kind).ports != 0; }
+
+    uint32_t number(const Port& port) const { return static_cast<uint32_t>(&port - ports_); }
 
     // A free port of the kind, or null. It stays free until start().
     Port* find_free(uint32_t kind) {
@@ -49,6 +55,8 @@ class Engines {
     // Ends what is over its deadline, and returns the earliest deadline of the rest.
     uint64_t expire(Hal& hal, uint64_t now);
 
+    const Port* rows() const { return ports_; }
+
     // Ports with a deadline that are busy.
     uint32_t timed() const { return timed_; }
 
@@ -61,7 +69,6 @@ class Engines {
 
     Pool& pool(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }
     const Pool& pool(uint32_t kind) const { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }
-    uint32_t number(const Port& port) const { return static_cast<uint32_t>(&port - ports_); }
 
     Port ports_[SOC_ENGINES_MAX];
     Pool copy_;

@@ -21,10 +21,12 @@ uint16_t next_generation(uint16_t last) {
 
 }  // namespace
 
-void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, uint64_t status_table) {
+void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table) {
     hal_ = &hal;
     irq_ = &irq;
     alarm_ = &alarm;
+    contexts_ = tables.contexts;
+    queues_ = tables.queues;
     status_table_ = status_table;
     engines_.discover(hal);
 }
@@ -44,6 +46,7 @@ void Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page) {
     context.page = page;
     context.exists = true;
     mmu_command(*hal_, number, root, SOC_MMU_SET_ROOT);
+    trace::context(*hal_, number, true);
 }
 
 void Scheduler::set_quota(Context& context, uint16_t permille, uint32_t period_us) {
@@ -60,12 +63,14 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
 void Scheduler::destroy_context(Context& context) {
     mmu_command(*hal_, context.number, 0, SOC_MMU_CLEAR_ROOT);
     context.exists = false;
+    trace::context(*hal_, context.number, false);
 }
 
 uint32_t Scheduler::create_queue(const QueueConfig& config) {
     Context& context = contexts_[config.context];
     uint32_t existing = 0;
-    for (const Queue& other : queues_) {
+    for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n) {
+        const Queue& other = queues_[n];
         if (!other.exists) continue;
         ++existing;
         if (other.context->page == context.page && other.slot == config.slot && !other.destroying)
@@ -80,9 +85,10 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     if (last == 0) last = static_cast<uint16_t>(hal_->load(status + offsetof(orr_queue_status, generation)));
     queue = {};
     queue.context = &context;
+    queue.context_number = context.number;
+    queue.ring_slot = kNoSlot;
     queue.ring = ORR_CONTEXT_WINDOW(context.number, config.ring_va);
-    queue.status = status;
-    queue.mask = config.entries - 1;
+    queue.mask = static_cast<uint32_t>(config.entries - 1);
     queue.limit_ps = config.limit_ps;
     queue.number = static_cast<uint16_t>(config.queue);
     queue.generation = next_generation(last);
@@ -119,6 +125,7 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     queue.exists = true;
     ++context.queues;
     doorbell_command(queue, SOC_DB_BIND);
+    trace::queue(*hal_, queue.number, context.number, queue.priority, queue.weight, queue.slice_us);
     return ORR_STATUS_OK;
 }
 
@@ -172,41 +179,65 @@ uint32_t Scheduler::state(const Queue& queue) const {
 }
 
 void Scheduler::make_ready(Queue& queue) {
-    queue.place = Place::kReady;
-    ready_.push_back(queue);
+    place(queue, Place::kReady);
+    ready_.push_back(queues_, queue);
 }
 
 // Takes the queue off whatever list it is on.
 void Scheduler::unplace(Queue& queue) {
     switch (queue.place) {
         case Place::kReady:
-            ready_.remove(queue);
+            ready_.remove(queues_, queue);
             break;
         case Place::kCopyPort:
-            copy_waiters_.remove(queue);
+            copy_waiters_.remove(queues_, queue);
             break;
         case Place::kVectorPort:
-            vector_waiters_.remove(queue);
+            vector_waiters_.remove(queues_, queue);
             break;
         case Place::kSemaphore:
-            queue.context->waiting.remove(queue);
-            if (queue.context->waiting.empty()) waiting_contexts_.remove(*queue.context);
+            semaphore_waiters_.remove(queues_, queue);
             break;
+        case Place::kQuota:
+        case Place::kGang:
         case Place::kNone:
         case Place::kOwn:
             break;
     }
-    queue.place = Place::kNone;
+    place(queue, Place::kNone);
+}
+
+void Scheduler::place(Queue& queue, Place place) {
+    static constexpr uint8_t kState[] = {ORR_TSTATE_IDLE,        ORR_TSTATE_READY,     ORR_TSTATE_COPY_PORT,
+                                         ORR_TSTATE_VECTOR_PORT, ORR_TSTATE_SEMAPHORE, ORR_TSTATE_OWN,
+                                         ORR_TSTATE_QUOTA,       ORR_TSTATE_GANG};
+    queue.place = place;
+    if (place != Place::kNone) set_state(queue, kState[static_cast<uint8_t>(place)]);
+}
+
+void Scheduler::set_state(Queue& queue, uint32_t state) {
+    if (queue.state == state) return;
+    queue.state = static_cast<uint8_t>(state);
+    trace::state(*hal_, queue.number, state);
+}
+
+// Of a queue that waits for nothing: its own packets run, or it has none.
+void Scheduler::rest(Queue& queue) {
+    if (queue.place != Place::kNone) return;
+    set_state(queue, queue.stopped                        ? ORR_TSTATE_STOPPED
+                     : queue.in_flight == 0               ? ORR_TSTATE_IDLE
+                     : queue.in_flight == queue.suspended ? ORR_TSTATE_SUSPENDED
+                                                          : ORR_TSTATE_OWN);
 }
 
 void Scheduler::notify(Queue& queue) {
     if (queue.in_outbox) return;
     queue.in_outbox = true;
-    outbox_.push_back(queue);
+    outbox_.push_back(queues_, queue);
 }
 
 bool Scheduler::take_message(orr_mbox_message& message) {
-    while (Queue* const queue = outbox_.front()) {
+    while (Queue* const queue = outbox_.front(queues_)) {
         message = {};
         bool taken = false;
         if (queue->event_due) {
@@ -227,10 +258,11 @@ bool Scheduler::take_message(orr_mbox_message& message) {
         }
         const bool more = queue->event_due || (queue->destroyed && !queue->destroy_silent);
         if (!more) {
-            outbox_.remove(*queue);
+            outbox_.remove(queues_, *queue);
             queue->in_outbox = false;
             if (queue->destroyed) {
                 queue->exists = false;
+                trace::queue_destroyed(*hal_, queue->number);
                 --queue->context->queues;
             }
         }

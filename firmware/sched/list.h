@@ -1,55 +1,71 @@
 // SPDX-License-Identifier: MIT
-// Doubly linked lists whose links live in the elements: O(1) without memory of their own. All zero is a valid
-// empty list, so they cost nothing at start.
+// Doubly linked lists of rows of a table: links are numbers of rows, so they cost four bytes, survive a
+// restart where they are, and can be checked. All zero is a valid empty list, so they cost nothing at start.
 #pragma once
+
+#include <stdint.h>
 
 namespace orrery::fw {
 
-template <typename T>
+// Numbers of the neighbours, plus one; 0: none.
 struct Link {
-    T* next;
-    T* prev;
+    uint16_t next;
+    uint16_t prev;
 };
 
-template <typename T, Link<T> T::* kLink>
+// Rows have a member `number`, their place in the table; `all` is its row 0.
+template <typename T, Link T::* kLink>
 class List {
   public:
-    bool empty() const { return head_ == nullptr; }
-    T* front() const { return head_; }
-    static T* next(const T& element) { return (element.*kLink).next; }
+    bool empty() const { return head_ == 0; }
+    T* front(T* all) const { return row(all, head_); }
+    static T* next(T* all, const T& element) { return row(all, (element.*kLink).next); }
 
-    void push_back(T& element) {
-        (element.*kLink) = {nullptr, tail_};
-        if (tail_ != nullptr)
-            (tail_->*kLink).next = &element;
+    void push_back(T* all, T& element) {
+        const auto name = static_cast<uint16_t>(element.number + 1);
+        (element.*kLink) = {0, tail_};
+        if (tail_ != 0)
+            (row(all, tail_)->*kLink).next = name;
         else
-            head_ = &element;
-        tail_ = &element;
+            head_ = name;
+        tail_ = name;
+    }
+
+    void push_front(T* all, T& element) {
+        const auto name = static_cast<uint16_t>(element.number + 1);
+        (element.*kLink) = {head_, 0};
+        if (head_ != 0)
+            (row(all, head_)->*kLink).prev = name;
+        else
+            tail_ = name;
+        head_ = name;
     }
 
     // The element must be on this list.
-    void remove(T& element) {
-        Link<T>& link = element.*kLink;
-        if (link.prev != nullptr)
-            (link.prev->*kLink).next = link.next;
+    void remove(T* all, T& element) {
+        Link& link = element.*kLink;
+        if (link.prev != 0)
+            (row(all, link.prev)->*kLink).next = link.next;
         else
             head_ = link.next;
-        if (link.next != nullptr)
-            (link.next->*kLink).prev = link.prev;
+        if (link.next != 0)
+            (row(all, link.next)->*kLink).prev = link.prev;
         else
             tail_ = link.prev;
-        link = {nullptr, nullptr};
+        link = {0, 0};
     }
 
-    T* pop_front() {
-        T* const element = head_;
-        if (element != nullptr) remove(*element);
+    T* pop_front(T* all) {
+        T* const element = front(all);
+        if (element != nullptr) remove(all, *element);
         return element;
     }
 
   private:
-    T* head_;
-    T* tail_;
+    static T* row(T* all, uint16_t name) { return name == 0 ? nullptr : all + (name - 1); }
+
+    uint16_t head_;
+    uint16_t tail_;
 };
 
 }  // namespace orrery::fw

@@ -2,8 +2,10 @@
 // What the firmware keeps of a context and of a queue. Both live in fixed tables; all zero means "not there".
 #pragma once
 
+#include <orrery/fw/boot_block.h>
 #include <orrery/fw/mailbox.h>
 #include <orrery/fw/queue.h>
+#include <orrery/fw/trace.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,17 +20,23 @@ inline constexpr uint32_t kWindow = 16;
 
 inline constexpr size_t kPacketWords = ORR_PACKET_SIZE / 8;
 
+inline constexpr uint8_t kNoSlot = 0xff;
+
 // Which list `Queue::link` is on, that is: what the queue waits for.
 enum class Place : uint8_t {
     kNone,        // on none: drained, stopped, or being run
     kReady,       // its turn
     kCopyPort,    // a free copy engine
     kVectorPort,  // a free vector port
-    kSemaphore,   // a semaphore: on its context's list
+    kSemaphore,   // a semaphore
     kOwn,         // on none: its own packets in flight
+    kQuota,       // its context's next period
+    kGang,        // the other members of a gang
 };
 
-struct Context;
+// What is shared out by virtual time, each on its own: who uses much of one has no worse a place at another.
+enum class Resource : uint8_t { kTurn, kCopy, kVector };
+inline constexpr uint32_t kResources = 3;
 
 struct QueueError {
     uint64_t code;  // ORR_QERR_*
@@ -47,15 +55,30 @@ struct QueueStats {
     uint32_t preempted;  // times
 };
 
+struct Context {
+    uint64_t period_end_ps;    // of the current period
+    uint64_t used_ps;          // in the current period
+    Link link;                 // contexts with a quota
+    uint32_t quota_period_us;  // 0: no limit
+    uint16_t quota_permille;   // of the vector cores' time; 0: no limit
+    uint32_t queues;
+    uint16_t number;
+    uint16_t page;  // doorbell page
+    bool exists;
+    bool throttled;  // over its quota
+    bool listed;     // on the list of contexts with a quota
+    char name[ORR_NAME_BYTES];
+};
+
 struct Queue {
-    Link<Queue> link;         // see Place
-    Link<Queue> outbox_link;  // queues that have something to tell the host
+    Link link;         // see Place
+    Link outbox_link;  // queues that have something to tell the host
 
     Context* context;
     uint64_t ring;      // window address of its struct orr_ring
-    uint64_t status;    // window address of its struct orr_queue_status
-    uint64_t mask;      // entries - 1
     uint64_t limit_ps;  // model time that a dispatch may take
+    uint32_t mask;      // entries - 1
+    uint32_t slice_us;  // 0: the firmware's default
 
     // Indices: retired <= next <= producer, next - retired <= kWindow.
     uint64_t producer;  // as last read and checked
@@ -65,12 +88,17 @@ struct Queue {
     // Packets retired + n: finished, and asking for an interrupt.
     uint32_t done;
     uint32_t interrupt;
-    uint32_t in_flight;  // on engines
+    uint16_t in_flight;  // started and not ended, suspended ones among them
+    uint16_t suspended;  // of these: preempted, and not on an engine
 
     uint16_t number;
+    uint16_t context_number;
     uint16_t generation;
-    uint16_t slot;
+    uint16_t slot;    // doorbell
+    uint16_t weight;  // 1 .. ORR_WEIGHT_MAX
     uint8_t priority;
+    uint8_t ring_slot;  // the chip's slot that reads its packets; kNoSlot: none
+    uint8_t state;      // ORR_TSTATE_*, as last traced
     Place place;
 
     bool exists;
@@ -81,41 +109,45 @@ struct Queue {
     bool destroyed;   // it is over; the reply is due
     bool event_due;   // ORR_EVENT_QUEUE_ERROR is due
     bool in_outbox;
+    uint8_t error_code;  // ORR_QERR_* once stopping
     bool armed;
     bool destroy_silent;        // ORR_MBOX_F_NO_REPLY
     uint32_t destroy_sequence;  // of the command to reply to
+
+    // The share: time used, scaled by the weight, of each Resource; picoseconds of ORR_WEIGHT_DEFAULT.
+    uint64_t vtime[kResources];
+    uint64_t ready_since_ps;  // since when it has been ready or waiting for a port; 0: is not
+    uint32_t rate;            // virtual time per time, 16.16: ORR_WEIGHT_DEFAULT / weight
+    QueueStats stats;
+
+    Waiter wait;  // valid in Place::kSemaphore
 
     // Interrupts are due from armed_first on, until armed_last has been reached: no armed index is ever lost.
     uint64_t armed_first;
     uint64_t armed_last;
 
-    uint32_t slice_us;  // 0: the firmware's default
-    uint16_t weight;    // 1 .. ORR_WEIGHT_MAX
+    // A queue that stops has no packet.
+    union {
+        uint64_t packet[kPacketWords];
+        struct {
+            QueueError error;
+            uint64_t error_time_ps;
+        };
+    };
     char name[ORR_NAME_BYTES];
-    QueueStats stats;
-
-    Waiter wait;  // valid in Place::kSemaphore
-
-    QueueError error;
-    uint64_t error_time_ps;
-    uint64_t packet[kPacketWords];
 };
+// SRAM is 512 KiB.
+static_assert(sizeof(Queue) <= 336);
+static_assert(sizeof(Context) <= 72);
 
-using ReadyList = List<Queue, &Queue::link>;
+using QueueList = List<Queue, &Queue::link>;
 using OutboxList = List<Queue, &Queue::outbox_link>;
-
-struct Context {
-    Link<Context> link;  // contexts in which a queue waits for a semaphore
-    ReadyList waiting;   // those queues
-    uint32_t queues;
-    uint16_t number;
-    uint16_t page;  // doorbell page
-    bool exists;
-    uint16_t quota_permille;   // of the vector cores' time; 0: no limit
-    uint32_t quota_period_us;  // 0: no limit
-    char name[ORR_NAME_BYTES];
-};
-
 using ContextList = List<Context, &Context::link>;
+
+// What a restart of the core leaves as it is (section .persist on the card).
+struct Tables {
+    Context contexts[ORR_FW_CONTEXTS];
+    Queue queues[ORR_FW_QUEUES];
+};
 
 }  // namespace orrery::fw

@@ -16,13 +16,14 @@ void Scheduler::publish_progress(Queue& queue) {
     queue.interrupt >>= count;
     queue.retired += count;
     progress_ += count;
+    trace::retire(*hal_, queue.number, queue.retired);
 
     const uint64_t now = hal_->reg(SOC_TIME);
     hal_->store(queue.ring + offsetof(orr_ring, consumer_time_ps), now);
-    hal_->store(queue.status + offsetof(orr_queue_status, time_ps), now);
+    hal_->store(status_line(queue) + offsetof(orr_queue_status, time_ps), now);
     hal_->fence();
     hal_->store(queue.ring + offsetof(orr_ring, consumer), queue.retired);
-    hal_->store(queue.status + offsetof(orr_queue_status, completed), queue.retired);
+    hal_->store(status_line(queue) + offsetof(orr_queue_status, completed), queue.retired);
     if (wanted || (queue.armed && queue.retired >= queue.armed_first)) interrupt_host(queue);
 }
 
@@ -59,6 +60,7 @@ void Scheduler::fail(Queue& queue, const QueueError& error) {
     if (queue.stopped || queue.destroying) return;
     if (!queue.stopping || error.index < queue.error.index) queue.error = error;
     queue.stopping = true;
+    queue.error_code = static_cast<uint8_t>(queue.error.code);
     queue.has_packet = false;
     unplace(queue);
     if (queue.in_flight != 0)
@@ -76,77 +78,24 @@ void Scheduler::publish_error(Queue& queue) {
     hal_->store(queue.ring + offsetof(orr_ring, error_index), error.index);
     hal_->store(queue.ring + offsetof(orr_ring, error_address), error.address);
     hal_->store(queue.ring + offsetof(orr_ring, error_detail), error.detail);
-    hal_->store(queue.status + offsetof(orr_queue_status, error_index), error.index);
-    hal_->store(queue.status + offsetof(orr_queue_status, error_address), error.address);
-    hal_->store(queue.status + offsetof(orr_queue_status, error_detail), error.detail);
-    hal_->store(queue.status + offsetof(orr_queue_status, time_ps), queue.error_time_ps);
+    hal_->store(status_line(queue) + offsetof(orr_queue_status, error_index), error.index);
+    hal_->store(status_line(queue) + offsetof(orr_queue_status, error_address), error.address);
+    hal_->store(status_line(queue) + offsetof(orr_queue_status, error_detail), error.detail);
+    hal_->store(status_line(queue) + offsetof(orr_queue_status, time_ps), queue.error_time_ps);
     hal_->fence();
     hal_->store(queue.ring + offsetof(orr_ring, error), error.code);
-    hal_->store(queue.status + offsetof(orr_queue_status, error), error.code);
+    hal_->store(status_line(queue) + offsetof(orr_queue_status, error), error.code);
     // A ring that cannot be written is no news now: the status line tells.
     if (const WindowFault fault = take_window_fault(*hal_); fault && fault.host()) fatal_ = kHaltHostMemory;
 
+    trace::error(*hal_, queue.number, static_cast<uint32_t>(error.code), error.index, error.address,
+                 error.detail);
+    rest(queue);
     queue.event_due = true;
     queue.armed = false;
     irq_->raise(ORR_IRQ_QUEUE);
     ++progress_;
     notify(queue);
-}
-
-bool Scheduler::drain_completions() {
-    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
-        const uint64_t popped = hal_->reg(SOC_DONE_POP);
-        if (popped == ~uint64_t{0}) return n != 0;
-        const Port* const port = engines_.complete(popped);
-        if (port == nullptr) {
-            ++stats_.wild_completions;
-            continue;
-        }
-        // By value: the port may be started again before all is done with what it ran.
-        const Port done = *port;
-        complete(*done.queue, done);
-        serve_port_waiters(done.kind);
-    }
-    return true;
-}
-
-void Scheduler::complete(Queue& queue, const Port& port) {
-    --queue.in_flight;
-    ++progress_;
-    if (engines_.timed() == 0 && port.deadline != kNever) alarm_->set(*hal_, Alarm::kWatchdog, kNever);
-
-    const uint64_t status = hal_->reg(SOC_DONE_STATUS);
-    if (queue.destroying) {
-        if (queue.in_flight == 0) finish_destroy(queue);
-        return;
-    }
-    if (queue.stopping && port.index >= queue.error.index) {
-        // Ended because of the error; it counts as not done even if it got to its end.
-    } else if (status == ORR_DONE_OK) [[likely]] {
-        queue.done |= 1u << static_cast<uint32_t>(port.index - queue.retired);
-    } else {
-        const uint64_t fault = hal_->reg(SOC_DONE_FAULT);
-        const uint64_t detail = hal_->reg(SOC_DONE_DETAIL);
-        QueueError error{ORR_QERR_BAD_DESC, port.index, 0, status};
-        if (status == ORR_DONE_FAULT) error = {ORR_QERR_FAULT, port.index, detail, fault};
-        if (status == ORR_DONE_TRAP) error = {ORR_QERR_KERNEL_TRAP, port.index, detail, fault};
-        if (status == ORR_DONE_ABORTED) error = {ORR_QERR_TIMEOUT, port.index, 0, 0};
-        fail(queue, error);
-        return;
-    }
-    if (queue.stopping) {
-        if (queue.in_flight == 0) publish_error(queue);
-        return;
-    }
-    if (!settle(queue, false)) return;
-    if (queue.place != Place::kOwn) return;
-    const bool go_on = queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow;
-    if (go_on) make_ready(queue);
-}
-
-void Scheduler::on_timer(uint64_t now) {
-    if (alarm_->at(Alarm::kWatchdog) > now) return;
-    alarm_->set(*hal_, Alarm::kWatchdog, engines_.expire(*hal_, now));
 }
 
 }  // namespace orrery::fw

@@ -19,6 +19,7 @@
 #include "firmware/sched/halt.h"
 #include "firmware/sched/host_irq.h"
 #include "firmware/sched/queue.h"
+#include "firmware/sched/trace.h"
 
 namespace orrery::fw {
 
@@ -37,7 +38,7 @@ struct SchedulerStats {
 class Scheduler {
   public:
     // `status_table`: window address of struct orr_queue_status[ORR_FW_QUEUES]. Call once before all else.
-    void init(Hal& hal, HostIrq& irq, Alarm& alarm, uint64_t status_table);
+    void init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table);
 
     // --- events: each takes what is there (bounded), and says whether there was anything ---
     bool drain_doorbells();
@@ -85,6 +86,7 @@ class Scheduler {
     // Counts up with every packet that started or finished.
     uint64_t progress() const { return progress_; }
     // kHaltNone, or why the core must stop.
+    const Port* ports() const { return engines_.rows(); }
     uint32_t fatal() const { return fatal_; }
     const SchedulerStats& stats() const { return stats_; }
 
@@ -98,35 +100,43 @@ class Scheduler {
     Step execute_signal(Queue& queue);
     Step execute_timestamp(Queue& queue);
     Step execute_wait(Queue& queue);
-    Step execute_on_engine(Queue& queue, uint32_t opcode);
-    Step engine_step(Queue& queue, Port& port);
     Step finish_packet(Queue& queue);
     void consume_packet(Queue& queue);
     bool check_producer(Queue& queue, uint64_t producer);
+
+    // dispatch.cc: packets that run on engines.
+    Step execute_on_engine(Queue& queue, uint32_t opcode);
+    Step engine_step(Queue& queue, Port& port);
     void serve_port_waiters(uint32_t kind);
+    void complete(Queue& queue, const Port& port, uint32_t number);
 
     // retire.cc: telling the outside what has finished, and what has failed.
     void publish_progress(Queue& queue);
     bool settle(Queue& queue, bool reread);
     void fail(Queue& queue, const QueueError& error);
     void publish_error(Queue& queue);
-    void complete(Queue& queue, const Port& port);
     void fail_window(Queue& queue, uint64_t code, uint64_t index, const WindowFault& fault);
     void interrupt_host(Queue& queue);
 
     // waits.cc: queues that wait for a semaphore.
     void park_on_semaphore(Queue& queue);
-    void recheck_context(Context& context);
-    void recheck_all();
+    void recheck(const Context* context);  // null: all
 
     // lifecycle.cc
     void make_ready(Queue& queue);
     void unplace(Queue& queue);
+    void place(Queue& queue, Place place);
+    void set_state(Queue& queue, uint32_t state);  // ORR_TSTATE_*
+    void rest(Queue& queue);
     void finish_destroy(Queue& queue);
     void notify(Queue& queue);
     void doorbell_command(const Queue& queue, uint64_t command);
 
-    ReadyList& port_waiters(uint32_t kind) {
+    // Window address of its struct orr_queue_status.
+    uint64_t status_line(const Queue& queue) const {
+        return status_table_ + queue.number * sizeof(orr_queue_status);
+    }
+    QueueList& port_waiters(uint32_t kind) {
         return kind == ORR_ENGINE_COPY ? copy_waiters_ : vector_waiters_;
     }
     static uint64_t window(const Queue& queue, uint64_t va) {
@@ -140,15 +150,15 @@ class Scheduler {
     uint64_t progress_;
     uint32_t fatal_;
     bool waits_due_;  // a semaphore has changed: look at all that wait
-    ReadyList ready_;
-    ReadyList copy_waiters_;
-    ReadyList vector_waiters_;
-    ContextList waiting_contexts_;
+    Context* contexts_;
+    Queue* queues_;
+    QueueList ready_;
+    QueueList copy_waiters_;
+    QueueList vector_waiters_;
+    QueueList semaphore_waiters_;
     OutboxList outbox_;
     SchedulerStats stats_;
     Engines engines_;
-    Context contexts_[ORR_FW_CONTEXTS];
-    Queue queues_[ORR_FW_QUEUES];
 };
 
 }  // namespace orrery::fw

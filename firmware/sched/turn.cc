@@ -15,12 +15,14 @@ bool is_ordered(uint32_t opcode, uint32_t flags) {
 }  // namespace
 
 bool Scheduler::turn() {
-    Queue* const queue = ready_.pop_front();
+    Queue* const queue = ready_.pop_front(queues_);
     if (queue == nullptr) return false;
-    queue->place = Place::kNone;
+    place(*queue, Place::kNone);
+    set_state(*queue, ORR_TSTATE_TURN);
     ++stats_.turns;
     run(*queue);
-    if (waits_due_) recheck_all();
+    rest(*queue);
+    if (waits_due_) recheck(nullptr);
     return true;
 }
 
@@ -40,7 +42,7 @@ void Scheduler::run(Queue& queue) {
         if (!queue.has_packet) {
             if (queue.next == queue.producer) break;
             if (queue.next - queue.retired == kWindow) {
-                queue.place = Place::kOwn;
+                place(queue, Place::kOwn);
                 break;
             }
             if (!fetch(queue)) return;
@@ -54,7 +56,7 @@ void Scheduler::run(Queue& queue) {
     const bool drained = !queue.has_packet && queue.next == queue.producer;
     if (!settle(queue, drained)) return;
     if (queue.place == Place::kOwn && queue.next - queue.retired < kWindow && !queue.has_packet) {
-        queue.place = Place::kNone;
+        place(queue, Place::kNone);
     }
     if (queue.place == Place::kNone && (queue.has_packet || queue.next != queue.producer)) make_ready(queue);
 }
@@ -80,7 +82,7 @@ bool Scheduler::fetch(Queue& queue) {
 Scheduler::Step Scheduler::execute(Queue& queue) {
     const uint32_t opcode = packet_opcode(queue.packet);
     if (queue.in_flight != 0 && is_ordered(opcode, packet_flags(queue.packet))) {
-        queue.place = Place::kOwn;
+        place(queue, Place::kOwn);
         return Step::kParked;
     }
     switch (opcode) {
@@ -110,7 +112,7 @@ Scheduler::Step Scheduler::execute_signal(Queue& queue) {
         return Step::kFailed;
     }
     // The same memory can be mapped at another address and in another context: whoever waits has to look.
-    if (!waiting_contexts_.empty()) waits_due_ = true;
+    if (!semaphore_waiters_.empty()) waits_due_ = true;
     return finish_packet(queue);
 }
 
@@ -144,36 +146,6 @@ Scheduler::Step Scheduler::execute_wait(Queue& queue) {
     return Step::kParked;
 }
 
-Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
-    const uint32_t kind = opcode == ORR_PKT_DISPATCH ? ORR_ENGINE_VECTOR : ORR_ENGINE_COPY;
-    if (!engines_.has(kind)) {
-        fail(queue, {ORR_QERR_NOT_IMPLEMENTED, queue.next, 0, queue.packet[0]});
-        return Step::kFailed;
-    }
-    Port* const port = engines_.find_free(kind);
-    if (port == nullptr) {
-        queue.place = kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort;
-        port_waiters(kind).push_back(queue);
-        return Step::kParked;
-    }
-    return engine_step(queue, *port);
-}
-
-Scheduler::Step Scheduler::engine_step(Queue& queue, Port& port) {
-    uint64_t desc[kDescWords];
-    build_descriptor(queue.packet, queue.context->number, desc);
-    uint64_t deadline = kNever;
-    if (port.kind == ORR_ENGINE_VECTOR) {
-        const uint64_t now = hal_->reg(SOC_TIME);
-        deadline = now < kNever - queue.limit_ps ? now + queue.limit_ps : kNever - 1;
-    }
-    engines_.start(*hal_, port, desc, queue, queue.next, deadline);
-    if (deadline < alarm_->at(Alarm::kWatchdog)) alarm_->set(*hal_, Alarm::kWatchdog, deadline);
-    ++queue.in_flight;
-    consume_packet(queue);
-    return Step::kStarted;
-}
-
 // Packet `next` was carried out on the spot.
 Scheduler::Step Scheduler::finish_packet(Queue& queue) {
     queue.done |= 1u << static_cast<uint32_t>(queue.next - queue.retired);
@@ -202,19 +174,6 @@ bool Scheduler::check_producer(Queue& queue, uint64_t producer) {
     else
         fail(queue, {ORR_QERR_BAD_INDEX, queue.next, producer, 0});
     return false;
-}
-
-// A port has become free: the queue that has waited longest for one gets it.
-void Scheduler::serve_port_waiters(uint32_t kind) {
-    ReadyList& waiters = port_waiters(kind);
-    while (!waiters.empty()) {
-        Port* const port = engines_.find_free(kind);
-        if (port == nullptr) return;
-        Queue& queue = *waiters.pop_front();
-        queue.place = Place::kNone;
-        engine_step(queue, *port);
-        make_ready(queue);
-    }
 }
 
 }  // namespace orrery::fw

@@ -6,16 +6,16 @@
 namespace orrery::fw {
 
 void Scheduler::park_on_semaphore(Queue& queue) {
-    Context& context = *queue.context;
-    if (context.waiting.empty()) waiting_contexts_.push_back(context);
-    context.waiting.push_back(queue);
-    queue.place = Place::kSemaphore;
+    semaphore_waiters_.push_back(queues_, queue);
+    place(queue, Place::kSemaphore);
 }
 
-void Scheduler::recheck_context(Context& context) {
+void Scheduler::recheck(const Context* context) {
+    if (context == nullptr) waits_due_ = false;
     Queue* next = nullptr;
-    for (Queue* queue = context.waiting.front(); queue != nullptr; queue = next) {
-        next = ReadyList::next(*queue);
+    for (Queue* queue = semaphore_waiters_.front(queues_); queue != nullptr; queue = next) {
+        next = QueueList::next(queues_, *queue);
+        if (context != nullptr && queue->context != context) continue;
         const uint64_t value = hal_->load(window(*queue, queue->packet[1]));
         if (const WindowFault fault = take_window_fault(*hal_)) {
             fail_window(*queue, ORR_QERR_FAULT, queue->next, fault);
@@ -28,15 +28,6 @@ void Scheduler::recheck_context(Context& context) {
     }
 }
 
-void Scheduler::recheck_all() {
-    waits_due_ = false;
-    Context* next = nullptr;
-    for (Context* context = waiting_contexts_.front(); context != nullptr; context = next) {
-        next = ContextList::next(*context);
-        recheck_context(*context);
-    }
-}
-
 bool Scheduler::drain_pokes() {
     for (uint32_t n = 0; n < kEventsPerPass; ++n) {
         // Which semaphore it was does not help: contexts know it by virtual addresses.
@@ -45,7 +36,7 @@ bool Scheduler::drain_pokes() {
             break;
         }
     }
-    recheck_all();
+    recheck(nullptr);
     return true;
 }
 
@@ -60,7 +51,7 @@ bool Scheduler::drain_doorbells() {
             ++stats_.stale_doorbells;
             continue;
         }
-        if (!queue->context->waiting.empty()) recheck_context(*queue->context);
+        if (!semaphore_waiters_.empty()) recheck(queue->context);
         if (queue->place == Place::kNone && !queue->stopping) make_ready(*queue);
     }
     return true;

@@ -14,7 +14,7 @@ Bench::Bench(const FakeSoc::Config& config) : soc(config), firmware(std::make_un
 }
 
 bool Bench::boot() {
-    return firmware->start(soc, "1.2.3+test");
+    return firmware->start(soc, *tables, "1.2.3+test");
 }
 
 void Bench::run() {

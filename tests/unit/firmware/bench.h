@@ -161,6 +161,7 @@ class Bench {
     // One pass of the firmware; false: it sleeps. Natively Firmware::pass(); a test can put the real image
     // here.
     std::function<bool()> pass;
+    std::unique_ptr<Tables> tables = std::make_unique<Tables>();
     std::unique_ptr<Firmware> firmware;
     std::vector<orr_mbox_message> events;
     std::map<std::uint32_t, std::uint32_t> pages;  // doorbell page of a context

@@ -11,11 +11,14 @@ namespace {
 constexpr std::uint64_t kPsPerAccess = 1000;
 constexpr std::uint32_t kEngineBase = SOC_ENGINE(0);
 constexpr std::uint32_t kEngineEnd = SOC_ENGINE(SOC_ENGINES_MAX);
+constexpr std::uint32_t kSlotBase = SOC_SLOT(0);
+constexpr std::uint32_t kSlotEnd = SOC_SLOT(SOC_SLOTS);
 
 }  // namespace
 
 FakeSoc::FakeSoc(const Config& config)
     : config_(config), host_(kHostSize / 8), memory_(config.memory_bytes / 8) {
+    slot_read_.fill(kEmpty);
     engines.resize(config.copy_engines + config.vector_ports);
     for (std::size_t n = 0; n < engines.size(); ++n)
         engines[n].kind = n < config.copy_engines ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR;
@@ -33,16 +36,48 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
         const std::uint32_t port = (offset - kEngineBase) / 0x100;
         if (port >= engines.size()) return 0;
         if (offset % 0x100 == SOC_ENGINE_KIND) return engines[port].kind;
-        if (offset % 0x100 == SOC_ENGINE_BUSY) return engines[port].busy ? 1 : 0;
-        return 0;
+        const Engine& engine = engines[port];
+        switch (offset % 0x100) {
+            case SOC_ENGINE_BUSY:
+                return engine.busy ? 1 : 0;
+            case SOC_ENGINE_SAVE:
+                return engine.save;
+            case SOC_ENGINE_PRIORITY:
+                return engine.priority;
+            case SOC_ENGINE_WEIGHT:
+                return engine.weight;
+            case SOC_ENGINE_ACTIVE:
+                return engine.busy ? engine.active : 0;
+            case SOC_ENGINE_TAG:
+                return engine.tag;
+            case SOC_ENGINE_USED_PS:
+                return engine.busy ? engine.used_ps(time) : 0;
+            default:
+                violation(fmt::format("read of engine register {:#x}", offset % 0x100));
+                return 0;
+        }
     }
+    if (offset >= kSlotBase && offset < kSlotEnd) return slot_reg(offset);
     switch (offset) {
         case SOC_BOOT_ARG:
             return boot_arg;
         case SOC_VRAM_SIZE:
             return config_.memory_bytes;
         case SOC_CONFIG:
-            return config_.copy_engines | std::uint64_t{config_.vector_ports} << 16;
+            return config_.copy_engines | std::uint64_t{config_.vector_ports} << 16 |
+                   std::uint64_t{config_.vector_cores} << 48;
+        case SOC_SAVE_BYTES:
+            return config_.save_bytes;
+        case SOC_BOOT_COUNT:
+            return config_.boot_count;
+        case SOC_UID:
+            return 0x1234;
+        case SOC_MMU_RESULT:
+            return mmu_result_;
+        case SOC_MMU_FAULT:
+            return mmu_fault_;
+        case SOC_SEM_MEMORY:
+            return sem_memory_;
         case SOC_IRQ_PENDING:
             return lines();
         case SOC_TIME:
@@ -75,6 +110,12 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
             return latched_.popped;
         case SOC_DONE_STATUS:
             return latched_.status;
+        case SOC_DONE_START_PS:
+            return latched_.start_ps;
+        case SOC_DONE_END_PS:
+            return latched_.end_ps;
+        case SOC_DONE_USED_PS:
+            return latched_.used_ps;
         case SOC_DONE_FAULT:
             return latched_.fault;
         case SOC_DONE_DETAIL:
@@ -92,6 +133,7 @@ void FakeSoc::set_reg(std::uint32_t offset, std::uint64_t value) {
         set_engine_reg(offset, value);
         return;
     }
+    if (offset >= kSlotBase && offset < kSlotEnd) return set_slot_reg(offset, value);
     switch (offset) {
         case SOC_PROGRESS:
             progress = value;
@@ -160,6 +202,26 @@ void FakeSoc::set_engine_reg(std::uint32_t offset, std::uint64_t value) {
     } else if (at == SOC_ENGINE_ABORT) {
         engine.abort_wanted = engine.busy;
         if (engine.busy && config_.abort_at_once) finish(port, ORR_DONE_ABORTED);
+    } else if (at == SOC_ENGINE_SAVE) {
+        if (value % ORR_PAGE_SIZE != 0 || value + config_.save_bytes > config_.memory_bytes)
+            violation(fmt::format("save area at {:#x}", value));
+        if (engine.busy) violation("save area changed under a running engine");
+        engine.save = value;
+    } else if (at == SOC_ENGINE_PREEMPT) {
+        if (value != SOC_PREEMPT_GROUP && value != SOC_PREEMPT_NOW) violation("preemption of no kind");
+        if (!engine.busy) return;
+        if (engine.save == kEmpty) violation(fmt::format("preemption of port {} without a save area", port));
+        engine.preempt = value;
+        if (config_.preempt_at_once && (value == SOC_PREEMPT_NOW || engine.kind == ORR_ENGINE_COPY))
+            preempt(port);
+    } else if (at == SOC_ENGINE_RESUME) {
+        resume(port, value);
+    } else if (at == SOC_ENGINE_PRIORITY && engine.kind == ORR_ENGINE_VECTOR) {
+        if (value > 3) violation(fmt::format("engine priority {}", value));
+        engine.priority = value;
+    } else if (at == SOC_ENGINE_WEIGHT && engine.kind == ORR_ENGINE_VECTOR) {
+        if (value == 0 || value > 65535) violation(fmt::format("engine weight {}", value));
+        engine.weight = value;
     } else {
         violation(fmt::format("write of engine register {:#x}", at));
     }
@@ -179,15 +241,44 @@ void FakeSoc::start(std::uint32_t port, std::uint64_t tag) {
     engine.tag = static_cast<std::uint32_t>(tag);
     engine.busy = true;
     engine.abort_wanted = false;
+    engine.resumed = false;
+    engine.preempt = 0;
+    engine.used = kEmpty;
     engine.start_ps = time;
     if (on_start) on_start(port, engine);
+}
+
+void FakeSoc::resume(std::uint32_t port, std::uint64_t tag) {
+    Engine& engine = engines[port];
+    const auto found = saved.find(engine.save);
+    if (engine.busy || found == saved.end() || found->second.kind != engine.kind) {
+        violation(fmt::format("resume on port {} of what is not there", port));
+        return;
+    }
+    engine.desc = found->second.desc;
+    engine.tag = static_cast<std::uint32_t>(tag);
+    engine.busy = engine.resumed = true;
+    engine.abort_wanted = false;
+    engine.preempt = 0;
+    engine.used = kEmpty;
+    engine.start_ps = time;
+    saved.erase(found);
+    if (on_start) on_start(port, engine);
+}
+
+void FakeSoc::preempt(std::uint32_t port) {
+    Engine& engine = engines.at(port);
+    if (!engine.busy || engine.preempt == 0) return;
+    saved[engine.save] = engine;
+    finish(port, ORR_DONE_PREEMPTED, 0, config_.save_bytes);
 }
 
 void FakeSoc::finish(std::uint32_t port, std::uint64_t status, std::uint64_t fault, std::uint64_t detail) {
     Engine& engine = engines.at(port);
     if (!engine.busy) return;
     engine.busy = false;
-    done_.push_back({std::uint64_t{port} << 32 | engine.tag, status, fault, detail});
+    done_.push_back({std::uint64_t{port} << 32 | engine.tag, status, fault, detail, engine.start_ps, time,
+                     engine.used_ps(time)});
 }
 
 std::vector<std::uint32_t> FakeSoc::busy_ports() const {
@@ -226,18 +317,88 @@ void FakeSoc::mmu_command(std::uint64_t command) {
         for (const Engine& engine : engines) {
             if (engine.busy && engine.desc[0] >> 32 == asid) violation("root cleared under a running engine");
         }
+    } else if (command == SOC_MMU_TRANSLATE) {
+        mmu_fault_ = ORR_FAULT_NONE;
+        mmu_result_ = memory_name(asid, regs_[SOC_MMU_ARG], false, mmu_fault_);
     } else {
         ++flushes;
+    }
+}
+
+std::uint64_t FakeSoc::memory_name(std::uint32_t asid, std::uint64_t va, bool write, std::uint64_t& fault) {
+    const std::uint64_t* const word = translate(asid, va & ~std::uint64_t{7}, write, fault);
+    if (word == nullptr) return kEmpty;
+    return ORR_VRAM_WINDOW + static_cast<std::uint64_t>(word - memory_.data()) * 8;
+}
+
+std::uint64_t FakeSoc::slot_reg(std::uint32_t offset) {
+    const std::uint32_t n = (offset - kSlotBase) / 0x200;
+    const std::uint32_t at = offset % 0x200;
+    Slot& slot = slots[n];
+    if (at >= SOC_SLOT_PACKET + 64) {
+        return at == SOC_SLOT_RING   ? slot.ring
+               : at == SOC_SLOT_MASK ? slot.mask
+               : at == SOC_SLOT_NEXT ? slot.next
+                                     : slot.limit;
+    }
+    if (slot.next >= slot.limit) {
+        violation(fmt::format("read of slot {} beyond its limit", n));
+        return 0;
+    }
+    if (slot_read_[n] != slot.next) {
+        slot_read_[n] = slot.next;
+        slot_packet_[n] = {};
+        slot_fault_[n] = 0;
+        const std::uint64_t window = slot.ring + (slot.next & slot.mask) * 64;
+        for (std::uint64_t word = 0; word < 8; ++word) {
+            std::uint64_t fault = ORR_FAULT_NONE;
+            const auto asid = static_cast<std::uint32_t>(window >> 48 & 0x3fff);
+            const std::uint64_t* const from =
+                translate(asid, (window & ((std::uint64_t{1} << 48) - 1)) + 8 * word, false, fault);
+            if (from != nullptr) slot_packet_[n][word] = *from;
+            if (fault != ORR_FAULT_NONE) slot_fault_[n] = fault;
+        }
+        if (slot_fault_[n] != 0) slot_packet_[n] = {};
+    }
+    if (at == SOC_SLOT_PACKET && slot_fault_[n] != 0)
+        window_fault(slot_fault_[n], slot.ring + (slot.next & slot.mask) * 64);
+    return slot_packet_[n][at / 8];
+}
+
+void FakeSoc::set_slot_reg(std::uint32_t offset, std::uint64_t value) {
+    const std::uint32_t n = (offset - kSlotBase) / 0x200;
+    Slot& slot = slots[n];
+    switch (offset % 0x200) {
+        case SOC_SLOT_RING:
+            slot.ring = value;
+            slot.next = slot.limit = 0;
+            slot_read_[n] = kEmpty;
+            break;
+        case SOC_SLOT_MASK:
+            slot.mask = value;
+            break;
+        case SOC_SLOT_NEXT:
+            slot.next = value;
+            slot_read_[n] = kEmpty;
+            break;
+        case SOC_SLOT_LIMIT:
+            if (value < slot.limit) violation(fmt::format("limit of slot {} lowered", n));
+            slot.limit = value;
+            break;
+        default:
+            violation(fmt::format("write of slot register {:#x}", offset % 0x200));
     }
 }
 
 void FakeSoc::signal(std::uint64_t value) {
     const auto asid = static_cast<std::uint32_t>(regs_[SOC_SEM_ASID]);
     const std::uint64_t va = regs_[SOC_SEM_VA];
+    sem_memory_ = kEmpty;
     sem_status_ = va % 16 != 0 ? ORR_FAULT_MISALIGNED : ORR_FAULT_NONE;
     if (sem_status_ != ORR_FAULT_NONE) return;
     std::uint64_t* const word = translate(asid, va, true, sem_status_);
     if (word == nullptr) return;
+    sem_memory_ = ORR_VRAM_WINDOW + static_cast<std::uint64_t>(word - memory_.data()) * 8;
     word[1] = time;
     word[0] = value;
     if (on_signal) on_signal(asid, va, value);
@@ -284,6 +445,8 @@ std::uint64_t* FakeSoc::find(std::uint64_t window, bool write) {
         window_fault(ORR_FAULT_PAGE_RANGE, window);
         return nullptr;
     }
+    if (window >= ORR_VRAM_WINDOW && window - ORR_VRAM_WINDOW < config_.memory_bytes)
+        return &memory_[(window - ORR_VRAM_WINDOW) / 8];
     if (window >> 62 != 1) {
         violation(fmt::format("access to {:#x}, which is no window", window));
         return nullptr;

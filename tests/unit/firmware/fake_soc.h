@@ -31,7 +31,11 @@ class FakeSoc final : public Hal {
         std::uint32_t copy_engines = 2;
         std::uint32_t vector_ports = 2;
         std::uint64_t memory_bytes = 0xa00000;
-        bool abort_at_once = true;  // else the test completes aborted ports: see Engine::abort_wanted
+        bool abort_at_once = true;    // else the test completes aborted ports: see Engine::abort_wanted
+        bool preempt_at_once = true;  // SOC_PREEMPT_NOW, and any on a copy engine; else see Engine::preempt
+        std::uint64_t boot_count = 1;
+        std::uint64_t save_bytes = 0x10000;
+        std::uint32_t vector_cores = 8;
     };
 
     struct Engine {
@@ -40,7 +44,13 @@ class FakeSoc final : public Hal {
         std::uint32_t tag = 0;
         bool busy = false;
         bool abort_wanted = false;
+        bool resumed = false;       // from `save`, not started
+        std::uint64_t preempt = 0;  // SOC_PREEMPT_* wanted
+        std::uint64_t save = kEmpty, priority = 0, weight = 1;
+        std::uint64_t active = 1;     // what SOC_ENGINE_ACTIVE shows: the test's to set
+        std::uint64_t used = kEmpty;  // core time since start; kEmpty: as if one core had worked all the time
         std::uint64_t start_ps = 0;
+        std::uint64_t used_ps(std::uint64_t now) const { return used == kEmpty ? now - start_ps : used; }
 
         template <typename T>
         T as() const {
@@ -59,6 +69,7 @@ class FakeSoc final : public Hal {
     void set_reg(std::uint32_t offset, std::uint64_t value) override;
     std::uint64_t load(std::uint64_t window) override;
     void store(std::uint64_t window, std::uint64_t value) override;
+    void trace(std::uint64_t word) override { trace_words.push_back(word); }
     void fence() override {}
     bool timer_pending() override { return time >= timer; }
 
@@ -81,8 +92,12 @@ class FakeSoc final : public Hal {
     void poke(std::uint64_t offset) { pokes_.push_back(offset); }
     void finish(std::uint32_t port, std::uint64_t status = ORR_DONE_OK, std::uint64_t fault = 0,
                 std::uint64_t detail = 0);
+    // The descriptor ends at a group's border and is saved, as the firmware has asked.
+    void preempt(std::uint32_t port);
     // A completion that no engine produced.
-    void wild_completion(std::uint64_t popped) { done_.push_back({popped, ORR_DONE_OK, 0, 0}); }
+    void wild_completion(std::uint64_t popped) {
+        done_.push_back({popped, ORR_DONE_OK, 0, 0, time, time, 0});
+    }
     std::vector<std::uint32_t> busy_ports() const;
 
     // --- what the firmware did ---
@@ -93,6 +108,12 @@ class FakeSoc final : public Hal {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> bindings;  // (page, slot) → tag
     std::vector<Engine> engines;
     std::uint64_t accesses = 0;
+    std::vector<std::uint64_t> trace_words;
+    struct Slot {
+        std::uint64_t ring = 0, mask = 0, next = 0, limit = 0;
+    };
+    std::array<Slot, SOC_SLOTS> slots{};
+    std::map<std::uint64_t, Engine> saved;  // by the save area's offset
     const std::vector<std::string>& violations() const { return violations_; }
 
     // --- knobs and hooks ---
@@ -104,7 +125,7 @@ class FakeSoc final : public Hal {
 
   private:
     struct Done {
-        std::uint64_t popped, status, fault, detail;
+        std::uint64_t popped, status, fault, detail, start_ps, end_ps, used_ps;
     };
     struct Page {
         std::uint64_t offset;
@@ -119,6 +140,10 @@ class FakeSoc final : public Hal {
     void mmu_command(std::uint64_t command);
     void signal(std::uint64_t value);
     void start(std::uint32_t port, std::uint64_t tag);
+    void resume(std::uint32_t port, std::uint64_t tag);
+    std::uint64_t slot_reg(std::uint32_t offset);
+    void set_slot_reg(std::uint32_t offset, std::uint64_t value);
+    std::uint64_t memory_name(std::uint32_t asid, std::uint64_t va, bool write, std::uint64_t& fault);
     void set_engine_reg(std::uint32_t offset, std::uint64_t value);
     void violation(std::string text) { violations_.push_back(std::move(text)); }
 
@@ -133,7 +158,11 @@ class FakeSoc final : public Hal {
     std::deque<std::uint64_t> pokes_;
     bool mailbox_rung_ = false;
     std::uint64_t window_fault_ = 0, window_fault_va_ = 0;
-    std::uint64_t db_value_ = 0, sem_status_ = 0;
+    std::uint64_t db_value_ = 0, sem_status_ = 0, sem_memory_ = kEmpty;
+    std::uint64_t mmu_result_ = kEmpty, mmu_fault_ = 0;
+    std::array<std::array<std::uint64_t, 8>, SOC_SLOTS> slot_packet_{};
+    std::array<std::uint64_t, SOC_SLOTS> slot_read_{};  // index of what slot_packet_ holds; kEmpty: none
+    std::array<std::uint64_t, SOC_SLOTS> slot_fault_{};
     Done latched_{};
     std::vector<std::string> violations_;
 };
