@@ -127,6 +127,7 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
 }
 
 void FakeSoc::set_reg(std::uint32_t offset, std::uint64_t value) {
+    if (offset == SOC_TRACE) return trace(value);
     ++accesses;
     time += kPsPerAccess;
     if (offset >= kEngineBase && offset < kEngineEnd) {
