@@ -63,7 +63,7 @@ const std::map<std::string, std::set<std::string>, std::less<>>& emulator_arrows
         {"emulator/faults", {"emulator/probes", "emulator/time"}},
         {"emulator/skus", {}},
         {"emulator/trace", {"emulator/core", "emulator/os"}},
-        {"emulator/gdb", {"emulator/core", "emulator/os"}},
+        {"emulator/gdb", {"emulator/core", "emulator/os", "emulator/trace"}},
         {"emulator/card",
          {"emulator/core", "emulator/engines", "emulator/faults", "emulator/link", "emulator/memory",
           "emulator/gdb", "emulator/os", "emulator/pcie", "emulator/probes", "emulator/skus", "emulator/time",
