@@ -73,7 +73,7 @@ std::expected<void, std::string> Card::build() {
 
     windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, counters_, errors_, sku);
     soc_ = std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_,
-                                          *windows_, errors_, static_cast<SocEffects&>(*this));
+                                          *windows_, counters_, errors_, static_cast<SocEffects&>(*this));
     engine_context_ = std::make_unique<EngineContext>(
         EngineContext{events_, *mmu_, counters_, peers_,
                       [this](const Completion& completion) { soc_->completed(completion); }});

@@ -211,7 +211,9 @@ bool ControlCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
     } else if (offset == SOC_TIMER) {
         value = timer_;
     } else {
-        value = registers_.read(offset);
+        ModelTime wait = 0;
+        value = registers_.read(offset, wait);
+        if (wait != 0) settle_memory(wait);
     }
     update_lines();
     settle(sku_.register_ps);

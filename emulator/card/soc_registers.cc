@@ -13,6 +13,7 @@ constexpr std::uint32_t kEngineFirst = SOC_ENGINE(0);
 constexpr std::uint32_t kEngineEnd = SOC_ENGINE(SOC_ENGINES_MAX);
 constexpr std::uint32_t kEngineStride = SOC_ENGINE(1) - SOC_ENGINE(0);
 constexpr std::uint32_t kDescriptorBytes = 64;
+constexpr std::uint32_t kSlotFirst = SOC_SLOT(0);
 
 constexpr std::uint64_t line(unsigned number) {
     return std::uint64_t{1} << number;
@@ -21,8 +22,8 @@ constexpr std::uint64_t line(unsigned number) {
 }  // namespace
 
 SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram_bytes, EventQueue& events,
-                           Doorbells& doorbells, Mmu& mmu, Windows& windows, Errors& errors,
-                           SocEffects& effects)
+                           Doorbells& doorbells, Mmu& mmu, Windows& windows, Counters& counters,
+                           Errors& errors, SocEffects& effects)
     : sku_(sku),
       uid_(uid),
       vram_bytes_(vram_bytes),
@@ -33,6 +34,7 @@ SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram
       errors_(errors),
       effects_(effects),
       ports_(SOC_ENGINES_MAX),
+      slots_(sku, events, windows, counters, errors),
       mmu_result_(kNothing),
       sem_memory_(kNothing),
       completions_(kCompletions),
@@ -52,6 +54,7 @@ void SocRegisters::reset() {
     pokes_.clear();
     for (Port& port : ports_)
         port = {};
+    slots_.reset();
 }
 
 std::uint64_t SocRegisters::pending() const {
@@ -81,8 +84,10 @@ std::uint64_t SocRegisters::pop_completion() {
     return std::uint64_t{popped_.port} << 32 | popped_.tag;
 }
 
-std::uint64_t SocRegisters::read(std::uint32_t offset) {
+std::uint64_t SocRegisters::read(std::uint32_t offset, ModelTime& wait) {
     if (offset >= kEngineFirst && offset < kEngineEnd) return read_engine(offset - kEngineFirst);
+    std::uint64_t value = 0;
+    if (offset >= kSlotFirst && slots_.read(offset - kSlotFirst, value, wait)) return value;
     switch (offset) {
         case SOC_BOOT_ENTRY:
             return boot_entry_;
@@ -160,6 +165,7 @@ std::uint64_t SocRegisters::read(std::uint32_t offset) {
 
 void SocRegisters::write(std::uint32_t offset, std::uint64_t value) {
     if (offset >= kEngineFirst && offset < kEngineEnd) return write_engine(offset - kEngineFirst, value);
+    if (offset >= kSlotFirst && slots_.write(offset - kSlotFirst, value)) return;
     switch (offset) {
         case SOC_PROGRESS:
             effects_.progress(static_cast<std::uint32_t>(value));

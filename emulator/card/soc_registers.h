@@ -12,6 +12,7 @@
 
 #include "emulator/card/doorbells.h"
 #include "emulator/card/fifo.h"
+#include "emulator/card/ring_slots.h"
 #include "emulator/card/sku.h"
 #include "emulator/card/windows.h"
 #include "emulator/engines/engine.h"
@@ -35,14 +36,15 @@ class SocEffects {
 class SocRegisters {
   public:
     SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram_bytes, EventQueue& events,
-                 Doorbells& doorbells, Mmu& mmu, Windows& windows, Errors& errors, SocEffects& effects);
+                 Doorbells& doorbells, Mmu& mmu, Windows& windows, Counters& counters, Errors& errors,
+                 SocEffects& effects);
 
     // Ports in their order; they outlive this object's use.
     void attach_engines(std::vector<EnginePort*> engines) { engines_ = std::move(engines); }
 
     // An aligned 8-byte access at `offset` < ORR_SOC_SIZE. Offsets without a register read as 0, ignore
-    // writes, and count as guest errors.
-    std::uint64_t read(std::uint32_t offset);
+    // writes, and count as guest errors. `wait`: how long the core waits for the answer, beyond the access.
+    std::uint64_t read(std::uint32_t offset, ModelTime& wait);
     void write(std::uint32_t offset, std::uint64_t value);
 
     // Level of the core's external interrupt line.
@@ -104,6 +106,7 @@ class SocRegisters {
     SocEffects& effects_;
     std::vector<EnginePort*> engines_;
     std::vector<Port> ports_;
+    RingSlots slots_;
 
     TraceListener trace_listener_;
     std::uint64_t boot_entry_ = 0, boot_arg_ = 0, boot_count_ = 0;

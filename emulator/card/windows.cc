@@ -82,8 +82,9 @@ Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, P
     if ((address & kHostBit) != 0) {
         const auto span = host_.find(address & ~kHostBit, size, write);
         place.stall = write ? sku_.host_store_ps : sku_.host_load_ps;
+        place.in_host = true;
         if (span.data == nullptr || span.bytes < size) {
-            set_fault(ORR_FAULT_PAGE_RANGE, address);
+            place.fault = ORR_FAULT_PAGE_RANGE;
             return Found::kFault;
         }
         place.host = span.data;
@@ -95,7 +96,7 @@ Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, P
             mmu_.translate(asid, address & kVaMask, size, write ? Access::kStore : Access::kLoad);
         if (!found) {
             place.stall = sku_.vram_load_ps;
-            set_fault(found.error().code, address);
+            place.fault = found.error().code;
             return Found::kFault;
         }
         place.host = found->host;
@@ -105,9 +106,10 @@ Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, P
             place.stall = write ? sku_.vram_store_ps : sku_.vram_load_ps;
         } else {
             place.stall = write ? sku_.host_store_ps : sku_.host_load_ps;
+            place.in_host = true;
         }
         if (found->bytes < size) {  // a DMA range that ends inside a word
-            set_fault(ORR_FAULT_PAGE_RANGE, address);
+            place.fault = ORR_FAULT_PAGE_RANGE;
             return Found::kFault;
         }
         return Found::kYes;
@@ -123,6 +125,7 @@ bool Windows::load(std::uint64_t address, unsigned size, std::uint64_t& value, M
     const Found found = find(address, size, false, place);
     if (found == Found::kTrap) return false;
     stall = place.stall;
+    if (found == Found::kFault) set_fault(place.fault, address);
     value = found == Found::kYes ? load_bytes(place.host, size) : 0;
     return true;
 }
@@ -132,13 +135,53 @@ bool Windows::store(std::uint64_t address, unsigned size, std::uint64_t value, M
     const Found found = find(address, size, true, place);
     if (found == Found::kTrap) return false;
     stall = place.stall;
-    if (found == Found::kFault) return true;
+    if (found == Found::kFault) {
+        set_fault(place.fault, address);
+        return true;
+    }
     if (place.host != nullptr) {
         store_bytes(place.host, size, value);
     } else if (const std::uint32_t code = store_to_peer(place, size, value); code != ORR_FAULT_NONE) {
         set_fault(code, address);
     }
     return true;
+}
+
+Fetched Windows::fetch(std::uint64_t base, std::uint64_t entry, PacketWords& words) {
+    constexpr std::uint64_t kBytes = sizeof words;
+    words = {};
+    Fetched result{.address = base};
+    if (base % kBytes != 0) {
+        result.fault = ORR_FAULT_MISALIGNED;
+        return result;
+    }
+    // The entry must lie in the window, and in the address space, that the array is in.
+    const bool in_host = (base & kHostBit) != 0;
+    const bool in_context = !in_host && (base & kContextBit) != 0;
+    result.host = in_host;
+    if (!in_host && !in_context && base - ORR_VRAM_WINDOW >= ORR_VRAM_WINDOW_SIZE) {
+        result.fault = ORR_FAULT_PAGE_RANGE;
+        return result;
+    }
+    const std::uint64_t start = in_host      ? base & ~kHostBit
+                                : in_context ? base & kVaMask
+                                             : base - ORR_VRAM_WINDOW;
+    const std::uint64_t size = in_host ? kHostBit : in_context ? kVaMask + 1 : ORR_VRAM_WINDOW_SIZE;
+    if (entry > (size - start) / kBytes - 1) {
+        result.fault = in_context ? ORR_FAULT_NON_CANONICAL : ORR_FAULT_PAGE_RANGE;
+        return result;
+    }
+    result.address = base + entry * kBytes;
+    Place place;
+    const Found found = find(result.address, kBytes, false, place);
+    result.host = place.in_host;
+    if (found == Found::kYes) {
+        for (std::size_t i = 0; i < words.size(); ++i)
+            words[i] = load_as<std::uint64_t>(place.host + 8 * i);
+    } else {
+        result.fault = found == Found::kTrap ? ORR_FAULT_PAGE_RANGE : place.fault;
+    }
+    return result;
 }
 
 std::uint32_t Windows::store_to_peer(const Place& place, unsigned size, std::uint64_t value) {

@@ -26,6 +26,15 @@ struct Signalled {
     std::uint64_t memory = ~std::uint64_t{0};  // see memory_of(); all-ones: to a peer, or nowhere
 };
 
+using PacketWords = std::array<std::uint64_t, 8>;
+
+// What became of reading a packet ahead.
+struct Fetched {
+    std::uint64_t address = 0;  // window address, for SOC_WINDOW_FAULT_VA
+    std::uint32_t fault = ORR_FAULT_NONE;
+    bool host = false;  // it came from host memory; otherwise VRAM, or the fault was found in tables there
+};
+
 // The window address of translated memory, the same from every context; all-ones for a peer's.
 std::uint64_t memory_of(const Translation& found);
 
@@ -41,10 +50,15 @@ class Windows {
     bool load(std::uint64_t address, unsigned size, std::uint64_t& value, ModelTime& stall);
     bool store(std::uint64_t address, unsigned size, std::uint64_t value, ModelTime& stall);
 
+    // Reads the 64-byte entry `entry` of the array at window address `base`; zeros if that cannot be done.
+    // Sets no sticky fault, and traps nobody.
+    Fetched fetch(std::uint64_t base, std::uint64_t entry, PacketWords& words);
+
     // Sticky: the first since it was cleared.
     std::uint32_t fault() const { return fault_; }
     std::uint64_t fault_address() const { return fault_address_; }
     void clear_fault() { fault_ = ORR_FAULT_NONE; }
+    void set_fault(std::uint32_t code, std::uint64_t address);
     void reset();
 
     // Writes {time, value} to the semaphore at `va`, or signals it on a peer.
@@ -59,10 +73,11 @@ class Windows {
         std::uint8_t port = 0;
         std::uint64_t address = 0;
         ModelTime stall = 0;
+        std::uint32_t fault = ORR_FAULT_NONE;
+        bool in_host = false;
     };
     enum class Found : std::uint8_t { kTrap, kFault, kYes };
     Found find(std::uint64_t address, unsigned size, bool write, Place& place);
-    void set_fault(std::uint32_t code, std::uint64_t address);
     std::uint32_t store_to_peer(const Place& place, unsigned size, std::uint64_t value);
 
     Vram& vram_;
