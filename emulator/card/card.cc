@@ -327,15 +327,14 @@ void Card::publish_link(unsigned port) {
 
 // --- the round ---
 
-bool Card::run_events(bool skip_idle) {
+bool Card::run_events(bool skip_idle, ModelTime limit) {
     // One event may take some 50 us of host time: look for commands between them.
     constexpr unsigned kBurst = 8;
     bool any = false;
     for (unsigned i = 0; i < kBurst && commands_.empty(); ++i) {
         // A core that could run goes before time that has not come yet.
         const bool wait = core_->runnable() || (!skip_idle && core_->waits_for_timer_only());
-        const ModelTime limit = wait ? events_.now() : kNever - 1;
-        if (!events_.run_next(limit)) break;
+        if (!events_.run_next(wait ? std::min(limit, events_.now()) : limit)) break;
         any = true;
     }
     return any;
@@ -355,15 +354,20 @@ void Card::publish() {
     }
 }
 
-bool Card::step(bool skip_idle) {
+bool Card::take_arrivals() {
     bool busy = drain_commands();
     busy |= doorbells_->poll();
     if (!active_links_.empty()) busy |= poll_links();
+    return busy;
+}
+
+bool Card::step(bool skip_idle, ModelTime limit) {
+    bool busy = take_arrivals();
     if (core_->runnable()) {
         core_->run_chunk();
         busy = true;
     }
-    busy |= run_events(skip_idle);
+    busy |= run_events(skip_idle, limit);
     if (busy) publish();
     return busy;
 }

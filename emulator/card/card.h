@@ -77,8 +77,12 @@ class Card final : private SocEffects {
     void run();
     // One round: commands, doorbells, links, a chunk of the core, some events. false: there was nothing to
     // do.
-    // With `skip_idle` false the timer of a sleeping core, if nothing else is to come, is not run yet.
-    bool step(bool skip_idle = true);
+    // With `skip_idle` false the timer of a sleeping core, if nothing else is to come, is not run yet. Events
+    // after `limit` are left alone.
+    bool step(bool skip_idle = true, ModelTime limit = kNever - 1);
+    // The first part of a round: looks at commands, doorbells and links. Who drives several cards in the
+    // order of their model times calls it before it asks when each of them goes on.
+    bool take_arrivals();
 
     // --- any thread ---
     void request_stop();
@@ -114,7 +118,7 @@ class Card final : private SocEffects {
     void grant(const Command& command);
     bool poll_links();
     void publish_link(unsigned port);
-    bool run_events(bool skip_idle);
+    bool run_events(bool skip_idle, ModelTime limit);
     void publish();
     void raise(unsigned vector);
     void sleep(int timeout_us);
