@@ -27,7 +27,40 @@ std::expected<std::unique_ptr<Card>, std::string> Card::create(CardConfig config
 Card::Card(CardConfig config, Vram vram)
     : config_(std::move(config)), errors_(counters_, config_.log), vram_(std::move(vram)) {}
 
-Card::~Card() = default;
+Card::~Card() {
+    if (core_) core_->finish_recording();
+    report_recording();
+}
+
+std::expected<void, std::string> Card::build_recorder() {
+    if (config_.record.empty()) return {};
+    auto made = Recorder::create(config_.record, {.program = "orrery-card",
+                                                  .sku_name = config_.sku.name,
+                                                  .sku_text = config_.sku.text,
+                                                  .uid = config_.uid,
+                                                  .cycle_ps = config_.sku.cycle_ps,
+                                                  .start_ps = events_.now(),
+                                                  .vram_bytes = vram_.size(),
+                                                  .hw_version = ORR_HW_VERSION});
+    if (!made) return std::unexpected(made.error());
+    recorder_ = *std::move(made);
+    core_->record(recorder_.get());
+    doorbells_->on_ring([this](std::uint32_t tag, std::uint64_t value, unsigned page, unsigned slot) {
+        core_->note(ORR_OTRACE_NOTE_DOORBELL, {tag, value, page, slot});
+    });
+    return {};
+}
+
+void Card::flush_recording() {
+    core_->flush_recording();
+    report_recording();
+}
+
+void Card::report_recording() {
+    if (recorder_ == nullptr || recorder_->error().empty() || recording_failed_) return;
+    recording_failed_ = true;
+    errors_.report(ErrorKind::kHostError, "{}", recorder_->error());
+}
 
 std::expected<void, std::string> Card::build() {
     const Sku& sku = config_.sku;
@@ -59,7 +92,10 @@ std::expected<void, std::string> Card::build() {
         link.latency_ns = sku.link_latency_ns;
         const unsigned port = link.port;
         LinkHooks hooks;
-        hooks.poke = [this](std::uint64_t offset) { soc_->poked(offset); };
+        hooks.poke = [this](std::uint64_t offset) {
+            core_->note(ORR_OTRACE_NOTE_POKE, {offset});
+            soc_->poked(offset);
+        };
         hooks.changed = [this](std::uint32_t changed, std::uint32_t) {
             publish_link(changed);
             raise(ORR_IRQ_LINK);
@@ -101,7 +137,7 @@ std::expected<void, std::string> Card::build() {
     core_ = std::make_unique<ControlCore>(sku, events_, *soc_, *windows_, counters_, errors_);
     for (unsigned port = 0; port < ORR_LINK_MAX_PORTS; ++port)
         publish_link(port);
-    return {};
+    return build_recorder();
 }
 
 // --- what the firmware does to the host's side ---
@@ -159,7 +195,9 @@ void Card::carry_out(const Command& command) {
             reset();
             break;
         case Command::Kind::kMailbox:
-            if (core_->state() == ControlCore::State::kRunning) soc_->ring_mailbox();
+            if (core_->state() != ControlCore::State::kRunning) break;
+            core_->note(ORR_OTRACE_NOTE_MAILBOX, {});
+            soc_->ring_mailbox();
             break;
         case Command::Kind::kGrant:
             grant(command);
@@ -213,6 +251,7 @@ void Card::start_boot(const Command& command) {
 
 void Card::boot(ModelTime) {
     const BootResult result = verify_and_load(image_, config_.key, core_->sram());
+    if (result.status == ORR_BOOT_OK && recorder_ != nullptr) recorder_->image(image_);
     image_ = {};
     file_.boot_detail.store(result.detail, std::memory_order_release);
     if (result.status == ORR_BOOT_OK) {

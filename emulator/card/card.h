@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <expected>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ struct CardConfig {
     std::vector<LinkConfig> links;        // rates and uid are filled in from the SKU
     std::uint32_t spin_us = 200;          // host time without work before the card blocks; 0 is legal
     std::FILE* log = nullptr;             // borrowed
+    std::filesystem::path record;         // file for a recording (docs/trace.md); empty: none
     std::function<void(unsigned)> raise;  // sends an interrupt vector to the host; called on the card thread
 };
 
@@ -95,12 +97,15 @@ class Card final : private SocEffects {
     HostMemory& host_memory() { return host_; }
     ControlCore& core() { return *core_; }
     SocRegisters& soc() { return *soc_; }
+    // Writes what has been recorded so far; the card thread does it by itself once a second.
+    void flush_recording();
     // Starts the core with what is in SRAM, without a boot ROM's checks; ignored unless in reset.
     void start_core_for_test(std::uint64_t entry);
 
   private:
     explicit Card(CardConfig config, Vram vram);
     std::expected<void, std::string> build();
+    std::expected<void, std::string> build_recorder();
 
     void host_interrupt(std::uint64_t vector) override;
     void progress(std::uint32_t code) override;
@@ -121,6 +126,7 @@ class Card final : private SocEffects {
     bool run_events(bool skip_idle, ModelTime limit);
     void publish();
     void raise(unsigned vector);
+    void report_recording();
     void sleep(int timeout_us);
 
     CardConfig config_;
@@ -140,12 +146,14 @@ class Card final : private SocEffects {
     std::unique_ptr<VectorUnit> vector_unit_;
     std::unique_ptr<Windows> windows_;
     std::unique_ptr<SocRegisters> soc_;
+    std::unique_ptr<Recorder> recorder_;
     std::unique_ptr<ControlCore> core_;
 
     Event boot_event_ = Event::of<&Card::boot>(this);
     std::vector<std::uint8_t> image_;  // the boot ROM's copy
     std::uint64_t boot_arg_ = 0;
     bool core_halt_seen_ = false;
+    bool recording_failed_ = false;
 
     CommandQueue commands_;
     UniqueFd wake_fd_;

@@ -66,6 +66,35 @@ class IdleTimer {
     Clock::time_point due_{};
 };
 
+// A recording is written once a second at least, whatever the card does.
+class FlushTimer {
+  public:
+    explicit FlushTimer(bool on) : on_(on), last_(on ? Clock::now() : Clock::time_point{}) {}
+
+    // Looks at the clock every few rounds only, or after idle().
+    bool due() {
+        if (!on_ || (!look_ && ++rounds_ % kRounds != 0)) return false;
+        look_ = false;
+        const Clock::time_point now = Clock::now();
+        if (now - last_ < kPeriod) return false;
+        last_ = now;
+        return true;
+    }
+    void idle() { look_ = on_; }
+    int shorten(int timeout_us) const {
+        constexpr int kPeriodUs = static_cast<int>(std::chrono::microseconds(kPeriod).count());
+        return on_ && (timeout_us < 0 || timeout_us > kPeriodUs) ? kPeriodUs : timeout_us;
+    }
+
+  private:
+    static constexpr std::chrono::milliseconds kPeriod{500};
+    static constexpr unsigned kRounds = 64;
+    bool on_;
+    bool look_ = false;
+    unsigned rounds_ = 0;
+    Clock::time_point last_;
+};
+
 }  // namespace
 
 void Card::wake() {
@@ -124,7 +153,9 @@ void Card::run() {
     unsigned rounds = 0;
     bool spinning = false;
     Clock::time_point give_up{};
+    FlushTimer flush_timer(recorder_ != nullptr);
     while (!stop_.load(std::memory_order_relaxed)) {
+        if (flush_timer.due()) flush_recording();
         if (step(idle_timer.may_skip(*core_, events_.now()))) {
             spinning = false;
             continue;
@@ -137,7 +168,8 @@ void Card::run() {
         pause_cpu();
         if (++rounds % kRoundsPerClock != 0 && config_.spin_us != 0) continue;
         if (Clock::now() < give_up) continue;
-        sleep(idle_timer.left_us());
+        flush_timer.idle();
+        sleep(flush_timer.shorten(idle_timer.left_us()));
         spinning = false;
     }
     running_.store(false, std::memory_order_release);

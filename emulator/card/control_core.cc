@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "emulator/card/boot_rom.h"
+#include "emulator/core/trap_entry.h"
 
 namespace orrery::emu {
 
 namespace {
-
-constexpr std::uint64_t kMstatusMie = 1u << 3;
-constexpr std::uint64_t kMstatusMpie = 1u << 7;
-constexpr std::uint64_t kMstatusMpp = 3u << 11;
 
 bool in_soc(std::uint64_t address) {
     return address - ORR_SOC_BASE < ORR_SOC_SIZE;
@@ -34,7 +31,8 @@ ControlCore::ControlCore(const Sku& sku, EventQueue& events, SocRegisters& regis
       windows_(windows),
       counters_(counters),
       errors_(errors),
-      memory_(1 + ORR_SRAM_SIZE / kPageBytes) {
+      memory_(1 + ORR_SRAM_SIZE / kPageBytes),
+      clock_(sku.cycle_ps) {
     static_assert(ORR_ROM_SIZE == kPageBytes);
     std::ranges::copy(boot_rom_code(), memory_[0].bytes);
     hart_ = std::make_unique<Hart>(hart_config(), *this);
@@ -42,7 +40,11 @@ ControlCore::ControlCore(const Sku& sku, EventQueue& events, SocRegisters& regis
 
 ControlCore::~ControlCore() = default;
 
-void ControlCore::reset() {
+void ControlCore::reset(unsigned note) {
+    if (recorder_ != nullptr && state_ != State::kReset) {
+        catch_up();
+        recorder_->stop(hart_->state(), sram(), events_.now(), note);
+    }
     hart_->reset();
     events_.cancel(timer_event_);
     state_ = State::kReset;
@@ -51,38 +53,67 @@ void ControlCore::reset() {
     timer_ = kNever;
 }
 
-void ControlCore::start() {
+void ControlCore::start(bool warm) {
     reset();
     hart_->flush_code();
     state_ = State::kRunning;
-    cycles_ = 0;
-    started_at_ = events_.now();
+    clock_.start(events_.now());
+    if (recorder_ != nullptr) {
+        recorder_->start({.warm = warm,
+                          .time = events_.now(),
+                          .reset_pc = ORR_ROM_BASE,
+                          .rom = {memory_[0].bytes, kPageBytes},
+                          .sram = sram(),
+                          .state = hart_->state()});
+    }
 }
 
 void ControlCore::halt(std::uint64_t cause) {
     if (state_ != State::kRunning) return;
     state_ = State::kHalted;
     halt_ = {cause, hart_->pc(), 0};
+    note(ORR_OTRACE_NOTE_HALT, {halt_.cause, halt_.pc, halt_.tval});
     events_.cancel(timer_event_);
     hart_->request_stop();
+}
+
+void ControlCore::flush_recording() {
+    if (recorder_ == nullptr) return;
+    if (state_ != State::kReset) catch_up();
+    recorder_->flush(hart_->state(), sram(), events_.now());
+}
+
+void ControlCore::finish_recording() {
+    if (recorder_ == nullptr) return;
+    if (state_ != State::kReset) catch_up();
+    recorder_->finish(hart_->state(), sram(), events_.now());
 }
 
 // --- time ---
 
 ModelTime ControlCore::local_time() const {
-    if (!in_chunk_) return events_.now();
-    return chunk_start_ + (hart_->steps() - chunk_steps_) * sku_.cycle_ps + stalls_;
+    return in_chunk_ ? clock_.time(hart_->steps()) : events_.now();
 }
 
 // After an access: takes its time, and ends the chunk if an event is due now or was scheduled by the access.
 void ControlCore::settle(ModelTime stall) {
-    stalls_ += stall;
+    // mcycle follows the model clock: stalls have passed too.
+    if (const std::uint64_t cycles = clock_.pass(stall); cycles != 0) hart_->advance_cycles(cycles);
     if (local_time() >= chunk_limit_ || events_.next_time() < chunk_limit_) hart_->request_stop();
 }
 
 void ControlCore::settle_memory(ModelTime stall) {
     counters_.add(ORR_CTR_CORE_STALL_PS, stall);
     settle(stall);
+}
+
+void ControlCore::catch_up() {
+    const ModelTime now = events_.now();
+    const ModelTime own = clock_.time(hart_->steps());
+    const ModelTime slept = now > own ? now - own : 0;
+    if (recorder_ != nullptr) recorder_->boundary(hart_->steps(), slept, lines());
+    if (slept == 0) return;
+    if (const std::uint64_t cycles = clock_.pass(slept); cycles != 0) hart_->advance_cycles(cycles);
 }
 
 void ControlCore::set_timer(std::uint64_t time) {
@@ -119,26 +150,23 @@ bool ControlCore::runnable() {
 }
 
 void ControlCore::run_chunk() {
-    chunk_start_ = events_.now();
-    chunk_steps_ = hart_->steps();
-    stalls_ = 0;
+    catch_up();
+    if (recorder_ != nullptr && recorder_->full(hart_->steps())) flush_recording();
+    const ModelTime start = events_.now();
+    const std::uint64_t start_steps = hart_->steps();
     chunk_limit_ = events_.next_time();
     std::uint64_t budget = kChunk;
     if (chunk_limit_ != kNever) {
-        const ModelTime room = chunk_limit_ > chunk_start_ ? chunk_limit_ - chunk_start_ : 0;
+        const ModelTime room = chunk_limit_ > start ? chunk_limit_ - start : 0;
         budget = std::clamp<std::uint64_t>((room + sku_.cycle_ps - 1) / sku_.cycle_ps, 1, kChunk);
     }
-    sync_cycles(chunk_start_);
     in_chunk_ = true;
     const StopReason reason = hart_->run(budget);
     const ModelTime end = local_time();
     in_chunk_ = false;
-    const std::uint64_t steps = hart_->steps() - chunk_steps_;
-    counters_.add(ORR_CTR_CORE_INSTRUCTIONS, steps);
-    cycles_ += steps;
+    counters_.add(ORR_CTR_CORE_INSTRUCTIONS, hart_->steps() - start_steps);
     events_.advance_to(end);
-    counters_.add(ORR_CTR_CORE_BUSY_PS, end - chunk_start_);
-    sync_cycles(end);
+    counters_.add(ORR_CTR_CORE_BUSY_PS, end - start);
     if (state_ != State::kRunning) return;
     if (reason == StopReason::kWfi) {
         waiting_ = true;
@@ -147,38 +175,23 @@ void ControlCore::run_chunk() {
     }
 }
 
-// mcycle follows the model clock: stalls and sleep have passed too.
-void ControlCore::sync_cycles(ModelTime now) {
-    const std::uint64_t cycles = (now - started_at_) / sku_.cycle_ps;
-    if (cycles <= cycles_) return;
-    hart_->advance_cycles(cycles - cycles_);
-    cycles_ = cycles;
-}
-
 // What the hart would do by itself, but for the cases in which a real core would be lost.
 void ControlCore::take_exception() {
     const Trap trap = hart_->trap();
-    const auto cause = static_cast<std::uint64_t>(trap.cause);
     HartState state = hart_->state();
-    const std::uint64_t handler = state.mtvec & ~std::uint64_t{3};
-    const bool again = state.mepc == trap.pc && state.mcause == cause && (state.mstatus & kMstatusMie) == 0;
-    if (handler == 0 || trap.pc == handler || again) {
+    if (!enter_trap(state, trap)) {
         state_ = State::kHalted;
-        halt_ = {cause, trap.pc, trap.tval};
+        halt_ = {static_cast<std::uint64_t>(trap.cause), trap.pc, trap.tval};
+        note(ORR_OTRACE_NOTE_HALT, {halt_.cause, halt_.pc, halt_.tval});
         events_.cancel(timer_event_);
+        const bool no_handler = (state.mtvec & ~std::uint64_t{3}) == 0;
         errors_.guest("the control core halted: {} at pc {:#x} (tval {:#x}), {}", to_string(trap.cause),
                       trap.pc, trap.tval,
-                      handler == 0 ? "and the firmware has set no trap handler" : "inside the trap handler");
+                      no_handler ? "and the firmware has set no trap handler" : "inside the trap handler");
         return;
     }
-    state.mepc = trap.pc;
-    state.mcause = cause;
-    state.mtval = trap.tval;
-    state.mstatus = (state.mstatus & ~(kMstatusMie | kMstatusMpie)) | kMstatusMpp |
-                    ((state.mstatus & kMstatusMie) != 0 ? kMstatusMpie : 0);
-    state.pc = handler;
-    state.steps += 1;
     hart_->set_state(state);
+    clock_.step_without_time();
 }
 
 // --- the bus ---
@@ -200,23 +213,25 @@ bool ControlCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
     ModelTime stall = 0;
     events_.advance_to(local_time());
     if (!in_soc(va)) {
-        if (!windows_.load(va, size, value, stall)) return false;
+        if (!windows_.load(va, size, value, stall)) return fault(false);
+        if (size < 8) value &= (std::uint64_t{1} << (8 * size)) - 1;
         settle_memory(stall);
+        if (recorder_ != nullptr) recorder_->load(va, value, stall, lines());
         return true;
     }
-    if (size != 8) return false;
+    if (size != 8) return fault(false);
     const auto offset = static_cast<std::uint32_t>(va - ORR_SOC_BASE);
     if (offset == SOC_TIME) {
         value = events_.now();
     } else if (offset == SOC_TIMER) {
         value = timer_;
     } else {
-        ModelTime wait = 0;
-        value = registers_.read(offset, wait);
-        if (wait != 0) settle_memory(wait);
+        value = registers_.read(offset, stall);
+        if (stall != 0) settle_memory(stall);
     }
     update_lines();
     settle(sku_.register_ps);
+    if (recorder_ != nullptr) recorder_->load(va, value, stall + sku_.register_ps, lines());
     return true;
 }
 
@@ -224,11 +239,12 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
     ModelTime stall = 0;
     events_.advance_to(local_time());
     if (!in_soc(va)) {
-        if (!windows_.store(va, size, value, stall)) return false;
+        if (!windows_.store(va, size, value, stall)) return fault(true);
         settle_memory(stall);
+        if (recorder_ != nullptr) recorder_->store(va, stall, lines());
         return true;
     }
-    if (size != 8) return false;
+    if (size != 8) return fault(true);
     const auto offset = static_cast<std::uint32_t>(va - ORR_SOC_BASE);
     if (offset == SOC_TRACE) {
         // Instrumentation: a cycle and nothing else, so that it changes no time whether it is heard or not.
@@ -242,7 +258,13 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
     }
     update_lines();
     settle(sku_.register_ps);
+    if (recorder_ != nullptr) recorder_->store(va, sku_.register_ps, lines());
     return true;
+}
+
+bool ControlCore::fault(bool store) {
+    if (recorder_ != nullptr) recorder_->fault(store);
+    return false;
 }
 
 bool ControlCore::compare_exchange(std::uint64_t, unsigned, std::uint64_t, std::uint64_t, std::uint64_t&) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,6 +20,8 @@
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
 #include "emulator/time/event_queue.h"
+#include "emulator/trace/clock.h"
+#include "emulator/trace/recorder.h"
 
 namespace orrery::emu {
 
@@ -43,9 +46,10 @@ class ControlCore final : public Bus {
 
     std::span<std::uint8_t> sram() { return {sram(0), ORR_SRAM_SIZE}; }
 
-    // From the boot ROM's first instruction.
-    void start();
-    void reset();
+    // From the boot ROM's first instruction. `warm`: SRAM stayed as it was, but for the image.
+    void start(bool warm = false);
+    // The core stops; before SRAM is touched. `note` says why (ORR_OTRACE_NOTE_*).
+    void reset(unsigned note = ORR_OTRACE_NOTE_RESET);
     // From inside an instruction of the core (SOC_HALT), or from outside.
     void halt(std::uint64_t cause);
 
@@ -63,6 +67,17 @@ class ControlCore final : public Bus {
     void run_chunk();
 
     static constexpr std::uint64_t kChunk = 2000;
+
+    // --- recording (orrery/hw/trace.h) ---
+    // Before the first start; nullptr: none. It outlives the core's use.
+    void record(Recorder* recorder) { recorder_ = recorder; }
+    // Something arrived at the card.
+    void note(unsigned kind, std::initializer_list<std::uint64_t> fields) {
+        if (recorder_ != nullptr) recorder_->note(kind, hart_->steps(), events_.now(), fields);
+    }
+    // Writes what has been recorded so far; not from inside an instruction.
+    void flush_recording();
+    void finish_recording();
 
     // --- Bus ---
     PageRef translate(std::uint64_t va, Access access) override;
@@ -83,10 +98,15 @@ class ControlCore final : public Bus {
     void settle(ModelTime stall);
     // The same for memory that the core had to wait for.
     void settle_memory(ModelTime stall);
+    bool fault(bool store);
     void update_lines();
     void set_timer(std::uint64_t time);
     void take_exception();
-    void sync_cycles(ModelTime now);
+    unsigned lines() const {
+        return (external_ ? ORR_OTRACE_LINE_EXTERNAL : 0) | (timer_line_ ? ORR_OTRACE_LINE_TIMER : 0);
+    }
+    // Between steps: the core's clock follows the card's.
+    void catch_up();
     void timer_fired(ModelTime) {}  // the event only makes the clock stop there
 
     const Sku& sku_;
@@ -106,14 +126,10 @@ class ControlCore final : public Bus {
     bool timer_line_ = false;
     std::uint64_t timer_ = kNever;
 
-    // Of the chunk that is running: model time is chunk_start_ + steps since then * cycle + stalls.
+    CoreClock clock_;
     bool in_chunk_ = false;
-    ModelTime chunk_start_ = 0;
-    std::uint64_t chunk_steps_ = 0;
-    ModelTime stalls_ = 0;
     ModelTime chunk_limit_ = 0;
-    std::uint64_t cycles_ = 0;  // what mcycle has been told so far, since start()
-    ModelTime started_at_ = 0;
+    Recorder* recorder_ = nullptr;
 };
 
 }  // namespace orrery::emu

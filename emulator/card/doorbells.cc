@@ -128,6 +128,7 @@ bool Doorbells::scan(unsigned number) {
         if (value == binding.seen) continue;
         binding.seen = value;
         counters_.add(ORR_CTR_DOORBELLS);
+        if (heard_) heard_(binding.tag, value, binding.page, binding.slot);
         enqueue(index);
         rung = true;
     }

@@ -9,8 +9,10 @@
 #include <bitset>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <orrery/hw/doorbell.h>
@@ -56,6 +58,9 @@ class Doorbells {
     bool poll();
     // As poll() would find something, but leaves it there.
     bool changed() const;
+    // Called for every doorbell that is found rung.
+    using Heard = std::function<void(std::uint32_t tag, std::uint64_t value, unsigned page, unsigned slot)>;
+    void on_ring(Heard heard) { heard_ = std::move(heard); }
     // need_wakeup of all pages with bindings.
     void set_need_wakeup(bool need);
 
@@ -102,6 +107,7 @@ class Doorbells {
     Fifo<std::uint16_t> fifo_;
     std::size_t used_ = 0;
     std::uint64_t value_ = 0;
+    Heard heard_;
 
     std::atomic<bool> kick_any_{false};
     std::array<std::atomic<std::uint64_t>, ORR_DB_PAGES / 64> kicks_{};

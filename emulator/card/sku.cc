@@ -151,6 +151,7 @@ std::expected<Sku, std::string> Sku::parse(std::string_view text, const std::str
     }
     Reader in(parsed.table(), file);
     Sku sku;
+    sku.text = text;
     sku.name = in.text("card", "name");
     if (sku.name.empty() || sku.name.size() > 31 ||
         !std::all_of(sku.name.begin(), sku.name.end(), [](char c) { return c >= ' ' && c <= '~'; })) {

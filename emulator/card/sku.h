@@ -14,6 +14,7 @@ namespace orrery::emu {
 // All values have been checked against the ranges in sku.cc. emulator/skus/orrery-1.toml explains each.
 struct Sku {
     std::string name;  // 1 to 31 bytes of printable ASCII
+    std::string text;  // the file as it was read; what is changed afterwards does not show here
     std::uint64_t vram_bytes = 0;
 
     std::uint64_t core_hz = 0;

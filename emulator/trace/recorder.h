@@ -4,11 +4,13 @@
 // (disk full, file gone) ends it, error() says so, and all later calls do nothing.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <expected>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,9 +20,11 @@
 
 #include "emulator/core/hart.h"
 #include "emulator/os/unique_fd.h"
+#include "emulator/trace/clock.h"
 
 namespace orrery::emu {
 
+// For the file's header.
 struct RecordingInfo {
     std::string program = "orrery-card";
     std::string sku_name;
@@ -33,10 +37,160 @@ struct RecordingInfo {
     std::uint32_t hw_version = 0;
 };
 
-class Recorder;
+// The state of a hart as a recording knows it.
+orr_otrace_state trace_state(const HartState& state);
+HartState hart_state(const orr_otrace_state& state);
+// state_hash of ORR_OTRACE_LOG and _START.
+std::uint64_t trace_hash(const HartState& state, std::span<const std::uint8_t> sram);
 
-// Makes the file; an existing one is replaced. The error is one line: which file, and why.
-std::expected<std::unique_ptr<Recorder>, std::string> make_recorder(const std::filesystem::path& file,
-                                                                    const RecordingInfo& info);
+class Recorder {
+  public:
+    // Makes the file; an existing one is replaced. The error is one line: which file, and why.
+    static std::expected<std::unique_ptr<Recorder>, std::string> create(const std::filesystem::path& file,
+                                                                        const RecordingInfo& info);
+    // Without finish() the recording is one of a crash: whole up to the last flush().
+    ~Recorder() = default;
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    // Empty: all is well. It says what happened, and up to where the recording is good.
+    const std::string& error() const { return error_; }
+    const std::filesystem::path& file() const { return file_; }
+
+    // --- inside an instruction: an access beyond SRAM, done. `lines` as they are after it. ---
+    void load(std::uint64_t address, std::uint64_t value, std::uint64_t stall, unsigned lines) {
+        std::uint64_t& predicted = values_[value_slot(address)];
+        const unsigned n = value == predicted ? ORR_OTRACE_N_SAME
+                                              : (71u - static_cast<unsigned>(std::countl_zero(value))) / 8u;
+        predicted = value;
+        access(ORR_OTRACE_LOAD | n << 4, n == ORR_OTRACE_N_SAME ? 0 : n, value,
+               stalls_[access_class(address, false)], stall, lines);
+    }
+    void store(std::uint64_t address, std::uint64_t stall, unsigned lines) {
+        access(ORR_OTRACE_STORE, 0, 0, stalls_[access_class(address, true)], stall, lines);
+    }
+    // It faulted: no time passed, nothing changed.
+    void fault(bool store) {
+        put(static_cast<std::uint8_t>((store ? ORR_OTRACE_STORE : ORR_OTRACE_LOAD) | ORR_OTRACE_N_FAULT
+                                                                                         << 4));
+    }
+
+    // --- any time; `steps` are those of the hart since its start ---
+    void note(unsigned kind, std::uint64_t steps, std::uint64_t time,
+              std::initializer_list<std::uint64_t> fields);
+
+    // --- between steps ---
+    // `ps` pass before the next step, with these lines; nothing is recorded if nothing changes.
+    void boundary(std::uint64_t steps, std::uint64_t ps, unsigned lines) {
+        if (ps != 0 || lines != lines_) put_boundary(steps, ps, lines);
+    }
+    // The image that the next start runs; the file gets it once, as long as it stays the same.
+    void image(std::span<const std::uint8_t> bytes);
+    // The core starts at its reset_pc with this memory. It does not run: stop() came before, or it is the
+    // first.
+    struct Start {
+        bool warm = false;
+        std::uint64_t time = 0;
+        std::uint64_t reset_pc = 0;
+        std::span<const std::uint8_t> rom, sram;
+        HartState state;  // as it begins
+    };
+    void start(const Start& start);
+    // The core stops until the next start: what was recorded so far is written. Before its memory changes.
+    void stop(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time, unsigned note);
+    // A debugger changed registers, or memory (at most 4,096 bytes a call).
+    void set_state(const HartState& state, std::uint64_t time);
+    void set_memory(std::uint64_t address, std::span<const std::uint8_t> bytes, std::uint64_t steps,
+                    std::uint64_t time);
+
+    // Whether a flush() is due for the sake of the block's size; asked before each run of the hart.
+    bool full(std::uint64_t steps) const {
+        return used_ >= kFlushBytes || steps - block_steps_ >= kFlushSteps;
+    }
+    // Anything that a crash would lose.
+    bool dirty(std::uint64_t steps) const { return used_ != 0 || (running_ && steps != block_steps_); }
+    // Writes what there is. After boundary(), with the hart as it stands at `time`; while the core is
+    // stopped only the time counts.
+    void flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time);
+    // The same, and the end mark.
+    void finish(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time);
+
+    // A run of the hart between two looks at full() records no more than this: each access at most
+    // kMostOfAccess bytes.
+    static constexpr std::size_t kFlushBytes = 192 << 10;
+    static constexpr std::size_t kRoom = 128 << 10;
+    static constexpr std::size_t kMostOfAccess = 24;
+    static constexpr std::uint64_t kFlushSteps = 4 << 20;
+
+  private:
+    Recorder() = default;
+
+    void access(unsigned tag, unsigned bytes, std::uint64_t value, std::uint64_t& usual, std::uint64_t stall,
+                unsigned lines) {
+        if (used_ + kMostOfAccess > buffer_.size()) [[unlikely]] {
+            return overrun();
+        }
+        std::uint8_t* const at = buffer_.data() + used_;
+        std::memcpy(at + 1, &value, sizeof value);
+        std::size_t size = 1 + bytes;
+        if (stall != usual) [[unlikely]] {
+            usual = stall;
+            tag |= ORR_OTRACE_TAG_STALL;
+            size += varint(at + size, stall);
+        }
+        if (lines != lines_) [[unlikely]] {
+            lines_ = lines;
+            tag |= ORR_OTRACE_TAG_LINES;
+            at[size++] = static_cast<std::uint8_t>(lines);
+        }
+        at[0] = static_cast<std::uint8_t>(tag);
+        used_ += size;
+    }
+    static std::size_t varint(std::uint8_t* at, std::uint64_t value) {
+        std::size_t size = 0;
+        for (; value >= 0x80; value >>= 7)
+            at[size++] = static_cast<std::uint8_t>(value | 0x80);
+        at[size++] = static_cast<std::uint8_t>(value);
+        return size;
+    }
+    void put(std::uint8_t byte) {
+        if (used_ == buffer_.size()) return overrun();
+        buffer_[used_++] = byte;
+    }
+    void put_varint(std::uint64_t value);
+    void put_steps(std::uint64_t steps);
+    void put_boundary(std::uint64_t steps, std::uint64_t ps, unsigned lines);
+    void overrun();
+    bool begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time, std::size_t room);
+    static constexpr std::size_t kMostBuffer = 4 << 20;
+    void write_block(orr_otrace_block& block, std::span<const std::uint8_t> payload);
+    void write_image();
+    void begin_block(std::uint64_t steps, std::uint64_t time);
+    void fail(const std::string& what, int error);
+
+    std::filesystem::path file_;
+    UniqueFd fd_;
+    std::string error_;
+    std::uint64_t committed_ = 0;
+    std::uint64_t sequence_ = 0;
+    std::vector<std::uint8_t> out_;    // a block as it is written
+    std::vector<std::uint8_t> image_;  // last written
+    bool image_known_ = false;         // the next start is of image_
+    bool image_new_ = false;           // and it has not been written yet
+    bool running_ = false;             // between start() and stop()
+    std::uint64_t last_hash_ = 0;
+
+    // The block that is being filled.
+    std::vector<std::uint8_t> buffer_;
+    std::size_t used_ = 0;
+    std::array<std::uint64_t, kValueSlots> values_{};
+    std::array<std::uint64_t, kAccessClasses> stalls_{};
+    std::uint64_t offset_ = 0;       // recording's steps are the hart's plus this
+    std::uint64_t block_steps_ = 0;  // hart's steps at its begin
+    std::uint64_t block_time_ = 0;
+    std::uint64_t last_steps_ = 0;  // of the last BOUNDARY or NOTE
+    std::uint64_t last_note_time_ = 0;
+    unsigned lines_ = 0;
+};
 
 }  // namespace orrery::emu

@@ -6,7 +6,8 @@
  * The file is a header and then blocks, without gaps. Each block is appended by one write(), and then
  * `committed` in the header moves past it: what lies behind `committed` was being written when the
  * recorder died, and is not part of the recording. All integers are little-endian; "varint" is LEB128,
- * at most 10 bytes; checksums are XXH3 with 64 bits and seed 0.
+ * at most 10 bytes; checksums are XXH3 with 64 bits, of seed 0 if
+ * nothing else is said.
  *
  * Steps are those of the hart (instructions retired and exceptions taken), counted through all starts of
  * the core: a start takes a step too. Model time at a step is known exactly: a step takes cycle_ps, and the
@@ -42,7 +43,7 @@ struct orr_otrace_header {
 };
 ORR_ASSERT_SIZE(struct orr_otrace_header, 200);
 
-#define ORR_OTRACE_MAX_SKU 0x10000u /* sku_bytes at most */
+#define ORR_OTRACE_MAX_SKU 0x100000u /* sku_bytes at most */
 
 #define ORR_OTRACE_BLOCK_MAGIC 0x4b4c424fu /* "OBLK" */
 #define ORR_OTRACE_MAX_BLOCK 0x500000u /* raw_bytes and stored_bytes at most */
@@ -72,8 +73,8 @@ struct orr_otrace_block {
 ORR_ASSERT_SIZE(struct orr_otrace_block, 80);
 
 /*
- * The core starts at reset_pc, all registers clear, with this memory. state_hash is the checksum of
- * struct orr_otrace_state and SRAM, in this order.
+ * The core starts at reset_pc, all registers clear, with this memory. state_hash is the
+ * checksum of SRAM whose seed is the checksum of struct orr_otrace_state.
  */
 struct orr_otrace_start {
 	uint32_t warm; /* 1: SRAM stayed as it was but for the image's segments */

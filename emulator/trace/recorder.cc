@@ -1,0 +1,335 @@
+#include "emulator/trace/recorder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include <orrery/hw/boot.h>
+
+namespace orrery::emu {
+
+namespace {
+
+// Fast enough for the card's thread; most of what can be gained at all is gained by it.
+constexpr int kLevel = 1;
+// Not worth unpacking for less.
+constexpr std::size_t kMinSaved = 64;
+
+std::uint64_t zigzag(std::uint64_t difference) {
+    return difference << 1 ^ (0 - (difference >> 63));
+}
+
+std::size_t header_bytes(std::size_t sku_bytes) {
+    return (sizeof(orr_otrace_header) + sku_bytes + 7) / 8 * 8;
+}
+
+template <std::size_t N>
+void copy_text(std::uint8_t (&to)[N], const std::string& text) {
+    std::memcpy(to, text.data(), std::min(text.size(), N - 1));
+}
+
+}  // namespace
+
+orr_otrace_state trace_state(const HartState& state) {
+    orr_otrace_state out{};
+    std::copy_n(state.x, 32, out.x);
+    out.pc = state.pc;
+    out.steps = state.steps;
+    out.minstret = state.minstret;
+    out.mcycle = state.mcycle;
+    out.mstatus = state.mstatus;
+    out.mie = state.mie;
+    out.mip = state.mip;
+    out.mtvec = state.mtvec;
+    out.mscratch = state.mscratch;
+    out.mepc = state.mepc;
+    out.mcause = state.mcause;
+    out.mtval = state.mtval;
+    out.reservation_address = state.reservation_address;
+    out.reservation_value = state.reservation_value;
+    out.reservation_size = state.reservation_size;
+    out.waiting = state.waiting;
+    return out;
+}
+
+HartState hart_state(const orr_otrace_state& state) {
+    HartState out;
+    std::copy_n(state.x, 32, out.x);
+    out.pc = state.pc;
+    out.steps = state.steps;
+    out.minstret = state.minstret;
+    out.mcycle = state.mcycle;
+    out.mstatus = state.mstatus;
+    out.mie = state.mie;
+    out.mip = state.mip;
+    out.mtvec = state.mtvec;
+    out.mscratch = state.mscratch;
+    out.mepc = state.mepc;
+    out.mcause = state.mcause;
+    out.mtval = state.mtval;
+    out.reservation_address = state.reservation_address;
+    out.reservation_value = state.reservation_value;
+    out.reservation_size = static_cast<std::uint8_t>(state.reservation_size);
+    out.waiting = static_cast<std::uint8_t>(state.waiting);
+    return out;
+}
+
+std::uint64_t trace_hash(const HartState& state, std::span<const std::uint8_t> sram) {
+    const orr_otrace_state plain = trace_state(state);
+    return XXH3_64bits_withSeed(sram.data(), sram.size(), XXH3_64bits(&plain, sizeof plain));
+}
+
+std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std::filesystem::path& file,
+                                                                       const RecordingInfo& info) {
+    std::unique_ptr<Recorder> made(new Recorder);
+    const auto refuse = [&](const char* what) {
+        return std::unexpected(
+            fmt::format("{}: the recording cannot be {}: {}", file.string(), what, std::strerror(errno)));
+    };
+    made->file_ = file;
+    made->fd_.reset(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    if (!made->fd_) return refuse("made");
+    // Never the file behind a link of somebody else's, nor a device.
+    struct stat status{};
+    if (::fstat(made->fd_.get(), &status) != 0) return refuse("made");
+    if (!S_ISREG(status.st_mode)) {
+        return std::unexpected(fmt::format(
+            "{}: a recording needs a regular file, and this is none; give another name", file.string()));
+    }
+    if (::ftruncate(made->fd_.get(), 0) != 0) return refuse("emptied");
+    made->buffer_.resize(kFlushBytes + kRoom);
+
+    orr_otrace_header header{};
+    header.magic = ORR_OTRACE_MAGIC;
+    header.version = ORR_OTRACE_VERSION;
+    const std::size_t sku_bytes = std::min<std::size_t>(info.sku_text.size(), ORR_OTRACE_MAX_SKU);
+    header.header_bytes = static_cast<std::uint32_t>(header_bytes(sku_bytes));
+    header.hw_version = info.hw_version;
+    header.sku_bytes = static_cast<std::uint32_t>(sku_bytes);
+    header.uid = info.uid;
+    header.seed = info.seed;
+    header.cycle_ps = info.cycle_ps;
+    header.start_ps = info.start_ps;
+    header.vram_bytes = info.vram_bytes;
+    copy_text(header.sku_name, info.sku_name);
+    copy_text(header.program, info.program);
+    std::vector<std::uint8_t> bytes(header.header_bytes);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + sizeof header, info.sku_text.data(), sku_bytes);
+    header.checksum = XXH3_64bits(bytes.data(), bytes.size());
+    header.committed = bytes.size();
+    header.not_committed = ~header.committed;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    if (::write(made->fd_.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+        return refuse("written");
+    made->committed_ = bytes.size();
+    made->block_time_ = made->last_note_time_ = info.start_ps;
+    return made;
+}
+
+void Recorder::fail(const std::string& what, int error) {
+    if (!error_.empty()) return;
+    error_ = fmt::format("recording to {} stopped: {}: {}; it is good up to model time {} ps", file_.string(),
+                         what, std::strerror(error), block_time_);
+    fd_.reset();
+    used_ = 0;
+}
+
+// Nothing that the core does fills the room between two looks at full(); said all the same, not assumed.
+void Recorder::overrun() {
+    fail("more was observed in one run of the core than a block holds", ENOBUFS);
+    used_ = 0;
+}
+
+void Recorder::write_block(orr_otrace_block& block, std::span<const std::uint8_t> payload) {
+    if (!fd_) return;
+    const std::size_t bound = ZSTD_compressBound(payload.size());
+    out_.resize(sizeof block + std::max(bound, payload.size()));
+    std::size_t stored = payload.size();
+    block.codec = ORR_OTRACE_RAW;
+    if (payload.size() > kMinSaved) {
+        const std::size_t packed =
+            ZSTD_compress(out_.data() + sizeof block, bound, payload.data(), payload.size(), kLevel);
+        if (ZSTD_isError(packed) == 0 && packed + kMinSaved <= payload.size()) {
+            block.codec = ORR_OTRACE_ZSTD;
+            stored = packed;
+        }
+    }
+    if (block.codec == ORR_OTRACE_RAW && !payload.empty())
+        std::memcpy(out_.data() + sizeof block, payload.data(), payload.size());
+    block.magic = ORR_OTRACE_BLOCK_MAGIC;
+    block.sequence = sequence_++;
+    block.stored_bytes = static_cast<std::uint32_t>(stored);
+    block.raw_bytes = static_cast<std::uint32_t>(payload.size());
+    block.checksum = 0;
+    std::memcpy(out_.data(), &block, sizeof block);
+    const std::size_t size = sizeof block + stored;
+    block.checksum = XXH3_64bits(out_.data(), size);
+    std::memcpy(out_.data(), &block, sizeof block);
+
+    errno = ENOSPC;  // what a short write means
+    const ssize_t written = ::write(fd_.get(), out_.data(), size);
+    if (written != static_cast<ssize_t>(size)) return fail("a block could not be written", errno);
+    committed_ += size;
+    const std::uint64_t commit[2] = {committed_, ~committed_};
+    if (::pwrite(fd_.get(), commit, sizeof commit, offsetof(orr_otrace_header, committed)) !=
+        static_cast<ssize_t>(sizeof commit))
+        return fail("the header could not be written", errno);
+}
+
+void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
+    used_ = 0;
+    values_.fill(0);
+    stalls_.fill(0);
+    block_steps_ = last_steps_ = steps;
+    block_time_ = last_note_time_ = time;
+}
+
+void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time) {
+    if (!fd_) return;
+    const std::uint64_t steps = running_ ? state.steps : block_steps_;
+    if (!dirty(steps) && time == block_time_) return;
+    if (running_) last_hash_ = trace_hash(state, sram);
+    orr_otrace_block block{};
+    block.kind = ORR_OTRACE_LOG;
+    block.first_step = offset_ + block_steps_;
+    block.last_step = offset_ + steps;
+    block.first_ps = block_time_;
+    block.last_ps = time;
+    block.state_hash = last_hash_;
+    write_block(block, std::span(buffer_).first(used_));
+    begin_block(steps, time);
+}
+
+void Recorder::finish(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time) {
+    flush(state, sram, time);
+    orr_otrace_block block{};
+    block.kind = ORR_OTRACE_END;
+    block.first_step = block.last_step = offset_ + block_steps_;
+    block.first_ps = block.last_ps = block_time_;
+    write_block(block, {});
+    fd_.reset();
+}
+
+void Recorder::put_varint(std::uint64_t value) {
+    if (buffer_.size() - used_ < 10) return overrun();
+    used_ += varint(buffer_.data() + used_, value);
+}
+
+void Recorder::put_steps(std::uint64_t steps) {
+    put_varint(steps - last_steps_);
+    last_steps_ = steps;
+}
+
+void Recorder::put_boundary(std::uint64_t steps, std::uint64_t ps, unsigned lines) {
+    if (!fd_) return;
+    put(static_cast<std::uint8_t>(ORR_OTRACE_BOUNDARY | (ps != 0 ? ORR_OTRACE_TAG_STALL : 0) |
+                                  (lines != lines_ ? ORR_OTRACE_TAG_LINES : 0)));
+    put_steps(steps);
+    if (ps != 0) put_varint(ps);
+    if (lines != lines_) put(static_cast<std::uint8_t>(lines));
+    lines_ = lines;
+}
+
+bool Recorder::begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time, std::size_t room) {
+    if (!fd_) return false;
+    // Notes may pile up before the core runs again: whatever they take, the room for a run of the core stays.
+    if (used_ + room + 32 + kRoom > buffer_.size()) {
+        if (buffer_.size() >= kMostBuffer) return false;
+        buffer_.resize(2 * buffer_.size() + room);
+    }
+    put(static_cast<std::uint8_t>(ORR_OTRACE_NOTE | kind << 4));
+    put_steps(running_ ? steps : block_steps_);
+    put_varint(zigzag(time - last_note_time_));
+    last_note_time_ = time;
+    return true;
+}
+
+void Recorder::note(unsigned kind, std::uint64_t steps, std::uint64_t time,
+                    std::initializer_list<std::uint64_t> fields) {
+    if (!begin_note(kind, steps, time, fields.size() * 10)) return;
+    for (const std::uint64_t field : fields)
+        put_varint(field);
+}
+
+void Recorder::set_state(const HartState& state, std::uint64_t time) {
+    const orr_otrace_state plain = trace_state(state);
+    if (!begin_note(ORR_OTRACE_NOTE_SET_STATE, state.steps, time, sizeof plain)) return overrun();
+    std::memcpy(buffer_.data() + used_, &plain, sizeof plain);
+    used_ += sizeof plain;
+}
+
+void Recorder::set_memory(std::uint64_t address, std::span<const std::uint8_t> bytes, std::uint64_t steps,
+                          std::uint64_t time) {
+    if (!begin_note(ORR_OTRACE_NOTE_SET_MEMORY, steps, time, bytes.size() + 20)) return overrun();
+    put_varint(address);
+    put_varint(bytes.size());
+    std::ranges::copy(bytes, buffer_.begin() + static_cast<std::ptrdiff_t>(used_));
+    used_ += bytes.size();
+}
+
+void Recorder::image(std::span<const std::uint8_t> bytes) {
+    if (!fd_) return;
+    image_known_ = true;
+    if (std::ranges::equal(bytes, image_)) return;
+    image_.assign(bytes.begin(), bytes.end());
+    image_new_ = true;
+}
+
+void Recorder::write_image() {
+    orr_otrace_block block{};
+    block.kind = ORR_OTRACE_IMAGE;
+    block.first_step = block.last_step = offset_ + block_steps_;
+    block.first_ps = block.last_ps = block_time_;
+    write_block(block, image_);
+    image_new_ = false;
+}
+
+void Recorder::start(const Start& start) {
+    if (!fd_) return;
+    flush({}, {}, start.time);  // notes of the time in between
+    if (image_new_) write_image();
+    orr_otrace_start head{};
+    head.warm = start.warm ? 1 : 0;
+    head.rom_bytes = static_cast<std::uint32_t>(start.rom.size());
+    head.sram_bytes = static_cast<std::uint32_t>(start.sram.size());
+    head.reset_pc = start.reset_pc;
+    if (image_known_ && image_.size() >= sizeof(orr_image_header)) {
+        std::memcpy(head.sha256, image_.data() + offsetof(orr_image_header, sha256), sizeof head.sha256);
+    }
+    image_known_ = false;
+    std::vector<std::uint8_t> payload(sizeof head);
+    std::memcpy(payload.data(), &head, sizeof head);
+    payload.insert(payload.end(), start.rom.begin(), start.rom.end());
+    payload.insert(payload.end(), start.sram.begin(), start.sram.end());
+    orr_otrace_block block{};
+    block.kind = ORR_OTRACE_START;
+    block.first_step = offset_ + block_steps_;
+    block.last_step = block.first_step + 1;
+    block.first_ps = block_time_;
+    block.last_ps = start.time;
+    block.state_hash = last_hash_ = trace_hash(start.state, start.sram);
+    write_block(block, payload);
+    offset_ = block.last_step - start.state.steps;
+    running_ = true;
+    lines_ = 0;
+    begin_block(start.state.steps, start.time);
+}
+
+void Recorder::stop(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time,
+                    unsigned note_kind) {
+    if (!running_) return;
+    note(note_kind, state.steps, time, {});
+    flush(state, sram, time);
+    running_ = false;
+}
+
+}  // namespace orrery::emu
