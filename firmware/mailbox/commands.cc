@@ -289,6 +289,7 @@ Commands::Result Commands::tlb_flush(const orr_mbox_message& command) {
     hal_->set_reg(SOC_MMU_ARG, va);
     hal_->set_reg(SOC_MMU_SIZE, bytes);
     hal_->set_reg(SOC_MMU_CMD, bytes == 0 ? SOC_MMU_FLUSH_ASID : SOC_MMU_FLUSH_RANGE);
+    scheduler_->remapped(*context);
     return {ORR_STATUS_OK, 0};
 }
 

@@ -29,6 +29,7 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint6
     queues_ = tables.queues;
     status_table_ = status_table;
     engines_.discover(hal);
+    waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
 }
 
 Context* Scheduler::context(uint32_t number) {
@@ -63,6 +64,8 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
 void Scheduler::destroy_context(Context& context) {
     mmu_command(*hal_, context.number, 0, SOC_MMU_CLEAR_ROOT);
     context.exists = false;
+    if (context.stale) stale_contexts_.remove(contexts_, context);
+    context.stale = false;
     trace::context(*hal_, context.number, false);
 }
 
@@ -196,7 +199,8 @@ void Scheduler::unplace(Queue& queue) {
             vector_waiters_.remove(queues_, queue);
             break;
         case Place::kSemaphore:
-            semaphore_waiters_.remove(queues_, queue);
+            waits_.remove(queue);
+            queue.context->parked.remove(queues_, queue);
             break;
         case Place::kQuota:
         case Place::kGang:

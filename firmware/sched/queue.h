@@ -55,20 +55,7 @@ struct QueueStats {
     uint32_t preempted;  // times
 };
 
-struct Context {
-    uint64_t period_end_ps;    // of the current period
-    uint64_t used_ps;          // in the current period
-    Link link;                 // contexts with a quota
-    uint32_t quota_period_us;  // 0: no limit
-    uint16_t quota_permille;   // of the vector cores' time; 0: no limit
-    uint32_t queues;
-    uint16_t number;
-    uint16_t page;  // doorbell page
-    bool exists;
-    bool throttled;  // over its quota
-    bool listed;     // on the list of contexts with a quota
-    char name[ORR_NAME_BYTES];
-};
+struct Context;
 
 struct Queue {
     Link link;         // see Place
@@ -138,11 +125,32 @@ struct Queue {
 };
 // SRAM is 512 KiB.
 static_assert(sizeof(Queue) <= 336);
-static_assert(sizeof(Context) <= 72);
 
 using QueueList = List<Queue, &Queue::link>;
 using OutboxList = List<Queue, &Queue::outbox_link>;
+
+struct Context {
+    uint64_t period_end_ps;    // of the current period
+    uint64_t used_ps;          // in the current period
+    Link link;                 // contexts with a quota
+    Link stale_link;           // contexts whose waiters have to be looked up again
+    QueueList parked;          // queues in Place::kSemaphore, those that parked first in front
+    uint32_t flushed_at;       // those who parked before this WaitTable::sequence() may name stale memory
+    uint32_t quota_period_us;  // 0: no limit
+    uint16_t quota_permille;   // of the vector cores' time; 0: no limit
+    uint32_t queues;
+    uint16_t number;
+    uint16_t page;  // doorbell page
+    bool exists;
+    bool throttled;  // over its quota
+    bool listed;     // on the list of contexts with a quota
+    bool stale;      // on the list of stale_link
+    char name[ORR_NAME_BYTES];
+};
+static_assert(sizeof(Context) <= 80);
+
 using ContextList = List<Context, &Context::link>;
+using StaleList = List<Context, &Context::stale_link>;
 
 // What a restart of the core leaves as it is (section .persist on the card).
 struct Tables {

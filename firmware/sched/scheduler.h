@@ -20,6 +20,7 @@
 #include "firmware/sched/host_irq.h"
 #include "firmware/sched/queue.h"
 #include "firmware/sched/trace.h"
+#include "firmware/sched/wait_table.h"
 
 namespace orrery::fw {
 
@@ -27,6 +28,10 @@ inline constexpr uint64_t kPsPerUs = 1'000'000;
 inline constexpr uint64_t kDefaultLimitPs = 1'000'000 * kPsPerUs;  // a dispatch may take one second
 // Events of one kind that are taken before queues get their turn again.
 inline constexpr uint32_t kEventsPerPass = 64;
+// Queues that one signal sets free before others get their turn; the rest follow in the next passes.
+inline constexpr uint32_t kWakesPerPass = 32;
+// Waits whose memory is looked up again in one pass after a context's mappings have changed.
+inline constexpr uint32_t kRemapsPerPass = 8;
 
 // Events that could not be meant seriously, by whom they were caused. For debuggers; nothing depends on them.
 struct SchedulerStats {
@@ -44,6 +49,9 @@ class Scheduler {
     bool drain_doorbells();
     bool drain_completions();
     bool drain_pokes();
+    // What signals and changed mappings have left to do.
+    bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
+    bool settle_waits();
     void on_timer(uint64_t now);
 
     // One turn of the queue that has waited longest, and what its signals set free. False: nothing to do.
@@ -70,6 +78,8 @@ class Scheduler {
     // From its next turn on.
     void set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
     void destroy_context(Context& context);  // must have no queues
+    // The context's mappings have changed: what its queues wait for can be other memory now.
+    void remapped(Context& context);
     // ORR_STATUS_OK, _FAULT, _EXISTS (the doorbell slot) or _NO_RESOURCE.
     uint32_t create_queue(const QueueConfig& config);
     // Starts the end of a queue. The reply comes from take_message() once nothing of it runs.
@@ -97,9 +107,7 @@ class Scheduler {
     void run(Queue& queue);
     bool fetch(Queue& queue);
     Step execute(Queue& queue);
-    Step execute_signal(Queue& queue);
     Step execute_timestamp(Queue& queue);
-    Step execute_wait(Queue& queue);
     Step finish_packet(Queue& queue);
     void consume_packet(Queue& queue);
     bool check_producer(Queue& queue, uint64_t producer);
@@ -119,8 +127,17 @@ class Scheduler {
     void interrupt_host(Queue& queue);
 
     // waits.cc: queues that wait for a semaphore.
-    void park_on_semaphore(Queue& queue);
-    void recheck(const Context* context);  // null: all
+    Step execute_signal(Queue& queue);
+    Step execute_wait(Queue& queue);
+    void signalled(const Queue& by, uint64_t memory, uint64_t value, uint64_t va);
+    bool locate(Queue& queue, uint64_t va, uint64_t& memory);
+    void park_on_semaphore(Queue& queue, uint64_t memory);
+    void leave_semaphore(Queue& queue);
+    uint32_t take_due(uint64_t memory, uint64_t value, uint32_t how, Queue* (&due)[kWakesPerPass]);
+    void release(Queue& queue, uint64_t value, uint32_t how);
+    void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
+    void look_again(Queue& queue);
+    void recheck(Context& context);
 
     // lifecycle.cc
     void make_ready(Queue& queue);
@@ -149,13 +166,22 @@ class Scheduler {
     uint64_t status_table_;
     uint64_t progress_;
     uint32_t fatal_;
-    bool waits_due_;  // a semaphore has changed: look at all that wait
     Context* contexts_;
     Queue* queues_;
     QueueList ready_;
     QueueList copy_waiters_;
     QueueList vector_waiters_;
-    QueueList semaphore_waiters_;
+    WaitTable waits_;
+    StaleList stale_contexts_;
+    // Signals that have set free as many as one pass may, and have more to do.
+    struct Backlog {
+        uint64_t memory;
+        uint64_t value;
+        uint32_t how;
+    };
+    static constexpr uint32_t kBacklog = 16;
+    Backlog backlog_[kBacklog];
+    uint32_t backlog_count_;
     OutboxList outbox_;
     SchedulerStats stats_;
     Engines engines_;

@@ -22,7 +22,6 @@ bool Scheduler::turn() {
     ++stats_.turns;
     run(*queue);
     rest(*queue);
-    if (waits_due_) recheck(nullptr);
     return true;
 }
 
@@ -101,21 +100,6 @@ Scheduler::Step Scheduler::execute(Queue& queue) {
     }
 }
 
-Scheduler::Step Scheduler::execute_signal(Queue& queue) {
-    const uint64_t va = queue.packet[1];
-    hal_->set_reg(SOC_SEM_ASID, queue.context->number);
-    hal_->set_reg(SOC_SEM_VA, va);
-    hal_->set_reg(SOC_SEM_SIGNAL, queue.packet[2]);
-    const uint64_t status = hal_->reg(SOC_SEM_STATUS);
-    if (status != ORR_FAULT_NONE) [[unlikely]] {
-        fail(queue, {ORR_QERR_FAULT, queue.next, va, status});
-        return Step::kFailed;
-    }
-    // The same memory can be mapped at another address and in another context: whoever waits has to look.
-    if (!semaphore_waiters_.empty()) waits_due_ = true;
-    return finish_packet(queue);
-}
-
 Scheduler::Step Scheduler::execute_timestamp(Queue& queue) {
     const uint64_t va = queue.packet[1];
     if (va >= kVaEnd) {
@@ -128,22 +112,6 @@ Scheduler::Step Scheduler::execute_timestamp(Queue& queue) {
         return Step::kFailed;
     }
     return finish_packet(queue);
-}
-
-Scheduler::Step Scheduler::execute_wait(Queue& queue) {
-    const uint64_t va = queue.packet[1];
-    if (va >= kVaEnd) {
-        fail(queue, {ORR_QERR_FAULT, queue.next, va, ORR_FAULT_NON_CANONICAL});
-        return Step::kFailed;
-    }
-    const uint64_t value = hal_->load(window(queue, va));
-    if (const WindowFault fault = take_window_fault(*hal_)) {
-        fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
-        return Step::kFailed;
-    }
-    if (value >= queue.packet[2]) return finish_packet(queue);
-    park_on_semaphore(queue);
-    return Step::kParked;
 }
 
 // Packet `next` was carried out on the spot.

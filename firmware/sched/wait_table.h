@@ -28,8 +28,12 @@ class WaitTable {
     Queue* take(uint64_t memory, uint64_t value);
 
     uint32_t count() const { return count_; }
-    // Grows with everybody who parks: no new cycle of waits can have come up while it stands.
-    uint32_t parked() const { return sequence_; }
+    // Grows by one with everybody who parks, modulo 2^32: Waiter::sequence of the next.
+    uint32_t sequence() const { return sequence_; }
+    // Whether the queue was parked before sequence() was `mark`.
+    static bool parked_before(const Queue& queue, uint32_t mark) {
+        return static_cast<int32_t>(queue.wait.sequence - mark) < 0;
+    }
 
   private:
     static constexpr uint16_t kNone = 0xffff;

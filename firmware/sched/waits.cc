@@ -1,43 +1,208 @@
 // SPDX-License-Identifier: MIT
-// Queues that wait for a semaphore. They are looked at when something has happened that can have changed
-// it: a signal of this firmware, a signal of a peer card, a doorbell of a process of that context.
+// Queues that wait for a semaphore, and what sets them free: a signal of this firmware or of a peer, each for
+// one memory, and a change of the mappings through which they named it. Nothing is polled, and nobody else is
+// looked at.
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
 
-void Scheduler::park_on_semaphore(Queue& queue) {
-    semaphore_waiters_.push_back(queues_, queue);
-    place(queue, Place::kSemaphore);
+// Which memory a VA of the queue's context leads to. False: to none; the queue has been stopped.
+bool Scheduler::locate(Queue& queue, uint64_t va, uint64_t& memory) {
+    hal_->set_reg(SOC_MMU_ASID, queue.context->number);
+    hal_->set_reg(SOC_MMU_ARG, va);
+    hal_->set_reg(SOC_MMU_CMD, SOC_MMU_TRANSLATE);
+    memory = hal_->reg(SOC_MMU_RESULT);
+    if (memory != ~uint64_t{0}) [[likely]]
+        return true;
+    const uint64_t fault = hal_->reg(SOC_MMU_FAULT);
+    fail(queue, {ORR_QERR_FAULT, queue.next, va, fault == ORR_FAULT_NONE ? ORR_FAULT_PEER_READ : fault});
+    return false;
 }
 
-void Scheduler::recheck(const Context* context) {
-    if (context == nullptr) waits_due_ = false;
+Scheduler::Step Scheduler::execute_wait(Queue& queue) {
+    const uint64_t va = queue.packet[1];
+    if (va >= kVaEnd) {
+        fail(queue, {ORR_QERR_FAULT, queue.next, va, ORR_FAULT_NON_CANONICAL});
+        return Step::kFailed;
+    }
+    const uint64_t value = hal_->load(window(queue, va));
+    if (const WindowFault fault = take_window_fault(*hal_)) {
+        fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
+        return Step::kFailed;
+    }
+    if (value >= queue.packet[2]) return finish_packet(queue);
+    // A signal that comes now is either ours, later, or a peer's, whose poke is still to be taken.
+    uint64_t memory = 0;
+    if (!locate(queue, va, memory)) return Step::kFailed;
+    park_on_semaphore(queue, memory);
+    return Step::kParked;
+}
+
+void Scheduler::park_on_semaphore(Queue& queue, uint64_t memory) {
+    waits_.park(queue, memory, queue.packet[2]);
+    queue.context->parked.push_back(queues_, queue);
+    place(queue, Place::kSemaphore);
+    trace::wait(*hal_, queue.number, memory, queue.packet[2], queue.packet[1], queue.next);
+}
+
+// The queue has been taken out of the table.
+void Scheduler::leave_semaphore(Queue& queue) {
+    queue.context->parked.remove(queues_, queue);
+    place(queue, Place::kNone);
+}
+
+Scheduler::Step Scheduler::execute_signal(Queue& queue) {
+    const uint64_t va = queue.packet[1];
+    const uint64_t value = queue.packet[2];
+    hal_->set_reg(SOC_SEM_ASID, queue.context->number);
+    hal_->set_reg(SOC_SEM_VA, va);
+    hal_->set_reg(SOC_SEM_SIGNAL, value);
+    const uint64_t status = hal_->reg(SOC_SEM_STATUS);
+    if (status != ORR_FAULT_NONE) [[unlikely]] {
+        fail(queue, {ORR_QERR_FAULT, queue.next, va, status});
+        return Step::kFailed;
+    }
+    const uint64_t memory = hal_->reg(SOC_SEM_MEMORY);
+    if (waits_.count() != 0)
+        signalled(queue, memory, value, va);
+    else
+        trace::signal(*hal_, queue.number, 0, memory, value, va);
+    return finish_packet(queue);
+}
+
+// Somebody waits for something.
+[[gnu::noinline]] void Scheduler::signalled(const Queue& by, uint64_t memory, uint64_t value, uint64_t va) {
+    Queue* due[kWakesPerPass];
+    const uint32_t count = take_due(memory, value, ORR_WAKE_LOCAL, due);
+    trace::signal(*hal_, by.number, count, memory, value, va);
+    release_all(due, count, value, ORR_WAKE_LOCAL);
+}
+
+// Takes those for whom `value` is enough out of the table, as many as fit. What is left is put on the
+// backlog.
+uint32_t Scheduler::take_due(uint64_t memory, uint64_t value, uint32_t how, Queue* (&due)[kWakesPerPass]) {
+    uint32_t count = 0;
+    while (Queue* const queue = waits_.take(memory, value)) {
+        due[count++] = queue;
+        if (count < kWakesPerPass) continue;
+        const Queue* const more = waits_.first(memory);
+        if (more == nullptr || more->wait.value > value) break;
+        // A backlog that is full is no reason to lose anybody: then all go at once.
+        if (backlog_count_ < kBacklog) {
+            backlog_[backlog_count_++] = {memory, value, how};
+            break;
+        }
+        release_all(due, count, value, how);
+        count = 0;
+    }
+    return count;
+}
+
+void Scheduler::release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how) {
+    for (uint32_t n = 0; n < count; ++n)
+        release(*due[n], value, how);
+}
+
+// The queue, which is no longer in the table, has got what it waited for.
+void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
+    const Context& context = *queue.context;
+    if (context.stale && WaitTable::parked_before(queue, context.flushed_at)) [[unlikely]] {
+        look_again(queue);
+        return;
+    }
+    leave_semaphore(queue);
+    trace::wake(*hal_, queue.number, how, queue.wait.memory, value);
+    finish_packet(queue);
+    make_ready(queue);  // also to make this known
+}
+
+bool Scheduler::drain_pokes() {
+    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
+        const uint64_t offset = hal_->reg(SOC_POKE_POP);
+        if (offset == ~uint64_t{0}) return n != 0;
+        const uint64_t memory = ORR_VRAM_WINDOW + offset;
+        if (waits_.first(memory) == nullptr) {
+            trace::poke(*hal_, 0, memory);
+            continue;
+        }
+        const uint64_t value = hal_->load(memory);
+        Queue* due[kWakesPerPass];
+        const uint32_t count = take_due(memory, value, ORR_WAKE_PEER, due);
+        trace::poke(*hal_, count, memory);
+        release_all(due, count, value, ORR_WAKE_PEER);
+    }
+    return true;
+}
+
+void Scheduler::remapped(Context& context) {
+    if (context.parked.empty()) return;
+    context.flushed_at = waits_.sequence();
+    if (context.stale) return;
+    context.stale = true;
+    stale_contexts_.push_back(contexts_, context);
+}
+
+// The mappings of the queue's context have changed. It is no longer in the table.
+void Scheduler::look_again(Queue& queue) {
+    leave_semaphore(queue);
+    const uint64_t va = queue.packet[1];
+    const uint64_t value = hal_->load(window(queue, va));
+    if (const WindowFault fault = take_window_fault(*hal_)) {
+        fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
+        return;
+    }
+    uint64_t memory = 0;
+    if (!locate(queue, va, memory)) return;
+    if (value < queue.packet[2]) {
+        park_on_semaphore(queue, memory);
+        return;
+    }
+    trace::wake(*hal_, queue.number, ORR_WAKE_MAP, memory, value);
+    finish_packet(queue);
+    make_ready(queue);
+}
+
+[[gnu::noinline]] bool Scheduler::settle_waits() {
+    if (backlog_count_ != 0) {
+        const Backlog next = backlog_[0];
+        --backlog_count_;
+        for (uint32_t n = 0; n < backlog_count_; ++n)
+            backlog_[n] = backlog_[n + 1];
+        Queue* due[kWakesPerPass];
+        const uint32_t count = take_due(next.memory, next.value, next.how, due);
+        release_all(due, count, next.value, next.how);
+        return true;
+    }
+    Context* const context = stale_contexts_.front(contexts_);
+    if (context == nullptr) return false;
+    for (uint32_t n = 0; n < kRemapsPerPass; ++n) {
+        // Who has been looked at has parked again, at the end.
+        Queue* const queue = context->parked.front(queues_);
+        if (queue == nullptr || !WaitTable::parked_before(*queue, context->flushed_at)) {
+            context->stale = false;
+            stale_contexts_.remove(contexts_, *context);
+            break;
+        }
+        waits_.remove(*queue);
+        look_again(*queue);
+    }
+    return true;
+}
+
+// A process of this context may have stored to a semaphore itself.
+void Scheduler::recheck(Context& context) {
     Queue* next = nullptr;
-    for (Queue* queue = semaphore_waiters_.front(queues_); queue != nullptr; queue = next) {
+    for (Queue* queue = context.parked.front(queues_); queue != nullptr; queue = next) {
         next = QueueList::next(queues_, *queue);
-        if (context != nullptr && queue->context != context) continue;
         const uint64_t value = hal_->load(window(*queue, queue->packet[1]));
         if (const WindowFault fault = take_window_fault(*hal_)) {
             fail_window(*queue, ORR_QERR_FAULT, queue->next, fault);
             if (fatal_ != kHaltNone) return;
         } else if (value >= queue->packet[2]) {
-            unplace(*queue);
-            finish_packet(*queue);
-            make_ready(*queue);  // also to make this known
+            waits_.remove(*queue);
+            release(*queue, value, ORR_WAKE_LOCAL);
         }
     }
-}
-
-bool Scheduler::drain_pokes() {
-    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
-        // Which semaphore it was does not help: contexts know it by virtual addresses.
-        if (hal_->reg(SOC_POKE_POP) == ~uint64_t{0}) {
-            if (n == 0) return false;
-            break;
-        }
-    }
-    recheck(nullptr);
-    return true;
 }
 
 bool Scheduler::drain_doorbells() {
@@ -51,7 +216,7 @@ bool Scheduler::drain_doorbells() {
             ++stats_.stale_doorbells;
             continue;
         }
-        if (!semaphore_waiters_.empty()) recheck(queue->context);
+        if (!queue->context->parked.empty()) recheck(*queue->context);
         if (queue->place == Place::kNone && !queue->stopping) make_ready(*queue);
     }
     return true;

@@ -60,7 +60,7 @@ std::uint64_t number(Input& in) {
 void send_command(Bench& bench, Input& in) {
     orr_mbox_message command{};
     command.sequence = static_cast<std::uint32_t>(in.take(1));
-    command.opcode = static_cast<std::uint16_t>(in.take(1) % 12);
+    command.opcode = static_cast<std::uint16_t>(in.take(1) % 14);
     command.flags = static_cast<std::uint16_t>(in.take(1) % 3);
     for (std::uint64_t& arg : command.arg)
         arg = number(in);
