@@ -167,6 +167,9 @@ static int orr_boot_wait(struct orr_device *odev)
 		ret = orr_boot_poll(odev);
 		if (ret != -EAGAIN)
 			return ret;
+		/* In a restart: nobody will put the card to rest before we leave. */
+		if (orr_is_lost(odev))
+			return -ENODEV;
 		usleep_range(200, 1000);
 	} while (!last);
 	return dev_err_probe(&odev->pdev->dev, -ETIMEDOUT,
@@ -175,10 +178,27 @@ static int orr_boot_wait(struct orr_device *odev)
 			     orr_read32(odev, ORR_R_BOOT_STATUS), orr_read32(odev, ORR_R_PROGRESS));
 }
 
+/* The driver's half; the firmware's is empty until the firmware fills it. */
+static void orr_boot_fill_block(struct orr_device *odev)
+{
+	struct orr_boot_block *block = odev->boot_block;
+
+	memset(block, 0, sizeof(*block));
+	block->host_magic = ORR_BB_HOST_MAGIC;
+	block->host_abi = ORR_FW_ABI;
+	block->command_ring = odev->mailbox.command_dma;
+	block->message_ring = odev->mailbox.message_dma;
+	block->queue_status = odev->status_dma;
+	block->host_page_size = PAGE_SIZE;
+	if (drm_mm_node_allocated(&odev->save_node)) {
+		block->save_areas = odev->save_node.size / odev->info.save_bytes;
+		block->save_base = odev->save_node.start;
+	}
+}
+
 static int orr_boot_alloc(struct orr_device *odev)
 {
 	struct device *dev = &odev->pdev->dev;
-	struct orr_boot_block *block;
 
 	odev->boot_block = dmam_alloc_coherent(dev, sizeof(*odev->boot_block),
 					       &odev->boot_block_dma, GFP_KERNEL);
@@ -186,14 +206,7 @@ static int orr_boot_alloc(struct orr_device *odev)
 					   &odev->status_dma, GFP_KERNEL);
 	if (!odev->boot_block || !odev->status)
 		return -ENOMEM;
-
-	block = odev->boot_block;
-	block->host_magic = ORR_BB_HOST_MAGIC;
-	block->host_abi = ORR_FW_ABI;
-	block->command_ring = odev->mailbox.command_dma;
-	block->message_ring = odev->mailbox.message_dma;
-	block->queue_status = odev->status_dma;
-	block->host_page_size = PAGE_SIZE;
+	orr_boot_fill_block(odev);
 	return 0;
 }
 
@@ -229,29 +242,33 @@ static int orr_boot_read_block(struct orr_device *odev)
 	return 0;
 }
 
+/* Starts the core, which waits for it, and waits until the firmware runs. */
+static int orr_boot_start(struct orr_device *odev)
+{
+	orr_write64(odev, ORR_R_BOOT_IMAGE, odev->image_dma);
+	orr_write32(odev, ORR_R_BOOT_SIZE, odev->image_size);
+	orr_write64(odev, ORR_R_BOOT_ARG, odev->boot_block_dma);
+	orr_write32(odev, ORR_R_BOOT_START, 1);
+	return orr_boot_wait(odev);
+}
+
 static int orr_boot_image(struct orr_device *odev, const struct firmware *fw)
 {
 	struct device *dev = &odev->pdev->dev;
-	dma_addr_t dma;
-	void *image;
 	int ret;
 
-	image = dma_alloc_coherent(dev, fw->size, &dma, GFP_KERNEL);
-	if (!image)
+	odev->image = dmam_alloc_coherent(dev, fw->size, &odev->image_dma, GFP_KERNEL);
+	if (!odev->image)
 		return -ENOMEM;
-	memcpy(image, fw->data, fw->size);
+	odev->image_size = fw->size;
+	memcpy(odev->image, fw->data, fw->size);
 
-	orr_write64(odev, ORR_R_BOOT_IMAGE, dma);
-	orr_write32(odev, ORR_R_BOOT_SIZE, fw->size);
-	orr_write64(odev, ORR_R_BOOT_ARG, odev->boot_block_dma);
-	orr_write32(odev, ORR_R_BOOT_START, 1);
-	ret = orr_boot_wait(odev);
+	ret = orr_boot_start(odev);
 	/* The ROM may still be reading it, and the firmware must not write to what is freed. */
 	if (ret && orr_hw_reset(odev)) {
 		dev_err(dev, "the card does not reset either\n");
 		pci_clear_master(odev->pdev);
 	}
-	dma_free_coherent(dev, fw->size, image, dma);
 	return ret;
 }
 
@@ -282,6 +299,7 @@ int orr_boot(struct orr_device *odev)
 	const struct firmware *fw;
 	int ret;
 
+	orr_vram_reserve_save_areas(odev);
 	ret = orr_boot_alloc(odev);
 	if (ret)
 		return ret;
@@ -302,7 +320,31 @@ int orr_boot(struct orr_device *odev)
 		ret = orr_boot_read_block(odev);
 	if (!ret)
 		ret = orr_boot_hello(odev);
+	if (!ret)
+		orr_restart_enable(odev);
 	return ret;
+}
+
+/**
+ * orr_boot_again - start the same firmware anew
+ * @odev: the card, whose core waits for its start, with empty mailbox rings; boot_lock is held
+ *
+ * Return: 0 or a negative error, which has been explained in the log.
+ */
+int orr_boot_again(struct orr_device *odev)
+{
+	int ret;
+
+	lockdep_assert_held(&odev->boot_lock);
+	orr_boot_fill_block(odev);
+	ret = orr_boot_start(odev);
+	if (ret)
+		return ret;
+	if (READ_ONCE(odev->boot_block->fw_magic) != ORR_BB_FW_MAGIC ||
+	    READ_ONCE(odev->boot_block->fw_abi) != odev->info.fw_abi)
+		return dev_err_probe(&odev->pdev->dev, -EIO,
+				     "the firmware runs again, but its half of the boot block is not what it was\n");
+	return 0;
 }
 
 MODULE_FIRMWARE(ORR_FIRMWARE);

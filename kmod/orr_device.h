@@ -13,6 +13,7 @@
  *   orr_device.vram_lock mutex     the VRAM allocator
  *   mmap_lock (core)               page faults take reset_lock and the dummy_locks under it
  *   orr_device.reset_lock rwsem    readers insert PTEs of hardware pages, the writer ends that
+ *   orr_device.boot_lock mutex     the core is being started, or the card put to rest
  *   orr_device.queue_lock spinlock number -> queue
  *   dma_fence.lock (of a struct orr_fence)
  *   orr_queue.lock       spinlock  waiters of a queue, what it is armed for
@@ -49,6 +50,7 @@
 
 #include "orr_kernel_api.h"
 #include "orr_mailbox.h"
+#include "orr_restart.h"
 
 #define ORR_DRIVER_NAME "orrery"
 
@@ -85,6 +87,8 @@ struct orr_info {
 	u32 doorbell_pages;
 	/** @counters: number of counter registers */
 	u32 counters;
+	/** @save_bytes: bytes of a save area for preempted kernels, 0: the card has no use for them */
+	u32 save_bytes;
 	/** @fw_abi: of the firmware, major << 16 | minor */
 	u32 fw_abi;
 	/** @fw_version: major << 16 | minor << 8 | patch */
@@ -145,6 +149,14 @@ struct orr_device {
 	/** @doorbells: the doorbell pages, lower half of BAR 4 */
 	void __iomem *doorbells;
 
+	/** @image: the firmware, for the boot ROM; kept for restarts, when no file system may be there */
+	void *image;
+	/** @image_dma: its bus address */
+	dma_addr_t image_dma;
+	/** @image_size: bytes */
+	size_t image_size;
+	/** @boot_lock: held while the core is started, and while a lost card is put to rest */
+	struct mutex boot_lock;
 	/** @boot_block: shared with the firmware */
 	struct orr_boot_block *boot_block;
 	/** @boot_block_dma: its bus address */
@@ -171,6 +183,10 @@ struct orr_device {
 	struct delayed_work health_work;
 	/** @health_jiffies: when it did so last */
 	unsigned long health_jiffies;
+	/** @health_heartbeat: what it found then */
+	u64 health_heartbeat;
+	/** @restart: see orr_restart.c */
+	struct orr_restart restart;
 	/** @link_work: tells sysfs pollers that a link changed */
 	struct work_struct link_work;
 	/** @reset_lock: see the top of this file */
@@ -182,6 +198,8 @@ struct orr_device {
 	struct drm_mm vram_mm;
 	/** @vram_used: bytes allocated */
 	u64 vram_used;
+	/** @save_node: save areas, which belong to the firmware; constant after probe */
+	struct drm_mm_node save_node;
 
 	/** @bo_lock: guards @bos, and the DMA mappings of those in it */
 	struct mutex bo_lock;
@@ -219,6 +237,12 @@ struct orr_device {
 static inline struct orr_device *to_orr_device(struct drm_device *drm)
 {
 	return container_of(drm, struct orr_device, drm);
+}
+
+/* Whether the firmware knows what its ABI's minor version 1 added. */
+static inline bool orr_fw_schedules(struct orr_device *odev)
+{
+	return (odev->info.fw_abi & 0xffff) >= 1;
 }
 
 static inline bool orr_is_lost(struct orr_device *odev)
@@ -276,9 +300,13 @@ int orr_hw_reset(struct orr_device *odev);
 
 /* orr_boot.c */
 int orr_boot(struct orr_device *odev);
+int orr_boot_again(struct orr_device *odev);
 
 /* orr_irq.c */
 int orr_irq_init(struct orr_device *odev);
+
+/* orr_debugfs.c */
+void orr_debugfs_init(struct drm_minor *minor);
 
 /* orr_health.c */
 void orr_health_init(struct orr_device *odev);
@@ -290,6 +318,8 @@ void orr_device_quiesced(struct orr_device *odev);
 
 /* orr_vram.c */
 int orr_vram_init(struct orr_device *odev);
+void orr_vram_reserve_save_areas(struct orr_device *odev);
+u64 orr_vram_size(struct orr_device *odev);
 int orr_vram_alloc(struct orr_device *odev, struct drm_mm_node *node, u64 size, u64 align,
 		   enum drm_mm_insert_mode mode);
 void orr_vram_free(struct orr_device *odev, struct drm_mm_node *node);

@@ -18,7 +18,19 @@
 
 static void orr_show_fdinfo(struct drm_printer *p, struct drm_file *file)
 {
+	struct orr_file *orr_file = to_orr_file(file);
+	struct orr_info *info = &orr_file->odev->info;
+	u64 vector_ps, copy_ps;
+
 	drm_show_memory_stats(p, file);
+	if (!orr_fw_schedules(orr_file->odev))
+		return;
+	/* In model time: to be compared with the card's clock, not with the host's. */
+	orr_file_engine_time(orr_file, &vector_ps, &copy_ps);
+	drm_printf(p, "drm-engine-vector:\t%llu ns\n", vector_ps / 1000);
+	drm_printf(p, "drm-engine-capacity-vector:\t%u\n", info->vector_cores);
+	drm_printf(p, "drm-engine-copy:\t%llu ns\n", copy_ps / 1000);
+	drm_printf(p, "drm-engine-capacity-copy:\t%u\n", info->copy_engines);
 }
 
 static const struct file_operations orr_fops = {
@@ -42,6 +54,7 @@ static struct drm_driver orr_drm_driver = {
 	.postclose = orr_file_close,
 	.gem_prime_import = orr_bo_import,
 	.show_fdinfo = orr_show_fdinfo,
+	.debugfs_init = orr_debugfs_init,
 	.ioctls = orr_ioctls,
 	.fops = &orr_fops,
 	.name = ORR_DRIVER_NAME,
@@ -73,6 +86,9 @@ static int orr_device_init(struct orr_device *odev)
 	ida_init(&odev->contexts);
 	ida_init(&odev->queue_numbers);
 	ret = drmm_add_action_or_reset(&odev->drm, orr_device_fini, odev);
+	if (ret)
+		return ret;
+	ret = drmm_mutex_init(&odev->drm, &odev->boot_lock);
 	if (ret)
 		return ret;
 	ret = drmm_mutex_init(&odev->drm, &odev->bo_lock);

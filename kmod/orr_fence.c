@@ -15,6 +15,7 @@
 
 #include <drm/drm_utils.h>
 
+#include "orr_deadlock.h"
 #include "orr_device.h"
 #include "orr_queue.h"
 
@@ -155,6 +156,33 @@ static bool orr_queue_reached(const struct orr_queue_status *status, u64 index)
 	return status->completed >= index || status->error;
 }
 
+/* Return: 0 when there is something to see, -ETIME, -ERESTARTSYS, or why it did not begin. */
+static int orr_queue_sleep(struct orr_queue *queue, u64 index, s64 timeout_ns)
+{
+	struct orr_sleeper sleeper = {
+		.waiter = {
+			.index = index,
+			.wants_irq = true,
+			.wants_deadlock = true,
+			.fire = orr_sleeper_fire,
+		},
+	};
+	long left;
+	int ret;
+
+	init_completion(&sleeper.done);
+	ret = orr_queue_add_waiter(queue, &sleeper.waiter);
+	if (ret)
+		return ret;
+	left = drm_timeout_abs_to_jiffies(timeout_ns);
+	left = wait_for_completion_interruptible_timeout(&sleeper.done, left);
+	if (left <= 0 && !orr_queue_remove_waiter(queue, &sleeper.waiter))
+		wait_for_completion(&sleeper.done); /* it is on its way */
+	if (left < 0)
+		return -ERESTARTSYS;
+	return left ? 0 : -ETIME;
+}
+
 /**
  * orr_queue_wait - sleep until a queue has completed packets, or stopped
  * @queue: the queue
@@ -162,41 +190,33 @@ static bool orr_queue_reached(const struct orr_queue_status *status, u64 index)
  * @timeout_ns: absolute CLOCK_MONOTONIC, or <= 0 to look only
  * @status: filled with the state of the queue at the end
  *
- * Return: 0, -ETIME, -ERESTARTSYS, -ECANCELED (destroyed), -ENODEV (lost), -ENOSPC.
+ * Return: 0, -ETIME, -ERESTARTSYS, -ECANCELED (destroyed), -ENODEV (lost), -ENOSPC, -EDEADLK (in a
+ * cycle of waits that stands).
  */
 int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
 		   struct orr_queue_status *status)
 {
-	struct orr_sleeper sleeper = {
-		.waiter = { .index = index, .wants_irq = true, .fire = orr_sleeper_fire },
-	};
-	long left;
-	int ret;
+	int ret, slept;
 
-	ret = orr_queue_read(queue, status);
-	if (orr_queue_reached(status, index))
-		return 0;
-	if (ret)
-		return ret;
-	if (timeout_ns <= 0)
-		return -ETIME;
-
-	init_completion(&sleeper.done);
-	ret = orr_queue_add_waiter(queue, &sleeper.waiter);
-	if (!ret) {
-		left = drm_timeout_abs_to_jiffies(timeout_ns);
-		left = wait_for_completion_interruptible_timeout(&sleeper.done, left);
-		if (left <= 0 && !orr_queue_remove_waiter(queue, &sleeper.waiter))
-			wait_for_completion(&sleeper.done); /* it is on its way */
-		if (left < 0)
-			ret = -ERESTARTSYS;
-		else if (!left)
-			ret = -ETIME;
+	for (;;) {
+		ret = orr_queue_read(queue, status);
+		if (orr_queue_reached(status, index))
+			return 0;
+		if (ret)
+			return ret;
+		if (orr_deadlock_stands(queue))
+			return -EDEADLK;
+		if (timeout_ns <= 0)
+			return -ETIME;
+		slept = orr_queue_sleep(queue, index, timeout_ns);
+		if (slept)
+			break;
+		/* There, or gone, or in a deadlock, or in one that is over already. */
 	}
 
 	/* What the queue says counts, not how the sleep ended. */
-	left = orr_queue_read(queue, status);
+	ret = orr_queue_read(queue, status);
 	if (orr_queue_reached(status, index))
 		return 0;
-	return left ?: ret;
+	return ret ?: slept;
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opening and closing the node: what a process owns goes with its file, whatever is in flight. */
+#include <linux/cred.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
+
+#include <drm/orrery_accel.h>
 
 #include "orr_device.h"
 #include "orr_file.h"
@@ -26,6 +30,8 @@ int orr_file_open(struct drm_device *drm, struct drm_file *drm_file)
 		return -ENOMEM;
 	file->odev = odev;
 	file->page = ORR_NO_PAGE;
+	file->uid = current_euid();
+	file->pid = task_tgid_nr(current);
 	mutex_init(&file->lock);
 	mutex_init(&file->dummy_lock);
 	xa_init_flags(&file->vms, XA_FLAGS_ALLOC1);
@@ -67,6 +73,45 @@ void orr_file_close(struct drm_device *drm, struct drm_file *drm_file)
 	mutex_destroy(&file->dummy_lock);
 	mutex_destroy(&file->lock);
 	kfree(file);
+}
+
+/**
+ * orr_file_account - a queue is about to go: keep what it has used
+ * @file: its owner, who holds file->lock
+ * @queue: the queue
+ */
+void orr_file_account(struct orr_file *file, struct orr_queue *queue)
+{
+	struct drm_orr_queue_stats stats;
+
+	lockdep_assert_held(&file->lock);
+	if (orr_queue_stats(queue, &stats))
+		return;
+	file->vector_ps += stats.vector_ps;
+	file->copy_ps += stats.copy_ps;
+}
+
+/**
+ * orr_file_engine_time - how long the file's queues, also those that are gone, have used engines
+ * @file: the file
+ * @vector_ps: sum over the vector cores, model time
+ * @copy_ps: sum over the copy engines
+ */
+void orr_file_engine_time(struct orr_file *file, u64 *vector_ps, u64 *copy_ps)
+{
+	struct drm_orr_queue_stats stats;
+	struct orr_queue *queue;
+	unsigned long number;
+
+	guard(mutex)(&file->lock);
+	*vector_ps = file->vector_ps;
+	*copy_ps = file->copy_ps;
+	xa_for_each(&file->queues, number, queue) {
+		if (orr_queue_stats(queue, &stats))
+			continue;
+		*vector_ps += stats.vector_ps;
+		*copy_ps += stats.copy_ps;
+	}
 }
 
 /**

@@ -5,6 +5,7 @@
 
 #include <linux/bitmap.h>
 #include <linux/mutex.h>
+#include <linux/uidgid.h>
 #include <linux/xarray.h>
 
 #include <drm/drm_file.h>
@@ -33,6 +34,14 @@ struct orr_file {
 	struct xarray vms;
 	/** @queues: struct orr_queue by the number that user space knows, from 1 */
 	struct xarray queues;
+	/** @uid: who opened it */
+	kuid_t uid;
+	/** @pid: likewise, for debugfs */
+	pid_t pid;
+	/** @vector_ps: vector core time that queues used which are gone */
+	u64 vector_ps;
+	/** @copy_ps: likewise of the copy engines */
+	u64 copy_ps;
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;
 	/**
@@ -44,6 +53,9 @@ struct orr_file {
 
 int orr_file_open(struct drm_device *drm, struct drm_file *drm_file);
 void orr_file_close(struct drm_device *drm, struct drm_file *drm_file);
+
+void orr_file_account(struct orr_file *file, struct orr_queue *queue);
+void orr_file_engine_time(struct orr_file *file, u64 *vector_ps, u64 *copy_ps);
 
 struct orr_vm *orr_file_get_vm(struct orr_file *file, u32 number);
 struct orr_queue *orr_file_get_queue(struct orr_file *file, u32 number);

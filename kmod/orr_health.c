@@ -16,6 +16,16 @@
 /* Least time between two looks that interrupts ask for. */
 #define ORR_HEALTH_HOLDOFF (HZ / 10)
 
+/* Whether the firmware has made progress since the last look. */
+static bool orr_health_beats(struct orr_device *odev)
+{
+	u64 heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
+	bool beats = heartbeat != odev->health_heartbeat;
+
+	odev->health_heartbeat = heartbeat;
+	return beats;
+}
+
 static void orr_health_check(struct orr_device *odev)
 {
 	u32 state = orr_read32(odev, ORR_R_STATE);
@@ -23,17 +33,24 @@ static void orr_health_check(struct orr_device *odev)
 	switch (state) {
 	case ORR_STATE_RUNNING:
 		orr_mbox_process(odev);
-		orr_queue_scan_armed(odev);
+		/* Is it still there, or has it nothing to do? Without an answer it is restarted. */
+		if (orr_queue_scan_armed(odev) && !orr_health_beats(odev))
+			queue_work(system_long_wq, &odev->restart.ping_work);
 		break;
 	case U32_MAX:
 		orr_device_lost(odev, "it reads as all-ones: removed, or its process has ended");
 		break;
 	case ORR_STATE_HALTED:
-		drm_err(&odev->drm, "control core halted: cause %#llx, pc %#llx, address %#llx\n",
+		drm_dbg(&odev->drm, "control core halted: cause %#llx, pc %#llx, address %#llx\n",
 			orr_read64(odev, ORR_R_HALT_CAUSE), orr_read64(odev, ORR_R_HALT_PC),
 			orr_read64(odev, ORR_R_HALT_TVAL));
-		orr_device_lost(odev, "its control core halted");
+		orr_restart_request(odev, "its control core halted");
 		break;
+	case ORR_STATE_RESET:
+	case ORR_STATE_BOOTING:
+		if (READ_ONCE(odev->mailbox.paused))
+			break;
+		fallthrough;
 	default:
 		drm_err(&odev->drm, "state register reads %u\n", state);
 		orr_device_lost(odev, "it was reset by somebody else");
@@ -83,6 +100,8 @@ static void orr_lost_quiesce(struct orr_device *odev)
 
 	if (!drm_dev_enter(&odev->drm, &idx))
 		return;
+	/* A restart of the firmware that was under way has found out by now. */
+	guard(mutex)(&odev->boot_lock);
 	if (orr_read32(odev, ORR_R_ID) == ORR_ID_MAGIC && orr_hw_reset(odev))
 		drm_err(&odev->drm, "the card does not reset\n");
 	pci_clear_master(odev->pdev);
@@ -156,6 +175,7 @@ void orr_health_init(struct orr_device *odev)
 	INIT_WORK(&odev->lost_work, orr_lost_work);
 	INIT_WORK(&odev->link_work, orr_link_work);
 	INIT_DELAYED_WORK(&odev->health_work, orr_health_work);
+	orr_restart_init(odev);
 }
 
 /**
@@ -165,6 +185,7 @@ void orr_health_init(struct orr_device *odev)
 void orr_health_fini(struct orr_device *odev)
 {
 	cancel_delayed_work_sync(&odev->health_work);
+	orr_restart_fini(odev);
 	cancel_work_sync(&odev->link_work);
 	flush_work(&odev->lost_work);
 }

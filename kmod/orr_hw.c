@@ -110,8 +110,12 @@ int orr_hw_identify(struct orr_device *odev)
 	/* Counters end where the link registers begin. */
 	info->counters = min_t(u32, orr_read32(odev, ORR_R_COUNTERS),
 			       (ORR_R_LINK(0) - ORR_R_COUNTER(0)) / sizeof(u64));
+	if ((info->hw_version & 0xffff) >= 1)
+		info->save_bytes = orr_read32(odev, ORR_R_SAVE_BYTES);
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1);
 
+	if (!IS_ALIGNED(info->save_bytes, ORR_PAGE_SIZE))
+		info->save_bytes = 0;
 	if (!info->uid || !info->doorbell_pages || !info->vram_size ||
 	    info->vram_size > pci_resource_len(odev->pdev, ORR_BAR_VRAM))
 		return dev_err_probe(dev, -ENODEV,

@@ -3,7 +3,6 @@
  * The ioctls. Everything that a process says is checked here; what it gets wrong is told to it,
  * and to the log with drm.debug only.
  */
-#include <linux/capability.h>
 #include <linux/dma-fence-chain.h>
 #include <linux/log2.h>
 #include <linux/uaccess.h>
@@ -14,11 +13,15 @@
 #include <drm/orrery_accel.h>
 
 #include "orr_bo.h"
+#include "orr_deadlock.h"
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_ioctl.h"
 #include "orr_queue.h"
 #include "orr_vm.h"
+
+#define ORR_QUOTA_PERIOD_MIN_US 100u
+#define ORR_QUOTA_PERIOD_MAX_US 1000000u
 
 /* A range of addresses that user space may use. */
 static bool orr_va_range_ok(u64 va, u64 size)
@@ -38,7 +41,7 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 		return ret;
 	*args = (struct drm_orr_query_device) {
 		.uid = info->uid,
-		.vram_size = info->vram_size,
+		.vram_size = orr_vram_size(odev),
 		.vram_used = orr_vram_used(odev),
 		.core_hz = info->core_hz,
 		.vector_hz = info->vector_hz,
@@ -153,21 +156,39 @@ static int orr_file_get_page(struct orr_file *file)
 	return 0;
 }
 
+/* Return: the quota as the firmware takes it, in @quota, or -EINVAL. */
+static int orr_quota(const struct drm_orr_vm_create *args, u64 *quota)
+{
+	*quota = args->quota_permille | (u64)args->quota_period_us << 32;
+	if (!args->quota_permille)
+		return args->quota_period_us ? -EINVAL : 0;
+	if (args->quota_permille > 1000 || args->quota_period_us < ORR_QUOTA_PERIOD_MIN_US ||
+	    args->quota_period_us > ORR_QUOTA_PERIOD_MAX_US)
+		return -EINVAL;
+	return 0;
+}
+
 static int orr_vm_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_device *odev = to_orr_device(drm);
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_vm_create *args = data;
 	struct orr_vm *vm;
+	u64 quota;
 	int ret;
 
 	if (args->flags)
 		return -EINVAL;
+	ret = orr_quota(args, &quota);
+	if (ret)
+		return ret;
+	if (quota && !orr_fw_schedules(odev))
+		return -EOPNOTSUPP;
 	guard(mutex)(&file->lock);
 	ret = orr_file_get_page(file);
 	if (ret)
 		return ret;
-	vm = orr_vm_create(odev, file->page);
+	vm = orr_vm_create(odev, file->page, quota);
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
 	ret = xa_alloc(&file->vms, &args->vm, vm, xa_limit_31b, GFP_KERNEL_ACCOUNT);
@@ -266,11 +287,11 @@ static int orr_queue_create_check(struct orr_device *odev, const struct drm_orr_
 	size = sizeof(struct orr_ring) + (u64)args->entries * 64;
 	if (!IS_ALIGNED(args->ring_va, 64) || !orr_va_range_ok(args->ring_va, size))
 		return -EINVAL;
-	if (args->priority > ORR_QUEUE_PRIORITY_REALTIME)
+	if (orr_queue_name_check(args->name))
 		return -EINVAL;
-	if (args->priority == ORR_QUEUE_PRIORITY_REALTIME && !capable(CAP_SYS_NICE))
-		return -EACCES;
-	return 0;
+	if ((args->weight || args->slice_us) && !orr_fw_schedules(odev))
+		return -EOPNOTSUPP;
+	return orr_priority_check(args->priority, args->weight);
 }
 
 static int orr_queue_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
@@ -292,14 +313,17 @@ static int orr_queue_create_ioctl(struct drm_device *drm, void *data, struct drm
 	vm = xa_load(&file->vms, args->vm);
 	if (!vm)
 		return -ENOENT;
-	ret = orr_queue_create(file, vm, args, &queue);
+	/* The number first, for the name may hold it. */
+	ret = xa_alloc(&file->queues, &args->queue, NULL, xa_limit_31b, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		return ret;
-	ret = xa_alloc(&file->queues, &args->queue, queue, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	ret = orr_queue_create(file, vm, args->queue, args, &queue);
 	if (ret) {
-		orr_queue_destroy(file, queue);
+		xa_erase(&file->queues, args->queue);
 		return ret;
 	}
+	/* Into an entry that is reserved: needs no memory. */
+	xa_store(&file->queues, args->queue, queue, GFP_KERNEL_ACCOUNT);
 	args->doorbell_slot = queue->slot;
 	args->doorbell_offset = orr_mmap_doorbell_offset();
 	args->kick_offset = orr_mmap_kick_offset();
@@ -350,6 +374,48 @@ static int orr_queue_wait_ioctl(struct drm_device *drm, void *data, struct drm_f
 	args->error_address = status.error_address;
 	args->error_detail = status.error_detail;
 	return ret;
+}
+
+static int orr_queue_set_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	const struct drm_orr_queue_set *args = data;
+	struct orr_queue *queue;
+	int ret;
+
+	ret = orr_priority_check(args->priority, args->weight);
+	if (ret)
+		return ret;
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	/* Held, so that the number does not go to another queue meanwhile. */
+	guard(mutex)(&file->lock);
+	queue = xa_load(&file->queues, args->queue);
+	return queue ? orr_queue_set(queue, args) : -ENOENT;
+}
+
+static int orr_queue_stats_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_queue_stats *args = data;
+	struct orr_queue *queue;
+
+	if (args->pad)
+		return -EINVAL;
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	guard(mutex)(&file->lock);
+	queue = xa_load(&file->queues, args->queue);
+	return queue ? orr_queue_stats(queue, args) : -ENOENT;
+}
+
+static int orr_query_deadlock_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	return orr_deadlock_query(file, data);
 }
 
 static int orr_queue_fence_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
@@ -461,6 +527,9 @@ const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_QUEUE_FENCE, orr_queue_fence_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_QUERY_COUNTERS, orr_query_counters_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_QUERY_LINK, orr_query_link_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUEUE_SET, orr_queue_set_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUEUE_STATS, orr_queue_stats_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUERY_DEADLOCK, orr_query_deadlock_ioctl, 0),
 };
 
 const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

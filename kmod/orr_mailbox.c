@@ -7,8 +7,10 @@
 #include <linux/jiffies.h>
 #include <linux/module.h>
 
+#include "orr_deadlock.h"
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_restart.h"
 
 static unsigned int mailbox_timeout_ms = 10000;
 module_param(mailbox_timeout_ms, uint, 0644);
@@ -19,14 +21,19 @@ MODULE_PARM_DESC(mailbox_timeout_ms, "Time the firmware has to answer a command,
 
 #define ORR_MBOX_SLOT_BITS ilog2(ORR_MBOX_SLOTS)
 
+/* A command that was sent to that many firmwares, and all of them died, is the reason for it. */
+#define ORR_MBOX_MAX_REPEATS 2u
+
 /**
  * struct orr_mbox_call - a command that waits for its reply, on the caller's stack
  */
 struct orr_mbox_call {
-	/** @sequence: of the command */
-	u32 sequence;
-	/** @opcode: of the command */
-	u16 opcode;
+	/** @command: as it is sent; its sequence is the call's */
+	struct orr_mbox_message command;
+	/** @posted: it stood in the ring, so that the firmware may have carried it out */
+	bool posted;
+	/** @repeats: how often a restarted firmware got it again, after it had been posted */
+	unsigned int repeats;
 	/** @result: 0 with @reply filled, or a negative error */
 	int result;
 	/** @reply: as the firmware sent it */
@@ -93,6 +100,15 @@ static void orr_mbox_post(struct orr_device *odev, const struct orr_mbox_message
 	orr_write32(odev, ORR_R_MBOX_DOORBELL, 1);
 }
 
+/* A command of the pending ones goes out, for the first time or to a firmware that started anew. */
+static void orr_mbox_post_call(struct orr_device *odev, struct orr_mbox_call *call)
+{
+	if (call->posted)
+		call->repeats++;
+	call->posted = true;
+	orr_mbox_post(odev, &call->command);
+}
+
 static void orr_mbox_finish(struct orr_mailbox *mbox, u32 slot, int result)
 {
 	struct orr_mbox_call *call = mbox->pending[slot];
@@ -107,17 +123,17 @@ static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call, c
 			  unsigned int count)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;
-	struct orr_mbox_message message = { .opcode = call->opcode };
 	int room;
 	u32 slot;
 
-	memcpy(message.arg, args, count * sizeof(*args));
+	memcpy(call->command.arg, args, count * sizeof(*args));
 
 	guard(spinlock_irqsave)(&mbox->lock);
 	/* orr_mbox_abort() comes after @lost is set: what gets past here will be aborted. */
 	if (orr_is_lost(odev))
 		return -ENODEV;
-	room = orr_mbox_room(mbox);
+	/* What stands in the ring of a firmware that has died means nothing. */
+	room = mbox->paused ? 1 : orr_mbox_room(mbox);
 	if (room <= 0)
 		return -EPROTO;
 
@@ -127,12 +143,12 @@ static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call, c
 
 	/* Never zero, and no two that can be on their way at once are the same. */
 	mbox->calls++;
-	call->sequence = (mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
-	if (!call->sequence)
-		call->sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
-	message.sequence = call->sequence;
+	call->command.sequence = (mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
+	if (!call->command.sequence)
+		call->command.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
 	mbox->pending[slot] = call;
-	orr_mbox_post(odev, &message);
+	if (!mbox->paused)
+		orr_mbox_post_call(odev, call);
 	return 0;
 }
 
@@ -160,22 +176,62 @@ static int orr_mbox_status_to_errno(u32 status)
 	}
 }
 
+/*
+ * What became of a command that an earlier firmware may have carried out before it died. Numbers
+ * are the driver's, so what exists or is gone is so by that command.
+ */
+static int orr_mbox_repeated(const struct orr_mbox_call *call, int ret)
+{
+	if (!call->repeats)
+		return ret;
+	switch (call->command.opcode) {
+	case ORR_MBOX_CONTEXT_CREATE:
+		return ret == -EEXIST ? 0 : ret;
+	case ORR_MBOX_CONTEXT_DESTROY:
+	case ORR_MBOX_QUEUE_DESTROY:
+		return ret == -ENOENT ? 0 : ret;
+	default:
+		return ret;
+	}
+}
+
 static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call)
 {
-	unsigned int left = READ_ONCE(mailbox_timeout_ms);
+	unsigned int timeout = READ_ONCE(mailbox_timeout_ms), left = timeout;
 
 	while (left) {
 		unsigned int slice = min(left, ORR_MBOX_POLL_MS);
 
 		if (wait_for_completion_timeout(&call->done, msecs_to_jiffies(slice)))
 			return 0;
-		left -= slice;
+		/* A restart has its own limit, and the firmware's time begins after it. */
+		if (READ_ONCE(odev->mailbox.paused))
+			left = timeout;
+		else
+			left -= slice;
 		/* An interrupt may be lost, or late on a busy machine. */
 		if (orr_mbox_process(odev) && completion_done(&call->done))
 			drm_dbg(&odev->drm, "reply to command %u found without an interrupt\n",
-				call->opcode);
+				call->command.opcode);
 	}
 	return wait_for_completion_timeout(&call->done, 1) ? 0 : -ETIMEDOUT;
+}
+
+/* Waits for the reply, over restarts of the firmware if need be; the call ends in any case. */
+static void orr_mbox_wait_over_restarts(struct orr_device *odev, struct orr_mbox_call *call)
+{
+	while (orr_mbox_wait(odev, call)) {
+		drm_err(&odev->drm, "the firmware did not answer command %u within %u ms\n",
+			call->command.opcode, READ_ONCE(mailbox_timeout_ms));
+		if (call->repeats < ORR_MBOX_MAX_REPEATS) {
+			/* If it cannot be done, this ends the call. */
+			orr_restart_request(odev, "the firmware does not answer");
+		} else {
+			orr_device_lost(odev, "the firmware does not answer");
+			wait_for_completion(&call->done);
+			return;
+		}
+	}
 }
 
 /**
@@ -186,7 +242,8 @@ static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call)
  * @count: number of arguments, at most ORR_MBOX_ARGS
  * @reply: ORR_MBOX_ARGS words for the reply's arguments, or NULL
  *
- * Not interruptible: the firmware has to answer in time, or the card is lost.
+ * Not interruptible: the firmware has to answer in time, else it is restarted and asked again, or
+ * the card is lost.
  *
  * Return: 0, the reply's status as an error, or -ENODEV when the card is lost.
  */
@@ -194,7 +251,7 @@ int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsig
 		     u64 *reply)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;
-	struct orr_mbox_call call = { .opcode = opcode };
+	struct orr_mbox_call call = { .command = { .opcode = opcode } };
 	int ret;
 
 	if (WARN_ON(count > ORR_MBOX_ARGS))
@@ -203,13 +260,8 @@ int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsig
 
 	down(&mbox->slots);
 	ret = orr_mbox_start(odev, &call, args, count);
-	if (!ret && orr_mbox_wait(odev, &call)) {
-		drm_err(&odev->drm, "the firmware did not answer command %u within %u ms\n",
-			opcode, READ_ONCE(mailbox_timeout_ms));
-		/* This finishes the call too, or it has just finished by itself. */
-		orr_device_lost(odev, "the firmware does not answer");
-		wait_for_completion(&call.done);
-	}
+	if (!ret)
+		orr_mbox_wait_over_restarts(odev, &call);
 	up(&mbox->slots);
 
 	if (!ret)
@@ -219,6 +271,7 @@ int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsig
 		if (ret && ret != -EPROTO)
 			drm_dbg(&odev->drm, "command %u: status %u, detail %u\n", opcode,
 				call.reply.status, call.reply.detail);
+		ret = orr_mbox_repeated(&call, ret);
 	}
 	if (ret == -EPROTO) {
 		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
@@ -227,6 +280,31 @@ int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsig
 	if (!ret && reply)
 		memcpy(reply, call.reply.arg, sizeof(call.reply.arg));
 	return ret;
+}
+
+/**
+ * orr_mbox_send - send a command whose outcome does not matter
+ * @odev: the card; the caller is inside orr_enter()
+ * @opcode: ORR_MBOX_*
+ * @args: arguments
+ * @count: number of arguments, at most ORR_MBOX_ARGS
+ *
+ * Does not wait. The command is dropped when the ring is full or the firmware restarts.
+ */
+void orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	struct orr_mbox_message message = { .opcode = opcode, .flags = ORR_MBOX_F_NO_REPLY };
+
+	if (WARN_ON(count > ORR_MBOX_ARGS))
+		return;
+	memcpy(message.arg, args, count * sizeof(*args));
+
+	guard(spinlock_irqsave)(&mbox->lock);
+	if (orr_is_lost(odev) || mbox->paused || orr_mbox_room(mbox) <= (int)ORR_MBOX_SLOTS)
+		return;
+	message.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | 1;
+	orr_mbox_post(odev, &message);
 }
 
 static void orr_mbox_event(struct orr_device *odev, const struct orr_mbox_message *event)
@@ -240,6 +318,9 @@ static void orr_mbox_event(struct orr_device *odev, const struct orr_mbox_messag
 			event->arg[0], event->arg[1], event->arg[2], event->arg[3]);
 		if (event->arg[0] < ORR_FW_QUEUES)
 			orr_queue_scan_number(odev, event->arg[0]);
+		break;
+	case ORR_EVENT_DEADLOCK:
+		orr_deadlock_event(odev, event);
 		break;
 	case ORR_EVENT_LOG:
 		memcpy(text, event->arg, sizeof(event->arg));
@@ -257,7 +338,8 @@ static int orr_mbox_reply(struct orr_mailbox *mbox, const struct orr_mbox_messag
 	u32 slot = reply->sequence % ORR_MBOX_SLOTS;
 	struct orr_mbox_call *call = mbox->pending[slot];
 
-	if (!call || call->sequence != reply->sequence || call->opcode != reply->opcode)
+	if (!call || !call->posted || call->command.sequence != reply->sequence ||
+	    call->command.opcode != reply->opcode)
 		return -EPROTO;
 	call->reply = *reply;
 	orr_mbox_finish(mbox, slot, 0);
@@ -328,6 +410,59 @@ void orr_mbox_abort(struct orr_device *odev)
 			orr_mbox_finish(mbox, slot, -ENODEV);
 }
 
+/**
+ * orr_mbox_pause - the firmware is about to be restarted: nothing goes to it any more
+ * @odev: the card
+ *
+ * Return: false if that has been so already.
+ */
+bool orr_mbox_pause(struct orr_device *odev)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+
+	guard(spinlock_irqsave)(&mbox->lock);
+	if (mbox->paused)
+		return false;
+	WRITE_ONCE(mbox->paused, true);
+	return true;
+}
+
+/**
+ * orr_mbox_empty - make both rings as they are before the firmware's first look
+ * @odev: the card, with a paused mailbox and a control core that stands still
+ */
+void orr_mbox_empty(struct orr_device *odev)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+
+	guard(spinlock_irqsave)(&mbox->lock);
+	memset(mbox->command, 0, sizeof(*mbox->command));
+	memset(mbox->message, 0, sizeof(*mbox->message));
+	mbox->producer = 0;
+	mbox->consumer = 0;
+}
+
+/**
+ * orr_mbox_resume - the firmware serves its mailbox again
+ * @odev: the card
+ *
+ * Commands without a reply are repeated: see orr_mbox_repeated().
+ */
+void orr_mbox_resume(struct orr_device *odev)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	u32 slot;
+
+	guard(spinlock_irqsave)(&mbox->lock);
+	WRITE_ONCE(mbox->paused, false);
+	if (orr_is_lost(odev))
+		return;
+	for (slot = 0; slot < ORR_MBOX_SLOTS; slot++)
+		if (mbox->pending[slot])
+			orr_mbox_post_call(odev, mbox->pending[slot]);
+	schedule_delayed_work(&mbox->arm_work, 0);
+}
+
 /* Sends the ARM commands that fit; the ring keeps room for those who wait for a reply. */
 static void orr_mbox_flush_arms(struct orr_device *odev)
 {
@@ -335,6 +470,8 @@ static void orr_mbox_flush_arms(struct orr_device *odev)
 	struct orr_queue *queue, *next;
 
 	lockdep_assert_held(&mbox->lock);
+	if (mbox->paused)
+		return;
 	list_for_each_entry_safe(queue, next, &mbox->arm_list, arm_node) {
 		struct orr_mbox_message message = {
 			.opcode = ORR_MBOX_QUEUE_ARM,

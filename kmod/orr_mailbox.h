@@ -21,6 +21,8 @@ struct orr_queue;
 
 /**
  * struct orr_mailbox - both rings, and who waits for what
+ *
+ * While the firmware restarts, nothing is posted: commands wait in @pending, ARMs in @arm_list.
  */
 struct orr_mailbox {
 	/** @lock: guards all below but @slots; taken in interrupts */
@@ -41,6 +43,8 @@ struct orr_mailbox {
 	u64 consumer;
 	/** @calls: counts commands, upper bits of their sequence numbers */
 	u32 calls;
+	/** @paused: the firmware restarts */
+	bool paused;
 	/** @pending: by the lower bits of the sequence */
 	struct orr_mbox_call *pending[ORR_MBOX_SLOTS];
 	/** @arm_list: queues whose ARM command is still to be sent */
@@ -53,7 +57,11 @@ int orr_mbox_init(struct orr_device *odev);
 void orr_mbox_fini(struct orr_device *odev);
 int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count,
 		     u64 *reply);
+void orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count);
 bool orr_mbox_process(struct orr_device *odev);
+bool orr_mbox_pause(struct orr_device *odev);
+void orr_mbox_empty(struct orr_device *odev);
+void orr_mbox_resume(struct orr_device *odev);
 void orr_mbox_abort(struct orr_device *odev);
 void orr_mbox_arm(struct orr_queue *queue);
 void orr_mbox_disarm(struct orr_queue *queue);

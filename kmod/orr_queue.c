@@ -30,6 +30,22 @@ void orr_queue_put(struct orr_queue *queue)
 	kref_put(&queue->ref, orr_queue_release);
 }
 
+/**
+ * orr_queue_by_number - look up a queue
+ * @odev: the card
+ * @number: the firmware's number, below ORR_FW_QUEUES
+ *
+ * Return: the queue with a reference, or NULL.
+ */
+struct orr_queue *orr_queue_by_number(struct orr_device *odev, u32 number)
+{
+	struct orr_queue *queue;
+
+	guard(spinlock_irqsave)(&odev->queue_lock);
+	queue = odev->queues[number];
+	return queue ? orr_queue_get(queue) : NULL;
+}
+
 /* Reads the status line. Return: 0 or why there is none. */
 static int orr_queue_read_locked(struct orr_queue *queue, struct orr_queue_status *status)
 {
@@ -221,13 +237,8 @@ void orr_queue_scan(struct orr_queue *queue)
  */
 void orr_queue_scan_number(struct orr_device *odev, u32 number)
 {
-	struct orr_queue *queue;
+	struct orr_queue *queue = orr_queue_by_number(odev, number);
 
-	scoped_guard(spinlock_irqsave, &odev->queue_lock) {
-		queue = odev->queues[number];
-		if (queue)
-			orr_queue_get(queue);
-	}
 	if (!queue)
 		return;
 	orr_queue_scan(queue);
@@ -261,6 +272,9 @@ static void orr_queue_end(struct orr_queue *queue, int error)
 	scoped_guard(spinlock_irqsave, &queue->lock) {
 		if (orr_queue_read_locked(queue, &status))
 			return;
+		/* The firmware did not say what became of it. */
+		if (error == -EIO && !status.error)
+			status.error = ORR_QERR_LOST;
 		queue->last = status;
 		orr_queue_collect(queue, status.completed, true, &fired);
 		queue->gone = error;
@@ -279,18 +293,93 @@ void orr_queue_all_gone(struct orr_device *odev)
 	unsigned int number;
 
 	for (number = 0; number < ORR_FW_QUEUES; number++) {
-		struct orr_queue *queue;
+		struct orr_queue *queue = orr_queue_by_number(odev, number);
 
-		scoped_guard(spinlock_irqsave, &odev->queue_lock) {
-			queue = odev->queues[number];
-			if (queue)
-				orr_queue_get(queue);
-		}
 		if (!queue)
 			continue;
 		orr_queue_end(queue, -ENODEV);
 		orr_queue_put(queue);
 	}
+}
+
+/* The firmware was restarted: is the queue still there, and what of our wishes? */
+static void orr_queue_recheck(struct orr_queue *queue)
+{
+	u64 state, completed;
+	bool closing;
+
+	if (orr_queue_info(queue, &state, &completed) == -ENOENT) {
+		scoped_guard(spinlock_irqsave, &queue->lock)
+			closing = queue->closing;
+		if (!closing)
+			orr_queue_end(queue, -EIO);
+		return;
+	}
+	/* What it was armed for may be forgotten. */
+	scoped_guard(spinlock_irqsave, &queue->lock)
+		WRITE_ONCE(queue->armed_index, ORR_QUEUE_NOT_ARMED);
+	orr_queue_scan(queue);
+}
+
+/**
+ * orr_queue_recheck_all - after a restart of the firmware: which queues are left
+ * @odev: the card; the caller is inside orr_enter()
+ */
+void orr_queue_recheck_all(struct orr_device *odev)
+{
+	unsigned int number;
+
+	for (number = 0; number < ORR_FW_QUEUES; number++) {
+		struct orr_queue *queue = orr_queue_by_number(odev, number);
+
+		if (!queue)
+			continue;
+		orr_queue_recheck(queue);
+		orr_queue_put(queue);
+	}
+}
+
+/**
+ * orr_queue_fire_deadlock - a queue is in a cycle of waits: wake up those who want to know
+ * @queue: the queue; any context
+ */
+void orr_queue_fire_deadlock(struct orr_queue *queue)
+{
+	struct orr_waiter *waiter, *next;
+	LIST_HEAD(fired);
+
+	scoped_guard(spinlock_irqsave, &queue->lock) {
+		if (queue->gone)
+			return;
+		for (waiter = orr_waiter_first(queue); waiter; waiter = next) {
+			next = orr_waiter_next(waiter);
+			if (!waiter->wants_deadlock)
+				continue;
+			orr_waiter_erase(queue, waiter);
+			list_add_tail(&waiter->link, &fired);
+		}
+		orr_queue_update_arm(queue);
+	}
+	orr_waiters_fire(&fired, 0, -EDEADLK);
+}
+
+/**
+ * orr_queue_waits_locked - whether a queue still waits as the firmware reported it
+ * @queue: the queue; orr_device.queue_lock is held
+ * @edge: filled with the report, if so
+ *
+ * Return: whether it does.
+ */
+bool orr_queue_waits_locked(struct orr_queue *queue, struct orr_wait_edge *edge)
+{
+	struct orr_queue_status status;
+
+	guard(spinlock)(&queue->lock);
+	if (!queue->edge.report || orr_queue_read_locked(queue, &status) || status.error ||
+	    status.completed > queue->edge.index)
+		return false;
+	*edge = queue->edge;
+	return true;
 }
 
 static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_create *args)
@@ -302,6 +391,7 @@ static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_c
 		args->entries,
 		queue->slot | (u64)args->priority << 32,
 		args->dispatch_limit_us,
+		args->weight | (u64)args->slice_us << 32,
 	};
 	u64 reply[ORR_MBOX_ARGS];
 	int idx, ret;
@@ -310,8 +400,16 @@ static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_c
 	if (ret)
 		return ret;
 	ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_CREATE, request, ARRAY_SIZE(request), reply);
-	if (!ret)
+	if (ret == -EEXIST) {
+		/* Made by a firmware that died before it could say so. */
+		ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_DESTROY, request, 1, NULL) ?:
+		      orr_mbox_command(odev, ORR_MBOX_QUEUE_CREATE, request, ARRAY_SIZE(request),
+				       reply);
+	}
+	if (!ret) {
 		queue->generation = reply[0];
+		orr_name_send(odev, ORR_NAME_QUEUE, queue->number, queue->name);
+	}
 	orr_exit(idx);
 	return ret;
 }
@@ -327,6 +425,9 @@ static void orr_queue_stop(struct orr_queue *queue)
 	if (!ret) {
 		ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_DESTROY, request, ARRAY_SIZE(request),
 				       NULL);
+		/* One that did not survive a restart of the firmware. */
+		if (ret == -ENOENT && READ_ONCE(odev->restart.count))
+			ret = 0;
 		if (ret && ret != -ENODEV)
 			orr_device_lost(odev, "the firmware refuses to destroy a queue");
 		orr_exit(idx);
@@ -339,12 +440,13 @@ static void orr_queue_stop(struct orr_queue *queue)
  * orr_queue_create - make a queue
  * @file: its owner, who holds file->lock
  * @vm: its address space
+ * @user_number: what the owner calls it
  * @args: checked as far as they do not concern the firmware
  * @result: the queue, with a reference
  *
  * Return: 0, -ENOSPC without a free number or slot, -EFAULT if the ring is not mapped, …
  */
-int orr_queue_create(struct orr_file *file, struct orr_vm *vm,
+int orr_queue_create(struct orr_file *file, struct orr_vm *vm, u32 user_number,
 		     const struct drm_orr_queue_create *args, struct orr_queue **result)
 {
 	struct orr_device *odev = file->odev;
@@ -361,6 +463,12 @@ int orr_queue_create(struct orr_file *file, struct orr_vm *vm,
 	queue->waiters = RB_ROOT_CACHED;
 	queue->armed_index = ORR_QUEUE_NOT_ARMED;
 	queue->odev = odev;
+	queue->file = file;
+	queue->user_number = user_number;
+	queue->priority = args->priority;
+	queue->weight = args->weight;
+	queue->slice_us = args->slice_us;
+	orr_queue_name_make(queue->name, args->name, user_number);
 	queue->fence_context = dma_fence_context_alloc(1);
 
 	queue->slot = find_first_zero_bit(file->slots, ORR_DB_SLOTS);
@@ -412,6 +520,9 @@ void orr_queue_destroy(struct orr_file *file, struct orr_queue *queue)
 	struct orr_device *odev = queue->odev;
 
 	lockdep_assert_held(&file->lock);
+	scoped_guard(spinlock_irqsave, &queue->lock)
+		queue->closing = true;
+	orr_file_account(file, queue);
 	orr_queue_stop(queue);
 	orr_queue_end(queue, -ECANCELED);
 	/* Before the number goes to another, whom our ARM would concern. */

@@ -11,6 +11,8 @@
 
 struct dma_fence;
 struct drm_orr_queue_create;
+struct drm_orr_queue_set;
+struct drm_orr_queue_stats;
 struct orr_device;
 struct orr_file;
 struct orr_vm;
@@ -18,8 +20,33 @@ struct orr_waiter;
 
 #define ORR_QUEUE_NOT_ARMED U64_MAX
 
+/* Of a queue's name, with the final zero: ORR_NAME_BYTES. */
+#define ORR_QUEUE_NAME_BYTES 24
+
 /* Waiters and fences that a queue can have at once. */
 #define ORR_QUEUE_MAX_WAITERS 4096u
+
+/**
+ * struct orr_wait_edge - a queue's part in a cycle of waits, as the firmware reported it
+ *
+ * It stands until the packet that waits has completed; what comes later does not bring it back.
+ */
+struct orr_wait_edge {
+	/** @report: of the firmware; 0: none */
+	u32 report;
+	/** @edges: of the cycle */
+	u32 edges;
+	/** @signaller: number of the queue whose packets hold the signal */
+	u32 signaller;
+	/** @semaphore: VA */
+	u64 semaphore;
+	/** @wanted: value that is waited for */
+	u64 wanted;
+	/** @value: of the semaphore when it was found */
+	u64 value;
+	/** @index: of the waiting packet */
+	u64 index;
+};
 
 /**
  * struct orr_queue - a queue
@@ -33,6 +60,12 @@ struct orr_queue {
 	struct orr_device *odev;
 	/** @vm: its address space, a reference and one of vm->queues until it is destroyed */
 	struct orr_vm *vm;
+	/** @file: its owner; valid while the queue is in orr_device.queues, under queue_lock */
+	struct orr_file *file;
+	/** @user_number: what its owner calls it */
+	u32 user_number;
+	/** @name: printable, zero-padded */
+	char name[ORR_QUEUE_NAME_BYTES];
 	/** @number: the firmware's number */
 	u32 number;
 	/** @slot: in the file's doorbell page */
@@ -44,8 +77,18 @@ struct orr_queue {
 
 	/** @lock: guards all below; taken in interrupts */
 	spinlock_t lock;
-	/** @gone: 0, or why there will be no more progress: -ECANCELED, -ENODEV */
+	/** @gone: 0, or why there will be no more progress: -ECANCELED, -ENODEV, -EIO */
 	int gone;
+	/** @closing: it is being destroyed */
+	bool closing;
+	/** @priority: ORR_QUEUE_PRIORITY_* */
+	u32 priority;
+	/** @weight: 0: the default */
+	u32 weight;
+	/** @slice_us: 0: the firmware's default */
+	u32 slice_us;
+	/** @edge: of the last cycle of waits in which it took part */
+	struct orr_wait_edge edge;
 	/** @last: the status line, as it was when the queue went */
 	struct orr_queue_status last;
 	/** @waiters: struct orr_waiter by index */
@@ -70,11 +113,13 @@ struct orr_waiter {
 	u64 index;
 	/** @wants_irq: an interrupt has to be asked for */
 	bool wants_irq;
+	/** @wants_deadlock: it fires also when the queue turns out to be in a cycle of waits */
+	bool wants_deadlock;
 	/** @fire: called once, in any context, without locks of ours; the waiter may go inside */
 	void (*fire)(struct orr_waiter *waiter, int error);
 };
 
-int orr_queue_create(struct orr_file *file, struct orr_vm *vm,
+int orr_queue_create(struct orr_file *file, struct orr_vm *vm, u32 user_number,
 		     const struct drm_orr_queue_create *args, struct orr_queue **result);
 void orr_queue_destroy(struct orr_file *file, struct orr_queue *queue);
 void orr_queue_put(struct orr_queue *queue);
@@ -93,6 +138,19 @@ void orr_queue_scan(struct orr_queue *queue);
 void orr_queue_scan_number(struct orr_device *odev, u32 number);
 bool orr_queue_scan_armed(struct orr_device *odev);
 void orr_queue_all_gone(struct orr_device *odev);
+void orr_queue_recheck_all(struct orr_device *odev);
+void orr_queue_fire_deadlock(struct orr_queue *queue);
+struct orr_queue *orr_queue_by_number(struct orr_device *odev, u32 number);
+bool orr_queue_waits_locked(struct orr_queue *queue, struct orr_wait_edge *edge);
+
+/* orr_sched.c */
+int orr_queue_name_check(const u8 *name);
+void orr_queue_name_make(char *to, const u8 *name, u32 number);
+void orr_name_send(struct orr_device *odev, u32 kind, u32 number, const char *name);
+int orr_priority_check(u32 priority, u32 weight);
+int orr_queue_set(struct orr_queue *queue, const struct drm_orr_queue_set *args);
+int orr_queue_stats(struct orr_queue *queue, struct drm_orr_queue_stats *args);
+int orr_queue_info(struct orr_queue *queue, u64 *state, u64 *completed);
 
 /* orr_fence.c */
 int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,

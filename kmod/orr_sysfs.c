@@ -41,7 +41,7 @@ static DEVICE_ATTR_RO(firmware_version);
 
 static ssize_t vram_size_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", orr_sysfs_device(dev)->info.vram_size);
+	return sysfs_emit(buf, "%llu\n", orr_vram_size(orr_sysfs_device(dev)));
 }
 static DEVICE_ATTR_RO(vram_size);
 

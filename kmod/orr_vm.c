@@ -13,6 +13,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_pt.h"
+#include "orr_queue.h"
 #include "orr_vm.h"
 
 /**
@@ -46,12 +47,14 @@ static void orr_mapping_free(struct orr_mapping *mapping)
  * orr_vm_create - make an address space
  * @odev: the card
  * @doorbell_page: of the file that it belongs to
+ * @quota: as ORR_MBOX_CONTEXT_CREATE takes it, 0: none
  *
  * Return: the address space or an error pointer; -ENOSPC if the card has no context free.
  */
-struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page)
+struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page, u64 quota)
 {
-	u64 request[3];
+	char name[ORR_NAME_BYTES];
+	u64 request[4];
 	struct orr_vm *vm;
 	int idx, ret;
 
@@ -80,7 +83,12 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page
 	request[0] = vm->context;
 	request[1] = orr_pt_address(vm->root);
 	request[2] = doorbell_page;
+	request[3] = quota;
 	ret = orr_mbox_command(odev, ORR_MBOX_CONTEXT_CREATE, request, ARRAY_SIZE(request), NULL);
+	if (!ret) {
+		orr_queue_name_make(name, "", task_tgid_nr(current));
+		orr_name_send(odev, ORR_NAME_CONTEXT, vm->context, name);
+	}
 	orr_exit(idx);
 	if (ret)
 		goto err_root;
@@ -108,6 +116,9 @@ static void orr_vm_detach(struct orr_vm *vm)
 		ret = orr_mbox_command(odev, ORR_MBOX_TLB_FLUSH, request, 3, NULL);
 		if (!ret)
 			ret = orr_mbox_command(odev, ORR_MBOX_CONTEXT_DESTROY, request, 1, NULL);
+		/* One that did not survive a restart of the firmware. */
+		if (ret == -ENOENT && READ_ONCE(odev->restart.count))
+			ret = 0;
 		if (ret && ret != -ENODEV)
 			orr_device_lost(odev, "the firmware refuses to destroy a context");
 		orr_exit(idx);

@@ -31,7 +31,7 @@ struct orr_vm {
 	unsigned int queues;
 };
 
-struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page);
+struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page, u64 quota);
 int orr_vm_close(struct orr_vm *vm, bool force);
 void orr_vm_put(struct orr_vm *vm);
 

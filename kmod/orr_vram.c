@@ -7,6 +7,10 @@
 
 #include "orr_device.h"
 
+/* Kernels that can be preempted at once, and the part of VRAM that they may cost. */
+#define ORR_SAVE_AREAS_MAX 64u
+#define ORR_SAVE_AREAS_PART 8u
+
 /* Cleared between two chances for others to run. */
 #define ORR_CLEAR_CHUNK SZ_1M
 
@@ -14,6 +18,8 @@ static void orr_vram_fini(struct drm_device *drm, void *data)
 {
 	struct orr_device *odev = data;
 
+	if (drm_mm_node_allocated(&odev->save_node))
+		drm_mm_remove_node(&odev->save_node);
 	drm_mm_takedown(&odev->vram_mm);
 }
 
@@ -32,6 +38,40 @@ int orr_vram_init(struct orr_device *odev)
 		return ret;
 	drm_mm_init(&odev->vram_mm, 0, round_down(odev->info.vram_size, ORR_PAGE_SIZE));
 	return drmm_add_action_or_reset(&odev->drm, orr_vram_fini, odev);
+}
+
+/**
+ * orr_vram_reserve_save_areas - set memory aside in which the firmware saves preempted kernels
+ * @odev: the card, with an empty allocator
+ *
+ * No process can reach it, and it counts as no part of the VRAM. Without it kernels are preempted
+ * between their work-groups only.
+ */
+void orr_vram_reserve_save_areas(struct orr_device *odev)
+{
+	u64 bytes = odev->info.save_bytes;
+	u64 areas;
+
+	if (!bytes)
+		return;
+	areas = min_t(u64, odev->info.vram_size / ORR_SAVE_AREAS_PART / bytes, ORR_SAVE_AREAS_MAX);
+	if (!areas)
+		return;
+	guard(mutex)(&odev->vram_lock);
+	/* At the very end, so that what is left is one range. */
+	drm_mm_insert_node_generic(&odev->vram_mm, &odev->save_node, areas * bytes, ORR_PAGE_SIZE,
+				   0, DRM_MM_INSERT_HIGH);
+}
+
+/**
+ * orr_vram_size - how much there is for buffers and page tables
+ * @odev: the card
+ *
+ * Return: bytes.
+ */
+u64 orr_vram_size(struct orr_device *odev)
+{
+	return odev->info.vram_size - odev->save_node.size;
 }
 
 /**

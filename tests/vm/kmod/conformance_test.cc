@@ -9,6 +9,7 @@
 #include <array>
 #include <limits>
 #include <random>
+#include <string_view>
 
 #include "tests/vm/kmod/device.h"
 
@@ -47,7 +48,7 @@ TEST_F(Conformance, NumbersOfVmAndQueueAreNeverZero) {
 
 TEST_F(Conformance, UnknownIoctls) {
     std::array<std::uint64_t, 32> data{};
-    for (unsigned n = 0x0c; n < 0x60; n++)
+    for (unsigned n = 0x0f; n < 0x60; n++)
         EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + n, 64), data.data()),
                   EINVAL)
             << n;
@@ -89,6 +90,7 @@ TEST_F(Conformance, PointersThatLeadNowhere) {
         DRM_IOCTL_ORR_VM_CREATE,    DRM_IOCTL_ORR_VM_DESTROY,     DRM_IOCTL_ORR_VM_BIND,
         DRM_IOCTL_ORR_QUEUE_CREATE, DRM_IOCTL_ORR_QUEUE_DESTROY,  DRM_IOCTL_ORR_QUEUE_WAIT,
         DRM_IOCTL_ORR_QUEUE_FENCE,  DRM_IOCTL_ORR_QUERY_COUNTERS, DRM_IOCTL_ORR_QUERY_LINK,
+        DRM_IOCTL_ORR_QUEUE_SET,    DRM_IOCTL_ORR_QUEUE_STATS,    DRM_IOCTL_ORR_QUERY_DEADLOCK,
     };
     for (const unsigned long request : requests) {
         EXPECT_EQ(call(fd(), request, nullptr), EFAULT);
@@ -248,6 +250,76 @@ TEST_F(Conformance, QueueCreate) {
     EXPECT_EQ(create([](auto& a) { a.dispatch_limit_us = ~0u; }), 0);
 }
 
+TEST_F(Conformance, VmQuota) {
+    const auto create = [&](std::uint32_t permille, std::uint32_t period) {
+        drm_orr_vm_create args{};
+        args.quota_permille = permille;
+        args.quota_period_us = period;
+        const int error = call(fd(), DRM_IOCTL_ORR_VM_CREATE, &args);
+        if (error == 0) EXPECT_EQ(destroy_vm(fd(), args.vm), 0);
+        return error;
+    };
+    EXPECT_EQ(create(0, 1000), EINVAL);
+    EXPECT_EQ(create(1001, 1000), EINVAL);
+    EXPECT_EQ(create(500, 0), EINVAL);
+    EXPECT_EQ(create(500, 99), EINVAL);
+    EXPECT_EQ(create(500, 1000001), EINVAL);
+    EXPECT_EQ(create(~0u, ~0u), EINVAL);
+}
+
+TEST_F(Conformance, QueueNames) {
+    Buffer ring;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    const auto create = [&](std::string_view name) {
+        std::fill_n(ring.words(), sizeof(orr_ring) / 8, 0);
+        drm_orr_queue_create args{};
+        args.vm = vm_;
+        args.entries = 16;
+        args.ring_va = kVa;
+        args.priority = ORR_QUEUE_PRIORITY_NORMAL;
+        name.copy(reinterpret_cast<char*>(args.name), sizeof args.name);
+        const int error = call(fd(), DRM_IOCTL_ORR_QUEUE_CREATE, &args);
+        if (error == 0) EXPECT_EQ(destroy_queue(fd(), args.queue), 0);
+        return error;
+    };
+    EXPECT_EQ(create(""), 0);
+    EXPECT_EQ(create("twenty-three characters"), 0);
+    EXPECT_EQ(create("\x1b[2J\xff\n%s%n"), 0);
+    EXPECT_EQ(create("twenty-four characters!!"), EINVAL);
+    EXPECT_EQ(create(std::string_view("a\0b", 3)), EINVAL);
+}
+
+TEST_F(Conformance, QueueSetAndStats) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    drm_orr_queue_set set{queue.number(), 4, 0, 0};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_SET, &set), EINVAL);
+    set = {queue.number(), ORR_QUEUE_PRIORITY_LOW, ORR_QUEUE_WEIGHT_MAX + 1, 0};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_SET, &set), EINVAL);
+    set = {kNobody, ORR_QUEUE_PRIORITY_LOW, 0, 0};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_SET, &set), ENOENT);
+    if (::geteuid() != 0) {
+        set = {queue.number(), ORR_QUEUE_PRIORITY_REALTIME, 0, 0};
+        EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_SET, &set), EACCES);
+        drm_orr_queue_create args = queue.args();
+        args.priority = ORR_QUEUE_PRIORITY_REALTIME;
+        EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_CREATE, &args), EACCES);
+    }
+    drm_orr_queue_stats stats{};
+    stats.queue = kNobody;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_STATS, &stats), ENOENT);
+    stats.queue = queue.number();
+    stats.pad = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_STATS, &stats), EINVAL);
+
+    // Nobody waits for anybody.
+    drm_orr_query_deadlock deadlock{};
+    deadlock.count = 8;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEADLOCK, &deadlock), 0);
+    EXPECT_EQ(deadlock.count, 0u);
+    EXPECT_EQ(deadlock.report, 0u);
+}
+
 TEST_F(Conformance, QueueDestroyWaitFence) {
     Queue queue(fd(), vm_, kRingVa);
     ASSERT_EQ(queue.error(), 0);
@@ -341,6 +413,7 @@ TEST_F(Conformance, RandomArguments) {
         DRM_IOCTL_ORR_QUERY_DEVICE, DRM_IOCTL_ORR_BO_INFO,        DRM_IOCTL_ORR_VM_DESTROY,
         DRM_IOCTL_ORR_VM_BIND,      DRM_IOCTL_ORR_QUEUE_CREATE,   DRM_IOCTL_ORR_QUEUE_DESTROY,
         DRM_IOCTL_ORR_QUEUE_FENCE,  DRM_IOCTL_ORR_QUERY_COUNTERS, DRM_IOCTL_ORR_QUERY_LINK,
+        DRM_IOCTL_ORR_QUEUE_SET,    DRM_IOCTL_ORR_QUEUE_STATS,    DRM_IOCTL_ORR_QUERY_DEADLOCK,
     };
     File victim = open_card();
     std::uint32_t vm = 0;

@@ -46,7 +46,7 @@ extern "C" {
 /* What the card and its driver are. */
 struct drm_orr_query_device {
 	__u64 uid; /* unique card number */
-	__u64 vram_size; /* bytes */
+	__u64 vram_size; /* bytes, without those in which the firmware saves preempted kernels */
 	__u64 vram_used; /* bytes allocated at this moment, by all processes */
 	__u64 core_hz;
 	__u64 vector_hz;
@@ -136,10 +136,17 @@ struct drm_orr_queue_create {
 	__u64 doorbell_offset; /* out: mmap offset of the file's doorbell page, one page, read and write */
 	__u64 kick_offset; /* out: mmap offset of the file's kick page, one page, write */
 	__u64 generation; /* out: for ORR_DB_VALUE() */
-	__u32 weight; /* in: share of engine time inside its priority, 1 .. ORR_QUEUE_WEIGHT_MAX; 0: the default, 64 */
-	__u32 slice_us; /* in: model time before another of its priority may take the engine; 0: the firmware's default */
-	__u8 name[24]; /* in: for traces and reports, zero-padded; empty: the kernel makes one of command and number */
+	/* in: share of engine time inside its priority, 1 .. ORR_QUEUE_WEIGHT_MAX; 0: the default, 64 */
+	__u32 weight;
+	/* in: model time before another of its priority may take the engine; 0: the firmware's default */
+	__u32 slice_us;
+	/*
+	 * in: for traces and reports, zero-padded with at least one zero; what is not printable ASCII
+	 * becomes '?'; empty: the kernel makes one of command and number
+	 */
+	__u8 name[24];
 };
+
 #define ORR_QUEUE_WEIGHT_MAX 1024u
 
 struct drm_orr_queue_set {
@@ -167,9 +174,9 @@ struct drm_orr_queue_destroy {
 };
 
 /*
- * Sleeps until the queue has completed `index` packets, or stopped, or the time is up. -EDEADLK: the queue is in a
- * cycle of waits that the firmware has found (DRM_IOCTL_ORR_QUERY_DEADLOCK shows it); it still runs, and a signal
- * from outside the cycle lets it go on.
+ * Sleeps until the queue has completed `index` packets, or stopped, or the time is up. -EDEADLK: the queue
+ * is in a cycle of waits that the firmware has found (DRM_IOCTL_ORR_QUERY_DEADLOCK shows it); it still runs,
+ * and a signal from outside the cycle lets it go on.
  */
 struct drm_orr_queue_wait {
 	__u32 queue;
@@ -220,7 +227,10 @@ struct drm_orr_wait_edge {
 	__u8 signaller_name[24];
 };
 
-/* The last cycle of waits in which a queue of this file takes part. */
+/*
+ * The last cycle of waits that still stands and in which a queue of this file takes part. Of another file's
+ * queues the index is 0 too; if that file belongs to another user, so are the values, and the name is empty.
+ */
 struct drm_orr_query_deadlock {
 	__u64 edges; /* in: user pointer to struct drm_orr_wait_edge[count] */
 	__u32 count; /* in: room; out: edges of the cycle; 0: none stands */

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Restarting the firmware. When the control core has stopped, or does not answer, the core alone
+ * is started again: engines, doorbells, address spaces and queues stay, and the firmware finds
+ * them again in its own memory. The queue that it worked for when it died fails, others go on.
+ *
+ * Meanwhile the mailbox is paused: commands wait, and those that have had no answer are sent again.
+ */
+#include <linux/iopoll.h>
+#include <linux/jiffies.h>
+
+#include "orr_device.h"
+#include "orr_queue.h"
+
+#define ORR_CORE_RESTART_TIMEOUT_US (5 * USEC_PER_SEC)
+
+/**
+ * orr_restart_request - restart the firmware, or give up the card if that cannot be done
+ * @odev: the card
+ * @reason: constant text that completes "the firmware is restarted: "
+ *
+ * Any context. Nothing happens while a restart is under way.
+ */
+void orr_restart_request(struct orr_device *odev, const char *reason)
+{
+	if (!READ_ONCE(odev->restart.enabled)) {
+		orr_device_lost(odev, reason);
+		return;
+	}
+	if (orr_is_lost(odev) || !orr_mbox_pause(odev))
+		return;
+	WRITE_ONCE(odev->restart.reason, reason);
+	queue_work(system_long_wq, &odev->restart.work);
+}
+
+/* Takes note of a restart. Return: whether there were too many of late. */
+static bool orr_restart_too_often(struct orr_restart *restart)
+{
+	unsigned int slot = restart->count % ORR_RESTART_MAX;
+
+	if (restart->count >= ORR_RESTART_MAX &&
+	    time_before(jiffies, restart->at[slot] + ORR_RESTART_PERIOD))
+		return true;
+	restart->at[slot] = jiffies;
+	WRITE_ONCE(restart->count, restart->count + 1);
+	return false;
+}
+
+/* Stops the core. Return: 0 when it waits for its start. */
+static int orr_restart_stop_core(struct orr_device *odev)
+{
+	u32 state;
+	int ret;
+
+	orr_write32(odev, ORR_R_CORE_RESTART, ORR_RESTART_MAGIC);
+	ret = read_poll_timeout(orr_read32, state,
+				state == ORR_STATE_RESET || state == U32_MAX || orr_is_lost(odev),
+				100, ORR_CORE_RESTART_TIMEOUT_US, false, odev, ORR_R_STATE);
+	return ret ?: (state == ORR_STATE_RESET ? 0 : -ENODEV);
+}
+
+static int orr_restart_core(struct orr_device *odev)
+{
+	int ret;
+
+	guard(mutex)(&odev->boot_lock);
+	/* What comes later finds the core stopped, for it waits for the lock. */
+	if (orr_is_lost(odev))
+		return -ENODEV;
+	ret = orr_restart_stop_core(odev);
+	if (ret)
+		return ret;
+	/* The last words of the one that died: its replies and events are as good as ever. */
+	orr_mbox_process(odev);
+	orr_mbox_empty(odev);
+	ret = orr_boot_again(odev);
+	if (ret)
+		return ret;
+	if (READ_ONCE(odev->boot_block->start_kind) != ORR_BB_START_WARM) {
+		drm_err(&odev->drm, "the firmware has forgotten its queues\n");
+		return -EIO;
+	}
+	return 0;
+}
+
+static void orr_restart_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, restart.work);
+	struct orr_restart *restart = &odev->restart;
+	u32 state, resumed;
+	u64 cause, pc;
+	int idx;
+
+	if (orr_enter(odev, &idx))
+		return;
+	state = orr_read32(odev, ORR_R_STATE);
+	if (state == U32_MAX) {
+		orr_device_lost(odev, "it reads as all-ones: removed, or its process has ended");
+		goto out;
+	}
+	if (orr_restart_too_often(restart)) {
+		orr_device_lost(odev, "its firmware had to be restarted too often");
+		goto out;
+	}
+	cause = orr_read64(odev, ORR_R_HALT_CAUSE);
+	pc = orr_read64(odev, ORR_R_HALT_PC);
+	if (orr_restart_core(odev)) {
+		/* No second reason, if it was lost while we were at it. */
+		orr_device_lost(odev, "its firmware cannot be restarted");
+		goto out;
+	}
+	resumed = min(READ_ONCE(odev->boot_block->resumed_queues), ORR_FW_QUEUES);
+	if (state == ORR_STATE_HALTED)
+		drm_warn(&odev->drm, "the firmware was restarted, because %s (cause %#llx, pc %#llx): %u of %d queues go on\n",
+			 restart->reason, cause, pc, resumed, atomic_read(&odev->queue_count));
+	else
+		drm_warn(&odev->drm, "the firmware was restarted, because %s: %u of %d queues go on\n",
+			 restart->reason, resumed, atomic_read(&odev->queue_count));
+	orr_mbox_resume(odev);
+	queue_work(system_long_wq, &restart->recheck_work);
+out:
+	orr_exit(idx);
+}
+
+/* Not in orr_restart_work(): a firmware that dies again while we ask needs that to answer. */
+static void orr_restart_recheck_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, restart.recheck_work);
+	int idx;
+
+	if (orr_enter(odev, &idx))
+		return;
+	orr_queue_recheck_all(odev);
+	orr_exit(idx);
+}
+
+static void orr_restart_ping_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, restart.ping_work);
+	u64 request[] = { odev->info.uid };
+	int idx;
+
+	if (orr_enter(odev, &idx))
+		return;
+	/* All that is to be done without an answer is done in there. */
+	orr_mbox_command(odev, ORR_MBOX_PING, request, ARRAY_SIZE(request), NULL);
+	orr_exit(idx);
+}
+
+/**
+ * orr_restart_init - prepare
+ * @odev: the card
+ */
+void orr_restart_init(struct orr_device *odev)
+{
+	INIT_WORK(&odev->restart.work, orr_restart_work);
+	INIT_WORK(&odev->restart.recheck_work, orr_restart_recheck_work);
+	INIT_WORK(&odev->restart.ping_work, orr_restart_ping_work);
+}
+
+/**
+ * orr_restart_enable - the firmware is up: from now on it can be restarted, if it knows how
+ * @odev: the card
+ */
+void orr_restart_enable(struct orr_device *odev)
+{
+	if ((odev->info.hw_version & 0xffff) >= 1 && orr_fw_schedules(odev))
+		WRITE_ONCE(odev->restart.enabled, true);
+}
+
+/**
+ * orr_restart_fini - no more work of ours after this
+ * @odev: the card, lost
+ */
+void orr_restart_fini(struct orr_device *odev)
+{
+	cancel_work_sync(&odev->restart.work);
+	cancel_work_sync(&odev->restart.recheck_work);
+	cancel_work_sync(&odev->restart.ping_work);
+}

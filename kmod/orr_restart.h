@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Restarting the firmware while the card's engines go on. */
+#ifndef _ORR_RESTART_H_
+#define _ORR_RESTART_H_
+
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+struct orr_device;
+
+/* More restarts than this within ORR_RESTART_PERIOD: the card is lost. */
+#define ORR_RESTART_MAX 3u
+#define ORR_RESTART_PERIOD (60 * HZ)
+
+/**
+ * struct orr_restart - restarts of a card's firmware
+ */
+struct orr_restart {
+	/** @work: does one */
+	struct work_struct work;
+	/** @recheck_work: asks the firmware after one what has become of each queue */
+	struct work_struct recheck_work;
+	/** @ping_work: asks a firmware without a heartbeat whether it is there */
+	struct work_struct ping_work;
+	/** @enabled: the firmware has been up once, and card and firmware know how */
+	bool enabled;
+	/** @reason: of the one that is under way; constant text */
+	const char *reason;
+	/** @count: since the driver was bound; written by @work */
+	unsigned int count;
+	/** @at: when the last ones were, in jiffies; @work only */
+	unsigned long at[ORR_RESTART_MAX];
+};
+
+void orr_restart_init(struct orr_device *odev);
+void orr_restart_fini(struct orr_device *odev);
+void orr_restart_enable(struct orr_device *odev);
+void orr_restart_request(struct orr_device *odev, const char *reason);
+
+#endif /* _ORR_RESTART_H_ */
