@@ -56,6 +56,10 @@ Named describe(orrError_t error) {
             return {"orrErrorTimeout", "A wait of limited time ended."};
         case orrErrorInternal:
             return {"orrErrorInternal", "A fault of the library: please report it."};
+        case orrErrorCancelled:
+            return {"orrErrorCancelled", "The task was cancelled, or depends on one that was."};
+        case orrErrorStreamCapture:
+            return {"orrErrorStreamCapture", "The call does not go together with the capture of a stream."};
     }
     return {"orrErrorUnknown", "Not an error code of this library."};
 }

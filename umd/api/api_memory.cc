@@ -1,6 +1,7 @@
 #include "umd/api/guard.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/transfer.h"
+#include "umd/scheduler/capture.h"
 
 using namespace orrery::umd;
 
@@ -40,17 +41,10 @@ Result<std::uint64_t> fill(Runtime& runtime, void* dst, int value, std::size_t b
                            const std::shared_ptr<Stream>& stream) {
     const auto va = reinterpret_cast<std::uintptr_t>(dst);
     ORR_TRY(allocation, runtime.memory().find_range(va, bytes, "the memset's destination"));
-    const int device = stream->context().device();
-    std::vector<Context*> peers;
-    if (allocation->device != kHost && allocation->device != device) {
-        if (auto refused = runtime.memory().peer_refusal(device, *allocation))
-            return std::unexpected(*refused);
-        ORR_TRY(peer, runtime.context(allocation->device));
-        peers.push_back(*peer);
-    }
+    ORR_TRY(peers, peers_written(runtime, stream->context().device(), *allocation));
     if (bytes == 0) return 0;
     const orr_packet packet = make_fill(va, static_cast<std::uint8_t>(value), bytes);
-    return stream->submit({&packet, 1}, {Op::kFill, nullptr}, peers);
+    return stream->submit({&packet, 1}, {Op::kFill, nullptr}, *peers);
 }
 
 }  // namespace
@@ -101,6 +95,7 @@ orrError_t orrMemcpyAsync(void* dst, const void* src, size_t bytes, orrMemcpyKin
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(transfer, check_transfer(runtime, dst, src, bytes, kind));
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return capture_copy(runtime, **queue, *transfer);
         return copy_async(runtime, *transfer, *queue);
     });
 }
@@ -119,6 +114,7 @@ orrError_t orrMemset(void* dst, int value, size_t bytes) {
 orrError_t orrMemsetAsync(void* dst, int value, size_t bytes, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return capture_fill(runtime, **queue, dst, value, bytes);
         ORR_TRY(index, fill(runtime, dst, value, bytes, *queue));
         return {};
     });

@@ -1,18 +1,14 @@
-#include <orrery/hw/kernel_abi.h>
-
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <vector>
 
 #include "umd/api/guard.h"
+#include "umd/runtime/launch.h"
+#include "umd/scheduler/capture.h"
 
 using namespace orrery::umd;
 
 namespace {
-
-constexpr std::uint64_t kMaxGroups = 1ull << 31;
-constexpr std::uint64_t kMaxItems = 1024;
 
 Result<std::vector<std::byte>> read_file(const char* path) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "rbe"), std::fclose);
@@ -36,38 +32,6 @@ Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> im
     void* handle = runtime.modules.insert(*made);
     if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live modules");
     *module = static_cast<orrModule_t>(handle);
-    return {};
-}
-
-// The product without overflow, or limit + 1.
-std::uint64_t product(orrDim3 d, std::uint64_t limit) {
-    const std::uint64_t xy = std::uint64_t{d.x} * d.y;
-    if (xy > limit) return limit + 1;
-    const std::uint64_t all = xy * d.z;  // limit < 2^32, so it fits
-    return all > limit ? limit + 1 : all;
-}
-
-Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
-                    std::size_t local_bytes) {
-    const std::uint64_t groups = product(grid, kMaxGroups);
-    if (groups == 0 || groups > kMaxGroups) {
-        return fail(orrErrorInvalidValue, "a grid of {} x {} x {}: each at least 1, the product at most 2^31",
-                    grid.x, grid.y, grid.z);
-    }
-    const std::uint64_t items = product(block, kMaxItems);
-    if (items == 0 || items > kMaxItems) {
-        return fail(orrErrorInvalidValue, "a block of {} x {} x {}: each at least 1, the product at most {}",
-                    block.x, block.y, block.z, kMaxItems);
-    }
-    if (bytes > Stream::kMaxArgs) {
-        return fail(orrErrorInvalidValue, "{} bytes of arguments: at most {}; put the rest into card memory",
-                    bytes, Stream::kMaxArgs);
-    }
-    if (bytes != 0 && args == nullptr) return null_argument("args");
-    if (local_bytes > ORR_LOCAL_BYTES) {
-        return fail(orrErrorInvalidValue, "{} bytes of work-group memory: at most {}", local_bytes,
-                    ORR_LOCAL_BYTES);
-    }
     return {};
 }
 
@@ -138,20 +102,13 @@ orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, 
                         "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
                         kernel->context->device(), (*queue)->context().device());
         }
-        orr_packet_dispatch packet{};
-        packet.header.opcode = ORR_PKT_DISPATCH;
-        packet.header.flags = ORR_PKT_F_ORDERED;
-        packet.entry = kernel->entry;
-        packet.grid_x = grid.x;
-        packet.grid_y = grid.y;
-        packet.grid_z = grid.z;
-        packet.block_x = static_cast<std::uint16_t>(block.x);
-        packet.block_y = static_cast<std::uint16_t>(block.y);
-        packet.block_z = static_cast<std::uint16_t>(block.z);
-        packet.local_bytes = static_cast<std::uint32_t>(local_bytes);
-        ORR_TRY(index, (*queue)->submit_kernel(std::bit_cast<orr_packet>(packet),
-                                               {static_cast<const std::byte*>(args), bytes}, kernel->name,
-                                               kernel->context->peers()));
+        if ((*queue)->capturing()) {
+            return capture_kernel(**queue, *kernel, grid, block, {static_cast<const std::byte*>(args), bytes},
+                                  local_bytes);
+        }
+        const orr_packet packet = make_dispatch(*kernel, grid, block, local_bytes, 0);
+        ORR_TRY(index, (*queue)->submit_kernel(packet, {static_cast<const std::byte*>(args), bytes},
+                                               kernel->name, kernel->context->peers()));
         return {};
     });
 }

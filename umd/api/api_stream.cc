@@ -1,5 +1,6 @@
 #include "umd/api/guard.h"
 #include "umd/runtime/packets.h"
+#include "umd/scheduler/capture.h"
 
 using namespace orrery::umd;
 
@@ -28,6 +29,13 @@ Result<Semaphore*> find_semaphore(Runtime& runtime, orrSemaphore_t handle) {
     return semaphore;
 }
 
+Status recorded_in_capture() {
+    return fail(
+        orrErrorStreamCapture,
+        "the event was last recorded while its stream was captured: that is an order between nodes, and "
+        "happens at no moment of its own");
+}
+
 }  // namespace
 
 extern "C" {
@@ -54,6 +62,10 @@ orrError_t orrStreamDestroy(orrStream_t stream) {
             gone = runtime.streams.remove(as_key(stream));
             if (gone == nullptr) return bad_handle("stream", stream);
         }
+        if (gone->capturing()) {
+            (void)refuse_capture(*gone, "destroying a stream");
+            gone->set_capture(nullptr);
+        }
         // A stream that has stopped can be destroyed like any other; its error was told at each wait.
         (void)gone->synchronize();
         gone->close();
@@ -64,6 +76,7 @@ orrError_t orrStreamDestroy(orrStream_t stream) {
 orrError_t orrStreamSynchronize(orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamSynchronize");
         return (*queue)->synchronize();
     });
 }
@@ -71,6 +84,7 @@ orrError_t orrStreamSynchronize(orrStream_t stream) {
 orrError_t orrStreamQuery(orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamQuery");
         if ((*queue)->done((*queue)->submitted())) return {};
         if (auto stopped = (*queue)->error()) return std::unexpected(*stopped);
         return fail(orrErrorNotReady, "the stream has work that is not done yet");
@@ -97,6 +111,7 @@ orrError_t orrEventRecord(orrEvent_t event, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_event(runtime, event));
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return capture_record(**queue, **found);
         return (*found)->record(*queue);
     });
 }
@@ -104,6 +119,7 @@ orrError_t orrEventRecord(orrEvent_t event, orrStream_t stream) {
 orrError_t orrEventSynchronize(orrEvent_t event) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_event(runtime, event));
+        if ((*found)->captured() != nullptr) return recorded_in_capture();
         return (*found)->synchronize();
     });
 }
@@ -111,6 +127,7 @@ orrError_t orrEventSynchronize(orrEvent_t event) {
 orrError_t orrEventQuery(orrEvent_t event) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_event(runtime, event));
+        if ((*found)->captured() != nullptr) return recorded_in_capture();
         return (*found)->query();
     });
 }
@@ -119,6 +136,7 @@ orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_event(runtime, event));
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing() || (*found)->captured() != nullptr) return capture_wait(*queue, **found);
         return (*found)->make_wait(*queue);
     });
 }
@@ -186,6 +204,7 @@ orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_semaphore(runtime, semaphore));
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamSignalSemaphore");
         const SemaphoreSlot& slot = *(*found)->slot;
         const int device = (*queue)->context().device(), owner = slot.context->device();
         if (device != owner) {
@@ -207,6 +226,7 @@ orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, 
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_semaphore(runtime, semaphore));
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamWaitSemaphore");
         const SemaphoreSlot& slot = *(*found)->slot;
         if (slot.context != &(*queue)->context()) {
             return fail(

@@ -64,6 +64,7 @@ Status Event::record(const std::shared_ptr<Stream>& stream) {
     record_->index = *index;
     record_->value = value;
     record_->seen_ns = 0;
+    captured_.reset();
     return {};
 }
 

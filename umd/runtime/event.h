@@ -12,6 +12,8 @@
 
 namespace orrery::umd {
 
+struct CapturedRecord;  // umd/scheduler/capture.h
+
 // What orrEventRecord did last.
 struct EventRecord {
     std::shared_ptr<Stream> stream;
@@ -44,6 +46,16 @@ class Event {
     };
     Result<Times> times();
 
+    // Not null: the last record was in a capture, so it is no record that can be waited for.
+    std::shared_ptr<CapturedRecord> captured() const {
+        const std::lock_guard lock(mutex_);
+        return captured_;
+    }
+    void set_captured(std::shared_ptr<CapturedRecord> record) {
+        const std::lock_guard lock(mutex_);
+        captured_ = std::move(record);
+    }
+
   private:
     using Record = EventRecord;
     // nullopt if it was never recorded.
@@ -51,8 +63,9 @@ class Event {
     void note_seen(const Record& record);
     void retire(Record& record);
 
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::optional<Record> record_;
+    std::shared_ptr<CapturedRecord> captured_;
 };
 
 }  // namespace orrery::umd

@@ -55,6 +55,8 @@ Runtime::~Runtime() {
     for (auto& card : cards_) {
         if (card->context_owner != nullptr) card->context_owner->shutdown();
     }
+    graph_execs.clear();
+    graphs.clear();
     events.clear();
     functions.clear();
     modules.clear();

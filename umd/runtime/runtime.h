@@ -17,6 +17,9 @@
 
 namespace orrery::umd {
 
+class Graph;      // umd/scheduler/graph.h
+class GraphExec;  // umd/scheduler/graph_exec.h
+
 // Threads: everything may be called from any thread.
 class Runtime {
   public:
@@ -55,6 +58,9 @@ class Runtime {
     HandleTable<Semaphore, 3> semaphores;
     HandleTable<Module, 4> modules;
     HandleTable<Function, 5> functions;
+    HandleTable<Graph, 6> graphs;
+    HandleTable<GraphExec, 7> graph_execs;
+    // 8 marks the nodes of graphs.
 
   private:
     struct Card {

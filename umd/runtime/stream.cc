@@ -14,7 +14,6 @@
 namespace orrery::umd {
 namespace {
 
-constexpr std::uint64_t kArgsBytes = 256 << 10;
 constexpr std::uint64_t kArgsAlignment = 64;
 
 // Longer than an idle card needs to wake up and finish a small job, shorter than anybody minds.
@@ -22,6 +21,7 @@ constexpr std::int64_t kSpinNs = 100'000;
 constexpr unsigned kTurnsPerLook = 256;
 // A wait in the kernel is cut into pieces only so that a lost interrupt costs a second, not for ever.
 constexpr std::int64_t kSleepNs = 1'000'000'000;
+constexpr std::int64_t kLookNs = 20'000'000;
 // A write crosses a link in microseconds; this is for peers that are gone.
 constexpr std::int64_t kLandingNs = 20'000'000'000;
 
@@ -37,11 +37,12 @@ std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
 
 }  // namespace
 
-Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries) {
+Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries,
+                                               std::uint64_t args_bytes) {
     auto ring = PinnedBuffer::create(context.memory(), context.device(),
                                      sizeof(orr_ring) + std::uint64_t{entries} * sizeof(orr_packet));
     if (!ring) return std::unexpected(ring.error());
-    auto args = PinnedBuffer::create(context.memory(), context.device(), kArgsBytes);
+    auto args = PinnedBuffer::create(context.memory(), context.device(), args_bytes);
     if (!args) return std::unexpected(args.error());
     const std::uint64_t ring_va = ring->va();
     std::shared_ptr<Stream> stream(new Stream(context, std::move(*ring), std::move(*args), entries));
@@ -88,8 +89,15 @@ bool Stream::done(std::uint64_t index) const {
 
 Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote note,
                                      std::span<Context* const> peers) {
+    if (packets.size() == 1) return submit(packets, std::span<const OpNote>(&note, 1), peers);
+    const std::vector<OpNote> notes(packets.size(), note);
+    return submit(packets, notes, peers);
+}
+
+Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
+                                     std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
-    auto index = submit_locked(packets, note);
+    auto index = submit_locked(packets, notes);
     return index ? land_locked(*index, peers) : index;
 }
 
@@ -124,7 +132,7 @@ Result<std::uint64_t> Stream::land_locked(Context& peer) {
         landings_.push_back({producer_.load(std::memory_order_relaxed) + 1, slot, slot->last + 1});
         any_landing_.store(true, std::memory_order_release);
     }
-    auto index = submit_locked({&packet, 1}, {Op::kSignal, nullptr});
+    auto index = submit_locked(packet, {Op::kSignal, nullptr});
     if (index) ++slot->last;
     return index;
 }
@@ -154,14 +162,15 @@ Status Stream::wait_for_landing(std::uint64_t index) {
     return {};
 }
 
-Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets, OpNote note) {
+Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
+                                            std::span<const OpNote> notes) {
     if (packets.size() > entries_) return fail(orrErrorInternal, "{} packets at once", packets.size());
     if (auto room = make_room(packets.size()); !room) return std::unexpected(room.error());
     std::uint64_t producer = producer_.load(std::memory_order_relaxed);
-    for (const orr_packet& packet : packets) {
+    for (std::size_t i = 0; i < packets.size(); ++i) {
         const std::uint64_t slot = producer & (entries_ - 1);
-        notes_[slot] = note;
-        packets_[slot] = packet;
+        notes_[slot] = notes[i];
+        packets_[slot] = packets[i];
         packets_[slot].header.tag = static_cast<std::uint32_t>(producer);
         ++producer;
     }
@@ -188,26 +197,27 @@ Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const s
         if (!va) return std::unexpected(va.error());
         packet.word[1] = *va;
     }
-    auto index = submit_locked({&packet, 1}, {Op::kKernel, name});
+    auto index = submit_locked(packet, {Op::kKernel, name});
     if (index && !args.empty()) args_in_use_.push_back({*index, args_head_});
     return index ? land_locked(*index, peers) : index;
 }
 
 Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
     const std::uint64_t size = round_up(args.size(), kArgsAlignment);
+    const std::uint64_t capacity = args_memory_.size();
     std::uint64_t start = args_head_;
     // Not around the end of the buffer.
-    if (start % kArgsBytes + size > kArgsBytes) start = round_up(start, kArgsBytes);
+    if (start % capacity + size > capacity) start = round_up(start, capacity);
     while (!args_in_use_.empty() &&
-           (start + size - args_tail_ > kArgsBytes || done(args_in_use_.front().index))) {
+           (start + size - args_tail_ > capacity || done(args_in_use_.front().index))) {
         if (auto free = wait(args_in_use_.front().index); !free) return std::unexpected(free.error());
         args_tail_ = args_in_use_.front().end;
         args_in_use_.pop_front();
     }
     if (args_in_use_.empty()) args_tail_ = start;
     args_head_ = start + size;
-    std::memcpy(args_memory_.data() + start % kArgsBytes, args.data(), args.size());
-    return args_memory_.va() + start % kArgsBytes;
+    std::memcpy(args_memory_.data() + start % capacity, args.data(), args.size());
+    return args_memory_.va() + start % capacity;
 }
 
 QueueState Stream::state_of_ring() const {
@@ -250,6 +260,18 @@ void Stream::depend_on(const std::shared_ptr<Stream>& source, std::uint64_t inde
         return alive == nullptr || alive->done(d.index);
     });
     dependencies_.push_back({source, index});
+    any_dependency_.store(true, std::memory_order_release);
+}
+
+std::shared_ptr<StreamCapture> Stream::capture() const {
+    const std::lock_guard lock(capture_mutex_);
+    return capture_;
+}
+
+void Stream::set_capture(std::shared_ptr<StreamCapture> capture) {
+    const std::lock_guard lock(capture_mutex_);
+    capture_.swap(capture);
+    capturing_.store(capture_ != nullptr, std::memory_order_release);
 }
 
 std::optional<Error> Stream::dependency_error() {
@@ -286,7 +308,9 @@ Status Stream::wait(std::uint64_t index) {
     while (!done(index)) {
         if (auto stopped = error()) return std::unexpected(*stopped);
         if (consumer() >= index) return wait_for_landing(index);
-        auto state = queue_->wait(index, now_ns() + kSleepNs);
+        // An error of a stream that this one waits for raises no interrupt here.
+        const bool depends = any_dependency_.load(std::memory_order_acquire);
+        auto state = queue_->wait(index, now_ns() + (depends ? kLookNs : kSleepNs));
         if (!state) return std::unexpected(keep_error(state.error()));
         if (state->error != ORR_QERR_NONE) return std::unexpected(keep_error(*state));
         if (done(index)) break;

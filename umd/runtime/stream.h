@@ -25,6 +25,7 @@ namespace orrery::umd {
 
 class Context;
 struct SemaphoreSlot;
+struct StreamCapture;
 
 enum class Op : std::uint8_t { kNone, kCopy, kFill, kKernel, kWait, kSignal };
 
@@ -37,7 +38,9 @@ struct OpNote {
 // Threads: everything may be called from any thread.
 class Stream : public std::enable_shared_from_this<Stream> {
   public:
-    static Result<std::shared_ptr<Stream>> create(Context& context, std::uint32_t entries = kDefaultEntries);
+    // args_bytes: room for the arguments of kernels of submit_kernel(), a multiple of a page.
+    static Result<std::shared_ptr<Stream>> create(Context& context, std::uint32_t entries = kDefaultEntries,
+                                                  std::uint64_t args_bytes = kDefaultArgsBytes);
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -48,6 +51,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // peers: cards whose memory the packets may write. A card is done with a copy when it has put it on the
     // link; so a signal of a semaphore over there follows, and only when that has arrived is the index done.
     Result<std::uint64_t> submit(std::span<const orr_packet> packets, OpNote note,
+                                 std::span<Context* const> peers = {});
+    // The same for packets of several kinds: a note for each.
+    Result<std::uint64_t> submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                  std::span<Context* const> peers = {});
     // `args` are copied and their copy's address put into word[1] of the dispatch; nothing to copy: 0.
     Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name,
@@ -83,7 +89,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // instead of never.
     void depend_on(const std::shared_ptr<Stream>& source, std::uint64_t index);
 
+    std::uint32_t entries() const { return entries_; }
+
+    // What capture.h keeps with a stream whose work becomes a graph. Null: the stream runs its work.
+    bool capturing() const { return capturing_.load(std::memory_order_acquire); }
+    std::shared_ptr<StreamCapture> capture() const;
+    void set_capture(std::shared_ptr<StreamCapture> capture);
+
     static constexpr std::uint32_t kDefaultEntries = 1024;
+    static constexpr std::uint64_t kDefaultArgsBytes = 256 << 10;
     static constexpr std::uint32_t kMaxArgs = 4096;
 
   private:
@@ -101,7 +115,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
         std::uint64_t value;
     };
 
-    Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, OpNote note);
+    Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes);
+    Result<std::uint64_t> submit_locked(const orr_packet& packet, OpNote note) {
+        return submit_locked({&packet, 1}, {&note, 1});
+    }
     Result<std::uint64_t> land_locked(Context& peer);
     Result<std::uint64_t> land_locked(std::uint64_t index, std::span<Context* const> peers);
     bool landed(std::uint64_t index) const;
@@ -143,8 +160,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
     };
     std::mutex relay_mutex_;
     std::vector<Dependency> dependencies_;
+    std::atomic<bool> any_dependency_{false};
     std::map<int, Relay> relays_;
     Staging staging_;
+
+    mutable std::mutex capture_mutex_;
+    std::shared_ptr<StreamCapture> capture_;
+    std::atomic<bool> capturing_{false};
 };
 
 }  // namespace orrery::umd

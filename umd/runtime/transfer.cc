@@ -81,6 +81,17 @@ std::optional<int> executing_device(const Transfer& transfer) {
     return std::nullopt;
 }
 
+Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
+                                            const std::optional<Allocation>& dst_memory) {
+    std::vector<Context*> peers;
+    if (!on_card(dst_memory) || dst_memory->device == device) return peers;
+    if (auto refused = runtime.memory().peer_refusal(device, *dst_memory)) return std::unexpected(*refused);
+    auto peer = runtime.context(dst_memory->device);
+    if (!peer) return std::unexpected(peer.error());
+    peers.push_back(*peer);
+    return peers;
+}
+
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream) {
     if (transfer.bytes == 0) return {};
     const int device = stream->context().device();
@@ -91,15 +102,8 @@ Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_
             "stream of the source's device",
             transfer.src_memory->device, device);
     }
-    std::vector<Context*> peers;
-    if (on_card(transfer.dst_memory) && transfer.dst_memory->device != device) {
-        if (auto refused = runtime.memory().peer_refusal(device, *transfer.dst_memory)) {
-            return std::unexpected(*refused);
-        }
-        auto peer = runtime.context(transfer.dst_memory->device);
-        if (!peer) return std::unexpected(peer.error());
-        peers.push_back(*peer);
-    }
+    auto peers = peers_written(runtime, device, transfer.dst_memory);
+    if (!peers) return std::unexpected(peers.error());
     if (!transfer.src_memory && !transfer.dst_memory) {
         // Ordinary memory on both sides: nothing for a card to do but to keep the order.
         if (auto done = stream->synchronize(); !done) return done;
@@ -109,14 +113,14 @@ Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_
     }
     if (!transfer.src_memory) {
         const auto* src = reinterpret_cast<const std::byte*>(transfer.src);
-        return stream->staging().to_device(*stream, transfer.dst, {src, transfer.bytes}, peers);
+        return stream->staging().to_device(*stream, transfer.dst, {src, transfer.bytes}, *peers);
     }
     if (!transfer.dst_memory) {
         auto* dst = reinterpret_cast<std::byte*>(transfer.dst);
         return stream->staging().from_device(*stream, {dst, transfer.bytes}, transfer.src);
     }
     const orr_packet packet = make_copy(transfer.dst, transfer.src, transfer.bytes, true);
-    auto index = stream->submit({&packet, 1}, {Op::kCopy, nullptr}, peers);
+    auto index = stream->submit({&packet, 1}, {Op::kCopy, nullptr}, *peers);
     if (!index) return std::unexpected(index.error());
     return {};
 }

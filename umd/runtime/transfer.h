@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "umd/runtime/runtime.h"
 
@@ -23,5 +24,8 @@ Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, st
 std::optional<int> executing_device(const Transfer& transfer);
 // In the stream's order; see orrMemcpyAsync for when it returns.
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream);
+// The cards other than `device` that a copy or memset by it writes to; an error if it may not.
+Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
+                                            const std::optional<Allocation>& dst_memory);
 
 }  // namespace orrery::umd

@@ -176,7 +176,8 @@ class FakeDevice final : public Device {
         for (const auto& q : card_.queues)
             slot = std::max(slot, q.slot + 1);
         if (slot >= ORR_DB_SLOTS) return fail_errno(ENOSPC, "making a queue");
-        card_.queues.push_back({ring_va, entries, slot, 7, 0, {}, false});
+        // A slot is used again: its doorbell still holds the last queue's value.
+        card_.queues.push_back({ring_va, entries, slot, ++card_.generations, 0, {}, false});
         return std::make_unique<FakeQueue>(card_, card_.queues.back());
     }
 

@@ -98,6 +98,7 @@ class FakeCard {
     bool has_vm = false;
     std::map<std::uint64_t, Mapping> mappings;
     std::list<Queue> queues;
+    std::uint64_t generations = 6;
     orr_doorbell_page* doorbells;
     std::byte* kick_page;
     FakeCard* peer() const { return peer_; }

@@ -45,7 +45,9 @@ typedef enum orrError {
     orrErrorVersion = 15,            /**< driver or firmware too old or too new for this library */
     orrErrorSystem = 16,             /**< a system call failed; the text has its name and reason */
     orrErrorTimeout = 17,            /**< a wait of limited time ended */
-    orrErrorInternal = 18            /**< a fault of the library, please report */
+    orrErrorInternal = 18,           /**< a fault of the library, please report */
+    orrErrorCancelled = 19,          /**< a task that was cancelled, or depends on one that was */
+    orrErrorStreamCapture = 20       /**< the call does not go together with the capture of a stream */
 } orrError_t;
 
 ORR_API const char* orrGetErrorName(orrError_t error);   /**< "orrErrorInvalidValue"; never null */

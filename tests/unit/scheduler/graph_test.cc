@@ -1,0 +1,328 @@
+#include <orrery/graph.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+class GraphTest : public ::testing::Test {
+  protected:
+    explicit GraphTest(int cards = 1) : system_(cards) {
+        EXPECT_OK(orrStreamCreate(&stream_));
+        EXPECT_OK(orrGraphCreate(&graph_));
+    }
+    ~GraphTest() override {
+        EXPECT_OK(orrGraphDestroy(graph_));
+        EXPECT_OK(orrStreamDestroy(stream_));
+    }
+    static void* pinned(std::size_t bytes) {
+        void* memory = nullptr;
+        EXPECT_OK(orrMallocHost(&memory, bytes));
+        std::memset(memory, 0, bytes);
+        return memory;
+    }
+    static void* on_card(int device, std::size_t bytes) {
+        void* memory = nullptr;
+        EXPECT_OK(orrSetDevice(device));
+        EXPECT_OK(orrMalloc(&memory, bytes));
+        return memory;
+    }
+    orrGraphNode_t memset_node(void* dst, int value, std::size_t bytes,
+                               std::vector<orrGraphNode_t> after = {}) {
+        orrGraphNode_t node = nullptr;
+        EXPECT_OK(orrGraphAddMemsetNode(&node, graph_, after.data(), after.size(), dst, value, bytes));
+        return node;
+    }
+    orrGraphNode_t copy_node(void* dst, const void* src, std::size_t bytes,
+                             std::vector<orrGraphNode_t> after = {}) {
+        orrGraphNode_t node = nullptr;
+        EXPECT_OK(orrGraphAddMemcpyNode(&node, graph_, after.data(), after.size(), dst, src, bytes,
+                                        orrMemcpyDefault));
+        return node;
+    }
+    orrGraphExecInfo info(orrGraphExec_t exec) {
+        orrGraphExecInfo result{};
+        EXPECT_OK(orrGraphExecGetInfo(&result, exec));
+        return result;
+    }
+
+    FakeSystem system_;
+    orrStream_t stream_ = nullptr;
+    orrGraph_t graph_ = nullptr;
+};
+
+class TwoCardGraph : public GraphTest {
+  protected:
+    TwoCardGraph() : GraphTest(2) {
+        for (int device = 0; device < 2; ++device) {
+            EXPECT_OK(orrSetDevice(device));
+            EXPECT_OK(orrDeviceEnablePeerAccess(1 - device));
+        }
+        EXPECT_OK(orrSetDevice(0));
+    }
+};
+
+TEST_F(GraphTest, ChainGoesStraightIntoTheStreamWithOneDoorbell) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    orrGraphNode_t last = nullptr;
+    for (int i = 1; i <= 5; ++i)
+        last = memset_node(memory + i, i, 64 - static_cast<std::size_t>(i),
+                           last == nullptr ? std::vector<orrGraphNode_t>{} : std::vector{last});
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    for (int i = 0; i < 3; ++i) {
+        std::memset(memory, 0, 64);
+        ASSERT_OK(orrGraphLaunch(exec, stream_));
+        ASSERT_OK(orrStreamSynchronize(stream_));
+        for (int k = 1; k <= 5; ++k)
+            EXPECT_EQ(memory[k], k);
+        EXPECT_EQ(memory[63], 5);
+    }
+    const auto told = info(exec);
+    EXPECT_EQ(told.queues, 1u);
+    EXPECT_EQ(told.waits, 0u);
+    EXPECT_EQ(told.packets, 5u);
+    EXPECT_EQ(told.doorbells, 3u);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    EXPECT_FAIL(orrGraphLaunch(exec, stream_), orrErrorInvalidHandle, "not a live");
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+TEST_F(GraphTest, BranchesJoinAgainAndDoorbellsAreOneAQueue) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(4096));
+    const auto root = memset_node(memory, 1, 1024);
+    std::vector<orrGraphNode_t> branches;
+    for (int i = 1; i < 4; ++i)
+        branches.push_back(copy_node(memory + 1024 * i, memory, 1024, {root}));
+    orrGraphNode_t join = nullptr;
+    ASSERT_OK(orrGraphAddEmptyNode(&join, graph_, branches.data(), branches.size()));
+    memset_node(memory, 9, 4096, {join});
+    auto* result = static_cast<std::uint8_t*>(pinned(4096));
+    // Behind a branch, independent of the join.
+    copy_node(result, memory + 1024, 1024, {branches[0]});
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    constexpr int kLaunches = 50;
+    for (int i = 0; i < kLaunches; ++i)
+        ASSERT_OK(orrGraphLaunch(exec, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(memory[4095], 9);
+    const auto told = info(exec);
+    EXPECT_EQ(told.queues, 3u) << "the second result goes behind its branch, where no wait is needed";
+    EXPECT_EQ(told.launches, static_cast<std::uint64_t>(kLaunches));
+    EXPECT_EQ(told.doorbells, kLaunches * (told.queues + 1ull)) << "one a queue, one for the stream";
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrFreeHost(memory));
+    ASSERT_OK(orrFreeHost(result));
+}
+
+TEST_F(GraphTest, RandomGraphsRunInOrder) {
+    // Each node copies a counter's neighbour: order errors leave a wrong word.
+    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+        std::mt19937 random(seed);
+        constexpr std::size_t kNodes = 60;
+        auto* words = static_cast<std::uint8_t*>(pinned(8 * (kNodes + 1) * 4));
+        orrGraph_t graph = nullptr;
+        ASSERT_OK(orrGraphCreate(&graph));
+        std::vector<orrGraphNode_t> nodes(kNodes);
+        std::vector<std::vector<std::size_t>> sources(kNodes);
+        for (std::size_t i = 0; i < kNodes; ++i) {
+            std::vector<orrGraphNode_t> after;
+            for (std::size_t e = 0; i != 0 && e < random() % 3; ++e) {
+                sources[i].push_back(random() % i);
+                after.push_back(nodes[sources[i].back()]);
+            }
+            // Word i becomes that of its first source, or its own number.
+            void* dst = words + 8 * i;
+            if (sources[i].empty()) {
+                ASSERT_OK(
+                    orrGraphAddMemsetNode(&nodes[i], graph, nullptr, 0, dst, static_cast<int>(i + 1), 8));
+            } else {
+                ASSERT_OK(orrGraphAddMemcpyNode(&nodes[i], graph, after.data(), after.size(), dst,
+                                                words + 8 * sources[i][0], 8, orrMemcpyDefault));
+            }
+        }
+        orrGraphExec_t exec = nullptr;
+        ASSERT_OK(orrGraphInstantiate(&exec, graph));
+        ASSERT_OK(orrGraphDestroy(graph));
+        for (int round = 0; round < 4; ++round) {
+            std::memset(words, 0, 8 * kNodes);
+            ASSERT_OK(orrGraphLaunch(exec, stream_));
+            ASSERT_OK(orrStreamSynchronize(stream_));
+            for (std::size_t i = 0; i < kNodes; ++i) {
+                std::size_t origin = i;
+                while (!sources[origin].empty())
+                    origin = sources[origin][0];
+                ASSERT_EQ(words[8 * i], origin + 1) << "seed " << seed << " node " << i;
+            }
+        }
+        ASSERT_OK(orrGraphExecDestroy(exec));
+        ASSERT_OK(orrFreeHost(words));
+    }
+}
+
+TEST_F(TwoCardGraph, CrossesTheLinkBothWays) {
+    constexpr std::size_t kSize = 64 << 10;
+    void* a = on_card(0, kSize);
+    void* b = on_card(1, kSize);
+    auto* out = static_cast<std::uint8_t*>(pinned(kSize));
+    const auto fill = memset_node(a, 0x5a, kSize);
+    const auto over = copy_node(b, a, kSize, {fill});
+    const auto more = memset_node(b, 0x77, kSize / 2, {over});
+    const auto back = copy_node(a, b, kSize, {more});
+    copy_node(out, a, kSize, {back});
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrSetDevice(1));
+    orrStream_t other = nullptr;
+    ASSERT_OK(orrStreamCreate(&other));
+    for (int round = 0; round < 6; ++round) {
+        std::memset(out, 0, kSize);
+        orrStream_t stream = round % 2 == 0 ? stream_ : other;  // launches stay in order across streams
+        ASSERT_OK(orrGraphLaunch(exec, stream));
+        ASSERT_OK(orrStreamSynchronize(stream));
+        EXPECT_EQ(out[0], 0x77);
+        EXPECT_EQ(out[kSize - 1], 0x5a);
+    }
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrStreamDestroy(other));
+    ASSERT_OK(orrFree(a));
+    ASSERT_OK(orrFree(b));
+    ASSERT_OK(orrFreeHost(out));
+}
+
+struct Log {
+    std::mutex mutex;
+    std::vector<int> order;
+};
+struct HostCall {
+    Log* log;
+    int number;
+    static void call(void* self) {
+        auto* c = static_cast<HostCall*>(self);
+        const std::lock_guard lock(c->log->mutex);
+        c->log->order.push_back(c->number);
+    }
+};
+
+TEST_F(TwoCardGraph, HostNodesRunBetweenCards) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    Log log;
+    HostCall calls[3] = {{&log, 0}, {&log, 1}, {&log, 2}};
+    struct Check {
+        std::uint8_t* memory;
+        int seen;
+        static void call(void* self) {
+            auto* c = static_cast<Check*>(self);
+            c->seen = c->memory[0];
+            c->memory[1] = 42;
+        }
+    } check{memory, -1};
+    orrGraphNode_t first = nullptr, middle = nullptr, last = nullptr;
+    ASSERT_OK(orrGraphAddHostNode(&first, graph_, nullptr, 0, HostCall::call, &calls[0]));
+    const auto fill = memset_node(memory, 7, 1, {first});
+    ASSERT_OK(orrGraphAddHostNode(&middle, graph_, &fill, 1, Check::call, &check));
+    const auto copy = copy_node(memory + 8, memory, 8, {middle});
+    orrGraphNode_t both[] = {copy, first};
+    ASSERT_OK(orrGraphAddHostNode(&last, graph_, both, 2, HostCall::call, &calls[1]));
+    ASSERT_OK(orrGraphAddHostNode(nullptr, graph_, &last, 1, HostCall::call, &calls[2]));
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    for (int round = 0; round < 5; ++round) {
+        ASSERT_OK(orrGraphLaunch(exec, stream_));
+        ASSERT_OK(orrStreamSynchronize(stream_));
+        EXPECT_EQ(check.seen, 7);
+        EXPECT_EQ(memory[8], 7);
+        EXPECT_EQ(memory[9], 42);
+        const std::lock_guard lock(log.mutex);
+        EXPECT_EQ(log.order, (std::vector{0, 1, 2}));
+        log.order.clear();
+    }
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+TEST_F(GraphTest, ChildGraphsAndEvents) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    memset_node(memory, 3, 8);
+    orrGraph_t parent = nullptr;
+    ASSERT_OK(orrGraphCreate(&parent));
+    orrGraphNode_t child = nullptr, again = nullptr, record = nullptr;
+    ASSERT_OK(orrGraphAddChildGraphNode(&child, parent, nullptr, 0, graph_));
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrGraphAddEventRecordNode(&record, parent, &child, 1, event));
+    orrGraphNode_t copy = nullptr;
+    ASSERT_OK(orrGraphAddMemcpyNode(&copy, parent, &record, 1, memory + 8, memory, 8, orrMemcpyDefault));
+    ASSERT_OK(orrGraphAddChildGraphNode(&again, parent, &copy, 1, parent));
+    std::size_t count = 0;
+    ASSERT_OK(orrGraphGetNodeCount(&count, parent));
+    EXPECT_EQ(count, 9u);
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, parent));
+    ASSERT_OK(orrGraphLaunch(exec, stream_));
+    ASSERT_OK(orrEventSynchronize(event));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(memory[8], 3);
+    std::uint64_t ps = 0;
+    ASSERT_OK(orrEventGetModelTime(&ps, event));
+    EXPECT_GT(ps, 0u);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrGraphDestroy(parent));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+TEST_F(GraphTest, Mistakes) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    const auto a = memset_node(memory, 1, 8);
+    const auto b = memset_node(memory, 2, 8, {a});
+    std::uint8_t ordinary[8];
+    EXPECT_FAIL(orrGraphAddMemcpyNode(nullptr, graph_, nullptr, 0, memory, ordinary, 8, orrMemcpyDefault),
+                orrErrorInvalidValue, "orrMallocHost");
+    EXPECT_FAIL(orrGraphAddHostNode(nullptr, graph_, nullptr, 0, nullptr, nullptr), orrErrorInvalidValue,
+                "null");
+    orrGraph_t other = nullptr;
+    ASSERT_OK(orrGraphCreate(&other));
+    EXPECT_FAIL(orrGraphAddEmptyNode(nullptr, other, &a, 1), orrErrorInvalidHandle,
+                "not a node of this graph");
+    ASSERT_OK(orrGraphDestroy(other));
+    EXPECT_FAIL(orrGraphAddEmptyNode(nullptr, other, nullptr, 0), orrErrorInvalidHandle, "not a live graph");
+    EXPECT_FAIL(orrGraphAddDependencies(graph_, &a, &a, 1), orrErrorInvalidValue, "itself");
+    ASSERT_OK(orrGraphAddDependencies(graph_, &b, &a, 1));
+    orrGraphExec_t exec = nullptr;
+    EXPECT_FAIL(orrGraphInstantiate(&exec, graph_), orrErrorInvalidValue, "cycle");
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+TEST_F(GraphTest, FailureEndsTheLaunchAndTheGraph) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    void* gone = on_card(0, 2 << 20);
+    const auto bad = memset_node(gone, 1, 8);
+    const auto good = memset_node(memory, 5, 8);
+    memset_node(memory + 8, 6, 8, {bad, good});
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
+    }
+    ASSERT_OK(orrGraphLaunch(exec, stream_));
+    EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress, "a memset accessed");
+    EXPECT_EQ(memory[8], 0) << "the dependent ran";
+    EXPECT_FAIL(orrGraphLaunch(exec, stream_), orrErrorIllegalAddress, "Instantiate it anew");
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrStreamDestroy(stream_));
+    ASSERT_OK(orrStreamCreate(&stream_));
+    ASSERT_OK(orrMemset(memory, 1, 8)) << "the card goes on";
+    ASSERT_OK(orrFree(gone));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+}  // namespace
+}  // namespace orrery::umd::test

@@ -1,0 +1,240 @@
+#include "umd/api/guard.h"
+#include "umd/runtime/transfer.h"
+#include "umd/scheduler/capture.h"
+#include "umd/scheduler/graph_exec.h"
+
+using namespace orrery::umd;
+
+namespace {
+
+Result<Graph*> find_graph(Runtime& runtime, orrGraph_t handle) {
+    Graph* graph = runtime.graphs.find(handle);
+    if (graph == nullptr) return std::unexpected(bad_handle("graph", handle).error());
+    return graph;
+}
+
+Result<std::vector<std::uint32_t>> numbers(const Graph& graph, const orrGraphNode_t* nodes,
+                                           std::size_t count) {
+    if (nodes == nullptr && count != 0) return std::unexpected(null_argument("dependencies").error());
+    std::vector<std::uint32_t> result;
+    for (std::size_t i = 0; i < count; ++i) {
+        ORR_TRY(number, graph.number(nodes[i]));
+        result.push_back(*number);
+    }
+    return result;
+}
+
+// The frame of all functions that add a node: `make` gives it without its order.
+template <typename Make>
+orrError_t add_node(orrGraphNode_t* node, orrGraph_t handle, const orrGraphNode_t* dependencies,
+                    std::size_t count, Make&& make) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(graph, find_graph(runtime, handle));
+        ORR_TRY(after, numbers(**graph, dependencies, count));
+        Result<GraphNode> made = make(runtime);
+        if (!made) return std::unexpected(made.error());
+        made->after = std::move(*after);
+        ORR_TRY(number, (*graph)->add(std::move(*made)));
+        if (node != nullptr) *node = (*graph)->handle(*number);
+        return {};
+    });
+}
+
+Result<GraphNode> event_node(Runtime& runtime, NodeKind kind, orrEvent_t event) {
+    GraphNode node;
+    node.kind = kind;
+    node.device = current_device();
+    node.event = runtime.events.find_shared(event);
+    if (node.event == nullptr) return std::unexpected(bad_handle("event", event).error());
+    return node;
+}
+
+}  // namespace
+
+extern "C" {
+
+orrError_t orrGraphCreate(orrGraph_t* graph) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (graph == nullptr) return null_argument("graph");
+        void* handle = runtime.graphs.insert(std::make_shared<Graph>());
+        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live graphs");
+        *graph = static_cast<orrGraph_t>(handle);
+        return {};
+    });
+}
+
+orrError_t orrGraphDestroy(orrGraph_t graph) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (runtime.graphs.remove(graph) == nullptr) return bad_handle("graph", graph);
+        return {};
+    });
+}
+
+orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                 size_t count, const orrKernelNodeParams* params) {
+    return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
+        if (params == nullptr) return std::unexpected(null_argument("params").error());
+        const Function* function = runtime.functions.find(params->function);
+        if (function == nullptr) return std::unexpected(bad_handle("function", params->function).error());
+        if (params->args == nullptr && params->bytes != 0) {
+            return std::unexpected(null_argument("params->args").error());
+        }
+        return kernel_node(*function, params->grid, params->block,
+                           {static_cast<const std::byte*>(params->args), params->bytes}, params->local_bytes);
+    });
+}
+
+orrError_t orrGraphAddMemcpyNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                 size_t count, void* dst, const void* src, size_t bytes, orrMemcpyKind kind) {
+    return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
+        ORR_TRY(transfer, check_transfer(runtime, dst, src, bytes, kind));
+        return copy_node(runtime, *transfer, std::nullopt);
+    });
+}
+
+orrError_t orrGraphAddMemsetNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                 size_t count, void* dst, int value, size_t bytes) {
+    return add_node(node, graph, dependencies, count,
+                    [&](Runtime& runtime) { return fill_node(runtime, dst, value, bytes, std::nullopt); });
+}
+
+orrError_t orrGraphAddHostNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                               size_t count, orrHostFn_t function, void* user) {
+    return add_node(node, graph, dependencies, count, [&](Runtime&) -> Result<GraphNode> {
+        if (function == nullptr) return std::unexpected(null_argument("function").error());
+        GraphNode host;
+        host.kind = NodeKind::kHost;
+        host.function = function;
+        host.user = user;
+        return host;
+    });
+}
+
+orrError_t orrGraphAddEmptyNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                size_t count) {
+    return add_node(node, graph, dependencies, count, [&](Runtime&) -> Result<GraphNode> {
+        GraphNode empty;
+        empty.device = current_device();
+        return empty;
+    });
+}
+
+orrError_t orrGraphAddEventRecordNode(orrGraphNode_t* node, orrGraph_t graph,
+                                      const orrGraphNode_t* dependencies, size_t count, orrEvent_t event) {
+    return add_node(node, graph, dependencies, count,
+                    [&](Runtime& runtime) { return event_node(runtime, NodeKind::kEventRecord, event); });
+}
+
+orrError_t orrGraphAddEventWaitNode(orrGraphNode_t* node, orrGraph_t graph,
+                                    const orrGraphNode_t* dependencies, size_t count, orrEvent_t event) {
+    return add_node(node, graph, dependencies, count,
+                    [&](Runtime& runtime) { return event_node(runtime, NodeKind::kEventWait, event); });
+}
+
+orrError_t orrGraphAddChildGraphNode(orrGraphNode_t* node, orrGraph_t graph,
+                                     const orrGraphNode_t* dependencies, size_t count, orrGraph_t child) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(parent, find_graph(runtime, graph));
+        ORR_TRY(copied, find_graph(runtime, child));
+        ORR_TRY(after, numbers(**parent, dependencies, count));
+        ORR_TRY(number, (*parent)->add_child(**copied, std::move(*after)));
+        if (node != nullptr) *node = (*parent)->handle(*number);
+        return {};
+    });
+}
+
+orrError_t orrGraphAddDependencies(orrGraph_t graph, const orrGraphNode_t* from, const orrGraphNode_t* to,
+                                   size_t count) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(found, find_graph(runtime, graph));
+        ORR_TRY(sources, numbers(**found, from, count));
+        ORR_TRY(targets, numbers(**found, to, count));
+        for (std::size_t i = 0; i < count; ++i) {
+            if (auto added = (*found)->add_edge((*sources)[i], (*targets)[i]); !added) return added;
+        }
+        return {};
+    });
+}
+
+orrError_t orrGraphGetNodeCount(size_t* nodes, orrGraph_t graph) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (nodes == nullptr) return null_argument("nodes");
+        ORR_TRY(found, find_graph(runtime, graph));
+        *nodes = (*found)->nodes().size();
+        return {};
+    });
+}
+
+orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (exec == nullptr) return null_argument("exec");
+        ORR_TRY(found, find_graph(runtime, graph));
+        ORR_TRY(made, GraphExec::create(runtime, **found));
+        void* handle = runtime.graph_execs.insert(std::move(*made));
+        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live instantiated graphs");
+        *exec = static_cast<orrGraphExec_t>(handle);
+        return {};
+    });
+}
+
+orrError_t orrGraphLaunch(orrGraphExec_t exec, orrStream_t stream) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        GraphExec* found = runtime.graph_execs.find(exec);
+        if (found == nullptr) return bad_handle("instantiated graph", exec);
+        ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing())
+            return refuse_capture(**queue, "orrGraphLaunch (add a child graph instead)");
+        return found->launch(*queue);
+    });
+}
+
+orrError_t orrGraphExecDestroy(orrGraphExec_t exec) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (runtime.graph_execs.remove(exec) == nullptr) return bad_handle("instantiated graph", exec);
+        return {};
+    });
+}
+
+orrError_t orrGraphExecGetInfo(orrGraphExecInfo* info, orrGraphExec_t exec) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (info == nullptr) return null_argument("info");
+        const GraphExec* found = runtime.graph_execs.find(exec);
+        if (found == nullptr) return bad_handle("instantiated graph", exec);
+        *info = found->info();
+        return {};
+    });
+}
+
+orrError_t orrStreamBeginCapture(orrStream_t stream) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (stream == nullptr) {
+            return fail(orrErrorStreamCapture, "the null stream cannot be captured: create a stream");
+        }
+        ORR_TRY(queue, runtime.stream(stream));
+        return begin_capture(*queue);
+    });
+}
+
+orrError_t orrStreamEndCapture(orrStream_t stream, orrGraph_t* graph) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (graph == nullptr) return null_argument("graph");
+        *graph = nullptr;
+        ORR_TRY(queue, runtime.stream(stream));
+        ORR_TRY(captured, end_capture(**queue));
+        void* handle = runtime.graphs.insert(std::move(*captured));
+        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live graphs");
+        *graph = static_cast<orrGraph_t>(handle);
+        return {};
+    });
+}
+
+orrError_t orrStreamIsCapturing(int* capturing, orrStream_t stream) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (capturing == nullptr) return null_argument("capturing");
+        ORR_TRY(queue, runtime.stream(stream));
+        *capturing = (*queue)->capturing() ? 1 : 0;
+        return {};
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,20 @@
+// What a kernel launch consists of, for streams, graphs and tasks alike.
+#pragma once
+
+#include <orrery/fw/packet.h>
+#include <orrery/orrery.h>
+
+#include <cstddef>
+
+#include "umd/runtime/module.h"
+
+namespace orrery::umd {
+
+// Checks all that the API's caller gave.
+Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
+                    std::size_t local_bytes);
+// args_va: of the arguments' copy.
+orr_packet make_dispatch(const Function& function, orrDim3 grid, orrDim3 block, std::size_t local_bytes,
+                         std::uint64_t args_va);
+
+}  // namespace orrery::umd

@@ -1,0 +1,139 @@
+#include "umd/scheduler/graph.h"
+
+#include <atomic>
+#include <utility>
+
+#include "umd/runtime/launch.h"
+#include "umd/runtime/packets.h"
+#include "umd/runtime/transfer.h"
+
+namespace orrery::umd {
+namespace {
+
+constexpr std::uintptr_t kNodeMark = 0x58;  // top byte of a node's handle
+constexpr unsigned kSerialBits = 24;
+
+std::uint32_t next_serial() {
+    static std::atomic<std::uint32_t> serial{0};
+    return ++serial & ((1u << kSerialBits) - 1);
+}
+
+}  // namespace
+
+Graph::Graph() : serial_(next_serial()) {}
+
+Result<std::uint32_t> Graph::add(GraphNode node) {
+    if (nodes_.size() == kMaxNodes) {
+        return fail(orrErrorOutOfMemory, "a graph has at most {} nodes: split it", kMaxNodes);
+    }
+    nodes_.push_back(std::move(node));
+    return static_cast<std::uint32_t>(nodes_.size() - 1);
+}
+
+Result<std::uint32_t> Graph::add_child(const Graph& child, std::vector<std::uint32_t> after) {
+    const std::vector<GraphNode> copies = child.nodes();  // `child` may be this graph
+    if (copies.size() + 1 > kMaxNodes - nodes_.size()) {
+        return fail(orrErrorOutOfMemory, "a graph has at most {} nodes: split it", kMaxNodes);
+    }
+    const auto base = static_cast<std::uint32_t>(nodes_.size());
+    std::vector<bool> has_successor(copies.size());
+    for (GraphNode node : copies) {
+        for (std::uint32_t& before : node.after) {
+            has_successor[before] = true;
+            before += base;
+        }
+        if (node.after.empty()) node.after = after;
+        nodes_.push_back(std::move(node));
+    }
+    GraphNode end;
+    if (copies.empty()) end.after = std::move(after);
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+        if (!has_successor[i]) end.after.push_back(base + static_cast<std::uint32_t>(i));
+    }
+    // A cycle in the child leaves no last node; instantiating finds it.
+    return add(std::move(end));
+}
+
+Status Graph::add_edge(std::uint32_t from, std::uint32_t to) {
+    if (from == to) return fail(orrErrorInvalidValue, "node {} cannot depend on itself", from);
+    nodes_[to].after.push_back(from);
+    return {};
+}
+
+orrGraphNode_t Graph::handle(std::uint32_t node) const {
+    return reinterpret_cast<orrGraphNode_t>(kNodeMark << 56 | std::uintptr_t{serial_} << 32 | node);
+}
+
+Result<std::uint32_t> Graph::number(orrGraphNode_t handle) const {
+    const auto bits = reinterpret_cast<std::uintptr_t>(handle);
+    const auto node = static_cast<std::uint32_t>(bits);
+    if (bits >> 32 != (kNodeMark << 24 | serial_) || node >= nodes_.size()) {
+        return fail(orrErrorInvalidHandle, "{} is not a node of this graph", fmt::ptr(handle));
+    }
+    return node;
+}
+
+Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 block,
+                              std::span<const std::byte> args, std::size_t local_bytes) {
+    if (auto valid = check_launch(grid, block, args.data(), args.size(), local_bytes); !valid) {
+        return std::unexpected(valid.error());
+    }
+    GraphNode node;
+    node.kind = NodeKind::kPacket;
+    node.device = function.context->device();
+    node.packet = make_dispatch(function, grid, block, local_bytes, 0);
+    node.note = {Op::kKernel, function.name};
+    node.args.assign(args.begin(), args.end());
+    node.kernel = true;
+    return node;
+}
+
+Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::optional<int> device) {
+    if (!transfer.src_memory || !transfer.dst_memory) {
+        return fail(orrErrorInvalidValue,
+                    "the {} of a copy in a graph is ordinary host memory, which may be another one at the "
+                    "launch: use memory of orrMallocHost",
+                    transfer.src_memory ? "destination" : "source");
+    }
+    const int runner = device.value_or(executing_device(transfer).value_or(current_device()));
+    if (transfer.src_memory->device != kHost && transfer.src_memory->device != runner) {
+        return fail(orrErrorPeerAccess,
+                    "the source is on device {}, the stream on device {}: a link carries only writes, so "
+                    "use a stream of the source's device",
+                    transfer.src_memory->device, runner);
+    }
+    if (auto context = runtime.context(runner); !context) return std::unexpected(context.error());
+    auto peers = peers_written(runtime, runner, transfer.dst_memory);
+    if (!peers) return std::unexpected(peers.error());
+    GraphNode node;
+    node.device = runner;
+    if (transfer.bytes == 0) return node;
+    node.kind = NodeKind::kPacket;
+    node.packet = make_copy(transfer.dst, transfer.src, transfer.bytes, true);
+    node.note = {Op::kCopy, nullptr};
+    for (const Context* peer : *peers)
+        node.writes_to |= 1ull << peer->device();
+    return node;
+}
+
+Result<GraphNode> fill_node(Runtime& runtime, void* dst, int value, std::size_t bytes,
+                            std::optional<int> device) {
+    const auto va = reinterpret_cast<std::uintptr_t>(dst);
+    auto allocation = runtime.memory().find_range(va, bytes, "the memset's destination");
+    if (!allocation) return std::unexpected(allocation.error());
+    const int owner = allocation->device == kHost ? current_device() : allocation->device;
+    const int runner = device.value_or(owner);
+    auto peers = peers_written(runtime, runner, *allocation);
+    if (!peers) return std::unexpected(peers.error());
+    GraphNode node;
+    node.device = runner;
+    if (bytes == 0) return node;
+    node.kind = NodeKind::kPacket;
+    node.packet = make_fill(va, static_cast<std::uint8_t>(value), bytes);
+    node.note = {Op::kFill, nullptr};
+    for (const Context* peer : *peers)
+        node.writes_to |= 1ull << peer->device();
+    return node;
+}
+
+}  // namespace orrery::umd

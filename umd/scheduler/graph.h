@@ -1,0 +1,66 @@
+// A graph as the user describes it: nodes and the order between them. See graph_exec.h for how it runs.
+#pragma once
+
+#include <orrery/graph.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "umd/runtime/runtime.h"
+
+namespace orrery::umd {
+
+enum class NodeKind : std::uint8_t { kPacket, kHost, kEmpty, kEventRecord, kEventWait };
+
+struct GraphNode {
+    NodeKind kind = NodeKind::kEmpty;
+    std::vector<std::uint32_t> after;
+    int device = kHost;  // kPacket: that runs it; kEmpty, events: if no neighbour says better
+    // kPacket
+    orr_packet packet{};
+    OpNote note;
+    std::vector<std::byte> args;  // a kernel's; their place is known when the graph is instantiated
+    bool kernel = false;          // may write to all peers of its device
+    std::uint64_t writes_to = 0;  // a copy's: bits of other devices
+    // kHost
+    orrHostFn_t function = nullptr;
+    void* user = nullptr;
+    // kEventRecord, kEventWait
+    std::shared_ptr<Event> event;
+};
+
+// Threads: one at a time.
+class Graph {
+  public:
+    Graph();
+
+    // Adds the node; its number.
+    Result<std::uint32_t> add(GraphNode node);
+    // Copies the child's nodes behind `after`; the node that stands for all of them.
+    Result<std::uint32_t> add_child(const Graph& child, std::vector<std::uint32_t> after);
+    Status add_edge(std::uint32_t from, std::uint32_t to);
+    const std::vector<GraphNode>& nodes() const { return nodes_; }
+
+    // Nodes as user code holds them: numbers in a pointer's clothes, as handle_table.h does it.
+    orrGraphNode_t handle(std::uint32_t node) const;
+    Result<std::uint32_t> number(orrGraphNode_t handle) const;
+
+    static constexpr std::uint32_t kMaxNodes = 1u << 20;
+
+  private:
+    std::uint32_t serial_;  // 24 bits
+    std::vector<GraphNode> nodes_;
+};
+
+// Nodes of checked arguments, without their order.
+Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 block,
+                              std::span<const std::byte> args, std::size_t local_bytes);
+struct Transfer;
+// device: that runs it; nothing: the source's card, else the destination's.
+Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::optional<int> device);
+Result<GraphNode> fill_node(Runtime& runtime, void* dst, int value, std::size_t bytes,
+                            std::optional<int> device);
+
+}  // namespace orrery::umd

@@ -1,0 +1,523 @@
+#include "umd/scheduler/graph_exec.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "umd/runtime/packets.h"
+
+namespace orrery::umd {
+namespace {
+
+constexpr std::uint32_t kMinEntries = 64, kMaxEntries = ORR_RING_MAX_ENTRIES;
+constexpr std::uint64_t kArgsAlignment = 64;
+
+}  // namespace
+
+Result<std::shared_ptr<GraphExec>> GraphExec::create(Runtime& runtime, const Graph& graph) {
+    std::shared_ptr<GraphExec> exec(new GraphExec(runtime));
+    if (auto built = exec->build(graph); !built) return std::unexpected(built.error());
+    return exec;
+}
+
+// Nodes without work of a device's own go where the node before (or, at the start, after) them is.
+Status GraphExec::place_nodes(const Graph& graph, std::vector<PlanNode>& nodes) const {
+    const auto& given = graph.nodes();
+    std::vector<int> device(given.size(), kHostLane);
+    std::vector<std::uint8_t> known(given.size());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        device[i] = given[i].kind == NodeKind::kHost ? kHostLane : given[i].device;
+        known[i] = given[i].kind == NodeKind::kPacket || given[i].kind == NodeKind::kHost;
+    }
+    const auto follow = [&](std::size_t node, std::size_t neighbour) {
+        if (known[node] != 0 || known[neighbour] == 0 || device[neighbour] == kHostLane) return false;
+        device[node] = device[neighbour];
+        known[node] = 1;
+        return true;
+    };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            for (const std::uint32_t before : given[i].after)
+                changed |= follow(i, before);
+        }
+        if (changed) continue;
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            for (const std::uint32_t before : given[i].after)
+                changed |= follow(before, i);
+        }
+    }
+    nodes.resize(given.size());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        nodes[i].device = device[i];
+        nodes[i].after = given[i].after;
+        nodes[i].writes_to = given[i].writes_to;
+        if (device[i] == kHostLane) {
+            if (given[i].kind == NodeKind::kHost) continue;
+            nodes[i].device = 0;  // an empty graph part of a thread without a card
+        }
+        auto context = runtime_.context(nodes[i].device);
+        if (!context) return std::unexpected(context.error());
+        if (!given[i].kernel) continue;
+        for (const Context* peer : (*context)->peers())
+            nodes[i].writes_to |= 1ull << peer->device();
+    }
+    return {};
+}
+
+Status GraphExec::check_link(int from, int to) const {
+    auto linked = runtime_.linked(from, to);
+    if (!linked) return std::unexpected(linked.error());
+    if (*linked) return {};
+    return fail(
+        orrErrorPeerAccess,
+        "a node on device {} comes after one on device {}, but no link that is up joins them: orrery-smi "
+        "shows the links",
+        to, from);
+}
+
+Result<SemaphoreSlot*> GraphExec::slot(Lane& lane, int device) {
+    auto& slot = lane.slots[device];
+    if (slot == nullptr) {
+        auto waiting = runtime_.context(device);
+        if (!waiting) return std::unexpected(waiting.error());
+        auto taken = (*waiting)->semaphores().take(true);
+        if (!taken) return std::unexpected(taken.error());
+        if (lane.device != device && lane.device != kHostLane) {
+            if (auto linked = check_link(lane.device, device); !linked)
+                return std::unexpected(linked.error());
+            auto shared = (*waiting)->memory().share_block(*(*taken)->block, lane.device);
+            if (!shared) return std::unexpected(shared.error());
+        }
+        slot = std::move(*taken);
+    }
+    return slot.get();
+}
+
+Result<SemaphoreSlot*> GraphExec::start_slot(int device, int source) {
+    auto& slot = start_slots_[device];
+    if (slot == nullptr) {
+        auto waiting = runtime_.context(device);
+        if (!waiting) return std::unexpected(waiting.error());
+        auto taken = (*waiting)->semaphores().take(true);
+        if (!taken) return std::unexpected(taken.error());
+        slot = std::move(*taken);
+    }
+    if (source != device) {
+        if (auto linked = check_link(source, device); !linked) return std::unexpected(linked.error());
+        auto shared = runtime_.memory().share_block(*slot->block, source);
+        if (!shared) return std::unexpected(shared.error());
+    }
+    return slot.get();
+}
+
+std::uint64_t GraphExec::take_args(Lane& lane, std::span<const std::byte> args, std::uint64_t& used) {
+    const std::uint64_t va = lane.args.va() + used;
+    std::memcpy(lane.args.data() + used, args.data(), args.size());
+    used += round_up(args.size(), kArgsAlignment);
+    return va;
+}
+
+Status GraphExec::make_stream(Lane& lane) {
+    // Two launches fit, so that one can be prepared while the other runs.
+    const std::uint64_t wanted = 2 * (lane.packets.size() + 4);
+    if (lane.packets.size() + 4 > kMaxEntries) {
+        return fail(orrErrorOutOfMemory, "{} packets in one queue: a graph has at most {} a queue, split it",
+                    lane.packets.size(), kMaxEntries - 4);
+    }
+    const auto entries = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(std::bit_ceil(wanted), kMinEntries, kMaxEntries));
+    auto stream = Stream::create(*lane.context, entries, kPage);
+    if (!stream) return std::unexpected(stream.error());
+    lane.context->add_stream(*stream);
+    lane.stream = std::move(*stream);
+    return {};
+}
+
+Status GraphExec::build_lane(const Graph& graph, std::uint32_t number) {
+    Lane& lane = lanes_[number];
+    const PlannedLane& planned = plan_.lanes[number];
+    lane.device = planned.device;
+    if (lane.device == kHostLane) return {};
+    auto context = runtime_.context(lane.device);
+    if (!context) return std::unexpected(context.error());
+    lane.context = *context;
+    std::uint64_t args_bytes = 0, args_used = 0;
+    for (const PlannedNode& node : planned.nodes) {
+        if (node.node != kArrival)
+            args_bytes += round_up(graph.nodes()[node.node].args.size(), kArgsAlignment);
+    }
+    if (args_bytes != 0) {
+        auto buffer = PinnedBuffer::create(runtime_.memory(), lane.device, round_up(args_bytes, kPage));
+        if (!buffer) return std::unexpected(buffer.error());
+        lane.args = std::move(*buffer);
+    }
+    const auto push = [&](const orr_packet& packet, OpNote note) {
+        lane.packets.push_back(packet);
+        lane.notes.push_back(note);
+    };
+    const auto push_semaphore = [&](std::uint16_t opcode, const SemaphoreSlot& on, std::uint32_t source,
+                                    std::uint64_t value) {
+        lane.patches.push_back({static_cast<std::uint32_t>(lane.packets.size()), source, value});
+        push(make_semaphore(opcode, on.va, value),
+             {opcode == ORR_PKT_WAIT ? Op::kWait : Op::kSignal, nullptr});
+    };
+    if (planned.starts && lanes_.size() > 1) {
+        auto start = start_slot(lane.device, lane.device);
+        if (!start) return std::unexpected(start.error());
+        push_semaphore(ORR_PKT_WAIT, **start, kStart, 1);
+    }
+    for (std::uint32_t position = 0; position < planned.nodes.size(); ++position) {
+        const PlannedNode& node = planned.nodes[position];
+        for (const LaneWait& wait : node.waits) {
+            auto from = slot(lanes_[wait.lane], lane.device);
+            if (!from) return std::unexpected(from.error());
+            push_semaphore(ORR_PKT_WAIT, **from, wait.lane, wait.position + 1);
+        }
+        if (node.node != kArrival) {
+            const GraphNode& given = graph.nodes()[node.node];
+            if (given.kind == NodeKind::kPacket) {
+                orr_packet packet = given.packet;
+                if (!given.args.empty()) {
+                    packet.word[1] = take_args(lane, given.args, args_used);
+                }
+                push(packet, given.note);
+            } else if (given.event != nullptr) {
+                lane.events.push_back({static_cast<std::uint32_t>(lane.packets.size()), given.event,
+                                       given.kind == NodeKind::kEventRecord});
+            }
+        }
+        for (int device = 0; device < 64; ++device) {
+            if ((node.signals >> device & 1) == 0) continue;
+            auto to = slot(lane, device);
+            if (!to) return std::unexpected(to.error());
+            push_semaphore(ORR_PKT_SIGNAL, **to, number, position + 1);
+        }
+        lane.end_of.push_back(static_cast<std::uint32_t>(lane.packets.size()));
+    }
+    return {};
+}
+
+Status GraphExec::build(const Graph& graph) {
+    std::vector<PlanNode> nodes;
+    if (auto placed = place_nodes(graph, nodes); !placed) return placed;
+    auto plan = plan_lanes(nodes);
+    if (!plan) return std::unexpected(plan.error());
+    plan_ = std::move(*plan);
+    lanes_.resize(plan_.lanes.size());
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
+        lanes_[lane].device = plan_.lanes[lane].device;
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+        if (auto built = build_lane(graph, lane); !built) return built;
+    }
+    for (const GraphNode& node : graph.nodes())
+        nodes_ += node.kind != NodeKind::kEmpty;
+    const bool host = std::ranges::any_of(lanes_, [](const Lane& l) { return l.device == kHostLane; });
+    for (std::uint32_t i = 0; host && i < graph.nodes().size(); ++i) {
+        if (graph.nodes()[i].kind == NodeKind::kHost) host_nodes_.emplace(i, graph.nodes()[i]);
+    }
+    if (lanes_.size() == 1 && !host) return {};  // its stream is made when a launch cannot do without
+    for (Lane& lane : lanes_) {
+        if (lane.device == kHostLane) continue;
+        if (auto made = make_stream(lane); !made) return made;
+    }
+    // Whoever waits for one of these streams may wait for any other one of them.
+    for (const Lane& lane : lanes_) {
+        for (const Lane& other : lanes_) {
+            if (lane.stream == nullptr || other.stream == nullptr || &lane == &other) continue;
+            lane.stream->depend_on(other.stream, ~0ull);
+        }
+    }
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+        if (lanes_[lane].device != kHostLane) continue;
+        auto made = std::make_unique<HostLane>();
+        made->lane = lane;
+        made->thread = std::jthread(
+            [this, raw = made.get()](const std::stop_token& stop) { run_host_lane(stop, *raw); });
+        hosts_.push_back(std::move(made));
+    }
+    return {};
+}
+
+GraphExec::~GraphExec() {
+    // Host threads first end what was launched: lanes may wait for them.
+    if (last_.stream != nullptr) (void)last_.stream->wait(last_.index);
+    for (const Lane& lane : lanes_) {
+        if (lane.stream != nullptr) (void)lane.stream->synchronize();
+    }
+    for (auto& host : hosts_)
+        host->thread.request_stop();
+    host_changed_.notify_all();
+    hosts_.clear();
+    for (Lane& lane : lanes_) {
+        if (lane.stream != nullptr) lane.stream->close();
+        // The stream of the last launch may have stopped before its wait for these.
+        for (auto& [device, slot] : lane.slots) {
+            if (last_.stream != nullptr) slot->pool->retire(std::move(slot), last_.stream, last_.index);
+        }
+    }
+}
+
+// Lets a stream of `device` wait for the last node of each lane that nothing else waits for.
+Status GraphExec::prepare_ends(int device) {
+    if (ends_ready_.contains(device)) return {};
+    for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
+        const PlannedLane& planned = plan_.lanes[number];
+        Lane& lane = lanes_[number];
+        if (!planned.ends) continue;
+        auto to = slot(lane, device);
+        if (!to) return std::unexpected(to.error());
+        if (lane.device == kHostLane || (planned.nodes.back().signals >> device & 1) != 0) continue;
+        lane.patches.push_back(
+            {static_cast<std::uint32_t>(lane.packets.size()), number, planned.nodes.size()});
+        lane.packets.push_back(make_semaphore(ORR_PKT_SIGNAL, (*to)->va, planned.nodes.size()));
+        lane.notes.push_back({Op::kSignal, nullptr});
+    }
+    ends_ready_.insert(device);
+    return {};
+}
+
+void GraphExec::patch(Lane& lane) {
+    for (const Patch& p : lane.patches)
+        lane.packets[p.packet].word[1] = p.base + launches_ * (p.lane == kStart ? 1 : span(p.lane));
+}
+
+Status GraphExec::submit(Lane& lane, Stream& stream, std::span<Context* const> peers) {
+    lane.sent.clear();
+    std::uint32_t from = 0;
+    const auto send = [&](std::uint32_t to, bool last) -> Status {
+        if (from == to && !(last && !peers.empty())) return {};
+        auto index = stream.submit(std::span(lane.packets).subspan(from, to - from),
+                                   std::span(lane.notes).subspan(from, to - from),
+                                   last ? peers : std::span<Context* const>{});
+        if (!index) return std::unexpected(index.error());
+        ++doorbells_;
+        lane.sent.push_back({to, *index});
+        from = to;
+        return {};
+    };
+    for (const EventStep& step : lane.events) {
+        if (auto sent = send(step.packet, false); !sent) return sent;
+        auto shared = stream.shared_from_this();
+        auto done = step.record ? step.event->record(shared) : step.event->make_wait(shared);
+        if (!done) return done;
+        ++doorbells_;
+    }
+    const auto all = static_cast<std::uint32_t>(lane.packets.size());
+    if (auto sent = send(all, true); !sent) return sent;
+    // Events may be the last.
+    if (stream.submitted() != 0 && !lane.events.empty()) lane.sent.push_back({all, stream.submitted()});
+    return {};
+}
+
+std::uint64_t GraphExec::index_behind(const Lane& lane, std::uint32_t packets) {
+    for (const Lane::Sent& sent : lane.sent) {
+        if (sent.packets >= packets) return sent.index - (sent.packets - packets);
+    }
+    return lane.sent.empty() ? 0 : lane.sent.back().index;
+}
+
+// One lane: its packets go into the stream itself, unless that is another device's or too small.
+Status GraphExec::launch_single(const std::shared_ptr<Stream>& stream) {
+    Lane& lane = lanes_[0];
+    const bool direct = &stream->context() == lane.context && lane.packets.size() <= stream->entries() / 2;
+    std::vector<Context*> peers;
+    for (int device = 0; device < 64; ++device) {
+        if ((plan_.lanes[0].unarrived >> device & 1) == 0) continue;
+        auto peer = runtime_.context(device);
+        if (!peer) return std::unexpected(peer.error());
+        peers.push_back(*peer);
+    }
+    if (direct) return submit(lane, *stream, peers);
+    if (lane.stream == nullptr) {
+        if (auto made = make_stream(lane); !made) return made;
+    }
+    Event before, after;
+    if (auto done = before.record(stream); !done) return done;
+    if (auto done = before.make_wait(lane.stream); !done) return done;
+    if (auto done = submit(lane, *lane.stream, peers); !done) return done;
+    // What went to a third card is not announced to this stream's card: see Known limits of scheduler.md.
+    const auto third = [&](const Context* peer) { return peer != &stream->context(); };
+    if (&stream->context() != lane.context && std::ranges::any_of(peers, third)) {
+        if (auto done = lane.stream->synchronize(); !done) return done;
+    }
+    if (auto done = after.record(lane.stream); !done) return done;
+    doorbells_ += 4;
+    return after.make_wait(stream);
+}
+
+Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
+    const int device = stream->context().device();
+    if (auto ends = prepare_ends(device); !ends) return ends;
+    std::vector<orr_packet> joint;
+    std::set<int> starts;
+    for (const PlannedLane& lane : plan_.lanes) {
+        if (lane.starts && lane.device != kHostLane) starts.insert(lane.device);
+    }
+    for (const int to : starts) {
+        auto start = start_slot(to, device);
+        if (!start) return std::unexpected(start.error());
+        joint.push_back(make_semaphore(ORR_PKT_SIGNAL, (*start)->va, launches_ + 1));
+    }
+    const std::size_t start_packets = joint.size();
+    for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
+        if (!plan_.lanes[number].ends) continue;
+        auto end = slot(lanes_[number], device);
+        if (!end) return std::unexpected(end.error());
+        const std::uint64_t value = launches_ * span(number) + plan_.lanes[number].nodes.size();
+        joint.push_back(make_semaphore(ORR_PKT_WAIT, (*end)->va, value));
+    }
+    for (Lane& lane : lanes_) {
+        if (lane.device == kHostLane) continue;
+        patch(lane);
+        if (auto sent = submit(lane, *lane.stream, {}); !sent) return sent;
+    }
+    std::vector<OpNote> notes(joint.size(), {Op::kWait, nullptr});
+    std::fill_n(notes.begin(), start_packets, OpNote{Op::kSignal, nullptr});
+    auto index = stream->submit(joint, notes);
+    if (!index) return std::unexpected(index.error());
+    ++doorbells_;
+    for (const Lane& lane : lanes_) {
+        if (lane.stream != nullptr) stream->depend_on(lane.stream, index_behind(lane, ~0u));
+    }
+    if (hosts_.empty()) return {};
+    return push_host_steps(stream, *index - joint.size() + start_packets);
+}
+
+Status GraphExec::push_host_steps(const std::shared_ptr<Stream>& stream, std::uint64_t start_index) {
+    const int end_device = stream->context().device();
+    for (auto& host : hosts_) {
+        const PlannedLane& planned = plan_.lanes[host->lane];
+        Lane& lane = lanes_[host->lane];
+        for (std::uint32_t position = 0; position < planned.nodes.size(); ++position) {
+            const PlannedNode& node = planned.nodes[position];
+            const GraphNode& given = host_nodes_.at(node.node);
+            HostStep step;
+            step.function = given.function;
+            step.user = given.user;
+            if (position == 0 && planned.starts) step.streams.emplace_back(stream, start_index);
+            for (const LaneWait& wait : node.waits) {
+                const Lane& from = lanes_[wait.lane];
+                if (from.device == kHostLane) {
+                    step.hosts.push_back({wait.lane, static_cast<std::uint32_t>(
+                                                         launches_ * plan_.lanes[wait.lane].nodes.size() +
+                                                         wait.position + 1)});
+                } else {
+                    step.streams.emplace_back(from.stream, index_behind(from, from.end_of[wait.position]));
+                }
+            }
+            std::uint64_t signals = node.signals;
+            if (planned.ends && position + 1 == planned.nodes.size()) signals |= 1ull << end_device;
+            for (int device = 0; device < 64; ++device) {
+                if ((signals >> device & 1) == 0) continue;
+                auto to = slot(lane, device);
+                if (!to) return std::unexpected(to.error());
+                const std::uint64_t value = launches_ * span(host->lane) + position + 1;
+                step.signals.emplace_back((*to)->context, make_semaphore(ORR_PKT_SIGNAL, (*to)->va, value));
+            }
+            const std::lock_guard lock(host_mutex_);
+            host->steps.push_back(std::move(step));
+        }
+    }
+    host_changed_.notify_all();
+    return {};
+}
+
+Status GraphExec::wait_hosts(const std::stop_token& stop, const HostStep& step) {
+    std::unique_lock lock(host_mutex_);
+    for (const LaneWait& wait : step.hosts) {
+        const auto host = std::ranges::find(hosts_, wait.lane, [](const auto& h) { return h->lane; });
+        const bool there = host_changed_.wait(
+            lock, stop, [&] { return host_error_.has_value() || (*host)->done >= wait.position; });
+        if (!there) return fail(orrErrorInternal, "the graph is being destroyed");
+    }
+    if (host_error_) return std::unexpected(*host_error_);
+    return {};
+}
+
+Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& step) {
+    for (const auto& [stream, index] : step.streams) {
+        if (auto there = stream->wait(index); !there) return there;
+    }
+    if (auto there = wait_hosts(stop, step); !there) return there;
+    step.function(step.user);
+    for (const auto& [context, packet] : step.signals) {
+        auto stream = context->signal_stream();
+        if (!stream) return std::unexpected(stream.error());
+        auto sent = (*stream)->submit({&packet, 1}, OpNote{Op::kSignal, nullptr});
+        if (!sent) return std::unexpected(sent.error());
+    }
+    return {};
+}
+
+void GraphExec::run_host_lane(const std::stop_token& stop, HostLane& host) {
+    while (true) {
+        HostStep step;
+        {
+            std::unique_lock lock(host_mutex_);
+            if (!host_changed_.wait(lock, stop, [&] { return !host.steps.empty(); })) return;
+            step = std::move(host.steps.front());
+            host.steps.pop_front();
+        }
+        const auto done = run_host_step(stop, step);
+        {
+            const std::lock_guard lock(host_mutex_);
+            if (!done && !host_error_) host_error_ = done.error();
+            ++host.done;
+        }
+        host_changed_.notify_all();
+    }
+}
+
+Status GraphExec::check_alive() {
+    if (!broken_) {
+        for (const Lane& lane : lanes_) {
+            if (lane.stream == nullptr) continue;
+            if (auto stopped = lane.stream->error()) broken_ = *stopped;
+        }
+        const std::lock_guard lock(host_mutex_);
+        if (host_error_ && !broken_) broken_ = *host_error_;
+    }
+    if (!broken_) return {};
+    return fail(broken_->code,
+                "the graph cannot be launched again, as an earlier launch failed: {}. Instantiate it anew",
+                broken_->text);
+}
+
+Status GraphExec::launch(const std::shared_ptr<Stream>& stream) {
+    const std::lock_guard lock(mutex_);
+    if (auto alive = check_alive(); !alive) return alive;
+    if (lanes_.empty()) return {};
+    if (last_.stream != nullptr && last_.stream != stream) {
+        Event order;
+        if (auto recorded = order.record(last_.stream); !recorded) return recorded;
+        if (auto waits = order.make_wait(stream); !waits) return waits;
+    }
+    const bool single = lanes_.size() == 1 && hosts_.empty();
+    auto launched = single ? launch_single(stream) : launch_lanes(stream);
+    ++launches_;  // also after a failure: its values are used up
+    last_ = {stream, stream->submitted()};
+    if (!launched) broken_ = launched.error();
+    return launched;
+}
+
+orrGraphExecInfo GraphExec::info() const {
+    const std::lock_guard lock(mutex_);
+    orrGraphExecInfo info{};
+    info.nodes = nodes_;
+    info.edges = plan_.edges;
+    info.waits = plan_.waits;
+    info.signals = plan_.signals;
+    for (const Lane& lane : lanes_) {
+        if (lane.device != kHostLane) ++info.queues;
+        info.packets += lane.end_of.empty() ? 0 : lane.end_of.back();
+    }
+    info.launches = launches_;
+    info.doorbells = doorbells_;
+    return info;
+}
+
+}  // namespace orrery::umd

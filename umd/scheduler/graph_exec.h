@@ -1,0 +1,125 @@
+// A graph on hardware queues: prepared packets for each lane of its plan (lane_plan.h), whose semaphore
+// values a launch moves on. Each pair of lane and waiting card has a timeline semaphore in that card's
+// memory.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "umd/scheduler/graph.h"
+#include "umd/scheduler/lane_plan.h"
+
+namespace orrery::umd {
+
+// Thread safe.
+class GraphExec {
+  public:
+    static Result<std::shared_ptr<GraphExec>> create(Runtime& runtime, const Graph& graph);
+    // Waits for its launches.
+    ~GraphExec();
+    GraphExec(const GraphExec&) = delete;
+    GraphExec& operator=(const GraphExec&) = delete;
+
+    Status launch(const std::shared_ptr<Stream>& stream);
+    orrGraphExecInfo info() const;
+
+  private:
+    // A semaphore packet whose value is base, and more by span(lane) each launch; kStart: by 1.
+    struct Patch {
+        std::uint32_t packet;
+        std::uint32_t lane;
+        std::uint64_t base;
+    };
+    static constexpr std::uint32_t kStart = ~0u;
+    struct EventStep {
+        std::uint32_t packet;  // comes before this one
+        std::shared_ptr<Event> event;
+        bool record;
+    };
+    struct Lane {
+        int device = kHostLane;
+        Context* context = nullptr;
+        std::shared_ptr<Stream> stream;
+        std::vector<orr_packet> packets;
+        std::vector<OpNote> notes;
+        std::vector<Patch> patches;
+        std::vector<EventStep> events;
+        std::vector<std::uint32_t> end_of;  // packets up to the end of each node
+        struct Sent {
+            std::uint32_t packets;  // up to here
+            std::uint64_t index;    // of the stream behind them
+        };
+        std::vector<Sent> sent;                               // of the last launch
+        std::map<int, std::shared_ptr<SemaphoreSlot>> slots;  // by the device that waits
+        PinnedBuffer args;
+    };
+    // LaneWait of a host lane: its steps of all launches.
+    struct HostStep {
+        orrHostFn_t function = nullptr;
+        void* user = nullptr;
+        std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> streams;  // wait until they are there
+        std::vector<LaneWait> hosts;
+        std::vector<std::pair<Context*, orr_packet>> signals;
+    };
+    struct HostLane {
+        std::uint32_t lane = 0;
+        std::deque<HostStep> steps;
+        std::uint64_t done = 0;  // steps of all launches
+        std::jthread thread;
+    };
+    struct Ends {
+        std::shared_ptr<Stream> stream;
+        std::uint64_t index = 0;
+    };
+
+    explicit GraphExec(Runtime& runtime) : runtime_(runtime) {}
+    Status build(const Graph& graph);
+    Status place_nodes(const Graph& graph, std::vector<PlanNode>& nodes) const;
+    Status build_lane(const Graph& graph, std::uint32_t number);
+    Status make_stream(Lane& lane);
+    static std::uint64_t take_args(Lane& lane, std::span<const std::byte> args, std::uint64_t& used);
+    Result<SemaphoreSlot*> slot(Lane& lane, int device);
+    Result<SemaphoreSlot*> start_slot(int device, int source);
+    Status check_link(int from, int to) const;
+    std::uint64_t span(std::uint32_t lane) const { return plan_.lanes[lane].nodes.size() + 1; }
+    Status prepare_ends(int device);
+    void patch(Lane& lane);
+    Status submit(Lane& lane, Stream& stream, std::span<Context* const> peers);
+    Status launch_single(const std::shared_ptr<Stream>& stream);
+    static std::uint64_t index_behind(const Lane& lane, std::uint32_t packets);
+    Status launch_lanes(const std::shared_ptr<Stream>& stream);
+    Status push_host_steps(const std::shared_ptr<Stream>& stream, std::uint64_t start_index);
+    void run_host_lane(const std::stop_token& stop, HostLane& host);
+    Status run_host_step(const std::stop_token& stop, const HostStep& step);
+    Status wait_hosts(const std::stop_token& stop, const HostStep& step);
+    Status check_alive();
+
+    Runtime& runtime_;
+    mutable std::mutex mutex_;  // launches
+    LanePlan plan_;
+    std::vector<Lane> lanes_;
+    std::map<std::uint32_t, GraphNode> host_nodes_;              // by number
+    std::map<int, std::shared_ptr<SemaphoreSlot>> start_slots_;  // by device of the lanes
+    std::set<int> ends_ready_;                                   // devices of streams that were launched into
+    std::uint64_t launches_ = 0;
+    std::uint64_t doorbells_ = 0;
+    std::uint32_t nodes_ = 0;
+    Ends last_;
+    std::optional<Error> broken_;
+
+    std::mutex host_mutex_;
+    std::condition_variable_any host_changed_;
+    std::vector<std::unique_ptr<HostLane>> hosts_;
+    std::optional<Error> host_error_;
+};
+
+}  // namespace orrery::umd
