@@ -113,6 +113,7 @@ bool Firmware::pass() {
         worked = true;
     }
     worked |= scheduler_.turn();
+    if (scheduler_.wants_deadlocks()) worked |= scheduler_.look_for_deadlocks();
     mail |= commands_.more() || scheduler_.has_message();
     // While the message ring is full only the alarm and the mailbox's own bell are reasons to try again.
     if (mail && (!commands_.blocked() || alarm_.at(Alarm::kMailbox) == kNever ||

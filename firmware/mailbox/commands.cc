@@ -4,6 +4,7 @@
 #include <orrery/fw/boot_block.h>
 #include <orrery/hw/doorbell.h>
 
+#include "firmware/sched/trace.h"
 #include "firmware/version.h"
 
 namespace orrery::fw {
@@ -141,6 +142,7 @@ void Commands::serve(const orr_mbox_message& command) {
     reply.sequence = command.sequence;
     reply.opcode = command.opcode;
     const Result result = carry_out(command, reply);
+    trace::mail(*hal_, command.opcode, command.sequence, result.status);
     const bool later = command.opcode == ORR_MBOX_QUEUE_DESTROY && result.status == ORR_STATUS_OK;
     if (later || (command.flags & ORR_MBOX_F_NO_REPLY) != 0) return;
     reply.status = result.status;
@@ -357,10 +359,12 @@ Commands::Result Commands::set_name(const orr_mbox_message& command) {
         Queue* const queue = find_queue(low(command.arg[0]), refusal);
         if (queue == nullptr) return refusal;
         copy_text(queue->name, &command.arg[1]);
+        trace::name(*hal_, queue->number, ORR_NAME_QUEUE, queue->name);
     } else {
         Context* const context = find_context(low(command.arg[0]), refusal);
         if (context == nullptr) return refusal;
         copy_text(context->name, &command.arg[1]);
+        trace::name(*hal_, context->number, ORR_NAME_CONTEXT, context->name);
     }
     return {ORR_STATUS_OK, 0};
 }

@@ -116,6 +116,7 @@ void Scheduler::complete(Queue& queue, const Port& port, uint32_t number) {
 }
 
 void Scheduler::on_timer(uint64_t now) {
+    deadlocks_.on_timer(now);
     if (alarm_->at(Alarm::kWatchdog) > now) return;
     alarm_->set(*hal_, Alarm::kWatchdog, engines_.expire(*hal_, now));
 }

@@ -30,6 +30,7 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint6
     status_table_ = status_table;
     engines_.discover(hal);
     waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
+    deadlocks_.init(hal, alarm, queues_, waits_, kDeadlockIntervalPs);
 }
 
 Context* Scheduler::context(uint32_t number) {
@@ -272,7 +273,7 @@ bool Scheduler::take_message(orr_mbox_message& message) {
         }
         if (taken) return true;
     }
-    return false;
+    return deadlocks_.telling() && deadlocks_.take_message(message);
 }
 
 }  // namespace orrery::fw

@@ -15,6 +15,7 @@
 #include "firmware/hal/hal.h"
 #include "firmware/hal/window.h"
 #include "firmware/sched/alarm.h"
+#include "firmware/sched/deadlock.h"
 #include "firmware/sched/engines.h"
 #include "firmware/sched/halt.h"
 #include "firmware/sched/host_irq.h"
@@ -28,6 +29,8 @@ inline constexpr uint64_t kPsPerUs = 1'000'000;
 inline constexpr uint64_t kDefaultLimitPs = 1'000'000 * kPsPerUs;  // a dispatch may take one second
 // Events of one kind that are taken before queues get their turn again.
 inline constexpr uint32_t kEventsPerPass = 64;
+// Between two looks for a cycle of waits while queues run.
+inline constexpr uint64_t kDeadlockIntervalPs = 10'000 * kPsPerUs;
 // Queues that one signal sets free before others get their turn; the rest follow in the next passes.
 inline constexpr uint32_t kWakesPerPass = 32;
 // Waits whose memory is looked up again in one pass after a context's mappings have changed.
@@ -52,6 +55,10 @@ class Scheduler {
     // What signals and changed mappings have left to do.
     bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
     bool settle_waits();
+    // Looks for cycles of waits, a little at a time. False: there is nothing to look at now.
+    bool wants_deadlocks() const { return deadlocks_.wants(); }
+    bool look_for_deadlocks();
+    const Deadlocks& deadlocks() const { return deadlocks_; }
     void on_timer(uint64_t now);
 
     // One turn of the queue that has waited longest, and what its signals set free. False: nothing to do.
@@ -90,7 +97,7 @@ class Scheduler {
     bool has_ready() const { return !ready_.empty(); }
 
     // Events and late replies for the host, oldest first. A queue whose end it reports is gone with the call.
-    bool has_message() const { return !outbox_.empty(); }
+    bool has_message() const { return !outbox_.empty() || deadlocks_.telling(); }
     bool take_message(orr_mbox_message& message);
 
     // Counts up with every packet that started or finished.
@@ -182,6 +189,7 @@ class Scheduler {
     static constexpr uint32_t kBacklog = 16;
     Backlog backlog_[kBacklog];
     uint32_t backlog_count_;
+    Deadlocks deadlocks_;
     OutboxList outbox_;
     SchedulerStats stats_;
     Engines engines_;

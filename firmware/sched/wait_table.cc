@@ -101,6 +101,8 @@ void WaitTable::park(Queue& queue, uint64_t memory, uint64_t value) {
     queue.wait.parent = queue.wait.left = queue.wait.right = kNone;
     queue.wait.chain = kNone;
     queue.wait.rank = 1;
+    queue.wait.holder = kNone;
+    queue.wait.marks = 0;
     ++count_;
     const uint16_t root = root_of(memory);
     if (root == kNone) {

@@ -27,6 +27,39 @@ class WaitTable {
     // As first(), if `value` is enough for it; it is no longer in the table.
     Queue* take(uint64_t memory, uint64_t value);
 
+    // Calls visit(Queue&) for each that waits for this memory and for which `value` is enough; nothing may
+    // park or leave meanwhile. Looks at those and at one more on each way down.
+    template <typename Visit>
+    void for_each_due(uint64_t memory, uint64_t value, Visit visit) const {
+        const uint16_t root = root_of(memory);
+        if (root == kNone || at(root).value > value) return;
+        uint16_t n = root;
+        for (;;) {
+            visit(rows_[n]);
+            const Waiter& node = at(n);
+            if (node.left != kNone && at(node.left).value <= value) {
+                n = node.left;
+                continue;
+            }
+            if (node.right != kNone && at(node.right).value <= value) {
+                n = node.right;
+                continue;
+            }
+            // Up to the first left child whose sibling is due.
+            for (;;) {
+                if (n == root) return;
+                const uint16_t parent = at(n).parent;
+                const uint16_t sibling = at(parent).right;
+                const bool was_left = at(parent).left == n;
+                n = parent;
+                if (was_left && sibling != kNone && at(sibling).value <= value) {
+                    n = sibling;
+                    break;
+                }
+            }
+        }
+    }
+
     uint32_t count() const { return count_; }
     // Grows by one with everybody who parks, modulo 2^32: Waiter::sequence of the next.
     uint32_t sequence() const { return sequence_; }
@@ -35,8 +68,9 @@ class WaitTable {
         return static_cast<int32_t>(queue.wait.sequence - mark) < 0;
     }
 
-  private:
     static constexpr uint16_t kNone = 0xffff;
+
+  private:
     static constexpr uint32_t kBuckets = 1024;
 
     Waiter& at(uint16_t number) const { return rows_[number].wait; }

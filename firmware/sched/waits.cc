@@ -189,6 +189,13 @@ void Scheduler::look_again(Queue& queue) {
     return true;
 }
 
+bool Scheduler::look_for_deadlocks() {
+    bool running = false;
+    for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n)
+        running = running || engines_.rows()[n].busy;
+    return deadlocks_.work(!running && !has_ready());
+}
+
 // A process of this context may have stored to a semaphore itself.
 void Scheduler::recheck(Context& context) {
     Queue* next = nullptr;

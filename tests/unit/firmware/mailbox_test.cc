@@ -1,6 +1,7 @@
 // Commands of the driver: what each does, what is refused, and what happens when rings are full or wrong.
 #include "firmware/version.h"
 #include "tests/unit/firmware/bench.h"
+#include "tests/unit/firmware/trace_reader.h"
 
 namespace orrery::fw::test {
 namespace {
@@ -28,6 +29,11 @@ TEST_F(MailboxTest, PingAndVersion) {
     EXPECT_EQ(version.arg[0], ORR_FW_ABI);
     EXPECT_EQ(version.arg[1], kFirmwareVersion);
     EXPECT_GE(bench.soc.host_irqs[ORR_IRQ_MAILBOX], 2u);
+    const auto mails = trace_records(bench.soc, ORR_TRACE_MAIL);
+    ASSERT_EQ(mails.size(), 2u);
+    EXPECT_EQ(mails[0].a, ORR_MBOX_PING);
+    EXPECT_EQ(mails[0].b, ping.sequence);
+    EXPECT_EQ(mails[0].words, std::vector<std::uint64_t>{ORR_STATUS_OK});
 }
 
 TEST_F(MailboxTest, HeartbeatAdvancesOnProgressOnly) {
@@ -191,6 +197,11 @@ TEST_F(MailboxTest, NamesAreKeptAndMadePrintable) {
     expect(name(0, std::string("cut\0here", 8)), ORR_STATUS_OK);
     for (std::size_t n = 3; n < ORR_NAME_BYTES; ++n)
         EXPECT_EQ(scheduler.queue(0)->name[n], 0);
+    const auto names = trace_records(bench.soc, ORR_TRACE_NAME);
+    ASSERT_EQ(names.size(), 4u);
+    EXPECT_EQ(names[1].a, 1u);
+    EXPECT_EQ(names[1].b, ORR_NAME_CONTEXT);
+    EXPECT_EQ(std::memcmp(names[0].words.data(), "trainer", 8), 0);
     expect(name(2ull << 32, "x"), ORR_STATUS_INVALID);
     expect(name(1, "x"), ORR_STATUS_NO_ENTRY);
     expect(name(1024, "x"), ORR_STATUS_INVALID);

@@ -98,6 +98,14 @@ TEST_F(WaitTableTest, RandomAgainstAList) {
                 list.erase(it);
             } else {
                 const std::uint64_t value = random() % values;
+                std::vector<std::uint16_t> due, expected;
+                table.for_each_due(memory, value, [&](Queue& queue) { due.push_back(queue.number); });
+                for (const Parked& p : list) {
+                    if (p.memory == memory && p.value <= value) expected.push_back(p.number);
+                }
+                std::ranges::sort(due);
+                std::ranges::sort(expected);
+                ASSERT_EQ(due, expected) << "seed " << seed;
                 const auto it = best(memory);
                 const Queue* const first = table.first(memory);
                 ASSERT_EQ(first, it == list.end() ? nullptr : &rows[it->number]) << "seed " << seed;
