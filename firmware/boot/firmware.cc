@@ -43,6 +43,16 @@ void answer(Hal& hal, uint64_t block, const char* build_id) {
     store_words(hal, block + kFirst, words, kWords);
 }
 
+// Areas that are not wholly in VRAM are none: then nothing is preempted inside a dispatch.
+Scheduler::SaveAreas save_areas(Hal& hal, const orr_boot_block& host) {
+    if (host.save_areas == 0 || host.save_base % ORR_PAGE_SIZE != 0) return {0, 0};
+    const uint64_t vram = hal.reg(SOC_VRAM_SIZE);
+    const uint64_t bytes = hal.reg(SOC_SAVE_BYTES);
+    if (bytes == 0 || host.save_base >= vram || host.save_areas > (vram - host.save_base) / bytes)
+        return {0, 0};
+    return {host.save_base, host.save_areas};
+}
+
 }  // namespace
 
 bool Firmware::start(Hal& hal, Tables& tables, const char* build_id) {
@@ -85,7 +95,7 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
     static_cast<void>(hal_->load(status));
     static_cast<void>(hal_->load(status + ORR_FW_QUEUES * sizeof(orr_queue_status) - 8));
     if (!mailbox_.init(*hal_, irq_, host.command_ring, host.message_ring)) return ORR_BB_FAIL_RINGS;
-    scheduler_.init(*hal_, irq_, alarm_, tables, status);
+    scheduler_.init(*hal_, irq_, alarm_, tables, status, save_areas(*hal_, host));
     hal_->set_reg(SOC_PROGRESS, ORR_BB_STEP_RINGS);
     return 0;
 }

@@ -256,7 +256,7 @@ Commands::Result Commands::queue_create(const orr_mbox_message& command, orr_mbo
                                   .entries = entries,
                                   .slot = static_cast<uint16_t>(slot),
                                   .priority = static_cast<uint8_t>(priority),
-                                  .limit_ps = limit_us == 0 ? kDefaultLimitPs : limit_us * kPsPerUs,
+                                  .limit_ps = limit_us * kPsPerUs,
                                   .weight = weight_of(command.arg[5]),
                                   .slice_us = static_cast<uint32_t>(high(command.arg[5]))});
     switch (status) {

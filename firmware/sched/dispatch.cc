@@ -8,13 +8,26 @@ namespace {
 
 // For traces: bytes of a copy or fill, groups of a dispatch.
 uint64_t job_size(const uint64_t (&words)[kPacketWords]) {
-    const uint32_t opcode = packet_opcode(words);
-    if (opcode == ORR_PKT_COPY) return words[3] * (words[4] & 0xffffffff);
-    if (opcode == ORR_PKT_FILL) return words[3] * (words[4] & 0xffffffff);
+    if (packet_opcode(words) != ORR_PKT_DISPATCH) return words[3] * (words[4] & 0xffffffff);
     return (words[3] & 0xffffffff) * (words[3] >> 32) * (words[4] & 0xffffffff);
 }
 
+uint64_t add_sat(uint64_t a, uint64_t b) {
+    return a < kNever - b ? a + b : kNever - 1;
+}
+
+uint32_t resource_of(uint32_t kind) {
+    return kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR;
+}
+
 }  // namespace
+
+// Time used, scaled by the weight. A second at a time is enough: more would overflow for the lowest weight.
+void Scheduler::add_vtime(Queue& queue, Resource resource, uint64_t used_ps) {
+    constexpr uint64_t kMost = 1'000'000 * kPsPerUs;
+    if (used_ps > kMost) used_ps = kMost;
+    queue.vtime[static_cast<uint32_t>(resource)] += used_ps * queue.rate >> 16;
+}
 
 Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     const uint32_t kind = opcode == ORR_PKT_DISPATCH ? ORR_ENGINE_VECTOR : ORR_ENGINE_COPY;
@@ -22,43 +35,162 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
         fail(queue, {ORR_QERR_NOT_IMPLEMENTED, queue.next, 0, queue.packet[0]});
         return Step::kFailed;
     }
-    Port* const port = engines_.find_free(kind);
-    if (port == nullptr) {
-        place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
-        port_waiters(kind).push_back(queues_, queue);
+    const uint64_t now = hal_->reg(SOC_TIME);
+    if (kind == ORR_ENGINE_VECTOR && queue.context->throttled) {
+        place(queue, Place::kQuota);
+        quota_waiters_.push_back(queues_, queue);
         return Step::kParked;
     }
-    return engine_step(queue, *port);
-}
-
-Scheduler::Step Scheduler::engine_step(Queue& queue, Port& port) {
-    uint64_t desc[kDescWords];
-    build_descriptor(queue.packet, queue.context->number, desc);
-    uint64_t deadline = kNever;
-    if (port.kind == ORR_ENGINE_VECTOR) {
-        const uint64_t now = hal_->reg(SOC_TIME);
-        deadline = now < kNever - queue.limit_ps ? now + queue.limit_ps : kNever - 1;
+    Port* const port = engines_.find_free(kind);
+    if (port == nullptr) {
+        market(kind).enter(queues_, queue);
+        place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
+        begin_wait(queue, now);
+        wake_ports(press(kind, now));
+        return Step::kParked;
     }
-    engines_.start(*hal_, port, desc, queue, queue.next, deadline);
-    if (deadline < alarm_->at(Alarm::kWatchdog)) alarm_->set(*hal_, Alarm::kWatchdog, deadline);
-    ++queue.in_flight;
-    trace::start_job(*hal_, queue.number, engines_.number(port), packet_opcode(queue.packet), queue.next,
-                     job_size(queue.packet));
-    consume_packet(queue);
+    trace::decision(*hal_, queue.number, ORR_RULE_ONLY, resource_of(kind), 1, queue.next);
+    market(kind).admit(queue);
+    start_job(queue, *port, now);
     return Step::kStarted;
 }
 
-// A port has become free: the queue that has waited longest for one gets it.
-void Scheduler::serve_port_waiters(uint32_t kind) {
-    QueueList& waiters = port_waiters(kind);
-    while (!waiters.empty()) {
-        Port* const port = engines_.find_free(kind);
-        if (port == nullptr) return;
-        Queue& queue = *waiters.pop_front(queues_);
-        place(queue, Place::kNone);
-        engine_step(queue, *port);
-        make_ready(queue);
+// Starts packet `next` of the queue on a free port.
+void Scheduler::start_job(Queue& queue, Port& port, uint64_t now) {
+    uint64_t desc[kDescWords];
+    build_descriptor(queue.packet, queue.context->number, desc);
+    market(port.kind).serve(queue);
+    engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.start(*hal_, port, desc, queue, queue.next);
+    port.opcode = static_cast<uint8_t>(packet_opcode(queue.packet));
+    set_times(port, queue, queue.limit_ps, now);
+    ++queue.in_flight;
+    trace::start_job(*hal_, queue.number, engines_.number(port), port.opcode, queue.next,
+                     job_size(queue.packet));
+    consume_packet(queue);
+}
+
+void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
+    Queue& queue = *job.queue;
+    const auto area = static_cast<uint8_t>(job.number);
+    suspended_.remove(job);
+    market(port.kind).serve(queue);
+    engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.resume(*hal_, port, area, suspended_.offset(area), queue, job.index);
+    port.opcode = job.opcode;
+    set_times(port, queue, job.limit_ps, now);
+    --queue.suspended;
+    trace::resume(*hal_, queue.number, engines_.number(port), job.index);
+    rest(queue);
+}
+
+// Of a job that starts or goes on: how long it may, and when somebody has to look at it.
+void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now) {
+    port.started_ps = now;
+    port.limit_ps = limit_ps;
+    port.deadline = add_sat(now, limit_ps);
+    port.slice_end_ps = add_sat(now, slice_ps(queue));
+    wake_ports(port.deadline);
+    if (port.kind != ORR_ENGINE_VECTOR) return;
+    if (engines_.busy_vector() > 1) {
+        // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
+        // below.
+        uint32_t lowest = kClasses, highest = 0;
+        for (uint32_t n = 0; n < engines_.end(); ++n) {
+            const Port& other = engines_.row(n);
+            if (!other.busy || other.kind != ORR_ENGINE_VECTOR || &other == &port) continue;
+            if (other.level < lowest) lowest = other.level;
+            if (other.level > highest) highest = other.level;
+        }
+        if (lowest < port.level)
+            port.starved_ps = add_sat(now, policy_.grace_ps);
+        else if (highest > port.level)
+            port.starved_ps = add_sat(now, policy_.bound_ps);
+        else
+            port.starved_ps = port.slice_end_ps;
+        if (port.starved_ps != kNever) wake_ports(port.starved_ps);
+        share_cores(queue);
     }
+    if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
+}
+
+// The queue's weight, shared among the ports that it has.
+void Scheduler::share_cores(Queue& queue) {
+    uint32_t ports = 0;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        const Port& port = engines_.row(n);
+        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue) ++ports;
+    }
+    if (ports == 0) return;
+    const auto weight = static_cast<uint16_t>(uint32_t{queue.weight} * kPortWeight / ports);
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& port = engines_.row(n);
+        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue)
+            engines_.set_share(*hal_, port, port.level, weight);
+    }
+}
+
+// Ports have become free: who is next gets them.
+void Scheduler::serve(uint32_t kind, uint64_t now) {
+    while (waiting(kind)) {
+        Port* const port = engines_.find_free(kind);
+        if (port == nullptr) {
+            wake_ports(press(kind, now));
+            return;
+        }
+        if (!give(*port, now)) return;
+    }
+}
+
+// False: nobody may have it.
+bool Scheduler::give(Port& port, uint64_t now) {
+    Market& waiters = market(port.kind);
+    const uint32_t classes = waiting_classes(port.kind);
+    const Bound::Choice choice = bound(port.kind).choose(classes, now, policy_.bound_ps);
+    const uint32_t level = choice.level;
+    Suspended* job = suspended_.front(port.kind, level);
+    Queue* queue = waiters.front(queues_, level);
+    if (job != nullptr && job->queue->context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+        suspended_.remove(*job);
+        suspended_.hold(*job);
+        return true;
+    }
+    if (queue != nullptr && queue->context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+        end_wait(*queue, now);
+        unplace(*queue);
+        quota_waiters_.push_back(queues_, *queue);
+        place(*queue, Place::kQuota);
+        return true;
+    }
+    const auto resource =
+        static_cast<uint32_t>(port.kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
+    if (job != nullptr && !job->first && queue != nullptr &&
+        queue->vtime[resource] < job->queue->vtime[resource])
+        job = nullptr;
+    if (job != nullptr) queue = job->queue;
+
+    const uint32_t candidates = waiters.count() + suspended_.count(port.kind);
+    const uint32_t in_class =
+        waiters.of(level).count() + (suspended_.front(port.kind, level) != nullptr ? 1 : 0);
+    trace::decision(*hal_, queue->number,
+                    choice.due                     ? ORR_RULE_BOUND
+                    : job != nullptr && job->first ? ORR_RULE_RESUME
+                    : candidates == 1              ? ORR_RULE_ONLY
+                    : in_class == 1                ? ORR_RULE_PRIORITY
+                                                   : ORR_RULE_SHARE,
+                    resource_of(port.kind), candidates, job != nullptr ? job->index : queue->next);
+    bound(port.kind).served(level);
+    if (job != nullptr) {
+        resume_job(*job, port, now);
+    } else {
+        end_wait(*queue, now);
+        waiters.leave(queues_, *queue);
+        place(*queue, Place::kNone);
+        start_job(*queue, port, now);
+        make_ready(*queue);
+    }
+    if (choice.due) boost(port, now);
+    return true;
 }
 
 bool Scheduler::drain_completions() {
@@ -73,24 +205,54 @@ bool Scheduler::drain_completions() {
         // By value: the port may be started again before all is done with what it ran.
         const Port done = *port;
         complete(*done.queue, done, static_cast<uint32_t>(popped >> 32));
-        serve_port_waiters(done.kind);
+        if (waiting(done.kind)) serve(done.kind, hal_->reg(SOC_TIME));
+        if (engines_.busy() == 0 && !waiting(ORR_ENGINE_COPY) && !waiting(ORR_ENGINE_VECTOR) &&
+            alarm_->at(Alarm::kPorts) != kNever)
+            alarm_->set(*hal_, Alarm::kPorts, kNever);
     }
     return true;
 }
 
-void Scheduler::complete(Queue& queue, const Port& port, uint32_t number) {
-    --queue.in_flight;
-    ++progress_;
-    if (engines_.timed() == 0 && port.deadline != kNever) alarm_->set(*hal_, Alarm::kWatchdog, kNever);
+// Engine time used by what runs on the port, on all the accounts that it belongs to. `used_ps` counts from
+// its start or resumption.
+void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
+    const uint64_t more = used_ps > port.charged_ps ? used_ps - port.charged_ps : 0;
+    port.charged_ps = used_ps;
+    Queue& queue = *port.queue;
+    if (port.kind == ORR_ENGINE_COPY) {
+        queue.stats.copy_ps += more;
+        add_vtime(queue, Resource::kCopy, more);
+        return;
+    }
+    queue.stats.vector_ps += more;
+    add_vtime(queue, Resource::kVector, more / engines_.vector_cores());
+    if (queue.context->quota_period_us != 0) charge_quota(*queue.context, more, now);
+}
 
+void Scheduler::complete(Queue& queue, const Port& port, uint32_t number) {
+    ++progress_;
     const uint64_t status = hal_->reg(SOC_DONE_STATUS);
-    trace::end_job(*hal_, queue.number, number, static_cast<uint32_t>(status), port.index,
-                   hal_->reg(SOC_DONE_START_PS), hal_->reg(SOC_DONE_END_PS), 0);
+    const uint64_t start = hal_->reg(SOC_DONE_START_PS);
+    const uint64_t end = hal_->reg(SOC_DONE_END_PS);
+    const uint64_t used = hal_->reg(SOC_DONE_USED_PS);
+    trace::end_job(*hal_, queue.number, number, static_cast<uint32_t>(status), port.index, start, end, used);
+    Port account = port;
+    charge(account, used, end);
+    if (port.kind == ORR_ENGINE_VECTOR && engines_.busy_vector() > 0) share_cores(queue);
+
+    const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
+    if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out) {
+        suspend(queue, port, end - start);
+        return;
+    }
+    if (port.area != kNoArea) suspended_.free_area(port.area);
+    --queue.in_flight;
+    ++queue.stats.finished;
     if (queue.destroying) {
         if (queue.in_flight == 0) finish_destroy(queue);
         return;
     }
-    if (queue.stopping && port.index >= queue.error.index) {
+    if (!wanted) {
         // Ended because of the error; it counts as not done even if it got to its end.
     } else if (status == ORR_DONE_OK) [[likely]] {
         queue.done |= 1u << static_cast<uint32_t>(port.index - queue.retired);
@@ -100,7 +262,8 @@ void Scheduler::complete(Queue& queue, const Port& port, uint32_t number) {
         QueueError error{ORR_QERR_BAD_DESC, port.index, 0, status};
         if (status == ORR_DONE_FAULT) error = {ORR_QERR_FAULT, port.index, detail, fault};
         if (status == ORR_DONE_TRAP) error = {ORR_QERR_KERNEL_TRAP, port.index, detail, fault};
-        if (status == ORR_DONE_ABORTED) error = {ORR_QERR_TIMEOUT, port.index, 0, 0};
+        if (status == ORR_DONE_ABORTED || status == ORR_DONE_PREEMPTED)
+            error = {ORR_QERR_TIMEOUT, port.index, 0, 0};
         fail(queue, error);
         return;
     }
@@ -108,17 +271,22 @@ void Scheduler::complete(Queue& queue, const Port& port, uint32_t number) {
         if (queue.in_flight == 0) publish_error(queue);
         return;
     }
-    if (!settle(queue, false)) return;
+    if (!settle(queue)) return;
     if (queue.place == Place::kNone) rest(queue);
     if (queue.place != Place::kOwn) return;
     const bool go_on = queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow;
     if (go_on) make_ready(queue);
 }
 
+void Scheduler::abort_jobs(Queue& queue, uint64_t first) {
+    if (queue.suspended != 0) drop_suspended(queue, first);
+    if (queue.in_flight != 0) engines_.abort(*hal_, queue, first);
+}
+
 void Scheduler::on_timer(uint64_t now) {
     deadlocks_.on_timer(now);
-    if (alarm_->at(Alarm::kWatchdog) > now) return;
-    alarm_->set(*hal_, Alarm::kWatchdog, engines_.expire(*hal_, now));
+    if (alarm_->at(Alarm::kPorts) <= now) check_ports(now);
+    if (alarm_->at(Alarm::kQuota) <= now) check_quotas(now);
 }
 
 }  // namespace orrery::fw

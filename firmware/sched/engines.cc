@@ -2,44 +2,64 @@
 #include "firmware/sched/engines.h"
 
 namespace orrery::fw {
-namespace {
-
-constexpr uint32_t port_reg(uint32_t port, uint32_t offset) {
-    return SOC_ENGINE(port) + offset;
-}
-
-}  // namespace
 
 void Engines::discover(Hal& hal) {
+    vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_CONFIG) >> 48);
+    if (vector_cores_ == 0) vector_cores_ = 1;
     // From the last to the first, so that the first port is taken first.
     for (uint32_t n = SOC_ENGINES_MAX; n-- > 0;) {
-        const uint64_t kind = hal.reg(port_reg(n, SOC_ENGINE_KIND));
+        const uint64_t kind = hal.reg(SOC_ENGINE(n) + SOC_ENGINE_KIND);
         if (kind != ORR_ENGINE_COPY && kind != ORR_ENGINE_VECTOR) continue;
-        ports_[n].kind = static_cast<uint32_t>(kind);
-        Pool& p = pool(ports_[n].kind);
+        Port& port = ports_[n];
+        port.kind = static_cast<uint32_t>(kind);
+        port.weight = 0;
+        port.level = 0xff;
+        port.area = kNoArea;
+        Pool& p = pool(port.kind);
         p.free[p.free_count++] = static_cast<uint8_t>(n);
         ++p.ports;
+        if (end_ == 0) end_ = n + 1;
     }
 }
 
-void Engines::start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index,
-                    uint64_t deadline) {
+void Engines::take(Port& port, Queue& queue, uint64_t index) {
     --pool(port.kind).free_count;
+    ++busy_;
     port.queue = &queue;
     port.number = queue.number;
-    port.level = queue.priority;
-    port.preempting = 0;
     port.index = index;
-    port.deadline = deadline;
     port.tag = next_tag_++;
+    port.slice_end_ps = port.grace_ps = port.starved_ps = kNever;
+    port.charged_ps = 0;
+    port.preempting = 0;
+    port.area = kNoArea;
     port.busy = true;
-    port.timed_out = false;
-    if (deadline != kNever) ++timed_;
+    port.timed_out = port.aborted = port.boosted = port.gang = false;
+}
 
-    const uint32_t n = number(port);
+void Engines::start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index) {
+    take(port, queue, index);
     for (uint32_t i = 0; i < kDescWords; ++i)
-        hal.set_reg(port_reg(n, SOC_ENGINE_DESC + 8 * i), desc[i]);
-    hal.set_reg(port_reg(n, SOC_ENGINE_START), port.tag);
+        hal.set_reg(reg(port, SOC_ENGINE_DESC + 8 * i), desc[i]);
+    hal.set_reg(reg(port, SOC_ENGINE_START), port.tag);
+}
+
+void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& queue, uint64_t index) {
+    take(port, queue, index);
+    port.area = area;
+    hal.set_reg(reg(port, SOC_ENGINE_SAVE), save);
+    hal.set_reg(reg(port, SOC_ENGINE_RESUME), port.tag);
+}
+
+void Engines::set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
+    if (port.level != level) {
+        port.level = level;
+        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
+    }
+    if (port.weight != weight) {
+        port.weight = weight;
+        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
+    }
 }
 
 Port* Engines::complete(uint64_t popped) {
@@ -48,33 +68,17 @@ Port* Engines::complete(uint64_t popped) {
     Port& port = ports_[n];
     if (!port.busy || port.tag != static_cast<uint32_t>(popped)) return nullptr;
     port.busy = false;
-    if (port.deadline != kNever) --timed_;
+    --busy_;
     Pool& p = pool(port.kind);
     p.free[p.free_count++] = static_cast<uint8_t>(n);
     return &port;
 }
 
 void Engines::abort(Hal& hal, const Queue& queue, uint64_t first) {
-    for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n) {
-        const Port& port = ports_[n];
-        if (port.busy && port.queue == &queue && port.index >= first)
-            hal.set_reg(port_reg(n, SOC_ENGINE_ABORT), 1);
-    }
-}
-
-uint64_t Engines::expire(Hal& hal, uint64_t now) {
-    uint64_t earliest = kNever;
-    for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n) {
+    for (uint32_t n = 0; n < end_; ++n) {
         Port& port = ports_[n];
-        if (!port.busy || port.timed_out) continue;
-        if (port.deadline <= now) {
-            port.timed_out = true;
-            hal.set_reg(port_reg(n, SOC_ENGINE_ABORT), 1);
-        } else if (port.deadline < earliest) {
-            earliest = port.deadline;
-        }
+        if (port.busy && port.queue == &queue && port.index >= first) abort(hal, port);
     }
-    return earliest;
 }
 
 }  // namespace orrery::fw

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The engines' dispatch ports: which are free, what runs on the others, and until when.
+// The engines' dispatch ports: which are free, and what runs on the others.
 #pragma once
 
+#include <orrery/hw/engine.h>
 #include <orrery/hw/soc.h>
 
 #include "firmware/hal/hal.h"
@@ -11,19 +12,32 @@
 namespace orrery::fw {
 
 inline constexpr uint64_t kNever = ~uint64_t{0};
+inline constexpr uint8_t kNoArea = 0xff;
 
+// What runs on a port, or ran there last. Times are model time; kNever: none.
 struct Port {
     Queue* queue;
-    uint64_t index;  // of the packet that it runs
-    uint64_t started_ps;
-    uint16_t number;     // of the queue
-    uint8_t level;       // its priority while it runs
-    uint8_t preempting;  // SOC_PREEMPT_*, 0: not
-    uint64_t deadline;   // model time; kNever: none
+    uint64_t index;       // of the packet that it runs
+    uint64_t started_ps;  // or resumed
+    uint64_t limit_ps;    // time that it may still have, from then on
+    uint64_t deadline;
+    uint64_t slice_end_ps;  // it may be preempted for others of its class
+    uint64_t grace_ps;      // a preemption at a group's border becomes one inside the kernel
+    uint64_t starved_ps;    // look whether it has got a core
+    uint64_t charged_ps;    // used time since started_ps that is already on the queue's account
     uint32_t tag;
-    uint32_t kind;  // ORR_ENGINE_*, 0: no such port
+    uint32_t kind;       // ORR_ENGINE_*, 0: no such port
+    uint16_t number;     // of the queue
+    uint16_t weight;     // as the chip has it
+    uint8_t level;       // class that it runs as
+    uint8_t opcode;      // of the packet
+    uint8_t preempting;  // SOC_PREEMPT_*, 0: not
+    uint8_t area;        // save area; kNoArea: none
     bool busy;
     bool timed_out;
+    bool aborted;
+    bool boosted;  // has a slice by ORR_RULE_BOUND: `level` is above its queue's
+    bool gang;     // is left alone
 };
 
 class Engines {
@@ -32,33 +46,51 @@ class Engines {
     void discover(Hal& hal);
 
     bool has(uint32_t kind) const { return pool(kind).ports != 0; }
-
+    uint32_t ports(uint32_t kind) const { return pool(kind).ports; }
+    uint32_t free_ports(uint32_t kind) const { return pool(kind).free_count; }
+    uint32_t vector_cores() const { return vector_cores_; }
     uint32_t number(const Port& port) const { return static_cast<uint32_t>(&port - ports_); }
 
-    // A free port of the kind, or null. It stays free until start().
+    // Ports set aside for a gang: find_free() does not give them.
+    void hold(uint32_t vector_ports) { held_ = vector_ports; }
+    uint32_t held() const { return held_; }
+
+    // A free port of the kind, or null. It stays free until start() or resume().
     Port* find_free(uint32_t kind) {
         Pool& p = pool(kind);
-        return p.free_count == 0 ? nullptr : &ports_[p.free[p.free_count - 1]];
+        return p.free_count <= (kind == ORR_ENGINE_VECTOR ? held_ : 0) ? nullptr
+                                                                       : &ports_[p.free[p.free_count - 1]];
+    }
+    // The same, from those that are held too.
+    Port* find_held() {
+        return vector_.free_count == 0 ? nullptr : &ports_[vector_.free[vector_.free_count - 1]];
     }
 
-    // Starts the descriptor on a port that find_free() just gave.
-    void start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index,
-               uint64_t deadline);
+    // Starts the descriptor on a port that was just found free. The caller fills in the times, opcode and
+    // level.
+    void start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index);
+    // The same, from a save area (`area`, at the VRAM offset `save`).
+    void resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& queue, uint64_t index);
+    void set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight);
 
     // The port that a value of SOC_DONE_POP names; null if the chip reports what was never started. The port
     // is free again; what it ran can be read from it until the next start().
     Port* complete(uint64_t popped);
 
-    // Ends what the queue has in flight from packet `first` on, soon. Each still gets its completion.
+    // Ends what the queue has running from packet `first` on, soon. Each still gets its completion.
     void abort(Hal& hal, const Queue& queue, uint64_t first);
+    void abort(Hal& hal, Port& port) {
+        port.aborted = true;
+        hal.set_reg(reg(port, SOC_ENGINE_ABORT), 1);
+    }
 
-    // Ends what is over its deadline, and returns the earliest deadline of the rest.
-    uint64_t expire(Hal& hal, uint64_t now);
-
+    uint32_t busy() const { return busy_; }
+    uint32_t busy_vector() const { return vector_.ports - vector_.free_count; }
+    // Ports that exist are rows [0, end).
+    uint32_t end() const { return end_; }
+    Port& row(uint32_t number) { return ports_[number]; }
     const Port* rows() const { return ports_; }
-
-    // Ports with a deadline that are busy.
-    uint32_t timed() const { return timed_; }
+    uint32_t reg(const Port& port, uint32_t offset) const { return SOC_ENGINE(number(port)) + offset; }
 
   private:
     struct Pool {
@@ -69,11 +101,15 @@ class Engines {
 
     Pool& pool(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }
     const Pool& pool(uint32_t kind) const { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }
+    void take(Port& port, Queue& queue, uint64_t index);
 
     Port ports_[SOC_ENGINES_MAX];
     Pool copy_;
     Pool vector_;
-    uint32_t timed_;
+    uint32_t end_;
+    uint32_t busy_;
+    uint32_t held_;
+    uint32_t vector_cores_;
     uint32_t next_tag_;
 };
 

@@ -13,6 +13,8 @@ void mmu_command(Hal& hal, uint32_t asid, uint64_t argument, uint64_t command) {
     hal.set_reg(SOC_MMU_CMD, command);
 }
 
+constexpr uint32_t kMaxSliceUs = 1'000'000;
+
 // The generation after `last`; 0 is never used, so that a doorbell page of zeros names no queue.
 uint16_t next_generation(uint16_t last) {
     const auto next = static_cast<uint16_t>(last + 1);
@@ -21,13 +23,20 @@ uint16_t next_generation(uint16_t last) {
 
 }  // namespace
 
-void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table) {
+void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table,
+                     SaveAreas areas) {
     hal_ = &hal;
     irq_ = &irq;
     alarm_ = &alarm;
     contexts_ = tables.contexts;
     queues_ = tables.queues;
     status_table_ = status_table;
+    policy_ = Policy::load();
+    turns_.init(Resource::kTurn, 0);
+    copies_.init(Resource::kCopy, kCreditPs);
+    vectors_.init(Resource::kVector, kCreditPs);
+    slots_.init(hal);
+    suspended_.init(areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal);
     waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
     deadlocks_.init(hal, alarm, queues_, waits_, kDeadlockIntervalPs);
@@ -51,15 +60,51 @@ void Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page) {
     trace::context(*hal_, number, true);
 }
 
-void Scheduler::set_quota(Context& context, uint16_t permille, uint32_t period_us) {
-    context.quota_permille = permille;
-    context.quota_period_us = period_us;
+// Virtual time per time, 16.16.
+void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
+    queue.priority = policy_.has(ORR_POLICY_F_NO_PRIORITIES) ? uint8_t{ORR_PRIORITY_NORMAL} : priority;
+    queue.weight = policy_.has(ORR_POLICY_F_NO_WEIGHTS) ? uint16_t{ORR_WEIGHT_DEFAULT} : weight;
+    queue.slice_us = slice_us < kMaxSliceUs ? slice_us : kMaxSliceUs;
+    queue.rate = (ORR_WEIGHT_DEFAULT << 16) / queue.weight;
+}
+
+// A queue that is new in its class begins where the class is.
+void Scheduler::meet_class(Queue& queue) {
+    queue.vtime[static_cast<uint32_t>(Resource::kTurn)] = turns_.reached(queue.priority);
+    queue.vtime[static_cast<uint32_t>(Resource::kCopy)] = copies_.reached(queue.priority);
+    queue.vtime[static_cast<uint32_t>(Resource::kVector)] = vectors_.reached(queue.priority);
 }
 
 void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
-    queue.priority = priority;
-    queue.weight = weight;
-    queue.slice_us = slice_us;
+    // Off its class's list and onto the other's; what runs keeps the class with which it started.
+    const Place place = queue.place;
+    Market* const market = market_of(place);
+    if (market != nullptr) market->leave(queues_, queue);
+    set_share(queue, priority, weight, slice_us);
+    for (uint32_t area = 0; area < SuspendedJobs::kMax && queue.suspended != 0; ++area) {
+        Suspended& job = suspended_.row(static_cast<uint8_t>(area));
+        if (!job.used || job.held || job.queue != &queue) continue;
+        suspended_.remove(job);
+        job.level = queue.priority;
+        suspended_.add(job);
+    }
+    meet_class(queue);
+    if (market != nullptr) market->enter(queues_, queue);
+    trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
+}
+
+// The market in which a queue in this place stands; null: none.
+Market* Scheduler::market_of(Place place) {
+    switch (place) {
+        case Place::kReady:
+            return &turns_;
+        case Place::kCopyPort:
+            return &copies_;
+        case Place::kVectorPort:
+            return &vectors_;
+        default:
+            return nullptr;
+    }
 }
 
 void Scheduler::destroy_context(Context& context) {
@@ -97,9 +142,9 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     queue.number = static_cast<uint16_t>(config.queue);
     queue.generation = next_generation(last);
     queue.slot = config.slot;
-    queue.priority = config.priority;
-    queue.weight = config.weight;
-    queue.slice_us = config.slice_us;
+    set_share(queue, config.priority, config.weight, config.slice_us);
+    if (queue.limit_ps == 0) queue.limit_ps = policy_.limit_ps;
+    meet_class(queue);
 
     // The lines that are ours start from zero; that they can be written, and the last packet read, shows that
     // the ring is all there.
@@ -147,10 +192,9 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     queue.has_packet = false;
     unplace(queue);
     doorbell_command(queue, SOC_DB_UNBIND);
-    if (queue.in_flight != 0)
-        engines_.abort(*hal_, queue, 0);
-    else
-        finish_destroy(queue);
+    slots_.release(*hal_, queue);
+    abort_jobs(queue, 0);
+    if (queue.in_flight == 0) finish_destroy(queue);
 }
 
 // Nothing of the queue runs any more.
@@ -183,27 +227,43 @@ uint32_t Scheduler::state(const Queue& queue) const {
 }
 
 void Scheduler::make_ready(Queue& queue) {
+    turns_.enter(queues_, queue);
     place(queue, Place::kReady);
-    ready_.push_back(queues_, queue);
+    begin_wait(queue, hal_->reg(SOC_TIME));
+}
+
+// Statistics: it could run, but does not.
+void Scheduler::begin_wait(Queue& queue, uint64_t now) {
+    if (queue.ready_since_ps == 0) queue.ready_since_ps = now;
+}
+
+void Scheduler::end_wait(Queue& queue, uint64_t now) {
+    if (queue.ready_since_ps == 0) return;
+    const uint64_t waited = now - queue.ready_since_ps;
+    queue.ready_since_ps = 0;
+    queue.stats.ready_ps += waited;
+    if (waited > queue.stats.longest_ready_ps) queue.stats.longest_ready_ps = waited;
 }
 
 // Takes the queue off whatever list it is on.
 void Scheduler::unplace(Queue& queue) {
     switch (queue.place) {
         case Place::kReady:
-            ready_.remove(queues_, queue);
+            turns_.leave(queues_, queue);
             break;
         case Place::kCopyPort:
-            copy_waiters_.remove(queues_, queue);
+            copies_.leave(queues_, queue);
             break;
         case Place::kVectorPort:
-            vector_waiters_.remove(queues_, queue);
+            vectors_.leave(queues_, queue);
             break;
         case Place::kSemaphore:
             waits_.remove(queue);
             queue.context->parked.remove(queues_, queue);
             break;
         case Place::kQuota:
+            quota_waiters_.remove(queues_, queue);
+            break;
         case Place::kGang:
         case Place::kNone:
         case Place::kOwn:

@@ -84,6 +84,7 @@ struct Queue {
     uint16_t slot;    // doorbell
     uint16_t weight;  // 1 .. ORR_WEIGHT_MAX
     uint8_t priority;
+    uint8_t bucket;     // of the calendar that it is in
     uint8_t ring_slot;  // the chip's slot that reads its packets; kNoSlot: none
     uint8_t state;      // ORR_TSTATE_*, as last traced
     Place place;

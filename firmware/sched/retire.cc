@@ -32,16 +32,14 @@ void Scheduler::interrupt_host(Queue& queue) {
     if (queue.armed && queue.retired >= queue.armed_last) queue.armed = false;
 }
 
-// Publishes progress and, if asked, reads the producer again. False: the ring is not usable, or the index in
-// it not possible; the queue has been stopped.
-bool Scheduler::settle(Queue& queue, bool reread) {
+// Publishes progress. False: the ring is not usable; the queue has been stopped.
+bool Scheduler::settle(Queue& queue) {
     publish_progress(queue);
-    const uint64_t producer = reread ? hal_->load(queue.ring + offsetof(orr_ring, producer)) : queue.producer;
     if (const WindowFault fault = take_window_fault(*hal_)) [[unlikely]] {
         fail_window(queue, ORR_QERR_RING_FAULT, queue.retired, fault);
         return false;
     }
-    return producer == queue.producer || check_producer(queue, producer);
+    return true;
 }
 
 // A window access on behalf of a queue could not be done.
@@ -63,10 +61,9 @@ void Scheduler::fail(Queue& queue, const QueueError& error) {
     queue.error_code = static_cast<uint8_t>(queue.error.code);
     queue.has_packet = false;
     unplace(queue);
-    if (queue.in_flight != 0)
-        engines_.abort(*hal_, queue, queue.error.index);
-    else
-        publish_error(queue);
+    slots_.release(*hal_, queue);
+    abort_jobs(queue, queue.error.index);
+    if (queue.in_flight == 0) publish_error(queue);
 }
 
 void Scheduler::publish_error(Queue& queue) {

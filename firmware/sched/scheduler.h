@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The scheduler: contexts, queues, and what runs when.
 //
-// Policy: round robin over the queues that have something to do, at most kWindow packets a turn. A queue that
-// cannot go on (no free engine, a semaphore, its own earlier packets) leaves the ready list and costs nothing
-// until the event that it waits for; nothing is polled.
+// Policy: three things are shared out, each on its own (market.h): the core's attention, a turn of some
+// packets at a time; copy engines; vector ports. A queue that cannot go on (no free engine, a semaphore, its
+// own earlier packets) costs nothing until the event that it waits for; nothing is polled.
 //
 // Trust: everything in user memory is read once into the queue's own state and checked there. What a process
 // gets wrong stops its queue and nothing else.
@@ -19,14 +19,21 @@
 #include "firmware/sched/engines.h"
 #include "firmware/sched/halt.h"
 #include "firmware/sched/host_irq.h"
+#include "firmware/sched/market.h"
+#include "firmware/sched/policy.h"
 #include "firmware/sched/queue.h"
+#include "firmware/sched/slots.h"
+#include "firmware/sched/suspended.h"
 #include "firmware/sched/trace.h"
 #include "firmware/sched/wait_table.h"
 
 namespace orrery::fw {
 
-inline constexpr uint64_t kPsPerUs = 1'000'000;
-inline constexpr uint64_t kDefaultLimitPs = 1'000'000 * kPsPerUs;  // a dispatch may take one second
+// A queue's weight on a port of the chip: so much finer that it can be shared among several ports.
+inline constexpr uint32_t kPortWeight = 32;
+// How far behind in virtual time who comes back to an engine may be: a queue that is away between its jobs
+// keeps its share.
+inline constexpr uint64_t kCreditPs = 500 * kPsPerUs;
 // Events of one kind that are taken before queues get their turn again.
 inline constexpr uint32_t kEventsPerPass = 64;
 // Between two looks for a cycle of waits while queues run.
@@ -45,8 +52,13 @@ struct SchedulerStats {
 
 class Scheduler {
   public:
+    // Areas for what is preempted, one after the other from the VRAM offset `base` on.
+    struct SaveAreas {
+        uint64_t base;
+        uint32_t count;
+    };
     // `status_table`: window address of struct orr_queue_status[ORR_FW_QUEUES]. Call once before all else.
-    void init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table);
+    void init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table, SaveAreas areas);
 
     // --- events: each takes what is there (bounded), and says whether there was anything ---
     bool drain_doorbells();
@@ -61,7 +73,7 @@ class Scheduler {
     const Deadlocks& deadlocks() const { return deadlocks_; }
     void on_timer(uint64_t now);
 
-    // One turn of the queue that has waited longest, and what its signals set free. False: nothing to do.
+    // One turn of the queue that is next. False: nothing to do.
     bool turn();
 
     // --- life of contexts and queues; numbers below their table's size, arguments checked by the caller ---
@@ -94,7 +106,7 @@ class Scheduler {
     void arm(Queue& queue, uint64_t index);
     uint32_t state(const Queue& queue) const;  // ORR_QUEUE_*
 
-    bool has_ready() const { return !ready_.empty(); }
+    bool has_ready() const { return !turns_.empty(); }
 
     // Events and late replies for the host, oldest first. A queue whose end it reports is gone with the call.
     bool has_message() const { return !outbox_.empty() || deadlocks_.telling(); }
@@ -103,31 +115,72 @@ class Scheduler {
     // Counts up with every packet that started or finished.
     uint64_t progress() const { return progress_; }
     // kHaltNone, or why the core must stop.
-    const Port* ports() const { return engines_.rows(); }
     uint32_t fatal() const { return fatal_; }
     const SchedulerStats& stats() const { return stats_; }
+    const Policy& policy() const { return policy_; }
+    // For debuggers: SOC_ENGINES_MAX rows.
+    const Port* ports() const { return engines_.rows(); }
 
   private:
     enum class Step { kDone, kStarted, kParked, kFailed };
 
     // turn.cc: a queue's turn, packet by packet.
-    void run(Queue& queue);
+    bool run(Queue& queue);  // true: it can go on at once
+    void ring(Queue& queue, uint64_t index);
+    bool read_producer(Queue& queue);
     bool fetch(Queue& queue);
     Step execute(Queue& queue);
     Step execute_timestamp(Queue& queue);
     Step finish_packet(Queue& queue);
     void consume_packet(Queue& queue);
-    bool check_producer(Queue& queue, uint64_t producer);
 
     // dispatch.cc: packets that run on engines.
     Step execute_on_engine(Queue& queue, uint32_t opcode);
-    Step engine_step(Queue& queue, Port& port);
-    void serve_port_waiters(uint32_t kind);
+    void start_job(Queue& queue, Port& port, uint64_t now);
+    void resume_job(Suspended& job, Port& port, uint64_t now);
+    void set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now);
+    void serve(uint32_t kind, uint64_t now);
+    bool give(Port& port, uint64_t now);
+    void share_cores(Queue& queue);
+    void charge(Port& port, uint64_t used_ps, uint64_t now);
     void complete(Queue& queue, const Port& port, uint32_t number);
+    bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
+    uint32_t waiting_classes(uint32_t kind) const {
+        return market(kind).classes() | suspended_.classes(kind);
+    }
+
+    // preempt.cc: taking an engine from what runs on it.
+    void suspend(Queue& queue, const Port& port, uint64_t used_ps);
+    uint64_t press(uint32_t kind, uint64_t now);
+    Port* find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next);
+    bool preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now);
+    void check_ports(uint64_t now);
+    uint64_t check_port(Port& port, uint64_t now);
+    uint64_t check_watchdog(Port& port, uint64_t now);
+    uint64_t check_cores(Port& port, uint64_t now);
+    void wake_ports(uint64_t at_ps) {
+        if (at_ps < alarm_->at(Alarm::kPorts)) alarm_->set(*hal_, Alarm::kPorts, at_ps);
+    }
+    void boost(Port& port, uint64_t now);
+    uint32_t running_classes(uint32_t kind);
+    void drop_suspended(Queue& queue, uint64_t first);
+    // Ends what the queue has on engines or suspended from packet `first` on.
+    void abort_jobs(Queue& queue, uint64_t first);
+
+    // quota.cc: vector core time of contexts.
+    void begin_period(Context& context, uint64_t now);
+    void charge_quota(Context& context, uint64_t used_ps, uint64_t now);
+    void watch_quota(Context& context, uint64_t now);
+    void check_quotas(uint64_t now);
+    void throttle(Context& context, uint64_t now);
+    void release(Context& context, uint64_t now);
+    uint64_t quota_ps(const Context& context) const {
+        return context.quota_period_us * (kPsPerUs / 1000) * context.quota_permille * engines_.vector_cores();
+    }
 
     // retire.cc: telling the outside what has finished, and what has failed.
     void publish_progress(Queue& queue);
-    bool settle(Queue& queue, bool reread);
+    bool settle(Queue& queue);
     void fail(Queue& queue, const QueueError& error);
     void publish_error(Queue& queue);
     void fail_window(Queue& queue, uint64_t code, uint64_t index, const WindowFault& fault);
@@ -144,10 +197,14 @@ class Scheduler {
     void release(Queue& queue, uint64_t value, uint32_t how);
     void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
     void look_again(Queue& queue);
-    void recheck(Context& context);
 
     // lifecycle.cc
+    void set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
+    void meet_class(Queue& queue);
+    Market* market_of(Place place);
     void make_ready(Queue& queue);
+    void begin_wait(Queue& queue, uint64_t now);
+    void end_wait(Queue& queue, uint64_t now);
     void unplace(Queue& queue);
     void place(Queue& queue, Place place);
     void set_state(Queue& queue, uint32_t state);  // ORR_TSTATE_*
@@ -160,9 +217,13 @@ class Scheduler {
     uint64_t status_line(const Queue& queue) const {
         return status_table_ + queue.number * sizeof(orr_queue_status);
     }
-    QueueList& port_waiters(uint32_t kind) {
-        return kind == ORR_ENGINE_COPY ? copy_waiters_ : vector_waiters_;
+    Market& market(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copies_ : vectors_; }
+    const Market& market(uint32_t kind) const { return kind == ORR_ENGINE_COPY ? copies_ : vectors_; }
+    Bound& bound(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copy_bound_ : vector_bound_; }
+    uint64_t slice_ps(const Queue& queue) const {
+        return queue.slice_us == 0 ? policy_.slice_ps : queue.slice_us * kPsPerUs;
     }
+    static void add_vtime(Queue& queue, Resource resource, uint64_t used_ps);
     static uint64_t window(const Queue& queue, uint64_t va) {
         return ORR_CONTEXT_WINDOW(queue.context->number, va);
     }
@@ -175,9 +236,17 @@ class Scheduler {
     uint32_t fatal_;
     Context* contexts_;
     Queue* queues_;
-    QueueList ready_;
-    QueueList copy_waiters_;
-    QueueList vector_waiters_;
+    Policy policy_;
+    Market turns_;
+    Market copies_;
+    Market vectors_;
+    Bound turn_bound_;
+    Bound copy_bound_;
+    Bound vector_bound_;
+    Slots slots_;
+    SuspendedJobs suspended_;
+    ContextList quota_contexts_;
+    QueueList quota_waiters_;
     WaitTable waits_;
     StaleList stale_contexts_;
     // Signals that have set free as many as one pass may, and have more to do.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A queue's turn: reading packets and carrying them out. The hot path of the firmware.
+#include <orrery/hw/doorbell.h>
+
 #include "firmware/sched/packets.h"
 #include "firmware/sched/scheduler.h"
 
@@ -14,57 +16,92 @@ bool is_ordered(uint32_t opcode, uint32_t flags) {
 
 }  // namespace
 
-bool Scheduler::turn() {
-    Queue* const queue = ready_.pop_front(queues_);
-    if (queue == nullptr) return false;
-    place(*queue, Place::kNone);
-    set_state(*queue, ORR_TSTATE_TURN);
-    ++stats_.turns;
-    run(*queue);
-    rest(*queue);
+bool Scheduler::drain_doorbells() {
+    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
+        const uint64_t tag = hal_->reg(SOC_DB_POP);
+        if (tag == ~uint64_t{0}) return n != 0;
+        const uint64_t value = hal_->reg(SOC_DB_VALUE);
+        Queue* const queue = tag < ORR_FW_QUEUES ? &queues_[tag] : nullptr;
+        if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != value >> 48) {
+            ++stats_.stale_doorbells;
+            continue;
+        }
+        if (!queue->stopping) ring(*queue, value & ORR_DB_INDEX_MASK);
+    }
     return true;
 }
 
-void Scheduler::run(Queue& queue) {
-    if (!queue.has_packet && queue.next == queue.producer && queue.done == 0) {
-        const uint64_t producer = hal_->load(queue.ring + offsetof(orr_ring, producer));
-        // A fault shows with the fetch; without one to come, look now.
-        if (producer == queue.next) {
-            if (const WindowFault fault = take_window_fault(*hal_)) {
-                fail_window(queue, ORR_QERR_RING_FAULT, queue.next, fault);
-            }
-            return;
-        }
-        if (!check_producer(queue, producer)) return;
+// The index of a doorbell saves reading the producer from the ring: its one writer is the same, and if it
+// lies about it, it has the packets that it deserves. What cannot be true is looked up.
+void Scheduler::ring(Queue& queue, uint64_t index) {
+    const uint64_t more = (index - queue.producer) & ORR_DB_INDEX_MASK;
+    if (more != 0 && queue.producer - queue.retired + more <= uint64_t{queue.mask} + 1)
+        queue.producer += more;
+    else if (!read_producer(queue))
+        return;
+    trace::doorbell(*hal_, queue.number, queue.producer);
+    if (queue.next != queue.producer) slots_.attach_idle(*hal_, queues_, queue);
+    if (queue.place == Place::kNone && queue.next != queue.producer) make_ready(queue);
+}
+
+bool Scheduler::turn() {
+    if (turns_.empty()) return false;
+    const uint64_t now = hal_->reg(SOC_TIME);
+    const Bound::Choice choice = turn_bound_.choose(turns_.classes(), now, policy_.bound_ps);
+    Queue& queue = *turns_.front(queues_, choice.level);
+    trace::decision(*hal_, queue.number,
+                    choice.due                             ? ORR_RULE_BOUND
+                    : turns_.count() == 1                  ? ORR_RULE_ONLY
+                    : turns_.of(choice.level).count() == 1 ? ORR_RULE_PRIORITY
+                                                           : ORR_RULE_SHARE,
+                    ORR_RESOURCE_TURN, turns_.count(), queue.next);
+    turns_.leave(queues_, queue);
+    turns_.serve(queue);
+    turn_bound_.served(choice.level);
+    place(queue, Place::kNone);
+    set_state(queue, ORR_TSTATE_TURN);
+    end_wait(queue, now);
+    if (queue.ring_slot != kNoSlot) slots_.touch(queue.ring_slot);
+    if (!turns_.empty()) {
+        // The packets of the next are read while this one has its turn.
+        Queue& next = *turns_.front(queues_, Bound::highest(turns_.classes()));
+        if (next.ring_slot == kNoSlot && next.next != next.producer) slots_.attach(*hal_, queues_, next);
     }
-    for (uint32_t budget = kWindow; budget != 0; --budget) {
+    ++stats_.turns;
+
+    const bool again = run(queue);
+    const uint64_t used = hal_->reg(SOC_TIME) - now;
+    add_vtime(queue, Resource::kTurn, used < policy_.turn_ps ? policy_.turn_ps : used);
+    if (again) make_ready(queue);
+    rest(queue);
+    return true;
+}
+
+bool Scheduler::run(Queue& queue) {
+    for (uint32_t budget = policy_.window; budget != 0; --budget) {
         if (!queue.has_packet) {
             if (queue.next == queue.producer) break;
             if (queue.next - queue.retired == kWindow) {
                 place(queue, Place::kOwn);
                 break;
             }
-            if (!fetch(queue)) return;
+            if (!fetch(queue)) return false;
         }
         const Step step = execute(queue);
-        if (step == Step::kFailed) return;
+        if (step == Step::kFailed) return false;
         if (step == Step::kParked) break;
     }
-    // What finished is made known once a turn. Then the producer is read again: a doorbell that was rung
-    // during the turn saves its own.
-    const bool drained = !queue.has_packet && queue.next == queue.producer;
-    if (!settle(queue, drained)) return;
-    if (queue.place == Place::kOwn && queue.next - queue.retired < kWindow && !queue.has_packet) {
+    // What finished is made known once a turn.
+    if (!settle(queue)) return false;
+    if (queue.place == Place::kOwn && queue.next - queue.retired < kWindow && !queue.has_packet)
         place(queue, Place::kNone);
-    }
-    if (queue.place == Place::kNone && (queue.has_packet || queue.next != queue.producer)) make_ready(queue);
+    return queue.place == Place::kNone && (queue.has_packet || queue.next != queue.producer);
 }
 
 // Reads packet `next` into the queue, and checks it there.
 bool Scheduler::fetch(Queue& queue) {
-    const uint64_t slot = queue.ring + sizeof(orr_ring) + (queue.next & queue.mask) * ORR_PACKET_SIZE;
-    for (size_t i = 0; i < kPacketWords; ++i)
-        queue.packet[i] = hal_->load(slot + 8 * i);
+    if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
+    slots_.read(*hal_, queue);
     if (const WindowFault fault = take_window_fault(*hal_)) [[unlikely]] {
         fail_window(queue, ORR_QERR_RING_FAULT, queue.next, fault);
         return false;
@@ -77,7 +114,6 @@ bool Scheduler::fetch(Queue& queue) {
     queue.has_packet = true;
     return true;
 }
-
 Scheduler::Step Scheduler::execute(Queue& queue) {
     const uint32_t opcode = packet_opcode(queue.packet);
     if (queue.in_flight != 0 && is_ordered(opcode, packet_flags(queue.packet))) {
@@ -129,19 +165,21 @@ void Scheduler::consume_packet(Queue& queue) {
     ++progress_;
 }
 
-// Takes a producer index as just read from the ring, if it can be true.
-bool Scheduler::check_producer(Queue& queue, uint64_t producer) {
-    const uint64_t used = producer - queue.retired;
-    if (used <= queue.mask + 1 && used >= queue.next - queue.retired) [[likely]] {
-        queue.producer = producer;
-        return true;
-    }
-    // Nonsense can be the zero of a load that could not be done.
-    if (const WindowFault fault = take_window_fault(*hal_))
+// Reads the producer index from the ring. False: it cannot be read, or cannot be true; the queue has been
+// stopped.
+bool Scheduler::read_producer(Queue& queue) {
+    const uint64_t producer = hal_->load(queue.ring + offsetof(orr_ring, producer));
+    if (const WindowFault fault = take_window_fault(*hal_)) {
         fail_window(queue, ORR_QERR_RING_FAULT, queue.next, fault);
-    else
+        return false;
+    }
+    const uint64_t used = producer - queue.retired;
+    if (used > uint64_t{queue.mask} + 1 || used < queue.next - queue.retired) {
         fail(queue, {ORR_QERR_BAD_INDEX, queue.next, producer, 0});
-    return false;
+        return false;
+    }
+    if (producer > queue.producer) queue.producer = producer;
+    return true;
 }
 
 }  // namespace orrery::fw

@@ -190,43 +190,7 @@ void Scheduler::look_again(Queue& queue) {
 }
 
 bool Scheduler::look_for_deadlocks() {
-    bool running = false;
-    for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n)
-        running = running || engines_.rows()[n].busy;
-    return deadlocks_.work(!running && !has_ready());
-}
-
-// A process of this context may have stored to a semaphore itself.
-void Scheduler::recheck(Context& context) {
-    Queue* next = nullptr;
-    for (Queue* queue = context.parked.front(queues_); queue != nullptr; queue = next) {
-        next = QueueList::next(queues_, *queue);
-        const uint64_t value = hal_->load(window(*queue, queue->packet[1]));
-        if (const WindowFault fault = take_window_fault(*hal_)) {
-            fail_window(*queue, ORR_QERR_FAULT, queue->next, fault);
-            if (fatal_ != kHaltNone) return;
-        } else if (value >= queue->packet[2]) {
-            waits_.remove(*queue);
-            release(*queue, value, ORR_WAKE_LOCAL);
-        }
-    }
-}
-
-bool Scheduler::drain_doorbells() {
-    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
-        const uint64_t tag = hal_->reg(SOC_DB_POP);
-        if (tag == ~uint64_t{0}) return n != 0;
-        // Only the generation is taken from a doorbell; how many packets there are stands in the ring.
-        const uint64_t generation = hal_->reg(SOC_DB_VALUE) >> 48;
-        Queue* const queue = tag < ORR_FW_QUEUES ? &queues_[tag] : nullptr;
-        if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != generation) {
-            ++stats_.stale_doorbells;
-            continue;
-        }
-        if (!queue->context->parked.empty()) recheck(*queue->context);
-        if (queue->place == Place::kNone && !queue->stopping) make_ready(*queue);
-    }
-    return true;
+    return deadlocks_.work(engines_.busy() == 0 && !has_ready());
 }
 
 }  // namespace orrery::fw

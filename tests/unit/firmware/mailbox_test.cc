@@ -251,7 +251,8 @@ TEST_F(MailboxTest, QueueInfoTellsTheState) {
     info = bench.call(ORR_MBOX_QUEUE_INFO, {2});
     EXPECT_EQ(info.arg[0], ORR_QUEUE_WAITING);
     EXPECT_EQ(info.arg[1], 1u);
-    bench.set_shared(0, 1);
+    ProcessQueue other = bench.create_queue(3, 1);
+    bench.submit(other, {signal(kSharedVa, 1)});
     bench.submit(queue, {packet(99)});
     info = bench.call(ORR_MBOX_QUEUE_INFO, {2});
     EXPECT_EQ(info.arg[0], ORR_QUEUE_STOPPED);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Who waits for a resource, and who gets it next.
+//
+// Classes: REALTIME before all else. HIGH before NORMAL before LOW, except that a class which has been there
+// for the policy's bound without being served gets one turn or slice. In a class: the queue that has used the
+// least of this resource for its weight.
+#pragma once
+
+#include <orrery/fw/mailbox.h>
+#include <orrery/fw/trace.h>
+
+#include "firmware/sched/calendar.h"
+
+namespace orrery::fw {
+
+inline constexpr uint32_t kClasses = ORR_PRIORITY_REALTIME + 1;
+
+class Market {
+  public:
+    // Who comes back may be `credit_ps` of virtual time behind the others, but not more.
+    void init(Resource resource, uint64_t credit_ps) {
+        resource_ = resource;
+        credit_ps_ = credit_ps;
+    }
+
+    bool empty() const { return count_ == 0; }
+    uint32_t count() const { return count_; }
+    uint32_t classes() const { return classes_; }  // bit n: somebody of class n
+    bool has(uint32_t level) const { return (classes_ >> level & 1) != 0; }
+    const Calendar& of(uint32_t level) const { return by_class_[level]; }
+    Queue* front(Queue* all, uint32_t level) { return by_class_[level].front(all, resource_); }
+
+    // It cannot save up time by being away.
+    void admit(Queue& queue) const {
+        uint64_t& vtime = queue.vtime[static_cast<uint32_t>(resource_)];
+        const uint64_t reached = vtime_[queue.priority];
+        if (vtime + credit_ps_ < reached) vtime = reached - credit_ps_;
+    }
+    void enter(Queue* all, Queue& queue) {
+        admit(queue);
+        by_class_[queue.priority].insert(all, queue, queue.vtime[static_cast<uint32_t>(resource_)]);
+        classes_ |= 1u << queue.priority;
+        ++count_;
+    }
+    void leave(Queue* all, Queue& queue) {
+        Calendar& calendar = by_class_[queue.priority];
+        calendar.remove(all, queue);
+        if (calendar.empty()) classes_ &= ~(1u << queue.priority);
+        --count_;
+    }
+
+    // The class has come as far as this queue: call it for whom gets the resource.
+    void serve(const Queue& queue) {
+        const uint64_t vtime = queue.vtime[static_cast<uint32_t>(resource_)];
+        if (vtime_[queue.priority] < vtime) vtime_[queue.priority] = vtime;
+    }
+    uint64_t reached(uint32_t level) const { return vtime_[level]; }
+
+  private:
+    Resource resource_;
+    uint64_t credit_ps_;
+    uint32_t count_;
+    uint32_t classes_;
+    uint64_t vtime_[kClasses];
+    Calendar by_class_[kClasses];
+};
+
+// Which of several classes that wait is next. `waiting`: bit n: class n, not 0.
+class Bound {
+  public:
+    struct Choice {
+        uint32_t level;
+        bool due;  // ORR_RULE_BOUND
+    };
+    Choice choose(uint32_t waiting, uint64_t now, uint64_t bound_ps) {
+        const uint32_t top = highest(waiting);
+        if ((waiting & (waiting - 1)) == 0 || top == ORR_PRIORITY_REALTIME) return {top, false};
+        for (uint32_t level = 0; level < top; ++level) {
+            if ((waiting >> level & 1) == 0) {
+                since_[level] = 0;
+            } else if (since_[level] == 0) {
+                since_[level] = now;
+            } else if (now - since_[level] >= bound_ps) {
+                return {level, true};
+            }
+        }
+        return {top, false};
+    }
+    void served(uint32_t level) { since_[level] = 0; }
+    // When a class below the highest that waits will be due; all-ones: never.
+    uint64_t next(uint32_t waiting, uint64_t bound_ps) const {
+        uint64_t at = ~uint64_t{0};
+        for (uint32_t level = 0; level < kClasses; ++level) {
+            if ((waiting >> level & 1) != 0 && since_[level] != 0 && since_[level] + bound_ps < at)
+                at = since_[level] + bound_ps;
+        }
+        return at;
+    }
+
+    static uint32_t highest(uint32_t waiting) {
+        return (waiting & 8) != 0 ? 3 : (waiting & 4) != 0 ? 2 : (waiting & 2) != 0 ? 1 : 0;
+    }
+
+  private:
+    uint64_t
+        since_[kClasses];  // since when it waits without having been served; 0: does not, or not noticed yet
+};
+
+}  // namespace orrery::fw

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// Taking an engine from what runs on it: for a higher class, at the end of a time slice, and because of time
+// limits. First at a work-group's border; after the policy's grace inside the kernel.
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+namespace {
+
+constexpr uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+uint64_t add_sat(uint64_t a, uint64_t b) {
+    return a < kNever - b ? a + b : kNever - 1;
+}
+
+// A dispatch whose neighbours have all the cores is given more time to use up its limit, but not for ever: an
+// engine that hangs looks the same.
+constexpr uint64_t kMostExtensions = 16;
+
+}  // namespace
+
+// What ran on the port is saved, and waits to go on.
+void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
+    Suspended& job = suspended_.row(port.area);
+    job.kind = static_cast<uint8_t>(port.kind);
+    job.level = queue.priority;
+    job.opcode = port.opcode;
+    job.queue = &queue;
+    job.index = port.index;
+    job.limit_ps = port.limit_ps > ran_ps ? port.limit_ps - ran_ps : 1;
+    // Whose slice is over stands behind those that have used less; whom a higher class has pushed aside goes
+    // first.
+    const uint64_t slice_end = port.slice_end_ps;
+    job.first = !port.boosted && slice_end > add_sat(port.started_ps, ran_ps);
+    ++queue.suspended;
+    ++queue.stats.preempted;
+    if (queue.context->throttled && port.kind == ORR_ENGINE_VECTOR)
+        suspended_.hold(job);
+    else
+        suspended_.add(job);
+    rest(queue);
+}
+
+void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
+    for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {
+        Suspended& job = suspended_.row(static_cast<uint8_t>(area));
+        if (!job.used || job.queue != &queue || job.index < first) continue;
+        suspended_.remove(job);
+        suspended_.free_area(static_cast<uint8_t>(area));
+        --queue.suspended;
+        --queue.in_flight;
+    }
+}
+
+// False: it cannot be preempted, or soon will be.
+bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now) {
+    if (port.preempting >= how || port.aborted) return false;
+    if (port.area == kNoArea) {
+        if (!suspended_.area_left()) return false;
+        port.area = suspended_.take_area();
+        hal_->set_reg(engines_.reg(port, SOC_ENGINE_SAVE), suspended_.offset(port.area));
+    }
+    port.preempting = static_cast<uint8_t>(how);
+    port.grace_ps = how == SOC_PREEMPT_GROUP ? now + policy_.grace_ps : kNever;
+    trace::preempt(*hal_, port.number, engines_.number(port), how, for_queue, port.index);
+    hal_->set_reg(engines_.reg(port, SOC_ENGINE_PREEMPT), how);
+    wake_ports(port.grace_ps);
+    return true;
+}
+
+// Somebody waits for a port of this kind, and there is none: takes one from a lower class, or from one whose
+// slice is over. Gives the moment at which looking again can make a difference.
+uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
+    if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
+    const uint32_t classes = waiting_classes(kind);
+    uint32_t coming = 0;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        const Port& port = engines_.row(n);
+        if (port.busy && port.kind == kind && (port.preempting != 0 || port.aborted)) ++coming;
+    }
+    // One at a time is enough: when it is there, others are looked for again.
+    if (coming != 0 || classes == 0) return kNever;
+
+    const Bound::Choice choice = bound(kind).choose(classes | running_classes(kind), now, policy_.bound_ps);
+    const uint32_t top = Bound::highest(classes);
+    const bool due = choice.due && (classes >> choice.level & 1) != 0;
+    const uint32_t level = due ? choice.level : top;
+    uint64_t next = bound(kind).next(classes, policy_.bound_ps);
+    if (next <= now) next = now + policy_.bound_ps;
+    Port* const victim = find_victim(kind, level, due, now, next);
+    if (victim == nullptr) return next;
+    const Queue* const waiter = market(kind).front(queues_, level);
+    const Suspended* const job = suspended_.front(kind, level);
+    const Queue* const who = waiter != nullptr ? waiter : job->queue;
+    trace::decision(*hal_, who->number,
+                    due                     ? ORR_RULE_BOUND
+                    : victim->level < level ? ORR_RULE_PREEMPT
+                                            : ORR_RULE_SLICE,
+                    kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR,
+                    market(kind).count() + suspended_.count(kind),
+                    waiter != nullptr ? waiter->next : job->index);
+    preempt(*victim, SOC_PREEMPT_GROUP, who->number, now);
+    return next;
+}
+
+// Of the lowest class, and in it who has used most for its weight.
+Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next) {
+    const auto resource =
+        static_cast<uint32_t>(kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
+    const Calendar& waiters = market(kind).of(level);
+    const Queue* const waiter = market(kind).front(queues_, level);
+    const Suspended* const job = suspended_.front(kind, level);
+    Port* victim = nullptr;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& port = engines_.row(n);
+        if (!port.busy || port.kind != kind || port.gang) continue;
+        const bool above = port.level > level;
+        if (above && (!due || port.level == ORR_PRIORITY_REALTIME)) continue;
+        if (port.level >= level) {
+            if (port.slice_end_ps > now) {
+                next = earlier(next, port.slice_end_ps);
+                continue;
+            }
+            // Nobody takes a port from itself.
+            if (waiters.count() <= 1 && (waiter == nullptr || waiter == port.queue) &&
+                (job == nullptr || job->queue == port.queue))
+                continue;
+            if (!above && !due) {
+                charge(port, hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS)), now);
+                const uint64_t theirs =
+                    waiter != nullptr ? waiter->vtime[resource] : job->queue->vtime[resource];
+                if (port.queue->vtime[resource] < theirs) {
+                    // It still has less than its share: another slice.
+                    port.slice_end_ps = add_sat(now, slice_ps(*port.queue));
+                    next = earlier(next, port.slice_end_ps);
+                    continue;
+                }
+            }
+        }
+        if (victim == nullptr || port.level < victim->level ||
+            (port.level == victim->level && port.queue->vtime[resource] > victim->queue->vtime[resource]))
+            victim = &port;
+    }
+    return victim;
+}
+
+uint32_t Scheduler::running_classes(uint32_t kind) {
+    uint32_t classes = 0;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        const Port& port = engines_.row(n);
+        if (port.busy && port.kind == kind) classes |= 1u << port.level;
+    }
+    return classes;
+}
+
+// A slice for a class below those that hold the cores.
+void Scheduler::boost(Port& port, uint64_t now) {
+    if (port.kind != ORR_ENGINE_VECTOR) return;
+    const uint32_t top = Bound::highest(running_classes(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
+    if (top <= port.level) return;
+    engines_.set_share(*hal_, port, static_cast<uint8_t>(top), port.weight);
+    port.boosted = true;
+    port.slice_end_ps = add_sat(now, slice_ps(*port.queue));
+    port.starved_ps = add_sat(now, policy_.grace_ps);
+    wake_ports(port.starved_ps);
+    wake_ports(port.slice_end_ps);
+}
+
+void Scheduler::check_ports(uint64_t now) {
+    alarm_->set(*hal_, Alarm::kPorts, kNever);
+    uint64_t next = kNever;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& port = engines_.row(n);
+        if (port.busy) next = earlier(next, check_port(port, now));
+    }
+    if (waiting(ORR_ENGINE_COPY)) next = earlier(next, press(ORR_ENGINE_COPY, now));
+    if (waiting(ORR_ENGINE_VECTOR)) next = earlier(next, press(ORR_ENGINE_VECTOR, now));
+    wake_ports(next);
+}
+
+// What is due with a port, and when to look again.
+uint64_t Scheduler::check_port(Port& port, uint64_t now) {
+    uint64_t next = kNever;
+    if (port.grace_ps <= now) preempt(port, SOC_PREEMPT_NOW, port.number, now);
+    next = earlier(next, port.grace_ps);
+    if (port.boosted && port.slice_end_ps <= now && port.preempting == 0) {
+        // Its slice is over: back behind the classes above it.
+        port.boosted = false;
+        engines_.set_share(*hal_, port, port.queue->priority, port.weight);
+        port.starved_ps = add_sat(now, policy_.bound_ps);
+    }
+    if (port.boosted) next = earlier(next, port.slice_end_ps);
+    if (port.starved_ps <= now) port.starved_ps = check_cores(port, now);
+    next = earlier(next, port.starved_ps);
+    if (port.deadline <= now && !port.aborted) port.deadline = check_watchdog(port, now);
+    return earlier(next, port.deadline);
+}
+
+// Has the dispatch got a core? If not, those who hold them must make room.
+uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
+    if (port.preempting != 0 || port.aborted || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
+    const uint64_t active = hal_->reg(engines_.reg(port, SOC_ENGINE_ACTIVE));
+    const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
+    const bool below =
+        port.level < Bound::highest(running_classes(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
+    const uint64_t before = port.charged_ps;
+    charge(port, used, now);
+    if (active != 0 && !below) return kNever;
+    if (below) {
+        if (used == before && active == 0) boost(port, now);
+        return add_sat(now, port.boosted ? policy_.grace_ps : policy_.bound_ps);
+    }
+    Port* victim = nullptr;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& other = engines_.row(n);
+        if (!other.busy || other.kind != port.kind || &other == &port || other.gang) continue;
+        if (other.preempting != 0) return add_sat(now, policy_.grace_ps);
+        const bool over = other.slice_end_ps <= now && other.level <= port.level;
+        if (other.level >= port.level && !over) continue;
+        if (victim == nullptr || other.level < victim->level ||
+            (other.level == victim->level && other.slice_end_ps < victim->slice_end_ps))
+            victim = &other;
+    }
+    if (victim == nullptr) return add_sat(now, slice_ps(*port.queue));
+    trace::decision(*hal_, port.number,
+                    port.boosted                 ? ORR_RULE_BOUND
+                    : victim->level < port.level ? ORR_RULE_PREEMPT
+                                                 : ORR_RULE_SLICE,
+                    ORR_RESOURCE_VECTOR, engines_.busy_vector(), port.index);
+    // It has had its grace while we looked on.
+    preempt(*victim, SOC_PREEMPT_NOW, port.number, now);
+    return add_sat(now, policy_.grace_ps);
+}
+
+// The limit counts time on the engine. A dispatch whose neighbours have the cores has not had it.
+uint64_t Scheduler::check_watchdog(Port& port, uint64_t now) {
+    if (port.kind == ORR_ENGINE_VECTOR && engines_.busy_vector() > 1 &&
+        now - port.started_ps < port.limit_ps * kMostExtensions) {
+        const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
+        if (used < port.limit_ps - port.limit_ps / 8) return add_sat(now, port.limit_ps - used);
+    }
+    port.timed_out = true;
+    engines_.abort(*hal_, port);
+    return kNever;
+}
+
+}  // namespace orrery::fw

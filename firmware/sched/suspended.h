@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Jobs that were preempted: a row for each save area, in lists by kind and class.
+#pragma once
+
+#include <orrery/hw/engine.h>
+
+#include "firmware/sched/bits.h"
+#include "firmware/sched/list.h"
+#include "firmware/sched/market.h"
+#include "firmware/sched/queue.h"
+
+namespace orrery::fw {
+
+struct Suspended {
+    Link link;
+    uint16_t number;  // of the save area
+    uint8_t kind;     // ORR_ENGINE_*
+    uint8_t level;    // of its list
+    uint8_t opcode;
+    bool used;
+    bool first;  // a higher class took its place: before all others of its class
+    bool held;   // on the list of those whose context is over its quota
+    Queue* queue;
+    uint64_t index;
+    uint64_t limit_ps;  // that it may still run
+};
+
+class SuspendedJobs {
+  public:
+    static constexpr uint32_t kMax = 64;
+
+    void init(uint64_t base, uint32_t count, uint64_t bytes) {
+        base_ = base;
+        bytes_ = bytes;
+        count_ = count < kMax ? count : kMax;
+        free_ = count_ == 64 ? ~0ull : (1ull << count_) - 1;
+        for (uint32_t n = 0; n < kMax; ++n)
+            rows_[n].number = static_cast<uint16_t>(n);
+    }
+
+    bool area_left() const { return free_ != 0; }
+    // There must be one.
+    uint8_t take_area() {
+        const uint32_t area = lowest_bit(free_);
+        free_ &= free_ - 1;
+        return static_cast<uint8_t>(area);
+    }
+    void free_area(uint8_t area) { free_ |= 1ull << area; }
+    uint64_t offset(uint8_t area) const { return base_ + area * bytes_; }
+
+    uint32_t classes(uint32_t kind) const { return classes_[index(kind)]; }
+    Suspended* front(uint32_t kind, uint32_t level) { return lists_[index(kind)][level].front(rows_); }
+    uint32_t count(uint32_t kind) const { return waiting_[index(kind)]; }
+
+    // Row of the area that holds the job; the caller has filled it in.
+    Suspended& row(uint8_t area) { return rows_[area]; }
+    void add(Suspended& job) {
+        auto& list = lists_[index(job.kind)][job.level];
+        if (job.first)
+            list.push_front(rows_, job);
+        else
+            list.push_back(rows_, job);
+        classes_[index(job.kind)] |= 1u << job.level;
+        ++waiting_[index(job.kind)];
+        job.used = true;
+        job.held = false;
+    }
+    void hold(Suspended& job) {
+        held_.push_back(rows_, job);
+        job.used = job.held = true;
+    }
+    // Off its list; its area stays taken.
+    void remove(Suspended& job) {
+        job.used = false;
+        if (job.held) {
+            held_.remove(rows_, job);
+            return;
+        }
+        auto& list = lists_[index(job.kind)][job.level];
+        list.remove(rows_, job);
+        if (list.empty()) classes_[index(job.kind)] &= ~(1u << job.level);
+        --waiting_[index(job.kind)];
+    }
+
+  private:
+    using JobList = List<Suspended, &Suspended::link>;
+    static uint32_t index(uint32_t kind) { return kind == ORR_ENGINE_COPY ? 0 : 1; }
+
+    uint64_t base_;
+    uint64_t bytes_;
+    uint64_t free_;
+    uint32_t count_;
+    uint32_t classes_[2];
+    uint32_t waiting_[2];
+    JobList lists_[2][kClasses];
+    JobList held_;
+    Suspended rows_[kMax];
+};
+
+}  // namespace orrery::fw
