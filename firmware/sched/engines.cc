@@ -51,14 +51,17 @@ void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& q
     hal.set_reg(reg(port, SOC_ENGINE_RESUME), port.tag);
 }
 
+// The emulator does not have these registers yet.
+constexpr bool kPortShares = false;
+
 void Engines::set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
     if (port.level != level) {
         port.level = level;
-        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
+        if (kPortShares && port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
     }
     if (port.weight != weight) {
         port.weight = weight;
-        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
+        if (kPortShares && port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
     }
 }
 
