@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <expected>
 #include <filesystem>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <orrery/hw/soc.h>
 #include <orrery/hw/trace.h>
 
 namespace orrery::emu {
@@ -68,16 +68,22 @@ class TraceReader {
     // "name: offset 0x..: reason"
     std::string error_at(std::uint64_t offset, const std::string& reason) const;
 
+    // Steps of a log block at most: a bound for what a file can make its reader do.
+    static constexpr std::uint64_t kMaxSteps = 8 << 20;
+
   private:
     TraceReader() = default;
     std::expected<void, std::string> parse_header();
     std::expected<void, std::string> parse_blocks();
     std::expected<void, std::string> parse_image(const TraceBlock& block);
+    std::string check_block(const orr_otrace_block& block, std::uint64_t sequence) const;
+    std::uint64_t checksum_of(const TraceBlock& block) const;
+    std::expected<std::uint32_t, std::string> image_of(const TraceBlock& block) const;
 
     std::string name_;
     std::vector<std::uint8_t> bytes_;
     TraceInfo info_;
-    std::uint64_t committed_ = 0;
+    std::uint64_t committed_ = 0, first_block_ = 0;
     std::vector<TraceBlock> blocks_;
     std::vector<TraceImage> images_;
     std::uint64_t last_step_ = 0, last_ps_ = 0;

@@ -152,7 +152,7 @@ class Replayer {
     // Model time of any position, without moving (costs as much as going there).
     std::uint64_t time_of(std::uint64_t step);
 
-    // Memory that snapshots may take; more of them are dropped as needed. Default 1 GiB.
+    // Memory that snapshots take. They are thinned out beyond 1 GiB.
     std::uint64_t snapshot_bytes() const;
     std::size_t snapshots() const;
 

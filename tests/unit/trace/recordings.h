@@ -1,0 +1,44 @@
+// Recordings for tests: a file that goes away, and a few that a card made.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emulator/trace/replayer.h"
+#include "tests/unit/card/card_rig.h"
+#include "tests/unit/card/firmware_rig.h"
+
+namespace orrery::emu {
+
+class TemporaryFile {
+  public:
+    TemporaryFile();
+    ~TemporaryFile();
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+// What the live card knew at its end, to hold the replay against.
+struct LiveEnd {
+    ModelTime time = 0;
+    std::vector<std::uint8_t> sram;
+    std::uint64_t instructions = 0;
+};
+LiveEnd live_end(Card& card);
+
+// Records scripts that touch everything: stores and loads of all windows, timers, traps, doorbells, sleep.
+LiveEnd record_scripts(const std::filesystem::path& file);
+// Records the real firmware with `rounds` of work on two queues.
+LiveEnd record_firmware(const std::filesystem::path& file, unsigned rounds = 4);
+
+std::vector<std::uint8_t> bytes_of(const std::filesystem::path& file);
+void write_bytes(const std::filesystem::path& file, const std::vector<std::uint8_t>& bytes);
+
+}  // namespace orrery::emu

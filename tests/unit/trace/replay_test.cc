@@ -1,0 +1,161 @@
+// What was recorded is what is replayed, to the bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/trace/recordings.h"
+
+namespace orrery::emu {
+namespace {
+
+std::unique_ptr<Replayer> open(const std::filesystem::path& file) {
+    auto replayer = Replayer::open(file);
+    if (!replayer) {
+        ADD_FAILURE() << replayer.error();
+        return nullptr;
+    }
+    const auto& divergence = (*replayer)->divergence();
+    EXPECT_FALSE(divergence) << divergence->reason << " at step " << divergence->step;
+    return *std::move(replayer);
+}
+
+void expect_end(Replayer& replayer, const LiveEnd& live) {
+    EXPECT_EQ(replayer.end_time(), live.time);
+    ASSERT_EQ(replayer.seek(replayer.end()).stop, ReplayStop::kTarget);
+    EXPECT_EQ(replayer.time(), live.time);
+    EXPECT_TRUE(std::ranges::equal(replayer.sram(), live.sram));
+    EXPECT_EQ(replayer.end(), live.instructions + 1) << "and the start";
+}
+
+TEST(Replay, ScriptsAreTheSame) {
+    TemporaryFile file;
+    const LiveEnd live = record_scripts(file.path());
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    EXPECT_FALSE(replayer->info().crashed);
+    EXPECT_GE(replayer->hashes_checked(), 2u);
+    expect_end(*replayer, live);
+}
+
+TEST(Replay, TheRealFirmwareIsTheSame) {
+    TemporaryFile file;
+    const LiveEnd live = record_firmware(file.path());
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    expect_end(*replayer, live);
+    EXPECT_EQ(replayer->info().sku_name, Sku::standard().name);
+    EXPECT_EQ(replayer->info().sku_text, Sku::standard().text);
+    ASSERT_EQ(replayer->images().size(), 1u);
+    EXPECT_EQ(replayer->images()[0].bytes, read_file(FIRMWARE_IMAGE));
+}
+
+TEST(Replay, TimesOfThePortAreExact) {
+    TemporaryFile file;
+    record_scripts(file.path());
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    ASSERT_EQ(replayer->record_count(), 2u);
+    const PortRecord record = replayer->record(0);
+    EXPECT_EQ(record.header, 1u | 2 << 8);
+    ASSERT_EQ(record.words.size(), 2u);
+    EXPECT_EQ(record.words[1], 0x2222u);
+    replayer->seek(record.step);
+    EXPECT_EQ(replayer->time(), record.time_ps);
+    // A step takes a cycle, and the store of the header nothing beyond it.
+    replayer->step_forward();
+    EXPECT_EQ(replayer->time(), record.time_ps + replayer->info().cycle_ps);
+}
+
+TEST(Replay, NotesSayWhatArrived) {
+    TemporaryFile file;
+    record_firmware(file.path(), 3);
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    unsigned doorbells = 0, mails = 0;
+    std::uint64_t time = 0;
+    for (const TraceNote& note : replayer->notes()) {
+        EXPECT_GE(note.time_ps, time);
+        time = note.time_ps;
+        mails += note.kind == ORR_OTRACE_NOTE_MAILBOX ? 1 : 0;
+        if (note.kind != ORR_OTRACE_NOTE_DOORBELL) continue;
+        ++doorbells;
+        EXPECT_EQ(note.field[3], 7u) << "slot";
+    }
+    EXPECT_EQ(mails, 4u) << "two contexts and two queues";
+    EXPECT_EQ(doorbells, 6u);
+}
+
+TEST(Replay, RunsAreReproducible) {
+    TemporaryFile first, second;
+    record_firmware(first.path());
+    record_firmware(second.path());
+    EXPECT_EQ(bytes_of(first.path()), bytes_of(second.path()));
+}
+
+TEST(Replay, AHundredTimes) {
+    TemporaryFile file;
+    record_firmware(file.path(), 1);
+    const auto reader = TraceReader::open(file.path());
+    ASSERT_TRUE(reader) << reader.error();
+    for (unsigned i = 0; i < 100; ++i) {
+        const auto replayer = Replayer::open(*reader);
+        ASSERT_TRUE(replayer) << replayer.error();
+        ASSERT_FALSE((*replayer)->divergence());
+        ASSERT_EQ((*replayer)->hashes_checked(), (*Replayer::open(*reader))->hashes_checked());
+    }
+}
+
+TEST(Replay, AResetAndASecondStartAreInIt) {
+    TemporaryFile file;
+    LiveEnd live;
+    {
+        CardConfig config = CardRig::config();
+        config.record = file.path();
+        CardRig rig(std::move(config));
+        rig.boot_script();
+        rig.run({CardRig::read(SOC_TIME)});
+        rig.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+        rig.settle();
+        rig.boot_script();
+        rig.run({CardRig::read(SOC_TIME), {OP_CYCLES, 0, 0, 0}});
+        live = live_end(rig.card());
+    }
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    EXPECT_EQ(replayer->images().size(), 1u) << "the same image is kept once";
+    EXPECT_EQ(replayer->end(), live.instructions + 2);
+    EXPECT_EQ(std::ranges::count(replayer->notes(), std::uint32_t{ORR_OTRACE_NOTE_RESET}, &TraceNote::kind),
+              1);
+    replayer->seek(replayer->end());
+    EXPECT_TRUE(std::ranges::equal(replayer->sram(), live.sram));
+    EXPECT_TRUE(replayer->running());
+    replayer->seek(0);
+    EXPECT_FALSE(replayer->running());
+}
+
+TEST(Replay, ExceptionsAndHaltsAreInIt) {
+    TemporaryFile file;
+    LiveEnd live;
+    {
+        CardConfig config = CardRig::config();
+        config.record = file.path();
+        CardRig rig(std::move(config));
+        rig.boot_script();
+        // No memory there: an access fault, and no handler.
+        rig.start({{OP_READ, 0x5000'0000, 0, 0}});
+        rig.settle();
+        EXPECT_EQ(rig.read32(ORR_R_STATE), ORR_STATE_HALTED);
+        live = live_end(rig.card());
+    }
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    EXPECT_EQ(replayer->end_time(), live.time);
+    ASSERT_FALSE(replayer->notes().empty());
+    EXPECT_EQ(replayer->notes().back().kind, ORR_OTRACE_NOTE_HALT);
+    replayer->seek(replayer->end());
+    EXPECT_TRUE(std::ranges::equal(replayer->sram(), live.sram));
+    EXPECT_FALSE(replayer->running());
+}
+
+}  // namespace
+}  // namespace orrery::emu
