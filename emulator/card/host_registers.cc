@@ -5,8 +5,6 @@
 
 #include <orrery/hw/pci.h>
 
-#include "emulator/engines/save_area.h"
-
 namespace orrery::emu {
 
 namespace {
@@ -151,7 +149,7 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             value = ORR_COUNTER_COUNT;
             return true;
         case ORR_R_SAVE_BYTES:
-            value = static_cast<std::uint32_t>(save_area_bytes(sku.vector_cores));
+            value = 0;  // the engines cannot save a kernel yet
             return true;
         case ORR_R_STATE:
             value = file.state.load(std::memory_order_acquire);

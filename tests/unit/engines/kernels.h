@@ -22,7 +22,6 @@ enum Kernel : unsigned {
     kWaitForever,
     kMark,
     kSpin,
-    kMix,
     kKernels,
 };
 

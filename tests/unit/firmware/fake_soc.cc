@@ -206,7 +206,7 @@ void FakeSoc::set_engine_reg(std::uint32_t offset, std::uint64_t value) {
     } else if (at == SOC_ENGINE_SAVE) {
         if (value % ORR_PAGE_SIZE != 0 || value + config_.save_bytes > config_.memory_bytes)
             violation(fmt::format("save area at {:#x}", value));
-        if (engine.busy) violation("save area changed under a running engine");
+        if (engine.busy && engine.preempt != 0) violation("save area changed while it is being written");
         engine.save = value;
     } else if (at == SOC_ENGINE_PREEMPT) {
         if (value != SOC_PREEMPT_GROUP && value != SOC_PREEMPT_NOW) violation("preemption of no kind");

@@ -121,6 +121,9 @@ class Parser {
             if (!loaded) return in.fail("sku", loaded.error());
             made.sku = *std::move(loaded);
         }
+        in.integer("copy_engines", made.sku.copy_engines, 1, 16);
+        in.integer("vector_ports", made.sku.vector_ports, 1, 32);
+        in.integer("vector_cores", made.sku.vector_cores, 1, 256);
         in.size("vram", made.vram_bytes);
         if (const auto good = emu::check_vram_size(made.vram_bytes); !good) in.fail("vram", good.error());
         out_.cards.push_back(std::move(made));

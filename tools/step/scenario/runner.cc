@@ -92,7 +92,7 @@ class Runner {
     std::vector<std::unique_ptr<Machine>> machines_;
     std::vector<std::uint64_t> data_;  // VRAM offset of the copies' data on each card
     std::vector<Placed> placed_;
-    std::vector<std::uint32_t> asid_;  // of each context on its card
+    std::vector<std::uint32_t> asid_;    // of each context on its card
     std::vector<std::size_t> log_skip_;  // lines of each card that are older than the scenario
     std::size_t arrivals_left_ = 0;
     Ps start_ = 0;
@@ -100,6 +100,9 @@ class Runner {
 
 Runner::Done Runner::make_cards() {
     const auto count = static_cast<std::uint32_t>(scenario_.cards.size());
+    if (!options_.record.empty() && options_.record.size() != count)
+        return std::unexpected(
+            fmt::format("{} files for the recordings of {} cards", options_.record.size(), count));
     if (!options_.image.problem().empty()) return std::unexpected(options_.image.problem());
     std::vector<std::uint64_t> entries(scenario_.queues.size());
     for (const Submit& submit : scenario_.submits)
@@ -128,6 +131,7 @@ Runner::Done Runner::make_cards() {
             link.path = (folder / fmt::format("{}-{}", std::min(n, peer), std::max(n, peer))).string();
             config.card.links.push_back(link);
         }
+        if (n < options_.record.size()) config.card.record = options_.record[n];
         config.ram_bytes = (ram[n] + 4095) / 4096 * 4096;
         config.save_areas = scenario_.save_areas;
         config.image = options_.image.signed_image();
@@ -449,6 +453,8 @@ void Runner::play() {
     }
     poll();
     collector_.end(all_done(), machines_);
+    for (auto& one : machines_)
+        one->card().core().finish_recording();
 }
 
 std::expected<Result, std::string> Runner::finish() {

@@ -173,7 +173,9 @@ std::string Scenario::to_toml() const {
     std::string out = fmt::format("name = \"{}\"\nuntil = \"{}\"\nseed = {}\nsave_areas = {}\n", name,
                                   time_text(until), seed, save_areas);
     for (const Card& card : cards)
-        out += fmt::format("\n[[card]]\nvram = {}\n", card.vram_bytes);
+        out +=
+            fmt::format("\n[[card]]\nvram = {}\ncopy_engines = {}\nvector_ports = {}\nvector_cores = {}\n",
+                        card.vram_bytes, card.sku.copy_engines, card.sku.vector_ports, card.sku.vector_cores);
     for (const Context& context : contexts) {
         out += fmt::format("\n[[context]]\nname = \"{}\"\ncard = {}\n", context.name, context.card);
         if (context.quota != 0)
