@@ -3,12 +3,14 @@
 
 namespace orrery::fw {
 
-void Engines::discover(Hal& hal) {
+void Engines::discover(Hal& hal, Port* rows) {
+    ports_ = rows;
     vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_CONFIG) >> 48);
     if (vector_cores_ == 0) vector_cores_ = 1;
     // From the last to the first, so that the first port is taken first.
     for (uint32_t n = SOC_ENGINES_MAX; n-- > 0;) {
         const uint64_t kind = hal.reg(SOC_ENGINE(n) + SOC_ENGINE_KIND);
+        ports_[n] = {};
         if (kind != ORR_ENGINE_COPY && kind != ORR_ENGINE_VECTOR) continue;
         Port& port = ports_[n];
         port.kind = static_cast<uint32_t>(kind);

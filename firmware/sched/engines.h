@@ -42,8 +42,8 @@ struct Port {
 
 class Engines {
   public:
-    // Finds out what the chip has. Call once.
-    void discover(Hal& hal);
+    // Finds out what the chip has, and takes all ports for free. Call once. `rows`: SOC_ENGINES_MAX of them.
+    void discover(Hal& hal, Port* rows);
 
     bool has(uint32_t kind) const { return pool(kind).ports != 0; }
     uint32_t ports(uint32_t kind) const { return pool(kind).ports; }
@@ -103,7 +103,7 @@ class Engines {
     const Pool& pool(uint32_t kind) const { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }
     void take(Port& port, Queue& queue, uint64_t index);
 
-    Port ports_[SOC_ENGINES_MAX];
+    Port* ports_;
     Pool copy_;
     Pool vector_;
     uint32_t end_;

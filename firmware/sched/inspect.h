@@ -4,8 +4,7 @@
 
 #include <orrery/fw/inspect.h>
 
-#include "firmware/sched/engines.h"
-#include "firmware/sched/queue.h"
+#include "firmware/sched/tables.h"
 
 namespace orrery::fw {
 

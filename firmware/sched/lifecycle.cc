@@ -36,10 +36,10 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint6
     copies_.init(Resource::kCopy, kCreditPs);
     vectors_.init(Resource::kVector, kCreditPs);
     slots_.init(hal);
-    suspended_.init(areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
-    engines_.discover(hal);
+    suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
+    engines_.discover(hal, tables.ports);
     waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
-    deadlocks_.init(hal, alarm, queues_, waits_, kDeadlockIntervalPs);
+    deadlocks_.init(hal, alarm, queues_, waits_, policy_.deadlock_ps);
 }
 
 Context* Scheduler::context(uint32_t number) {

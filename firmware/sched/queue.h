@@ -110,6 +110,8 @@ struct Queue {
 
     Waiter wait;  // valid in Place::kSemaphore
 
+    uint32_t seal;  // restart.h: over what stays as it is from create to destroy
+
     // Interrupts are due from armed_first on, until armed_last has been reached: no armed index is ever lost.
     uint64_t armed_first;
     uint64_t armed_last;
@@ -125,7 +127,7 @@ struct Queue {
     char name[ORR_NAME_BYTES];
 };
 // SRAM is 512 KiB.
-static_assert(sizeof(Queue) <= 336);
+static_assert(sizeof(Queue) <= 344);
 
 using QueueList = List<Queue, &Queue::link>;
 using OutboxList = List<Queue, &Queue::outbox_link>;
@@ -138,25 +140,21 @@ struct Context {
     QueueList parked;          // queues in Place::kSemaphore, those that parked first in front
     uint32_t flushed_at;       // those who parked before this WaitTable::sequence() may name stale memory
     uint32_t quota_period_us;  // 0: no limit
-    uint16_t quota_permille;   // of the vector cores' time; 0: no limit
     uint32_t queues;
+    uint32_t seal;            // restart.h
+    uint16_t quota_permille;  // of the vector cores' time; 0: no limit
     uint16_t number;
     uint16_t page;  // doorbell page
     bool exists;
     bool throttled;  // over its quota
     bool listed;     // on the list of contexts with a quota
     bool stale;      // on the list of stale_link
+    bool lost;       // its row did not survive a restart: it takes no new queues
     char name[ORR_NAME_BYTES];
 };
 static_assert(sizeof(Context) <= 80);
 
 using ContextList = List<Context, &Context::link>;
 using StaleList = List<Context, &Context::stale_link>;
-
-// What a restart of the core leaves as it is (section .persist on the card).
-struct Tables {
-    Context contexts[ORR_FW_CONTEXTS];
-    Queue queues[ORR_FW_QUEUES];
-};
 
 }  // namespace orrery::fw

@@ -24,6 +24,7 @@
 #include "firmware/sched/queue.h"
 #include "firmware/sched/slots.h"
 #include "firmware/sched/suspended.h"
+#include "firmware/sched/tables.h"
 #include "firmware/sched/trace.h"
 #include "firmware/sched/wait_table.h"
 
@@ -36,8 +37,6 @@ inline constexpr uint32_t kPortWeight = 32;
 inline constexpr uint64_t kCreditPs = 500 * kPsPerUs;
 // Events of one kind that are taken before queues get their turn again.
 inline constexpr uint32_t kEventsPerPass = 64;
-// Between two looks for a cycle of waits while queues run.
-inline constexpr uint64_t kDeadlockIntervalPs = 10'000 * kPsPerUs;
 // Queues that one signal sets free before others get their turn; the rest follow in the next passes.
 inline constexpr uint32_t kWakesPerPass = 32;
 // Waits whose memory is looked up again in one pass after a context's mappings have changed.

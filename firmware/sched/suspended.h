@@ -29,13 +29,17 @@ class SuspendedJobs {
   public:
     static constexpr uint32_t kMax = 64;
 
-    void init(uint64_t base, uint32_t count, uint64_t bytes) {
+    // `rows`: kMax of them.
+    void init(Suspended* rows, uint64_t base, uint32_t count, uint64_t bytes) {
+        rows_ = rows;
         base_ = base;
         bytes_ = bytes;
         count_ = count < kMax ? count : kMax;
         free_ = count_ == 64 ? ~0ull : (1ull << count_) - 1;
-        for (uint32_t n = 0; n < kMax; ++n)
+        for (uint32_t n = 0; n < kMax; ++n) {
+            rows_[n] = {};
             rows_[n].number = static_cast<uint16_t>(n);
+        }
     }
 
     bool area_left() const { return free_ != 0; }
@@ -94,7 +98,7 @@ class SuspendedJobs {
     uint32_t waiting_[2];
     JobList lists_[2][kClasses];
     JobList held_;
-    Suspended rows_[kMax];
+    Suspended* rows_;
 };
 
 }  // namespace orrery::fw

@@ -42,6 +42,7 @@ void Scheduler::ring(Queue& queue, uint64_t index) {
     trace::doorbell(*hal_, queue.number, queue.producer);
     if (queue.next != queue.producer) slots_.attach_idle(*hal_, queues_, queue);
     if (queue.place == Place::kNone && queue.next != queue.producer) make_ready(queue);
+    if (queue.place == Place::kSemaphore) deadlocks_.submitted_behind();
 }
 
 bool Scheduler::turn() {
