@@ -1,0 +1,183 @@
+// The task scheduler, independent of what executes: infers order from data accesses, plans which card runs
+// what when, hands commands to an Executor, and learns from what really happened.
+//
+// Planning is list scheduling by upward rank (the longest way to the end, with transfers) into the earliest
+// fitting gap of each card, with transfers placed on channels. Tasks are planned in batches: everything that
+// was submitted since the last pump(). Commands are handed out in the order of their planned start, a bounded
+// number a card ahead of its completions; what has not been handed out is planned anew when reality has
+// drifted from the plan.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "umd/scheduler/executor.h"
+#include "umd/scheduler/machine.h"
+#include "umd/scheduler/timeline.h"
+
+namespace orrery::umd {
+
+enum class Access : std::uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3, kReduce = 4 };
+
+struct DataAccess {
+    DataId data = 0;
+    Access mode = Access::kRead;
+};
+
+enum class TaskState : std::uint8_t { kWaiting, kPlanned, kIssued, kDone, kFailed, kCancelled };
+
+constexpr int kAnyNode = -1;
+
+struct TaskSpec {
+    Ps cost = 1;  // expected, on a card of slowness 1
+    std::span<const DataAccess> accesses;
+    std::span<const TaskId> after;  // beside what follows from the accesses
+    std::int32_t priority = 0;      // higher first; what a task waits for inherits it
+    Ps deadline = kNever;           // model time of its end; what a task waits for inherits it
+    int node = kAnyNode;            // a card or Machine::host(), if it must run there
+};
+
+struct CoreOptions {
+    unsigned issue_ahead = 32;     // tasks a node that are handed out and not done
+    double transfer_weight = 0.5;  // how much a transfer counts beside the time at which a task ends
+    bool replan = true;
+};
+
+struct CoreStats {
+    std::uint64_t submitted = 0, done = 0, failed = 0, cancelled = 0;
+    std::uint64_t edges = 0, transfers = 0, transfer_bytes = 0, replans = 0;
+};
+
+class Core {
+  public:
+    Core(const Machine& machine, Executor& executor, const CoreOptions& options = {});
+
+    // node: where it lies now.
+    DataId add_data(std::uint64_t bytes, unsigned node);
+    // What merging two parts of a reduction costs. Before the first task that reduces it.
+    void set_merge_cost(DataId data, Ps cost) { data_[data].merge_cost = cost; }
+    // The task gets its number at once, and depends on earlier tasks only.
+    TaskId submit(const TaskSpec& spec);
+    // Merges are made by the core itself, when an access ends a reduction; the causing task's number comes
+    // behind theirs.
+    bool is_merge(TaskId task) const { return tasks_[task].merge; }
+    // A read of the data that no task does: ends an open reduction. The last task that writes it, or kNoTask.
+    TaskId close_reduction(DataId data);
+
+    // Plans what is new and hands out what may go.
+    void pump();
+    // The task ended at model time `finish`. Does not pump().
+    void complete(TaskId task, Ps start, Ps finish);
+    // It went wrong: all that needs its results is cancelled, and caused_by() it, also what was issued
+    // already: complete() of such a task does nothing.
+    void fail(TaskId task);
+    // False if it is too late: issued, or ended.
+    bool cancel(TaskId task);
+    // Commands were lost (their queue stopped): what is issued and neither done nor cancelled is planned
+    // again. Nothing is in flight.
+    void reissue();
+
+    TaskState state(TaskId task) const { return tasks_[task].state; }
+    TaskId caused_by(TaskId task) const { return tasks_[task].cause; }
+    unsigned node(TaskId task) const { return tasks_[task].node; }
+    Ps planned_start(TaskId task) const { return tasks_[task].start; }
+    Ps planned_finish(TaskId task) const { return tasks_[task].finish; }
+    const CoreStats& stats() const { return stats_; }
+    bool idle() const { return stats_.submitted == stats_.done + stats_.failed + stats_.cancelled; }
+    std::size_t tasks() const { return tasks_.size(); }
+    std::uint64_t bytes(DataId data) const { return data_[data].bytes; }
+    std::span<const DataAccess> accesses(TaskId task) const {
+        return {accesses_.data() + tasks_[task].accesses, tasks_[task].access_count};
+    }
+
+  private:
+    struct Task {
+        Ps cost, start, finish, rank, deadline, effective_deadline;
+        std::uint32_t preds, pred_count, accesses, access_count;
+        CommandId command;
+        TaskId mark;  // that asked for it last while its predecessors were inferred
+        TaskId cause;
+        std::int32_t priority, effective_priority;
+        std::int8_t pinned;
+        std::uint8_t node;
+        TaskState state;
+        bool merge;
+    };
+    // Where a datum is, at one horizon: what is planned, or what is issued.
+    struct Place {
+        std::array<Ps, kMaxNodes> at;
+        std::array<CommandId, kMaxNodes> via;  // issued only
+        std::array<Ps, kMaxNodes> partial_at;
+        std::array<CommandId, kMaxNodes> partial_via;
+        std::uint16_t valid;     // bits of nodes
+        std::uint16_t partials;  // bits of nodes
+        std::uint8_t owner;      // that wrote it last
+    };
+    struct Data {
+        std::uint64_t bytes;
+        Ps merge_cost;
+        TaskId writer;
+        std::uint8_t home;
+        std::vector<TaskId> readers, reducers;  // since the writer
+    };
+    struct Planned {
+        Ps start;
+        TaskId task;
+    };
+    struct Issued {
+        TaskId task;
+        CommandId command;
+    };
+    static constexpr TaskId kOrderOnly = 1u << 31;
+
+    TaskId add_task(const TaskSpec& spec, bool merge);
+    void infer(TaskId task, const DataAccess& access);
+    void depend(TaskId task, TaskId on, bool order_only);
+    void plan();
+    void rank(std::span<const TaskId> batch);
+    void place(TaskId task);
+    Ps inputs_ready(const Task& task, unsigned node, Ps ready, Ps& moved) const;
+    Ps arrival(Ps at, std::uint64_t bytes, unsigned from, unsigned to) const;
+    Ps reserve(Ps at, std::uint64_t bytes, unsigned from, unsigned to);
+    unsigned best_source(const Place& place, std::uint64_t bytes, unsigned to) const;
+    void bring_planned(const Task& task, unsigned node);
+    static void write(Place& place, Access mode, bool merge, unsigned node, Ps at, CommandId via);
+    void issue();
+    void issue_one(TaskId task);
+    CommandId issue_hop(Place& place, DataId data, unsigned from, unsigned to, TaskId consumer, bool partial,
+                        CommandId after);
+    void cancel_dependents(TaskId first);
+    void end_unissued(Task& task, TaskState state, TaskId cause);
+    void unplan();
+    void rebuild_places();
+    void consider_replanning(const Task& task, Ps finish);
+
+    Machine machine_;
+    Executor& executor_;
+    CoreOptions options_;
+    std::vector<Task> tasks_;
+    std::vector<TaskId> preds_;  // kOrderOnly: needs its end, not its results
+    std::vector<DataAccess> accesses_;
+    std::vector<Data> data_;
+    std::vector<Place> planned_, issued_;
+    std::array<Timeline, kMaxNodes> node_time_;
+    std::array<std::array<Timeline, kMaxNodes>, kMaxNodes> channel_time_;
+    std::array<Ps, kMaxNodes> issued_until_{};
+    std::array<unsigned, kMaxNodes> in_flight_{};
+    std::vector<TaskId> unplanned_;
+    std::vector<Planned> queue_;  // by start, from queue_head_ on
+    std::vector<Issued> issue_log_;
+    std::size_t queue_head_ = 0;
+    std::vector<CommandId> after_;  // scratch
+    std::vector<unsigned> partials_;
+    CommandId next_command_ = 1;
+    std::uint64_t completions_since_plan_ = 0;
+    Ps now_ = 0;  // latest end of a task
+    CoreStats stats_;
+};
+
+}  // namespace orrery::umd

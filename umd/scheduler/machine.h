@@ -1,0 +1,52 @@
+// What the planner knows of the cards: how fast they are and what a transfer between two memories costs.
+// All times of the scheduler are model time in picoseconds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace orrery::umd {
+
+using Ps = std::int64_t;
+constexpr Ps kNever = INT64_MAX;
+
+constexpr unsigned kMaxCards = 8;
+constexpr unsigned kMaxNodes = kMaxCards + 1;  // memories: the cards', then the host's
+
+struct Channel {
+    Ps latency = 0;
+    double ps_per_byte = 0;
+    bool exists = false;
+    // Transfers of one channel come one after the other, those of different ones side by side.
+    Ps occupied(std::uint64_t bytes) const {
+        return static_cast<Ps>(ps_per_byte * static_cast<double>(bytes));
+    }
+    Ps duration(std::uint64_t bytes) const { return latency + occupied(bytes); }
+};
+
+struct Machine {
+    unsigned cards = 1;
+    std::array<double, kMaxCards> slowness{};  // duration of a task there = cost * slowness
+    std::array<std::array<Channel, kMaxNodes>, kMaxNodes> channel{};
+
+    unsigned host() const { return cards; }
+    unsigned nodes() const { return cards + 1; }
+
+    // Equal cards, each joined to each other and to the host.
+    static Machine uniform(unsigned cards, Ps latency, double link_bytes_per_s, double host_bytes_per_s) {
+        Machine machine;
+        machine.cards = cards;
+        machine.slowness.fill(1.0);
+        for (unsigned a = 0; a <= cards; ++a) {
+            for (unsigned b = 0; b <= cards; ++b) {
+                if (a == b) continue;
+                const bool host = a == cards || b == cards;
+                machine.channel[a][b] = {latency, 1e12 / (host ? host_bytes_per_s : link_bytes_per_s), true};
+            }
+        }
+        return machine;
+    }
+};
+
+}  // namespace orrery::umd
