@@ -83,6 +83,11 @@ orrError_t orrDeviceSynchronize(void) {
     });
 }
 
+orrError_t orrDeviceSetQuota(int device, uint32_t permille, uint32_t period_us) {
+    return with_runtime(
+        [&](Runtime& runtime) -> Status { return runtime.set_quota(device, {permille, period_us}); });
+}
+
 orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (free_bytes == nullptr || total_bytes == nullptr)

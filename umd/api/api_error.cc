@@ -60,6 +60,10 @@ Named describe(orrError_t error) {
             return {"orrErrorCancelled", "The task was cancelled, or depends on one that was."};
         case orrErrorStreamCapture:
             return {"orrErrorStreamCapture", "The call does not go together with the capture of a stream."};
+        case orrErrorDeadlock:
+            return {"orrErrorDeadlock", "Streams wait for each other in a circle."};
+        case orrErrorFirmware:
+            return {"orrErrorFirmware", "The card's firmware crashed while it worked for the stream."};
     }
     return {"orrErrorUnknown", "Not an error code of this library."};
 }

@@ -193,6 +193,20 @@ orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore) {
     });
 }
 
+orrError_t orrSemaphoreSetName(orrSemaphore_t semaphore, const char* name) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        constexpr std::size_t kLongest = 63;
+        ORR_TRY(found, find_semaphore(runtime, semaphore));
+        const std::string text = name == nullptr ? "" : name;
+        if (text.size() > kLongest) {
+            return fail(orrErrorInvalidValue, "a name of {} characters: at most {}", text.size(), kLongest);
+        }
+        const SemaphoreSlot& slot = *(*found)->slot;
+        slot.context->name_semaphore(slot.va, text);
+        return {};
+    });
+}
+
 orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (runtime.semaphores.remove(semaphore) == nullptr) return bad_handle("semaphore", semaphore);

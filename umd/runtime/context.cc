@@ -4,11 +4,20 @@
 #include <utility>
 
 namespace orrery::umd {
+namespace {
 
-Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory) {
+QueueOptions named(const char* name) {
+    QueueOptions options;
+    options.name = name;
+    return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory, Quota quota) {
     auto card = winsys.query();
     if (!card) return std::unexpected(card.error());
-    if (auto made = winsys.create_vm(); !made) return std::unexpected(made.error());
+    if (auto made = winsys.create_vm(quota); !made) return std::unexpected(made.error());
     if (auto attached = memory.attach(device, winsys, card->vram_size); !attached) {
         return std::unexpected(attached.error());
     }
@@ -36,8 +45,9 @@ void Context::shutdown() {
     signal_stream_.reset();
 }
 
-Result<std::shared_ptr<Stream>> Context::create_stream() {
-    auto stream = Stream::create(*this);
+Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {
+    auto stream =
+        Stream::create(*this, Stream::kDefaultEntries, Stream::kDefaultArgsBytes, std::move(options));
     if (stream) add_stream(*stream);
     return stream;
 }
@@ -51,7 +61,8 @@ void Context::add_stream(const std::shared_ptr<Stream>& stream) {
 Result<std::shared_ptr<Stream>> Context::null_stream() {
     const std::lock_guard lock(mutex_);
     if (null_stream_ == nullptr) {
-        auto stream = Stream::create(*this);
+        auto stream =
+            Stream::create(*this, Stream::kDefaultEntries, Stream::kDefaultArgsBytes, named("null stream"));
         if (!stream) return stream;
         streams_.push_back(*stream);
         null_stream_ = std::move(*stream);
@@ -62,7 +73,7 @@ Result<std::shared_ptr<Stream>> Context::null_stream() {
 Result<std::shared_ptr<Stream>> Context::signal_stream() {
     const std::lock_guard lock(mutex_);
     if (signal_stream_ == nullptr) {
-        auto stream = Stream::create(*this, 64);
+        auto stream = Stream::create(*this, 64, Stream::kDefaultArgsBytes, named("signals from the host"));
         if (!stream) return stream;
         signal_stream_ = std::move(*stream);
     }
@@ -110,6 +121,25 @@ void Context::drain() {
 const char* Context::keep_name(const std::string& name) {
     const std::lock_guard lock(mutex_);
     return names_.insert(name).first->c_str();
+}
+
+void Context::name_semaphore(std::uint64_t va, std::string name) {
+    const std::lock_guard lock(mutex_);
+    if (name.empty()) {
+        semaphore_names_.erase(va);
+    } else {
+        semaphore_names_[va] = std::move(name);
+    }
+}
+
+std::string Context::describe_semaphore(std::uint64_t va) const {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = semaphore_names_.find(va);
+        if (found != semaphore_names_.end()) return fmt::format("semaphore '{}'", found->second);
+    }
+    if (event_slots_.owns(va)) return "an event";
+    return fmt::format("the semaphore at {:#x}", va);
 }
 
 void Context::add_code(std::uint64_t start, std::uint64_t size, std::string name) {

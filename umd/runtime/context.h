@@ -21,7 +21,8 @@ namespace orrery::umd {
 class Context {
   public:
     // Makes the address space; `winsys` and `memory` outlive the context.
-    static Result<std::unique_ptr<Context>> create(int device, Device& winsys, Memory& memory);
+    static Result<std::unique_ptr<Context>> create(int device, Device& winsys, Memory& memory,
+                                                   Quota quota = {});
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
@@ -34,7 +35,7 @@ class Context {
     Result<std::shared_ptr<Stream>> null_stream();
     // For signals from the host; never holds a wait, so nothing holds it up.
     Result<std::shared_ptr<Stream>> signal_stream();
-    Result<std::shared_ptr<Stream>> create_stream();
+    Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});
     void add_stream(const std::shared_ptr<Stream>& stream);
     // The next use of the null stream makes a new one.
     std::shared_ptr<Stream> take_null_stream();
@@ -55,6 +56,10 @@ class Context {
 
     // A copy of the name that lives as long as the context.
     const char* keep_name(const std::string& name);
+    // What error texts call the semaphore at this address; empty: forget it.
+    void name_semaphore(std::uint64_t va, std::string name);
+    // "semaphore 'x'", "an event", "the semaphore at 0x12".
+    std::string describe_semaphore(std::uint64_t va) const;
     // Where the code of modules lies, for error texts.
     void add_code(std::uint64_t start, std::uint64_t size, std::string name);
     void remove_code(std::uint64_t start);
@@ -83,6 +88,7 @@ class Context {
     std::atomic<bool> any_peer_{false};
     std::set<std::string> names_;
     std::map<std::uint64_t, Code> code_;
+    std::map<std::uint64_t, std::string> semaphore_names_;
 };
 
 }  // namespace orrery::umd

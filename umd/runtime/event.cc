@@ -23,7 +23,9 @@ Result<Stream::Relay> make_relay(Context& source, Context& target) {
     if (auto shared = target.memory().share_block(*(*slot)->block, source.device()); !shared) {
         return std::unexpected(shared.error());
     }
-    auto stream = Stream::create(source, 64);
+    QueueOptions options;
+    options.name = fmt::format("events to device {}", target.device());
+    auto stream = Stream::create(source, 64, Stream::kDefaultArgsBytes, std::move(options));
     if (!stream) return std::unexpected(stream.error());
     source.add_stream(*stream);
     return Stream::Relay{std::move(*stream), std::move(*slot), 0};

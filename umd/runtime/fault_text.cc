@@ -4,6 +4,8 @@
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/mmu.h>
 
+#include <cstring>
+
 #include "umd/runtime/context.h"
 
 namespace orrery::umd {
@@ -95,7 +97,43 @@ std::string place(std::uint64_t address, Context& context) {
     return context.memory().describe(address);
 }
 
+template <std::size_t N>
+std::string name_of(const __u8 (&name)[N]) {
+    const auto* text = reinterpret_cast<const char*>(name);
+    return std::string(text, ::strnlen(text, N));
+}
+
+// A queue of an edge: ours have a number, other processes of ours at least a name.
+std::string stream_of(std::uint32_t number, const std::string& name) {
+    if (number != 0) return fmt::format("stream '{}'", name);
+    if (!name.empty()) return fmt::format("stream '{}' of another process", name);
+    return "a stream of another user";
+}
+
 }  // namespace
+
+std::optional<Error> describe_deadlock(Context& context) {
+    auto edges = context.winsys().deadlock();
+    if (!edges) return edges.error();
+    if (edges->empty()) return std::nullopt;
+    std::string text = fmt::format("deadlock of {} stream{} on device {}:", edges->size(),
+                                   edges->size() == 1 ? "" : "s", context.device());
+    for (const drm_orr_wait_edge& edge : *edges) {
+        text += fmt::format(" {} waits for ", stream_of(edge.queue, name_of(edge.queue_name)));
+        if (edge.queue != 0) {
+            text += fmt::format("{} to reach {} (it is {})", context.describe_semaphore(edge.semaphore),
+                                edge.wanted, edge.value);
+        } else {
+            text += "a semaphore";
+        }
+        text += fmt::format(", which {} would signal later;",
+                            stream_of(edge.signaller, name_of(edge.signaller_name)));
+    }
+    text +=
+        " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from "
+        "another stream, or destroy a stream";
+    return Error{orrErrorDeadlock, std::move(text)};
+}
 
 Error describe_queue_error(const QueueState& state, OpNote note, Context& context) {
     const std::string tail =
@@ -127,6 +165,19 @@ Error describe_queue_error(const QueueState& state, OpNote note, Context& contex
             return {orrErrorIllegalAddress,
                     fmt::format("the card cannot access the stream's ring at {:#x} {}{}", state.error_address,
                                 fault_name(state.error_detail), tail)};
+        case ORR_QERR_FIRMWARE:
+            return {orrErrorFirmware,
+                    fmt::format("the card's firmware crashed while it worked for {} (mcause {:#x}) and was "
+                                "started again; see the kernel log{}",
+                                who, state.error_detail, tail)};
+        case ORR_QERR_LOST:
+            return {orrErrorFirmware,
+                    fmt::format("the card's firmware was started again and has lost this stream{}", tail)};
+        case ORR_QERR_GANG:
+            return {orrErrorLaunchTimeout,
+                    fmt::format("{} waited in a gang that did not come together in time: member {} was "
+                                "missing{}",
+                                who, state.error_detail, tail)};
         case ORR_QERR_NOT_IMPLEMENTED:
             return {orrErrorNotSupported,
                     fmt::format("the card's firmware cannot do what {} asks for{}", who, tail)};

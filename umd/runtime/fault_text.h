@@ -5,6 +5,8 @@
 
 namespace orrery::umd {
 
+// The cycle of waits in which a stream of the context is, by names; nullopt: it is over.
+std::optional<Error> describe_deadlock(Context& context);
 Error describe_queue_error(const QueueState& state, OpNote note, Context& context);
 
 }  // namespace orrery::umd

@@ -2,6 +2,10 @@
 
 #include <pthread.h>
 
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "umd/winsys/drm_winsys.h"
@@ -17,6 +21,42 @@ std::atomic<bool> g_in_child{false};
 void mark_child() {
     if (g_runtime.load(std::memory_order_relaxed) != nullptr)
         g_in_child.store(true, std::memory_order_relaxed);
+}
+
+constexpr std::uint32_t kMinPeriodUs = 100, kMaxPeriodUs = 1'000'000, kDefaultPeriodUs = 10'000;
+
+Status check_quota(Quota quota, const char* what) {
+    if (quota.permille == 0 && quota.period_us == 0) return {};
+    if (quota.permille < 1 || quota.permille > 1000 || quota.period_us < kMinPeriodUs ||
+        quota.period_us > kMaxPeriodUs) {
+        return fail(orrErrorInvalidValue,
+                    "{} is {} permille in {} us: give 1 to 1000 in {} to {}, or 0 and 0 for none", what,
+                    quota.permille, quota.period_us, kMinPeriodUs, kMaxPeriodUs);
+    }
+    return {};
+}
+
+// ORRERY_QUOTA=PERMILLE[/PERIOD_US]
+Result<Quota> quota_of_environment() {
+    const char* text = std::getenv("ORRERY_QUOTA");
+    if (text == nullptr || *text == '\0') return Quota{};
+    Quota quota{0, kDefaultPeriodUs};
+    const char* const end = text + std::strlen(text);
+    auto [rest, error] = std::from_chars(text, end, quota.permille);
+    if (error == std::errc{} && rest != end && *rest == '/') {
+        const auto period = std::from_chars(rest + 1, end, quota.period_us);
+        rest = period.ptr;
+        error = period.ec;
+    }
+    if (error != std::errc{} || rest != end) {
+        return fail(
+            orrErrorInvalidValue,
+            "the environment has ORRERY_QUOTA={}: it must be PERMILLE or PERMILLE/PERIOD_US, as 250 or "
+            "250/10000",
+            text);
+    }
+    if (auto good = check_quota(quota, "ORRERY_QUOTA"); !good) return std::unexpected(good.error());
+    return quota;
 }
 
 }  // namespace
@@ -116,11 +156,29 @@ Result<Context*> Runtime::context(int number) {
     if (Context* context = card.context.load(std::memory_order_acquire)) return context;
     const std::lock_guard lock(mutex_);
     if (Context* context = card.context.load(std::memory_order_relaxed)) return context;
-    auto made = Context::create(number, **winsys, memory_);
+    if (!card.quota) {
+        auto quota = quota_of_environment();
+        if (!quota) return std::unexpected(quota.error());
+        card.quota = *quota;
+    }
+    auto made = Context::create(number, **winsys, memory_, *card.quota);
     if (!made) return std::unexpected(made.error());
     card.context_owner = std::move(*made);
     card.context.store(card.context_owner.get(), std::memory_order_release);
     return card.context_owner.get();
+}
+
+Status Runtime::set_quota(int number, Quota quota) {
+    if (auto winsys = device(number); !winsys) return std::unexpected(winsys.error());
+    if (auto good = check_quota(quota, "the quota"); !good) return good;
+    Card& card = *cards_[static_cast<std::size_t>(number)];
+    const std::lock_guard lock(mutex_);
+    if (card.context.load(std::memory_order_relaxed) != nullptr) {
+        return fail(orrErrorInvalidValue,
+                    "device {} is in use already: set its quota before the first call that uses it", number);
+    }
+    card.quota = quota;
+    return {};
 }
 
 Result<Context*> Runtime::current_context() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "umd/runtime/context.h"
@@ -40,6 +41,8 @@ class Runtime {
     // Makes the context at the first use of the card.
     Result<Context*> context(int device);
     Result<Context*> current_context();
+    // For cards that are not in use yet, in place of the environment's. False: this one is.
+    Status set_quota(int device, Quota quota);
     // Of all cards that are in use.
     std::vector<Context*> contexts() const;
 
@@ -67,6 +70,7 @@ class Runtime {
         std::unique_ptr<Device> winsys;
         std::uint64_t uid = 0;
         std::unique_ptr<Context> context_owner;
+        std::optional<Quota> quota;  // nullopt: as the environment says
         std::atomic<Context*> context{nullptr};
     };
     Status open();

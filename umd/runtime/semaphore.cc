@@ -1,5 +1,6 @@
 #include "umd/runtime/semaphore.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -19,6 +20,16 @@ std::uint64_t SemaphoreSlot::value() const {
 }
 std::uint64_t SemaphoreSlot::time_ps() const {
     return read(cpu->time_ps);
+}
+
+Semaphore::~Semaphore() {
+    if (slot != nullptr) slot->context->name_semaphore(slot->va, {});
+}
+
+bool SemaphorePool::owns(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(
+        blocks_, [&](const Block* block) { return va >= block->va && va - block->va < kBlockBytes; });
 }
 
 SemaphorePool::~SemaphorePool() {

@@ -43,6 +43,8 @@ class SemaphorePool {
     void retire(std::shared_ptr<SemaphoreSlot> slot, std::shared_ptr<Stream> stream, std::uint64_t index);
     // Forgets retired slots and the streams they hold.
     void drop_retired();
+    // Whether a slot of the pool lies at this address.
+    bool owns(std::uint64_t va) const;
 
   private:
     static constexpr std::uint64_t kBlockBytes = 16 << 10;
@@ -56,7 +58,7 @@ class SemaphorePool {
 
     Context& context_;
     const BoKind kind_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::vector<Block*> blocks_;
     std::vector<std::unique_ptr<SemaphoreSlot>> free_;
     std::vector<Retired> retired_;
@@ -64,6 +66,10 @@ class SemaphorePool {
 
 // What orrSemaphore_t stands for.
 struct Semaphore {
+    Semaphore() = default;
+    ~Semaphore();
+    Semaphore(const Semaphore&) = delete;
+    Semaphore& operator=(const Semaphore&) = delete;
     std::shared_ptr<SemaphoreSlot> slot;
 };
 

@@ -38,7 +38,7 @@ std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
 }  // namespace
 
 Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries,
-                                               std::uint64_t args_bytes) {
+                                               std::uint64_t args_bytes, QueueOptions options) {
     auto ring = PinnedBuffer::create(context.memory(), context.device(),
                                      sizeof(orr_ring) + std::uint64_t{entries} * sizeof(orr_packet));
     if (!ring) return std::unexpected(ring.error());
@@ -46,9 +46,10 @@ Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t e
     if (!args) return std::unexpected(args.error());
     const std::uint64_t ring_va = ring->va();
     std::shared_ptr<Stream> stream(new Stream(context, std::move(*ring), std::move(*args), entries));
-    auto queue = context.winsys().create_queue(ring_va, entries);
+    auto queue = context.winsys().create_queue(ring_va, entries, options);
     if (!queue) return std::unexpected(queue.error());
     stream->queue_ = std::move(*queue);
+    stream->options_ = std::move(options);
     return stream;
 }
 
@@ -253,6 +254,27 @@ std::optional<Error> Stream::error() {
     return std::nullopt;
 }
 
+Result<drm_orr_queue_stats> Stream::stats() {
+    const std::lock_guard lock(mutex_);
+    if (queue_ == nullptr) return fail(orrErrorInvalidHandle, "the stream was destroyed");
+    return queue_->stats();
+}
+
+Status Stream::set_options(const QueueOptions& options) {
+    const std::lock_guard lock(mutex_);
+    if (queue_ == nullptr) return fail(orrErrorInvalidHandle, "the stream was destroyed");
+    if (auto set = queue_->set(options); !set) return set;
+    options_.priority = options.priority;
+    options_.weight = options.weight;
+    options_.slice_us = options.slice_us;
+    return {};
+}
+
+QueueOptions Stream::options() {
+    const std::lock_guard lock(mutex_);
+    return options_;
+}
+
 void Stream::depend_on(const std::shared_ptr<Stream>& source, std::uint64_t index) {
     const std::lock_guard lock(relay_mutex_);
     std::erase_if(dependencies_, [](const Dependency& d) {
@@ -313,6 +335,10 @@ Status Stream::wait(std::uint64_t index) {
         auto state = queue_->wait(index, now_ns() + (depends ? kLookNs : kSleepNs));
         if (!state) return std::unexpected(keep_error(state.error()));
         if (state->error != ORR_QERR_NONE) return std::unexpected(keep_error(*state));
+        if (state->deadlock && !done(index)) {
+            if (auto deadlock = describe_deadlock(context_)) return std::unexpected(*deadlock);
+            continue;  // over already
+        }
         if (done(index)) break;
         if (auto never = dependency_error()) return std::unexpected(keep_error(*never));
     }

@@ -40,7 +40,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   public:
     // args_bytes: room for the arguments of kernels of submit_kernel(), a multiple of a page.
     static Result<std::shared_ptr<Stream>> create(Context& context, std::uint32_t entries = kDefaultEntries,
-                                                  std::uint64_t args_bytes = kDefaultArgsBytes);
+                                                  std::uint64_t args_bytes = kDefaultArgsBytes,
+                                                  QueueOptions options = {});
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -62,7 +63,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Everything below `index` is done, also on other cards. False for ever after the queue stopped before
     // it.
     bool done(std::uint64_t index) const;
-    // Returns when done(index), or with the error that stopped the queue.
+    // Returns when done(index), or with the error that stopped the queue. orrErrorDeadlock: it is in a cycle
+    // of waits now; the stream has not stopped, and goes on when somebody signals.
     Status wait(std::uint64_t index);
     Status synchronize() { return wait(submitted()); }
     // Nothing while the queue runs; the same error for ever once it has stopped.
@@ -72,6 +74,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     // Ends the hardware queue: what is left in it is aborted. done() and error() still answer.
     void close();
+
+    Result<drm_orr_queue_stats> stats();
+    // All but the name.
+    Status set_options(const QueueOptions& options);
+    // As it was asked for last; the name may be empty.
+    QueueOptions options();
 
     Staging& staging() { return staging_; }
     // The stream on another card that carries that card's events to this one, and the semaphore on this card
@@ -138,6 +146,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     orr_ring* ring_;
     orr_packet* packets_;
     std::unique_ptr<HwQueue> queue_;
+    QueueOptions options_;  // under mutex_
 
     std::mutex mutex_;  // orders producers
     std::atomic<std::uint64_t> producer_{0};

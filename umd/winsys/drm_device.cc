@@ -95,11 +95,50 @@ class DrmQueue final : public HwQueue {
         wait.index = index;
         wait.timeout_ns = deadline_ns;
         const int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_WAIT, &wait);
+        if (number == EDEADLK) {
+            QueueState state{};
+            state.deadlock = true;
+            return state;
+        }
         if (number != 0 && number != ETIME) return fail_errno(number, file_->what("waiting for a queue"));
         // After ETIME the outputs may not have been copied: "not done, no error" is what the caller needs.
         if (number == ETIME) return QueueState{};
-        return QueueState{wait.completed, wait.error, wait.error_index, wait.error_address,
-                          wait.error_detail};
+        return QueueState{wait.completed,     wait.error,        wait.error_index,
+                          wait.error_address, wait.error_detail, false};
+    }
+
+    Result<drm_orr_queue_stats> stats() override {
+        drm_orr_queue_stats stats{};
+        stats.queue = queue_;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_STATS, &stats)) {
+            return fail_errno(number, file_->what("statistics of a queue"));
+        }
+        return stats;
+    }
+
+    Status set(const QueueOptions& options) override {
+        drm_orr_queue_set set{};
+        set.queue = queue_;
+        set.priority = options.priority;
+        set.weight = options.weight;
+        set.slice_us = options.slice_us;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_SET, &set)) {
+            return fail_priority(number, options, file_->what("setting a queue's priority"));
+        }
+        return {};
+    }
+
+    std::uint32_t number() const override { return queue_; }
+
+    static std::unexpected<Error> fail_priority(int number, const QueueOptions& options,
+                                                const std::string& what) {
+        if (number == EACCES && options.priority == ORR_QUEUE_PRIORITY_REALTIME) {
+            return fail(orrErrorSystem,
+                        "{}: the real-time priority needs CAP_SYS_NICE: run as root, or setcap "
+                        "cap_sys_nice+ep the program",
+                        what);
+        }
+        return fail_errno(number, what);
     }
 
   private:
@@ -146,8 +185,10 @@ class DrmDevice final : public Device {
         return query;
     }
 
-    Status create_vm() override {
+    Status create_vm(Quota quota) override {
         drm_orr_vm_create create{};
+        create.quota_permille = quota.permille;
+        create.quota_period_us = quota.period_us;
         if (int number = file_->ioctl(DRM_IOCTL_ORR_VM_CREATE, &create)) {
             return fail_errno(number, file_->what("making an address space"));
         }
@@ -212,14 +253,33 @@ class DrmDevice final : public Device {
         return {};
     }
 
-    Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries) override {
+    Result<std::vector<drm_orr_wait_edge>> deadlock() override {
+        std::vector<drm_orr_wait_edge> edges(16);
+        while (true) {
+            drm_orr_query_deadlock query{};
+            query.edges = reinterpret_cast<std::uintptr_t>(edges.data());
+            query.count = static_cast<std::uint32_t>(edges.size());
+            if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_DEADLOCK, &query)) {
+                return fail_errno(number, file_->what("deadlock query"));
+            }
+            const bool whole = query.count <= edges.size();
+            edges.resize(query.count);
+            if (whole) return edges;
+        }
+    }
+
+    Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
+                                                  const QueueOptions& options) override {
         drm_orr_queue_create create{};
         create.vm = file_->vm;
         create.entries = entries;
         create.ring_va = ring_va;
-        create.priority = ORR_QUEUE_PRIORITY_NORMAL;
+        create.priority = options.priority;
+        create.weight = options.weight;
+        create.slice_us = options.slice_us;
+        options.name.copy(reinterpret_cast<char*>(create.name), QueueOptions::kMaxName);
         if (int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_CREATE, &create)) {
-            return fail_errno(number, file_->what("making a queue"));
+            return DrmQueue::fail_priority(number, options, file_->what("making a queue"));
         }
         if (auto mapped = map_doorbells(create); !mapped) {
             drm_orr_queue_destroy destroy{};

@@ -38,6 +38,23 @@ struct QueueState {
     std::uint64_t error_index = 0;
     std::uint64_t error_address = 0;
     std::uint64_t error_detail = 0;
+    bool deadlock = false;  // not done, and in a cycle of waits that stands; Device::deadlock() shows it
+};
+
+// How a queue is scheduled. Zeros: the defaults of driver and firmware.
+struct QueueOptions {
+    std::uint32_t priority = ORR_QUEUE_PRIORITY_NORMAL;
+    std::uint32_t weight = 0;
+    std::uint32_t slice_us = 0;
+    std::string name{};  // printable ASCII, at most kMaxName bytes; empty: the driver makes one
+
+    static constexpr std::size_t kMaxName = sizeof(drm_orr_queue_create::name) - 1;
+};
+
+// Vector core time that an address space may use: permille of the card's in each period; 0: no limit.
+struct Quota {
+    std::uint32_t permille = 0;
+    std::uint32_t period_us = 0;
 };
 
 // A hardware queue. Destruction aborts what is in flight.
@@ -45,9 +62,14 @@ class HwQueue {
   public:
     virtual ~HwQueue() = default;
     void ring(std::uint64_t index) const noexcept { doorbell_.ring(index); }
-    // Sleeps until `index` packets are done, the queue stopped, or CLOCK_MONOTONIC reached deadline_ns (then
-    // completed < index and error is 0).
+    // Sleeps until `index` packets are done, the queue stopped, is found in a deadlock, or CLOCK_MONOTONIC
+    // reached deadline_ns (then completed < index and error is 0).
     virtual Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) = 0;
+    virtual Result<drm_orr_queue_stats> stats() = 0;
+    // All but the name.
+    virtual Status set(const QueueOptions& options) = 0;
+    // What QUERY_DEADLOCK calls it.
+    virtual std::uint32_t number() const = 0;
 
   protected:
     Doorbell doorbell_;
@@ -67,7 +89,7 @@ class Device {
     virtual Result<drm_orr_query_link> link(std::uint32_t port) = 0;
 
     // Once, before bind() and create_queue().
-    virtual Status create_vm() = 0;
+    virtual Status create_vm(Quota quota) = 0;
     virtual Result<std::unique_ptr<Bo>> create_bo(std::uint64_t size, BoKind kind) = 0;
     // A buffer of another device of the same winsys. At most one import of a buffer a device at a time.
     virtual Result<std::unique_ptr<Bo>> import_bo(Bo& other) = 0;
@@ -75,7 +97,10 @@ class Device {
     virtual Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
                         std::uint32_t flags) = 0;
     virtual Status unbind(std::uint64_t va, std::uint64_t size) = 0;
-    virtual Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries) = 0;
+    virtual Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
+                                                          const QueueOptions& options) = 0;
+    // The cycle of waits in which a queue of this process stands; empty: in none.
+    virtual Result<std::vector<drm_orr_wait_edge>> deadlock() = 0;
 };
 
 class Winsys {

@@ -10,11 +10,11 @@ namespace {
 
 TEST(Error, EveryCodeHasItsOwnNameAndSentence) {
     std::set<std::string> names, sentences;
-    for (int code = orrSuccess; code <= orrErrorStreamCapture; ++code) {
+    for (int code = orrSuccess; code <= orrErrorFirmware; ++code) {
         names.insert(orrGetErrorName(static_cast<orrError_t>(code)));
         sentences.insert(orrGetErrorString(static_cast<orrError_t>(code)));
     }
-    EXPECT_EQ(names.size(), static_cast<std::size_t>(orrErrorStreamCapture) + 1);
+    EXPECT_EQ(names.size(), static_cast<std::size_t>(orrErrorFirmware) + 1);
     EXPECT_EQ(sentences.size(), names.size());
     EXPECT_STREQ(orrGetErrorName(orrErrorInvalidValue), "orrErrorInvalidValue");
     EXPECT_STREQ(orrGetErrorName(static_cast<orrError_t>(31)), "orrErrorUnknown");

@@ -61,6 +61,20 @@ class FakeQueue final : public HwQueue {
         const std::lock_guard lock(card_.mutex());
         card_.queues.remove_if([&](const FakeCard::Queue& q) { return &q == &queue_; });
     }
+    Result<drm_orr_queue_stats> stats() override {
+        const std::lock_guard lock(card_.mutex());
+        drm_orr_queue_stats stats{};
+        stats.jobs = queue_.completed;
+        return stats;
+    }
+    Status set(const QueueOptions& options) override {
+        const std::lock_guard lock(card_.mutex());
+        const std::string name = queue_.options.name;
+        queue_.options = options;
+        queue_.options.name = name;
+        return {};
+    }
+    std::uint32_t number() const override { return queue_.slot + 1; }
     Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) override {
         card_.count_wait();
         while (true) {
@@ -69,6 +83,11 @@ class FakeQueue final : public HwQueue {
                 const std::lock_guard lock(card_.mutex());
                 queue_.state.completed = queue_.completed;
                 if (queue_.completed >= index || queue_.state.error != 0) return queue_.state;
+                if (!card_.deadlock.empty()) {
+                    QueueState state{};
+                    state.deadlock = true;
+                    return state;
+                }
             }
             if (now_ns() >= deadline_ns) return QueueState{};
             std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -111,11 +130,17 @@ class FakeDevice final : public Device {
         return link;
     }
 
-    Status create_vm() override {
+    Result<std::vector<drm_orr_wait_edge>> deadlock() override {
+        const std::lock_guard lock(card_.mutex());
+        return card_.deadlock;
+    }
+
+    Status create_vm(Quota quota) override {
         const std::lock_guard lock(card_.mutex());
         if (card_.lost()) return fail_errno(ENODEV, "making an address space");
         EXPECT_FALSE(card_.has_vm) << "one address space a process";
         card_.has_vm = true;
+        card_.quota = quota;
         return {};
     }
     Result<std::unique_ptr<Bo>> create_bo(std::uint64_t size, BoKind kind) override {
@@ -164,7 +189,8 @@ class FakeDevice final : public Device {
         }
         return {};
     }
-    Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries) override {
+    Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
+                                                  const QueueOptions& options) override {
         const std::lock_guard lock(card_.mutex());
         std::uint64_t fault = 0;
         auto* ring = card_.translate(ring_va, sizeof(orr_ring) + entries * 64ull,
@@ -177,7 +203,7 @@ class FakeDevice final : public Device {
             slot = std::max(slot, q.slot + 1);
         if (slot >= ORR_DB_SLOTS) return fail_errno(ENOSPC, "making a queue");
         // A slot is used again: its doorbell still holds the last queue's value.
-        card_.queues.push_back({ring_va, entries, slot, ++card_.generations, 0, {}, false});
+        card_.queues.push_back({ring_va, entries, slot, ++card_.generations, 0, {}, false, options});
         return std::make_unique<FakeQueue>(card_, card_.queues.back());
     }
 

@@ -86,6 +86,7 @@ class FakeCard {
         std::uint64_t completed = 0;
         QueueState state;
         bool waiting = false;
+        QueueOptions options;
     };
 
     std::recursive_mutex& mutex() { return mutex_; }
@@ -96,6 +97,8 @@ class FakeCard {
     int live_pages = 0;
     std::uint32_t grants = 0;
     bool has_vm = false;
+    Quota quota;
+    std::vector<drm_orr_wait_edge> deadlock;  // what the winsys says; waits end with it while it is not empty
     std::map<std::uint64_t, Mapping> mappings;
     std::list<Queue> queues;
     std::uint64_t generations = 6;

@@ -7,7 +7,8 @@
  * (device 0 at first). Errors: every function returns orrSuccess or a code; what went wrong and
  * what to do about it is in orrGetLastErrorText() of the same thread. A failure of the card
  * or of a kernel shows at the next call that waits for that stream (sticky for the stream until it
- * is destroyed); other streams and processes go on.
+ * is destroyed); other streams and processes go on. Only orrErrorDeadlock does not stop a stream: the
+ * text shows who waits for whom, and a later wait may succeed.
  *
  * Order: work of one stream runs in the order of the calls. Work of different streams is not
  * ordered unless by events or semaphores. The null stream (stream 0) is an ordinary stream of
@@ -47,7 +48,9 @@ typedef enum orrError {
     orrErrorTimeout = 17,            /**< a wait of limited time ended */
     orrErrorInternal = 18,           /**< a fault of the library, please report */
     orrErrorCancelled = 19,          /**< a task that was cancelled, or depends on one that was */
-    orrErrorStreamCapture = 20       /**< the call does not go together with the capture of a stream */
+    orrErrorStreamCapture = 20,      /**< the call does not go together with the capture of a stream */
+    orrErrorDeadlock = 21, /**< streams wait for each other in a circle; they go on when somebody signals */
+    orrErrorFirmware = 22  /**< the card's firmware crashed while it worked for the stream */
 } orrError_t;
 
 ORR_API const char* orrGetErrorName(orrError_t error);   /**< "orrErrorInvalidValue"; never null */
@@ -85,6 +88,12 @@ ORR_API orrError_t orrSetDevice(int device);      /**< for this thread */
 ORR_API orrError_t orrGetDevice(int* device);
 ORR_API orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device);
 ORR_API orrError_t orrDeviceSynchronize(void); /**< all streams of the current device */
+/**
+ * Vector core time that this process may use on a device: permille (1 .. 1000) of all its cores in each
+ * period of period_us (100 .. 1000000) microseconds of model time; 0 and 0: no limit. Before the process uses
+ * the device; takes precedence over ORRERY_QUOTA.
+ */
+ORR_API orrError_t orrDeviceSetQuota(int device, uint32_t permille, uint32_t period_us);
 ORR_API orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 
 typedef struct orrLinkInfo {
@@ -142,6 +151,42 @@ ORR_API orrError_t orrDeviceEnablePeerAccess(int peer);
 /* --- streams, events, semaphores --- */
 
 ORR_API orrError_t orrStreamCreate(orrStream_t* stream); /**< on the current device */
+
+/** Streams do not synchronise with the null stream, so both mean the same. */
+#define orrStreamDefault 0x0u
+#define orrStreamNonBlocking 0x1u
+
+/**
+ * A lower number is served first: 1 low, 0 normal (as orrStreamCreate), -1 high, -2 real-time, which is
+ * strict and needs CAP_SYS_NICE. Numbers outside of this are taken as the nearest that exists.
+ */
+ORR_API orrError_t orrStreamCreateWithPriority(orrStream_t* stream, unsigned flags, int priority);
+/** The range that this process may use on the current device: *least is 1, *greatest -1 or -2. */
+ORR_API orrError_t orrDeviceGetStreamPriorityRange(int* least, int* greatest);
+
+typedef struct orrStreamAttributes {
+    int priority;    /**< as above */
+    uint32_t weight; /**< share of engine time among streams of one priority, 1 .. 1024; 0: the default, 64 */
+    uint32_t
+        slice_us; /**< model time before another stream of this priority may take the engine; 0: default */
+    const char* name;     /**< at most 23 printable ASCII characters, for reports and traces; null: made up */
+    uint64_t reserved[4]; /**< 0 */
+} orrStreamAttributes;
+ORR_API orrError_t orrStreamCreateWithAttributes(orrStream_t* stream, const orrStreamAttributes* attributes);
+/** Changes priority, weight and slice; attributes->name must be null. */
+ORR_API orrError_t orrStreamSetAttributes(orrStream_t stream, const orrStreamAttributes* attributes);
+ORR_API orrError_t orrStreamGetPriority(int* priority, orrStream_t stream);
+
+/** What the card has counted for a stream; times are model time in picoseconds. */
+typedef struct orrStreamStats {
+    uint64_t vector_ps; /**< time on vector cores, the sum over the cores */
+    uint64_t copy_ps;   /**< time on copy engines */
+    uint64_t jobs;      /**< kernels and copies that have finished */
+    uint64_t preemptions;
+    uint64_t waited_ps; /**< ready, but another stream had the engine */
+    uint64_t longest_wait_ps;
+} orrStreamStats;
+ORR_API orrError_t orrStreamGetStats(orrStreamStats* stats, orrStream_t stream);
 ORR_API orrError_t orrStreamDestroy(orrStream_t stream); /**< waits for its work */
 ORR_API orrError_t orrStreamSynchronize(orrStream_t stream);
 ORR_API orrError_t orrStreamQuery(orrStream_t stream); /**< orrSuccess: done; orrErrorNotReady: not yet */
@@ -163,6 +208,8 @@ ORR_API orrError_t orrEventGetModelTime(uint64_t* ps, orrEvent_t event);
 
 /** A 64-bit timeline that lives in the current device's memory; starts at 0 and only grows. */
 ORR_API orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore);
+/** For error texts: at most 63 characters; null or empty takes the name away. */
+ORR_API orrError_t orrSemaphoreSetName(orrSemaphore_t semaphore, const char* name);
 ORR_API orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore);
 /** When all earlier work of the stream is done. From a stream of a linked device it crosses the link behind
  * that work. */

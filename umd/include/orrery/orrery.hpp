@@ -56,12 +56,23 @@ class Owner {
 class Stream : public Owner<orrStream_t, orrStreamDestroy> {
   public:
     Stream() : Owner(make()) {}
+    explicit Stream(const orrStreamAttributes& attributes) : Owner(make(attributes)) {}
     void synchronize() const { check(orrStreamSynchronize(get())); }
+    orrStreamStats stats() const {
+        orrStreamStats stats{};
+        check(orrStreamGetStats(&stats, get()));
+        return stats;
+    }
 
   private:
     static orrStream_t make() {
         orrStream_t stream{};
         check(orrStreamCreate(&stream));
+        return stream;
+    }
+    static orrStream_t make(const orrStreamAttributes& attributes) {
+        orrStream_t stream{};
+        check(orrStreamCreateWithAttributes(&stream, &attributes));
         return stream;
     }
 };
