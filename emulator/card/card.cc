@@ -111,7 +111,7 @@ std::expected<void, std::string> Card::build() {
     soc_ = std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_,
                                           *windows_, counters_, errors_, static_cast<SocEffects&>(*this));
     engine_context_ = std::make_unique<EngineContext>(
-        EngineContext{events_, *mmu_, counters_, peers_,
+        EngineContext{events_, vram_, *mmu_, counters_, peers_,
                       [this](const Completion& completion) { soc_->completed(completion); }});
     std::vector<EnginePort*> ports;
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,
@@ -119,7 +119,7 @@ std::expected<void, std::string> Card::build() {
                           .host_bytes_per_second = sku.copy_host_bytes_per_s,
                           .engine_bytes_per_second = sku.copy_engine_bytes_per_s};
     for (std::uint32_t i = 0; i < sku.copy_engines; ++i) {
-        copy_engines_.push_back(std::make_unique<CopyEngine>(i, rates, *engine_context_));
+        copy_engines_.push_back(std::make_unique<CopyEngine>(i, rates, *engine_context_, sku.vector_cores));
         ports.push_back(copy_engines_.back().get());
     }
     VectorConfig vector;
@@ -130,6 +130,8 @@ std::expected<void, std::string> Card::build() {
     vector.launch_ps = sku.vector_launch_ps;
     vector.group_ps = sku.vector_group_ps;
     vector.item_cycles = sku.vector_item_cycles;
+    vector.save_core_ps = sku.vector_save_core_ps;
+    vector.vram_bytes_per_second = sku.copy_vram_bytes_per_s;
     vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));

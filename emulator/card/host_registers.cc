@@ -5,6 +5,8 @@
 
 #include <orrery/hw/pci.h>
 
+#include "emulator/engines/save_area.h"
+
 namespace orrery::emu {
 
 namespace {
@@ -149,7 +151,7 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             value = ORR_COUNTER_COUNT;
             return true;
         case ORR_R_SAVE_BYTES:
-            value = 0;  // the engines cannot save a kernel yet
+            value = static_cast<std::uint32_t>(save_area_bytes(sku.vector_cores));
             return true;
         case ORR_R_STATE:
             value = file.state.load(std::memory_order_acquire);

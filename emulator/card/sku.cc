@@ -190,6 +190,7 @@ std::expected<Sku, std::string> Sku::parse(std::string_view text, const std::str
     in.integer("vector", "launch_ps", sku.vector_launch_ps, 0, kMaxPs);
     in.integer("vector", "group_ps", sku.vector_group_ps, 0, kMaxPs);
     in.integer("vector", "item_cycles", sku.vector_item_cycles, 0, 1'000'000);
+    in.integer("vector", "save_core_ps", sku.vector_save_core_ps, 0, kMaxPs);
     static_assert(16 + 32 <= SOC_ENGINES_MAX);
 
     in.integer("link", "ports", sku.link_ports, 0, ORR_LINK_MAX_PORTS);

@@ -36,6 +36,7 @@ struct Sku {
     ModelTime vector_launch_ps = 0;
     ModelTime vector_group_ps = 0;
     std::uint64_t vector_item_cycles = 0;
+    ModelTime vector_save_core_ps = 0;
 
     std::uint32_t link_ports = 0;
     std::uint32_t link_lanes = 0;

@@ -324,23 +324,67 @@ void SocRegisters::write_engine(std::uint32_t offset, std::uint64_t value) {
             ports_[number].descriptor[reg / 8] = value;
             return;
         }
-        if (reg == SOC_ENGINE_START) return start_engine(number, value);
+        if (reg == SOC_ENGINE_START) return start_engine(number, value, false);
+        if (reg == SOC_ENGINE_RESUME) return start_engine(number, value, true);
+        if (reg == SOC_ENGINE_PREEMPT) return preempt_engine(number, value);
         if (reg == SOC_ENGINE_ABORT) return engines_[number]->abort();
+        if (reg == SOC_ENGINE_SAVE) {
+            ports_[number].save = value;
+            return;
+        }
+        if ((reg == SOC_ENGINE_PRIORITY || reg == SOC_ENGINE_WEIGHT) &&
+            engines_[number]->kind() == ORR_ENGINE_VECTOR) {
+            return share_engine(number, reg, value);
+        }
     }
     errors_.guest("the firmware wrote register {:#x} of engine port {}, where none is", reg, number);
 }
 
-void SocRegisters::start_engine(std::uint32_t number, std::uint64_t tag) {
+void SocRegisters::share_engine(std::uint32_t number, std::uint32_t reg, std::uint64_t value) {
+    constexpr std::uint64_t kMaxPriority = 3, kMaxWeight = 65535;
+    if (reg == SOC_ENGINE_PRIORITY && value <= kMaxPriority) {
+        ports_[number].priority = value;
+        engines_[number]->set_priority(static_cast<std::uint32_t>(value));
+    } else if (reg == SOC_ENGINE_WEIGHT && value >= 1 && value <= kMaxWeight) {
+        ports_[number].weight = value;
+        engines_[number]->set_weight(static_cast<std::uint32_t>(value));
+    } else {
+        errors_.guest("engine port {} was given a {} of {}: ignored", number,
+                      reg == SOC_ENGINE_PRIORITY ? "priority" : "weight", value);
+    }
+}
+
+void SocRegisters::preempt_engine(std::uint32_t number, std::uint64_t mode) {
+    if (mode != SOC_PREEMPT_GROUP && mode != SOC_PREEMPT_NOW) {
+        errors_.guest("engine port {} was to be preempted in the way {}, which does not exist: ignored",
+                      number, mode);
+        return;
+    }
+    const Preempt how = mode == SOC_PREEMPT_NOW ? Preempt::kNow : Preempt::kGroup;
+    if (!engines_[number]->preempt(how, ports_[number].save)) {
+        errors_.guest(
+            "engine port {} was to be preempted with a save area at {:#x}: it must be 4 KiB aligned and lie "
+            "in "
+            "VRAM, with {} bytes; ignored",
+            number, ports_[number].save, save_area_bytes(sku_.vector_cores));
+    }
+}
+
+void SocRegisters::start_engine(std::uint32_t number, std::uint64_t tag, bool resume) {
     if (completions_.size() + SOC_ENGINES_MAX > completions_.capacity()) {
         errors_.guest("engine port {} was started while {} completions wait unread: ignored", number,
                       completions_.size());
         return;
     }
-    if (!engines_[number]->start(ports_[number].descriptor, static_cast<std::uint32_t>(tag))) {
+    EnginePort& engine = *engines_[number];
+    const auto low = static_cast<std::uint32_t>(tag);
+    const bool taken =
+        resume ? engine.resume(ports_[number].save, low) : engine.start(ports_[number].descriptor, low);
+    if (!taken) {
         errors_.guest("engine port {} was started while it is busy: ignored", number);
         return;
     }
-    ports_[number].tag = tag & 0xffffffffu;
+    ports_[number].tag = low;
 }
 
 }  // namespace orrery::emu

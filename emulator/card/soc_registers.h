@@ -85,7 +85,10 @@ class SocRegisters {
     std::uint64_t pending() const;
     std::uint64_t read_engine(std::uint32_t offset);
     void write_engine(std::uint32_t offset, std::uint64_t value);
-    void start_engine(std::uint32_t number, std::uint64_t tag);
+    // START, or RESUME from the port's save area.
+    void start_engine(std::uint32_t number, std::uint64_t tag, bool resume);
+    void preempt_engine(std::uint32_t number, std::uint64_t mode);
+    void share_engine(std::uint32_t number, std::uint32_t reg, std::uint64_t value);
     void doorbell_command(std::uint64_t command);
     void mmu_command(std::uint64_t command);
     void translate();

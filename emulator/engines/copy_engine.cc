@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emulator/engines/save_area.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu {
@@ -18,10 +19,22 @@ constexpr std::uint64_t kRunBytes = 1 << 20;
 
 __extension__ using Wide = unsigned __int128;
 
+// What goes through in `time`, in whole lines and at least one.
+std::uint64_t bytes_within(ModelTime time, std::uint64_t bytes_per_second) {
+    constexpr Wide kLine = 64;
+    const Wide bytes = Wide{time} * bytes_per_second / kPsPerSecond;
+    return bytes < kLine ? kLine : static_cast<std::uint64_t>(bytes / kLine * kLine);
+}
+
 }  // namespace
 
-CopyEngine::CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context)
-    : port_(port), rates_(rates), context_(context), event_(Event::of<&CopyEngine::on_event>(this)) {
+CopyEngine::CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context,
+                       std::uint32_t cores)
+    : port_(port),
+      cores_(cores),
+      rates_(rates),
+      context_(context),
+      event_(Event::of<&CopyEngine::on_event>(this)) {
     pattern_.resize(kPatternBytes + kMaxPattern);
 }
 
@@ -39,17 +52,21 @@ bool CopyEngine::wraps(std::uint64_t base, std::uint64_t pitch) const {
     return (Wide{pitch} * (desc_.rows - 1) + base + desc_.row_bytes) >> 64 != 0;
 }
 
-bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
-    if (busy_) return false;
-    const ModelTime now = context_.events.now();
-    std::memcpy(&desc_, descriptor.data(), sizeof desc_);
+void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     busy_ = true;
     ended_ = blocked_ = false;
     row_ = column_ = 0;
     src_ = dst_ = {};
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
-    context_.counters.add(ORR_CTR_COPY_JOBS);
     free_ = now;
+}
+
+bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
+    if (busy_) return false;
+    const ModelTime now = context_.events.now();
+    std::memcpy(&desc_, descriptor.data(), sizeof desc_);
+    begin(tag, now);
+    context_.counters.add(ORR_CTR_COPY_JOBS);
     if (!valid()) {
         end(ORR_DONE_BAD_DESC, 0, 0);
     } else if (wraps(desc_.dst, desc_.dst_pitch)) {
@@ -72,8 +89,55 @@ void CopyEngine::make_pattern() {
     }
 }
 
+bool CopyEngine::preempt(Preempt mode, std::uint64_t save) {
+    // What has been moved stands already: there is nothing that kGroup could wait for.
+    if (mode == Preempt::kNo || !busy_ || ended_) return true;
+    auto area = SaveArea::at(context_.vram, save, cores_);
+    if (!area) return false;
+    area->invalidate();
+    save_ = save;
+    // At the end of what is on its way through the engine, and of the save itself.
+    free_ =
+        later(std::max(free_, context_.events.now()), duration_ps(kSavePage, rates_.vram_bytes_per_second));
+    end(ORR_DONE_PREEMPTED, 0, kSavePage);
+    return true;
+}
+
+// Takes what a preempted copy left; false: nothing of ours stands there.
+bool CopyEngine::load(std::uint64_t save) {
+    auto area = SaveArea::at(context_.vram, save, cores_);
+    if (!area) return false;
+    const auto header = area->read_header();
+    if (!header || header->kind != ORR_ENGINE_COPY) return false;
+    std::memcpy(&desc_, header->descriptor, sizeof desc_);
+    if (!valid() || wraps(desc_.dst, desc_.dst_pitch) || (!is_fill() && wraps(desc_.src, desc_.src_pitch))) {
+        return false;
+    }
+    if (header->row >= desc_.rows || header->column >= std::max<std::uint64_t>(desc_.row_bytes, 1))
+        return false;
+    row_ = header->row;
+    column_ = header->column;
+    area->invalidate();
+    return true;
+}
+
+bool CopyEngine::resume(std::uint64_t save, std::uint32_t tag) {
+    if (busy_) return false;
+    const ModelTime now = context_.events.now();
+    begin(tag, now);
+    if (!load(save)) {
+        end(ORR_DONE_BAD_DESC, 0, 0);
+        return true;
+    }
+    if (is_fill()) make_pattern();
+    free_ = later(now, rates_.setup_ps + duration_ps(kSavePage, rates_.vram_bytes_per_second));
+    context_.events.schedule(event_, free_);
+    return true;
+}
+
 void CopyEngine::abort() {
-    if (!busy_ || (ended_ && completion_.status != ORR_DONE_OK)) return;
+    if (!busy_) return;
+    if (ended_ && completion_.status != ORR_DONE_OK && completion_.status != ORR_DONE_PREEMPTED) return;
     free_ = context_.events.now();
     end(ORR_DONE_ABORTED, 0, 0);
 }
@@ -101,6 +165,13 @@ void CopyEngine::hand_in(ModelTime now) {
     completion_.end_ps = now;
     completion_.used_ps = now - completion_.start_ps;
     context_.counters.add(ORR_CTR_COPY_BUSY_PS, completion_.used_ps);
+    if (completion_.status == ORR_DONE_PREEMPTED) {
+        SaveHeader header{.kind = ORR_ENGINE_COPY, .row = row_, .column = column_};
+        std::memcpy(header.descriptor, &desc_, sizeof desc_);
+        SaveArea::at(context_.vram, save_, cores_)->write_header(header);
+        context_.counters.add(ORR_CTR_PREEMPTIONS);
+        context_.counters.add(ORR_CTR_SAVED_BYTES, kSavePage);
+    }
     busy_ = ended_ = false;
     context_.done(completion_);
 }
@@ -121,9 +192,10 @@ void CopyEngine::work(ModelTime now) {
     blocked_ = false;
     if (free_ < now) free_ = now;
     std::uint64_t moved = 0;
-    for (unsigned piece = 0; piece < kChunkPieces && moved < kChunkBytes; ++piece) {
+    const ModelTime until = later(free_, kChunkPs);
+    for (unsigned piece = 0; piece < kChunkPieces && moved < kChunkBytes && free_ < until; ++piece) {
         if (row_ == desc_.rows || desc_.row_bytes == 0) return;
-        const std::uint64_t bytes = move_piece(kChunkBytes - moved);
+        const std::uint64_t bytes = move_piece(kChunkBytes - moved, until);
         if (bytes == 0) return;
         context_.counters.add(ORR_CTR_COPY_BYTES, bytes);
         moved += bytes;
@@ -148,7 +220,7 @@ std::uint64_t CopyEngine::rate_of(const Run& run) const {
 }
 
 // Moves one piece, contiguous on both sides. 0: ended by a fault, or blocked.
-std::uint64_t CopyEngine::move_piece(std::uint64_t limit) {
+std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime until) {
     if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
     if (!refill(dst_, dst_va(), Access::kStore)) return 0;
     std::uint64_t bytes = std::min({limit, dst_.left(), desc_.row_bytes - column_});
@@ -162,6 +234,7 @@ std::uint64_t CopyEngine::move_piece(std::uint64_t limit) {
         from = reinterpret_cast<const std::byte*>(src_.host());
         rate = std::min(rate, rate_of(src_));
     }
+    bytes = std::min(bytes, bytes_within(until - free_, rate));
     if (dst_.where.target == ORR_TARGET_PEER) {
         bytes = send_piece(from, bytes);
     } else {

@@ -19,11 +19,13 @@ struct CopyRates {
 
 class CopyEngine final : public EnginePort {
   public:
-    // `port` is the number that completions carry.
-    CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context);
+    // `port` is the number that completions carry, `cores` what the size of a save area goes by.
+    CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context, std::uint32_t cores = 1);
 
     std::uint32_t kind() const override { return ORR_ENGINE_COPY; }
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
+    bool preempt(Preempt mode, std::uint64_t save) override;
+    bool resume(std::uint64_t save, std::uint32_t tag) override;
     void abort() override;
     bool busy() const override { return busy_; }
     ModelTime used() const override;
@@ -32,6 +34,8 @@ class CopyEngine final : public EnginePort {
     // Host work of one event: bytes moved, and pieces that they came in.
     static constexpr std::uint64_t kChunkBytes = 256 << 10;
     static constexpr unsigned kChunkPieces = 512;
+    // And its model time, after which a copy can be preempted.
+    static constexpr ModelTime kChunkPs = 2'000 * kPsPerNs;
 
   private:
     // Memory on one side of the copy from the current position on; good while the MMU's generation stands.
@@ -42,6 +46,8 @@ class CopyEngine final : public EnginePort {
         std::uint8_t* host() const { return where.host + used; }
     };
 
+    void begin(std::uint32_t tag, ModelTime now);
+    bool load(std::uint64_t save);
     bool valid() const;
     bool wraps(std::uint64_t base, std::uint64_t pitch) const;
     std::uint64_t src_va() const { return desc_.src + row_ * desc_.src_pitch + column_; }
@@ -51,7 +57,7 @@ class CopyEngine final : public EnginePort {
     void on_event(ModelTime now);
     void work(ModelTime now);
     bool refill(Run& run, std::uint64_t va, Access access);
-    std::uint64_t move_piece(std::uint64_t limit);
+    std::uint64_t move_piece(std::uint64_t limit, ModelTime until);
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes);
     void advance(std::uint64_t bytes);
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
@@ -60,6 +66,7 @@ class CopyEngine final : public EnginePort {
     void make_pattern();
 
     std::uint32_t port_;
+    std::uint32_t cores_;
     CopyRates rates_;
     EngineContext& context_;
     Event event_;
@@ -73,7 +80,8 @@ class CopyEngine final : public EnginePort {
     std::uint64_t column_ = 0;
     std::uint64_t generation_ = 0;
     Run src_, dst_;
-    ModelTime free_ = 0;  // when what has been moved is through the engine and the link port
+    std::uint64_t save_ = 0;  // VRAM offset, for what ends with ORR_DONE_PREEMPTED
+    ModelTime free_ = 0;      // when what has been moved is through the engine and the link port
     std::vector<std::byte> pattern_;
 };
 

@@ -15,6 +15,7 @@
 
 #include "emulator/link/peer.h"
 #include "emulator/memory/mmu.h"
+#include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
 #include "emulator/time/event_queue.h"
 
@@ -35,6 +36,7 @@ struct Completion {
 // What every engine needs of its card. References outlive the engines.
 struct EngineContext {
     EventQueue& events;
+    const Vram& vram;  // save areas
     Mmu& mmu;
     Counters& counters;
     // Link ports by number; nullptr: no such port.
@@ -47,6 +49,9 @@ struct EngineContext {
 // Words of SOC_ENGINE_DESC.
 using DescriptorWords = std::array<std::uint64_t, 8>;
 
+// SOC_PREEMPT_*.
+enum class Preempt : std::uint8_t { kNo = 0, kGroup = 1, kNow = 2 };
+
 class EnginePort {
   public:
     virtual ~EnginePort() = default;
@@ -56,13 +61,25 @@ class EnginePort {
     // Starts a descriptor, also one that is nonsense: that completes with ORR_DONE_BAD_DESC, through an
     // event. false, and nothing happens: the port is busy.
     virtual bool start(const DescriptorWords& descriptor, std::uint32_t tag) = 0;
-    // The running descriptor ends with ORR_DONE_ABORTED, before it touches memory again. Nothing if idle.
+    // The running descriptor ends soon with ORR_DONE_PREEMPTED and can go on from the save area at VRAM
+    // offset `save`; or it comes to its end after all. Nothing if idle. A second call may make kNow of
+    // kGroup, and keeps the area of the first. false, and nothing happens: `save` is no place for an area.
+    virtual bool preempt(Preempt mode, std::uint64_t save) = 0;
+    // As start(), from a save area, which is free again when this returns. One that makes no sense completes
+    // with ORR_DONE_BAD_DESC. false, and nothing happens: the port is busy.
+    virtual bool resume(std::uint64_t save, std::uint32_t tag) = 0;
+    // The running descriptor ends with ORR_DONE_ABORTED, before it touches memory again, also while it is
+    // saved or loaded. Nothing if idle.
     virtual void abort() = 0;
+    // Claim to the resources that ports of this kind share; they stay with the port. `priority` 0 .. 3,
+    // `weight` 1 .. 65535.
+    virtual void set_priority(std::uint32_t priority) { (void)priority; }
+    virtual void set_weight(std::uint32_t weight) { (void)weight; }
     // Engine time that the running descriptor has used since its start, up to now; 0 when idle.
     virtual ModelTime used() const = 0;
     // Work-groups on cores now; 0 where there are none.
     virtual std::uint32_t active() const { return 0; }
-    // Card reset: forgets what is running, without a completion.
+    // Card reset: forgets what is running, without a completion; priority 0, weight 1.
     virtual void reset() = 0;
 };
 

@@ -65,15 +65,74 @@ void VectorCore::take(const KernelLaunch& launch, std::uint64_t group) {
         // Somebody may have written new code where this core ran old one.
         hart_.flush_code();
     }
-    launch_ = launch;
     local_mapped_ = local;
     std::memset(memory_->local, 0, local);
+    enter(launch, group);
+}
+
+void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group) {
+    launch_ = launch;
+    number_in_grid_ = group;
     const orr_desc_kernel& desc = launch_.desc;
     group_[0] = group % desc.grid_x;
     group_[1] = group / desc.grid_x % desc.grid_y;
     group_[2] = group / desc.grid_x / desc.grid_y;
     item_ = 0;
     in_item_ = false;
+}
+
+SavedGroup VectorCore::save() const {
+    SavedGroup saved;
+    SaveRecord& record = saved.record;
+    record.group = number_in_grid_;
+    record.item = item_;
+    record.in_item = in_item_ ? 1 : 0;
+    const auto put_pages = [&](const std::uint8_t* from, std::uint64_t bytes) {
+        std::uint32_t bits = 0;
+        for (std::uint64_t at = 0; at < bytes; at += kSavePage) {
+            // What is zero everywhere need not be kept: a core that loads a group starts from zeros.
+            const std::uint8_t* const page = from + at;
+            if (page[0] == 0 && std::memcmp(page, page + 1, kSavePage - 1) == 0) continue;
+            bits |= 1u << (at / kSavePage);
+            saved.pages.insert(saved.pages.end(), page, page + kSavePage);
+        }
+        return bits;
+    };
+    if (in_item_) {
+        record.hart = hart_.state();
+        record.stack_pages = put_pages(memory_->stack, sizeof memory_->stack);
+    }
+    if (in_item_ || item_ != 0) record.local_pages = put_pages(memory_->local, local_mapped_);
+    return saved;
+}
+
+void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
+    const SaveRecord& record = saved.record;
+    flush();
+    stack_generation_ = mmu_.generation();
+    local_mapped_ = whole_pages(launch.desc.local_bytes);
+    const std::uint8_t* from = saved.pages.data();
+    const auto take_pages = [&](std::uint8_t* to, std::uint64_t bytes, std::uint32_t bits) {
+        for (std::uint64_t at = 0; at < bytes; at += kSavePage) {
+            if ((bits >> (at / kSavePage) & 1) != 0) {
+                std::memcpy(to + at, from, kSavePage);
+                from += kSavePage;
+            } else {
+                std::memset(to + at, 0, kSavePage);
+            }
+        }
+    };
+    take_pages(memory_->stack, sizeof memory_->stack, record.stack_pages);
+    take_pages(memory_->local, sizeof memory_->local, record.local_pages);
+    enter(launch, record.group);
+    item_ = record.item;
+    in_item_ = record.in_item != 0;
+    if (!in_item_) return;
+    HartState state = record.hart;
+    state.steps = hart_.steps();  // this core's own history
+    state.mip = 0;                // no line is ever driven
+    state.waiting = 0;
+    hart_.set_state(state);
 }
 
 void VectorCore::start_item() {

@@ -10,6 +10,7 @@
 #include <orrery/hw/kernel_abi.h>
 
 #include "emulator/core/hart.h"
+#include "emulator/engines/save_area.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/time/event_queue.h"
 
@@ -45,6 +46,11 @@ class VectorCore final : private Bus {
 
     // The next run() starts work-group `group` (linear number, x fastest) of the launch.
     void take(const KernelLaunch& launch, std::uint64_t group);
+    // What save() gave goes on here, on this core or another; the parts fit the launch (see
+    // VectorUnit::Impl::Port::load).
+    void restore(const KernelLaunch& launch, const SavedGroup& saved);
+    // The group as it is between two calls of run().
+    SavedGroup save() const;
     // Executes about `budget` cycles of the group, from model time `now` on.
     Quantum run(std::uint64_t budget, ModelTime now);
     void flush();
@@ -56,6 +62,7 @@ class VectorCore final : private Bus {
     bool read_csr(std::uint32_t number, std::uint64_t& value) override;
 
     PageRef translate_own(std::uint64_t va, Access access);
+    void enter(const KernelLaunch& launch, std::uint64_t group);
     void start_item();
     void stop(Quantum& quantum, StopReason reason);
 
@@ -72,6 +79,7 @@ class VectorCore final : private Bus {
     std::uint64_t generation_ = 0;        // of the MMU, at the last flush
     std::uint64_t stack_generation_ = 0;  // and when the stack was last cleared
     std::uint64_t local_mapped_ = 0;      // bytes of work-group memory that the hart may have pages of
+    std::uint64_t number_in_grid_ = 0;
     std::uint64_t group_[3] = {};
     std::uint32_t item_ = 0;
     bool in_item_ = false;

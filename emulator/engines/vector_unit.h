@@ -1,8 +1,9 @@
 // The vector cores of a card and the dispatch ports that share them.
 //
-// A work distributor hands the next work-group of the dispatches in flight to a core that is free, round
-// robin over the ports. A core runs the items of its group one after another, in quanta of instructions on
-// the event queue. Orders and times depend on the model clock only.
+// A work distributor hands the work-groups of the dispatches in flight to cores that are free: the highest
+// priority first, and inside a priority so that core time is shared by weight. A core runs the items of its
+// group one after another, in quanta of cycles on the event queue; between two quanta its group can be saved,
+// and go on later on any core. Orders and times depend on the model clock only.
 #pragma once
 
 #include <memory>
@@ -12,14 +13,16 @@
 namespace orrery::emu {
 
 struct VectorConfig {
-    std::uint32_t cores = 8;               // 1 .. 256
-    std::uint32_t ports = 4;               // 1 .. 64
-    std::uint32_t first_port = 0;          // number of port 0 in completions; the others follow
-    std::uint64_t hz = 1'500'000'000;      // one instruction a cycle
-    ModelTime launch_ps = 500 * kPsPerNs;  // start of a descriptor to its first work-group
-    ModelTime group_ps = 20 * kPsPerNs;    // work-group to a core
-    std::uint64_t item_cycles = 4;         // start of a work-item
-    std::uint64_t quantum = 10'000;        // instructions an event, at least 1
+    std::uint32_t cores = 8;                  // 1 .. 256
+    std::uint32_t ports = 4;                  // 1 .. 64
+    std::uint32_t first_port = 0;             // number of port 0 in completions; the others follow
+    std::uint64_t hz = 1'500'000'000;         // one instruction a cycle
+    ModelTime launch_ps = 500 * kPsPerNs;     // start of a descriptor to its first work-group
+    ModelTime group_ps = 20 * kPsPerNs;       // work-group to a core
+    std::uint64_t item_cycles = 4;            // start of a work-item
+    std::uint64_t quantum = 2'000;            // cycles an event, at least 1 and at most 2 us
+    ModelTime save_core_ps = 200 * kPsPerNs;  // to save or load a work-group, and its bytes on top
+    std::uint64_t vram_bytes_per_second = 800'000'000'000;
 };
 
 class VectorUnit {

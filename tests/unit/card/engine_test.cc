@@ -6,6 +6,8 @@
 #include <cstring>
 #include <numeric>
 
+#include <orrery/hw/kernel_abi.h>
+
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {
@@ -217,6 +219,76 @@ TEST_F(Engines, APortTellsWhatItDoes) {
     EXPECT_EQ(ops[end + 1].result, 0u);
     EXPECT_EQ(ops[end + 3].result, 0u);
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(Engines, FirmwarePreemptsAndResumes) {
+    const std::uint64_t area = 16 << 20;
+    const std::uint32_t program[] = {
+        // t1 = 100,000; do --t1; while (t1 != 0); amoadd.d zero, sp, (a0); ret
+        0x00018337, 0x6a030313, 0xfff30313, 0xfe031ee3, 0x0025302f, 0x00008067,
+    };
+    map_run(kVramVa, 0x10000, 4096, kRwx);
+    map_run(kVramVa + 0x1000, 0x20000, 4096, kRw);
+    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
+    orr_desc_kernel desc{};
+    desc.op = ORR_DESC_KERNEL;
+    desc.asid = kAsid;
+    desc.entry = kVramVa;
+    desc.args = kVramVa + 0x1000;
+    desc.grid_x = 20;
+    desc.grid_y = desc.grid_z = 1;
+    desc.block_x = desc.block_y = desc.block_z = 1;
+    auto script = start_ops(2, desc, 0x11);
+    script.push_back({OP_SLEEP, 0, 50'000'000, 0});
+    script.push_back(write(SOC_ENGINE(2) + SOC_ENGINE_SAVE, area));
+    script.push_back(write(SOC_ENGINE(2) + SOC_ENGINE_PREEMPT, SOC_PREEMPT_NOW));
+    std::ranges::copy(pop_ops(), std::back_inserter(script));
+    const Completion saved = completion(rig_.run(script));
+    EXPECT_EQ(saved.status, ORR_DONE_PREEMPTED);
+    EXPECT_EQ(saved.tag, 0x11u);
+    EXPECT_GT(saved.detail, 8 * 4096u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_SAVED_BYTES), saved.detail);
+    EXPECT_EQ(rig_.counter(ORR_CTR_PREEMPTIONS), 1u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_VECTOR_GROUPS), 0u);
+    // On another port. The area has to fit: what the firmware reads of its size is what the driver reads.
+    EXPECT_EQ(rig_.soc(SOC_SAVE_BYTES), rig_.read32(ORR_R_SAVE_BYTES));
+    EXPECT_EQ(rig_.read32(ORR_R_SAVE_BYTES) % 4096, 0u);
+    script = {write(SOC_ENGINE(4) + SOC_ENGINE_SAVE, area), write(SOC_ENGINE(4) + SOC_ENGINE_RESUME, 0x22)};
+    std::ranges::copy(pop_ops(), std::back_inserter(script));
+    const Completion done = completion(rig_.run(script));
+    EXPECT_EQ(done.status, ORR_DONE_OK) << done.fault << " at " << done.detail;
+    EXPECT_EQ(done.port, 4u);
+    EXPECT_EQ(done.tag, 0x22u);
+    EXPECT_EQ(rig_.soc(SOC_ENGINE(4) + SOC_ENGINE_TAG), 0x22u);
+    EXPECT_GT(done.start_ps, saved.end_ps);
+    std::uint64_t sum = 0;
+    std::memcpy(&sum, rig_.card().vram().at(0x20000, 8), 8);
+    EXPECT_EQ(sum, 20 * ORR_STACK_TOP);
+    EXPECT_EQ(rig_.counter(ORR_CTR_VECTOR_GROUPS), 20u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(Engines, NonsenseAboutSharesAndAreasIsCounted) {
+    const std::uint64_t port = SOC_ENGINE(3);
+    auto values = rig_.run({write(port + SOC_ENGINE_PRIORITY, 3), write(port + SOC_ENGINE_WEIGHT, 65535),
+                            write(port + SOC_ENGINE_SAVE, 0x7000), write(SOC_ENGINE(0) + SOC_ENGINE_SAVE, 8),
+                            read(port + SOC_ENGINE_PRIORITY), read(port + SOC_ENGINE_WEIGHT),
+                            read(port + SOC_ENGINE_SAVE), read(SOC_ENGINE(0) + SOC_ENGINE_SAVE),
+                            // A port with nothing to preempt: the end of its work may have been quicker.
+                            write(port + SOC_ENGINE_PREEMPT, SOC_PREEMPT_GROUP)});
+    EXPECT_EQ(values[4].result, 3u);
+    EXPECT_EQ(values[5].result, 65535u);
+    EXPECT_EQ(values[6].result, 0x7000u);
+    EXPECT_EQ(values[7].result, 8u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+    values = rig_.run({write(port + SOC_ENGINE_PRIORITY, 4), write(port + SOC_ENGINE_WEIGHT, 0),
+                       write(port + SOC_ENGINE_WEIGHT, 65536), write(port + SOC_ENGINE_PREEMPT, 0),
+                       write(port + SOC_ENGINE_PREEMPT, 3), write(SOC_ENGINE(0) + SOC_ENGINE_PRIORITY, 1),
+                       write(SOC_ENGINE(0) + SOC_ENGINE_WEIGHT, 1), read(SOC_ENGINE(0) + SOC_ENGINE_ACTIVE),
+                       write(port + SOC_ENGINE_TAG, 1), write(port + SOC_ENGINE_USED_PS, 1)});
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), values.size());
+    EXPECT_EQ(rig_.soc(port + SOC_ENGINE_PRIORITY), 3u);
+    EXPECT_EQ(rig_.soc(port + SOC_ENGINE_WEIGHT), 65535u);
 }
 
 TEST_F(Engines, HostMemoryThatGoesStopsACopyWithAFault) {

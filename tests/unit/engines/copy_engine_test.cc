@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "emulator/engines/save_area.h"
 #include "tests/unit/engines/rig.h"
 
 namespace orrery::emu::test {
@@ -326,6 +327,127 @@ TEST_F(CopyEngineTest, ReportsWhatTheLinkSays) {
     done = rig.run_one(engine, desc);
     EXPECT_EQ(done.fault, ORR_FAULT_PEER_READ);
     EXPECT_EQ(done.detail, kDst);
+}
+
+TEST_F(CopyEngineTest, APreemptedCopyGoesOnWhereItWas) {
+    constexpr std::uint64_t kArea = 48 << 20;
+    map_both(4 << 20);
+    orr_desc_copy desc = copy(5000);
+    desc.rows = 700;
+    desc.src_pitch = 5123;
+    desc.dst_pitch = 5003;
+    CopyEngine other(6, rates, rig.context);
+    EnginePort* ports[] = {&engine, &other};
+    std::mt19937 random(7);
+    unsigned preempted = 0;
+    for (unsigned round = 0; round < 20; ++round) {
+        std::memset(rig.vram.data(), 0, 4 << 20);
+        rig.done.clear();
+        unsigned at = 0;
+        ASSERT_TRUE(engine.start(Rig::words_of(desc), round));
+        for (;;) {
+            rig.run(random() % 8);
+            ASSERT_TRUE(ports[at]->preempt(Preempt::kNow, kArea));
+            rig.run();
+            ASSERT_EQ(rig.done.size(), 1u);
+            const Completion done = rig.done[0];
+            EXPECT_EQ(done.port, 5 + at);
+            EXPECT_EQ(done.used_ps, done.end_ps - done.start_ps);
+            rig.done.clear();
+            if (done.status == ORR_DONE_OK) break;
+            ASSERT_EQ(done.status, ORR_DONE_PREEMPTED);
+            ++preempted;
+            at = random() % 2;
+            ASSERT_TRUE(ports[at]->resume(kArea, 1));
+        }
+        for (std::uint64_t row = 0; row < desc.rows; ++row) {
+            ASSERT_EQ(std::memcmp(rig.vram.data() + row * 5003, rig.host_data + row * 5123, 5000), 0) << row;
+        }
+    }
+    EXPECT_GT(preempted, 20u);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_PREEMPTIONS), preempted);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_JOBS), 20u);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_BYTES), 20u * 700 * 5000) << "no byte twice";
+}
+
+TEST_F(CopyEngineTest, PreemptionTakesLittleTime) {
+    map_both(4 << 20);
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(4 << 20)), 1));
+    rig.run(5);
+    const ModelTime asked = rig.events.now();
+    ASSERT_TRUE(engine.preempt(Preempt::kGroup, 48 << 20));
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_PREEMPTED);
+    EXPECT_EQ(rig.done[0].detail, 4096u);
+    EXPECT_LE(rig.done[0].end_ps - asked, 2'100 * kPsPerNs);
+    EXPECT_GT(rig.done[0].end_ps, asked);
+}
+
+TEST_F(CopyEngineTest, ASavedFillKeepsItsPatternInStep) {
+    rig.map(kDst, 4 << 20, ORR_TARGET_VRAM, 0, ORR_PTE_WRITE);
+    ASSERT_TRUE(engine.start(Rig::words_of(fill(4 << 20, 8, 0x0102030405060708)), 1));
+    unsigned preempted = 0;
+    for (;;) {
+        rig.run(2);
+        ASSERT_TRUE(engine.preempt(Preempt::kNow, 48 << 20));
+        rig.run();
+        ASSERT_EQ(rig.done.size(), 1u);
+        if (rig.done[0].status == ORR_DONE_OK) break;
+        rig.done.clear();
+        ++preempted;
+        ASSERT_TRUE(engine.resume(48 << 20, 1));
+    }
+    EXPECT_GT(preempted, 2u);
+    for (std::uint64_t i = 0; i < (4u << 20); i += 8)
+        ASSERT_EQ(*reinterpret_cast<std::uint64_t*>(rig.vram.data() + i), 0x0102030405060708u) << i;
+}
+
+TEST_F(CopyEngineTest, ASaveAreaIsCheckedAndAbortEndsASave) {
+    constexpr std::uint64_t kArea = 48 << 20;
+    map_both(4 << 20);
+    auto* header = reinterpret_cast<SaveHeader*>(rig.vram.data() + kArea);
+    const auto save = [&] {
+        rig.done.clear();
+        ASSERT_TRUE(engine.start(Rig::words_of(copy(4 << 20)), 1));
+        rig.run(3);
+        ASSERT_TRUE(engine.preempt(Preempt::kNow, kArea));
+    };
+    const auto resume = [&] {
+        rig.done.clear();
+        EXPECT_TRUE(engine.resume(kArea, 2));
+        rig.run();
+        EXPECT_EQ(rig.done.size(), 1u);
+        return rig.done.at(0).status;
+    };
+    save();
+    engine.abort();
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
+    EXPECT_EQ(resume(), ORR_DONE_BAD_DESC);
+    save();
+    rig.run();
+    EXPECT_EQ(rig.done.at(0).status, ORR_DONE_PREEMPTED);
+    const SaveHeader good = *header;
+    const auto expect_refused = [&](const char* what) {
+        EXPECT_EQ(resume(), ORR_DONE_BAD_DESC) << what;
+        *header = good;
+    };
+    header->kind = ORR_ENGINE_VECTOR, expect_refused("kind");
+    header->row = 1, expect_refused("row");
+    header->column = 4 << 20, expect_refused("column");
+    header->column = ~0ull, expect_refused("column far away");
+    header->descriptor[0] = 77, expect_refused("descriptor");
+    header->descriptor[2] = ~0ull, expect_refused("a range that wraps");
+    EXPECT_EQ(resume(), ORR_DONE_OK);
+    EXPECT_EQ(std::memcmp(rig.vram.data(), rig.host_data, 4 << 20), 0);
+    EXPECT_EQ(resume(), ORR_DONE_BAD_DESC) << "an area serves once";
+    EXPECT_TRUE(engine.preempt(Preempt::kNow, 1)) << "idle: nothing to do, nothing wrong";
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(4 << 20)), 1));
+    EXPECT_FALSE(engine.preempt(Preempt::kNow, kArea + 1));
+    EXPECT_FALSE(engine.preempt(Preempt::kNow, rig.vram.size()));
+    EXPECT_FALSE(engine.resume(kArea, 3)) << "busy";
 }
 
 TEST_F(CopyEngineTest, AbortEndsAWaitForCredits) {

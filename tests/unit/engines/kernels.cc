@@ -146,11 +146,32 @@ void spin(uint64_t* args) {
     if (sum == 1) args[1] = sum;
 }
 
+// args: rounds, out, counter. What a preemption must not lose: registers, floating point, a stack in use, and
+// work-group memory that one item leaves to the next. out[item] depends on every round.
+void mix(uint64_t* args) {
+    volatile uint64_t stack[600];
+    uint64_t* shared = reinterpret_cast<uint64_t*>(ORR_LOCAL_BASE);
+    const uint64_t rounds = args[0], self = item();
+    uint64_t sum = self * 0x9e3779b97f4a7c15;
+    double real = static_cast<double>(self) + 0.25;
+    for (uint64_t i = 0; i < 600; ++i)
+        stack[i] = sum + i;
+    for (uint64_t i = 0; i < rounds; ++i) {
+        const uint64_t at = sum % 600;
+        sum = (sum << 7 | sum >> 57) ^ stack[at] ^ shared[sum % 1000];
+        stack[(at + i) % 600] = sum + i;
+        shared[i % 1000] += sum;
+        real = real * 1.0000001 + 1.0 / (real + static_cast<double>(i));
+        if (i % 64 == 0) __atomic_fetch_add(&args[2], 1, __ATOMIC_RELAXED);
+    }
+    reinterpret_cast<uint64_t*>(args[1])[self] = sum ^ __builtin_bit_cast(uint64_t, real);
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
-    histogram, atomics,           local,   floats,       ids,  registers,
-    clock,     illegal,           ecall,   loop,         jump, load,
-    store,     misaligned_atomic, recurse, wait_forever, mark, spin,
+    histogram, atomics,      local, floats, ids,  registers, clock,
+    illegal,   ecall,        loop,  jump,   load, store,     misaligned_atomic,
+    recurse,   wait_forever, mark,  spin,   mix,
 };
 
 }  // namespace

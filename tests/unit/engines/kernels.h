@@ -22,6 +22,7 @@ enum Kernel : unsigned {
     kWaitForever,
     kMark,
     kSpin,
+    kMix,
     kKernels,
 };
 

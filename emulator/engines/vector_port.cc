@@ -1,0 +1,269 @@
+// The life of a dispatch on a port of the vector unit: launch, groups on cores, preemption, resume, end.
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/engines/vector_unit_impl.h"
+#include "emulator/time/rate.h"
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kMaxGroups = std::uint64_t{1} << 31;
+constexpr std::uint32_t kMaxItems = 1024;
+
+__extension__ using Wide = unsigned __int128;
+
+bool valid(const orr_desc_kernel& desc, std::uint32_t cores) {
+    if (desc.op != ORR_DESC_KERNEL || (desc.flags & ~ORR_DESC_F_RESIDENT) != 0 || desc.reserved1 != 0) {
+        return false;
+    }
+    if (desc.reserved2[0] != 0 || desc.reserved2[1] != 0 || desc.entry % 2 != 0) return false;
+    const Wide groups = Wide{desc.grid_x} * desc.grid_y * desc.grid_z;
+    if (groups - 1 >= kMaxGroups) return false;
+    if ((desc.flags & ORR_DESC_F_RESIDENT) != 0 && groups > cores) return false;
+    if (std::uint64_t{desc.block_x} * desc.block_y * desc.block_z - 1 >= kMaxItems) return false;
+    return desc.local_bytes <= ORR_LOCAL_BYTES;
+}
+
+}  // namespace
+
+// --- start and end ---
+
+void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
+    launch_.serial = ++unit_.serial;
+    busy_ = true;
+    launched_ = ended_ = false;
+    next_group_ = active_ = 0;
+    pending_.clear();
+    used_ = 0;
+    // Until a group has shown how long it takes.
+    group_time_ = duration_ps(unit_.config.quantum, unit_.config.hz);
+    preempt_ = Preempt::kNo;
+    saved_ = 0;
+    saved_bytes_ = 0;
+    completion_ = {.port = number_, .tag = tag, .start_ps = now};
+}
+
+bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint32_t tag) {
+    if (busy_) return false;
+    const ModelTime now = unit_.context.events.now();
+    begin(tag, now);
+    static_assert(sizeof descriptor == sizeof launch_.desc);
+    std::memcpy(&launch_.desc, descriptor.data(), sizeof launch_.desc);
+    unit_.context.counters.add(ORR_CTR_VECTOR_JOBS);
+    if (!valid(launch_.desc, unit_.config.cores)) {
+        end(ORR_DONE_BAD_DESC, 0, 0, now);
+    } else {
+        unit_.context.events.schedule(event_, later(now, unit_.config.launch_ps));
+    }
+    return true;
+}
+
+void VectorUnit::Impl::Port::on_event(ModelTime now) {
+    if (ended_) return hand_in(now);
+    pass_ = unit_.pass_of_newcomer(*this, now);
+    launched_ = true;
+    unit_.distribute(now);
+}
+
+void VectorUnit::Impl::Port::end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail,
+                                 ModelTime at) {
+    completion_.status = status;
+    completion_.fault = fault;
+    completion_.detail = detail;
+    ended_ = true;
+    launched_ = false;
+    unit_.context.events.schedule(event_, at);
+}
+
+void VectorUnit::Impl::Port::stop(std::uint32_t status, std::uint64_t fault, std::uint64_t detail,
+                                  ModelTime at) {
+    unit_.take_cores_of(*this, unit_.context.events.now());
+    active_ = 0;
+    pending_.clear();
+    end(status, fault, detail, at);
+}
+
+void VectorUnit::Impl::Port::abort() {
+    // A save that is not complete, or not handed in, is no save.
+    if (!busy_ || (ended_ && completion_.status != ORR_DONE_PREEMPTED)) return;
+    const ModelTime now = unit_.context.events.now();
+    stop(ORR_DONE_ABORTED, 0, 0, now);
+    unit_.distribute(now);
+}
+
+void VectorUnit::Impl::Port::hand_in(ModelTime now) {
+    completion_.end_ps = now;
+    completion_.used_ps = used_;
+    if (completion_.status == ORR_DONE_PREEMPTED) {
+        SaveHeader header{.kind = ORR_ENGINE_VECTOR, .groups = saved_, .next_group = next_group_};
+        static_assert(sizeof header.descriptor == sizeof launch_.desc);
+        std::memcpy(header.descriptor, &launch_.desc, sizeof launch_.desc);
+        SaveArea::at(unit_.context.vram, save_, unit_.config.cores)->write_header(header);
+        unit_.context.counters.add(ORR_CTR_PREEMPTIONS);
+        unit_.context.counters.add(ORR_CTR_SAVED_BYTES, saved_bytes_);
+    }
+    busy_ = ended_ = false;
+    const Completion completion = completion_;  // the callee may start the next
+    unit_.context.done(completion);
+}
+
+void VectorUnit::Impl::Port::reset() {
+    unit_.take_cores_of(*this, unit_.context.events.now());
+    unit_.context.events.cancel(event_);
+    busy_ = launched_ = ended_ = false;
+    preempt_ = Preempt::kNo;
+    active_ = 0;
+    pending_.clear();
+    priority_ = 0;
+    weight_ = 1;
+}
+
+ModelTime VectorUnit::Impl::Port::used() const {
+    if (!busy_) return 0;
+    ModelTime used = used_;
+    for (const Core& core : unit_.cores) {
+        if (core.port == this) used += unit_.context.events.now() - core.taken;
+    }
+    return used;
+}
+
+// --- share of the cores ---
+
+void VectorUnit::Impl::Port::set_priority(std::uint32_t priority) {
+    if (priority == priority_) return;
+    priority_ = priority;
+    if (!shares()) return;
+    const ModelTime now = unit_.context.events.now();
+    pass_ = unit_.pass_of_newcomer(*this, now);
+    // One that waits for all its cores may have held others back.
+    unit_.distribute(now);
+}
+
+void VectorUnit::Impl::Port::set_weight(std::uint32_t weight) {
+    weight_ = weight;
+}
+
+void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
+    ModelTime arrival = later(now, unit_.config.group_ps);
+    if (!pending_.empty()) {
+        const SavedGroup& saved = pending_.front();
+        arrival = later(arrival, unit_.config.save_core_ps +
+                                     duration_ps(saved.bytes(), unit_.config.vram_bytes_per_second));
+        core.core.restore(launch_, saved);
+        pending_.pop_front();
+    } else {
+        core.core.take(launch_, next_group_++);
+    }
+    core.port = this;
+    core.phase = Core::Phase::kRunning;
+    core.taken = now;
+    core.expected = group_time_;
+    core.charge = cost(group_time_);
+    pass_ += core.charge;
+    ++active_;
+    unit_.context.events.schedule(core.event, arrival);
+}
+
+void VectorUnit::Impl::Port::take_back(const Core& core, ModelTime now) {
+    const ModelTime held = now - core.taken;
+    used_ += held;
+    if (core.phase == Core::Phase::kDone) group_time_ = held;
+    pass_ += cost(held) - core.charge;
+}
+
+void VectorUnit::Impl::Port::group_done(ModelTime now) {
+    unit_.context.counters.add(ORR_CTR_VECTOR_GROUPS);
+    --active_;
+    if (active_ > 0) return;
+    if (waiting_groups() == 0 && saved_ == 0) {
+        end(ORR_DONE_OK, 0, 0, now);
+    } else if (preempt_ != Preempt::kNo) {
+        finish_save(now);
+    }
+}
+
+// --- preemption ---
+
+bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
+    if (mode == Preempt::kNo || !busy_ || ended_) return true;
+    const ModelTime now = unit_.context.events.now();
+    if (preempt_ == Preempt::kNo) {
+        auto area = SaveArea::at(unit_.context.vram, save, unit_.config.cores);
+        if (!area) return false;
+        area->invalidate();
+        save_ = save;
+        save_ready_ = now;
+    }
+    preempt_ = std::max(preempt_, mode);
+    launched_ = false;
+    if (active_ == 0) finish_save(now);
+    // One that waited for all its cores may have held others back.
+    unit_.distribute(now);
+    return true;
+}
+
+ModelTime VectorUnit::Impl::Port::store(const SavedGroup& group, ModelTime now) {
+    auto area = SaveArea::at(unit_.context.vram, save_, unit_.config.cores);
+    const std::uint64_t bytes = area->write_group(saved_++, group);
+    saved_bytes_ += bytes;
+    // Cores get ready to be read side by side; their bytes go through one after another.
+    save_ready_ = later(std::max(now, save_ready_), duration_ps(bytes, unit_.config.vram_bytes_per_second));
+    return save_ready_;
+}
+
+void VectorUnit::Impl::Port::group_saved(ModelTime now) {
+    --active_;
+    if (active_ == 0) finish_save(now);
+}
+
+// All groups are off their cores.
+void VectorUnit::Impl::Port::finish_save(ModelTime now) {
+    for (const SavedGroup& group : pending_)
+        store(group, now);
+    pending_.clear();
+    saved_bytes_ += kSavePage;
+    save_ready_ =
+        later(std::max(now, save_ready_), duration_ps(kSavePage, unit_.config.vram_bytes_per_second));
+    end(ORR_DONE_PREEMPTED, 0, saved_bytes_, save_ready_);
+}
+
+bool VectorUnit::Impl::Port::load(std::uint64_t save) {
+    const std::uint32_t limit = unit_.config.cores;
+    auto area = SaveArea::at(unit_.context.vram, save, limit);
+    if (!area) return false;
+    const auto header = area->read_header();
+    if (!header || header->kind != ORR_ENGINE_VECTOR || header->groups > limit) return false;
+    std::memcpy(&launch_.desc, header->descriptor, sizeof launch_.desc);
+    if (!valid(launch_.desc, limit) || header->next_group > launch_.groups()) return false;
+    next_group_ = header->next_group;
+    std::vector<std::uint64_t> numbers;
+    for (std::uint32_t i = 0; i < header->groups; ++i) {
+        SavedGroup group = area->read_group(i);
+        const SaveRecord& record = group.record;
+        if (record.group >= next_group_ || record.item >= launch_.items() || record.in_item > 1) return false;
+        numbers.push_back(record.group);
+        pending_.push_back(std::move(group));
+    }
+    std::ranges::sort(numbers);
+    if (std::ranges::adjacent_find(numbers) != numbers.end() || waiting_groups() == 0) return false;
+    area->invalidate();
+    return true;
+}
+
+bool VectorUnit::Impl::Port::resume(std::uint64_t save, std::uint32_t tag) {
+    if (busy_) return false;
+    const ModelTime now = unit_.context.events.now();
+    begin(tag, now);
+    if (!load(save)) {
+        pending_.clear();
+        end(ORR_DONE_BAD_DESC, 0, 0, now);
+        return true;
+    }
+    const ModelTime header = duration_ps(kSavePage, unit_.config.vram_bytes_per_second);
+    unit_.context.events.schedule(event_, later(now, later(unit_.config.launch_ps, header)));
+    return true;
+}
+
+}  // namespace orrery::emu

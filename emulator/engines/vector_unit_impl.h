@@ -1,0 +1,141 @@
+// The inside of the vector unit: its cores, its ports and how they come together. Not for anybody outside
+// emulator/engines.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "emulator/engines/save_area.h"
+#include "emulator/engines/vector_core.h"
+#include "emulator/engines/vector_unit.h"
+
+namespace orrery::emu {
+
+// A port's place in the queue for cores, in picoseconds of core time << 16 for one unit of weight.
+// Differences can be negative.
+__extension__ using Pass = __int128;
+
+class VectorUnit::Impl {
+  public:
+    class Port;
+
+    struct Core {
+        enum class Phase : std::uint8_t {
+            kRunning,  // at its event: the next quantum, or what the port is to do instead
+            kDone,     // at its event: its group is done
+            kSaving,   // at its event: its group is in the save area
+        };
+        Core(Impl& unit_, std::uint32_t number, const VectorConfig& config, Mmu& mmu)
+            : unit(unit_),
+              core(number, config.hz, config.item_cycles, mmu),
+              event(Event::of<&Core::on_event>(this)) {}
+        void on_event(ModelTime now) { unit.on_core(*this, now); }
+
+        Impl& unit;
+        VectorCore core;
+        Event event;
+        Port* port = nullptr;  // whose group it has; nullptr: free
+        Phase phase = Phase::kRunning;
+        ModelTime taken = 0;     // when its port got it
+        ModelTime expected = 0;  // how long the port was charged for it in advance
+        Pass charge = 0;         // and how much
+    };
+
+    Impl(const VectorConfig& config, EngineContext& context);
+
+    void on_core(Core& core, ModelTime now);
+    // Hands work-groups to free cores.
+    void distribute(ModelTime now);
+    // Takes the cores of a port away at once; their groups are lost.
+    void take_cores_of(Port& port, ModelTime now);
+    // The place of a port that comes to this priority now: no better than of those who are there.
+    Pass pass_of_newcomer(const Port& port, ModelTime now) const;
+
+    const VectorConfig config;
+    EngineContext& context;
+    std::deque<Core> cores;  // events do not move
+    std::deque<Port> ports;
+    std::uint64_t serial = 0;  // of the last launch
+
+  private:
+    Port* choose(std::uint32_t free, ModelTime now);
+    Pass place_of(const Port& port, ModelTime now) const;
+    void save(Core& core, ModelTime now);
+    void release(Core& core, ModelTime now);
+};
+
+class VectorUnit::Impl::Port final : public EnginePort {
+  public:
+    Port(Impl& unit, std::uint32_t number)
+        : unit_(unit), number_(number), event_(Event::of<&Port::on_event>(this)) {}
+
+    std::uint32_t kind() const override { return ORR_ENGINE_VECTOR; }
+    bool busy() const override { return busy_; }
+    bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
+    bool preempt(Preempt mode, std::uint64_t save) override;
+    bool resume(std::uint64_t save, std::uint32_t tag) override;
+    void abort() override;
+    void reset() override;
+    void set_priority(std::uint32_t priority) override;
+    void set_weight(std::uint32_t weight) override;
+    ModelTime used() const override;
+    std::uint32_t active() const override { return active_; }
+
+    // --- for the distributor ---
+    bool has_group() const { return shares() && waiting_groups() > 0; }
+    std::uint64_t waiting_groups() const { return pending_.size() + (launch_.groups() - next_group_); }
+    bool resident() const { return (launch_.desc.flags & ORR_DESC_F_RESIDENT) != 0; }
+    // Takes part in the sharing of cores.
+    bool shares() const { return launched_ && preempt_ == Preempt::kNo; }
+    std::uint32_t priority() const { return priority_; }
+    std::uint64_t serial() const { return launch_.serial; }
+    Pass cost(ModelTime time) const { return (Pass{time} << 16) / weight_; }
+    Pass pass() const { return pass_; }
+    void give_group(Core& core, ModelTime now);
+
+    // --- for its cores ---
+    bool saves() const { return preempt_ == Preempt::kNow; }
+    // The core is another's from now on.
+    void take_back(const Core& core, ModelTime now);
+    // Writes a group of this port to the save area; when it is there.
+    ModelTime store(const SavedGroup& group, ModelTime now);
+    void group_done(ModelTime now);
+    void group_saved(ModelTime now);
+    // Ends the dispatch at model time `at`: cores that run it are free at once.
+    void stop(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
+
+  private:
+    void on_event(ModelTime now);
+    void begin(std::uint32_t tag, ModelTime now);
+    bool load(std::uint64_t save);
+    void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
+    void finish_save(ModelTime now);
+    void hand_in(ModelTime now);
+
+    Impl& unit_;
+    std::uint32_t number_;
+    Event event_;
+    std::uint32_t priority_ = 0;
+    std::uint32_t weight_ = 1;
+
+    bool busy_ = false;
+    bool launched_ = false;  // its groups may go to cores
+    bool ended_ = false;     // completion_ stands, and the event hands it in
+    KernelLaunch launch_;
+    std::uint64_t next_group_ = 0;
+    std::deque<SavedGroup> pending_;  // resumed, and not on a core yet: before all new groups
+    std::uint32_t active_ = 0;        // groups on cores
+    ModelTime used_ = 0;              // core time of the groups that are no longer on cores
+    ModelTime group_time_ = 0;        // core time of the last group that was done: what the next will take
+    Pass pass_ = 0;
+    Completion completion_;
+
+    Preempt preempt_ = Preempt::kNo;
+    std::uint64_t save_ = 0;   // VRAM offset of the area
+    std::uint32_t saved_ = 0;  // groups in it
+    std::uint64_t saved_bytes_ = 0;
+    ModelTime save_ready_ = 0;  // when all that was stored is there
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,72 @@
+// A vector unit over a small memory system, with the test kernels in its VRAM.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include <orrery/hw/kernel_abi.h>
+
+#include "tests/unit/engines/kernels.h"
+#include "tests/unit/engines/rig.h"
+
+namespace orrery::emu::test {
+
+inline constexpr std::uint64_t kData = 0x10'0000'0000;  // -> VRAM offset 16 MiB
+inline constexpr std::uint64_t kDataOffset = 16 << 20;
+inline constexpr std::uint64_t kDataBytes = 8 << 20;
+inline constexpr std::uint64_t kHostData = 0x20'0000'0000;
+
+class VectorUnitTest : public testing::Test {
+  protected:
+    VectorUnitTest() : unit(std::make_unique<VectorUnit>(config(), rig.context)) { load_image(rig); }
+
+    static VectorConfig config() {
+        VectorConfig config;
+        config.first_port = 2;
+        return config;
+    }
+    static void load_image(Rig& rig) {
+        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
+        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+        ASSERT_GT(image.size(), kKernels * sizeof(std::uint64_t));
+        std::memcpy(rig.vram.data(), image.data(), image.size());
+        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
+        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
+        rig.map(kHostData, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    }
+    std::uint64_t entry(Kernel kernel) const {
+        std::uint64_t address = 0;
+        std::memcpy(&address, rig.vram.data() + kernel * sizeof address, sizeof address);
+        return address;
+    }
+    orr_desc_kernel desc(Kernel kernel, std::uint64_t args, std::uint32_t groups, std::uint16_t items) const {
+        orr_desc_kernel d{};
+        d.op = ORR_DESC_KERNEL;
+        d.asid = 1;
+        d.entry = entry(kernel);
+        d.args = args;
+        d.grid_x = groups;
+        d.grid_y = d.grid_z = 1;
+        d.block_x = items;
+        d.block_y = d.block_z = 1;
+        return d;
+    }
+    Completion run(const orr_desc_kernel& d) { return rig.run_one(unit->port(0), d); }
+    std::uint64_t* data(std::uint64_t at = 0) {
+        return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
+    }
+    void expect_end(const Completion& done, std::uint32_t status, std::uint64_t fault, std::uint64_t detail) {
+        EXPECT_EQ(done.status, status);
+        EXPECT_EQ(done.fault, fault);
+        EXPECT_EQ(done.detail, detail);
+    }
+
+    Rig rig;
+    std::unique_ptr<VectorUnit> unit;
+};
+
+}  // namespace orrery::emu::test
