@@ -339,9 +339,17 @@ const LoggedAccess* ReplayCore::next_access(unsigned kind) {
     return &log_->accesses[access_++];
 }
 
-void ReplayCore::after(const LoggedAccess& access, std::uint64_t va) {
+void ReplayCore::after(const LoggedAccess& access, std::uint64_t va, std::uint64_t value) {
     std::uint64_t& stall = stalls_[access_class(va, access.kind == ORR_OTRACE_STORE)];
     if (access.has_stall) stall = access.stall;
+    if (listener_ != nullptr) {
+        listener_->accessed({.step = step(),
+                             .time_ps = clock_.time(hart_.steps()),
+                             .address = va,
+                             .value = value,
+                             .stall_ps = stall,
+                             .store = access.kind == ORR_OTRACE_STORE});
+    }
     if (stall != 0) pass(stall);
     if (access.has_lines) set_lines(access.lines);
     if (clock_.time(hart_.steps() + 1) > time_limit_) hart_.request_stop();
@@ -359,7 +367,7 @@ bool ReplayCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
     std::uint64_t& predicted = values_[value_slot(va)];
     if (access->n != ORR_OTRACE_N_SAME) predicted = access->value;
     value = predicted;
-    after(*access, va);
+    after(*access, va, value);
     return true;
 }
 
@@ -377,7 +385,7 @@ bool ReplayCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
     const LoggedAccess* const access = next_access(ORR_OTRACE_STORE);
     if (access == nullptr) return true;
     if (access->n == ORR_OTRACE_N_FAULT) return false;
-    after(*access, va);
+    after(*access, va, value);
     return true;
 }
 

@@ -28,6 +28,7 @@ class ReplayListener {
     virtual void started(std::uint64_t step) = 0;
     virtual void noted(const TraceNote& note) = 0;
     virtual void hash_checked() = 0;
+    virtual void accessed(const PortAccess& access) = 0;
 };
 
 class ReplayCore final : public Bus {
@@ -122,7 +123,7 @@ class ReplayCore final : public Bus {
     void pass(std::uint64_t ps);
     void take_trap(std::uint64_t limit);
     const LoggedAccess* next_access(unsigned kind);
-    void after(const LoggedAccess& access, std::uint64_t va);
+    void after(const LoggedAccess& access, std::uint64_t va, std::uint64_t value);
     bool watched_page(std::uint64_t va) const;
     void look(std::uint64_t va, unsigned size, bool read);
     void diverge(const std::string& reason);

@@ -87,6 +87,9 @@ struct Replayer::Impl final : ReplayListener {
     void started(std::uint64_t) override { drop_partial(); }
     void noted(const TraceNote& note) override { notes.push_back(note); }
     void hash_checked() override { ++hashes; }
+    void accessed(const PortAccess& access) override {
+        if (observer) observer(access);
+    }
     // The core stopped in the middle of a record.
     void drop_partial() {
         if (words_wanted == 0) return;
@@ -130,6 +133,7 @@ struct Replayer::Impl final : ReplayListener {
     std::vector<std::uint64_t> words;
     std::uint32_t words_wanted = 0;
     std::vector<TraceNote> notes;
+    AccessObserver observer;
     std::vector<std::uint64_t> halts;  // steps
     std::uint64_t hashes = 0;
     std::uint64_t end = 0, end_time = 0;
@@ -312,8 +316,10 @@ std::expected<std::unique_ptr<Replayer>, std::string> Replayer::open(const std::
 }
 
 std::expected<std::unique_ptr<Replayer>, std::string> Replayer::open(TraceReader reader,
-                                                                     const Progress& progress) {
+                                                                     const Progress& progress,
+                                                                     AccessObserver observer) {
     auto impl = std::make_unique<Impl>(std::move(reader));
+    impl->observer = std::move(observer);
     if (const auto done = impl->replay_all(progress); !done) return std::unexpected(done.error());
     return std::unique_ptr<Replayer>(new Replayer(std::move(impl)));
 }

@@ -81,8 +81,19 @@ struct ReplayLimits {
     std::function<bool(std::uint64_t step)> progress;
 };
 
+// An access of the core beyond SRAM and ROM.
+struct PortAccess {
+    std::uint64_t step = 0;
+    std::uint64_t time_ps = 0;
+    std::uint64_t address = 0, value = 0;
+    std::uint64_t stall_ps = 0;  // that it took on top of its cycle
+    bool store = false;
+};
+
 class Replayer {
   public:
+    // Called for every access of the recording, in order, while it is opened. Not for stores to SOC_TRACE.
+    using AccessObserver = std::function<void(const PortAccess&)>;
     // Called with the part that is done, 0 to 1, about every 50 ms of host time. false cancels.
     using Progress = std::function<bool(double done)>;
 
@@ -91,7 +102,8 @@ class Replayer {
     static std::expected<std::unique_ptr<Replayer>, std::string> open(const std::filesystem::path& file,
                                                                       const Progress& progress = {});
     static std::expected<std::unique_ptr<Replayer>, std::string> open(TraceReader reader,
-                                                                      const Progress& progress = {});
+                                                                      const Progress& progress = {},
+                                                                      AccessObserver observer = {});
     ~Replayer();
     Replayer(const Replayer&) = delete;
     Replayer& operator=(const Replayer&) = delete;
