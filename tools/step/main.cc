@@ -1,0 +1,168 @@
+// orrery-step: replay what a card's control core saw, forward and backward, and ask why.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tools/step/debugger.h"
+#include "tools/step/gdb.h"
+#include "tools/step/prompt.h"
+#include "tools/step/scenario_commands.h"
+#include "tools/step/script.h"
+
+namespace {
+
+using namespace orrery::step;
+
+constexpr const char* kFooter =
+    "\nOf the recording itself:\n"
+    "  orrery-step run.otrace                                  a prompt; 'help' lists its commands\n"
+    "  orrery-step run.otrace -c summary -c 'goto 1ms' -c why  some commands\n"
+    "  orrery-step run.otrace --script FILE --json             commands of a file, an object of JSON each\n"
+    "  orrery-step run.otrace --gdb 1234                       then: gdb-multiarch -ex 'target remote :1234' "
+    "orrery-fw.elf\n"
+    "Other work:\n"
+    "  orrery-step run SCENARIO -o FILE                        run a scenario on a card of its own, and "
+    "record it\n"
+    "  orrery-step whatif TRACE --policy slice_us=50           the same arrivals under another policy or "
+    "firmware\n"
+    "Exit status: 0, 1 if a command failed, 2 a mistake in the command line.\n";
+
+Style terminal_style() {
+    Style style;
+    if (isatty(STDOUT_FILENO) == 1) {
+        const char* no_colour = std::getenv("NO_COLOR");
+        const char* term = std::getenv("TERM");
+        style.colour = (no_colour == nullptr || *no_colour == '\0') &&
+                       (term == nullptr || std::string_view(term) != "dumb");
+        winsize size{};
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 60) style.width = size.ws_col;
+    }
+    return style;
+}
+
+orrery::emu::Replayer::Progress progress(bool& shown) {
+    if (isatty(STDERR_FILENO) != 1) return {};
+    return [&shown](double done) {
+        shown = true;
+        fmt::print(stderr, "\rreplaying: {:3.0f} %", done * 100);
+        return true;
+    };
+}
+
+Result<std::unique_ptr<Session>> open_with_progress(const std::string& file) {
+    bool shown = false;
+    auto session = open_session(file, progress(shown));
+    if (shown) fmt::print(stderr, "\r{:20}\r", "");
+    return session;
+}
+
+struct TraceOptions {
+    std::string trace, script, elf;
+    std::vector<std::string> commands, sources;
+    bool json = false;
+    int gdb_port = -1;
+};
+
+int run_trace(const TraceOptions& options) {
+    const auto complain = [](const Error& error) {
+        fmt::print(stderr, "orrery-step: {}\n", error.text);
+        return 1;
+    };
+    if (options.gdb_port >= 0) return serve_gdb(options.trace, static_cast<unsigned>(options.gdb_port));
+    std::vector<std::string> lines;
+    if (!options.script.empty()) {
+        auto script = script_lines(options.script);
+        if (!script) return complain(script.error());
+        lines = std::move(*script);
+    }
+    lines.insert(lines.end(), options.commands.begin(), options.commands.end());
+    auto session = open_with_progress(options.trace);
+    if (!session) return complain(session.error());
+    Debugger::Options setup;
+    setup.elf = options.elf;
+    setup.style = terminal_style();
+    setup.open = open_with_progress;
+    setup.source_folders = options.sources;
+    setup.source_folders.emplace_back(ORRERY_SOURCE_FOLDER);
+    const bool is_script = !options.script.empty() || !options.commands.empty();
+    auto debugger = Debugger::make(std::move(*session), std::move(setup));
+    if (!debugger) return complain(debugger.error());
+    if (!is_script && isatty(STDIN_FILENO) == 1 && !options.json) return run_prompt(**debugger);
+    if (!is_script) {
+        auto script = script_lines("-");
+        if (!script) return complain(script.error());
+        lines = std::move(*script);
+    }
+    if (!options.json)
+        for (const std::string& note : (*debugger)->notes())
+            fmt::print(stderr, "orrery-step: {}\n", note);
+    return run_script(**debugger, lines, options.json, stdout) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app(
+        "orrery-step: replays a recording of a card's scheduler, steps it forward and backward, and says "
+        "why");
+    app.footer(kFooter);
+    app.set_help_flag("-h,--help", "this text");
+    TraceOptions options;
+    app.add_option("TRACE", options.trace, "a recording (*.otrace)");
+    app.add_option("-s,--script", options.script, "commands from a file (-: standard input)");
+    app.add_option("-c,--command", options.commands, "a command; may be given several times")
+        ->expected(1)
+        ->allow_extra_args(false);
+    app.add_flag("--json", options.json, "one JSON object for each command");
+    app.add_option("--elf", options.elf,
+                   "the firmware's ELF file with debug information, if it is not found");
+    app.add_option("--source", options.sources, "folder with the firmware's source tree")
+        ->expected(1)
+        ->allow_extra_args(false);
+    app.add_option("--gdb", options.gdb_port,
+                   "serve the replay to gdb on this TCP port of the loopback interface")
+        ->check(CLI::Range(0, 65535));
+    app.require_subcommand(0, 1);
+
+    RunOptions run;
+    CLI::App* run_app = app.add_subcommand("run", "run a scenario on a card of its own, and record it");
+    run_app->add_option("SCENARIO", run.scenario, "a scenario (*.toml)")->required();
+    run_app->add_option("-o,--output", run.output,
+                        "the recording; with several cards NAME.otrace becomes NAME-0.otrace and so on");
+    run_app->add_option("--firmware", run.firmware, "a firmware image or ELF; else that of this build");
+    run_app
+        ->add_option("--policy", run.policy,
+                     "NAME=VALUE of the firmware's policy; may be given several times")
+        ->expected(1)
+        ->allow_extra_args(false);
+    run_app->add_flag("--json", run.json, "the figures as JSON");
+
+    WhatIfCommand whatif;
+    CLI::App* whatif_app =
+        app.add_subcommand("whatif", "the arrivals of a recording with another firmware or policy");
+    whatif_app->add_option("TRACE", whatif.trace, "a recording (*.otrace)")->required();
+    whatif_app->add_option("--firmware", whatif.firmware, "a firmware image or ELF");
+    whatif_app->add_option("--policy", whatif.policy, "NAME=VALUE; may be given several times")
+        ->expected(1)
+        ->allow_extra_args(false);
+    whatif_app->add_flag("--json", whatif.json, "as JSON");
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
+    if (run_app->parsed()) return run_scenario(run);
+    if (whatif_app->parsed()) return run_whatif(whatif);
+    if (options.trace.empty()) {
+        fmt::print(stderr, "orrery-step: which recording? 'orrery-step run.otrace'; --help shows more\n");
+        return 2;
+    }
+    return run_trace(options);
+}

@@ -1,0 +1,73 @@
+// The firmware as its ELF files tell it: symbols, and source lines if there is debug information.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/step/result.h"
+
+namespace orrery::step {
+
+struct Symbol {
+    std::string name;
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    bool code = false;
+};
+struct Line {
+    std::string file;  // as in the debug information
+    unsigned line = 0;
+};
+
+class Program {
+  public:
+    Program() = default;  // knows nothing
+    // From the bytes of an ELF file. `name` is for errors and show.
+    static Result<Program> parse(std::vector<std::uint8_t> elf, std::string name);
+    static Result<Program> load(const std::string& file);
+    // The file with symbols that belongs to the ELF `loaded` (usually without): `wanted` if it is not empty,
+    // else the firmware of the build that this program is part of. Without one that fits: what `loaded`
+    // itself has. `note` gets what people should know about the choice.
+    static Result<Program> find(const std::vector<std::uint8_t>& loaded, const std::string& wanted,
+                                std::string& note);
+
+    const std::string& name() const { return name_; }
+    bool has_lines() const { return !lines_.empty(); }
+    const std::vector<Symbol>& symbols() const { return symbols_; }  // by address
+
+    const Symbol* symbol(std::string_view name) const;
+    const Symbol* symbol_at(std::uint64_t address) const;  // that covers the address
+    std::string where(std::uint64_t address) const;        // "Scheduler::turn+12", "" if not known
+    std::optional<Line> line_at(std::uint64_t address) const;
+    // First instruction of a source line: "turn.cc:120", also with part of the path; nothing: no code there.
+    std::optional<std::uint64_t> address_of_line(std::string_view file, unsigned line) const;
+
+    // Do both load the same bytes to the same addresses?
+    static bool same_code(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b);
+
+  private:
+    struct Row {
+        std::uint64_t address = 0;
+        unsigned file = 0, line = 0;  // line 0: no code from here
+        unsigned order = 0;           // in the debug information
+    };
+    void read_lines(void* elf);
+
+    std::string name_;
+    std::vector<Symbol> symbols_;
+    std::map<std::string, std::size_t, std::less<>> by_name_;
+    std::vector<std::string> files_;
+    std::vector<Row> lines_;  // by address
+};
+
+// A few lines of a source file around `line`, with a mark; "" if the file is not here. Relative names are
+// sought below the folders.
+std::string source_text(const std::string& file, unsigned line, unsigned around,
+                        const std::vector<std::string>& folders);
+
+}  // namespace orrery::step

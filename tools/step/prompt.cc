@@ -1,0 +1,143 @@
+#include "tools/step/prompt.h"
+
+#include <histedit.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "tools/step/completion.h"
+
+namespace orrery::step {
+namespace {
+
+struct EditEnd {
+    void operator()(EditLine* edit) const { el_end(edit); }
+};
+struct HistoryEnd {
+    void operator()(::History* history) const { history_end(history); }
+};
+
+char* prompt_text(EditLine*) {
+    static char text[] = "orrery-step> ";
+    return text;
+}
+
+unsigned char complete_line(EditLine* edit, int) {
+    void* client = nullptr;
+    el_get(edit, EL_CLIENTDATA, &client);
+    const auto& debugger = *static_cast<const Debugger*>(client);
+    const LineInfo* line = el_line(edit);
+    const std::string_view text(line->buffer, static_cast<std::size_t>(line->cursor - line->buffer));
+    const Completions found = complete(debugger, text);
+    if (found.words.empty()) return CC_REFRESH_BEEP;
+    std::string common = common_beginning(found.words);
+    const std::size_t begun = text.size() - found.from;
+    if (found.words.size() == 1 && common.back() != '/' && common.back() != '[' && common.back() != '(')
+        common += ' ';
+    if (common.size() > begun) {
+        if (el_insertstr(edit, common.c_str() + begun) == -1) return CC_ERROR;
+        return CC_REFRESH;
+    }
+    std::string list = "\n";
+    std::size_t shown = 0;
+    for (const std::string& word : found.words) {
+        if (++shown > 60) break;
+        list += word + (shown % 6 == 0 ? "\n" : "  ");
+    }
+    if (found.words.size() > 60) list += fmt::format("... {} more", found.words.size() - 60);
+    std::fputs((list + "\n").c_str(), stdout);
+    return CC_REDISPLAY;
+}
+
+// $XDG_STATE_HOME/orrery/step_history; empty: no home, no history.
+std::string history_file() {
+    const char* state = std::getenv("XDG_STATE_HOME");
+    const char* home = std::getenv("HOME");
+    std::filesystem::path folder;
+    if (state != nullptr && *state != '\0') {
+        folder = state;
+    } else if (home != nullptr && *home != '\0') {
+        folder = std::filesystem::path(home) / ".local" / "state";
+    } else {
+        return "";
+    }
+    std::error_code error;
+    std::filesystem::create_directories(folder / "orrery", error);
+    return error ? "" : (folder / "orrery" / "step_history").string();
+}
+
+void greet(const Debugger& debugger) {
+    const About& about = debugger.session().about();
+    const History& history = debugger.history();
+    fmt::print("{}: card {}, firmware {}, {}\n{} events, {} decisions, {} jobs. 'help' lists the commands.\n",
+               about.file, about.sku, about.build_id, duration(debugger.session().end_time() - about.start),
+               history.records().size(), history.decisions().size(), history.jobs().size());
+    for (const std::string& note : debugger.notes())
+        fmt::print("{}: {}\n", debugger.style().bad("note"), note);
+}
+
+}  // namespace
+
+int run_prompt(Debugger& debugger) {
+    greet(debugger);
+    const std::unique_ptr<EditLine, EditEnd> edit(el_init("orrery-step", stdin, stdout, stderr));
+    const std::unique_ptr<::History, HistoryEnd> history(history_init());
+    if (!edit || !history) {
+        fmt::print(stderr,
+                   "orrery-step: the terminal cannot be used for line editing; use --script or --command\n");
+        return 1;
+    }
+    HistEvent event{};
+    ::history(history.get(), &event, H_SETSIZE, 1000);
+    ::history(history.get(), &event, H_SETUNIQUE, 1);
+    const std::string file = history_file();
+    if (!file.empty()) ::history(history.get(), &event, H_LOAD, file.c_str());
+    el_set(edit.get(), EL_PROMPT, prompt_text);
+    el_set(edit.get(), EL_EDITOR, "emacs");
+    el_set(edit.get(), EL_SIGNAL, 1);
+    el_set(edit.get(), EL_HIST, ::history, history.get());
+    el_set(edit.get(), EL_CLIENTDATA, &debugger);
+    el_set(edit.get(), EL_ADDFN, "orrery-complete", "completes the word", complete_line);
+    el_set(edit.get(), EL_BIND, "^I", "orrery-complete", nullptr);
+    el_set(edit.get(), EL_BIND, "^R", "em-inc-search-prev", nullptr);
+    el_source(edit.get(), nullptr);
+
+    std::string last;
+    while (!debugger.quit) {
+        int count = 0;
+        const char* typed = el_gets(edit.get(), &count);
+        if (typed == nullptr || count <= 0) {
+            fmt::print("\n");
+            break;
+        }
+        std::string line(typed);
+        while (!line.empty() && (line.back() == '\n' || line.back() == ' '))
+            line.pop_back();
+        if (line.empty()) {
+            // An empty line steps on, as debuggers do.
+            if (!last.starts_with("s") && !last.starts_with("b")) continue;
+            line = last;
+        } else {
+            ::history(history.get(), &event, H_ENTER, line.c_str());
+        }
+        last = line;
+        (void)Debugger::take_interrupt();
+        std::signal(SIGINT, [](int) { Debugger::interrupt(); });
+        const auto reply = debugger.execute(line);
+        std::signal(SIGINT, SIG_DFL);
+        if (reply) {
+            fmt::print("{}", reply->text);
+        } else {
+            fmt::print("{}\n", debugger.style().bad(reply.error().text));
+        }
+        std::fflush(stdout);
+    }
+    if (!file.empty()) ::history(history.get(), &event, H_SAVE, file.c_str());
+    return 0;
+}
+
+}  // namespace orrery::step

@@ -1,0 +1,11 @@
+// The interactive prompt: line editing, history over sessions, completion.
+#pragma once
+
+#include "tools/step/debugger.h"
+
+namespace orrery::step {
+
+// Until quit or the end of the input. Exit status of the program.
+int run_prompt(Debugger& debugger);
+
+}  // namespace orrery::step

@@ -1,0 +1,83 @@
+#include "tools/step/scenario_commands.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "tools/step/policy.h"
+#include "tools/step/scenario/runner.h"
+#include "tools/step/scenario/whatif.h"
+
+namespace orrery::step {
+namespace {
+
+int complain(const std::string& text) {
+    fmt::print(stderr, "orrery-step: {}\n", text);
+    return 1;
+}
+
+// "run.otrace" for one card; with more "run-0.otrace" and so on.
+std::vector<std::string> recordings(const std::string& output, std::size_t cards) {
+    if (output.empty()) return {};
+    if (cards == 1) return {output};
+    const std::size_t dot = output.rfind('.');
+    const std::size_t slash = output.rfind('/');
+    const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+    const std::string stem = has_ending ? output.substr(0, dot) : output;
+    const std::string ending = has_ending ? output.substr(dot) : "";
+    std::vector<std::string> files;
+    for (std::size_t card = 0; card < cards; ++card)
+        files.push_back(fmt::format("{}-{}{}", stem, card, ending));
+    return files;
+}
+
+}  // namespace
+
+int run_scenario(const RunOptions& options) {
+    const auto scenario = scenario::Scenario::load(options.scenario);
+    if (!scenario) return complain(scenario.error());
+    scenario::Options setup;
+    if (!options.firmware.empty()) {
+        auto image = scenario::Image::load(options.firmware);
+        if (!image) return complain(image.error());
+        setup.image = std::move(*image);
+    }
+    const auto policy = parse_policy(options.policy);
+    if (!policy) return complain(policy.error().text);
+    for (const auto& [name, value] : *policy)
+        if (const auto set = setup.image.set_policy(name, value); !set) return complain(set.error());
+    setup.record = recordings(options.output, scenario->cards.size());
+    const auto result = scenario::run(*scenario, setup);
+    if (!result) return complain(result.error());
+    if (options.json) {
+        fmt::print("{}\n", scenario::to_json(*scenario, *result).dump(2));
+    } else {
+        fmt::print("{}", scenario::to_text(scenario::measure(*scenario, *result)));
+        for (const std::string& file : setup.record)
+            fmt::print("recorded in {}\n", file);
+    }
+    for (const std::string& line : result->log)
+        fmt::print(stderr, "orrery-step: card: {}\n", line);
+    if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");
+    return 0;
+}
+
+int run_whatif(const WhatIfCommand& options) {
+    const auto policy = parse_policy(options.policy);
+    if (!policy) return complain(policy.error().text);
+#ifdef ORRERY_NO_WHATIF
+    return complain("this build has no what-if");
+#else
+    const auto result = scenario::what_if(options.trace, {options.firmware, *policy});
+    if (!result) return complain(result.error());
+    if (options.json) {
+        fmt::print("{}\n", scenario::to_json(*result).dump(2));
+    } else {
+        fmt::print("{}", scenario::to_text(*result));
+    }
+    if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");
+    return 0;
+#endif
+}
+
+}  // namespace orrery::step

@@ -1,0 +1,50 @@
+// Contexts, queues and engines at one moment, out of the firmware's tables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/step/inspect.h"
+#include "tools/step/units.h"
+
+namespace orrery::step {
+
+struct QueueRow {
+    std::uint32_t number = 0;
+    std::uint64_t context = 0, priority = 0, weight = 0, slice_us = 0, state = 0;
+    std::uint64_t producer = 0, next = 0, retired = 0, in_flight = 0;
+    std::uint64_t vtime = 0;
+    std::string vtime_text;
+    Time used_ps = 0, ready_since_ps = 0;
+    std::uint64_t wait_memory = 0, wait_value = 0, wait_va = 0;
+    std::uint64_t error = 0, generation = 0, slot = 0xff;
+    std::string name;
+};
+struct ContextRow {
+    std::uint32_t number = 0;
+    std::uint64_t queues = 0, quota = 0;
+    Time used_ps = 0;
+    bool throttled = false;
+    std::string name;
+};
+struct PortRow {
+    std::uint32_t number = 0;
+    std::uint64_t kind = 0;
+    bool busy = false;
+    std::uint64_t queue = 0, index = 0;
+    Time started_ps = 0, deadline_ps = 0;
+    std::uint64_t preempting = 0;
+};
+
+// Rows that exist only. A field that a firmware lacks reads as 0.
+struct Snapshot {
+    std::vector<QueueRow> queues;
+    std::vector<ContextRow> contexts;
+    std::vector<PortRow> ports;
+
+    const QueueRow* queue(std::uint32_t number) const;
+};
+Snapshot take_snapshot(const Inspect& inspect, Sram sram);
+
+}  // namespace orrery::step
