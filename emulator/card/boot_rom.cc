@@ -49,6 +49,7 @@ struct Segment {
     std::uint64_t file_offset;
     std::uint64_t file_bytes;
     std::uint64_t sram_offset;
+    std::uint64_t sram_bytes;  // zeros behind the bytes of the file
 };
 
 bool in_sram(std::uint64_t address, std::uint64_t bytes) {
@@ -56,7 +57,7 @@ bool in_sram(std::uint64_t address, std::uint64_t bytes) {
     return address >= ORR_SRAM_BASE && offset <= ORR_SRAM_SIZE && bytes <= ORR_SRAM_SIZE - offset;
 }
 
-BootResult load_elf(std::span<const std::uint8_t> elf, std::span<std::uint8_t> sram) {
+BootResult load_elf(std::span<const std::uint8_t> elf, std::span<std::uint8_t> sram, Load load) {
     const auto bad = [](const char* reason) { return failed(ORR_BOOT_BAD_ELF, 0, reason); };
     const auto header = read_at<Elf64_Ehdr>(elf, 0);
     if (!header) return bad("the ELF is shorter than its header");
@@ -85,14 +86,16 @@ BootResult load_elf(std::span<const std::uint8_t> elf, std::span<std::uint8_t> s
         if (!in_sram(segment->p_paddr, segment->p_memsz)) {
             return failed(ORR_BOOT_ELF_RANGE, i, "a segment outside SRAM");
         }
-        segments.push_back({segment->p_offset, segment->p_filesz, segment->p_paddr - ORR_SRAM_BASE});
+        segments.push_back(
+            {segment->p_offset, segment->p_filesz, segment->p_paddr - ORR_SRAM_BASE, segment->p_memsz});
     }
     if (segments.empty()) return bad("no segment to load");
     if (!in_sram(header->e_entry, 2) || header->e_entry % 2 != 0) {
         return failed(ORR_BOOT_ELF_RANGE, header->e_phnum, "the entry outside SRAM");
     }
-    std::fill(sram.begin(), sram.end(), std::uint8_t{0});
+    if (load == Load::kClear) std::fill(sram.begin(), sram.end(), std::uint8_t{0});
     for (const Segment& segment : segments) {
+        std::ranges::fill(sram.subspan(segment.sram_offset, segment.sram_bytes), std::uint8_t{0});
         std::copy_n(elf.begin() + static_cast<std::ptrdiff_t>(segment.file_offset), segment.file_bytes,
                     sram.begin() + static_cast<std::ptrdiff_t>(segment.sram_offset));
     }
@@ -106,7 +109,7 @@ std::span<const std::uint8_t> boot_rom_code() {
 }
 
 BootResult verify_and_load(std::span<const std::uint8_t> image, const std::optional<PublicKey>& key,
-                           std::span<std::uint8_t> sram) {
+                           std::span<std::uint8_t> sram, Load load) {
     const auto header = read_at<orr_image_header>(image, 0);
     if (!header) {
         return failed(ORR_BOOT_TOO_SMALL, sizeof(orr_image_header), "the image is shorter than its header");
@@ -139,7 +142,7 @@ BootResult verify_and_load(std::span<const std::uint8_t> image, const std::optio
                                     key->data()) != 0) {
         return failed(ORR_BOOT_BAD_SIGNATURE, 0, "not signed with the key in the card's fuses");
     }
-    return load_elf(elf, sram);
+    return load_elf(elf, sram, load);
 }
 
 std::expected<PublicKey, std::string> load_fuses(const std::filesystem::path& file) {

@@ -25,10 +25,16 @@ struct BootResult {
     const char* reason = "";             // for the card's log
 };
 
+// What becomes of SRAM outside the image's segments.
+enum class Load : std::uint8_t {
+    kClear,  // zeros
+    kKeep,   // stays as it is: a restart of the core
+};
+
 // `image` is the card's own copy of the ORR_R_BOOT_SIZE bytes: nobody changes it meanwhile. On ORR_BOOT_OK
-// `sram` holds the segments and is zero elsewhere; otherwise it is untouched. `sram` is ORR_SRAM_SIZE bytes.
+// `sram` holds the segments; otherwise it is untouched. `sram` is ORR_SRAM_SIZE bytes.
 BootResult verify_and_load(std::span<const std::uint8_t> image, const std::optional<PublicKey>& key,
-                           std::span<std::uint8_t> sram);
+                           std::span<std::uint8_t> sram, Load load = Load::kClear);
 
 // The code of the ROM: loads SOC_BOOT_ENTRY and jumps there.
 std::span<const std::uint8_t> boot_rom_code();

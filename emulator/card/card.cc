@@ -196,6 +196,9 @@ void Card::carry_out(const Command& command) {
         case Command::Kind::kReset:
             reset();
             break;
+        case Command::Kind::kRestartCore:
+            restart_core();
+            break;
         case Command::Kind::kMailbox:
             if (core_->state() != ControlCore::State::kRunning) break;
             core_->note(ORR_OTRACE_NOTE_MAILBOX, {});
@@ -252,13 +255,15 @@ void Card::start_boot(const Command& command) {
 }
 
 void Card::boot(ModelTime) {
-    const BootResult result = verify_and_load(image_, config_.key, core_->sram());
+    const bool warm = soc_->boot_count() > 0;
+    const BootResult result =
+        verify_and_load(image_, config_.key, core_->sram(), warm ? Load::kKeep : Load::kClear);
     if (result.status == ORR_BOOT_OK && recorder_ != nullptr) recorder_->image(image_);
     image_ = {};
     file_.boot_detail.store(result.detail, std::memory_order_release);
     if (result.status == ORR_BOOT_OK) {
         soc_->set_boot(result.entry, boot_arg_);
-        core_->start();
+        core_->start(warm);
     } else {
         errors_.guest("boot failed with status {} (detail {:#x}): {}", result.status, result.detail,
                       result.reason);
@@ -286,11 +291,34 @@ void Card::reset() {
     windows_->reset();
     soc_->reset();
     core_->reset();
-    core_halt_seen_ = false;
     for (LinkPort* link : active_links_)
         link->reset();
     for (auto& link : file_.links)
         link.grants_done.store(0, std::memory_order_relaxed);
+    file_.irq_status.store(0, std::memory_order_relaxed);
+    file_.irq_mask.store(0, std::memory_order_relaxed);
+    publish_core_reset();
+    file_.reset_count.fetch_add(1, std::memory_order_release);
+}
+
+// Engines, MMU, doorbells, links and what they have for the core go on: the firmware that comes finds them.
+void Card::restart_core() {
+    if (file_.state.load(std::memory_order_relaxed) == ORR_STATE_RESET) {
+        errors_.guest("ORR_R_CORE_RESTART was written while the core waits for ORR_R_BOOT_START: ignored");
+        return;
+    }
+    counters_.add(ORR_CTR_CORE_RESTARTS);
+    errors_.note("the control core is restarted");
+    events_.cancel(boot_event_);
+    image_ = {};
+    windows_->reset();
+    soc_->restart();
+    core_->reset(ORR_OTRACE_NOTE_RESTART);
+    publish_core_reset();
+}
+
+void Card::publish_core_reset() {
+    core_halt_seen_ = false;
     file_.boot_detail.store(0, std::memory_order_relaxed);
     file_.boot_status.store(ORR_BOOT_IDLE, std::memory_order_relaxed);
     file_.progress.store(0, std::memory_order_relaxed);
@@ -298,10 +326,7 @@ void Card::reset() {
     file_.halt_cause.store(0, std::memory_order_relaxed);
     file_.halt_pc.store(0, std::memory_order_relaxed);
     file_.halt_tval.store(0, std::memory_order_relaxed);
-    file_.irq_status.store(0, std::memory_order_relaxed);
-    file_.irq_mask.store(0, std::memory_order_relaxed);
     file_.state.store(ORR_STATE_RESET, std::memory_order_release);
-    file_.reset_count.fetch_add(1, std::memory_order_release);
 }
 
 // The next client is another VM: it must find nothing of this one.

@@ -117,6 +117,9 @@ class Card final : private SocEffects {
     void start_boot(const Command& command);
     void boot(ModelTime now);
     void reset();
+    void restart_core();
+    // What the host sees of a core that has not been started.
+    void publish_core_reset();
     void power_on();
     void map(const Command& command);
     void unmap(const Command& command);

@@ -15,6 +15,7 @@ struct Command {
     enum class Kind : std::uint8_t {
         kBootStart,  // a: image, b: size, c: boot argument
         kReset,
+        kRestartCore,
         kMailbox,
         kGrant,       // number: port, a: base, b: size, c: command word
         kBusMaster,   // number: 0 or 1

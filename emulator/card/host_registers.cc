@@ -248,6 +248,10 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
             if (value != ORR_RESET_MAGIC) return false;
             reset();
             return true;
+        case ORR_R_CORE_RESTART:
+            if (value != ORR_RESTART_MAGIC) return false;
+            card_.post({.kind = Command::Kind::kRestartCore});
+            return true;
         case ORR_R_BOOT_SIZE:
             boot_size_ = value;
             return true;

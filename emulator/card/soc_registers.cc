@@ -40,21 +40,26 @@ SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram
       completions_(kCompletions),
       pokes_(kPokes) {}
 
-void SocRegisters::reset() {
-    boot_entry_ = boot_arg_ = boot_count_ = 0;
+void SocRegisters::restart() {
+    boot_entry_ = boot_arg_ = 0;
     irq_enable_ = 0;
-    mailbox_ = false;
     db_page_ = db_slot_ = db_tag_ = 0;
     mmu_asid_ = mmu_arg_ = mmu_size_ = 0;
     mmu_result_ = sem_memory_ = kNothing;
     mmu_fault_ = ORR_FAULT_NONE;
     sem_asid_ = sem_va_ = sem_status_ = 0;
-    completions_.clear();
     popped_ = {};
+    slots_.reset();
+}
+
+void SocRegisters::reset() {
+    restart();
+    boot_count_ = 0;
+    mailbox_ = false;
+    completions_.clear();
     pokes_.clear();
     for (Port& port : ports_)
         port = {};
-    slots_.reset();
 }
 
 std::uint64_t SocRegisters::pending() const {

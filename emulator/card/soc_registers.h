@@ -72,6 +72,9 @@ class SocRegisters {
     }
     std::uint64_t boot_count() const { return boot_count_; }
     void reset();
+    // The core alone: what firmware had set up for itself goes; doorbells, completions, pokes, mailbox, what
+    // it had written to dispatch ports, and SOC_BOOT_COUNT stay.
+    void restart();
 
   private:
     struct Port {
