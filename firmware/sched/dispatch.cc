@@ -46,7 +46,7 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
         market(kind).enter(queues_, queue);
         place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
         begin_wait(queue, now);
-        wake_ports(press(kind, now));
+        press_if_due(kind, queue.priority, now);
         return Step::kParked;
     }
     trace::decision(*hal_, queue.number, ORR_RULE_ONLY, resource_of(kind), 1, queue.next);
@@ -91,31 +91,32 @@ void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t 
     port.deadline = add_sat(now, limit_ps);
     port.slice_end_ps = add_sat(now, slice_ps(queue));
     wake_ports(port.deadline);
+    if (waiting(port.kind)) {
+        // The next look at who may take a port from whom: not after this slice.
+        uint64_t& press_at = press_at_[port.kind == ORR_ENGINE_COPY ? 0 : 1];
+        if (port.slice_end_ps < press_at) press_at = port.slice_end_ps;
+        wake_ports(port.slice_end_ps);
+    }
     if (port.kind != ORR_ENGINE_VECTOR) return;
     if (engines_.busy_vector() > 1) {
         // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
         // below.
-        uint32_t lowest = kClasses, highest = 0;
-        for (uint32_t n = 0; n < engines_.end(); ++n) {
-            const Port& other = engines_.row(n);
-            if (!other.busy || other.kind != ORR_ENGINE_VECTOR || &other == &port) continue;
-            if (other.level < lowest) lowest = other.level;
-            if (other.level > highest) highest = other.level;
-        }
-        if (lowest < port.level)
+        const uint32_t levels = engines_.levels(port.kind);
+        if ((levels & ((1u << port.level) - 1)) != 0)
             port.starved_ps = add_sat(now, policy_.grace_ps);
-        else if (highest > port.level)
+        else if (levels >> port.level > 1)
             port.starved_ps = add_sat(now, policy_.bound_ps);
         else
             port.starved_ps = port.slice_end_ps;
-        if (port.starved_ps != kNever) wake_ports(port.starved_ps);
-        share_cores(queue);
+        wake_ports(port.starved_ps);
+        if (queue.ports > 1) share_cores(queue);
     }
     if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
 }
 
 // The queue's weight, shared among the ports that it has.
 void Scheduler::share_cores(Queue& queue) {
+    if (queue.ports == engines_.busy_vector()) return;  // alone on the card
     uint32_t ports = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         const Port& port = engines_.row(n);
@@ -135,7 +136,7 @@ void Scheduler::serve(uint32_t kind, uint64_t now) {
     while (waiting(kind)) {
         Port* const port = engines_.find_free(kind);
         if (port == nullptr) {
-            wake_ports(press(kind, now));
+            press_if_due(kind, Bound::highest(waiting_classes(kind)), now);
             return;
         }
         if (!give(*port, now)) return;
@@ -197,17 +198,15 @@ bool Scheduler::drain_completions() {
     for (uint32_t n = 0; n < kEventsPerPass; ++n) {
         const uint64_t popped = hal_->reg(SOC_DONE_POP);
         if (popped == ~uint64_t{0}) return n != 0;
-        const Port* const port = engines_.complete(popped);
+        Port* const port = engines_.complete(popped);
         if (port == nullptr) {
             ++stats_.wild_completions;
             continue;
         }
-        // By value: the port may be started again before all is done with what it ran.
-        const Port done = *port;
-        complete(*done.queue, done, static_cast<uint32_t>(popped >> 32));
-        if (waiting(done.kind)) serve(done.kind, hal_->reg(SOC_TIME));
-        if (engines_.busy() == 0 && !waiting(ORR_ENGINE_COPY) && !waiting(ORR_ENGINE_VECTOR) &&
-            alarm_->at(Alarm::kPorts) != kNever)
+        complete(*port->queue, *port);
+        if (waiting(port->kind)) serve(port->kind, hal_->reg(SOC_TIME));
+        if (engines_.busy() == 0 && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
+            !waiting(ORR_ENGINE_VECTOR))
             alarm_->set(*hal_, Alarm::kPorts, kNever);
     }
     return true;
@@ -229,16 +228,17 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
     if (queue.context->quota_period_us != 0) charge_quota(*queue.context, more, now);
 }
 
-void Scheduler::complete(Queue& queue, const Port& port, uint32_t number) {
+// The port is free again, but nothing else has been started on it.
+void Scheduler::complete(Queue& queue, Port& port) {
     ++progress_;
     const uint64_t status = hal_->reg(SOC_DONE_STATUS);
     const uint64_t start = hal_->reg(SOC_DONE_START_PS);
     const uint64_t end = hal_->reg(SOC_DONE_END_PS);
     const uint64_t used = hal_->reg(SOC_DONE_USED_PS);
-    trace::end_job(*hal_, queue.number, number, static_cast<uint32_t>(status), port.index, start, end, used);
-    Port account = port;
-    charge(account, used, end);
-    if (port.kind == ORR_ENGINE_VECTOR && engines_.busy_vector() > 0) share_cores(queue);
+    trace::end_job(*hal_, queue.number, engines_.number(port), static_cast<uint32_t>(status), port.index,
+                   start, end, used);
+    charge(port, used, end);
+    if (port.kind == ORR_ENGINE_VECTOR && queue.ports != 0) share_cores(queue);
 
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out) {

@@ -25,8 +25,11 @@ void Engines::discover(Hal& hal, Port* rows) {
 }
 
 void Engines::take(Port& port, Queue& queue, uint64_t index) {
-    --pool(port.kind).free_count;
+    Pool& p = pool(port.kind);
+    --p.free_count;
+    ++p.at_level[port.level];
     ++busy_;
+    ++queue.ports;
     port.queue = &queue;
     port.number = queue.number;
     port.index = index;
@@ -53,17 +56,18 @@ void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& q
     hal.set_reg(reg(port, SOC_ENGINE_RESUME), port.tag);
 }
 
-// The emulator does not have these registers yet.
-constexpr bool kPortShares = false;
-
 void Engines::set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
     if (port.level != level) {
+        if (port.busy) {
+            --pool(port.kind).at_level[port.level];
+            ++pool(port.kind).at_level[level];
+        }
         port.level = level;
-        if (kPortShares && port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
+        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
     }
     if (port.weight != weight) {
         port.weight = weight;
-        if (kPortShares && port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
+        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
     }
 }
 
@@ -74,7 +78,9 @@ Port* Engines::complete(uint64_t popped) {
     if (!port.busy || port.tag != static_cast<uint32_t>(popped)) return nullptr;
     port.busy = false;
     --busy_;
+    --port.queue->ports;
     Pool& p = pool(port.kind);
+    --p.at_level[port.level];
     p.free[p.free_count++] = static_cast<uint8_t>(n);
     return &port;
 }

@@ -85,6 +85,12 @@ class Engines {
     }
 
     uint32_t busy() const { return busy_; }
+    // Bit n: something runs as class n.
+    uint32_t levels(uint32_t kind) const {
+        const uint16_t* const count = pool(kind).at_level;
+        return (count[0] != 0 ? 1u : 0u) | (count[1] != 0 ? 2u : 0u) | (count[2] != 0 ? 4u : 0u) |
+               (count[3] != 0 ? 8u : 0u);
+    }
     uint32_t busy_vector() const { return vector_.ports - vector_.free_count; }
     // Ports that exist are rows [0, end).
     uint32_t end() const { return end_; }
@@ -97,6 +103,7 @@ class Engines {
         uint32_t ports;
         uint32_t free_count;
         uint8_t free[SOC_ENGINES_MAX];
+        uint16_t at_level[ORR_PRIORITY_REALTIME + 1];  // ports that are busy
     };
 
     Pool& pool(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }

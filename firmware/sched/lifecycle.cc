@@ -90,6 +90,7 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     }
     meet_class(queue);
     if (market != nullptr) market->enter(queues_, queue);
+    press_at_[0] = press_at_[1] = 0;
     trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
 }
 

@@ -72,6 +72,8 @@ bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t n
 // Somebody waits for a port of this kind, and there is none: takes one from a lower class, or from one whose
 // slice is over. Gives the moment at which looking again can make a difference.
 uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
+    const uint32_t row = kind == ORR_ENGINE_COPY ? 0 : 1;
+    press_at_[row] = 0;
     if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
     const uint32_t classes = waiting_classes(kind);
     uint32_t coming = 0;
@@ -82,14 +84,18 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     // One at a time is enough: when it is there, others are looked for again.
     if (coming != 0 || classes == 0) return kNever;
 
-    const Bound::Choice choice = bound(kind).choose(classes | running_classes(kind), now, policy_.bound_ps);
+    const Bound::Choice choice = bound(kind).choose(classes | engines_.levels(kind), now, policy_.bound_ps);
     const uint32_t top = Bound::highest(classes);
     const bool due = choice.due && (classes >> choice.level & 1) != 0;
     const uint32_t level = due ? choice.level : top;
     uint64_t next = bound(kind).next(classes, policy_.bound_ps);
     if (next <= now) next = now + policy_.bound_ps;
     Port* const victim = find_victim(kind, level, due, now, next);
-    if (victim == nullptr) return next;
+    if (victim == nullptr) {
+        press_at_[row] = next;
+        press_level_[row] = level;
+        return next;
+    }
     const Queue* const waiter = market(kind).front(queues_, level);
     const Suspended* const job = suspended_.front(kind, level);
     const Queue* const who = waiter != nullptr ? waiter : job->queue;
@@ -145,19 +151,10 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t n
     return victim;
 }
 
-uint32_t Scheduler::running_classes(uint32_t kind) {
-    uint32_t classes = 0;
-    for (uint32_t n = 0; n < engines_.end(); ++n) {
-        const Port& port = engines_.row(n);
-        if (port.busy && port.kind == kind) classes |= 1u << port.level;
-    }
-    return classes;
-}
-
 // A slice for a class below those that hold the cores.
 void Scheduler::boost(Port& port, uint64_t now) {
     if (port.kind != ORR_ENGINE_VECTOR) return;
-    const uint32_t top = Bound::highest(running_classes(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
+    const uint32_t top = Bound::highest(engines_.levels(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
     if (top <= port.level) return;
     engines_.set_share(*hal_, port, static_cast<uint8_t>(top), port.weight);
     port.boosted = true;
@@ -203,7 +200,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     const uint64_t active = hal_->reg(engines_.reg(port, SOC_ENGINE_ACTIVE));
     const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
     const bool below =
-        port.level < Bound::highest(running_classes(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
+        port.level < Bound::highest(engines_.levels(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
     const uint64_t before = port.charged_ps;
     charge(port, used, now);
     if (active != 0 && !below) return kNever;

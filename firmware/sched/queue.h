@@ -77,6 +77,7 @@ struct Queue {
     uint32_t interrupt;
     uint16_t in_flight;  // started and not ended, suspended ones among them
     uint16_t suspended;  // of these: preempted, and not on an engine
+    uint16_t ports;      // of these: on engines
 
     uint16_t number;
     uint16_t context_number;

@@ -142,7 +142,7 @@ class Scheduler {
     bool give(Port& port, uint64_t now);
     void share_cores(Queue& queue);
     void charge(Port& port, uint64_t used_ps, uint64_t now);
-    void complete(Queue& queue, const Port& port, uint32_t number);
+    void complete(Queue& queue, Port& port);
     bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
     uint32_t waiting_classes(uint32_t kind) const {
         return market(kind).classes() | suspended_.classes(kind);
@@ -151,6 +151,11 @@ class Scheduler {
     // preempt.cc: taking an engine from what runs on it.
     void suspend(Queue& queue, const Port& port, uint64_t used_ps);
     uint64_t press(uint32_t kind, uint64_t now);
+    // Somebody of this class waits for a port. Looks only if that can make a difference already.
+    void press_if_due(uint32_t kind, uint32_t level, uint64_t now) {
+        const uint32_t row = kind == ORR_ENGINE_COPY ? 0 : 1;
+        if (level > press_level_[row] || now >= press_at_[row]) wake_ports(press(kind, now));
+    }
     Port* find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next);
     bool preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now);
     void check_ports(uint64_t now);
@@ -161,7 +166,6 @@ class Scheduler {
         if (at_ps < alarm_->at(Alarm::kPorts)) alarm_->set(*hal_, Alarm::kPorts, at_ps);
     }
     void boost(Port& port, uint64_t now);
-    uint32_t running_classes(uint32_t kind);
     void drop_suspended(Queue& queue, uint64_t first);
     // Ends what the queue has on engines or suspended from packet `first` on.
     void abort_jobs(Queue& queue, uint64_t first);
@@ -244,6 +248,8 @@ class Scheduler {
     Bound vector_bound_;
     Slots slots_;
     SuspendedJobs suspended_;
+    uint64_t press_at_[2];     // by kind: press() makes no difference before,
+    uint32_t press_level_[2];  // unless it is for a class above this one
     ContextList quota_contexts_;
     QueueList quota_waiters_;
     WaitTable waits_;

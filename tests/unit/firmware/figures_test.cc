@@ -1,0 +1,258 @@
+// The scheduler's figures in model time, on a real card with the real image. Model time does not depend on the host, so
+// these are bounds and not impressions. docs/firmware.md has the table.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <orrery/fw/trace.h>
+
+#include "tools/step/scenario/metrics.h"
+#include "tools/step/scenario/runner.h"
+
+namespace orrery::fw::test {
+namespace {
+
+using namespace scenario;
+
+Scenario plan(std::uint32_t queues, Ps until) {
+    Scenario s;
+    s.name = "figures";
+    s.until = until;
+    // A doorbell page has 480 doorbells.
+    s.contexts.resize(1 + queues / 400);
+    for (std::size_t n = 0; n < s.contexts.size(); ++n)
+        s.contexts[n].name = "c" + std::to_string(n);
+    for (std::uint32_t n = 0; n < queues; ++n) {
+        Queue q;
+        q.name = "q" + std::to_string(n);
+        q.context = n / 400;
+        s.queues.push_back(q);
+    }
+    return s;
+}
+
+Job kernel(std::uint32_t groups, std::uint64_t cycles) {
+    Job job;
+    job.op = Op::kKernel;
+    job.groups = groups;
+    job.cycles = cycles;
+    return job;
+}
+Job nop() {
+    return {};
+}
+Job fill(std::uint64_t bytes) {
+    Job job;
+    job.op = Op::kFill;
+    job.bytes = bytes;
+    return job;
+}
+
+void submit(Scenario& s, std::uint32_t queue, Ps at, std::vector<Job> jobs) {
+    s.submits.push_back({.at = at, .queue = queue, .jobs = std::move(jobs)});
+}
+void submit(Scenario& s, std::uint32_t queue, Ps at, const Job& job, std::size_t count) {
+    submit(s, queue, at, std::vector<Job>(count, job));
+}
+
+Result play(const Scenario& s, bool records = false) {
+    Options options;
+    options.keep_records = records;
+    auto result = run(s, options);
+    EXPECT_TRUE(result) << result.error();
+    if (!result) return {};
+    for (const std::string& line : result->log)
+        ADD_FAILURE() << line;
+    return *std::move(result);
+}
+
+std::uint64_t packets(const Result& result) {
+    std::uint64_t sum = 0;
+    for (const QueueResult& q : result.queues)
+        sum += q.completed;
+    return sum;
+}
+// Cycles of the control core, all stalls included, for each packet.
+double cycles_a_packet(const Result& result) {
+    return static_cast<double>(result.counter(0, ORR_CTR_CORE_BUSY_PS)) / 1000 /
+           static_cast<double>(packets(result));
+}
+
+const JobResult& job_of(const Result& result, std::uint32_t queue, std::uint64_t index) {
+    const auto found = std::ranges::find_if(
+        result.jobs, [&](const JobResult& j) { return j.queue == queue && j.index == index; });
+    EXPECT_NE(found, result.jobs.end());
+    return *found;
+}
+
+void show(const char* what, double value, const char* unit) {
+    std::printf("figure: %-58s %10.2f %s\n", what, value, unit);
+}
+
+TEST(Figures, OneBusyQueue) {
+    for (const auto& [name, job] :
+         {std::pair{"nop", nop()}, std::pair{"kernel", kernel(1, 200)}, std::pair{"fill", fill(4096)}}) {
+        Scenario s = plan(1, 100 * kMs);
+        submit(s, 0, 10 * kUs, job, 2000);
+        const Result result = play(s);
+        ASSERT_TRUE(result.done);
+        const double cycles = cycles_a_packet(result);
+        show((std::string("1 busy queue, ") + name).c_str(), cycles, "cycles a packet");
+        EXPECT_LE(cycles, 400) << name;
+    }
+}
+
+TEST(Figures, AThousandBusyQueues) {
+    for (const auto& [name, job] : {std::pair{"nop", nop()}, std::pair{"kernel", kernel(1, 200)}}) {
+        for (const std::size_t each : {std::size_t{1}, std::size_t{32}}) {
+            Scenario s = plan(1024, 200 * kMs);
+            for (std::uint32_t n = 0; n < 1024; ++n)
+                submit(s, n, 10 * kUs, job, each);
+            const Result result = play(s);
+            ASSERT_TRUE(result.done);
+            const double cycles = cycles_a_packet(result);
+            show((std::string("1024 busy queues, ") + std::to_string(each) + " each, " + name).c_str(), cycles,
+                 "cycles a packet");
+            EXPECT_LE(cycles, 800) << name;
+        }
+    }
+}
+
+// Engine time of each queue in the end.
+std::vector<double> shares(const Result& result) {
+    std::vector<double> all;
+    for (const QueueResult& q : result.queues)
+        all.push_back(static_cast<double>(q.vector_ps));
+    return all;
+}
+
+TEST(Figures, EqualWeightsAreEqual) {
+    // More queues than ports, jobs of different sizes.
+    Scenario s = plan(12, 20 * kMs);
+    for (std::uint32_t n = 0; n < 12; ++n)
+        submit(s, n, 10 * kUs, kernel(2 + n % 5, 5000 + 3000 * (n % 4)), 4000);
+    const Result result = play(s);
+    EXPECT_FALSE(result.done);
+    const double index = jain(shares(result));
+    show("12 queues of equal weight and different jobs", index, "Jain's index");
+    EXPECT_GE(index, 0.99);
+}
+
+void expect_weighted(const char* what, std::uint32_t groups, std::uint64_t cycles, std::size_t copies) {
+    Scenario s = plan(3 * static_cast<std::uint32_t>(copies), 40 * kMs);
+    for (std::uint32_t n = 0; n < s.queues.size(); ++n) {
+        s.queues[n].weight = 32u << n % 3;
+        submit(s, n, 10 * kUs, kernel(groups, cycles), 16000);
+    }
+    const Result result = play(s);
+    EXPECT_FALSE(result.done);
+    double sum[3] = {}, all = 0;
+    const std::vector<double> share = shares(result);
+    for (std::size_t n = 0; n < share.size(); ++n) {
+        sum[n % 3] += share[n];
+        all += share[n];
+    }
+    for (int n = 0; n < 3; ++n) {
+        const double wanted = static_cast<double>(1 << n) / 7;
+        show((std::string(what) + ", weight " + std::to_string(1 << n)).c_str(), 100 * (sum[n] / all / wanted - 1),
+             "% off its share");
+        EXPECT_NEAR(sum[n] / all / wanted, 1, 0.02) << what;
+    }
+}
+
+TEST(Figures, WeightsAreShares) {
+    expect_weighted("3 queues", 32, 10000, 1);
+    expect_weighted("3 queues, small jobs", 8, 3000, 1);
+    expect_weighted("12 queues", 16, 10000, 4);
+}
+
+TEST(Figures, AHighClassGetsTheEngine) {
+    // All ports and all cores held by kernels of seconds.
+    for (const std::uint32_t high : {ORR_PRIORITY_HIGH, ORR_PRIORITY_REALTIME}) {
+        for (const std::uint32_t holders : {1u, 4u, 6u}) {
+            Scenario s = plan(holders + 1, 3 * kMs);
+            for (std::uint32_t n = 0; n < holders; ++n)
+                submit(s, n, 10 * kUs, kernel(8, 3'000'000'000), 1);
+            s.queues[holders].priority = high;
+            Ps longest = 0;
+            for (std::uint32_t n = 0; n < 10; ++n)
+                submit(s, holders, kMs + n * 150 * kUs, kernel(8, 10000), 1);
+            const Result result = play(s);
+            for (std::uint64_t n = 0; n < 10; ++n) {
+                const JobResult& job = job_of(result, holders, n);
+                ASSERT_NE(job.finished, kUnknown) << holders << " holders, job " << n;
+                // It has had a core for its 10 us; the rest was waiting.
+                longest = std::max(longest, job.finished - job.submitted - 10 * kUs);
+            }
+            show((std::string(high == ORR_PRIORITY_HIGH ? "HIGH" : "REALTIME") + " against " +
+                  std::to_string(holders) + " kernels of seconds")
+                     .c_str(),
+                 static_cast<double>(longest) / 1e6, "us until it has the cores");
+            EXPECT_LE(longest, 10 * kUs);
+        }
+    }
+}
+
+TEST(Figures, TheLowestClassIsServed) {
+    Scenario s = plan(7, 60 * kMs);
+    for (std::uint32_t n = 0; n < 6; ++n) {
+        s.queues[n].priority = ORR_PRIORITY_HIGH;
+        submit(s, n, 10 * kUs, kernel(16, 20000), 4000);
+    }
+    s.queues[6].priority = ORR_PRIORITY_LOW;
+    submit(s, 6, kMs, kernel(4, 20000), 4);
+    const Result result = play(s);
+    for (std::uint64_t n = 0; n < 4; ++n) ASSERT_NE(job_of(result, 6, n).finished, kUnknown) << n;
+    const Ps waited = job_of(result, 6, 0).finished - kMs;
+    show("LOW under a load of HIGH that never ends", static_cast<double>(waited) / 1e6, "us to the end of a job");
+    EXPECT_LE(waited, 8 * kMs);
+}
+
+// Throughput of well-behaved queues, without and with a bad neighbour.
+TEST(Figures, OneBadQueueHurtsNoOther) {
+    const auto throughput = [](const std::vector<Job>& storm, bool high) {
+        Scenario s = plan(5, 20 * kMs);
+        for (std::uint32_t n = 0; n < 4; ++n)
+            submit(s, n, 10 * kUs, kernel(8, 20000), 4000);
+        if (high) s.queues[4].weight = ORR_WEIGHT_MAX;
+        if (!storm.empty()) submit(s, 4, 10 * kUs, storm);
+        const Result result = play(s);
+        double sum = 0;
+        for (std::uint32_t n = 0; n < 4; ++n)
+            sum += static_cast<double>(result.queues[n].vector_ps);
+        return sum;
+    };
+    const double alone = throughput({}, false);
+    Job signal;
+    signal.op = Op::kTimestamp;
+    const double storm = throughput(std::vector<Job>(60000, signal), true);
+    const double runaway = throughput(std::vector<Job>(60000, nop()), true);
+    Job bad;
+    bad.op = Op::kMalformed;
+    const double malformed = throughput({bad}, true);
+    show("others beside a storm of packets", 100 * storm / alone, "% of their throughput alone");
+    show("others beside a runaway queue", 100 * runaway / alone, "% of their throughput alone");
+    EXPECT_GE(storm, 0.95 * alone);
+    EXPECT_GE(runaway, 0.95 * alone);
+    EXPECT_GE(malformed, 0.95 * alone);
+}
+
+TEST(Figures, AQuotaIsKept) {
+    Scenario s = plan(2, 20 * kMs);
+    s.contexts.push_back(s.contexts[0]);
+    s.contexts[1].name = "limited";
+    s.contexts[1].quota = 250;
+    s.contexts[1].period_us = 2000;
+    s.queues[1].context = 1;
+    submit(s, 1, 10 * kUs, kernel(8, 3'000'000'000), 1);
+    submit(s, 0, 10 * kUs, kernel(8, 10000), 4000);
+    const Result result = play(s);
+    const double share = static_cast<double>(result.queues[1].vector_ps) / (20e9 * 8);
+    show("a context with a quota of 25 %, kernel of seconds", 100 * share, "% of the cores");
+    EXPECT_LE(share, 0.255);
+    EXPECT_GE(share, 0.22);
+}
+
+}  // namespace
+}  // namespace orrery::fw::test
