@@ -172,7 +172,7 @@ bool Scheduler::give(Port& port, uint64_t now) {
 
     const uint32_t candidates = waiters.count() + suspended_.count(port.kind);
     const uint32_t in_class =
-        waiters.of(level).count() + (suspended_.front(port.kind, level) != nullptr ? 1 : 0);
+        waiters.count_of(level) + (suspended_.front(port.kind, level) != nullptr ? 1 : 0);
     trace::decision(*hal_, queue->number,
                     choice.due                     ? ORR_RULE_BOUND
                     : job != nullptr && job->first ? ORR_RULE_RESUME
@@ -188,9 +188,26 @@ bool Scheduler::give(Port& port, uint64_t now) {
         waiters.leave(queues_, *queue);
         place(*queue, Place::kNone);
         start_job(*queue, port, now);
-        make_ready(*queue);
+        if (!stay(*queue, port.kind, now)) make_ready(*queue);
     }
     if (choice.due) boost(port, now);
+    return true;
+}
+
+// A queue has got a port. If its next packet wants one of the same kind, it waits for that without a turn.
+// False: it needs one.
+bool Scheduler::stay(Queue& queue, uint32_t kind, uint64_t now) {
+    if (queue.next == queue.producer || queue.next - queue.retired == kWindow || queue.ring_slot == kNoSlot)
+        return false;
+    if (!fetch(queue)) return true;  // it has been stopped
+    const uint32_t opcode = packet_opcode(queue.packet);
+    const bool engine = opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL || opcode == ORR_PKT_DISPATCH;
+    if (!engine || (opcode == ORR_PKT_DISPATCH) != (kind == ORR_ENGINE_VECTOR)) return false;
+    if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0 || queue.context->throttled) return false;
+    add_vtime(queue, Resource::kTurn, policy_.turn_ps);
+    market(kind).enter(queues_, queue);
+    place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
+    begin_wait(queue, now);
     return true;
 }
 

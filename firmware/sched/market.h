@@ -27,8 +27,14 @@ class Market {
     uint32_t count() const { return count_; }
     uint32_t classes() const { return classes_; }  // bit n: somebody of class n
     bool has(uint32_t level) const { return (classes_ >> level & 1) != 0; }
-    const Calendar& of(uint32_t level) const { return by_class_[level]; }
-    Queue* front(Queue* all, uint32_t level) { return by_class_[level].front(all, resource_); }
+    uint32_t count_of(uint32_t level) const {
+        return solo_ != nullptr ? classes_ >> level & 1 : by_class_[level].count();
+    }
+    // Of the class; null: nobody. It stays.
+    Queue* front(Queue* all, uint32_t level) {
+        if (solo_ != nullptr) return has(level) ? solo_ : nullptr;
+        return by_class_[level].front(all, resource_);
+    }
 
     // It cannot save up time by being away.
     void admit(Queue& queue) const {
@@ -38,15 +44,26 @@ class Market {
     }
     void enter(Queue* all, Queue& queue) {
         admit(queue);
-        by_class_[queue.priority].insert(all, queue, queue.vtime[static_cast<uint32_t>(resource_)]);
+        if (count_++ == 0) {
+            solo_ = &queue;
+        } else {
+            if (solo_ != nullptr) insert(all, *solo_);
+            solo_ = nullptr;
+            insert(all, queue);
+        }
         classes_ |= 1u << queue.priority;
-        ++count_;
     }
+    // The queue must be in here.
     void leave(Queue* all, Queue& queue) {
+        --count_;
+        if (solo_ != nullptr) {
+            solo_ = nullptr;
+            classes_ = 0;
+            return;
+        }
         Calendar& calendar = by_class_[queue.priority];
         calendar.remove(all, queue);
         if (calendar.empty()) classes_ &= ~(1u << queue.priority);
-        --count_;
     }
 
     // The class has come as far as this queue: call it for whom gets the resource.
@@ -57,7 +74,12 @@ class Market {
     uint64_t reached(uint32_t level) const { return vtime_[level]; }
 
   private:
+    void insert(Queue* all, Queue& queue) {
+        by_class_[queue.priority].insert(all, queue, queue.vtime[static_cast<uint32_t>(resource_)]);
+    }
+
     Resource resource_;
+    Queue* solo_;  // one alone needs no calendar: it is in none
     uint64_t credit_ps_;
     uint32_t count_;
     uint32_t classes_;

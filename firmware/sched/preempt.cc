@@ -114,7 +114,7 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
 Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next) {
     const auto resource =
         static_cast<uint32_t>(kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
-    const Calendar& waiters = market(kind).of(level);
+    const uint32_t waiters = market(kind).count_of(level);
     const Queue* const waiter = market(kind).front(queues_, level);
     const Suspended* const job = suspended_.front(kind, level);
     Port* victim = nullptr;
@@ -129,7 +129,7 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t n
                 continue;
             }
             // Nobody takes a port from itself.
-            if (waiters.count() <= 1 && (waiter == nullptr || waiter == port.queue) &&
+            if (waiters <= 1 && (waiter == nullptr || waiter == port.queue) &&
                 (job == nullptr || job->queue == port.queue))
                 continue;
             if (!above && !due) {

@@ -140,6 +140,7 @@ class Scheduler {
     void set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now);
     void serve(uint32_t kind, uint64_t now);
     bool give(Port& port, uint64_t now);
+    bool stay(Queue& queue, uint32_t kind, uint64_t now);
     void share_cores(Queue& queue);
     void charge(Port& port, uint64_t used_ps, uint64_t now);
     void complete(Queue& queue, Port& port);

@@ -51,10 +51,10 @@ bool Scheduler::turn() {
     const Bound::Choice choice = turn_bound_.choose(turns_.classes(), now, policy_.bound_ps);
     Queue& queue = *turns_.front(queues_, choice.level);
     trace::decision(*hal_, queue.number,
-                    choice.due                             ? ORR_RULE_BOUND
-                    : turns_.count() == 1                  ? ORR_RULE_ONLY
-                    : turns_.of(choice.level).count() == 1 ? ORR_RULE_PRIORITY
-                                                           : ORR_RULE_SHARE,
+                    choice.due                           ? ORR_RULE_BOUND
+                    : turns_.count() == 1                ? ORR_RULE_ONLY
+                    : turns_.count_of(choice.level) == 1 ? ORR_RULE_PRIORITY
+                                                         : ORR_RULE_SHARE,
                     ORR_RESOURCE_TURN, turns_.count(), queue.next);
     turns_.leave(queues_, queue);
     turns_.serve(queue);
