@@ -12,10 +12,6 @@ uint64_t job_size(const uint64_t (&words)[kPacketWords]) {
     return (words[3] & 0xffffffff) * (words[3] >> 32) * (words[4] & 0xffffffff);
 }
 
-uint64_t add_sat(uint64_t a, uint64_t b) {
-    return a < kNever - b ? a + b : kNever - 1;
-}
-
 uint32_t resource_of(uint32_t kind) {
     return kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR;
 }
@@ -88,8 +84,9 @@ void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
 void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now) {
     port.started_ps = now;
     port.limit_ps = limit_ps;
-    port.deadline = add_sat(now, limit_ps);
-    port.slice_end_ps = add_sat(now, slice_ps(queue));
+    // Limits and slices are far below what could overflow.
+    port.deadline = now + limit_ps;
+    port.slice_end_ps = now + slice_ps(queue);
     wake_ports(port.deadline);
     if (waiting(port.kind)) {
         // The next look at who may take a port from whom: not after this slice.
@@ -98,14 +95,14 @@ void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t 
         wake_ports(port.slice_end_ps);
     }
     if (port.kind != ORR_ENGINE_VECTOR) return;
-    if (engines_.busy_vector() > 1) {
+    if (engines_.busy_vector() > queue.ports) {
         // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
         // below.
         const uint32_t levels = engines_.levels(port.kind);
         if ((levels & ((1u << port.level) - 1)) != 0)
-            port.starved_ps = add_sat(now, policy_.grace_ps);
+            port.starved_ps = (now + policy_.grace_ps);
         else if (levels >> port.level > 1)
-            port.starved_ps = add_sat(now, policy_.bound_ps);
+            port.starved_ps = (now + policy_.bound_ps);
         else
             port.starved_ps = port.slice_end_ps;
         wake_ports(port.starved_ps);
@@ -146,6 +143,13 @@ void Scheduler::serve(uint32_t kind, uint64_t now) {
 // False: nobody may have it.
 bool Scheduler::give(Port& port, uint64_t now) {
     Market& waiters = market(port.kind);
+    // The only one: nothing to choose.
+    if (Queue* const only = waiters.solo();
+        only != nullptr && suspended_.classes(port.kind) == 0 && !only->context->throttled) [[likely]] {
+        trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(port.kind), 1, only->next);
+        start_waiter(*only, port, now);
+        return true;
+    }
     const uint32_t classes = waiting_classes(port.kind);
     const Bound::Choice choice = bound(port.kind).choose(classes, now, policy_.bound_ps);
     const uint32_t level = choice.level;
@@ -184,49 +188,73 @@ bool Scheduler::give(Port& port, uint64_t now) {
     if (job != nullptr) {
         resume_job(*job, port, now);
     } else {
-        end_wait(*queue, now);
-        waiters.leave(queues_, *queue);
-        place(*queue, Place::kNone);
-        start_job(*queue, port, now);
-        if (!stay(*queue, port.kind, now)) make_ready(*queue);
+        start_waiter(*queue, port, now);
     }
-    if (choice.due) boost(port, now);
+    if (choice.due && port.busy) boost(port, now);
     return true;
 }
 
-// A queue has got a port. If its next packet wants one of the same kind, it waits for that without a turn.
-// False: it needs one.
-bool Scheduler::stay(Queue& queue, uint32_t kind, uint64_t now) {
-    if (queue.next == queue.producer || queue.next - queue.retired == kWindow || queue.ring_slot == kNoSlot)
-        return false;
-    if (!fetch(queue)) return true;  // it has been stopped
+// A queue that waits gets a port.
+void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
+    end_wait(queue, now);
+    if (queue.has_packet || fetch_for(queue, port.kind)) {
+        start_job(queue, port, now);
+        // Its next packet will most likely want the same: it is looked at when there is a port for it.
+        if (queue.next != queue.producer && queue.next - queue.retired != kWindow &&
+            queue.ring_slot != kNoSlot) {
+            add_vtime(queue, Resource::kTurn, policy_.turn_ps);
+            queue.ready_since_ps = now;
+            market(port.kind).move(queues_, queue);
+            return;
+        }
+    }
+    if (queue.place != Place::kNone) {
+        market(port.kind).leave(queues_, queue);
+        place(queue, Place::kNone);
+        make_ready(queue);
+    }
+}
+
+// Reads the next packet of a queue that waits for a port. False: it does not want one now, or the queue has
+// been stopped.
+bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
+    if (!fetch(queue)) return false;
     const uint32_t opcode = packet_opcode(queue.packet);
-    const bool engine = opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL || opcode == ORR_PKT_DISPATCH;
-    if (!engine || (opcode == ORR_PKT_DISPATCH) != (kind == ORR_ENGINE_VECTOR)) return false;
-    if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0 || queue.context->throttled) return false;
-    add_vtime(queue, Resource::kTurn, policy_.turn_ps);
-    market(kind).enter(queues_, queue);
-    place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
-    begin_wait(queue, now);
-    return true;
+    if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0 && queue.in_flight != 0) return false;
+    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH
+                                     : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
 }
 
 bool Scheduler::drain_completions() {
-    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
+    // What finished is made known once a queue, not once a job.
+    Queue* finished = nullptr;
+    uint32_t n = 0;
+    for (; n < kEventsPerPass; ++n) {
         const uint64_t popped = hal_->reg(SOC_DONE_POP);
-        if (popped == ~uint64_t{0}) return n != 0;
+        if (popped == ~uint64_t{0}) break;
         Port* const port = engines_.complete(popped);
         if (port == nullptr) {
             ++stats_.wild_completions;
             continue;
         }
-        complete(*port->queue, *port);
+        Queue& queue = *port->queue;
+        if (finished != nullptr && finished != &queue) go_on(*finished);
+        finished = complete(queue, *port) ? &queue : nullptr;
         if (waiting(port->kind)) serve(port->kind, hal_->reg(SOC_TIME));
-        if (engines_.busy() == 0 && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
-            !waiting(ORR_ENGINE_VECTOR))
-            alarm_->set(*hal_, Alarm::kPorts, kNever);
     }
-    return true;
+    if (finished != nullptr) go_on(*finished);
+    if (engines_.busy() == 0 && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
+        !waiting(ORR_ENGINE_VECTOR))
+        alarm_->set(*hal_, Alarm::kPorts, kNever);
+    return n != 0;
+}
+
+// Jobs of the queue have finished.
+void Scheduler::go_on(Queue& queue) {
+    if (queue.stopping || queue.destroying || !settle(queue)) return;
+    if (queue.place == Place::kNone) rest(queue);
+    if (queue.place != Place::kOwn) return;
+    if (queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow) make_ready(queue);
 }
 
 // Engine time used by what runs on the port, on all the accounts that it belongs to. `used_ps` counts from
@@ -245,8 +273,8 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
     if (queue.context->quota_period_us != 0) charge_quota(*queue.context, more, now);
 }
 
-// The port is free again, but nothing else has been started on it.
-void Scheduler::complete(Queue& queue, Port& port) {
+// The port is free again, but nothing else has been started on it. True: go_on() is due.
+bool Scheduler::complete(Queue& queue, Port& port) {
     ++progress_;
     const uint64_t status = hal_->reg(SOC_DONE_STATUS);
     const uint64_t start = hal_->reg(SOC_DONE_START_PS);
@@ -260,14 +288,14 @@ void Scheduler::complete(Queue& queue, Port& port) {
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out) {
         suspend(queue, port, end - start);
-        return;
+        return false;
     }
     if (port.area != kNoArea) suspended_.free_area(port.area);
     --queue.in_flight;
     ++queue.stats.finished;
     if (queue.destroying) {
         if (queue.in_flight == 0) finish_destroy(queue);
-        return;
+        return false;
     }
     if (!wanted) {
         // Ended because of the error; it counts as not done even if it got to its end.
@@ -282,17 +310,12 @@ void Scheduler::complete(Queue& queue, Port& port) {
         if (status == ORR_DONE_ABORTED || status == ORR_DONE_PREEMPTED)
             error = {ORR_QERR_TIMEOUT, port.index, 0, 0};
         fail(queue, error);
-        return;
+        return false;
     }
-    if (queue.stopping) {
-        if (queue.in_flight == 0) publish_error(queue);
-        return;
-    }
-    if (!settle(queue)) return;
-    if (queue.place == Place::kNone) rest(queue);
-    if (queue.place != Place::kOwn) return;
-    const bool go_on = queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow;
-    if (go_on) make_ready(queue);
+    if (!queue.stopping) [[likely]]
+        return true;
+    if (queue.in_flight == 0) publish_error(queue);
+    return false;
 }
 
 void Scheduler::abort_jobs(Queue& queue, uint64_t first) {

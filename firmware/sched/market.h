@@ -36,6 +36,9 @@ class Market {
         return by_class_[level].front(all, resource_);
     }
 
+    // Who waits, if it is one alone; else null.
+    Queue* solo() const { return solo_; }
+
     // It cannot save up time by being away.
     void admit(Queue& queue) const {
         uint64_t& vtime = queue.vtime[static_cast<uint32_t>(resource_)];
@@ -64,6 +67,16 @@ class Market {
         Calendar& calendar = by_class_[queue.priority];
         calendar.remove(all, queue);
         if (calendar.empty()) classes_ &= ~(1u << queue.priority);
+    }
+
+    // It has used some time, and waits again; as leave() and enter().
+    void move(Queue* all, Queue& queue) {
+        if (solo_ != nullptr) {
+            admit(queue);
+            return;
+        }
+        leave(all, queue);
+        enter(all, queue);
     }
 
     // The class has come as far as this queue: call it for whom gets the resource.
@@ -119,8 +132,10 @@ class Bound {
         return at;
     }
 
+    // Of the bits set.
     static uint32_t highest(uint32_t waiting) {
-        return (waiting & 8) != 0 ? 3 : (waiting & 4) != 0 ? 2 : (waiting & 2) != 0 ? 1 : 0;
+        static constexpr uint8_t kHighest[1 << kClasses] = {0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3};
+        return kHighest[waiting];
     }
 
   private:

@@ -140,10 +140,12 @@ class Scheduler {
     void set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now);
     void serve(uint32_t kind, uint64_t now);
     bool give(Port& port, uint64_t now);
-    bool stay(Queue& queue, uint32_t kind, uint64_t now);
+    void start_waiter(Queue& queue, Port& port, uint64_t now);
+    bool fetch_for(Queue& queue, uint32_t kind);
+    void go_on(Queue& queue);
     void share_cores(Queue& queue);
     void charge(Port& port, uint64_t used_ps, uint64_t now);
-    void complete(Queue& queue, Port& port);
+    bool complete(Queue& queue, Port& port);
     bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
     uint32_t waiting_classes(uint32_t kind) const {
         return market(kind).classes() | suspended_.classes(kind);
