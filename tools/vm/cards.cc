@@ -56,6 +56,10 @@ Result<void> wait_ready(unsigned index, Child& process, int output, const fs::pa
 
 }  // namespace
 
+fs::path recording_of(const Options& options, unsigned index) {
+    return options.record / fmt::format("card{}.otrace", index);
+}
+
 std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
                                       const fs::path& directory) {
     std::vector<std::string> argv{options.card_program.string(),
@@ -69,6 +73,7 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
                                   (options.programs.parent_path() / "firmware/dev.pub").string()};
     if (!options.vram.empty()) argv.insert(argv.end(), {"--vram", options.vram});
     if (!options.sku.empty()) argv.insert(argv.end(), {"--sku", options.sku.string()});
+    if (!options.record.empty()) argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
     for (const auto& link : links) {
         const auto path =
             directory / fmt::format("link-{}.{}-{}.{}.sock", link.listener.card, link.listener.port,

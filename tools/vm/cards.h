@@ -19,6 +19,9 @@ struct Card {
     std::filesystem::path log;
 };
 
+// The file that card `index` records to.
+std::filesystem::path recording_of(const Options& options, unsigned index);
+
 // The command line of card `index`. `directory` holds the sockets.
 std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
                                       const std::filesystem::path& directory);

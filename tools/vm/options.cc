@@ -40,6 +40,8 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_option("--vram", options.vram, "VRAM of each card (default 256M)");
     app.add_option("--sku", options.sku, "SKU file of the cards");
     app.add_option("--topology", options.topology, "Links between the cards, a TOML file (default: a chain)");
+    app.add_option("--record", options.record,
+                   "Directory for recordings of the cards' control cores: cardN.otrace, for orrery-step");
     app.add_option("--card-program", options.card_program, "orrery-card to start");
     app.add_option("--card-arg", options.card_args, "One more argument for each orrery-card (repeatable)")
         ->allow_extra_args(false);

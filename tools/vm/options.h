@@ -30,6 +30,7 @@ struct Options {
     std::uint64_t vram_bytes = std::uint64_t{256} << 20;
     std::filesystem::path sku;
     std::filesystem::path topology;
+    std::filesystem::path record;        // directory for the cards' recordings; empty: none
     std::filesystem::path card_program;  // default: orrery-card beside orrery-vm
     std::vector<std::string> card_args;
 

@@ -186,6 +186,13 @@ Result<void> Run::start_cards() {
         if (!loaded) return std::unexpected(loaded.error());
         links = std::move(*loaded);
     }
+    if (!options_.record.empty()) {
+        std::error_code error;
+        fs::create_directories(options_.record, error);
+        if (error)
+            return fail(fmt::format("--record {}: the directory cannot be made: {}", options_.record.string(),
+                                    error.message()));
+    }
     for (unsigned i = 0; i < options_.cards; ++i) {
         auto card = start_card(options_, links, i, directory_->path(), logs_, signals_.get());
         if (!card) return std::unexpected(card.error());

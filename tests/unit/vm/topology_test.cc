@@ -68,5 +68,13 @@ TEST(Cards, BothEndsOfALinkShareOneSocket) {
     EXPECT_THAT(card_command(options, chain(1), 0, "/run/x"), Not(Contains("--link")));
 }
 
+TEST(Cards, EachRecordsToAFileOfItsOwn) {
+    Options options;
+    options.card_program = "/bin/orrery-card";
+    EXPECT_THAT(card_command(options, {}, 1, "/run/x"), Not(Contains("--record")));
+    options.record = "/tmp/traces";
+    EXPECT_THAT(card_command(options, {}, 1, "/run/x"), Contains("/tmp/traces/card1.otrace"));
+}
+
 }  // namespace
 }  // namespace orrery::vm

@@ -1,0 +1,46 @@
+// A recording as a debugger's target: it runs in both directions, and nothing in it can be changed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/gdb/target.h"
+#include "emulator/trace/replayer.h"
+
+namespace orrery::emu::gdb {
+
+class ReplayTarget final : public Target {
+  public:
+    // The replayer is borrowed.
+    explicit ReplayTarget(Replayer& replayer) : replayer_(replayer) {}
+
+    HartState state() override { return replayer_.state(); }
+    bool set_state(const HartState&) override { return false; }
+    bool read(std::uint64_t address, std::span<std::uint8_t> out) override {
+        return replayer_.read(address, out);
+    }
+    bool write(std::uint64_t, std::span<const std::uint8_t>) override { return false; }
+    bool insert_breakpoint(std::uint64_t address) override;
+    bool remove_breakpoint(std::uint64_t address) override;
+    bool insert_watchpoint(std::uint64_t address, std::uint64_t bytes, Watch kind) override;
+    bool remove_watchpoint(std::uint64_t address, std::uint64_t bytes, Watch kind) override;
+    bool can_reverse() const override { return true; }
+    void resume(Resume how) override;
+    bool poll(Stop& stop) override;
+    void interrupt() override { interrupted_ = true; }
+    void attach() override {}
+    void detach() override;
+    // where, seek STEP, time PS, record next, record previous
+    std::string monitor(const std::string& command) override;
+
+  private:
+    Watch kind_of(const ReplayStopInfo& info) const;
+
+    Replayer& replayer_;
+    ReplayLimits limits_;
+    Resume how_ = Resume::kStep;
+    bool interrupted_ = false;
+};
+
+}  // namespace orrery::emu::gdb
