@@ -139,6 +139,13 @@ std::expected<void, std::string> Card::build() {
     core_ = std::make_unique<ControlCore>(sku, events_, *soc_, *windows_, counters_, errors_);
     for (unsigned port = 0; port < ORR_LINK_MAX_PORTS; ++port)
         publish_link(port);
+    if (config_.gdb) {
+        auto server = gdb::Server::create(*config_.gdb);
+        if (!server) return std::unexpected(server.error());
+        gdb_ = *std::move(server);
+        core_target_ = std::make_unique<CoreTarget>(*this);
+        errors_.note("gdb may connect to 127.0.0.1:{}", gdb_->port());
+    }
     return build_recorder();
 }
 
@@ -394,6 +401,8 @@ void Card::publish_link(unsigned port) {
 // --- the round ---
 
 bool Card::run_events(bool skip_idle, ModelTime limit) {
+    // A debugger has stopped the core, and time with it.
+    if (core_->debug_stopped()) return false;
     // One event may take some 50 us of host time: look for commands between them.
     constexpr unsigned kBurst = 8;
     bool any = false;

@@ -19,6 +19,7 @@
 #include "emulator/card/boot_rom.h"
 #include "emulator/card/command_queue.h"
 #include "emulator/card/control_core.h"
+#include "emulator/card/core_target.h"
 #include "emulator/card/doorbells.h"
 #include "emulator/card/register_file.h"
 #include "emulator/card/sku.h"
@@ -26,6 +27,7 @@
 #include "emulator/card/windows.h"
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
+#include "emulator/gdb/server.h"
 #include "emulator/link/link_port.h"
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/mmu.h"
@@ -45,6 +47,7 @@ struct CardConfig {
     std::uint32_t spin_us = 200;          // host time without work before the card blocks; 0 is legal
     std::FILE* log = nullptr;             // borrowed
     std::filesystem::path record;         // file for a recording (docs/trace.md); empty: none
+    std::optional<std::uint16_t> gdb;     // port on the loopback interface for a debugger; 0: any free one
     std::function<void(unsigned)> raise;  // sends an interrupt vector to the host; called on the card thread
 };
 
@@ -96,6 +99,8 @@ class Card final : private SocEffects {
     Mmu& mmu() { return *mmu_; }
     HostMemory& host_memory() { return host_; }
     ControlCore& core() { return *core_; }
+    // Of the debugger's server; 0: there is none.
+    std::uint16_t gdb_port() const { return gdb_ ? gdb_->port() : 0; }
     SocRegisters& soc() { return *soc_; }
     // Writes what has been recorded so far; the card thread does it by itself once a second.
     void flush_recording();
@@ -151,6 +156,8 @@ class Card final : private SocEffects {
     std::unique_ptr<SocRegisters> soc_;
     std::unique_ptr<Recorder> recorder_;
     std::unique_ptr<ControlCore> core_;
+    std::unique_ptr<CoreTarget> core_target_;
+    std::unique_ptr<gdb::Server> gdb_;
 
     Event boot_event_ = Event::of<&Card::boot>(this);
     std::vector<std::uint8_t> image_;  // the boot ROM's copy

@@ -29,6 +29,8 @@ void pause_cpu() {
 
 // Reading the clock costs as much as a few rounds without work.
 constexpr unsigned kRoundsPerClock = 32;
+// A look at the debugger's socket costs a microsecond or two.
+constexpr unsigned kRoundsPerGdb = 64;
 // How long the I/O thread spins before it starts to sleep between looks.
 constexpr unsigned kSpins = 2000;
 
@@ -151,11 +153,14 @@ void Card::run() {
     running_.store(true, std::memory_order_release);
     IdleTimer idle_timer;
     unsigned rounds = 0;
+    unsigned gdb_rounds = 0;
     bool spinning = false;
     Clock::time_point give_up{};
     FlushTimer flush_timer(recorder_ != nullptr);
     while (!stop_.load(std::memory_order_relaxed)) {
         if (flush_timer.due()) flush_recording();
+        if (gdb_ && (core_->debug_stopped() || ++gdb_rounds % kRoundsPerGdb == 0))
+            gdb_->service(*core_target_);
         if (step(idle_timer.may_skip(*core_, events_.now()))) {
             spinning = false;
             continue;
@@ -169,6 +174,7 @@ void Card::run() {
         if (++rounds % kRoundsPerClock != 0 && config_.spin_us != 0) continue;
         if (Clock::now() < give_up) continue;
         flush_timer.idle();
+        if (gdb_ && gdb_->service(*core_target_)) continue;
         sleep(flush_timer.shorten(idle_timer.left_us()));
         spinning = false;
     }
@@ -180,9 +186,10 @@ void Card::run() {
 void Card::sleep(int timeout_us) {
     doorbells_->set_need_wakeup(true);
     sleeping_.store(true, std::memory_order_relaxed);
-    std::array<pollfd, 1 + ORR_LINK_MAX_PORTS> fds{};
+    std::array<pollfd, 2 + ORR_LINK_MAX_PORTS> fds{};
     fds[0] = {wake_fd_.get(), POLLIN, 0};
     nfds_t count = 1;
+    if (gdb_) fds[count++] = {gdb_->fd(), POLLIN, 0};
     std::size_t prepared = 0;
     bool idle = true;
     for (LinkPort* link : active_links_) {

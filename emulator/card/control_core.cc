@@ -1,6 +1,7 @@
 #include "emulator/card/control_core.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "emulator/card/boot_rom.h"
 #include "emulator/core/trap_entry.h"
@@ -144,7 +145,7 @@ void ControlCore::update_lines() {
 }
 
 bool ControlCore::runnable() {
-    if (state_ != State::kRunning) return false;
+    if (state_ != State::kRunning || debug_stopped_) return false;
     update_lines();
     return !waiting_;
 }
@@ -152,6 +153,7 @@ bool ControlCore::runnable() {
 void ControlCore::run_chunk() {
     catch_up();
     if (recorder_ != nullptr && recorder_->full(hart_->steps())) flush_recording();
+    if (hart_->steps() != resumed_steps_ && at_breakpoint()) return stand(DebugStop::Kind::kBreakpoint);
     const ModelTime start = events_.now();
     const std::uint64_t start_steps = hart_->steps();
     chunk_limit_ = events_.next_time();
@@ -160,6 +162,7 @@ void ControlCore::run_chunk() {
         const ModelTime room = chunk_limit_ > start ? chunk_limit_ - start : 0;
         budget = std::clamp<std::uint64_t>((room + sku_.cycle_ps - 1) / sku_.cycle_ps, 1, kChunk);
     }
+    if (single_step_) budget = 1;
     in_chunk_ = true;
     const StopReason reason = hart_->run(budget);
     const ModelTime end = local_time();
@@ -171,8 +174,9 @@ void ControlCore::run_chunk() {
     if (reason == StopReason::kWfi) {
         waiting_ = true;
     } else if (reason == StopReason::kTrap) {
-        take_exception();
+        take_trap();
     }
+    look_for_stop(reason, start_steps);
 }
 
 // What the hart would do by itself, but for the cases in which a real core would be lost.
@@ -199,6 +203,10 @@ void ControlCore::take_exception() {
 PageRef ControlCore::translate(std::uint64_t va, Access access) {
     const std::uint64_t page = va & ~(kPageBytes - 1);
     if (page - ORR_SRAM_BASE < ORR_SRAM_SIZE) {
+        if (watches_.covers(page)) {
+            if (access != Access::kFetch) return PageRef::mmio();
+            fetched_watched_ = true;
+        }
         return PageRef::memory(sram(page - ORR_SRAM_BASE), kPageRead | kPageWrite | kPageExec);
     }
     if (page == ORR_ROM_BASE) {
@@ -210,6 +218,11 @@ PageRef ControlCore::translate(std::uint64_t va, Access access) {
 }
 
 bool ControlCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
+    if (va - ORR_SRAM_BASE < ORR_SRAM_SIZE) {  // a watched page
+        std::memcpy(&value, sram(va - ORR_SRAM_BASE), size);
+        look(va, size, true);
+        return true;
+    }
     ModelTime stall = 0;
     events_.advance_to(local_time());
     if (!in_soc(va)) {
@@ -236,6 +249,12 @@ bool ControlCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
 }
 
 bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
+    if (va - ORR_SRAM_BASE < ORR_SRAM_SIZE) {  // a watched page
+        std::memcpy(sram(va - ORR_SRAM_BASE), &value, size);
+        if (fetched_watched_) hart_->flush_code();
+        look(va, size, false);
+        return true;
+    }
     ModelTime stall = 0;
     events_.advance_to(local_time());
     if (!in_soc(va)) {
@@ -267,8 +286,14 @@ bool ControlCore::fault(bool store) {
     return false;
 }
 
-bool ControlCore::compare_exchange(std::uint64_t, unsigned, std::uint64_t, std::uint64_t, std::uint64_t&) {
-    return false;  // atomics are for SRAM only
+// Atomics are for SRAM only; here they come for watched pages.
+bool ControlCore::compare_exchange(std::uint64_t va, unsigned size, std::uint64_t expected,
+                                   std::uint64_t desired, std::uint64_t& observed) {
+    if (va - ORR_SRAM_BASE >= ORR_SRAM_SIZE) return false;
+    observed = 0;
+    std::memcpy(&observed, sram(va - ORR_SRAM_BASE), size);
+    const std::uint64_t mask = size == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * size)) - 1;
+    return observed != (expected & mask) || store(va, size, desired);
 }
 
 }  // namespace orrery::emu

@@ -17,6 +17,7 @@
 #include "emulator/card/windows.h"
 #include "emulator/core/bus.h"
 #include "emulator/core/hart.h"
+#include "emulator/core/watch.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
 #include "emulator/time/event_queue.h"
@@ -60,7 +61,8 @@ class ControlCore final : public Bus {
     bool runnable();
     // The core sleeps, and all that can happen by itself is its own timer.
     bool waits_for_timer_only() const {
-        return state_ == State::kRunning && waiting_ && timer_event_.scheduled() && events_.size() == 1;
+        return state_ == State::kRunning && !debug_stopped_ && waiting_ && timer_event_.scheduled() &&
+               events_.size() == 1;
     }
     ModelTime timer() const { return timer_; }
     // Executes up to the next event, at most kChunk instructions, and moves the clock.
@@ -78,6 +80,27 @@ class ControlCore final : public Bus {
     // Writes what has been recorded so far; not from inside an instruction.
     void flush_recording();
     void finish_recording();
+
+    // --- a debugger; not from inside an instruction. While the core stands still, its time does too ---
+    struct DebugStop {
+        enum class Kind : std::uint8_t { kAsked, kStep, kBreakpoint, kWatchpoint };
+        Kind kind = Kind::kAsked;
+        std::uint64_t address = 0;  // kWatchpoint: of the access
+        bool read = false;
+    };
+    void debug_stop();
+    // At most Hart::kMaxBreakpoints; false: too many.
+    bool debug_points(std::span<const std::uint64_t> breakpoints, std::span<const WatchRange> watchpoints);
+    void debug_resume(bool single_step);
+    // Without points: as if there had been none.
+    void debug_detach();
+    bool debug_stopped() const { return debug_stopped_; }
+    const DebugStop& last_debug_stop() const { return debug_stop_; }
+    HartState hart_state() const { return hart_->state(); }
+    void set_hart_state(const HartState& state);
+    // SRAM and ROM; false: not all of it lies there. Only SRAM can be written.
+    bool read_memory(std::uint64_t address, std::span<std::uint8_t> out) const;
+    bool write_memory(std::uint64_t address, std::span<const std::uint8_t> in);
 
     // --- Bus ---
     PageRef translate(std::uint64_t va, Access access) override;
@@ -102,6 +125,12 @@ class ControlCore final : public Bus {
     void update_lines();
     void set_timer(std::uint64_t time);
     void take_exception();
+    void take_trap();
+    // The chunk is over; whether the debugger wants the core to stand now.
+    void look_for_stop(StopReason reason, std::uint64_t start_steps);
+    bool at_breakpoint() const;
+    void stand(DebugStop::Kind kind);
+    void look(std::uint64_t va, unsigned size, bool read);
     unsigned lines() const {
         return (external_ ? ORR_OTRACE_LINE_EXTERNAL : 0) | (timer_line_ ? ORR_OTRACE_LINE_TIMER : 0);
     }
@@ -130,6 +159,16 @@ class ControlCore final : public Bus {
     bool in_chunk_ = false;
     ModelTime chunk_limit_ = 0;
     Recorder* recorder_ = nullptr;
+
+    // Of a debugger.
+    bool debug_stopped_ = false;
+    bool single_step_ = false;
+    bool watch_hit_ = false;
+    bool fetched_watched_ = false;     // code lies in a watched page
+    std::uint64_t resumed_steps_ = 0;  // a breakpoint there does not count
+    std::vector<std::uint64_t> breakpoints_;
+    WatchSet watches_;
+    DebugStop debug_stop_;
 };
 
 }  // namespace orrery::emu

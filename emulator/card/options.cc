@@ -48,6 +48,8 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         ->check(CLI::Range(0u, 10'000'000u));
     app.add_option("--record", options.card.record,
                    "file to record the control core to, for orrery-step; replaced if it exists");
+    app.add_option("--gdb", options.card.gdb,
+                   "port on 127.0.0.1 at which gdb-multiarch may debug the control core; 0: any free one");
     app.add_option("--log", options.log, "file to append the card's log to; without it: stderr");
     try {
         app.parse(argc, argv);

@@ -289,12 +289,12 @@ ReplayCore::Why ReplayCore::run(std::uint64_t target) {
 void ReplayCore::take_trap(std::uint64_t limit) {
     Trap trap = hart_.trap();
     const bool misaligned = trap.cause == Cause::kLoadMisaligned || trap.cause == Cause::kStoreMisaligned;
-    if (misaligned && watching_ && (watched_page(trap.tval) || watched_page(trap.tval + 7))) {
+    if (misaligned && (watches_.covers(trap.tval) || watches_.covers(trap.tval + 7))) {
         // Only because the page is watched: the recorded core was allowed to.
-        watching_ = false;
+        watches_.suspend(true);
         hart_.flush_pages();
         const StopReason reason = hart_.run(1);
-        watching_ = true;
+        watches_.suspend(false);
         hart_.flush_pages();
         if (reason != StopReason::kTrap) return look(trap.tval, 8, trap.cause == Cause::kLoadMisaligned);
         trap = hart_.trap();
@@ -314,8 +314,8 @@ PageRef ReplayCore::translate(std::uint64_t va, Access access) {
     const std::uint64_t page = va & ~(kPageBytes - 1);
     if (in_sram(page)) {
         if (access == Access::kFetch) {
-            fetched_watched_ = fetched_watched_ || watched_page(page);
-        } else if (watching_ && watched_page(page)) {
+            fetched_watched_ = fetched_watched_ || watches_.covers(page);
+        } else if (watches_.covers(page)) {
             return PageRef::mmio();
         }
         return PageRef::memory(memory_[1 + (page - ORR_SRAM_BASE) / kPageBytes].bytes,
@@ -413,35 +413,17 @@ void ReplayCore::set_breakpoints(std::span<const std::uint64_t> sorted) {
 }
 
 void ReplayCore::set_watchpoints(std::span<const Watchpoint> watchpoints) {
-    watchpoints_.assign(watchpoints.begin(), watchpoints.end());
-    watched_pages_.clear();
-    for (const Watchpoint& each : watchpoints_) {
-        const std::uint64_t first = each.address / kPageBytes;
-        for (std::uint64_t page = first;
-             each.bytes != 0 && page <= (each.address + each.bytes - 1) / kPageBytes; ++page) {
-            if (!in_sram(page * kPageBytes)) break;
-            watched_pages_.push_back(page);
-        }
-    }
-    std::ranges::sort(watched_pages_);
-    watching_ = !watched_pages_.empty();
+    if (watchpoints.empty() && !watches_.on()) return;
+    watches_.set(watchpoints);
     fetched_watched_ = false;
     hart_.flush_pages();
 }
 
-bool ReplayCore::watched_page(std::uint64_t va) const {
-    return std::ranges::binary_search(watched_pages_, va / kPageBytes);
-}
-
 void ReplayCore::look(std::uint64_t va, unsigned size, bool read) {
-    for (const Watchpoint& each : watchpoints_) {
-        if (va + size <= each.address || va >= each.address + each.bytes) continue;
-        if (read ? !each.on_read : !each.on_write) continue;
-        hit_ = true;
-        watched_ = {va, hart_.pc(), read};
-        hart_.request_stop();
-        return;
-    }
+    if (!watches_.hit(va, size, read)) return;
+    hit_ = true;
+    watched_ = {va, hart_.pc(), read};
+    hart_.request_stop();
 }
 
 }  // namespace orrery::emu

@@ -124,7 +124,6 @@ class ReplayCore final : public Bus {
     void take_trap(std::uint64_t limit);
     const LoggedAccess* next_access(unsigned kind);
     void after(const LoggedAccess& access, std::uint64_t va, std::uint64_t value);
-    bool watched_page(std::uint64_t va) const;
     void look(std::uint64_t va, unsigned size, bool read);
     void diverge(const std::string& reason);
 
@@ -151,9 +150,7 @@ class ReplayCore final : public Bus {
     std::list<CachedLog> logs_;
 
     std::vector<std::uint64_t> breakpoints_;  // sorted
-    std::vector<Watchpoint> watchpoints_;
-    std::vector<std::uint64_t> watched_pages_;  // sorted
-    bool watching_ = false;
+    WatchSet watches_;
     bool fetched_watched_ = false;  // code lies in a watched page
     bool hit_ = false;
     Watched watched_;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "emulator/core/hart.h"
+#include "emulator/core/watch.h"
 #include "emulator/trace/reader.h"
 
 namespace orrery::emu {
@@ -41,12 +42,7 @@ struct TraceNote {
     std::uint64_t field[ORR_OTRACE_NOTE_FIELDS] = {};
 };
 
-struct Watchpoint {
-    std::uint64_t address = 0;  // SRAM
-    std::uint64_t bytes = 8;
-    bool on_read = false;
-    bool on_write = true;
-};
+using Watchpoint = WatchRange;  // in SRAM
 
 // Why a run ended.
 enum class ReplayStop : std::uint8_t {
