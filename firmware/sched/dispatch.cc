@@ -88,12 +88,12 @@ void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t 
     port.deadline = now + limit_ps;
     port.slice_end_ps = now + slice_ps(queue);
     wake_ports(port.deadline);
-    if (waiting(port.kind)) {
-        // The next look at who may take a port from whom: not after this slice.
-        uint64_t& press_at = press_at_[port.kind == ORR_ENGINE_COPY ? 0 : 1];
-        if (port.slice_end_ps < press_at) press_at = port.slice_end_ps;
-        wake_ports(port.slice_end_ps);
-    }
+    // The next look at who may take a port from whom: now if this is a new kind of victim, else after its
+    // slice.
+    const uint32_t row = port.kind == ORR_ENGINE_COPY ? 0 : 1;
+    if (port.level < press_level_[row]) press_at_[row] = 0;
+    if (port.slice_end_ps < press_at_[row]) press_at_[row] = port.slice_end_ps;
+    if (waiting(port.kind)) wake_ports(press_at_[row] < now ? now : press_at_[row]);
     if (port.kind != ORR_ENGINE_VECTOR) return;
     if (engines_.busy_vector() > queue.ports) {
         // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
@@ -199,9 +199,9 @@ void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
     end_wait(queue, now);
     if (queue.has_packet || fetch_for(queue, port.kind)) {
         start_job(queue, port, now);
-        // Its next packet will most likely want the same: it is looked at when there is a port for it.
+        // If its next packet wants the same, it is read when there is a port for it, without a turn.
         if (queue.next != queue.producer && queue.next - queue.retired != kWindow &&
-            queue.ring_slot != kNoSlot) {
+            queue.ring_slot != kNoSlot && next_wants(queue, port.kind)) {
             add_vtime(queue, Resource::kTurn, policy_.turn_ps);
             queue.ready_since_ps = now;
             market(port.kind).move(queues_, queue);
@@ -213,6 +213,17 @@ void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
         place(queue, Place::kNone);
         make_ready(queue);
     }
+}
+
+// Whether the next packet of a queue with a slot can wait for a port of this kind.
+bool Scheduler::next_wants(const Queue& queue, uint32_t kind) {
+    const uint64_t word = slots_.peek(*hal_, queue);
+    // One that cannot be read shows zeros, and tells why when it is read again.
+    if (word == 0) hal_->set_reg(SOC_WINDOW_FAULT, 0);
+    const uint32_t opcode = packet_opcode(&word);
+    if ((packet_flags(&word) & ORR_PKT_F_ORDERED) != 0) return false;
+    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH
+                                     : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
 }
 
 // Reads the next packet of a queue that waits for a port. False: it does not want one now, or the queue has

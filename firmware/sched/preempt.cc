@@ -184,6 +184,7 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
     if (port.boosted && port.slice_end_ps <= now && port.preempting == 0) {
         // Its slice is over: back behind the classes above it.
         port.boosted = false;
+        press_at_[1] = 0;
         engines_.set_share(*hal_, port, port.queue->priority, port.weight);
         port.starved_ps = add_sat(now, policy_.bound_ps);
     }

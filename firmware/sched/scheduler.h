@@ -142,6 +142,7 @@ class Scheduler {
     bool give(Port& port, uint64_t now);
     void start_waiter(Queue& queue, Port& port, uint64_t now);
     bool fetch_for(Queue& queue, uint32_t kind);
+    bool next_wants(const Queue& queue, uint32_t kind);
     void go_on(Queue& queue);
     void share_cores(Queue& queue);
     void charge(Port& port, uint64_t used_ps, uint64_t now);

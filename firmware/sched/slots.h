@@ -38,6 +38,8 @@ class Slots {
             queue.packet[i] = hal.reg(base + SOC_SLOT_PACKET + 8 * i);
         hal.set_reg(base + SOC_SLOT_NEXT, queue.next + 1);
     }
+    // The first word of the packet that read() would give.
+    uint64_t peek(Hal& hal, const Queue& queue) { return hal.reg(at(queue.ring_slot, SOC_SLOT_PACKET)); }
     // Was used just now.
     void touch(uint32_t slot) {
         if (newest() == slot) return;
