@@ -1,0 +1,179 @@
+#!/bin/bash
+# A scripted session of gdb-multiarch.
+#   session.sh live|replay GDB-RIG FIRMWARE-ELF
+set -euo pipefail
+kind=$1 rig=$2 elf=$3
+folder=$(mktemp -d)
+rig_pid='' gdb_pid=''
+trap '[ -z "$gdb_pid" ] || kill -KILL "$gdb_pid" 2>/dev/null || :; [ -z "$rig_pid" ] || kill -KILL "$rig_pid" 2>/dev/null || :
+      rm -rf "$folder"' EXIT
+fail() {
+    echo "FAILED: $*" >&2
+    cat "$folder"/*.out >&2
+    exit 1
+}
+
+mkfifo "$folder/in"
+"$rig" "$kind" < "$folder/in" > "$folder/rig.out" 2>&1 &
+rig_pid=$!
+exec 3> "$folder/in"
+until port=$(sed -n 's/^port //p' "$folder/rig.out") && [ -n "$port" ]; do
+    kill -0 "$rig_pid" 2>/dev/null || fail "the rig ended"
+    sleep 0.05
+done
+
+cat > "$folder/start" <<END
+set pagination off
+set confirm off
+set height 0
+set width 0
+set remotetimeout 20
+# An error would end the script.
+python
+class Refused(gdb.Command):
+    def __init__(self):
+        super().__init__("refused", gdb.COMMAND_USER)
+    def invoke(self, command, tty):
+        try:
+            gdb.execute(command)
+        except gdb.error as error:
+            print("refused:", error)
+Refused()
+end
+target remote 127.0.0.1:$port
+END
+
+# Where a session stops: in the loop of the firmware, at a function that it always enters again.
+pass='orrery::fw::Firmware::pass()'
+
+if [ "$kind" = replay ]; then
+    cat > "$folder/script" <<END
+source $folder/start
+printf "at-begin pc=%#lx ra=%ld\n", \$pc, \$ra
+break *orr_main
+continue
+printf "at-main %d mstatus=%#lx\n", \$pc == (unsigned long)&orr_main, \$mstatus
+delete
+break '$pass'
+continue
+printf "at-pass cycle=%ld instret=%ld\n", \$mcycle, \$minstret
+set \$cycle = \$mcycle
+set \$there = \$pc
+stepi
+printf "stepped %d %d\n", \$minstret > 0, \$pc != \$there
+reverse-stepi
+printf "stepped-back %d %d\n", \$mcycle == \$cycle, \$pc == \$there
+continue
+printf "second-pass %d\n", \$mcycle > \$cycle
+set \$slot = \$sp - 8
+awatch *(unsigned long *)\$slot
+continue
+printf "watched %d %d\n", \$mcycle > \$cycle, \$pc != \$there
+delete 3
+set \$second = \$mcycle
+reverse-continue
+printf "back-at-pass %d %d\n", \$pc == \$there, \$mcycle < \$second
+reverse-continue
+printf "back-at-first %d %d\n", \$pc == \$there, \$mcycle == \$cycle
+x/2i \$pc
+refused set var *(unsigned long *)\$sp = 1
+refused set \$pc = 0
+delete
+reverse-continue
+printf "begin pc=%#lx\n", \$pc
+continue
+monitor where
+monitor seek 0
+maintenance flush register-cache
+printf "sought pc=%#lx\n", \$pc
+kill
+END
+    gdb-multiarch -nx -batch -x "$folder/script" "$elf" > "$folder/gdb.out" 2>&1 || fail "gdb ended with status $?"
+    expect() { grep -q -- "$1" "$folder/gdb.out" || fail "no '$1'"; }
+    expect 'at-begin pc=0x10000 ra=0'
+    expect 'at-main 1 mstatus='
+    expect 'at-pass cycle=[1-9]'
+    expect 'stepped 1 1'
+    expect 'stepped-back 1 1'
+    expect 'second-pass 1'
+    expect 'Hardware access (read/write) watchpoint'
+    expect 'watched 1 1'
+    expect 'back-at-pass 1 1'
+    expect 'back-at-first 1 1'
+    expect 'Firmware4passEv'
+    expect 'refused: Cannot access memory'
+    expect 'refused: Could not write register'
+    expect 'begin pc=0x10000'
+    expect 'No more reverse-execution history'
+    expect 'sought pc=0x10000'
+    wait "$rig_pid" || fail "the rig ended with status $?"
+    rig_pid=''
+    echo PASSED
+    exit 0
+fi
+
+cat > "$folder/script" <<END
+source $folder/start
+break '$pass'
+continue
+set \$there = \$pc
+printf "at-pass %d mtvec=%#lx\n", \$mcycle > 0, \$mtvec
+monitor where
+shell sleep 0.3
+monitor where
+stepi
+printf "stepped %d\n", \$pc != \$there
+continue
+set \$before = \$instret
+set \$slot = \$sp - 8
+awatch *(unsigned long *)\$slot
+continue
+printf "watched %d\n", \$pc != \$there
+delete
+set \$kept = \$t6
+set \$t6 = 0x1234
+printf "register %#lx\n", \$t6
+set \$t6 = \$kept
+set \$word = *(unsigned long *)\$sp
+set var *(unsigned long *)\$sp = 0x5678
+printf "memory %#lx\n", *(unsigned long *)\$sp
+set var *(unsigned long *)\$sp = \$word
+x/gx 0x4000000000
+refused x/gx 0x10000000
+printf "ready-for-interrupt\n"
+continue
+printf "interrupted %d\n", \$mcycle > 0
+detach
+END
+gdb-multiarch -nx -batch -x "$folder/script" "$elf" > "$folder/gdb.out" 2>&1 &
+gdb_pid=$!
+until grep -q ready-for-interrupt "$folder/gdb.out"; do
+    kill -0 "$gdb_pid" 2>/dev/null || fail "gdb ended early"
+    sleep 0.1
+done
+# gdb hands its own SIGINT on, but only once it waits for the target.
+while kill -INT "$gdb_pid" 2>/dev/null; do
+    sleep 0.5
+    grep -q interrupted "$folder/gdb.out" && break
+done
+wait "$gdb_pid" || fail "gdb ended with status $?"
+gdb_pid=''
+expect() { grep -q -- "$1" "$folder/gdb.out" || fail "no '$1'"; }
+expect 'at-pass 1 mtvec=0x8'
+[ "$(grep -c 'instructions since power-on' "$folder/gdb.out")" = 2 ] || fail "no monitor command"
+[ "$(grep 'instructions since power-on' "$folder/gdb.out" | sort -u | wc -l)" = 1 ] || fail "time went on while the core stood"
+expect 'stepped 1'
+expect 'watched 1'
+expect 'register 0x1234'
+expect 'memory 0x5678'
+expect '^0x4000000000:'
+expect 'refused: Cannot access memory at address 0x10000000'
+expect 'SIGINT'
+expect 'interrupted 1'
+exec 3>&-
+wait "$rig_pid" || fail "the rig ended with status $?"
+rig_pid=''
+read -r _ rounds _ changes < <(grep ^rounds "$folder/rig.out")
+[ "$rounds" -ge 3 ] || fail "only $rounds rounds of work"
+[ "$changes" -ge 4 ] || fail "only $changes changes in the recording"
+echo PASSED
