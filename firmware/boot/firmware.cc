@@ -4,6 +4,7 @@
 #include <orrery/fw/boot_block.h>
 #include <orrery/hw/bar0.h>
 
+#include "firmware/sched/restart.h"
 #include "firmware/version.h"
 
 namespace orrery::fw {
@@ -64,18 +65,44 @@ bool Firmware::start(Hal& hal, Tables& tables, const char* build_id) {
         return false;
     }
     inspect_.init(tables, scheduler_.ports());
-    trace::start(hal, inspect_.address(), ORR_BB_START_COLD, ORR_TRACE_NONE);
     commands_.init(hal, mailbox_, scheduler_);
+    take_over(tables, layout_of(build_id));
     hal.set_reg(SOC_IRQ_ENABLE, kAllLines);
-    hal.set_reg(SOC_HEARTBEAT, ++heartbeat_);
+    hal.set_reg(SOC_HEARTBEAT, persist_->heartbeat = heartbeat_ = heartbeat_base_);
     hal.set_reg(SOC_PROGRESS, ORR_PROGRESS_READY | ORR_BB_STEP_RINGS);
     return true;
+}
+
+// Begins anew, or where the last run was.
+void Firmware::take_over(Tables& tables, uint64_t layout) {
+    persist_ = &tables.header;
+    const bool first = hal_->reg(SOC_BOOT_COUNT) <= 1;
+    const bool warm = !first && survived(tables.header, layout);
+    const uint32_t guilty =
+        warm && tables.header.working - 1u < ORR_FW_QUEUES ? tables.header.working - 1u : ORR_TRACE_NONE;
+    const uint32_t kind = warm ? ORR_BB_START_WARM : ORR_BB_START_COLD;
+    trace::start(*hal_, inspect_.address(), kind, guilty);
+    uint32_t resumed = 0;
+    if (warm) {
+        heartbeat_base_ = tables.header.heartbeat + 1;
+        resumed = scheduler_.warm_start(tables);
+    } else {
+        heartbeat_base_ = 1;
+        scheduler_.cold_start(tables, !first);
+        tables.header = {};
+    }
+    tables.header.trap_cause = tables.header.trap_pc = 0;
+    tables.header.layout = layout;
+    tables.header.magic = kPersistMagic;
+    hal_->store(block_ + offsetof(orr_boot_block, start_kind), kind | uint64_t{resumed} << 32);
+    irq_.flush(*hal_);
 }
 
 uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
     const uint64_t bus = hal_->reg(SOC_BOOT_ARG);
     if (!usable(bus, ORR_PAGE_SIZE)) return ORR_BB_FAIL_READ;
     const uint64_t block = ORR_HOST_WINDOW(bus);
+    block_ = block;
     orr_boot_block host;
     constexpr size_t kHostBytes = offsetof(orr_boot_block, fw_magic);
     uint64_t words[kHostBytes / 8];
@@ -133,9 +160,10 @@ bool Firmware::pass() {
     }
     check_fatal();
     irq_.flush(*hal_);
-    const uint64_t progress = scheduler_.progress() + commands_.served() + 1;
+    const uint64_t progress = scheduler_.progress() + commands_.served() + heartbeat_base_;
     if (progress != heartbeat_) {
         heartbeat_ = progress;
+        persist_->heartbeat = progress;
         hal_->set_reg(SOC_HEARTBEAT, heartbeat_);
     }
     return worked || scheduler_.has_ready() || (scheduler_.has_message() && !commands_.blocked());

@@ -24,6 +24,7 @@ class Firmware {
     const Scheduler& scheduler() const { return scheduler_; }
 
   private:
+    void take_over(Tables& tables, uint64_t layout);
     uint32_t handshake(Tables& tables, const char* build_id);  // 0, or ORR_BB_FAIL_*
     void check_fatal();
     void wait_for_room(bool blocked);
@@ -34,7 +35,10 @@ class Firmware {
     Mailbox mailbox_;
     Commands commands_;
     Inspect inspect_;
+    PersistHeader* persist_;
+    uint64_t block_;  // window address of the boot block
     uint64_t heartbeat_;
+    uint64_t heartbeat_base_;
     uint64_t room_wait_ps_;
     bool halted_;
     Scheduler scheduler_;

@@ -13,7 +13,14 @@ constinit orrery::fw::Firmware firmware{};
 
 }  // namespace
 
+extern "C" {
+extern uint64_t orr_last_trap[4];  // crt0.S: mcause, mepc, mtval of what ended the last run
+}
+
 extern "C" [[noreturn]] void orr_main() {
+    tables.header.trap_cause = orr_last_trap[0];
+    tables.header.trap_pc = orr_last_trap[1];
+    orr_last_trap[0] = orr_last_trap[1] = 0;
     if (firmware.start(hal, tables, ORR_FW_BUILD_ID)) {
         hal.enable_wakeups();
         for (;;) {

@@ -10,14 +10,17 @@ namespace orrery::fw {
 
 class Hal {
   public:
-    uint64_t reg(uint32_t offset) { return *at(ORR_SOC_BASE + offset); }
+    uint64_t reg(uint32_t offset) { return whole(*at(ORR_SOC_BASE + offset)); }
     void set_reg(uint32_t offset, uint64_t value) { *at(ORR_SOC_BASE + offset) = value; }
 
-    uint64_t load(uint64_t window) { return *at(window); }
+    uint64_t load(uint64_t window) { return whole(*at(window)); }
     void store(uint64_t window, uint64_t value) { *at(window) = value; }
 
     // A word of instrumentation (orrery/fw/trace.h).
     void trace(uint64_t word) { *at(ORR_SOC_BASE + SOC_TRACE) = word; }
+
+    // For tests of the restart.
+    [[noreturn]] void crash() { __builtin_trap(); }
 
     void fence() { __asm__ volatile("fence rw, rw" ::: "memory"); }
 
@@ -35,6 +38,12 @@ class Hal {
   private:
     static constexpr uint64_t kTimerInterrupt = 1u << 7;
     static constexpr uint64_t kExternalInterrupt = 1u << 11;
+
+    // Clang narrows a load of which only the lower half is used, volatile or not; the chip takes 8 bytes only.
+    static uint64_t whole(uint64_t value) {
+        __asm__("" : "+r"(value));
+        return value;
+    }
 
     static volatile uint64_t* at(uint64_t address) { return reinterpret_cast<volatile uint64_t*>(address); }
 };

@@ -22,6 +22,9 @@ class Hal {
     // A word of instrumentation (orrery/fw/trace.h).
     virtual void trace(uint64_t word) = 0;
 
+    // For tests of the restart. Must not return.
+    [[noreturn]] virtual void crash() = 0;
+
     // Orders the stores before it before those after it, as every other agent sees them.
     virtual void fence() = 0;
 

@@ -91,6 +91,8 @@ int argument_count(uint32_t opcode) {
             return 1;
         case ORR_MBOX_QUOTA_SET:
             return 2;
+        case ORR_MBOX_CRASH:
+            return 1;
         default:
             return -1;
     }
@@ -185,6 +187,8 @@ Commands::Result Commands::carry_out(const orr_mbox_message& command, orr_mbox_m
             return queue_set(command);
         case ORR_MBOX_QUEUE_STATS:
             return queue_stats(command, reply);
+        case ORR_MBOX_CRASH:
+            return crash(command);
         default:  // QUOTA_SET: argument_count() knows no other
             return quota_set(command);
     }
@@ -211,7 +215,8 @@ Commands::Result Commands::context_create(const orr_mbox_message& command) {
     if (root % ORR_PAGE_SIZE != 0 || root >= hal_->reg(SOC_VRAM_SIZE)) return {ORR_STATUS_INVALID, 1};
     if (command.arg[2] >= ORR_DB_PAGES) return {ORR_STATUS_INVALID, 2};
     if (!quota_ok(command.arg[3])) return {ORR_STATUS_INVALID, 3};
-    if (scheduler_->context(static_cast<uint32_t>(number)) != nullptr) return {ORR_STATUS_EXISTS, 0};
+    const Context* const old = scheduler_->context(static_cast<uint32_t>(number));
+    if (old != nullptr && (!old->lost || old->queues != 0)) return {ORR_STATUS_EXISTS, 0};
     scheduler_->create_context(static_cast<uint32_t>(number), root, static_cast<uint16_t>(command.arg[2]));
     if (command.arg[3] == 0) return {ORR_STATUS_OK, 0};
     scheduler_->set_quota(*scheduler_->context(static_cast<uint32_t>(number)),
@@ -246,7 +251,8 @@ Commands::Result Commands::queue_create(const orr_mbox_message& command, orr_mbo
     if (slot >= ORR_DB_SLOTS || priority > ORR_PRIORITY_REALTIME) return {ORR_STATUS_INVALID, 3};
     if (limit_us > kMaxLimitUs) return {ORR_STATUS_INVALID, 4};
     if (!share_ok(command.arg[5])) return {ORR_STATUS_INVALID, 5};
-    if (scheduler_->context(static_cast<uint32_t>(context)) == nullptr) return {ORR_STATUS_NO_ENTRY, 0};
+    const Context* const owner = scheduler_->context(static_cast<uint32_t>(context));
+    if (owner == nullptr || owner->lost) return {ORR_STATUS_NO_ENTRY, 0};
     if (scheduler_->queue(static_cast<uint32_t>(number)) != nullptr) return {ORR_STATUS_EXISTS, 0};
 
     const uint32_t status =
@@ -274,7 +280,11 @@ Commands::Result Commands::queue_destroy(const orr_mbox_message& command) {
     Result refusal;
     Queue* const queue = find_queue(command.arg[0], refusal);
     if (queue == nullptr) return refusal;
-    if (queue->destroying) return {ORR_STATUS_BUSY, 0};
+    if (queue->destroying) {
+        // Under way since before a restart, or without a reply: this command gets it.
+        const bool told = scheduler_->tell_end(*queue, command.sequence);
+        return {told ? ORR_STATUS_OK : ORR_STATUS_BUSY, 0};
+    }
     scheduler_->destroy_queue(*queue, command.sequence, (command.flags & ORR_MBOX_F_NO_REPLY) != 0);
     return {ORR_STATUS_OK, 0};
 }
@@ -348,6 +358,15 @@ Commands::Result Commands::quota_set(const orr_mbox_message& command) {
     if (!quota_ok(command.arg[1])) return {ORR_STATUS_INVALID, 1};
     scheduler_->set_quota(*context, static_cast<uint16_t>(low(command.arg[1])),
                           static_cast<uint32_t>(high(command.arg[1])));
+    return {ORR_STATUS_OK, 0};
+}
+
+// All-ones: nobody is to look guilty.
+Commands::Result Commands::crash(const orr_mbox_message& command) {
+    Result refusal;
+    if (command.arg[0] != ~uint64_t{0} && find_queue(command.arg[0], refusal) == nullptr) return refusal;
+    const uint64_t number = command.arg[0] < ORR_FW_QUEUES ? command.arg[0] : ORR_FW_QUEUES;
+    scheduler_->crash(static_cast<uint32_t>(number));
     return {ORR_STATUS_OK, 0};
 }
 

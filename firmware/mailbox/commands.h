@@ -38,6 +38,7 @@ class Commands {
     Result queue_stats(const orr_mbox_message& command, orr_mbox_message& reply);
     Result quota_set(const orr_mbox_message& command);
     Result set_name(const orr_mbox_message& command);
+    Result crash(const orr_mbox_message& command);
 
     // The queue or context that an argument names; null: `refusal` says why.
     Queue* find_queue(uint64_t argument, Result& refusal);

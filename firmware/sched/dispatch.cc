@@ -68,6 +68,7 @@ void Scheduler::start_job(Queue& queue, Port& port, uint64_t now) {
 
 void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
     Queue& queue = *job.queue;
+    const WorkingFor blame(*persist_, queue.number);
     const auto area = static_cast<uint8_t>(job.number);
     suspended_.remove(job);
     market(port.kind).serve(queue);
@@ -196,6 +197,7 @@ bool Scheduler::give(Port& port, uint64_t now) {
 
 // A queue that waits gets a port.
 void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
+    const WorkingFor blame(*persist_, queue.number);
     end_wait(queue, now);
     if (queue.has_packet || fetch_for(queue, port.kind)) {
         start_job(queue, port, now);
@@ -262,6 +264,7 @@ bool Scheduler::drain_completions() {
 
 // Jobs of the queue have finished.
 void Scheduler::go_on(Queue& queue) {
+    const WorkingFor blame(*persist_, queue.number);
     if (queue.stopping || queue.destroying || !settle(queue)) return;
     if (queue.place == Place::kNone) rest(queue);
     if (queue.place != Place::kOwn) return;
@@ -286,6 +289,7 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
 
 // The port is free again, but nothing else has been started on it. True: go_on() is due.
 bool Scheduler::complete(Queue& queue, Port& port) {
+    const WorkingFor blame(*persist_, queue.number);
     ++progress_;
     const uint64_t status = hal_->reg(SOC_DONE_STATUS);
     const uint64_t start = hal_->reg(SOC_DONE_START_PS);
@@ -297,7 +301,7 @@ bool Scheduler::complete(Queue& queue, Port& port) {
     if (port.kind == ORR_ENGINE_VECTOR && queue.ports != 0) share_cores(queue);
 
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
-    if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out) {
+    if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {
         suspend(queue, port, end - start);
         return false;
     }

@@ -7,20 +7,30 @@ void Engines::discover(Hal& hal, Port* rows) {
     ports_ = rows;
     vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_CONFIG) >> 48);
     if (vector_cores_ == 0) vector_cores_ = 1;
-    // From the last to the first, so that the first port is taken first.
-    for (uint32_t n = SOC_ENGINES_MAX; n-- > 0;) {
+    for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n) {
         const uint64_t kind = hal.reg(SOC_ENGINE(n) + SOC_ENGINE_KIND);
-        ports_[n] = {};
-        if (kind != ORR_ENGINE_COPY && kind != ORR_ENGINE_VECTOR) continue;
-        Port& port = ports_[n];
-        port.kind = static_cast<uint32_t>(kind);
-        port.weight = 0;
-        port.level = 0xff;
-        port.area = kNoArea;
+        if (kind == ORR_ENGINE_COPY || kind == ORR_ENGINE_VECTOR) end_ = n + 1;
+    }
+}
+
+void Engines::collect() {
+    copy_ = {};
+    vector_ = {};
+    busy_ = 0;
+    // From the last to the first, so that the first port is taken first.
+    for (uint32_t n = end_; n-- > 0;) {
+        const Port& port = ports_[n];
+        if (port.kind == 0) continue;
         Pool& p = pool(port.kind);
-        p.free[p.free_count++] = static_cast<uint8_t>(n);
         ++p.ports;
-        if (end_ == 0) end_ = n + 1;
+        if (port.busy) {
+            ++busy_;
+            ++port.queue->ports;
+            ++p.at_level[port.level];
+            if (port.tag >= next_tag_) next_tag_ = port.tag + 1;
+        } else {
+            p.free[p.free_count++] = static_cast<uint8_t>(n);
+        }
     }
 }
 

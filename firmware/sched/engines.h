@@ -42,8 +42,10 @@ struct Port {
 
 class Engines {
   public:
-    // Finds out what the chip has, and takes all ports for free. Call once. `rows`: SOC_ENGINES_MAX of them.
+    // Finds out what the chip has. Call once. `rows`: SOC_ENGINES_MAX of them, which are left as they are.
     void discover(Hal& hal, Port* rows);
+    // Free are the ports whose rows are not busy; what runs has the tag that its row says. Call before use.
+    void collect();
 
     bool has(uint32_t kind) const { return pool(kind).ports != 0; }
     uint32_t ports(uint32_t kind) const { return pool(kind).ports; }

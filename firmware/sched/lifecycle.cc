@@ -2,6 +2,7 @@
 // Contexts and queues come and go.
 #include <orrery/hw/doorbell.h>
 
+#include "firmware/sched/restart.h"
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -30,6 +31,7 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint6
     alarm_ = &alarm;
     contexts_ = tables.contexts;
     queues_ = tables.queues;
+    persist_ = &tables.header;
     status_table_ = status_table;
     policy_ = Policy::load();
     turns_.init(Resource::kTurn, 0);
@@ -56,6 +58,7 @@ void Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page) {
     context.number = static_cast<uint16_t>(number);
     context.page = page;
     context.exists = true;
+    context.seal = seal_of(context);
     mmu_command(*hal_, number, root, SOC_MMU_SET_ROOT);
     trace::context(*hal_, number, true);
 }
@@ -76,6 +79,7 @@ void Scheduler::meet_class(Queue& queue) {
 }
 
 void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
+    const WorkingFor blame(*persist_, queue.number);
     // Off its class's list and onto the other's; what runs keeps the class with which it started.
     const Place place = queue.place;
     Market* const market = market_of(place);
@@ -88,6 +92,7 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
         job.level = queue.priority;
         suspended_.add(job);
     }
+    queue.seal = seal_of(queue);
     meet_class(queue);
     if (market != nullptr) market->enter(queues_, queue);
     press_at_[0] = press_at_[1] = 0;
@@ -110,10 +115,10 @@ Market* Scheduler::market_of(Place place) {
 
 void Scheduler::destroy_context(Context& context) {
     mmu_command(*hal_, context.number, 0, SOC_MMU_CLEAR_ROOT);
-    context.exists = false;
     if (context.stale) stale_contexts_.remove(contexts_, context);
-    context.stale = false;
+    if (context.listed) quota_contexts_.remove(contexts_, context);
     trace::context(*hal_, context.number, false);
+    context = {};
 }
 
 uint32_t Scheduler::create_queue(const QueueConfig& config) {
@@ -129,6 +134,7 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     if (existing >= ORR_DB_BINDINGS) return ORR_STATUS_NO_RESOURCE;
 
     Queue& queue = queues_[config.queue];
+    const WorkingFor blame(*persist_, config.queue);
     const uint64_t status = status_table_ + config.queue * sizeof(orr_queue_status);
     // The status line outlives a reset of the card: going on from its generation makes old doorbells stale.
     uint16_t last = queue.generation;
@@ -157,6 +163,7 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     static_cast<void>(hal_->load(queue.ring + sizeof(orr_ring) + config.entries * ORR_PACKET_SIZE - 8));
     if (const WindowFault fault = take_window_fault(*hal_)) {
         if (fault.host()) fatal_ = kHaltHostMemory;
+        free_row(queue);
         return ORR_STATUS_FAULT;
     }
     const orr_queue_status line{.completed = 0,
@@ -173,13 +180,23 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     if (take_window_fault(*hal_)) fatal_ = kHaltHostMemory;
 
     queue.exists = true;
+    queue.seal = seal_of(queue);
     ++context.queues;
     doorbell_command(queue, SOC_DB_BIND);
     trace::queue(*hal_, queue.number, context.number, queue.priority, queue.weight, queue.slice_us);
     return ORR_STATUS_OK;
 }
 
+// All zeros but for its number and generation.
+void Scheduler::free_row(Queue& queue) {
+    Queue blank = {};
+    blank.number = queue.number;
+    blank.generation = queue.generation;
+    queue = blank;
+}
+
 void Scheduler::doorbell_command(const Queue& queue, uint64_t command) {
+    if (queue.slot == kNoDoorbell) return;
     hal_->set_reg(SOC_DB_PAGE, queue.context->page);
     hal_->set_reg(SOC_DB_SLOT, queue.slot);
     hal_->set_reg(SOC_DB_TAG, queue.number);
@@ -187,7 +204,9 @@ void Scheduler::doorbell_command(const Queue& queue, uint64_t command) {
 }
 
 void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
+    const WorkingFor blame(*persist_, queue.number);
     queue.destroying = true;
+    queue.seal = seal_of(queue);
     queue.destroy_sequence = sequence;
     queue.destroy_silent = silent;
     queue.has_packet = false;
@@ -198,9 +217,22 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     if (queue.in_flight == 0) finish_destroy(queue);
 }
 
+bool Scheduler::tell_end(Queue& queue, uint32_t sequence) {
+    if (!queue.destroy_silent) return false;
+    queue.destroy_silent = false;
+    queue.destroy_sequence = sequence;
+    return true;
+}
+
+void Scheduler::crash(uint32_t number) {
+    persist_->working = static_cast<uint16_t>(number < ORR_FW_QUEUES ? number + 1 : 0);
+    hal_->crash();
+}
+
 // Nothing of the queue runs any more.
 void Scheduler::finish_destroy(Queue& queue) {
     queue.destroyed = true;
+    queue.seal = seal_of(queue);
     ++progress_;
     notify(queue);
 }
@@ -327,9 +359,10 @@ bool Scheduler::take_message(orr_mbox_message& message) {
             outbox_.remove(queues_, *queue);
             queue->in_outbox = false;
             if (queue->destroyed) {
-                queue->exists = false;
+                const WorkingFor blame(*persist_, queue->number);
                 trace::queue_destroyed(*hal_, queue->number);
                 --queue->context->queues;
+                free_row(*queue);
             }
         }
         if (taken) return true;

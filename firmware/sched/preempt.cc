@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Taking an engine from what runs on it: for a higher class, at the end of a time slice, and because of time
 // limits. First at a work-group's border; after the policy's grace inside the kernel.
+#include "firmware/sched/restart.h"
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -28,6 +29,7 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     job.opcode = port.opcode;
     job.queue = &queue;
     job.index = port.index;
+    job.seal = seal_of(job);
     job.limit_ps = port.limit_ps > ran_ps ? port.limit_ps - ran_ps : 1;
     // Whose slice is over stands behind those that have used less; whom a higher class has pushed aside goes
     // first.

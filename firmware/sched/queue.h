@@ -21,6 +21,7 @@ inline constexpr uint32_t kWindow = 16;
 inline constexpr size_t kPacketWords = ORR_PACKET_SIZE / 8;
 
 inline constexpr uint8_t kNoSlot = 0xff;
+inline constexpr uint16_t kNoDoorbell = 0xffff;
 
 // Which list `Queue::link` is on, that is: what the queue waits for.
 enum class Place : uint8_t {

@@ -2,6 +2,7 @@
 // Quotas: vector core time that a context may have in each period. Used time is charged when a dispatch ends,
 // and at an alarm for the moment at which the quota can be used up at the earliest; so nothing is polled, and
 // a context goes over its quota by no more than the time to preempt.
+#include "firmware/sched/restart.h"
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -19,6 +20,7 @@ void Scheduler::set_quota(Context& context, uint16_t permille, uint32_t period_u
     if (limited && !context.listed) quota_contexts_.push_back(contexts_, context);
     if (!limited && context.listed) quota_contexts_.remove(contexts_, context);
     context.listed = limited;
+    context.seal = seal_of(context);
     const uint64_t now = hal_->reg(SOC_TIME);
     context.used_ps = 0;
     if (limited) begin_period(context, now);

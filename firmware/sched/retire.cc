@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the outside learns of a queue: how far it came, and why it stopped.
+#include "firmware/sched/restart.h"
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -56,8 +57,10 @@ void Scheduler::fail_window(Queue& queue, uint64_t code, uint64_t index, const W
 // index have finished and nothing of the queue runs.
 void Scheduler::fail(Queue& queue, const QueueError& error) {
     if (queue.stopped || queue.destroying) return;
+    const WorkingFor blame(*persist_, queue.number);
     if (!queue.stopping || error.index < queue.error.index) queue.error = error;
     queue.stopping = true;
+    queue.seal = seal_of(queue);
     queue.error_code = static_cast<uint8_t>(queue.error.code);
     queue.has_packet = false;
     unplace(queue);
@@ -70,17 +73,21 @@ void Scheduler::publish_error(Queue& queue) {
     publish_progress(queue);
     const QueueError& error = queue.error;
     queue.stopped = true;
+    queue.seal = seal_of(queue);
     queue.error_time_ps = hal_->reg(SOC_TIME);
 
-    hal_->store(queue.ring + offsetof(orr_ring, error_index), error.index);
-    hal_->store(queue.ring + offsetof(orr_ring, error_address), error.address);
-    hal_->store(queue.ring + offsetof(orr_ring, error_detail), error.detail);
+    // A row that was lost knows no ring.
+    if (queue.ring != 0) {
+        hal_->store(queue.ring + offsetof(orr_ring, error_index), error.index);
+        hal_->store(queue.ring + offsetof(orr_ring, error_address), error.address);
+        hal_->store(queue.ring + offsetof(orr_ring, error_detail), error.detail);
+    }
     hal_->store(status_line(queue) + offsetof(orr_queue_status, error_index), error.index);
     hal_->store(status_line(queue) + offsetof(orr_queue_status, error_address), error.address);
     hal_->store(status_line(queue) + offsetof(orr_queue_status, error_detail), error.detail);
     hal_->store(status_line(queue) + offsetof(orr_queue_status, time_ps), queue.error_time_ps);
     hal_->fence();
-    hal_->store(queue.ring + offsetof(orr_ring, error), error.code);
+    if (queue.ring != 0) hal_->store(queue.ring + offsetof(orr_ring, error), error.code);
     hal_->store(status_line(queue) + offsetof(orr_queue_status, error), error.code);
     // A ring that cannot be written is no news now: the status line tells.
     if (const WindowFault fault = take_window_fault(*hal_); fault && fault.host()) fatal_ = kHaltHostMemory;

@@ -58,6 +58,11 @@ class Scheduler {
     };
     // `status_table`: window address of struct orr_queue_status[ORR_FW_QUEUES]. Call once before all else.
     void init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table, SaveAreas areas);
+    // Then one of these. Without contexts and queues; whatever still runs on engines is ended. `clear`: the
+    // tables are not all zeros.
+    void cold_start(Tables& tables, bool clear);
+    // restart.h. Gives the number of queues that go on.
+    uint32_t warm_start(Tables& tables);
 
     // --- events: each takes what is there (bounded), and says whether there was anything ---
     bool drain_doorbells();
@@ -102,6 +107,10 @@ class Scheduler {
     uint32_t create_queue(const QueueConfig& config);
     // Starts the end of a queue. The reply comes from take_message() once nothing of it runs.
     void destroy_queue(Queue& queue, uint32_t sequence, bool silent);
+    // The end of this queue is under way and nobody is to be told: now somebody is. False: somebody else is.
+    bool tell_end(Queue& queue, uint32_t sequence);
+    // For tests: the core crashes as if it worked for this queue (ORR_FW_QUEUES: for none).
+    void crash(uint32_t number);
     void arm(Queue& queue, uint64_t index);
     uint32_t state(const Queue& queue) const;  // ORR_QUEUE_*
 
@@ -205,6 +214,19 @@ class Scheduler {
     void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
     void look_again(Queue& queue);
 
+    // restart.cc: the tables that the last run left.
+    void make_limbo();
+    void revive_context(Context& context, uint32_t number, uint64_t now);
+    void revive_queue(Queue& queue, uint32_t number, bool guilty);
+    Queue* owner_of(const Queue* claimed, uint64_t index);
+    uint32_t number_of(const Queue* claimed) const;
+    bool right_area(Port& port);
+    void revive_port(Port& port, uint64_t now);
+    void revive_suspended(uint32_t area);
+    void judge(Queue& queue, const PersistHeader& header);
+    void look_for_completion(Port& port, uint32_t number);
+    bool resume(Queue& queue);
+
     // lifecycle.cc
     void set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
     void meet_class(Queue& queue);
@@ -217,6 +239,7 @@ class Scheduler {
     void set_state(Queue& queue, uint32_t state);  // ORR_TSTATE_*
     void rest(Queue& queue);
     void finish_destroy(Queue& queue);
+    static void free_row(Queue& queue);
     void notify(Queue& queue);
     void doorbell_command(const Queue& queue, uint64_t command);
 
@@ -243,6 +266,7 @@ class Scheduler {
     uint32_t fatal_;
     Context* contexts_;
     Queue* queues_;
+    PersistHeader* persist_;
     Policy policy_;
     Market turns_;
     Market copies_;
@@ -271,6 +295,7 @@ class Scheduler {
     OutboxList outbox_;
     SchedulerStats stats_;
     Engines engines_;
+    Queue limbo_;  // owner of what runs and belongs to nobody any more
 };
 
 }  // namespace orrery::fw

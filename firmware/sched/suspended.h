@@ -23,25 +23,28 @@ struct Suspended {
     Queue* queue;
     uint64_t index;
     uint64_t limit_ps;  // that it may still run
+    uint32_t seal;      // restart.h
 };
 
 class SuspendedJobs {
   public:
     static constexpr uint32_t kMax = 64;
 
-    // `rows`: kMax of them.
+    // `rows`: kMax of them, which are left as they are: claim() or clear each before use.
     void init(Suspended* rows, uint64_t base, uint32_t count, uint64_t bytes) {
         rows_ = rows;
         base_ = base;
         bytes_ = bytes;
         count_ = count < kMax ? count : kMax;
         free_ = count_ == 64 ? ~0ull : (1ull << count_) - 1;
-        for (uint32_t n = 0; n < kMax; ++n) {
-            rows_[n] = {};
-            rows_[n].number = static_cast<uint16_t>(n);
-        }
     }
 
+    // False: there is no such area, or it is taken.
+    bool claim(uint8_t area) {
+        if (area >= kMax || (free_ >> area & 1) == 0) return false;
+        free_ &= ~(1ull << area);
+        return true;
+    }
     bool area_left() const { return free_ != 0; }
     // There must be one.
     uint8_t take_area() {

@@ -70,6 +70,7 @@ bool Scheduler::turn() {
     }
     ++stats_.turns;
 
+    const WorkingFor blame(*persist_, queue.number);
     const bool again = run(queue);
     const uint64_t used = hal_->reg(SOC_TIME) - now;
     add_vtime(queue, Resource::kTurn, used < policy_.turn_ps ? policy_.turn_ps : used);

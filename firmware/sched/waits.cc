@@ -105,6 +105,7 @@ void Scheduler::release_all(Queue* const* due, uint32_t count, uint64_t value, u
 
 // The queue, which is no longer in the table, has got what it waited for.
 void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
+    const WorkingFor blame(*persist_, queue.number);
     const Context& context = *queue.context;
     if (context.stale && WaitTable::parked_before(queue, context.flushed_at)) [[unlikely]] {
         look_again(queue);
@@ -144,6 +145,7 @@ void Scheduler::remapped(Context& context) {
 
 // The mappings of the queue's context have changed. It is no longer in the table.
 void Scheduler::look_again(Queue& queue) {
+    const WorkingFor blame(*persist_, queue.number);
     leave_semaphore(queue);
     const uint64_t va = queue.packet[1];
     const uint64_t value = hal_->load(window(queue, va));

@@ -3,7 +3,19 @@
 namespace orrery::fw::test {
 
 Bench::Bench(const FakeSoc::Config& config) : soc(config), firmware(std::make_unique<Firmware>()) {
-    pass = [this] { return firmware->pass(); };
+    pass = [this] {
+        if (crashed) return false;
+        try {
+            return firmware->pass();
+        } catch (const CoreCrash&) {
+            crashed = true;
+            return false;
+        }
+    };
+    soc.on_crash = [this] {
+        const auto* const from = reinterpret_cast<const std::uint8_t*>(tables.get());
+        remains.assign(from, from + sizeof(Tables));
+    };
     soc.boot_arg = kBlock;
     soc.set_host(kBlock + offsetof(orr_boot_block, host_magic), ORR_BB_HOST_MAGIC);
     soc.set_host(kBlock + offsetof(orr_boot_block, host_abi), ORR_FW_ABI);
@@ -11,6 +23,19 @@ Bench::Bench(const FakeSoc::Config& config) : soc(config), firmware(std::make_un
     soc.set_host(kBlock + offsetof(orr_boot_block, message_ring), kMessages);
     soc.set_host(kBlock + offsetof(orr_boot_block, queue_status), kStatus);
     soc.set_host(kBlock + offsetof(orr_boot_block, host_page_size), 4096);
+}
+
+bool Bench::restart() {
+    if (crashed) std::memcpy(static_cast<void*>(tables.get()), remains.data(), sizeof(Tables));
+    crashed = false;
+    firmware = std::make_unique<Firmware>();
+    soc.restart_core();
+    for (const std::uint64_t ring : {kCommands, kMessages}) {
+        soc.set_host(ring, 0);
+        soc.set_host(ring + 64, 0);
+    }
+    command_producer = message_consumer = 0;
+    return firmware->start(soc, *tables, "1.2.3+test");
 }
 
 bool Bench::boot() {

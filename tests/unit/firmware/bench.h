@@ -132,6 +132,9 @@ class Bench {
 
     // Starts the firmware with a good boot block. False: it gave up.
     bool boot();
+    // Stops the core wherever it is and starts it again, as the driver does it; what it had in `tables` is
+    // what they held at a crash, else what they hold now. False: it gave up.
+    bool restart();
     // Lets the firmware work until it would sleep. Fails the test if it never does.
     void run();
 
@@ -167,6 +170,8 @@ class Bench {
     std::map<std::uint32_t, std::uint32_t> pages;  // doorbell page of a context
     std::uint64_t command_producer = 0, message_consumer = 0;
     std::uint32_t sequence = 0;
+    bool crashed = false;
+    std::vector<std::uint8_t> remains;  // of `tables`, at the crash
 };
 
 // Expects ring and status line to show this error, and an event to have told it.

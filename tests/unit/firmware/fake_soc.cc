@@ -24,14 +24,31 @@ FakeSoc::FakeSoc(const Config& config)
         engines[n].kind = n < config.copy_engines ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR;
 }
 
+void FakeSoc::count_access() {
+    if (++accesses == crash_at) crash();
+    time += kPsPerAccess;
+}
+
+void FakeSoc::crash() {
+    if (on_crash) on_crash();
+    throw CoreCrash{};
+}
+
+void FakeSoc::restart_core() {
+    ++config_.boot_count;
+    irq_enable = 0;
+    timer = kEmpty;
+    crash_at = kEmpty;
+    window_fault_ = 0;
+}
+
 std::uint64_t FakeSoc::lines() const {
     return (rung_.empty() ? 0u : 1u << SOC_LINE_DOORBELL) | (mailbox_rung_ ? 1u << SOC_LINE_MAILBOX : 0u) |
            (done_.empty() ? 0u : 1u << SOC_LINE_DONE) | (pokes_.empty() ? 0u : 1u << SOC_LINE_POKE);
 }
 
 std::uint64_t FakeSoc::reg(std::uint32_t offset) {
-    ++accesses;
-    time += kPsPerAccess;
+    count_access();
     if (offset >= kEngineBase && offset < kEngineEnd) {
         const std::uint32_t port = (offset - kEngineBase) / 0x100;
         if (port >= engines.size()) return 0;
@@ -128,8 +145,7 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
 
 void FakeSoc::set_reg(std::uint32_t offset, std::uint64_t value) {
     if (offset == SOC_TRACE) return trace(value);
-    ++accesses;
-    time += kPsPerAccess;
+    count_access();
     if (offset >= kEngineBase && offset < kEngineEnd) {
         set_engine_reg(offset, value);
         return;
@@ -437,8 +453,7 @@ void FakeSoc::window_fault(std::uint64_t code, std::uint64_t window) {
 }
 
 std::uint64_t* FakeSoc::find(std::uint64_t window, bool write) {
-    ++accesses;
-    time += kPsPerAccess;
+    count_access();
     if (window % 8 != 0) violation(fmt::format("misaligned window access {:#x}", window));
     if (window >> 63 != 0) {
         const std::uint64_t bus = window & ~(std::uint64_t{1} << 63);

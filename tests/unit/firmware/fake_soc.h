@@ -25,6 +25,9 @@ inline constexpr std::uint64_t kHostBase = 0x100000;
 inline constexpr std::uint64_t kHostSize = 0x100000;
 inline constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
 
+// The core stops in the middle of an instruction.
+struct CoreCrash {};
+
 class FakeSoc final : public Hal {
   public:
     struct Config {
@@ -71,6 +74,7 @@ class FakeSoc final : public Hal {
     void store(std::uint64_t window, std::uint64_t value) override;
     void trace(std::uint64_t word) override { trace_words.push_back(word); }
     void fence() override {}
+    [[noreturn]] void crash() override;
     bool timer_pending() override { return time >= timer; }
 
     // --- memory as the host and processes see it ---
@@ -116,6 +120,13 @@ class FakeSoc final : public Hal {
     std::map<std::uint64_t, Engine> saved;  // by the save area's offset
     const std::vector<std::string>& violations() const { return violations_; }
 
+    // ORR_R_CORE_RESTART: all but the core stays.
+    void restart_core();
+    // The core crashes at this access, counted by `accesses`; kEmpty: never.
+    std::uint64_t crash_at = kEmpty;
+    // Before CoreCrash is thrown: what SRAM holds now is what the next run finds.
+    std::function<void()> on_crash;
+
     // --- knobs and hooks ---
     std::uint64_t time = 1'000'000, timer = kEmpty;
     std::uint64_t boot_arg = 0;
@@ -145,6 +156,7 @@ class FakeSoc final : public Hal {
     void set_slot_reg(std::uint32_t offset, std::uint64_t value);
     std::uint64_t memory_name(std::uint32_t asid, std::uint64_t va, bool write, std::uint64_t& fault);
     void set_engine_reg(std::uint32_t offset, std::uint64_t value);
+    void count_access();
     void violation(std::string text) { violations_.push_back(std::move(text)); }
 
     Config config_;
