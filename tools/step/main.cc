@@ -117,13 +117,13 @@ int main(int argc, char** argv) {
     app.add_option("TRACE", options.trace, "a recording (*.otrace)");
     app.add_option("-s,--script", options.script, "commands from a file (-: standard input)");
     app.add_option("-c,--command", options.commands, "a command; may be given several times")
-        ->expected(1)
+
         ->allow_extra_args(false);
     app.add_flag("--json", options.json, "one JSON object for each command");
     app.add_option("--elf", options.elf,
                    "the firmware's ELF file with debug information, if it is not found");
     app.add_option("--source", options.sources, "folder with the firmware's source tree")
-        ->expected(1)
+
         ->allow_extra_args(false);
     app.add_option("--gdb", options.gdb_port,
                    "serve the replay to gdb on this TCP port of the loopback interface")
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
     run_app
         ->add_option("--policy", run.policy,
                      "NAME=VALUE of the firmware's policy; may be given several times")
-        ->expected(1)
+
         ->allow_extra_args(false);
     run_app->add_flag("--json", run.json, "the figures as JSON");
 
@@ -148,8 +148,9 @@ int main(int argc, char** argv) {
         app.add_subcommand("whatif", "the arrivals of a recording with another firmware or policy");
     whatif_app->add_option("TRACE", whatif.trace, "a recording (*.otrace)")->required();
     whatif_app->add_option("--firmware", whatif.firmware, "a firmware image or ELF");
-    whatif_app->add_option("--policy", whatif.policy, "NAME=VALUE; may be given several times")
-        ->expected(1)
+    whatif_app
+        ->add_option("--policy", whatif.policy, "NAME=VALUE; may be given several times")
+
         ->allow_extra_args(false);
     whatif_app->add_flag("--json", whatif.json, "as JSON");
 

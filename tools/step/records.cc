@@ -71,8 +71,9 @@ std::string describe(const Record& r, const Labels& labels) {
             return fmt::format("context {} {}", r.a, r.b == 1 ? "created" : "destroyed");
         case ORR_TRACE_QUEUE:
             if (r.b == 0xffffffffu) return fmt::format("{} destroyed", q());
-            return fmt::format("{} in context {}: class {}, weight {}, slice {} us", q(), r.b,
-                               class_name(r.word[0] & 0xffff), r.word[0] >> 16 & 0xffff, r.word[0] >> 32);
+            return fmt::format("{} in context {}: class {}, weight {}, slice {}", q(), r.b,
+                               class_name(r.word[0] & 0xffff), r.word[0] >> 16 & 0xffff,
+                               r.word[0] >> 32 == 0 ? "by default" : fmt::format("{} us", r.word[0] >> 32));
         case ORR_TRACE_DOORBELL:
             return fmt::format("doorbell of {}: {} packets written", q(), r.word[0]);
         case ORR_TRACE_STATE:
