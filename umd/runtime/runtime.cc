@@ -92,6 +92,9 @@ void Runtime::replace(std::unique_ptr<Runtime> runtime) {
 Runtime::Runtime(std::unique_ptr<Winsys> winsys) : winsys_(std::move(winsys)) {}
 
 Runtime::~Runtime() {
+    task_graphs.clear();
+    task_data.clear();
+    task_kernels.clear();
     for (auto& card : cards_) {
         if (card->context_owner != nullptr) card->context_owner->shutdown();
     }

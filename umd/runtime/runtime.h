@@ -18,8 +18,11 @@
 
 namespace orrery::umd {
 
-class Graph;      // umd/scheduler/graph.h
-class GraphExec;  // umd/scheduler/graph_exec.h
+class Graph;        // umd/scheduler/graph.h
+class GraphExec;    // umd/scheduler/graph_exec.h
+class TaskSession;  // umd/scheduler/task_session.h, as the next two
+struct TaskDataRef;
+struct TaskKernelRef;
 
 // Threads: everything may be called from any thread.
 class Runtime {
@@ -64,6 +67,9 @@ class Runtime {
     HandleTable<Graph, 6> graphs;
     HandleTable<GraphExec, 7> graph_execs;
     // 8 marks the nodes of graphs.
+    HandleTable<TaskSession, 9> task_graphs;
+    HandleTable<TaskDataRef, 10> task_data;
+    HandleTable<TaskKernelRef, 11> task_kernels;
 
   private:
     struct Card {

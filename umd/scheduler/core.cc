@@ -331,10 +331,12 @@ void Core::plan() {
 
 // --- issue ---
 
-CommandId Core::issue_hop(Place& place, DataId data, unsigned from, unsigned to, TaskId consumer,
-                          bool partial, CommandId after) {
+CommandId Core::issue_hop(Place& place, DataId data, unsigned from, unsigned to, TaskId consumer, int origin,
+                          CommandId after) {
     const CommandId id = next_command_++;
-    executor_.transfer({id, data, from, to, partial, after, consumer});
+    const bool partial = origin >= 0;
+    executor_.transfer(
+        {id, data, from, to, partial, partial ? static_cast<unsigned>(origin) : 0, after, consumer});
     ++stats_.transfers;
     stats_.transfer_bytes += data_[data].bytes;
     if (partial) return id;
@@ -349,34 +351,33 @@ void Core::issue_one(TaskId id) {
     const unsigned node = task.node, host = machine_.host();
     after_.clear();
     partials_.clear();
-    bool first_partial = false;
+    std::uint64_t clear = 0;
     for (std::uint32_t p = 0; p < task.pred_count; ++p)
         after_.push_back(tasks_[preds_[task.preds + p] & ~kOrderOnly].command);
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
         Place& place = issued_[access.data];
-        const auto bring = [&](unsigned from, bool partial, CommandId made) {
+        const auto bring = [&](unsigned from, int origin, CommandId made) {
             if (machine_.channel[from][node].exists) {
-                return issue_hop(place, access.data, from, node, id, partial, made);
+                return issue_hop(place, access.data, from, node, id, origin, made);
             }
-            const CommandId up = issue_hop(place, access.data, from, host, id, partial, made);
-            return issue_hop(place, access.data, host, node, id, partial, up);
+            const CommandId up = issue_hop(place, access.data, from, host, id, origin, made);
+            return issue_hop(place, access.data, host, node, id, origin, up);
         };
         if (reads(access.mode)) {
             if ((place.valid & bit(node)) == 0) {
                 const unsigned from = best_source(place, data_[access.data].bytes, node);
-                (void)bring(from, false, place.via[from]);
+                (void)bring(from, -1, place.via[from]);
             }
             after_.push_back(place.via[node]);
         }
-        if (access.mode == Access::kReduce)
-            first_partial = first_partial || (place.partials & bit(node)) == 0;
+        if (access.mode == Access::kReduce && (place.partials & bit(node)) == 0) clear |= 1ull << a;
         for (unsigned from = 0; task.merge && from < machine_.cards; ++from) {
             if ((place.partials & bit(from)) == 0) continue;
             if (from == node) {
                 after_.push_back(place.partial_via[from]);
             } else {
-                after_.push_back(bring(from, true, place.partial_via[from]));
+                after_.push_back(bring(from, static_cast<int>(from), place.partial_via[from]));
             }
             partials_.push_back(from);
         }
@@ -390,7 +391,7 @@ void Core::issue_one(TaskId id) {
         const DataAccess& access = accesses_[task.accesses + a];
         write(issued_[access.data], access.mode, task.merge, node, task.finish, task.command);
     }
-    executor_.run({task.command, id, node, after_, partials_, first_partial});
+    executor_.run({task.command, id, node, after_, partials_, clear});
 }
 
 void Core::issue() {
@@ -484,6 +485,10 @@ void Core::consider_replanning(const Task& task, Ps finish) {
     if (std::abs(drift) * 20 < remaining) return;
     for (Ps& until : issued_until_)
         until += drift;
+    replan();
+}
+
+void Core::replan() {
     ++stats_.replans;
     unplan();
 }

@@ -75,6 +75,10 @@ class Core {
     // It went wrong: all that needs its results is cancelled, and caused_by() it, also what was issued
     // already: complete() of such a task does nothing.
     void fail(TaskId task);
+    // Another expectation, for a task that is not issued. In effect when it is planned (again).
+    void set_cost(TaskId task, Ps cost) { tasks_[task].cost = cost > 0 ? cost : 1; }
+    // Plans anew, at the next pump(), all that is not issued.
+    void replan();
     // False if it is too late: issued, or ended.
     bool cancel(TaskId task);
     // Commands were lost (their queue stopped): what is issued and neither done nor cancelled is planned
@@ -87,6 +91,7 @@ class Core {
     Ps planned_start(TaskId task) const { return tasks_[task].start; }
     Ps planned_finish(TaskId task) const { return tasks_[task].finish; }
     const CoreStats& stats() const { return stats_; }
+    Ps now() const { return now_; }  // latest end of a task
     bool idle() const { return stats_.submitted == stats_.done + stats_.failed + stats_.cancelled; }
     std::size_t tasks() const { return tasks_.size(); }
     std::uint64_t bytes(DataId data) const { return data_[data].bytes; }
@@ -148,7 +153,7 @@ class Core {
     static void write(Place& place, Access mode, bool merge, unsigned node, Ps at, CommandId via);
     void issue();
     void issue_one(TaskId task);
-    CommandId issue_hop(Place& place, DataId data, unsigned from, unsigned to, TaskId consumer, bool partial,
+    CommandId issue_hop(Place& place, DataId data, unsigned from, unsigned to, TaskId consumer, int origin,
                         CommandId after);
     void cancel_dependents(TaskId first);
     void end_unissued(Task& task, TaskState state, TaskId cause);

@@ -18,7 +18,8 @@ struct TransferCommand {
     CommandId id = 0;
     DataId data = 0;
     unsigned from = 0, to = 0;  // memories
-    bool partial = false;       // a card's part of a reduction, for a merge on `to`
+    bool partial = false;       // a card's part of a reduction, for a merge
+    unsigned origin = 0;        // partial: that card
     CommandId after = 0;        // what put the data where it comes from
     TaskId consumer = 0;        // for which it was planned
 };
@@ -29,7 +30,7 @@ struct RunCommand {
     unsigned node = 0;                   // card, or Machine::host()
     std::span<const CommandId> after;    // tasks and transfers; may hold duplicates and 0
     std::span<const unsigned> partials;  // a merge: other cards whose parts have been transferred here
-    bool first_partial = false;  // a reducing task: the first on this card, its part is still to be cleared
+    std::uint64_t clear = 0;  // bit i: access i reduces, and is the first on this card: clear its part
 };
 
 class Executor {

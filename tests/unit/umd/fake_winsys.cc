@@ -396,6 +396,13 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             if (peer_ != nullptr) peer_->poke();
             return true;
         }
+        case ORR_PKT_TIMESTAMP: {
+            const auto p = std::bit_cast<orr_packet_timestamp>(packet);
+            auto* word = translate(p.dst, 8, ORR_BIND_WRITE, &fault);
+            if (word == nullptr || p.dst % 8 != 0) return failed(ORR_QERR_FAULT, p.dst, fault);
+            atomic(word).store(model_ps_, std::memory_order_release);
+            return true;
+        }
         case ORR_PKT_DISPATCH: {
             const auto p = std::bit_cast<orr_packet_dispatch>(packet);
             if (translate(p.entry, 2, ORR_BIND_EXEC, &fault) == nullptr) {

@@ -1,0 +1,340 @@
+// Task graphs through the C API, on cards that live in the test's process.
+#include <orrery/task.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+// The fake card's only kernel: out = value + the sum of the inputs, or out += ...
+struct Args {
+    std::uint64_t out = 0, a = 0, b = 0;
+    std::int64_t value = 0;
+    std::uint64_t add = 0;  // to what out holds
+    std::uint64_t trap = 0;
+};
+constexpr std::int32_t kOut = offsetof(Args, out), kA = offsetof(Args, a), kB = offsetof(Args, b);
+
+FakeOutcome compute(FakeCard& card, const FakeDispatch& dispatch) {
+    std::uint64_t fault = 0;
+    const auto word = [&](std::uint64_t va) {
+        auto* at = reinterpret_cast<std::int64_t*>(card.translate(va, 8, ORR_BIND_READ, &fault));
+        EXPECT_NE(at, nullptr) << "no memory of card " << card.number << " at " << va;
+        return at;
+    };
+    const auto* raw = card.translate(dispatch.args, sizeof(Args), ORR_BIND_READ, &fault);
+    if (dispatch.local_bytes == 0 && dispatch.grid[1] == 7) {  // a merge
+        const auto args = *reinterpret_cast<const orrTaskMergeArgs*>(raw);
+        *word(reinterpret_cast<std::uintptr_t>(args.into)) +=
+            *word(reinterpret_cast<std::uintptr_t>(args.part));
+        return {};
+    }
+    const auto args = *reinterpret_cast<const Args*>(raw);
+    if (args.trap != 0) return {ORR_QERR_KERNEL_TRAP, dispatch.entry, 3};
+    std::int64_t sum = args.value;
+    if (args.a != 0) sum += *word(args.a);
+    if (args.b != 0) sum += *word(args.b);
+    std::int64_t* out = word(args.out);
+    *out = args.add != 0 ? *out + sum : sum;
+    return {};
+}
+
+class TaskTest : public ::testing::Test {
+  public:
+    explicit TaskTest(int cards = 2) : system_(cards) {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(cards); ++i)
+            system_.card(i).on_dispatch = compute;
+        std::ifstream file(TEST_KERNELS, std::ios::binary);
+        image_.assign(std::istreambuf_iterator<char>(file), {});
+        create(nullptr);
+    }
+    ~TaskTest() override { EXPECT_OK(orrTaskGraphDestroy(graph_)); }
+    void create(const orrTaskGraphOptions* options) {
+        if (graph_ != nullptr) EXPECT_OK(orrTaskGraphDestroy(graph_));
+        EXPECT_OK(orrTaskGraphCreate(&graph_, options));
+        EXPECT_OK(orrTaskKernelCreate(&kernel_, graph_, image_.data(), image_.size(), "add_value"));
+    }
+    orrTaskData_t data(std::int64_t value) {
+        orrTaskData_t made = nullptr;
+        EXPECT_OK(orrTaskDataCreate(&made, graph_, &value, sizeof(value)));
+        return made;
+    }
+    orrTask_t add(const Args& args, std::vector<orrTaskAccess> accesses,
+                  const std::function<void(orrTaskDesc&)>& more = {}) {
+        orrTaskDesc desc{};
+        desc.kernel = kernel_;
+        desc.grid = desc.block = {1, 1, 1};
+        desc.args = &args;
+        desc.bytes = sizeof(args);
+        desc.accesses = accesses.data();
+        desc.access_count = accesses.size();
+        if (more) more(desc);
+        orrTask_t task = 0;
+        EXPECT_OK(orrTaskSubmit(&task, graph_, &desc));
+        return task;
+    }
+    std::int64_t read(orrTaskData_t from) {
+        std::int64_t value = -1;
+        EXPECT_OK(orrTaskDataRead(from, &value, sizeof(value)));
+        return value;
+    }
+    orrTaskInfo info(orrTask_t task) {
+        orrTaskInfo told{};
+        EXPECT_OK(orrTaskGetInfo(&told, graph_, task));
+        return told;
+    }
+
+    FakeSystem system_;
+    std::vector<char> image_;
+    orrTaskGraph_t graph_ = nullptr;
+    orrTaskKernel_t kernel_ = nullptr;
+};
+
+TEST_F(TaskTest, DataFlowsBetweenTasksAndCards) {
+    const auto x = data(5), y = data(7), z = data(0);
+    const orrTask_t on0 =
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+    const orrTask_t on1 =
+        add({0, 0, 0, 2, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+    add({0, 0, 0, 100, 0, 0}, {{z, orrTaskWrite, kOut}, {x, orrTaskRead, kA}, {y, orrTaskRead, kB}});
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    EXPECT_EQ(read(z), 100 + 6 + 9);
+    EXPECT_EQ(read(x), 6);
+    EXPECT_EQ(info(on0).device, 0);
+    EXPECT_EQ(info(on1).device, 1);
+    EXPECT_EQ(info(on0).state, orrTaskDone);
+    EXPECT_GT(info(on0).end_ns, info(on0).start_ns);
+    orrTaskStats stats{};
+    ASSERT_OK(orrTaskGraphGetStats(&stats, graph_));
+    EXPECT_EQ(stats.done, stats.tasks);
+    EXPECT_GT(stats.transfers, 2u);
+    EXPECT_GT(stats.waits, 0u);
+}
+
+// The same graph on the CPU and on cards, for many random graphs with all access modes.
+TEST_F(TaskTest, RandomGraphsComputeWhatTheCpuComputes) {
+    for (std::uint32_t seed = 0; seed < 8; ++seed) {
+        if (seed != 0) create(nullptr);
+        std::mt19937 random(seed);
+        constexpr std::size_t kData = 12;
+        std::vector<orrTaskData_t> handles;
+        std::vector<std::int64_t> model;
+        for (std::size_t i = 0; i < kData; ++i) {
+            model.push_back(static_cast<std::int64_t>(i * i));
+            handles.push_back(data(model.back()));
+            ASSERT_OK(orrTaskDataSetMerge(handles.back(), kernel_, {1, 7, 1}, {1, 1, 1}));
+        }
+        for (int i = 0; i < 400; ++i) {
+            const std::size_t out = random() % kData, a = random() % kData;
+            const auto value = static_cast<std::int64_t>(random() % 100);
+            const bool use_a = a != out && random() % 3 != 0;
+            const unsigned mode = random() % 4;
+            Args args{0, 0, 0, value, mode == 0 ? 0u : 1u, 0};
+            std::vector<orrTaskAccess> accesses = {{handles[out],
+                                                    mode == 0   ? orrTaskWrite
+                                                    : mode == 1 ? orrTaskReadWrite
+                                                                : orrTaskReduce,
+                                                    kOut}};
+            if (use_a) accesses.push_back({handles[a], orrTaskRead, kA});
+            add(args, accesses);
+            const std::int64_t sum = value + (use_a ? model[a] : 0);
+            model[out] = mode == 0 ? sum : model[out] + sum;
+            if (i == 100) ASSERT_OK(orrTaskGraphStart(graph_));
+        }
+        for (std::size_t i = 0; i < kData; ++i)
+            ASSERT_EQ(read(handles[i]), model[i]) << "seed " << seed << ", datum " << i;
+        ASSERT_OK(orrTaskGraphWait(graph_));
+    }
+}
+
+TEST_F(TaskTest, HostTasksReadWriteAndGrowTheGraph) {
+    const auto x = data(1);
+    struct Grow {
+        TaskTest* test;
+        orrTaskData_t x;
+        std::atomic<int> left;
+        static void call(void* self, void* const* at, std::size_t count) {
+            auto& grow = *static_cast<Grow*>(self);
+            EXPECT_EQ(count, 1u);
+            *static_cast<std::int64_t*>(at[0]) *= 2;
+            if (--grow.left <= 0) return;
+            grow.test->add({0, 0, 0, 1, 1, 0}, {{grow.x, orrTaskReadWrite, kOut}});
+            grow.submit();
+        }
+        void submit() {
+            const orrTaskAccess access{x, orrTaskReadWrite, -1};
+            orrTaskDesc desc{};
+            desc.name = "double";
+            desc.function = call;
+            desc.user = this;
+            desc.accesses = &access;
+            desc.access_count = 1;
+            EXPECT_OK(orrTaskSubmit(nullptr, test->graph_, &desc));
+        }
+    } grow{this, x, 10};
+    grow.submit();
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    std::int64_t expected = 2;
+    for (int i = 0; i < 9; ++i)
+        expected = (expected + 1) * 2;
+    EXPECT_EQ(read(x), expected);
+}
+
+TEST_F(TaskTest, FailureIsNamedByAllThatDependOnIt) {
+    const auto x = data(1), y = data(2), z = data(3);
+    const orrTask_t bad =
+        add({0, 0, 0, 1, 1, 1}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.name = "bad one"; });
+    const orrTask_t next = add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kA}},
+                               [](orrTaskDesc& d) { d.name = "middle"; });
+    const orrTask_t last = add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}});
+    std::vector<orrTask_t> fine;
+    for (int i = 0; i < 30; ++i)
+        fine.push_back(add({0, 0, 0, 1, 1, 0}, {{z, orrTaskReadWrite, kOut}}));
+    EXPECT_FAIL(orrTaskGraphWait(graph_), orrErrorIllegalInstruction, "'bad one' failed");
+    EXPECT_FAIL(orrTaskWait(graph_, last), orrErrorIllegalInstruction, "because task 0 'bad one' had failed");
+    EXPECT_EQ(info(bad).state, orrTaskFailed);
+    EXPECT_EQ(info(next).state, orrTaskCancelled);
+    EXPECT_EQ(info(last).cause, bad);
+    EXPECT_EQ(info(last).error, orrErrorIllegalInstruction);
+    EXPECT_EQ(read(z), 33) << "what does not depend on it goes on";
+    std::int64_t value = 0;
+    EXPECT_FAIL(orrTaskDataRead(y, &value, 8), orrErrorIllegalInstruction, "'bad one'");
+    // What is written anew is whole again.
+    add({0, 0, 0, 50, 0, 0}, {{y, orrTaskWrite, kOut}});
+    EXPECT_EQ(read(y), 50);
+}
+
+TEST_F(TaskTest, ManyFailuresAndStillTheRestIsRight) {
+    std::vector<orrTaskData_t> all;
+    for (int i = 0; i < 16; ++i)
+        all.push_back(data(i));
+    for (int round = 0; round < 20; ++round) {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const bool trap = i % 4 == 3 && round == static_cast<int>(i);
+            add({0, 0, 0, 1, 1, trap ? 1u : 0u}, {{all[i], orrTaskReadWrite, kOut}});
+        }
+    }
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        std::int64_t value = 0;
+        const orrError_t error = orrTaskDataRead(all[i], &value, 8);
+        if (i % 4 == 3) {
+            EXPECT_EQ(error, orrErrorIllegalInstruction) << i;
+        } else {
+            ASSERT_EQ(error, orrSuccess) << orrGetLastErrorText();
+            EXPECT_EQ(value, static_cast<std::int64_t>(i) + 20) << i;
+        }
+    }
+}
+
+TEST_F(TaskTest, CancelBeforeTheStart) {
+    const auto x = data(1), y = data(1);
+    const orrTask_t first = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}});
+    const orrTask_t second = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}});
+    const orrTask_t third = add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kA}});
+    ASSERT_OK(orrTaskCancel(graph_, second));
+    ASSERT_OK(orrTaskWait(graph_, first));
+    EXPECT_FAIL(orrTaskWait(graph_, third), orrErrorCancelled, "was cancelled");
+    EXPECT_EQ(info(third).cause, second);
+    EXPECT_EQ(orrTaskCancel(graph_, first), orrErrorNotReady);
+    ASSERT_OK(orrTaskGraphWait(graph_)) << "cancelling is no failure";
+}
+
+TEST_F(TaskTest, CostsAreMeasuredAndKept) {
+    const std::string path = ::testing::TempDir() + "/orrery_task_costs";
+    std::remove(path.c_str());
+    orrTaskGraphOptions options{};
+    options.cost_file = path.c_str();
+    create(&options);
+    const auto x = data(0);
+    for (int i = 0; i < 40; ++i)
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}});
+    EXPECT_EQ(read(x), 40);
+    create(nullptr);
+    std::ifstream file(path);
+    std::string header, footprint;
+    double mean = 0;
+    std::uint64_t count = 0;
+    std::getline(file, header);
+    file >> footprint >> mean >> count;
+    EXPECT_EQ(footprint, "add_value:1:1:8");
+    EXPECT_GT(mean, 0);
+    EXPECT_GE(count, 40u);
+    create(&options);  // reads it
+    std::ofstream(path) << "something else\n";
+    orrTaskGraph_t none = nullptr;
+    EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, "does not start with");
+    create(nullptr);
+    std::remove(path.c_str());
+}
+
+TEST_F(TaskTest, Mistakes) {
+    const auto x = data(1);
+    orrTaskDesc desc{};
+    EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "either a kernel or a function");
+    desc.kernel = kernel_;
+    desc.grid = desc.block = {1, 1, 1};
+    orrTaskAccess accesses[2] = {{x, orrTaskRead, 0}, {x, orrTaskWrite, -1}};
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "no place for an address");
+    accesses[0].arg_offset = -1;
+    EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "second time");
+    desc.access_count = 1;
+    accesses[0].mode = orrTaskReduce;
+    EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "orrTaskDataSetMerge");
+    accesses[0].mode = orrTaskRead;
+    const orrTask_t later = 77;
+    desc.after = &later;
+    desc.after_count = 1;
+    EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "no task 77");
+    EXPECT_FAIL(orrTaskWait(graph_, 5), orrErrorInvalidValue, "no task 5");
+    std::int64_t value[2];
+    EXPECT_FAIL(orrTaskDataRead(x, value, 16), orrErrorInvalidValue, "has 8");
+    const int devices[] = {0, 0};
+    orrTaskGraphOptions options{};
+    options.devices = devices;
+    options.device_count = 2;
+    orrTaskGraph_t none = nullptr;
+    EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, "twice");
+    create(nullptr);
+    EXPECT_FAIL(orrTaskDataRead(x, value, 8), orrErrorInvalidHandle, "not a live");
+}
+
+class FourCards : public TaskTest {
+  protected:
+    FourCards() : TaskTest(4) {}
+};
+
+// The fake links 0-1 and 2-3 only: between the pairs everything goes over the host.
+TEST_F(FourCards, CardsWithoutALinkMeetInHostMemory) {
+    std::vector<orrTaskData_t> all;
+    for (int i = 0; i < 8; ++i)
+        all.push_back(data(i));
+    const auto sum = data(0);
+    for (int round = 0; round < 10; ++round) {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            add({0, 0, 0, 1, 1, 0},
+                {{all[i], orrTaskReadWrite, kOut}, {all[(i + 1) % all.size()], orrTaskRead, -1}},
+                [&](orrTaskDesc& d) {
+                    d.device_plus_1 =
+                        static_cast<std::int32_t>((i + static_cast<std::size_t>(round)) % 4) + 1;
+                });
+        }
+    }
+    for (const auto& one : all)
+        add({0, 0, 0, 0, 1, 0}, {{sum, orrTaskReadWrite, kOut}, {one, orrTaskRead, kA}});
+    EXPECT_EQ(read(sum), 28 + 80);
+    ASSERT_OK(orrTaskGraphWait(graph_));
+}
+
+}  // namespace
+}  // namespace orrery::umd::test

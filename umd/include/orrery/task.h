@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Task graphs: work described by the data that it reads and writes. The order follows from the accesses; the library
+ * decides which device runs what when, moves the data there, and keeps copies where they are useful.
+ *
+ *   orrTaskGraphCreate(&graph, NULL);
+ *   orrTaskDataCreate(&x, graph, host_x, bytes); ...
+ *   orrTaskKernelCreate(&kernel, graph, image, image_bytes, "saxpy");
+ *   orrTaskSubmit(&task, graph, &desc); ...
+ *   orrTaskGraphWait(graph);
+ *   orrTaskDataRead(y, host_y, bytes);
+ *
+ * Nothing starts before orrTaskGraphStart or a wait, so that a whole graph can be planned at once; after that tasks may be added
+ * while others run, also from host tasks. Threads and errors as in orrery.h; everything may be called from any thread, but only
+ * orrTaskSubmit, orrTaskCancel and orrTaskGetInfo from a host task.
+ *
+ * When a task fails, what needs its results is cancelled and names the first cause; everything else goes on.
+ */
+#ifndef ORRERY_TASK_H
+#define ORRERY_TASK_H
+
+#include <orrery/orrery.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct orrTaskGraph_st* orrTaskGraph_t;
+typedef struct orrTaskData_st* orrTaskData_t;
+typedef struct orrTaskKernel_st* orrTaskKernel_t;
+typedef uint32_t orrTask_t; /**< a number in its graph; the library's own tasks (merges) have numbers too */
+
+typedef struct orrTaskGraphOptions {
+    const int* devices;    /**< to use; null: all */
+    size_t device_count;   /**< at most 8 */
+    const char* cost_file; /**< measured costs are read from it and written back at the end; null: neither */
+    uint32_t issue_ahead;  /**< tasks a device that are handed out before others are done; 0: 32, at most 32 */
+} orrTaskGraphOptions;
+
+ORR_API orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* options);
+/** Waits for what runs, cancels what does not, and frees all data and kernels of the graph. */
+ORR_API orrError_t orrTaskGraphDestroy(orrTaskGraph_t graph);
+
+/**
+ * A datum of `bytes` bytes. `host`: its first contents; memory of orrMallocHost is used in place, other memory is copied now; null:
+ * the contents are undefined until a task writes them. Lives until the graph is destroyed.
+ */
+ORR_API orrError_t orrTaskDataCreate(orrTaskData_t* data, orrTaskGraph_t graph, void* host, size_t bytes);
+/** The contents behind all tasks that were submitted until now; waits for them. Fails as the task that wrote it failed. */
+ORR_API orrError_t orrTaskDataRead(orrTaskData_t data, void* dst, size_t bytes);
+
+/** A kernel of a module of orrery-cc, loaded on every device of the graph. Lives until the graph is destroyed. */
+ORR_API orrError_t orrTaskKernelCreate(orrTaskKernel_t* kernel, orrTaskGraph_t graph, const void* image,
+                                       size_t bytes, const char* name);
+
+/** What a merge kernel gets: it adds `part` to `into`. */
+typedef struct orrTaskMergeArgs {
+    void* into;
+    const void* part;
+    uint64_t bytes;
+} orrTaskMergeArgs;
+/**
+ * How parts of a reduction come together. Tasks that reduce may run on all devices at once, each device into a part of its own
+ * that starts as zeros; the next other access adds all parts to the datum with this kernel.
+ */
+ORR_API orrError_t orrTaskDataSetMerge(orrTaskData_t data, orrTaskKernel_t kernel, orrDim3 grid,
+                                       orrDim3 block);
+
+typedef enum orrTaskAccessMode {
+    orrTaskRead = 1,
+    orrTaskWrite = 2, /**< all of it: what was there before is not brought */
+    orrTaskReadWrite = 3,
+    orrTaskReduce = 4 /**< adds to it, in any order; needs orrTaskDataSetMerge */
+} orrTaskAccessMode;
+
+typedef struct orrTaskAccess {
+    orrTaskData_t data; /**< each at most once a task */
+    orrTaskAccessMode mode;
+    int32_t arg_offset; /**< where in args the datum's address on the device is put; -1: nowhere */
+} orrTaskAccess;
+
+/** data[i]: address in host memory of the i-th access. */
+typedef void (*orrTaskHostFn_t)(void* user, void* const* data, size_t count);
+
+/** Zero-initialise it: fields that are 0 have their default. */
+typedef struct orrTaskDesc {
+    const char* name;       /**< for error texts; copied; null: the kernel's */
+    orrTaskKernel_t kernel; /**< or a host task: */
+    orrTaskHostFn_t function;
+    void* user;
+    orrDim3 grid, block;
+    size_t local_bytes;
+    const void* args; /**< copied now; at most 4,096 bytes */
+    size_t bytes;
+    const orrTaskAccess* accesses;
+    size_t access_count; /**< at most 64 */
+    const orrTask_t* after;
+    size_t after_count;  /**< beside what follows from the accesses */
+    double cost_ns;      /**< expected model time; 0: from measurements of the same kernel, grid and data sizes */
+    double deadline_ns;  /**< model time since the start of the graph; 0: none. Earlier ones go first */
+    int32_t priority;    /**< higher first */
+    int32_t device_plus_1; /**< run on this device number only; 0: on any */
+} orrTaskDesc;
+ORR_API orrError_t orrTaskSubmit(orrTask_t* task, orrTaskGraph_t graph, const orrTaskDesc* desc);
+
+ORR_API orrError_t orrTaskGraphStart(orrTaskGraph_t graph);
+/** All tasks submitted until it returns. The first failure's code, whose text names the task. */
+ORR_API orrError_t orrTaskGraphWait(orrTaskGraph_t graph);
+/** One task: its own failure, or the first cause of its cancelling. */
+ORR_API orrError_t orrTaskWait(orrTaskGraph_t graph, orrTask_t task);
+/** With all that needs its results. orrErrorNotReady if it is too late: it runs, or is over. */
+ORR_API orrError_t orrTaskCancel(orrTaskGraph_t graph, orrTask_t task);
+
+typedef enum orrTaskState {
+    orrTaskWaiting = 0,
+    orrTaskIssued = 1, /**< handed to a device */
+    orrTaskDone = 2,
+    orrTaskFailed = 3,
+    orrTaskCancelled = 4
+} orrTaskState;
+
+typedef struct orrTaskInfo {
+    orrTaskState state;
+    int device;      /**< that runs or ran it; -1: the host, or none yet */
+    uint32_t cause;  /**< failed or cancelled: the task that failed or was cancelled first */
+    orrError_t error;
+    double start_ns; /**< done: model time of that device since the start of the graph */
+    double end_ns;
+} orrTaskInfo;
+ORR_API orrError_t orrTaskGetInfo(orrTaskInfo* info, orrTaskGraph_t graph, orrTask_t task);
+
+typedef struct orrTaskStats {
+    uint64_t tasks, done, failed, cancelled;
+    uint64_t transfers, transfer_bytes;
+    uint64_t plans_changed; /**< how often the rest was planned anew because times were not as expected */
+    uint64_t packets, waits, doorbells;
+    double end_ns;          /**< latest end of a task */
+} orrTaskStats;
+ORR_API orrError_t orrTaskGraphGetStats(orrTaskStats* stats, orrTaskGraph_t graph);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ORRERY_TASK_H */

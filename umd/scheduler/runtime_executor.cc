@@ -1,0 +1,644 @@
+#include "umd/scheduler/runtime_executor.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "umd/runtime/launch.h"
+#include "umd/runtime/packets.h"
+
+namespace orrery::umd {
+namespace {
+
+// The driver tells nothing of PCIe: a copy's set-up and the rate of the first generation's cards.
+constexpr Ps kHostLatency = 1'500'000;
+constexpr double kHostBytesPerSecond = 32e9;
+constexpr Ps kLinkSetup = 500'000;
+
+constexpr std::uint64_t kMergeArgs = 4096, kMergeArgsBytes = 64,
+                        kStamps = kMergeArgs + 64 * kMergeArgsBytes - 64;
+
+orr_packet make_timestamp(std::uint64_t va) {
+    orr_packet_timestamp packet{};
+    packet.header.opcode = ORR_PKT_TIMESTAMP;
+    packet.dst = va;
+    return std::bit_cast<orr_packet>(packet);
+}
+
+std::uint64_t load_word(const std::uint64_t* word) {
+    return std::atomic_ref(const_cast<std::uint64_t&>(*word)).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+// --- making ---
+
+Result<std::unique_ptr<RuntimeExecutor>> RuntimeExecutor::create(Runtime& runtime, std::vector<int> devices) {
+    std::unique_ptr<RuntimeExecutor> executor(new RuntimeExecutor(runtime));
+    if (auto opened = executor->open(std::move(devices)); !opened) return std::unexpected(opened.error());
+    return executor;
+}
+
+Status RuntimeExecutor::open(std::vector<int> devices) {
+    machine_.cards = static_cast<unsigned>(devices.size());
+    machine_.slowness.fill(1.0);
+    for (const int device : devices) {
+        auto context = runtime_.context(device);
+        if (!context) return std::unexpected(context.error());
+        cards_.push_back({device, *context, {}, 0, nullptr});
+    }
+    for (unsigned a = 0; a < cards_.size(); ++a) {
+        const Channel host{kHostLatency, 1e12 / kHostBytesPerSecond, true};
+        machine_.channel[a][machine_.host()] = machine_.channel[machine_.host()][a] = host;
+        auto card = cards_[a].context->winsys().query();
+        if (!card) return std::unexpected(card.error());
+        for (std::uint32_t port = 0; port < card->link_ports; ++port) {
+            auto link = cards_[a].context->winsys().link(port);
+            if (!link) return std::unexpected(link.error());
+            if (link->state != ORR_LINK_UP && link->state != ORR_LINK_DEGRADED) continue;
+            const int peer = runtime_.device_of_uid(link->peer_uid);
+            const auto b =
+                static_cast<unsigned>(std::ranges::find(cards_, peer, &Card::device) - cards_.begin());
+            if (b >= cards_.size()) continue;
+            if (auto enabled = runtime_.memory().enable_peer(cards_[a].device, peer); !enabled)
+                return enabled;
+            const double gbps = link->gbps == 0 ? 400 : link->gbps;
+            machine_.channel[a][b] = {kLinkSetup + Ps{link->latency_ns} * 1000, 8000.0 / gbps, true};
+        }
+    }
+    return {};
+}
+
+RuntimeExecutor::~RuntimeExecutor() {
+    for (const auto& lane : lanes_)
+        lane->stream->close();
+    lanes_.clear();
+    for (const std::uint64_t va : allocations_)
+        (void)runtime_.memory().free(va);
+}
+
+Result<std::shared_ptr<TaskKernel>> RuntimeExecutor::load(std::span<const std::byte> image,
+                                                          const std::string& name) {
+    auto kernel = std::make_shared<TaskKernel>();
+    kernel->name = name;
+    for (const Card& card : cards_) {
+        auto module = Module::load(*card.context, image, "the module of task kernel " + name);
+        if (!module) return std::unexpected(module.error());
+        auto function = (*module)->function(name);
+        if (!function) return std::unexpected(function.error());
+        kernel->modules.push_back(std::move(*module));
+        kernel->functions.push_back(std::move(*function));
+    }
+    kernels_.push_back(kernel);
+    return kernel;
+}
+
+void RuntimeExecutor::add_data(std::uint64_t bytes, std::uint64_t host) {
+    Data data;
+    data.bytes = bytes;
+    data.place.at[machine_.host()] = host;
+    data_.push_back(std::move(data));
+}
+
+void RuntimeExecutor::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, orrDim3 grid,
+                                orrDim3 block) {
+    data_[data].merge = std::move(kernel);
+    data_[data].grid = grid;
+    data_[data].block = block;
+}
+
+// Card memory comes out of arenas: each buffer that linked cards may write takes one of few grants.
+Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t bytes) {
+    if (node == machine_.host()) {
+        auto va = runtime_.memory().allocate_host(cards_[0].device, bytes);
+        if (va) allocations_.push_back(*va);
+        return va;
+    }
+    Card& card = cards_[node];
+    const std::uint64_t size = round_up(bytes, 256);
+    for (auto& [start, free] : card.arenas) {
+        if (auto va = free.allocate(size, 256)) return *va;
+    }
+    const std::uint64_t arena = std::max(size, kArena);
+    auto va = runtime_.memory().allocate_device(card.device, arena);
+    if (!va) return std::unexpected(va.error());
+    allocations_.push_back(*va);
+    card.arenas.emplace_back(*va, RangeAllocator(*va, arena));
+    return card.arenas.back().second.allocate(size, 256).value();
+}
+
+Result<std::uint64_t> RuntimeExecutor::buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes) {
+    if (place != 0) return place;
+    auto va = allocate(node, bytes);
+    if (va) place = *va;
+    return va;
+}
+
+Result<std::byte*> RuntimeExecutor::host_memory(DataId data) {
+    auto va = buffer(data_[data].place.at[machine_.host()], machine_.host(), data_[data].bytes);
+    if (!va) return std::unexpected(va.error());
+    return reinterpret_cast<std::byte*>(*va);
+}
+
+std::vector<void*> RuntimeExecutor::host_addresses(TaskId task) {
+    std::vector<void*> addresses;
+    for (const DataAccess& access : core_->accesses(task)) {
+        auto memory = host_memory(access.data);
+        addresses.push_back(memory ? *memory : nullptr);
+    }
+    return addresses;
+}
+
+Result<RuntimeExecutor::LaneId> RuntimeExecutor::lane(LaneKind kind, unsigned card, unsigned other) {
+    const auto known = lane_ids_.find({kind, card, other});
+    if (known != lane_ids_.end()) return known->second;
+    static constexpr const char* kNames[] = {"tasks", "tasks: from host", "tasks: to host",
+                                             "tasks: to device", "tasks: signals to device"};
+    QueueOptions options;
+    options.name = kNames[static_cast<std::size_t>(kind)];
+    const bool crosses = kind == LaneKind::kPeer || kind == LaneKind::kRelay;
+    if (crosses) options.name += fmt::format(" {}", cards_[other].device);
+    auto made = std::make_unique<Lane>();
+    made->kind = kind;
+    made->card = card;
+    made->signals = crosses ? other : card;
+    Context& context = *cards_[card].context;
+    auto stream = Stream::create(context, kEntries, kPage, std::move(options));
+    if (!stream) return std::unexpected(stream.error());
+    made->stream = std::move(*stream);
+    Context& waits = *cards_[made->signals].context;
+    auto slot = waits.semaphores().take(true);
+    if (!slot) return std::unexpected(slot.error());
+    made->slot = std::move(*slot);
+    if (crosses) {
+        auto shared = runtime_.memory().share_block(*made->slot->block, cards_[card].device);
+        if (!shared) return std::unexpected(shared.error());
+    }
+    if (kind == LaneKind::kRun) {
+        auto scratch = PinnedBuffer::create(runtime_.memory(), cards_[card].device, kSlots * kSlotBytes);
+        if (!scratch) return std::unexpected(scratch.error());
+        made->scratch = std::move(*scratch);
+    }
+    lanes_.push_back(std::move(made));
+    const auto id = static_cast<LaneId>(lanes_.size() - 1);
+    lane_ids_.emplace(std::tuple{kind, card, other}, id);
+    return id;
+}
+
+// --- packets ---
+
+void RuntimeExecutor::push(Lane& lane, const orr_packet& packet, OpNote note) {
+    lane.batch.push_back(packet);
+    lane.notes.push_back(note);
+    ++lane.packets;
+    ++figures_.packets;
+}
+
+void RuntimeExecutor::flush(Lane& lane) {
+    if (lane.batch.empty()) return;
+    // A stream that has stopped says so when it is polled.
+    (void)lane.stream->submit(lane.batch, lane.notes);
+    ++figures_.doorbells;
+    lane.batch.clear();
+    lane.notes.clear();
+}
+
+void RuntimeExecutor::flush() {
+    for (const auto& lane : lanes_)
+        flush(*lane);
+}
+
+Status RuntimeExecutor::wait(LaneId by, Wait what, std::vector<Wait>& noted) {
+    Lane* source = lanes_[what.lane].get();
+    if (what.lane == by) return {};
+    const unsigned card = lanes_[by]->card;
+    const auto knows = [&](LaneId lane, std::uint64_t position) {
+        const auto& known = lanes_[by]->known;
+        return lane < known.size() && known[lane] >= position;
+    };
+    if (knows(what.lane, what.position)) return {};
+    const Wait original = what;
+    if (source->signals != card) {
+        auto relay = lane(LaneKind::kRelay, source->signals, card);
+        if (!relay) return std::unexpected(relay.error());
+        Lane& between = *lanes_[*relay];
+        std::uint64_t& passed = between.relayed[what.lane];
+        if (passed < what.position) {
+            InFlight entry;
+            if (auto waits = wait(*relay, what, entry.waits); !waits) return waits;
+            finish(*relay, std::move(entry));
+            passed = what.position;
+        }
+        // Relays pass on in order: its latest signal stands for all before it.
+        what = {*relay, between.position};
+        source = &between;
+    }
+    Lane& waiting = *lanes_[by];
+    push(waiting, make_semaphore(ORR_PKT_WAIT, source->slot->va, what.position), {Op::kWait, nullptr});
+    ++figures_.waits;
+    noted.push_back(what);
+    if (waiting.known.size() < lanes_.size()) waiting.known.resize(lanes_.size());
+    const std::uint64_t behind = source->position - what.position;
+    if (behind < source->clocks.size()) {
+        const auto& clock = source->clocks[source->clocks.size() - 1 - behind];
+        for (std::size_t i = 0; i < clock.size(); ++i)
+            waiting.known[i] = std::max(waiting.known[i], clock[i]);
+    }
+    for (const Wait& learnt : {what, original})
+        waiting.known[learnt.lane] = std::max(waiting.known[learnt.lane], learnt.position);
+    return {};
+}
+
+void RuntimeExecutor::finish(LaneId id, InFlight entry) {
+    Lane& lane = *lanes_[id];
+    push(lane, make_semaphore(ORR_PKT_SIGNAL, lane.slot->va, ++lane.position), {Op::kSignal, nullptr});
+    if (lane.known.size() < lanes_.size()) lane.known.resize(lanes_.size());
+    lane.known[id] = lane.position;
+    lane.clocks.push_back(lane.known);
+    if (lane.clocks.size() > kClocks) lane.clocks.pop_front();
+    entry.position = lane.position;
+    entry.packets = lane.packets;
+    if (entry.command != 0) {
+        Ref& made = ref(entry.command);
+        made.state = RefState::kSubmitted;
+        made.lane = id;
+        made.position = lane.position;
+        made.epoch = epoch_;
+    }
+    lane.in_flight.push_back(std::move(entry));
+}
+
+RuntimeExecutor::Ref& RuntimeExecutor::ref(CommandId command) {
+    if (command >= refs_.size()) refs_.resize(command + 1);
+    return refs_[command];
+}
+
+RuntimeExecutor::Ready RuntimeExecutor::resolve(unsigned card, std::span<const CommandId> after,
+                                                std::vector<Wait>& waits) const {
+    const auto add = [&](const Wait& wait, bool done) {
+        const unsigned there = lanes_[wait.lane]->signals;
+        if (card < machine_.cards && there != card && !machine_.channel[there][card].exists) return done;
+        const auto same = std::ranges::find(waits, wait.lane, &Wait::lane);
+        if (same == waits.end())
+            waits.push_back(wait);
+        else
+            same->position = std::max(same->position, wait.position);
+        return true;
+    };
+    for (const CommandId id : after) {
+        if (id == 0 || id >= refs_.size()) continue;
+        const Ref& before = refs_[id];
+        if (before.state == RefState::kLost) return Ready::kLost;
+        if (before.epoch != epoch_ && before.state == RefState::kDone) continue;
+        if (before.state == RefState::kNone) continue;  // of before a failure
+        if (before.state == RefState::kHeld) return Ready::kHold;
+        if (before.host) {
+            if (before.state != RefState::kDone) return Ready::kHold;
+            for (const Wait& wait : before.passed)
+                (void)add(wait, true);
+            continue;
+        }
+        if (!add({before.lane, before.position}, before.state == RefState::kDone)) return Ready::kHold;
+    }
+    return Ready::kYes;
+}
+
+// --- commands ---
+
+void RuntimeExecutor::transfer(const TransferCommand& command) {
+    Held held;
+    held.transfer = command;
+    held.after.push_back(command.after);
+    hold(std::move(held));
+}
+
+void RuntimeExecutor::run(const RunCommand& command) {
+    Held held;
+    held.run = true;
+    held.command = command;
+    held.after.assign(command.after.begin(), command.after.end());
+    held.partials.assign(command.partials.begin(), command.partials.end());
+    held.command.after = {};
+    held.command.partials = {};
+    hold(std::move(held));
+}
+
+void RuntimeExecutor::hold(Held held) {
+    Ref& made = ref(held.run ? held.command.id : held.transfer.id);
+    made.state = RefState::kHeld;
+    made.epoch = epoch_;
+    if (!synchronised_) synchronise();
+    if (!submit(held)) held_.push_back(std::move(held));
+}
+
+void RuntimeExecutor::lose(const Held& held, const Error& error) {
+    ref(held.run ? held.command.id : held.transfer.id).state = RefState::kLost;
+    broken_ = true;
+    if (error.code != orrSuccess)
+        lost_.emplace_back(held.run ? held.command.task : held.transfer.consumer, error);
+}
+
+// A ring must never be so full that submitting blocks: what would make room may not be submitted yet.
+bool RuntimeExecutor::crowded() const {
+    return std::ranges::any_of(
+        lanes_, [](const auto& lane) { return lane->packets - lane->done_packets > kEntries / 2; });
+}
+
+// False: it has to wait for the host.
+bool RuntimeExecutor::submit(const Held& held) {
+    if (crowded()) return false;
+    const bool on_host = held.run && held.command.node == machine_.host();
+    unsigned card = 0;
+    if (held.run) {
+        card = held.command.node;
+    } else {
+        card = held.transfer.from == machine_.host() ? held.transfer.to : held.transfer.from;
+    }
+    std::vector<Wait> waits;
+    switch (resolve(card, held.after, waits)) {
+        case Ready::kHold:
+            return false;
+        case Ready::kLost:
+            lose(held, Error{orrSuccess, {}});
+            return true;
+        case Ready::kYes:
+            break;
+    }
+    if (on_host) {
+        // When all that it waits for is done.
+        for (const CommandId id : held.after) {
+            if (id != 0 && id < refs_.size() && refs_[id].state == RefState::kSubmitted) return false;
+        }
+        ref(held.command.id).host = true;
+        ref(held.command.id).passed = std::move(waits);
+        ref(held.command.id).state = RefState::kSubmitted;
+        host_ready_.push_back({held.command.task, held.command.id});
+        return true;
+    }
+    Status done;
+    if (held.run) {
+        RunCommand command = held.command;
+        command.partials = held.partials;
+        done = submit_run(command, std::move(waits));
+    } else {
+        done = submit_transfer(held.transfer, std::move(waits));
+    }
+    if (!done) lose(held, done.error());
+    return true;
+}
+
+Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::vector<Wait> waits) {
+    const unsigned host = machine_.host();
+    Result<LaneId> id = 0;
+    if (command.from == host)
+        id = lane(LaneKind::kUp, command.to, 0);
+    else if (command.to == host)
+        id = lane(LaneKind::kDown, command.from, 0);
+    else
+        id = lane(LaneKind::kPeer, command.from, command.to);
+    if (!id) return std::unexpected(id.error());
+    Data& data = data_[command.data];
+    const auto place = [&](unsigned node) -> std::uint64_t& {
+        if (!command.partial) return data.place.at[node];
+        if (node == command.origin) return data.place.partial[node];
+        return data.place.received[{node, command.origin}];
+    };
+    auto from = buffer(place(command.from), command.from, data.bytes);
+    if (!from) return std::unexpected(from.error());
+    auto to = buffer(place(command.to), command.to, data.bytes);
+    if (!to) return std::unexpected(to.error());
+    InFlight entry;
+    entry.task = command.consumer;
+    entry.command = command.id;
+    for (const Wait& before : waits) {
+        if (auto done = wait(*id, before, entry.waits); !done) return done;
+    }
+    push(*lanes_[*id], make_copy(*to, *from, data.bytes, true), {Op::kCopy, nullptr});
+    finish(*id, std::move(entry));
+    return {};
+}
+
+Status RuntimeExecutor::push_dispatches(Lane& lane, const RunCommand& command, std::uint32_t slot) {
+    const unsigned node = command.node;
+    std::byte* scratch = lane.scratch.data() + slot * kSlotBytes;
+    const std::uint64_t scratch_va = lane.scratch.va() + slot * kSlotBytes;
+    const auto accesses = core_->accesses(command.task);
+    if (core_->is_merge(command.task)) {
+        Data& data = data_[accesses[0].data];
+        auto into = buffer(data.place.at[node], node, data.bytes);
+        if (!into) return std::unexpected(into.error());
+        for (std::size_t i = 0; i < command.partials.size(); ++i) {
+            const unsigned origin = command.partials[i];
+            const std::uint64_t part =
+                origin == node ? data.place.partial[node] : data.place.received.at({node, origin});
+            const orrTaskMergeArgs args{reinterpret_cast<void*>(*into), reinterpret_cast<const void*>(part),
+                                        data.bytes};
+            const std::uint64_t at = kMergeArgs + i * kMergeArgsBytes;
+            std::memcpy(scratch + at, &args, sizeof(args));
+            push(lane, make_dispatch(*data.merge->functions[node], data.grid, data.block, 0, scratch_va + at),
+                 {Op::kKernel, data.merge->functions[node]->name});
+        }
+        return {};
+    }
+    const TaskWork& work = (*work_)[command.task];
+    std::memcpy(scratch, work.args.data(), work.args.size());
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+        Data& data = data_[accesses[i].data];
+        const bool part = accesses[i].mode == Access::kReduce;
+        auto va = buffer(part ? data.place.partial[node] : data.place.at[node], node, data.bytes);
+        if (!va) return std::unexpected(va.error());
+        if ((command.clear >> i & 1) != 0) push(lane, make_fill(*va, 0, data.bytes), {Op::kFill, nullptr});
+        if (work.offsets[i] >= 0) std::memcpy(scratch + work.offsets[i], &*va, sizeof(*va));
+    }
+    const Function& function = *work.kernel->functions[node];
+    push(lane,
+         make_dispatch(function, work.grid, work.block, work.local_bytes, work.args.empty() ? 0 : scratch_va),
+         {Op::kKernel, function.name});
+    return {};
+}
+
+Status RuntimeExecutor::submit_run(const RunCommand& command, std::vector<Wait> waits) {
+    auto id = lane(LaneKind::kRun, command.node, 0);
+    if (!id) return std::unexpected(id.error());
+    InFlight entry;
+    entry.task = command.task;
+    entry.command = command.id;
+    entry.run = true;
+    for (const Wait& before : waits) {
+        if (auto done = wait(*id, before, entry.waits); !done) return done;
+    }
+    Lane& lane = *lanes_[*id];
+    entry.slot = static_cast<std::uint32_t>(lane.runs++ % kSlots);
+    const std::uint64_t stamps = lane.scratch.va() + entry.slot * kSlotBytes + kStamps;
+    push(lane, make_timestamp(stamps), {Op::kSignal, nullptr});
+    if (auto done = push_dispatches(lane, command, entry.slot); !done) return done;
+    push(lane, make_timestamp(stamps + 8), {Op::kSignal, nullptr});
+    finish(*id, std::move(entry));
+    return {};
+}
+
+// Brings the model clocks of linked cards to one time, and notes it as the start of the graph's time.
+void RuntimeExecutor::synchronise() {
+    synchronised_ = true;
+    std::vector<Wait> ignored;
+    std::vector<LaneId> runs;
+    for (unsigned card = 0; card < cards_.size(); ++card) {
+        auto id = lane(LaneKind::kRun, card, 0);
+        if (!id) return;  // the first command says why
+        runs.push_back(*id);
+        finish(*id, {});
+    }
+    const auto reaches = [&](unsigned a, unsigned b) {
+        return a != b && machine_.channel[a][b].exists && machine_.channel[b][a].exists;
+    };
+    for (unsigned card = 1; card < cards_.size(); ++card) {
+        if (reaches(card, 0)) (void)wait(runs[0], {runs[card], lanes_[runs[card]]->position}, ignored);
+    }
+    finish(runs[0], {});
+    for (unsigned card = 1; card < cards_.size(); ++card) {
+        if (reaches(card, 0)) (void)wait(runs[card], {runs[0], lanes_[runs[0]]->position}, ignored);
+    }
+    for (unsigned card = 0; card < cards_.size(); ++card) {
+        Lane& lane = *lanes_[runs[card]];
+        if (cards_[card].base != 0) continue;
+        // No task uses this word.
+        const std::uint64_t offset = (kSlots - 1) * kSlotBytes + kStamps + 16;
+        push(lane, make_timestamp(lane.scratch.va() + offset), {Op::kSignal, nullptr});
+        cards_[card].base_stamp = reinterpret_cast<std::uint64_t*>(lane.scratch.data() + offset);
+        finish(runs[card], {});
+    }
+}
+
+// --- ends ---
+
+void RuntimeExecutor::end(Listener& listener, Lane& lane) {
+    const InFlight& entry = lane.in_flight.front();
+    if (entry.command != 0) ref(entry.command).state = RefState::kDone;
+    if (entry.run) {
+        Card& card = cards_[lane.card];
+        if (card.base_stamp != nullptr) {
+            card.base = static_cast<Ps>(load_word(card.base_stamp));
+            card.base_stamp = nullptr;
+        }
+        const auto* stamps =
+            reinterpret_cast<const std::uint64_t*>(lane.scratch.data() + entry.slot * kSlotBytes + kStamps);
+        listener.completed(entry.task, static_cast<Ps>(load_word(stamps)) - card.base,
+                           static_cast<Ps>(load_word(stamps + 1)) - card.base);
+    }
+    lane.done_packets = entry.packets;
+    lane.in_flight.pop_front();
+}
+
+bool RuntimeExecutor::poll_lane(Listener& listener, Lane& lane) {
+    bool any = false;
+    while (!lane.in_flight.empty() && lane.batch.empty() &&
+           lane.stream->done(lane.in_flight.front().packets)) {
+        end(listener, lane);
+        any = true;
+    }
+    return any;
+}
+
+bool RuntimeExecutor::poll(Listener& listener) {
+    bool any = false;
+    for (const auto& lane : lanes_) {
+        any = poll_lane(listener, *lane) || any;
+        if (!lane->in_flight.empty() && lane->stream->error()) broken_ = true;
+    }
+    if (broken_) return true;
+    if (held_.empty()) return any;
+    const std::size_t before = held_.size();
+    std::deque<Held> held;
+    held.swap(held_);
+    for (Held& command : held) {
+        if (!submit(command)) held_.push_back(std::move(command));
+    }
+    return any || held_.size() != before;
+}
+
+bool RuntimeExecutor::idle() const {
+    return held_.empty() && host_ready_.empty() && host_running_.empty() &&
+           std::ranges::all_of(lanes_, [](const auto& lane) { return lane->in_flight.empty(); });
+}
+
+std::vector<TaskId> RuntimeExecutor::take_host_tasks() {
+    std::vector<TaskId> tasks;
+    for (const HostTask& ready : host_ready_) {
+        tasks.push_back(ready.task);
+        host_running_.push_back(ready);
+    }
+    host_ready_.clear();
+    return tasks;
+}
+
+void RuntimeExecutor::host_task_done(TaskId task) {
+    const auto running = std::ranges::find(host_running_, task, &HostTask::task);
+    if (running == host_running_.end()) return;
+    ref(running->command).state = RefState::kDone;
+    host_running_.erase(running);
+}
+
+// --- failures ---
+
+void RuntimeExecutor::recover(Listener& listener) {
+    for (const auto& [task, error] : std::exchange(lost_, {}))
+        listener.failed(task, error);
+    constexpr std::uint64_t kNone = ~0ull;
+    std::vector<std::uint64_t> lost_from(lanes_.size(), kNone);  // position
+    const auto spread = [&] {
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (std::size_t id = 0; id < lanes_.size(); ++id) {
+                for (const InFlight& entry : lanes_[id]->in_flight) {
+                    if (entry.position >= lost_from[id]) break;
+                    const bool lost = std::ranges::any_of(
+                        entry.waits, [&](const Wait& wait) { return wait.position >= lost_from[wait.lane]; });
+                    if (!lost) continue;
+                    lost_from[id] = entry.position;
+                    changed = true;
+                    break;
+                }
+            }
+        }
+    };
+    flush();
+    // Every dispatch has a limit of model time, so that this ends.
+    for (bool left = true; left;) {
+        left = false;
+        for (std::size_t id = 0; id < lanes_.size(); ++id) {
+            Lane& lane = *lanes_[id];
+            while (!lane.in_flight.empty() && lane.stream->done(lane.in_flight.front().packets))
+                end(listener, lane);
+            if (lane.in_flight.empty() || lane.in_flight.front().position >= lost_from[id]) continue;
+            left = true;
+            const auto error = lane.stream->error();
+            if (!error) continue;
+            const InFlight& entry = lane.in_flight.front();
+            lost_from[id] = entry.position;
+            if (entry.task != kNoTask) listener.failed(entry.task, *error);
+        }
+        spread();
+        if (left) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    for (const auto& lane : lanes_) {
+        lane->stream->close();
+        // Model times of the graph's start are known by now, or will be taken anew.
+        if (lane->kind == LaneKind::kRun) cards_[lane->card].base_stamp = nullptr;
+    }
+    lanes_.clear();
+    lane_ids_.clear();
+    held_.clear();
+    host_ready_.clear();
+    for (Ref& old : refs_) {
+        if (old.state != RefState::kDone) old.state = RefState::kNone;
+        old.passed.clear();
+    }
+    ++epoch_;
+    broken_ = false;
+    synchronised_ = false;
+}
+
+}  // namespace orrery::umd

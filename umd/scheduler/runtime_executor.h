@@ -1,0 +1,223 @@
+// Runs what the core issues on cards. A lane is one hardware queue with a timeline semaphore that its
+// commands signal; each card has a lane for tasks and one for copies from and to the host, each pair of
+// linked cards has lanes for copies and for passing signals on. Commands go down before what they wait for is
+// done: the cards wait for each other. Only what waits for a host task, or for a card without a link, is held
+// back until that is done.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <orrery/task.h>
+
+#include "umd/runtime/range_allocator.h"
+#include "umd/runtime/runtime.h"
+#include "umd/scheduler/core.h"
+
+namespace orrery::umd {
+
+// A kernel on each card of a graph.
+struct TaskKernel {
+    std::string name;
+    std::vector<std::shared_ptr<Module>> modules;
+    std::vector<std::shared_ptr<Function>> functions;
+};
+
+// What a task does.
+struct TaskWork {
+    std::string name;
+    std::shared_ptr<TaskKernel> kernel;  // null: a host task, or a merge
+    orrDim3 grid{}, block{};
+    std::size_t local_bytes = 0;
+    std::vector<std::byte> args;
+    std::vector<std::int32_t> offsets;  // of each access
+    orrTaskHostFn_t function = nullptr;
+    void* user = nullptr;
+};
+
+class RuntimeExecutor final : public Executor {
+  public:
+    // Called by poll() and recover().
+    class Listener {
+      public:
+        virtual ~Listener() = default;
+        virtual void completed(TaskId task, Ps start, Ps finish) = 0;
+        virtual void failed(TaskId task, const Error& error) = 0;
+    };
+
+    static Result<std::unique_ptr<RuntimeExecutor>> create(Runtime& runtime, std::vector<int> devices);
+    // Ends what is in flight.
+    ~RuntimeExecutor() override;
+    RuntimeExecutor(const RuntimeExecutor&) = delete;
+    RuntimeExecutor& operator=(const RuntimeExecutor&) = delete;
+
+    const Machine& machine() const { return machine_; }
+    int device(unsigned card) const { return cards_[card].device; }
+    Result<std::shared_ptr<TaskKernel>> load(std::span<const std::byte> image, const std::string& name);
+
+    // In the order of Core::add_data(). host: pinned memory with its contents, or 0.
+    void add_data(std::uint64_t bytes, std::uint64_t host);
+    void set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, orrDim3 grid, orrDim3 block);
+    bool has_merge(DataId data) const { return data_[data].merge != nullptr; }
+    // Its place in host memory; made at first use.
+    Result<std::byte*> host_memory(DataId data);
+
+    void attach(const Core& core, const std::deque<TaskWork>& work) {
+        core_ = &core;
+        work_ = &work;
+    }
+    void transfer(const TransferCommand& command) override;
+    void run(const RunCommand& command) override;
+    // Rings the doorbells of what was issued.
+    void flush();
+    // Tells what has ended, and submits what was held back; true if there was anything.
+    bool poll(Listener& listener);
+    bool idle() const;
+    // A command failed: nothing that waits for it can go on. See recover().
+    bool broken() const { return broken_; }
+    // Waits for all that can still end, gives up the rest and makes new queues. The caller lets the core
+    // reissue().
+    void recover(Listener& listener);
+
+    // Host tasks that may run now.
+    std::vector<TaskId> take_host_tasks();
+    void host_task_done(TaskId task);
+    // Addresses of the task's data in host memory.
+    std::vector<void*> host_addresses(TaskId task);
+
+    struct Figures {
+        std::uint64_t packets = 0, waits = 0, doorbells = 0;
+    };
+    const Figures& figures() const { return figures_; }
+
+  private:
+    using LaneId = std::uint32_t;
+    enum class LaneKind : std::uint8_t { kRun, kUp, kDown, kPeer, kRelay };
+    struct Wait {
+        LaneId lane = 0;
+        std::uint64_t position = 0;
+    };
+    struct InFlight {
+        TaskId task = kNoTask;  // kNoTask: nobody's
+        CommandId command = 0;
+        bool run = false;
+        std::uint64_t position = 0;
+        std::uint64_t packets = 0;  // of the stream, up to its end
+        std::uint32_t slot = 0;     // run: of arguments and time stamps
+        std::vector<Wait> waits;
+    };
+    struct Lane {
+        LaneKind kind;
+        unsigned card;     // that runs it
+        unsigned signals;  // card in whose memory its semaphore lies
+        std::shared_ptr<Stream> stream;
+        std::shared_ptr<SemaphoreSlot> slot;
+        std::uint64_t position = 0;        // of the last signal
+        std::uint64_t packets = 0;         // of the stream, with the batch
+        std::vector<std::uint64_t> known;  // by lane: position that has been waited for, directly or not
+        std::deque<std::vector<std::uint64_t>> clocks;  // `known` at the last positions
+        std::vector<orr_packet> batch;
+        std::vector<OpNote> notes;
+        std::deque<InFlight> in_flight;
+        std::map<LaneId, std::uint64_t> relayed;  // relay: position of that lane that has been passed on
+        std::uint64_t done_packets = 0;
+        PinnedBuffer scratch;  // run: kSlots times arguments and time stamps
+        std::uint64_t runs = 0;
+    };
+    enum class RefState : std::uint8_t { kNone, kHeld, kSubmitted, kDone, kLost };
+    struct Ref {
+        RefState state = RefState::kNone;
+        bool host = false;
+        LaneId lane = 0;
+        std::uint32_t epoch = 0;
+        std::uint64_t position = 0;
+        std::vector<Wait> passed;  // host: what it waited for, for whoever waits for it
+    };
+    struct Held {
+        bool run = false;
+        TransferCommand transfer{};
+        RunCommand command{};
+        std::vector<CommandId> after;
+        std::vector<unsigned> partials;
+    };
+    struct Replica {
+        std::array<std::uint64_t, kMaxNodes> at{};
+        std::array<std::uint64_t, kMaxNodes> partial{};                   // a node's own part
+        std::map<std::pair<unsigned, unsigned>, std::uint64_t> received;  // {node, origin}
+    };
+    struct Data {
+        std::uint64_t bytes = 0;
+        Replica place;
+        std::shared_ptr<TaskKernel> merge;
+        orrDim3 grid{}, block{};
+    };
+    struct Card {
+        int device = 0;
+        Context* context = nullptr;
+        std::vector<std::pair<std::uint64_t, RangeAllocator>> arenas;
+        Ps base = 0;
+        std::uint64_t* base_stamp = nullptr;
+    };
+
+    explicit RuntimeExecutor(Runtime& runtime) : runtime_(runtime) {}
+    Status open(std::vector<int> devices);
+    Result<LaneId> lane(LaneKind kind, unsigned card, unsigned other);
+    Result<std::uint64_t> allocate(unsigned node, std::uint64_t bytes);
+    Result<std::uint64_t> buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes);
+    void push(Lane& lane, const orr_packet& packet, OpNote note);
+    // Nothing: the command must be held back. The list may name lanes of any card.
+    enum class Ready : std::uint8_t { kYes, kHold, kLost };
+    Ready resolve(unsigned card, std::span<const CommandId> after, std::vector<Wait>& waits) const;
+    Status wait(LaneId by, Wait what, std::vector<Wait>& noted);
+    void finish(LaneId id, InFlight entry);
+    bool submit(const Held& held);
+    bool crowded() const;
+    Status submit_transfer(const TransferCommand& command, std::vector<Wait> waits);
+    Status submit_run(const RunCommand& command, std::vector<Wait> waits);
+    Status push_dispatches(Lane& lane, const RunCommand& command, std::uint32_t slot);
+    void hold(Held held);
+    void lose(const Held& held, const Error& error);
+    Ref& ref(CommandId command);
+    void end(Listener& listener, Lane& lane);
+    bool poll_lane(Listener& listener, Lane& lane);
+    void synchronise();
+    void flush(Lane& lane);
+
+    static constexpr std::uint32_t kSlots = 64;        // more than the core has in flight on a card
+    static constexpr std::uint64_t kSlotBytes = 8192;  // arguments, then merge arguments, then time stamps
+    static constexpr std::uint32_t kEntries = 2048;
+    static constexpr std::size_t kClocks = 512;
+    static constexpr std::uint64_t kArena = 8 << 20;
+
+    Runtime& runtime_;
+    const Core* core_ = nullptr;
+    const std::deque<TaskWork>* work_ = nullptr;
+    Machine machine_;
+    std::vector<Card> cards_;
+    std::vector<Data> data_;
+    std::vector<std::uint64_t> allocations_;
+    std::vector<std::unique_ptr<Lane>> lanes_;
+    std::map<std::tuple<LaneKind, unsigned, unsigned>, LaneId> lane_ids_;
+    std::vector<Ref> refs_;
+    std::deque<Held> held_;
+    struct HostTask {
+        TaskId task = 0;
+        CommandId command = 0;
+    };
+    std::vector<HostTask> host_ready_, host_running_;
+    std::vector<std::pair<TaskId, Error>> lost_;
+    std::vector<std::shared_ptr<TaskKernel>> kernels_;
+    std::uint32_t epoch_ = 0;
+    bool broken_ = false;
+    bool synchronised_ = false;
+    Figures figures_;
+};
+
+}  // namespace orrery::umd

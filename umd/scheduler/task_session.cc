@@ -1,0 +1,387 @@
+#include "umd/scheduler/task_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "umd/runtime/launch.h"
+
+namespace orrery::umd {
+namespace {
+
+// While cards work the thread looks often at first, then leaves the CPU to them.
+constexpr int kBusyLooks = 200;
+constexpr std::chrono::microseconds kNap{50};
+
+}  // namespace
+
+Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Options options) {
+    std::shared_ptr<TaskSession> session(new TaskSession());
+    if (!options.cost_file.empty()) {
+        if (auto loaded = session->costs_.load(options.cost_file); !loaded)
+            return std::unexpected(loaded.error());
+    }
+    session->cost_file_ = options.cost_file;
+    auto executor = RuntimeExecutor::create(runtime, std::move(options.devices));
+    if (!executor) return std::unexpected(executor.error());
+    session->executor_ = std::move(*executor);
+    CoreOptions core;
+    core.issue_ahead = options.issue_ahead;
+    session->core_ = std::make_unique<Core>(session->executor_->machine(), *session->executor_, core);
+    session->executor_->attach(*session->core_, session->work_);
+    TaskSession* raw = session.get();
+    session->host_thread_ = std::jthread([raw](const std::stop_token& stop) { raw->run_host_tasks(stop); });
+    session->thread_ = std::jthread([raw](const std::stop_token& stop) { raw->run(stop); });
+    return session;
+}
+
+TaskSession::~TaskSession() {
+    if (core_ == nullptr) return;  // was never made
+    {
+        const std::lock_guard lock(mutex_);
+        for (TaskId task = 0; task < core_->tasks(); ++task)
+            (void)core_->cancel(task);
+    }
+    {
+        // What is issued ends; the rest is cancelled.
+        std::unique_lock lock(mutex_);
+        changed_.notify_all();
+        changed_.wait(lock,
+                      [&] { return !started_ || (core_->idle() && executor_->idle() && !host_running_); });
+    }
+    thread_.request_stop();
+    host_thread_.request_stop();
+    changed_.notify_all();
+    thread_ = {};
+    host_thread_ = {};
+    if (!cost_file_.empty()) (void)costs_.save(cost_file_);
+}
+
+// --- what there is ---
+
+Result<DataId> TaskSession::add_data(Runtime& runtime, const void* host, std::uint64_t bytes) {
+    const auto va = reinterpret_cast<std::uintptr_t>(host);
+    const auto allocation = host == nullptr ? std::nullopt : runtime.memory().find(va);
+    if (allocation && allocation->device != kHost) {
+        return fail(orrErrorInvalidValue,
+                    "the datum's first contents lie on device {}: copy them to host memory first",
+                    allocation->device);
+    }
+    if (allocation) {
+        if (auto whole = runtime.memory().find_range(va, bytes, "the datum"); !whole) {
+            return std::unexpected(whole.error());
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    const bool pinned = allocation && va % 16 == 0;
+    const DataId id = core_->add_data(bytes, executor_->machine().host());
+    executor_->add_data(bytes, pinned ? va : 0);
+    bytes_.push_back(bytes);
+    if (host != nullptr && !pinned) {
+        auto memory = executor_->host_memory(id);
+        if (!memory) return std::unexpected(memory.error());
+        std::memcpy(*memory, host, bytes);
+    }
+    return id;
+}
+
+Result<std::shared_ptr<TaskKernel>> TaskSession::load(std::span<const std::byte> image,
+                                                      const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    return executor_->load(image, name);
+}
+
+Status TaskSession::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, orrDim3 grid, orrDim3 block) {
+    if (auto valid = check_launch(grid, block, nullptr, 0, 0); !valid) return valid;
+    const std::lock_guard lock(mutex_);
+    executor_->set_merge(data, std::move(kernel), grid, block);
+    core_->set_merge_cost(data, costs_.guess());
+    return {};
+}
+
+Result<int> TaskSession::card_of(int device) const {
+    for (unsigned card = 0; card < executor_->machine().cards; ++card) {
+        if (executor_->device(card) == device) return static_cast<int>(card);
+    }
+    return fail(orrErrorInvalidDevice, "device {} is none of this task graph's", device);
+}
+
+// --- submission ---
+
+Ps TaskSession::expected_cost(const Submission& submission, CostModel::Key& key) {
+    const TaskWork& work = submission.work;
+    std::string footprint = work.kernel == nullptr ? "host:" + work.name : work.kernel->name;
+    footprint += fmt::format(":{}:{}", std::uint64_t{work.grid.x} * work.grid.y * work.grid.z,
+                             std::uint64_t{work.block.x} * work.block.y * work.block.z);
+    for (const DataAccess& access : submission.accesses)
+        footprint += fmt::format(":{}", bytes_[access.data]);
+    std::ranges::replace(footprint, ' ', '_');
+    key = costs_.key(footprint);
+    const Ps measured = costs_.expect(key);
+    return measured == kNever ? costs_.guess() : measured;
+}
+
+Result<TaskId> TaskSession::submit_locked(Submission submission) {
+    for (std::size_t i = 0; i < submission.accesses.size(); ++i) {
+        const DataAccess& access = submission.accesses[i];
+        if (access.mode == Access::kReduce && !executor_->has_merge(access.data)) {
+            return fail(orrErrorInvalidValue,
+                        "access {} reduces a datum without a merge: call orrTaskDataSetMerge first", i);
+        }
+    }
+    for (const TaskId before : submission.after) {
+        if (before >= core_->tasks())
+            return fail(orrErrorInvalidValue, "there is no task {} to come after", before);
+    }
+    TaskSpec spec;
+    Extra extra;
+    const Ps expected = expected_cost(submission, extra.key);
+    extra.calibrated = submission.cost == 0;
+    spec.cost = submission.cost == 0 ? expected : submission.cost;
+    spec.accesses = submission.accesses;
+    spec.after = submission.after;
+    spec.priority = submission.priority;
+    spec.deadline = submission.deadline;
+    spec.node = submission.device;
+    const TaskId id = core_->submit(spec);
+    while (work_.size() < id) {
+        TaskWork merge;
+        merge.name = "merge of a reduction";
+        work_.push_back(std::move(merge));
+        extra_.emplace_back();
+    }
+    work_.push_back(std::move(submission.work));
+    extra_.push_back(extra);
+    changed_.notify_all();
+    return id;
+}
+
+Result<TaskId> TaskSession::submit(Submission submission) {
+    const std::lock_guard lock(mutex_);
+    return submit_locked(std::move(submission));
+}
+
+// --- running ---
+
+void TaskSession::completed(TaskId task, Ps start, Ps finish) {
+    if (core_->state(task) != TaskState::kIssued) return;
+    core_->complete(task, start, finish);
+    if (core_->is_merge(task) || work_[task].kernel == nullptr) return;
+    const CostModel::Key key = extra_[task].key;
+    if (!costs_.measured(key, std::max<Ps>(finish - start, 1))) return;
+    const Ps cost = costs_.expect(key);
+    bool changed = false;
+    for (TaskId other = 0; other < core_->tasks(); ++other) {
+        if (!extra_[other].calibrated || extra_[other].key != key) continue;
+        if (core_->state(other) > TaskState::kPlanned) continue;
+        core_->set_cost(other, cost);
+        changed = changed || core_->state(other) == TaskState::kPlanned;
+    }
+    if (changed) core_->replan();
+}
+
+void TaskSession::failed(TaskId task, const Error& error) {
+    if (core_->state(task) != TaskState::kIssued) return;
+    errors_.emplace(task, error);
+    if (!first_failure_) first_failure_ = task;
+    core_->fail(task);
+}
+
+void TaskSession::turn(std::unique_lock<std::mutex>& lock) {
+    if (executor_->broken()) {
+        // A host task that runs may still use what it was given.
+        host_tasks_.clear();
+        changed_.wait(lock, [&] { return !host_running_; });
+        executor_->recover(*this);
+        core_->reissue();
+    }
+    core_->pump();
+    executor_->flush();
+    for (const TaskId task : executor_->take_host_tasks())
+        host_tasks_.push_back(task);
+}
+
+void TaskSession::run(const std::stop_token& stop) {
+    int looks = 0;
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+        if (!started_ || (core_->idle() && executor_->idle())) {
+            changed_.notify_all();
+            const bool work =
+                changed_.wait(lock, stop, [&] { return started_ && !(core_->idle() && executor_->idle()); });
+            if (!work) return;
+            looks = 0;
+        }
+        const bool any = executor_->poll(*this);
+        turn(lock);
+        if (any) {
+            looks = 0;
+            changed_.notify_all();
+            continue;
+        }
+        if (!host_tasks_.empty()) changed_.notify_all();
+        lock.unlock();
+        if (++looks > kBusyLooks)
+            std::this_thread::sleep_for(kNap);
+        else
+            std::this_thread::yield();
+        lock.lock();
+    }
+}
+
+void TaskSession::run_host_tasks(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        if (!changed_.wait(lock, stop, [&] { return !host_tasks_.empty(); })) return;
+        const TaskId task = host_tasks_.front();
+        host_tasks_.pop_front();
+        host_running_ = task;
+        if (core_->state(task) == TaskState::kIssued) {
+            const std::vector<void*> addresses = executor_->host_addresses(task);
+            const TaskWork& work = work_[task];  // a deque: stays where it is
+            lock.unlock();
+            work.function(work.user, addresses.data(), addresses.size());
+            lock.lock();
+        }
+        executor_->host_task_done(task);
+        core_->complete(task, core_->now(), core_->now());
+        host_running_.reset();
+        changed_.notify_all();
+    }
+}
+
+void TaskSession::start() {
+    const std::lock_guard lock(mutex_);
+    started_ = true;
+    changed_.notify_all();
+}
+
+// --- outcomes ---
+
+std::string TaskSession::describe(TaskId task) const {
+    return work_[task].name.empty() ? fmt::format("task {}", task)
+                                    : fmt::format("task {} '{}'", task, work_[task].name);
+}
+
+Status TaskSession::outcome(TaskId task) const {
+    const TaskState state = core_->state(task);
+    if (state != TaskState::kFailed && state != TaskState::kCancelled) return {};
+    const TaskId cause = core_->caused_by(task);
+    const auto error = errors_.find(cause);
+    if (cause == task) {
+        if (error == errors_.end()) return fail(orrErrorCancelled, "{} was cancelled", describe(task));
+        return fail(error->second.code, "{} failed: {}", describe(task), error->second.text);
+    }
+    if (error == errors_.end()) {
+        return fail(orrErrorCancelled, "{} did not run, as {}, whose results it needs, was cancelled",
+                    describe(task), describe(cause));
+    }
+    return fail(error->second.code, "{} did not run, because {} had failed: {}", describe(task),
+                describe(cause), error->second.text);
+}
+
+Status TaskSession::check_task(TaskId task) const {
+    if (task < core_->tasks()) return {};
+    return fail(orrErrorInvalidValue, "there is no task {}: this graph has {}", task, core_->tasks());
+}
+
+Status TaskSession::wait(TaskId task) {
+    std::unique_lock lock(mutex_);
+    if (auto known = check_task(task); !known) return known;
+    started_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return core_->state(task) > TaskState::kIssued; });
+    return outcome(task);
+}
+
+Status TaskSession::wait_all() {
+    std::unique_lock lock(mutex_);
+    started_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return core_->idle() && executor_->idle(); });
+    if (first_failure_) return outcome(*first_failure_);
+    return {};
+}
+
+Status TaskSession::cancel(TaskId task) {
+    const std::lock_guard lock(mutex_);
+    if (auto known = check_task(task); !known) return known;
+    if (core_->cancel(task)) {
+        changed_.notify_all();
+        return {};
+    }
+    return fail(orrErrorNotReady, "{} cannot be cancelled any more: it {}", describe(task),
+                core_->state(task) == TaskState::kIssued ? "was handed to a device" : "has ended");
+}
+
+Status TaskSession::read(DataId data, std::span<std::byte> dst) {
+    struct Copy {
+        std::span<std::byte> dst;
+        static void call(void* self, void* const* from, std::size_t) {
+            const auto& copy = *static_cast<Copy*>(self);
+            std::memcpy(copy.dst.data(), from[0], copy.dst.size());
+        }
+    } copy{dst};
+    Submission submission;
+    submission.work.name = "orrTaskDataRead";
+    submission.work.function = Copy::call;
+    submission.work.user = &copy;
+    submission.work.offsets = {-1};
+    submission.accesses = {{data, Access::kRead}};
+    submission.cost = 1;
+    submission.device = static_cast<int>(executor_->machine().host());
+    TaskId task = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (dst.size() > bytes_[data]) {
+            return fail(orrErrorInvalidValue, "{} bytes were asked for, the datum has {}", dst.size(),
+                        bytes_[data]);
+        }
+        auto submitted = submit_locked(std::move(submission));
+        if (!submitted) return std::unexpected(submitted.error());
+        task = *submitted;
+    }
+    return wait(task);
+}
+
+Result<orrTaskInfo> TaskSession::info(TaskId task) {
+    const std::lock_guard lock(mutex_);
+    if (auto known = check_task(task); !known) return std::unexpected(known.error());
+    orrTaskInfo info{};
+    static constexpr orrTaskState kStates[] = {orrTaskWaiting, orrTaskWaiting, orrTaskIssued,
+                                               orrTaskDone,    orrTaskFailed,  orrTaskCancelled};
+    const TaskState state = core_->state(task);
+    info.state = kStates[static_cast<std::size_t>(state)];
+    const bool placed =
+        state == TaskState::kIssued || state == TaskState::kDone || state == TaskState::kFailed;
+    const unsigned node = core_->node(task);
+    info.device = placed && node < executor_->machine().cards ? executor_->device(node) : -1;
+    info.cause = info.state >= orrTaskFailed ? core_->caused_by(task) : task;
+    const auto result = outcome(task);
+    info.error = result ? orrSuccess : result.error().code;
+    if (state == TaskState::kDone) {
+        info.start_ns = static_cast<double>(core_->planned_start(task)) / 1000;
+        info.end_ns = static_cast<double>(core_->planned_finish(task)) / 1000;
+    }
+    return info;
+}
+
+orrTaskStats TaskSession::stats() {
+    const std::lock_guard lock(mutex_);
+    const CoreStats& core = core_->stats();
+    const auto& figures = executor_->figures();
+    return {core.submitted,
+            core.done,
+            core.failed,
+            core.cancelled,
+            core.transfers,
+            core.transfer_bytes,
+            core.replans,
+            figures.packets,
+            figures.waits,
+            figures.doorbells,
+            static_cast<double>(core_->now()) / 1000};
+}
+
+}  // namespace orrery::umd
