@@ -27,6 +27,16 @@ void FirmwareRig::boot() {
     block.message_ring = kMessages;
     block.queue_status = kStatus;
     block.host_page_size = 4096;
+    start();
+}
+
+void FirmwareRig::boot_again() {
+    std::memset(rig_.ram(kCommands), 0, sizeof(orr_mbox_ring));
+    std::memset(rig_.ram(kMessages), 0, sizeof(orr_mbox_ring));
+    start();
+}
+
+void FirmwareRig::start() {
     const auto image = read_file(FIRMWARE_IMAGE);
     std::memcpy(rig_.ram(CardRig::kImage), image.data(), image.size());
     rig_.write64(ORR_R_BOOT_IMAGE, CardRig::kImage);
@@ -43,9 +53,8 @@ void FirmwareRig::boot() {
     ASSERT_EQ(rig_.read32(ORR_R_STATE), ORR_STATE_RUNNING) << std::hex << rig_.read32(ORR_R_PROGRESS);
 }
 
-orr_mbox_message FirmwareRig::command(std::uint16_t opcode, std::initializer_list<std::uint64_t> args) {
+void FirmwareRig::post(std::uint16_t opcode, std::initializer_list<std::uint64_t> args) {
     auto& commands = *reinterpret_cast<orr_mbox_ring*>(rig_.ram(kCommands));
-    auto& messages = *reinterpret_cast<orr_mbox_ring*>(rig_.ram(kMessages));
     orr_mbox_message message{};
     message.sequence = ++sequence_;
     message.opcode = opcode;
@@ -53,6 +62,11 @@ orr_mbox_message FirmwareRig::command(std::uint16_t opcode, std::initializer_lis
     commands.entry[commands.producer % ORR_MBOX_ENTRIES] = message;
     std::atomic_ref(commands.producer).store(commands.producer + 1, std::memory_order_release);
     rig_.write32(ORR_R_MBOX_DOORBELL, 1);
+}
+
+orr_mbox_message FirmwareRig::command(std::uint16_t opcode, std::initializer_list<std::uint64_t> args) {
+    post(opcode, args);
+    auto& messages = *reinterpret_cast<orr_mbox_ring*>(rig_.ram(kMessages));
     const auto arrived = [&] {
         return std::atomic_ref(messages.producer).load(std::memory_order_acquire) != messages.consumer;
     };

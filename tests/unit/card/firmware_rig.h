@@ -23,6 +23,10 @@ class FirmwareRig {
     Card& card() { return rig_.card(); }
 
     void boot();
+    // After ORR_R_CORE_RESTART: as the driver does it, with empty mailbox rings.
+    void boot_again();
+    // A command to which no reply comes.
+    void post(std::uint16_t opcode, std::initializer_list<std::uint64_t> args);
     // One command; its reply. With a card thread: waits for it; without: steps the card.
     orr_mbox_message command(std::uint16_t opcode, std::initializer_list<std::uint64_t> args);
 
@@ -49,6 +53,7 @@ class FirmwareRig {
     static constexpr std::uint64_t kEntries = 64;
 
   private:
+    void start();
     static constexpr std::uint64_t kBootBlock = kRamBase;
     static constexpr std::uint64_t kCommands = kRamBase + 0x10000;
     static constexpr std::uint64_t kMessages = kRamBase + 0x20000;
