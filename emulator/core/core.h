@@ -38,7 +38,7 @@ struct PageEntry {
         return reinterpret_cast<std::uint8_t*>(addend + va);  // NOLINT(performance-no-int-to-ptr)
     }
 };
-inline constexpr std::size_t kPageEntries = 256;
+inline constexpr std::size_t kPageEntries = 1024;
 
 // Decoded code of one page. `ops` has an Op for each halfword and two that leave the page.
 inline constexpr std::size_t kSlots = kPageBytes / 2;
