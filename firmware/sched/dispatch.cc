@@ -47,22 +47,23 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     }
     trace::decision(*hal_, queue.number, ORR_RULE_ONLY, resource_of(kind), 1, queue.next);
     market(kind).admit(queue);
-    start_job(queue, *port, now);
+    start_job(queue, *port, now, 0);
     return Step::kStarted;
 }
 
 // Starts packet `next` of the queue on a free port.
-void Scheduler::start_job(Queue& queue, Port& port, uint64_t now) {
+void Scheduler::start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
     uint64_t desc[kDescWords];
     build_descriptor(queue.packet, queue.context->number, desc);
     market(port.kind).serve(queue);
     engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.start(*hal_, port, desc, queue, queue.next);
     port.opcode = static_cast<uint8_t>(packet_opcode(queue.packet));
-    set_times(port, queue, queue.limit_ps, now);
+    const uint64_t size = job_size(queue.packet);
+    port.groups = size < 0xffffffff ? static_cast<uint32_t>(size) : 0xffffffff;
+    set_times(port, queue, queue.limit_ps, now, waited_ps);
     ++queue.in_flight;
-    trace::start_job(*hal_, queue.number, engines_.number(port), port.opcode, queue.next,
-                     job_size(queue.packet));
+    trace::start_job(*hal_, queue.number, engines_.number(port), port.opcode, queue.next, size);
     consume_packet(queue);
 }
 
@@ -75,14 +76,14 @@ void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
     engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.resume(*hal_, port, area, suspended_.offset(area), queue, job.index);
     port.opcode = job.opcode;
-    set_times(port, queue, job.limit_ps, now);
+    set_times(port, queue, job.limit_ps, now, 0);
     --queue.suspended;
     trace::resume(*hal_, queue.number, engines_.number(port), job.index);
     rest(queue);
 }
 
 // Of a job that starts or goes on: how long it may, and when somebody has to look at it.
-void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now) {
+void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now, uint64_t waited_ps) {
     port.started_ps = now;
     port.limit_ps = limit_ps;
     // Limits and slices are far below what could overflow.
@@ -100,16 +101,34 @@ void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t 
         // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
         // below.
         const uint32_t levels = engines_.levels(port.kind);
-        if ((levels & ((1u << port.level) - 1)) != 0)
-            port.starved_ps = (now + policy_.grace_ps);
-        else if (levels >> port.level > 1)
-            port.starved_ps = (now + policy_.bound_ps);
-        else
-            port.starved_ps = port.slice_end_ps;
+        port.starved_ps = port.slice_end_ps;
+        if ((levels & ((1u << port.level) - 1)) != 0) {
+            // Those below have a grace before a core is taken from them; what this one has waited for its
+            // port is part of it.
+            port.starved_ps =
+                now + (policy_.grace_ps > waited_ps + kLaunchPs ? policy_.grace_ps - waited_ps : kLaunchPs);
+            watch_below(port.level, now);
+        }
+        if (levels >> port.level > 1) {
+            port.below_ps = now;
+            if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
+        }
         wake_ports(port.starved_ps);
         if (queue.ports > 1) share_cores(queue);
     }
     if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
+}
+
+// A higher class has come: those below must still get something in the end.
+void Scheduler::watch_below(uint32_t level, uint64_t now) {
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& port = engines_.row(n);
+        if (!port.busy || port.kind != ORR_ENGINE_VECTOR || port.level >= level || port.below_ps != kNever)
+            continue;
+        port.below_ps = now;
+        if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
+        wake_ports(port.starved_ps);
+    }
 }
 
 // The queue's weight, shared among the ports that it has.
@@ -198,9 +217,10 @@ bool Scheduler::give(Port& port, uint64_t now) {
 // A queue that waits gets a port.
 void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
     const WorkingFor blame(*persist_, queue.number);
+    const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
     end_wait(queue, now);
     if (queue.has_packet || fetch_for(queue, port.kind)) {
-        start_job(queue, port, now);
+        start_job(queue, port, now, waited);
         // If its next packet wants the same, it is read when there is a port for it, without a turn.
         if (queue.next != queue.producer && queue.next - queue.retired != kWindow &&
             queue.ring_slot != kNoSlot && next_wants(queue, port.kind)) {

@@ -44,9 +44,10 @@ void Engines::take(Port& port, Queue& queue, uint64_t index) {
     port.number = queue.number;
     port.index = index;
     port.tag = next_tag_++;
-    port.slice_end_ps = port.grace_ps = port.starved_ps = kNever;
+    port.slice_end_ps = port.grace_ps = port.starved_ps = port.below_ps = kNever;
     port.charged_ps = 0;
     port.preempting = 0;
+    port.groups = 0;
     port.area = kNoArea;
     port.busy = true;
     port.timed_out = port.aborted = port.boosted = port.gang = false;

@@ -24,8 +24,10 @@ struct Port {
     uint64_t slice_end_ps;  // it may be preempted for others of its class
     uint64_t grace_ps;      // a preemption at a group's border becomes one inside the kernel
     uint64_t starved_ps;    // look whether it has got a core
+    uint64_t below_ps;      // since when higher classes have had the cores, and it none
     uint64_t charged_ps;    // used time since started_ps that is already on the queue's account
     uint32_t tag;
+    uint32_t groups;     // of a dispatch; 0: not known
     uint32_t kind;       // ORR_ENGINE_*, 0: no such port
     uint16_t number;     // of the queue
     uint16_t weight;     // as the chip has it

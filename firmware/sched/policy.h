@@ -37,7 +37,7 @@ inline constexpr orr_policy kDefaultPolicy{
     .flags = 0,
     .slice_us = 1'000,
     .bound_us = 5'000,
-    .grace_ns = 3'000,
+    .grace_ns = 2'000,
     .window = 16,
     .turn_ns = 200,
     .limit_us = 1'000'000,

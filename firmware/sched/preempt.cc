@@ -19,6 +19,10 @@ uint64_t add_sat(uint64_t a, uint64_t b) {
 // engine that hangs looks the same.
 constexpr uint64_t kMostExtensions = 16;
 
+// So long after its start a dispatch of a higher class is given as many cores as it can use; later it has to
+// wait for groups to end.
+constexpr uint64_t kSettlePs = 20 * kPsPerUs;
+
 }  // namespace
 
 // What ran on the port is saved, and waits to go on.
@@ -108,7 +112,9 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
                     kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR,
                     market(kind).count() + suspended_.count(kind),
                     waiter != nullptr ? waiter->next : job->index);
-    preempt(*victim, SOC_PREEMPT_GROUP, who->number, now);
+    // What has no group on a core can be saved at once.
+    const bool idle = kind == ORR_ENGINE_VECTOR && victim->level < level && active_groups(*victim) == 0;
+    preempt(*victim, idle ? SOC_PREEMPT_NOW : SOC_PREEMPT_GROUP, who->number, now);
     return next;
 }
 
@@ -120,6 +126,7 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t n
     const Queue* const waiter = market(kind).front(queues_, level);
     const Suspended* const job = suspended_.front(kind, level);
     Port* victim = nullptr;
+    uint64_t least_active = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
         if (!port.busy || port.kind != kind || port.gang) continue;
@@ -146,9 +153,14 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t n
                 }
             }
         }
-        if (victim == nullptr || port.level < victim->level ||
-            (port.level == victim->level && port.queue->vtime[resource] > victim->queue->vtime[resource]))
+        if (victim != nullptr && port.level > victim->level) continue;
+        // For a higher class: rather one that has no core to lose, since that is soonest.
+        const uint64_t active = kind == ORR_ENGINE_VECTOR && port.level < level ? active_groups(port) : 0;
+        if (victim == nullptr || port.level < victim->level || active < least_active ||
+            (active == least_active && port.queue->vtime[resource] > victim->queue->vtime[resource])) {
             victim = &port;
+            least_active = active;
+        }
     }
     return victim;
 }
@@ -200,28 +212,45 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
 // Has the dispatch got a core? If not, those who hold them must make room.
 uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     if (port.preempting != 0 || port.aborted || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
-    const uint64_t active = hal_->reg(engines_.reg(port, SOC_ENGINE_ACTIVE));
+    const uint64_t active = active_groups(port);
     const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
     const bool below =
         port.level < Bound::highest(engines_.levels(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
     const uint64_t before = port.charged_ps;
     charge(port, used, now);
-    if (active != 0 && !below) return kNever;
+    const uint64_t most = port.groups < engines_.vector_cores() ? port.groups : engines_.vector_cores();
+    const bool new_here = now - port.started_ps < kSettlePs;
+    const uint64_t wanted = new_here && most != 0 ? most : 1;
+    if (active >= wanted && !below) return kNever;
     if (below) {
-        if (used == before && active == 0) boost(port, now);
-        return add_sat(now, port.boosted ? policy_.grace_ps : policy_.bound_ps);
+        if (active != 0 || used != before || port.below_ps == kNever) port.below_ps = now;
+        if (now - port.below_ps < policy_.bound_ps) return port.below_ps + policy_.bound_ps;
+        boost(port, now);
+        return now + policy_.grace_ps;
     }
+    port.below_ps = kNever;
     Port* victim = nullptr;
+    uint64_t most_active = 0;
+    uint64_t coming = active;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& other = engines_.row(n);
         if (!other.busy || other.kind != port.kind || &other == &port || other.gang) continue;
-        if (other.preempting != 0) return add_sat(now, policy_.grace_ps);
-        const bool over = other.slice_end_ps <= now && other.level <= port.level;
+        const bool over = other.slice_end_ps <= now && other.level <= port.level && active == 0;
         if (other.level >= port.level && !over) continue;
-        if (victim == nullptr || other.level < victim->level ||
-            (other.level == victim->level && other.slice_end_ps < victim->slice_end_ps))
+        const uint64_t holds = active_groups(other);
+        if (holds == 0) continue;
+        if (other.preempting != 0) {
+            if (other.level < port.level) preempt(other, SOC_PREEMPT_NOW, port.number, now);
+            coming += holds;
+            continue;
+        }
+        if (victim != nullptr && other.level > victim->level) continue;
+        if (victim == nullptr || other.level < victim->level || holds > most_active) {
             victim = &other;
+            most_active = holds;
+        }
     }
+    if (coming >= wanted) return now + policy_.grace_ps;
     if (victim == nullptr) return add_sat(now, slice_ps(*port.queue));
     trace::decision(*hal_, port.number,
                     port.boosted                 ? ORR_RULE_BOUND
@@ -230,7 +259,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
                     ORR_RESOURCE_VECTOR, engines_.busy_vector(), port.index);
     // It has had its grace while we looked on.
     preempt(*victim, SOC_PREEMPT_NOW, port.number, now);
-    return add_sat(now, policy_.grace_ps);
+    return now + kLaunchPs;
 }
 
 // The limit counts time on the engine. A dispatch whose neighbours have the cores has not had it.

@@ -35,6 +35,8 @@ inline constexpr uint32_t kPortWeight = 32;
 // How far behind in virtual time who comes back to an engine may be: a queue that is away between its jobs
 // keeps its share.
 inline constexpr uint64_t kCreditPs = 500 * kPsPerUs;
+// After its start a dispatch needs so long until it can use a core.
+inline constexpr uint64_t kLaunchPs = kPsPerUs;
 // Events of one kind that are taken before queues get their turn again.
 inline constexpr uint32_t kEventsPerPass = 64;
 // Queues that one signal sets free before others get their turn; the rest follow in the next passes.
@@ -144,9 +146,9 @@ class Scheduler {
 
     // dispatch.cc: packets that run on engines.
     Step execute_on_engine(Queue& queue, uint32_t opcode);
-    void start_job(Queue& queue, Port& port, uint64_t now);
+    void start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps);
     void resume_job(Suspended& job, Port& port, uint64_t now);
-    void set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now);
+    void set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now, uint64_t waited_ps);
     void serve(uint32_t kind, uint64_t now);
     bool give(Port& port, uint64_t now);
     void start_waiter(Queue& queue, Port& port, uint64_t now);
@@ -154,6 +156,7 @@ class Scheduler {
     bool next_wants(const Queue& queue, uint32_t kind);
     void go_on(Queue& queue);
     void share_cores(Queue& queue);
+    void watch_below(uint32_t level, uint64_t now);
     void charge(Port& port, uint64_t used_ps, uint64_t now);
     bool complete(Queue& queue, Port& port);
     bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
@@ -178,6 +181,7 @@ class Scheduler {
     void wake_ports(uint64_t at_ps) {
         if (at_ps < alarm_->at(Alarm::kPorts)) alarm_->set(*hal_, Alarm::kPorts, at_ps);
     }
+    uint64_t active_groups(const Port& port) { return hal_->reg(engines_.reg(port, SOC_ENGINE_ACTIVE)); }
     void boost(Port& port, uint64_t now);
     void drop_suspended(Queue& queue, uint64_t first);
     // Ends what the queue has on engines or suspended from packet `first` on.
