@@ -34,7 +34,7 @@ Card::~Card() {
 
 std::expected<void, std::string> Card::build_recorder() {
     if (config_.record.empty()) return {};
-    auto made = Recorder::create(config_.record, {.program = "orrery-card",
+    auto made = Recorder::create(config_.record, {.program = config_.program,
                                                   .sku_name = config_.sku.name,
                                                   .sku_text = config_.sku.text,
                                                   .uid = config_.uid,

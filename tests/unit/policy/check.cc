@@ -70,7 +70,8 @@ class Checker {
             apply(one);
             look(one.at);
             if (!verdict_.wrong.empty()) {
-                verdict_.wrong += fmt::format(" (at {:.3f} us)", static_cast<double>(one.at) / 1e6);
+                verdict_.wrong +=
+                    fmt::format(" (at {:.3f} us)\n{}", static_cast<double>(one.at) / 1e6, before(one));
                 return verdict_;
             }
         }
@@ -86,6 +87,24 @@ class Checker {
         for (std::size_t n = 0; n < submits_.size(); ++n)
             order_.push_back(n);
         return order_;
+    }
+
+    // The last that happened, for people.
+    std::string before(const Happening& last) const {
+        constexpr const char* kNames[] = {"decision", "start",  "end",   "preempt", "resume",
+                                          "retire",   "signal", "quota", "error"};
+        constexpr std::ptrdiff_t kShown = 40;
+        const auto end = &last - history_.all.data() + 1;
+        std::string text;
+        for (auto n = std::max<std::ptrdiff_t>(0, end - kShown); n < end; ++n) {
+            const Happening& one = history_.all[static_cast<std::size_t>(n)];
+            const std::uint32_t level =
+                one.queue < scenario_.queues.size() ? scenario_.queues[one.queue].priority : 9;
+            text += fmt::format("  {:.3f} us {} {}/{} class {} port {} status {} rule {} resource {}\n",
+                                static_cast<double>(one.at) / 1e6, kNames[static_cast<std::size_t>(one.kind)],
+                                one.queue, one.index, level, one.port, one.status, one.rule, one.resource);
+        }
+        return text;
     }
 
     void arrive(Ps now) {

@@ -24,6 +24,13 @@ class Collector {
     void begin(Ps start, std::vector<std::unique_ptr<Machine>>& machines);
     void end(bool done, std::vector<std::unique_ptr<Machine>>& machines);
 
+    // The same for records from elsewhere: a recording.
+    void begin(Ps start) {
+        start_ = start;
+        active_ = true;
+    }
+    void record(std::uint32_t card, Ps at, const std::vector<std::uint64_t>& words);
+
     void submitted(std::uint32_t queue, std::uint64_t index, Ps now, const Job& job);
     void message(Ps at, std::uint32_t card, const orr_mbox_message& message);
     // The queue's consumer index, and when it changed last.
@@ -45,7 +52,6 @@ class Collector {
     };
 
     void word(std::uint32_t card, std::uint64_t word, Ps now);
-    void record(std::uint32_t card, Ps at, const std::vector<std::uint64_t>& words);
     // The scenario's queue of a firmware's queue; Decision::kNoQueue: none.
     std::uint32_t queue_of(std::uint32_t card, std::uint32_t number) const;
     JobResult* job_of(std::uint32_t card, std::uint32_t number, std::uint64_t index);

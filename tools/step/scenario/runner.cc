@@ -21,6 +21,7 @@
 #include "tools/step/scenario/collector.h"
 #include "tools/step/scenario/machine.h"
 #include "tools/step/scenario/packets.h"
+#include "tools/step/scenario/sku_text.h"
 #include "tools/step/scenario/spin.h"
 
 namespace orrery::scenario {
@@ -119,8 +120,10 @@ Runner::Done Runner::make_cards() {
     for (std::uint32_t n = 0; n < count; ++n) {
         Machine::Config config;
         config.card.sku = scenario_.cards[n].sku;
+        config.card.sku.text = sku_text(config.card.sku);
         config.card.vram_bytes = scenario_.cards[n].vram_bytes;
         config.card.uid = n + 1;
+        config.card.program = options_.program;
         config.card.key.emplace();
         std::ranges::copy(Image::public_key(), config.card.key->begin());
         for (std::uint32_t peer = 0; peer < count; ++peer) {

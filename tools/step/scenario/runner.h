@@ -22,6 +22,8 @@ class Card;
 
 namespace orrery::scenario {
 
+// In the header of recordings.
+inline constexpr const char* kProgram = "orrery-scenario";
 inline constexpr Ps kUnknown = ~Ps{0};
 
 // One packet's life; times from the scenario's start. What did not happen, or was not seen, is kUnknown.
@@ -94,6 +96,9 @@ struct Options {
     Image image = Image::built();  // of all cards
     // Recordings of the cards: one a card, or none. A file that is there is replaced.
     std::vector<std::string> record;
+    // Who records, for the header. What-ifs know the kernels of this program exactly, those of others by
+    // their time.
+    std::string program = kProgram;
     bool keep_records = false;
     // Called with every card before it starts; for tests.
     std::function<void(std::uint32_t, emu::Card&)> on_card;

@@ -18,6 +18,10 @@ inline constexpr std::array<std::uint32_t, 3> kSpinCode = {
 inline constexpr std::array<std::uint32_t, 1> kTrapCode = {0x00000000};
 inline constexpr std::uint64_t kTrapEntry = 64;  // behind the spin code
 
+inline std::uint64_t spin_cycles(std::uint64_t rounds, const emu::Sku& sku) {
+    return sku.vector_item_cycles + 1 + 2 * rounds;
+}
+
 // The kernel's argument for a group of so many cycles, or as near as an even number of them comes.
 inline std::uint64_t spin_rounds(std::uint64_t cycles, const emu::Sku& sku) {
     const std::uint64_t overhead = sku.vector_item_cycles + 1;
