@@ -43,7 +43,7 @@ class World {
     World() : ram_(memfd_create("fuzz", MFD_CLOEXEC)) {
         if (ftruncate(ram_.get(), kRamBytes) != 0) std::abort();
         CardConfig config;
-        config.vram_bytes = 1 << 20;
+        config.vram_bytes = 4 << 20;
         config.links.clear();
         auto made = Card::create(std::move(config));
         if (!made) std::abort();
@@ -70,6 +70,82 @@ class World {
   private:
     UniqueFd ram_;
 };
+
+// Registers of the control core as firmware writes and reads them, with offsets and values that mean
+// something.
+void registers(Card& card, Input& in) {
+    SocRegisters& soc = card.soc();
+    const std::uint64_t what = in.take(1);
+    const auto port = static_cast<std::uint32_t>(SOC_ENGINE(in.take(1) % 7));
+    const auto slot = static_cast<std::uint32_t>(SOC_SLOT(what % 3));
+    const std::uint64_t value = in.take(static_cast<unsigned>(what % 9));
+    const auto word = [&](std::uint64_t mask) { return static_cast<std::uint32_t>(8 * (value & mask)); };
+    ModelTime wait = 0;
+    switch (what >> 4) {
+        case 0:
+            soc.write(slot + SOC_SLOT_RING, value);
+            break;
+        case 1:
+            soc.write(slot + SOC_SLOT_RING,
+                      ORR_CONTEXT_WINDOW(value & 3, value & ~std::uint64_t{63} & 0xffffff));
+            break;
+        case 2:
+            soc.write(slot + SOC_SLOT_RING, ORR_HOST_WINDOW(value % kRamBytes / 64 * 64));
+            break;
+        case 3:
+            soc.write(slot + SOC_SLOT_MASK + word(3), value >> 2);
+            break;
+        case 4:
+            soc.write(slot + SOC_SLOT_LIMIT, value);
+            break;
+        case 5:
+            (void)soc.read(slot + SOC_SLOT_PACKET + word(7), wait);
+            soc.write(slot + SOC_SLOT_NEXT, soc.read(slot + SOC_SLOT_NEXT, wait) + 1);
+            break;
+        case 6:
+            soc.write(port + SOC_ENGINE_DESC + word(7), value >> 3);
+            break;
+        case 7:
+            soc.write(port + SOC_ENGINE_DESC, (1 + (value & 3)) | value >> 2 << 16);
+            break;
+        case 8:
+            soc.write(port + SOC_ENGINE_START, value);
+            break;
+        case 9:
+            soc.write(port + SOC_ENGINE_SAVE, value % 0x500 << 12);
+            soc.write(port + SOC_ENGINE_PREEMPT, what & 3);
+            break;
+        case 10:
+            soc.write(port + SOC_ENGINE_RESUME, value);
+            break;
+        case 11:
+            soc.write(port + 0x40 + word(15), value >> 4);
+            break;
+        case 12:
+            soc.write(SOC_MMU_ASID, value & 3);
+            soc.write(SOC_MMU_ARG, value >> 2 << 12);
+            soc.write(SOC_MMU_CMD, what & 7);
+            break;
+        case 13:
+            (void)soc.read(static_cast<std::uint32_t>(value % ORR_SOC_SIZE / 8 * 8), wait);
+            break;
+        case 14:
+            soc.write(static_cast<std::uint32_t>(value % ORR_SOC_SIZE / 8 * 8), value >> 16);
+            break;
+        default: {
+            // The guest at a save area, or at tables.
+            const std::uint64_t offset = value % card.vram().size() / 8 * 8;
+            const std::uint64_t bits = in.take(8);
+            std::memcpy(card.vram().data() + offset, &bits, sizeof bits);
+            break;
+        }
+    }
+}
+
+void restart(CardDevice& device) {
+    const std::uint32_t magic = ORR_RESTART_MAGIC;
+    device.bar_write(ORR_BAR_REGS, ORR_R_CORE_RESTART, std::as_bytes(std::span(&magic, 1)));
+}
 
 }  // namespace
 }  // namespace orrery::emu
@@ -102,12 +178,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 world.map();
                 break;
             case 2:
-                device.reset(ResetKind::kFunction);
+                if ((op & 0x30) == 0) {
+                    device.reset(ResetKind::kFunction);
+                } else {
+                    restart(device);
+                    world.run(std::span<const std::uint8_t>(data, std::min<std::size_t>(size, 256)));
+                }
                 break;
             case 3:
                 device.bus_master((op & 0x10) != 0);
                 break;
             case 4:
+                registers(card, in);
+                break;
             case 5: {
                 const std::uint64_t value = in.take(8);
                 std::memcpy(bytes.data(), &value, 8);

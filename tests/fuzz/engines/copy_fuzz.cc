@@ -1,6 +1,7 @@
-// Copy descriptors over page tables that are anything: no crash, an end, and one completion each.
+// Copy descriptors, page tables and save areas that are anything: no crash, an end, and one completion each.
 #include <cstdlib>
 
+#include "emulator/engines/save_area.h"
 #include "tests/fuzz/engines/small_rig.h"
 
 namespace {
@@ -9,6 +10,7 @@ using namespace orrery::emu;
 using namespace orrery::emu::test;
 
 constexpr std::uint64_t kBase = 0x40'0000'0000;
+constexpr std::uint64_t kArea = 512 << 10;
 
 orr_desc_copy descriptor(Input& input) {
     auto desc = input.take<orr_desc_copy>();
@@ -32,6 +34,27 @@ orr_desc_copy descriptor(Input& input) {
     return desc;
 }
 
+// Preempts what runs, lets the guest at the area, and resumes from there.
+void preempt(Rig& rig, CopyEngine& engine, Input& input) {
+    const auto how = input.take<std::uint8_t>();
+    const std::uint64_t area = (how & 1) != 0 ? input.take<std::uint64_t>() : kArea;
+    if (!engine.preempt(Preempt::kNow, area)) return;
+    rig.run(how >> 1 & 3);
+    if (engine.busy()) return;  // it goes on to its end, with what stands
+    if (rig.done.size() != 1) std::abort();
+    if (rig.done[0].status != ORR_DONE_PREEMPTED) return;
+    std::uint8_t* const at = rig.vram.at(area, sizeof(SaveHeader));
+    if (at == nullptr) std::abort();
+    for (unsigned i = 0; i < (how >> 3 & 3u); ++i) {
+        const auto word = input.take<std::uint8_t>() % (sizeof(SaveHeader) / 8);
+        const auto value = input.take<std::uint64_t>();
+        std::memcpy(at + 8 * word, &value, sizeof value);
+    }
+    const std::uint32_t tag = rig.done[0].tag;
+    rig.done.clear();
+    if (!engine.resume(area, tag)) std::abort();
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
@@ -49,6 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         // A row may be a byte long: the number of events is bounded by the descriptor, not by us.
         std::size_t events = 0;
         while (rig.run(64) > 0 && ++events < 4096) {
+            if (events % 4 == abort_after % 4 && (abort_after & 0x80) != 0) preempt(rig, engine, input);
             if (events == abort_after) engine.abort();
         }
         if (engine.busy()) {

@@ -1,8 +1,11 @@
-// Kernel descriptors, code and page tables that are anything: no crash, and abort always ends them.
+// Kernel descriptors, code, page tables and save areas that are anything, with preemption, resume and shares
+// in any order: no crash, one completion for each start and resume, and abort always ends them.
+#include <array>
 #include <cstdlib>
 
 #include <orrery/hw/kernel_abi.h>
 
+#include "emulator/engines/save_area.h"
 #include "tests/fuzz/engines/small_rig.h"
 
 namespace {
@@ -12,6 +15,59 @@ using namespace orrery::emu::test;
 
 constexpr std::uint64_t kBase = 0x40'0000'0000;
 constexpr std::uint64_t kCode = 0x80'0000'0000;
+constexpr std::uint64_t kArea = 512 << 10;
+constexpr std::uint32_t kPorts = 2;
+
+orr_desc_kernel descriptor(Input& input) {
+    const auto keep = input.take<std::uint8_t>();
+    auto desc = input.take<orr_desc_kernel>();
+    if ((keep & 1) == 0) {
+        desc.op = ORR_DESC_KERNEL;
+        desc.flags &= ORR_DESC_F_RESIDENT;
+        desc.reserved1 = 0;
+        desc.reserved2[0] = desc.reserved2[1] = 0;
+        desc.asid = 1;
+    }
+    if ((keep & 2) == 0) desc.entry = kCode + desc.entry % 64 * 2;
+    if ((keep & 4) == 0) desc.args = kBase + desc.args % 0x11000;
+    if ((keep & 8) == 0) {
+        desc.grid_x = 1 + desc.grid_x % 4;
+        desc.grid_y = desc.grid_z = 1;
+        desc.block_x = static_cast<std::uint16_t>(1 + desc.block_x % 8);
+        desc.block_y = desc.block_z = 1;
+        desc.local_bytes %= ORR_LOCAL_BYTES + 1;
+    }
+    return desc;
+}
+
+// What a guest may do to an area at any time.
+void scribble(Rig& rig, Input& input) {
+    std::uint8_t* const area = rig.vram.data() + kArea;
+    const auto where = input.take<std::uint16_t>();
+    const auto value = input.take<std::uint64_t>();
+    switch (where & 3) {
+        case 0:
+            std::memcpy(area + (where >> 2) % 96, &value, sizeof value);
+            break;
+        case 1:
+            std::memcpy(area + kSavePage + (where >> 2) % (sizeof(SaveRecord) - 8), &value, sizeof value);
+            break;
+        case 2:
+            std::memcpy(area + kSavePage + kSaveRecordBytes + (where >> 2) % (sizeof(SaveRecord) - 8), &value,
+                        sizeof value);
+            break;
+        default: {
+            // A whole header, so that the fuzzer need not guess the magic.
+            SaveHeader header{.magic = kSaveMagic, .kind = ORR_ENGINE_VECTOR};
+            header.groups = static_cast<std::uint32_t>(value % 4);
+            header.next_group = value >> 8 & 0xf;
+            const orr_desc_kernel desc = descriptor(input);
+            std::memcpy(header.descriptor, &desc, sizeof desc);
+            std::memcpy(area, &header, sizeof header);
+            break;
+        }
+    }
+}
 
 }  // namespace
 
@@ -22,38 +78,59 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rig.map(kCode, 2 * ORR_PAGE_SIZE, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_WRITE | ORR_PTE_EXEC);
     VectorConfig config;
     config.cores = 2;
-    config.ports = 2;
+    config.ports = kPorts;
     config.quantum = 500;
     VectorUnit unit(config, rig.context);
     fuzz_tables(rig, input, kBase);
-    for (unsigned jobs = 0; jobs < 3 && !input.empty(); ++jobs) {
-        const auto keep = input.take<std::uint8_t>();
-        auto desc = input.take<orr_desc_kernel>();
-        if ((keep & 1) == 0) {
-            desc.op = ORR_DESC_KERNEL;
-            desc.flags = desc.reserved1 = 0;
-            desc.reserved2[0] = desc.reserved2[1] = 0;
-            desc.asid = 1;
-        }
-        if ((keep & 2) == 0) desc.entry = kCode + desc.entry % 64 * 2;
-        if ((keep & 4) == 0) desc.args = kBase + desc.args % 0x11000;
-        if ((keep & 8) == 0) {
-            desc.grid_x = 1 + desc.grid_x % 4;
-            desc.grid_y = desc.grid_z = 1;
-            desc.block_x = static_cast<std::uint16_t>(1 + desc.block_x % 8);
-            desc.block_y = desc.block_z = 1;
-            desc.local_bytes %= ORR_LOCAL_BYTES + 1;
-        }
-        for (unsigned i = 0; i < 48; ++i) {
-            const auto word = input.take<std::uint32_t>();
-            std::memcpy(rig.vram.data() + i * 4, &word, 4);
-        }
-        rig.done.clear();
-        if (!unit.port(jobs % 2).start(Rig::words_of(desc), jobs)) std::abort();
-        rig.run(50);
-        if (rig.done.empty()) unit.port(jobs % 2).abort();
-        rig.run();
-        if (unit.port(jobs % 2).busy() || rig.done.size() != 1) std::abort();
+    for (unsigned i = 0; i < 48; ++i) {
+        const auto word = input.take<std::uint32_t>();
+        std::memcpy(rig.vram.data() + i * 4, &word, 4);
     }
+    std::size_t begun = 0;
+    for (unsigned steps = 0; steps < 40 && !input.empty(); ++steps) {
+        const auto what = input.take<std::uint8_t>();
+        EnginePort& port = unit.port(what % kPorts);
+        const bool busy = port.busy();
+        switch (what / kPorts % 8) {
+            case 0:
+            case 1:
+                if (port.start(Rig::words_of(descriptor(input)), steps) == busy) std::abort();
+                begun += busy ? 0 : 1;
+                break;
+            case 2:
+                if (port.resume((what & 0x40) != 0 ? input.take<std::uint64_t>() : kArea, steps) == busy)
+                    std::abort();
+                begun += busy ? 0 : 1;
+                break;
+            case 3:
+                (void)port.preempt((what & 0x80) != 0 ? Preempt::kGroup : Preempt::kNow,
+                                   (what & 0x40) != 0 ? input.take<std::uint64_t>() : kArea);
+                break;
+            case 4:
+                port.abort();
+                break;
+            case 5:
+                port.set_priority(input.take<std::uint8_t>() % 4u);
+                port.set_weight(1 + input.take<std::uint16_t>() % 65535u);
+                break;
+            default:
+                scribble(rig, input);
+                break;
+        }
+        rig.run(input.take<std::uint8_t>() % 32);
+        std::uint64_t active = 0;
+        for (std::uint32_t i = 0; i < kPorts; ++i) {
+            active += unit.port(i).active();
+            (void)unit.port(i).used();
+        }
+        if (active > config.cores) std::abort();
+    }
+    for (std::uint32_t i = 0; i < kPorts; ++i)
+        unit.port(i).abort();
+    rig.run();
+    for (std::uint32_t i = 0; i < kPorts; ++i) {
+        if (unit.port(i).busy() || unit.port(i).active() != 0) std::abort();
+    }
+    if (rig.done.size() != begun) std::abort();
     return 0;
 }

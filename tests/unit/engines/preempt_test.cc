@@ -366,7 +366,8 @@ TEST_F(PreemptTest, WhatMakesNoSenseIsRefused) {
     record(7)->in_item = 2, expect_bad("neither in an item nor not");
     // And the good one is good, on any state of a hart and any bits of pages.
     record(0)->stack_pages = record(0)->local_pages = ~0u;
-    std::memset(&record(1)->hart, 0xff, sizeof record(1)->hart);
+    std::memset(reinterpret_cast<std::uint8_t*>(record(1)) + offsetof(SaveRecord, hart), 0xff,
+                sizeof(HartState));
     ASSERT_TRUE(port(1).resume(kArea, 1));
     run_until(rig.events.now() + 20 * kUs);
     port(1).abort();

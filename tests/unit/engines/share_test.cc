@@ -121,7 +121,9 @@ TEST_F(ShareTest, ResidentGroupsComeTogether) {
     std::uint32_t seen = 0;
     while (rig.done.empty()) {
         ASSERT_TRUE(rig.events.run_next(200 * kUs));
-        if (port(1).active() > seen) EXPECT_EQ(port(1).active(), 6u) << "all or none";
+        if (port(1).active() > seen) {
+            EXPECT_EQ(port(1).active(), 6u) << "all or none";
+        }
         seen = port(1).active();
     }
     EXPECT_EQ(rig.done[0].tag, 7u);
