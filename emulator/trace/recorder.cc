@@ -18,8 +18,8 @@ namespace orrery::emu {
 
 namespace {
 
-// Fast enough for the card's thread; most of what can be gained at all is gained by it.
-constexpr int kLevel = 1;
+// Fast enough for the card's thread; higher levels cost more time than they save bytes.
+constexpr int kLevel = -5;
 // Not worth unpacking for less.
 constexpr std::size_t kMinSaved = 64;
 

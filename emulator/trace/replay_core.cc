@@ -352,7 +352,8 @@ void ReplayCore::after(const LoggedAccess& access, std::uint64_t va, std::uint64
     }
     if (stall != 0) pass(stall);
     if (access.has_lines) set_lines(access.lines);
-    if (clock_.time(hart_.steps() + 1) > time_limit_) hart_.request_stop();
+    // How many steps fit below the limit has to be found out again.
+    if (time_limit_ != ~std::uint64_t{0} && stall != 0) hart_.request_stop();
 }
 
 bool ReplayCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {

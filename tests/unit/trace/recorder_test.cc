@@ -1,1 +1,91 @@
+// Files that cannot be made, and files that cannot grow: the card lives on.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/unit/trace/recordings.h"
+
+namespace orrery::emu {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(const std::filesystem::path& file) {
+    CardConfig config = CardRig::config();
+    config.record = file;
+    const auto card = Card::create(std::move(config));
+    return card ? "made" : card.error();
+}
+
+TEST(Recorder, SaysWhyAFileCannotBeMade) {
+    EXPECT_THAT(error_of("/nonexistent/x.otrace"),
+                HasSubstr("/nonexistent/x.otrace: the recording cannot be made"));
+    EXPECT_THAT(error_of("/dev/full"), HasSubstr("regular file"));
+    EXPECT_THAT(error_of("/tmp"), HasSubstr("directory"));
+}
+
+TEST(Recorder, AnOldFileIsReplaced) {
+    const TemporaryFile file;
+    write_bytes(file.path(), std::vector<std::uint8_t>(2 << 20, 0x55));
+    record_scripts(file.path());
+    EXPECT_LT(std::filesystem::file_size(file.path()), 1u << 20);
+    EXPECT_TRUE(TraceReader::open(file.path()));
+}
+
+// The size of files is limited, as a full disk would: recording ends, the card works on, and what was
+// recorded before is good.
+TEST(Recorder, AFullDiskEndsTheRecordingAndNothingElse) {
+    const TemporaryFile file;
+    const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit old_limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+    {
+        CardConfig config = CardRig::config();
+        config.record = file.path();
+        CardRig rig(std::move(config));
+        rig.boot_script();
+        rig.run({CardRig::read(SOC_TIME)});
+        rig.card().flush_recording();
+        rlimit limit = old_limit;
+        limit.rlim_cur = std::filesystem::file_size(file.path()) + 60;
+        ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_EQ(rig.run({CardRig::read(SOC_UID)})[0].result, rig.card().config().uid);
+            rig.card().flush_recording();
+        }
+        EXPECT_EQ(rig.card().errors().count(ErrorKind::kHostError), 1u) << "said once";
+    }
+    setrlimit(RLIMIT_FSIZE, &old_limit);
+    std::signal(SIGXFSZ, old_handler);
+    const auto replayer = Replayer::open(file.path());
+    ASSERT_TRUE(replayer) << replayer.error();
+    EXPECT_TRUE((*replayer)->info().crashed) << "it was not ended in order";
+    EXPECT_FALSE((*replayer)->divergence());
+    EXPECT_GT((*replayer)->end(), 10u);
+}
+
+// Without anything to do a card still writes what it has.
+TEST(Recorder, NothingIsLeftBehindAFlush) {
+    const TemporaryFile file;
+    CardConfig config = CardRig::config();
+    config.record = file.path();
+    CardRig rig(std::move(config));
+    rig.boot_script();
+    rig.run({CardRig::read(SOC_TIME), CardRig::write(SOC_TRACE, 0x55)});
+    rig.card().flush_recording();
+    const LiveEnd live = live_end(rig.card());
+    const auto size = std::filesystem::file_size(file.path());
+    rig.card().flush_recording();
+    EXPECT_EQ(std::filesystem::file_size(file.path()), size) << "nothing new, nothing written";
+    const auto replayer = Replayer::open(file.path());
+    ASSERT_TRUE(replayer) << replayer.error();
+    EXPECT_TRUE((*replayer)->info().crashed);
+    EXPECT_EQ((*replayer)->end_time(), live.time);
+    EXPECT_EQ((*replayer)->record_count(), 1u);
+}
+
+}  // namespace
+}  // namespace orrery::emu
