@@ -45,6 +45,8 @@ refused "cannot be read" --socket "$folder/s" --index 0 --sku "$folder/none"
 refused "key" --socket "$folder/s" --index 0 --fuses /dev/null
 refused "log" --socket "$folder/s" --index 0 --log "$folder/none/log"
 refused "No such file" --socket "$folder/none/s" --index 0
+refused "recording cannot be made" --socket "$folder/s" --index 0 --record "$folder/none/x.otrace"
+refused "gdb" --socket "$folder/s" --index 0 --gdb 70000
 [ ! -e "$folder/s" ] || fail "a refused start left a socket"
 "$card" --help > "$folder/out" || fail "--help failed"
 grep -q -- --spin-us "$folder/out" || fail "--help does not help"
