@@ -10,7 +10,7 @@ namespace orrery::policy {
 struct Limits {
     // A queue whose next packet could start, while an engine of its kind is free or works for a lower class,
     // starts within this time.
-    Ps grip_ps = 12 * scenario::kUs;
+    Ps grip_ps = 20 * scenario::kUs;
     bool priorities = true;  // false: only that no engine is idle while somebody could use it
 };
 

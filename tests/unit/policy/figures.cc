@@ -104,7 +104,7 @@ Figures share_figures() {
         made.until = 40 * kMs;
         for (std::uint32_t n = 0; n < made.queues.size(); ++n)
             made.submits.push_back(
-                {10 * kUs, n, std::vector<Job>(400, kernel(1 + n % 4, 10'000 + 4'000 * n))});
+                {10 * kUs, n, std::vector<Job>(1'600, kernel(1 + n % 4, 10'000 + 4'000 * n))});
         const auto result = play(made, false);
         if (!result) return std::unexpected(result.error());
         std::vector<double> used;

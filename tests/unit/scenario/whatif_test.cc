@@ -114,7 +114,8 @@ TEST_F(WhatIfTest, TakesTheArrivalsFromTheRecording) {
     ASSERT_EQ(same.scenario.actions.size(), 1u);
     EXPECT_EQ(same.scenario.actions[0].weight, 256u);
     EXPECT_NEAR(static_cast<double>(same.scenario.actions[0].at), 4e9, 1e6);
-    EXPECT_EQ(same.before.jobs, original_.jobs.size());
+    EXPECT_EQ(same.before.jobs, 6u + 16 + 6 + 5);
+    EXPECT_EQ(same.before.jobs, measure(scenario_, original_).jobs);
 }
 
 TEST_F(WhatIfTest, TheSameFirmwareDecidesTheSame) {

@@ -117,16 +117,15 @@ void Collector::record(std::uint32_t card, Ps at, const std::vector<std::uint64_
                 job->started = at;
             return;
         }
-        case ORR_TRACE_PREEMPT: {
-            if (JobResult* job = job_of(card, a, field(1))) ++job->preempted;
-            return;
-        }
         case ORR_TRACE_END_JOB: {
             JobResult* job = job_of(card, a, field(1));
             if (job == nullptr) return;
             job->used_ps += field(4);
             const std::uint32_t status = b >> 16;
-            if (status != ORR_DONE_PREEMPTED) job->finished = since(field(3));
+            if (status != ORR_DONE_PREEMPTED)
+                job->finished = since(field(3));
+            else
+                ++job->preempted;
             return;
         }
         case ORR_TRACE_RETIRE: {

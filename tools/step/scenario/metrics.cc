@@ -26,8 +26,13 @@ Ps mean(const std::vector<Ps>& values) {
     return values.empty() ? 0 : sum / values.size();
 }
 
-Ps wait_of(const JobResult& job) {
-    const Ps begun = job.started != kUnknown ? job.started : job.finished;
+bool on_engine(Op op) {
+    return op == Op::kKernel || op == Op::kCopy || op == Op::kFill;
+}
+
+// One that has not begun has waited until now.
+Ps wait_of(const JobResult& job, Ps now) {
+    const Ps begun = std::min({job.started, job.finished, std::max(now, job.submitted)});
     return begun > job.submitted ? begun - job.submitted : 0;
 }
 
@@ -56,11 +61,13 @@ Metrics measure(const Scenario& scenario, const Result& result) {
         QueueMetrics& queue = out.queues[job.queue];
         queue.engine_ps += job.used_ps;
         queue.preempted += job.preempted;
+        if (!on_engine(job.job.op)) continue;
+        const Ps wait = wait_of(job, result.end);
+        waits[job.queue].push_back(wait);
+        all.push_back(wait);
         if (job.finished == kUnknown) continue;
         ++queue.jobs;
         queue.finish = std::max(queue.finish, job.finished);
-        waits[job.queue].push_back(wait_of(job));
-        all.push_back(wait_of(job));
     }
     double total = 0;
     for (std::size_t n = 0; n < out.queues.size(); ++n) {

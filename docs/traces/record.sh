@@ -1,0 +1,36 @@
+#!/bin/bash
+# record.sh: records the gallery anew with the firmware of build/release, and puts the output of every command of
+# README.md into it. The recording over two cards needs a VM (make run has everything that it takes); --no-vm leaves
+# it as it is.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+bin=../../build/release/bin
+
+for scenario in priority-inversion preemption deadlock unfair-weights; do
+    "$bin/orrery-scenario" "$scenario.toml" --record "$scenario.otrace" > /dev/null
+done
+if [ "${1:-}" != --no-vm ]; then
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    "$bin/orrery-vm" --cards 2 --record "$folder" -- histogram > /dev/null
+    mv "$folder/card0.otrace" two-cards-0.otrace
+    mv "$folder/card1.otrace" two-cards-1.otrace
+fi
+
+# A block ```console holds commands behind "$ ", each with its output up to the next one.
+export PATH="$PWD/$bin:$PATH"
+in_block=false
+while IFS= read -r line; do
+    case $line in
+        '```console') in_block=true ;;
+        '```') in_block=false ;;
+        '$ '*)
+            printf '%s\n' "$line"
+            bash -c "${line#\$ }" 2>&1 | sed 's/[[:space:]]*$//' || true
+            continue ;;
+        *) if $in_block; then continue; fi ;;
+    esac
+    printf '%s\n' "$line"
+done < README.md > README.new
+mv README.new README.md
+ls -l -- *.otrace
