@@ -134,6 +134,10 @@ bool Firmware::pass() {
     if ((lines & 1u << SOC_LINE_DONE) != 0) worked |= scheduler_.drain_completions();
     if ((lines & 1u << SOC_LINE_DOORBELL) != 0) worked |= scheduler_.drain_doorbells();
     if ((lines & 1u << SOC_LINE_POKE) != 0) worked |= scheduler_.drain_pokes();
+    if (scheduler_.gangs_due()) {
+        scheduler_.serve_gangs();
+        worked = true;
+    }
     if (scheduler_.waits_unsettled()) worked |= scheduler_.settle_waits();
     bool mail = false;
     if ((lines & 1u << SOC_LINE_MAILBOX) != 0) {

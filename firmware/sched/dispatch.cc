@@ -37,7 +37,8 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
         quota_waiters_.push_back(queues_, queue);
         return Step::kParked;
     }
-    Port* const port = engines_.find_free(kind);
+    if (queue.gang != 0) return join_gang(queue);
+    Port* const port = find_port(kind, queue.priority);
     if (port == nullptr) {
         market(kind).enter(queues_, queue);
         place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
@@ -151,7 +152,7 @@ void Scheduler::share_cores(Queue& queue) {
 // Ports have become free: who is next gets them.
 void Scheduler::serve(uint32_t kind, uint64_t now) {
     while (waiting(kind)) {
-        Port* const port = engines_.find_free(kind);
+        Port* const port = find_port(kind, Bound::highest(waiting_classes(kind)));
         if (port == nullptr) {
             press_if_due(kind, Bound::highest(waiting_classes(kind)), now);
             return;
@@ -320,6 +321,10 @@ bool Scheduler::complete(Queue& queue, Port& port) {
     charge(port, used, end);
     if (port.kind == ORR_ENGINE_VECTOR && queue.ports != 0) share_cores(queue);
 
+    if (port.gang || locked_by_ != nullptr) [[unlikely]] {
+        if (port.cross) --cross_jobs_;
+        gangs_due_ = true;
+    }
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {
         suspend(queue, port, end - start);
@@ -362,6 +367,7 @@ void Scheduler::on_timer(uint64_t now) {
     deadlocks_.on_timer(now);
     if (alarm_->at(Alarm::kPorts) <= now) check_ports(now);
     if (alarm_->at(Alarm::kQuota) <= now) check_quotas(now);
+    if (alarm_->at(Alarm::kGang) <= now) check_gangs(now);
 }
 
 }  // namespace orrery::fw

@@ -50,7 +50,7 @@ void Engines::take(Port& port, Queue& queue, uint64_t index) {
     port.groups = 0;
     port.area = kNoArea;
     port.busy = true;
-    port.timed_out = port.aborted = port.boosted = port.gang = false;
+    port.timed_out = port.aborted = port.boosted = port.gang = port.cross = false;
 }
 
 void Engines::start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index) {

@@ -40,6 +40,7 @@ struct Port {
     bool aborted;
     bool boosted;  // has a slice by ORR_RULE_BOUND: `level` is above its queue's
     bool gang;     // is left alone
+    bool cross;    // of several cards
 };
 
 class Engines {

@@ -210,6 +210,7 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     queue.destroy_sequence = sequence;
     queue.destroy_silent = silent;
     queue.has_packet = false;
+    leave_gang(queue);
     unplace(queue);
     doorbell_command(queue, SOC_DB_UNBIND);
     slots_.release(*hal_, queue);

@@ -2,6 +2,7 @@
 #include "firmware/sched/packets.h"
 
 #include <orrery/hw/kernel_abi.h>
+#include <orrery/hw/link.h>
 
 namespace orrery::fw {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 constexpr uint64_t kMaxCopyBytes = 1ull << 40;
 constexpr uint64_t kMaxGroups = 1ull << 31;
 constexpr uint64_t kMaxItems = 1024;
+constexpr uint64_t kMaxRound = 1ull << 60;
 
 constexpr Verdict kValid{ORR_QERR_NONE, 0};
 
@@ -60,13 +62,26 @@ Verdict validate_dispatch(const uint64_t (&words)[kPacketWords]) {
     return zero_from(words, 6);
 }
 
+Verdict validate_gang(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_gang, words);
+    if (packet.board % sizeof(orr_semaphore) != 0) return bad_word(1);
+    if (packet.round == 0 || packet.round >= kMaxRound) return bad_word(3);
+    if (packet.cards == 0 || packet.cards > ORR_GANG_MAX_CARDS || packet.card >= packet.cards ||
+        packet.members == 0 || packet.members > ORR_GANG_MAX_MEMBERS || packet.reserved0 != 0)
+        return bad_word(4);
+    // A gang of one card has no peers.
+    if (packet.cards == 1 ? packet.peers != 0 : packet.peers % sizeof(uint64_t) != 0) return bad_word(2);
+    return zero_from(words, 5);
+}
+
 uint32_t known_flags(uint32_t opcode) {
     switch (opcode) {
         case ORR_PKT_NOP:
         case ORR_PKT_COPY:
         case ORR_PKT_FILL:
-        case ORR_PKT_DISPATCH:
             return ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT;
+        case ORR_PKT_DISPATCH:
+            return ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT | ORR_PKT_F_RESIDENT;
         default:
             return ORR_PKT_F_INTERRUPT;
     }
@@ -76,7 +91,7 @@ uint32_t known_flags(uint32_t opcode) {
 
 Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
     const uint32_t opcode = packet_opcode(packet);
-    if (opcode > ORR_PKT_MATRIX) return {ORR_QERR_BAD_OPCODE, packet[0]};
+    if (opcode > ORR_PKT_GANG) return {ORR_QERR_BAD_OPCODE, packet[0]};
     if (opcode == ORR_PKT_INDIRECT || opcode == ORR_PKT_MATRIX) return {ORR_QERR_NOT_IMPLEMENTED, packet[0]};
     if ((packet_flags(packet) & ~known_flags(opcode)) != 0) return bad_word(0);
 
@@ -91,6 +106,8 @@ Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
         case ORR_PKT_SIGNAL:
             if (packet[1] % sizeof(uint64_t[2]) != 0) return bad_word(1);
             return zero_from(packet, 3);
+        case ORR_PKT_GANG:
+            return validate_gang(packet);
         case ORR_PKT_TIMESTAMP:
             if (packet[1] % sizeof(uint64_t) != 0) return bad_word(1);
             return zero_from(packet, 2);
@@ -136,7 +153,9 @@ void build_descriptor(const uint64_t (&words)[kPacketWords], uint32_t asid, uint
         default: {
             const auto packet = __builtin_bit_cast(orr_packet_dispatch, words);
             const orr_desc_kernel kernel{.op = ORR_DESC_KERNEL,
-                                         .flags = 0,
+                                         .flags = (packet.header.flags & ORR_PKT_F_RESIDENT) != 0
+                                                      ? uint16_t{ORR_DESC_F_RESIDENT}
+                                                      : uint16_t{0},
                                          .asid = asid,
                                          .entry = packet.entry,
                                          .args = packet.args,

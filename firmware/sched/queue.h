@@ -99,6 +99,7 @@ struct Queue {
     bool destroyed;   // it is over; the reply is due
     bool event_due;   // ORR_EVENT_QUEUE_ERROR is due
     bool in_outbox;
+    uint8_t gang;  // number of its record, plus one, from its GANG packet until its dispatch starts; 0: none
     uint8_t error_code;  // ORR_QERR_* once stopping
     bool armed;
     bool destroy_silent;        // ORR_MBOX_F_NO_REPLY

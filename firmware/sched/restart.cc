@@ -305,7 +305,7 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
     }
     queue->wait.memory |= bit_of(*queue, port.index);
     ++queue->in_flight;
-    port.timed_out = port.aborted = port.boosted = port.gang = false;
+    port.timed_out = port.aborted = port.boosted = port.gang = port.cross = false;
     port.busy = false;
     port.level = 0xff;  // so that both are written
     port.weight = 0;
@@ -353,7 +353,15 @@ void Scheduler::judge(Queue& queue, const PersistHeader& header) {
     if ((queue.done & ~window) != 0) holes |= 1;
     queue.done &= window;
     queue.interrupt &= window;
-    if (queue.wait.marks == kGood && holes == 0) return;
+    const bool whole = queue.wait.marks == kGood && holes == 0;
+    const bool in_gang = queue.gang != 0;
+    queue.gang = 0;
+    if (whole && !in_gang) return;
+    if (whole) {
+        // Who else was there is forgotten; it must not start alone.
+        fail(queue, {ORR_QERR_GANG, queue.next, 0, 0});
+        return;
+    }
     uint64_t index = queue.retired;
     while (index != queue.next && (holes & bit_of(queue, index)) == 0)
         ++index;

@@ -58,6 +58,7 @@ void Scheduler::fail_window(Queue& queue, uint64_t code, uint64_t index, const W
 void Scheduler::fail(Queue& queue, const QueueError& error) {
     if (queue.stopped || queue.destroying) return;
     const WorkingFor blame(*persist_, queue.number);
+    if (queue.gang != 0) leave_gang(queue);
     if (!queue.stopping || error.index < queue.error.index) queue.error = error;
     queue.stopping = true;
     queue.seal = seal_of(queue);

@@ -17,6 +17,7 @@
 #include "firmware/sched/alarm.h"
 #include "firmware/sched/deadlock.h"
 #include "firmware/sched/engines.h"
+#include "firmware/sched/gang.h"
 #include "firmware/sched/halt.h"
 #include "firmware/sched/host_irq.h"
 #include "firmware/sched/market.h"
@@ -77,6 +78,9 @@ class Scheduler {
     bool wants_deadlocks() const { return deadlocks_.wants(); }
     bool look_for_deadlocks();
     const Deadlocks& deadlocks() const { return deadlocks_; }
+    // Gangs whose card or ports may have become free.
+    bool gangs_due() const { return gangs_due_; }
+    void serve_gangs();
     void on_timer(uint64_t now);
 
     // One turn of the queue that is next. False: nothing to do.
@@ -218,6 +222,28 @@ class Scheduler {
     void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
     void look_again(Queue& queue);
 
+    // gang.cc: dispatches that start together.
+    Step execute_gang(Queue& queue);
+    Step join_gang(Queue& queue);
+    void tell_gang(const Gang& gang, const Queue& queue, uint32_t what);
+    bool tell_cards(Gang& gang, uint64_t step);
+    bool cards_at(Gang& gang, uint64_t step, uint32_t cards);
+    void gang_woken(Queue& leader);
+    void advance_gang(Gang& gang);
+    bool make_room(const Gang& gang);
+    void start_gang(Gang& gang);
+    void free_gang(Gang& gang);
+    void fail_gang(Gang& gang, uint32_t lacking, const Queue* except);
+    void leave_gang(Queue& queue);
+    void check_gangs(uint64_t now);
+    void set_gang_alarm(uint64_t now);
+    // A free port; REALTIME has those that are held for a gang too.
+    Port* find_port(uint32_t kind, uint32_t level) {
+        Port* const port = engines_.find_free(kind);
+        if (port != nullptr || kind != ORR_ENGINE_VECTOR || level != ORR_PRIORITY_REALTIME) return port;
+        return engines_.find_held();
+    }
+
     // restart.cc: the tables that the last run left.
     void make_limbo();
     void revive_context(Context& context, uint32_t number, uint64_t now);
@@ -299,6 +325,12 @@ class Scheduler {
     OutboxList outbox_;
     SchedulerStats stats_;
     Engines engines_;
+    Gang gangs_[kGangs];
+    Gang* locked_by_;         // the gang that may take the vector ports; null: none
+    uint64_t gang_pause_ps_;  // until then no gang of several cards locks this one
+    uint32_t gang_order_;
+    uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
+    bool gangs_due_;
     Queue limbo_;  // owner of what runs and belongs to nobody any more
 };
 

@@ -11,7 +11,7 @@ namespace {
 // Packets that start only when all earlier ones have finished.
 bool is_ordered(uint32_t opcode, uint32_t flags) {
     return opcode == ORR_PKT_SIGNAL || opcode == ORR_PKT_BARRIER || opcode == ORR_PKT_TIMESTAMP ||
-           (flags & ORR_PKT_F_ORDERED) != 0;
+           opcode == ORR_PKT_GANG || (flags & ORR_PKT_F_ORDERED) != 0;
 }
 
 }  // namespace
@@ -122,7 +122,14 @@ Scheduler::Step Scheduler::execute(Queue& queue) {
         place(queue, Place::kOwn);
         return Step::kParked;
     }
+    if (queue.gang != 0 &&
+        (opcode != ORR_PKT_DISPATCH || (packet_flags(queue.packet) & ORR_PKT_F_RESIDENT) == 0)) [[unlikely]] {
+        fail(queue, {ORR_QERR_BAD_PACKET, queue.next, 0, 0});
+        return Step::kFailed;
+    }
     switch (opcode) {
+        case ORR_PKT_GANG:
+            return execute_gang(queue);
         case ORR_PKT_SIGNAL:
             return execute_signal(queue);
         case ORR_PKT_WAIT:

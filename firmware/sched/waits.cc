@@ -106,6 +106,10 @@ void Scheduler::release_all(Queue* const* due, uint32_t count, uint64_t value, u
 // The queue, which is no longer in the table, has got what it waited for.
 void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
     const WorkingFor blame(*persist_, queue.number);
+    if (queue.place == Place::kGang) {
+        gang_woken(queue);
+        return;
+    }
     const Context& context = *queue.context;
     if (context.stale && WaitTable::parked_before(queue, context.flushed_at)) [[unlikely]] {
         look_again(queue);

@@ -413,6 +413,10 @@ void FakeSoc::signal(std::uint64_t value) {
     sem_memory_ = kEmpty;
     sem_status_ = va % 16 != 0 ? ORR_FAULT_MISALIGNED : ORR_FAULT_NONE;
     if (sem_status_ != ORR_FAULT_NONE) return;
+    if (const auto peer = peers_.find({asid, va / ORR_PAGE_SIZE}); peer != peers_.end()) {
+        peer->second(va % ORR_PAGE_SIZE, value);
+        return;
+    }
     std::uint64_t* const word = translate(asid, va, true, sem_status_);
     if (word == nullptr) return;
     sem_memory_ = ORR_VRAM_WINDOW + static_cast<std::uint64_t>(word - memory_.data()) * 8;

@@ -83,6 +83,11 @@ class FakeSoc final : public Hal {
     // Maps one page of the test's memory. Several may name the same.
     void map(std::uint32_t asid, std::uint64_t va, std::uint64_t offset, bool writable = true);
     void unmap(std::uint32_t asid, std::uint64_t va) { pages_.erase({asid, va / ORR_PAGE_SIZE}); }
+    // A page of another card: stores of the semaphore unit go there, loads fault.
+    using Peer = std::function<void(std::uint64_t offset, std::uint64_t value)>;
+    void map_peer(std::uint32_t asid, std::uint64_t va, Peer peer) {
+        peers_[{asid, va / ORR_PAGE_SIZE}] = std::move(peer);
+    }
     std::uint64_t memory(std::uint64_t offset) const;
     void set_memory(std::uint64_t offset, std::uint64_t value);
     bool has_root(std::uint32_t asid) const { return roots_.contains(asid); }
@@ -162,6 +167,7 @@ class FakeSoc final : public Hal {
     Config config_;
     std::vector<std::uint64_t> host_, memory_;
     std::map<std::pair<std::uint32_t, std::uint64_t>, Page> pages_;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Peer> peers_;
     std::map<std::uint32_t, std::uint64_t> roots_;
     std::map<std::uint32_t, std::uint64_t> regs_;  // the plain ones
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> doorbells_;

@@ -37,10 +37,10 @@ TEST(Packet, TagIsFree) {
 }
 
 TEST(Packet, UnknownAndUnfinishedOpcodes) {
-    orr_packet p = packet(10);
+    orr_packet p = packet(11);
     p.header.tag = 5;
     EXPECT_EQ(judge(p).code, ORR_QERR_BAD_OPCODE);
-    EXPECT_EQ(judge(p).detail, 10 | 5ull << 32);
+    EXPECT_EQ(judge(p).detail, 11 | 5ull << 32);
     EXPECT_EQ(judge(packet(0xffff)).code, ORR_QERR_BAD_OPCODE);
     EXPECT_EQ(judge(packet(ORR_PKT_INDIRECT)).code, ORR_QERR_NOT_IMPLEMENTED);
     EXPECT_EQ(judge(packet(ORR_PKT_MATRIX, 1)).code, ORR_QERR_NOT_IMPLEMENTED);
@@ -48,7 +48,8 @@ TEST(Packet, UnknownAndUnfinishedOpcodes) {
 
 TEST(Packet, FlagsThatTheOpcodeDoesNotName) {
     for (std::uint16_t opcode = ORR_PKT_NOP; opcode <= ORR_PKT_TIMESTAMP; ++opcode) {
-        expect_bad_word(judge(packet(opcode, 4)), 0);
+        if (opcode != ORR_PKT_DISPATCH) expect_bad_word(judge(packet(opcode, ORR_PKT_F_RESIDENT)), 0);
+        expect_bad_word(judge(packet(opcode, 8)), 0);
         expect_bad_word(judge(packet(opcode, 0x8000)), 0);
     }
     for (const unsigned opcode : {ORR_PKT_WAIT, ORR_PKT_SIGNAL, ORR_PKT_BARRIER, ORR_PKT_TIMESTAMP})
