@@ -159,6 +159,18 @@ Result<Reply> cmd_info(Debugger& debugger, const Args&) {
     line("replay", about.divergence.empty()
                        ? fmt::format("exact: {} state hashes checked", about.hashes_checked)
                        : debugger.style().bad("NOT exact: " + about.divergence));
+    if (const auto policy = find_policy(debugger.session().sram())) {
+        std::string values;
+        Json numbers = Json::object();
+#define ORR_STEP_VALUE(member, name, unit)                                                 \
+    values += fmt::format("{}{} {}{}{}", values.empty() ? "" : ", ", name, policy->member, \
+                          *(unit) ? " " : "", unit);                                       \
+    numbers[name] = policy->member;
+        ORR_POLICY_LIST(ORR_STEP_VALUE)
+#undef ORR_STEP_VALUE
+        line("policy", values);
+        data["policy"] = std::move(numbers);
+    }
     Json list = Json::array();
     for (const Breakpoint& b : debugger.breakpoints()) {
         list.push_back(breakpoint_json(b));

@@ -127,18 +127,18 @@ Result<Reply> cmd_contexts(Debugger& debugger, const Args&) {
                  {"used in the period", Align::kRight},
                  {"state"}});
     for (const ContextRow& c : snapshot->contexts) {
-        const std::uint64_t share = c.quota & 0xffffffff, period = c.quota >> 32;
         list.push_back({{"context", c.number},
                         {"name", c.name},
                         {"queues", c.queues},
-                        {"quota_permille", share},
-                        {"period_us", period},
+                        {"quota_permille", c.quota_permille},
+                        {"period_us", c.quota_period_us},
                         {"used_ps", c.used_ps},
                         {"throttled", c.throttled}});
         table.row({fmt::format("{}", c.number), c.name, fmt::format("{}", c.queues),
-                   c.quota == 0
+                   c.quota_permille == 0
                        ? "none"
-                       : fmt::format("{} of {} us", percent(static_cast<double>(share) / 1000), period),
+                       : fmt::format("{} of {} us", percent(static_cast<double>(c.quota_permille) / 1000),
+                                     c.quota_period_us),
                    duration(c.used_ps), c.throttled ? "over its quota" : ""});
     }
     reply.data["contexts"] = std::move(list);
@@ -232,9 +232,11 @@ Result<Reply> cmd_why(Debugger& debugger, const Args& args) {
     const Record& record = history.records()[decisions[which]];
     session.seek(record.step);
     const auto snapshot = debugger.snapshot();
+    const auto policy = find_policy(session.sram());
     session.seek(here);
     if (!snapshot) return std::unexpected(snapshot.error());
-    return why_reply(explain(history, which, *snapshot), history, debugger.style());
+    return why_reply(explain(history, which, *snapshot, policy ? &*policy : nullptr), history,
+                     debugger.style());
 }
 
 Reply why_reply(const Why& why, const History& history, const Style& style) {
@@ -253,10 +255,8 @@ Reply why_reply(const Why& why, const History& history, const Style& style) {
     std::string& t = reply.text;
     t = fmt::format(
         "decision {} at {} (step {}): {} {}\n", why.number, moment(r.time), r.step,
-        why.resource == "core"   ? "the core's turn"
-        : why.resource == "slot" ? "a ring slot"
-                                 : "a " + why.resource + " engine",
-        nobody ? "goes to nobody"
+        resource_phrase(r.b >> 8 & 0xff),
+                    nobody ? "goes to nobody"
                : "goes to " + style.strong(history.queue(r.a)) + fmt::format(", packet {}", r.word[0]));
     t += fmt::format("rule {}: {}\n", style.strong(why.rule), why.rule_text);
     if (!why.victim.empty()) reply.data["victim"] = why.victim;
@@ -264,22 +264,26 @@ Reply why_reply(const Why& why, const History& history, const Style& style) {
     Table table({{""},
                  {"queue", Align::kRight},
                  {"name"},
+                 {"packet", Align::kRight},
                  {"class"},
                  {"weight", Align::kRight},
                  {"vtime", Align::kRight},
                  {"state"},
-                 {"ready for", Align::kRight},
+                 {"for", Align::kRight},
                  {"why"}});
     for (const Candidate& c : why.candidates) {
         const QueueRow& q = c.row;
-        const bool known = q.ready_since_ps != 0 && q.ready_since_ps <= r.time;
-        table.row({c.chosen ? "=>" : "", fmt::format("{}", q.number), q.name, class_name(q.priority),
-                   fmt::format("{}", q.weight), q.vtime_text, state_name(q.state),
-                   known ? duration(r.time - q.ready_since_ps) : "-", c.why});
+        const bool known = c.since != kNever && c.since <= r.time;
+        table.row({c.chosen ? "=>" : "", fmt::format("{}", q.number), q.name, fmt::format("{}", c.index),
+                   class_name(q.priority), fmt::format("{}", q.weight), duration(c.vtime), c.state,
+                   known ? duration(r.time - c.since) : "-", c.why});
         Json json = queue_json(q);
+        json["packet"] = c.index;
+        json["candidate_as"] = c.state;
+        json["vtime_compared"] = c.vtime;
         json["chosen"] = c.chosen;
         json["why"] = c.why;
-        if (known) json["ready_for_ps"] = r.time - q.ready_since_ps;
+        if (known) json["for_ps"] = r.time - c.since;
         list.push_back(std::move(json));
     }
     t += table.text("  ");

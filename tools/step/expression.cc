@@ -131,7 +131,7 @@ Result<Value> apply(Op op, const Value& a, const Value& b) {
             // A difference below zero is meant as such.
             if (!result.is_signed && a.bits < b.bits) {
                 result.is_signed = true;
-                result.format = ORR_FORMAT_SIGNED;
+                if (result.format != ORR_FORMAT_TIME) result.format = ORR_FORMAT_SIGNED;
             }
             break;
         case Op::kMultiply:
@@ -271,6 +271,8 @@ std::string show(const Value& value, const Program& program) {
         case ORR_FORMAT_BOOL:
             return value.bits != 0 ? "true" : "false";
         case ORR_FORMAT_TIME:
+            if (value.is_signed && static_cast<std::int64_t>(value.bits) < 0)
+                return fmt::format("-{} (-{} ps)", duration(0 - value.bits), 0 - value.bits);
             return value.bits < 1000 ? fmt::format("{} ps", value.bits)
                                      : fmt::format("{} ({} ps)", duration(value.bits), value.bits);
         case ORR_FORMAT_HEX:

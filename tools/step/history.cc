@@ -43,6 +43,15 @@ Time Job::used() const {
     return sum;
 }
 
+const Segment* Job::suspended_at(std::uint64_t step) const {
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const Segment& segment = segments[i];
+        if (segment.end_step >= step || segment.status != ORR_DONE_PREEMPTED) continue;
+        if (i + 1 == segments.size() || segments[i + 1].start_step >= step) return &segment;
+    }
+    return nullptr;
+}
+
 std::uint32_t QueueLife::state_at(Time time) const {
     auto after = std::ranges::upper_bound(states, time, {}, &StateChange::time);
     return after == states.begin() ? ORR_TSTATE_IDLE : std::prev(after)->state;
@@ -164,7 +173,7 @@ void History::take(std::size_t at) {
                 job.rung = time;
                 break;
             }
-            job.segments.push_back({port, r.time, kNever, 0, ORR_DONE_OK});
+            job.segments.push_back({.port = port, .start = r.time, .end = kNever, .start_step = r.step});
             queue.jobs.push_back(jobs_.size());
             open_[r.a][job.index] = jobs_.size();
             jobs_.push_back(std::move(job));
@@ -181,6 +190,8 @@ void History::take(std::size_t at) {
             segment.end = std::max(r.word[1], r.word[2]);
             segment.used = r.word[3];
             segment.status = r.b >> 16;
+            segment.end_step = r.step;
+            segment.end_told = r.time;
             end_ = std::max(end_, segment.end);
             if (segment.status == ORR_DONE_PREEMPTED) {
                 ++job->preemptions;
@@ -194,7 +205,7 @@ void History::take(std::size_t at) {
         case ORR_TRACE_RESUME:
             ports_ = std::max(ports_, port + 1);
             if (Job* job = open_job(r.a, r.word[0])) {
-                job->segments.push_back({port, r.time, kNever, 0, ORR_DONE_OK});
+                job->segments.push_back({.port = port, .start = r.time, .end = kNever, .start_step = r.step});
             }
             break;
         case ORR_TRACE_WAIT: {

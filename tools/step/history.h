@@ -18,6 +18,9 @@ struct Segment {
     Time start = 0, end = 0;   // end: kNever if it still ran when the recording ended
     Time used = 0;             // engine time, all cores together
     std::uint32_t status = 0;  // ORR_DONE_*
+    // Of the records that tell of its start and its end.
+    std::uint64_t start_step = 0, end_step = ~std::uint64_t{0};
+    Time end_told = kNever;
 };
 
 // A packet that ran on an engine.
@@ -35,6 +38,8 @@ struct Job {
     Time start() const { return segments.front().start; }
     Time end() const { return segments.back().end; }
     Time used() const;
+    // Preempted, and not yet going on, at the position `step`: the piece that it has behind it; else null.
+    const Segment* suspended_at(std::uint64_t step) const;
     // From doorbell to its end.
     Time latency() const { return end() - rung; }
 };

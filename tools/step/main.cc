@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
         ->allow_extra_args(false);
     app.add_flag("--json", options.json, "one JSON object for each command");
     app.add_option("--elf", options.elf,
-                   "the firmware's ELF file with debug information, if it is not found");
+                   "the firmware's ELF file with debug information, if it is not found; none: no symbols");
     app.add_option("--source", options.sources, "folder with the firmware's source tree")
 
         ->allow_extra_args(false);

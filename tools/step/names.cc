@@ -188,6 +188,20 @@ std::string rule_name(std::uint64_t rule) {
 std::string resource_name(std::uint64_t resource) {
     return find(kResources, resource, "resource");
 }
+std::string resource_phrase(std::uint64_t resource) {
+    switch (resource) {
+        case ORR_RESOURCE_TURN:
+            return "the core's turn";
+        case ORR_RESOURCE_COPY:
+            return "a copy engine";
+        case ORR_RESOURCE_VECTOR:
+            return "a vector port";
+        case ORR_RESOURCE_SLOT:
+            return "a ring slot";
+        default:
+            return resource_name(resource);
+    }
+}
 std::string class_name(std::uint64_t priority) {
     return find(kClasses, priority, "class");
 }

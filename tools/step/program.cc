@@ -155,6 +155,7 @@ Result<Program> Program::load(const std::string& file) {
 
 Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, const std::string& wanted,
                               std::string& note) {
+    if (wanted == "none") return Program();
     if (!wanted.empty()) {
         auto bytes = read_file(wanted);
         if (!bytes) return std::unexpected(bytes.error());

@@ -1,6 +1,7 @@
 #include "tools/step/snapshot.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace orrery::step {
 namespace {
@@ -52,6 +53,8 @@ void read_queues(const Inspect& inspect, Sram sram, std::vector<QueueRow>& to) {
         {reader.field("retired"), &QueueRow::retired},
         {reader.field("in_flight"), &QueueRow::in_flight},
         {reader.field("vtime"), &QueueRow::vtime},
+        {reader.field("vtime_copy"), &QueueRow::vtime_copy},
+        {reader.field("vtime_turn"), &QueueRow::vtime_turn},
         {reader.field("used_ps"), &QueueRow::used_ps},
         {reader.field("ready_since_ps"), &QueueRow::ready_since_ps},
         {reader.field("wait_memory"), &QueueRow::wait_memory},
@@ -68,6 +71,8 @@ void read_queues(const Inspect& inspect, Sram sram, std::vector<QueueRow>& to) {
         if (exists != nullptr && reader.number(n, exists) == 0) continue;
         QueueRow row;
         read_columns(reader, n, columns, row);
+        if (reader.field("vtime_copy") == nullptr) row.vtime_copy = row.vtime;
+        if (reader.field("vtime_turn") == nullptr) row.vtime_turn = row.vtime;
         row.vtime_text = reader.text(n, vtime);
         row.name = reader.text(n, name);
         to.push_back(std::move(row));
@@ -78,7 +83,8 @@ void read_contexts(const Inspect& inspect, Sram sram, std::vector<ContextRow>& t
     const Reader reader(inspect, sram, "context");
     const Column<ContextRow> columns[] = {
         {reader.field("queues"), &ContextRow::queues},
-        {reader.field("quota"), &ContextRow::quota},
+        {reader.field("quota"), &ContextRow::quota_permille},
+        {reader.field("quota_period_us"), &ContextRow::quota_period_us},
         {reader.field("used_ps"), &ContextRow::used_ps},
     };
     const auto* exists = reader.field("exists");
@@ -126,6 +132,17 @@ Snapshot take_snapshot(const Inspect& inspect, Sram sram) {
     read_contexts(inspect, sram, snapshot.contexts);
     read_ports(inspect, sram, snapshot.ports);
     return snapshot;
+}
+
+std::optional<orr_policy> find_policy(Sram sram) {
+    for (std::size_t at = 0; at + sizeof(orr_policy) <= sram.size(); at += 8) {
+        orr_policy policy{};
+        std::memcpy(&policy.magic, sram.data() + at, sizeof policy.magic);
+        if (policy.magic != ORR_POLICY_MAGIC) continue;
+        std::memcpy(&policy, sram.data() + at, sizeof policy);
+        if (policy.version == ORR_POLICY_VERSION && policy.bytes == sizeof policy) return policy;
+    }
+    return std::nullopt;
 }
 
 }  // namespace orrery::step

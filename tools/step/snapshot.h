@@ -1,7 +1,10 @@
 // Contexts, queues and engines at one moment, out of the firmware's tables.
 #pragma once
 
+#include <orrery/fw/policy.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +17,8 @@ struct QueueRow {
     std::uint32_t number = 0;
     std::uint64_t context = 0, priority = 0, weight = 0, slice_us = 0, state = 0;
     std::uint64_t producer = 0, next = 0, retired = 0, in_flight = 0;
-    std::uint64_t vtime = 0;
+    // What rule "share" compares; firmware may keep one for each resource.
+    std::uint64_t vtime = 0, vtime_copy = 0, vtime_turn = 0;
     std::string vtime_text;
     Time used_ps = 0, ready_since_ps = 0;
     std::uint64_t wait_memory = 0, wait_value = 0, wait_va = 0;
@@ -23,7 +27,7 @@ struct QueueRow {
 };
 struct ContextRow {
     std::uint32_t number = 0;
-    std::uint64_t queues = 0, quota = 0;
+    std::uint64_t queues = 0, quota_permille = 0, quota_period_us = 0;
     Time used_ps = 0;
     bool throttled = false;
     std::string name;
@@ -46,5 +50,8 @@ struct Snapshot {
     const QueueRow* queue(std::uint32_t number) const;
 };
 Snapshot take_snapshot(const Inspect& inspect, Sram sram);
+
+// The numbers of the firmware's policy, as its image has them; nothing: it has no such object.
+std::optional<orr_policy> find_policy(Sram sram);
 
 }  // namespace orrery::step

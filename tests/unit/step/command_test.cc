@@ -23,24 +23,22 @@ class Commands : public ::testing::Test {
 
 TEST_F(Commands, WhyShowsCandidatesAndReasons) {
     EXPECT_EQ(run("why 1"),
-              R"(decision 1 at 40.004 us (step 71): a vector engine goes to queue 2 "batch", packet 0
-rule share: it has used the least engine time for its weight of 2 in class normal (vtime 3.000 us)
-      queue  name   class   weight      vtime  state        ready for  why
-  =>      2  batch  normal     128   3.000 us  vector_port  19.999 us  chosen
-          1  train  normal      64  28.000 us  vector_port  18.999 us  has used more engine time for its weight: vtime 28.000 us against 3.000 us
+              R"(decision 1 at 40.004 us (step 71): a vector port goes to queue 2 "batch", packet 0
+rule share: it has used the least for its weight of 2 in class normal (vtime 3.000 us)
+      queue  name   packet  class   weight      vtime  state              for  why
+  =>      2  batch       0  normal     128   3.000 us  vector_port  19.999 us  chosen
+          1  train       0  normal      64  28.000 us  vector_port  18.999 us  has used more for its weight: vtime 28.000 us against 3.000 us
 no candidates: 1 idle
 )");
 }
 
 TEST_F(Commands, WhyNamesTheVictimOfAPreemption) {
     const std::string text = run("why 2");
-    EXPECT_THAT(text, HasSubstr("rule preempt: class high takes the place of a lower class: queue 1 "
-                                "\"train\" on port 2, at the next "
+    EXPECT_THAT(text, HasSubstr("rule preempt: class high takes the port of a lower class: queue 1 "
+                                "\"train\", packet 1, on port 2, at the next "
                                 "work-group border\n"));
-    EXPECT_THAT(
-        text,
-        HasSubstr(
-            "class normal is below high, and its bound on waiting has not come (it waits 29.003 us)\n"));
+    EXPECT_THAT(text,
+                HasSubstr("class normal is below high, and its bound on waiting has not come (29.003 us)\n"));
 }
 
 TEST_F(Commands, WhyTakesTheDecisionHereOrBefore) {
@@ -148,7 +146,7 @@ TEST_F(Commands, PrintShowsRowsAndValues) {
 
 TEST_F(Commands, EventsMarkThePosition) {
     run("goto decision 0");
-    EXPECT_THAT(run("events 4"), HasSubstr("\n=>     10  10.005 us  decision  core goes to queue 1 "
+    EXPECT_THAT(run("events 4"), HasSubstr("\n=>     10  10.005 us  decision  the core's turn goes to queue 1 "
                                            "\"train\", packet 0 (only of 1 candidate)\n"));
 }
 
@@ -210,9 +208,9 @@ TEST(Diff, ShowsTheFirstDifferentDecisionWithBothReasons) {
     EXPECT_THAT(run(*debugger, "diff same"), HasSubstr("all 4 decisions are the same, at the same times"));
     const std::string text = run(*debugger, "diff other");
     EXPECT_THAT(text, HasSubstr("the first 1 decisions are the same; decision 1 differs"));
-    EXPECT_THAT(text, HasSubstr("A:\n  decision 1 at 40.004 us (step 71): a vector engine goes to queue 2 "
+    EXPECT_THAT(text, HasSubstr("A:\n  decision 1 at 40.004 us (step 71): a vector port goes to queue 2 "
                                 "\"batch\", packet 0\n"));
-    EXPECT_THAT(text, HasSubstr("a vector engine goes to queue 1 \"train\", packet 2\n"));
+    EXPECT_THAT(text, HasSubstr("a vector port goes to queue 1 \"train\", packet 2\n"));
     EXPECT_THAT(run(*debugger, "diff other same"), HasSubstr("decision 1 differs"));
     EXPECT_EQ(run(*debugger, "diff none"), "error: story.otrace holds no decisions");
     EXPECT_THAT(run(*debugger, "diff"), StartsWith("error: diff with what?"));

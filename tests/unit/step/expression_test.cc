@@ -54,6 +54,7 @@ TEST_F(Expressions, ReadTablesAndWords) {
     ASSERT_THAT(run(*debugger, "goto decision 1"), HasSubstr("batch"));
     EXPECT_EQ(eval("queue[1].vtime"), "28.000 us (28000000 ps)");
     EXPECT_EQ(eval("queue[1].vtime - queue[2].vtime"), "25.000 us (25000000 ps)");
+    EXPECT_EQ(eval("queue[2].vtime - queue[1].vtime"), "-25.000 us (-25000000 ps)");
     EXPECT_EQ(eval("queue[1].state"), "vector_port (4)");
     EXPECT_EQ(eval("queue[1 + 1].state == vector_port"), "true");
     EXPECT_EQ(eval("queue[0].priority == high"), "true");

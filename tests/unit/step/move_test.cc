@@ -42,7 +42,7 @@ TEST_F(Moves, CountInstructionsAndDecisions) {
     run("back 2 insn");
     EXPECT_EQ(position(), 1u);
     EXPECT_THAT(run("step 2 decision"),
-                HasSubstr("vector goes to queue 2 \"batch\", packet 0 (share of 2 candidates)"));
+                HasSubstr("a vector port goes to queue 2 \"batch\", packet 0 (share of 2 candidates)"));
     EXPECT_THAT(run("step 7 decisions"), StartsWith("only 2 decisions were left\n"));
     EXPECT_THAT(run("back decision"), HasSubstr("preempt of 2 candidates"));
     EXPECT_THAT(run("back 99 decision"), StartsWith("only 2 decisions were before\n"));

@@ -1,0 +1,229 @@
+// A recording of a real run (the firmware's image on the emulated card), stepped forward and backward,
+// through the library and through the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "tools/step/debugger.h"
+#include "tools/step/files.h"
+#include "tools/step/scenario/runner.h"
+#include "tools/step/statistics.h"
+
+namespace orrery::step {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string recording() {
+    static const std::string file = [] {
+        const std::string name = ::testing::TempDir() + fmt::format("orrery-step-{}.otrace", getpid());
+        const auto scenario = scenario::Scenario::load(SCENARIO);
+        EXPECT_TRUE(scenario) << scenario.error();
+        scenario::Options options;
+        options.record = {name};
+        const auto result = scenario::run(*scenario, options);
+        EXPECT_TRUE(result) << result.error();
+        EXPECT_TRUE(result->done);
+        std::atexit([] { std::filesystem::remove(recording()); });
+        return name;
+    }();
+    return file;
+}
+
+std::unique_ptr<Session> open() {
+    auto session = open_session(recording(), {});
+    EXPECT_TRUE(session) << session.error().text;
+    return std::move(*session);
+}
+
+// Of all that a program could see: registers and SRAM.
+std::uint64_t fingerprint(const Session& session) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    const auto mix = [&](std::uint64_t word) {
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    };
+    const emu::HartState state = session.registers();
+    for (std::size_t i = 0; i < sizeof state; i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, reinterpret_cast<const char*>(&state) + i, 8);
+        mix(word);
+    }
+    const Sram sram = session.sram();
+    for (std::size_t i = 0; i < sram.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, sram.data() + i, 8);
+        mix(word);
+    }
+    mix(session.time());
+    return hash;
+}
+
+TEST(Recording, IsExactAndTellsOfItself) {
+    const auto session = open();
+    const About& about = session->about();
+    EXPECT_EQ(about.divergence, "");
+    EXPECT_FALSE(about.crashed);
+    EXPECT_GT(about.hashes_checked, 0u);
+    EXPECT_EQ(about.firmware_hash.size(), 64u);
+    EXPECT_FALSE(about.elf.empty());
+    EXPECT_GT(session->records().size(), 50u);
+    std::uint64_t last = 0;
+    for (const Record& record : session->records()) {
+        EXPECT_GE(record.step, last);
+        last = record.step;
+    }
+}
+
+TEST(Stepping, ForwardAndBackwardMeetInTheSameStates) {
+    const auto session = open();
+    std::vector<std::uint64_t> prints;
+    for (const Record& record : session->records()) {
+        session->seek(record.step);
+        ASSERT_EQ(session->time(), record.time);
+        prints.push_back(fingerprint(*session));
+    }
+    for (std::size_t i = prints.size(); i-- > 0;) {
+        session->seek(session->records()[i].step);
+        ASSERT_EQ(fingerprint(*session), prints[i]) << "record " << i;
+    }
+}
+
+TEST(Stepping, SingleInstructionsGoBackTheWayTheyCame) {
+    const auto session = open();
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 4; ++round) {
+        const std::uint64_t from = random() % (session->end() - 40);
+        session->seek(from);
+        std::vector<std::uint64_t> prints = {fingerprint(*session)};
+        for (int i = 0; i < 20; ++i) {
+            session->run(session->position() + 1, {});
+            prints.push_back(fingerprint(*session));
+        }
+        for (int i = 20; i-- > 0;) {
+            session->run_back(session->position() - 1, {});
+            ASSERT_EQ(session->position(), from + static_cast<std::uint64_t>(i));
+            ASSERT_EQ(fingerprint(*session), prints[static_cast<std::size_t>(i)]);
+        }
+    }
+}
+
+TEST(Decisions, NameCandidatesThatTheFirmwareCounted) {
+    auto made = Debugger::make(open(), {});
+    ASSERT_TRUE(made) << made.error().text;
+    Debugger& debugger = **made;
+    const std::size_t count = debugger.history().decisions().size();
+    ASSERT_GT(count, 10u);
+    std::size_t agreed = 0;
+    bool preempted = false, resumed = false;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto why = debugger.execute(fmt::format("why {}", i));
+        ASSERT_TRUE(why) << why.error().text;
+        const Json& candidates = why->data["candidates"];
+        // Whom the firmware chose is among them, once.
+        std::size_t chosen = 0;
+        for (const Json& c : candidates)
+            if (c["chosen"].get<bool>()) {
+                ++chosen;
+                EXPECT_EQ(c["queue"], why->data["queue"]) << "decision " << i;
+            }
+        if (!why->data["queue"].is_null()) EXPECT_EQ(chosen, 1u) << "decision " << i << "\n" << why->text;
+        if (candidates.size() == why->data["counted"].get<std::size_t>()) ++agreed;
+        preempted = preempted || why->data["rule"] == "preempt";
+        resumed = resumed || why->data["rule"] == "resume";
+    }
+    EXPECT_EQ(agreed, count) << "what 'why' shows are the candidates that the firmware counted";
+    EXPECT_TRUE(preempted);
+    EXPECT_TRUE(resumed);
+}
+
+TEST(Tables, AgreeWithTheRecordsAtTheEnd) {
+    auto made = Debugger::make(open(), {});
+    ASSERT_TRUE(made) << made.error().text;
+    Debugger& debugger = **made;
+    ASSERT_TRUE(debugger.execute("goto end"));
+    const auto queues = debugger.execute("queues");
+    ASSERT_TRUE(queues) << queues.error().text;
+    const auto summary = debugger.execute("summary");
+    ASSERT_TRUE(summary) << summary.error().text;
+    ASSERT_EQ(queues->data["queues"].size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i) {
+        const Json& row = queues->data["queues"][i];
+        EXPECT_EQ(row["retired"], row["producer"]);
+        EXPECT_EQ(row["name"], summary->data["queues"][i]["name"]);
+        EXPECT_EQ(row["class"], summary->data["queues"][i]["class"]);
+        EXPECT_EQ(row["retired"], summary->data["queues"][i]["packets"]);
+    }
+    EXPECT_EQ(summary->data["queues"][0]["name"], "ui");
+    EXPECT_GT(summary->data["queues"][1]["share"].get<double>(),
+              summary->data["queues"][2]["share"].get<double>());
+}
+
+struct Ran {
+    int status = -1;
+    std::string out;
+};
+Ran program(const std::string& arguments) {
+    Ran ran;
+    const std::string command = std::string(ORRERY_STEP) + " " + arguments + " 2>&1";
+    std::FILE* pipe = popen(command.c_str(), "r");
+    char buffer[4096];
+    for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+        ran.out.append(buffer, got);
+    const int status = pclose(pipe);
+    ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return ran;
+}
+
+TEST(Program, AnswersInJsonAndInText) {
+    const Ran json = program(recording() +
+                             " --json -c info -c 'step 3 decision' -c why -c 'back decision' -c summary -c "
+                             "'until event.type == preempt'");
+    EXPECT_EQ(json.status, 0) << json.out;
+    std::vector<Json> objects;
+    for (std::size_t at = 0; at < json.out.size();) {
+        const std::size_t end = json.out.find('\n', at);
+        objects.push_back(Json::parse(json.out.substr(at, end - at)));
+        at = end + 1;
+    }
+    ASSERT_EQ(objects.size(), 6u);
+    for (const Json& object : objects)
+        EXPECT_TRUE(object["ok"].get<bool>()) << object.dump();
+    EXPECT_EQ(objects[2]["result"]["decision"], 2);
+    EXPECT_EQ(objects[4]["result"]["queues"][0]["class"], "high");
+    EXPECT_EQ(objects[5]["result"]["event"]["type"], "preempt");
+    const Ran text =
+        program(recording() + " -c 'break Firmware::pass' -c list -c 'diff " + recording() + "'");
+    EXPECT_EQ(text.status, 0) << text.out;
+    EXPECT_THAT(text.out, HasSubstr("decisions are the same, at the same times"));
+    EXPECT_EQ(text.out.find('\x1b'), std::string::npos) << "no colours into a pipe";
+}
+
+TEST(Program, FailsWhenACommandFails) {
+    EXPECT_EQ(program(recording() + " -c nonsense -c summary").status, 1);
+    EXPECT_EQ(program("/nowhere.otrace -c summary").status, 1);
+    EXPECT_EQ(program("").status, 2);
+    EXPECT_EQ(program("--nonsense").status, 2);
+    EXPECT_EQ(program(recording() + " --elf /bin/sh -c summary").status, 1);
+    EXPECT_EQ(program("run /nowhere.toml -o x").status, 1);
+    EXPECT_EQ(program("--help").status, 0);
+}
+
+TEST(Program, RefusesACutRecording) {
+    const auto bytes = read_file(recording());
+    ASSERT_TRUE(bytes);
+    const std::string cut = recording() + ".cut";
+    ASSERT_TRUE(
+        write_file(cut, std::string_view(reinterpret_cast<const char*>(bytes->data()), bytes->size() - 100)));
+    const Ran ran = program(cut + " -c summary");
+    std::filesystem::remove(cut);
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_THAT(ran.out, HasSubstr("offset"));
+}
+
+}  // namespace
+}  // namespace orrery::step
