@@ -147,7 +147,9 @@ Result<Reply> cmd_info(Debugger& debugger, const Args&) {
          fmt::format("{}, by {}{}", about.file, about.program, about.crashed ? ", which died" : ""));
     line("card", fmt::format("{}, uid {:016x}{}", about.sku, about.uid,
                              about.seed != 0 ? fmt::format(", seed {}", about.seed) : ""));
-    line("firmware", fmt::format("{}  SHA-256 {}", about.build_id, about.firmware_hash.substr(0, 16)));
+    line("firmware", about.build_id.empty()
+                         ? ""
+                         : fmt::format("{}  SHA-256 {}", about.build_id, about.firmware_hash.substr(0, 16)));
     line("symbols", debugger.program().symbols().empty()
                         ? ""
                         : fmt::format("{}{}", debugger.program().name(),

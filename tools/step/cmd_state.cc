@@ -256,7 +256,7 @@ Reply why_reply(const Why& why, const History& history, const Style& style) {
     t = fmt::format(
         "decision {} at {} (step {}): {} {}\n", why.number, moment(r.time), r.step,
         resource_phrase(r.b >> 8 & 0xff),
-                    nobody ? "goes to nobody"
+        nobody ? "goes to nobody"
                : "goes to " + style.strong(history.queue(r.a)) + fmt::format(", packet {}", r.word[0]));
     t += fmt::format("rule {}: {}\n", style.strong(why.rule), why.rule_text);
     if (!why.victim.empty()) reply.data["victim"] = why.victim;

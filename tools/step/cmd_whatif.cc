@@ -49,17 +49,12 @@ Result<Reply> cmd_whatif(Debugger& debugger, const Args& args) {
     auto policy = parse_policy(settings);
     if (!policy) return std::unexpected(policy.error());
     options.policy = std::move(*policy);
-#ifdef ORRERY_NO_WHATIF
-    (void)debugger;
-    return fail("this build has no what-if");
-#else
     const auto result = scenario::what_if(debugger.session().about().file, options);
     if (!result) return fail("{}", result.error());
     Reply reply;
     reply.text = scenario::to_text(*result);
     reply.data = scenario::to_json(*result);
     return reply;
-#endif
 }
 
 }  // namespace orrery::step

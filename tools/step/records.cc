@@ -22,9 +22,10 @@ std::string decision_text(const Record& r, const Labels& labels) {
     const std::uint32_t rule = r.b & 0xff, resource = r.b >> 8 & 0xff, candidates = r.b >> 16;
     const std::string of =
         fmt::format("{} of {} candidate{}", rule_name(rule), candidates, candidates == 1 ? "" : "s");
-    if (r.a == ORR_TRACE_NONE) return fmt::format("{}: nobody may have it ({})", resource_phrase(resource), of);
-    return fmt::format("{} goes to {}, packet {} ({})", resource_phrase(resource), labels.queue(r.a), r.word[0],
-                       of);
+    if (r.a == ORR_TRACE_NONE)
+        return fmt::format("{}: nobody may have it ({})", resource_phrase(resource), of);
+    return fmt::format("{} goes to {}, packet {} ({})", resource_phrase(resource), labels.queue(r.a),
+                       r.word[0], of);
 }
 
 }  // namespace

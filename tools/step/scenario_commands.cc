@@ -65,9 +65,6 @@ int run_scenario(const RunOptions& options) {
 int run_whatif(const WhatIfCommand& options) {
     const auto policy = parse_policy(options.policy);
     if (!policy) return complain(policy.error().text);
-#ifdef ORRERY_NO_WHATIF
-    return complain("this build has no what-if");
-#else
     const auto result = scenario::what_if(options.trace, {options.firmware, *policy});
     if (!result) return complain(result.error());
     if (options.json) {
@@ -77,7 +74,6 @@ int run_whatif(const WhatIfCommand& options) {
     }
     if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");
     return 0;
-#endif
 }
 
 }  // namespace orrery::step

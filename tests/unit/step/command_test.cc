@@ -146,8 +146,9 @@ TEST_F(Commands, PrintShowsRowsAndValues) {
 
 TEST_F(Commands, EventsMarkThePosition) {
     run("goto decision 0");
-    EXPECT_THAT(run("events 4"), HasSubstr("\n=>     10  10.005 us  decision  the core's turn goes to queue 1 "
-                                           "\"train\", packet 0 (only of 1 candidate)\n"));
+    EXPECT_THAT(run("events 4"),
+                HasSubstr("\n=>     10  10.005 us  decision  the core's turn goes to queue 1 "
+                          "\"train\", packet 0 (only of 1 candidate)\n"));
 }
 
 TEST_F(Commands, EveryCommandHasHelpAndSurvivesItsOwnName) {
