@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -195,7 +196,7 @@ void CardRig::start(std::vector<script_op> script) {
 
 std::vector<script_op> CardRig::results(std::size_t count) {
     std::vector<script_op> script(count);
-    std::memcpy(script.data(), ram(kScript + 16), count * sizeof(script_op));
+    std::copy_n(reinterpret_cast<const script_op*>(ram(kScript + 16)), count, script.begin());
     return script;
 }
 
