@@ -194,7 +194,7 @@ void Scheduler::advance_gang(Gang& gang) {
     if (gang.step == GangStep::kLocked) {
         if (!cards_at(gang, kLocked, gang.cards)) return;
         gang.step = GangStep::kHolds;
-        gang.deadline = hal_->reg(SOC_TIME) + kGangHoldPs;
+        gang.deadline = hal_->reg(SOC_TIME) + (gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs);
         engines_.hold(engines_.ports(ORR_ENGINE_VECTOR));
     }
     if (gang.step == GangStep::kHolds) {
@@ -292,7 +292,8 @@ void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except) {
     }
     if (failed.cards > 1 && failed.step != GangStep::kGather) static_cast<void>(tell_cards(failed, kFailed));
     // Whose ports stood idle in vain does not get the card again at once.
-    if (locked && failed.step >= GangStep::kHolds) gang_pause_ps_ = hal_->reg(SOC_TIME) + kGangPausePs;
+    if (locked && failed.step >= GangStep::kHolds)
+        gang_pause_ps_ = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
     if (locked) serve(ORR_ENGINE_VECTOR, hal_->reg(SOC_TIME));
 }
 
@@ -351,7 +352,7 @@ void Scheduler::check_gangs(uint64_t now) {
         engines_.hold(0);
         locked_by_ = nullptr;
         gang.step = GangStep::kWaits;
-        gang.not_before = now + kGangPausePs;
+        gang.not_before = now + kGangPause * kGangHoldPs;
         gang.deadline = kNever;
         gangs_due_ = true;
         serve(ORR_ENGINE_VECTOR, now);
@@ -367,6 +368,7 @@ void Scheduler::set_gang_alarm(uint64_t now) {
         if (gang.deadline < next) next = gang.deadline;
         if (gang.not_before > now && gang.not_before < next) next = gang.not_before;
     }
+    if (next != kNever && next > now + kGangLookPs) next = now + kGangLookPs;
     if (next != alarm_->at(Alarm::kGang)) alarm_->set(*hal_, Alarm::kGang, next);
 }
 

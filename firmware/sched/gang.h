@@ -21,10 +21,14 @@ namespace orrery::fw {
 
 inline constexpr uint32_t kGangs = 16;
 inline constexpr uint32_t kGangsOfAContext = 4;
-// How long ports may stand idle for a gang. Then one of several cards fails; one of this card tries again
-// after a pause.
+// How long ports may stand idle for a gang, and how long none of its kind may have them after one that had
+// them in vain. Cards keep no common clock: one that waits for another must be patient.
 inline constexpr uint64_t kGangHoldPs = 1'000'000'000;
-inline constexpr uint64_t kGangPausePs = 20 * kGangHoldPs;
+inline constexpr uint64_t kGangCrossHoldPs = 100'000'000'000;
+inline constexpr uint64_t kGangPause = 20;  // times the hold
+// An idle card moves its clock to the next alarm, at once or after about the same time of the host. In small
+// steps the other cards have the time that the limits promise.
+inline constexpr uint64_t kGangLookPs = 1'000'000'000;
 
 enum class GangStep : uint8_t {
     kFree,     // the record is nobody's

@@ -419,7 +419,7 @@ TEST_F(TwoCards, ForgedBoardsHarmTheirOwnGangOnly) {
     EXPECT_EQ(busy(0), 0u);
     cards[0]->submit(queues[0][2], {dispatch(0x9000)});
     EXPECT_EQ(busy(0), 0u) << "the ports are held";
-    pass_time(0, kGangHoldPs / 1'000'000 + 10);
+    pass_time(0, kGangCrossHoldPs / 1'000'000 + 10);
     EXPECT_EQ(cards[0]->status(0).error, ORR_QERR_GANG);
     EXPECT_EQ(busy(0), 1u);
     finish(0);
