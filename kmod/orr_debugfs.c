@@ -100,9 +100,9 @@ static ssize_t orr_debugfs_crash_write(struct file *file, const char __user *use
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	orr_mbox_send(odev, ORR_MBOX_CRASH, &guilty, 1);
+	ret = orr_mbox_send(odev, ORR_MBOX_CRASH, &guilty, 1) ? 0 : -EBUSY;
 	orr_exit(idx);
-	return bytes;
+	return ret ?: bytes;
 }
 
 static const struct file_operations orr_debugfs_crash_fops = {
@@ -113,16 +113,16 @@ static const struct file_operations orr_debugfs_crash_fops = {
 };
 
 /**
- * orr_debugfs_init - make the files below the node's directory
- * @minor: the node
+ * orr_debugfs_init - make the files below accel/<PCI address>
+ * @odev: the card, registered; the core removes them with the directory
+ *
+ * The core does not call drm_driver.debugfs_init for a device that has an accel node only.
  */
-void orr_debugfs_init(struct drm_minor *minor)
+void orr_debugfs_init(struct orr_device *odev)
 {
-	struct orr_device *odev = to_orr_device(minor->dev);
+	struct dentry *root = odev->drm.debugfs_root;
 
-	debugfs_create_file("queues", 0400, minor->debugfs_root, odev, &orr_debugfs_queues_fops);
-	debugfs_create_file("restarts", 0400, minor->debugfs_root, odev,
-			    &orr_debugfs_restarts_fops);
-	debugfs_create_file("crash_firmware", 0200, minor->debugfs_root, odev,
-			    &orr_debugfs_crash_fops);
+	debugfs_create_file("queues", 0400, root, odev, &orr_debugfs_queues_fops);
+	debugfs_create_file("restarts", 0400, root, odev, &orr_debugfs_restarts_fops);
+	debugfs_create_file("crash_firmware", 0200, root, odev, &orr_debugfs_crash_fops);
 }

@@ -306,7 +306,7 @@ int orr_boot_again(struct orr_device *odev);
 int orr_irq_init(struct orr_device *odev);
 
 /* orr_debugfs.c */
-void orr_debugfs_init(struct drm_minor *minor);
+void orr_debugfs_init(struct orr_device *odev);
 
 /* orr_health.c */
 void orr_health_init(struct orr_device *odev);

@@ -54,7 +54,6 @@ static struct drm_driver orr_drm_driver = {
 	.postclose = orr_file_close,
 	.gem_prime_import = orr_bo_import,
 	.show_fdinfo = orr_show_fdinfo,
-	.debugfs_init = orr_debugfs_init,
 	.ioctls = orr_ioctls,
 	.fops = &orr_fops,
 	.name = ORR_DRIVER_NAME,
@@ -177,6 +176,7 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = drm_dev_register(&odev->drm, 0);
 	if (ret)
 		goto err_peer;
+	orr_debugfs_init(odev);
 
 	drm_info(&odev->drm, "card %016llx (%s): %llu MiB of VRAM, firmware %u.%u.%u, %u interrupt message%s\n",
 		 odev->info.uid, odev->info.sku_name, odev->info.vram_size >> 20,

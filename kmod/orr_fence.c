@@ -156,8 +156,17 @@ static bool orr_queue_reached(const struct orr_queue_status *status, u64 index)
 	return status->completed >= index || status->error;
 }
 
-/* Return: 0 when there is something to see, -ETIME, -ERESTARTSYS, or why it did not begin. */
-static int orr_queue_sleep(struct orr_queue *queue, u64 index, s64 timeout_ns)
+static u32 orr_queue_report(struct orr_queue *queue)
+{
+	guard(spinlock_irqsave)(&queue->lock);
+	return queue->edge.report;
+}
+
+/*
+ * Sleeps, unless a deadlock was reported after @report. Return: 0 when there is something to see,
+ * -ETIME, -ERESTARTSYS, or why it did not begin.
+ */
+static int orr_queue_sleep(struct orr_queue *queue, u64 index, s64 timeout_ns, u32 report)
 {
 	struct orr_sleeper sleeper = {
 		.waiter = {
@@ -174,6 +183,12 @@ static int orr_queue_sleep(struct orr_queue *queue, u64 index, s64 timeout_ns)
 	ret = orr_queue_add_waiter(queue, &sleeper.waiter);
 	if (ret)
 		return ret;
+	/* From here on a report wakes us up; one that came before did not. */
+	if (orr_queue_report(queue) != report) {
+		if (!orr_queue_remove_waiter(queue, &sleeper.waiter))
+			wait_for_completion(&sleeper.done);
+		return 0;
+	}
 	left = drm_timeout_abs_to_jiffies(timeout_ns);
 	left = wait_for_completion_interruptible_timeout(&sleeper.done, left);
 	if (left <= 0 && !orr_queue_remove_waiter(queue, &sleeper.waiter))
@@ -197,8 +212,10 @@ int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
 		   struct orr_queue_status *status)
 {
 	int ret, slept;
+	u32 report;
 
 	for (;;) {
+		report = orr_queue_report(queue);
 		ret = orr_queue_read(queue, status);
 		if (orr_queue_reached(status, index))
 			return 0;
@@ -208,7 +225,7 @@ int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
 			return -EDEADLK;
 		if (timeout_ns <= 0)
 			return -ETIME;
-		slept = orr_queue_sleep(queue, index, timeout_ns);
+		slept = orr_queue_sleep(queue, index, timeout_ns, report);
 		if (slept)
 			break;
 		/* There, or gone, or in a deadlock, or in one that is over already. */

@@ -289,22 +289,25 @@ int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsig
  * @args: arguments
  * @count: number of arguments, at most ORR_MBOX_ARGS
  *
- * Does not wait. The command is dropped when the ring is full or the firmware restarts.
+ * Does not wait.
+ *
+ * Return: whether it went out; not when the ring is full, or while the firmware restarts.
  */
-void orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count)
+bool orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;
 	struct orr_mbox_message message = { .opcode = opcode, .flags = ORR_MBOX_F_NO_REPLY };
 
 	if (WARN_ON(count > ORR_MBOX_ARGS))
-		return;
+		return false;
 	memcpy(message.arg, args, count * sizeof(*args));
 
 	guard(spinlock_irqsave)(&mbox->lock);
 	if (orr_is_lost(odev) || mbox->paused || orr_mbox_room(mbox) <= (int)ORR_MBOX_SLOTS)
-		return;
+		return false;
 	message.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | 1;
 	orr_mbox_post(odev, &message);
+	return true;
 }
 
 static void orr_mbox_event(struct orr_device *odev, const struct orr_mbox_message *event)

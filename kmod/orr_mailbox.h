@@ -57,7 +57,7 @@ int orr_mbox_init(struct orr_device *odev);
 void orr_mbox_fini(struct orr_device *odev);
 int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count,
 		     u64 *reply);
-void orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count);
+bool orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count);
 bool orr_mbox_process(struct orr_device *odev);
 bool orr_mbox_pause(struct orr_device *odev);
 void orr_mbox_empty(struct orr_device *odev);

@@ -55,6 +55,18 @@ ORR_KERNEL void spin_for_ever(const TestArgs*) {
         asm volatile("");
 }
 
+// args: words of "has begun", then of results, one a group; steps; seed.
+ORR_KERNEL void count_up(const TestArgs* args) {
+    const uint64_t group = orr::group_x();
+    args->data[group] = 1;
+    uint64_t x = args->value + group;
+    for (uint64_t i = 0; i < args->count; ++i) {
+        x = x * 6364136223846793005ull + 1442695040888963407ull;
+        asm volatile("" : "+r"(x));
+    }
+    args->data[orr::grid_x() + group] = x;
+}
+
 ORR_KERNEL void trap(const TestArgs*) {
     __builtin_trap();
 }

@@ -1,0 +1,56 @@
+// Processes that the tests start.
+#include "tests/vm/umd/workers.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "tests/vm/sched/bench.h"
+
+namespace orrery::umd::vm {
+namespace {
+
+using sched_test::Count;
+using sched_test::Mark;
+using sched_test::Stream;
+
+// All cores for seconds, until it is killed.
+int hog() {
+    const Card card(0);
+    const Stream stream("hog");
+    const Count count(card, 32, 1'000'000);
+    count.launch(stream);
+    // The first eight are on the cores; the others wait behind them for ever.
+    count.wait_for_begin(8);
+    std::ofstream("/tmp/hog-runs") << "1\n";
+    (void)orrStreamSynchronize(stream.get());
+    return 1;
+}
+
+// Its own share of the cores is what ORRERY_QUOTA says: 250 of 1000 in each millisecond.
+int quota() {
+    const Card card(0);
+    const Stream stream("quota");
+    const Count count(card, 64, 20);
+    const Mark begin(stream);
+    for (unsigned i = 0; i < 24; ++i)
+        count.launch(stream);
+    const Mark end(stream);
+    orrDeviceProp prop{};
+    EXPECT_OK(orrGetDeviceProperties(&prop, 0));
+    const double elapsed = static_cast<double>(end.ps() - begin.ps());
+    const double share = static_cast<double>(stream.stats().vector_ps) / (elapsed * prop.vector_cores);
+    if (share > 0.20 && share < 0.30) return 0;
+    std::fprintf(stderr, "a share of %.3f of the cores\n", share);
+    return 1;
+}
+
+}  // namespace
+
+int run_worker(const std::string& name) {
+    if (name == "hog") return hog();
+    if (name == "quota") return quota();
+    std::fprintf(stderr, "no worker '%s'\n", name.c_str());
+    return 2;
+}
+
+}  // namespace orrery::umd::vm
