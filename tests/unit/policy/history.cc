@@ -61,7 +61,15 @@ bool decode(Ps at, const std::vector<std::uint64_t>& words, Happening& out) {
 }
 
 std::expected<History, std::string> run_on_card(const scenario::Scenario& scenario) {
+    return run_on_card(scenario, {});
+}
+
+std::expected<History, std::string> run_on_card(
+    const scenario::Scenario& scenario, const std::vector<std::pair<std::string, std::uint64_t>>& policy) {
     scenario::Options options;
+    for (const auto& [name, value] : policy) {
+        if (const auto set = options.image.set_policy(name, value); !set) return std::unexpected(set.error());
+    }
     options.keep_records = true;
     auto result = scenario::run(scenario, options);
     if (!result) return std::unexpected(result.error());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <expected>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/step/scenario/scenario.h"
@@ -53,5 +54,8 @@ bool decode(Ps at, const std::vector<std::uint64_t>& words, Happening& out);
 // the card. One card only.
 std::expected<History, std::string> run_native(const scenario::Scenario& scenario);
 std::expected<History, std::string> run_on_card(const scenario::Scenario& scenario);
+// With other numbers of the policy (orrery/fw/policy.h).
+std::expected<History, std::string> run_on_card(
+    const scenario::Scenario& scenario, const std::vector<std::pair<std::string, std::uint64_t>>& policy);
 
 }  // namespace orrery::policy
