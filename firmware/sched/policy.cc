@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "firmware/sched/policy.h"
 
-// Volatile: what the compiler sees here need not be what the image says when it runs.
-extern "C" [[gnu::used]] const volatile orr_policy orr_policy_numbers = orrery::fw::kDefaultPolicy;
+// What the compiler sees here need not be what the image says when it runs: see load().
+extern "C" [[gnu::used]] const orr_policy orr_policy_numbers = orrery::fw::kDefaultPolicy;
 
 namespace orrery::fw {
 namespace {
@@ -29,12 +29,11 @@ Policy Policy::from(const orr_policy& numbers) {
 }
 
 Policy Policy::load() {
-    orr_policy numbers;
-    const volatile uint64_t* const image = reinterpret_cast<const volatile uint64_t*>(&orr_policy_numbers);
-    uint64_t words[sizeof(numbers) / sizeof(uint64_t)];
-    for (uint64_t& word : words)
-        word = image[&word - words];
-    __builtin_memcpy(&numbers, words, sizeof(numbers));
+    // The compiler must not know where this points, or it takes the numbers of today for constants. (Volatile
+    // is not enough: clang 19 reads the words, throws them away, and uses the initialiser.)
+    const orr_policy* image = &orr_policy_numbers;
+    asm volatile("" : "+r"(image));
+    const orr_policy numbers = *image;
     // An image that was changed by a tool of another version runs with the numbers that it was built with.
     if (numbers.version != ORR_POLICY_VERSION || numbers.bytes != sizeof(numbers))
         return Policy::from(kDefaultPolicy);
