@@ -93,6 +93,8 @@ int run(int argc, char** argv) {
     }
     if (sodium_init() < 0) return fail("libsodium cannot be initialised");
     SignalThread::block();
+    // A recording that may not grow is an error of the recording, not the end of the card.
+    std::signal(SIGXFSZ, SIG_IGN);
 
     std::unique_ptr<std::FILE, FileCloser> log_file;
     if (!options->log.empty()) {

@@ -90,7 +90,9 @@ TEST_F(Moving, ToATime) {
         const std::uint64_t time = first + random() % (replayer_->end_time() - first + 1);
         replayer_->seek_time(time);
         ASSERT_LE(replayer_->time(), time);
-        if (replayer_->step_forward().stop == ReplayStop::kTarget) EXPECT_GT(replayer_->time(), time);
+        if (replayer_->step_forward().stop == ReplayStop::kTarget) {
+            EXPECT_GT(replayer_->time(), time);
+        }
     }
 }
 

@@ -133,6 +133,43 @@ TEST(Replay, AResetAndASecondStartAreInIt) {
     EXPECT_FALSE(replayer->running());
 }
 
+// A restart of the core alone: its memory stays, but for the image.
+TEST(Replay, AWarmRestartIsInIt) {
+    TemporaryFile file;
+    LiveEnd live;
+    constexpr std::uint64_t kKept = ORR_SRAM_BASE + 0x70000;
+    {
+        CardConfig config = CardRig::config();
+        config.record = file.path();
+        CardRig rig(std::move(config));
+        rig.boot_script();
+        rig.run({{OP_WRITE, kKept, 0x1234, 0}});
+        rig.write32(ORR_R_CORE_RESTART, ORR_RESTART_MAGIC);
+        rig.settle();
+        ASSERT_EQ(rig.read32(ORR_R_STATE), ORR_STATE_RESET);
+        rig.boot_script();
+        EXPECT_EQ(rig.run({{OP_READ, kKept, 0, 0}})[0].result, 0x1234u);
+        EXPECT_EQ(rig.soc(SOC_BOOT_COUNT), 2u);
+        live = live_end(rig.card());
+    }
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    EXPECT_EQ(replayer->images().size(), 1u);
+    EXPECT_EQ(replayer->end_time(), live.time);
+    EXPECT_EQ(std::ranges::count(replayer->notes(), std::uint32_t{ORR_OTRACE_NOTE_RESTART}, &TraceNote::kind),
+              1);
+    replayer->seek(replayer->end());
+    EXPECT_TRUE(std::ranges::equal(replayer->sram(), live.sram));
+    // Back over the restart: the core before it, still running.
+    const auto restart =
+        std::ranges::find(replayer->notes(), std::uint32_t{ORR_OTRACE_NOTE_RESTART}, &TraceNote::kind);
+    replayer->seek(restart->step - 1);
+    EXPECT_TRUE(replayer->running());
+    replayer->seek(restart->step + 1);
+    EXPECT_TRUE(replayer->running()) << "started again";
+    EXPECT_EQ(replayer->state().pc, ORR_ROM_BASE);
+}
+
 TEST(Replay, ExceptionsAndHaltsAreInIt) {
     TemporaryFile file;
     LiveEnd live;
