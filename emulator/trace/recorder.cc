@@ -22,6 +22,10 @@ namespace {
 constexpr int kLevel = -5;
 // Not worth unpacking for less.
 constexpr std::size_t kMinSaved = 64;
+// After a block that packing made not even this much smaller (in percent), so many are not packed: it would
+// slow down a busy core for little.
+constexpr std::size_t kGoodPercent = 60;
+constexpr unsigned kUnpacked = 15;
 
 std::uint64_t zigzag(std::uint64_t difference) {
     return difference << 1 ^ (0 - (difference >> 63));
@@ -155,13 +159,18 @@ void Recorder::write_block(orr_otrace_block& block, std::span<const std::uint8_t
     out_.resize(sizeof block + std::max(bound, payload.size()));
     std::size_t stored = payload.size();
     block.codec = ORR_OTRACE_RAW;
-    if (payload.size() > kMinSaved) {
+    const bool log = block.kind == ORR_OTRACE_LOG;
+    if (log && unpacked_ != 0) {
+        --unpacked_;
+    } else if (payload.size() > kMinSaved) {
         const std::size_t packed =
             ZSTD_compress(out_.data() + sizeof block, bound, payload.data(), payload.size(), kLevel);
         if (ZSTD_isError(packed) == 0 && packed + kMinSaved <= payload.size()) {
             block.codec = ORR_OTRACE_ZSTD;
             stored = packed;
         }
+        if (log && stored > payload.size() / 100 * kGoodPercent && payload.size() >= kFlushBytes)
+            unpacked_ = kUnpacked;
     }
     if (block.codec == ORR_OTRACE_RAW && !payload.empty())
         std::memcpy(out_.data() + sizeof block, payload.data(), payload.size());

@@ -57,7 +57,7 @@ Result<void> wait_ready(unsigned index, Child& process, int output, const fs::pa
 }  // namespace
 
 fs::path recording_of(const Options& options, unsigned index) {
-    return options.record / fmt::format("card{}.otrace", index);
+    return fs::absolute(options.record) / fmt::format("card{}.otrace", index);
 }
 
 std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
