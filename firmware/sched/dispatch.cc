@@ -93,10 +93,10 @@ void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t 
     wake_ports(port.deadline);
     // The next look at who may take a port from whom: now if this is a new kind of victim, else after its
     // slice.
-    const uint32_t row = port.kind == ORR_ENGINE_COPY ? 0 : 1;
-    if (port.level < press_level_[row]) press_at_[row] = 0;
-    if (port.slice_end_ps < press_at_[row]) press_at_[row] = port.slice_end_ps;
-    if (waiting(port.kind)) wake_ports(press_at_[row] < now ? now : press_at_[row]);
+    const uint32_t at = row(port.kind);
+    if (port.level < press_level_[at]) press_at_[at] = 0;
+    if (port.slice_end_ps < press_at_[at]) press_at_[at] = port.slice_end_ps;
+    if (waiting(port.kind)) wake_ports(press_at_[at] < now ? now : press_at_[at]);
     if (port.kind != ORR_ENGINE_VECTOR) return;
     if (engines_.busy_vector() > queue.ports) {
         // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
@@ -164,13 +164,6 @@ void Scheduler::serve(uint32_t kind, uint64_t now) {
 // False: nobody may have it.
 bool Scheduler::give(Port& port, uint64_t now) {
     Market& waiters = market(port.kind);
-    // The only one: nothing to choose.
-    if (Queue* const only = waiters.solo();
-        only != nullptr && suspended_.classes(port.kind) == 0 && !only->context->throttled) [[likely]] {
-        trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(port.kind), 1, only->next);
-        start_waiter(*only, port, now);
-        return true;
-    }
     const uint32_t classes = waiting_classes(port.kind);
     const Bound::Choice choice = bound(port.kind).choose(classes, now, policy_.bound_ps);
     const uint32_t level = choice.level;
@@ -274,7 +267,17 @@ bool Scheduler::drain_completions() {
         Queue& queue = *port->queue;
         if (finished != nullptr && finished != &queue) go_on(*finished);
         finished = complete(queue, *port) ? &queue : nullptr;
-        if (waiting(port->kind)) serve(port->kind, hal_->reg(SOC_TIME));
+        Market& waiters = market(port->kind);
+        Queue* const only = waiters.solo();
+        if (only != nullptr && suspended_.classes(port->kind) == 0 && !only->context->throttled &&
+            engines_.held() == 0) [[likely]] {
+            // One alone waits: it takes the port from its predecessor.
+            const uint64_t now = hal_->reg(SOC_TIME);
+            trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(port->kind), 1, only->next);
+            start_waiter(*only, *port, now);
+        } else if (waiting(port->kind)) {
+            serve(port->kind, hal_->reg(SOC_TIME));
+        }
     }
     if (finished != nullptr) go_on(*finished);
     if (engines_.busy() == 0 && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&

@@ -14,8 +14,7 @@ void Engines::discover(Hal& hal, Port* rows) {
 }
 
 void Engines::collect() {
-    copy_ = {};
-    vector_ = {};
+    pools_[0] = pools_[1] = {};
     busy_ = 0;
     // From the last to the first, so that the first port is taken first.
     for (uint32_t n = end_; n-- > 0;) {

@@ -57,18 +57,19 @@ class Engines {
     uint32_t number(const Port& port) const { return static_cast<uint32_t>(&port - ports_); }
 
     // Ports set aside for a gang: find_free() does not give them.
-    void hold(uint32_t vector_ports) { held_ = vector_ports; }
-    uint32_t held() const { return held_; }
+    void hold(uint32_t vector_ports) { pool(ORR_ENGINE_VECTOR).held = vector_ports; }
+    uint32_t held() const { return pool(ORR_ENGINE_VECTOR).held; }
 
     // A free port of the kind, or null. It stays free until start() or resume().
     Port* find_free(uint32_t kind) {
         Pool& p = pool(kind);
-        return p.free_count <= (kind == ORR_ENGINE_VECTOR ? held_ : 0) ? nullptr
-                                                                       : &ports_[p.free[p.free_count - 1]];
+        return p.free_count <= p.held ? nullptr : &ports_[p.free[p.free_count - 1]];
     }
     // The same, from those that are held too.
     Port* find_held() {
-        return vector_.free_count == 0 ? nullptr : &ports_[vector_.free[vector_.free_count - 1]];
+        return pool(ORR_ENGINE_VECTOR).free_count == 0
+                   ? nullptr
+                   : &ports_[pool(ORR_ENGINE_VECTOR).free[pool(ORR_ENGINE_VECTOR).free_count - 1]];
     }
 
     // Starts the descriptor on a port that was just found free. The caller fills in the times, opcode and
@@ -96,7 +97,9 @@ class Engines {
         return (count[0] != 0 ? 1u : 0u) | (count[1] != 0 ? 2u : 0u) | (count[2] != 0 ? 4u : 0u) |
                (count[3] != 0 ? 8u : 0u);
     }
-    uint32_t busy_vector() const { return vector_.ports - vector_.free_count; }
+    uint32_t busy_vector() const {
+        return pool(ORR_ENGINE_VECTOR).ports - pool(ORR_ENGINE_VECTOR).free_count;
+    }
     // Ports that exist are rows [0, end).
     uint32_t end() const { return end_; }
     Port& row(uint32_t number) { return ports_[number]; }
@@ -107,20 +110,19 @@ class Engines {
     struct Pool {
         uint32_t ports;
         uint32_t free_count;
+        uint32_t held;
         uint8_t free[SOC_ENGINES_MAX];
         uint16_t at_level[ORR_PRIORITY_REALTIME + 1];  // ports that are busy
     };
 
-    Pool& pool(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }
-    const Pool& pool(uint32_t kind) const { return kind == ORR_ENGINE_COPY ? copy_ : vector_; }
+    Pool& pool(uint32_t kind) { return pools_[kind - ORR_ENGINE_COPY]; }
+    const Pool& pool(uint32_t kind) const { return pools_[kind - ORR_ENGINE_COPY]; }
     void take(Port& port, Queue& queue, uint64_t index);
 
     Port* ports_;
-    Pool copy_;
-    Pool vector_;
+    Pool pools_[2];  // by kind
     uint32_t end_;
     uint32_t busy_;
-    uint32_t held_;
     uint32_t vector_cores_;
     uint32_t next_tag_;
 };

@@ -34,9 +34,9 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint6
     persist_ = &tables.header;
     status_table_ = status_table;
     policy_ = Policy::load();
-    turns_.init(Resource::kTurn, 0);
-    copies_.init(Resource::kCopy, kCreditPs);
-    vectors_.init(Resource::kVector, kCreditPs);
+    turns_.init(Resource::kTurn, 0, calendars_[0]);
+    market(ORR_ENGINE_COPY).init(Resource::kCopy, kCreditPs, calendars_[1]);
+    market(ORR_ENGINE_VECTOR).init(Resource::kVector, kCreditPs, calendars_[2]);
     slots_.init(hal);
     suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal, tables.ports);
@@ -74,8 +74,8 @@ void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint3
 // A queue that is new in its class begins where the class is.
 void Scheduler::meet_class(Queue& queue) {
     queue.vtime[static_cast<uint32_t>(Resource::kTurn)] = turns_.reached(queue.priority);
-    queue.vtime[static_cast<uint32_t>(Resource::kCopy)] = copies_.reached(queue.priority);
-    queue.vtime[static_cast<uint32_t>(Resource::kVector)] = vectors_.reached(queue.priority);
+    queue.vtime[static_cast<uint32_t>(Resource::kCopy)] = market(ORR_ENGINE_COPY).reached(queue.priority);
+    queue.vtime[static_cast<uint32_t>(Resource::kVector)] = market(ORR_ENGINE_VECTOR).reached(queue.priority);
 }
 
 void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
@@ -105,9 +105,9 @@ Market* Scheduler::market_of(Place place) {
         case Place::kReady:
             return &turns_;
         case Place::kCopyPort:
-            return &copies_;
+            return &market(ORR_ENGINE_COPY);
         case Place::kVectorPort:
-            return &vectors_;
+            return &market(ORR_ENGINE_VECTOR);
         default:
             return nullptr;
     }
@@ -286,10 +286,10 @@ void Scheduler::unplace(Queue& queue) {
             turns_.leave(queues_, queue);
             break;
         case Place::kCopyPort:
-            copies_.leave(queues_, queue);
+            market(ORR_ENGINE_COPY).leave(queues_, queue);
             break;
         case Place::kVectorPort:
-            vectors_.leave(queues_, queue);
+            market(ORR_ENGINE_VECTOR).leave(queues_, queue);
             break;
         case Place::kSemaphore:
             waits_.remove(queue);

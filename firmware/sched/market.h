@@ -18,7 +18,9 @@ inline constexpr uint32_t kClasses = ORR_PRIORITY_REALTIME + 1;
 class Market {
   public:
     // Who comes back may be `credit_ps` of virtual time behind the others, but not more.
-    void init(Resource resource, uint64_t credit_ps) {
+    // `calendars`: kClasses of them, all zero.
+    void init(Resource resource, uint64_t credit_ps, Calendar* calendars) {
+        by_class_ = calendars;
         resource_ = resource;
         credit_ps_ = credit_ps;
     }
@@ -97,7 +99,7 @@ class Market {
     uint32_t count_;
     uint32_t classes_;
     uint64_t vtime_[kClasses];
-    Calendar by_class_[kClasses];
+    Calendar* by_class_;
 };
 
 // Which of several classes that wait is next. `waiting`: bit n: class n, not 0.

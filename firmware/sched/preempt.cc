@@ -78,8 +78,8 @@ bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t n
 // Somebody waits for a port of this kind, and there is none: takes one from a lower class, or from one whose
 // slice is over. Gives the moment at which looking again can make a difference.
 uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
-    const uint32_t row = kind == ORR_ENGINE_COPY ? 0 : 1;
-    press_at_[row] = 0;
+    const uint32_t at = row(kind);
+    press_at_[at] = 0;
     if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
     const uint32_t classes = waiting_classes(kind);
     uint32_t coming = 0;
@@ -98,8 +98,8 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     if (next <= now) next = now + policy_.bound_ps;
     Port* const victim = find_victim(kind, level, due, now, next);
     if (victim == nullptr) {
-        press_at_[row] = next;
-        press_level_[row] = level;
+        press_at_[at] = next;
+        press_level_[at] = level;
         return next;
     }
     const Queue* const waiter = market(kind).front(queues_, level);

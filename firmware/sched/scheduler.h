@@ -173,8 +173,7 @@ class Scheduler {
     uint64_t press(uint32_t kind, uint64_t now);
     // Somebody of this class waits for a port. Looks only if that can make a difference already.
     void press_if_due(uint32_t kind, uint32_t level, uint64_t now) {
-        const uint32_t row = kind == ORR_ENGINE_COPY ? 0 : 1;
-        if (level > press_level_[row] || now >= press_at_[row]) wake_ports(press(kind, now));
+        if (level > press_level_[row(kind)] || now >= press_at_[row(kind)]) wake_ports(press(kind, now));
     }
     Port* find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next);
     bool preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now);
@@ -277,9 +276,10 @@ class Scheduler {
     uint64_t status_line(const Queue& queue) const {
         return status_table_ + queue.number * sizeof(orr_queue_status);
     }
-    Market& market(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copies_ : vectors_; }
-    const Market& market(uint32_t kind) const { return kind == ORR_ENGINE_COPY ? copies_ : vectors_; }
-    Bound& bound(uint32_t kind) { return kind == ORR_ENGINE_COPY ? copy_bound_ : vector_bound_; }
+    static uint32_t row(uint32_t kind) { return kind - ORR_ENGINE_COPY; }
+    Market& market(uint32_t kind) { return markets_[row(kind)]; }
+    const Market& market(uint32_t kind) const { return markets_[row(kind)]; }
+    Bound& bound(uint32_t kind) { return bounds_[row(kind)]; }
     uint64_t slice_ps(const Queue& queue) const {
         return queue.slice_us == 0 ? policy_.slice_ps : queue.slice_us * kPsPerUs;
     }
@@ -297,20 +297,21 @@ class Scheduler {
     Context* contexts_;
     Queue* queues_;
     PersistHeader* persist_;
+    // What every packet needs comes first: short offsets make short code.
     Policy policy_;
     Market turns_;
-    Market copies_;
-    Market vectors_;
+    Market markets_[2];  // by kind
     Bound turn_bound_;
-    Bound copy_bound_;
-    Bound vector_bound_;
-    Slots slots_;
-    SuspendedJobs suspended_;
+    Bound bounds_[2];
     uint64_t press_at_[2];     // by kind: press() makes no difference before,
     uint32_t press_level_[2];  // unless it is for a class above this one
+    OutboxList outbox_;
+    SchedulerStats stats_;
+    Engines engines_;
+    Slots slots_;
+    SuspendedJobs suspended_;
     ContextList quota_contexts_;
     QueueList quota_waiters_;
-    WaitTable waits_;
     StaleList stale_contexts_;
     // Signals that have set free as many as one pass may, and have more to do.
     struct Backlog {
@@ -319,18 +320,17 @@ class Scheduler {
         uint32_t how;
     };
     static constexpr uint32_t kBacklog = 16;
-    Backlog backlog_[kBacklog];
     uint32_t backlog_count_;
+    Backlog backlog_[kBacklog];
     Deadlocks deadlocks_;
-    OutboxList outbox_;
-    SchedulerStats stats_;
-    Engines engines_;
     Gang gangs_[kGangs];
     Gang* locked_by_;         // the gang that may take the vector ports; null: none
     uint64_t gang_pause_ps_;  // until then no gang of several cards locks this one
     uint32_t gang_order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
     bool gangs_due_;
+    WaitTable waits_;
+    Calendar calendars_[kResources][kClasses];
     Queue limbo_;  // owner of what runs and belongs to nobody any more
 };
 

@@ -91,7 +91,7 @@ class SuspendedJobs {
 
   private:
     using JobList = List<Suspended, &Suspended::link>;
-    static uint32_t index(uint32_t kind) { return kind == ORR_ENGINE_COPY ? 0 : 1; }
+    static uint32_t index(uint32_t kind) { return kind - ORR_ENGINE_COPY; }
 
     uint64_t base_;
     uint64_t bytes_;
