@@ -18,6 +18,8 @@ constexpr uint64_t kAllLines =
 constexpr uint64_t kFirstRoomWaitPs = 10 * kPsPerUs;
 constexpr uint64_t kLastRoomWaitPs = 10'000 * kPsPerUs;
 
+constexpr uint32_t kTurnsPerPass = 8;
+
 // A bus address that the firmware can use: named, aligned, and inside the host window.
 bool usable(uint64_t bus, uint64_t alignment) {
     return bus != 0 && bus % alignment == 0 && bus >> 63 == 0;
@@ -153,7 +155,11 @@ bool Firmware::pass() {
         }
         worked = true;
     }
-    worked |= scheduler_.turn();
+    // Several turns in one pass, as long as nothing else asks for attention.
+    for (uint32_t n = 0; n < kTurnsPerPass && scheduler_.turn(); ++n) {
+        worked = true;
+        if (hal_->reg(SOC_IRQ_PENDING) != 0 || hal_->timer_pending() || scheduler_.waits_unsettled()) break;
+    }
     if (scheduler_.wants_deadlocks()) worked |= scheduler_.look_for_deadlocks();
     mail |= commands_.more() || scheduler_.has_message();
     // While the message ring is full only the alarm and the mailbox's own bell are reasons to try again.

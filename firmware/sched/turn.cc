@@ -56,6 +56,7 @@ bool Scheduler::turn() {
                     : turns_.count_of(choice.level) == 1 ? ORR_RULE_PRIORITY
                                                          : ORR_RULE_SHARE,
                     ORR_RESOURCE_TURN, turns_.count(), queue.next);
+    Queue* const next = QueueList::next(queues_, queue);
     turns_.leave(queues_, queue);
     turns_.serve(queue);
     turn_bound_.served(choice.level);
@@ -63,11 +64,9 @@ bool Scheduler::turn() {
     set_state(queue, ORR_TSTATE_TURN);
     end_wait(queue, now);
     if (queue.ring_slot != kNoSlot) slots_.touch(queue.ring_slot);
-    if (!turns_.empty()) {
-        // The packets of the next are read while this one has its turn.
-        Queue& next = *turns_.front(queues_, Bound::highest(turns_.classes()));
-        if (next.ring_slot == kNoSlot && next.next != next.producer) slots_.attach(*hal_, queues_, next);
-    }
+    // The packets of the next are read while this one has its turn.
+    if (next != nullptr && next->ring_slot == kNoSlot && next->next != next->producer)
+        slots_.attach(*hal_, queues_, *next);
     ++stats_.turns;
 
     const WorkingFor blame(*persist_, queue.number);
