@@ -13,6 +13,20 @@ class Hal {
     uint64_t reg(uint32_t offset) { return whole(*at(ORR_SOC_BASE + offset)); }
     void set_reg(uint32_t offset, uint64_t value) { *at(ORR_SOC_BASE + offset) = value; }
 
+    // `kCount` registers in a row.
+    template <uint32_t kCount>
+    void regs(uint32_t offset, uint64_t (&words)[kCount]) {
+        volatile uint64_t* const from = at(ORR_SOC_BASE + offset);
+        for (uint32_t i = 0; i < kCount; ++i)
+            words[i] = from[i];
+    }
+    template <uint32_t kCount>
+    void set_regs(uint32_t offset, const uint64_t (&words)[kCount]) {
+        volatile uint64_t* const to = at(ORR_SOC_BASE + offset);
+        for (uint32_t i = 0; i < kCount; ++i)
+            to[i] = words[i];
+    }
+
     uint64_t load(uint64_t window) { return whole(*at(window)); }
     void store(uint64_t window, uint64_t value) { *at(window) = value; }
 
@@ -39,7 +53,8 @@ class Hal {
     static constexpr uint64_t kTimerInterrupt = 1u << 7;
     static constexpr uint64_t kExternalInterrupt = 1u << 11;
 
-    // Clang narrows a load of which only the lower half is used, volatile or not; the chip takes 8 bytes only.
+    // Clang narrows a load of which only the lower half is used, volatile or not; the chip takes 8 bytes
+    // only.
     static uint64_t whole(uint64_t value) {
         __asm__("" : "+r"(value));
         return value;

@@ -14,6 +14,18 @@ class Hal {
     virtual uint64_t reg(uint32_t offset) = 0;
     virtual void set_reg(uint32_t offset, uint64_t value) = 0;
 
+    // `kCount` registers in a row.
+    template <uint32_t kCount>
+    void regs(uint32_t offset, uint64_t (&words)[kCount]) {
+        for (uint32_t i = 0; i < kCount; ++i)
+            words[i] = reg(offset + 8 * i);
+    }
+    template <uint32_t kCount>
+    void set_regs(uint32_t offset, const uint64_t (&words)[kCount]) {
+        for (uint32_t i = 0; i < kCount; ++i)
+            set_reg(offset + 8 * i, words[i]);
+    }
+
     // 64-bit accesses through the context and host windows. An access that cannot be done reads zero or is
     // dropped, and is remembered in SOC_WINDOW_FAULT.
     virtual uint64_t load(uint64_t window) = 0;

@@ -52,6 +52,26 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     return Step::kStarted;
 }
 
+// Of a job that starts or goes on: how long it may, and when somebody has to look at it.
+[[gnu::always_inline]] inline void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps,
+                                                        uint64_t now, uint64_t waited_ps) {
+    port.started_ps = now;
+    port.limit_ps = limit_ps;
+    // Limits and slices are far below what could overflow.
+    port.deadline = now + limit_ps;
+    port.slice_end_ps = now + slice_ps(queue);
+    wake_ports(port.deadline);
+    // The next look at who may take a port from whom: now if this is a new kind of victim, else after its
+    // slice.
+    const uint32_t at = row(port.kind);
+    if (port.level < press_level_[at]) press_at_[at] = 0;
+    if (port.slice_end_ps < press_at_[at]) press_at_[at] = port.slice_end_ps;
+    if (waiting(port.kind)) wake_ports(press_at_[at] < now ? now : press_at_[at]);
+    if (port.kind != ORR_ENGINE_VECTOR) return;
+    if (engines_.busy_vector() > queue.ports) watch_cores(port, queue, now, waited_ps);
+    if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
+}
+
 // Starts packet `next` of the queue on a free port.
 void Scheduler::start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
     uint64_t desc[kDescWords];
@@ -83,41 +103,25 @@ void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
     rest(queue);
 }
 
-// Of a job that starts or goes on: how long it may, and when somebody has to look at it.
-void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now, uint64_t waited_ps) {
-    port.started_ps = now;
-    port.limit_ps = limit_ps;
-    // Limits and slices are far below what could overflow.
-    port.deadline = now + limit_ps;
-    port.slice_end_ps = now + slice_ps(queue);
-    wake_ports(port.deadline);
-    // The next look at who may take a port from whom: now if this is a new kind of victim, else after its
-    // slice.
-    const uint32_t at = row(port.kind);
-    if (port.level < press_level_[at]) press_at_[at] = 0;
-    if (port.slice_end_ps < press_at_[at]) press_at_[at] = port.slice_end_ps;
-    if (waiting(port.kind)) wake_ports(press_at_[at] < now ? now : press_at_[at]);
-    if (port.kind != ORR_ENGINE_VECTOR) return;
-    if (engines_.busy_vector() > queue.ports) {
-        // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
-        // below.
-        const uint32_t levels = engines_.levels(port.kind);
-        port.starved_ps = port.slice_end_ps;
-        if ((levels & ((1u << port.level) - 1)) != 0) {
-            // Those below have a grace before a core is taken from them; what this one has waited for its
-            // port is part of it.
-            port.starved_ps =
-                now + (policy_.grace_ps > waited_ps + kLaunchPs ? policy_.grace_ps - waited_ps : kLaunchPs);
-            watch_below(port.level, now);
-        }
-        if (levels >> port.level > 1) {
-            port.below_ps = now;
-            if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
-        }
-        wake_ports(port.starved_ps);
-        if (queue.ports > 1) share_cores(queue);
+// Others have cores too: when to see whether this one has got what it should.
+[[gnu::noinline]] void Scheduler::watch_cores(Port& port, Queue& queue, uint64_t now, uint64_t waited_ps) {
+    // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
+    // below.
+    const uint32_t levels = engines_.levels(port.kind);
+    port.starved_ps = port.slice_end_ps;
+    if ((levels & ((1u << port.level) - 1)) != 0) {
+        // Those below have a grace before a core is taken from them; what this one has waited for its
+        // port is part of it.
+        port.starved_ps =
+            now + (policy_.grace_ps > waited_ps + kLaunchPs ? policy_.grace_ps - waited_ps : kLaunchPs);
+        watch_below(port.level, now);
     }
-    if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
+    if (levels >> port.level > 1) {
+        port.below_ps = now;
+        if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
+    }
+    wake_ports(port.starved_ps);
+    if (queue.ports > 1) share_cores(queue);
 }
 
 // A higher class has come: those below must still get something in the end.

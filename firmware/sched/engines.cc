@@ -18,7 +18,8 @@ void Engines::collect() {
     busy_ = 0;
     // From the last to the first, so that the first port is taken first.
     for (uint32_t n = end_; n-- > 0;) {
-        const Port& port = ports_[n];
+        Port& port = ports_[n];
+        name(port);
         if (port.kind == 0) continue;
         Pool& p = pool(port.kind);
         ++p.ports;
@@ -54,9 +55,9 @@ void Engines::take(Port& port, Queue& queue, uint64_t index) {
 
 void Engines::start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index) {
     take(port, queue, index);
-    for (uint32_t i = 0; i < kDescWords; ++i)
-        hal.set_reg(reg(port, SOC_ENGINE_DESC + 8 * i), desc[i]);
-    hal.set_reg(reg(port, SOC_ENGINE_START), port.tag);
+    const uint32_t base = reg(port, 0);
+    hal.set_regs(base + SOC_ENGINE_DESC, desc);
+    hal.set_reg(base + SOC_ENGINE_START, port.tag);
 }
 
 void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& queue, uint64_t index) {

@@ -27,20 +27,22 @@ struct Port {
     uint64_t below_ps;      // since when higher classes have had the cores, and it none
     uint64_t charged_ps;    // used time since started_ps that is already on the queue's account
     uint32_t tag;
-    uint32_t groups;     // of a dispatch; 0: not known
-    uint32_t kind;       // ORR_ENGINE_*, 0: no such port
-    uint16_t number;     // of the queue
-    uint16_t weight;     // as the chip has it
-    uint8_t level;       // class that it runs as
-    uint8_t opcode;      // of the packet
-    uint8_t preempting;  // SOC_PREEMPT_*, 0: not
-    uint8_t area;        // save area; kNoArea: none
+    uint32_t groups;  // of a dispatch; 0: not known
+    uint16_t number;  // of the queue
+    uint16_t weight;  // as the chip has it
+    uint8_t level;    // class that it runs as
+    uint8_t opcode;   // of the packet
+    uint8_t row;      // its own number
     bool busy;
+    // These four are set together.
+    uint8_t preempting;  // SOC_PREEMPT_*, 0: not
     bool timed_out;
     bool aborted;
-    bool boosted;  // has a slice by ORR_RULE_BOUND: `level` is above its queue's
-    bool gang;     // is left alone
-    bool cross;    // of several cards
+    bool boosted;   // has a slice by ORR_RULE_BOUND: `level` is above its queue's
+    uint32_t kind;  // ORR_ENGINE_*, 0: no such port
+    uint8_t area;   // save area; kNoArea: none
+    bool gang;      // is left alone
+    bool cross;     // of several cards
 };
 
 class Engines {
@@ -54,7 +56,10 @@ class Engines {
     uint32_t ports(uint32_t kind) const { return pool(kind).ports; }
     uint32_t free_ports(uint32_t kind) const { return pool(kind).free_count; }
     uint32_t vector_cores() const { return vector_cores_; }
-    uint32_t number(const Port& port) const { return static_cast<uint32_t>(&port - ports_); }
+    uint32_t number(const Port& port) const { return port.row; }
+
+    // A row that has just been cleared gets its number.
+    void name(Port& port) const { port.row = static_cast<uint8_t>(&port - ports_); }
 
     // Ports set aside for a gang: find_free() does not give them.
     void hold(uint32_t vector_ports) { pool(ORR_ENGINE_VECTOR).held = vector_ports; }

@@ -246,7 +246,7 @@ void Scheduler::start_gang(Gang& gang) {
         trace::decision(*hal_, queue.number, ORR_RULE_GANG, ORR_RESOURCE_VECTOR, gang.members, queue.next);
         place(queue, Place::kNone);
         queue.gang = 0;
-        vectors_.admit(queue);
+        market(ORR_ENGINE_VECTOR).admit(queue);
         start_job(queue, *port, now, 0);
         port->gang = true;
         port->cross = gang.cards > 1;

@@ -280,6 +280,7 @@ bool Scheduler::right_area(Port& port) {
 }
 
 void Scheduler::revive_port(Port& port, uint64_t now) {
+    engines_.name(port);
     const uint32_t kind = static_cast<uint32_t>(hal_->reg(engines_.reg(port, SOC_ENGINE_KIND)));
     const bool runs = hal_->reg(engines_.reg(port, SOC_ENGINE_BUSY)) != 0;
     const auto tag = static_cast<uint32_t>(hal_->reg(engines_.reg(port, SOC_ENGINE_TAG)));
@@ -289,6 +290,7 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
     if (queue != nullptr && !right_area(port)) queue = nullptr;
     if (queue == nullptr) {
         port = {};
+        engines_.name(port);
         port.kind = kind;
         port.level = 0xff;
         port.area = kNoArea;

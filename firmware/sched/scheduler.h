@@ -160,6 +160,7 @@ class Scheduler {
     bool next_wants(const Queue& queue, uint32_t kind);
     void go_on(Queue& queue);
     void share_cores(Queue& queue);
+    void watch_cores(Port& port, Queue& queue, uint64_t now, uint64_t waited_ps);
     void watch_below(uint32_t level, uint64_t now);
     void charge(Port& port, uint64_t used_ps, uint64_t now);
     bool complete(Queue& queue, Port& port);

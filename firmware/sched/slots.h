@@ -34,8 +34,7 @@ class Slots {
     // shows in SOC_WINDOW_FAULT.
     void read(Hal& hal, Queue& queue) {
         const uint32_t base = SOC_SLOT(queue.ring_slot);
-        for (uint32_t i = 0; i < kPacketWords; ++i)
-            queue.packet[i] = hal.reg(base + SOC_SLOT_PACKET + 8 * i);
+        hal.regs(base + SOC_SLOT_PACKET, queue.packet);
         hal.set_reg(base + SOC_SLOT_NEXT, queue.next + 1);
     }
     // The first word of the packet that read() would give.
