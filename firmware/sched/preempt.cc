@@ -168,7 +168,9 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t n
 // A slice for a class below those that hold the cores.
 void Scheduler::boost(Port& port, uint64_t now) {
     if (port.kind != ORR_ENGINE_VECTOR) return;
-    const uint32_t top = Bound::highest(engines_.levels(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
+    // Those that wait would take it back at once.
+    const uint32_t others = engines_.levels(port.kind) | waiting_classes(port.kind);
+    const uint32_t top = Bound::highest(others & ~(1u << ORR_PRIORITY_REALTIME));
     if (top <= port.level) return;
     engines_.set_share(*hal_, port, static_cast<uint8_t>(top), port.weight);
     port.boosted = true;

@@ -21,6 +21,10 @@ TEST(Figures, AHigherClassHasTheEngineWithinTenMicroseconds) {
     all_hold(preemption_figures());
 }
 
+TEST(Figures, TheLowestClassWaitsForABoundedTime) {
+    all_hold(waiting_figures());
+}
+
 TEST(Figures, OneBadQueueCostsTheOthersLittle) {
     all_hold(guard_figures());
 }
