@@ -86,9 +86,10 @@ void Server::send() {
             sent += static_cast<std::size_t>(done);
             continue;
         }
-        if (errno == EINTR) continue;
+        const int error = done < 0 ? errno : EAGAIN;
+        if (error == EINTR) continue;
         pollfd wait{client_.get(), POLLOUT, 0};
-        if (errno != EAGAIN || ::poll(&wait, 1, kSendLimitMs) <= 0) return hang_up();
+        if (error != EAGAIN || ::poll(&wait, 1, kSendLimitMs) <= 0) return hang_up();
     }
     out.clear();
 }

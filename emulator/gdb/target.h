@@ -59,7 +59,7 @@ class Target {
     // The debugger goes: all its points are removed, and a live target runs on.
     virtual void detach() = 0;
     // For "monitor" commands: a line of text to show, or empty for an unknown command.
-    virtual std::string monitor(const std::string& command) { return command.empty() ? "" : ""; }
+    virtual std::string monitor([[maybe_unused]] const std::string& command) { return {}; }
 };
 
 }  // namespace orrery::emu::gdb
