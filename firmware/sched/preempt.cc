@@ -194,6 +194,8 @@ void Scheduler::check_ports(uint64_t now) {
 
 // What is due with a port, and when to look again.
 uint64_t Scheduler::check_port(Port& port, uint64_t now) {
+    // The engine has been told to let go of it: its end comes by itself.
+    if (port.aborted) return kNever;
     uint64_t next = kNever;
     if (port.grace_ps <= now) preempt(port, SOC_PREEMPT_NOW, port.number, now);
     next = earlier(next, port.grace_ps);
@@ -207,7 +209,7 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
     if (port.boosted) next = earlier(next, port.slice_end_ps);
     if (port.starved_ps <= now) port.starved_ps = check_cores(port, now);
     next = earlier(next, port.starved_ps);
-    if (port.deadline <= now && !port.aborted) port.deadline = check_watchdog(port, now);
+    if (port.deadline <= now) port.deadline = check_watchdog(port, now);
     return earlier(next, port.deadline);
 }
 

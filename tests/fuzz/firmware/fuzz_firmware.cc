@@ -33,7 +33,7 @@ void require(bool holds, const char* what) {
 
 void run(Bench& bench) {
     for (int n = 0; n < 20'000; ++n) {
-        if (!bench.firmware->pass()) return;
+        if (!bench.pass()) return;
     }
     require(false, "the firmware never goes idle");
 }
@@ -57,27 +57,90 @@ std::uint64_t number(Input& in) {
     }
 }
 
+// A command as a driver would send it, mostly.
+void fill_in(orr_mbox_message& command, Input& in) {
+    const std::uint64_t queue = in.take(1) % 6;
+    const std::uint64_t context = in.take(1) % 4;
+    const std::uint64_t share = in.take(1) * 4 | (in.take(1) % 4 * 100) << 32;
+    const std::uint64_t quota = in.take(1) * 4 | in.take(1) * 10 << 32;
+    switch (command.opcode) {
+        case ORR_MBOX_CONTEXT_CREATE:
+            command.arg[0] = context;
+            command.arg[1] = 0x1000 * context;
+            command.arg[2] = context;
+            command.arg[3] = quota;
+            break;
+        case ORR_MBOX_QUEUE_CREATE:
+            command.arg[0] = queue | context << 32;
+            command.arg[1] = kRingVa + queue * kRingBytes;
+            command.arg[2] = 8;
+            command.arg[3] = queue | in.take(1) % 4 << 32;
+            command.arg[4] = in.take(1) * 100;
+            command.arg[5] = share;
+            break;
+        case ORR_MBOX_QUEUE_SET:
+            command.arg[0] = queue;
+            command.arg[1] = in.take(1) % 4;
+            command.arg[2] = share;
+            break;
+        case ORR_MBOX_QUOTA_SET:
+            command.arg[0] = context;
+            command.arg[1] = quota;
+            break;
+        case ORR_MBOX_CONTEXT_DESTROY:
+        case ORR_MBOX_TLB_FLUSH:
+            command.arg[0] = context;
+            break;
+        case ORR_MBOX_NAME:
+            command.arg[0] = queue | in.take(1) % 2 << 32;
+            command.arg[1] = in.take(8);
+            break;
+        default:
+            command.arg[0] = queue;
+            if (command.opcode == ORR_MBOX_QUEUE_ARM) command.arg[1] = in.take(1) % 16;
+    }
+}
+
 void send_command(Bench& bench, Input& in) {
     orr_mbox_message command{};
     command.sequence = static_cast<std::uint32_t>(in.take(1));
-    command.opcode = static_cast<std::uint16_t>(in.take(1) % 14);
-    command.flags = static_cast<std::uint16_t>(in.take(1) % 3);
-    for (std::uint64_t& arg : command.arg)
-        arg = number(in);
-    for (std::uint64_t n = 5; n > in.take(1) % 6; --n)
-        command.arg[n] = 0;
-    if (bench.command_producer - bench.soc.host(kCommands + 64) >= ORR_MBOX_ENTRIES) return;
-    bench.send(command);
+    command.opcode = static_cast<std::uint16_t>(in.take(1) % 16);
+    const std::uint64_t kind = in.take(1);
+    command.flags = static_cast<std::uint16_t>(kind % 3);
+    if (kind < 64) {
+        for (std::uint64_t& arg : command.arg)
+            arg = number(in);
+    } else {
+        fill_in(command, in);
+    }
+    // Never over what the firmware has not read yet: that would be the fuzzer's race, not the driver's.
+    if (bench.command_producer - bench.soc.host(kCommands + 64) < ORR_MBOX_ENTRIES) bench.send(command);
 }
 
 void push_packet(Bench& bench, Input& in, std::vector<ProcessQueue>& queues) {
     ProcessQueue& queue = queues[in.take(1) % queues.size()];
     orr_packet p =
         packet(static_cast<std::uint16_t>(in.take(1) % 12), static_cast<std::uint16_t>(in.take(1) % 5));
-    switch (in.take(1) % 6) {
+    switch (in.take(1) % 7) {
         case 0:
             p = copy(number(in));
             break;
+        case 6: {
+            orr_packet_gang gang{};
+            gang.header.opcode = ORR_PKT_GANG;
+            gang.board = kSharedVa + 64 * (in.take(1) % 4);
+            gang.round = 1 + in.take(1) % 3;
+            gang.cards = static_cast<std::uint16_t>(1 + in.take(1) % 2);
+            gang.card = static_cast<std::uint16_t>(in.take(1) % gang.cards);
+            gang.peers = gang.cards == 1 ? 0 : kSharedVa + 8 * (in.take(1) % 64);
+            gang.members = static_cast<std::uint16_t>(1 + in.take(1) % 2);
+            bench.push(queue, as_packet(gang));
+            orr_packet_dispatch kernel = dispatch_of(number(in) & ~1ull, ORR_PKT_F_RESIDENT);
+            kernel.grid_x = static_cast<std::uint32_t>(1 + in.take(1) % 6);
+            kernel.grid_y = kernel.grid_z = 1;
+            p = as_packet(kernel);
+            break;
+        }
         case 1:
             p = dispatch(number(in) & ~1ull);
             break;
@@ -96,8 +159,43 @@ void push_packet(Bench& bench, Input& in, std::vector<ProcessQueue>& queues) {
     bench.ring(queue);
 }
 
+// The driver starts the core again.
+void restart(Bench& bench, Input& in) {
+    if (in.take(1) % 2 == 0) {
+        // What was left of its tables is not all as it was.
+        auto* const bytes =
+            bench.crashed ? bench.remains.data() : reinterpret_cast<std::uint8_t*>(bench.tables.get());
+        // Rows of those that exist are rare: aim at them.
+        const std::size_t queues = offsetof(Tables, queues);
+        const std::uint64_t where = in.take(1) % 4;
+        const std::size_t at =
+            where == 0   ? sizeof(PersistHeader) + in.take(3) % (sizeof(Tables) - sizeof(PersistHeader))
+            : where == 1 ? queues + in.take(2) % (6 * sizeof(Queue))
+            : where == 2 ? offsetof(Tables, contexts) + in.take(1) % (3 * sizeof(Context))
+                         : sizeof(PersistHeader) + in.take(2) % (queues - sizeof(PersistHeader));
+        bytes[at] = static_cast<std::uint8_t>(in.take(1));
+    }
+    require(bench.restart(), "does not start again");
+}
+
 void act(Bench& bench, Input& in, std::vector<ProcessQueue>& queues) {
-    switch (in.take(1) % 12) {
+    switch (in.take(1) % 14) {
+        case 12:
+            // The core crashes, here or a little later.
+            if (in.take(1) % 4 != 0) break;
+            bench.soc.crash_at = bench.soc.accesses + 1 + in.take(2) % 300;
+            run(bench);
+            bench.soc.crash_at = kEmpty;
+            restart(bench, in);
+            break;
+        case 13: {
+            const auto busy = bench.soc.busy_ports();
+            if (busy.empty()) break;
+            const std::uint32_t port = busy[in.take(1) % busy.size()];
+            bench.soc.engines[port].active = in.take(1) % 9;
+            bench.soc.preempt(port);
+            break;
+        }
         case 0:
             send_command(bench, in);
             break;
@@ -108,8 +206,13 @@ void act(Bench& bench, Input& in, std::vector<ProcessQueue>& queues) {
             break;
         case 4: {
             const auto busy = bench.soc.busy_ports();
-            if (!busy.empty())
-                bench.soc.finish(busy[in.take(1) % busy.size()], in.take(1) % 6, in.take(1), number(in));
+            if (busy.empty()) break;
+            const std::uint32_t port = busy[in.take(1) % busy.size()];
+            const std::uint64_t status = in.take(1) % 6;
+            if (status == ORR_DONE_PREEMPTED)
+                bench.soc.preempt(port);  // if it was asked to
+            else
+                bench.soc.finish(port, status, in.take(1), number(in));
             break;
         }
         case 5:
@@ -151,9 +254,17 @@ void act(Bench& bench, Input& in, std::vector<ProcessQueue>& queues) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace orrery::fw::test;
     Input in(data, size);
+    const std::uint64_t kind = in.take(1);
     FakeSoc::Config config;
-    config.memory_bytes = 0x120000;
+    config.memory_bytes = 0x150000;
+    config.copy_engines = 1 + kind % 2;
+    config.vector_ports = 1 + kind / 2 % 4;
+    config.preempt_at_once = (kind & 8) != 0;
+    config.abort_at_once = (kind & 16) != 0;
     Bench bench(config);
+    const std::uint64_t areas = kind / 32 % 4;
+    bench.soc.set_host(kBlock + offsetof(orr_boot_block, save_areas) / 8 * 8, areas << 32 | 4096);
+    bench.soc.set_host(kBlock + offsetof(orr_boot_block, save_base), areas == 0 ? 0 : 0x110000);
     require(bench.boot(), "does not boot");
     for (std::uint32_t context = 1; context <= 2; ++context)
         bench.create_context(context, context);
@@ -163,7 +274,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     while (!in.empty() && !bench.firmware->halted()) {
         act(bench, in, queues);
         run(bench);
+        if (bench.crashed) restart(bench, in);
     }
+    // What is on the engines comes to an end, and what waits for them after it.
+    for (int n = 0; n < 1'000 && !bench.firmware->halted() && !bench.soc.busy_ports().empty(); ++n) {
+        for (const std::uint32_t port : bench.soc.busy_ports())
+            bench.soc.finish(port);
+        while (bench.receive()) {
+        }
+        run(bench);
+        require(!bench.crashed, "crashes by itself");
+    }
+    if (!bench.firmware->halted()) require(bench.soc.busy_ports().empty(), "engines never rest");
     if (!bench.soc.violations().empty()) require(false, bench.soc.violations().front().c_str());
     return 0;
 }

@@ -77,6 +77,27 @@ TEST_F(ErrorTest, LowestIndexCountsAndLaterWorkIsEnded) {
     expect_error(slow, q, ORR_QERR_FAULT, 1, 0x2008, ORR_FAULT_NOT_MAPPED);
 }
 
+TEST_F(ErrorTest, AnEngineThatIsSlowToLetGoCostsTheCoreNothing) {
+    FakeSoc::Config config;
+    config.abort_at_once = false;
+    Bench slow(config);
+    ASSERT_TRUE(slow.boot());
+    slow.create_context(1, 0);
+    ProcessQueue q = slow.create_queue(0, 1, 16, 1000);
+    slow.submit(q, {copy(0x1000), dispatch(0x3000)});
+    orr_mbox_message destroy{};
+    destroy.sequence = 9;
+    destroy.opcode = ORR_MBOX_QUEUE_DESTROY;
+    slow.send(destroy);
+    slow.run();
+    slow.soc.finish(0, ORR_DONE_ABORTED);
+    slow.soc.time += 5'000'000'000;  // past the limit
+    slow.run();
+    slow.soc.finish(2, ORR_DONE_ABORTED);
+    slow.run();
+    EXPECT_EQ(slow.call(ORR_MBOX_QUEUE_INFO, {0}).status, ORR_STATUS_NO_ENTRY);
+}
+
 TEST_F(ErrorTest, EngineErrors) {
     const struct {
         std::uint64_t status, fault, detail;
