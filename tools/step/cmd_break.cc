@@ -8,42 +8,52 @@
 namespace orrery::step {
 namespace {
 
-// A symbol, file:line or address; nothing: it is none of these.
-Result<std::optional<std::uint64_t>> parse_place(const Debugger& debugger, const std::string& text) {
-    if (const auto address = parse_number(text)) return *address;
+// A function, file:line or address; empty: it is none of these.
+Result<std::vector<std::uint64_t>> parse_place(const Debugger& debugger, const std::string& text) {
+    if (const auto address = parse_number(text)) return std::vector{*address};
+    const Program& program = debugger.program();
     const std::size_t colon = text.rfind(':');
     if (colon != std::string::npos && colon > 0 && text[colon - 1] != ':') {
         if (const auto line = parse_number(text.substr(colon + 1))) {
-            if (!debugger.program().has_lines())
+            if (!program.debug().has_lines())
                 return fail(
                     "there is no debug information for source lines: name the firmware's ELF file with "
                     "--elf");
-            const auto address =
-                debugger.program().address_of_line(text.substr(0, colon), static_cast<unsigned>(*line));
-            if (!address) return fail("there is no code at {}", text);
-            return *address;
+            auto addresses =
+                program.debug().addresses_of_line(text.substr(0, colon), static_cast<unsigned>(*line));
+            if (addresses.empty()) return fail("there is no code at {}", text);
+            return addresses;
         }
     }
-    const Symbol* symbol = debugger.program().symbol(text);
-    if (symbol != nullptr && symbol->code) return symbol->address;
-    return std::nullopt;
+    auto function = program.function(text);
+    if (!function) return std::unexpected(function.error());
+    if (*function) return std::move((*function)->entries);
+    return std::vector<std::uint64_t>{};
 }
 
 Json breakpoint_json(const Breakpoint& b) {
     Json json = {{"number", b.number},
-                 {"kind", b.watch ? "watch"
-                          : b.pc  ? "place"
-                                  : "condition"},
+                 {"kind", b.watch          ? "watch"
+                          : !b.pcs.empty() ? "place"
+                                           : "condition"},
                  {"text", b.text}};
-    if (b.pc) json["pc"] = *b.pc;
+    if (!b.pcs.empty()) json["pcs"] = b.pcs;
     return json;
+}
+
+std::string places(const Debugger& debugger, const Breakpoint& b) {
+    if (b.pcs.empty()) return "";
+    if (b.pcs.size() > 1) return fmt::format(" at {} places (it is inlined)", b.pcs.size());
+    const auto line = debugger.program().debug().line_at(b.pcs.front());
+    return fmt::format(" at {}{}", debugger.place(b.pcs.front()),
+                       line ? fmt::format(", {}:{}", line->file, line->line) : "");
 }
 
 Reply added(Debugger& debugger, Breakpoint breakpoint) {
     Reply reply;
     reply.data = breakpoint_json(breakpoint);
     reply.text = fmt::format("{} {}: {}{}\n", breakpoint.watch ? "watch" : "breakpoint", breakpoint.number,
-                             breakpoint.text, breakpoint.pc ? " at " + debugger.place(*breakpoint.pc) : "");
+                             breakpoint.text, places(debugger, breakpoint));
     debugger.breakpoints().push_back(std::move(breakpoint));
     return reply;
 }
@@ -56,11 +66,11 @@ Result<Reply> cmd_break(Debugger& debugger, const Args& args) {
             "break where? 'break Scheduler::turn', 'break turn.cc:120', 'break decision.rule == bound'");
     Breakpoint b;
     b.text = std::string(args.all);
-    const auto place = parse_place(debugger, args.words.front());
+    auto place = parse_place(debugger, args.words.front());
     if (!place) return std::unexpected(place.error());
+    b.pcs = std::move(*place);
     std::string_view condition = args.all;
-    if (*place) {
-        b.pc = **place;
+    if (!b.pcs.empty()) {
         condition = "";
         const std::size_t at = args.all.find(" if ");
         if (at != std::string_view::npos) {
@@ -153,7 +163,7 @@ Result<Reply> cmd_info(Debugger& debugger, const Args&) {
     line("symbols", debugger.program().symbols().empty()
                         ? ""
                         : fmt::format("{}{}", debugger.program().name(),
-                                      debugger.program().has_lines() ? ", with source lines" : ""));
+                                      debugger.program().debug().has_lines() ? ", with source lines" : ""));
     line("length", fmt::format("{} steps, {} to {}", grouped(debugger.session().end()),
                                moment_text(about.start), moment_text(debugger.session().end_time())));
     line("contents", fmt::format("{} events, {} decisions, {} jobs", history.records().size(),

@@ -89,10 +89,13 @@ Result<Reply> cmd_print(Debugger& debugger, const Args& args) {
 Result<Reply> cmd_list(Debugger& debugger, const Args& args) {
     std::uint64_t pc = debugger.session().registers().pc;
     const std::uint64_t here = pc;
+    std::optional<Line> line;
     if (!args.all.empty()) {
-        const Symbol* symbol = debugger.program().symbol(args.all);
-        if (symbol != nullptr) {
-            pc = symbol->address;
+        const auto function = debugger.program().function(args.all);
+        if (!function) return std::unexpected(function.error());
+        if (*function) {
+            pc = (*function)->entries.front();
+            line = (*function)->declared;
         } else {
             const auto expression = Expression::parse(args.all, debugger.meanings());
             if (!expression) return std::unexpected(expression.error());
@@ -102,7 +105,8 @@ Result<Reply> cmd_list(Debugger& debugger, const Args& args) {
         }
     }
     Reply reply;
-    if (const auto line = debugger.program().line_at(pc)) {
+    if (!line) line = debugger.program().debug().line_at(pc);
+    if (line) {
         const std::string source = source_text(line->file, line->line, 4, debugger.options().source_folders);
         reply.text +=
             fmt::format("{}:{}\n{}", line->file, line->line,
@@ -137,6 +141,15 @@ Result<Reply> cmd_where(Debugger& debugger, const Args&) {
         reply.text += fmt::format("  next: {}\n", instruction.text);
         reply.data["instruction"] = instruction.text;
     }
+    Json frames = Json::array();
+    Table table({{"in"}, {"at"}});
+    for (const Frame& frame : debugger.program().debug().frames(pc)) {
+        const std::string line = frame.line ? fmt::format("{}:{}", frame.line->file, frame.line->line) : "";
+        table.row({frame.function, line});
+        frames.push_back({{"function", frame.function}, {"line", line}});
+    }
+    reply.text += table.text("  ");
+    reply.data["frames"] = std::move(frames);
     const std::size_t at = debugger.history().first_at_or_after(debugger.session().position());
     const auto& decisions = debugger.history().decisions();
     const auto decision = std::ranges::lower_bound(decisions, at);

@@ -10,6 +10,16 @@ namespace {
 
 volatile std::sig_atomic_t g_interrupted = 0;
 
+// Behind the layers that only reach for the hardware: who wanted it. Null: not known.
+const Frame* telling_frame(const std::vector<Frame>& frames) {
+    for (const Frame& frame : frames) {
+        if (!frame.line) continue;
+        const std::string& file = frame.line->file;
+        if (file.find("/hal/") == std::string::npos && !file.ends_with("sched/trace.h")) return &frame;
+    }
+    return frames.empty() ? nullptr : &frames.front();
+}
+
 }  // namespace
 
 void Debugger::interrupt() {
@@ -114,10 +124,18 @@ Reply Debugger::here() const {
         first += place(pc);
         reply.data["core"] = "running";
     }
-    const auto line = program_.line_at(pc);
     if (const std::string symbol = program_.where(pc); !symbol.empty()) reply.data["symbol"] = symbol;
+    const auto frames = program_.debug().frames(pc);
+    const Frame* frame = telling_frame(frames);
+    const auto line = frame != nullptr ? frame->line : program_.debug().line_at(pc);
+    if (frame != nullptr) {
+        // Said only where the symbol does not.
+        if (frame != &frames.back()) first += fmt::format("  in {}", frame->function);
+        reply.data["function"] = frame->function;
+    }
     if (line) {
-        first += fmt::format("  {}:{}", line->file, line->line);
+        first += fmt::format("{} {}:{}", frame != nullptr && frame != &frames.back() ? "," : " ", line->file,
+                             line->line);
         reply.data["source"] = {{"file", line->file}, {"line", line->line}};
     }
     if (s.position() == s.end()) first += "  (the end of the recording)";

@@ -35,7 +35,7 @@ struct Breakpoint {
     unsigned number = 0;
     bool watch = false;                   // stops when the value changes; else when the place is reached
     std::string text;                     // as typed
-    std::optional<std::uint64_t> pc;      // a place
+    std::vector<std::uint64_t> pcs;       // a place: everywhere that its code is; empty: none
     std::optional<Expression> condition;  // of a place; of events; or the watched value
 };
 

@@ -153,15 +153,11 @@ class ExpressionParser {
             skip();
             const std::size_t from = at_;
             const std::string_view name = word();
-            const Symbol* symbol = find_symbol(name);
-            if (symbol == nullptr) {
-                at_ = from;
-                return wrong("there is no symbol of this name");
-            }
-            auto node = make(Kind::kConstant);
-            node->value.bits = symbol->address;
-            node->value.is_address = true;
-            return node;
+            if (const Symbol* symbol = find_symbol(name)) return address(symbol->address);
+            auto inlined = code(name);
+            if (!inlined || *inlined) return inlined;
+            at_ = from;
+            return wrong("there is no symbol of this name");
         }
         if (take("(")) {
             auto inner = binary(1);
@@ -221,6 +217,27 @@ class ExpressionParser {
 
     const Symbol* find_symbol(std::string_view name) const {
         return meanings_.program == nullptr ? nullptr : meanings_.program->symbol(name);
+    }
+
+    NodePtr address(std::uint64_t value) {
+        auto node = make(Kind::kConstant);
+        node->value.bits = value;
+        node->value.is_address = true;
+        return node;
+    }
+
+    // The address of a function that has no symbol, as it was inlined; null: there is none.
+    Result<NodePtr> code(std::string_view name) {
+        if (meanings_.program == nullptr) return NodePtr();
+        const auto function = meanings_.program->function(name);
+        if (!function) return std::unexpected(function.error());
+        if (!*function) return NodePtr();
+        const Place& place = **function;
+        if (place.entries.size() > 1) {
+            return fail("'{}' was inlined at {} places and has no single address; 'break {}' stops at each",
+                        name, place.entries.size(), name);
+        }
+        return address(place.entries.front());
     }
 
     NodePtr memory(NodePtr address, unsigned bytes) {
@@ -349,13 +366,12 @@ class ExpressionParser {
             return node;
         }
         if (const Symbol* symbol = find_symbol(token)) {
-            auto address = make(Kind::kConstant);
-            address->value.bits = symbol->address;
-            address->value.is_address = true;
             const std::uint64_t bytes = symbol->bytes;
-            if (symbol->code || (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)) return address;
-            return memory(std::move(address), static_cast<unsigned>(bytes));
+            if (symbol->code || (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8))
+                return address(symbol->address);
+            return memory(address(symbol->address), static_cast<unsigned>(bytes));
         }
+        if (auto inlined = code(token); !inlined || *inlined) return inlined;
         at_ = from;
         return wrong("neither a register, nor a table, a word or a symbol");
     }
@@ -387,9 +403,12 @@ std::vector<std::string> operand_names(const Meanings& meanings) {
     if (meanings.inspect != nullptr)
         for (const auto& table : meanings.inspect->tables())
             names.push_back(table.name + "[");
-    if (meanings.program != nullptr)
+    if (meanings.program != nullptr) {
         for (const Symbol& symbol : meanings.program->symbols())
-            names.push_back(symbol.name);
+            if (!symbol.code) names.push_back(symbol.name);
+        for (std::string& name : meanings.program->function_names())
+            names.push_back(std::move(name));
+    }
     return names;
 }
 

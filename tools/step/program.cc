@@ -1,6 +1,5 @@
 #include "tools/step/program.h"
 
-#include <cxxabi.h>
 #include <elf.h>
 #include <elfutils/libdw.h>
 #include <gelf.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <tuple>
 
 #include "tools/step/files.h"
@@ -31,19 +31,10 @@ ElfPtr open_elf(std::vector<std::uint8_t>& bytes) {
     return ElfPtr(elf_memory(reinterpret_cast<char*>(bytes.data()), bytes.size()));
 }
 
-// C++ names as people write them, without arguments.
-std::string readable(const char* name) {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(name, nullptr, nullptr, &status),
-                                                       std::free);
-    std::string text = status == 0 && plain ? plain.get() : name;
-    const std::size_t open = text.find('(');
-    if (open != std::string::npos && open > 0 && text[0] != '(') text.erase(open);
-    for (const std::string_view noise : {"orrery::fw::", "(anonymous namespace)::"}) {
-        for (std::size_t at; (at = text.find(noise)) != std::string::npos;)
-            text.erase(at, noise.size());
-    }
-    return text;
+// "turn" of "Scheduler::turn"
+bool is_end_of(std::string_view name, std::string_view full) {
+    return full.size() > name.size() + 2 && full.ends_with(name) &&
+           full.substr(full.size() - name.size() - 2, 2) == "::";
 }
 
 struct Piece {
@@ -96,7 +87,8 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
             // Local labels and the marks of the RISC-V ABI ($x, $d) name nothing.
             if (text == nullptr || *text == '\0' || *text == '$' || std::strncmp(text, ".L", 2) == 0)
                 continue;
-            program.symbols_.push_back({readable(text), symbol.st_value, symbol.st_size, type == STT_FUNC});
+            program.symbols_.push_back(
+                {readable_name(text), symbol.st_value, symbol.st_size, type == STT_FUNC});
         }
     }
     std::ranges::sort(program.symbols_, [](const Symbol& a, const Symbol& b) {
@@ -104,47 +96,9 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
     });
     for (std::size_t i = 0; i < program.symbols_.size(); ++i)
         program.by_name_.try_emplace(program.symbols_[i].name, i);
-    program.read_lines(elf.get());
+    const std::unique_ptr<Dwarf, DwarfEnd> dwarf(dwarf_begin_elf(elf.get(), DWARF_C_READ, nullptr));
+    if (dwarf) program.debug_ = DebugInfo(dwarf.get());
     return program;
-}
-
-void Program::read_lines(void* elf) {
-    const std::unique_ptr<Dwarf, DwarfEnd> dwarf(
-        dwarf_begin_elf(static_cast<Elf*>(elf), DWARF_C_READ, nullptr));
-    if (!dwarf) return;
-    std::map<std::string, unsigned> numbers;
-    Dwarf_Off offset = 0, next = 0;
-    std::size_t header_bytes = 0;
-    while (dwarf_nextcu(dwarf.get(), offset, &next, &header_bytes, nullptr, nullptr, nullptr) == 0) {
-        Dwarf_Die die;
-        Dwarf_Lines* lines = nullptr;
-        std::size_t count = 0;
-        if (dwarf_offdie(dwarf.get(), offset + header_bytes, &die) != nullptr &&
-            dwarf_getsrclines(&die, &lines, &count) == 0) {
-            for (std::size_t i = 0; i < count; ++i) {
-                Dwarf_Line* line = dwarf_onesrcline(lines, i);
-                Dwarf_Addr address = 0;
-                int number = 0;
-                bool end = false;
-                const char* file = dwarf_linesrc(line, nullptr, nullptr);
-                if (dwarf_lineaddr(line, &address) != 0 || dwarf_lineno(line, &number) != 0 ||
-                    file == nullptr || dwarf_lineendsequence(line, &end) != 0)
-                    continue;
-                // Code that was dropped by the linker keeps its lines, at address 0.
-                if (address == 0) continue;
-                if (!end && number == 0) continue;  // belongs to no line: the one before goes on
-                const auto [found, fresh] = numbers.try_emplace(file, static_cast<unsigned>(files_.size()));
-                if (fresh) files_.emplace_back(file);
-                lines_.push_back({address, found->second, end ? 0u : static_cast<unsigned>(number),
-                                  static_cast<unsigned>(lines_.size())});
-            }
-        }
-        offset = next;
-    }
-    // Where a sequence ends and another begins, the beginning counts.
-    std::ranges::sort(lines_, [](const Row& a, const Row& b) {
-        return std::tuple(a.address, a.line != 0, a.order) < std::tuple(b.address, b.line != 0, b.order);
-    });
 }
 
 Result<Program> Program::load(const std::string& file) {
@@ -193,10 +147,7 @@ const Symbol* Program::symbol(std::string_view name) const {
     // The last part of the name is enough if only one symbol has it.
     const Symbol* only = nullptr;
     for (const Symbol& symbol : symbols_) {
-        const std::string_view full = symbol.name;
-        if (!full.ends_with(name) || full.size() < name.size() + 2 ||
-            full.substr(full.size() - name.size() - 2, 2) != "::")
-            continue;
+        if (!is_end_of(name, symbol.name)) continue;
         if (only != nullptr) return nullptr;
         only = &symbol;
     }
@@ -221,29 +172,46 @@ std::string Program::where(std::uint64_t address) const {
     return fmt::format("{}+{}", symbol->name, address - symbol->address);
 }
 
-std::optional<Line> Program::line_at(std::uint64_t address) const {
-    auto at = std::ranges::upper_bound(lines_, address, {}, &Row::address);
-    if (at == lines_.begin()) return std::nullopt;
-    --at;
-    if (at->line == 0) return std::nullopt;
-    return Line{files_[at->file], at->line};
+Result<std::optional<Place>> Program::function(std::string_view name) const {
+    // What is named exactly so, else what ends so.
+    std::vector<Place> found;
+    const auto take = [&](const std::string& full, std::span<const std::uint64_t> entries,
+                          const std::optional<Line>& declared) {
+        auto place = std::ranges::find(found, full, &Place::name);
+        if (place == found.end()) place = found.insert(found.end(), Place{full, {}, std::nullopt});
+        place->entries.insert(place->entries.end(), entries.begin(), entries.end());
+        if (!place->declared) place->declared = declared;
+    };
+    for (const bool exact : {true, false}) {
+        const auto fits = [&](std::string_view full) { return exact ? full == name : is_end_of(name, full); };
+        for (const Function& f : debug_.functions())
+            if (fits(f.name)) take(f.name, f.entries, f.declared);
+        for (const Symbol& s : symbols_)
+            if (s.code && fits(s.name)) take(s.name, std::span(&s.address, 1), std::nullopt);
+        if (!found.empty()) break;
+    }
+    if (found.empty()) return std::nullopt;
+    if (found.size() > 1) {
+        std::string names;
+        for (const Place& place : found)
+            names += (names.empty() ? "" : ", ") + place.name;
+        return fail("'{}' can be {}", name, names);
+    }
+    auto& entries = found.front().entries;
+    std::ranges::sort(entries);
+    entries.erase(std::ranges::unique(entries).begin(), entries.end());
+    return std::move(found.front());
 }
 
-std::optional<std::uint64_t> Program::address_of_line(std::string_view file, unsigned line) const {
-    std::optional<std::uint64_t> best;
-    unsigned best_line = ~0u;
-    for (const Row& row : lines_) {
-        if (row.line < line || row.line > best_line) continue;
-        const std::string_view full = files_[row.file];
-        if (!full.ends_with(file)) continue;
-        if (full.size() > file.size() && full[full.size() - file.size() - 1] != '/') continue;
-        if (row.line == best_line && best) continue;  // the lowest address of a line
-        best = row.address;
-        best_line = row.line;
-    }
-    // A line without code stands for the next one that has some, but not for one far away.
-    if (best && best_line - line > 10) return std::nullopt;
-    return best;
+std::vector<std::string> Program::function_names() const {
+    std::vector<std::string> names;
+    for (const Function& f : debug_.functions())
+        names.push_back(f.name);
+    for (const Symbol& s : symbols_)
+        if (s.code) names.push_back(s.name);
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    return names;
 }
 
 std::string source_text(const std::string& file, unsigned line, unsigned around,

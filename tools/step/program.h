@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/step/debug_info.h"
 #include "tools/step/result.h"
 
 namespace orrery::step {
@@ -19,9 +20,12 @@ struct Symbol {
     std::uint64_t bytes = 0;
     bool code = false;
 };
-struct Line {
-    std::string file;  // as in the debug information
-    unsigned line = 0;
+
+// A function as found by its name.
+struct Place {
+    std::string name;                    // in full
+    std::vector<std::uint64_t> entries;  // more than one: it was inlined, or has overloads
+    std::optional<Line> declared;
 };
 
 class Program {
@@ -37,32 +41,26 @@ class Program {
                                 std::string& note);
 
     const std::string& name() const { return name_; }
-    bool has_lines() const { return !lines_.empty(); }
     const std::vector<Symbol>& symbols() const { return symbols_; }  // by address
+    const DebugInfo& debug() const { return debug_; }
 
+    // Names can leave out what stands in front of "::" if that makes no doubt. Data, and code with a symbol.
     const Symbol* symbol(std::string_view name) const;
     const Symbol* symbol_at(std::uint64_t address) const;  // that covers the address
     std::string where(std::uint64_t address) const;        // "Scheduler::turn+12", "" if not known
-    std::optional<Line> line_at(std::uint64_t address) const;
-    // First instruction of a source line: "turn.cc:120", also with part of the path; nothing: no code there.
-    std::optional<std::uint64_t> address_of_line(std::string_view file, unsigned line) const;
+    // Functions also where they were inlined. Nothing: there is none of this name; an error: there are
+    // several.
+    Result<std::optional<Place>> function(std::string_view name) const;
+    std::vector<std::string> function_names() const;  // all that function() finds
 
     // Do both load the same bytes to the same addresses?
     static bool same_code(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b);
 
   private:
-    struct Row {
-        std::uint64_t address = 0;
-        unsigned file = 0, line = 0;  // line 0: no code from here
-        unsigned order = 0;           // in the debug information
-    };
-    void read_lines(void* elf);
-
     std::string name_;
     std::vector<Symbol> symbols_;
     std::map<std::string, std::size_t, std::less<>> by_name_;
-    std::vector<std::string> files_;
-    std::vector<Row> lines_;  // by address
+    DebugInfo debug_;
 };
 
 // A few lines of a source file around `line`, with a mark; "" if the file is not here. Relative names are

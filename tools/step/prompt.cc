@@ -106,10 +106,21 @@ int run_prompt(Debugger& debugger) {
     el_set(edit.get(), EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(edit.get(), nullptr);
 
+    // Not restarted: a read at the prompt is to end too.
+    struct sigaction action{};
+    action.sa_handler = [](int) { Debugger::interrupt(); };
+    sigaction(SIGINT, &action, nullptr);
+
     std::string last;
     while (!debugger.quit) {
         int count = 0;
         const char* typed = el_gets(edit.get(), &count);
+        if (typed == nullptr && Debugger::take_interrupt()) {
+            // Ctrl-C drops what was typed.
+            el_reset(edit.get());
+            fmt::print("\n");
+            continue;
+        }
         if (typed == nullptr || count <= 0) {
             fmt::print("\n");
             break;
@@ -126,9 +137,7 @@ int run_prompt(Debugger& debugger) {
         }
         last = line;
         (void)Debugger::take_interrupt();
-        std::signal(SIGINT, [](int) { Debugger::interrupt(); });
         const auto reply = debugger.execute(line);
-        std::signal(SIGINT, SIG_DFL);
         if (reply) {
             fmt::print("{}", reply->text);
         } else {

@@ -36,11 +36,8 @@ class Run {
         : debugger_(debugger), session_(debugger.session()), back_(back) {
         if (until != nullptr) add(*until, 0, false);
         for (const Breakpoint& b : debugger.breakpoints()) {
-            if (b.pc) {
-                limits_.breakpoints.push_back(*b.pc);
-            } else {
-                add(*b.condition, b.number, b.watch);
-            }
+            limits_.breakpoints.insert(limits_.breakpoints.end(), b.pcs.begin(), b.pcs.end());
+            if (b.pcs.empty()) add(*b.condition, b.number, b.watch);
         }
         const bool everywhere = has(Grain::kEverywhere);
         if (everywhere || has(Grain::kAtRecords)) {
@@ -158,7 +155,7 @@ class Run {
 
     std::optional<RunEnd> at_breakpoint(std::uint64_t pc) {
         for (const Breakpoint& b : debugger_.breakpoints()) {
-            if (b.pc != pc) continue;
+            if (std::ranges::find(b.pcs, pc) == b.pcs.end()) continue;
             if (b.condition && !b.condition->holds(debugger_.moment())) continue;
             return RunEnd{RunEnd::Why::kBreakpoint, b.number,
                           fmt::format("breakpoint {}: {}", b.number, b.text)};

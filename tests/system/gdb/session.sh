@@ -39,11 +39,39 @@ class Refused(gdb.Command):
         except gdb.error as error:
             print("refused:", error)
 Refused()
+# Where the core goes on after it slept: in the loop of the firmware, however the compiler arranged that.
+class BreakAfterSleep(gdb.Command):
+    def __init__(self):
+        super().__init__("break-after-sleep", gdb.COMMAND_USER)
+    def invoke(self, which, tty):
+        begin, end = (int(gdb.parse_and_eval("(unsigned long)&" + n)) for n in which.split())
+        wfi, at, found = bytes.fromhex("73005010"), begin, 0
+        while at < end:
+            at = gdb.selected_inferior().search_memory(at, end - at, wfi)
+            if at is None:
+                break
+            gdb.Breakpoint("*%#x" % (at + 4))
+            at, found = at + 4, found + 1
+        print("sleeps at", found, "places")
+BreakAfterSleep()
+# A function around the pc, itself or inlined into another one?
+class Inside(gdb.Command):
+    def __init__(self):
+        super().__init__("inside", gdb.COMMAND_USER)
+    def invoke(self, function, tty):
+        block = gdb.block_for_pc(int(gdb.parse_and_eval("(unsigned long)\$pc")))
+        names = []
+        while block is not None and not block.is_global:
+            if block.function is not None:
+                names.append(block.function.print_name)
+            block = block.superblock
+        print("inside", function, any(n.split("(")[0].endswith(function) for n in names), names)
+Inside()
 end
 target remote 127.0.0.1:$port
 END
 
-# Where a session stops: in the loop of the firmware, at a function that it always enters again.
+# It is there in every build, with code of its own or inlined.
 pass='orrery::fw::Firmware::pass()'
 
 if [ "$kind" = replay ]; then
@@ -54,9 +82,12 @@ break *orr_main
 continue
 printf "at-main %d mstatus=%#lx\n", \$pc == (unsigned long)&orr_main, \$mstatus
 delete
-break '$pass'
+tbreak $pass
 continue
-printf "at-pass cycle=%ld instret=%ld\n", \$mcycle, \$minstret
+inside Firmware::pass
+break-after-sleep _start orr_bss_start
+continue
+printf "awake cycle=%ld instret=%ld\n", \$mcycle, \$minstret
 set \$cycle = \$mcycle
 set \$there = \$pc
 stepi
@@ -64,15 +95,15 @@ printf "stepped %d %d\n", \$minstret > 0, \$pc != \$there
 reverse-stepi
 printf "stepped-back %d %d\n", \$mcycle == \$cycle, \$pc == \$there
 continue
-printf "second-pass %d\n", \$mcycle > \$cycle
+printf "awake-again %d %d\n", \$mcycle > \$cycle, *(unsigned *)(\$pc - 4) == 0x10500073
 set \$slot = \$sp - 8
 awatch *(unsigned long *)\$slot
 continue
 printf "watched %d %d\n", \$mcycle > \$cycle, \$pc != \$there
-delete 3
+delete \$bpnum
 set \$second = \$mcycle
 reverse-continue
-printf "back-at-pass %d %d\n", \$pc == \$there, \$mcycle < \$second
+printf "back-awake %d %d\n", *(unsigned *)(\$pc - 4) == 0x10500073, \$mcycle < \$second
 reverse-continue
 printf "back-at-first %d %d\n", \$pc == \$there, \$mcycle == \$cycle
 x/2i \$pc
@@ -92,15 +123,16 @@ END
     expect() { grep -q -- "$1" "$folder/gdb.out" || fail "no '$1'"; }
     expect 'at-begin pc=0x10000 ra=0'
     expect 'at-main 1 mstatus='
-    expect 'at-pass cycle=[1-9]'
+    expect 'inside Firmware::pass True'
+    expect 'awake cycle=[1-9]'
     expect 'stepped 1 1'
     expect 'stepped-back 1 1'
-    expect 'second-pass 1'
+    expect 'awake-again 1 1'
     expect 'Hardware access (read/write) watchpoint'
     expect 'watched 1 1'
-    expect 'back-at-pass 1 1'
+    expect 'back-awake 1 1'
     expect 'back-at-first 1 1'
-    expect 'Firmware4passEv'
+    expect '=> 0x8'
     expect 'refused: Cannot access memory'
     expect 'refused: Could not write register'
     expect 'begin pc=0x10000'
@@ -114,10 +146,13 @@ fi
 
 cat > "$folder/script" <<END
 source $folder/start
-break '$pass'
+tbreak $pass
+continue
+inside Firmware::pass
+break-after-sleep _start orr_bss_start
 continue
 set \$there = \$pc
-printf "at-pass %d mtvec=%#lx\n", \$mcycle > 0, \$mtvec
+printf "awake %d mtvec=%#lx\n", \$mcycle > 0, \$mtvec
 monitor where
 shell sleep 0.3
 monitor where
@@ -145,6 +180,7 @@ continue
 printf "interrupted %d\n", \$mcycle > 0
 detach
 END
+: > "$folder/gdb.out"
 gdb-multiarch -nx -batch -x "$folder/script" "$elf" > "$folder/gdb.out" 2>&1 &
 gdb_pid=$!
 until grep -q ready-for-interrupt "$folder/gdb.out"; do
@@ -159,7 +195,8 @@ done
 wait "$gdb_pid" || fail "gdb ended with status $?"
 gdb_pid=''
 expect() { grep -q -- "$1" "$folder/gdb.out" || fail "no '$1'"; }
-expect 'at-pass 1 mtvec=0x8'
+expect 'inside Firmware::pass True'
+expect 'awake 1 mtvec=0x8'
 [ "$(grep -c 'instructions since power-on' "$folder/gdb.out")" = 2 ] || fail "no monitor command"
 [ "$(grep 'instructions since power-on' "$folder/gdb.out" | sort -u | wc -l)" = 1 ] || fail "time went on while the core stood"
 expect 'stepped 1'

@@ -131,7 +131,9 @@ TEST(Decisions, NameCandidatesThatTheFirmwareCounted) {
                 ++chosen;
                 EXPECT_EQ(c["queue"], why->data["queue"]) << "decision " << i;
             }
-        if (!why->data["queue"].is_null()) EXPECT_EQ(chosen, 1u) << "decision " << i << "\n" << why->text;
+        if (!why->data["queue"].is_null()) {
+            EXPECT_EQ(chosen, 1u) << "decision " << i << "\n" << why->text;
+        }
         if (candidates.size() == why->data["counted"].get<std::size_t>()) ++agreed;
         preempted = preempted || why->data["rule"] == "preempt";
         resumed = resumed || why->data["rule"] == "resume";
@@ -161,6 +163,53 @@ TEST(Tables, AgreeWithTheRecordsAtTheEnd) {
     EXPECT_EQ(summary->data["queues"][0]["name"], "ui");
     EXPECT_GT(summary->data["queues"][1]["share"].get<double>(),
               summary->data["queues"][2]["share"].get<double>());
+}
+
+// Whatever the compiler inlined: what the source calls a function can be found.
+TEST(Symbols, FunctionsAreFoundWhereverTheirCodeWent) {
+    Debugger::Options options;
+    options.source_folders = {SOURCE_FOLDER};
+    auto made = Debugger::make(open(), options);
+    ASSERT_TRUE(made) << made.error().text;
+    Debugger& debugger = **made;
+    const Program& program = debugger.program();
+    ASSERT_TRUE(program.debug().has_lines());
+    const auto inside = [&](std::uint64_t pc, std::string_view name) {
+        return std::ranges::any_of(program.debug().frames(pc),
+                                   [&](const Frame& frame) { return frame.function == name; });
+    };
+    std::size_t several = 0;
+    for (const Function& function : program.debug().functions()) {
+        ASSERT_FALSE(function.entries.empty()) << function.name;
+        for (const std::uint64_t entry : function.entries) {
+            EXPECT_TRUE(inside(entry, function.name)) << function.name << " " << entry;
+            const auto line = program.debug().line_at(entry);
+            ASSERT_TRUE(line) << function.name;
+            EXPECT_FALSE(program.debug().addresses_of_line(line->file, line->line).empty()) << function.name;
+        }
+        if (function.entries.size() > 1) ++several;
+        const auto found = program.function(function.name);
+        ASSERT_TRUE(found && *found) << function.name;
+        EXPECT_THAT((*found)->entries, testing::IsSupersetOf(function.entries));
+    }
+    EXPECT_GT(several, 10u) << "a build that inlines nothing?";
+
+    ASSERT_TRUE(debugger.execute("goto start"));
+    const auto set = debugger.execute("break Firmware::pass");
+    ASSERT_TRUE(set) << set.error().text;
+    EXPECT_EQ(set->data["kind"], "place");
+    for (int i = 0; i < 3; ++i) {
+        const auto stopped = debugger.execute("step 1000 events");
+        ASSERT_TRUE(stopped) << stopped.error().text;
+        EXPECT_EQ(stopped->data["breakpoint"], 1) << stopped->text;
+        EXPECT_TRUE(inside(debugger.session().registers().pc, "Firmware::pass")) << stopped->text;
+    }
+    const auto where = debugger.execute("where");
+    ASSERT_TRUE(where);
+    EXPECT_THAT(where->data["frames"].dump(), HasSubstr("\"Firmware::pass\""));
+    const auto list = debugger.execute("list Firmware::pass");
+    ASSERT_TRUE(list) << list.error().text;
+    EXPECT_THAT(list->text, HasSubstr("bool Firmware::pass()"));
 }
 
 struct Ran {

@@ -53,7 +53,9 @@ TEST(Perfetto, SlicesOfATrackNestAndCarryTheirTimes) {
             const auto& event = packet.track_event();
             EXPECT_TRUE(known.contains(event.track_uuid()));
             if (event.type() == pb::TrackEvent::TYPE_SLICE_BEGIN) ++depth[event.track_uuid()];
-            if (event.type() == pb::TrackEvent::TYPE_SLICE_END) EXPECT_GE(--depth[event.track_uuid()], 0);
+            if (event.type() == pb::TrackEvent::TYPE_SLICE_END) {
+                EXPECT_GE(--depth[event.track_uuid()], 0);
+            }
             if (event.name() == "queue 2 \"batch\" DISPATCH") {
                 ran = true;
                 EXPECT_EQ(packet.timestamp(), 40'000u);
