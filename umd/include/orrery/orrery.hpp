@@ -6,7 +6,9 @@
 #ifndef ORRERY_ORRERY_HPP
 #define ORRERY_ORRERY_HPP
 
+#include <orrery/graph.h>
 #include <orrery/orrery.h>
+#include <orrery/task.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -174,6 +176,51 @@ void launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const Args& arg
     static_assert(std::is_trivially_copyable_v<Args>);
     check(orrLaunchKernel(function, grid, block, &args, sizeof(args), local_bytes, stream.get()));
 }
+
+class Graph : public Owner<orrGraph_t, orrGraphDestroy> {
+  public:
+    Graph() : Owner(make()) {}
+    /** What is given to the stream between orrStreamBeginCapture and this. */
+    static Graph end_capture(const Stream& stream) {
+        orrGraph_t graph{};
+        check(orrStreamEndCapture(stream.get(), &graph));
+        return Graph(graph);
+    }
+
+  private:
+    explicit Graph(orrGraph_t graph) : Owner(graph) {}
+    static orrGraph_t make() {
+        orrGraph_t graph{};
+        check(orrGraphCreate(&graph));
+        return graph;
+    }
+};
+
+class GraphExec : public Owner<orrGraphExec_t, orrGraphExecDestroy> {
+  public:
+    explicit GraphExec(const Graph& graph) : Owner(make(graph)) {}
+    void launch(const Stream& stream) const { check(orrGraphLaunch(get(), stream.get())); }
+
+  private:
+    static orrGraphExec_t make(const Graph& graph) {
+        orrGraphExec_t exec{};
+        check(orrGraphInstantiate(&exec, graph.get()));
+        return exec;
+    }
+};
+
+class TaskGraph : public Owner<orrTaskGraph_t, orrTaskGraphDestroy> {
+  public:
+    explicit TaskGraph(const orrTaskGraphOptions& options = {}) : Owner(make(options)) {}
+    void wait() const { check(orrTaskGraphWait(get())); }
+
+  private:
+    static orrTaskGraph_t make(const orrTaskGraphOptions& options) {
+        orrTaskGraph_t graph{};
+        check(orrTaskGraphCreate(&graph, &options));
+        return graph;
+    }
+};
 
 }  // namespace orrery
 

@@ -1,0 +1,116 @@
+// cholesky: factors a matrix as a task graph on all Orrery cards, and checks the factor against the matrix.
+#include <fmt/format.h>
+#include <orrery/orrery.hpp>
+
+#include <charconv>
+#include <cstdio>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "umd/samples/cholesky/factor.h"
+
+namespace {
+
+constexpr const char* kHelp =
+    "usage: cholesky [--tiles N] [--size N] [--cards N] [--costs FILE]\n"
+    "Factors a symmetric matrix of N x N tiles on Orrery cards and checks the result.\n"
+    "\n"
+    "  --tiles N     tiles a side (default 8, at most 64)\n"
+    "  --size N      rows of a tile (default 32, at most 128)\n"
+    "  --cards N     cards to use (default: all)\n"
+    "  --costs FILE  keep measured task durations there, for the next run's plan\n"
+    "Exit status: 0 correct, 1 a wrong factor or a failure, 2 a mistake in the command line.\n";
+
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Options {
+    unsigned tiles = 8, size = 32, cards = 0;
+    const char* costs = nullptr;
+};
+
+unsigned number(std::string_view option, std::string_view value, unsigned most) {
+    unsigned result = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+    if (error != std::errc() || end != value.data() + value.size() || result < 1 || result > most) {
+        throw UsageError(fmt::format("{} {}: a number from 1 to {} is needed", option, value, most));
+    }
+    return result;
+}
+
+Options parse(int argc, char** argv) {
+    Options options;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view option = argv[i];
+        const char* value = i + 1 < argc ? argv[++i] : "";
+        if (option == "--tiles")
+            options.tiles = number(option, value, 64);
+        else if (option == "--size")
+            options.size = number(option, value, 128);
+        else if (option == "--cards")
+            options.cards = number(option, value, 8);
+        else if (option == "--costs")
+            options.costs = value;
+        else
+            throw UsageError(fmt::format("unknown option {}\n{}", option, kHelp));
+    }
+    return options;
+}
+
+void print(const Run& run) {
+    double work = 0;
+    for (const CardUse& card : run.cards)
+        work += card.busy_ns;
+    const double bound = std::max(work / static_cast<double>(run.cards.size()), run.longest_path_ns);
+    fmt::print("{} tasks, {} transfers, {:.1f} MB moved\n", run.tasks, run.transfers,
+               static_cast<double>(run.transfer_bytes) / 1e6);
+    fmt::print("model time {:.1f} us, {:.3f} of the bound (work / cards {:.1f} us, longest path {:.1f} us)\n",
+               run.model_ns / 1000, run.model_ns / bound, work / static_cast<double>(run.cards.size()) / 1000,
+               run.longest_path_ns / 1000);
+    for (const CardUse& card : run.cards) {
+        fmt::print("  card {}: {:4} tasks, busy {:5.1f} %\n", card.device, card.tasks,
+                   100 * card.busy_ns / run.model_ns);
+    }
+}
+
+int run(const Options& options) {
+    int found = 0;
+    orrery::check(orrGetDeviceCount(&found));
+    if (found == 0)
+        throw std::runtime_error("there is no Orrery card: is the module loaded (modprobe orrery)?");
+    if (options.cards > static_cast<unsigned>(found)) {
+        throw UsageError(fmt::format("--cards {}: there are only {}", options.cards, found));
+    }
+    std::vector<int> devices;
+    for (int device = 0; device < (options.cards == 0 ? found : static_cast<int>(options.cards)); ++device)
+        devices.push_back(device);
+    const Matrix matrix = make_matrix(options.tiles, options.size, 1);
+    const Run result = factor(matrix, devices, options.costs);
+    const double error = residual(matrix, result.factor);
+    fmt::print("Cholesky of {} x {} doubles, {} x {} tiles, {} card(s)\n", options.tiles * options.size,
+               options.tiles * options.size, options.tiles, options.tiles, devices.size());
+    print(result);
+    const bool correct = error < 1e-12;
+    fmt::print("residual {:.1e}: {}\n", error, correct ? "correct" : "WRONG");
+    return correct && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
+        fmt::print("{}", kHelp);
+        return 0;
+    }
+    try {
+        return run(parse(argc, argv));
+    } catch (const UsageError& error) {
+        fmt::print(stderr, "cholesky: {}\n", error.what());
+        return 2;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "cholesky: {}\n", error.what());
+        return 1;
+    }
+}
