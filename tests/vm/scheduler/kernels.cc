@@ -1,0 +1,30 @@
+// Kernels of the scheduler's tests: `work` takes as long as it is told, `merge` ends a reduction.
+#include <orrery/kernel.h>
+
+#include "kernels.h"
+
+namespace {
+
+struct MergeArgs {  // orrTaskMergeArgs
+    uint64_t* into;
+    const uint64_t* part;
+    uint64_t bytes;
+};
+
+}  // namespace
+
+// *out += rounds + *in, slowly.
+ORR_KERNEL void work(const WorkArgs* args) {
+    if (args->fail != 0) __builtin_trap();
+    uint64_t sum = *args->out;
+    for (uint64_t i = 0; i < args->rounds; ++i) {
+        ++sum;
+        asm volatile("" : "+r"(sum));
+    }
+    if (args->in != nullptr) sum += *args->in;
+    *args->out = sum;
+}
+
+ORR_KERNEL void merge(const MergeArgs* args) {
+    *args->into += *args->part;
+}

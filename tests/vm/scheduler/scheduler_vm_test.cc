@@ -1,0 +1,279 @@
+// Graphs and task graphs on real cards in a VM. Times are model time of a card.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <orrery/graph.h>
+#include <orrery/task.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "tests/vm/scheduler/kernel_image.h"
+#include "tests/vm/scheduler/kernels.h"
+
+#define ASSERT_OK(call) ASSERT_EQ((call), orrSuccess) << orrGetLastErrorText()
+#define EXPECT_OK(call) EXPECT_EQ((call), orrSuccess) << orrGetLastErrorText()
+
+namespace {
+
+constexpr std::uint64_t kRounds = 100'000;
+constexpr std::int32_t kOut = offsetof(WorkArgs, out), kIn = offsetof(WorkArgs, in);
+
+int devices() {
+    int count = 0;
+    EXPECT_OK(orrGetDeviceCount(&count));
+    return count;
+}
+
+class OneCardGraph : public ::testing::Test {
+  protected:
+    OneCardGraph() {
+        EXPECT_OK(orrSetDevice(0));
+        const auto image = kernel_image();
+        EXPECT_OK(orrModuleLoadData(&module_, image.data(), image.size()));
+        EXPECT_OK(orrModuleGetFunction(&work_, module_, "work"));
+        EXPECT_OK(orrStreamCreate(&stream_));
+        EXPECT_OK(orrEventCreate(&start_));
+        EXPECT_OK(orrEventCreate(&end_));
+        void* memory = nullptr;
+        EXPECT_OK(orrMallocHost(&memory, 4096));
+        words_ = static_cast<std::uint64_t*>(memory);
+        std::memset(words_, 0, 4096);
+    }
+    ~OneCardGraph() override {
+        EXPECT_OK(orrStreamDestroy(stream_));
+        EXPECT_OK(orrEventDestroy(start_));
+        EXPECT_OK(orrEventDestroy(end_));
+        EXPECT_OK(orrModuleUnload(module_));
+        EXPECT_OK(orrFreeHost(words_));
+    }
+    orrGraphNode_t node(orrGraph_t graph, std::uint64_t* out, const std::uint64_t* in,
+                        std::vector<orrGraphNode_t> after) {
+        const WorkArgs args{out, in, kRounds, 0};
+        const orrKernelNodeParams params{work_, {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0};
+        orrGraphNode_t made = nullptr;
+        EXPECT_OK(orrGraphAddKernelNode(&made, graph, after.data(), after.size(), &params));
+        return made;
+    }
+    double run(orrGraphExec_t exec) {
+        EXPECT_OK(orrEventRecord(start_, stream_));
+        EXPECT_OK(orrGraphLaunch(exec, stream_));
+        EXPECT_OK(orrEventRecord(end_, stream_));
+        EXPECT_OK(orrStreamSynchronize(stream_));
+        double ns = 0;
+        EXPECT_OK(orrEventElapsedModelTime(&ns, start_, end_));
+        return ns;
+    }
+
+    orrModule_t module_ = nullptr;
+    orrFunction_t work_ = nullptr;
+    orrStream_t stream_ = nullptr;
+    orrEvent_t start_ = nullptr, end_ = nullptr;
+    std::uint64_t* words_ = nullptr;
+};
+
+TEST_F(OneCardGraph, IndependentBranchesOverlapInModelTime) {
+    orrGraph_t chain = nullptr, wide = nullptr;
+    ASSERT_OK(orrGraphCreate(&chain));
+    ASSERT_OK(orrGraphCreate(&wide));
+    std::vector<orrGraphNode_t> last;
+    const auto root = node(wide, words_, nullptr, {});
+    std::vector<orrGraphNode_t> branches;
+    for (int i = 0; i < 6; ++i)
+        last = {node(chain, words_ + 64 + i, nullptr, last)};
+    for (int i = 1; i <= 4; ++i)
+        branches.push_back(node(wide, words_ + i, words_, {root}));
+    node(wide, words_ + 8, words_ + 4, branches);
+    orrGraphExec_t chained = nullptr, spread = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&chained, chain));
+    ASSERT_OK(orrGraphInstantiate(&spread, wide));
+    const double serial = run(chained), parallel = run(spread);
+    RecordProperty("branches_over_chain", std::to_string(parallel / serial));
+    // Six tasks each; four of them side by side on four ports of the card: half the time, and a little for
+    // waits.
+    EXPECT_LT(parallel, 0.55 * serial) << parallel << " and " << serial << " ns";
+    EXPECT_EQ(words_[0], kRounds);
+    EXPECT_EQ(words_[4], 2 * kRounds);
+    EXPECT_EQ(words_[8], 3 * kRounds);
+    for (int i = 0; i < 6; ++i)
+        EXPECT_EQ(words_[64 + i], kRounds);
+    orrGraphExecInfo info{};
+    ASSERT_OK(orrGraphExecGetInfo(&info, chained));
+    EXPECT_EQ(info.queues, 1u);
+    EXPECT_EQ(info.waits, 0u);
+    EXPECT_EQ(info.doorbells, 1u);
+    ASSERT_OK(orrGraphExecGetInfo(&info, spread));
+    EXPECT_EQ(info.queues, 4u);
+    EXPECT_EQ(info.doorbells, 5u);
+    for (int i = 0; i < 20; ++i)
+        (void)run(spread);
+    EXPECT_EQ(words_[0], 21 * kRounds);
+    ASSERT_OK(orrGraphExecDestroy(chained));
+    ASSERT_OK(orrGraphExecDestroy(spread));
+    ASSERT_OK(orrGraphDestroy(chain));
+    ASSERT_OK(orrGraphDestroy(wide));
+}
+
+class Tasks : public ::testing::Test {
+  public:
+    Tasks() {
+        EXPECT_OK(orrTaskGraphCreate(&graph_, nullptr));
+        const auto image = kernel_image();
+        EXPECT_OK(orrTaskKernelCreate(&work_, graph_, image.data(), image.size(), "work"));
+        EXPECT_OK(orrTaskKernelCreate(&merge_, graph_, image.data(), image.size(), "merge"));
+    }
+    ~Tasks() override { EXPECT_OK(orrTaskGraphDestroy(graph_)); }
+    orrTaskData_t data(std::uint64_t value) {
+        orrTaskData_t made = nullptr;
+        EXPECT_OK(orrTaskDataCreate(&made, graph_, &value, sizeof(value)));
+        return made;
+    }
+    orrTask_t add(std::vector<orrTaskAccess> accesses, std::uint64_t rounds = kRounds,
+                  const std::function<void(orrTaskDesc&, WorkArgs&)>& more = {}) {
+        WorkArgs args{nullptr, nullptr, rounds, 0};
+        orrTaskDesc desc{};
+        desc.kernel = work_;
+        desc.grid = desc.block = {1, 1, 1};
+        desc.args = &args;
+        desc.bytes = sizeof(args);
+        desc.accesses = accesses.data();
+        desc.access_count = accesses.size();
+        if (more) more(desc, args);
+        orrTask_t task = 0;
+        EXPECT_OK(orrTaskSubmit(&task, graph_, &desc));
+        return task;
+    }
+    std::uint64_t read(orrTaskData_t from) {
+        std::uint64_t value = 0;
+        EXPECT_OK(orrTaskDataRead(from, &value, sizeof(value)));
+        return value;
+    }
+    orrTaskInfo info(orrTask_t task) {
+        orrTaskInfo told{};
+        EXPECT_OK(orrTaskGetInfo(&told, graph_, task));
+        return told;
+    }
+
+    orrTaskGraph_t graph_ = nullptr;
+    orrTaskKernel_t work_ = nullptr, merge_ = nullptr;
+};
+
+TEST_F(Tasks, IndependentChainsUseAllCardsAtOnce) {
+    const auto cards = static_cast<std::size_t>(devices());
+    std::vector<orrTaskData_t> chains;
+    std::vector<orrTask_t> tasks;
+    for (std::size_t i = 0; i < cards; ++i)
+        chains.push_back(data(i));
+    for (int step = 0; step < 12; ++step)
+        for (const auto& chain : chains)
+            tasks.push_back(add({{chain, orrTaskReadWrite, kOut}}));
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    std::vector<double> busy(cards);
+    double sum = 0, makespan = 0;
+    for (const orrTask_t task : tasks) {
+        const orrTaskInfo told = info(task);
+        ASSERT_EQ(told.state, orrTaskDone);
+        ASSERT_GE(told.device, 0);
+        busy[static_cast<std::size_t>(told.device)] += told.end_ns - told.start_ns;
+        sum += told.end_ns - told.start_ns;
+        makespan = std::max(makespan, told.end_ns);
+    }
+    for (const double card : busy)
+        EXPECT_GT(card, 0) << "every card has its part";
+    if (cards > 1) EXPECT_LT(makespan, 0.75 * sum) << "the cards work at the same time";
+    EXPECT_GE(makespan, sum / static_cast<double>(cards) * 0.999);
+    for (std::size_t i = 0; i < cards; ++i)
+        EXPECT_EQ(read(chains[i]), i + 12 * kRounds);
+}
+
+TEST_F(Tasks, DataCrossesCardsInOrder) {
+    const int cards = devices();
+    const auto x = data(1), y = data(2);
+    std::uint64_t a = 1, b = 2;
+    for (int i = 0; i < 60; ++i) {
+        const bool first = i % 2 == 0;
+        add({{first ? x : y, orrTaskReadWrite, kOut}, {first ? y : x, orrTaskRead, kIn}}, 10,
+            [&](orrTaskDesc& desc, WorkArgs&) { desc.device_plus_1 = i % cards + 1; });
+        std::uint64_t& out = first ? a : b;
+        out += 10 + (first ? b : a);
+    }
+    EXPECT_EQ(read(x), a);
+    EXPECT_EQ(read(y), b);
+}
+
+TEST_F(Tasks, ReductionsAndHostTasks) {
+    const auto sum = data(7);
+    ASSERT_OK(orrTaskDataSetMerge(sum, merge_, {1, 1, 1}, {1, 1, 1}));
+    for (int i = 0; i < 24; ++i)
+        add({{sum, orrTaskReduce, kOut}}, 1000);
+    static const auto halve = [](void*, void* const* at, std::size_t) {
+        *static_cast<std::uint64_t*>(at[0]) /= 2;
+    };
+    const orrTaskAccess access{sum, orrTaskReadWrite, -1};
+    orrTaskDesc host{};
+    host.function = +[](void* user, void* const* at, std::size_t count) { halve(user, at, count); };
+    host.accesses = &access;
+    host.access_count = 1;
+    ASSERT_OK(orrTaskSubmit(nullptr, graph_, &host));
+    add({{sum, orrTaskReadWrite, kOut}}, 5);
+    EXPECT_EQ(read(sum), (7u + 24'000u) / 2 + 5);
+}
+
+TEST_F(Tasks, FailureNamesTheFirstCauseAndTheRestGoesOn) {
+    const auto x = data(0), y = data(0), z = data(0);
+    add({{x, orrTaskReadWrite, kOut}});
+    const orrTask_t bad = add({{x, orrTaskReadWrite, kOut}}, 1, [](orrTaskDesc& desc, WorkArgs& args) {
+        desc.name = "bad one";
+        args.fail = 1;
+    });
+    const orrTask_t next = add({{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kIn}});
+    const orrTask_t last = add({{y, orrTaskReadWrite, kOut}});
+    for (int i = 0; i < 40; ++i)
+        add({{z, orrTaskReadWrite, kOut}}, 100);
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'bad one' failed: kernel 'work' trapped"));
+    EXPECT_EQ(orrTaskWait(graph_, last), orrErrorIllegalInstruction);
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("because task 1 'bad one' had failed"));
+    EXPECT_EQ(info(next).state, orrTaskCancelled);
+    EXPECT_EQ(info(last).cause, bad);
+    EXPECT_EQ(read(z), 4000u);
+}
+
+TEST_F(Tasks, CancelAndGrowth) {
+    const auto x = data(0), y = data(0);
+    const orrTask_t kept = add({{x, orrTaskReadWrite, kOut}}, 10);
+    const orrTask_t dropped = add({{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kIn}}, 10);
+    const orrTask_t behind = add({{y, orrTaskReadWrite, kOut}}, 10);
+    ASSERT_OK(orrTaskCancel(graph_, dropped));
+    struct Grow {
+        Tasks* test;
+        orrTaskData_t x;
+        std::atomic<int> left;
+        static void call(void* self, void* const* at, std::size_t) {
+            auto& grow = *static_cast<Grow*>(self);
+            *static_cast<std::uint64_t*>(at[0]) += 1;
+            if (--grow.left == 0) return;
+            grow.test->add({{grow.x, orrTaskReadWrite, kOut}}, 100);
+            grow.submit();
+        }
+        void submit() {
+            const orrTaskAccess access{x, orrTaskReadWrite, -1};
+            orrTaskDesc desc{};
+            desc.function = call;
+            desc.user = this;
+            desc.accesses = &access;
+            desc.access_count = 1;
+            EXPECT_OK(orrTaskSubmit(nullptr, test->graph_, &desc));
+        }
+    } grow{this, x, 20};
+    grow.submit();
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    EXPECT_EQ(info(kept).state, orrTaskDone);
+    EXPECT_EQ(info(behind).state, orrTaskCancelled);
+    EXPECT_EQ(info(behind).cause, dropped);
+    EXPECT_EQ(read(x), 10u + 19 * 100 + 20);
+}
+
+}  // namespace
