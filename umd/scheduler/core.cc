@@ -197,6 +197,9 @@ Ps Core::inputs_ready(const Task& task, unsigned node, Ps ready, Ps& moved) cons
         if (reads(access->mode)) {
             if ((place.valid & bit(node)) != 0) {
                 ready = std::max(ready, place.at[node]);
+            } else if (options_.fetch_in_task) {
+                ready = std::max(ready, place.at[place.owner]);
+                moved += machine_.channel[place.owner][node].duration(bytes);
             } else {
                 const Ps there = arrival(place.at[place.owner], bytes, place.owner, node);
                 moved += there - std::max(ready, place.at[place.owner]) > 0
@@ -224,7 +227,7 @@ void Core::bring_planned(const Task& task, unsigned node) {
             const Ps middle = reserve(at, bytes, from, machine_.host());
             return reserve(middle, bytes, machine_.host(), node);
         };
-        if (reads(access.mode) && (place.valid & bit(node)) == 0) {
+        if (reads(access.mode) && (place.valid & bit(node)) == 0 && !options_.fetch_in_task) {
             const unsigned from = best_source(place, bytes, node);
             place.at[node] = bring(place.at[from], from);
             place.valid = static_cast<std::uint16_t>(place.valid | bit(node));
@@ -266,9 +269,10 @@ void Core::place(TaskId id) {
     for (unsigned node = first; node < last; ++node) {
         Ps moved = 0;
         const Ps inputs = inputs_ready(task, node, ready, moved);
-        const Ps duration = node == machine_.host()
-                                ? task.cost
-                                : static_cast<Ps>(static_cast<double>(task.cost) * machine_.slowness[node]);
+        Ps duration = node == machine_.host()
+                          ? task.cost
+                          : static_cast<Ps>(static_cast<double>(task.cost) * machine_.slowness[node]);
+        if (options_.fetch_in_task) duration += moved;
         const Ps start = node_time_[node].find(inputs, duration);
         const double score =
             static_cast<double>(start + duration) + options_.transfer_weight * static_cast<double>(moved);
@@ -279,9 +283,11 @@ void Core::place(TaskId id) {
         best_score = score;
     }
     bring_planned(task, best);
-    // Another source may be earlier or later than the estimate by the owner alone.
-    Ps moved = 0;
-    best_start = node_time_[best].find(inputs_ready(task, best, ready, moved), best_duration);
+    if (!options_.fetch_in_task) {
+        // Another source may be earlier or later than the estimate by the owner alone.
+        Ps moved = 0;
+        best_start = node_time_[best].find(inputs_ready(task, best, ready, moved), best_duration);
+    }
     node_time_[best].reserve(best_start, best_duration);
     task.node = static_cast<std::uint8_t>(best);
     task.start = best_start;
@@ -289,7 +295,12 @@ void Core::place(TaskId id) {
     task.state = TaskState::kPlanned;
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
-        write(planned_[access.data], access.mode, task.merge, best, task.finish, 0);
+        Place& place = planned_[access.data];
+        if (options_.fetch_in_task && reads(access.mode) && (place.valid & bit(best)) == 0) {
+            place.valid = static_cast<std::uint16_t>(place.valid | bit(best));
+            place.at[best] = task.finish;
+        }
+        write(place, access.mode, task.merge, best, task.finish, 0);
     }
 }
 

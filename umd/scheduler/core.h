@@ -45,6 +45,8 @@ struct CoreOptions {
     unsigned issue_ahead = 32;     // tasks a node that are handed out and not done
     double transfer_weight = 0.5;  // how much a transfer counts beside the time at which a task ends
     bool replan = true;
+    // For executors whose tasks fetch their inputs themselves, one after the other, before they work.
+    bool fetch_in_task = false;
 };
 
 struct CoreStats {

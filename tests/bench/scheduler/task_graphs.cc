@@ -212,7 +212,7 @@ SimResult simulate(const TaskGraph& graph, const Machine& machine, const CoreOpt
 }
 
 std::vector<Case> small_cases() {
-    constexpr Ps kUnit = 1'000'000'000;  // 1 ms
+    constexpr Ps kUnit = 4'000'000'000;  // 4 ms, so that the host's delays count little
     constexpr std::uint64_t kTile = 2 << 20;
     std::vector<Case> cases;
     for (const unsigned cards : {1u, 2u, 4u, 8u}) {

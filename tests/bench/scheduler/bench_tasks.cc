@@ -1,0 +1,94 @@
+// Host time that the core needs for a task: submit, infer, plan, issue, retire, with an executor that does
+// nothing. The yardstick beside it, in the same run: 10 inserts into a std::unordered_map, each under a
+// mutex.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "tests/bench/scheduler/task_graphs.h"
+
+using namespace orrery::umd;
+
+namespace {
+
+class NullExecutor final : public Executor {
+  public:
+    void transfer(const TransferCommand&) override {}
+    void run(const RunCommand& command) override { issued.push_back(command.task); }
+    std::vector<TaskId> issued;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double nanoseconds(Clock::time_point from, Clock::time_point to, std::size_t count) {
+    return std::chrono::duration<double, std::nano>(to - from).count() / static_cast<double>(count);
+}
+
+double yardstick() {
+    constexpr std::size_t kInserts = 100'000;
+    const auto begin = Clock::now();
+    std::unordered_map<std::uint64_t, std::uint64_t> map;
+    std::mutex mutex;
+    for (std::uint64_t i = 0; i < kInserts; ++i) {
+        const std::lock_guard lock(mutex);
+        map[i * 0x9e3779b97f4a7c15ull] = i;
+    }
+    benchmark::DoNotOptimize(map.size());
+    return nanoseconds(begin, Clock::now(), kInserts / 10);
+}
+
+double core_time(const graphs::TaskGraph& graph, unsigned cards) {
+    const Machine machine = Machine::uniform(cards, 500'000, 50e9, 32e9);
+    NullExecutor executor;
+    executor.issued.reserve(graph.tasks.size());
+    const auto begin = Clock::now();
+    Core core(machine, executor);
+    graphs::submit_all(core, graph, machine.host());
+    core.pump();
+    for (std::size_t next = 0; next < executor.issued.size(); ++next) {
+        const TaskId task = executor.issued[next];
+        core.complete(task, core.planned_start(task), core.planned_finish(task));
+        core.pump();
+    }
+    const auto end = Clock::now();
+    if (!core.idle()) std::abort();
+    return nanoseconds(begin, end, graph.tasks.size());
+}
+
+void tasks(benchmark::State& state, graphs::TaskGraph (*make)()) {
+    const graphs::TaskGraph graph = make();
+    const auto cards = static_cast<unsigned>(state.range(0));
+    std::vector<double> ours, yard;
+    for (auto _ : state) {
+        ours.push_back(core_time(graph, cards));
+        yard.push_back(yardstick());
+    }
+    std::ranges::sort(ours);
+    std::ranges::sort(yard);
+    const double median = ours[ours.size() / 2];
+    state.counters["tasks"] = static_cast<double>(graph.tasks.size());
+    state.counters["ns_per_task"] = median;
+    state.counters["least_ns_per_task"] = ours.front();
+    state.counters["ratio_to_10_locked_inserts"] = median / yard[yard.size() / 2];
+}
+
+constexpr Ps kMs = 1'000'000'000;
+graphs::TaskGraph cholesky() {
+    return graphs::cholesky(38, kMs, 2 << 20);
+}
+graphs::TaskGraph layered() {
+    return graphs::layered(100, 100, kMs, 1 << 20, 4);
+}
+graphs::TaskGraph fork_join() {
+    return graphs::fork_join(40, 240, kMs, 1 << 19, 5);
+}
+
+}  // namespace
+
+BENCHMARK_CAPTURE(tasks, cholesky, cholesky)->ArgName("cards")->Arg(1)->Arg(2)->Arg(8)->Iterations(15);
+BENCHMARK_CAPTURE(tasks, layered, layered)->ArgName("cards")->Arg(1)->Arg(2)->Arg(8)->Iterations(15);
+BENCHMARK_CAPTURE(tasks, fork_join, fork_join)->ArgName("cards")->Arg(1)->Arg(2)->Arg(8)->Iterations(15);
