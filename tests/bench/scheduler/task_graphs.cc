@@ -226,4 +226,18 @@ std::vector<Case> small_cases() {
     return cases;
 }
 
+std::vector<Case> tiny_cases() {
+    constexpr Ps kUnit = 1'000'000'000;
+    constexpr std::uint64_t kTile = 512 << 10;
+    std::vector<Case> cases;
+    for (const unsigned cards : {2u, 4u}) {
+        cases.push_back({cholesky(8, kUnit, kTile), cards});
+        cases.push_back({lu(6, kUnit, kTile), cards});
+        cases.push_back({fft(4, kUnit, kTile / 4), cards});
+        cases.push_back({layered(8, 12, kUnit, kTile / 2, 3), cards});
+        cases.push_back({fork_join(3, 32, kUnit, kTile / 4, 5), cards});
+    }
+    return cases;
+}
+
 }  // namespace orrery::umd::graphs

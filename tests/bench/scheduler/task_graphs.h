@@ -66,5 +66,6 @@ struct Case {
     unsigned cards;
 };
 std::vector<Case> small_cases();  // some hundred tasks each
+std::vector<Case> tiny_cases();   // about a hundred short ones
 
 }  // namespace orrery::umd::graphs

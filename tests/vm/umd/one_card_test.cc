@@ -121,12 +121,16 @@ TEST(OneCard, LongChainsKeepTheirOrder) {
     ASSERT_OK(orrFree(memory));
 }
 
+// A card's model time goes on while the host is busy with something else, so all orders stand on the card,
+// behind a semaphore, before the first runs.
 TEST(OneCard, StreamsOverlapInModelTime) {
     Card card(0);
     orrStream_t other = nullptr;
+    orrSemaphore_t gate = nullptr;
     orrEvent_t begin = nullptr, one = nullptr, both = nullptr;
     void* memory = nullptr;
     ASSERT_OK(orrStreamCreate(&other));
+    ASSERT_OK(orrSemaphoreCreate(&gate));
     for (orrEvent_t* event : {&begin, &one, &both})
         ASSERT_OK(orrEventCreate(event));
     ASSERT_OK(orrMalloc(&memory, 1 << 20));
@@ -135,12 +139,15 @@ TEST(OneCard, StreamsOverlapInModelTime) {
     const auto launch = [&](orrStream_t stream) {
         return orrLaunchKernel(add, {1, 1, 1}, {16, 1, 1}, &args, sizeof(args), 0, stream);
     };
+    ASSERT_OK(orrStreamWaitSemaphore(card.stream, gate, 1));
     ASSERT_OK(orrEventRecord(begin, card.stream));
     ASSERT_OK(launch(card.stream));
     ASSERT_OK(orrEventRecord(one, card.stream));
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
     ASSERT_OK(orrStreamSynchronize(card.stream));
     double alone = 0, together = 0;
     ASSERT_OK(orrEventElapsedModelTime(&alone, begin, one));
+    ASSERT_OK(orrStreamWaitSemaphore(card.stream, gate, 2));
     ASSERT_OK(orrEventRecord(begin, card.stream));
     ASSERT_OK(orrStreamWaitEvent(other, begin));
     ASSERT_OK(launch(other));
@@ -148,13 +155,15 @@ TEST(OneCard, StreamsOverlapInModelTime) {
     ASSERT_OK(launch(card.stream));
     ASSERT_OK(orrStreamWaitEvent(card.stream, one));
     ASSERT_OK(orrEventRecord(both, card.stream));
+    ASSERT_OK(orrSemaphoreSignal(gate, 2));
     ASSERT_OK(orrDeviceSynchronize());
     ASSERT_OK(orrEventElapsedModelTime(&together, begin, both));
     // One group each on a card with several vector cores: side by side, not one after the other.
-    EXPECT_LT(together, 1.6 * alone);
+    EXPECT_LT(together, 1.1 * alone);
     EXPECT_GE(together, alone * 0.99);
     for (orrEvent_t event : {begin, one, both})
         ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrSemaphoreDestroy(gate));
     ASSERT_OK(orrStreamDestroy(other));
     ASSERT_OK(orrFree(memory));
 }

@@ -1,11 +1,12 @@
 // Where the data of a comparison lies: what a worker has to fetch before a task, and how long that takes.
-// Both sides use it in the same way, so that transfers cost both the same.
+// Both sides use it in the same way, so that transfers cost both the same. It also notes who began what in
+// which order.
 #pragma once
 
 #include <mutex>
 #include <vector>
 
-#include "tests/bench/scheduler/task_graphs.h"
+#include "tests/bench/scheduler/starpu/sides.h"
 
 namespace orrery::umd::compare {
 
@@ -25,6 +26,7 @@ class Locations {
     // The worker fetches what it lacks; how long that takes.
     Ps fetch(std::uint32_t task, unsigned worker) {
         const std::lock_guard lock(mutex_);
+        order_.push_back({task, worker});
         const Ps all = time(task, worker);
         for (const DataAccess& access : graph_.tasks[task].accesses) {
             if (access.mode == Access::kRead) {
@@ -36,6 +38,8 @@ class Locations {
         }
         return all;
     }
+    // While nobody fetches.
+    const std::vector<Begun>& order() const { return order_; }
 
   private:
     Ps time(std::uint32_t task, unsigned worker) const {
@@ -52,6 +56,7 @@ class Locations {
     mutable std::mutex mutex_;
     std::vector<unsigned> valid_;
     std::vector<unsigned> owner_;
+    std::vector<Begun> order_;
 };
 
 }  // namespace orrery::umd::compare

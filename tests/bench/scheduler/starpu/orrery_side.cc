@@ -23,7 +23,7 @@ class SleepingExecutor final : public Executor {
             {command.task, command.id, {command.after.begin(), command.after.end()}});
     }
 
-    double execute() {
+    Outcome execute() {
         CoreOptions options;
         options.fetch_in_task = true;
         Core core(machine_, *this, options);
@@ -35,7 +35,7 @@ class SleepingExecutor final : public Executor {
             for (unsigned worker = 0; worker < machine_.cards; ++worker)
                 workers.emplace_back([this, &core, worker, start] { work(core, worker, start); });
         }
-        return now_seconds() - start;
+        return {now_seconds() - start, locations_.order()};
     }
 
   private:
@@ -100,7 +100,7 @@ void sleep_for(Ps ps) {
     }
 }
 
-double run_orrery(const graphs::TaskGraph& graph, const Machine& machine) {
+Outcome run_orrery(const graphs::TaskGraph& graph, const Machine& machine) {
     return SleepingExecutor(graph, machine).execute();
 }
 

@@ -41,8 +41,12 @@ starpu_data_access_mode mode_of(Access access) {
 
 }  // namespace
 
-double run_starpu(const graphs::TaskGraph& graph, const Machine& machine,
-                  const std::vector<int>& priorities) {
+unsigned most_starpu_workers() {
+    return STARPU_MAXCPUS;
+}
+
+Outcome run_starpu(const graphs::TaskGraph& graph, const Machine& machine,
+                   const std::vector<int>& priorities) {
     starpu_conf conf;
     starpu_conf_init(&conf);
     conf.ncpus = static_cast<int>(machine.cards);
@@ -98,7 +102,7 @@ double run_starpu(const graphs::TaskGraph& graph, const Machine& machine,
     for (auto& handle : handles)
         starpu_data_unregister(handle);
     starpu_shutdown();
-    return seconds;
+    return {seconds, locations.order()};
 }
 
 }  // namespace orrery::umd::compare
