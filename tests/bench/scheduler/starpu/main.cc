@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 #include "tests/bench/scheduler/starpu/sides.h"
 
@@ -59,7 +63,29 @@ struct Side {
     }
 };
 
+class ScratchDirectory {
+  public:
+    ScratchDirectory() : path_((std::filesystem::temp_directory_path() / "compare-starpu-XXXXXX").string()) {
+        if (::mkdtemp(path_.data()) == nullptr) {
+            throw std::system_error(errno, std::generic_category(), "making a directory " + path_);
+        }
+    }
+    ~ScratchDirectory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    ScratchDirectory(const ScratchDirectory&) = delete;
+    ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
 int run_all(const Options& options) {
+    // StarPU keeps notes in the user's home directory otherwise.
+    const ScratchDirectory home;
+    ::setenv("STARPU_HOME", home.path().c_str(), 1);
     // As many workers as cards, more than this machine may have CPUs: they sleep.
     ::setenv("STARPU_WORKERS_NOBIND", "1", 1);
     ::setenv("STARPU_SILENT", "1", 1);
