@@ -4,6 +4,7 @@
 #include <orrery/fw/packet.h>
 
 #include "firmware/hal/window.h"
+#include "firmware/sched/bits.h"
 #include "firmware/sched/packets.h"
 #include "firmware/sched/trace.h"
 
@@ -70,11 +71,21 @@ void Deadlocks::begin() {
     seen_ = waits_->sequence();
     behind_ = false;
     held_ = false;
-    spread_ = kNone;
+    for (uint64_t& word : spread_)
+        word = 0;
     scanning_ = false;
-    row_ = waiting_ = 0;
+    removed_before_ = waits_->removed();
     ++rounds_;
-    phase_ = Phase::kReset;
+    enter(Phase::kReset);
+}
+
+void Deadlocks::enter(Phase phase) {
+    phase_ = phase;
+    row_ = waiting_ = 0;
+    removed_ = waits_->removed();
+    if (phase != Phase::kRest) return;
+    again_ = 0;
+    not_before_ = hal_->reg(SOC_TIME) + interval_ps_;
 }
 
 void Deadlocks::chunk() {
@@ -91,35 +102,22 @@ void Deadlocks::chunk() {
 // One row of the phase, or the next phase.
 void Deadlocks::step() {
     if (phase_ == Phase::kSpread) {
-        const uint16_t number = spread_;
-        if (number != kNone) {
-            spread_ = queues_[number].wait.holder;
-            begin_scan(queues_[number], true);
-            return;
-        }
-        phase_ = Phase::kCycles;
-        row_ = waiting_ = 0;
+        if (!spread()) enter(Phase::kCycles);
         return;
     }
-    // Of the waiting ones no more rows need looking at than there are.
-    const bool all = phase_ == Phase::kLive;
+    // Of the waiting ones no more rows need looking at than there are, if none of those seen has left.
+    const bool all = phase_ == Phase::kLive || waits_->removed() != removed_;
     if (row_ == ORR_FW_QUEUES || (!all && waiting_ >= waits_->count())) {
-        row_ = waiting_ = 0;
         switch (phase_) {
             case Phase::kReset:
-                phase_ = Phase::kHolders;
-                break;
+                return enter(Phase::kHolders);
             case Phase::kHolders:
-                phase_ = held_ ? Phase::kLive : Phase::kRest;
-                break;
+                return enter(held_ ? Phase::kLive : Phase::kRest);
             case Phase::kLive:
-                phase_ = Phase::kSpread;
-                break;
+                return enter(Phase::kSpread);
             default:
-                phase_ = Phase::kRest;
+                return enter(Phase::kRest);
         }
-        if (phase_ == Phase::kRest) not_before_ = hal_->reg(SOC_TIME) + interval_ps_;
-        return;
     }
     Queue& queue = queues_[row_];
     const auto number = static_cast<uint16_t>(row_);
@@ -142,6 +140,19 @@ void Deadlocks::step() {
         default:  // kCycles
             if (waiting && dead(number) && (queue.wait.marks & kWalked) == 0) walk(number);
     }
+}
+
+// Starts with the packets of somebody who has turned out alive, and may have left its wait since. False:
+// there is nobody left.
+bool Deadlocks::spread() {
+    for (uint32_t n = 0; n < ORR_FW_QUEUES / 64; ++n) {
+        if (spread_[n] == 0) continue;
+        const Queue& queue = queues_[64 * n + lowest_bit(spread_[n])];
+        spread_[n] &= spread_[n] - 1;
+        if (queue.exists && !queue.stopping && !queue.destroying) begin_scan(queue, true);
+        return true;
+    }
+    return false;
 }
 
 // Starts to read the packets behind the queue's next one. False: there are none.
@@ -198,8 +209,7 @@ void Deadlocks::found_signal(uint64_t memory, uint64_t value) {
         wait.marks |= kAlive;
         // One that nobody holds is looked at for its own sake.
         if (wait.holder == kNone) return;
-        wait.holder = spread_;
-        spread_ = waiter.number;
+        spread_[waiter.number / 64] |= uint64_t{1} << waiter.number % 64;
     });
 }
 
@@ -222,15 +232,23 @@ void Deadlocks::walk(uint16_t from) {
         queues_[m].wait.marks = static_cast<uint8_t>((queues_[m].wait.marks & ~kOnPath) | kWalked);
     if (!cycle) return;
     bool known = true;
-    edges_ = 0;
     uint16_t m = n;
     do {
         known = known && (queues_[m].wait.marks & kReported) != 0;
+        m = queues_[m].wait.holder;
+    } while (m != n);
+    if (known) return;
+    if (waits_->removed() != removed_before_ && again_ < kAgain) {
+        ++again_;
+        begin();
+        return;
+    }
+    edges_ = 0;
+    do {
         queues_[m].wait.marks |= kReported;
         ++edges_;
         m = queues_[m].wait.holder;
     } while (m != n);
-    if (known) return;
     ++reports_;
     told_ = n;
     edge_ = 0;

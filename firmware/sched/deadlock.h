@@ -10,6 +10,10 @@
 // A round reads the packets of waiting queues (and, if that found any holder, of the others), at most
 // kScanPackets of each, in chunks of kChunkPs of model time: back to back while the card is idle, else one
 // every kPausePs. A round begins only if somebody has parked or submitted behind a wait since the last one.
+// The card goes on between two chunks, so any queue may leave, or come back as another, in the midst of a
+// round: what a round keeps are numbers, whose rows it looks at afresh. A cycle that it finds after waits
+// have ended is looked for again (kAgain times at most), since one of those queues may hold a signal and be
+// alive now.
 #pragma once
 
 #include <orrery/fw/mailbox.h>
@@ -25,6 +29,7 @@ class Deadlocks {
     static constexpr uint32_t kScanPackets = 1024;
     static constexpr uint64_t kChunkPs = 2'000'000;
     static constexpr uint64_t kPausePs = 100'000'000;
+    static constexpr uint32_t kAgain = 3;
 
     // `interval_ps`: from the end of a round to the begin of the next while queues run.
     void init(Hal& hal, Alarm& alarm, Queue* queues, WaitTable& waits, uint64_t interval_ps);
@@ -52,8 +57,9 @@ class Deadlocks {
     bool due() const { return waits_->count() != 0 && (behind_ || waits_->sequence() != seen_); }
     void begin();
     void chunk();
-    bool next_row();
+    void enter(Phase phase);
     void step();
+    bool spread();
     bool begin_scan(const Queue& queue, bool alive);
     void scan_packet();
     void found_signal(uint64_t memory, uint64_t value);
@@ -73,9 +79,12 @@ class Deadlocks {
 
     Phase phase_;
     uint32_t row_;
-    uint32_t waiting_;  // rows of the phase that wait, so far
-    bool held_;         // some signal that is waited for was found
-    uint16_t spread_;   // those who have just turned out alive, linked by Waiter::holder
+    uint32_t waiting_;                     // rows of the phase that wait, so far
+    bool held_;                            // some signal that is waited for was found
+    uint32_t removed_;                     // WaitTable::removed() when the phase began
+    uint32_t removed_before_;              // the same for the round
+    uint32_t again_;                       // rounds begun anew because waits have ended meanwhile
+    uint64_t spread_[ORR_FW_QUEUES / 64];  // bit: has just turned out alive; its packets are still to be read
 
     // The queue whose packets are being read.
     bool scanning_;

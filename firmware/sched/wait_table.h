@@ -63,6 +63,8 @@ class WaitTable {
     uint32_t count() const { return count_; }
     // Grows by one with everybody who parks, modulo 2^32: Waiter::sequence of the next.
     uint32_t sequence() const { return sequence_; }
+    // Grows by one with everybody who leaves, modulo 2^32.
+    uint32_t removed() const { return sequence_ - count_; }
     // Whether the queue was parked before sequence() was `mark`.
     static bool parked_before(const Queue& queue, uint32_t mark) {
         return static_cast<int32_t>(queue.wait.sequence - mark) < 0;
