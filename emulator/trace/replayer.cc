@@ -466,8 +466,8 @@ ReplayStopInfo Replayer::run_back_until(std::uint64_t target, const ReplayLimits
         auto found = impl.last_stop_in(low, upper, limits);
         if (limits.condition && limits.condition_at_records) {
             const std::uint64_t least = found ? found->first + 1 : low;
-            for (std::size_t i = record_at(upper); i-- != 0 && impl.records[i].step >= least;) {
-                impl.go(impl.records[i].step);
+            for (std::size_t i = record_at(upper); i != 0 && impl.records[i - 1].step >= least; --i) {
+                impl.go(impl.records[i - 1].step);
                 if (!limits.condition()) continue;
                 return impl.stop_info(ReplayStop::kCondition);
             }

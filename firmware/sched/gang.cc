@@ -136,7 +136,7 @@ bool Scheduler::tell_cards(Gang& gang, uint64_t step) {
 bool Scheduler::cards_at(Gang& gang, uint64_t step, uint32_t cards) {
     Queue& leader = queues_[gang.queue[0]];
     const uint64_t base = gang.round * kSteps;
-    for (uint16_t card = 0; card < cards; ++card) {
+    for (uint32_t card = 0; card < cards; ++card) {
         if (card == gang.card) continue;
         const uint64_t va = gang.board + sizeof(orr_semaphore) * card;
         uint64_t value = 0;

@@ -25,7 +25,7 @@ class List {
         const auto name = static_cast<uint16_t>(element.number + 1);
         (element.*kLink) = {0, tail_};
         if (tail_ != 0)
-            (row(all, tail_)->*kLink).next = name;
+            link(all, tail_).next = name;
         else
             head_ = name;
         tail_ = name;
@@ -35,7 +35,7 @@ class List {
         const auto name = static_cast<uint16_t>(element.number + 1);
         (element.*kLink) = {head_, 0};
         if (head_ != 0)
-            (row(all, head_)->*kLink).prev = name;
+            link(all, head_).prev = name;
         else
             tail_ = name;
         head_ = name;
@@ -43,16 +43,16 @@ class List {
 
     // The element must be on this list.
     void remove(T* all, T& element) {
-        Link& link = element.*kLink;
-        if (link.prev != 0)
-            (row(all, link.prev)->*kLink).next = link.next;
+        Link& own = element.*kLink;
+        if (own.prev != 0)
+            link(all, own.prev).next = own.next;
         else
-            head_ = link.next;
-        if (link.next != 0)
-            (row(all, link.next)->*kLink).prev = link.prev;
+            head_ = own.next;
+        if (own.next != 0)
+            link(all, own.next).prev = own.prev;
         else
-            tail_ = link.prev;
-        link = {0, 0};
+            tail_ = own.prev;
+        own = {0, 0};
     }
 
     T* pop_front(T* all) {
@@ -63,6 +63,7 @@ class List {
 
   private:
     static T* row(T* all, uint16_t name) { return name == 0 ? nullptr : all + (name - 1); }
+    static Link& link(T* all, uint16_t name) { return all[name - 1].*kLink; }
 
     uint16_t head_;
     uint16_t tail_;
