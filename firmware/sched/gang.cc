@@ -286,7 +286,7 @@ void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except) {
         lacking < failed.cards ? uint64_t{lacking} << 32 : uint64_t{failed.card} << 32 | failed.joined;
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
-        if (&queue == except) continue;
+        if (except != nullptr && queue.number == except->number) continue;
         tell_gang(failed, queue, ORR_GANG_FAILED);
         fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
