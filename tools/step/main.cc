@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "tools/step/debugger.h"
+#include "tools/step/commands/debugger.h"
+#include "tools/step/commands/script.h"
 #include "tools/step/gdb.h"
 #include "tools/step/prompt.h"
 #include "tools/step/scenario_commands.h"
-#include "tools/step/script.h"
 
 namespace {
 

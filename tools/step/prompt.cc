@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "tools/step/completion.h"
+#include "tools/step/commands/completion.h"
 
 namespace orrery::step {
 namespace {

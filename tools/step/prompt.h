@@ -1,7 +1,7 @@
 // The interactive prompt: line editing, history over sessions, completion.
 #pragma once
 
-#include "tools/step/debugger.h"
+#include "tools/step/commands/debugger.h"
 
 namespace orrery::step {
 

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "tools/step/policy.h"
+#include "tools/step/base/policy.h"
 #include "tools/step/scenario/runner.h"
 #include "tools/step/scenario/whatif.h"
 

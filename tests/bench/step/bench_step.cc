@@ -11,7 +11,7 @@
 #include <memory>
 #include <random>
 
-#include "tools/step/debugger.h"
+#include "tools/step/commands/debugger.h"
 #include "tools/step/scenario/runner.h"
 
 namespace {

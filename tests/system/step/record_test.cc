@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <random>
 
-#include "tools/step/debugger.h"
-#include "tools/step/files.h"
+#include "tools/step/base/files.h"
+#include "tools/step/commands/debugger.h"
+#include "tools/step/records/statistics.h"
 #include "tools/step/scenario/runner.h"
-#include "tools/step/statistics.h"
 
 namespace orrery::step {
 namespace {

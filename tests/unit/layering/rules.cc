@@ -72,6 +72,27 @@ const std::map<std::string, std::set<std::string>, std::less<>>& emulator_arrows
     return map;
 }
 
+// Inside the stepping tool, by folder below tools/step; the program itself joins them all.
+const std::map<std::string, std::set<std::string>, std::less<>>& step_arrows() {
+    static const std::map<std::string, std::set<std::string>, std::less<>> map = {
+        {"base", {}},
+        {"program", {"base"}},
+        {"records", {"base"}},
+        {"session", {"base", "program", "records"}},
+        {"report", {"base", "records"}},
+        {"scenario", {"base", "records", "session"}},
+        {"commands", {"base", "program", "records", "session", "report", "scenario"}},
+    };
+    return map;
+}
+
+// "records" of "tools/step/records/why.cc"; "" for the program's own files.
+std::string step_folder(std::string_view path) {
+    path.remove_prefix(std::string_view("tools/step/").size());
+    const size_t slash = path.find('/');
+    return std::string(path.substr(0, slash == std::string_view::npos ? 0 : slash));
+}
+
 }  // namespace
 
 std::vector<Include> includes_of(std::string_view text) {
@@ -120,6 +141,16 @@ std::string why_forbidden(std::string_view file, std::string_view name) {
         }
         if (part == "tools" && two_folders(file) != two_folders(name))
             return "a tool must not include another tool's inside";
+        if (starts(file, "tools/step/") && starts(name, "tools/step/")) {
+            const std::string from = step_folder(file);
+            const std::string to = step_folder(name);
+            if (from.empty() || from == to) return "";
+            const auto arrows = step_arrows().find(from);
+            if (arrows == step_arrows().end())
+                return "tools/step/" + from + " has no row in the layering rules";
+            if (!arrows->second.contains(to))
+                return "tools/step/" + from + " must not include tools/step/" + to;
+        }
         return "";
     }
     if (other == "tests") return part + " must not include tests";

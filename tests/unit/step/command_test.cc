@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/step/story.h"
-#include "tools/step/commands.h"
-#include "tools/step/completion.h"
+#include "tools/step/commands/commands.h"
+#include "tools/step/commands/completion.h"
 
 namespace orrery::step {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/step/story.h"
-#include "tools/step/expression.h"
+#include "tools/step/session/expression.h"
 
 namespace orrery::step {
 namespace {

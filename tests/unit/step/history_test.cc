@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/step/story.h"
-#include "tools/step/history.h"
-#include "tools/step/statistics.h"
+#include "tools/step/records/history.h"
+#include "tools/step/records/statistics.h"
 
 namespace orrery::step {
 namespace {

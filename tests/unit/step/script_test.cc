@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "tests/unit/step/story.h"
-#include "tools/step/script.h"
+#include "tools/step/commands/script.h"
 
 namespace orrery::step {
 namespace {

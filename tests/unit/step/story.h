@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/step/debugger.h"
-#include "tools/step/session.h"
+#include "tools/step/commands/debugger.h"
+#include "tools/step/session/session.h"
 
 namespace orrery::step {
 

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "tests/unit/step/story.h"
-#include "tools/step/disassemble.h"
-#include "tools/step/table.h"
-#include "tools/step/units.h"
+#include "tools/step/base/table.h"
+#include "tools/step/base/units.h"
+#include "tools/step/program/disassemble.h"
 
 namespace orrery::step {
 namespace {

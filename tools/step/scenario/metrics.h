@@ -19,7 +19,8 @@ struct QueueMetrics {
     std::uint64_t jobs = 0;          // copies, fills and kernels that finished
     Ps engine_ps = 0;                // of copy engines and vector cores
     double share = 0;                // of all engine time
-    Ps mean_wait = 0, max_wait = 0;  // of those: from doorbell to first start, or until the end; to the finish if starts are not known
+    Ps mean_wait = 0, max_wait = 0;  // of those: from doorbell to first start, or until the end; to the
+                                     // finish if starts are not known
     Ps finish = 0;                   // of its last job
     std::uint64_t preempted = 0;
     std::uint64_t error = 0;

@@ -1,0 +1,195 @@
+// break, watch, delete, info
+#include <algorithm>
+
+#include "tools/step/base/units.h"
+#include "tools/step/commands/commands.h"
+#include "tools/step/records/names.h"
+
+namespace orrery::step {
+namespace {
+
+// A function, file:line or address; empty: it is none of these.
+Result<std::vector<std::uint64_t>> parse_place(const Debugger& debugger, const std::string& text) {
+    if (const auto address = parse_number(text)) return std::vector{*address};
+    const Program& program = debugger.program();
+    const std::size_t colon = text.rfind(':');
+    if (colon != std::string::npos && colon > 0 && text[colon - 1] != ':') {
+        if (const auto line = parse_number(text.substr(colon + 1))) {
+            if (!program.debug().has_lines())
+                return fail(
+                    "there is no debug information for source lines: name the firmware's ELF file with "
+                    "--elf");
+            auto addresses =
+                program.debug().addresses_of_line(text.substr(0, colon), static_cast<unsigned>(*line));
+            if (addresses.empty()) return fail("there is no code at {}", text);
+            return addresses;
+        }
+    }
+    auto function = program.function(text);
+    if (!function) return std::unexpected(function.error());
+    if (*function) return std::move((*function)->entries);
+    return std::vector<std::uint64_t>{};
+}
+
+Json breakpoint_json(const Breakpoint& b) {
+    Json json = {{"number", b.number},
+                 {"kind", b.watch          ? "watch"
+                          : !b.pcs.empty() ? "place"
+                                           : "condition"},
+                 {"text", b.text}};
+    if (!b.pcs.empty()) json["pcs"] = b.pcs;
+    return json;
+}
+
+std::string places(const Debugger& debugger, const Breakpoint& b) {
+    if (b.pcs.empty()) return "";
+    if (b.pcs.size() > 1) return fmt::format(" at {} places (it is inlined)", b.pcs.size());
+    const auto line = debugger.program().debug().line_at(b.pcs.front());
+    return fmt::format(" at {}{}", debugger.place(b.pcs.front()),
+                       line ? fmt::format(", {}:{}", line->file, line->line) : "");
+}
+
+Reply added(Debugger& debugger, Breakpoint breakpoint) {
+    Reply reply;
+    reply.data = breakpoint_json(breakpoint);
+    reply.text = fmt::format("{} {}: {}{}\n", breakpoint.watch ? "watch" : "breakpoint", breakpoint.number,
+                             breakpoint.text, places(debugger, breakpoint));
+    debugger.breakpoints().push_back(std::move(breakpoint));
+    return reply;
+}
+
+}  // namespace
+
+Result<Reply> cmd_break(Debugger& debugger, const Args& args) {
+    if (args.words.empty())
+        return fail(
+            "break where? 'break Scheduler::turn', 'break turn.cc:120', 'break decision.rule == bound'");
+    Breakpoint b;
+    b.text = std::string(args.all);
+    auto place = parse_place(debugger, args.words.front());
+    if (!place) return std::unexpected(place.error());
+    b.pcs = std::move(*place);
+    std::string_view condition = args.all;
+    if (!b.pcs.empty()) {
+        condition = "";
+        const std::size_t at = args.all.find(" if ");
+        if (at != std::string_view::npos) {
+            condition = args.all.substr(at + 4);
+        } else if (args.words.size() > 1) {
+            return fail("'{}' cannot stand behind a place; a condition begins with if", args.words[1]);
+        }
+    } else if (args.words.front() == "if") {
+        condition.remove_prefix(2);
+    }
+    if (!condition.empty()) {
+        auto expression = Expression::parse(condition, debugger.meanings());
+        if (!expression) return std::unexpected(expression.error());
+        b.condition = std::move(*expression);
+    }
+    b.number = debugger.next_breakpoint();
+    return added(debugger, std::move(b));
+}
+
+Result<Reply> cmd_watch(Debugger& debugger, const Args& args) {
+    if (args.all.empty()) return fail("watch what? 'watch queue[3].state', 'watch u64(0x80010000)'");
+    auto expression = Expression::parse(args.all, debugger.meanings());
+    if (!expression) return std::unexpected(expression.error());
+    if (expression->uses_event())
+        return fail("records come and go: use 'break {}' with a condition", args.all);
+    if (const auto value = expression->evaluate(debugger.moment()); !value)
+        return std::unexpected(value.error());
+    Breakpoint b;
+    b.number = debugger.next_breakpoint();
+    b.watch = true;
+    b.text = std::string(args.all);
+    b.condition = std::move(*expression);
+    return added(debugger, std::move(b));
+}
+
+Result<Reply> cmd_delete(Debugger& debugger, const Args& args) {
+    auto& all = debugger.breakpoints();
+    Reply reply;
+    if (args.words.empty()) {
+        reply.data["deleted"] = all.size();
+        reply.text = fmt::format("{} deleted\n", all.size());
+        all.clear();
+        return reply;
+    }
+    for (const std::string& word : args.words) {
+        const auto number = parse_number(word);
+        if (!number) return std::unexpected(number.error());
+        if (std::erase_if(all, [&](const Breakpoint& b) { return b.number == *number; }) == 0)
+            return fail("there is no breakpoint {}; 'info' lists them", *number);
+    }
+    reply.data["deleted"] = args.words.size();
+    reply.text = fmt::format("{} deleted\n", args.words.size());
+    return reply;
+}
+
+Result<Reply> cmd_info(Debugger& debugger, const Args&) {
+    const About& about = debugger.session().about();
+    const History& history = debugger.history();
+    Reply reply;
+    Json& data = reply.data;
+    data = {{"file", about.file},
+            {"program", about.program},
+            {"sku", about.sku},
+            {"uid", fmt::format("{:016x}", about.uid)},
+            {"seed", about.seed},
+            {"firmware", about.build_id},
+            {"firmware_sha256", about.firmware_hash},
+            {"hardware_version", fmt::format("{}.{}", about.hw_version >> 16, about.hw_version & 0xffff)},
+            {"cycle_ps", about.cycle_ps},
+            {"start_ps", about.start},
+            {"end_ps", debugger.session().end_time()},
+            {"steps", debugger.session().end()},
+            {"events", history.records().size()},
+            {"decisions", history.decisions().size()},
+            {"hashes_checked", about.hashes_checked},
+            {"crashed", about.crashed},
+            {"divergence", about.divergence},
+            {"symbols", debugger.program().name()}};
+    std::string& t = reply.text;
+    const auto line = [&](std::string_view name, const std::string& value) {
+        if (!value.empty()) t += fmt::format("{:<10} {}\n", name, value);
+    };
+    line("recording",
+         fmt::format("{}, by {}{}", about.file, about.program, about.crashed ? ", which died" : ""));
+    line("card", fmt::format("{}, uid {:016x}{}", about.sku, about.uid,
+                             about.seed != 0 ? fmt::format(", seed {}", about.seed) : ""));
+    line("firmware", about.build_id.empty()
+                         ? ""
+                         : fmt::format("{}  SHA-256 {}", about.build_id, about.firmware_hash.substr(0, 16)));
+    line("symbols", debugger.program().symbols().empty()
+                        ? ""
+                        : fmt::format("{}{}", debugger.program().name(),
+                                      debugger.program().debug().has_lines() ? ", with source lines" : ""));
+    line("length", fmt::format("{} steps, {} to {}", grouped(debugger.session().end()),
+                               moment_text(about.start), moment_text(debugger.session().end_time())));
+    line("contents", fmt::format("{} events, {} decisions, {} jobs", history.records().size(),
+                                 history.decisions().size(), history.jobs().size()));
+    line("replay", about.divergence.empty()
+                       ? fmt::format("exact: {} state hashes checked", about.hashes_checked)
+                       : debugger.style().bad("NOT exact: " + about.divergence));
+    if (const auto policy = find_policy(debugger.session().sram())) {
+        std::string values;
+        Json numbers = Json::object();
+#define ORR_STEP_VALUE(member, name, unit)                                                 \
+    values += fmt::format("{}{} {}{}{}", values.empty() ? "" : ", ", name, policy->member, \
+                          *(unit) ? " " : "", unit);                                       \
+    numbers[name] = policy->member;
+        ORR_POLICY_LIST(ORR_STEP_VALUE)
+#undef ORR_STEP_VALUE
+        line("policy", values);
+        data["policy"] = std::move(numbers);
+    }
+    Json list = Json::array();
+    for (const Breakpoint& b : debugger.breakpoints()) {
+        list.push_back(breakpoint_json(b));
+        line(b.watch ? "watch" : "break", fmt::format("{}: {}", b.number, b.text));
+    }
+    data["breakpoints"] = std::move(list);
+    return reply;
+}
+
+}  // namespace orrery::step

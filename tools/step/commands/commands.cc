@@ -1,0 +1,264 @@
+#include "tools/step/commands/commands.h"
+
+#include <algorithm>
+#include <set>
+
+namespace orrery::step {
+namespace {
+
+constexpr std::string_view kConditionHelp =
+    "A condition is an expression that is not 0:\n"
+    "  until queue[3].state == stopped\n"
+    "  until decision.queue == 3 && decision.rule == bound\n"
+    "  until event.type == preempt\n"
+    "  until pc == &Scheduler::turn && a0 != 0\n"
+    "'help print' shows what expressions can be.\n";
+
+std::vector<Command> make_commands() {
+    return {
+        {"step",
+         "[N] [insn|event|decision]",
+         "go forward: by instructions, trace events or decisions (an event)",
+         "Goes forward to the N-th next event (a record that the firmware wrote to its trace port), "
+         "decision, or\n"
+         "instruction. At an event the position is the moment at which the firmware wrote it: at a decision, "
+         "what\n"
+         "'queues' shows is the state on which it was taken. Breakpoints and watches end it before.\n"
+         "  step              the next event\n"
+         "  step 3 decision   the third decision from here\n"
+         "  step 100 insn     100 instructions\n",
+         cmd_step,
+         {"insn", "event", "decision"}},
+        {"back",
+         "[N] [insn|event|decision] | until CONDITION",
+         "the same, backward",
+         "  back              the event before this position\n"
+         "  back decision     the decision before\n"
+         "  back 50 insn      50 instructions\n"
+         "  back until queue[3].state == ready   the last moment before now at which that was so\n",
+         cmd_back,
+         {"insn", "event", "decision", "until"}},
+        {"until", "CONDITION", "go forward to where a condition holds", kConditionHelp, cmd_until},
+        {"goto",
+         "TIME | STEP | start | end | event N | decision N",
+         "go anywhere",
+         "  goto 250us         the last step that begins at or before this model time\n"
+         "  goto 1200300       that step\n"
+         "  goto decision 17   events and decisions are numbered from 0\n"
+         "  goto end\n",
+         cmd_goto,
+         {"start", "end", "event", "decision"}},
+        {"why", "[DECISION]", "why this queue, and why not each other one",
+         "Explains the decision at this position, or else the last one before it (the first one, if there is "
+         "none): every\n"
+         "queue that wanted the resource, its state at that moment, and the rule that chose. vtime is the "
+         "engine time\n"
+         "that a queue has used, divided by its weight: what rule 'share' compares.\n"
+         "  why      the decision just taken\n"
+         "  why 17   decision 17\n",
+         cmd_why},
+        {"queues",
+         "[all]",
+         "the queues at this position",
+         "written, next and done are packets: written by the process, next to start, finished. 'print "
+         "queue[3]' shows all\n"
+         "that the firmware keeps of one. With many queues, idle ones are shown with 'queues all' only.\n",
+         cmd_queues,
+         {"all"}},
+        {"contexts", "", "the contexts and their quotas", "", cmd_contexts},
+        {"engines", "", "the engines' ports and what they run", "", cmd_engines},
+        {"waits", "", "who waits for which semaphore, and whose signal it is",
+         "Each queue that waits at this position, and the queue that holds the signal: as the firmware's "
+         "search for deadlocks\n"
+         "found it, or as the rest of the recording shows it. A cycle is a deadlock, and marked with *.\n",
+         cmd_waits},
+        {"events", "[N]", "the trace events around this position (10)", "  events 30\n", cmd_events},
+        {"timeline",
+         "[FROM] [TO]",
+         "engines, core and queues over time, as text",
+         "From the first doorbell to the last event, or between two moments:\n"
+         "  timeline 100us 250us\n"
+         "  timeline now end\n",
+         cmd_timeline,
+         {"start", "now", "end"}},
+        {"diff", "OTHER | A B", "the first decision in which two recordings differ, with both whys",
+         "  diff other.otrace      this recording is A, the other B\n"
+         "  diff a.otrace b.otrace\n",
+         cmd_diff},
+        {"print", "[/x] EXPRESSION", "registers, memory, symbols, fields of the firmware's tables",
+         "  print queue[3]                      all fields of a row; tables are queue, context, port and "
+         "what else the firmware has\n"
+         "  print queue[3].vtime - queue[4].vtime\n"
+         "  print a0 + 8                        registers by any name, also pc, mcause, mepc, mcycle ...\n"
+         "  print /x u32(sp + 16)               memory: u8 u16 u32 u64; *a is u64(a)\n"
+         "  print &Scheduler::turn              address of a symbol; without & its value\n"
+         "  print time > 12.5us                 times have units; step is the position\n"
+         "  print event.type, .queue, .a, .b    of the event at this position\n"
+         "  print decision.queue, .rule, .resource, .candidates, .index\n"
+         "Words stand for numbers: queue[3].state == ready, queue[3].priority == high, decision.rule == "
+         "share.\n"
+         "Operators are C's: || && | ^ & == != < <= > >= << >> + - * / % ! ~ ( )\n",
+         cmd_print},
+        {"break", "PLACE [if CONDITION] | CONDITION", "stop there when moving",
+         "  break Scheduler::turn\n"
+         "  break turn.cc:120 if a0 == 3\n"
+         "  break 0x80000400\n"
+         "  break decision.rule == preempt\n"
+         "'info' lists them, 'delete' removes them. Every 'step', 'back' and 'until' stops at them.\n",
+         cmd_break},
+        {"watch", "EXPRESSION", "stop when its value changes",
+         "  watch queue[3].state\n"
+         "  watch u64(0x80010000)\n",
+         cmd_watch},
+        {"delete", "[NUMBER ...]", "remove breakpoints and watches (all)", "", cmd_delete},
+        {"info", "", "about the recording, and the breakpoints", "", cmd_info},
+        {"where", "", "the position: step, time, source line, instruction, event", "", cmd_where},
+        {"list", "[PLACE]", "source and disassembly here, or at a symbol or address",
+         "  list\n  list Scheduler::turn\n  list mepc\n", cmd_list},
+        {"export",
+         "perfetto|csv FILE",
+         "the recording for other tools",
+         "  export perfetto run.perfetto-trace   for ui.perfetto.dev\n"
+         "  export csv jobs.csv                  jobs, and decisions in jobs-decisions.csv\n",
+         cmd_export,
+         {"perfetto", "csv"}},
+        {"summary", "", "figures by queue: jobs, shares, latencies, fairness, makespan", "", cmd_summary},
+        {"whatif",
+         "[--firmware IMAGE] [--policy NAME=VALUE ...]",
+         "the same arrivals with another firmware or policy",
+         "  whatif --policy slice_us=50\n"
+         "  whatif --firmware other/orrery-fw.bin\n",
+         cmd_whatif,
+         {"--firmware", "--policy"}},
+        {"help", "[COMMAND]", "this list, or all about a command", "", cmd_help},
+        {"quit", "", "leave", "", cmd_quit},
+    };
+}
+
+Args split(std::string_view text) {
+    Args args;
+    while (!text.empty() && text.front() == ' ')
+        text.remove_prefix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r'))
+        text.remove_suffix(1);
+    args.all = text;
+    std::string word;
+    bool in_word = false;
+    char quote = 0;
+    for (const char c : text) {
+        if (quote != 0) {
+            if (c == quote)
+                quote = 0;
+            else
+                word += c;
+        } else if (c == '"' || c == '\'') {
+            quote = c;
+            in_word = true;
+        } else if (c == ' ' || c == '\t') {
+            if (in_word) args.words.push_back(word);
+            word.clear();
+            in_word = false;
+        } else {
+            word += c;
+            in_word = true;
+        }
+    }
+    if (in_word) args.words.push_back(word);
+    return args;
+}
+
+// How many letters must change to make one of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j)
+        row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t before = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1] ? 1 : 0)});
+            diagonal = before;
+        }
+    }
+    return row[b.size()];
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+    static const std::vector<Command> list = make_commands();
+    return list;
+}
+
+Result<const Command*> find_command(std::string_view name) {
+    std::vector<const Command*> fits;
+    for (const Command& command : commands()) {
+        if (command.name == name) return &command;
+        if (command.name.starts_with(name)) fits.push_back(&command);
+    }
+    // The ones that are used most have a letter for themselves.
+    for (const auto& [letter, full] :
+         {std::pair{"s", "step"}, {"b", "back"}, {"w", "why"}, {"p", "print"}, {"q", "quit"}, {"l", "list"}})
+        if (name == letter) return find_command(full);
+    if (fits.size() == 1) return fits.front();
+    if (fits.size() > 1) {
+        std::string names;
+        for (const Command* command : fits)
+            names += (names.empty() ? "" : ", ") + std::string(command->name);
+        return fail("'{}' could be {}", name, names);
+    }
+    const Command* nearest = nullptr;
+    std::size_t best = std::min<std::size_t>(3, name.size() / 2 + 1);
+    for (const Command& command : commands()) {
+        if (distance(name, command.name) >= best) continue;
+        best = distance(name, command.name);
+        nearest = &command;
+    }
+    if (nearest != nullptr) return fail("there is no command '{}'; did you mean '{}'?", name, nearest->name);
+    return fail("there is no command '{}'; 'help' lists them", name);
+}
+
+Result<Reply> run_command(Debugger& debugger, std::string_view line) {
+    while (!line.empty() && (line.front() == ' ' || line.front() == '\t'))
+        line.remove_prefix(1);
+    if (line.empty() || line.front() == '#' || line.front() == '\n') return Reply{};
+    const std::size_t end = std::min(line.find_first_of(" \t\r\n"), line.size());
+    const auto command = find_command(line.substr(0, end));
+    if (!command) return std::unexpected(command.error());
+    return (*command)->run(debugger, split(line.substr(end)));
+}
+
+Result<Reply> cmd_help(Debugger&, const Args& args) {
+    Reply reply;
+    if (args.words.empty()) {
+        Table table({{"command"}, {""}});
+        Json list = Json::array();
+        for (const Command& command : commands()) {
+            table.row(
+                {std::string(command.name) + (command.usage.empty() ? "" : " " + std::string(command.usage)),
+                 std::string(command.summary)});
+            list.push_back(
+                {{"command", command.name}, {"usage", command.usage}, {"summary", command.summary}});
+        }
+        reply.text =
+            table.text() +
+            "'help COMMAND' shows examples. A beginning of a command is enough if it is the only one.\n";
+        reply.data["commands"] = std::move(list);
+        return reply;
+    }
+    const auto command = find_command(args.words.front());
+    if (!command) return std::unexpected(command.error());
+    const Command& c = **command;
+    reply.text =
+        fmt::format("{}{}{}\n{}\n{}", c.name, c.usage.empty() ? "" : " ", c.usage, c.summary, c.help);
+    reply.data = {{"command", c.name}, {"usage", c.usage}, {"summary", c.summary}, {"help", c.help}};
+    return reply;
+}
+
+Result<Reply> cmd_quit(Debugger& debugger, const Args&) {
+    debugger.quit = true;
+    return Reply{};
+}
+
+}  // namespace orrery::step

@@ -1,0 +1,156 @@
+#include "tools/step/commands/debugger.h"
+
+#include <csignal>
+
+#include "tools/step/commands/commands.h"
+#include "tools/step/records/names.h"
+
+namespace orrery::step {
+namespace {
+
+volatile std::sig_atomic_t g_interrupted = 0;
+
+// Behind the layers that only reach for the hardware: who wanted it. Null: not known.
+const Frame* telling_frame(const std::vector<Frame>& frames) {
+    for (const Frame& frame : frames) {
+        if (!frame.line) continue;
+        const std::string& file = frame.line->file;
+        if (file.find("/hal/") == std::string::npos && !file.ends_with("sched/trace.h")) return &frame;
+    }
+    return frames.empty() ? nullptr : &frames.front();
+}
+
+}  // namespace
+
+void Debugger::interrupt() {
+    g_interrupted = 1;
+}
+
+bool Debugger::take_interrupt() {
+    const bool was = g_interrupted != 0;
+    g_interrupted = 0;
+    return was;
+}
+
+Result<std::unique_ptr<Debugger>> Debugger::make(std::unique_ptr<Session> session, Options options) {
+    std::unique_ptr<Debugger> debugger(new Debugger());
+    debugger->session_ = std::move(session);
+    debugger->options_ = std::move(options);
+    Session& s = *debugger->session_;
+    const About& about = s.about();
+    debugger->history_ = std::make_unique<History>(s.records());
+    std::string note;
+    auto program = Program::find(about.elf, debugger->options_.elf, note);
+    if (!program) return std::unexpected(program.error());
+    debugger->program_ = std::move(*program);
+    if (!about.divergence.empty()) {
+        debugger->notes_.push_back("replay does NOT make what was recorded: " + about.divergence +
+                                   ". What is shown from there on is not what happened");
+    }
+    if (about.crashed)
+        debugger->notes_.emplace_back("the recorder died; this is all up to the last block that it wrote");
+    if (!note.empty()) debugger->notes_.push_back(note);
+    debugger->find_inspect();
+    if (!debugger->no_inspect_.empty()) debugger->notes_.push_back(debugger->no_inspect_);
+    s.seek(debugger->history_->records().empty() ? 0 : debugger->history_->records().front().step);
+    return debugger;
+}
+
+// The tables are constant data: as they are when the firmware says where they are, they stay.
+void Debugger::find_inspect() {
+    const auto& tables = history_->tables();
+    if (!tables) {
+        no_inspect_ = history_->records().empty()
+                          ? "the firmware wrote no trace records: only instructions can be stepped"
+                          : "the firmware did not say where its tables are: no queues, contexts and engines";
+        return;
+    }
+    session_->seek(tables->step);
+    auto inspect = Inspect::read(session_->sram(), tables->address);
+    if (inspect) {
+        inspect_ = std::move(*inspect);
+    } else {
+        no_inspect_ = inspect.error().text;
+    }
+}
+
+Result<const Inspect*> Debugger::inspect() const {
+    if (!inspect_) return fail("{}", no_inspect_);
+    if (history_->tables() && session_->position() < history_->tables()->step) {
+        return fail(
+            "the firmware has not started yet at this position; 'step event' goes to its first record");
+    }
+    return &*inspect_;
+}
+
+Result<Snapshot> Debugger::snapshot() const {
+    const auto inspect = this->inspect();
+    if (!inspect) return std::unexpected(inspect.error());
+    return take_snapshot(**inspect, session_->sram());
+}
+
+std::optional<std::size_t> Debugger::record_here() const {
+    const std::size_t at = history_->first_at_or_after(session_->position());
+    if (at == history_->records().size() || history_->records()[at].step != session_->position())
+        return std::nullopt;
+    return at;
+}
+
+Moment Debugger::moment() const {
+    const auto at = record_here();
+    return {session_.get(), at ? &history_->records()[*at] : nullptr};
+}
+
+std::string Debugger::place(std::uint64_t pc) const {
+    const std::string where = program_.where(pc);
+    return where.empty() ? fmt::format("{:#x}", pc) : fmt::format("{:#x} <{}>", pc, where);
+}
+
+Reply Debugger::here() const {
+    const Session& s = *session_;
+    const std::uint64_t pc = s.registers().pc;
+    Reply reply;
+    reply.data["step"] = s.position();
+    reply.data["time_ps"] = s.time();
+    reply.data["pc"] = pc;
+    std::string first = fmt::format("step {}  {}  ", s.position(), style().strong(moment_text(s.time())));
+    if (!s.running()) {
+        first += "the core does not run";
+        reply.data["core"] = "stopped";
+    } else if (s.sleeping()) {
+        first += fmt::format("the core sleeps at {}", place(pc));
+        reply.data["core"] = "sleeping";
+    } else {
+        first += place(pc);
+        reply.data["core"] = "running";
+    }
+    if (const std::string symbol = program_.where(pc); !symbol.empty()) reply.data["symbol"] = symbol;
+    const auto frames = program_.debug().frames(pc);
+    const Frame* frame = telling_frame(frames);
+    const auto line = frame != nullptr ? frame->line : program_.debug().line_at(pc);
+    if (frame != nullptr) {
+        // Said only where the symbol does not.
+        if (frame != &frames.back()) first += fmt::format("  in {}", frame->function);
+        reply.data["function"] = frame->function;
+    }
+    if (line) {
+        first += fmt::format("{} {}:{}", frame != nullptr && frame != &frames.back() ? "," : " ", line->file,
+                             line->line);
+        reply.data["source"] = {{"file", line->file}, {"line", line->line}};
+    }
+    if (s.position() == s.end()) first += "  (the end of the recording)";
+    reply.text = first + '\n';
+    if (const auto at = record_here()) {
+        const Record& record = history_->records()[*at];
+        const std::string text = describe(record, *history_);
+        reply.text += fmt::format("  {}: {}\n", style().good(record_name(record.type)), text);
+        reply.data["event"] = record_json(record, *history_);
+    }
+    return reply;
+}
+
+Result<Reply> Debugger::execute(std::string_view line) {
+    return run_command(*this, line);
+}
+
+}  // namespace orrery::step

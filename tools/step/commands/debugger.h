@@ -1,0 +1,100 @@
+// One recording under the eyes of a person or a script: position, names, breakpoints. Commands (commands.h)
+// work on it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/step/base/table.h"
+#include "tools/step/program/program.h"
+#include "tools/step/records/history.h"
+#include "tools/step/records/inspect.h"
+#include "tools/step/records/snapshot.h"
+#include "tools/step/session/expression.h"
+#include "tools/step/session/session.h"
+
+namespace orrery::step {
+
+using Json = nlohmann::ordered_json;
+
+// What a command answers: the same for people and for programs. `text` ends in a newline or is empty.
+struct Reply {
+    std::string text;
+    Json data = Json::object();
+};
+
+// Ends a `until`, `step` or `back` on its way.
+struct Breakpoint {
+    unsigned number = 0;
+    bool watch = false;                   // stops when the value changes; else when the place is reached
+    std::string text;                     // as typed
+    std::vector<std::uint64_t> pcs;       // a place: everywhere that its code is; empty: none
+    std::optional<Expression> condition;  // of a place; of events; or the watched value
+};
+
+class Debugger {
+  public:
+    struct Options {
+        std::string elf;  // with debug information; empty: sought
+        Style style;
+        std::vector<std::string> source_folders;
+        // Opens the other recording of a diff.
+        std::function<Result<std::unique_ptr<Session>>(const std::string&)> open;
+    };
+    // Goes to the first record. Fails if --elf does not fit.
+    static Result<std::unique_ptr<Debugger>> make(std::unique_ptr<Session> session, Options options);
+
+    // Runs a line as typed. An error leaves the position as it was, or where the trouble is.
+    Result<Reply> execute(std::string_view line);
+
+    Session& session() { return *session_; }
+    const Session& session() const { return *session_; }
+    const History& history() const { return *history_; }
+    const Program& program() const { return program_; }
+    const Options& options() const { return options_; }
+    const Style& style() const { return options_.style; }
+    const std::vector<std::string>& notes() const { return notes_; }  // for the greeting
+    Meanings meanings() const { return {inspect_ ? &*inspect_ : nullptr, &program_}; }
+
+    // The firmware's tables; an error if there are none at this position.
+    Result<const Inspect*> inspect() const;
+    Result<Snapshot> snapshot() const;
+    // The record at the position (index in history().records()), or none.
+    std::optional<std::size_t> record_here() const;
+    Moment moment() const;
+
+    // Where we are, in a line or two.
+    Reply here() const;
+    std::string place(std::uint64_t pc) const;  // "0x80001234 <Scheduler::turn+12>"
+
+    std::vector<Breakpoint>& breakpoints() { return breakpoints_; }
+    unsigned next_breakpoint() { return ++last_breakpoint_; }
+    bool quit = false;
+
+    // Ends a long move; from a signal handler.
+    static void interrupt();
+    static bool take_interrupt();
+
+  private:
+    Debugger() = default;
+    void find_inspect();
+
+    std::unique_ptr<Session> session_;
+    std::unique_ptr<History> history_;
+    std::optional<Inspect> inspect_;
+    std::string no_inspect_;  // why there is none
+    Program program_;
+    Options options_;
+    std::vector<std::string> notes_;
+    std::vector<Breakpoint> breakpoints_;
+    unsigned last_breakpoint_ = 0;
+};
+
+}  // namespace orrery::step

@@ -1,0 +1,71 @@
+// The firmware as its ELF files tell it: symbols, and source lines if there is debug information.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/step/base/result.h"
+#include "tools/step/program/debug_info.h"
+
+namespace orrery::step {
+
+struct Symbol {
+    std::string name;
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    bool code = false;
+};
+
+// A function as found by its name.
+struct Place {
+    std::string name;                    // in full
+    std::vector<std::uint64_t> entries;  // more than one: it was inlined, or has overloads
+    std::optional<Line> declared;
+};
+
+class Program {
+  public:
+    Program() = default;  // knows nothing
+    // From the bytes of an ELF file. `name` is for errors and show.
+    static Result<Program> parse(std::vector<std::uint8_t> elf, std::string name);
+    static Result<Program> load(const std::string& file);
+    // The file with symbols that belongs to the ELF `loaded` (usually without): `wanted` if it is not empty,
+    // else the firmware of the build that this program is part of. Without one that fits: what `loaded`
+    // itself has. `note` gets what people should know about the choice.
+    static Result<Program> find(const std::vector<std::uint8_t>& loaded, const std::string& wanted,
+                                std::string& note);
+
+    const std::string& name() const { return name_; }
+    const std::vector<Symbol>& symbols() const { return symbols_; }  // by address
+    const DebugInfo& debug() const { return debug_; }
+
+    // Names can leave out what stands in front of "::" if that makes no doubt. Data, and code with a symbol.
+    const Symbol* symbol(std::string_view name) const;
+    const Symbol* symbol_at(std::uint64_t address) const;  // that covers the address
+    std::string where(std::uint64_t address) const;        // "Scheduler::turn+12", "" if not known
+    // Functions also where they were inlined. Nothing: there is none of this name; an error: there are
+    // several.
+    Result<std::optional<Place>> function(std::string_view name) const;
+    std::vector<std::string> function_names() const;  // all that function() finds
+
+    // Do both load the same bytes to the same addresses?
+    static bool same_code(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b);
+
+  private:
+    std::string name_;
+    std::vector<Symbol> symbols_;
+    std::map<std::string, std::size_t, std::less<>> by_name_;
+    DebugInfo debug_;
+};
+
+// A few lines of a source file around `line`, with a mark; "" if the file is not here. Relative names are
+// sought below the folders.
+std::string source_text(const std::string& file, unsigned line, unsigned around,
+                        const std::vector<std::string>& folders);
+
+}  // namespace orrery::step

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "tools/step/session/session.h"
+
+namespace orrery::step {
+namespace {
+
+class ReplaySession final : public Session {
+  public:
+    ReplaySession(const std::string& file, std::unique_ptr<emu::Replayer> replayer)
+        : replayer_(std::move(replayer)) {
+        const emu::TraceInfo& info = replayer_->info();
+        about_.file = file;
+        about_.program = info.program;
+        about_.sku = info.sku_name;
+        about_.hw_version = info.hw_version;
+        about_.uid = info.uid;
+        about_.seed = info.seed;
+        about_.cycle_ps = info.cycle_ps;
+        about_.start = info.start_ps;
+        about_.crashed = info.crashed;
+        about_.hashes_checked = replayer_->hashes_checked();
+        if (const auto& divergence = replayer_->divergence()) {
+            about_.divergence = fmt::format("{} (before step {}, block at offset {:#x} of the file)",
+                                            divergence->reason, divergence->step, divergence->offset);
+        }
+        if (!replayer_->images().empty()) {
+            const emu::TraceImage& image = replayer_->images().front();
+            about_.build_id = image.build_id;
+            about_.firmware_hash = image.sha256;
+            about_.elf = image.elf;
+        }
+        records_.reserve(replayer_->record_count());
+        for (std::size_t i = 0; i < replayer_->record_count(); ++i) {
+            const emu::PortRecord record = replayer_->record(i);
+            records_.push_back(make_record(record.step, record.time_ps, record.header, record.words));
+        }
+    }
+
+    const About& about() const override { return about_; }
+    const std::vector<Record>& records() const override { return records_; }
+    std::uint64_t end() const override { return replayer_->end(); }
+    Time end_time() const override { return replayer_->end_time(); }
+    std::uint64_t position() const override { return replayer_->step(); }
+    Time time() const override { return replayer_->time(); }
+    bool running() const override { return replayer_->running(); }
+    bool sleeping() const override { return replayer_->sleeping(); }
+    emu::HartState registers() const override { return replayer_->state(); }
+    Sram sram() const override { return replayer_->sram(); }
+    bool read(std::uint64_t address, std::span<std::uint8_t> out) const override {
+        return replayer_->read(address, out);
+    }
+    emu::ReplayStopInfo seek(std::uint64_t position) override { return replayer_->seek(position); }
+    emu::ReplayStopInfo seek_time(Time time) override { return replayer_->seek_time(time); }
+    emu::ReplayStopInfo run(std::uint64_t target, const emu::ReplayLimits& limits) override {
+        return replayer_->run_until(target, limits);
+    }
+    emu::ReplayStopInfo run_back(std::uint64_t target, const emu::ReplayLimits& limits) override {
+        return replayer_->run_back_until(target, limits);
+    }
+
+  private:
+    std::unique_ptr<emu::Replayer> replayer_;
+    About about_;
+    std::vector<Record> records_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> open_session(const std::string& file,
+                                              const emu::Replayer::Progress& progress) {
+    auto replayer = emu::Replayer::open(file, progress);
+    if (!replayer) return fail("{}", replayer.error());
+    return std::make_unique<ReplaySession>(file, std::move(*replayer));
+}
+
+}  // namespace orrery::step

@@ -1,0 +1,68 @@
+// A recording that can be at any of its positions: what the rest of this tool sees of the replayer
+// (emulator/trace/replayer.h has the words). Tests put another one in its place.
+//
+// Position s means: s steps have been made. Positions run from 0 to end(). A failed move leaves the position
+// at what can be reached.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emulator/trace/replayer.h"
+#include "tools/step/base/result.h"
+#include "tools/step/records/inspect.h"
+#include "tools/step/records/records.h"
+
+namespace orrery::step {
+
+// What the recording says about itself.
+struct About {
+    std::string file;
+    std::string program;  // that recorded
+    std::string sku;
+    std::string build_id;       // of the firmware
+    std::string firmware_hash;  // SHA-256 of its ELF, 64 digits
+    std::uint32_t hw_version = 0;
+    std::uint64_t uid = 0;
+    std::uint64_t seed = 0;
+    Time cycle_ps = 1000;
+    Time start = 0;          // model time at position 0
+    bool crashed = false;    // the recorder died; this is all up to its last block
+    std::string divergence;  // not empty: replay does not make what was recorded
+    std::uint64_t hashes_checked = 0;
+    std::vector<std::uint8_t> elf;  // of the firmware; empty: not known
+};
+
+class Session {
+  public:
+    virtual ~Session() = default;
+
+    virtual const About& about() const = 0;
+    virtual const std::vector<Record>& records() const = 0;  // all of them; the reference stays good
+    virtual std::uint64_t end() const = 0;
+    virtual Time end_time() const = 0;
+
+    virtual std::uint64_t position() const = 0;
+    virtual Time time() const = 0;  // model time there
+    virtual bool running() const = 0;
+    virtual bool sleeping() const = 0;
+    virtual emu::HartState registers() const = 0;
+    virtual Sram sram() const = 0;
+    virtual bool read(std::uint64_t address, std::span<std::uint8_t> out) const = 0;  // SRAM and ROM
+
+    virtual emu::ReplayStopInfo seek(std::uint64_t position) = 0;
+    // The last position whose time is not after `time`.
+    virtual emu::ReplayStopInfo seek_time(Time time) = 0;
+    virtual emu::ReplayStopInfo run(std::uint64_t target, const emu::ReplayLimits& limits) = 0;
+    virtual emu::ReplayStopInfo run_back(std::uint64_t target, const emu::ReplayLimits& limits) = 0;
+};
+
+// Opens a recording and replays it once. `progress` may be empty; false cancels.
+Result<std::unique_ptr<Session>> open_session(const std::string& file,
+                                              const emu::Replayer::Progress& progress);
+
+}  // namespace orrery::step
