@@ -40,6 +40,7 @@ Result<QueueOptions> options_of(const orrStreamAttributes* attributes) {
     options.priority = queue_priority(attributes->priority);
     options.weight = attributes->weight;
     options.slice_us = attributes->slice_us;
+    options.limit_us = attributes->limit_us;
     if (attributes->name == nullptr) return options;
     options.name = attributes->name;
     const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
@@ -95,8 +96,9 @@ orrError_t orrDeviceGetStreamPriorityRange(int* least, int* greatest) {
 orrError_t orrStreamSetAttributes(orrStream_t stream, const orrStreamAttributes* attributes) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(options, options_of(attributes));
-        if (attributes->name != nullptr) {
-            return fail(orrErrorInvalidValue, "a stream gets its name when it is made: give null here");
+        if (attributes->name != nullptr || attributes->limit_us != 0) {
+            return fail(orrErrorInvalidValue,
+                        "a stream gets its name and its limit when it is made: give null and 0 here");
         }
         ORR_TRY(queue, runtime.stream(stream));
         return (*queue)->set_options(*options);

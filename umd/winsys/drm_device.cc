@@ -277,6 +277,7 @@ class DrmDevice final : public Device {
         create.priority = options.priority;
         create.weight = options.weight;
         create.slice_us = options.slice_us;
+        create.dispatch_limit_us = options.limit_us;
         options.name.copy(reinterpret_cast<char*>(create.name), QueueOptions::kMaxName);
         if (int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_CREATE, &create)) {
             return DrmQueue::fail_priority(number, options, file_->what("making a queue"));

@@ -46,7 +46,8 @@ struct QueueOptions {
     std::uint32_t priority = ORR_QUEUE_PRIORITY_NORMAL;
     std::uint32_t weight = 0;
     std::uint32_t slice_us = 0;
-    std::string name{};  // printable ASCII, at most kMaxName bytes; empty: the driver makes one
+    std::uint32_t limit_us = 0;  // model time of a dispatch; 0: the firmware's default
+    std::string name{};          // printable ASCII, at most kMaxName bytes; empty: the driver makes one
 
     static constexpr std::size_t kMaxName = sizeof(drm_orr_queue_create::name) - 1;
 };

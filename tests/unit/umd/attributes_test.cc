@@ -20,11 +20,13 @@ TEST(Attributes, ReachTheQueue) {
     attributes.priority = -1;
     attributes.weight = 128;
     attributes.slice_us = 500;
+    attributes.limit_us = 2000;
     attributes.name = "physics step";
     ASSERT_OK(orrStreamCreateWithAttributes(&stream, &attributes));
     EXPECT_EQ(newest(system).options.priority, ORR_QUEUE_PRIORITY_HIGH);
     EXPECT_EQ(newest(system).options.weight, 128u);
     EXPECT_EQ(newest(system).options.slice_us, 500u);
+    EXPECT_EQ(newest(system).options.limit_us, 2000u);
     EXPECT_EQ(newest(system).options.name, "physics step");
     int priority = 9;
     ASSERT_OK(orrStreamGetPriority(&priority, stream));
@@ -32,6 +34,8 @@ TEST(Attributes, ReachTheQueue) {
 
     EXPECT_FAIL(orrStreamSetAttributes(stream, &attributes), orrErrorInvalidValue, "name");
     attributes.name = nullptr;
+    EXPECT_FAIL(orrStreamSetAttributes(stream, &attributes), orrErrorInvalidValue, "limit");
+    attributes.limit_us = 0;
     attributes.priority = 1;
     attributes.weight = 0;
     ASSERT_OK(orrStreamSetAttributes(stream, &attributes));

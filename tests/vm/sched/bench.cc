@@ -7,12 +7,14 @@
 
 namespace orrery::sched_test {
 
-Stream::Stream(const char* name, int priority, std::uint32_t weight, std::uint32_t slice_us) {
+Stream::Stream(const char* name, int priority, std::uint32_t weight, std::uint32_t slice_us,
+               std::uint32_t limit_us) {
     orrStreamAttributes attributes{};
     attributes.name = name;
     attributes.priority = priority;
     attributes.weight = weight;
     attributes.slice_us = slice_us;
+    attributes.limit_us = limit_us;
     EXPECT_OK(orrStreamCreateWithAttributes(&stream_, &attributes));
 }
 

@@ -17,7 +17,8 @@ inline constexpr std::uint64_t kIterationsPerUs = 250;
 
 class Stream {
   public:
-    explicit Stream(const char* name, int priority = 0, std::uint32_t weight = 0, std::uint32_t slice_us = 0);
+    explicit Stream(const char* name, int priority = 0, std::uint32_t weight = 0, std::uint32_t slice_us = 0,
+                    std::uint32_t limit_us = 0);
     ~Stream() { destroy(); }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;

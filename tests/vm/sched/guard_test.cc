@@ -21,7 +21,7 @@ class Guard : public ::testing::Test {
         ++round_;
         gate_.wait_on(stream_, round_);
         const Mark begin(stream_);
-        for (unsigned i = 0; i < 20; ++i)
+        for (unsigned i = 0; i < 10; ++i)
             count_.launch(stream_);
         const Mark end(stream_);
         gate_.signal(round_);
@@ -47,16 +47,19 @@ class Guard : public ::testing::Test {
     Stream stream_{"bystander"};
     Semaphore gate_{"bystander's gate"};
     // Long enough that a turn of the control core for somebody else, some microseconds, does not count.
-    Count count_{card_, 4, 150};
+    Count count_{card_, 4, 300};
     std::uint64_t round_ = 0;
     std::uint64_t alone_ = 0;
 };
 
 TEST_F(Guard, ADispatchThatRunsOverItsLimit) {
     std::atomic<bool> dead{false};
-    ASSERT_OK(card_.launch("spin_for_ever", {nullptr, 0, 0}));
+    const Stream guilty("guilty", 0, 0, 0, 20'000);
+    const TestArgs args{nullptr, 0, 0};
+    ASSERT_OK(orrLaunchKernel(card_.kernel("spin_for_ever"), {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0,
+                              guilty.get()));
     std::thread waiter([&] {
-        EXPECT_FAIL(orrStreamSynchronize(card_.stream), orrErrorLaunchTimeout, "limit of model time");
+        EXPECT_FAIL(orrStreamSynchronize(guilty.get()), orrErrorLaunchTimeout, "limit of model time");
         dead.store(true);
     });
     const std::uint64_t time = slowest([&] { return !dead.load(); });

@@ -147,10 +147,17 @@ TEST_F(Share, AHigherPriorityTakesTheCoresWithinTenMicroseconds) {
 TEST_F(Share, AKernelOfSecondsHoldsNobodyUp) {
     const Stream high("high", -1);
     const Count urgent(card_, 8, 10);
+    const Semaphore gate("gate");
+    std::uint64_t round = 0;
+    // All stands on the card before it begins, and nobody sends the firmware commands meanwhile.
     const auto measure = [&] {
+        gate.wait_on(high, ++round);
         const Mark before(high);
         urgent.launch(high);
         const Mark after(high);
+        gate.signal(round);
+        while (orrStreamQuery(high.get()) == orrErrorNotReady)
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
         return after.ps() - before.ps();
     };
     std::uint64_t alone = 0;

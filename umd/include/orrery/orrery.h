@@ -169,11 +169,12 @@ typedef struct orrStreamAttributes {
     uint32_t weight; /**< share of engine time among streams of one priority, 1 .. 1024; 0: the default, 64 */
     uint32_t
         slice_us; /**< model time before another stream of this priority may take the engine; 0: default */
+    uint32_t limit_us;    /**< model time that a kernel may take before it is stopped; 0: the default, 1 s */
     const char* name;     /**< at most 23 printable ASCII characters, for reports and traces; null: made up */
     uint64_t reserved[4]; /**< 0 */
 } orrStreamAttributes;
 ORR_API orrError_t orrStreamCreateWithAttributes(orrStream_t* stream, const orrStreamAttributes* attributes);
-/** Changes priority, weight and slice; attributes->name must be null. */
+/** Changes priority, weight and slice; attributes->name must be null, and attributes->limit_us 0. */
 ORR_API orrError_t orrStreamSetAttributes(orrStream_t stream, const orrStreamAttributes* attributes);
 ORR_API orrError_t orrStreamGetPriority(int* priority, orrStream_t stream);
 
