@@ -3,12 +3,14 @@
 #include <histedit.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include "tools/step/commands/commands.h"
 #include "tools/step/commands/completion.h"
 
 namespace orrery::step {
@@ -24,6 +26,33 @@ struct HistoryEnd {
 char* prompt_text(EditLine*) {
     static char text[] = "orrery-step> ";
     return text;
+}
+
+// What can follow, with an end to it.
+std::string in_columns(const std::vector<std::string>& words, std::size_t width) {
+    constexpr std::size_t kMost = 60;
+    const std::size_t count = std::min(words.size(), kMost);
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        longest = std::max(longest, words[i].size());
+    const std::size_t columns = std::max<std::size_t>(1, width / (longest + 2));
+    const std::size_t rows = (count + columns - 1) / columns;
+    std::string text;
+    for (std::size_t row = 0; row < rows; ++row) {
+        std::string line;
+        for (std::size_t i = row; i < count; i += rows)
+            line += fmt::format("{:<{}}", words[i], longest + 2);
+        line.erase(line.find_last_not_of(' ') + 1);
+        text += line + '\n';
+    }
+    if (words.size() > kMost) text += fmt::format("... {} more\n", words.size() - kMost);
+    return text;
+}
+
+// Those that an empty line does again.
+bool moves_on(std::string_view line) {
+    const auto command = find_command(line.substr(0, line.find(' ')));
+    return command && ((*command)->name == "step" || (*command)->name == "back");
 }
 
 unsigned char complete_line(EditLine* edit, int) {
@@ -42,14 +71,7 @@ unsigned char complete_line(EditLine* edit, int) {
         if (el_insertstr(edit, common.c_str() + begun) == -1) return CC_ERROR;
         return CC_REFRESH;
     }
-    std::string list = "\n";
-    std::size_t shown = 0;
-    for (const std::string& word : found.words) {
-        if (++shown > 60) break;
-        list += word + (shown % 6 == 0 ? "\n" : "  ");
-    }
-    if (found.words.size() > 60) list += fmt::format("... {} more", found.words.size() - 60);
-    std::fputs((list + "\n").c_str(), stdout);
+    std::fputs(('\n' + in_columns(found.words, debugger.style().width)).c_str(), stdout);
     return CC_REDISPLAY;
 }
 
@@ -130,7 +152,7 @@ int run_prompt(Debugger& debugger) {
             line.pop_back();
         if (line.empty()) {
             // An empty line steps on, as debuggers do.
-            if (!last.starts_with("s") && !last.starts_with("b")) continue;
+            if (last.empty() || !moves_on(last)) continue;
             line = last;
         } else {
             ::history(history.get(), &event, H_ENTER, line.c_str());
@@ -141,7 +163,7 @@ int run_prompt(Debugger& debugger) {
         if (reply) {
             fmt::print("{}", reply->text);
         } else {
-            fmt::print("{}\n", debugger.style().bad(reply.error().text));
+            fmt::print("{}\n", debugger.style().bad("error: " + reply.error().text));
         }
         std::fflush(stdout);
     }

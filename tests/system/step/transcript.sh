@@ -1,18 +1,28 @@
 #!/bin/bash
 # Makes the transcripts of docs/stepping.md: each command line in it that begins with "$ orrery-step" is run, and what it
-# prints is put behind it. It is run on a recording that stands here, and without symbols: they would come and go with the
-# firmware that happens to be built.
-#   transcript.sh ORRERY-STEP          rewrite them
-#   transcript.sh --check ORRERY-STEP  fail if they are not what the program says
+# prints is put behind it. It is run on the recordings that stand here and without symbols: so what it says does not depend on the
+# firmware that happens to be built, only on orrery-step.
+#   transcript.sh ORRERY-STEP           rewrite them
+#   transcript.sh --record ORRERY-STEP  first record mixed.toml again (for short-slices.otrace with slices of 50 us), with the firmware of this build; then read the page: what
+#                                       its text says of the decisions must still be so
+#   transcript.sh --check ORRERY-STEP   fail if they are not what the program says
 set -euo pipefail
-check=''
-if [ "$1" = --check ]; then check=yes; shift; fi
+check='' record=''
+case $1 in
+    --check) check=yes; shift ;;
+    --record) record=yes; shift ;;
+esac
 program=$(realpath -- "$1")
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 page=$root/docs/stepping.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$root"/tests/system/step/mixed.{toml,otrace} "$work"/
+here=$root/tests/system/step
+if [ -n "$record" ]; then
+    "$program" run "$here/mixed.toml" -o "$here/mixed.otrace" > "$work/run"
+    "$program" run "$here/mixed.toml" --policy slice_us=50 -o "$here/short-slices.otrace" > "$work/run"
+fi
+cp "$here"/{mixed.toml,mixed.otrace,short-slices.otrace} "$work"/
 cd "$work"
 
 fresh=$(

@@ -223,8 +223,11 @@ TEST(ScenarioRun, AnImageThatIsNoneIsRefused) {
     EXPECT_FALSE(Image::from_bytes({1, 2, 3}, "x"));
     auto elf = Image::built().elf();
     ASSERT_FALSE(elf.empty());
-    elf[18] = 0;  // another machine
-    auto image = Image::from_bytes(elf, "other machine");
+    auto other = elf;
+    other[18] = 0;  // another machine
+    EXPECT_FALSE(Image::from_bytes(other, "other machine"));
+    elf[16] = 1;  // not an executable: for the card's ROM to see
+    auto image = Image::from_bytes(elf, "no executable");
     ASSERT_TRUE(image);
     options.image = *image;
     const auto result = run(parse(kOneCard), options);

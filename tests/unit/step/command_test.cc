@@ -80,7 +80,7 @@ TEST_F(Commands, EnginesAndContexts) {
 )");
     EXPECT_EQ(run("contexts"),
               "context  name  queues  quota  used in the period  state\n"
-              "      0             3  none                    0\n");
+              "      0             3  none                    -\n");
 }
 
 TEST_F(Commands, TimelineDrawsEnginesCoreAndQueues) {
@@ -91,7 +91,7 @@ vector 1          |.11111111111111111111111111122222222222222222222.............
 vector 2          |.11111111111111111111111111111111111111100111111111111111111111111|
 core              |11................................................................|
 0 queue 0 "ui"    |.....................................eee###.......................|
-1 queue 1 "train" |tt#####################################ess########################|
+1 queue 1 "train" |tt#####################################ssss#######################|
 2 queue 2 "batch" |.........eeeeeeeeeeeeeeeeeee####################..................|
 a column is 1.061 us; engines and core: the queue they work for
 queues: # on an engine, t turn, e waits for an engine, s preempted, . idle
@@ -187,6 +187,8 @@ TEST_F(Commands, CompletionKnowsCommandsWordsAndFields) {
     EXPECT_THAT(complete(*debugger, "print queue[1].vt").words, ElementsAre("queue[1].vtime"));
     EXPECT_THAT(complete(*debugger, "until decision.r").words,
                 ElementsAre("decision.resource", "decision.rule"));
+    EXPECT_THAT(complete(*debugger, "until queue[1].state == re").words, ElementsAre("ready"));
+    EXPECT_THAT(complete(*debugger, "until decision.rule != re").words, ElementsAre("resume"));
     EXPECT_THAT(complete(*debugger, "until queue[1].state==sus").words, ElementsAre("suspended"));
     EXPECT_THAT(complete(*debugger, "goto ").words, Contains("decision"));
     EXPECT_EQ(common_beginning({"decision.resource", "decision.rule"}), "decision.r");

@@ -23,7 +23,7 @@ Result<std::vector<std::pair<std::string, std::uint64_t>>> parse_policy(
 #undef ORR_STEP_NAME
         if (!found) return fail("there is no policy '{}'; there are {}", name, known);
         const auto value = parse_number(setting.substr(equal + 1));
-        if (!value) return std::unexpected(value.error());
+        if (!value) return fail("{}: {}", name, value.error().text);
         policy.emplace_back(name, *value);
     }
     return policy;

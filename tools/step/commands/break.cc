@@ -1,5 +1,6 @@
 // break, watch, delete, info
 #include <algorithm>
+#include <cctype>
 
 #include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
@@ -29,6 +30,12 @@ Result<std::vector<std::uint64_t>> parse_place(const Debugger& debugger, const s
     if (!function) return std::unexpected(function.error());
     if (*function) return std::move((*function)->entries);
     return std::vector<std::uint64_t>{};
+}
+
+// Of a function, and nothing else.
+bool is_name(std::string_view text) {
+    return std::ranges::all_of(
+        text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == ':' || c == '~'; });
 }
 
 Json breakpoint_json(const Breakpoint& b) {
@@ -80,9 +87,16 @@ Result<Reply> cmd_break(Debugger& debugger, const Args& args) {
         }
     } else if (args.words.front() == "if") {
         condition.remove_prefix(2);
+        if (args.words.size() == 1) return fail("if what? 'break if decision.rule == bound'");
     }
     if (!condition.empty()) {
         auto expression = Expression::parse(condition, debugger.meanings());
+        if (!expression && b.pcs.empty() && is_name(args.all)) {
+            return fail("there is no function '{}'{}", args.all,
+                        debugger.program().symbols().empty()
+                            ? ": without symbols only addresses and conditions can be given"
+                            : "; Tab completes names, and 'break turn.cc:120' takes a line");
+        }
         if (!expression) return std::unexpected(expression.error());
         b.condition = std::move(*expression);
     }

@@ -135,7 +135,7 @@ std::vector<Command> make_commands() {
     };
 }
 
-Args split(std::string_view text) {
+Result<Args> split(std::string_view text) {
     Args args;
     while (!text.empty() && text.front() == ' ')
         text.remove_prefix(1);
@@ -163,6 +163,7 @@ Args split(std::string_view text) {
             in_word = true;
         }
     }
+    if (quote != 0) return fail("a quotation mark ({}) opens and does not close", quote);
     if (in_word) args.words.push_back(word);
     return args;
 }
@@ -226,7 +227,11 @@ Result<Reply> run_command(Debugger& debugger, std::string_view line) {
     const std::size_t end = std::min(line.find_first_of(" \t\r\n"), line.size());
     const auto command = find_command(line.substr(0, end));
     if (!command) return std::unexpected(command.error());
-    return (*command)->run(debugger, split(line.substr(end)));
+    const auto args = split(line.substr(end));
+    if (!args) return std::unexpected(args.error());
+    if ((*command)->usage.empty() && !args->words.empty())
+        return fail("'{}' stands alone: there is nothing to add to it", (*command)->name);
+    return (*command)->run(debugger, *args);
 }
 
 Result<Reply> cmd_help(Debugger&, const Args& args) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tools/step/commands/commands.h"
+#include "tools/step/records/names.h"
 
 namespace orrery::step {
 namespace {
@@ -20,6 +21,23 @@ std::vector<std::string> files(const std::string& begun) {
         names.push_back(std::move(name));
     }
     return names;
+}
+
+// The words that a comparison's left side is compared with: "state" behind "queue[3].state == ". Empty: any.
+std::string_view list_before(std::string_view text) {
+    while (text.ends_with(' '))
+        text.remove_suffix(1);
+    if (!text.ends_with("==") && !text.ends_with("!=")) return "";
+    text.remove_suffix(2);
+    while (text.ends_with(' '))
+        text.remove_suffix(1);
+    for (const auto& [ending, list] : {std::pair{"].state", "state"},
+                                       {"].priority", "class"},
+                                       {"event.type", "event"},
+                                       {"decision.rule", "rule"},
+                                       {"decision.resource", "resource"}})
+        if (text.ends_with(ending)) return list;
+    return "";
 }
 
 bool takes_expression(std::string_view command) {
@@ -53,7 +71,11 @@ Completions complete(const Debugger& debugger, std::string_view line) {
             const std::size_t bracket = begun.find("].");
             const Meanings meanings = debugger.meanings();
             result.from = from + 1;
-            if (bracket != std::string_view::npos && meanings.inspect != nullptr) {
+            const std::string_view list = list_before(line.substr(0, from + 1));
+            if (!list.empty()) {
+                const auto only = words_of(list);
+                words.assign(only.begin(), only.end());
+            } else if (bracket != std::string_view::npos && meanings.inspect != nullptr) {
                 if (const auto* table = meanings.inspect->table(begun.substr(0, begun.find('['))))
                     for (const auto& field : table->fields)
                         words.push_back(std::string(begun.substr(0, bracket + 2)) + field.name);

@@ -16,18 +16,25 @@ struct Distance {
     Unit unit = Unit::kEvent;
 };
 
+std::optional<Unit> unit_of(std::string_view word) {
+    if (word == "insn" || word == "insns" || word == "instruction" || word == "instructions")
+        return Unit::kInstruction;
+    if (word == "event" || word == "events") return Unit::kEvent;
+    if (word == "decision" || word == "decisions") return Unit::kDecision;
+    return std::nullopt;
+}
+
 Result<Distance> parse_distance(const Args& args) {
     Distance distance;
+    bool counted = false, named = false;
     for (const std::string& word : args.words) {
-        if (word.size() >= 2 && std::string_view("instructions").starts_with(word.substr(0, 2)) &&
-            word.starts_with("in")) {
-            distance.unit = Unit::kInstruction;
-        } else if (word == "event" || word == "events") {
-            distance.unit = Unit::kEvent;
-        } else if (word == "decision" || word == "decisions") {
-            distance.unit = Unit::kDecision;
-        } else if (const auto number = parse_number(word); number && *number > 0) {
+        const auto number = parse_number(word);
+        if (number && *number > 0 && !counted && !named) {
             distance.count = *number;
+            counted = true;
+        } else if (const auto unit = number ? std::nullopt : unit_of(word); unit && !named) {
+            distance.unit = *unit;
+            named = true;
         } else {
             return fail(
                 "'{}' is no distance: write a number and insn, event or decision, as in 'step 3 decision'",
@@ -122,6 +129,8 @@ Result<Reply> cmd_back(Debugger& debugger, const Args& args) {
         if (end->why == RunEnd::Why::kTarget &&
             !(session.position() == 0 && condition->holds(debugger.moment()))) {
             session.seek(here);
+            if (const auto value = condition->evaluate(debugger.moment()); !value)
+                return std::unexpected(value.error());
             return fail("'{}' never held before this position; it has not changed", condition->text());
         }
         return arrived(debugger, *end, "");
@@ -168,6 +177,8 @@ Result<Reply> cmd_until(Debugger& debugger, const Args& args) {
     if (!end) return std::unexpected(end.error());
     if (end->why == RunEnd::Why::kTarget && !condition->holds(debugger.moment())) {
         session.seek(here);
+        if (const auto value = condition->evaluate(debugger.moment()); !value)
+            return std::unexpected(value.error());
         return fail("'{}' never holds from here to the end of the recording; the position has not changed",
                     args.all);
     }
@@ -188,9 +199,10 @@ Result<Reply> cmd_goto(Debugger& debugger, const Args& args) {
     if (args.words.empty())
         return fail("where to? A time (12.5us), a step (100000), start, end, 'event 7' or 'decision 7'");
     const std::string& word = args.words.front();
-    if (word == "start") {
+    const bool alone = args.words.size() == 1;
+    if (word == "start" && alone) {
         session.seek(0);
-    } else if (word == "end") {
+    } else if (word == "end" && alone) {
         session.seek(session.end());
     } else if ((word == "event" || word == "decision") && args.words.size() == 2) {
         const auto number = parse_number(args.words[1]);

@@ -139,7 +139,7 @@ Result<Reply> cmd_contexts(Debugger& debugger, const Args&) {
                        ? "none"
                        : fmt::format("{} of {} us", percent(static_cast<double>(c.quota_permille) / 1000),
                                      c.quota_period_us),
-                   duration(c.used_ps), c.throttled ? "over its quota" : ""});
+                   c.quota_permille == 0 ? "-" : duration(c.used_ps), c.throttled ? "over its quota" : ""});
     }
     reply.data["contexts"] = std::move(list);
     reply.text = snapshot->contexts.empty() ? "there is no context\n" : table.text();
@@ -189,12 +189,14 @@ Result<Reply> cmd_events(Debugger& debugger, const Args& args) {
     if (!args.words.empty()) {
         const auto number = parse_number(args.words.front());
         if (!number) return std::unexpected(number.error());
-        count = *number;
+        if (args.words.size() > 1 || *number == 0) return fail("'events' or 'events 30'");
+        count = std::min<std::uint64_t>(*number, debugger.history().records().size());
     }
     const auto& records = debugger.history().records();
     const std::size_t here = debugger.history().first_at_or_after(debugger.session().position());
-    const std::size_t from = here - std::min<std::size_t>(here, count / 2);
+    std::size_t from = here - std::min<std::size_t>(here, count / 2);
     const std::size_t to = std::min<std::size_t>(records.size(), from + count);
+    if (to - from < count) from = to - std::min<std::size_t>(to, count);
     Reply reply;
     Json list = Json::array();
     Table table({{"", Align::kLeft}, {"event", Align::kRight}, {"time", Align::kRight}, {"what"}, {""}});
@@ -223,6 +225,7 @@ Result<Reply> cmd_why(Debugger& debugger, const Args& args) {
         if (!number) return std::unexpected(number.error());
         if (*number >= decisions.size())
             return fail("there is no decision {}: they run from 0 to {}", *number, decisions.size() - 1);
+        if (args.words.size() > 1) return fail("'why' or 'why 17'");
         which = *number;
     } else {
         const auto after = std::ranges::upper_bound(decisions, here, {},

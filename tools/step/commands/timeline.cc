@@ -51,6 +51,11 @@ Result<Reply> cmd_timeline(Debugger& debugger, const Args& args) {
     }
     if (to <= from)
         return fail("the time line would end at {}, before it begins at {}", moment(to), moment(from));
+    if (from >= history.end()) {
+        return fail("nothing happens from {} on: the last event is at {}", moment(from),
+                    moment(history.end()));
+    }
+    to = std::min(to, std::max(history.end(), debugger.session().end_time()));
     constexpr unsigned kLabel = 34;
     const unsigned columns =
         std::clamp(debugger.style().width > kLabel ? debugger.style().width - kLabel : 20u, 20u, 160u);

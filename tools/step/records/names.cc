@@ -26,7 +26,7 @@ constexpr std::array kStates = {
     Name{ORR_TSTATE_COPY_PORT, "copy_port"},
     Name{ORR_TSTATE_VECTOR_PORT, "vector_port"},
     Name{ORR_TSTATE_SEMAPHORE, "semaphore"},
-    Name{ORR_TSTATE_OWN, "own"},
+    Name{ORR_TSTATE_OWN, "own_packets"},
     Name{ORR_TSTATE_SUSPENDED, "suspended"},
     Name{ORR_TSTATE_QUOTA, "quota"},
     Name{ORR_TSTATE_GANG, "gang"},

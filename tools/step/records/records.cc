@@ -2,6 +2,7 @@
 
 #include <orrery/fw/boot_block.h>
 #include <orrery/fw/mailbox.h>
+#include <orrery/fw/packet.h>
 #include <orrery/fw/trace.h>
 
 #include <algorithm>
@@ -26,6 +27,10 @@ std::string decision_text(const Record& r, const Labels& labels) {
         return fmt::format("{}: nobody may have it ({})", resource_phrase(resource), of);
     return fmt::format("{} goes to {}, packet {} ({})", resource_phrase(resource), labels.queue(r.a),
                        r.word[0], of);
+}
+
+std::string counted(std::uint64_t n, std::string_view what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -76,20 +81,22 @@ std::string describe(const Record& r, const Labels& labels) {
                                class_name(r.word[0] & 0xffff), r.word[0] >> 16 & 0xffff,
                                r.word[0] >> 32 == 0 ? "by default" : fmt::format("{} us", r.word[0] >> 32));
         case ORR_TRACE_DOORBELL:
-            return fmt::format("doorbell of {}: {} packets written", q(), r.word[0]);
+            return fmt::format("doorbell of {}: {} written", q(), counted(r.word[0], "packet"));
         case ORR_TRACE_STATE:
             return fmt::format("{} {}", q(), state_phrase(r.b));
         case ORR_TRACE_DECISION:
             return decision_text(r, labels);
         case ORR_TRACE_START_JOB:
-            return fmt::format("{} starts packet {} ({}, {} {}) on port {}", q(), r.word[0],
-                               packet_name(r.b >> 16), r.word[1], r.b >> 16 == 3 ? "groups" : "bytes",
-                               r.b & 0xffff);
+            return fmt::format(
+                "{} starts packet {} ({}, {}) on port {}", q(), r.word[0], packet_name(r.b >> 16),
+                counted(r.word[1], r.b >> 16 == ORR_PKT_DISPATCH ? "group" : "byte"), r.b & 0xffff);
         case ORR_TRACE_END_JOB:
             return fmt::format("port {} ends packet {} of {}: {}, {} on the engine", r.b & 0xffff, r.word[0],
                                q(), done_name(r.b >> 16), duration(r.word[3]));
         case ORR_TRACE_PREEMPT:
-            return fmt::format("{} is preempted on port {} for {}, {}", q(), port, labels.queue(r.b >> 16),
+            // For itself: what it was asked for before takes too long.
+            return fmt::format("{} is preempted on port {}{}, {}", q(), port,
+                               r.b >> 16 == r.a ? "" : " for " + labels.queue(r.b >> 16),
                                preempt_name(r.b >> 8 & 0xff));
         case ORR_TRACE_RESUME:
             return fmt::format("{} goes on with packet {} on port {}", q(), r.word[0], r.b);
@@ -104,7 +111,7 @@ std::string describe(const Record& r, const Labels& labels) {
         case ORR_TRACE_POKE:
             return fmt::format("a linked card signals {}, {} woken", labels.memory(r.word[0]), r.b);
         case ORR_TRACE_RETIRE:
-            return fmt::format("{} has finished {} packets", q(), r.word[0]);
+            return fmt::format("{} has finished {}", q(), counted(r.word[0], "packet"));
         case ORR_TRACE_ERROR:
             return fmt::format("{} stops: {} at packet {} (address {:#x}, detail {:#x})", q(),
                                queue_error_name(r.b), r.word[0], r.word[1], r.word[2]);

@@ -45,7 +45,10 @@ Statistics statistics(const History& history) {
             all.last_end = std::max(all.last_end, job.end());
             if (job.rung == 0) continue;
             latency.push_back(job.latency());
-            waiting.push_back(queue.waiting(job.rung, job.end()));
+            Time waited = queue.waiting(job.rung, job.start());
+            for (std::size_t i = 1; i < job.segments.size(); ++i)
+                waited += job.segments[i].start - job.segments[i - 1].end;
+            waiting.push_back(waited);
         }
         all.preemptions += s.preemptions;
         all.jobs += s.jobs;

@@ -28,7 +28,10 @@ class Explainer {
         for (Candidate& c : candidates_)
             c.why = c.chosen ? "chosen" : why_not(c);
         for (const auto& [state, count] : others_)
-            why.others.push_back(fmt::format("{} {}", count, state_name(state)));
+            why.others.push_back(fmt::format("{} {}", count,
+                                             state == ORR_TSTATE_OWN         ? "with packets in flight"
+                                             : state == ORR_TSTATE_SEMAPHORE ? "at a semaphore"
+                                                                             : state_name(state)));
         std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
             if (a.chosen != b.chosen) return a.chosen;
             if (a.row.priority != b.row.priority) return a.row.priority > b.row.priority;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <orrery/fw/trace.h>
+#include <orrery/hw/engine.h>
 
 #include <algorithm>
 #include <array>
@@ -116,7 +117,8 @@ Gantt make_gantt(const History& history, const std::vector<std::string>& engine_
         const char letter = letters.contains(job.queue) ? letters[job.queue] : '+';
         for (const Segment& segment : job.segments) {
             const auto row = engines.find(segment.port);
-            if (row != engines.end()) row->second.add(letter, segment.start, segment.end);
+            if (row != engines.end())
+                row->second.add(letter, segment.start, std::min(segment.end, history.end()));
         }
     }
     for (const auto& [port, cells] : engines) {
@@ -141,9 +143,16 @@ Gantt make_gantt(const History& history, const std::vector<std::string>& engine_
             if (state != ORR_TSTATE_IDLE) active = true;
         }
         for (const std::size_t at : life.jobs) {
-            for (const Segment& segment : history.jobs()[at].segments) {
+            const Job& job = history.jobs()[at];
+            for (std::size_t i = 0; i < job.segments.size(); ++i) {
+                const Segment& segment = job.segments[i];
                 cells.add('#', segment.start, std::min(segment.end, history.end()));
                 if (segment.start < to && segment.end > from) active = true;
+                // Between its pieces, whatever its queue waits for meanwhile.
+                const bool last = i + 1 == job.segments.size();
+                if (!last) cells.add('s', segment.end, job.segments[i + 1].start);
+                if (last && !job.finished && segment.status == ORR_DONE_PREEMPTED)
+                    cells.add('s', segment.end, std::min(life.destroyed, history.end()));
             }
         }
     }

@@ -473,6 +473,7 @@ void Extractor::replay_results() {
         collector.record(0, since_start(record.time_ps), words);
     }
     out_->recorded = collector.take();
+    out_->start = start_;
     out_->recorded.end = since_start(replayer_.end_time());
 }
 

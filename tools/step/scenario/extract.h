@@ -16,6 +16,7 @@ struct Extract {
     Image image;
     Scenario scenario;
     Result recorded;                 // jobs and decisions as they were, times from the scenario's start
+    Ps start = 0;                    // where that is in the recording
     std::vector<std::string> notes;  // what was taken over inexactly
 };
 

@@ -96,6 +96,11 @@ std::expected<Image, std::string> Image::from_bytes(std::vector<std::uint8_t> by
             fmt::format("{}: this is neither a firmware image nor an ELF; build one with target 'firmware'",
                         image.name_));
     }
+    // ELF header: e_ident[EI_CLASS] and e_machine.
+    if (bytes[4] != 2 || bytes[18] != 243 || bytes[19] != 0) {
+        return std::unexpected(
+            fmt::format("{}: this ELF is not for RISC-V with 64 bits, as firmware is", image.name_));
+    }
     image.elf_ = std::move(bytes);
     return image;
 }

@@ -59,6 +59,7 @@ std::expected<WhatIf, std::string> what_if(const std::string& trace, const WhatI
     out.recorded_firmware = from->build_id;
     out.firmware = run_options.image.build_id();
     out.scenario = std::move(from->scenario);
+    out.start = from->start;
     out.notes = std::move(from->notes);
     if (!played->done) out.notes.emplace_back("not all work was done when the what-if ended");
     out.before = measure(out.scenario, from->recorded);
@@ -81,6 +82,8 @@ std::string to_text(const WhatIf& result) {
                                   result.recorded_firmware, result.firmware);
     out += fmt::format("  {} jobs of {} queues arrive at their recorded times\n", result.before.jobs,
                        result.scenario.queues.size());
+    if (result.start != 0)
+        out += fmt::format("  times count from {:.3f} us of the recording\n", us(result.start));
     for (const std::string& note : result.notes)
         out += "  note: " + note + "\n";
     out += fmt::format("\n{:<28}{:>16}{:>16}{:>10}\n", "", "recorded", "what if", "change");
@@ -144,6 +147,7 @@ nlohmann::json to_json(const WhatIf& result) {
     return {{"trace", result.trace},
             {"recorded_firmware", result.recorded_firmware},
             {"firmware", result.firmware},
+            {"start_ps", result.start},
             {"notes", result.notes},
             {"recorded", to_json(result.before)},
             {"what_if", to_json(result.after)},

@@ -29,6 +29,7 @@ struct WhatIfOptions {
 struct WhatIf {
     std::string trace, recorded_firmware, firmware;  // build ids
     Scenario scenario;                               // the arrivals, as taken from the recording
+    Ps start = 0;                                    // times count from here in the recording
     std::vector<std::string> notes;                  // what was taken over inexactly
     // "Before" is the recording itself, "after" the scenario with the other firmware or policy.
     std::vector<Decision> decisions_before, decisions_after;
