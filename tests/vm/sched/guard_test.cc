@@ -83,6 +83,36 @@ TEST_F(Guard, ASemaphoreStorm) {
     expect_undisturbed(time);
 }
 
+// A queue that is never empty, of packets that cost the engines nothing.
+TEST_F(Guard, ARunawayQueue) {
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> packets{0};
+    std::thread runaway([&] {
+        constexpr std::uint32_t kEntries = 1024;
+        const File file = kmod_test::open_card();
+        std::uint32_t vm = 0;
+        ASSERT_EQ(kmod_test::create_vm(file.get(), vm), 0);
+        Queue queue(file.get(), vm, kRingVa, kEntries);
+        ASSERT_EQ(queue.error(), 0);
+        const std::vector<orr_packet> half(kEntries / 2, kmod_test::nop());
+        for (std::uint64_t written = 0; !stop.load();) {
+            written = queue.submit(half);
+            while (std::atomic_ref(queue.ring().consumer).load(std::memory_order_acquire) + kEntries / 2 <
+                   written)
+                std::this_thread::yield();
+            packets.store(written);
+        }
+    });
+    while (packets.load() == 0)
+        std::this_thread::yield();
+    const std::uint64_t before = packets.load();
+    const std::uint64_t time = slowest([] { return false; });
+    EXPECT_GT(packets.load(), before);
+    stop.store(true);
+    runaway.join();
+    expect_undisturbed(time);
+}
+
 TEST_F(Guard, MalformedPackets) {
     std::atomic<bool> stop{false};
     std::thread vandal([&] {

@@ -1,5 +1,6 @@
 // The firmware crashes: it is started again, the queue that it worked for fails, all others go on.
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -88,6 +89,53 @@ TEST_F(Restart, OtherQueuesGoOn) {
     more.launch(fresh);
     EXPECT_OK(orrStreamSynchronize(fresh.get()));
     EXPECT_TRUE(more.right());
+}
+
+// One crash for both: four within a minute lose the card.
+TEST_F(Restart, GenerationsOfQueuesAndQuotasSurvive) {
+    const kmod_test::File file = kmod_test::open_card();
+    std::uint32_t vm = 0;
+    ASSERT_EQ(kmod_test::create_vm(file.get(), vm), 0);
+    const auto make = [&] {
+        auto queue = std::make_unique<kmod_test::Queue>(file.get(), vm, 0x10000000);
+        EXPECT_EQ(queue->error(), 0);
+        return queue;
+    };
+    ::unlink("/tmp/quota-runs");
+    ::setenv("ORRERY_QUOTA", "250/1000", 1);
+    const pid_t worker = umd::vm::start_worker("long-quota");
+    ::unsetenv("ORRERY_QUOTA");
+    while (::access("/tmp/quota-runs", F_OK) != 0) {
+        ASSERT_EQ(::waitpid(worker, nullptr, WNOHANG), 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    drm_orr_queue_create dead{};
+    for (int i = 0; i < 3; ++i) {
+        auto queue = make();
+        dead = queue->args();
+        EXPECT_EQ(queue->run(std::vector{kmod_test::nop()}), 0);
+        queue.reset();
+        ASSERT_EQ(kmod_test::unmap(file.get(), vm, 0x10000000, 1 << 20), 0);
+    }
+    crash("none");
+    EXPECT_EQ(::waitpid(worker, nullptr, WNOHANG), 0) << "it was over before the crash";
+    {
+        auto queue = make();
+        EXPECT_EQ(queue->args().doorbell_slot, dead.doorbell_slot) << "another row says nothing about it";
+        EXPECT_GT(queue->args().generation, dead.generation);
+        // A doorbell of the dead queue, which was on its way all the time.
+        queue->write(std::vector{kmod_test::nop(), kmod_test::nop()});
+        queue->page().doorbell[dead.doorbell_slot] = ORR_DB_VALUE(dead.generation, 1);
+        kmod_test::Queue other(file.get(), vm, 0x20000000);
+        ASSERT_EQ(other.error(), 0);
+        EXPECT_EQ(other.run(std::vector{kmod_test::nop()}), 0);
+        EXPECT_EQ(queue->ring().consumer, 0u);
+        EXPECT_EQ(queue->run(std::vector{kmod_test::nop()}), 0);
+        drm_orr_queue_wait state{};
+        EXPECT_EQ(kmod_test::wait(file.get(), queue->number(), 3, kmod_test::kLong, state), 0);
+        EXPECT_EQ(state.error, 0u);
+    }
+    EXPECT_EQ(umd::vm::wait_for(worker), 0);
 }
 
 TEST_F(Restart, CommandsAreRepeated) {

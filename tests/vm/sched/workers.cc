@@ -26,20 +26,23 @@ int hog() {
     return 1;
 }
 
-// Its own share of the cores is what ORRERY_QUOTA says: 250 of 1000 in each millisecond.
-int quota() {
+// Its own share of the cores is what ORRERY_QUOTA says: 250 of 1000 in each millisecond. `kernels` of them;
+// the file says when the first has begun.
+int quota(unsigned kernels, double least) {
     const Card card(0);
     const Stream stream("quota");
     const Count count(card, 64, 20);
     const Mark begin(stream);
-    for (unsigned i = 0; i < 24; ++i)
+    for (unsigned i = 0; i < kernels; ++i)
         count.launch(stream);
     const Mark end(stream);
+    count.wait_for_begin(1);
+    std::ofstream("/tmp/quota-runs") << "1\n";
     orrDeviceProp prop{};
     EXPECT_OK(orrGetDeviceProperties(&prop, 0));
     const double elapsed = static_cast<double>(end.ps() - begin.ps());
     const double share = static_cast<double>(stream.stats().vector_ps) / (elapsed * prop.vector_cores);
-    if (share > 0.20 && share < 0.30) return 0;
+    if (share > least && share < 0.30) return 0;
     std::fprintf(stderr, "a share of %.3f of the cores\n", share);
     return 1;
 }
@@ -48,7 +51,9 @@ int quota() {
 
 int run_worker(const std::string& name) {
     if (name == "hog") return hog();
-    if (name == "quota") return quota();
+    if (name == "quota") return quota(24, 0.20);
+    // While the firmware starts again, nothing is dispatched: that may cost some of its share.
+    if (name == "long-quota") return quota(200, 0.05);
     std::fprintf(stderr, "no worker '%s'\n", name.c_str());
     return 2;
 }
