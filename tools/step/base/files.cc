@@ -20,8 +20,11 @@ Result<std::vector<std::uint8_t>> read_file(const std::string& file) {
     if (!in) return fail("{}: {}", file, std::strerror(errno));
     std::vector<std::uint8_t> bytes;
     std::uint8_t buffer[65536];
-    for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, in.get())) > 0;)
+    std::size_t got = sizeof buffer;
+    while (got == sizeof buffer) {
+        got = std::fread(buffer, 1, sizeof buffer, in.get());
         bytes.insert(bytes.end(), buffer, buffer + got);
+    }
     if (std::ferror(in.get()) != 0) return fail("{}: {}", file, std::strerror(errno));
     return bytes;
 }

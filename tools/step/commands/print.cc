@@ -115,7 +115,6 @@ Result<Reply> cmd_list(Debugger& debugger, const Args& args) {
     }
     Json list = Json::array();
     Table table({{""}, {"address"}, {"code"}, {"instruction"}});
-    std::string last;
     std::uint64_t at = pc;
     for (int i = 0; i < 10; ++i) {
         std::string bytes;

@@ -56,7 +56,7 @@ class Run {
     }
 
     Result<RunEnd> go(std::uint64_t target) {
-        const RunEnd at_record = cap(target);
+        RunEnd at_record = cap(target);
         const bool capped = at_record.why != RunEnd::Why::kTarget;
         if (limits_.breakpoints.empty() && limits_.watchpoints.empty() && !limits_.condition) {
             session_.seek(target);
@@ -117,8 +117,8 @@ class Run {
             };
             if (back_) {
                 for (std::size_t i = debugger_.history().first_at_or_after(here);
-                     i-- > 0 && records[i].step >= target;)
-                    if (check(i)) break;
+                     i > 0 && records[i - 1].step >= target; --i)
+                    if (check(i - 1)) break;
             } else {
                 for (std::size_t i = debugger_.history().first_at_or_after(here + 1);
                      i < records.size() && records[i].step <= target; ++i)

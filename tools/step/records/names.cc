@@ -247,6 +247,7 @@ std::optional<std::uint64_t> number_of(std::string_view list, std::string_view w
 
 std::vector<std::string_view> word_lists() {
     std::vector<std::string_view> names;
+    names.reserve(std::size(kLists));
     for (const WordList& list : kLists)
         names.push_back(list.name);
     return names;
