@@ -2,6 +2,7 @@
 #include "emulator/engines/vector_unit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "emulator/engines/vector_unit_impl.h"
 #include "emulator/time/rate.h"
@@ -68,7 +69,10 @@ VectorUnit::Impl::Port* VectorUnit::Impl::choose(std::uint32_t free, ModelTime n
             if (!second) best_place = place_of(*best, now);
             second = true;
             const Pass place = place_of(port, now);
-            if (place < best_place || (place == best_place && port.active() < best->active())) {
+            // Of equals the one that has been there longest: who was just put back on a port has its turn
+            // behind those that have not had theirs.
+            const auto rank = [](const Port& one) { return std::pair(one.active(), one.serial()); };
+            if (place < best_place || (place == best_place && rank(port) < rank(*best))) {
                 best = &port;
                 best_place = place;
             }

@@ -148,7 +148,7 @@ void Scheduler::share_cores(Queue& queue) {
     const auto weight = static_cast<uint16_t>(uint32_t{queue.weight} * kPortWeight / ports);
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue)
+        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue && !port.boosted)
             engines_.set_share(*hal_, port, port.level, weight);
     }
 }
@@ -203,12 +203,14 @@ bool Scheduler::give(Port& port, uint64_t now) {
                                                    : ORR_RULE_SHARE,
                     resource_of(port.kind), candidates, job != nullptr ? job->index : queue->next);
     bound(port.kind).served(level);
+    uint64_t slice = slice_ps(*queue);
     if (job != nullptr) {
+        if (job->owed_us != 0) slice = job->owed_us * kPsPerUs;
         resume_job(*job, port, now);
     } else {
         start_waiter(*queue, port, now);
     }
-    if (choice.due && port.busy) boost(port, now);
+    if (choice.due && port.busy) boost(port, now, slice);
     return true;
 }
 

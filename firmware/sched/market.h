@@ -124,6 +124,8 @@ class Bound {
         return {top, false};
     }
     void served(uint32_t level) { since_[level] = 0; }
+    // It was served, but did not get what it should: as if it had waited since the beginning of time.
+    void owe(uint32_t level) { since_[level] = 1; }
     // When a class below the highest that waits will be due; all-ones: never.
     uint64_t next(uint32_t waiting, uint64_t bound_ps) const {
         uint64_t at = ~uint64_t{0};

@@ -23,6 +23,9 @@ constexpr uint64_t kMostExtensions = 16;
 // wait for groups to end.
 constexpr uint64_t kSettlePs = 20 * kPsPerUs;
 
+// Of a port whose slice by the bound it is: twice that of the heaviest queue.
+constexpr uint16_t kBoostWeight = 0xffff;
+
 }  // namespace
 
 // What ran on the port is saved, and waits to go on.
@@ -37,8 +40,14 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     job.limit_ps = port.limit_ps > ran_ps ? port.limit_ps - ran_ps : 1;
     // Whose slice is over stands behind those that have used less; whom a higher class has pushed aside goes
     // first.
-    const uint64_t slice_end = port.slice_end_ps;
-    job.first = !port.boosted && slice_end > add_sat(port.started_ps, ran_ps);
+    const uint64_t stopped = add_sat(port.started_ps, ran_ps);
+    job.first = port.slice_end_ps > stopped;
+    // A slice by the bound that REALTIME cuts short is given in full all the same.
+    job.owed_us = 0;
+    if (port.boosted && job.first) {
+        job.owed_us = static_cast<uint32_t>((port.slice_end_ps - stopped) / kPsPerUs) + 1;
+        bound(port.kind).owe(queue.priority);
+    }
     ++queue.suspended;
     ++queue.stats.preempted;
     if (queue.context->throttled && port.kind == ORR_ENGINE_VECTOR)
@@ -166,18 +175,19 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t n
 }
 
 // A slice for a class below those that hold the cores.
-void Scheduler::boost(Port& port, uint64_t now) {
-    if (port.kind != ORR_ENGINE_VECTOR) return;
+void Scheduler::boost(Port& port, uint64_t now, uint64_t slice_ps) {
     // Those that wait would take it back at once.
     const uint32_t others = engines_.levels(port.kind) | waiting_classes(port.kind);
     const uint32_t top = Bound::highest(others & ~(1u << ORR_PRIORITY_REALTIME));
     if (top <= port.level) return;
-    engines_.set_share(*hal_, port, static_cast<uint8_t>(top), port.weight);
+    // It has every core that comes free.
+    engines_.set_share(*hal_, port, static_cast<uint8_t>(top), kBoostWeight);
     port.boosted = true;
-    port.slice_end_ps = add_sat(now, slice_ps(*port.queue));
+    port.slice_end_ps = add_sat(now, slice_ps);
+    wake_ports(port.slice_end_ps);
+    if (port.kind != ORR_ENGINE_VECTOR) return;
     port.starved_ps = add_sat(now, policy_.grace_ps);
     wake_ports(port.starved_ps);
-    wake_ports(port.slice_end_ps);
 }
 
 void Scheduler::check_ports(uint64_t now) {
@@ -202,9 +212,11 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
     if (port.boosted && port.slice_end_ps <= now && port.preempting == 0) {
         // Its slice is over: back behind the classes above it.
         port.boosted = false;
-        press_at_[1] = 0;
-        engines_.set_share(*hal_, port, port.queue->priority, port.weight);
-        port.starved_ps = add_sat(now, policy_.bound_ps);
+        press_at_[row(port.kind)] = 0;
+        const Queue& queue = *port.queue;
+        engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+        if (queue.ports > 1) share_cores(*port.queue);
+        if (port.kind == ORR_ENGINE_VECTOR) port.starved_ps = add_sat(now, policy_.bound_ps);
     }
     if (port.boosted) next = earlier(next, port.slice_end_ps);
     if (port.starved_ps <= now) port.starved_ps = check_cores(port, now);
@@ -225,11 +237,12 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     const uint64_t most = port.groups < engines_.vector_cores() ? port.groups : engines_.vector_cores();
     const bool new_here = now - port.started_ps < kSettlePs;
     const uint64_t wanted = new_here && most != 0 ? most : 1;
-    if (active >= wanted && !below) return kNever;
+    // A slice by the bound is watched to its end: between two groups others may get the core.
+    if (active >= wanted && !below) return port.boosted ? now + kSettlePs : kNever;
     if (below) {
         if (active != 0 || used != before || port.below_ps == kNever) port.below_ps = now;
         if (now - port.below_ps < policy_.bound_ps) return port.below_ps + policy_.bound_ps;
-        boost(port, now);
+        boost(port, now, slice_ps(*port.queue));
         return now + policy_.grace_ps;
     }
     port.below_ps = kNever;
@@ -239,7 +252,9 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& other = engines_.row(n);
         if (!other.busy || other.kind != port.kind || &other == &port || other.gang) continue;
-        const bool over = other.slice_end_ps <= now && other.level <= port.level && active == 0;
+        // A slice by the bound is one on a core, whoever of the other classes has it.
+        const bool must = port.boosted && !other.boosted && other.level != ORR_PRIORITY_REALTIME;
+        const bool over = (other.slice_end_ps <= now || must) && other.level <= port.level && active == 0;
         if (other.level >= port.level && !over) continue;
         const uint64_t holds = active_groups(other);
         if (holds == 0) continue;
@@ -255,7 +270,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
         }
     }
     if (coming >= wanted) return now + policy_.grace_ps;
-    if (victim == nullptr) return add_sat(now, slice_ps(*port.queue));
+    if (victim == nullptr) return add_sat(now, port.boosted ? kSettlePs : slice_ps(*port.queue));
     trace::decision(*hal_, port.number,
                     port.boosted                 ? ORR_RULE_BOUND
                     : victim->level < port.level ? ORR_RULE_PREEMPT

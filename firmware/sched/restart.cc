@@ -337,6 +337,7 @@ void Scheduler::revive_suspended(uint32_t area) {
     job.link = {0, 0};
     job.level = queue->priority;
     tame(job.first);
+    job.owed_us = 0;
     if (job.limit_ps == 0 || job.limit_ps > queue->limit_ps) job.limit_ps = queue->limit_ps;
     suspended_.add(job);
     queue->wait.memory |= bit_of(*queue, job.index);

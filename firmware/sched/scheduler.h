@@ -186,7 +186,7 @@ class Scheduler {
         if (at_ps < alarm_->at(Alarm::kPorts)) alarm_->set(*hal_, Alarm::kPorts, at_ps);
     }
     uint64_t active_groups(const Port& port) { return hal_->reg(engines_.reg(port, SOC_ENGINE_ACTIVE)); }
-    void boost(Port& port, uint64_t now);
+    void boost(Port& port, uint64_t now, uint64_t slice_ps);
     void drop_suspended(Queue& queue, uint64_t first);
     // Ends what the queue has on engines or suspended from packet `first` on.
     void abort_jobs(Queue& queue, uint64_t first);

@@ -24,6 +24,7 @@ struct Suspended {
     uint64_t index;
     uint64_t limit_ps;  // that it may still run
     uint32_t seal;      // restart.h
+    uint32_t owed_us;   // what is left of its slice by ORR_RULE_BOUND; 0: none
 };
 
 class SuspendedJobs {

@@ -1,6 +1,7 @@
 // What must hold for every run, whatever the firmware decides in detail.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "tests/unit/policy/history.h"
@@ -12,6 +13,10 @@ struct Limits {
     // starts within this time.
     Ps grip_ps = 20 * scenario::kUs;
     bool priorities = true;  // false: only that no engine is idle while somebody could use it
+    bool grips = true;       // false: something else than classes decides too, such as gangs and quotas
+    // Queues that may stop with ORR_QERR_FIRMWARE: each does all that it starts before that once all the
+    // same.
+    std::set<std::uint32_t> may_fail;
 };
 
 struct Verdict {
@@ -21,7 +26,7 @@ struct Verdict {
 };
 
 // No packet lost or done twice; order within a queue, with all that holds packets back; one job an engine at
-// a time; priorities; no idle engine while somebody could use it.
+// a time; gangs start as a whole; priorities; no idle engine while somebody could use it.
 Verdict check(const scenario::Scenario& scenario, const History& history, const Limits& limits);
 
 }  // namespace orrery::policy

@@ -1,5 +1,5 @@
-// The scheduler's figures on the card against their goals. Those that the firmware does not reach yet are not here:
-// bench_scheduler shows them all.
+// The scheduler's figures on the card against their goals. Those that the firmware does not reach yet are not
+// here: bench_scheduler shows them all.
 #include <gtest/gtest.h>
 
 #include "tests/unit/policy/figures.h"

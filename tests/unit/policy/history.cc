@@ -2,6 +2,9 @@
 
 #include <orrery/fw/trace.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "tools/step/scenario/layout.h"
 #include "tools/step/scenario/runner.h"
 
@@ -55,6 +58,12 @@ bool decode(Ps at, const std::vector<std::uint64_t>& words, Happening& out) {
             out.kind = Kind::kError;
             out.status = b;
             return true;
+        case ORR_TRACE_DEADLOCK:
+            out.kind = Kind::kDeadlock;
+            out.holder = b & 0xffff;
+            out.edge = b >> 16 & 0xff;
+            out.edges = b >> 24;
+            return true;
         default:
             return false;
     }
@@ -78,7 +87,12 @@ std::expected<History, std::string> run_on_card(
     history.vector_ports = scenario.cards[0].sku.vector_ports;
     history.semaphores_at = scenario::kSemaphoreVa;
     history.done = result->done;
-    history.complaints = result->log;
+    // That the core halts and is started again is what a crash is.
+    const auto expected = [&](const std::string& line) {
+        return !scenario.actions.empty() && (line.find("the control core halted") != std::string::npos ||
+                                             line.find("the control core is restarted") != std::string::npos);
+    };
+    std::ranges::remove_copy_if(result->log, std::back_inserter(history.complaints), expected);
     for (const auto& record : result->records) {
         Happening one;
         if (decode(record.at, record.words, one)) history.all.push_back(one);

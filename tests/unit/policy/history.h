@@ -24,7 +24,8 @@ struct Happening {
         kRetire,
         kSignal,
         kQuota,
-        kError
+        kError,
+        kDeadlock,
     };
     Kind kind = Kind::kStart;
     Ps at = 0;
@@ -34,6 +35,8 @@ struct Happening {
     std::uint32_t rule = 0, resource = 0;    // kDecision
     Ps used_ps = 0;                          // kEnd
     std::uint64_t semaphore = 0, value = 0;  // kSignal: address
+    // kDeadlock: `queue` waits for the signal of `holder`; one of the edges of a cycle.
+    std::uint32_t holder = 0, edge = 0, edges = 0;
 };
 
 struct History {

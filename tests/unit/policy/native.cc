@@ -44,9 +44,14 @@ class Native {
 
     std::expected<History, std::string> run() {
         if (!bench_->boot()) return std::unexpected("the firmware does not start");
-        if (scenario_.queues.size() > 256) return std::unexpected("too many queues for the chip model");
-        for (std::uint32_t n = 0; n < scenario_.contexts.size(); ++n)
+        if (!scenario_.actions.empty()) return std::unexpected("no actions on the chip model");
+        for (std::uint32_t n = 0; n < scenario_.contexts.size(); ++n) {
             bench_->create_context(n + 1, n + 1);
+            const scenario::Context& context = scenario_.contexts[n];
+            if (context.quota != 0)
+                bench_->call(ORR_MBOX_QUOTA_SET,
+                             {n + 1, context.quota | std::uint64_t{context.period_us} << 32});
+        }
         for (std::uint32_t n = 0; n < scenario_.queues.size(); ++n) {
             if (!create(n)) return std::unexpected(fmt::format("queue {} is refused", n));
         }
@@ -82,7 +87,7 @@ class Native {
         ProcessQueue made{.number = n,
                           .context = context,
                           .page = context,
-                          .slot = n % ORR_DB_SLOTS,
+                          .slot = slots_[context]++,
                           .entries = 64,
                           .ring = kRingMemory + n * kRingBytes};
         const std::uint64_t va = kRingVa + n * kRingBytes;
@@ -108,6 +113,16 @@ class Native {
                 made.grid_x = job.groups;
                 made.grid_y = made.grid_z = 1;
                 made.args = job.cycles;
+                if (job.resident) made.header.flags |= ORR_PKT_F_RESIDENT;
+                return as_packet(made);
+            }
+            case Op::kGang: {
+                orr_packet_gang made{};
+                made.header.opcode = ORR_PKT_GANG;
+                made.board = kSharedVa + 0xc000 + 256 * job.gang;
+                made.round = job.round;
+                made.cards = 1;
+                made.members = static_cast<std::uint16_t>(scenario_.gangs[job.gang].members[0]);
                 return as_packet(made);
             }
             case Op::kCopy: {
@@ -257,6 +272,7 @@ class Native {
     const Scenario& scenario_;
     std::unique_ptr<Bench> bench_;
     std::vector<ProcessQueue> queues_;
+    std::map<std::uint32_t, std::uint32_t> slots_;  // of each context's doorbell page
     std::vector<PortState> ports_;
     std::map<std::uint64_t, Ps> saved_;  // what is left of a job, by its save area
     std::vector<std::size_t> order_;

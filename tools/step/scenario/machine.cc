@@ -222,6 +222,17 @@ void Machine::start_image() {
     write32(ORR_R_BOOT_START, 1);
 }
 
+void Machine::restart() {
+    // A firmware that starts finds empty rings. What was under way is lost with the run that crashed.
+    for (const std::uint64_t ring : {kCommands, kMessages}) {
+        auto& anew = *reinterpret_cast<orr_mbox_ring*>(host(ring));
+        anew.producer = anew.consumer = 0;
+    }
+    waiting_.clear();
+    write32(ORR_R_CORE_RESTART, ORR_RESTART_MAGIC);
+    start_image();
+}
+
 std::expected<void, std::string> Machine::boot() {
     if (image_.size() > kHostFree - kImageBus) return std::unexpected("the firmware image is too large");
     std::memcpy(host(kImageBus), image_.data(), image_.size());

@@ -62,8 +62,8 @@ class Machine {
     void write32(std::uint64_t offset, std::uint32_t value);
     void write64(std::uint64_t offset, std::uint64_t value);
     std::uint32_t read32(std::uint64_t offset);
-    // Starts the boot ROM with the image of the configuration; again after a restart.
-    void start_image();
+    // As a driver does it when the control core has halted: the firmware anew, engines and SRAM as they are.
+    void restart();
 
     // --- time ---
     // One round of the card: events before `limit`, and instructions that begin before it. false: there was
@@ -89,6 +89,7 @@ class Machine {
     std::vector<std::string> log();
 
   private:
+    void start_image();
     struct FileCloser {
         void operator()(std::FILE* file) const { std::fclose(file); }
     };

@@ -387,10 +387,7 @@ void Runner::act(const Action& action) {
 // What a driver does when the control core has halted: the firmware anew, engines and SRAM as they are.
 void Runner::restart(std::uint32_t card) {
     Machine& on = machine(card);
-    on.at(on.now() + kRestartDelay, [&on] {
-        on.write32(ORR_R_CORE_RESTART, ORR_RESTART_MAGIC);
-        on.start_image();
-    });
+    on.at(on.now() + kRestartDelay, [&on] { on.restart(); });
 }
 
 void Runner::schedule() {
