@@ -1,14 +1,15 @@
 # orrery_vm_test(NAME COMMAND program argument... [KERNEL lts|backports|both] [CARDS n] [OPTIONS option...]
-#                [TIMEOUT seconds] [STATUS n] [SANITIZED])
+#                [TIMEOUT seconds] [STATUS n] [RECORD times] [SANITIZED])
 #
 # One ctest entry a kernel: NAME for lts, NAME_backports for backports. It runs COMMAND in a VM with CARDS cards (default
 # 1) and passes if the command ends with STATUS (default 0) and the guest kernel reported no trouble. A program of this
 # build is found by its name. OPTIONS go to orrery-vm. The logs of a run lie under build/vm-tests/<name>.
+# With RECORD the run is recorded, and each card's recording is then replayed so many times, bit-exactly.
 #
 # In a build with sanitizers only tests marked SANITIZED exist, under the name NAME_sanitized: orrery-vm and the cards are
 # those of that build, the guest's programs and the firmware those of the release build.
 function(orrery_vm_test name)
-  cmake_parse_arguments(ARG "SANITIZED" "KERNEL;CARDS;TIMEOUT;STATUS" "COMMAND;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD" "COMMAND;OPTIONS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_COMMAND)
     message(FATAL_ERROR "orrery_vm_test(${name}): COMMAND is missing, or unknown words: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -41,9 +42,17 @@ function(orrery_vm_test name)
     if(kernel STREQUAL backports)
       set(test ${name}_backports)
     endif()
-    add_test(NAME ${test} COMMAND ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
+    set(record)
+    set(options ${ARG_OPTIONS})
+    if(ARG_RECORD AND NOT ORRERY_SANITIZE)
+      set(folder ${CMAKE_BINARY_DIR}/recordings/${test})
+      set(record ${CMAKE_SOURCE_DIR}/tests/vm/trace/record.sh $<TARGET_FILE:replay_times> ${ARG_RECORD} ${folder}
+        ${ARG_CARDS})
+      list(APPEND options --record ${folder})
+    endif()
+    add_test(NAME ${test} COMMAND ${record} ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
       $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel ${kernel} --timeout ${ARG_TIMEOUT}
-      --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${ARG_OPTIONS} -- ${ARG_COMMAND})
+      --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${options} -- ${ARG_COMMAND})
     # A VM has two CPUs, but one of them at work most of the time: two VMs share a machine of two cores well.
     set_tests_properties(${test} PROPERTIES LABELS vm TIMEOUT ${ctest_timeout})
   endforeach()

@@ -1,12 +1,14 @@
 // Replays recordings again and again, and holds every replay against the recorded state hashes and against
 // the first replay.
-//   replay_times TIMES FILE...
-// Each file must have been ended in order, have records of notes that a VM makes, and hold.
+//   replay_times [--crashed] TIMES FILE...
+// Each file must have been ended in order (or, of a card that was killed, not), have the notes that a VM
+// makes, and hold.
 #include <xxhash.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,14 +45,14 @@ std::optional<Result> replay(const TraceReader& reader) {
                   replayer.notes().size()};
 }
 
-bool check(const char* file, int times) {
+bool check(const char* file, int times, bool crashed) {
     const auto reader = TraceReader::open(file);
     if (!reader) {
         fmt::print(stderr, "{}\n", reader.error());
         return false;
     }
-    if (reader->info().crashed) {
-        fmt::print(stderr, "{}: the recording was not ended\n", file);
+    if (reader->info().crashed != crashed) {
+        fmt::print(stderr, "{}: the recording was {}ended in order\n", file, crashed ? "" : "not ");
         return false;
     }
     const auto first = replay(*reader);
@@ -76,13 +78,15 @@ bool check(const char* file, int times) {
 }  // namespace orrery::emu
 
 int main(int argc, char** argv) {
-    const int times = argc > 1 ? std::atoi(argv[1]) : 0;
-    if (times < 1 || argc < 3) {
-        std::fputs("usage: replay_times TIMES FILE...\n", stderr);
+    const bool crashed = argc > 1 && std::string_view(argv[1]) == "--crashed";
+    const int first = crashed ? 2 : 1;
+    const int times = argc > first ? std::atoi(argv[first]) : 0;
+    if (times < 1 || argc < first + 2) {
+        std::fputs("usage: replay_times [--crashed] TIMES FILE...\n", stderr);
         return 2;
     }
     bool good = true;
-    for (int i = 2; i < argc; ++i)
-        good = orrery::emu::check(argv[i], times) && good;
+    for (int i = first + 1; i < argc; ++i)
+        good = orrery::emu::check(argv[i], times, crashed) && good;
     return good ? 0 : 1;
 }
