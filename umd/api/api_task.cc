@@ -93,7 +93,7 @@ orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* 
             if (options->issue_ahead > 32) {
                 return fail(orrErrorInvalidValue, "issue_ahead {}: at most 32", options->issue_ahead);
             }
-            if (options->issue_ahead != 0) made.issue_ahead = options->issue_ahead;
+            made.issue_ahead = options->issue_ahead;
         }
         if (made.devices.empty()) {
             for (int device = 0; device < std::min<int>(*count, kMaxCards); ++device)

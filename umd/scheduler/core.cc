@@ -1,6 +1,7 @@
 #include "umd/scheduler/core.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace orrery::umd {
 namespace {
@@ -21,9 +22,9 @@ DataId Core::add_data(std::uint64_t bytes, unsigned node) {
     Place place{};
     place.valid = static_cast<std::uint16_t>(bit(node));
     place.owner = static_cast<std::uint8_t>(node);
-    planned_.push_back(place);
-    issued_.push_back(place);
-    data_.push_back({bytes, 1, kNoTask, static_cast<std::uint8_t>(node), {}, {}});
+    planned_.places.push_back(place);
+    issued_.places.push_back(place);
+    data_.push_back({bytes, 1, kNoTask, static_cast<std::uint8_t>(node), kNoParts, {}, {}});
     return static_cast<DataId>(data_.size() - 1);
 }
 
@@ -58,6 +59,11 @@ void Core::infer(TaskId task, const DataAccess& access) {
         for (const TaskId reader : data.readers)
             depend(task, reader, true);
         data.reducers.push_back(task);
+        if (data.parts == kNoParts) {
+            data.parts = static_cast<std::uint32_t>(planned_.parts.size());
+            planned_.parts.emplace_back();
+            issued_.parts.emplace_back();
+        }
         return;
     }
     depend(task, data.writer, !reads(access.mode));
@@ -192,7 +198,7 @@ unsigned Core::best_source(const Place& place, std::uint64_t bytes, unsigned to)
 Ps Core::inputs_ready(const Task& task, unsigned node, Ps ready, Ps& moved) const {
     const DataAccess* access = accesses_.data() + task.accesses;
     for (std::uint32_t a = 0; a < task.access_count; ++a, ++access) {
-        const Place& place = planned_[access->data];
+        const Place& place = planned_.places[access->data];
         const std::uint64_t bytes = data_[access->data].bytes;
         if (reads(access->mode)) {
             if ((place.valid & bit(node)) != 0) {
@@ -211,7 +217,8 @@ Ps Core::inputs_ready(const Task& task, unsigned node, Ps ready, Ps& moved) cons
         if (!task.merge || place.partials == 0) continue;
         for (unsigned from = 0; from < machine_.cards; ++from) {
             if ((place.partials & bit(from)) == 0 || from == node) continue;
-            ready = std::max(ready, arrival(place.partial_at[from], bytes, from, node));
+            ready = std::max(ready,
+                             arrival(planned_.parts[data_[access->data].parts].at[from], bytes, from, node));
         }
     }
     return ready;
@@ -220,7 +227,7 @@ Ps Core::inputs_ready(const Task& task, unsigned node, Ps ready, Ps& moved) cons
 void Core::bring_planned(const Task& task, unsigned node) {
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
-        Place& place = planned_[access.data];
+        Place& place = planned_.places[access.data];
         const std::uint64_t bytes = data_[access.data].bytes;
         const auto bring = [&](Ps at, unsigned from) {
             if (machine_.channel[from][node].exists) return reserve(at, bytes, from, node);
@@ -233,24 +240,29 @@ void Core::bring_planned(const Task& task, unsigned node) {
             place.valid = static_cast<std::uint16_t>(place.valid | bit(node));
         }
         for (unsigned from = 0; task.merge && from < machine_.cards; ++from) {
-            if ((place.partials & bit(from)) != 0 && from != node) (void)bring(place.partial_at[from], from);
+            if ((place.partials & bit(from)) != 0 && from != node) {
+                (void)bring(planned_.parts[data_[access.data].parts].at[from], from);
+            }
         }
     }
 }
 
-void Core::write(Place& place, Access mode, bool merge, unsigned node, Ps at, CommandId via) {
-    if (mode == Access::kReduce) {
+void Core::write(Horizon& horizon, const DataAccess& access, bool merge, unsigned node, Ps at,
+                 CommandId via) const {
+    if (access.mode == Access::kRead) return;
+    Place& place = horizon.places[access.data];
+    if (access.mode == Access::kReduce) {
         place.partials = static_cast<std::uint16_t>(place.partials | bit(node));
-        place.partial_at[node] = at;
-        place.partial_via[node] = via;
+        Parts& parts = horizon.parts[data_[access.data].parts];
+        parts.at[node] = at;
+        parts.via[node] = via;
         return;
     }
-    if (mode == Access::kRead) return;
     place.valid = static_cast<std::uint16_t>(bit(node));
     place.owner = static_cast<std::uint8_t>(node);
     place.at[node] = at;
     place.via[node] = via;
-    if (merge || mode == Access::kWrite) place.partials = 0;
+    if (merge || access.mode == Access::kWrite) place.partials = 0;
 }
 
 void Core::place(TaskId id) {
@@ -263,20 +275,36 @@ void Core::place(TaskId id) {
         first = static_cast<unsigned>(task.pinned);
         last = first + 1;
     }
-    unsigned best = first;
-    Ps best_start = 0, best_duration = 0;
-    double best_score = 0;
+    // No card can end the task before the earliest gap of its own: those that could be best come first, and
+    // the rest need not be looked at.
+    struct Candidate {
+        Ps duration, earliest_end;
+        unsigned node;
+    };
+    std::array<Candidate, kMaxNodes> candidates;
+    unsigned count = 0;
     for (unsigned node = first; node < last; ++node) {
+        const Ps duration = node == machine_.host()
+                                ? task.cost
+                                : static_cast<Ps>(static_cast<double>(task.cost) * machine_.slowness[node]);
+        const Ps end = node_time_[node].find(ready, duration) + duration;
+        unsigned at = count++;
+        for (; at > 0 && candidates[at - 1].earliest_end > end; --at)
+            candidates[at] = candidates[at - 1];
+        candidates[at] = {duration, end, node};
+    }
+    unsigned best = candidates[0].node;
+    Ps best_start = 0, best_duration = 0;
+    double best_score = std::numeric_limits<double>::infinity();
+    for (unsigned i = 0; i < count && static_cast<double>(candidates[i].earliest_end) <= best_score; ++i) {
+        const unsigned node = candidates[i].node;
         Ps moved = 0;
         const Ps inputs = inputs_ready(task, node, ready, moved);
-        Ps duration = node == machine_.host()
-                          ? task.cost
-                          : static_cast<Ps>(static_cast<double>(task.cost) * machine_.slowness[node]);
-        if (options_.fetch_in_task) duration += moved;
+        const Ps duration = candidates[i].duration + (options_.fetch_in_task ? moved : 0);
         const Ps start = node_time_[node].find(inputs, duration);
         const double score =
             static_cast<double>(start + duration) + options_.transfer_weight * static_cast<double>(moved);
-        if (node != first && score >= best_score) continue;
+        if (score > best_score || (score == best_score && node > best)) continue;
         best = node;
         best_start = start;
         best_duration = duration;
@@ -295,12 +323,12 @@ void Core::place(TaskId id) {
     task.state = TaskState::kPlanned;
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
-        Place& place = planned_[access.data];
+        Place& place = planned_.places[access.data];
         if (options_.fetch_in_task && reads(access.mode) && (place.valid & bit(best)) == 0) {
             place.valid = static_cast<std::uint16_t>(place.valid | bit(best));
             place.at[best] = task.finish;
         }
-        write(place, access.mode, task.merge, best, task.finish, 0);
+        write(planned_, access, task.merge, best, task.finish, 0);
     }
 }
 
@@ -313,16 +341,20 @@ void Core::plan() {
         for (unsigned to = 0; to < machine_.nodes(); ++to)
             channel_time_[node][to].forget_before(now_);
     }
-    std::ranges::sort(unplanned_, [&](TaskId a, TaskId b) {
-        const Task &x = tasks_[a], &y = tasks_[b];
-        if (x.effective_priority != y.effective_priority) return x.effective_priority > y.effective_priority;
-        if (x.effective_deadline != y.effective_deadline) return x.effective_deadline < y.effective_deadline;
-        return x.rank != y.rank ? x.rank > y.rank : a < b;
+    order_.clear();
+    for (const TaskId id : unplanned_) {
+        const Task& task = tasks_[id];
+        order_.push_back({task.effective_priority, id, task.effective_deadline, task.rank});
+    }
+    std::ranges::sort(order_, [](const Urgency& x, const Urgency& y) {
+        if (x.priority != y.priority) return x.priority > y.priority;
+        if (x.deadline != y.deadline) return x.deadline < y.deadline;
+        return x.rank != y.rank ? x.rank > y.rank : x.task < y.task;
     });
     queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(queue_head_));
     queue_head_ = 0;
     const auto old = static_cast<std::ptrdiff_t>(queue_.size());
-    for (const TaskId id : unplanned_) {
+    for (const auto& [priority, id, deadline, rank] : order_) {
         place(id);
         queue_.push_back({tasks_[id].start, id});
     }
@@ -367,7 +399,7 @@ void Core::issue_one(TaskId id) {
         after_.push_back(tasks_[preds_[task.preds + p] & ~kOrderOnly].command);
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
-        Place& place = issued_[access.data];
+        Place& place = issued_.places[access.data];
         const auto bring = [&](unsigned from, int origin, CommandId made) {
             if (machine_.channel[from][node].exists) {
                 return issue_hop(place, access.data, from, node, id, origin, made);
@@ -385,10 +417,11 @@ void Core::issue_one(TaskId id) {
         if (access.mode == Access::kReduce && (place.partials & bit(node)) == 0) clear |= 1ull << a;
         for (unsigned from = 0; task.merge && from < machine_.cards; ++from) {
             if ((place.partials & bit(from)) == 0) continue;
+            const CommandId part = issued_.parts[data_[access.data].parts].via[from];
             if (from == node) {
-                after_.push_back(place.partial_via[from]);
+                after_.push_back(part);
             } else {
-                after_.push_back(bring(from, static_cast<int>(from), place.partial_via[from]));
+                after_.push_back(bring(from, static_cast<int>(from), part));
             }
             partials_.push_back(from);
         }
@@ -400,7 +433,7 @@ void Core::issue_one(TaskId id) {
     issue_log_.push_back({id, task.command});
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
-        write(issued_[access.data], access.mode, task.merge, node, task.finish, task.command);
+        write(issued_, access, task.merge, node, task.finish, task.command);
     }
     executor_.run({task.command, id, node, after_, partials_, clear});
 }
@@ -510,19 +543,19 @@ void Core::rebuild_places() {
         Place place{};
         place.valid = static_cast<std::uint16_t>(bit(data_[id].home));
         place.owner = data_[id].home;
-        issued_[id] = place;
+        issued_.places[id] = place;
     }
     for (const Issued& issued : issue_log_) {
         const Task& task = tasks_[issued.task];
         if (task.state != TaskState::kDone || task.command != issued.command) continue;
         for (std::uint32_t a = 0; a < task.access_count; ++a) {
             const DataAccess& access = accesses_[task.accesses + a];
-            Place& place = issued_[access.data];
+            Place& place = issued_.places[access.data];
             if (reads(access.mode)) {
                 place.valid = static_cast<std::uint16_t>(place.valid | bit(task.node));
                 place.at[task.node] = now_;
             }
-            write(place, access.mode, task.merge, task.node, task.finish, task.command);
+            write(issued_, access, task.merge, task.node, task.finish, task.command);
         }
     }
 }

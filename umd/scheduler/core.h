@@ -118,28 +118,42 @@ class Core {
     struct Place {
         std::array<Ps, kMaxNodes> at;
         std::array<CommandId, kMaxNodes> via;  // issued only
-        std::array<Ps, kMaxNodes> partial_at;
-        std::array<CommandId, kMaxNodes> partial_via;
-        std::uint16_t valid;     // bits of nodes
-        std::uint16_t partials;  // bits of nodes
-        std::uint8_t owner;      // that wrote it last
+        std::uint16_t valid;                   // bits of nodes
+        std::uint16_t partials;                // bits of nodes
+        std::uint8_t owner;                    // that wrote it last
+    };
+    // The same of the parts of a reduction; only data that are reduced have one.
+    struct Parts {
+        std::array<Ps, kMaxNodes> at;
+        std::array<CommandId, kMaxNodes> via;  // issued only
+    };
+    struct Horizon {
+        std::vector<Place> places;
+        std::vector<Parts> parts;
     };
     struct Data {
         std::uint64_t bytes;
         Ps merge_cost;
         TaskId writer;
         std::uint8_t home;
+        std::uint32_t parts;                    // in Horizon::parts, or kNoParts
         std::vector<TaskId> readers, reducers;  // since the writer
     };
     struct Planned {
         Ps start;
         TaskId task;
     };
+    struct Urgency {
+        std::int32_t priority;
+        TaskId task;
+        Ps deadline, rank;
+    };
     struct Issued {
         TaskId task;
         CommandId command;
     };
     static constexpr TaskId kOrderOnly = 1u << 31;
+    static constexpr std::uint32_t kNoParts = ~0u;
 
     TaskId add_task(const TaskSpec& spec, bool merge);
     void infer(TaskId task, const DataAccess& access);
@@ -152,7 +166,8 @@ class Core {
     Ps reserve(Ps at, std::uint64_t bytes, unsigned from, unsigned to);
     unsigned best_source(const Place& place, std::uint64_t bytes, unsigned to) const;
     void bring_planned(const Task& task, unsigned node);
-    static void write(Place& place, Access mode, bool merge, unsigned node, Ps at, CommandId via);
+    void write(Horizon& horizon, const DataAccess& access, bool merge, unsigned node, Ps at,
+               CommandId via) const;
     void issue();
     void issue_one(TaskId task);
     CommandId issue_hop(Place& place, DataId data, unsigned from, unsigned to, TaskId consumer, int origin,
@@ -170,12 +185,13 @@ class Core {
     std::vector<TaskId> preds_;  // kOrderOnly: needs its end, not its results
     std::vector<DataAccess> accesses_;
     std::vector<Data> data_;
-    std::vector<Place> planned_, issued_;
+    Horizon planned_, issued_;
     std::array<Timeline, kMaxNodes> node_time_;
     std::array<std::array<Timeline, kMaxNodes>, kMaxNodes> channel_time_;
     std::array<Ps, kMaxNodes> issued_until_{};
     std::array<unsigned, kMaxNodes> in_flight_{};
     std::vector<TaskId> unplanned_;
+    std::vector<Urgency> order_;  // scratch: in which they are placed
     std::vector<Planned> queue_;  // by start, from queue_head_ on
     std::vector<Issued> issue_log_;
     std::size_t queue_head_ = 0;

@@ -14,6 +14,12 @@ namespace {
 constexpr int kBusyLooks = 200;
 constexpr std::chrono::microseconds kNap{50};
 
+// Tasks that a card has before others are done. A card whose model clock is ahead, because it has much to do
+// and a fast host, takes what other cards send it late; with little to do it cannot get far ahead, and
+// waiting for the host costs no model time. So few are best for several cards: less than 3 leave no task to
+// run while the next one's data is on its way.
+constexpr unsigned kAheadAlone = 32, kAheadTogether = 3;
+
 }  // namespace
 
 Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Options options) {
@@ -28,6 +34,8 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
     session->executor_ = std::move(*executor);
     CoreOptions core;
     core.issue_ahead = options.issue_ahead;
+    if (core.issue_ahead == 0)
+        core.issue_ahead = session->executor_->machine().cards > 1 ? kAheadTogether : kAheadAlone;
     session->core_ = std::make_unique<Core>(session->executor_->machine(), *session->executor_, core);
     session->executor_->attach(*session->core_, session->work_);
     TaskSession* raw = session.get();

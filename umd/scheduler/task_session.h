@@ -39,7 +39,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
     struct Options {
         std::vector<int> devices;
         std::string cost_file;
-        unsigned issue_ahead = 32;
+        unsigned issue_ahead = 0;  // 0: as task.h says
     };
     static Result<std::shared_ptr<TaskSession>> create(Runtime& runtime, Options options);
     ~TaskSession() override;

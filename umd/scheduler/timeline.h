@@ -62,7 +62,7 @@ class Timeline {
     struct Gap {
         Ps from, to;
     };
-    static constexpr std::size_t kGaps = 24;
+    static constexpr std::size_t kGaps = 12;
 
     void erase(std::size_t at) {
         for (std::size_t i = at + 1; i < count_; ++i)

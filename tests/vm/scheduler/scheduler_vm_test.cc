@@ -195,6 +195,28 @@ TEST_F(Tasks, IndependentChainsUseAllCardsAtOnce) {
         EXPECT_EQ(read(chains[i]), i + 12 * kRounds);
 }
 
+TEST_F(Tasks, PrioritiesAndDeadlinesGoFirst) {
+    const auto on_first_card = [](orrTaskDesc& desc) { desc.device_plus_1 = 1; };
+    std::vector<orrTask_t> plain;
+    for (int i = 0; i < 40; ++i)
+        plain.push_back(add({{data(0), orrTaskReadWrite, kOut}}, 1000,
+                            [&](orrTaskDesc& desc, WorkArgs&) { on_first_card(desc); }));
+    const auto x = data(0), y = data(0);
+    add({{x, orrTaskReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) { on_first_card(desc); });
+    const orrTask_t timed = add({{x, orrTaskReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) {
+        on_first_card(desc);
+        desc.deadline_ns = 1e6;
+    });
+    const orrTask_t urgent = add({{y, orrTaskReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) {
+        on_first_card(desc);
+        desc.priority = 1;
+    });
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    EXPECT_LE(info(urgent).end_ns, info(timed).start_ns);
+    for (const orrTask_t task : plain)
+        EXPECT_LE(info(timed).end_ns, info(task).start_ns) << "also what it needs has gone first";
+}
+
 TEST_F(Tasks, DataCrossesCardsInOrder) {
     const int cards = devices();
     const auto x = data(1), y = data(2);

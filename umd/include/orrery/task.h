@@ -34,7 +34,7 @@ typedef struct orrTaskGraphOptions {
     const int* devices;    /**< to use; null: all */
     size_t device_count;   /**< at most 8 */
     const char* cost_file; /**< measured costs are read from it and written back at the end; null: neither */
-    uint32_t issue_ahead;  /**< tasks a device that are handed out before others are done; 0: 32, at most 32 */
+    uint32_t issue_ahead;  /**< tasks a device that are handed out before others are done; 0: 32 for one device, 3 for several; at most 32 */
 } orrTaskGraphOptions;
 
 ORR_API orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* options);

@@ -17,7 +17,7 @@ constexpr const char* kHelp =
     "Factors a symmetric matrix of N x N tiles on Orrery cards and checks the result.\n"
     "\n"
     "  --tiles N     tiles a side (default 8, at most 64)\n"
-    "  --size N      rows of a tile (default 32, at most 128)\n"
+    "  --size N      rows of a tile (default 64, at most 128)\n"
     "  --cards N     cards to use (default: all)\n"
     "  --costs FILE  keep measured task durations there, for the next run's plan\n"
     "Exit status: 0 correct, 1 a wrong factor or a failure, 2 a mistake in the command line.\n";
@@ -27,7 +27,7 @@ struct UsageError : std::runtime_error {
 };
 
 struct Options {
-    unsigned tiles = 8, size = 32, cards = 0;
+    unsigned tiles = 8, size = 64, cards = 0;
     const char* costs = nullptr;
 };
 
