@@ -64,13 +64,14 @@ void print(const Run& run) {
     for (const CardUse& card : run.cards)
         work += card.busy_ns;
     const double bound = std::max(work / static_cast<double>(run.cards.size()), run.longest_path_ns);
-    fmt::print("{} tasks, {} transfers, {:.1f} MB moved\n", run.tasks, run.transfers,
+    fmt::print("  {} tasks, {} transfers of {:.1f} MB\n", run.tasks, run.transfers,
                static_cast<double>(run.transfer_bytes) / 1e6);
-    fmt::print("model time {:.1f} us, {:.3f} of the bound (work / cards {:.1f} us, longest path {:.1f} us)\n",
-               run.model_ns / 1000, run.model_ns / bound, work / static_cast<double>(run.cards.size()) / 1000,
-               run.longest_path_ns / 1000);
+    fmt::print(
+        "  model time {:.3f} ms, {:.3f} x the bound (work / cards {:.3f} ms, longest path {:.3f} ms)\n",
+        run.model_ns / 1e6, run.model_ns / bound, work / static_cast<double>(run.cards.size()) / 1e6,
+        run.longest_path_ns / 1e6);
     for (const CardUse& card : run.cards) {
-        fmt::print("  card {}: {:4} tasks, busy {:5.1f} %\n", card.device, card.tasks,
+        fmt::print("  card {}: {:4} tasks, busy {:.1f} % of the time\n", card.device, card.tasks,
                    100 * card.busy_ns / run.model_ns);
     }
 }
@@ -89,11 +90,12 @@ int run(const Options& options) {
     const Matrix matrix = make_matrix(options.tiles, options.size, 1);
     const Run result = factor(matrix, devices, options.costs);
     const double error = residual(matrix, result.factor);
-    fmt::print("Cholesky of {} x {} doubles, {} x {} tiles, {} card(s)\n", options.tiles * options.size,
-               options.tiles * options.size, options.tiles, options.tiles, devices.size());
+    fmt::print("Cholesky of {} x {} doubles in {} x {} tiles, on {} card{}\n", options.tiles * options.size,
+               options.tiles * options.size, options.tiles, options.tiles, devices.size(),
+               devices.size() == 1 ? "" : "s");
     print(result);
     const bool correct = error < 1e-12;
-    fmt::print("residual {:.1e}: {}\n", error, correct ? "correct" : "WRONG");
+    fmt::print("  residual {:.1e}: {}\n", error, correct ? "correct" : "WRONG");
     return correct && std::fflush(stdout) == 0 ? 0 : 1;
 }
 
