@@ -20,6 +20,11 @@ TEST(History, PutsPreemptedJobsTogether) {
     EXPECT_EQ(job.used(), 65 * kUs);
     EXPECT_EQ(job.segments[0].status, ORR_DONE_PREEMPTED);
     EXPECT_EQ(job.segments[1].start, 55 * kUs);
+    // To go on; before it started its queue was ready only for the few nanoseconds between its records.
+    const Time gap = job.segments[1].start - job.segments[0].end;
+    EXPECT_GT(gap, 2 * kUs);
+    EXPECT_GE(history.waiting(job), gap);
+    EXPECT_LT(history.waiting(job), gap + 10'000);
     EXPECT_TRUE(job.finished);
     EXPECT_EQ(history.ports(), 3u);
 }
@@ -48,6 +53,10 @@ TEST(History, TellsLivesOfOneNumberApart) {
     EXPECT_EQ(history.queue_at(5, 4 * kUs)->name, "second");
     EXPECT_EQ(history.queue_at(5, 4 * kUs)->priority, ORR_PRIORITY_HIGH);
     EXPECT_EQ(history.queue_at(9, 4 * kUs), nullptr);
+    EXPECT_EQ(history.queue(5, 1500 * 1000), "queue 5 \"first\"");
+    EXPECT_EQ(history.queue(5, 4 * kUs), "queue 5 \"second\"");
+    EXPECT_EQ(history.queue_row(5), "queue 5 \"first\", \"second\"");
+    EXPECT_EQ(history.queue(9, 4 * kUs), "queue 9");
 }
 
 TEST(History, WaitsEndWithTheSignalThatWokeThem) {

@@ -199,6 +199,7 @@ Result<Reply> cmd_goto(Debugger& debugger, const Args& args) {
     if (args.words.empty())
         return fail("where to? A time (12.5us), a step (100000), start, end, 'event 7' or 'decision 7'");
     const std::string& word = args.words.front();
+    std::string note;
     const bool alone = args.words.size() == 1;
     if (word == "start" && alone) {
         session.seek(0);
@@ -226,13 +227,22 @@ Result<Reply> cmd_goto(Debugger& debugger, const Args& args) {
         if (*time < session.about().start)
             return fail("the recording begins at {}", moment_text(session.about().start));
         session.seek_time(*time);
+        // Nothing happens in between: the core sleeps, or an access takes its time.
+        if (session.time() < *time && session.position() != session.end()) {
+            const std::uint64_t here = session.position();
+            session.seek(here + 1);
+            note = fmt::format("  (the next step is at {})\n", moment_text(session.time()));
+            session.seek(here);
+        }
     } else {
         return fail(
             "'{}' is neither a time (with its unit, as in 12.5us) nor a step, start, end, 'event N' or "
             "'decision N'",
             args.all);
     }
-    return debugger.here();
+    Reply reply = debugger.here();
+    reply.text += note;
+    return reply;
 }
 
 }  // namespace orrery::step

@@ -169,7 +169,7 @@ Result<Reply> cmd_engines(Debugger& debugger, const Args&) {
             const bool limited = p.deadline_ps != 0 && p.deadline_ps != kNever;
             table.row({fmt::format("{}", p.number), engine_kind_name(p.kind),
                        p.preempting != 0 ? "is being preempted" : "busy",
-                       debugger.history().queue(static_cast<std::uint32_t>(p.queue)),
+                       debugger.history().queue(static_cast<std::uint32_t>(p.queue), now),
                        fmt::format("{}", p.index), since(p.started_ps, now),
                        !limited              ? "-"
                        : p.deadline_ps > now ? duration(p.deadline_ps - now)
@@ -256,11 +256,11 @@ Reply why_reply(const Why& why, const History& history, const Style& style) {
                   {"rule_text", why.rule_text},
                   {"counted", why.counted}};
     std::string& t = reply.text;
-    t = fmt::format(
-        "decision {} at {} (step {}): {} {}\n", why.number, moment(r.time), r.step,
-        resource_phrase(r.b >> 8 & 0xff),
-        nobody ? "goes to nobody"
-               : "goes to " + style.strong(history.queue(r.a)) + fmt::format(", packet {}", r.word[0]));
+    t = fmt::format("decision {} at {} (step {}): {} {}\n", why.number, moment(r.time), r.step,
+                    resource_phrase(r.b >> 8 & 0xff),
+                    nobody ? "goes to nobody"
+                           : "goes to " + style.strong(history.queue(r.a, r.time)) +
+                                 fmt::format(", packet {}", r.word[0]));
     t += fmt::format("rule {}: {}\n", style.strong(why.rule), why.rule_text);
     if (!why.victim.empty()) reply.data["victim"] = why.victim;
     Json list = Json::array();

@@ -41,7 +41,7 @@ Result<Reply> cmd_summary(Debugger& debugger, const Args&) {
                    duration(w.p90), duration(w.p99), duration(w.max)});
     };
     for (const QueueStatistics& q : s.queues) {
-        const std::string name = history.queue(q.queue->number);
+        const std::string name = history.queue(q.queue->number, q.queue->created);
         table.row({name, class_name(q.queue->priority), fmt::format("{}", q.queue->weight),
                    q.unfinished == 0 ? fmt::format("{}", q.jobs)
                                      : fmt::format("{} of {}", q.jobs, q.jobs + q.unfinished),

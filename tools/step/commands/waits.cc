@@ -22,13 +22,13 @@ Result<Reply> cmd_waits(Debugger& debugger, const Args&) {
         const Wait& wait = history.waits()[edge.wait];
         std::string source = "nobody in this recording";
         if (edge.found_by_firmware) {
-            source = history.queue(*edge.holder) + ", says the firmware";
+            source = history.queue(*edge.holder, now) + ", says the firmware";
         } else if (edge.holder) {
-            source = fmt::format("{}, at {}", history.queue(*edge.holder), moment(edge.woken));
+            source = fmt::format("{}, at {}", history.queue(*edge.holder, now), moment(edge.woken));
         } else if (edge.woken != kNever) {
             source = fmt::format("{}, at {}", wake_name(wait.wake), moment(edge.woken));
         }
-        table.row({edge.in_cycle ? debugger.style().bad("*") : "", history.queue(edge.queue),
+        table.row({edge.in_cycle ? debugger.style().bad("*") : "", history.queue(edge.queue, now),
                    fmt::format("{} >= {}", history.memory(wait.memory), wait.value),
                    edge.last_value ? fmt::format("{}", *edge.last_value) : "?", duration(now - wait.from),
                    source});
@@ -51,8 +51,8 @@ Result<Reply> cmd_waits(Debugger& debugger, const Args&) {
     for (const auto& cycle : graph.cycles) {
         std::string path;
         for (const std::uint32_t queue : cycle)
-            path += history.queue(queue) + " -> ";
-        path += history.queue(cycle.front());
+            path += history.queue(queue, now) + " -> ";
+        path += history.queue(cycle.front(), now);
         reply.text += debugger.style().bad("* deadlock") + ": " + path + "\n";
         cycles.push_back(cycle);
     }

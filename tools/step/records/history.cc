@@ -88,12 +88,12 @@ QueueLife& History::life(std::uint32_t number, const Record& record) {
     const auto found = current_.find(number);
     if (found != current_.end()) return queues_[found->second];
     current_[number] = queues_.size();
+    lives_[number].push_back(queues_.size());
     QueueLife made;
     made.number = number;
     made.created = record.time;
     made.weight = ORR_WEIGHT_DEFAULT;
     made.priority = ORR_PRIORITY_NORMAL;
-    made.name = queue_names_[number];
     queues_.push_back(std::move(made));
     return queues_.back();
 }
@@ -251,9 +251,7 @@ void History::take(std::size_t at) {
         }
         case ORR_TRACE_NAME:
             if (r.b == ORR_NAME_QUEUE) {
-                queue_names_[r.a] = text_of(r);
-                const auto found = current_.find(r.a);
-                if (found != current_.end()) queues_[found->second].name = queue_names_[r.a];
+                life(r.a, r).name = text_of(r);
             } else if (r.b == ORR_NAME_CONTEXT) {
                 context_names_[r.a] = text_of(r);
             }
@@ -264,12 +262,19 @@ void History::take(std::size_t at) {
 }
 
 const QueueLife* History::queue_at(std::uint32_t number, Time time) const {
-    const QueueLife* best = nullptr;
-    for (const QueueLife& queue : queues_) {
-        if (queue.number != number) continue;
-        if (best == nullptr || queue.created <= time) best = &queue;
-    }
-    return best;
+    const auto found = lives_.find(number);
+    if (found == lives_.end()) return nullptr;
+    const auto after =
+        std::ranges::upper_bound(found->second, time, {}, [&](std::size_t i) { return queues_[i].created; });
+    return &queues_[after == found->second.begin() ? *after : *std::prev(after)];
+}
+
+Time History::waiting(const Job& job) const {
+    const QueueLife* queue = queue_at(job.queue, job.start());
+    Time waited = queue == nullptr ? 0 : queue->waiting(job.rung, job.start());
+    for (std::size_t i = 1; i < job.segments.size(); ++i)
+        waited += job.segments[i].start - job.segments[i - 1].end;
+    return waited;
 }
 
 const std::string& History::context_name(std::uint32_t number) const {
@@ -283,11 +288,25 @@ std::size_t History::first_at_or_after(std::uint64_t step) const {
     return static_cast<std::size_t>(found - records_.begin());
 }
 
-std::string History::queue(std::uint32_t number) const {
+std::string History::queue(std::uint32_t number, Time at) const {
     if (number == ORR_TRACE_NONE) return "no queue";
-    const auto found = queue_names_.find(number);
-    if (found == queue_names_.end() || found->second.empty()) return fmt::format("queue {}", number);
-    return fmt::format("queue {} \"{}\"", number, found->second);
+    const QueueLife* life = queue_at(number, at);
+    if (life == nullptr || life->name.empty()) return fmt::format("queue {}", number);
+    return fmt::format("queue {} \"{}\"", number, life->name);
+}
+
+std::string History::queue_row(std::uint32_t number) const {
+    std::vector<std::string> names;
+    if (const auto found = lives_.find(number); found != lives_.end()) {
+        for (const std::size_t i : found->second) {
+            const std::string& name = queues_[i].name;
+            if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
+        }
+    }
+    std::string text = fmt::format("queue {}", number);
+    for (std::size_t i = 0; i < names.size(); ++i)
+        text += fmt::format("{} \"{}\"", i == 0 ? "" : ",", names[i]);
+    return text;
 }
 
 // Addresses say nothing to people: semaphores are numbered in the order in which they appear.

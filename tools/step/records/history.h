@@ -112,15 +112,21 @@ class History final : public Labels {
     };
     const std::optional<Tables>& tables() const { return tables_; }
 
+    // How much of a finished job's time its queue waited for a turn or an engine before it started, and it
+    // itself to go on after a preemption.
+    Time waiting(const Job& job) const;
     // The life that queue `number` had at a moment (or the nearest one); null: there was none.
     const QueueLife* queue_at(std::uint32_t number, Time time) const;
-    const std::string& context_name(std::uint32_t number) const;
+    const std::string& context_name(std::uint32_t number) const;  // as last given
 
     // Records at or after / before a step, as indices; records().size() if there is none.
     std::size_t first_at_or_after(std::uint64_t step) const;
 
-    // --- Labels: names as last given ---
-    std::string queue(std::uint32_t number) const override;
+    // "queue 3", with the names of all that had the number: for rows and tracks of a whole recording.
+    std::string queue_row(std::uint32_t number) const;
+
+    // --- Labels ---
+    std::string queue(std::uint32_t number, Time at) const override;
     std::string memory(std::uint64_t address) const override;
 
   private:
@@ -138,12 +144,14 @@ class History final : public Labels {
     std::optional<Tables> tables_;
     std::uint32_t ports_ = 0;
     Time end_ = 0;
-    std::map<std::uint32_t, std::size_t> current_;                                // queue number: in queues_
+    std::map<std::uint32_t, std::vector<std::size_t>>
+        lives_;                                     // queue number: in queues_, in order of creation
+    std::map<std::uint32_t, std::size_t> current_;  // queue number: in queues_
     std::map<std::uint32_t, std::map<std::uint64_t, std::size_t>> open_;          // queue: index: in jobs_
     std::map<std::uint32_t, std::size_t> open_waits_;                             // queue: in waits_
     std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, Time>>> rings_;  // queue: producer, time
     std::map<std::uint64_t, std::size_t> last_signal_;                            // memory: in records_
-    std::map<std::uint32_t, std::string> queue_names_, context_names_;
+    std::map<std::uint32_t, std::string> context_names_;
     std::map<std::uint64_t, std::size_t> memories_;  // number in order of appearance
 };
 

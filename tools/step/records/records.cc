@@ -25,7 +25,7 @@ std::string decision_text(const Record& r, const Labels& labels) {
         fmt::format("{} of {} candidate{}", rule_name(rule), candidates, candidates == 1 ? "" : "s");
     if (r.a == ORR_TRACE_NONE)
         return fmt::format("{}: nobody may have it ({})", resource_phrase(resource), of);
-    return fmt::format("{} goes to {}, packet {} ({})", resource_phrase(resource), labels.queue(r.a),
+    return fmt::format("{} goes to {}, packet {} ({})", resource_phrase(resource), labels.queue(r.a, r.time),
                        r.word[0], of);
 }
 
@@ -65,7 +65,7 @@ std::uint32_t queue_of(const Record& record) {
 }
 
 std::string describe(const Record& r, const Labels& labels) {
-    const auto q = [&] { return labels.queue(r.a); };
+    const auto q = [&] { return labels.queue(r.a, r.time); };
     const std::uint32_t port = r.b & 0xff;
     switch (r.type) {
         case ORR_TRACE_START:
@@ -94,9 +94,12 @@ std::string describe(const Record& r, const Labels& labels) {
             return fmt::format("port {} ends packet {} of {}: {}, {} on the engine", r.b & 0xffff, r.word[0],
                                q(), done_name(r.b >> 16), duration(r.word[3]));
         case ORR_TRACE_PREEMPT:
-            // For itself: what it was asked for before takes too long.
+            // For itself: what it was asked for before takes too long. For none: its context is over its
+            // quota.
             return fmt::format("{} is preempted on port {}{}, {}", q(), port,
-                               r.b >> 16 == r.a ? "" : " for " + labels.queue(r.b >> 16),
+                               r.b >> 16 == r.a || r.b >> 16 == ORR_TRACE_NONE
+                                   ? ""
+                                   : " for " + labels.queue(r.b >> 16, r.time),
                                preempt_name(r.b >> 8 & 0xff));
         case ORR_TRACE_RESUME:
             return fmt::format("{} goes on with packet {} on port {}", q(), r.word[0], r.b);
@@ -118,7 +121,7 @@ std::string describe(const Record& r, const Labels& labels) {
         case ORR_TRACE_DEADLOCK:
             return fmt::format("edge {} of {}: {} waits for {} >= {} (now {}), whose signal {} holds",
                                (r.b >> 16 & 0xff) + 1, r.b >> 24, q(), labels.memory(r.word[0]), r.word[1],
-                               r.word[2], labels.queue(r.b & 0xffff));
+                               r.word[2], labels.queue(r.b & 0xffff, r.time));
         case ORR_TRACE_QUOTA:
             return fmt::format("context {} is {} its quota, {} used in this period", r.a,
                                r.b == 1 ? "over" : "again within", duration(r.word[0]));
@@ -127,7 +130,7 @@ std::string describe(const Record& r, const Labels& labels) {
         case ORR_TRACE_SLOT: {
             const std::uint32_t loser = r.b >> 16;
             return fmt::format("{} gets ring slot {}{}", q(), r.b & 0xffff,
-                               loser == ORR_TRACE_NONE ? "" : " of " + labels.queue(loser));
+                               loser == ORR_TRACE_NONE ? "" : " of " + labels.queue(loser, r.time));
         }
         case ORR_TRACE_NAME:
             return fmt::format("{} {} is called \"{}\"", r.b == ORR_NAME_QUEUE ? "queue" : "context", r.a,

@@ -22,9 +22,10 @@ struct Record {
 // From the words of the trace port: a header and those that follow it.
 Record make_record(std::uint64_t step, Time time, std::uint64_t header, std::span<const std::uint64_t> words);
 
-// Names of queues and contexts that the driver has given, as they are after a record: for texts.
+// Names that the driver has given: for texts.
 struct Labels {
-    virtual std::string queue(std::uint32_t number) const = 0;
+    // Numbers are used again: the name is that of the queue which had the number at that moment.
+    virtual std::string queue(std::uint32_t number, Time at) const = 0;
     virtual std::string memory(std::uint64_t address) const = 0;
 
   protected:

@@ -45,10 +45,7 @@ Statistics statistics(const History& history) {
             all.last_end = std::max(all.last_end, job.end());
             if (job.rung == 0) continue;
             latency.push_back(job.latency());
-            Time waited = queue.waiting(job.rung, job.start());
-            for (std::size_t i = 1; i < job.segments.size(); ++i)
-                waited += job.segments[i].start - job.segments[i - 1].end;
-            waiting.push_back(waited);
+            waiting.push_back(history.waiting(job));
         }
         all.preemptions += s.preemptions;
         all.jobs += s.jobs;

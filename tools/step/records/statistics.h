@@ -21,8 +21,7 @@ struct QueueStatistics {
     Time engine_time = 0;  // all cores together
     double share = 0;      // of all engine time
     std::uint64_t preemptions = 0;
-    // By job: from its doorbell to its end, and how much of that it waited: its queue for a turn or an engine
-    // before it started, and it itself to go on after a preemption.
+    // By job: from its doorbell to its end, and how much of that it waited (History::waiting).
     Percentiles latency, waiting;
 };
 

@@ -159,7 +159,7 @@ class Explainer {
             if (records[i].type != ORR_TRACE_PREEMPT) break;
             victim_queue_ = records[i].a;
             victim_index_ = records[i].word[0];
-            return fmt::format("{}, packet {}, on port {}, {}", history_.queue(records[i].a),
+            return fmt::format("{}, packet {}, on port {}, {}", history_.queue(records[i].a, records[i].time),
                                records[i].word[0], records[i].b & 0xff,
                                preempt_name(records[i].b >> 8 & 0xff));
         }

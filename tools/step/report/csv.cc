@@ -36,8 +36,8 @@ std::string jobs_csv(const History& history) {
                            job.index, packet_name(job.opcode), job.size, time_or_nothing(job.rung),
                            job.start(), job.finished ? fmt::format("{}", job.end()) : "", job.used(),
                            measured ? fmt::format("{}", job.latency()) : "",
-                           measured ? fmt::format("{}", queue->waiting(job.rung, job.end())) : "",
-                           job.preemptions, last.port, job.finished ? done_name(last.status) : "unfinished");
+                           measured ? fmt::format("{}", history.waiting(job)) : "", job.preemptions,
+                           last.port, job.finished ? done_name(last.status) : "unfinished");
     }
     return out;
 }

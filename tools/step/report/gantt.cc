@@ -167,7 +167,7 @@ Gantt make_gantt(const History& history, const std::vector<std::string>& engine_
         } else {
             ++count;
             gantt.queues.push_back(
-                {fmt::format("{} {}", letters[life.number], fit(history.queue(life.number), 28)),
+                {fmt::format("{} {}", letters[life.number], fit(history.queue_row(life.number), 28)),
                  row->second.first.text(".-")});
         }
         rows.erase(row);

@@ -89,7 +89,8 @@ void write_jobs(Writer& writer, const History& history) {
         for (std::size_t i = 0; i < job.segments.size(); ++i) {
             const Segment& segment = job.segments[i];
             const Time end = segment.end == kNever ? std::max(history.end(), segment.start) : segment.end;
-            const std::string name = fmt::format("{} {}", history.queue(job.queue), packet_name(job.opcode));
+            const std::string name =
+                fmt::format("{} {}", history.queue(job.queue, job.start()), packet_name(job.opcode));
             pb::TrackEvent& begin = writer.slice(kEngines + segment.port, name, segment.start, end);
             Writer::note(begin, "queue", job.queue);
             Writer::note(begin, "packet", job.index);
@@ -109,7 +110,7 @@ void write_queues(Writer& writer, const History& history) {
             writer.slice(kQueues + queue.number, state_name(change.state), change.time,
                          std::max(change.time, std::min(next, queue.destroyed)));
             if (change.state == ORR_TSTATE_TURN)
-                writer.slice(kCore, history.queue(queue.number), change.time, next);
+                writer.slice(kCore, history.queue(queue.number, change.time), change.time, next);
         }
     }
 }
@@ -206,7 +207,7 @@ std::string perfetto_trace(const History& history, const ExportInfo& info) {
     std::map<std::uint32_t, bool> done;
     for (const QueueLife& queue : history.queues())
         if (done.try_emplace(queue.number, true).second)
-            writer.track(kQueues + queue.number, history.queue(queue.number));
+            writer.track(kQueues + queue.number, history.queue_row(queue.number));
     write_jobs(writer, history);
     write_queues(writer, history);
     write_counters(writer, history);
