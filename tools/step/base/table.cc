@@ -18,6 +18,7 @@ std::size_t width_of(std::string_view text) {
 std::string Table::text(std::string_view indent) const {
     if (rows_.empty()) return "";
     std::vector<std::size_t> widths;
+    widths.reserve(heads_.size());
     for (const Head& head : heads_)
         widths.push_back(width_of(head.title));
     for (const auto& row : rows_)
