@@ -1,6 +1,8 @@
 // orrery-bench-report: puts what was measured into build/bench.json and a table, beside the goals.
 //   orrery-bench-report GUEST.json CORE.json ENGINES.json RUN_SECONDS FIRST_RESULT_SECONDS OUTPUT.json
-// CORE and ENGINES are outputs of bench_core and bench_engines (Google Benchmark's JSON).
+//   [MORE.json ...]
+// CORE and ENGINES are outputs of bench_core and bench_engines (Google Benchmark's JSON); MORE are lists of
+// entries as OUTPUT has them, of bench_trace and bench_step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,6 +125,26 @@ void add_host(std::vector<Entry>& entries, const Json& core, const Json& engines
     entries.push_back({"boot to first result", first_s, "s", "", {}, "<= 10 s", first_s <= 10, {}, {}});
 }
 
+void add_more(std::vector<Entry>& entries, const Json& more) {
+    for (const Json& from : more) {
+        const Json goal = from.value("goal", Json());
+        Entry entry{from.at("name"),
+                    from.at("value"),
+                    from.at("unit"),
+                    "",
+                    {},
+                    goal.is_null() ? "" : goal.get<std::string>(),
+                    from.value("holds", true),
+                    {},
+                    {}};
+        if (from.contains("p10")) entry.p10 = from.at("p10").get<double>();
+        if (from.contains("p90")) entry.p90 = from.at("p90").get<double>();
+        if (from.contains("median"))
+            entry.yardstick = fmt::format("median {:.2f} {}", from.at("median").get<double>(), entry.unit);
+        entries.push_back(std::move(entry));
+    }
+}
+
 void show(const std::vector<Entry>& entries, const Json& guest) {
     fmt::print("\n{:<38} {:>14} {:<5} {:<34} {:>7}  {:<26} {}\n", "what", "median", "", "yardstick", "ratio",
                "goal", "holds");
@@ -163,9 +185,10 @@ Json to_json(const std::vector<Entry>& entries, const Json& guest) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 7) {
+    if (argc < 7) {
         fmt::print(stderr,
-                   "usage: orrery-bench-report GUEST CORE ENGINES RUN_SECONDS FIRST_RESULT_SECONDS OUTPUT\n");
+                   "usage: orrery-bench-report GUEST CORE ENGINES RUN_SECONDS FIRST_RESULT_SECONDS OUTPUT "
+                   "[MORE ...]\n");
         return 2;
     }
     try {
@@ -173,6 +196,8 @@ int main(int argc, char** argv) {
         std::vector<Entry> entries;
         add_guest(entries, guest);
         add_host(entries, read_json(argv[2]), read_json(argv[3]), std::stod(argv[4]), std::stod(argv[5]));
+        for (int i = 7; i < argc; ++i)
+            add_more(entries, read_json(argv[i]));
         std::ofstream out(argv[6]);
         out << to_json(entries, guest).dump(2) << '\n';
         if (!out.flush()) {

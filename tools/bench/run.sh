@@ -6,6 +6,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 bin=build/release/bin
 out=build/bench
 mkdir -p "$out"
+rm -f "$out"/*.json
 
 # seconds COMMAND...: its wall time
 seconds() {
@@ -27,4 +28,9 @@ echo "==> copy engine against memcpy"
 echo "==> make run, and boot to the first result"
 run=$(seconds make --no-print-directory run)
 first=$(seconds "$bin/orrery-vm" --cards 2 -- histogram)
-"$bin/orrery-bench-report" "$out/guest.json" "$out/core.json" "$out/engines.json" "$run" "$first" build/bench.json
+echo "==> recording the control core, and stepping recordings"
+# Their goals are judged in the table.
+"$bin/bench_trace" 10 "$out/trace.json" || [ -s "$out/trace.json" ]
+"$bin/bench_step" "$out/step.json" || [ -s "$out/step.json" ]
+"$bin/orrery-bench-report" "$out/guest.json" "$out/core.json" "$out/engines.json" "$run" "$first" build/bench.json \
+    "$out/trace.json" "$out/step.json"

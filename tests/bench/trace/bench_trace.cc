@@ -1,6 +1,6 @@
 // What recording costs, and how fast a recording is stepped back.
-//   bench_trace [SECONDS-OF-MODEL-TIME]    (default 10)
-// Slowdown: the same work on a card that records and on one that does not, in turns, medians of the ratios.
+//   bench_trace [SECONDS-OF-MODEL-TIME [FILE]]    (default 10; FILE: the figures as JSON too)
+// Slowdown: the same work on cards that record and on cards that do not, in turns, medians of the ratios.
 // Stepping: from random positions of a recording of firmware that never sleeps, and of the real firmware.
 // Ends with 1 if a goal does not hold.
 #include <time.h>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/unit/trace/recordings.h"
 
@@ -107,22 +108,44 @@ class FirmwareCard {
     FirmwareRig fw_;
 };
 
+// What make bench puts into its table.
+nlohmann::ordered_json figures = nlohmann::ordered_json::array();
+
+constexpr int kPairs = 10;
+constexpr int kTurns = 6;
+constexpr double kMostSlowdown = 1.10;
+constexpr double kMostBackMs = 50;
+
 template <class CardType, class Amount>
-double slowdown(const char* name, Amount amount) {
-    const TemporaryFile file;
-    CardType plain{std::filesystem::path()};
-    CardType recorded{file.path()};
+bool slowdown(const char* name, Amount amount) {
     std::vector<double> ratios;
-    for (int turn = 0; turn < 31; ++turn) {
-        const double without = plain.run(amount);
-        const double with = recorded.run(amount);
-        if (turn > 0) ratios.push_back(with / without);
+    // Where memory happens to lie changes the speed of a card for its life, by more than recording does:
+    // several pairs, made in both orders.
+    for (int pair = 0; pair < kPairs; ++pair) {
+        const TemporaryFile file;
+        std::unique_ptr<CardType> plain, recorded;
+        if (pair % 2 == 0) plain = std::make_unique<CardType>(std::filesystem::path());
+        recorded = std::make_unique<CardType>(file.path());
+        if (pair % 2 != 0) plain = std::make_unique<CardType>(std::filesystem::path());
+        for (int turn = 0; turn <= kTurns; ++turn) {
+            const double without = plain->run(amount);
+            const double with = recorded->run(amount);
+            if (turn > 0) ratios.push_back(with / without);
+        }
     }
     std::ranges::sort(ratios);
     const double middle = ratios[ratios.size() / 2];
     fmt::print("recording, {}: {:.3f} of the time without (p10 {:.3f}, p90 {:.3f})\n", name, middle,
                ratios[ratios.size() / 10], ratios[ratios.size() * 9 / 10]);
-    return middle;
+    const bool good = middle <= kMostSlowdown;
+    figures.push_back({{"name", fmt::format("recording, {}", name)},
+                       {"value", middle},
+                       {"unit", "x"},
+                       {"goal", fmt::format("<= {:.2f} of time without", kMostSlowdown)},
+                       {"holds", good},
+                       {"p10", ratios[ratios.size() / 10]},
+                       {"p90", ratios[ratios.size() * 9 / 10]}});
+    return good;
 }
 
 bool step_back(const char* name, const std::filesystem::path& file) {
@@ -150,12 +173,22 @@ bool step_back(const char* name, const std::filesystem::path& file) {
         name, static_cast<double>(replayer.end_time()) / 1e12, replayer.end(), replayer.record_count(),
         static_cast<double>(replayer.info().file_bytes) / 1e6, open_seconds, shown, replayer.snapshots(),
         static_cast<double>(replayer.snapshot_bytes()) / 1e6, median(ms), worst);
-    return worst <= 50;
+    const bool good = worst <= kMostBackMs;
+    std::ranges::sort(ms);
+    figures.push_back({{"name", fmt::format("step back, {}", name)},
+                       {"value", worst},
+                       {"unit", "ms"},
+                       {"goal", fmt::format("<= {:.0f} ms", kMostBackMs)},
+                       {"holds", good},
+                       {"median", median(ms)},
+                       {"p10", ms[ms.size() / 10]},
+                       {"p90", ms[ms.size() * 9 / 10]}});
+    return good;
 }
 
 bool run(double seconds) {
-    bool good = slowdown<BusyCard, ModelTime>("firmware that never sleeps", 20'000'000'000) <= 1.10;
-    good = slowdown<FirmwareCard, unsigned>("real firmware under full load", 60) <= 1.10 && good;
+    bool good = slowdown<BusyCard, ModelTime>("core that never sleeps", 20'000'000'000);
+    good = slowdown<FirmwareCard, unsigned>("firmware under full load", 60) && good;
     {
         const TemporaryFile file;
         {
@@ -164,7 +197,7 @@ bool run(double seconds) {
             fmt::print("recorded {} instructions in {:.1f} s, {:.0f} MIPS\n", card.instructions(), host,
                        static_cast<double>(card.instructions()) / host / 1e6);
         }
-        good = step_back("firmware that never sleeps", file.path()) && good;
+        good = step_back("core that never sleeps", file.path()) && good;
     }
     {
         const TemporaryFile file;
@@ -172,7 +205,7 @@ bool run(double seconds) {
             FirmwareCard card(file.path());
             card.run(2000);
         }
-        good = step_back("real firmware under full load", file.path()) && good;
+        good = step_back("firmware under full load", file.path()) && good;
     }
     return good;
 }
@@ -183,6 +216,14 @@ bool run(double seconds) {
 int main(int argc, char** argv) {
     const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
     const bool good = orrery::emu::run(seconds);
+    if (argc > 2) {
+        std::ofstream out(argv[2]);
+        out << orrery::emu::figures.dump(2) << '\n';
+        if (!out.flush()) {
+            fmt::print(stderr, "{} cannot be written\n", argv[2]);
+            return 1;
+        }
+    }
     std::puts(good ? "all goals hold" : "a goal does not hold");
     return good ? 0 : 1;
 }
