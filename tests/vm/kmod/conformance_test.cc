@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <limits>
 #include <random>
+#include <string>
 #include <string_view>
 
 #include "tests/vm/kmod/device.h"
@@ -318,6 +320,33 @@ TEST_F(Conformance, QueueSetAndStats) {
     EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEADLOCK, &deadlock), 0);
     EXPECT_EQ(deadlock.count, 0u);
     EXPECT_EQ(deadlock.report, 0u);
+}
+
+std::uint64_t copy_ns(int fd) {
+    std::ifstream in("/proc/self/fdinfo/" + std::to_string(fd));
+    for (std::string key; in >> key;) {
+        std::uint64_t value = 0;
+        if (key == "drm-engine-copy:" && in >> value) return value;
+    }
+    return ~std::uint64_t{0};
+}
+
+TEST_F(Conformance, FdinfoHasTheEngineTime) {
+    EXPECT_EQ(copy_ns(fd()), 0u);
+    Buffer buffer;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, 1 << 20, ORR_BO_VRAM, buffer), 0);
+    std::uint64_t used = 0;
+    {
+        Queue queue(fd(), vm_, kRingVa);
+        ASSERT_EQ(queue.error(), 0);
+        ASSERT_EQ(queue.run(std::vector{fill(kVa, 1 << 20, 7)}), 0);
+        used = copy_ns(fd());
+        EXPECT_GT(used, 0u);
+        EXPECT_LT(used, 1'000'000'000u);
+    }
+    EXPECT_EQ(copy_ns(fd()), used) << "a queue that is gone has used it all the same";
+    const File other = open_card();
+    EXPECT_EQ(copy_ns(other.get()), 0u);
 }
 
 TEST_F(Conformance, QueueDestroyWaitFence) {
