@@ -8,6 +8,7 @@
 #include "tests/unit/step/story.h"
 #include "tools/step/base/table.h"
 #include "tools/step/base/units.h"
+#include "tools/step/program/debug_info.h"
 #include "tools/step/program/disassemble.h"
 
 namespace orrery::step {
@@ -80,6 +81,18 @@ std::string text_of(std::uint32_t bits) {
     return disassemble(bits, 0x80000000, {}).text;
 }
 
+TEST(Names, AreAsPeopleWriteThem) {
+    EXPECT_EQ(readable_name("orr_main"), "orr_main");
+    EXPECT_EQ(readable_name("_ZN6orrery2fw9Scheduler15drain_doorbellsEv"), "Scheduler::drain_doorbells");
+    EXPECT_EQ(readable_name("_ZNK6orrery2fw7Engines6levelsEv"), "Engines::levels");
+    EXPECT_EQ(readable_name("_ZN6orrery2fw12_GLOBAL__N_110save_areasERNS0_3HalERK14orr_boot_block"),
+              "save_areas");
+    EXPECT_EQ(readable_name("_ZN6orrery2fw3Hal4regsILj8EEEvjRAT__m"), "Hal::regs");
+    EXPECT_EQ(readable_name("_ZN6orrery2fw5trace5writeIJmmEEEvRNS0_3HalEjjmDpT_"), "trace::write");
+    EXPECT_EQ(readable_name("_ZN6orrery2fw1AltERKS1_"), "A::operator<");
+    EXPECT_EQ(readable_name("_ZNK6orrery2fw1AclEi"), "A::operator()");
+}
+
 TEST(Disassembler, ReadsInstructions) {
     EXPECT_EQ(text_of(0x00a50513), "addi a0, a0, 10");
     EXPECT_EQ(text_of(0x00000013), "nop");
@@ -95,7 +108,8 @@ TEST(Disassembler, ReadsInstructions) {
     EXPECT_EQ(text_of(0x30447073), "csrci mie, 8");
     EXPECT_EQ(text_of(0x10500073), "wfi");
     EXPECT_EQ(text_of(0x30200073), "mret");
-    EXPECT_EQ(text_of(0x00004501), "li a0, 0");  // compressed
+    EXPECT_EQ(text_of(0x00004501), "li a0, 0");   // compressed
+    EXPECT_EQ(text_of(0x0000832a), "mv t1, a0");  // compressed
     EXPECT_EQ(disassemble(0x4501, 0, {}).bytes, 2u);
     EXPECT_EQ(text_of(0), ".half 0x0000");
     EXPECT_EQ(text_of(0xffffffff), ".word 0xffffffff");

@@ -44,18 +44,20 @@ std::string readable_name(const char* linkage_name) {
             text.erase(at, noise.size());
     }
     if (const std::size_t clone = text.find(" ["); clone != std::string::npos) text.erase(clone);
+    // Without arguments, those of templates too.
     std::string name;
     unsigned depth = 0;
     for (const char c : text) {
-        const bool call_operator = depth == 0 && name.ends_with("operator");
-        if (c == '(' && !call_operator) ++depth;
+        const bool of_operator =
+            depth == 0 && (name.ends_with("operator") || (c == '<' && name.ends_with("operator<")));
+        if ((c == '(' || c == '<') && !of_operator) ++depth;
         if (depth == 0) name += c;
-        if (c == ')' && depth > 0) --depth;
+        if ((c == ')' || c == '>') && depth > 0) --depth;
     }
     if (name.ends_with(" const")) name.erase(name.size() - 6);
     // Templates come with what they return.
     const std::size_t space = name.find(' ');
-    if (space < name.find('<') && name.find("operator") > space) name.erase(0, space + 1);
+    if (space != std::string::npos && name.find("operator") > space) name.erase(0, space + 1);
     return name;
 }
 

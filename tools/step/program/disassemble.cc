@@ -128,6 +128,7 @@ std::string operation(Fields f, bool word) {
     if (f.get(19, 15) == 0) {
         if (name == "sub" || name == "subw")
             return fmt::format("{} {}, {}", name == "sub" ? "neg" : "negw", f.rd(), f.rs2());
+        if (name == "add") return fmt::format("mv {}, {}", f.rd(), f.rs2());  // what c.mv stands for
         if (name == "sltu") return fmt::format("snez {}, {}", f.rd(), f.rs2());
         if (name == "slt") return fmt::format("sgtz {}, {}", f.rd(), f.rs2());
     }
