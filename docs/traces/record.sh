@@ -1,6 +1,6 @@
 #!/bin/bash
 # record.sh: records the gallery anew with the firmware of build/release, and puts the output of every command of
-# README.md into it. The recording over two cards needs a VM (make run has everything that it takes); --no-vm leaves
+# README.md and of docs/stepping.md into them. What the pages say about the output must be read again afterwards. The recording over two cards needs a VM (make run has everything that it takes); --no-vm leaves
 # it as it is.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
@@ -33,4 +33,6 @@ while IFS= read -r line; do
     printf '%s\n' "$line"
 done < README.md > README.new
 mv README.new README.md
+# The guide's recordings and transcripts too.
+../../tests/system/step/transcript.sh --record "$bin/orrery-step"
 ls -l -- *.otrace
