@@ -55,12 +55,6 @@ class List {
         own = {0, 0};
     }
 
-    T* pop_front(T* all) {
-        T* const element = front(all);
-        if (element != nullptr) remove(all, *element);
-        return element;
-    }
-
   private:
     static T* row(T* all, uint16_t name) { return name == 0 ? nullptr : all + (name - 1); }
     static Link& link(T* all, uint16_t name) { return all[name - 1].*kLink; }

@@ -98,7 +98,6 @@ class Machine {
     void on_interrupt(unsigned vector);
     void fire(emu::ModelTime now);
     void nothing(emu::ModelTime) {}
-    bool reserve_saves();
 
     emu::UniqueFd ram_fd_;
     emu::Mapping ram_;
