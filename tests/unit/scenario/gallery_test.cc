@@ -11,6 +11,7 @@
 
 #include "emulator/trace/replayer.h"
 #include "tools/step/scenario/runner.h"
+#include "tools/step/scenario/whatif.h"
 
 namespace orrery::scenario {
 namespace {
@@ -84,6 +85,20 @@ TEST(Gallery, ScenariosDoWhatTheirRecordingsShow) {
         }
         EXPECT_EQ(again->end(), recorded->end()) << advice;
         EXPECT_EQ(again->end_time(), recorded->end_time()) << advice;
+    }
+}
+
+// What a what-if takes out of a recording is enough to decide the same again: one by one where a scenario was
+// recorded, and for the real workload too.
+TEST(Gallery, WhatIfNothingWereOtherwise) {
+    for (const std::string& name : files(".otrace")) {
+        const auto same = what_if((kGallery / (name + ".otrace")).string(), {});
+        ASSERT_TRUE(same) << same.error();
+        EXPECT_GT(same->decisions_before.size(), 0u) << name;
+        EXPECT_FALSE(same->first_different) << name << "\n" << to_text(*same);
+        EXPECT_NEAR(static_cast<double>(same->after.makespan) / static_cast<double>(same->before.makespan), 1,
+                    0.01)
+            << name;
     }
 }
 

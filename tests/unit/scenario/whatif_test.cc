@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tools/step/scenario/whatif.h"
 
@@ -151,6 +152,69 @@ TEST_F(WhatIfTest, WithoutPrioritiesTheScreenWaits) {
     const auto json = to_json(flat);
     EXPECT_EQ(json["first_different"]["number"], *flat.first_different);
     EXPECT_THAT(to_text(flat), testing::HasSubstr("first different decision"));
+}
+
+// The same decisions and figures, whether a policy's number is changed in the image of the recording or in
+// one that comes from a file; and others than those of the recording.
+TEST_F(WhatIfTest, AnotherImageIsComparedAsAnotherPolicyIs) {
+    Image other = Image::built();
+    ASSERT_TRUE(other.set_policy("flags", ORR_POLICY_F_NO_PRIORITIES));
+    const std::filesystem::path image = file_.string() + ".bin";
+    const auto bytes = other.signed_image();
+    std::ofstream(image, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    const WhatIf by_image = ask({.firmware = image.string(), .policy = {}});
+    std::filesystem::remove(image);
+    const WhatIf by_policy = ask({.firmware = {}, .policy = {{"flags", ORR_POLICY_F_NO_PRIORITIES}}});
+    ASSERT_TRUE(by_image.first_different);
+    EXPECT_EQ(by_image.first_different, by_policy.first_different);
+    ASSERT_EQ(by_image.decisions_after.size(), by_policy.decisions_after.size());
+    for (std::size_t n = 0; n < by_image.decisions_after.size(); ++n)
+        EXPECT_TRUE(by_image.decisions_after[n].same_choice(by_policy.decisions_after[n])) << n;
+    EXPECT_EQ(to_json(by_image.after), to_json(by_policy.after));
+    const auto json = to_json(by_image);
+    for (const char* figure : {"makespan_ps", "wait_ps", "fairness"}) {
+        ASSERT_TRUE(json["recorded"].contains(figure)) << json["recorded"].dump();
+        ASSERT_TRUE(json["what_if"].contains(figure)) << json["what_if"].dump();
+    }
+    EXPECT_NE(json["recorded"]["wait_ps"]["mean"], json["what_if"]["wait_ps"]["mean"]);
+    EXPECT_EQ(json["decisions"]["what_if"], by_image.decisions_after.size());
+}
+
+// Two equal users, one of whom has eight times the weight of the other, on a card that is never idle. The
+// figures of both sides must say what the weights did.
+TEST_F(WhatIfTest, FairnessAndMakespanAreComparedToo) {
+    Scenario scenario;
+    scenario.name = "two users";
+    scenario.until = 12 * kMs;
+    scenario.cards[0].sku.vector_ports = 1;
+    scenario.cards[0].sku.vector_cores = 1;
+    scenario.contexts.push_back({"c", 0, 0, 0});
+    Job job;
+    job.op = Op::kKernel;
+    job.cycles = 50'000;
+    for (const std::uint32_t weight : {64u, 512u}) {
+        Queue queue;
+        queue.name = std::to_string(weight);
+        queue.weight = weight;
+        scenario.queues.push_back(queue);
+        scenario.submits.push_back(
+            {10 * kUs, static_cast<std::uint32_t>(scenario.queues.size() - 1), std::vector<Job>(400, job)});
+    }
+    Options options;
+    options.record = {file_.string()};
+    ASSERT_TRUE(run(scenario, options));
+    const WhatIf flat = ask({.firmware = {}, .policy = {{"flags", ORR_POLICY_F_NO_WEIGHTS}}});
+    ASSERT_TRUE(flat.first_different);
+    // Of engine time for its weight, as the figure counts it: fair at first, and then not.
+    EXPECT_GT(flat.before.fairness, 0.99) << to_text(flat);
+    EXPECT_LT(flat.after.fairness, 0.8) << to_text(flat);
+    EXPECT_NEAR(flat.before.queues[1].share, 8.0 / 9, 0.02);
+    EXPECT_NEAR(flat.after.queues[1].share, 0.5, 0.02);
+    EXPECT_LT(flat.after.queues[0].mean_wait, flat.before.queues[0].mean_wait);
+    // The card was busy all the time, with both.
+    EXPECT_NEAR(static_cast<double>(flat.after.makespan) / static_cast<double>(flat.before.makespan), 1,
+                0.01);
 }
 
 TEST_F(WhatIfTest, SaysWhatItCannotDo) {

@@ -64,12 +64,14 @@ class Extractor {
     void read_records();
     void describe();
     void make_jobs();
+    void add_unread();
     void submit();
     void act();
     void poke_what_nobody_signals();
     void replay_results();
     Job job_of(const ObservedQueue& queue, std::size_t number, std::uint64_t index, const orr_packet& packet);
-    void set_kernel(Job& job, const Demand& demand);
+    // `before`: cycles of a group of the queue's kernel before this one; 0: none.
+    void set_kernel(Job& job, const Demand& demand, std::uint64_t before);
     void set_copy(Job& job, const Demand& demand);
     std::uint64_t key_of(std::uint32_t asid, std::uint64_t va) const {
         const auto found = memory_.find({asid, va});
@@ -196,7 +198,7 @@ std::uint32_t Extractor::semaphore_of(std::uint64_t key) {
     return at->second;
 }
 
-void Extractor::set_kernel(Job& job, const Demand& demand) {
+void Extractor::set_kernel(Job& job, const Demand& demand, std::uint64_t before) {
     if (demand.ended && demand.status == ORR_DONE_OK && job.groups != 0) {
         // To save and load a group takes time on its core, too; how many were on cores is a guess.
         const Ps moved = demand.preempted * std::min<Ps>(sku_.vector_cores, job.groups) *
@@ -217,6 +219,9 @@ void Extractor::set_kernel(Job& job, const Demand& demand) {
     } else if (demand.started) {
         job.cycles = 1'000'000'000'000;
         note("kernels that were aborted, or ran when the recording ended, run for ever");
+    } else if (before != 0) {
+        job.cycles = before;
+        note("kernels that had not started when the recording ended take as long as those before them");
     } else {
         note("kernels that had not started when the recording ended take 1,000 cycles a group");
     }
@@ -256,7 +261,9 @@ Job Extractor::job_of(const ObservedQueue& queue, std::size_t number, std::uint6
                 job.cycles = spin_cycles(from.args, sku_);
                 job.traps = from.entry == kCodeVa + kTrapEntry;
             } else {
-                set_kernel(job, demand);
+                const auto last =
+                    std::ranges::find(jobs_[number].rbegin(), jobs_[number].rend(), Op::kKernel, &Job::op);
+                set_kernel(job, demand, last == jobs_[number].rend() ? 0 : last->cycles);
             }
             break;
         }
@@ -319,12 +326,45 @@ void Extractor::make_jobs() {
     for (std::size_t n = 0; n < observed_.queues.size(); ++n) {
         const ObservedQueue& queue = observed_.queues[n];
         for (const auto& [index, packet] : queue.packets) {
+            // The firmware looks at a header to see whether the queue wants the same engine again.
+            if (queue.words.at(index) == 1 && packet.header.opcode == ORR_PKT_DISPATCH &&
+                !demands_[n].contains(index))
+                continue;
             if (jobs_[n].size() < index && index < jobs_[n].size() + ORR_RING_MAX_ENTRIES) {
                 note("packets that the firmware did not read do nothing");
                 jobs_[n].resize(index);
             }
             if (jobs_[n].size() == index) jobs_[n].push_back(job_of(queue, n, index, packet));
         }
+    }
+    add_unread();
+}
+
+// Packets that were there when the recording ended, and that the firmware had not come to: taken to be like
+// the last one of their queue that uses an engine. Without them a queue that gets more in the what-if would
+// run out of work.
+void Extractor::add_unread() {
+    std::vector<std::uint64_t> there(jobs_.size());
+    for (const emu::TraceNote& one : replayer_.notes()) {
+        if (one.kind != ORR_OTRACE_NOTE_DOORBELL) continue;
+        const int found = queue_at(static_cast<std::uint32_t>(one.field[0]), one.time_ps);
+        if (found < 0) continue;
+        const auto queue = static_cast<std::size_t>(found);
+        const std::uint64_t producer = one.field[1] & ORR_DB_INDEX_MASK;
+        const std::uint64_t entries =
+            std::min<std::uint64_t>(observed_.queues[queue].create.arg[2], ORR_RING_MAX_ENTRIES);
+        if (producer <= jobs_[queue].size() + entries) there[queue] = std::max(there[queue], producer);
+    }
+    for (std::size_t n = 0; n < jobs_.size(); ++n) {
+        const auto like = std::ranges::find_if(jobs_[n].rbegin(), jobs_[n].rend(), [](const Job& job) {
+            return job.op == Op::kKernel || job.op == Op::kCopy || job.op == Op::kFill;
+        });
+        if (there[n] <= jobs_[n].size() || like == jobs_[n].rend()) continue;
+        note("packets that the firmware had not read when the recording ended are like those before them");
+        const Job job = *like;
+        jobs_[n].resize(there[n], job);
+        // What got done in the same time is what can be compared.
+        scenario().until = since_start(replayer_.end_time());
     }
 }
 

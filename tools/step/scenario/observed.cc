@@ -57,8 +57,9 @@ void Observer::see_register(const emu::PortAccess& access) {
     } else if (access.store && reg == SOC_SLOT_NEXT) {
         slot.next = access.value;
     } else if (!access.store && reg < ORR_PACKET_SIZE && slot.queue >= 0) {
-        auto& packet = observed_.queues[static_cast<std::size_t>(slot.queue)].packets[slot.next];
-        std::memcpy(reinterpret_cast<std::uint8_t*>(&packet) + reg, &access.value, 8);
+        ObservedQueue& queue = observed_.queues[static_cast<std::size_t>(slot.queue)];
+        std::memcpy(reinterpret_cast<std::uint8_t*>(&queue.packets[slot.next]) + reg, &access.value, 8);
+        queue.words[slot.next] |= 1u << reg / 8;
     }
 }
 

@@ -24,7 +24,8 @@ struct ObservedQueue {
     std::uint64_t created_ps = 0, destroyed_ps = ~std::uint64_t{0};
     std::string name;
     bool ring_in_vram = false;
-    std::map<std::uint64_t, orr_packet> packets;  // by index
+    std::map<std::uint64_t, orr_packet> packets;   // by index
+    std::map<std::uint64_t, std::uint32_t> words;  // bit n: word n of it was read
 };
 
 struct ObservedContext {
