@@ -272,7 +272,7 @@ void Core::place(TaskId id) {
         ready = std::max(ready, tasks_[preds_[task.preds + p] & ~kOrderOnly].finish);
     unsigned first = 0, last = machine_.cards;
     if (task.pinned != kAnyNode) {
-        first = static_cast<unsigned>(task.pinned);
+        first = static_cast<unsigned char>(task.pinned);
         last = first + 1;
     }
     // No card can end the task before the earliest gap of its own: those that could be best come first, and

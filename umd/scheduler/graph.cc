@@ -31,7 +31,9 @@ Result<std::uint32_t> Graph::add(GraphNode node) {
 }
 
 Result<std::uint32_t> Graph::add_child(const Graph& child, std::vector<std::uint32_t> after) {
-    const std::vector<GraphNode> copies = child.nodes();  // `child` may be this graph
+    // `child` may be this graph, whose nodes move.
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+    const std::vector<GraphNode> copies = child.nodes();
     if (copies.size() + 1 > kMaxNodes - nodes_.size()) {
         return fail(orrErrorOutOfMemory, "a graph has at most {} nodes: split it", kMaxNodes);
     }

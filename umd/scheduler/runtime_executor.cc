@@ -36,13 +36,14 @@ std::uint64_t load_word(const std::uint64_t* word) {
 
 // --- making ---
 
-Result<std::unique_ptr<RuntimeExecutor>> RuntimeExecutor::create(Runtime& runtime, std::vector<int> devices) {
+Result<std::unique_ptr<RuntimeExecutor>> RuntimeExecutor::create(Runtime& runtime,
+                                                                 std::span<const int> devices) {
     std::unique_ptr<RuntimeExecutor> executor(new RuntimeExecutor(runtime));
-    if (auto opened = executor->open(std::move(devices)); !opened) return std::unexpected(opened.error());
+    if (auto opened = executor->open(devices); !opened) return std::unexpected(opened.error());
     return executor;
 }
 
-Status RuntimeExecutor::open(std::vector<int> devices) {
+Status RuntimeExecutor::open(std::span<const int> devices) {
     machine_.cards = static_cast<unsigned>(devices.size());
     machine_.slowness.fill(1.0);
     for (const int device : devices) {
@@ -382,15 +383,15 @@ bool RuntimeExecutor::submit(const Held& held) {
     if (held.run) {
         RunCommand command = held.command;
         command.partials = held.partials;
-        done = submit_run(command, std::move(waits));
+        done = submit_run(command, waits);
     } else {
-        done = submit_transfer(held.transfer, std::move(waits));
+        done = submit_transfer(held.transfer, waits);
     }
     if (!done) lose(held, done.error());
     return true;
 }
 
-Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::vector<Wait> waits) {
+Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::span<const Wait> waits) {
     const unsigned host = machine_.host();
     Result<LaneId> id = 0;
     if (command.from == host)
@@ -460,7 +461,7 @@ Status RuntimeExecutor::push_dispatches(Lane& lane, const RunCommand& command, s
     return {};
 }
 
-Status RuntimeExecutor::submit_run(const RunCommand& command, std::vector<Wait> waits) {
+Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wait> waits) {
     auto id = lane(LaneKind::kRun, command.node, 0);
     if (!id) return std::unexpected(id.error());
     InFlight entry;

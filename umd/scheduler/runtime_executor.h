@@ -11,7 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,7 +52,7 @@ class RuntimeExecutor final : public Executor {
         virtual void failed(TaskId task, const Error& error) = 0;
     };
 
-    static Result<std::unique_ptr<RuntimeExecutor>> create(Runtime& runtime, std::vector<int> devices);
+    static Result<std::unique_ptr<RuntimeExecutor>> create(Runtime& runtime, std::span<const int> devices);
     // Ends what is in flight.
     ~RuntimeExecutor() override;
     RuntimeExecutor(const RuntimeExecutor&) = delete;
@@ -167,7 +167,7 @@ class RuntimeExecutor final : public Executor {
     };
 
     explicit RuntimeExecutor(Runtime& runtime) : runtime_(runtime) {}
-    Status open(std::vector<int> devices);
+    Status open(std::span<const int> devices);
     Result<LaneId> lane(LaneKind kind, unsigned card, unsigned other);
     Result<std::uint64_t> allocate(unsigned node, std::uint64_t bytes);
     Result<std::uint64_t> buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes);
@@ -179,8 +179,8 @@ class RuntimeExecutor final : public Executor {
     void finish(LaneId id, InFlight entry);
     bool submit(const Held& held);
     bool crowded() const;
-    Status submit_transfer(const TransferCommand& command, std::vector<Wait> waits);
-    Status submit_run(const RunCommand& command, std::vector<Wait> waits);
+    Status submit_transfer(const TransferCommand& command, std::span<const Wait> waits);
+    Status submit_run(const RunCommand& command, std::span<const Wait> waits);
     Status push_dispatches(Lane& lane, const RunCommand& command, std::uint32_t slot);
     void hold(Held held);
     void lose(const Held& held, const Error& error);

@@ -29,7 +29,7 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
             return std::unexpected(loaded.error());
     }
     session->cost_file_ = options.cost_file;
-    auto executor = RuntimeExecutor::create(runtime, std::move(options.devices));
+    auto executor = RuntimeExecutor::create(runtime, options.devices);
     if (!executor) return std::unexpected(executor.error());
     session->executor_ = std::move(*executor);
     CoreOptions core;

@@ -81,7 +81,7 @@ TaskGraph layered(unsigned layers, unsigned width, Ps unit, std::uint64_t bytes,
     std::mt19937 random(seed);
     std::vector<DataId> before;
     for (unsigned layer = 0; layer < layers; ++layer) {
-        const unsigned count = width / 2 + random() % (width + 1) + 1;
+        const unsigned count = width / 2 + static_cast<unsigned>(random() % (width + 1)) + 1;
         std::vector<DataId> made;
         for (unsigned i = 0; i < count; ++i) {
             GraphTask task;

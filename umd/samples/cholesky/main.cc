@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -84,9 +85,8 @@ int run(const Options& options) {
     if (options.cards > static_cast<unsigned>(found)) {
         throw UsageError(fmt::format("--cards {}: there are only {}", options.cards, found));
     }
-    std::vector<int> devices;
-    for (int device = 0; device < (options.cards == 0 ? found : static_cast<int>(options.cards)); ++device)
-        devices.push_back(device);
+    std::vector<int> devices(options.cards == 0 ? static_cast<unsigned>(found) : options.cards);
+    std::iota(devices.begin(), devices.end(), 0);
     const Matrix matrix = make_matrix(options.tiles, options.size, 1);
     const Run result = factor(matrix, devices, options.costs);
     const double error = residual(matrix, result.factor);
