@@ -55,7 +55,7 @@ System look() {
     System system;
     if (auto found = find_pci_cards()) {
         for (auto& pci : *found)
-            system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}});
+            system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}, {}});
     } else {
         system.trouble = found.error();
     }
@@ -76,6 +76,12 @@ System look() {
         if (card == system.cards.end()) card = system.cards.insert(system.cards.end(), Card{});
         card->prop = prop;
         read_device(*card, device);
+    }
+    for (Process& process : find_processes()) {
+        const auto card = std::ranges::find_if(system.cards, [&](const Card& c) {
+            return process.address == (c.pci ? c.pci->address : c.prop.pci_address);
+        });
+        if (card != system.cards.end()) card->processes.push_back(std::move(process));
     }
     for (Card& card : system.cards) {
         if (card.device || !card.trouble.empty()) continue;

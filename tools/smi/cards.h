@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/smi/pci.h"
+#include "tools/smi/processes.h"
 
 namespace orrery::smi {
 
@@ -23,6 +24,7 @@ struct Card {
     orrDeviceProp prop{};            // with `device`
     std::vector<orrLinkInfo> links;  // with `device`, by port
     std::vector<Counter> counters;   // with `device`
+    std::vector<Process> processes;  // that have the card open and may be looked at
     std::string trouble;             // why something is missing
 };
 

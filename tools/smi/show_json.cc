@@ -67,6 +67,14 @@ void show_json(const System& system) {
         Json json = card.device ? device_json(card) : Json::object({{"device", nullptr}});
         json["pci"] = card.pci ? pci_json(*card.pci) : Json(nullptr);
         json["problem"] = card.trouble.empty() ? Json(nullptr) : Json(card.trouble);
+        json["processes"] = Json::array();
+        for (const Process& process : card.processes) {
+            json["processes"].push_back({{"pid", process.pid},
+                                         {"name", process.name},
+                                         {"memory_bytes", process.memory_bytes},
+                                         {"vector_ns", process.vector_ns},
+                                         {"copy_ns", process.copy_ns}});
+        }
         cards.push_back(std::move(json));
     }
     const Json all = {{"cards", cards},

@@ -57,6 +57,13 @@ void show_table(const System& system, bool counters) {
     for (const Card& card : system.cards) {
         show_card(card);
         if (!card.trouble.empty()) fmt::print("   problem    {}\n", card.trouble);
+        for (const Process& process : card.processes) {
+            fmt::print(
+                "   process    {} {}: {} MiB, {:.3f} ms of vector cores and {:.3f} ms of copy engines in "
+                "model time\n",
+                process.pid, process.name, mib(process.memory_bytes),
+                static_cast<double>(process.vector_ns) / 1e6, static_cast<double>(process.copy_ns) / 1e6);
+        }
         if (!counters) continue;
         for (const Counter& counter : card.counters) {
             fmt::print("   {:<20} {:>20} {}\n", counter.name, counter.value, counter.unit);

@@ -1,4 +1,5 @@
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,27 @@ TEST(Smi, JsonSaysWhatTheApiSays) {
         EXPECT_EQ(card.at("counters").at("guest_errors"), 0);
         EXPECT_EQ(card.at("links").size(), prop.link_ports);
     }
+}
+
+TEST(Smi, ShowsWhoUsesACard) {
+    const Card card(0);
+    void* memory = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 3 << 20));
+    ASSERT_OK(orrMemset(memory, 1, 3 << 20));
+    int status = -1;
+    const auto json = nlohmann::json::parse(output_of("orrery-smi --json", &status));
+    unsigned times = 0;
+    for (const auto& process : json.at("cards").at(0).at("processes")) {
+        if (process.at("pid") != ::getpid()) continue;
+        ++times;
+        EXPECT_EQ(process.at("name"), "umd_vm_test");
+        EXPECT_GE(process.at("memory_bytes").get<std::uint64_t>(), 3u << 20);
+        EXPECT_GT(process.at("copy_ns").get<std::uint64_t>() + process.at("vector_ns").get<std::uint64_t>(),
+                  0u);
+    }
+    EXPECT_EQ(times, 1u);
+    EXPECT_THAT(output_of("orrery-smi", &status), ::testing::HasSubstr("umd_vm_test"));
+    ASSERT_OK(orrFree(memory));
 }
 
 TEST(Smi, CommandLine) {
