@@ -1,7 +1,7 @@
 #!/bin/bash
 # record.sh: records the gallery anew with the firmware of build/release, and puts the output of every command of
-# README.md and of docs/stepping.md into them. What the pages say about the output must be read again afterwards. The recording over two cards needs a VM (make run has everything that it takes); --no-vm leaves
-# it as it is.
+# README.md and of docs/stepping.md into them. What the pages say about the output must be read again afterwards. The
+# recording over two cards needs a VM (make run has everything that it takes); --no-vm leaves it as it is.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 bin=../../build/release/bin
