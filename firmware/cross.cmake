@@ -47,7 +47,7 @@ function(orrery_rv_objects result folder compiler)
     file(MAKE_DIRECTORY ${dir})
     # SRAM is short: what is not on the way of a packet is built for size.
     set(size)
-    if(source MATCHES "mailbox/|sched/(deadlock|gang|inspect|lifecycle|policy|quota|restart|waits)[.]cc")
+    if(source MATCHES "mailbox/|sched/(deadlock|engines|gang|inspect|lifecycle|packets|policy|preempt|quota|restart|retire|wait_table|waits)[.]cc")
       set(size -Os)
     endif()
     add_custom_command(
@@ -63,7 +63,7 @@ endfunction()
 
 orrery_rv_objects(objects card ${ORRERY_RV_CLANG} ${rv_clang_flags})
 set(link ${ORRERY_RV_CLANG} --target=riscv64-unknown-elf -march=rv64imac_zicsr -mabi=lp64 -nostdlib -static -fuse-ld=lld
-  -flto -O2 -Wl,--gc-sections -Wl,--build-id=none -Wl,-T,${linker_script})
+  -flto -O2 -Wl,-mllvm,-disable-machine-licm -Wl,--gc-sections -Wl,--build-id=none -Wl,-T,${linker_script})
 add_custom_command(
   OUTPUT ${out}/orrery-fw.elf
   COMMAND ${link} ${objects} ${ORRERY_RV_LIBC} -o ${out}/orrery-fw.elf

@@ -273,11 +273,12 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
     if (offset == SOC_TIMER) {
         set_timer(value);
     } else {
-        registers_.write(offset, value);
+        registers_.write(offset, value, stall);
+        if (stall != 0) settle_memory(stall);
     }
     update_lines();
     settle(sku_.register_ps);
-    if (recorder_ != nullptr) recorder_->store(va, sku_.register_ps, lines());
+    if (recorder_ != nullptr) recorder_->store(va, stall + sku_.register_ps, lines());
     return true;
 }
 

@@ -69,13 +69,7 @@ bool RingSlots::write(std::uint32_t offset, std::uint64_t value) {
             slot.mask = value;
             return true;
         case SOC_SLOT_NEXT:
-            if (value != slot.next + 1) {
-                slot.count = 0;
-            } else if (slot.count > 0) {
-                --slot.count;
-            }
-            slot.next = value;
-            prefetch(slot);
+            move_to(slot, value);
             return true;
         case SOC_SLOT_LIMIT:
             if (value < slot.limit) {
@@ -89,6 +83,24 @@ bool RingSlots::write(std::uint32_t offset, std::uint64_t value) {
         default:
             return false;
     }
+}
+
+const PacketWords* RingSlots::front(std::uint64_t number, ModelTime& wait) const {
+    if (number >= SOC_SLOTS || slots_[number].count == 0) return nullptr;
+    const Slot& slot = slots_[number];
+    const Packet& packet = slot.packets[slot.next % SOC_SLOT_DEPTH];
+    if (packet.ready > events_.now()) wait = packet.ready - events_.now();
+    return packet.fault == ORR_FAULT_NONE ? &packet.words : nullptr;
+}
+
+void RingSlots::move_to(Slot& slot, std::uint64_t next) {
+    if (next != slot.next + 1) {
+        slot.count = 0;
+    } else if (slot.count > 0) {
+        --slot.count;
+    }
+    slot.next = next;
+    prefetch(slot);
 }
 
 void RingSlots::prefetch(Slot& slot) {

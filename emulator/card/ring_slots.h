@@ -29,6 +29,10 @@ class RingSlots {
     // `wait`: how long the core waits for the packet, beyond the access.
     bool read(std::uint32_t offset, std::uint64_t& value, ModelTime& wait);
     bool write(std::uint32_t offset, std::uint64_t value);
+    // The packet that SLOT_PACKET shows; null: none, or it could not be read. `wait` as in read().
+    const PacketWords* front(std::uint64_t slot, ModelTime& wait) const;
+    // SLOT_NEXT moves on by one.
+    void drop(std::uint64_t slot) { move_to(slots_[slot], slots_[slot].next + 1); }
     void reset();
 
   private:
@@ -43,6 +47,7 @@ class RingSlots {
         std::array<Packet, SOC_SLOT_DEPTH> packets;  // packet n at n % SOC_SLOT_DEPTH
         std::uint32_t count = 0;                     // packets from `next` on that were fetched
     };
+    void move_to(Slot& slot, std::uint64_t next);
     void prefetch(Slot& slot);
     void fetch(Packet& packet, const Slot& slot, std::uint64_t index);
 

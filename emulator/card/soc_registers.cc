@@ -14,6 +14,8 @@ constexpr std::uint32_t kEngineEnd = SOC_ENGINE(SOC_ENGINES_MAX);
 constexpr std::uint32_t kEngineStride = SOC_ENGINE(1) - SOC_ENGINE(0);
 constexpr std::uint32_t kDescriptorBytes = 64;
 constexpr std::uint32_t kSlotFirst = SOC_SLOT(0);
+// A packet goes to its port over a path of 16 bytes.
+constexpr ModelTime kLaunchCycles = 4;
 
 constexpr std::uint64_t line(unsigned number) {
     return std::uint64_t{1} << number;
@@ -38,6 +40,7 @@ SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram
       mmu_result_(kNothing),
       sem_memory_(kNothing),
       completions_(kCompletions),
+      launch_result_(kNothing),
       pokes_(kPokes) {}
 
 void SocRegisters::restart() {
@@ -45,7 +48,7 @@ void SocRegisters::restart() {
     irq_enable_ = 0;
     db_page_ = db_slot_ = db_tag_ = 0;
     mmu_asid_ = mmu_arg_ = mmu_size_ = 0;
-    mmu_result_ = sem_memory_ = kNothing;
+    mmu_result_ = sem_memory_ = launch_result_ = kNothing;
     mmu_fault_ = ORR_FAULT_NONE;
     sem_asid_ = sem_va_ = sem_status_ = 0;
     popped_ = {};
@@ -161,6 +164,8 @@ std::uint64_t SocRegisters::read(std::uint32_t offset, ModelTime& wait) {
             return popped_.end_ps;
         case SOC_DONE_USED_PS:
             return popped_.used_ps;
+        case SOC_LAUNCH_RESULT:
+            return launch_result_;
         default:
             break;
     }
@@ -168,8 +173,9 @@ std::uint64_t SocRegisters::read(std::uint32_t offset, ModelTime& wait) {
     return 0;
 }
 
-void SocRegisters::write(std::uint32_t offset, std::uint64_t value) {
-    if (offset >= kEngineFirst && offset < kEngineEnd) return write_engine(offset - kEngineFirst, value);
+void SocRegisters::write(std::uint32_t offset, std::uint64_t value, ModelTime& wait) {
+    if (offset >= kEngineFirst && offset < kEngineEnd)
+        return write_engine(offset - kEngineFirst, value, wait);
     if (offset >= kSlotFirst && slots_.write(offset - kSlotFirst, value)) return;
     switch (offset) {
         case SOC_PROGRESS:
@@ -321,7 +327,7 @@ std::uint64_t SocRegisters::read_engine(std::uint32_t offset) {
     return 0;
 }
 
-void SocRegisters::write_engine(std::uint32_t offset, std::uint64_t value) {
+void SocRegisters::write_engine(std::uint32_t offset, std::uint64_t value, ModelTime& wait) {
     const std::uint32_t number = offset / kEngineStride;
     const std::uint32_t reg = offset % kEngineStride;
     if (number < engines_.size()) {
@@ -331,6 +337,7 @@ void SocRegisters::write_engine(std::uint32_t offset, std::uint64_t value) {
         }
         if (reg == SOC_ENGINE_START) return start_engine(number, value, false);
         if (reg == SOC_ENGINE_RESUME) return start_engine(number, value, true);
+        if (reg == SOC_ENGINE_LAUNCH) return launch_engine(number, value, wait);
         if (reg == SOC_ENGINE_PREEMPT) return preempt_engine(number, value);
         if (reg == SOC_ENGINE_ABORT) return engines_[number]->abort();
         if (reg == SOC_ENGINE_SAVE) {
@@ -375,12 +382,46 @@ void SocRegisters::preempt_engine(std::uint32_t number, std::uint64_t mode) {
     }
 }
 
-void SocRegisters::start_engine(std::uint32_t number, std::uint64_t tag, bool resume) {
-    if (completions_.size() + SOC_ENGINES_MAX > completions_.capacity()) {
-        errors_.guest("engine port {} was started while {} completions wait unread: ignored", number,
-                      completions_.size());
+// There is room for one completion of every port.
+bool SocRegisters::completion_room(std::uint32_t number) {
+    if (completions_.size() + SOC_ENGINES_MAX <= completions_.capacity()) return true;
+    errors_.guest("engine port {} was started while {} completions wait unread: ignored", number,
+                  completions_.size());
+    return false;
+}
+
+// A descriptor of the written word 0 and the packet that a ring slot shows.
+void SocRegisters::launch_engine(std::uint32_t number, std::uint64_t value, ModelTime& wait) {
+    launch_result_ = kNothing;
+    Port& port = ports_[number];
+    EnginePort& engine = *engines_[number];
+    const std::uint64_t slot = value >> 32;
+    if (engine.busy()) {
+        errors_.guest("engine port {} was launched while it is busy: ignored", number);
         return;
     }
+    if (slot >= SOC_SLOTS) {
+        errors_.guest("engine port {} was launched from ring slot {}, which does not exist: ignored", number,
+                      slot);
+        return;
+    }
+    if (!completion_room(number)) return;
+    const PacketWords* const packet = slots_.front(slot, wait);
+    wait += kLaunchCycles * sku_.cycle_ps;
+    if (packet == nullptr) return;
+    DescriptorWords descriptor = *packet;
+    descriptor[0] = port.descriptor[0];
+    const auto work = engine.work_of(descriptor);
+    if (!work) return;
+    slots_.drop(slot);
+    port.descriptor = descriptor;
+    port.tag = static_cast<std::uint32_t>(value);
+    engine.start(descriptor, static_cast<std::uint32_t>(value));
+    launch_result_ = *work;
+}
+
+void SocRegisters::start_engine(std::uint32_t number, std::uint64_t tag, bool resume) {
+    if (!completion_room(number)) return;
     EnginePort& engine = *engines_[number];
     const auto low = static_cast<std::uint32_t>(tag);
     const bool taken =

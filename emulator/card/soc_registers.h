@@ -45,7 +45,11 @@ class SocRegisters {
     // An aligned 8-byte access at `offset` < ORR_SOC_SIZE. Offsets without a register read as 0, ignore
     // writes, and count as guest errors. `wait`: how long the core waits for the answer, beyond the access.
     std::uint64_t read(std::uint32_t offset, ModelTime& wait);
-    void write(std::uint32_t offset, std::uint64_t value);
+    void write(std::uint32_t offset, std::uint64_t value, ModelTime& wait);
+    void write(std::uint32_t offset, std::uint64_t value) {
+        ModelTime wait = 0;
+        write(offset, value, wait);
+    }
 
     // Level of the core's external interrupt line.
     bool external_line() const { return (pending() & irq_enable_) != 0; }
@@ -87,9 +91,11 @@ class SocRegisters {
 
     std::uint64_t pending() const;
     std::uint64_t read_engine(std::uint32_t offset);
-    void write_engine(std::uint32_t offset, std::uint64_t value);
+    void write_engine(std::uint32_t offset, std::uint64_t value, ModelTime& wait);
     // START, or RESUME from the port's save area.
     void start_engine(std::uint32_t number, std::uint64_t tag, bool resume);
+    void launch_engine(std::uint32_t number, std::uint64_t value, ModelTime& wait);
+    bool completion_room(std::uint32_t number);
     void preempt_engine(std::uint32_t number, std::uint64_t mode);
     void share_engine(std::uint32_t number, std::uint32_t reg, std::uint64_t value);
     void doorbell_command(std::uint64_t command);
@@ -124,6 +130,7 @@ class SocRegisters {
     std::uint64_t sem_asid_ = 0, sem_va_ = 0, sem_status_ = 0, sem_memory_;
     Fifo<Completion> completions_;
     Completion popped_;
+    std::uint64_t launch_result_;
     Fifo<std::uint64_t> pokes_;
 };
 

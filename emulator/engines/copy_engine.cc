@@ -11,7 +11,6 @@ namespace orrery::emu {
 
 namespace {
 
-constexpr std::uint64_t kMaxTotal = std::uint64_t{1} << 40;
 constexpr std::uint64_t kPatternBytes = 64 << 10;
 constexpr std::uint64_t kMaxPattern = 8;
 // Asked of the MMU at once: long enough that a walk is cheap against its copy, short enough for one event.
@@ -38,15 +37,6 @@ CopyEngine::CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext
     pattern_.resize(kPatternBytes + kMaxPattern);
 }
 
-bool CopyEngine::valid() const {
-    if (desc_.reserved0 != 0 || desc_.rows == 0) return false;
-    if (Wide{desc_.row_bytes} * desc_.rows > kMaxTotal) return false;
-    if (desc_.op == ORR_DESC_COPY) return desc_.pattern_bytes == 0;
-    if (desc_.op != ORR_DESC_FILL || desc_.src != 0 || desc_.src_pitch != 0) return false;
-    return desc_.pattern_bytes <= kMaxPattern && std::has_single_bit(desc_.pattern_bytes) &&
-           desc_.row_bytes % desc_.pattern_bytes == 0 && desc_.dst % desc_.pattern_bytes == 0;
-}
-
 // True if the last byte's address does not fit in 64 bits: it must not come back as a good one.
 bool CopyEngine::wraps(std::uint64_t base, std::uint64_t pitch) const {
     return (Wide{pitch} * (desc_.rows - 1) + base + desc_.row_bytes) >> 64 != 0;
@@ -64,10 +54,10 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
 bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
     if (busy_) return false;
     const ModelTime now = context_.events.now();
-    std::memcpy(&desc_, descriptor.data(), sizeof desc_);
+    desc_ = as_copy(descriptor);
     begin(tag, now);
     context_.counters.add(ORR_CTR_COPY_JOBS);
-    if (!valid()) {
+    if (!work_of(descriptor)) {
         end(ORR_DONE_BAD_DESC, 0, 0);
     } else if (wraps(desc_.dst, desc_.dst_pitch)) {
         end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, desc_.dst);
@@ -110,7 +100,8 @@ bool CopyEngine::load(std::uint64_t save) {
     const auto header = area->read_header();
     if (!header || header->kind != ORR_ENGINE_COPY) return false;
     std::memcpy(&desc_, header->descriptor, sizeof desc_);
-    if (!valid() || wraps(desc_.dst, desc_.dst_pitch) || (!is_fill() && wraps(desc_.src, desc_.src_pitch))) {
+    if (!emu::work_of(desc_) || wraps(desc_.dst, desc_.dst_pitch) ||
+        (!is_fill() && wraps(desc_.src, desc_.src_pitch))) {
         return false;
     }
     if (header->row >= desc_.rows || header->column >= std::max<std::uint64_t>(desc_.row_bytes, 1))

@@ -24,6 +24,9 @@ class CopyEngine final : public EnginePort {
 
     std::uint32_t kind() const override { return ORR_ENGINE_COPY; }
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
+    std::optional<std::uint64_t> work_of(const DescriptorWords& descriptor) const override {
+        return emu::work_of(descriptor, ORR_ENGINE_COPY, cores_);
+    }
     bool preempt(Preempt mode, std::uint64_t save) override;
     bool resume(std::uint64_t save, std::uint32_t tag) override;
     void abort() override;
@@ -48,7 +51,6 @@ class CopyEngine final : public EnginePort {
 
     void begin(std::uint32_t tag, ModelTime now);
     bool load(std::uint64_t save);
-    bool valid() const;
     bool wraps(std::uint64_t base, std::uint64_t pitch) const;
     std::uint64_t src_va() const { return desc_.src + row_ * desc_.src_pitch + column_; }
     std::uint64_t dst_va() const { return desc_.dst + row_ * desc_.dst_pitch + column_; }

@@ -13,6 +13,7 @@
 #include <orrery/hw/engine.h>
 #include <orrery/hw/link.h>
 
+#include "emulator/engines/descriptor.h"
 #include "emulator/link/peer.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/vram.h"
@@ -46,9 +47,6 @@ struct EngineContext {
     std::function<void(const Completion&)> done;
 };
 
-// Words of SOC_ENGINE_DESC.
-using DescriptorWords = std::array<std::uint64_t, 8>;
-
 // SOC_PREEMPT_*.
 enum class Preempt : std::uint8_t { kNo = 0, kGroup = 1, kNow = 2 };
 
@@ -61,6 +59,8 @@ class EnginePort {
     // Starts a descriptor, also one that is nonsense: that completes with ORR_DONE_BAD_DESC, through an
     // event. false, and nothing happens: the port is busy.
     virtual bool start(const DescriptorWords& descriptor, std::uint32_t tag) = 0;
+    // Groups or bytes that a descriptor asks for; nothing: start() would end it with ORR_DONE_BAD_DESC.
+    virtual std::optional<std::uint64_t> work_of(const DescriptorWords& descriptor) const = 0;
     // The running descriptor ends soon with ORR_DONE_PREEMPTED and can go on from the save area at VRAM
     // offset `save`; or it comes to its end after all. Nothing if idle. A second call may make kNow of
     // kGroup, and keeps the area of the first. false, and nothing happens: `save` is no place for an area.

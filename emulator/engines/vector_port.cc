@@ -7,27 +7,6 @@
 
 namespace orrery::emu {
 
-namespace {
-
-constexpr std::uint64_t kMaxGroups = std::uint64_t{1} << 31;
-constexpr std::uint32_t kMaxItems = 1024;
-
-__extension__ using Wide = unsigned __int128;
-
-bool valid(const orr_desc_kernel& desc, std::uint32_t cores) {
-    if (desc.op != ORR_DESC_KERNEL || (desc.flags & ~ORR_DESC_F_RESIDENT) != 0 || desc.reserved1 != 0) {
-        return false;
-    }
-    if (desc.reserved2[0] != 0 || desc.reserved2[1] != 0 || desc.entry % 2 != 0) return false;
-    const Wide groups = Wide{desc.grid_x} * desc.grid_y * desc.grid_z;
-    if (groups - 1 >= kMaxGroups) return false;
-    if ((desc.flags & ORR_DESC_F_RESIDENT) != 0 && groups > cores) return false;
-    if (std::uint64_t{desc.block_x} * desc.block_y * desc.block_z - 1 >= kMaxItems) return false;
-    return desc.local_bytes <= ORR_LOCAL_BYTES;
-}
-
-}  // namespace
-
 // --- start and end ---
 
 void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
@@ -52,7 +31,7 @@ bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint3
     static_assert(sizeof descriptor == sizeof launch_.desc);
     std::memcpy(&launch_.desc, descriptor.data(), sizeof launch_.desc);
     unit_.context.counters.add(ORR_CTR_VECTOR_JOBS);
-    if (!valid(launch_.desc, unit_.config.cores)) {
+    if (!work_of(descriptor)) {
         end(ORR_DONE_BAD_DESC, 0, 0, now);
     } else {
         unit_.context.events.schedule(event_, later(now, unit_.config.launch_ps));
@@ -236,7 +215,7 @@ bool VectorUnit::Impl::Port::load(std::uint64_t save) {
     const auto header = area->read_header();
     if (!header || header->kind != ORR_ENGINE_VECTOR || header->groups > limit) return false;
     std::memcpy(&launch_.desc, header->descriptor, sizeof launch_.desc);
-    if (!valid(launch_.desc, limit) || header->next_group > launch_.groups()) return false;
+    if (!emu::work_of(launch_.desc, limit) || header->next_group > launch_.groups()) return false;
     next_group_ = header->next_group;
     std::vector<std::uint64_t> numbers;
     for (std::uint32_t i = 0; i < header->groups; ++i) {

@@ -73,6 +73,9 @@ class VectorUnit::Impl::Port final : public EnginePort {
     std::uint32_t kind() const override { return ORR_ENGINE_VECTOR; }
     bool busy() const override { return busy_; }
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
+    std::optional<std::uint64_t> work_of(const DescriptorWords& descriptor) const override {
+        return emu::work_of(descriptor, ORR_ENGINE_VECTOR, unit_.config.cores);
+    }
     bool preempt(Preempt mode, std::uint64_t save) override;
     bool resume(std::uint64_t save, std::uint32_t tag) override;
     void abort() override;

@@ -129,12 +129,8 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
     return 0;
 }
 
-bool Firmware::pass() {
-    if (halted_) return false;
-    const uint64_t lines = hal_->reg(SOC_IRQ_PENDING);
-    bool worked = false;
-    if ((lines & 1u << SOC_LINE_DONE) != 0) worked |= scheduler_.drain_completions();
-    if ((lines & 1u << SOC_LINE_DOORBELL) != 0) worked |= scheduler_.drain_doorbells();
+// What seldom asks for attention. True: the mailbox is to be served.
+[[gnu::noinline]] bool Firmware::take_events(uint64_t lines, bool& worked) {
     if ((lines & 1u << SOC_LINE_POKE) != 0) worked |= scheduler_.drain_pokes();
     if (scheduler_.gangs_due()) {
         scheduler_.serve_gangs();
@@ -155,10 +151,27 @@ bool Firmware::pass() {
         }
         worked = true;
     }
-    // Several turns in one pass, as long as nothing else asks for attention.
-    for (uint32_t n = 0; n < kTurnsPerPass && scheduler_.turn(); ++n) {
+    return mail;
+}
+
+bool Firmware::pass() {
+    if (halted_) return false;
+    constexpr uint64_t kUsual = 1u << SOC_LINE_DONE | 1u << SOC_LINE_DOORBELL;
+    bool worked = false;
+    bool mail = false;
+    uint64_t lines = hal_->reg(SOC_IRQ_PENDING);
+    // Several turns in one pass, as long as nothing unusual asks for attention.
+    for (uint32_t n = 0;;) {
+        if ((lines & 1u << SOC_LINE_DONE) != 0) worked |= scheduler_.drain_completions();
+        if ((lines & 1u << SOC_LINE_DOORBELL) != 0) worked |= scheduler_.drain_doorbells();
+        if ((lines & ~kUsual) != 0 || scheduler_.unsettled() || hal_->timer_pending()) [[unlikely]] {
+            mail = take_events(lines, worked);
+            n = kTurnsPerPass - 1;
+        }
+        if (!scheduler_.turn()) break;
         worked = true;
-        if (hal_->reg(SOC_IRQ_PENDING) != 0 || hal_->timer_pending() || scheduler_.waits_unsettled()) break;
+        if (++n == kTurnsPerPass) break;
+        lines = hal_->reg(SOC_IRQ_PENDING);
     }
     if (scheduler_.wants_deadlocks()) worked |= scheduler_.look_for_deadlocks();
     mail |= commands_.more() || scheduler_.has_message();

@@ -26,6 +26,7 @@ class Firmware {
   private:
     void take_over(Tables& tables, uint64_t layout);
     uint32_t handshake(Tables& tables, const char* build_id);  // 0, or ORR_BB_FAIL_*
+    bool take_events(uint64_t lines, bool& worked);
     void check_fatal();
     void wait_for_room(bool blocked);
 

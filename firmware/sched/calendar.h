@@ -35,25 +35,41 @@ class Calendar {
         --count_;
     }
 
+    // The same, for one that front() gave. Gives who was behind it; null: nobody in its bucket.
+    Queue* remove_front(Queue* all, Queue& queue) {
+        const uint32_t n = queue.bucket;
+        Queue* const next = buckets_[n].remove_front(all, queue);
+        if (next == nullptr) used_[n / 64] &= ~(1ull << n % 64);
+        --count_;
+        return next;
+    }
+
     // The one with the least virtual time of this resource; null: nobody. It stays.
-    Queue* front(Queue* all, Resource resource) {
+    Queue* front(Queue* all, uint32_t resource) {
         if (count_ == 0) return nullptr;
-        for (uint32_t tries = kTries;; --tries) {
-            const uint32_t n = first_used(static_cast<uint32_t>(base_ % kBuckets));
-            base_ += (n - base_) % kBuckets;
-            Queue* const queue = buckets_[n].front(all);
-            const uint64_t vtime = queue->vtime[static_cast<uint32_t>(resource)];
-            // It came from beyond the circle, or has used time since it came.
-            if (vtime >> kWidthShift <= base_ || tries == 0) return queue;
-            remove(all, *queue);
-            insert(all, *queue, vtime);
-        }
+        // Mostly it is where the last one was.
+        Queue* const queue = buckets_[base_ % kBuckets].front(all);
+        if (queue != nullptr && queue->vtime[resource] >> kWidthShift <= base_) return queue;
+        return search(all, resource);
     }
 
   private:
     // More than that many strangers in one bucket, one after the other, and order gives way to time.
     static constexpr uint32_t kTries = 8;
     static constexpr uint32_t kWords = kBuckets / 64;
+
+    [[gnu::noinline]] Queue* search(Queue* all, uint32_t resource) {
+        for (uint32_t tries = kTries;; --tries) {
+            const uint32_t n = first_used(static_cast<uint32_t>(base_ % kBuckets));
+            base_ += (n - base_) % kBuckets;
+            Queue* const queue = buckets_[n].front(all);
+            const uint64_t vtime = queue->vtime[resource];
+            // It came from beyond the circle, or has used time since it came.
+            if (vtime >> kWidthShift <= base_ || tries == 0) return queue;
+            remove(all, *queue);
+            insert(all, *queue, vtime);
+        }
+    }
 
     uint64_t clamp(uint64_t bucket) const {
         if (bucket < base_) return base_;

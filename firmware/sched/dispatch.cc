@@ -18,11 +18,90 @@ uint32_t resource_of(uint32_t kind) {
 
 }  // namespace
 
-// Time used, scaled by the weight. A second at a time is enough: more would overflow for the lowest weight.
-void Scheduler::add_vtime(Queue& queue, Resource resource, uint64_t used_ps) {
-    constexpr uint64_t kMost = 1'000'000 * kPsPerUs;
-    if (used_ps > kMost) used_ps = kMost;
-    queue.vtime[static_cast<uint32_t>(resource)] += used_ps * queue.rate >> 16;
+// Of a job that starts or goes on: how long it may, and when somebody has to look at it.
+[[gnu::always_inline]] inline void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps,
+                                                        uint64_t now, uint64_t waited_ps) {
+    port.started_ps = now;
+    port.limit_ps = limit_ps;
+    // Limits and slices are far below what could overflow.
+    port.deadline = now + limit_ps;
+    port.slice_end_ps = now + slice_ps(queue);
+    wake_ports(port.deadline);
+    // The next look at who may take a port from whom: now if this is a new kind of victim, else after its
+    // slice.
+    Kind& kind = kinds_[port.kind];
+    if (port.level < kind.press_level) kind.press_at = 0;
+    if (port.slice_end_ps < kind.press_at) kind.press_at = port.slice_end_ps;
+    if (waiting(port.kind)) wake_ports(kind.press_at < now ? now : kind.press_at);
+    if (port.kind != ORR_ENGINE_VECTOR) return;
+    if (engines_.busy_vector() > queue.ports) {
+        if (engines_.levels(ORR_ENGINE_VECTOR) == 1u << port.level && queue.ports == 1) [[likely]] {
+            // Only its equals have cores.
+            port.starved_ps = port.slice_end_ps;
+            wake_ports(port.starved_ps);
+        } else {
+            watch_cores(port, queue, now, waited_ps);
+        }
+    }
+    if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
+}
+
+// A packet has just started on the port: what is to be known of it. `size`: groups or bytes.
+[[gnu::always_inline]] inline void Scheduler::begun(Queue& queue, Port& port, uint64_t header, uint64_t size,
+                                                    uint64_t now, uint64_t waited_ps) {
+    const uint32_t opcode = packet_opcode(&header);
+    port.opcode = static_cast<uint8_t>(opcode);
+    port.groups = size < 0xffffffff ? static_cast<uint32_t>(size) : 0xffffffff;
+    market(port.kind).serve(queue);
+    set_times(port, queue, queue.limit_ps, now, waited_ps);
+    ++queue.in_flight;
+    trace::start_job(*hal_, queue.number, engines_.number(port), opcode, queue.next, size);
+    consume_packet(queue, header);
+}
+
+// Starts packet `next` of the queue, which has been read, on a free port.
+[[gnu::noinline]] void Scheduler::start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
+    uint64_t desc[kDescWords];
+    build_descriptor(queue.packet, queue.context->number, desc);
+    engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.start(*hal_, port, desc, queue, queue.next);
+    begun(queue, port, queue.packet[0], job_size(queue.packet), now, waited_ps);
+}
+
+// Starts packet `next` as it stands in the queue's ring slot; its header has been seen and is launchable().
+// False: the chip does not take it, and nothing has happened; reading it will show why.
+template <Scheduler::Onto kOnto>
+[[gnu::always_inline]] inline bool Scheduler::launch(Queue& queue, Port& port, uint64_t now,
+                                                     uint64_t waited_ps, uint32_t rule) {
+    const uint64_t header = queue.packet[0];
+    const uint32_t base = engines_.reg(port, 0);
+    slots_.show(*hal_, queue);
+    if (kOnto == Onto::kFree || queue.ports == 1)
+        engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+    else
+        engines_.set_share(*hal_, port, queue.priority, port.weight);
+    hal_->set_reg(base + SOC_ENGINE_DESC, descriptor_word(packet_opcode(&header), queue.context_number));
+    const uint32_t tag = engines_.next_tag();
+    hal_->set_reg(base + SOC_ENGINE_LAUNCH, uint64_t{queue.ring_slot} << 32 | tag);
+    const uint64_t size = hal_->reg(SOC_LAUNCH_RESULT);
+    if (size == ~uint64_t{0}) [[unlikely]]
+        return false;
+    if (rule != 0) trace::decision(*hal_, queue.number, rule, resource_of(port.kind), 1, queue.next);
+    if constexpr (kOnto == Onto::kFree)
+        engines_.take(port, queue, queue.next, tag);
+    else
+        engines_.take_again(port, queue.next, tag);
+    begun(queue, port, header, size, now, waited_ps);
+    return true;
+}
+
+// The packet with the header that has been seen can be launched on a port of this kind.
+inline bool Scheduler::launchable(const Queue& queue, uint32_t kind) {
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if (kind == ORR_ENGINE_VECTOR ? opcode != ORR_PKT_DISPATCH : opcode - ORR_PKT_COPY > 1) return false;
+    const uint32_t flags = packet_flags(queue.packet);
+    return flags == 0 || flags == ORR_PKT_F_INTERRUPT ||
+           ((flags & ~(ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT)) == 0 && queue.in_flight == 0);
 }
 
 Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
@@ -52,43 +131,23 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     return Step::kStarted;
 }
 
-// Of a job that starts or goes on: how long it may, and when somebody has to look at it.
-[[gnu::always_inline]] inline void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps,
-                                                        uint64_t now, uint64_t waited_ps) {
-    port.started_ps = now;
-    port.limit_ps = limit_ps;
-    // Limits and slices are far below what could overflow.
-    port.deadline = now + limit_ps;
-    port.slice_end_ps = now + slice_ps(queue);
-    wake_ports(port.deadline);
-    // The next look at who may take a port from whom: now if this is a new kind of victim, else after its
-    // slice.
-    const uint32_t at = row(port.kind);
-    if (port.level < press_level_[at]) press_at_[at] = 0;
-    if (port.slice_end_ps < press_at_[at]) press_at_[at] = port.slice_end_ps;
-    if (waiting(port.kind)) wake_ports(press_at_[at] < now ? now : press_at_[at]);
-    if (port.kind != ORR_ENGINE_VECTOR) return;
-    if (engines_.busy_vector() > queue.ports) watch_cores(port, queue, now, waited_ps);
-    if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
+// Starts packet `next` on an engine if it can be done without looking at more than its header. False: it has
+// to be read.
+bool Scheduler::try_launch(Queue& queue) {
+    if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
+    if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
+    const uint32_t kind =
+        packet_opcode(queue.packet) == ORR_PKT_DISPATCH ? ORR_ENGINE_VECTOR : ORR_ENGINE_COPY;
+    if (!launchable(queue, kind) || queue.gang != 0 ||
+        (queue.context->throttled && kind == ORR_ENGINE_VECTOR))
+        return false;
+    Port* const port = engines_.find_free(kind);
+    if (port == nullptr) return false;
+    market(kind).admit(queue);
+    return launch<Onto::kFree>(queue, *port, hal_->reg(SOC_TIME), 0, ORR_RULE_ONLY);
 }
 
-// Starts packet `next` of the queue on a free port.
-void Scheduler::start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
-    uint64_t desc[kDescWords];
-    build_descriptor(queue.packet, queue.context->number, desc);
-    market(port.kind).serve(queue);
-    engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
-    engines_.start(*hal_, port, desc, queue, queue.next);
-    port.opcode = static_cast<uint8_t>(packet_opcode(queue.packet));
-    const uint64_t size = job_size(queue.packet);
-    port.groups = size < 0xffffffff ? static_cast<uint32_t>(size) : 0xffffffff;
-    set_times(port, queue, queue.limit_ps, now, waited_ps);
-    ++queue.in_flight;
-    trace::start_job(*hal_, queue.number, engines_.number(port), port.opcode, queue.next, size);
-    consume_packet(queue);
-}
-
-void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
+[[gnu::noinline]] void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
     Queue& queue = *job.queue;
     const WorkingFor blame(*persist_, queue.number);
     const auto area = static_cast<uint8_t>(job.number);
@@ -154,7 +213,7 @@ void Scheduler::share_cores(Queue& queue) {
 }
 
 // Ports have become free: who is next gets them.
-void Scheduler::serve(uint32_t kind, uint64_t now) {
+[[gnu::noinline]] void Scheduler::serve(uint32_t kind, uint64_t now) {
     while (waiting(kind)) {
         Port* const port = find_port(kind, Bound::highest(waiting_classes(kind)));
         if (port == nullptr) {
@@ -215,20 +274,15 @@ bool Scheduler::give(Port& port, uint64_t now) {
 }
 
 // A queue that waits gets a port.
-void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
+[[gnu::noinline]] void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
     const WorkingFor blame(*persist_, queue.number);
     const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
     end_wait(queue, now);
-    if (queue.has_packet || fetch_for(queue, port.kind)) {
-        start_job(queue, port, now, waited);
-        // If its next packet wants the same, it is read when there is a port for it, without a turn.
-        if (queue.next != queue.producer && queue.next - queue.retired != kWindow &&
-            queue.ring_slot != kNoSlot && next_wants(queue, port.kind)) {
-            add_vtime(queue, Resource::kTurn, policy_.turn_ps);
-            queue.ready_since_ps = now;
-            market(port.kind).move(queues_, queue);
-            return;
-        }
+    if (start_for_waiter(queue, port, now, waited) && stays(queue, port.kind)) {
+        add_vtime(queue, Resource::kTurn, policy_.turn_ps);
+        queue.ready_since_ps = now;
+        market(port.kind).move(queues_, queue);
+        return;
     }
     if (queue.place != Place::kNone) {
         market(port.kind).leave(queues_, queue);
@@ -237,13 +291,26 @@ void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
     }
 }
 
-// Whether the next packet of a queue with a slot can wait for a port of this kind.
-bool Scheduler::next_wants(const Queue& queue, uint32_t kind) {
-    const uint64_t word = slots_.peek(*hal_, queue);
-    // One that cannot be read shows zeros, and tells why when it is read again.
-    if (word == 0) hal_->set_reg(SOC_WINDOW_FAULT, 0);
-    const uint32_t opcode = packet_opcode(&word);
-    if ((packet_flags(&word) & ORR_PKT_F_ORDERED) != 0) return false;
+bool Scheduler::start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
+    if (!queue.has_packet) {
+        if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
+        if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
+        if (launchable(queue, port.kind) && launch<Onto::kFree>(queue, port, now, waited_ps, 0)) return true;
+        if (!fetch_for(queue, port.kind)) return false;
+    }
+    start_job(queue, port, now, waited_ps);
+    return true;
+}
+
+// One of its packets has started. If the next wants a port of this kind too, it is read when there is one,
+// without a turn. What cannot be read shows zeros, and tells why when it is read again.
+[[gnu::always_inline]] inline bool Scheduler::stays(Queue& queue, uint32_t kind) {
+    if (queue.next == queue.producer || queue.next - queue.retired == kWindow || queue.ring_slot == kNoSlot)
+        return false;
+    queue.packet[0] = slots_.peek(*hal_, queue);
+    if (queue.packet[0] == 0) hal_->set_reg(SOC_WINDOW_FAULT, 0);
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0) return false;
     return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH
                                      : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
 }
@@ -261,28 +328,44 @@ bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
 bool Scheduler::drain_completions() {
     // What finished is made known once a queue, not once a job.
     Queue* finished = nullptr;
+    WorkingFor blame(*persist_);
     uint32_t n = 0;
     for (; n < kEventsPerPass; ++n) {
         const uint64_t popped = hal_->reg(SOC_DONE_POP);
         if (popped == ~uint64_t{0}) break;
-        Port* const port = engines_.complete(popped);
-        if (port == nullptr) {
+        Port* const port = engines_.find_done(popped);
+        if (port == nullptr) [[unlikely]] {
             ++stats_.wild_completions;
             continue;
         }
         Queue& queue = *port->queue;
-        if (finished != nullptr && finished != &queue) go_on(*finished);
-        finished = complete(queue, *port) ? &queue : nullptr;
-        Market& waiters = market(port->kind);
-        Queue* const only = waiters.solo();
-        if (only != nullptr && suspended_.classes(port->kind) == 0 && !only->context->throttled &&
-            engines_.held() == 0) [[likely]] {
+        if (finished != &queue && finished != nullptr) go_on(*finished);
+        finished = nullptr;
+        blame.on(queue.number);
+        const Done done = account(queue, *port);
+        const uint32_t kind = port->kind;
+        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 &&
+            locked_by_ == nullptr) [[likely]] {
+            --queue.in_flight;
+            ++queue.stats.finished;
+            queue.done |= 1u << static_cast<uint32_t>(port->index - queue.retired);
+            finished = &queue;
+            if (relay(queue, *port)) continue;
+            free_port(queue, *port);
+        } else {
+            free_port(queue, *port);
+            if (complete(queue, *port, done)) finished = &queue;
+        }
+        if (!waiting(kind)) continue;
+        const uint64_t now = hal_->reg(SOC_TIME);
+        Queue* const only = market(kind).solo();
+        if (only != nullptr && suspended_.classes(kind) == 0 && !only->context->throttled &&
+            engines_.held() == 0) {
             // One alone waits: it takes the port from its predecessor.
-            const uint64_t now = hal_->reg(SOC_TIME);
-            trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(port->kind), 1, only->next);
+            trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(kind), 1, only->next);
             start_waiter(*only, *port, now);
-        } else if (waiting(port->kind)) {
-            serve(port->kind, hal_->reg(SOC_TIME));
+        } else {
+            serve(kind, now);
         }
     }
     if (finished != nullptr) go_on(*finished);
@@ -292,10 +375,40 @@ bool Scheduler::drain_completions() {
     return n != 0;
 }
 
-// Jobs of the queue have finished.
+// The port of a job that has just ended goes to the next packet of the same queue, which waits alone for it.
+// False: this is not such a case, or the packet has to be read first; the port is still the old job's.
+[[gnu::always_inline]] inline bool Scheduler::relay(Queue& queue, Port& port) {
+    Market& waiters = market(port.kind);
+    if (waiters.solo() != &queue || queue.has_packet || suspended_.classes(port.kind) != 0 ||
+        queue.ring_slot == kNoSlot || !launchable(queue, port.kind) || queue.context->throttled ||
+        engines_.held() != 0)
+        return false;
+    const uint64_t now = hal_->reg(SOC_TIME);
+    const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
+    if (!launch<Onto::kSame>(queue, port, now, waited, ORR_RULE_ONLY)) return false;
+    end_wait(queue, now);
+    // Rather tell now what has finished than give up the place.
+    if (queue.next - queue.retired == kWindow && !settle(queue)) return true;
+    if (stays(queue, port.kind)) {
+        add_vtime(queue, Resource::kTurn, policy_.turn_ps);
+        queue.ready_since_ps = now;
+        waiters.admit(queue);
+        return true;
+    }
+    waiters.leave(queues_, queue);
+    place(queue, Place::kNone);
+    make_ready(queue);
+    return true;
+}
+
+[[gnu::always_inline]] inline void Scheduler::free_port(Queue& queue, Port& port) {
+    engines_.release(port);
+    if (port.kind == ORR_ENGINE_VECTOR && queue.ports != 0) share_cores(queue);
+}
+
+// Jobs of the queue have finished; it is the one that the core works for.
 void Scheduler::go_on(Queue& queue) {
-    const WorkingFor blame(*persist_, queue.number);
-    if (queue.stopping || queue.destroying || !settle(queue)) return;
+    if (queue.ending != 0 || !settle(queue)) return;
     if (queue.place == Place::kNone) rest(queue);
     if (queue.place != Place::kOwn) return;
     if (queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow) make_ready(queue);
@@ -303,10 +416,10 @@ void Scheduler::go_on(Queue& queue) {
 
 // Engine time used by what runs on the port, on all the accounts that it belongs to. `used_ps` counts from
 // its start or resumption.
-void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
+[[gnu::always_inline]] inline void Scheduler::add_used(Queue& queue, Port& port, uint64_t used_ps,
+                                                       uint64_t now) {
     const uint64_t more = used_ps > port.charged_ps ? used_ps - port.charged_ps : 0;
     port.charged_ps = used_ps;
-    Queue& queue = *port.queue;
     if (port.kind == ORR_ENGINE_COPY) {
         queue.stats.copy_ps += more;
         add_vtime(queue, Resource::kCopy, more);
@@ -314,29 +427,36 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
     }
     queue.stats.vector_ps += more;
     add_vtime(queue, Resource::kVector, more / engines_.vector_cores());
-    if (queue.context->quota_period_us != 0) charge_quota(*queue.context, more, now);
+    if (queue.context->quota_period_us != 0) [[unlikely]]
+        charge_quota(*queue.context, more, now);
 }
 
-// The port is free again, but nothing else has been started on it. True: go_on() is due.
-bool Scheduler::complete(Queue& queue, Port& port) {
-    const WorkingFor blame(*persist_, queue.number);
-    ++progress_;
-    const uint64_t status = hal_->reg(SOC_DONE_STATUS);
-    const uint64_t start = hal_->reg(SOC_DONE_START_PS);
-    const uint64_t end = hal_->reg(SOC_DONE_END_PS);
-    const uint64_t used = hal_->reg(SOC_DONE_USED_PS);
-    trace::end_job(*hal_, queue.number, engines_.number(port), static_cast<uint32_t>(status), port.index,
-                   start, end, used);
-    charge(port, used, end);
-    if (port.kind == ORR_ENGINE_VECTOR && queue.ports != 0) share_cores(queue);
+void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
+    add_used(*port.queue, port, used_ps, now);
+}
 
+// The completion that was popped last, of what ran on the port: traced and charged.
+[[gnu::always_inline]] inline Scheduler::Done Scheduler::account(Queue& queue, Port& port) {
+    ++progress_;
+    const Done done{hal_->reg(SOC_DONE_STATUS), hal_->reg(SOC_DONE_START_PS), hal_->reg(SOC_DONE_END_PS)};
+    const uint64_t used = hal_->reg(SOC_DONE_USED_PS);
+    trace::end_job(*hal_, queue.number, engines_.number(port), static_cast<uint32_t>(done.status), port.index,
+                   done.start, done.end, used);
+    add_used(queue, port, used, done.end);
+    return done;
+}
+
+// The rest of a completion with anything unusual about it. The port is free again, but nothing else has been
+// started on it. True: go_on() is due.
+[[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, const Done& popped) {
+    const uint64_t status = popped.status;
     if (port.gang || locked_by_ != nullptr) [[unlikely]] {
         if (port.cross) --cross_jobs_;
         gangs_due_ = true;
     }
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {
-        suspend(queue, port, end - start);
+        suspend(queue, port, popped.end - popped.start);
         return false;
     }
     if (port.area != kNoArea) suspended_.free_area(port.area);

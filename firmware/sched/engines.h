@@ -34,16 +34,23 @@ struct Port {
     uint8_t opcode;   // of the packet
     uint8_t row;      // its own number
     bool busy;
-    // These four are set together.
-    uint8_t preempting;  // SOC_PREEMPT_*, 0: not
-    bool timed_out;
-    bool aborted;
-    bool boosted;   // has a slice by ORR_RULE_BOUND: `level` is above its queue's
+    // What is not as with most; kPlain: nothing.
+    union {
+        uint64_t special;
+        struct {
+            uint8_t preempting;  // SOC_PREEMPT_*, 0: not
+            bool timed_out;
+            bool aborted;
+            bool boosted;  // has a slice by ORR_RULE_BOUND: `level` is above its queue's
+            bool gang;     // is left alone
+            bool cross;    // of several cards
+            uint8_t area;  // save area; kNoArea: none
+            uint8_t zero;
+        };
+    };
     uint32_t kind;  // ORR_ENGINE_*, 0: no such port
-    uint8_t area;   // save area; kNoArea: none
-    bool gang;      // is left alone
-    bool cross;     // of several cards
 };
+inline constexpr uint64_t kPlain = uint64_t{kNoArea} << 8 * (offsetof(Port, area) - offsetof(Port, special));
 
 class Engines {
   public:
@@ -82,11 +89,49 @@ class Engines {
     void start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index);
     // The same, from a save area (`area`, at the VRAM offset `save`).
     void resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& queue, uint64_t index);
-    void set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight);
+    void set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
+        if (port.level != level || port.weight != weight) change_share(hal, port, level, weight);
+    }
 
-    // The port that a value of SOC_DONE_POP names; null if the chip reports what was never started. The port
-    // is free again; what it ran can be read from it until the next start().
-    Port* complete(uint64_t popped);
+    // Packet `index` of the queue runs on a port that was just found free, with a tag of next_tag(). The
+    // caller fills in the times, opcode and groups.
+    void take(Port& port, Queue& queue, uint64_t index, uint32_t tag) {
+        Pool& p = pool(port.kind);
+        --p.free_count;
+        if (p.at_level[port.level]++ == 0) p.levels |= 1u << port.level;
+        ++busy_;
+        ++queue.ports;
+        port.queue = &queue;
+        port.number = queue.number;
+        port.busy = true;
+        port.special = kPlain;
+        take_again(port, index, tag);
+    }
+    // The same, on a plain port that runs something of the same queue, which has ended.
+    void take_again(Port& port, uint64_t index, uint32_t tag) {
+        port.index = index;
+        port.tag = tag;
+        port.grace_ps = port.starved_ps = port.below_ps = kNever;
+        port.charged_ps = 0;
+    }
+    uint32_t next_tag() { return next_tag_++; }
+
+    // The port that a value of SOC_DONE_POP names; null if the chip reports what was never started.
+    Port* find_done(uint64_t popped) {
+        const uint64_t n = popped >> 32;
+        if (n >= SOC_ENGINES_MAX) return nullptr;
+        Port& port = ports_[n];
+        return port.busy && port.tag == static_cast<uint32_t>(popped) ? &port : nullptr;
+    }
+    // It is free again; what it ran can be read from it until the next start().
+    void release(Port& port) {
+        port.busy = false;
+        --busy_;
+        --port.queue->ports;
+        Pool& p = pool(port.kind);
+        if (--p.at_level[port.level] == 0) p.levels &= ~(1u << port.level);
+        p.free[p.free_count++] = port.row;
+    }
 
     // Ends what the queue has running from packet `first` on, soon. Each still gets its completion.
     void abort(Hal& hal, const Queue& queue, uint64_t first);
@@ -97,11 +142,7 @@ class Engines {
 
     uint32_t busy() const { return busy_; }
     // Bit n: something runs as class n.
-    uint32_t levels(uint32_t kind) const {
-        const uint16_t* const count = pool(kind).at_level;
-        return (count[0] != 0 ? 1u : 0u) | (count[1] != 0 ? 2u : 0u) | (count[2] != 0 ? 4u : 0u) |
-               (count[3] != 0 ? 8u : 0u);
-    }
+    uint32_t levels(uint32_t kind) const { return pool(kind).levels; }
     uint32_t busy_vector() const {
         return pool(ORR_ENGINE_VECTOR).ports - pool(ORR_ENGINE_VECTOR).free_count;
     }
@@ -112,20 +153,21 @@ class Engines {
     uint32_t reg(const Port& port, uint32_t offset) const { return SOC_ENGINE(number(port)) + offset; }
 
   private:
-    struct Pool {
+    struct alignas(128) Pool {
         uint32_t ports;
         uint32_t free_count;
         uint32_t held;
-        uint8_t free[SOC_ENGINES_MAX];
+        uint32_t levels;                               // bit n: at_level[n] is not 0
         uint16_t at_level[ORR_PRIORITY_REALTIME + 1];  // ports that are busy
+        uint8_t free[SOC_ENGINES_MAX];
     };
 
-    Pool& pool(uint32_t kind) { return pools_[kind - ORR_ENGINE_COPY]; }
-    const Pool& pool(uint32_t kind) const { return pools_[kind - ORR_ENGINE_COPY]; }
-    void take(Port& port, Queue& queue, uint64_t index);
+    Pool& pool(uint32_t kind) { return pools_[kind]; }
+    const Pool& pool(uint32_t kind) const { return pools_[kind]; }
+    void change_share(Hal& hal, Port& port, uint8_t level, uint16_t weight);
 
     Port* ports_;
-    Pool pools_[2];  // by kind
+    Pool pools_[kKinds];
     uint32_t end_;
     uint32_t busy_;
     uint32_t vector_cores_;

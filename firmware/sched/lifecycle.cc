@@ -34,9 +34,9 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint6
     persist_ = &tables.header;
     status_table_ = status_table;
     policy_ = Policy::load();
-    turns_.init(Resource::kTurn, 0, calendars_[0]);
-    market(ORR_ENGINE_COPY).init(Resource::kCopy, kCreditPs, calendars_[1]);
-    market(ORR_ENGINE_VECTOR).init(Resource::kVector, kCreditPs, calendars_[2]);
+    turns_.init(0, calendars_[0]);
+    market(ORR_ENGINE_COPY).init(kCreditPs, calendars_[1], Resource::kCopy);
+    market(ORR_ENGINE_VECTOR).init(kCreditPs, calendars_[2], Resource::kVector);
     slots_.init(hal);
     suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal, tables.ports);
@@ -82,8 +82,7 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     const WorkingFor blame(*persist_, queue.number);
     // Off its class's list and onto the other's; what runs keeps the class with which it started.
     const Place place = queue.place;
-    Market* const market = market_of(place);
-    if (market != nullptr) market->leave(queues_, queue);
+    const bool waits = leave_market(queue, place);
     set_share(queue, priority, weight, slice_us);
     for (uint32_t area = 0; area < SuspendedJobs::kMax && queue.suspended != 0; ++area) {
         Suspended& job = suspended_.row(static_cast<uint8_t>(area));
@@ -94,23 +93,26 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     }
     queue.seal = seal_of(queue);
     meet_class(queue);
-    if (market != nullptr) market->enter(queues_, queue);
-    press_at_[0] = press_at_[1] = 0;
+    if (waits) enter_market(queue, place);
+    kinds_[ORR_ENGINE_COPY].press_at = kinds_[ORR_ENGINE_VECTOR].press_at = 0;
     trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
 }
 
-// The market in which a queue in this place stands; null: none.
-Market* Scheduler::market_of(Place place) {
-    switch (place) {
-        case Place::kReady:
-            return &turns_;
-        case Place::kCopyPort:
-            return &market(ORR_ENGINE_COPY);
-        case Place::kVectorPort:
-            return &market(ORR_ENGINE_VECTOR);
-        default:
-            return nullptr;
-    }
+// Into and out of the market in which a queue in this place stands. False: there is none.
+void Scheduler::enter_market(Queue& queue, Place place) {
+    if (place == Place::kReady)
+        turns_.enter(queues_, queue);
+    else
+        market(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).enter(queues_, queue);
+}
+bool Scheduler::leave_market(Queue& queue, Place place) {
+    if (place == Place::kReady)
+        turns_.leave(queues_, queue);
+    else if (place == Place::kCopyPort || place == Place::kVectorPort)
+        market(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).leave(queues_, queue);
+    else
+        return false;
+    return true;
 }
 
 void Scheduler::destroy_context(Context& context) {
@@ -260,36 +262,13 @@ uint32_t Scheduler::state(const Queue& queue) const {
     return ORR_QUEUE_IDLE;
 }
 
-void Scheduler::make_ready(Queue& queue) {
-    turns_.enter(queues_, queue);
-    place(queue, Place::kReady);
-    begin_wait(queue, hal_->reg(SOC_TIME));
-}
-
-// Statistics: it could run, but does not.
-void Scheduler::begin_wait(Queue& queue, uint64_t now) {
-    if (queue.ready_since_ps == 0) queue.ready_since_ps = now;
-}
-
-void Scheduler::end_wait(Queue& queue, uint64_t now) {
-    if (queue.ready_since_ps == 0) return;
-    const uint64_t waited = now - queue.ready_since_ps;
-    queue.ready_since_ps = 0;
-    queue.stats.ready_ps += waited;
-    if (waited > queue.stats.longest_ready_ps) queue.stats.longest_ready_ps = waited;
-}
-
 // Takes the queue off whatever list it is on.
 void Scheduler::unplace(Queue& queue) {
     switch (queue.place) {
         case Place::kReady:
-            turns_.leave(queues_, queue);
-            break;
         case Place::kCopyPort:
-            market(ORR_ENGINE_COPY).leave(queues_, queue);
-            break;
         case Place::kVectorPort:
-            market(ORR_ENGINE_VECTOR).leave(queues_, queue);
+            leave_market(queue, queue.place);
             break;
         case Place::kSemaphore:
             waits_.remove(queue);
@@ -304,29 +283,6 @@ void Scheduler::unplace(Queue& queue) {
             break;
     }
     place(queue, Place::kNone);
-}
-
-void Scheduler::place(Queue& queue, Place place) {
-    static constexpr uint8_t kState[] = {ORR_TSTATE_IDLE,        ORR_TSTATE_READY,     ORR_TSTATE_COPY_PORT,
-                                         ORR_TSTATE_VECTOR_PORT, ORR_TSTATE_SEMAPHORE, ORR_TSTATE_OWN,
-                                         ORR_TSTATE_QUOTA,       ORR_TSTATE_GANG};
-    queue.place = place;
-    if (place != Place::kNone) set_state(queue, kState[static_cast<uint8_t>(place)]);
-}
-
-void Scheduler::set_state(Queue& queue, uint32_t state) {
-    if (queue.state == state) return;
-    queue.state = static_cast<uint8_t>(state);
-    trace::state(*hal_, queue.number, state);
-}
-
-// Of a queue that waits for nothing: its own packets run, or it has none.
-void Scheduler::rest(Queue& queue) {
-    if (queue.place != Place::kNone) return;
-    set_state(queue, queue.stopped                        ? ORR_TSTATE_STOPPED
-                     : queue.in_flight == 0               ? ORR_TSTATE_IDLE
-                     : queue.in_flight == queue.suspended ? ORR_TSTATE_SUSPENDED
-                                                          : ORR_TSTATE_OWN);
 }
 
 void Scheduler::notify(Queue& queue) {

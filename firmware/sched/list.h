@@ -8,7 +8,7 @@
 namespace orrery::fw {
 
 // Numbers of the neighbours, plus one; 0: none.
-struct Link {
+struct alignas(4) Link {
     uint16_t next;
     uint16_t prev;
 };
@@ -53,6 +53,19 @@ class List {
         else
             tail_ = own.prev;
         own = {0, 0};
+    }
+
+    // The same, if it is the first. Gives the second; null: none.
+    T* remove_front(T* all, T& element) {
+        const uint16_t name = (element.*kLink).next;
+        element.*kLink = {0, 0};
+        head_ = name;
+        if (name == 0) {
+            tail_ = 0;
+            return nullptr;
+        }
+        link(all, name).prev = 0;
+        return row(all, name);
     }
 
   private:

@@ -15,13 +15,16 @@ namespace orrery::fw {
 
 inline constexpr uint32_t kClasses = ORR_PRIORITY_REALTIME + 1;
 
-class Market {
+// `kResource`: of which resource; kOther: as init() says.
+inline constexpr uint32_t kOther = kResources;
+template <uint32_t kResource>
+class MarketOf {
   public:
     // Who comes back may be `credit_ps` of virtual time behind the others, but not more.
     // `calendars`: kClasses of them, all zero.
-    void init(Resource resource, uint64_t credit_ps, Calendar* calendars) {
+    void init(uint64_t credit_ps, Calendar* calendars, Resource resource = Resource{kResource}) {
         by_class_ = calendars;
-        resource_ = resource;
+        resource_ = static_cast<uint32_t>(resource);
         credit_ps_ = credit_ps;
     }
 
@@ -35,7 +38,24 @@ class Market {
     // Of the class; null: nobody. It stays.
     Queue* front(Queue* all, uint32_t level) {
         if (solo_ != nullptr) return has(level) ? solo_ : nullptr;
-        return by_class_[level].front(all, resource_);
+        return by_class_[level].front(all, resource());
+    }
+    // The same, of a class that has somebody, and it leaves. `next`: who was behind it in its place; null:
+    // nobody, or elsewhere.
+    Queue& take(Queue* all, uint32_t level, Queue*& next) {
+        --count_;
+        next = nullptr;
+        if (solo_ != nullptr) {
+            Queue& queue = *solo_;
+            solo_ = nullptr;
+            classes_ = 0;
+            return queue;
+        }
+        Calendar& calendar = by_class_[level];
+        Queue& queue = *calendar.front(all, resource());
+        next = calendar.remove_front(all, queue);
+        if (calendar.empty()) classes_ &= ~(1u << level);
+        return queue;
     }
 
     // Who waits, if it is one alone; else null.
@@ -43,20 +63,19 @@ class Market {
 
     // It cannot save up time by being away.
     void admit(Queue& queue) const {
-        uint64_t& vtime = queue.vtime[static_cast<uint32_t>(resource_)];
+        uint64_t& vtime = queue.vtime[resource()];
         const uint64_t reached = vtime_[queue.priority];
         if (vtime + credit_ps_ < reached) vtime = reached - credit_ps_;
     }
     void enter(Queue* all, Queue& queue) {
         admit(queue);
+        classes_ |= 1u << queue.priority;
         if (count_++ == 0) {
             solo_ = &queue;
-        } else {
-            if (solo_ != nullptr) insert(all, *solo_);
-            solo_ = nullptr;
-            insert(all, queue);
+            return;
         }
-        classes_ |= 1u << queue.priority;
+        if (solo_ != nullptr) share(all);
+        insert(all, queue);
     }
     // The queue must be in here.
     void leave(Queue* all, Queue& queue) {
@@ -83,24 +102,32 @@ class Market {
 
     // The class has come as far as this queue: call it for whom gets the resource.
     void serve(const Queue& queue) {
-        const uint64_t vtime = queue.vtime[static_cast<uint32_t>(resource_)];
+        const uint64_t vtime = queue.vtime[resource()];
         if (vtime_[queue.priority] < vtime) vtime_[queue.priority] = vtime;
     }
     uint64_t reached(uint32_t level) const { return vtime_[level]; }
 
   private:
+    uint32_t resource() const { return kResource == kOther ? resource_ : kResource; }
     void insert(Queue* all, Queue& queue) {
-        by_class_[queue.priority].insert(all, queue, queue.vtime[static_cast<uint32_t>(resource_)]);
+        by_class_[queue.priority].insert(all, queue, queue.vtime[resource()]);
+    }
+    // Somebody comes to one that was alone.
+    [[gnu::noinline]] void share(Queue* all) {
+        insert(all, *solo_);
+        solo_ = nullptr;
     }
 
-    Resource resource_;
     Queue* solo_;  // one alone needs no calendar: it is in none
     uint64_t credit_ps_;
     uint32_t count_;
     uint32_t classes_;
     uint64_t vtime_[kClasses];
     Calendar* by_class_;
+    uint32_t resource_;
 };
+using Market = MarketOf<kOther>;
+using TurnMarket = MarketOf<static_cast<uint32_t>(Resource::kTurn)>;
 
 // Which of several classes that wait is next. `waiting`: bit n: class n, not 0.
 class Bound {

@@ -116,62 +116,22 @@ Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
     }
 }
 
-void build_descriptor(const uint64_t (&words)[kPacketWords], uint32_t asid, uint64_t (&desc)[kDescWords]) {
-    switch (packet_opcode(words)) {
-        case ORR_PKT_COPY: {
-            const auto packet = __builtin_bit_cast(orr_packet_copy, words);
-            const orr_desc_copy copy{.op = ORR_DESC_COPY,
-                                     .pattern_bytes = 0,
-                                     .asid = asid,
-                                     .src = packet.src,
-                                     .dst = packet.dst,
-                                     .row_bytes = packet.row_bytes,
-                                     .rows = packet.rows,
-                                     .reserved0 = 0,
-                                     .src_pitch = packet.src_pitch,
-                                     .dst_pitch = packet.dst_pitch,
-                                     .pattern = 0};
-            __builtin_memcpy(desc, &copy, sizeof(desc));
-            return;
-        }
-        case ORR_PKT_FILL: {
-            const auto packet = __builtin_bit_cast(orr_packet_fill, words);
-            const orr_desc_copy fill{.op = ORR_DESC_FILL,
-                                     .pattern_bytes = static_cast<uint16_t>(packet.pattern_bytes),
-                                     .asid = asid,
-                                     .src = 0,
-                                     .dst = packet.dst,
-                                     .row_bytes = packet.row_bytes,
-                                     .rows = packet.rows,
-                                     .reserved0 = 0,
-                                     .src_pitch = 0,
-                                     .dst_pitch = packet.dst_pitch,
-                                     .pattern = packet.pattern};
-            __builtin_memcpy(desc, &fill, sizeof(desc));
-            return;
-        }
-        default: {
-            const auto packet = __builtin_bit_cast(orr_packet_dispatch, words);
-            const orr_desc_kernel kernel{.op = ORR_DESC_KERNEL,
-                                         .flags = (packet.header.flags & ORR_PKT_F_RESIDENT) != 0
-                                                      ? uint16_t{ORR_DESC_F_RESIDENT}
-                                                      : uint16_t{0},
-                                         .asid = asid,
-                                         .entry = packet.entry,
-                                         .args = packet.args,
-                                         .grid_x = packet.grid_x,
-                                         .grid_y = packet.grid_y,
-                                         .grid_z = packet.grid_z,
-                                         .block_x = packet.block_x,
-                                         .block_y = packet.block_y,
-                                         .block_z = packet.block_z,
-                                         .reserved1 = 0,
-                                         .local_bytes = packet.local_bytes,
-                                         .reserved2 = {0, 0}};
-            __builtin_memcpy(desc, &kernel, sizeof(desc));
-            return;
-        }
-    }
+// Packets are laid out as descriptors but for their first word.
+void build_descriptor(const uint64_t (&packet)[kPacketWords], uint32_t asid, uint64_t (&desc)[kDescWords]) {
+    static_assert(offsetof(orr_packet_copy, src) == offsetof(orr_desc_copy, src) &&
+                  offsetof(orr_packet_copy, rows) == offsetof(orr_desc_copy, rows) &&
+                  offsetof(orr_packet_copy, dst_pitch) == offsetof(orr_desc_copy, dst_pitch));
+    static_assert(offsetof(orr_packet_fill, pattern) == offsetof(orr_desc_pattern, pattern) &&
+                  offsetof(orr_packet_fill, pattern_bytes) == offsetof(orr_desc_pattern, pattern_bytes) &&
+                  offsetof(orr_packet_fill, dst_pitch) == offsetof(orr_desc_pattern, dst_pitch));
+    static_assert(offsetof(orr_packet_dispatch, entry) == offsetof(orr_desc_kernel, entry) &&
+                  offsetof(orr_packet_dispatch, block_x) == offsetof(orr_desc_kernel, block_x) &&
+                  offsetof(orr_packet_dispatch, local_bytes) == offsetof(orr_desc_kernel, local_bytes));
+    const bool resident = (packet_flags(packet) & ORR_PKT_F_RESIDENT) != 0;
+    desc[0] = descriptor_word(packet_opcode(packet), asid) |
+              (resident ? uint64_t{ORR_DESC_F_RESIDENT} << 16 : uint64_t{0});
+    for (size_t i = 1; i < kDescWords; ++i)
+        desc[i] = packet[i];
 }
 
 }  // namespace orrery::fw

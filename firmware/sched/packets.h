@@ -24,6 +24,12 @@ inline uint32_t packet_flags(const uint64_t* packet) {
     return static_cast<uint32_t>(packet[0] >> 16 & 0xffff);
 }
 
+// Word 0 of the descriptor of a COPY, FILL or DISPATCH without flags.
+inline uint64_t descriptor_word(uint32_t opcode, uint32_t asid) {
+    static_assert(ORR_DESC_COPY == ORR_PKT_COPY && ORR_DESC_KERNEL == ORR_PKT_DISPATCH);
+    return (opcode == ORR_PKT_FILL ? ORR_DESC_PATTERN : opcode) | uint64_t{asid} << 32;
+}
+
 // Checks everything that can be known without touching memory: opcode, flags, reserved fields, sizes.
 Verdict validate_packet(const uint64_t (&packet)[kPacketWords]);
 

@@ -87,8 +87,7 @@ bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t n
 // Somebody waits for a port of this kind, and there is none: takes one from a lower class, or from one whose
 // slice is over. Gives the moment at which looking again can make a difference.
 uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
-    const uint32_t at = row(kind);
-    press_at_[at] = 0;
+    kinds_[kind].press_at = 0;
     if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
     const uint32_t classes = waiting_classes(kind);
     uint32_t coming = 0;
@@ -107,8 +106,8 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     if (next <= now) next = now + policy_.bound_ps;
     Port* const victim = find_victim(kind, level, due, now, next);
     if (victim == nullptr) {
-        press_at_[at] = next;
-        press_level_[at] = level;
+        kinds_[kind].press_at = next;
+        kinds_[kind].press_level = level;
         return next;
     }
     const Queue* const waiter = market(kind).front(queues_, level);
@@ -212,7 +211,7 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
     if (port.boosted && port.slice_end_ps <= now && port.preempting == 0) {
         // Its slice is over: back behind the classes above it.
         port.boosted = false;
-        press_at_[row(port.kind)] = 0;
+        kinds_[port.kind].press_at = 0;
         const Queue& queue = *port.queue;
         engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
         if (queue.ports > 1) share_cores(*port.queue);

@@ -6,6 +6,7 @@
 #include <orrery/fw/mailbox.h>
 #include <orrery/fw/queue.h>
 #include <orrery/fw/trace.h>
+#include <orrery/hw/engine.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,9 @@ enum class Place : uint8_t {
 // What is shared out by virtual time, each on its own: who uses much of one has no worse a place at another.
 enum class Resource : uint8_t { kTurn, kCopy, kVector };
 inline constexpr uint32_t kResources = 3;
+
+// Tables by kind of engine (ORR_ENGINE_*); row 0 is not used.
+inline constexpr uint32_t kKinds = ORR_ENGINE_VECTOR + 1;
 
 struct QueueError {
     uint64_t code;  // ORR_QERR_*
@@ -93,11 +97,16 @@ struct Queue {
 
     bool exists;
     bool has_packet;  // `packet` is packet `next`, read and validated, but not finished
-    bool stopping;    // `error` holds what stopped it; nothing more starts
-    bool stopped;     // the error has been published
-    bool destroying;  // QUEUE_DESTROY under way
-    bool destroyed;   // it is over; the reply is due
-    bool event_due;   // ORR_EVENT_QUEUE_ERROR is due
+    union {
+        uint32_t ending;  // not 0: one of these
+        struct {
+            bool stopping;    // `error` holds what stopped it; nothing more starts
+            bool stopped;     // the error has been published
+            bool destroying;  // QUEUE_DESTROY under way
+            bool destroyed;   // it is over; the reply is due
+        };
+    };
+    bool event_due;  // ORR_EVENT_QUEUE_ERROR is due
     bool in_outbox;
     uint8_t gang;  // number of its record, plus one, from its GANG packet until its dispatch starts; 0: none
     uint8_t error_code;  // ORR_QERR_* once stopping
@@ -119,6 +128,7 @@ struct Queue {
     uint64_t armed_first;
     uint64_t armed_last;
 
+    // Without has_packet only the first word counts: packet `next` has it, or it is 0 and has not been seen.
     // A queue that stops has no packet.
     union {
         uint64_t packet[kPacketWords];

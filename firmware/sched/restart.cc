@@ -149,7 +149,7 @@ uint32_t Scheduler::warm_start(Tables& tables) {
     while (drain_completions()) {
     }
     for (uint32_t n = 0; n < engines_.end(); ++n)
-        look_for_completion(engines_.row(n), n);
+        look_for_completion(engines_.row(n));
     uint32_t resumed = 0;
     for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n) {
         if (queues_[n].exists && resume(queues_[n])) ++resumed;
@@ -228,6 +228,7 @@ void Scheduler::revive_queue(Queue& queue, uint32_t number, bool guilty) {
     queue.state = ORR_TSTATE_IDLE;
     queue.ring_slot = kNoSlot;
     queue.has_packet = queue.in_outbox = false;
+    if (!queue.stopping) queue.packet[0] = 0;
     tame(queue.event_due);
     tame(queue.armed);
     tame(queue.name);
@@ -293,7 +294,7 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
         engines_.name(port);
         port.kind = kind;
         port.level = 0xff;
-        port.area = kNoArea;
+        port.special = kPlain;
         if (!runs) return;
         port.queue = &limbo_;
         port.number = limbo_.number;
@@ -375,15 +376,16 @@ void Scheduler::judge(Queue& queue, const PersistHeader& header) {
 }
 
 // A port that has ended, but whose completion was taken by the run that crashed.
-void Scheduler::look_for_completion(Port& port, uint32_t number) {
+void Scheduler::look_for_completion(Port& port) {
     if (!port.busy || hal_->reg(engines_.reg(port, SOC_ENGINE_BUSY)) != 0) return;
-    // It may have ended just now.
+    // It may have ended just now, and the port be another's already.
+    const uint32_t tag = port.tag;
     while (drain_completions()) {
     }
-    if (!port.busy) return;
+    if (!port.busy || port.tag != tag) return;
     Queue& queue = *port.queue;
     const uint64_t index = port.index;
-    static_cast<void>(engines_.complete(uint64_t{number} << 32 | port.tag));
+    engines_.release(port);
     if (port.area != kNoArea) suspended_.free_area(port.area);
     --queue.in_flight;
     if (queue.destroying || queue.stopped) return;
@@ -391,7 +393,13 @@ void Scheduler::look_for_completion(Port& port, uint32_t number) {
         if (queue.in_flight == 0) publish_error(queue);
         return;
     }
-    fail(queue, {ORR_QERR_LOST, index, 0, 0});
+    QueueError error{ORR_QERR_LOST, index, 0, 0};
+    if (queue.stopping && queue.error.code == ORR_QERR_FIRMWARE) {
+        // It is the one that the core worked for.
+        error = queue.error;
+        error.index = index;
+    }
+    fail(queue, error);
 }
 
 // True: the queue is as it was.

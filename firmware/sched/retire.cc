@@ -5,42 +5,9 @@
 
 namespace orrery::fw {
 
-// Makes known all that has finished in order: the ring first, because a process may be polling it, then the
-// status line; in each the time before the index.
-void Scheduler::publish_progress(Queue& queue) {
-    uint32_t count = 0;
-    for (uint32_t done = queue.done; (done & 1) != 0; done >>= 1)
-        ++count;
-    if (count == 0) return;
-    const bool wanted = (queue.interrupt & ((1u << count) - 1)) != 0;
-    queue.done >>= count;
-    queue.interrupt >>= count;
-    queue.retired += count;
-    progress_ += count;
-    trace::retire(*hal_, queue.number, queue.retired);
-
-    const uint64_t now = hal_->reg(SOC_TIME);
-    hal_->store(queue.ring + offsetof(orr_ring, consumer_time_ps), now);
-    hal_->store(status_line(queue) + offsetof(orr_queue_status, time_ps), now);
-    hal_->fence();
-    hal_->store(queue.ring + offsetof(orr_ring, consumer), queue.retired);
-    hal_->store(status_line(queue) + offsetof(orr_queue_status, completed), queue.retired);
-    if (wanted || (queue.armed && queue.retired >= queue.armed_first)) interrupt_host(queue);
-}
-
 void Scheduler::interrupt_host(Queue& queue) {
     irq_->raise(ORR_IRQ_QUEUE);
     if (queue.armed && queue.retired >= queue.armed_last) queue.armed = false;
-}
-
-// Publishes progress. False: the ring is not usable; the queue has been stopped.
-bool Scheduler::settle(Queue& queue) {
-    publish_progress(queue);
-    if (const WindowFault fault = take_window_fault(*hal_)) [[unlikely]] {
-        fail_window(queue, ORR_QERR_RING_FAULT, queue.retired, fault);
-        return false;
-    }
-    return true;
 }
 
 // A window access on behalf of a queue could not be done.
@@ -71,7 +38,7 @@ void Scheduler::fail(Queue& queue, const QueueError& error) {
 }
 
 void Scheduler::publish_error(Queue& queue) {
-    publish_progress(queue);
+    if ((queue.done & 1) != 0) publish_progress(queue);
     const QueueError& error = queue.error;
     queue.stopped = true;
     queue.seal = seal_of(queue);

@@ -73,6 +73,8 @@ class Scheduler {
     bool drain_pokes();
     // What signals and changed mappings have left to do.
     bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
+    // The same, or gangs_due().
+    bool unsettled() const { return waits_unsettled() || gangs_due_; }
     bool settle_waits();
     // Looks for cycles of waits, a little at a time. False: there is nothing to look at now.
     bool wants_deadlocks() const { return deadlocks_.wants(); }
@@ -143,27 +145,41 @@ class Scheduler {
     void ring(Queue& queue, uint64_t index);
     bool read_producer(Queue& queue);
     bool fetch(Queue& queue);
+    bool try_launch(Queue& queue);
     Step execute(Queue& queue);
     Step execute_timestamp(Queue& queue);
     Step finish_packet(Queue& queue);
-    void consume_packet(Queue& queue);
+    void consume_packet(Queue& queue, uint64_t header);
 
     // dispatch.cc: packets that run on engines.
     Step execute_on_engine(Queue& queue, uint32_t opcode);
     void start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps);
+    enum class Onto { kFree, kSame };  // a free port; the port of the queue's job that has just ended
+    template <Onto kOnto>
+    bool launch(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps, uint32_t rule);
+    void begun(Queue& queue, Port& port, uint64_t header, uint64_t size, uint64_t now, uint64_t waited_ps);
+    bool relay(Queue& queue, Port& port);
+    bool start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps);
+    bool stays(Queue& queue, uint32_t kind);
     void resume_job(Suspended& job, Port& port, uint64_t now);
     void set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now, uint64_t waited_ps);
     void serve(uint32_t kind, uint64_t now);
     bool give(Port& port, uint64_t now);
     void start_waiter(Queue& queue, Port& port, uint64_t now);
     bool fetch_for(Queue& queue, uint32_t kind);
-    bool next_wants(const Queue& queue, uint32_t kind);
+    static bool launchable(const Queue& queue, uint32_t kind);
     void go_on(Queue& queue);
     void share_cores(Queue& queue);
     void watch_cores(Port& port, Queue& queue, uint64_t now, uint64_t waited_ps);
     void watch_below(uint32_t level, uint64_t now);
+    void add_used(Queue& queue, Port& port, uint64_t used_ps, uint64_t now);
     void charge(Port& port, uint64_t used_ps, uint64_t now);
-    bool complete(Queue& queue, Port& port);
+    struct Done {
+        uint64_t status, start, end;
+    };
+    Done account(Queue& queue, Port& port);
+    bool complete(Queue& queue, Port& port, const Done& done);
+    void free_port(Queue& queue, Port& port);
     bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
     uint32_t waiting_classes(uint32_t kind) const {
         return market(kind).classes() | suspended_.classes(kind);
@@ -174,7 +190,7 @@ class Scheduler {
     uint64_t press(uint32_t kind, uint64_t now);
     // Somebody of this class waits for a port. Looks only if that can make a difference already.
     void press_if_due(uint32_t kind, uint32_t level, uint64_t now) {
-        if (level > press_level_[row(kind)] || now >= press_at_[row(kind)]) wake_ports(press(kind, now));
+        if (level > kinds_[kind].press_level || now >= kinds_[kind].press_at) wake_ports(press(kind, now));
     }
     Port* find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next);
     bool preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now);
@@ -254,13 +270,14 @@ class Scheduler {
     void revive_port(Port& port, uint64_t now);
     void revive_suspended(uint32_t area);
     void judge(Queue& queue, const PersistHeader& header);
-    void look_for_completion(Port& port, uint32_t number);
+    void look_for_completion(Port& port);
     bool resume(Queue& queue);
 
     // lifecycle.cc
     void set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
     void meet_class(Queue& queue);
-    Market* market_of(Place place);
+    void enter_market(Queue& queue, Place place);
+    bool leave_market(Queue& queue, Place place);
     void make_ready(Queue& queue);
     void begin_wait(Queue& queue, uint64_t now);
     void end_wait(Queue& queue, uint64_t now);
@@ -277,10 +294,9 @@ class Scheduler {
     uint64_t status_line(const Queue& queue) const {
         return status_table_ + queue.number * sizeof(orr_queue_status);
     }
-    static uint32_t row(uint32_t kind) { return kind - ORR_ENGINE_COPY; }
-    Market& market(uint32_t kind) { return markets_[row(kind)]; }
-    const Market& market(uint32_t kind) const { return markets_[row(kind)]; }
-    Bound& bound(uint32_t kind) { return bounds_[row(kind)]; }
+    Market& market(uint32_t kind) { return kinds_[kind].market; }
+    const Market& market(uint32_t kind) const { return kinds_[kind].market; }
+    Bound& bound(uint32_t kind) { return kinds_[kind].bound; }
     uint64_t slice_ps(const Queue& queue) const {
         return queue.slice_us == 0 ? policy_.slice_ps : queue.slice_us * kPsPerUs;
     }
@@ -300,12 +316,16 @@ class Scheduler {
     PersistHeader* persist_;
     // What every packet needs comes first: short offsets make short code.
     Policy policy_;
-    Market turns_;
-    Market markets_[2];  // by kind
+    TurnMarket turns_;
     Bound turn_bound_;
-    Bound bounds_[2];
-    uint64_t press_at_[2];     // by kind: press() makes no difference before,
-    uint32_t press_level_[2];  // unless it is for a class above this one
+    // Who waits for engines of a kind. Rows are as large as makes them quick to find.
+    struct alignas(128) Kind {
+        Market market;
+        Bound bound;
+        uint64_t press_at;     // press() makes no difference before,
+        uint32_t press_level;  // unless it is for a class above this one
+    };
+    Kind kinds_[kKinds];
     OutboxList outbox_;
     SchedulerStats stats_;
     Engines engines_;
@@ -336,3 +356,5 @@ class Scheduler {
 };
 
 }  // namespace orrery::fw
+
+#include "firmware/sched/scheduler_inline.h"

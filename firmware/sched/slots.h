@@ -34,8 +34,15 @@ class Slots {
     // shows in SOC_WINDOW_FAULT.
     void read(Hal& hal, Queue& queue) {
         const uint32_t base = SOC_SLOT(queue.ring_slot);
-        hal.regs(base + SOC_SLOT_PACKET, queue.packet);
+        if (queue.packet[0] == 0) queue.packet[0] = hal.reg(base + SOC_SLOT_PACKET);
+        for (uint32_t i = 1; i < kPacketWords; ++i)
+            queue.packet[i] = hal.reg(base + SOC_SLOT_PACKET + 8 * i);
         hal.set_reg(base + SOC_SLOT_NEXT, queue.next + 1);
+    }
+    // The other words, so that whoever records what the core observes has the packet too.
+    void show(Hal& hal, const Queue& queue) {
+        uint64_t words[kPacketWords - 1];
+        hal.regs(at(queue.ring_slot, SOC_SLOT_PACKET + 8), words);
     }
     // The first word of the packet that read() would give.
     uint64_t peek(Hal& hal, const Queue& queue) { return hal.reg(at(queue.ring_slot, SOC_SLOT_PACKET)); }

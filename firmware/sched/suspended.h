@@ -56,20 +56,20 @@ class SuspendedJobs {
     void free_area(uint8_t area) { free_ |= 1ull << area; }
     uint64_t offset(uint8_t area) const { return base_ + area * bytes_; }
 
-    uint32_t classes(uint32_t kind) const { return classes_[index(kind)]; }
-    Suspended* front(uint32_t kind, uint32_t level) { return lists_[index(kind)][level].front(rows_); }
-    uint32_t count(uint32_t kind) const { return waiting_[index(kind)]; }
+    uint32_t classes(uint32_t kind) const { return classes_[kind]; }
+    Suspended* front(uint32_t kind, uint32_t level) { return lists_[kind][level].front(rows_); }
+    uint32_t count(uint32_t kind) const { return waiting_[kind]; }
 
     // Row of the area that holds the job; the caller has filled it in.
     Suspended& row(uint8_t area) { return rows_[area]; }
     void add(Suspended& job) {
-        auto& list = lists_[index(job.kind)][job.level];
+        auto& list = lists_[job.kind][job.level];
         if (job.first)
             list.push_front(rows_, job);
         else
             list.push_back(rows_, job);
-        classes_[index(job.kind)] |= 1u << job.level;
-        ++waiting_[index(job.kind)];
+        classes_[job.kind] |= 1u << job.level;
+        ++waiting_[job.kind];
         job.used = true;
         job.held = false;
     }
@@ -84,23 +84,22 @@ class SuspendedJobs {
             held_.remove(rows_, job);
             return;
         }
-        auto& list = lists_[index(job.kind)][job.level];
+        auto& list = lists_[job.kind][job.level];
         list.remove(rows_, job);
-        if (list.empty()) classes_[index(job.kind)] &= ~(1u << job.level);
-        --waiting_[index(job.kind)];
+        if (list.empty()) classes_[job.kind] &= ~(1u << job.level);
+        --waiting_[job.kind];
     }
 
   private:
     using JobList = List<Suspended, &Suspended::link>;
-    static uint32_t index(uint32_t kind) { return kind - ORR_ENGINE_COPY; }
 
     uint64_t base_;
     uint64_t bytes_;
     uint64_t free_;
     uint32_t count_;
-    uint32_t classes_[2];
-    uint32_t waiting_[2];
-    JobList lists_[2][kClasses];
+    uint32_t classes_[kKinds];
+    uint32_t waiting_[kKinds];
+    JobList lists_[kKinds][kClasses];
     JobList held_;
     Suspended* rows_;
 };

@@ -30,10 +30,13 @@ struct Tables {
 // While it lives the core works for this queue: the one to blame if it crashes.
 class WorkingFor {
   public:
-    WorkingFor(PersistHeader& header, uint32_t number) : header_(header), before_(header.working) {
-        header.working = static_cast<uint16_t>(number + 1);
-    }
-    ~WorkingFor() { header_.working = before_; }
+    explicit WorkingFor(PersistHeader& header) : header_(header), before_(header.working) {}
+    WorkingFor(PersistHeader& header, uint32_t number) : WorkingFor(header) { on(number); }
+    ~WorkingFor() { nobody(); }
+    // From now on for another.
+    void on(uint32_t number) { header_.working = static_cast<uint16_t>(number + 1); }
+    // As it was before.
+    void nobody() { header_.working = before_; }
     WorkingFor(const WorkingFor&) = delete;
     WorkingFor& operator=(const WorkingFor&) = delete;
 

@@ -48,19 +48,19 @@ void Scheduler::ring(Queue& queue, uint64_t index) {
 bool Scheduler::turn() {
     if (turns_.empty()) return false;
     const uint64_t now = hal_->reg(SOC_TIME);
+    const uint32_t candidates = turns_.count();
     const Bound::Choice choice = turn_bound_.choose(turns_.classes(), now, policy_.bound_ps);
-    Queue& queue = *turns_.front(queues_, choice.level);
-    trace::decision(*hal_, queue.number,
-                    choice.due                           ? ORR_RULE_BOUND
-                    : turns_.count() == 1                ? ORR_RULE_ONLY
-                    : turns_.count_of(choice.level) == 1 ? ORR_RULE_PRIORITY
-                                                         : ORR_RULE_SHARE,
-                    ORR_RESOURCE_TURN, turns_.count(), queue.next);
-    Queue* const next = QueueList::next(queues_, queue);
-    turns_.leave(queues_, queue);
+    const uint32_t rule = choice.due                           ? ORR_RULE_BOUND
+                          : candidates == 1                    ? ORR_RULE_ONLY
+                          : turns_.count_of(choice.level) == 1 ? ORR_RULE_PRIORITY
+                                                               : ORR_RULE_SHARE;
+    Queue* next = nullptr;
+    Queue& queue = turns_.take(queues_, choice.level, next);
+    WorkingFor blame(*persist_, queue.number);
+    trace::decision(*hal_, queue.number, rule, ORR_RESOURCE_TURN, candidates, queue.next);
     turns_.serve(queue);
     turn_bound_.served(choice.level);
-    place(queue, Place::kNone);
+    queue.place = Place::kNone;
     set_state(queue, ORR_TSTATE_TURN);
     end_wait(queue, now);
     if (queue.ring_slot != kNoSlot) slots_.touch(queue.ring_slot);
@@ -69,12 +69,13 @@ bool Scheduler::turn() {
         slots_.attach(*hal_, queues_, *next);
     ++stats_.turns;
 
-    const WorkingFor blame(*persist_, queue.number);
     const bool again = run(queue);
     const uint64_t used = hal_->reg(SOC_TIME) - now;
     add_vtime(queue, Resource::kTurn, used < policy_.turn_ps ? policy_.turn_ps : used);
-    if (again) make_ready(queue);
-    rest(queue);
+    if (again)
+        make_ready(queue);
+    else
+        rest(queue);
     return true;
 }
 
@@ -86,6 +87,7 @@ bool Scheduler::run(Queue& queue) {
                 place(queue, Place::kOwn);
                 break;
             }
+            if (try_launch(queue)) continue;
             if (!fetch(queue)) return false;
         }
         const Step step = execute(queue);
@@ -115,6 +117,7 @@ bool Scheduler::fetch(Queue& queue) {
     queue.has_packet = true;
     return true;
 }
+
 Scheduler::Step Scheduler::execute(Queue& queue) {
     const uint32_t opcode = packet_opcode(queue.packet);
     if (queue.in_flight != 0 && is_ordered(opcode, packet_flags(queue.packet))) {
@@ -161,16 +164,8 @@ Scheduler::Step Scheduler::execute_timestamp(Queue& queue) {
 // Packet `next` was carried out on the spot.
 Scheduler::Step Scheduler::finish_packet(Queue& queue) {
     queue.done |= 1u << static_cast<uint32_t>(queue.next - queue.retired);
-    consume_packet(queue);
+    consume_packet(queue, queue.packet[0]);
     return Step::kDone;
-}
-
-void Scheduler::consume_packet(Queue& queue) {
-    if ((packet_flags(queue.packet) & ORR_PKT_F_INTERRUPT) != 0)
-        queue.interrupt |= 1u << static_cast<uint32_t>(queue.next - queue.retired);
-    ++queue.next;
-    queue.has_packet = false;
-    ++progress_;
 }
 
 // Reads the producer index from the ring. False: it cannot be read, or cannot be true; the queue has been

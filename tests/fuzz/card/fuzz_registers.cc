@@ -116,7 +116,11 @@ void registers(Card& card, Input& in) {
             soc.write(port + SOC_ENGINE_PREEMPT, what & 3);
             break;
         case 10:
-            soc.write(port + SOC_ENGINE_RESUME, value);
+            if (value % 3 == 0)
+                soc.write(port + SOC_ENGINE_RESUME, value);
+            else
+                soc.write(port + SOC_ENGINE_LAUNCH,
+                          (what % 3 + (value % 31 == 1 ? SOC_SLOTS : 0)) << 32 | value);
             break;
         case 11:
             soc.write(port + 0x40 + word(15), value >> 4);

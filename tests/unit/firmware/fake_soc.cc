@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "emulator/engines/descriptor.h"
+
 namespace orrery::fw::test {
 namespace {
 
@@ -133,6 +135,8 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
             return latched_.end_ps;
         case SOC_DONE_USED_PS:
             return latched_.used_ps;
+        case SOC_LAUNCH_RESULT:
+            return launch_result_;
         case SOC_DONE_FAULT:
             return latched_.fault;
         case SOC_DONE_DETAIL:
@@ -216,6 +220,8 @@ void FakeSoc::set_engine_reg(std::uint32_t offset, std::uint64_t value) {
         engine.desc[at / 8] = value;
     } else if (at == SOC_ENGINE_START) {
         start(port, value);
+    } else if (at == SOC_ENGINE_LAUNCH) {
+        launch(port, value);
     } else if (at == SOC_ENGINE_ABORT) {
         engine.abort_wanted = engine.busy;
         if (engine.busy && config_.abort_at_once) finish(port, ORR_DONE_ABORTED);
@@ -263,6 +269,27 @@ void FakeSoc::start(std::uint32_t port, std::uint64_t tag) {
     engine.used = kEmpty;
     engine.start_ps = time;
     if (on_start) on_start(port, engine);
+}
+
+void FakeSoc::launch(std::uint32_t port, std::uint64_t value) {
+    launch_result_ = kEmpty;
+    const auto n = static_cast<std::uint32_t>(value >> 32);
+    if (n >= SOC_SLOTS || engines[port].busy) {
+        violation(fmt::format("launch of port {} from slot {}", port, n));
+        return;
+    }
+    const bool all_there = read_slot(n);
+    if (!all_there || slot_fault_[n] != 0) return;
+    std::array<std::uint64_t, 8> desc = slot_packet_[n];
+    desc[0] = engines[port].desc[0];
+    const auto work =
+        emu::work_of(desc, static_cast<std::uint32_t>(engines[port].kind), config_.vector_cores);
+    if (!work) return;
+    engines[port].desc = desc;
+    launch_result_ = *work;
+    ++slots[n].next;
+    slot_read_[n] = kEmpty;
+    start(port, value & 0xffffffff);
 }
 
 void FakeSoc::resume(std::uint32_t port, std::uint64_t tag) {
@@ -358,9 +385,18 @@ std::uint64_t FakeSoc::slot_reg(std::uint32_t offset) {
                : at == SOC_SLOT_NEXT ? slot.next
                                      : slot.limit;
     }
+    if (!read_slot(n)) return 0;
+    if (at == SOC_SLOT_PACKET && slot_fault_[n] != 0)
+        window_fault(slot_fault_[n], slot.ring + (slot.next & slot.mask) * 64);
+    return slot_packet_[n][at / 8];
+}
+
+// The packet that a slot shows, into slot_packet_. False: none.
+bool FakeSoc::read_slot(std::uint32_t n) {
+    const Slot& slot = slots[n];
     if (slot.next >= slot.limit) {
         violation(fmt::format("read of slot {} beyond its limit", n));
-        return 0;
+        return false;
     }
     if (slot_read_[n] != slot.next) {
         slot_read_[n] = slot.next;
@@ -377,9 +413,7 @@ std::uint64_t FakeSoc::slot_reg(std::uint32_t offset) {
         }
         if (slot_fault_[n] != 0) slot_packet_[n] = {};
     }
-    if (at == SOC_SLOT_PACKET && slot_fault_[n] != 0)
-        window_fault(slot_fault_[n], slot.ring + (slot.next & slot.mask) * 64);
-    return slot_packet_[n][at / 8];
+    return true;
 }
 
 void FakeSoc::set_slot_reg(std::uint32_t offset, std::uint64_t value) {

@@ -156,6 +156,8 @@ class FakeSoc final : public Hal {
     void mmu_command(std::uint64_t command);
     void signal(std::uint64_t value);
     void start(std::uint32_t port, std::uint64_t tag);
+    void launch(std::uint32_t port, std::uint64_t value);
+    bool read_slot(std::uint32_t n);
     void resume(std::uint32_t port, std::uint64_t tag);
     std::uint64_t slot_reg(std::uint32_t offset);
     void set_slot_reg(std::uint32_t offset, std::uint64_t value);
@@ -176,6 +178,7 @@ class FakeSoc final : public Hal {
     std::deque<std::uint64_t> pokes_;
     bool mailbox_rung_ = false;
     std::uint64_t window_fault_ = 0, window_fault_va_ = 0;
+    std::uint64_t launch_result_ = kEmpty;
     std::uint64_t db_value_ = 0, sem_status_ = 0, sem_memory_ = kEmpty;
     std::uint64_t mmu_result_ = kEmpty, mmu_fault_ = 0;
     std::array<std::array<std::uint64_t, 8>, SOC_SLOTS> slot_packet_{};

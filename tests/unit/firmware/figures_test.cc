@@ -104,7 +104,7 @@ TEST(Figures, OneBusyQueue) {
         const double cycles = cycles_a_packet(result);
         show((std::string("1 busy queue, ") + name).c_str(), cycles, "cycles a packet");
         show("  of which instructions", instructions_a_packet(result), "");
-        EXPECT_LE(cycles, 760) << name;
+        EXPECT_LE(cycles, 400) << name;
     }
 }
 
@@ -120,7 +120,7 @@ TEST(Figures, AThousandBusyQueues) {
             show((std::string("1024 busy queues, ") + std::to_string(each) + " each, " + name).c_str(),
                  cycles, "cycles a packet");
             show("  of which instructions", instructions_a_packet(result), "");
-            EXPECT_LE(cycles, each > 1 ? 800 : 1600) << name;
+            EXPECT_LE(cycles, each > 1 ? 800 : 1150) << name;
         }
     }
 }

@@ -175,15 +175,14 @@ TEST_F(Descriptors, Copy) {
 TEST_F(Descriptors, Fill) {
     const auto p = fill_of(0x1000);
     bench.submit(queue, {as_packet(p)});
-    const auto desc = bench.soc.engines[0].as<orr_desc_copy>();
-    EXPECT_EQ(desc.op, ORR_DESC_FILL);
+    const auto desc = bench.soc.engines[0].as<orr_desc_pattern>();
+    EXPECT_EQ(desc.op, ORR_DESC_PATTERN);
+    EXPECT_EQ(desc.reserved0, 0u);
     EXPECT_EQ(desc.asid, 6u);
     EXPECT_EQ(desc.pattern_bytes, 4u);
-    EXPECT_EQ(desc.src, 0u);
     EXPECT_EQ(desc.dst, 0x1000u);
     EXPECT_EQ(desc.row_bytes, 32u);
     EXPECT_EQ(desc.rows, 2u);
-    EXPECT_EQ(desc.src_pitch, 0u);
     EXPECT_EQ(desc.dst_pitch, 64u);
     EXPECT_EQ(desc.pattern, p.pattern);
 }

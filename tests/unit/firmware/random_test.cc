@@ -216,7 +216,7 @@ class Model {
     void saw_start(std::uint32_t port, const FakeSoc::Engine& engine) {
         const auto op = static_cast<std::uint16_t>(engine.desc[0]);
         // entry of a kernel, dst of a fill, src of a copy
-        const std::uint64_t name = op == ORR_DESC_FILL ? engine.desc[2] : engine.desc[1];
+        const std::uint64_t name = op == ORR_DESC_PATTERN ? engine.desc[2] : engine.desc[1];
         names_[port] = name;
         const auto n = static_cast<std::uint32_t>((name >> 32) - 1);
         EXPECT_EQ(engine.desc[0] >> 32, queues_.at(n).context);

@@ -15,6 +15,7 @@
 #define ORR_DESC_COPY 1u
 #define ORR_DESC_FILL 2u
 #define ORR_DESC_KERNEL 3u
+#define ORR_DESC_PATTERN 4u /* a fill, in the layout of struct orr_desc_pattern */
 
 /* orr_desc_kernel.flags. RESIDENT: all groups are on cores at once; it gets them together, as soon as so many are
  * free, before ports of its own priority and lower ones; more groups than cores: ORR_DONE_BAD_DESC. */
@@ -38,9 +39,24 @@ struct orr_desc_copy {
 	uint32_t reserved0;
 	uint64_t src_pitch;
 	uint64_t dst_pitch;
-	uint64_t pattern;
+	uint64_t pattern; /* fill only, else 0 */
 };
 ORR_ASSERT_SIZE(struct orr_desc_copy, 64);
+
+/* The same fill as of struct orr_desc_copy, its words in the order in which processes' packets have them. */
+struct orr_desc_pattern {
+	uint16_t op; /* ORR_DESC_PATTERN */
+	uint16_t reserved0;
+	uint32_t asid;
+	uint64_t pattern;
+	uint64_t dst;
+	uint64_t row_bytes;
+	uint32_t rows; /* >= 1 */
+	uint32_t pattern_bytes; /* 1, 2, 4, 8 */
+	uint64_t dst_pitch;
+	uint64_t reserved1[2];
+};
+ORR_ASSERT_SIZE(struct orr_desc_pattern, 64);
 
 /*
  * Kernel: grid_x * grid_y * grid_z work-groups of block_x * block_y * block_z work-items. A

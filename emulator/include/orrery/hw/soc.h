@@ -124,7 +124,14 @@
 #define SOC_ENGINE_ACTIVE 0x88 /* RO, vector: work-groups on cores now */
 #define SOC_ENGINE_TAG 0x90 /* RO: tag of the last START or RESUME */
 #define SOC_ENGINE_USED_PS 0x98 /* RO: core time that the running descriptor has used since START or RESUME */
+/*
+ * LAUNCH takes the place of START for a packet that is laid out as a descriptor but for its word 0: words 1 .. 7 come from
+ * what SOC_SLOT_PACKET of the slot shows, word 0 is the one that stands in SOC_ENGINE_DESC. If that makes a descriptor that the
+ * engine would not refuse, it is in SOC_ENGINE_DESC now and starts, and SLOT_NEXT moves on by one; else nothing happens.
+ */
+#define SOC_ENGINE_LAUNCH 0xa0 /* WO: slot << 32 | tag; takes 4 cycles on top of a register's, and waits for the packet */
 #define SOC_ENGINES_MAX 64u
+#define SOC_LAUNCH_RESULT 0x0640 /* RO: of the last LAUNCH: groups of the kernel, or bytes of the copy or fill; all-ones: refused */
 
 /* --- completions: a pop latches all of the entry in the registers after it --- */
 #define SOC_DONE_POP 0x0600 /* RO: port << 32 | tag of the oldest completion, and removes it; all-ones: none */
