@@ -47,6 +47,12 @@ void Observer::see(const emu::PortAccess& access) {
 void Observer::see_register(const emu::PortAccess& access) {
     const std::uint64_t offset = access.address - ORR_SOC_BASE;
     if (offset == SOC_BOOT_ARG && !access.store) observed_.boot_block = access.value;
+    // A launch that was not refused moves its slot on.
+    if (access.store && offset >= SOC_ENGINE(0) && offset < SOC_ENGINE(SOC_ENGINES_MAX) &&
+        (offset - SOC_ENGINE(0)) % (SOC_ENGINE(1) - SOC_ENGINE(0)) == SOC_ENGINE_LAUNCH)
+        launched_ = static_cast<std::size_t>(access.value >> 32);
+    if (!access.store && offset == SOC_LAUNCH_RESULT && ~access.value != 0 && launched_ < slots_.size())
+        ++slots_[launched_].next;
     if (offset < SOC_SLOT(0) || offset >= SOC_SLOT(SOC_SLOTS)) return;
     Slot& slot = slots_[(offset - SOC_SLOT(0)) / 0x200];
     const std::uint64_t reg = (offset - SOC_SLOT(0)) % 0x200;
