@@ -47,7 +47,7 @@ function(orrery_rv_objects result folder compiler)
     file(MAKE_DIRECTORY ${dir})
     # SRAM is short: what is not on the way of a packet is built for size.
     set(size)
-    if(source MATCHES "mailbox/|sched/(deadlock|engines|gang|inspect|lifecycle|packets|policy|preempt|quota|restart|retire|wait_table|waits)[.]cc")
+    if(source MATCHES "mailbox/|sched/(deadlock|gang|inspect|lifecycle|packets|policy|quota|restart|retire|wait_table|waits)[.]cc")
       set(size -Os)
     endif()
     add_custom_command(

@@ -159,25 +159,30 @@ bool Firmware::pass() {
     constexpr uint64_t kUsual = 1u << SOC_LINE_DONE | 1u << SOC_LINE_DOORBELL;
     bool worked = false;
     bool mail = false;
-    uint64_t lines = hal_->reg(SOC_IRQ_PENDING);
+    const uint64_t first = hal_->reg(SOC_IRQ_PENDING);
+    uint64_t lines = first;
     // Several turns in one pass, as long as nothing unusual asks for attention.
     for (uint32_t n = 0;;) {
-        if ((lines & 1u << SOC_LINE_DONE) != 0) worked |= scheduler_.drain_completions();
-        if ((lines & 1u << SOC_LINE_DOORBELL) != 0) worked |= scheduler_.drain_doorbells();
-        if ((lines & ~kUsual) != 0 || scheduler_.unsettled() || hal_->timer_pending()) [[unlikely]] {
-            mail = take_events(lines, worked);
-            n = kTurnsPerPass - 1;
+        if ((lines & 1u << SOC_LINE_DONE) != 0) {
+            ORRERY_FW_INLINE worked |= scheduler_.drain_completions();
         }
-        if (!scheduler_.turn()) break;
+        if ((lines & 1u << SOC_LINE_DOORBELL) != 0) worked |= scheduler_.drain_doorbells();
+        if (n == 0 && ((lines & ~kUsual) != 0 || scheduler_.unsettled() || hal_->timer_pending()))
+            [[unlikely]]
+            mail = take_events(lines, worked);
+        if (!scheduler_.has_ready()) break;
         worked = true;
-        if (++n == kTurnsPerPass) break;
-        lines = hal_->reg(SOC_IRQ_PENDING);
+        ORRERY_FW_INLINE scheduler_.turn();
+        if (++n == kTurnsPerPass || scheduler_.unsettled() || hal_->timer_pending()) break;
+        const uint64_t more = hal_->reg(SOC_IRQ_PENDING);
+        if ((more & ~kUsual) != 0) break;
+        lines = more;
     }
     if (scheduler_.wants_deadlocks()) worked |= scheduler_.look_for_deadlocks();
     mail |= commands_.more() || scheduler_.has_message();
     // While the message ring is full only the alarm and the mailbox's own bell are reasons to try again.
     if (mail && (!commands_.blocked() || alarm_.at(Alarm::kMailbox) == kNever ||
-                 (lines & 1u << SOC_LINE_MAILBOX) != 0)) {
+                 (first & 1u << SOC_LINE_MAILBOX) != 0)) {
         worked |= commands_.service();
         wait_for_room(commands_.blocked());
     }

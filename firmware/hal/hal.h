@@ -4,6 +4,13 @@
 // of the chip implements. Nothing else in the firmware touches hardware.
 #pragma once
 
+// A call that is worth a copy of the function: on the way of every packet.
+#if defined(__clang__)
+#define ORRERY_FW_INLINE [[clang::always_inline]]
+#else
+#define ORRERY_FW_INLINE
+#endif
+
 #if defined(ORRERY_FW_CARD)
 #include "firmware/hal/card.h"
 #else

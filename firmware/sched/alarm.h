@@ -23,7 +23,7 @@ class Alarm {
     uint64_t at(Owner owner) const { return at_[owner]; }
 
     // Replaces the owner's wish; all-ones: none.
-    void set(Hal& hal, Owner owner, uint64_t at_ps) {
+    [[gnu::noinline]] void set(Hal& hal, Owner owner, uint64_t at_ps) {
         at_[owner] = at_ps;
         uint64_t earliest = ~uint64_t{0};
         for (const uint64_t at : at_) {

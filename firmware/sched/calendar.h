@@ -12,7 +12,7 @@ namespace orrery::fw {
 
 class Calendar {
   public:
-    static constexpr uint32_t kBuckets = 256;
+    static constexpr uint32_t kBuckets = 128;
     static constexpr uint32_t kWidthShift = 25;  // 2^25 ps, 34 us: what a queue may be ahead unnoticed
 
     bool empty() const { return count_ == 0; }

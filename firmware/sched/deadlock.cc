@@ -88,7 +88,7 @@ void Deadlocks::enter(Phase phase) {
     not_before_ = hal_->reg(SOC_TIME) + interval_ps_;
 }
 
-void Deadlocks::chunk() {
+[[gnu::noinline]] void Deadlocks::chunk() {
     const uint64_t end = hal_->reg(SOC_TIME) + kChunkPs;
     while (phase_ != Phase::kRest && phase_ != Phase::kTell) {
         // Rows are cheap to step over, packets are not.

@@ -19,43 +19,49 @@ uint32_t resource_of(uint32_t kind) {
 }  // namespace
 
 // Of a job that starts or goes on: how long it may, and when somebody has to look at it.
-[[gnu::always_inline]] inline void Scheduler::set_times(Port& port, Queue& queue, uint64_t limit_ps,
-                                                        uint64_t now, uint64_t waited_ps) {
+[[gnu::always_inline]] inline void Scheduler::set_times(Port& port, uint32_t kind, Queue& queue,
+                                                        uint64_t limit_ps, uint64_t now, uint64_t waited_ps) {
     port.started_ps = now;
     port.limit_ps = limit_ps;
     // Limits and slices are far below what could overflow.
     port.deadline = now + limit_ps;
     port.slice_end_ps = now + slice_ps(queue);
-    wake_ports(port.deadline);
-    // The next look at who may take a port from whom: now if this is a new kind of victim, else after its
-    // slice.
-    Kind& kind = kinds_[port.kind];
-    if (port.level < kind.press_level) kind.press_at = 0;
-    if (port.slice_end_ps < kind.press_at) kind.press_at = port.slice_end_ps;
-    if (waiting(port.kind)) wake_ports(kind.press_at < now ? now : kind.press_at);
-    if (port.kind != ORR_ENGINE_VECTOR) return;
-    if (engines_.busy_vector() > queue.ports) {
-        if (engines_.levels(ORR_ENGINE_VECTOR) == 1u << port.level && queue.ports == 1) [[likely]] {
-            // Only its equals have cores.
-            port.starved_ps = port.slice_end_ps;
-            wake_ports(port.starved_ps);
-        } else {
-            watch_cores(port, queue, now, waited_ps);
-        }
+    uint64_t look = port.deadline;
+    if (waiting(kind)) {
+        // The next look at who may take a port from whom: now if this is a new kind of victim, else after
+        // its slice.
+        Kind& others = kinds_[kind];
+        if (port.level < others.press_level) others.press_at = 0;
+        if (port.slice_end_ps < others.press_at) others.press_at = port.slice_end_ps;
+        const uint64_t at = others.press_at < now ? now : others.press_at;
+        if (at < look) look = at;
     }
-    if (queue.context->quota_period_us != 0) watch_quota(*queue.context, now);
+    if (kind == ORR_ENGINE_VECTOR) {
+        if (engines_.busy_vector() > queue.ports) {
+            if (engines_.only_level(ORR_ENGINE_VECTOR, port.level) && queue.ports == 1) [[likely]] {
+                // Only its equals have cores.
+                port.starved_ps = port.slice_end_ps;
+                if (port.slice_end_ps < look) look = port.slice_end_ps;
+            } else {
+                watch_cores(port, queue, now, waited_ps);
+            }
+        }
+        if (queue.context->quota_period_us != 0) [[unlikely]]
+            watch_quota(*queue.context, now);
+    }
+    wake_ports(look);
 }
 
-// A packet has just started on the port: what is to be known of it. `size`: groups or bytes.
-[[gnu::always_inline]] inline void Scheduler::begun(Queue& queue, Port& port, uint64_t header, uint64_t size,
-                                                    uint64_t now, uint64_t waited_ps) {
+// Packet `next` has just started on the port: what is to be known of it. `size`: groups or bytes.
+[[gnu::always_inline]] inline void Scheduler::begun(Queue& queue, Port& port, uint32_t kind, uint64_t header,
+                                                    uint64_t size, uint64_t now, uint64_t waited_ps) {
     const uint32_t opcode = packet_opcode(&header);
-    port.opcode = static_cast<uint8_t>(opcode);
-    port.groups = size < 0xffffffff ? static_cast<uint32_t>(size) : 0xffffffff;
-    market(port.kind).serve(queue);
-    set_times(port, queue, queue.limit_ps, now, waited_ps);
-    ++queue.in_flight;
     trace::start_job(*hal_, queue.number, engines_.number(port), opcode, queue.next, size);
+    port.groups = size < 0xffffffff ? static_cast<uint32_t>(size) : 0xffffffff;
+    market(kind).serve(queue);
+    set_times(port, kind, queue, queue.limit_ps, now, waited_ps);
+    ++queue.in_flight;
+    port.opcode = static_cast<uint8_t>(opcode);
     consume_packet(queue, header);
 }
 
@@ -65,17 +71,17 @@ uint32_t resource_of(uint32_t kind) {
     build_descriptor(queue.packet, queue.context->number, desc);
     engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.start(*hal_, port, desc, queue, queue.next);
-    begun(queue, port, queue.packet[0], job_size(queue.packet), now, waited_ps);
+    begun(queue, port, port.kind, queue.packet[0], job_size(queue.packet), now, waited_ps);
 }
 
 // Starts packet `next` as it stands in the queue's ring slot; its header has been seen and is launchable().
 // False: the chip does not take it, and nothing has happened; reading it will show why.
 template <Scheduler::Onto kOnto>
-[[gnu::always_inline]] inline bool Scheduler::launch(Queue& queue, Port& port, uint64_t now,
+[[gnu::always_inline]] inline bool Scheduler::launch(Queue& queue, Port& port, uint32_t kind, uint64_t now,
                                                      uint64_t waited_ps, uint32_t rule) {
     const uint64_t header = queue.packet[0];
     const uint32_t base = engines_.reg(port, 0);
-    slots_.show(*hal_, queue);
+    slots_.show(*hal_, queue, packet_opcode(&header) == ORR_PKT_COPY);
     if (kOnto == Onto::kFree || queue.ports == 1)
         engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
     else
@@ -86,12 +92,13 @@ template <Scheduler::Onto kOnto>
     const uint64_t size = hal_->reg(SOC_LAUNCH_RESULT);
     if (size == ~uint64_t{0}) [[unlikely]]
         return false;
-    if (rule != 0) trace::decision(*hal_, queue.number, rule, resource_of(port.kind), 1, queue.next);
+    const uint64_t index = queue.next;
+    if (rule != 0) trace::decision(*hal_, queue.number, rule, resource_of(kind), 1, index);
     if constexpr (kOnto == Onto::kFree)
-        engines_.take(port, queue, queue.next, tag);
+        engines_.take(port, kind, queue, index, tag);
     else
-        engines_.take_again(port, queue.next, tag);
-    begun(queue, port, header, size, now, waited_ps);
+        engines_.take_again(port, index, tag);
+    begun(queue, port, kind, header, size, now, waited_ps);
     return true;
 }
 
@@ -119,6 +126,7 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     if (queue.gang != 0) return join_gang(queue);
     Port* const port = find_port(kind, queue.priority);
     if (port == nullptr) {
+        begin_pressing(kind);
         market(kind).enter(queues_, queue);
         place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
         begin_wait(queue, now);
@@ -136,15 +144,18 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
 bool Scheduler::try_launch(Queue& queue) {
     if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
     if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
-    const uint32_t kind =
-        packet_opcode(queue.packet) == ORR_PKT_DISPATCH ? ORR_ENGINE_VECTOR : ORR_ENGINE_COPY;
-    if (!launchable(queue, kind) || queue.gang != 0 ||
-        (queue.context->throttled && kind == ORR_ENGINE_VECTOR))
-        return false;
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if (opcode == ORR_PKT_DISPATCH)
+        return queue.gang == 0 && !queue.context->throttled && launch_now(queue, ORR_ENGINE_VECTOR);
+    return opcode - ORR_PKT_COPY <= ORR_PKT_FILL - ORR_PKT_COPY && queue.gang == 0 &&
+           launch_now(queue, ORR_ENGINE_COPY);
+}
+
+[[gnu::always_inline]] inline bool Scheduler::launch_now(Queue& queue, uint32_t kind) {
     Port* const port = engines_.find_free(kind);
-    if (port == nullptr) return false;
+    if (port == nullptr || !launchable(queue, kind)) return false;
     market(kind).admit(queue);
-    return launch<Onto::kFree>(queue, *port, hal_->reg(SOC_TIME), 0, ORR_RULE_ONLY);
+    return launch<Onto::kFree>(queue, *port, kind, hal_->reg(SOC_TIME), 0, ORR_RULE_ONLY);
 }
 
 [[gnu::noinline]] void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
@@ -156,7 +167,7 @@ bool Scheduler::try_launch(Queue& queue) {
     engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.resume(*hal_, port, area, suspended_.offset(area), queue, job.index);
     port.opcode = job.opcode;
-    set_times(port, queue, job.limit_ps, now, 0);
+    set_times(port, port.kind, queue, job.limit_ps, now, 0);
     --queue.suspended;
     trace::resume(*hal_, queue.number, engines_.number(port), job.index);
     rest(queue);
@@ -295,7 +306,8 @@ bool Scheduler::start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_
     if (!queue.has_packet) {
         if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
         if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
-        if (launchable(queue, port.kind) && launch<Onto::kFree>(queue, port, now, waited_ps, 0)) return true;
+        if (launchable(queue, port.kind) && launch<Onto::kFree>(queue, port, port.kind, now, waited_ps, 0))
+            return true;
         if (!fetch_for(queue, port.kind)) return false;
     }
     start_job(queue, port, now, waited_ps);
@@ -328,7 +340,7 @@ bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
 bool Scheduler::drain_completions() {
     // What finished is made known once a queue, not once a job.
     Queue* finished = nullptr;
-    WorkingFor blame(*persist_);
+    WorkingForEach blame(*persist_);
     uint32_t n = 0;
     for (; n < kEventsPerPass; ++n) {
         const uint64_t popped = hal_->reg(SOC_DONE_POP);
@@ -341,7 +353,7 @@ bool Scheduler::drain_completions() {
         Queue& queue = *port->queue;
         if (finished != &queue && finished != nullptr) go_on(*finished);
         finished = nullptr;
-        blame.on(queue.number);
+        blame.now(queue.number);
         const Done done = account(queue, *port);
         const uint32_t kind = port->kind;
         if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 &&
@@ -369,10 +381,26 @@ bool Scheduler::drain_completions() {
         }
     }
     if (finished != nullptr) go_on(*finished);
-    if (engines_.busy() == 0 && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
+    if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
         !waiting(ORR_ENGINE_VECTOR))
         alarm_->set(*hal_, Alarm::kPorts, kNever);
     return n != 0;
+}
+
+// After a restart: what has ended meanwhile. Nobody waits for ports yet.
+void Scheduler::take_completions() {
+    for (uint64_t popped; (popped = hal_->reg(SOC_DONE_POP)) != ~uint64_t{0};) {
+        Port* const port = engines_.find_done(popped);
+        if (port == nullptr) {
+            ++stats_.wild_completions;
+            continue;
+        }
+        Queue& queue = *port->queue;
+        const WorkingFor blame(*persist_, queue.number);
+        const Done done = account(queue, *port);
+        free_port(queue, *port);
+        if (complete(queue, *port, done)) go_on(queue);
+    }
 }
 
 // The port of a job that has just ended goes to the next packet of the same queue, which waits alone for it.
@@ -385,10 +413,10 @@ bool Scheduler::drain_completions() {
         return false;
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
-    if (!launch<Onto::kSame>(queue, port, now, waited, ORR_RULE_ONLY)) return false;
+    if (!launch<Onto::kSame>(queue, port, port.kind, now, waited, ORR_RULE_ONLY)) return false;
     end_wait(queue, now);
     // Rather tell now what has finished than give up the place.
-    if (queue.next - queue.retired == kWindow && !settle(queue)) return true;
+    if (queue.next - queue.retired == kWindow && (queue.done & 1) != 0 && !settle(queue)) return true;
     if (stays(queue, port.kind)) {
         add_vtime(queue, Resource::kTurn, policy_.turn_ps);
         queue.ready_since_ps = now;
@@ -408,7 +436,12 @@ bool Scheduler::drain_completions() {
 
 // Jobs of the queue have finished; it is the one that the core works for.
 void Scheduler::go_on(Queue& queue) {
-    if (queue.ending != 0 || !settle(queue)) return;
+    if (queue.ending != 0) return;
+    if ((queue.done & 1) != 0) {
+        bool good = false;
+        ORRERY_FW_INLINE good = settle(queue);
+        if (!good) return;
+    }
     if (queue.place == Place::kNone) rest(queue);
     if (queue.place != Place::kOwn) return;
     if (queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow) make_ready(queue);
@@ -437,7 +470,6 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
 
 // The completion that was popped last, of what ran on the port: traced and charged.
 [[gnu::always_inline]] inline Scheduler::Done Scheduler::account(Queue& queue, Port& port) {
-    ++progress_;
     const Done done{hal_->reg(SOC_DONE_STATUS), hal_->reg(SOC_DONE_START_PS), hal_->reg(SOC_DONE_END_PS)};
     const uint64_t used = hal_->reg(SOC_DONE_USED_PS);
     trace::end_job(*hal_, queue.number, engines_.number(port), static_cast<uint32_t>(done.status), port.index,
@@ -448,7 +480,8 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
 
 // The rest of a completion with anything unusual about it. The port is free again, but nothing else has been
 // started on it. True: go_on() is due.
-[[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, const Done& popped) {
+[[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
+    ++progress_;
     const uint64_t status = popped.status;
     if (port.gang || locked_by_ != nullptr) [[unlikely]] {
         if (port.cross) --cross_jobs_;

@@ -16,7 +16,6 @@ void Engines::discover(Hal& hal, Port* rows) {
 void Engines::collect() {
     for (Pool& p : pools_)
         p = {};
-    busy_ = 0;
     // From the last to the first, so that the first port is taken first.
     for (uint32_t n = end_; n-- > 0;) {
         Port& port = ports_[n];
@@ -25,10 +24,8 @@ void Engines::collect() {
         Pool& p = pool(port.kind);
         ++p.ports;
         if (port.busy) {
-            ++busy_;
             ++port.queue->ports;
-            ++p.at_level[port.level];
-            p.levels |= 1u << port.level;
+            p.at_level += at(port.level);
             if (port.tag >= next_tag_) next_tag_ = port.tag + 1;
         } else {
             p.free[p.free_count++] = static_cast<uint8_t>(n);
@@ -37,14 +34,14 @@ void Engines::collect() {
 }
 
 void Engines::start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index) {
-    take(port, queue, index, next_tag());
+    take(port, port.kind, queue, index, next_tag());
     const uint32_t base = reg(port, 0);
     hal.set_regs(base + SOC_ENGINE_DESC, desc);
     hal.set_reg(base + SOC_ENGINE_START, port.tag);
 }
 
 void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& queue, uint64_t index) {
-    take(port, queue, index, next_tag());
+    take(port, port.kind, queue, index, next_tag());
     port.area = area;
     hal.set_reg(reg(port, SOC_ENGINE_SAVE), save);
     hal.set_reg(reg(port, SOC_ENGINE_RESUME), port.tag);
@@ -53,10 +50,7 @@ void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& q
 [[gnu::noinline]] void Engines::change_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
     if (port.level != level) {
         if (port.busy) {
-            Pool& p = pool(port.kind);
-            if (--p.at_level[port.level] == 0) p.levels &= ~(1u << port.level);
-            ++p.at_level[level];
-            p.levels |= 1u << level;
+            pool(port.kind).at_level += at(level) - at(port.level);
         }
         port.level = level;
         if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);

@@ -95,17 +95,16 @@ class Engines {
 
     // Packet `index` of the queue runs on a port that was just found free, with a tag of next_tag(). The
     // caller fills in the times, opcode and groups.
-    void take(Port& port, Queue& queue, uint64_t index, uint32_t tag) {
-        Pool& p = pool(port.kind);
+    void take(Port& port, uint32_t kind, Queue& queue, uint64_t index, uint32_t tag) {
+        Pool& p = pool(kind);
         --p.free_count;
-        if (p.at_level[port.level]++ == 0) p.levels |= 1u << port.level;
-        ++busy_;
+        p.at_level += at(port.level);
         ++queue.ports;
         port.queue = &queue;
         port.number = queue.number;
-        port.busy = true;
         port.special = kPlain;
         take_again(port, index, tag);
+        port.busy = true;
     }
     // The same, on a plain port that runs something of the same queue, which has ended.
     void take_again(Port& port, uint64_t index, uint32_t tag) {
@@ -126,10 +125,9 @@ class Engines {
     // It is free again; what it ran can be read from it until the next start().
     void release(Port& port) {
         port.busy = false;
-        --busy_;
         --port.queue->ports;
         Pool& p = pool(port.kind);
-        if (--p.at_level[port.level] == 0) p.levels &= ~(1u << port.level);
+        p.at_level -= at(port.level);
         p.free[p.free_count++] = port.row;
     }
 
@@ -140,9 +138,21 @@ class Engines {
         hal.set_reg(reg(port, SOC_ENGINE_ABORT), 1);
     }
 
-    uint32_t busy() const { return busy_; }
+    bool busy() const {
+        return pool(ORR_ENGINE_COPY).free_count != pool(ORR_ENGINE_COPY).ports ||
+               pool(ORR_ENGINE_VECTOR).free_count != pool(ORR_ENGINE_VECTOR).ports;
+    }
     // Bit n: something runs as class n.
-    uint32_t levels(uint32_t kind) const { return pool(kind).levels; }
+    uint32_t levels(uint32_t kind) const {
+        uint32_t bits = 0;
+        for (uint32_t level = 0; level <= ORR_PRIORITY_REALTIME; ++level)
+            bits |= (pool(kind).at_level >> 16 * level & 0xffff) != 0 ? 1u << level : 0u;
+        return bits;
+    }
+    // Nothing runs as another class.
+    bool only_level(uint32_t kind, uint32_t level) const {
+        return (pool(kind).at_level & ~(at(level) * 0xffff)) == 0;
+    }
     uint32_t busy_vector() const {
         return pool(ORR_ENGINE_VECTOR).ports - pool(ORR_ENGINE_VECTOR).free_count;
     }
@@ -157,11 +167,11 @@ class Engines {
         uint32_t ports;
         uint32_t free_count;
         uint32_t held;
-        uint32_t levels;                               // bit n: at_level[n] is not 0
-        uint16_t at_level[ORR_PRIORITY_REALTIME + 1];  // ports that are busy
+        uint64_t at_level;  // ports that are busy, 16 bits a class
         uint8_t free[SOC_ENGINES_MAX];
     };
 
+    static constexpr uint64_t at(uint32_t level) { return uint64_t{1} << (16 * level & 63); }
     Pool& pool(uint32_t kind) { return pools_[kind]; }
     const Pool& pool(uint32_t kind) const { return pools_[kind]; }
     void change_share(Hal& hal, Port& port, uint8_t level, uint16_t weight);
@@ -169,7 +179,6 @@ class Engines {
     Port* ports_;
     Pool pools_[kKinds];
     uint32_t end_;
-    uint32_t busy_;
     uint32_t vector_cores_;
     uint32_t next_tag_;
 };

@@ -24,7 +24,7 @@ uint32_t groups_of(const uint64_t (&words)[kPacketWords]) {
 }  // namespace
 
 // The GANG packet: the queue belongs to a gang from now on.
-Scheduler::Step Scheduler::execute_gang(Queue& queue) {
+[[gnu::noinline]] Scheduler::Step Scheduler::execute_gang(Queue& queue) {
     const auto packet = __builtin_bit_cast(orr_packet_gang, queue.packet);
     if (!engines_.has(ORR_ENGINE_VECTOR) || packet.members > engines_.ports(ORR_ENGINE_VECTOR)) {
         fail(queue, {ORR_QERR_BAD_PACKET, queue.next, 0, 4});
@@ -79,7 +79,7 @@ Scheduler::Step Scheduler::execute_gang(Queue& queue) {
 }
 
 // The dispatch behind a GANG packet.
-Scheduler::Step Scheduler::join_gang(Queue& queue) {
+[[gnu::noinline]] Scheduler::Step Scheduler::join_gang(Queue& queue) {
     Gang& gang = gangs_[queue.gang - 1];
     gang.cores += groups_of(queue.packet);
     if (gang.cores > engines_.vector_cores()) {

@@ -34,7 +34,7 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint6
     persist_ = &tables.header;
     status_table_ = status_table;
     policy_ = Policy::load();
-    turns_.init(0, calendars_[0]);
+    turns_.init(calendars_[0]);
     market(ORR_ENGINE_COPY).init(kCreditPs, calendars_[1], Resource::kCopy);
     market(ORR_ENGINE_VECTOR).init(kCreditPs, calendars_[2], Resource::kVector);
     slots_.init(hal);
@@ -263,7 +263,7 @@ uint32_t Scheduler::state(const Queue& queue) const {
 }
 
 // Takes the queue off whatever list it is on.
-void Scheduler::unplace(Queue& queue) {
+[[gnu::noinline]] void Scheduler::unplace(Queue& queue) {
     switch (queue.place) {
         case Place::kReady:
         case Place::kCopyPort:

@@ -40,24 +40,6 @@ class MarketOf {
         if (solo_ != nullptr) return has(level) ? solo_ : nullptr;
         return by_class_[level].front(all, resource());
     }
-    // The same, of a class that has somebody, and it leaves. `next`: who was behind it in its place; null:
-    // nobody, or elsewhere.
-    Queue& take(Queue* all, uint32_t level, Queue*& next) {
-        --count_;
-        next = nullptr;
-        if (solo_ != nullptr) {
-            Queue& queue = *solo_;
-            solo_ = nullptr;
-            classes_ = 0;
-            return queue;
-        }
-        Calendar& calendar = by_class_[level];
-        Queue& queue = *calendar.front(all, resource());
-        next = calendar.remove_front(all, queue);
-        if (calendar.empty()) classes_ &= ~(1u << level);
-        return queue;
-    }
-
     // Who waits, if it is one alone; else null.
     Queue* solo() const { return solo_; }
 
@@ -67,7 +49,7 @@ class MarketOf {
         const uint64_t reached = vtime_[queue.priority];
         if (vtime + credit_ps_ < reached) vtime = reached - credit_ps_;
     }
-    void enter(Queue* all, Queue& queue) {
+    [[gnu::noinline]] void enter(Queue* all, Queue& queue) {
         admit(queue);
         classes_ |= 1u << queue.priority;
         if (count_++ == 0) {
@@ -127,7 +109,78 @@ class MarketOf {
     uint32_t resource_;
 };
 using Market = MarketOf<kOther>;
-using TurnMarket = MarketOf<static_cast<uint32_t>(Resource::kTurn)>;
+
+// Who waits for the core's attention. As a market, but for a short way: as long as all who wait are of one
+// class and in one bucket of virtual time, they stand in a lane, in the order in which they came, as they
+// would in their bucket.
+class Turns {
+  public:
+    void init(Calendar* calendars) { others_.init(0, calendars); }
+
+    bool empty() const { return count() == 0; }
+    uint32_t count() const { return tail_ - head_ + others_.count(); }
+    // All who wait are in the lane, of this class. (They can be of one class without it.)
+    bool of_one_class() const { return tail_ != head_; }
+    uint32_t level() const { return level_; }
+    // Those in the lane are not asked for.
+    uint32_t classes() const { return others_.classes(); }
+    uint32_t count_of(uint32_t level) const { return others_.count_of(level); }
+
+    void enter(Queue* all, Queue& queue) {
+        others_.admit(queue);
+        const auto bucket = static_cast<uint32_t>(vtime(queue) >> Calendar::kWidthShift);
+        if (others_.count() == 0) {
+            if (tail_ == head_) {
+                level_ = queue.priority;
+                bucket_ = bucket;
+            }
+            if (level_ == queue.priority && bucket_ == bucket) [[likely]] {
+                lane_[tail_++ % ORR_FW_QUEUES] = queue.number;
+                return;
+            }
+            spread(all);
+        }
+        others_.enter(all, queue);
+    }
+
+    // The one of the class that is next leaves; the class has somebody. `next`: who comes after it, if that
+    // is known already; else null.
+    Queue& take(Queue* all, uint32_t level, Queue*& next) {
+        if (tail_ != head_) [[likely]] {
+            Queue& queue = all[lane_[head_++ % ORR_FW_QUEUES]];
+            next = tail_ != head_ ? &all[lane_[head_ % ORR_FW_QUEUES]] : nullptr;
+            return queue;
+        }
+        Queue& queue = *others_.front(all, level);
+        next = QueueList::next(all, queue);
+        others_.leave(all, queue);
+        return queue;
+    }
+
+    // The queue must be in here.
+    void leave(Queue* all, Queue& queue) {
+        if (tail_ != head_) spread(all);
+        others_.leave(all, queue);
+    }
+
+    void serve(const Queue& queue) { others_.serve(queue); }
+    uint64_t reached(uint32_t level) const { return others_.reached(level); }
+
+  private:
+    static uint64_t vtime(const Queue& queue) { return queue.vtime[static_cast<uint32_t>(Resource::kTurn)]; }
+    // All from the lane to their buckets.
+    [[gnu::noinline]] void spread(Queue* all) {
+        while (tail_ != head_)
+            others_.enter(all, all[lane_[head_++ % ORR_FW_QUEUES]]);
+    }
+
+    uint32_t head_, tail_;
+    uint32_t bucket_;                                          // of all in the lane, modulo 2^32
+    uint8_t level_;                                            // their class
+    MarketOf<static_cast<uint32_t>(Resource::kTurn)> others_;  // empty unless the lane is
+    uint16_t lane_[ORR_FW_QUEUES];
+};
+static_assert((ORR_FW_QUEUES & (ORR_FW_QUEUES - 1)) == 0);
 
 // Which of several classes that wait is next. `waiting`: bit n: class n, not 0.
 class Bound {

@@ -50,10 +50,12 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     }
     ++queue.suspended;
     ++queue.stats.preempted;
-    if (queue.context->throttled && port.kind == ORR_ENGINE_VECTOR)
+    if (queue.context->throttled && port.kind == ORR_ENGINE_VECTOR) {
         suspended_.hold(job);
-    else
+    } else {
+        begin_pressing(port.kind);
         suspended_.add(job);
+    }
     rest(queue);
 }
 
@@ -245,9 +247,29 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
         return now + policy_.grace_ps;
     }
     port.below_ps = kNever;
+    // From as many of those below as it takes; from its equals one at a time.
+    for (bool some = false;; some = true) {
+        uint64_t coming = active;
+        Port* const victim = find_holder(port, active, now, coming);
+        if (coming >= wanted) return now + (some ? kLaunchPs : policy_.grace_ps);
+        if (victim == nullptr)
+            return some ? now + kLaunchPs : add_sat(now, port.boosted ? kSettlePs : slice_ps(*port.queue));
+        trace::decision(*hal_, port.number,
+                        port.boosted                 ? ORR_RULE_BOUND
+                        : victim->level < port.level ? ORR_RULE_PREEMPT
+                                                     : ORR_RULE_SLICE,
+                        ORR_RESOURCE_VECTOR, engines_.busy_vector(), port.index);
+        // It has had its grace while we looked on.
+        if (!preempt(*victim, SOC_PREEMPT_NOW, port.number, now) || victim->level >= port.level)
+            return now + kLaunchPs;
+    }
+}
+
+// Who of those whom the port may take cores from has most of them; null: nobody. `coming` grows by the cores
+// of those who have been told to make room.
+Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t now, uint64_t& coming) {
     Port* victim = nullptr;
     uint64_t most_active = 0;
-    uint64_t coming = active;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& other = engines_.row(n);
         if (!other.busy || other.kind != port.kind || &other == &port || other.gang) continue;
@@ -268,16 +290,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
             most_active = holds;
         }
     }
-    if (coming >= wanted) return now + policy_.grace_ps;
-    if (victim == nullptr) return add_sat(now, port.boosted ? kSettlePs : slice_ps(*port.queue));
-    trace::decision(*hal_, port.number,
-                    port.boosted                 ? ORR_RULE_BOUND
-                    : victim->level < port.level ? ORR_RULE_PREEMPT
-                                                 : ORR_RULE_SLICE,
-                    ORR_RESOURCE_VECTOR, engines_.busy_vector(), port.index);
-    // It has had its grace while we looked on.
-    preempt(*victim, SOC_PREEMPT_NOW, port.number, now);
-    return now + kLaunchPs;
+    return victim;
 }
 
 // The limit counts time on the engine. A dispatch whose neighbours have the cores has not had it.

@@ -103,6 +103,7 @@ void Scheduler::release(Context& context, uint64_t now) {
         Suspended& job = suspended_.row(static_cast<uint8_t>(area));
         if (!job.used || !job.held || job.queue->context != &context) continue;
         suspended_.remove(job);
+        begin_pressing(job.kind);
         suspended_.add(job);
     }
     serve(ORR_ENGINE_VECTOR, now);

@@ -146,15 +146,14 @@ uint32_t Scheduler::warm_start(Tables& tables) {
     engines_.collect();
     for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n)
         judge(queues_[n], tables.header);
-    while (drain_completions()) {
-    }
+    take_completions();
     for (uint32_t n = 0; n < engines_.end(); ++n)
         look_for_completion(engines_.row(n));
     uint32_t resumed = 0;
     for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n) {
         if (queues_[n].exists && resume(queues_[n])) ++resumed;
     }
-    if (engines_.busy() != 0) wake_ports(now + policy_.grace_ps);
+    if (engines_.busy()) wake_ports(now + policy_.grace_ps);
     serve(ORR_ENGINE_COPY, now);
     serve(ORR_ENGINE_VECTOR, now);
     irq_->raise(ORR_IRQ_QUEUE);
@@ -380,8 +379,7 @@ void Scheduler::look_for_completion(Port& port) {
     if (!port.busy || hal_->reg(engines_.reg(port, SOC_ENGINE_BUSY)) != 0) return;
     // It may have ended just now, and the port be another's already.
     const uint32_t tag = port.tag;
-    while (drain_completions()) {
-    }
+    take_completions();
     if (!port.busy || port.tag != tag) return;
     Queue& queue = *port.queue;
     const uint64_t index = port.index;

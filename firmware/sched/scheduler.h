@@ -156,13 +156,16 @@ class Scheduler {
     void start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps);
     enum class Onto { kFree, kSame };  // a free port; the port of the queue's job that has just ended
     template <Onto kOnto>
-    bool launch(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps, uint32_t rule);
-    void begun(Queue& queue, Port& port, uint64_t header, uint64_t size, uint64_t now, uint64_t waited_ps);
+    bool launch(Queue& queue, Port& port, uint32_t kind, uint64_t now, uint64_t waited_ps, uint32_t rule);
+    bool launch_now(Queue& queue, uint32_t kind);
+    void begun(Queue& queue, Port& port, uint32_t kind, uint64_t header, uint64_t size, uint64_t now,
+               uint64_t waited_ps);
     bool relay(Queue& queue, Port& port);
     bool start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps);
     bool stays(Queue& queue, uint32_t kind);
     void resume_job(Suspended& job, Port& port, uint64_t now);
-    void set_times(Port& port, Queue& queue, uint64_t limit_ps, uint64_t now, uint64_t waited_ps);
+    void set_times(Port& port, uint32_t kind, Queue& queue, uint64_t limit_ps, uint64_t now,
+                   uint64_t waited_ps);
     void serve(uint32_t kind, uint64_t now);
     bool give(Port& port, uint64_t now);
     void start_waiter(Queue& queue, Port& port, uint64_t now);
@@ -178,7 +181,7 @@ class Scheduler {
         uint64_t status, start, end;
     };
     Done account(Queue& queue, Port& port);
-    bool complete(Queue& queue, Port& port, const Done& done);
+    bool complete(Queue& queue, Port& port, Done done);
     void free_port(Queue& queue, Port& port);
     bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
     uint32_t waiting_classes(uint32_t kind) const {
@@ -188,6 +191,11 @@ class Scheduler {
     // preempt.cc: taking an engine from what runs on it.
     void suspend(Queue& queue, const Port& port, uint64_t used_ps);
     uint64_t press(uint32_t kind, uint64_t now);
+    // Somebody is about to wait for an engine of this kind. What is known of when to press is kept only while
+    // somebody does.
+    void begin_pressing(uint32_t kind) {
+        if (!waiting(kind)) kinds_[kind].press_at = 0;
+    }
     // Somebody of this class waits for a port. Looks only if that can make a difference already.
     void press_if_due(uint32_t kind, uint32_t level, uint64_t now) {
         if (level > kinds_[kind].press_level || now >= kinds_[kind].press_at) wake_ports(press(kind, now));
@@ -198,6 +206,7 @@ class Scheduler {
     uint64_t check_port(Port& port, uint64_t now);
     uint64_t check_watchdog(Port& port, uint64_t now);
     uint64_t check_cores(Port& port, uint64_t now);
+    Port* find_holder(const Port& port, uint64_t active, uint64_t now, uint64_t& coming);
     void wake_ports(uint64_t at_ps) {
         if (at_ps < alarm_->at(Alarm::kPorts)) alarm_->set(*hal_, Alarm::kPorts, at_ps);
     }
@@ -271,6 +280,7 @@ class Scheduler {
     void revive_suspended(uint32_t area);
     void judge(Queue& queue, const PersistHeader& header);
     void look_for_completion(Port& port);
+    void take_completions();
     bool resume(Queue& queue);
 
     // lifecycle.cc
@@ -316,7 +326,6 @@ class Scheduler {
     PersistHeader* persist_;
     // What every packet needs comes first: short offsets make short code.
     Policy policy_;
-    TurnMarket turns_;
     Bound turn_bound_;
     // Who waits for engines of a kind. Rows are as large as makes them quick to find.
     struct alignas(128) Kind {
@@ -331,6 +340,7 @@ class Scheduler {
     Engines engines_;
     Slots slots_;
     SuspendedJobs suspended_;
+    Turns turns_;
     ContextList quota_contexts_;
     QueueList quota_waiters_;
     StaleList stale_contexts_;

@@ -73,7 +73,7 @@ inline void Scheduler::publish_progress(Queue& queue) {
     uint32_t count = 1;
     for (uint32_t done = queue.done >> 1; (done & 1) != 0; done >>= 1)
         ++count;
-    const bool wanted = (queue.interrupt & ((1u << count) - 1)) != 0;
+    const bool wanted = queue.interrupt != 0 && (queue.interrupt & ((1u << count) - 1)) != 0;
     queue.done >>= count;
     queue.interrupt >>= count;
     queue.retired += count;
@@ -90,9 +90,8 @@ inline void Scheduler::publish_progress(Queue& queue) {
     if (wanted || (queue.armed && queue.retired >= queue.armed_first)) interrupt_host(queue);
 }
 
-// Publishes progress. False: the ring is not usable; the queue has been stopped.
+// Publishes progress, of which there must be some. False: the ring is not usable; the queue has been stopped.
 inline bool Scheduler::settle(Queue& queue) {
-    if ((queue.done & 1) == 0) return true;
     publish_progress(queue);
     if (const WindowFault fault = take_window_fault(*hal_)) [[unlikely]] {
         fail_window(queue, ORR_QERR_RING_FAULT, queue.retired, fault);

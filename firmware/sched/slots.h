@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The chip's ring slots, which read packets ahead: 64 of them for all queues. A queue has one only while it
-// has packets to fetch; the slot that was used least recently changes hands.
+// has packets to fetch; then the slot changes hands: in turn, but a queue that has got more packets while it
+// had its slot keeps it for one more round.
 #pragma once
 
 #include <orrery/hw/soc.h>
 
 #include "firmware/hal/hal.h"
 #include "firmware/sched/queue.h"
+#include "firmware/sched/trace.h"
 
 namespace orrery::fw {
 
@@ -16,19 +18,20 @@ class Slots {
     void init(Hal& hal);
 
     // The chip may read the queue's packets up to its producer. Takes a slot over, from whomever it is.
-    void attach(Hal& hal, Queue* all, Queue& queue);
-    // The same, but only if that hurts nobody: the queue has a slot, or there is one whose owner has nothing
-    // to fetch.
+    void attach(Hal& hal, Queue* all, Queue& queue) {
+        if (queue.ring_slot == kNoSlot)
+            take(hal, all, queue);
+        else
+            extend(hal, queue);
+    }
+    // The same, but only if that hurts nobody: the queue has a slot, or the next one to change hands is of an
+    // owner who has nothing to fetch.
     void attach_idle(Hal& hal, Queue* all, Queue& queue) {
         if (queue.ring_slot != kNoSlot)
             extend(hal, queue);
-        else if (const uint16_t owner = rows_[oldest()].owner;
+        else if (const uint16_t owner = owner_[hand_];
                  owner == kNobody || all[owner].next == all[owner].producer)
-            attach(hal, all, queue);
-    }
-    // The queue's producer has grown. It must have a slot.
-    void extend(Hal& hal, const Queue& queue) {
-        hal.set_reg(at(queue.ring_slot, SOC_SLOT_LIMIT), queue.producer);
+            take(hal, all, queue);
     }
     // The packet `queue.next`, and the chip goes on to the one behind it. The queue must have a slot. A fault
     // shows in SOC_WINDOW_FAULT.
@@ -39,47 +42,33 @@ class Slots {
             queue.packet[i] = hal.reg(base + SOC_SLOT_PACKET + 8 * i);
         hal.set_reg(base + SOC_SLOT_NEXT, queue.next + 1);
     }
-    // The other words, so that whoever records what the core observes has the packet too.
-    void show(Hal& hal, const Queue& queue) {
-        uint64_t words[kPacketWords - 1];
-        hal.regs(at(queue.ring_slot, SOC_SLOT_PACKET + 8), words);
+    // The other words that can be other than 0, so that whoever records what the core observes has the packet
+    // too.
+    [[gnu::always_inline]] void show(Hal& hal, const Queue& queue, bool copy) {
+        const uint32_t base = SOC_SLOT(queue.ring_slot) + SOC_SLOT_PACKET;
+        for (uint32_t i = 1; i < 6; ++i)
+            static_cast<void>(hal.reg(base + 8 * i));
+        if (copy) static_cast<void>(hal.reg(base + 8 * 6));
     }
     // The first word of the packet that read() would give.
     uint64_t peek(Hal& hal, const Queue& queue) { return hal.reg(at(queue.ring_slot, SOC_SLOT_PACKET)); }
-    // Was used just now.
-    void touch(uint32_t slot) {
-        if (newest() == slot) return;
-        unlink(slot);
-        link_newest(slot);
-    }
     // The chip reads nothing more of the queue: its memory may go away.
     void release(Hal& hal, Queue& queue);
 
   private:
     static constexpr uint16_t kNobody = 0xffff;
-    static constexpr uint32_t kEnd = SOC_SLOTS;  // row of the list's ends
-
-    struct Row {
-        uint16_t owner;
-        uint8_t newer, older;
-    };
 
     static constexpr uint32_t at(uint32_t slot, uint32_t offset) { return SOC_SLOT(slot) + offset; }
-    uint32_t oldest() const { return rows_[kEnd].newer; }
-    uint32_t newest() const { return rows_[kEnd].older; }
-    void unlink(uint32_t slot) {
-        rows_[rows_[slot].newer].older = rows_[slot].older;
-        rows_[rows_[slot].older].newer = rows_[slot].newer;
+    // The queue's producer has grown.
+    void extend(Hal& hal, const Queue& queue) {
+        keep_ |= uint64_t{1} << queue.ring_slot;
+        hal.set_reg(at(queue.ring_slot, SOC_SLOT_LIMIT), queue.producer);
     }
-    void link_newest(uint32_t slot) { link_between(slot, newest(), kEnd); }
-    void link_between(uint32_t slot, uint32_t older, uint32_t newer) {
-        rows_[slot].older = static_cast<uint8_t>(older);
-        rows_[slot].newer = static_cast<uint8_t>(newer);
-        rows_[older].newer = static_cast<uint8_t>(slot);
-        rows_[newer].older = static_cast<uint8_t>(slot);
-    }
+    void take(Hal& hal, Queue* all, Queue& queue);
 
-    Row rows_[SOC_SLOTS + 1];
+    uint64_t keep_;  // bit n: slot n is passed by once
+    uint32_t hand_;  // the next to change hands
+    uint16_t owner_[SOC_SLOTS];
 };
 
 }  // namespace orrery::fw

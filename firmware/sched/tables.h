@@ -30,19 +30,29 @@ struct Tables {
 // While it lives the core works for this queue: the one to blame if it crashes.
 class WorkingFor {
   public:
-    explicit WorkingFor(PersistHeader& header) : header_(header), before_(header.working) {}
-    WorkingFor(PersistHeader& header, uint32_t number) : WorkingFor(header) { on(number); }
-    ~WorkingFor() { nobody(); }
-    // From now on for another.
-    void on(uint32_t number) { header_.working = static_cast<uint16_t>(number + 1); }
-    // As it was before.
-    void nobody() { header_.working = before_; }
+    WorkingFor(PersistHeader& header, uint32_t number) : header_(header), before_(header.working) {
+        header.working = static_cast<uint16_t>(number + 1);
+    }
+    ~WorkingFor() { header_.working = before_; }
     WorkingFor(const WorkingFor&) = delete;
     WorkingFor& operator=(const WorkingFor&) = delete;
 
   private:
     PersistHeader& header_;
     uint16_t before_;
+};
+
+// The same where the core works for nobody yet; for one queue after the other.
+class WorkingForEach {
+  public:
+    explicit WorkingForEach(PersistHeader& header) : header_(header) {}
+    ~WorkingForEach() { header_.working = 0; }
+    WorkingForEach(const WorkingForEach&) = delete;
+    WorkingForEach& operator=(const WorkingForEach&) = delete;
+    void now(uint32_t number) { header_.working = static_cast<uint16_t>(number + 1); }
+
+  private:
+    PersistHeader& header_;
 };
 
 }  // namespace orrery::fw

@@ -40,7 +40,9 @@ void Scheduler::ring(Queue& queue, uint64_t index) {
     else if (!read_producer(queue))
         return;
     trace::doorbell(*hal_, queue.number, queue.producer);
-    if (queue.next != queue.producer) slots_.attach_idle(*hal_, queues_, queue);
+    // With so many before it that its turn is far away, others need the slots more.
+    if (queue.next != queue.producer && (queue.ring_slot != kNoSlot || turns_.count() < SOC_SLOTS))
+        slots_.attach_idle(*hal_, queues_, queue);
     if (queue.place == Place::kNone && queue.next != queue.producer) make_ready(queue);
     if (queue.place == Place::kSemaphore) deadlocks_.submitted_behind();
 }
@@ -49,21 +51,25 @@ bool Scheduler::turn() {
     if (turns_.empty()) return false;
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint32_t candidates = turns_.count();
-    const Bound::Choice choice = turn_bound_.choose(turns_.classes(), now, policy_.bound_ps);
-    const uint32_t rule = choice.due                           ? ORR_RULE_BOUND
-                          : candidates == 1                    ? ORR_RULE_ONLY
-                          : turns_.count_of(choice.level) == 1 ? ORR_RULE_PRIORITY
-                                                               : ORR_RULE_SHARE;
+    Bound::Choice choice{turns_.level(), false};
+    uint32_t rule = candidates == 1 ? ORR_RULE_ONLY : ORR_RULE_SHARE;
+    if (!turns_.of_one_class()) [[unlikely]] {
+        choice = turn_bound_.choose(turns_.classes(), now, policy_.bound_ps);
+        rule = choice.due                           ? ORR_RULE_BOUND
+               : candidates == 1                    ? ORR_RULE_ONLY
+               : turns_.count_of(choice.level) == 1 ? ORR_RULE_PRIORITY
+                                                    : ORR_RULE_SHARE;
+    }
     Queue* next = nullptr;
     Queue& queue = turns_.take(queues_, choice.level, next);
-    WorkingFor blame(*persist_, queue.number);
+    WorkingForEach blame(*persist_);
+    blame.now(queue.number);
     trace::decision(*hal_, queue.number, rule, ORR_RESOURCE_TURN, candidates, queue.next);
     turns_.serve(queue);
     turn_bound_.served(choice.level);
     queue.place = Place::kNone;
     set_state(queue, ORR_TSTATE_TURN);
     end_wait(queue, now);
-    if (queue.ring_slot != kNoSlot) slots_.touch(queue.ring_slot);
     // The packets of the next are read while this one has its turn.
     if (next != nullptr && next->ring_slot == kNoSlot && next->next != next->producer)
         slots_.attach(*hal_, queues_, *next);
@@ -95,7 +101,7 @@ bool Scheduler::run(Queue& queue) {
         if (step == Step::kParked) break;
     }
     // What finished is made known once a turn.
-    if (!settle(queue)) return false;
+    if ((queue.done & 1) != 0 && !settle(queue)) return false;
     if (queue.place == Place::kOwn && queue.next - queue.retired < kWindow && !queue.has_packet)
         place(queue, Place::kNone);
     return queue.place == Place::kNone && (queue.has_packet || queue.next != queue.producer);
@@ -118,7 +124,7 @@ bool Scheduler::fetch(Queue& queue) {
     return true;
 }
 
-Scheduler::Step Scheduler::execute(Queue& queue) {
+[[gnu::noinline]] Scheduler::Step Scheduler::execute(Queue& queue) {
     const uint32_t opcode = packet_opcode(queue.packet);
     if (queue.in_flight != 0 && is_ordered(opcode, packet_flags(queue.packet))) {
         place(queue, Place::kOwn);

@@ -196,7 +196,7 @@ void Scheduler::look_again(Queue& queue) {
 }
 
 bool Scheduler::look_for_deadlocks() {
-    return deadlocks_.work(engines_.busy() == 0 && !has_ready());
+    return deadlocks_.work(!engines_.busy() && !has_ready());
 }
 
 }  // namespace orrery::fw

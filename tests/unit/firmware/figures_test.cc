@@ -120,7 +120,8 @@ TEST(Figures, AThousandBusyQueues) {
             show((std::string("1024 busy queues, ") + std::to_string(each) + " each, " + name).c_str(),
                  cycles, "cycles a packet");
             show("  of which instructions", instructions_a_packet(result), "");
-            EXPECT_LE(cycles, each > 1 ? 800 : 1150) << name;
+            // One kernel each misses the goal of 800: docs/firmware.md, Known limits.
+            EXPECT_LE(cycles, each > 1 || name == std::string("nop") ? 800 : 890) << name;
         }
     }
 }
@@ -146,10 +147,10 @@ TEST(Figures, EqualWeightsAreEqual) {
 }
 
 void expect_weighted(const char* what, std::uint32_t groups, std::uint64_t cycles, std::size_t copies) {
-    Scenario s = plan(3 * static_cast<std::uint32_t>(copies), 40 * kMs);
+    Scenario s = plan(3 * static_cast<std::uint32_t>(copies), 60 * kMs);
     for (std::uint32_t n = 0; n < s.queues.size(); ++n) {
         s.queues[n].weight = 32u << n % 3;
-        submit(s, n, 10 * kUs, kernel(groups, cycles), 16000);
+        submit(s, n, 10 * kUs, kernel(groups, cycles), 24000);
     }
     const Result result = play(s);
     EXPECT_FALSE(result.done);
