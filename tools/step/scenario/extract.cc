@@ -72,7 +72,7 @@ class Extractor {
     Job job_of(const ObservedQueue& queue, std::size_t number, std::uint64_t index, const orr_packet& packet);
     // `before`: cycles of a group of the queue's kernel before this one; 0: none.
     void set_kernel(Job& job, const Demand& demand, std::uint64_t before);
-    void set_copy(Job& job, const Demand& demand);
+    void set_copy(Job& job, std::uint64_t row_bytes, std::uint64_t rows, const Demand& demand);
     std::uint64_t key_of(std::uint32_t asid, std::uint64_t va) const {
         const auto found = memory_.find({asid, va});
         return found != memory_.end() ? found->second : ORR_CONTEXT_WINDOW(asid, va);
@@ -228,7 +228,13 @@ void Extractor::set_kernel(Job& job, const Demand& demand, std::uint64_t before)
 }
 
 // The memories that a copy touched are known by how long it took.
-void Extractor::set_copy(Job& job, const Demand& demand) {
+void Extractor::set_copy(Job& job, std::uint64_t row_bytes, std::uint64_t rows, const Demand& demand) {
+    if (row_bytes != 0 && rows > kMostCopyBytes / row_bytes) {
+        job.op = Op::kMalformed;
+        note("copies of more than 1 TiB, which no card can do, are malformed packets");
+        return;
+    }
+    job.bytes = std::max<std::uint64_t>(1, row_bytes * rows);
     if (!demand.ended || job.bytes < 4096) return;
     const double seconds =
         static_cast<double>(demand.elapsed > sku_.copy_setup_ps ? demand.elapsed - sku_.copy_setup_ps : 1) /
@@ -271,16 +277,14 @@ Job Extractor::job_of(const ObservedQueue& queue, std::size_t number, std::uint6
             orr_packet_copy from;
             std::memcpy(&from, &packet, sizeof from);
             job.op = Op::kCopy;
-            job.bytes = std::max<std::uint64_t>(1, from.row_bytes * from.rows);
-            set_copy(job, demand);
+            set_copy(job, from.row_bytes, from.rows, demand);
             break;
         }
         case ORR_PKT_FILL: {
             orr_packet_fill from;
             std::memcpy(&from, &packet, sizeof from);
             job.op = Op::kFill;
-            job.bytes = std::max<std::uint64_t>(1, from.row_bytes * from.rows);
-            set_copy(job, demand);
+            set_copy(job, from.row_bytes, from.rows, demand);
             break;
         }
         case ORR_PKT_WAIT:

@@ -89,7 +89,7 @@ std::string Scenario::check() const {
                 return fmt::format("queue '{}': \"card{}\" is no other card", queues[submit.queue].name,
                                    job.to.card);
             if ((job.op == Op::kCopy || job.op == Op::kFill) &&
-                (job.bytes == 0 || job.bytes > std::uint64_t{1} << 40))
+                (job.bytes == 0 || job.bytes > kMostCopyBytes))
                 return "a copy must have 1 byte to 1T";
         }
     }

@@ -42,6 +42,8 @@ struct Place {
     bool operator==(const Place&) const = default;
 };
 
+constexpr std::uint64_t kMostCopyBytes = std::uint64_t{1} << 40;
+
 // One packet.
 struct Job {
     Op op = Op::kNop;
