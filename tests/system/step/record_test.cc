@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -18,9 +17,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string recording() {
-    static const std::string file = [] {
-        const std::string name = ::testing::TempDir() + fmt::format("orrery-step-{}.otrace", getpid());
+struct RecordingFile {
+    std::string name = ::testing::TempDir() + fmt::format("orrery-step-{}.otrace", getpid());
+    RecordingFile() {
         const auto scenario = scenario::Scenario::load(SCENARIO);
         EXPECT_TRUE(scenario) << scenario.error();
         scenario::Options options;
@@ -28,10 +27,12 @@ std::string recording() {
         const auto result = scenario::run(*scenario, options);
         EXPECT_TRUE(result) << result.error();
         EXPECT_TRUE(result->done);
-        std::atexit([] { std::filesystem::remove(recording()); });
-        return name;
-    }();
-    return file;
+    }
+    ~RecordingFile() { std::filesystem::remove(name); }
+};
+const std::string& recording() {
+    static const RecordingFile file;
+    return file.name;
 }
 
 std::unique_ptr<Session> open() {
