@@ -42,7 +42,9 @@ TEST_F(Commands, WhyNamesTheVictimOfAPreemption) {
 }
 
 TEST_F(Commands, WhyTakesTheDecisionHereOrBefore) {
-    EXPECT_THAT(run("why"), StartsWith("decision 0 "));  // the first one, for lack of an earlier one
+    EXPECT_THAT(run("why"), HasSubstr("no decision has been taken"));
+    run("step decision");
+    EXPECT_THAT(run("why"), StartsWith("decision 0 "));
     run("goto decision 2");
     EXPECT_THAT(run("why"), StartsWith("decision 2 "));
     const std::uint64_t here = debugger->session().position();

@@ -230,7 +230,9 @@ Result<Reply> cmd_why(Debugger& debugger, const Args& args) {
     } else {
         const auto after = std::ranges::upper_bound(decisions, here, {},
                                                     [&](std::size_t i) { return history.records()[i].step; });
-        which = after == decisions.begin() ? 0 : static_cast<std::size_t>(after - decisions.begin()) - 1;
+        if (after == decisions.begin())
+            return fail("no decision has been taken at this position: 'step decision' goes to the first");
+        which = static_cast<std::size_t>(after - decisions.begin()) - 1;
     }
     const Record& record = history.records()[decisions[which]];
     session.seek(record.step);
