@@ -156,17 +156,18 @@ static bool orr_queue_reached(const struct orr_queue_status *status, u64 index)
 	return status->completed >= index || status->error;
 }
 
-static u32 orr_queue_report(struct orr_queue *queue)
+/* Not the report's number: that comes with the first edge, when the cycle is not whole yet. */
+static u32 orr_queue_cycles(struct orr_queue *queue)
 {
 	guard(spinlock_irqsave)(&queue->lock);
-	return queue->edge.report;
+	return queue->cycles;
 }
 
 /*
- * Sleeps, unless a deadlock was reported after @report. Return: 0 when there is something to see,
+ * Sleeps, unless a deadlock was reported after @cycles. Return: 0 when there is something to see,
  * -ETIME, -ERESTARTSYS, or why it did not begin.
  */
-static int orr_queue_sleep(struct orr_queue *queue, u64 index, s64 timeout_ns, u32 report)
+static int orr_queue_sleep(struct orr_queue *queue, u64 index, s64 timeout_ns, u32 cycles)
 {
 	struct orr_sleeper sleeper = {
 		.waiter = {
@@ -184,7 +185,7 @@ static int orr_queue_sleep(struct orr_queue *queue, u64 index, s64 timeout_ns, u
 	if (ret)
 		return ret;
 	/* From here on a report wakes us up; one that came before did not. */
-	if (orr_queue_report(queue) != report) {
+	if (orr_queue_cycles(queue) != cycles) {
 		if (!orr_queue_remove_waiter(queue, &sleeper.waiter))
 			wait_for_completion(&sleeper.done);
 		return 0;
@@ -212,10 +213,10 @@ int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
 		   struct orr_queue_status *status)
 {
 	int ret, slept;
-	u32 report;
+	u32 cycles;
 
 	for (;;) {
-		report = orr_queue_report(queue);
+		cycles = orr_queue_cycles(queue);
 		ret = orr_queue_read(queue, status);
 		if (orr_queue_reached(status, index))
 			return 0;
@@ -225,7 +226,7 @@ int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
 			return -EDEADLK;
 		if (timeout_ns <= 0)
 			return -ETIME;
-		slept = orr_queue_sleep(queue, index, timeout_ns, report);
+		slept = orr_queue_sleep(queue, index, timeout_ns, cycles);
 		if (slept)
 			break;
 		/* There, or gone, or in a deadlock, or in one that is over already. */

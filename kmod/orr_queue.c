@@ -351,6 +351,7 @@ void orr_queue_fire_deadlock(struct orr_queue *queue)
 	scoped_guard(spinlock_irqsave, &queue->lock) {
 		if (queue->gone)
 			return;
+		queue->cycles++;
 		for (waiter = orr_waiter_first(queue); waiter; waiter = next) {
 			next = orr_waiter_next(waiter);
 			if (!waiter->wants_deadlock)

@@ -89,6 +89,8 @@ struct orr_queue {
 	u32 slice_us;
 	/** @edge: of the last cycle of waits in which it took part */
 	struct orr_wait_edge edge;
+	/** @cycles: how many whole cycles were reported with it in them; waits look for a change */
+	u32 cycles;
 	/** @last: the status line, as it was when the queue went */
 	struct orr_queue_status last;
 	/** @waiters: struct orr_waiter by index */
