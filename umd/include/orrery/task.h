@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Task graphs: work described by the data that it reads and writes. The order follows from the accesses; the library
- * decides which device runs what when, moves the data there, and keeps copies where they are useful.
+ * Task graphs: work described by the data that it reads and writes. The order follows from the accesses; the
+ * library decides which device runs what when, moves the data there, and keeps copies where they are useful.
  *
  *   orrTaskGraphCreate(&graph, NULL);
  *   orrTaskDataCreate(&x, graph, host_x, bytes); ...
@@ -10,9 +10,9 @@
  *   orrTaskGraphWait(graph);
  *   orrTaskDataRead(y, host_y, bytes);
  *
- * Nothing starts before orrTaskGraphStart or a wait, so that a whole graph can be planned at once; after that tasks may be added
- * while others run, also from host tasks. Threads and errors as in orrery.h; everything may be called from any thread, but only
- * orrTaskSubmit, orrTaskCancel and orrTaskGetInfo from a host task.
+ * Nothing starts before orrTaskGraphStart or a wait, so that a whole graph can be planned at once; after that
+ * tasks may be added while others run, also from host tasks. Threads and errors as in orrery.h; everything
+ * may be called from any thread, but only orrTaskSubmit, orrTaskCancel and orrTaskGetInfo from a host task.
  *
  * When a task fails, what needs its results is cancelled and names the first cause; everything else goes on.
  */
@@ -34,7 +34,8 @@ typedef struct orrTaskGraphOptions {
     const int* devices;    /**< to use; null: all */
     size_t device_count;   /**< at most 8 */
     const char* cost_file; /**< measured costs are read from it and written back at the end; null: neither */
-    uint32_t issue_ahead;  /**< tasks a device that are handed out before others are done; 0: 32 for one device, 3 for several; at most 32 */
+    uint32_t issue_ahead;  /**< tasks a device that are handed out before others are done; 0: 32 for one
+                              device, 3 for several; at most 32 */
 } orrTaskGraphOptions;
 
 ORR_API orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* options);
@@ -42,14 +43,17 @@ ORR_API orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphO
 ORR_API orrError_t orrTaskGraphDestroy(orrTaskGraph_t graph);
 
 /**
- * A datum of `bytes` bytes. `host`: its first contents; memory of orrMallocHost is used in place, other memory is copied now; null:
- * the contents are undefined until a task writes them. Lives until the graph is destroyed.
+ * A datum of `bytes` bytes. `host`: its first contents; memory of orrMallocHost is used in place, other
+ * memory is copied now; null: the contents are undefined until a task writes them. Lives until the graph is
+ * destroyed.
  */
 ORR_API orrError_t orrTaskDataCreate(orrTaskData_t* data, orrTaskGraph_t graph, void* host, size_t bytes);
-/** The contents behind all tasks that were submitted until now; waits for them. Fails as the task that wrote it failed. */
+/** The contents behind all tasks that were submitted until now; waits for them. Fails as the task that wrote
+ * it failed. */
 ORR_API orrError_t orrTaskDataRead(orrTaskData_t data, void* dst, size_t bytes);
 
-/** A kernel of a module of orrery-cc, loaded on every device of the graph. Lives until the graph is destroyed. */
+/** A kernel of a module of orrery-cc, loaded on every device of the graph. Lives until the graph is
+ * destroyed. */
 ORR_API orrError_t orrTaskKernelCreate(orrTaskKernel_t* kernel, orrTaskGraph_t graph, const void* image,
                                        size_t bytes, const char* name);
 
@@ -60,8 +64,8 @@ typedef struct orrTaskMergeArgs {
     uint64_t bytes;
 } orrTaskMergeArgs;
 /**
- * How parts of a reduction come together. Tasks that reduce may run on all devices at once, each device into a part of its own
- * that starts as zeros; the next other access adds all parts to the datum with this kernel.
+ * How parts of a reduction come together. Tasks that reduce may run on all devices at once, each device into
+ * a part of its own that starts as zeros; the next other access adds all parts to the datum with this kernel.
  */
 ORR_API orrError_t orrTaskDataSetMerge(orrTaskData_t data, orrTaskKernel_t kernel, orrDim3 grid,
                                        orrDim3 block);
@@ -95,10 +99,10 @@ typedef struct orrTaskDesc {
     const orrTaskAccess* accesses;
     size_t access_count; /**< at most 64 */
     const orrTask_t* after;
-    size_t after_count;  /**< beside what follows from the accesses */
-    double cost_ns;      /**< expected model time; 0: from measurements of the same kernel, grid and data sizes */
-    double deadline_ns;  /**< model time since the start of the graph; 0: none. Earlier ones go first */
-    int32_t priority;    /**< higher first */
+    size_t after_count; /**< beside what follows from the accesses */
+    double cost_ns; /**< expected model time; 0: from measurements of the same kernel, grid and data sizes */
+    double deadline_ns;    /**< model time since the start of the graph; 0: none. Earlier ones go first */
+    int32_t priority;      /**< higher first */
     int32_t device_plus_1; /**< run on this device number only; 0: on any */
 } orrTaskDesc;
 ORR_API orrError_t orrTaskSubmit(orrTask_t* task, orrTaskGraph_t graph, const orrTaskDesc* desc);
@@ -121,8 +125,8 @@ typedef enum orrTaskState {
 
 typedef struct orrTaskInfo {
     orrTaskState state;
-    int device;      /**< that runs or ran it; -1: the host, or none yet */
-    uint32_t cause;  /**< failed or cancelled: the task that failed or was cancelled first */
+    int device;     /**< that runs or ran it; -1: the host, or none yet */
+    uint32_t cause; /**< failed or cancelled: the task that failed or was cancelled first */
     orrError_t error;
     double start_ns; /**< done: model time of that device since the start of the graph */
     double end_ns;
@@ -134,7 +138,7 @@ typedef struct orrTaskStats {
     uint64_t transfers, transfer_bytes;
     uint64_t plans_changed; /**< how often the rest was planned anew because times were not as expected */
     uint64_t packets, waits, doorbells;
-    double end_ns;          /**< latest end of a task */
+    double end_ns; /**< latest end of a task */
 } orrTaskStats;
 ORR_API orrError_t orrTaskGraphGetStats(orrTaskStats* stats, orrTaskGraph_t graph);
 
