@@ -173,7 +173,7 @@ class Recorder {
     std::string error_;
     std::uint64_t committed_ = 0;
     std::uint64_t sequence_ = 0;
-    unsigned unpacked_ = 0;  // blocks that are not to be packed
+    unsigned unpacked_ = 0;            // blocks that are not to be packed
     std::vector<std::uint8_t> out_;    // a block as it is written
     std::vector<std::uint8_t> image_;  // last written
     bool image_known_ = false;         // the next start is of image_

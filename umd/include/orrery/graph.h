@@ -3,13 +3,13 @@
  * Graphs: work that is described once and launched many times, in the shape that users of CUDA and HIP know.
  *
  * A graph is a set of nodes and the order between them. Instantiating lays its chains of nodes onto hardware
- * queues, as many as there are branches that can run side by side, and finds out which waits are needed: order
- * inside a queue needs none, and what another wait implies needs none. A launch then writes the prepared packets and
- * rings each queue once. A graph may span several linked devices.
+ * queues, as many as there are branches that can run side by side, and finds out which waits are needed:
+ * order inside a queue needs none, and what another wait implies needs none. A launch then writes the
+ * prepared packets and rings each queue once. A graph may span several linked devices.
  *
- * Threads and errors as in orrery.h. A graph must not be changed by two threads at once. Launches of one orrGraphExec_t
- * run one after the other, in the order of the calls. When a node fails, its dependents do not run,
- * the streams of that launch end with the failure, and the orrGraphExec_t cannot be launched again.
+ * Threads and errors as in orrery.h. A graph must not be changed by two threads at once. Launches of one
+ * orrGraphExec_t run one after the other, in the order of the calls. When a node fails, its dependents do not
+ * run, the streams of that launch end with the failure, and the orrGraphExec_t cannot be launched again.
  */
 #ifndef ORRERY_GRAPH_H
 #define ORRERY_GRAPH_H
@@ -38,8 +38,8 @@ typedef struct orrKernelNodeParams {
 } orrKernelNodeParams;
 
 /**
- * All that add a node: it starts when the `count` nodes of `dependencies` (of the same graph; may be null if count is 0)
- * are done. `node` may be null if nobody needs the handle.
+ * All that add a node: it starts when the `count` nodes of `dependencies` (of the same graph; may be null if
+ * count is 0) are done. `node` may be null if nobody needs the handle.
  */
 ORR_API orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count,
@@ -54,8 +54,8 @@ ORR_API orrError_t orrGraphAddMemsetNode(orrGraphNode_t* node, orrGraph_t graph,
 /** Called on a thread of the library; it must not call orr* functions that wait for this launch. */
 typedef void (*orrHostFn_t)(void* user);
 ORR_API orrError_t orrGraphAddHostNode(orrGraphNode_t* node, orrGraph_t graph,
-                                       const orrGraphNode_t* dependencies, size_t count,
-                                       orrHostFn_t function, void* user);
+                                       const orrGraphNode_t* dependencies, size_t count, orrHostFn_t function,
+                                       void* user);
 /** Does nothing: joins many nodes to many others. */
 ORR_API orrError_t orrGraphAddEmptyNode(orrGraphNode_t* node, orrGraph_t graph,
                                         const orrGraphNode_t* dependencies, size_t count);
@@ -84,25 +84,26 @@ ORR_API orrError_t orrGraphExecDestroy(orrGraphExec_t exec); /**< waits for its 
 
 /** What instantiating came to. */
 typedef struct orrGraphExecInfo {
-    uint32_t nodes;    /**< that do something */
-    uint32_t edges;    /**< as given, without duplicates */
-    uint32_t queues;   /**< hardware queues; 1: a launch goes straight into its stream, if of the same device */
-    uint32_t waits;    /**< wait packets a launch, inside the graph */
-    uint32_t signals;  /**< signal packets a launch, inside the graph */
-    uint32_t packets;  /**< all packets a launch, without those that join it to its stream */
-    uint64_t launches; /**< until now */
+    uint32_t nodes;  /**< that do something */
+    uint32_t edges;  /**< as given, without duplicates */
+    uint32_t queues; /**< hardware queues; 1: a launch goes straight into its stream, if of the same device */
+    uint32_t waits;  /**< wait packets a launch, inside the graph */
+    uint32_t signals;   /**< signal packets a launch, inside the graph */
+    uint32_t packets;   /**< all packets a launch, without those that join it to its stream */
+    uint64_t launches;  /**< until now */
     uint64_t doorbells; /**< rung by all launches, also those of the launch's stream */
 } orrGraphExecInfo;
 ORR_API orrError_t orrGraphExecGetInfo(orrGraphExecInfo* info, orrGraphExec_t exec);
 
 /**
- * From now until orrStreamEndCapture, work given to the stream is not run but becomes nodes of a new graph. Another
- * stream joins the capture when it waits for an event that was recorded in it, and must be joined back the same way
- * before the end. Synchronous calls, semaphores, ordinary host memory and queries fail meanwhile with orrErrorStreamCapture.
- * The null stream cannot be captured.
+ * From now until orrStreamEndCapture, work given to the stream is not run but becomes nodes of a new graph.
+ * Another stream joins the capture when it waits for an event that was recorded in it, and must be joined
+ * back the same way before the end. Synchronous calls, semaphores, ordinary host memory and queries fail
+ * meanwhile with orrErrorStreamCapture. The null stream cannot be captured.
  */
 ORR_API orrError_t orrStreamBeginCapture(orrStream_t stream);
-/** The graph is the caller's. After a failed call during the capture it fails, and names that call's error. */
+/** The graph is the caller's. After a failed call during the capture it fails, and names that call's error.
+ */
 ORR_API orrError_t orrStreamEndCapture(orrStream_t stream, orrGraph_t* graph);
 ORR_API orrError_t orrStreamIsCapturing(int* capturing, orrStream_t stream);
 
