@@ -35,15 +35,6 @@ class Calendar {
         --count_;
     }
 
-    // The same, for one that front() gave. Gives who was behind it; null: nobody in its bucket.
-    Queue* remove_front(Queue* all, Queue& queue) {
-        const uint32_t n = queue.bucket;
-        Queue* const next = buckets_[n].remove_front(all, queue);
-        if (next == nullptr) used_[n / 64] &= ~(1ull << n % 64);
-        --count_;
-        return next;
-    }
-
     // The one with the least virtual time of this resource; null: nobody. It stays.
     Queue* front(Queue* all, uint32_t resource) {
         if (count_ == 0) return nullptr;

@@ -261,6 +261,7 @@ bool Scheduler::give(Port& port, uint64_t now) {
         queue->vtime[resource] < job->queue->vtime[resource])
         job = nullptr;
     if (job != nullptr) queue = job->queue;
+    if (queue == nullptr) return false;
 
     const uint32_t candidates = waiters.count() + suspended_.count(port.kind);
     const uint32_t in_class =
@@ -353,7 +354,7 @@ bool Scheduler::drain_completions() {
         Queue& queue = *port->queue;
         if (finished != &queue && finished != nullptr) go_on(*finished);
         finished = nullptr;
-        blame.now(queue.number);
+        blame.now(queue.number);  // NOLINT(clang-analyzer-core.NullDereference): a busy port has a queue
         const Done done = account(queue, *port);
         const uint32_t kind = port->kind;
         if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 &&
