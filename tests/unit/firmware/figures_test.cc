@@ -7,6 +7,7 @@
 
 #include <orrery/fw/trace.h>
 
+#include "tests/unit/scenario/jobs.h"
 #include "tools/step/scenario/metrics.h"
 #include "tools/step/scenario/runner.h"
 
@@ -32,13 +33,6 @@ Scenario plan(std::uint32_t queues, Ps until) {
     return s;
 }
 
-Job kernel(std::uint32_t groups, std::uint64_t cycles) {
-    Job job;
-    job.op = Op::kKernel;
-    job.groups = groups;
-    job.cycles = cycles;
-    return job;
-}
 Job nop() {
     return {};
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <orrery/hw/counters.h>
 
+#include "tests/unit/scenario/jobs.h"
 #include "tools/step/scenario/metrics.h"
 
 namespace orrery::policy {
@@ -13,14 +14,6 @@ namespace orrery::policy {
 namespace {
 
 using namespace scenario;
-
-Job kernel(std::uint32_t groups, std::uint64_t cycles) {
-    Job job;
-    job.op = Op::kKernel;
-    job.groups = groups;
-    job.cycles = cycles;
-    return job;
-}
 
 Job plain(Op op) {
     Job job;

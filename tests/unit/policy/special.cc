@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tests/unit/policy/generate.h"
+#include "tests/unit/scenario/jobs.h"
 
 namespace orrery::policy {
 
@@ -25,14 +26,6 @@ class Random {
   private:
     std::mt19937_64 engine_;
 };
-
-Job kernel(std::uint32_t groups, std::uint64_t cycles) {
-    Job job;
-    job.op = Op::kKernel;
-    job.groups = groups;
-    job.cycles = cycles;
-    return job;
-}
 
 Job semaphore(Op op, std::uint32_t number, std::uint64_t value) {
     Job job;

@@ -10,8 +10,8 @@
 #include <functional>
 #include <vector>
 
-#include "tests/vm/scheduler/kernel_image.h"
 #include "tests/vm/scheduler/kernels.h"
+#include "umd/samples/kernel_image.h"
 
 #define ASSERT_OK(call) ASSERT_EQ((call), orrSuccess) << orrGetLastErrorText()
 #define EXPECT_OK(call) EXPECT_EQ((call), orrSuccess) << orrGetLastErrorText()

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "umd/samples/kernel_image.h"
+
 namespace orrery::umd::vm {
 
 std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed) {
@@ -18,7 +20,7 @@ std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed) {
 
 Card::Card(int number) : device(number) {
     EXPECT_OK(orrSetDevice(device));
-    const auto image = test_kernels();
+    const auto image = kernel_image();
     EXPECT_OK(orrModuleLoadData(&module, image.data(), image.size()));
     EXPECT_OK(orrStreamCreate(&stream));
 }

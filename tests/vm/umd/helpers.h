@@ -26,8 +26,6 @@
 
 namespace orrery::umd::vm {
 
-std::span<const std::byte> test_kernels();
-
 std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed);
 
 inline std::byte* at(void* base, std::size_t offset) {

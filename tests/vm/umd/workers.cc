@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "tests/vm/umd/helpers.h"
+#include "umd/samples/kernel_image.h"
 
 namespace orrery::umd::vm {
 namespace {
@@ -29,7 +30,7 @@ int add_steadily() {
     orrModule_t module = nullptr;
     orrFunction_t function = nullptr;
     void* memory = nullptr;
-    const auto image = test_kernels();
+    const auto image = kernel_image();
     TRY(orrModuleLoadData(&module, image.data(), image.size()));
     TRY(orrModuleGetFunction(&function, module, "add_value"));
     TRY(orrMalloc(&memory, kCount * 8));
@@ -70,7 +71,7 @@ int submit_without_system_calls() {
     orrModule_t module = nullptr;
     orrFunction_t function = nullptr;
     void* memory = nullptr;
-    const auto image = test_kernels();
+    const auto image = kernel_image();
     TRY(orrModuleLoadData(&module, image.data(), image.size()));
     TRY(orrModuleGetFunction(&function, module, "add_value"));
     TRY(orrStreamCreate(&stream));
@@ -106,7 +107,7 @@ int submit_without_system_calls() {
 int spin() {
     orrModule_t module = nullptr;
     orrFunction_t function = nullptr;
-    const auto image = test_kernels();
+    const auto image = kernel_image();
     TRY(orrModuleLoadData(&module, image.data(), image.size()));
     TRY(orrModuleGetFunction(&function, module, "spin_for_ever"));
     TRY(orrLaunchKernel(function, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, nullptr));

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <random>
 
-#include "umd/samples/cholesky/kernel_image.h"
 #include "umd/samples/cholesky/kernels.h"
+#include "umd/samples/kernel_image.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "umd/samples/histogram/kernel_image.h"
+#include "umd/samples/kernel_image.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// The compiled kernels.cc.
+// The compiled kernels that orrery_embed_kernel() put into this program.
 #pragma once
 
 #include <cstddef>

@@ -1,16 +1,16 @@
-#include "umd/samples/cholesky/kernel_image.h"
+#include "umd/samples/kernel_image.h"
 
 asm(".section .rodata\n"
     ".balign 8\n"
-    "cholesky_image_begin:\n"
-    ".incbin \"" CHOLESKY_IMAGE
+    "kernel_image_begin:\n"
+    ".incbin \"" KERNEL_IMAGE
     "\"\n"
-    "cholesky_image_end:\n"
+    "kernel_image_end:\n"
     ".previous\n");
 
 // NOLINTBEGIN(readability-identifier-naming): labels of the assembler
-extern const std::byte begin_label[] asm("cholesky_image_begin");
-extern const std::byte end_label[] asm("cholesky_image_end");
+extern const std::byte begin_label[] asm("kernel_image_begin");
+extern const std::byte end_label[] asm("kernel_image_end");
 // NOLINTEND(readability-identifier-naming)
 
 std::span<const std::byte> kernel_image() {
