@@ -103,7 +103,7 @@ orrError_t orrGraphAddHostNode(orrGraphNode_t* node, orrGraph_t graph, const orr
     return add_node(node, graph, dependencies, count, [&](Runtime&) -> Result<GraphNode> {
         if (function == nullptr) return std::unexpected(null_argument("function").error());
         GraphNode host;
-        host.kind = NodeKind::kHost;
+        host.kind = NodeKind::kHostCall;
         host.function = function;
         host.user = user;
         return host;

@@ -281,7 +281,7 @@ void Core::place(TaskId id) {
         Ps duration, earliest_end;
         unsigned node;
     };
-    std::array<Candidate, kMaxNodes> candidates;
+    std::array<Candidate, kMaxNodes> candidates{};
     unsigned count = 0;
     for (unsigned node = first; node < last; ++node) {
         const Ps duration = node == machine_.host()

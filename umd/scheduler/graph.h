@@ -12,7 +12,7 @@
 
 namespace orrery::umd {
 
-enum class NodeKind : std::uint8_t { kPacket, kHost, kEmpty, kEventRecord, kEventWait };
+enum class NodeKind : std::uint8_t { kPacket, kHostCall, kEmpty, kEventRecord, kEventWait };
 
 struct GraphNode {
     NodeKind kind = NodeKind::kEmpty;
@@ -24,7 +24,7 @@ struct GraphNode {
     std::vector<std::byte> args;  // a kernel's; their place is known when the graph is instantiated
     bool kernel = false;          // may write to all peers of its device
     std::uint64_t writes_to = 0;  // a copy's: bits of other devices
-    // kHost
+    // kHostCall
     orrHostFn_t function = nullptr;
     void* user = nullptr;
     // kEventRecord, kEventWait

@@ -29,8 +29,8 @@ Status GraphExec::place_nodes(const Graph& graph, std::vector<PlanNode>& nodes) 
     std::vector<int> device(given.size(), kHostLane);
     std::vector<std::uint8_t> known(given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
-        device[i] = given[i].kind == NodeKind::kHost ? kHostLane : given[i].device;
-        known[i] = given[i].kind == NodeKind::kPacket || given[i].kind == NodeKind::kHost;
+        device[i] = given[i].kind == NodeKind::kHostCall ? kHostLane : given[i].device;
+        known[i] = given[i].kind == NodeKind::kPacket || given[i].kind == NodeKind::kHostCall;
     }
     const auto follow = [&](std::size_t node, std::size_t neighbour) {
         if (known[node] != 0 || known[neighbour] == 0 || device[neighbour] == kHostLane) return false;
@@ -56,7 +56,7 @@ Status GraphExec::place_nodes(const Graph& graph, std::vector<PlanNode>& nodes) 
         nodes[i].after = given[i].after;
         nodes[i].writes_to = given[i].writes_to;
         if (device[i] == kHostLane) {
-            if (given[i].kind == NodeKind::kHost) continue;
+            if (given[i].kind == NodeKind::kHostCall) continue;
             nodes[i].device = 0;  // an empty graph part of a thread without a card
         }
         auto context = runtime_.context(nodes[i].device);
@@ -217,7 +217,7 @@ Status GraphExec::build(const Graph& graph) {
         nodes_ += node.kind != NodeKind::kEmpty;
     const bool host = std::ranges::any_of(lanes_, [](const Lane& l) { return l.device == kHostLane; });
     for (std::uint32_t i = 0; host && i < graph.nodes().size(); ++i) {
-        if (graph.nodes()[i].kind == NodeKind::kHost) host_nodes_.emplace(i, graph.nodes()[i]);
+        if (graph.nodes()[i].kind == NodeKind::kHostCall) host_nodes_.emplace(i, graph.nodes()[i]);
     }
     if (lanes_.size() == 1 && !host) return {};  // its stream is made when a launch cannot do without
     for (Lane& lane : lanes_) {
