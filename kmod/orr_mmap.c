@@ -134,10 +134,19 @@ const struct vm_operations_struct orr_bo_vm_ops = {
 	.close = drm_gem_vm_close,
 };
 
+static bool orr_mmap_is_cow(struct vm_area_struct *vma)
+{
+#ifdef ORR_HAVE_VMA_IS_COW_MAPPING
+	return vma_is_cow_mapping(vma);
+#else
+	return is_cow_mapping(vma->vm_flags);
+#endif
+}
+
 /* Shared mappings only: a private copy of what the card writes to is no use to anybody. */
 static int orr_mmap_prepare(struct vm_area_struct *vma)
 {
-	if (is_cow_mapping(vma->vm_flags))
+	if (orr_mmap_is_cow(vma))
 		return -EINVAL;
 	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	return 0;
