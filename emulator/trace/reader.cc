@@ -11,12 +11,21 @@
 #include <zstd.h>
 
 #include <orrery/hw/boot.h>
+#include <orrery/hw/mmu.h>
 
 namespace orrery::emu {
 
 namespace {
 
 constexpr const char* kAgain = "the file is damaged: record again, or take another copy";
+
+constexpr std::size_t kStartBytes = sizeof(orr_otrace_start) + ORR_ROM_SIZE;
+
+// A start of this size holds an SRAM of ours, or a smaller one of an older card's.
+bool fits_sram(std::size_t raw_bytes) {
+    const std::size_t sram = raw_bytes - kStartBytes;
+    return raw_bytes > kStartBytes && sram <= ORR_SRAM_SIZE && sram % ORR_PAGE_SIZE == 0;
+}
 
 template <class T>
 T read_as(const std::uint8_t* from) {
@@ -178,8 +187,7 @@ std::string TraceReader::check_block(const orr_otrace_block& block, std::uint64_
     switch (block.kind) {
         case ORR_OTRACE_START:
             if (steps != 1) return "a start takes one step, and this one does not";
-            if (block.raw_bytes != sizeof(orr_otrace_start) + ORR_ROM_SIZE + ORR_SRAM_SIZE)
-                return "a start of another size than this card's memory";
+            if (!fits_sram(block.raw_bytes)) return "a start of another size than this card's memory";
             break;
         case ORR_OTRACE_LOG:
             if (steps > kMaxSteps) return "a log of more steps than a recorder puts into a block";
@@ -285,8 +293,8 @@ std::expected<std::uint32_t, std::string> TraceReader::image_of(const TraceBlock
     const auto bytes = payload(block);
     if (!bytes) return std::unexpected(bytes.error());
     const auto start = read_as<orr_otrace_start>(bytes->data());
-    if (start.rom_bytes != ORR_ROM_SIZE || start.sram_bytes != ORR_SRAM_SIZE || start.reserved != 0 ||
-        start.warm > 1) {
+    if (start.rom_bytes != ORR_ROM_SIZE || start.sram_bytes != bytes->size() - kStartBytes ||
+        start.reserved != 0 || start.warm > 1) {
         return std::unexpected(error_at(block.offset + sizeof(orr_otrace_block),
                                         "a start that does not fit this card's memory"));
     }

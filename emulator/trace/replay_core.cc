@@ -157,7 +157,7 @@ bool ReplayCore::leave_block() {
             return false;
         }
         if (listener_ != nullptr && running_) {
-            if (trace_hash(hart_.state(), sram()) != block().state_hash) {
+            if (trace_hash(hart_.state(), sram().first(recorded_sram_)) != block().state_hash) {
                 diverge("the state hash is not the recorded one");
                 return false;
             }
@@ -233,7 +233,10 @@ void ReplayCore::start() {
     if (rom_known_ && std::memcmp(memory_[0].bytes, rom, ORR_ROM_SIZE) != 0)
         return diverge("a start with another ROM");
     rom_known_ = true;
-    std::memcpy(memory_.data(), rom, ORR_ROM_SIZE + ORR_SRAM_SIZE);
+    // A card of an older build had less SRAM: the rest is not there for its firmware, and in no hash.
+    recorded_sram_ = payload->size() - sizeof head - ORR_ROM_SIZE;
+    std::memcpy(memory_.data(), rom, ORR_ROM_SIZE + recorded_sram_);
+    std::fill(sram().begin() + static_cast<std::ptrdiff_t>(recorded_sram_), sram().end(), std::uint8_t{0});
     hart_.reset();
     hart_.set_pc(head.reset_pc);
     offset_ = from.header.last_step;
@@ -242,7 +245,7 @@ void ReplayCore::start() {
     image_ = from.image;
     if (listener_ != nullptr) {
         listener_->started(step());
-        if (trace_hash(hart_.state(), sram()) != from.header.state_hash)
+        if (trace_hash(hart_.state(), sram().first(recorded_sram_)) != from.header.state_hash)
             return diverge("the state hash at a start is not the recorded one");
         listener_->hash_checked();
     }

@@ -128,7 +128,8 @@ class ReplayCore final : public Bus {
     void diverge(const std::string& reason);
 
     const TraceReader& reader_;
-    std::vector<Page> memory_;  // page 0: ROM, then SRAM
+    std::vector<Page> memory_;                   // page 0: ROM, then SRAM
+    std::size_t recorded_sram_ = ORR_SRAM_SIZE;  // bytes of SRAM of the card that was recorded
     Hart hart_;
     CoreClock clock_;
     ReplayListener* listener_ = nullptr;

@@ -139,7 +139,7 @@ struct Queue {
     };
     char name[ORR_NAME_BYTES];
 };
-// SRAM is 512 KiB.
+// There are many, and SRAM is small.
 static_assert(sizeof(Queue) <= 344);
 
 using QueueList = List<Queue, &Queue::link>;

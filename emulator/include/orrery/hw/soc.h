@@ -4,7 +4,7 @@
  *
  *   0x0000_0000_0001_0000   boot ROM, 4 KiB
  *   0x0000_0000_1000_0000   registers below, 64 KiB
- *   0x0000_0000_8000_0000   SRAM, 512 KiB
+ *   0x0000_0000_8000_0000   SRAM, 1 MiB
  *   0x0000_0040_0000_0000   VRAM window, VRAM offset 0 on, 64 GiB
  *   01 asid[61:48] va[47:0] context window: an access through the MMU in that address space
  *   1  bus[62:0]            host window: memory mapped for DMA
@@ -25,7 +25,7 @@
 #define ORR_SOC_BASE 0x10000000ull
 #define ORR_SOC_SIZE 0x10000u
 #define ORR_SRAM_BASE 0x80000000ull
-#define ORR_SRAM_SIZE 0x80000u
+#define ORR_SRAM_SIZE 0x100000u
 #define ORR_VRAM_WINDOW 0x4000000000ull
 #define ORR_VRAM_WINDOW_SIZE 0x1000000000ull
 #define ORR_CONTEXT_WINDOW(asid, va) (1ull << 62 | (uint64_t)(asid) << 48 | (va))

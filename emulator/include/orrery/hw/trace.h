@@ -79,7 +79,7 @@ ORR_ASSERT_SIZE(struct orr_otrace_block, 80);
 struct orr_otrace_start {
 	uint32_t warm; /* 1: SRAM stayed as it was but for the image's segments */
 	uint32_t rom_bytes; /* ORR_ROM_SIZE */
-	uint32_t sram_bytes; /* ORR_SRAM_SIZE */
+	uint32_t sram_bytes; /* of that card: at most ORR_SRAM_SIZE, a multiple of 4 KiB */
 	uint32_t reserved; /* 0 */
 	uint64_t reset_pc;
 	uint8_t sha256[32]; /* of the ELF that was loaded; all zero: not known */
