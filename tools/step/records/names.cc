@@ -56,7 +56,7 @@ constexpr std::array kPackets = {
     Name{ORR_PKT_WAIT, "WAIT"},         Name{ORR_PKT_SIGNAL, "SIGNAL"},
     Name{ORR_PKT_BARRIER, "BARRIER"},   Name{ORR_PKT_TIMESTAMP, "TIMESTAMP"},
     Name{ORR_PKT_INDIRECT, "INDIRECT"}, Name{ORR_PKT_MATRIX, "MATRIX"},
-    Name{ORR_PKT_GANG, "GANG"},
+    Name{ORR_PKT_GANG, "GANG"},         Name{ORR_PKT_FAIL, "FAIL"},
 };
 constexpr std::array kMails = {
     Name{ORR_MBOX_PING, "PING"},
@@ -73,6 +73,8 @@ constexpr std::array kMails = {
     Name{ORR_MBOX_QUEUE_STATS, "QUEUE_STATS"},
     Name{ORR_MBOX_QUOTA_SET, "QUOTA_SET"},
     Name{ORR_MBOX_CRASH, "CRASH"},
+    Name{ORR_MBOX_QUEUE_ABORT, "QUEUE_ABORT"},
+    Name{ORR_MBOX_SEM_CLOSE, "SEM_CLOSE"},
 };
 constexpr std::array kMailStatus = {
     Name{ORR_STATUS_OK, "ok"},
@@ -103,6 +105,11 @@ constexpr std::array kQueueErrors = {
     Name{ORR_QERR_FIRMWARE, "FIRMWARE"},
     Name{ORR_QERR_GANG, "GANG"},
     Name{ORR_QERR_LOST, "LOST"},
+    Name{ORR_QERR_POISON, "POISON"},
+    Name{ORR_QERR_ABORTED, "ABORTED"},
+    Name{ORR_QERR_WAIT_LIMIT, "WAIT_LIMIT"},
+    Name{ORR_QERR_ABANDONED, "ABANDONED"},
+    Name{ORR_QERR_PEER_LOST, "PEER_LOST"},
 };
 constexpr std::array kWakes = {
     Name{ORR_WAKE_LOCAL, "a signal of this card"},

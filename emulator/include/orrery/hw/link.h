@@ -15,11 +15,18 @@
 /*
  * A semaphore in memory (VRAM or host): two aligned words. The semaphore unit writes time
  * first, then value; a reader that sees the value sees at least that time.
+ *
+ * A value with ORR_SEM_FAILED has failed for good: it is above all others, so it satisfies every wait. The unit, and the
+ * unit of the card that owns the memory of a remote one, writes a value only if it is above the one that stands there and
+ * that one has not failed: values only grow, and the first failure stays.
  */
 struct orr_semaphore {
-	uint64_t value; /* only ever grows */
-	uint64_t time_ps; /* model time of the signal, on the card that signalled (+ link latency) */
+	uint64_t value; /* ORR_SEM_FAILED | failure word (orrery/fw/failure.h), or below ORR_SEM_FAILED */
+	uint64_t time_ps; /* model time of the signal, on the card that signalled (+ link latency) | ORR_SEM_CLOSED */
 };
 ORR_ASSERT_SIZE(struct orr_semaphore, 16);
+
+#define ORR_SEM_FAILED 0x8000000000000000ull /* in value */
+#define ORR_SEM_CLOSED 0x8000000000000000ull /* in time_ps: nobody is left who may signal it; the unit keeps the bit */
 
 #endif /* ORRERY_HW_LINK_H */

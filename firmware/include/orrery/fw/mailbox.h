@@ -52,7 +52,11 @@ ORR_ASSERT_OFFSET(struct orr_mbox_ring, entry, 128);
  * microseconds << 32 (0: the firmware's default). → 0: generation. Starts at index 0.
  */
 #define ORR_MBOX_QUEUE_CREATE 5u
-#define ORR_MBOX_QUEUE_DESTROY 6u /* 0: queue. Aborts what is in flight; the reply means that nothing of it runs */
+/*
+ * 0: queue. Aborts what is in flight. The reply means that nothing of it runs, and that the semaphores which its packets
+ * would have signalled have failed (ORR_QERR_ABORTED, or why it had stopped before).
+ */
+#define ORR_MBOX_QUEUE_DESTROY 6u
 #define ORR_MBOX_TLB_FLUSH 7u /* 0: context, 1: VA, 2: bytes (0: all) */
 #define ORR_MBOX_QUEUE_ARM 8u /* 0: queue, 1: index: raise ORR_IRQ_QUEUE once completed >= index, or now */
 #define ORR_MBOX_QUEUE_INFO 9u /* 0: queue → 0: state ORR_QUEUE_*, 1: completed, 2: error code, 3: packets in flight */
@@ -69,6 +73,15 @@ ORR_ASSERT_OFFSET(struct orr_mbox_ring, entry, 128);
  */
 #define ORR_MBOX_QUEUE_STATS 12u
 #define ORR_MBOX_QUOTA_SET 13u /* 0: context, 1: quota as in CONTEXT_CREATE */
+#define ORR_MBOX_QUEUE_ABORT 15u /* 0: queue. As QUEUE_DESTROY, but it stays, stopped with ORR_QERR_ABORTED, and can be asked */
+/*
+ * Nobody is left who may signal a semaphore: sets ORR_SEM_CLOSED there, and stops those queues of this card that
+ * wait for more than its value (ORR_QERR_POISON). 0: VRAM offset or bus address, 16-byte aligned, 1: ORR_SEM_IN_*,
+ * 2: failure word for those queues.
+ */
+#define ORR_MBOX_SEM_CLOSE 16u
+#define ORR_SEM_IN_VRAM 0u
+#define ORR_SEM_IN_HOST 1u
 #define ORR_MBOX_CRASH 14u /* for tests of the restart: 0: queue that is to look guilty, or all-ones; no reply */
 
 #define ORR_WEIGHT_DEFAULT 64u
@@ -81,6 +94,7 @@ ORR_ASSERT_OFFSET(struct orr_mbox_ring, entry, 128);
 #define ORR_PRIORITY_REALTIME 3u
 
 /* Events. */
+/* Behind the failure of the semaphores that the queue's packets would have signalled. */
 #define ORR_EVENT_QUEUE_ERROR 0x8001u /* 0: queue, 1: code ORR_QERR_*, 2: index, 3: address, 4: model time ps */
 /*
  * A cycle of waits: one event for each edge, in their order round the cycle. 0: report (counts up from 1) | edge << 32 |

@@ -3,7 +3,7 @@
  * Packets: 64 bytes each. Packets of a queue start in order. COPY, FILL and DISPATCH run on
  * engines and may overlap with later ones of the same queue, unless the later has
  * ORR_PKT_F_ORDERED: such a packet starts only when all earlier ones have finished. SIGNAL,
- * TIMESTAMP and BARRIER are always ordered; WAIT holds back all later packets. All addresses are
+ * FAIL, TIMESTAMP and BARRIER are always ordered; WAIT holds back all later packets. All addresses are
  * virtual in the queue's context. Reserved fields and flags that an opcode does not name are 0,
  * or the queue stops with ORR_QERR_BAD_PACKET.
  */
@@ -23,6 +23,7 @@
 #define ORR_PKT_INDIRECT 8u /* reserved for indirect buffers: not implemented yet */
 #define ORR_PKT_MATRIX 9u /* reserved for matrix operations: not implemented yet */
 #define ORR_PKT_GANG 10u
+#define ORR_PKT_FAIL 11u
 
 #define ORR_PKT_F_ORDERED 1u /* COPY, FILL, DISPATCH, NOP */
 #define ORR_PKT_F_INTERRUPT 2u /* any: raise ORR_IRQ_QUEUE when it has finished */
@@ -83,17 +84,37 @@ struct orr_packet_dispatch {
 ORR_ASSERT_SIZE(struct orr_packet_dispatch, 64);
 
 /*
- * WAIT: until semaphore.value >= value. SIGNAL: sets value and model time; on memory of a linked
+ * WAIT: until semaphore.value >= value. SIGNAL: raises value to this one and sets the model time; on memory of a linked
  * card it crosses the link behind every earlier write. struct orr_semaphore: hw/link.h. A signal wakes exactly those who
  * wait for this memory, whatever their context and VA. A process signals through a queue: its own stores wake nobody.
+ *
+ * A WAIT for a semaphore that has failed, or fails while it waits, stops its queue: ORR_QERR_POISON. So does one for more
+ * than the value of a semaphore that is closed, with the code ORR_QERR_ABANDONED in the failure word.
  */
 struct orr_packet_semaphore {
 	struct orr_packet_header header;
 	uint64_t semaphore; /* VA, 16-byte aligned */
-	uint64_t value;
+	uint64_t value; /* below ORR_SEM_FAILED */
+	/*
+	 * WAIT: stops with ORR_QERR_WAIT_LIMIT after so much model time of this card, 0: never; at most
+	 * ORR_WAIT_LIMIT_MAX_NS. It is exact to 100 us. An idle card's time runs no faster than the host's,
+	 * and a jump of the clock counts as 1 ms at most. SIGNAL: 0.
+	 */
+	uint64_t limit_ns;
+	uint64_t reserved[4];
+};
+#define ORR_WAIT_LIMIT_MAX_NS 1000000000000000ull /* 11 days */
+ORR_ASSERT_OFFSET(struct orr_packet_semaphore, limit_ns, 24);
+ORR_ASSERT_SIZE(struct orr_packet_semaphore, 64);
+
+/* Fails a semaphore on purpose, as if its signaller had stopped. Origin: this queue and packet. The queue goes on. */
+struct orr_packet_fail {
+	struct orr_packet_header header;
+	uint64_t semaphore; /* VA, 16-byte aligned */
+	uint64_t code; /* 1 .. ORR_FAILURE_MAX_CODE; ORR_QERR_* */
 	uint64_t reserved[5];
 };
-ORR_ASSERT_SIZE(struct orr_packet_semaphore, 64);
+ORR_ASSERT_SIZE(struct orr_packet_fail, 64);
 
 /*
  * A gang: the DISPATCH behind this packet starts together with those of the other members, all or none. Each member is a queue

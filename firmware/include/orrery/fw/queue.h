@@ -63,5 +63,10 @@ ORR_ASSERT_SIZE(struct orr_queue_status, 64);
 #define ORR_QERR_FIRMWARE 10u /* the firmware crashed while it worked for this queue; detail: mcause */
 #define ORR_QERR_GANG 11u /* the gang did not come together within the dispatch limit; detail: the member that lacked */
 #define ORR_QERR_LOST 12u /* what the firmware knew of this queue did not survive its restart */
+#define ORR_QERR_POISON 13u /* waited for a semaphore that has failed; address: its VA, detail: failure word (fw/failure.h) */
+#define ORR_QERR_ABORTED 14u /* somebody asked for it: QUEUE_ABORT, QUEUE_DESTROY, or the end of its process */
+#define ORR_QERR_WAIT_LIMIT 15u /* a WAIT came to its limit; address: the semaphore's VA, detail: its value then */
+#define ORR_QERR_ABANDONED 16u /* in failure words: nobody is left who may signal the semaphore */
+#define ORR_QERR_PEER_LOST 17u /* in failure words: all who may signal the semaphore are on a card that cannot be reached */
 
 #endif /* ORRERY_FW_QUEUE_H */

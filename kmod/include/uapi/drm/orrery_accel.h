@@ -39,6 +39,9 @@ extern "C" {
 #define DRM_ORR_QUEUE_SET 0x0c
 #define DRM_ORR_QUEUE_STATS 0x0d
 #define DRM_ORR_QUERY_DEADLOCK 0x0e
+#define DRM_ORR_QUEUE_ABORT 0x0f
+#define DRM_ORR_SIGNALLER_ATTACH 0x10
+#define DRM_ORR_SIGNALLER_DETACH 0x11
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -174,6 +177,35 @@ struct drm_orr_queue_destroy {
 };
 
 /*
+ * Stops a queue now, with ORR_QERR_ABORTED unless it has stopped already: when it returns, nothing of it runs, and the
+ * semaphores that its packets would have signalled have failed (orrery/fw/failure.h). The queue stays
+ * and can be asked what became of it; its waits and fences end as of any queue that stops.
+ */
+struct drm_orr_queue_abort {
+	__u32 queue; /* in */
+	__u32 flags; /* in: 0 */
+};
+
+#define ORR_SIGNALLERS_MAX 65536u /* semaphores to which one queue can be attached */
+
+/*
+ * Declares that a queue may signal semaphores, or (DETACH) that it will not any more. When the last queue that was
+ * attached to a semaphore, of whatever process and card, has stopped, is destroyed, is detached or cannot be reached any
+ * more, the semaphore is closed (ORR_SEM_CLOSED): waits for more than its value stop with ORR_QERR_POISON, the failure
+ * word says ORR_QERR_ABANDONED, or ORR_QERR_PEER_LOST. A semaphore to which no queue was ever attached is never closed.
+ * To use the memory of a closed or failed semaphore again, detach all, write zeros to it, and attach anew.
+ * A queue is attached to a semaphore once or not at all: a second ATTACH changes nothing.
+ * ATTACH: -EIO if the queue has stopped, -ENOSPC beyond ORR_SIGNALLERS_MAX; then nothing is attached that was not.
+ */
+struct drm_orr_signaller {
+	__u32 queue; /* in */
+	__u32 flags; /* in: 0 */
+	__u64 semaphore; /* in: VA in the queue's VM of the first struct orr_semaphore, 16-byte aligned; mapped, else -EFAULT */
+	__u32 count; /* in: semaphores, one after the other, 1 .. 256, in one mapping */
+	__u32 pad; /* in: 0 */
+};
+
+/*
  * Sleeps until the queue has completed `index` packets, or stopped, or the time is up. -EDEADLK: the queue
  * is in a cycle of waits that the firmware has found (DRM_IOCTL_ORR_QUERY_DEADLOCK shows it); it still runs,
  * and a signal from outside the cycle lets it go on.
@@ -256,6 +288,11 @@ struct drm_orr_query_deadlock {
 #define DRM_IOCTL_ORR_QUEUE_STATS DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUEUE_STATS, struct drm_orr_queue_stats)
 #define DRM_IOCTL_ORR_QUERY_DEADLOCK \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEADLOCK, struct drm_orr_query_deadlock)
+#define DRM_IOCTL_ORR_QUEUE_ABORT DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_QUEUE_ABORT, struct drm_orr_queue_abort)
+#define DRM_IOCTL_ORR_SIGNALLER_ATTACH \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_SIGNALLER_ATTACH, struct drm_orr_signaller)
+#define DRM_IOCTL_ORR_SIGNALLER_DETACH \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_SIGNALLER_DETACH, struct drm_orr_signaller)
 #define DRM_IOCTL_ORR_QUERY_LINK DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_LINK, struct drm_orr_query_link)
 
 #if defined(__cplusplus)
