@@ -263,6 +263,7 @@ static int orr_boot_image(struct orr_device *odev, const struct firmware *fw)
 	odev->image_size = fw->size;
 	memcpy(odev->image, fw->data, fw->size);
 
+	guard(mutex)(&odev->boot_lock);
 	ret = orr_boot_start(odev);
 	/* The ROM may still be reading it, and the firmware must not write to what is freed. */
 	if (ret && orr_hw_reset(odev)) {

@@ -37,15 +37,18 @@ static u32 orr_cycle_walk(struct orr_device *odev, struct orr_queue *first,
 {
 	struct orr_queue *queue = first;
 	struct orr_wait_edge edge;
-	u32 report = 0, count = 0;
+	u32 report = 0, edges = 0, count = 0;
 
 	lockdep_assert_held(&odev->queue_lock);
 	do {
 		if (!queue || !orr_queue_waits_locked(queue, &edge))
 			return 0;
-		if (!count)
+		if (!count) {
 			report = edge.report;
-		if (edge.report != report || count == edge.edges)
+			edges = edge.edges;
+		}
+		/* All of one report and one length, so that edges which form no circle end too. */
+		if (edge.report != report || edge.edges != edges || count == edges)
 			return 0;
 		if (count < room) {
 			cycle[count].queue = queue;
@@ -54,7 +57,7 @@ static u32 orr_cycle_walk(struct orr_device *odev, struct orr_queue *first,
 		count++;
 		queue = odev->queues[edge.signaller];
 	} while (queue != first);
-	return count == edge.edges ? count : 0;
+	return count == edges ? count : 0;
 }
 
 /* All edges of a report have come: wakes up those who wait for one of its queues. */

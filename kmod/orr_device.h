@@ -26,6 +26,7 @@
 #define _ORR_DEVICE_H_
 
 #include <linux/bitmap.h>
+#include <linux/completion.h>
 #include <linux/idr.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/list.h>
@@ -170,6 +171,16 @@ struct orr_device {
 
 	/** @vectors: interrupt messages that the host gave us, 1 .. 4 */
 	unsigned int vectors;
+	/** @irqs: of them those that have a handler */
+	unsigned int irqs;
+
+	/**
+	 * @wq: for works that fences and waits depend on; ordered. None of them waits for the
+	 * firmware's answer, or for memory
+	 */
+	struct workqueue_struct *wq;
+	/** @ask_wq: the same for those that do wait for the firmware's answer */
+	struct workqueue_struct *ask_wq;
 
 	/** @lost: bit 0: the card is not to be used any more, until the driver binds anew */
 	unsigned long lost;
@@ -177,9 +188,11 @@ struct orr_device {
 	const char *lost_reason;
 	/** @unbinding: the loss is an unbind: nothing to warn about */
 	bool unbinding;
-	/** @lost_work: what has to be done about it */
+	/** @lost_work: what has to be done about it; queued by whoever sets @lost */
 	struct work_struct lost_work;
-	/** @health_work: looks after the card while it has queues */
+	/** @quiesced: completed once a lost card does no DMA any more */
+	struct completion quiesced;
+	/** @health_work: looks after the card while it has queues; disabled until it is up */
 	struct delayed_work health_work;
 	/** @health_jiffies: when it did so last */
 	unsigned long health_jiffies;
@@ -187,7 +200,7 @@ struct orr_device {
 	u64 health_heartbeat;
 	/** @restart: see orr_restart.c */
 	struct orr_restart restart;
-	/** @link_work: tells sysfs pollers that a link changed */
+	/** @link_work: tells sysfs pollers that a link changed; disabled until there is links/ */
 	struct work_struct link_work;
 	/** @reset_lock: see the top of this file */
 	struct rw_semaphore reset_lock;
@@ -304,12 +317,14 @@ int orr_boot_again(struct orr_device *odev);
 
 /* orr_irq.c */
 int orr_irq_init(struct orr_device *odev);
+void orr_irq_fini(struct orr_device *odev);
 
 /* orr_debugfs.c */
 void orr_debugfs_init(struct orr_device *odev);
 
 /* orr_health.c */
-void orr_health_init(struct orr_device *odev);
+int orr_health_init(struct orr_device *odev);
+void orr_health_enable(struct orr_device *odev);
 void orr_health_fini(struct orr_device *odev);
 void orr_health_start(struct orr_device *odev);
 void orr_health_kick(struct orr_device *odev);

@@ -77,7 +77,7 @@ static int orr_device_init(struct orr_device *odev)
 {
 	int ret;
 
-	orr_health_init(odev);
+	orr_mbox_init(odev);
 	INIT_LIST_HEAD(&odev->registry_node);
 	INIT_LIST_HEAD(&odev->bos);
 	spin_lock_init(&odev->pages_lock);
@@ -85,6 +85,9 @@ static int orr_device_init(struct orr_device *odev)
 	ida_init(&odev->contexts);
 	ida_init(&odev->queue_numbers);
 	ret = drmm_add_action_or_reset(&odev->drm, orr_device_fini, odev);
+	if (ret)
+		return ret;
+	ret = orr_health_init(odev);
 	if (ret)
 		return ret;
 	ret = drmm_mutex_init(&odev->drm, &odev->boot_lock);
@@ -120,6 +123,17 @@ static void orr_device_stop(struct orr_device *odev)
 	orr_device_quiesced(odev);
 }
 
+/* After orr_device_stop(): nobody of ours comes to the card by himself any more. */
+static void orr_device_calm(struct orr_device *odev)
+{
+	/* Interrupts first, for they ask for works. */
+	orr_irq_fini(odev);
+	orr_health_fini(odev);
+	orr_mbox_fini(odev);
+	/* The works told those who polled there. */
+	orr_sysfs_links_remove(odev);
+}
+
 static int orr_probe_boot(struct orr_device *odev)
 {
 	struct device *dev = &odev->pdev->dev;
@@ -135,13 +149,17 @@ static int orr_probe_boot(struct orr_device *odev)
 	ret = orr_links_init(odev);
 	if (ret)
 		return ret;
-	ret = orr_mbox_init(odev);
+	ret = orr_mbox_alloc(odev);
 	if (ret)
 		return ret;
 	ret = orr_irq_init(odev);
 	if (ret)
 		return ret;
-	return orr_boot(odev);
+	ret = orr_boot(odev);
+	if (ret)
+		return ret;
+	orr_health_enable(odev);
+	return 0;
 }
 
 static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -169,10 +187,11 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto err_stop;
 	ret = orr_sysfs_links_add(odev);
 	if (ret)
-		goto err_links;
+		goto err_stop;
+	enable_work(&odev->link_work);
 	ret = orr_peer_register(odev);
 	if (ret)
-		goto err_links;
+		goto err_stop;
 	ret = drm_dev_register(&odev->drm, 0);
 	if (ret)
 		goto err_peer;
@@ -186,13 +205,9 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 err_peer:
 	orr_peer_unregister(odev);
-err_links:
-	orr_sysfs_links_remove(odev);
 err_stop:
 	orr_device_stop(odev);
-	orr_health_fini(odev);
-	if (odev->mailbox.command)
-		orr_mbox_fini(odev);
+	orr_device_calm(odev);
 err_master:
 	pci_clear_master(pdev);
 	return ret;
@@ -205,9 +220,7 @@ static void orr_remove(struct pci_dev *pdev)
 	orr_peer_unregister(odev);
 	orr_device_stop(odev);
 	drm_dev_unplug(&odev->drm);
-	orr_health_fini(odev);
-	orr_mbox_fini(odev);
-	orr_sysfs_links_remove(odev);
+	orr_device_calm(odev);
 	orr_bo_unbind_all(odev);
 }
 

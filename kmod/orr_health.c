@@ -5,8 +5,14 @@
  * that got lost would have told.
  *
  * A card that is lost stays so until the driver is bound to it anew.
+ *
+ * Fences end in the works of this file, so those neither allocate nor wait for somebody who does;
+ * dma_fence_begin_signalling() lets lockdep look after that.
  */
+#include <linux/dma-fence.h>
 #include <linux/jiffies.h>
+
+#include <drm/drm_managed.h>
 
 #include "orr_bo.h"
 #include "orr_device.h"
@@ -35,7 +41,7 @@ static void orr_health_check(struct orr_device *odev)
 		orr_mbox_process(odev);
 		/* Is it still there, or has it nothing to do? Without an answer it is restarted. */
 		if (orr_queue_scan_armed(odev) && !orr_health_beats(odev))
-			queue_work(system_long_wq, &odev->restart.ping_work);
+			queue_work(odev->ask_wq, &odev->restart.ping_work);
 		break;
 	case U32_MAX:
 		orr_device_lost(odev, "it reads as all-ones: removed, or its process has ended");
@@ -60,15 +66,17 @@ static void orr_health_check(struct orr_device *odev)
 static void orr_health_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, health_work.work);
+	bool cookie = dma_fence_begin_signalling();
 	int idx;
 
-	if (orr_enter(odev, &idx))
-		return;
-	WRITE_ONCE(odev->health_jiffies, jiffies);
-	orr_health_check(odev);
-	orr_exit(idx);
-	if (atomic_read(&odev->queue_count) && !orr_is_lost(odev))
-		schedule_delayed_work(&odev->health_work, ORR_HEALTH_PERIOD);
+	if (!orr_enter(odev, &idx)) {
+		WRITE_ONCE(odev->health_jiffies, jiffies);
+		orr_health_check(odev);
+		orr_exit(idx);
+		if (atomic_read(&odev->queue_count) && !orr_is_lost(odev))
+			orr_health_start(odev);
+	}
+	dma_fence_end_signalling(cookie);
 }
 
 /**
@@ -77,7 +85,7 @@ static void orr_health_work(struct work_struct *work)
  */
 void orr_health_start(struct orr_device *odev)
 {
-	schedule_delayed_work(&odev->health_work, ORR_HEALTH_PERIOD);
+	queue_delayed_work(odev->wq, &odev->health_work, ORR_HEALTH_PERIOD);
 }
 
 /**
@@ -89,23 +97,18 @@ void orr_health_kick(struct orr_device *odev)
 	unsigned long next = READ_ONCE(odev->health_jiffies) + ORR_HEALTH_HOLDOFF;
 
 	/* Sooner than the next regular look. */
-	cancel_delayed_work(&odev->health_work);
-	schedule_delayed_work(&odev->health_work, time_before(jiffies, next) ? next - jiffies : 0);
+	mod_delayed_work(odev->wq, &odev->health_work,
+			 time_before(jiffies, next) ? next - jiffies : 0);
 }
 
 /* Nobody trusts the card any more: it must stop before its memory is given to others. */
 static void orr_lost_quiesce(struct orr_device *odev)
 {
-	int idx;
-
-	if (!drm_dev_enter(&odev->drm, &idx))
-		return;
-	/* A restart of the firmware that was under way has found out by now. */
+	/* A start of the firmware that was under way has found out by now. */
 	guard(mutex)(&odev->boot_lock);
 	if (orr_read32(odev, ORR_R_ID) == ORR_ID_MAGIC && orr_hw_reset(odev))
 		drm_err(&odev->drm, "the card does not reset\n");
 	pci_clear_master(odev->pdev);
-	drm_dev_exit(idx);
 }
 
 /*
@@ -118,13 +121,19 @@ static void orr_lost_tell(struct orr_device *odev)
 		sysfs_notify(&odev->pdev->dev.kobj, NULL, "state");
 }
 
+/* The registers are there: orr_health_fini() waits for this, whoever was first to lose the card. */
 static void orr_lost_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, lost_work);
+	bool cookie = dma_fence_begin_signalling();
 
 	orr_lost_quiesce(odev);
-	orr_mmap_zap(odev);
+	complete_all(&odev->quiesced);
 	orr_queue_all_gone(odev);
+	dma_fence_end_signalling(cookie);
+
+	/* After the fences: page faults, which this waits for, allocate and so may wait for them. */
+	orr_mmap_zap(odev);
 	orr_lost_tell(odev);
 }
 
@@ -137,25 +146,27 @@ static void orr_lost_work(struct work_struct *work)
  */
 void orr_device_lost(struct orr_device *odev, const char *reason)
 {
-	if (test_bit(0, &odev->lost))
-		return;
-	WRITE_ONCE(odev->lost_reason, reason);
+	/* Of several reasons the first counts, and it is there before the bit. */
+	cmpxchg(&odev->lost_reason, NULL, reason);
 	if (test_and_set_bit(0, &odev->lost))
 		return;
+	queue_work(odev->wq, &odev->lost_work);
+	orr_mbox_abort(odev);
 	if (!odev->unbinding)
 		drm_err(&odev->drm, "the card is lost: %s. Its users get -ENODEV; unbind and bind the driver to start it again\n",
-			reason);
-	orr_mbox_abort(odev);
-	schedule_work(&odev->lost_work);
+			odev->lost_reason);
 }
 
 /**
  * orr_device_quiesced - wait until a lost card does no DMA any more
  * @odev: the card
+ *
+ * Who frees memory that the card could reach has to wait for this, however it learnt of the loss:
+ * the work that ends the card's DMA may not even have been queued then.
  */
 void orr_device_quiesced(struct orr_device *odev)
 {
-	flush_work(&odev->lost_work);
+	wait_for_completion(&odev->quiesced);
 }
 
 static void orr_link_work(struct work_struct *work)
@@ -165,27 +176,64 @@ static void orr_link_work(struct work_struct *work)
 	orr_sysfs_links_notify(odev);
 }
 
+static void orr_health_free(struct drm_device *drm, void *data)
+{
+	struct orr_device *odev = data;
+
+	destroy_workqueue(odev->wq);
+	destroy_workqueue(odev->ask_wq);
+}
+
 /**
  * orr_health_init - prepare
  * @odev: the card
+ *
+ * Return: 0 or -ENOMEM.
  */
-void orr_health_init(struct orr_device *odev)
+int orr_health_init(struct orr_device *odev)
 {
 	init_rwsem(&odev->reset_lock);
+	init_completion(&odev->quiesced);
 	INIT_WORK(&odev->lost_work, orr_lost_work);
 	INIT_WORK(&odev->link_work, orr_link_work);
 	INIT_DELAYED_WORK(&odev->health_work, orr_health_work);
+	disable_work(&odev->link_work);
+	disable_delayed_work(&odev->health_work);
 	orr_restart_init(odev);
+
+	odev->wq = alloc_ordered_workqueue("orrery-%s", WQ_MEM_RECLAIM, pci_name(odev->pdev));
+	if (!odev->wq)
+		return -ENOMEM;
+	odev->ask_wq = alloc_ordered_workqueue("orrery-ask-%s", WQ_MEM_RECLAIM,
+					       pci_name(odev->pdev));
+	if (!odev->ask_wq) {
+		destroy_workqueue(odev->wq);
+		return -ENOMEM;
+	}
+	return drmm_add_action_or_reset(&odev->drm, orr_health_free, odev);
+}
+
+/**
+ * orr_health_enable - the card is up: from now on it is looked after
+ * @odev: the card
+ */
+void orr_health_enable(struct orr_device *odev)
+{
+	enable_delayed_work(&odev->health_work);
+	/* There may have been a reason for it. */
+	orr_health_kick(odev);
 }
 
 /**
  * orr_health_fini - no more work of ours after this
- * @odev: the card, lost
+ * @odev: the card, lost, with no interrupts any more
+ *
+ * Processes with the node open may still ask for works; they are not done.
  */
 void orr_health_fini(struct orr_device *odev)
 {
-	cancel_delayed_work_sync(&odev->health_work);
+	disable_delayed_work_sync(&odev->health_work);
 	orr_restart_fini(odev);
-	cancel_work_sync(&odev->link_work);
+	disable_work_sync(&odev->link_work);
 	flush_work(&odev->lost_work);
 }

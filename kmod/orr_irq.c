@@ -91,6 +91,17 @@ int orr_irq_init(struct orr_device *odev)
 				       ORR_DRIVER_NAME, odev);
 		if (ret)
 			return dev_err_probe(dev, ret, "cannot request interrupt %u\n", i);
+		odev->irqs++;
 	}
 	return 0;
+}
+
+/**
+ * orr_irq_fini - nobody is called any more when this returns
+ * @odev: the card
+ */
+void orr_irq_fini(struct orr_device *odev)
+{
+	while (odev->irqs)
+		devm_free_irq(&odev->pdev->dev, pci_irq_vector(odev->pdev, --odev->irqs), odev);
 }

@@ -45,20 +45,29 @@ struct orr_mbox_call {
 static void orr_mbox_arm_work(struct work_struct *work);
 
 /**
- * orr_mbox_init - allocate the rings, empty
+ * orr_mbox_init - prepare; whatever comes before orr_mbox_alloc() finds nobody who waits
  * @odev: the card
- *
- * Return: 0 or -ENOMEM.
  */
-int orr_mbox_init(struct orr_device *odev)
+void orr_mbox_init(struct orr_device *odev)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;
-	struct device *dev = &odev->pdev->dev;
 
 	spin_lock_init(&mbox->lock);
 	sema_init(&mbox->slots, ORR_MBOX_SLOTS);
 	INIT_LIST_HEAD(&mbox->arm_list);
 	INIT_DELAYED_WORK(&mbox->arm_work, orr_mbox_arm_work);
+}
+
+/**
+ * orr_mbox_alloc - allocate the rings, empty
+ * @odev: the card
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int orr_mbox_alloc(struct orr_device *odev)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	struct device *dev = &odev->pdev->dev;
 
 	mbox->command = dmam_alloc_coherent(dev, sizeof(*mbox->command), &mbox->command_dma,
 					    GFP_KERNEL);
@@ -73,7 +82,7 @@ int orr_mbox_init(struct orr_device *odev)
  */
 void orr_mbox_fini(struct orr_device *odev)
 {
-	cancel_delayed_work_sync(&odev->mailbox.arm_work);
+	disable_delayed_work_sync(&odev->mailbox.arm_work);
 }
 
 /* Free entries of the command ring, or negative if the firmware's index is impossible. */
@@ -463,7 +472,7 @@ void orr_mbox_resume(struct orr_device *odev)
 	for (slot = 0; slot < ORR_MBOX_SLOTS; slot++)
 		if (mbox->pending[slot])
 			orr_mbox_post_call(odev, mbox->pending[slot]);
-	schedule_delayed_work(&mbox->arm_work, 0);
+	queue_delayed_work(odev->wq, &mbox->arm_work, 0);
 }
 
 /* Sends the ARM commands that fit; the ring keeps room for those who wait for a reply. */
@@ -483,7 +492,7 @@ static void orr_mbox_flush_arms(struct orr_device *odev)
 		};
 
 		if (orr_mbox_room(mbox) <= (int)ORR_MBOX_SLOTS) {
-			schedule_delayed_work(&mbox->arm_work, 1);
+			queue_delayed_work(odev->wq, &mbox->arm_work, 1);
 			return;
 		}
 		list_del_init(&queue->arm_node);

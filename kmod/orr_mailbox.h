@@ -53,7 +53,8 @@ struct orr_mailbox {
 	struct delayed_work arm_work;
 };
 
-int orr_mbox_init(struct orr_device *odev);
+void orr_mbox_init(struct orr_device *odev);
+int orr_mbox_alloc(struct orr_device *odev);
 void orr_mbox_fini(struct orr_device *odev);
 int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count,
 		     u64 *reply);

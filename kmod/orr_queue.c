@@ -120,6 +120,8 @@ static void orr_queue_update_arm(struct orr_queue *queue)
 		if (waiter->wants_irq)
 			break;
 	if (!waiter) {
+		/* Nobody looks for the interrupt that was asked for, so nobody may rely on it. */
+		WRITE_ONCE(queue->armed_index, ORR_QUEUE_NOT_ARMED);
 		clear_bit(queue->number, queue->odev->armed);
 		return;
 	}

@@ -6,6 +6,7 @@
  *
  * Meanwhile the mailbox is paused: commands wait, and those that have had no answer are sent again.
  */
+#include <linux/dma-fence.h>
 #include <linux/iopoll.h>
 #include <linux/jiffies.h>
 
@@ -30,7 +31,7 @@ void orr_restart_request(struct orr_device *odev, const char *reason)
 	if (orr_is_lost(odev) || !orr_mbox_pause(odev))
 		return;
 	WRITE_ONCE(odev->restart.reason, reason);
-	queue_work(system_long_wq, &odev->restart.work);
+	queue_work(odev->wq, &odev->restart.work);
 }
 
 /* Takes note of a restart. Return: whether there were too many of late. */
@@ -87,12 +88,15 @@ static void orr_restart_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, restart.work);
 	struct orr_restart *restart = &odev->restart;
+	bool cookie = dma_fence_begin_signalling();
 	u32 state, resumed;
 	u64 cause, pc;
 	int idx;
 
-	if (orr_enter(odev, &idx))
+	if (orr_enter(odev, &idx)) {
+		dma_fence_end_signalling(cookie);
 		return;
+	}
 	state = orr_read32(odev, ORR_R_STATE);
 	if (state == U32_MAX) {
 		orr_device_lost(odev, "it reads as all-ones: removed, or its process has ended");
@@ -117,34 +121,39 @@ static void orr_restart_work(struct work_struct *work)
 		drm_warn(&odev->drm, "the firmware was restarted, because %s: %u of %d queues go on\n",
 			 restart->reason, resumed, atomic_read(&odev->queue_count));
 	orr_mbox_resume(odev);
-	queue_work(system_long_wq, &restart->recheck_work);
+	queue_work(odev->ask_wq, &restart->recheck_work);
 out:
 	orr_exit(idx);
+	dma_fence_end_signalling(cookie);
 }
 
 /* Not in orr_restart_work(): a firmware that dies again while we ask needs that to answer. */
 static void orr_restart_recheck_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, restart.recheck_work);
+	bool cookie = dma_fence_begin_signalling();
 	int idx;
 
-	if (orr_enter(odev, &idx))
-		return;
-	orr_queue_recheck_all(odev);
-	orr_exit(idx);
+	if (!orr_enter(odev, &idx)) {
+		orr_queue_recheck_all(odev);
+		orr_exit(idx);
+	}
+	dma_fence_end_signalling(cookie);
 }
 
 static void orr_restart_ping_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, restart.ping_work);
+	bool cookie = dma_fence_begin_signalling();
 	u64 request[] = { odev->info.uid };
 	int idx;
 
-	if (orr_enter(odev, &idx))
-		return;
-	/* All that is to be done without an answer is done in there. */
-	orr_mbox_command(odev, ORR_MBOX_PING, request, ARRAY_SIZE(request), NULL);
-	orr_exit(idx);
+	if (!orr_enter(odev, &idx)) {
+		/* All that is to be done without an answer is done in there. */
+		orr_mbox_command(odev, ORR_MBOX_PING, request, ARRAY_SIZE(request), NULL);
+		orr_exit(idx);
+	}
+	dma_fence_end_signalling(cookie);
 }
 
 /**
@@ -174,7 +183,7 @@ void orr_restart_enable(struct orr_device *odev)
  */
 void orr_restart_fini(struct orr_device *odev)
 {
-	cancel_work_sync(&odev->restart.work);
-	cancel_work_sync(&odev->restart.recheck_work);
-	cancel_work_sync(&odev->restart.ping_work);
+	disable_work_sync(&odev->restart.work);
+	disable_work_sync(&odev->restart.recheck_work);
+	disable_work_sync(&odev->restart.ping_work);
 }

@@ -312,6 +312,8 @@ void orr_sysfs_links_remove(struct orr_device *odev)
 {
 	u32 i;
 
+	if (!odev->links_kobj)
+		return;
 	for (i = 0; i < odev->info.link_ports; i++) {
 		kobject_put(odev->links[i]->kobj);
 		odev->links[i]->kobj = NULL;
