@@ -28,9 +28,11 @@ echo "==> copy engine against memcpy"
 echo "==> make run, and boot to the first result"
 run=$(seconds make --no-print-directory run)
 first=$(seconds "$bin/orrery-vm" --cards 2 -- histogram)
+echo "==> failures, told to who waits"
+"$bin/orrery-vm" --timeout 300 -- bench_failure > "$out/failure.json" || [ -s "$out/failure.json" ]
 echo "==> recording the control core, and stepping recordings"
 # Their goals are judged in the table.
 "$bin/bench_trace" 10 "$out/trace.json" || [ -s "$out/trace.json" ]
 "$bin/bench_step" "$out/step.json" || [ -s "$out/step.json" ]
 "$bin/orrery-bench-report" "$out/guest.json" "$out/core.json" "$out/engines.json" "$run" "$first" build/bench.json \
-    "$out/trace.json" "$out/step.json"
+    "$out/failure.json" "$out/trace.json" "$out/step.json"
