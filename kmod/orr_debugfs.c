@@ -78,6 +78,16 @@ static int orr_debugfs_restarts_show(struct seq_file *m, void *data)
 }
 DEFINE_SHOW_ATTRIBUTE(orr_debugfs_restarts);
 
+static int orr_debugfs_waits_show(struct seq_file *m, void *data)
+{
+	struct orr_device *odev = m->private;
+
+	seq_printf(m, "late_wakeups %u\n", READ_ONCE(odev->stats.late_wakeups));
+	seq_printf(m, "most_in_interrupt %u\n", READ_ONCE(odev->stats.most_in_irq));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(orr_debugfs_waits);
+
 static ssize_t orr_debugfs_crash_write(struct file *file, const char __user *user, size_t bytes,
 				       loff_t *offset)
 {
@@ -124,5 +134,6 @@ void orr_debugfs_init(struct orr_device *odev)
 
 	debugfs_create_file("queues", 0400, root, odev, &orr_debugfs_queues_fops);
 	debugfs_create_file("restarts", 0400, root, odev, &orr_debugfs_restarts_fops);
+	debugfs_create_file("waits", 0400, root, odev, &orr_debugfs_waits_fops);
 	debugfs_create_file("crash_firmware", 0200, root, odev, &orr_debugfs_crash_fops);
 }

@@ -132,6 +132,29 @@ struct orr_link_port {
 	struct orr_grant grant[ORR_LINK_GRANT_SLOTS];
 };
 
+/* The card's vectors that mean something to this driver: 0 .. 3. */
+#define ORR_IRQ_MESSAGES 4u
+
+/**
+ * struct orr_irq - an interrupt message, for its handler
+ */
+struct orr_irq {
+	/** @odev: the card */
+	struct orr_device *odev;
+	/** @message: its number */
+	unsigned int message;
+};
+
+/**
+ * struct orr_stats - what debugfs tells those who look after the driver
+ */
+struct orr_stats {
+	/** @late_wakeups: waiters that no interrupt woke up; health_work found them */
+	unsigned int late_wakeups;
+	/** @most_in_irq: the most waiters that one interrupt woke up with interrupts off */
+	unsigned int most_in_irq;
+};
+
 /**
  * struct orr_device - a card
  */
@@ -173,6 +196,8 @@ struct orr_device {
 	unsigned int vectors;
 	/** @irqs: of them those that have a handler */
 	unsigned int irqs;
+	/** @irq: by message */
+	struct orr_irq irq[ORR_IRQ_MESSAGES];
 
 	/**
 	 * @wq: for works that fences and waits depend on; ordered. None of them waits for the
@@ -236,6 +261,9 @@ struct orr_device {
 	atomic_t queue_count;
 	/** @armed: queues for which somebody waits for an interrupt */
 	DECLARE_BITMAP(armed, ORR_FW_QUEUES);
+
+	/** @stats: each member has one writer, or does not matter that much */
+	struct orr_stats stats;
 
 	/** @registry_node: in the list of all cards, orr_peer.c */
 	struct list_head registry_node;

@@ -39,8 +39,9 @@ static void orr_health_check(struct orr_device *odev)
 	switch (state) {
 	case ORR_STATE_RUNNING:
 		orr_mbox_process(odev);
+		odev->stats.late_wakeups += orr_queue_scan_armed(odev);
 		/* Is it still there, or has it nothing to do? Without an answer it is restarted. */
-		if (orr_queue_scan_armed(odev) && !orr_health_beats(odev))
+		if (!bitmap_empty(odev->armed, ORR_FW_QUEUES) && !orr_health_beats(odev))
 			queue_work(odev->ask_wq, &odev->restart.ping_work);
 		break;
 	case U32_MAX:

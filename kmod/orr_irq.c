@@ -4,59 +4,66 @@
  * to find out why, because that costs more than the work. With fewer messages than the card has
  * vectors, vector n comes on message n modulo their number, so a handler serves several.
  */
+#include <linux/dma-fence.h>
 #include <linux/interrupt.h>
 
 #include "orr_device.h"
 #include "orr_queue.h"
 
-/* Vectors that mean something to this driver: 0 .. 3. */
-#define ORR_IRQ_USED 4
+/* Queues and waiters that are looked after with interrupts off; the rest is left to a thread. */
+#define ORR_IRQ_ROOM 64u
 
-static unsigned int max_vectors = ORR_IRQ_USED;
+static unsigned int max_vectors = ORR_IRQ_MESSAGES;
 module_param(max_vectors, uint, 0444);
 MODULE_PARM_DESC(max_vectors, "Interrupt messages to ask for, 1 to 4 (default 4)");
 
-static bool orr_irq_serves(struct orr_device *odev, unsigned int message, unsigned int vector)
+static bool orr_irq_serves(const struct orr_irq *irq, unsigned int vector)
 {
-	return vector % odev->vectors == message;
+	return vector % irq->odev->vectors == irq->message;
 }
 
-static irqreturn_t orr_irq_handler(struct orr_device *odev, unsigned int message)
+/* In the interrupt: what most of them are about, as far as it is little. */
+static irqreturn_t orr_irq_handler(int number, void *data)
 {
-	bool found = false;
+	struct orr_irq *irq = data;
+	struct orr_device *odev = irq->odev;
+	struct orr_scan scan = { .room = ORR_IRQ_ROOM };
+	bool found = false, more = false;
 
 	/* Messages to a card that is lost or going have nobody to look at them. */
 	if (orr_is_lost(odev))
 		return IRQ_HANDLED;
-	if (orr_irq_serves(odev, message, ORR_IRQ_MAILBOX))
-		found |= orr_mbox_process(odev);
-	if (orr_irq_serves(odev, message, ORR_IRQ_QUEUE))
-		found |= orr_queue_scan_armed(odev);
-	if (orr_irq_serves(odev, message, ORR_IRQ_LINK) && (!found || odev->vectors > ORR_IRQ_LINK))
+	if (orr_irq_serves(irq, ORR_IRQ_MAILBOX))
+		more |= orr_mbox_process_replies(odev, &found);
+	if (orr_irq_serves(irq, ORR_IRQ_QUEUE)) {
+		more |= !orr_queue_scan_some(odev, &scan);
+		found |= scan.looked;
+		/* A figure for debugfs, for which one too few does not matter. */
+		if (scan.fired > READ_ONCE(odev->stats.most_in_irq))
+			WRITE_ONCE(odev->stats.most_in_irq, scan.fired);
+	}
+	if (orr_irq_serves(irq, ORR_IRQ_LINK) && (!found || odev->vectors > ORR_IRQ_LINK))
 		schedule_work(&odev->link_work);
 	/* Whether the control core halted is in a register: not read here, and not each time. */
-	if (orr_irq_serves(odev, message, ORR_IRQ_FAULT) && !found)
+	if (orr_irq_serves(irq, ORR_IRQ_FAULT) && !found)
 		orr_health_kick(odev);
-	return IRQ_HANDLED;
+	return more ? IRQ_WAKE_THREAD : IRQ_HANDLED;
 }
 
-#define ORR_IRQ_HANDLER(message) \
-	static irqreturn_t orr_irq_handler_##message(int irq, void *data) \
-	{ \
-		return orr_irq_handler(data, message); \
-	}
+/* In the interrupt's thread: what is left. A process decides how much that is. */
+static irqreturn_t orr_irq_thread(int number, void *data)
+{
+	struct orr_irq *irq = data;
+	struct orr_device *odev = irq->odev;
+	bool cookie = dma_fence_begin_signalling();
 
-ORR_IRQ_HANDLER(0)
-ORR_IRQ_HANDLER(1)
-ORR_IRQ_HANDLER(2)
-ORR_IRQ_HANDLER(3)
-
-static const irq_handler_t orr_irq_handlers[ORR_IRQ_USED] = {
-	orr_irq_handler_0,
-	orr_irq_handler_1,
-	orr_irq_handler_2,
-	orr_irq_handler_3,
-};
+	if (orr_irq_serves(irq, ORR_IRQ_MAILBOX))
+		orr_mbox_process(odev);
+	if (orr_irq_serves(irq, ORR_IRQ_QUEUE))
+		orr_queue_scan_armed(odev);
+	dma_fence_end_signalling(cookie);
+	return IRQ_HANDLED;
+}
 
 static void orr_irq_free_vectors(void *data)
 {
@@ -76,7 +83,7 @@ int orr_irq_init(struct orr_device *odev)
 	unsigned int i;
 	int ret;
 
-	ret = pci_alloc_irq_vectors(pdev, 1, clamp(max_vectors, 1u, (unsigned int)ORR_IRQ_USED),
+	ret = pci_alloc_irq_vectors(pdev, 1, clamp(max_vectors, 1u, ORR_IRQ_MESSAGES),
 				    PCI_IRQ_MSIX | PCI_IRQ_MSI);
 	if (ret < 0)
 		return dev_err_probe(dev, ret,
@@ -87,8 +94,12 @@ int orr_irq_init(struct orr_device *odev)
 		return ret;
 
 	for (i = 0; i < odev->vectors; i++) {
-		ret = devm_request_irq(dev, pci_irq_vector(pdev, i), orr_irq_handlers[i], 0,
-				       ORR_DRIVER_NAME, odev);
+		struct orr_irq *irq = &odev->irq[i];
+
+		irq->odev = odev;
+		irq->message = i;
+		ret = devm_request_threaded_irq(dev, pci_irq_vector(pdev, i), orr_irq_handler,
+						orr_irq_thread, 0, ORR_DRIVER_NAME, irq);
 		if (ret)
 			return dev_err_probe(dev, ret, "cannot request interrupt %u\n", i);
 		odev->irqs++;
@@ -102,6 +113,9 @@ int orr_irq_init(struct orr_device *odev)
  */
 void orr_irq_fini(struct orr_device *odev)
 {
-	while (odev->irqs)
-		devm_free_irq(&odev->pdev->dev, pci_irq_vector(odev->pdev, --odev->irqs), odev);
+	while (odev->irqs) {
+		struct orr_irq *irq = &odev->irq[--odev->irqs];
+
+		devm_free_irq(&odev->pdev->dev, pci_irq_vector(odev->pdev, irq->message), irq);
+	}
 }

@@ -95,7 +95,7 @@ static int orr_mbox_room(struct orr_mailbox *mbox)
 	return ORR_MBOX_ENTRIES - used;
 }
 
-/* The caller has checked that there is room. */
+/* The caller has checked that there is room, and rings when all is posted. */
 static void orr_mbox_post(struct orr_device *odev, const struct orr_mbox_message *message)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;
@@ -105,6 +105,12 @@ static void orr_mbox_post(struct orr_device *odev, const struct orr_mbox_message
 	mbox->producer++;
 	dma_wmb(); /* the entry is there before the index says so */
 	WRITE_ONCE(mbox->command->producer, mbox->producer);
+}
+
+/* Costs as much as many commands, so it is done once for all that were posted. */
+static void orr_mbox_ring(struct orr_device *odev)
+{
+	lockdep_assert_held(&odev->mailbox.lock);
 	/* writel() orders the index before the doorbell. */
 	orr_write32(odev, ORR_R_MBOX_DOORBELL, 1);
 }
@@ -156,8 +162,10 @@ static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call, c
 	if (!call->command.sequence)
 		call->command.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
 	mbox->pending[slot] = call;
-	if (!mbox->paused)
+	if (!mbox->paused) {
 		orr_mbox_post_call(odev, call);
+		orr_mbox_ring(odev);
+	}
 	return 0;
 }
 
@@ -316,6 +324,7 @@ bool orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigne
 		return false;
 	message.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | 1;
 	orr_mbox_post(odev, &message);
+	orr_mbox_ring(odev);
 	return true;
 }
 
@@ -358,8 +367,11 @@ static int orr_mbox_reply(struct orr_mailbox *mbox, const struct orr_mbox_messag
 	return 0;
 }
 
-/* Takes one message. Return: 1: an event, for the caller; 0: a reply; negative: none, or error. */
-static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *message)
+/*
+ * Takes one message. Return: 1: an event, for the caller, which stays there if he takes replies
+ * only; 0: a reply; negative: none, or error.
+ */
+static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *message, bool events)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;
 	u64 ready;
@@ -375,6 +387,8 @@ static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *messa
 	dma_rmb(); /* the entry is read after the index that announces it */
 	/* A copy, so that the firmware cannot change it between check and use. */
 	*message = mbox->message->entry[mbox->consumer % ORR_MBOX_ENTRIES];
+	if (!message->sequence && !events)
+		return 1;
 	mbox->consumer++;
 	dma_mb(); /* and before it may be overwritten */
 	WRITE_ONCE(mbox->message->consumer, mbox->consumer);
@@ -385,7 +399,8 @@ static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *messa
  * orr_mbox_process - take in what the firmware has sent
  * @odev: the card
  *
- * Any context. A firmware that never stops sending is stopped after one ring's length.
+ * Not in interrupts: events take their time. A firmware that never stops sending is stopped after
+ * one ring's length.
  *
  * Return: whether there was anything.
  */
@@ -393,18 +408,39 @@ bool orr_mbox_process(struct orr_device *odev)
 {
 	struct orr_mbox_message message;
 	unsigned int i;
-	int ret;
+	int ret = 0;
 
-	for (i = 0; i < ORR_MBOX_ENTRIES; i++) {
-		ret = orr_mbox_take(odev, &message);
-		if (ret < 0)
-			break;
+	for (i = 0; i < ORR_MBOX_ENTRIES && ret >= 0; i++) {
+		ret = orr_mbox_take(odev, &message, true);
 		if (ret > 0)
 			orr_mbox_event(odev, &message);
 	}
-	if (i < ORR_MBOX_ENTRIES && ret == -EPROTO)
+	if (ret == -EPROTO)
 		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
-	return i > 0;
+	return i > 1;
+}
+
+/**
+ * orr_mbox_process_replies - take in the replies that the firmware has sent
+ * @odev: the card; any context
+ * @found: set if there was anything
+ *
+ * Return: whether orr_mbox_process() has something to do, because there is an event.
+ */
+bool orr_mbox_process_replies(struct orr_device *odev, bool *found)
+{
+	struct orr_mbox_message message;
+	unsigned int i;
+	int ret = 0;
+
+	/* There are no more of them at once. */
+	for (i = 0; i < ORR_MBOX_SLOTS && !ret; i++) {
+		ret = orr_mbox_take(odev, &message, false);
+		*found |= ret >= 0;
+	}
+	if (ret == -EPROTO)
+		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
+	return ret >= 0;
 }
 
 /**
@@ -472,6 +508,7 @@ void orr_mbox_resume(struct orr_device *odev)
 	for (slot = 0; slot < ORR_MBOX_SLOTS; slot++)
 		if (mbox->pending[slot])
 			orr_mbox_post_call(odev, mbox->pending[slot]);
+	orr_mbox_ring(odev);
 	queue_delayed_work(odev->wq, &mbox->arm_work, 0);
 }
 
@@ -480,6 +517,7 @@ static void orr_mbox_flush_arms(struct orr_device *odev)
 {
 	struct orr_mailbox *mbox = &odev->mailbox;
 	struct orr_queue *queue, *next;
+	bool posted = false;
 
 	lockdep_assert_held(&mbox->lock);
 	if (mbox->paused)
@@ -493,7 +531,7 @@ static void orr_mbox_flush_arms(struct orr_device *odev)
 
 		if (orr_mbox_room(mbox) <= (int)ORR_MBOX_SLOTS) {
 			queue_delayed_work(odev->wq, &mbox->arm_work, 1);
-			return;
+			break;
 		}
 		list_del_init(&queue->arm_node);
 		/* Reached in the meantime. */
@@ -501,7 +539,10 @@ static void orr_mbox_flush_arms(struct orr_device *odev)
 			continue;
 		message.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | 1;
 		orr_mbox_post(odev, &message);
+		posted = true;
 	}
+	if (posted)
+		orr_mbox_ring(odev);
 }
 
 static void orr_mbox_arm_work(struct work_struct *work)
@@ -526,21 +567,32 @@ static void orr_mbox_arm_work(struct work_struct *work)
  * orr_mbox_arm - ask for an interrupt once a queue reaches its armed_index
  * @queue: the queue, whose lock is held
  *
- * Neither allocates nor sleeps; if the ring is full, it goes out later.
+ * orr_mbox_send_arms() has to follow, once for as many queues as there are.
  */
 void orr_mbox_arm(struct orr_queue *queue)
 {
-	struct orr_device *odev = queue->odev;
-	int idx;
+	struct orr_mailbox *mbox = &queue->odev->mailbox;
 
 	lockdep_assert_held(&queue->lock);
+	guard(spinlock)(&mbox->lock);
+	if (list_empty(&queue->arm_node))
+		list_add_tail(&queue->arm_node, &mbox->arm_list);
+}
+
+/**
+ * orr_mbox_send_arms - send what orr_mbox_arm() asked for
+ * @odev: the card
+ *
+ * Any context; neither allocates nor sleeps. What the ring has no room for goes out later.
+ */
+void orr_mbox_send_arms(struct orr_device *odev)
+{
+	int idx;
+
 	if (orr_enter(odev, &idx))
 		return;
-	scoped_guard(spinlock, &odev->mailbox.lock) {
-		if (list_empty(&queue->arm_node))
-			list_add_tail(&queue->arm_node, &odev->mailbox.arm_list);
+	scoped_guard(spinlock_irqsave, &odev->mailbox.lock)
 		orr_mbox_flush_arms(odev);
-	}
 	orr_exit(idx);
 }
 

@@ -60,11 +60,13 @@ int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsig
 		     u64 *reply);
 bool orr_mbox_send(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count);
 bool orr_mbox_process(struct orr_device *odev);
+bool orr_mbox_process_replies(struct orr_device *odev, bool *found);
 bool orr_mbox_pause(struct orr_device *odev);
 void orr_mbox_empty(struct orr_device *odev);
 void orr_mbox_resume(struct orr_device *odev);
 void orr_mbox_abort(struct orr_device *odev);
 void orr_mbox_arm(struct orr_queue *queue);
+void orr_mbox_send_arms(struct orr_device *odev);
 void orr_mbox_disarm(struct orr_queue *queue);
 
 #endif /* _ORR_MAILBOX_H_ */

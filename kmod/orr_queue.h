@@ -26,6 +26,9 @@ struct orr_waiter;
 /* Waiters and fences that a queue can have at once. */
 #define ORR_QUEUE_MAX_WAITERS 4096u
 
+/* Waiters that are taken out under a queue's lock at once. */
+#define ORR_QUEUE_FIRE_BATCH 64u
+
 /**
  * struct orr_wait_edge - a queue's part in a cycle of waits, as the firmware reported it
  *
@@ -93,10 +96,12 @@ struct orr_queue {
 	u32 cycles;
 	/** @last: the status line, as it was when the queue went */
 	struct orr_queue_status last;
-	/** @waiters: struct orr_waiter by index */
-	struct rb_root_cached waiters;
-	/** @waiter_count: in the tree */
+	/** @waiters: struct orr_waiter by index: those who only listen, and [1] who need interrupts */
+	struct rb_root_cached waiters[2];
+	/** @waiter_count: in both trees */
 	unsigned int waiter_count;
+	/** @sleepers: of the waiters those who want to know of a cycle of waits */
+	struct list_head sleepers;
 	/** @armed_index: for which the firmware was last armed, or ORR_QUEUE_NOT_ARMED */
 	u64 armed_index;
 	/** @arm_node: in mailbox.arm_list; mailbox.lock */
@@ -109,16 +114,30 @@ struct orr_queue {
 struct orr_waiter {
 	/** @node: in orr_queue.waiters; empty: not in there */
 	struct rb_node node;
-	/** @link: in the list of those to fire */
+	/** @link: in orr_queue.sleepers, then in the list of those to fire */
 	struct list_head link;
 	/** @index: number of packets */
 	u64 index;
-	/** @wants_irq: an interrupt has to be asked for */
+	/** @wants_irq: an interrupt has to be asked for; says in which tree it is */
 	bool wants_irq;
 	/** @wants_deadlock: it fires also when the queue turns out to be in a cycle of waits */
 	bool wants_deadlock;
 	/** @fire: called once, in any context, without locks of ours; the waiter may go inside */
 	void (*fire)(struct orr_waiter *waiter, int error);
+};
+
+/**
+ * struct orr_scan - a look at all queues for which somebody waits
+ */
+struct orr_scan {
+	/** @next: the first queue that is still to be looked at */
+	unsigned long next;
+	/** @room: for so many queues and waiters; the caller's */
+	unsigned int room;
+	/** @looked: at how many queues */
+	unsigned int looked;
+	/** @fired: how many waiters need not wait any longer */
+	unsigned int fired;
 };
 
 int orr_queue_create(struct orr_file *file, struct orr_vm *vm, u32 user_number,
@@ -138,7 +157,8 @@ void orr_queue_want_irq(struct orr_queue *queue, struct orr_waiter *waiter);
 int orr_queue_read(struct orr_queue *queue, struct orr_queue_status *status);
 void orr_queue_scan(struct orr_queue *queue);
 void orr_queue_scan_number(struct orr_device *odev, u32 number);
-bool orr_queue_scan_armed(struct orr_device *odev);
+bool orr_queue_scan_some(struct orr_device *odev, struct orr_scan *scan);
+unsigned int orr_queue_scan_armed(struct orr_device *odev);
 void orr_queue_all_gone(struct orr_device *odev);
 void orr_queue_recheck_all(struct orr_device *odev);
 void orr_queue_fire_deadlock(struct orr_queue *queue);

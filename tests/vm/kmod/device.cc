@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -139,6 +142,33 @@ int wait(int fd, std::uint32_t queue, std::uint64_t index, double seconds, drm_o
     return call(fd, DRM_IOCTL_ORR_QUEUE_WAIT, &out);
 }
 
+std::uint32_t make_syncobj(int fd) {
+    drm_syncobj_create args{};
+    EXPECT_EQ(call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &args), 0);
+    return args.handle;
+}
+
+int wait_point(int fd, std::uint32_t syncobj, std::uint64_t point, double seconds) {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    drm_syncobj_timeline_wait args{};
+    args.handles = reinterpret_cast<std::uint64_t>(&syncobj);
+    args.points = reinterpret_cast<std::uint64_t>(&point);
+    args.count_handles = 1;
+    args.timeout_nsec =
+        std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec + static_cast<std::int64_t>(seconds * 1e9);
+    return call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &args);
+}
+
+int put_fence(int fd, std::uint32_t queue, std::uint64_t index, std::uint32_t syncobj, std::uint64_t point) {
+    drm_orr_queue_fence args{};
+    args.queue = queue;
+    args.syncobj = syncobj;
+    args.index = index;
+    args.point = point;
+    return call(fd, DRM_IOCTL_ORR_QUEUE_FENCE, &args);
+}
+
 int export_bo(int fd, std::uint32_t handle, File& out) {
     drm_prime_handle args{};
     args.handle = handle;
@@ -154,6 +184,26 @@ int import_bo(int fd, int dma_buf, std::uint32_t& handle) {
     const int error = call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args);
     handle = args.handle;
     return error;
+}
+
+std::string debugfs(unsigned index) {
+    const std::string card = "/sys/class/accel/accel" + std::to_string(index) + "/device";
+    std::error_code error;
+    const std::string address = std::filesystem::canonical(card, error).filename();
+    ::mount("debugfs", "/sys/kernel/debug", "debugfs", 0, nullptr);
+    const std::string path = "/sys/kernel/debug/accel/" + address + "/";
+    EXPECT_EQ(::access((path + "waits").c_str(), R_OK), 0) << path;
+    return path;
+}
+
+unsigned wait_statistic(unsigned index, const std::string& name) {
+    std::ifstream in(debugfs(index) + "waits");
+    for (std::string key; in >> key;) {
+        unsigned value = 0;
+        if (in >> value && key == name) return value;
+    }
+    ADD_FAILURE() << "no '" << name << "' among the statistics of waits";
+    return 0;
 }
 
 std::uint64_t vram_used(int fd) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace orrery::kmod_test {
@@ -72,9 +73,17 @@ int unmap(int fd, std::uint32_t vm, std::uint64_t va, std::uint64_t size);
 int destroy_queue(int fd, std::uint32_t queue);
 // Waits up to `seconds` (0: looks only).
 int wait(int fd, std::uint32_t queue, std::uint64_t index, double seconds, drm_orr_queue_wait& out);
+// A syncobj; a fence in it that signals when the queue has completed `index` packets; a wait for a point of
+// it.
+std::uint32_t make_syncobj(int fd);
+int put_fence(int fd, std::uint32_t queue, std::uint64_t index, std::uint32_t syncobj, std::uint64_t point);
+int wait_point(int fd, std::uint32_t syncobj, std::uint64_t point, double seconds);
 int export_bo(int fd, std::uint32_t handle, File& out);
 int import_bo(int fd, int dma_buf, std::uint32_t& handle);
 std::uint64_t vram_used(int fd);
+// For root: the folder of card `index` in debugfs, with a slash; a figure of its file "waits".
+std::string debugfs(unsigned index = 0);
+unsigned wait_statistic(unsigned index, const std::string& name);
 
 // A BO that is mapped into an address space and into the process.
 struct Buffer {

@@ -374,33 +374,6 @@ TEST_F(Work, AddressSpacesAndDoorbellPagesRunOut) {
 
 // --- fences ---
 
-std::uint32_t make_syncobj(int fd) {
-    drm_syncobj_create args{};
-    EXPECT_EQ(call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &args), 0);
-    return args.handle;
-}
-
-int wait_point(int fd, std::uint32_t syncobj, std::uint64_t point, double seconds) {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    drm_syncobj_timeline_wait args{};
-    args.handles = reinterpret_cast<std::uint64_t>(&syncobj);
-    args.points = reinterpret_cast<std::uint64_t>(&point);
-    args.count_handles = 1;
-    args.timeout_nsec =
-        std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec + static_cast<std::int64_t>(seconds * 1e9);
-    return call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &args);
-}
-
-int put_fence(int fd, std::uint32_t queue, std::uint64_t index, std::uint32_t syncobj, std::uint64_t point) {
-    drm_orr_queue_fence args{};
-    args.queue = queue;
-    args.syncobj = syncobj;
-    args.index = index;
-    args.point = point;
-    return call(fd, DRM_IOCTL_ORR_QUEUE_FENCE, &args);
-}
-
 TEST_F(Work, TimelinePointsSignalInOrder) {
     Queue queue(fd(), vm_, kRingVa);
     ASSERT_EQ(queue.error(), 0);

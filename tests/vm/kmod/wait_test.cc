@@ -1,0 +1,79 @@
+// Who wakes up a wait: an interrupt, and not the look at the card once a second. How much is done in an
+// interrupt.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/vm/kmod/device.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kRingVa = 0x10000000;
+
+class Waits : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (::geteuid() != 0) GTEST_SKIP() << "needs debugfs";
+        file_ = open_card();
+        ASSERT_TRUE(file_);
+        ASSERT_EQ(create_vm(fd(), vm_), 0);
+    }
+    int fd() const { return file_.get(); }
+    // Without a sleep in the driver.
+    void poll_until(const Queue& queue, std::uint64_t index) const {
+        drm_orr_queue_wait out{};
+        while (wait(fd(), queue.number(), index, 0, out) == ETIME)
+            ::usleep(100);
+        EXPECT_EQ(out.completed, index);
+    }
+    File file_;
+    std::uint32_t vm_ = 0;
+};
+
+TEST_F(Waits, OneThatEndedEarlyDoesNotDelayTheNext) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    const unsigned late = wait_statistic(0, "late_wakeups");
+    constexpr int kRounds = 10;
+    for (int round = 0; round < kRounds; ++round) {
+        const std::uint64_t first = 2 * static_cast<std::uint64_t>(round) + 1;
+        drm_orr_queue_wait out{};
+        ASSERT_EQ(wait(fd(), queue.number(), first, 0.001, out), ETIME);
+        queue.submit(nop());
+        poll_until(queue, first);
+        std::thread submitter([&] {
+            ::usleep(20'000);
+            queue.submit(nop());
+        });
+        EXPECT_EQ(wait(fd(), queue.number(), first + 1, kLong, out), 0);
+        submitter.join();
+    }
+    // One look a second may come by chance between a completion and its interrupt.
+    EXPECT_LE(wait_statistic(0, "late_wakeups") - late, 1u) << "of " << kRounds;
+}
+
+TEST_F(Waits, ManyFencesAtOnceAreNotDoneInOneInterrupt) {
+    constexpr std::uint32_t kFences = 4000;
+    Queue queue(fd(), vm_, kRingVa, 4096);
+    ASSERT_EQ(queue.error(), 0);
+    // Completed all at once: they stand behind a wait.
+    Buffer gate;
+    ASSERT_EQ(make_buffer(fd(), vm_, 0x40000000, 4096, ORR_BO_SYSTEM, gate), 0);
+    Queue opener(fd(), vm_, kRingVa + (1 << 20));
+    ASSERT_EQ(opener.error(), 0);
+    queue.submit(wait_for(gate.va, 1));
+    const std::uint32_t timeline = make_syncobj(fd());
+    for (std::uint32_t i = 1; i <= kFences; ++i)
+        ASSERT_EQ(put_fence(fd(), queue.number(), i, timeline, i), 0) << i;
+    const unsigned late = wait_statistic(0, "late_wakeups");
+    queue.submit(std::vector<orr_packet>(kFences - 1, nop()));
+    opener.submit(signal(gate.va, 1));
+    EXPECT_EQ(wait_point(fd(), timeline, kFences, kLong), 0);
+    EXPECT_LE(wait_statistic(0, "most_in_interrupt"), 64u);
+    EXPECT_LE(wait_statistic(0, "late_wakeups") - late, kFences / 2);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
