@@ -92,10 +92,11 @@ std::expected<void, std::string> Card::build() {
         link.latency_ns = sku.link_latency_ns;
         const unsigned port = link.port;
         LinkHooks hooks;
-        hooks.poke = [this](std::uint64_t offset) {
+        hooks.poke = [this, port](std::uint64_t offset) {
             core_->note(ORR_OTRACE_NOTE_POKE, {offset});
-            soc_->poked(offset);
+            soc_->poked(offset, port);
         };
+        hooks.poke_room = [this, port] { return soc_->poke_room(port); };
         hooks.changed = [this](std::uint32_t changed, std::uint32_t) {
             publish_link(changed);
             raise(ORR_IRQ_LINK);
@@ -136,6 +137,9 @@ std::expected<void, std::string> Card::build() {
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));
     soc_->attach_engines(std::move(ports));
+    soc_->on_poke_room([this](unsigned port) {
+        if (links_[port] != nullptr) links_[port]->poke_room();
+    });
     core_ = std::make_unique<ControlCore>(sku, events_, *soc_, *windows_, counters_, errors_);
     for (unsigned port = 0; port < ORR_LINK_MAX_PORTS; ++port)
         publish_link(port);
@@ -381,7 +385,6 @@ void Card::grant(const Command& command) {
 // --- links ---
 
 bool Card::poll_links() {
-    if (!soc_->poke_room()) return false;
     bool busy = false;
     for (LinkPort* link : active_links_)
         busy |= link->poll();

@@ -40,8 +40,7 @@ SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram
       mmu_result_(kNothing),
       sem_memory_(kNothing),
       completions_(kCompletions),
-      launch_result_(kNothing),
-      pokes_(kPokes) {}
+      launch_result_(kNothing) {}
 
 void SocRegisters::restart() {
     boot_entry_ = boot_arg_ = 0;
@@ -61,6 +60,8 @@ void SocRegisters::reset() {
     mailbox_ = false;
     completions_.clear();
     pokes_.clear();
+    for (unsigned port = 0; poke_room_hook_ && port < Pokes::kLanes; ++port)
+        poke_room_hook_(port);
     for (Port& port : ports_)
         port = {};
 }
@@ -79,11 +80,17 @@ void SocRegisters::completed(const Completion& completion) {
     completions_.push(completion);
 }
 
-void SocRegisters::poked(std::uint64_t vram_offset) {
-    if (!pokes_.push(vram_offset)) {
-        errors_.report(ErrorKind::kUndefined,
-                       "the firmware left {} pokes of peers unread: the next one is lost", pokes_.size());
+void SocRegisters::poked(std::uint64_t vram_offset, unsigned port) {
+    if (!pokes_.push(port, vram_offset)) {
+        errors_.report(ErrorKind::kUndefined, "a poke came for port {}, whose lane is full: lost", port);
     }
+}
+
+std::uint64_t SocRegisters::pop_poke() {
+    unsigned freed = Pokes::kLanes;
+    const std::uint64_t memory = pokes_.pop(freed);
+    if (freed != Pokes::kLanes && poke_room_hook_) poke_room_hook_(freed);
+    return memory;
 }
 
 std::uint64_t SocRegisters::pop_completion() {
@@ -149,7 +156,7 @@ std::uint64_t SocRegisters::read(std::uint32_t offset, ModelTime& wait) {
         case SOC_SEM_MEMORY:
             return sem_memory_;
         case SOC_POKE_POP:
-            return pokes_.empty() ? kNothing : pokes_.pop();
+            return pop_poke();
         case SOC_DONE_POP:
             return pop_completion();
         case SOC_DONE_STATUS:

@@ -12,6 +12,7 @@
 
 #include "emulator/card/doorbells.h"
 #include "emulator/card/fifo.h"
+#include "emulator/card/pokes.h"
 #include "emulator/card/ring_slots.h"
 #include "emulator/card/sku.h"
 #include "emulator/card/windows.h"
@@ -64,9 +65,11 @@ class SocRegisters {
 
     void ring_mailbox() { mailbox_ = true; }
     void completed(const Completion& completion);
-    void poked(std::uint64_t vram_offset);
-    // Room for whatever a few link rings can hold; beyond this the card stops polling its links.
-    bool poke_room() const { return pokes_.size() < kPokes / 4; }
+    // A peer signalled the semaphore at this VRAM offset through link port `port`, whose lane must have room.
+    void poked(std::uint64_t vram_offset, unsigned port = 0);
+    bool poke_room(unsigned port) const { return pokes_.room(port); }
+    // Called when a port whose lane was full may go on.
+    void on_poke_room(std::function<void(unsigned port)> hook) { poke_room_hook_ = std::move(hook); }
 
     // For SOC_BOOT_*: the core starts.
     void set_boot(std::uint64_t entry, std::uint64_t arg) {
@@ -103,9 +106,9 @@ class SocRegisters {
     void translate();
     void signal(std::uint64_t value);
     std::uint64_t pop_completion();
+    std::uint64_t pop_poke();
 
     static constexpr std::size_t kCompletions = 4096;
-    static constexpr std::size_t kPokes = 262144;
 
     const Sku& sku_;
     std::uint64_t uid_;
@@ -131,7 +134,8 @@ class SocRegisters {
     Fifo<Completion> completions_;
     Completion popped_;
     std::uint64_t launch_result_;
-    Fifo<std::uint64_t> pokes_;
+    Pokes pokes_;
+    std::function<void(unsigned port)> poke_room_hook_;
 };
 
 }  // namespace orrery::emu

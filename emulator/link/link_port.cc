@@ -64,7 +64,9 @@ class LinkPort::Impl {
           events_(events),
           errors_(errors),
           hooks_(std::move(hooks)),
-          receiver_(events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); }),
+          receiver_(events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); },
+                    [this] { return !hooks_.poke_room || hooks_.poke_room(); },
+                    std::uint64_t{config_.gbps} * 125'000'000),
           transmitter_(std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
                        [this] { wake_peer(); }),
           arrival_(Event::of<&Impl::on_arrival>(this)) {}
@@ -219,8 +221,12 @@ class LinkPort::Impl {
             return true;
         }
         events_.schedule(arrival_, receiver_.wanted());
-        if (draining_ && !arrival_.scheduled()) stop_receiving();
+        if (draining_ && !arrival_.scheduled() && !receiver_.held()) stop_receiving();
         return *pumped;
+    }
+
+    void poke_room() {
+        if ((up() || draining_) && receiver_.held()) events_.schedule(arrival_, events_.now());
     }
 
     void on_arrival(ModelTime) {
@@ -230,7 +236,7 @@ class LinkPort::Impl {
     bool poll() {
         ++rounds_;
         if (rounds_ % kServiceEvery == 0) service();
-        if (draining_ && !arrival_.scheduled()) return pump();
+        if (draining_ && !arrival_.scheduled() && !receiver_.held()) return pump();
         if (!up()) return false;
         if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
         if (transmitter_.has_pending()) {
@@ -238,7 +244,7 @@ class LinkPort::Impl {
             check_transmitter();
             if (!up()) return true;
         }
-        if (arrival_.scheduled() || !receiver_.has_news()) return false;
+        if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return false;
         return pump();
     }
 
@@ -285,7 +291,7 @@ class LinkPort::Impl {
         if (!up()) return !draining_;
         if (transmitter_.has_pending() || arrival_.scheduled()) return false;
         receiver_.set_need_wakeup(true);
-        if (!receiver_.has_news()) return true;
+        if (receiver_.held() || !receiver_.has_news()) return true;
         receiver_.set_need_wakeup(false);
         return false;
     }
@@ -364,6 +370,9 @@ bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t s
 }
 bool LinkPort::clear_grant(std::uint32_t slot) {
     return impl_->receiver_.set_grant(slot, {0, 0});
+}
+void LinkPort::poke_room() {
+    impl_->poke_room();
 }
 void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)

@@ -45,6 +45,9 @@ struct LinkConfig {
 struct LinkHooks {
     // A peer signalled the semaphore at this VRAM offset: SOC_POKE_POP.
     std::function<void(std::uint64_t vram_offset)> poke;
+    // Whether another one may come: without room the next signal, and what the peer sent behind it, stays in
+    // the inbox until poke_room() is called. Empty: always.
+    std::function<bool()> poke_room;
     // The port's state changed: ORR_IRQ_LINK.
     std::function<void(std::uint32_t port, std::uint32_t state)> changed;
 };
@@ -75,6 +78,9 @@ class LinkPort final : public PeerPort {
     bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size);
     bool clear_grant(std::uint32_t slot);
     void reset();
+
+    // The hook of that name would say yes again: goes on with what was left in the inbox.
+    void poke_room();
 
     // --- towards the peer: see PeerPort ---
     LinkSend write(std::uint64_t offset, std::span<const std::byte> data) override;

@@ -1,5 +1,6 @@
 #include "emulator/link/receiver.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -7,6 +8,8 @@
 
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
+
+#include "emulator/time/rate.h"
 
 namespace orrery::emu::link {
 
@@ -17,8 +20,14 @@ constexpr ModelTime kLatestArrival = ModelTime{1} << 62;
 
 }  // namespace
 
-Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke)
-    : events_(events), vram_(vram), counters_(counters), poke_(std::move(poke)) {}
+Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room,
+                   std::uint64_t bytes_per_second)
+    : events_(events),
+      vram_(vram),
+      counters_(counters),
+      poke_(std::move(poke)),
+      room_(std::move(room)),
+      bytes_per_second_(bytes_per_second) {}
 
 std::expected<void, std::string> Receiver::open() {
     close();
@@ -36,6 +45,8 @@ void Receiver::close() {
     consumed_ = payload_end_ = 0;
     last_arrival_ = 0;
     wanted_ = kNever;
+    held_ = false;
+    late_since_ = kNever;
 }
 
 bool Receiver::set_grant(std::uint32_t slot, const Grant& grant) {
@@ -82,7 +93,7 @@ void Receiver::execute(const Message& message) {
     const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
     counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
-    if (message.arrival_ps < events_.now()) counters_.add(ORR_CTR_LINK_STRAGGLERS);
+    if (message.arrival_ps < std::min(events_.now(), late_since_)) counters_.add(ORR_CTR_LINK_STRAGGLERS);
     std::uint8_t* to = vram_.at(message.offset, bytes);
     if (to == nullptr || !covered(grants_, message.offset, bytes)) {
         counters_.add(ORR_CTR_LINK_DENIED);
@@ -101,10 +112,15 @@ void Receiver::execute(const Message& message) {
 
 std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
+    held_ = false;
     std::uint64_t bytes = 0;
+    ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
         const std::uint64_t produced = load_acquire(inbox_->produced);
-        if (produced == consumed_) return done > 0;
+        if (produced == consumed_) {
+            late_since_ = kNever;
+            return done > 0;
+        }
         if (produced - consumed_ > kRingEntries) {
             return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}",
                                                produced, kRingEntries, consumed_));
@@ -116,14 +132,24 @@ std::expected<bool, std::string> Receiver::pump() {
         }
         if (message.arrival_ps > events_.now()) {
             wanted_ = message.arrival_ps;
+            late_since_ = kNever;
             return done > 0;
         }
+        // What has come all at once takes the time that it would have taken on the wire: a peer that sends
+        // without end cannot stop this card's clock.
         if (done == kBatchMessages || bytes >= kBatchBytes) {
-            wanted_ = events_.now();
+            wanted_ = later(events_.now(), time_on_wire);
+            late_since_ = std::min(late_since_, events_.now());
             return true;
+        }
+        if (message.op == kOpSignal && !room_()) {
+            held_ = true;
+            late_since_ = std::min(late_since_, events_.now());
+            return done > 0;
         }
         execute(message);
         bytes += message.bytes;
+        time_on_wire += duration_ps(sizeof message + message.bytes, bytes_per_second_);
         ++consumed_;
         payload_end_ = message.payload_end;
         last_arrival_ = message.arrival_ps;

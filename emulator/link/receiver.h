@@ -18,7 +18,11 @@ class Receiver {
   public:
     using Poke = std::function<void(std::uint64_t vram_offset)>;
 
-    Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke);
+    using Room = std::function<bool()>;
+
+    // `room`: whether a poke may come. Messages that have arrived already go through at `bytes_per_second`.
+    Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room,
+             std::uint64_t bytes_per_second);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();
@@ -33,6 +37,9 @@ class Receiver {
     std::expected<bool, std::string> pump();
     // Model time at which pump() has to be called again for what is waiting; kNever: nothing known to wait.
     ModelTime wanted() const { return wanted_; }
+    // The next message is a signal for which there was no room. Nothing is wanted until there is; then the
+    // caller calls pump() again.
+    bool held() const { return held_; }
 
     // One load: is there a message that nobody has looked at?
     bool has_news() { return load_relaxed(inbox_->produced) != consumed_; }
@@ -50,6 +57,8 @@ class Receiver {
     Vram& vram_;
     Counters& counters_;
     Poke poke_;
+    Room room_;
+    std::uint64_t bytes_per_second_;
     SharedArea inbox_;
     std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};
     std::uint64_t consumed_ = 0;
@@ -57,6 +66,8 @@ class Receiver {
     std::uint64_t alive_ = 0;
     ModelTime last_arrival_ = 0;
     ModelTime wanted_ = kNever;
+    bool held_ = false;
+    ModelTime late_since_ = kNever;  // messages from here on are late by this port's own doing
 };
 
 }  // namespace orrery::emu::link

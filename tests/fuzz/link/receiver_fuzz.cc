@@ -13,7 +13,7 @@ using namespace orrery::emu::test;
 constexpr std::uint64_t kGranted = 0x10000, kGrantBytes = 0x4000;
 
 struct Card {
-    Card() : vram(*Vram::create(1 << 20)), receiver(events, vram, counters, [](std::uint64_t) {}) {
+    Card() : vram(*Vram::create(1 << 20)), receiver(events, vram, counters, [](std::uint64_t) {}, [] { return true; }, 50'000'000'000) {
         receiver.set_grant(0, {kGranted, 0x1000});
         receiver.set_grant(1, {kGranted + 0x1000, kGrantBytes - 0x1000});
     }

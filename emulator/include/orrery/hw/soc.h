@@ -97,7 +97,7 @@
 #define SOC_SEM_VA 0x0508 /* RW: 16-byte aligned struct orr_semaphore */
 #define SOC_SEM_SIGNAL 0x0510 /* WO: the value; signals when the store retires, in order with link writes */
 #define SOC_SEM_STATUS 0x0518 /* RO: ORR_FAULT_* of the last signal */
-#define SOC_POKE_POP 0x0520 /* RO: VRAM offset of a semaphore that a peer signalled; all-ones: none */
+#define SOC_POKE_POP 0x0520 /* RO: VRAM offset of a semaphore that a peer signalled, once for all that came since it was popped last; all-ones: none */
 #define SOC_SEM_MEMORY 0x0528 /* RO: where the last signal went, as SOC_MMU_RESULT; all-ones: to a peer, or nowhere */
 
 /* --- engines: port n; copy engines first, then vector ports --- */
