@@ -44,9 +44,10 @@ ControlCore::~ControlCore() = default;
 void ControlCore::reset(unsigned note) {
     if (recorder_ != nullptr && state_ != State::kReset) {
         catch_up();
-        recorder_->stop(hart_->state(), sram(), events_.now(), note);
+        recorder_->stop(hart_->state(), sram(), own_time(), note);
     }
     hart_->reset();
+    events_.cancel(end_event_);
     events_.cancel(timer_event_);
     state_ = State::kReset;
     halt_ = {};
@@ -81,13 +82,13 @@ void ControlCore::halt(std::uint64_t cause) {
 void ControlCore::flush_recording() {
     if (recorder_ == nullptr) return;
     if (state_ != State::kReset) catch_up();
-    recorder_->flush(hart_->state(), sram(), events_.now());
+    recorder_->flush(hart_->state(), sram(), own_time());
 }
 
 void ControlCore::finish_recording() {
     if (recorder_ == nullptr) return;
     if (state_ != State::kReset) catch_up();
-    recorder_->finish(hart_->state(), sram(), events_.now());
+    recorder_->finish(hart_->state(), sram(), own_time());
 }
 
 // --- time ---
@@ -96,11 +97,34 @@ ModelTime ControlCore::local_time() const {
     return in_chunk_ ? clock_.time(hart_->steps()) : events_.now();
 }
 
-// After an access: takes its time, and ends the chunk if an event is due now or was scheduled by the access.
+ModelTime ControlCore::own_time() const {
+    return state_ == State::kReset ? events_.now() : std::max(events_.now(), clock_.time(hart_->steps()));
+}
+
+void ControlCore::finish_at(ModelTime end) {
+    if (end > events_.next_time() && state_ == State::kRunning) events_.schedule(end_event_, end);
+    events_.advance_to(end);
+}
+
+// After an access: takes its time, and ends the chunk where the next event is, which the access may have
+// scheduled.
 void ControlCore::settle(ModelTime stall) {
     // mcycle follows the model clock: stalls have passed too.
     if (const std::uint64_t cycles = clock_.pass(stall); cycles != 0) hart_->advance_cycles(cycles);
-    if (local_time() >= chunk_limit_ || events_.next_time() < chunk_limit_) hart_->request_stop();
+    chunk_limit_ = std::min(chunk_limit_, events_.next_time());
+    if (chunk_limit_ == kNever) return;
+    const ModelTime next = later(local_time(), sku_.cycle_ps);  // when the next instruction begins
+    if (next >= chunk_limit_) {
+        hart_->request_stop();
+    } else if (const std::uint64_t room = steps_within(chunk_limit_ - next);
+               hart_->steps() + 1 + room < chunk_end_) {
+        hart_->limit(room);
+    }
+}
+
+// Instructions that begin in the next `time`.
+std::uint64_t ControlCore::steps_within(ModelTime time) const {
+    return (time + sku_.cycle_ps - 1) / sku_.cycle_ps;
 }
 
 void ControlCore::settle_memory(ModelTime stall) {
@@ -145,7 +169,7 @@ void ControlCore::update_lines() {
 }
 
 bool ControlCore::runnable() {
-    if (state_ != State::kRunning || debug_stopped_) return false;
+    if (state_ != State::kRunning || debug_stopped_ || end_event_.scheduled()) return false;
     update_lines();
     return !waiting_;
 }
@@ -160,15 +184,16 @@ void ControlCore::run_chunk() {
     std::uint64_t budget = kChunk;
     if (chunk_limit_ != kNever) {
         const ModelTime room = chunk_limit_ > start ? chunk_limit_ - start : 0;
-        budget = std::clamp<std::uint64_t>((room + sku_.cycle_ps - 1) / sku_.cycle_ps, 1, kChunk);
+        budget = std::clamp<std::uint64_t>(steps_within(room), 1, kChunk);
     }
     if (single_step_) budget = 1;
+    chunk_end_ = start_steps + budget;
     in_chunk_ = true;
     const StopReason reason = hart_->run(budget);
     const ModelTime end = local_time();
     in_chunk_ = false;
     counters_.add(ORR_CTR_CORE_INSTRUCTIONS, hart_->steps() - start_steps);
-    events_.advance_to(end);
+    finish_at(end);
     counters_.add(ORR_CTR_CORE_BUSY_PS, end - start);
     if (state_ != State::kRunning) return;
     if (reason == StopReason::kWfi) {

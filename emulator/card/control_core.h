@@ -2,8 +2,9 @@
 // takes.
 //
 // An instruction takes a cycle, an access beyond SRAM what the SKU says on top of it. The core runs in
-// chunks, never past the next event of the queue by more than one access, so that engines and core agree on
-// the time.
+// chunks of instructions that begin before the next event of the queue. If the last of them ends after it,
+// the core waits for that end as for any event: the clock never passes one, and what engines do does not
+// depend on what the core does at the time.
 #pragma once
 
 #include <cstdint>
@@ -118,7 +119,13 @@ class ControlCore final : public Bus {
     }
 
     ModelTime local_time() const;
+    // Own time of the core: the clock, or the end of the instruction that it is in the middle of.
+    ModelTime own_time() const;
+    // The core has executed up to `end`.
+    void finish_at(ModelTime end);
+    void instruction_over(ModelTime) {}  // the event only makes the clock stop there
     void settle(ModelTime stall);
+    std::uint64_t steps_within(ModelTime time) const;
     // The same for memory that the core had to wait for.
     void settle_memory(ModelTime stall);
     bool fault(bool store);
@@ -145,6 +152,7 @@ class ControlCore final : public Bus {
     Counters& counters_;
     Errors& errors_;
     std::vector<Page> memory_;  // page 0: ROM, then SRAM
+    Event end_event_ = Event::of<&ControlCore::instruction_over>(this);
     Event timer_event_ = Event::of<&ControlCore::timer_fired>(this);
     std::unique_ptr<Hart> hart_;
 
@@ -158,6 +166,7 @@ class ControlCore final : public Bus {
     CoreClock clock_;
     bool in_chunk_ = false;
     ModelTime chunk_limit_ = 0;
+    std::uint64_t chunk_end_ = 0;  // steps at which the chunk's budget ends
     Recorder* recorder_ = nullptr;
 
     // Of a debugger.

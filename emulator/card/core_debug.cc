@@ -74,7 +74,7 @@ void ControlCore::take_trap() {
     const StopReason reason = hart_->run(1);
     watches_.suspend(false);
     hart_->flush_pages();
-    events_.advance_to(clock_.time(hart_->steps()));
+    finish_at(clock_.time(hart_->steps()));
     if (reason == StopReason::kTrap) return take_exception();
     look(trap.tval, 8, trap.cause == Cause::kLoadMisaligned);
 }

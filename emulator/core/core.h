@@ -86,6 +86,7 @@ struct Core {
     std::int64_t left = 0;
     std::uint64_t first_step = 0;  // steps when run() was called
     std::int64_t deferred = 0;     // budget set aside by only_this_one()
+    std::uint64_t last_step = 0;   // the budget ends here at the latest (Hart::limit)
     // What to add to steps (modulo 2^64).
     std::uint64_t minstret_delta = 0;
     std::uint64_t mcycle_delta = 0;

@@ -98,6 +98,12 @@ StopReason run_core(Core* core) {
         core->left += core->deferred;
         core->steps_end += static_cast<std::uint64_t>(core->deferred);
         core->deferred = 0;
+        if (core->steps_end > core->last_step) [[unlikely]] {
+            const std::uint64_t beyond =
+                std::min(core->steps_end - core->last_step, static_cast<std::uint64_t>(core->left));
+            core->steps_end -= beyond;
+            core->left -= static_cast<std::int64_t>(beyond);
+        }
     }
     return reason;
 }
@@ -143,6 +149,7 @@ StopReason Hart::run(std::uint64_t budget) {
     core->left = static_cast<std::int64_t>(std::min(budget, kMaxBudget));
     core->steps_end = before + static_cast<std::uint64_t>(core->left);
     core->first_step = before;
+    core->last_step = core->steps_end;
     core->stop_requested = false;
     core->running = true;
     StopReason reason;
@@ -164,6 +171,14 @@ void Hart::set_irq(Irq line, bool level) {
     Core& core = impl_->core;
     const std::uint64_t bit = 1ull << static_cast<unsigned>(line);
     core.mip = level ? core.mip | bit : core.mip & ~bit;
+    core.attention = true;
+}
+
+void Hart::limit(std::uint64_t steps) {
+    Core& core = impl_->core;
+    const std::uint64_t end = core.steps() + 1 + steps;
+    if (!core.running || end >= core.last_step) return;
+    core.last_step = end;
     core.attention = true;
 }
 

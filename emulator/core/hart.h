@@ -104,6 +104,9 @@ class Hart {
     void set_irq(Irq line, bool level);
     // Ends run() after the current instruction; for the bus. Without effect outside run().
     void request_stop();
+    // Inside an instruction, for the bus: at most so many steps after this one, whatever is left of the
+    // budget. Without effect outside run().
+    void limit(std::uint64_t steps);
     // Moves mcycle forward without executing, for time in which the core was stopped.
     void advance_cycles(std::uint64_t cycles);
 

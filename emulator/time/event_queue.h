@@ -65,8 +65,10 @@ class EventQueue {
     // The model clock. It never goes backward.
     ModelTime now() const { return now_; }
 
-    // Moves the clock to max(now, time); fires nothing. The card does this while the control core executes.
+    // Moves the clock to `time`, but never backward and never past an event that has not fired: a handler's
+    // `now` is the time of its event. Fires nothing. The card does this while the control core executes.
     void advance_to(ModelTime time) {
+        time = time < next_time() ? time : next_time();
         if (time > now_) now_ = time;
     }
 
@@ -80,8 +82,8 @@ class EventQueue {
     bool empty() const { return heap_.empty(); }
     std::size_t size() const { return heap_.size(); }
 
-    // Fires the first event if its time is <= `limit`, with the clock moved to max(now, its time). The event
-    // is out of the queue when its handler runs, which may schedule and cancel anything, also itself.
+    // Fires the first event if its time is <= `limit`, with the clock moved to its time. The event is
+    // out of the queue when its handler runs, which may schedule and cancel anything, also itself.
     bool run_next(ModelTime limit);
 
     // Fires everything due up to now(), except what these events schedule for now. Returns how many fired.

@@ -268,6 +268,53 @@ TEST_F(Engines, FirmwarePreemptsAndResumes) {
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
+// Kernels beside copies on all engines, while the control core sleeps, reads registers, or does nothing but
+// long accesses: what engines take is no matter of what the core does meanwhile.
+TEST_F(Engines, DurationsDoNotDependOnWhatTheCoreDoes) {
+    const std::uint32_t program[] = {
+        // t1 = 3,000; do --t1; while (t1 != 0); amoadd.d zero, sp, (a0); ret
+        0x00001337, 0xbb830313, 0xfff30313, 0xfe031ee3, 0x0025302f, 0x00008067,
+    };
+    constexpr std::uint64_t kBytes = 256 << 10;
+    map_run(kVramVa, 0x10000, 4096, kRwx);
+    map_run(kVramVa + 0x1000, 0x20000, 4096, kRw);
+    map_run(kVramVa + 0x100000, 0x200000, kBytes, kRw);
+    map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
+    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
+    orr_desc_kernel desc{};
+    desc.op = ORR_DESC_KERNEL;
+    desc.asid = kAsid;
+    desc.entry = kVramVa;
+    desc.args = kVramVa + 0x1000;
+    desc.grid_x = 100;
+    desc.grid_y = desc.grid_z = 1;
+    desc.block_x = 3;
+    desc.block_y = desc.block_z = 1;
+    std::vector<script_op> busy[4];
+    busy[1].assign(400, {OP_READ, ORR_HOST_WINDOW(kRamBase + (60 << 20)), 0, 0});
+    busy[2].assign(400, read(SOC_TIME));
+    busy[3].assign(400, {OP_WRITE, ORR_VRAM_WINDOW + 0x300000, 1, 0});
+    std::vector<std::array<ModelTime, 2>> durations;
+    for (const auto& meanwhile : busy) {
+        auto script = start_ops(2, desc, 1);
+        std::ranges::copy(start_ops(0, copy(kHostVa, kVramVa + 0x100000, kBytes), 2),
+                          std::back_inserter(script));
+        std::ranges::copy(meanwhile, std::back_inserter(script));
+        script.push_back({OP_SLEEP, 0, 200'000'000, 0});
+        for (int i = 0; i < 2; ++i)
+            std::ranges::copy(pop_ops(), std::back_inserter(script));
+        const auto ops = rig_.run(script);
+        const Completion last = completion(ops);
+        const Completion first = completion({ops.begin(), ops.end() - 8});
+        ASSERT_EQ(first.status, ORR_DONE_OK);
+        ASSERT_EQ(last.status, ORR_DONE_OK);
+        durations.push_back({first.end_ps - first.start_ps, last.end_ps - last.start_ps});
+    }
+    EXPECT_EQ(durations[1], durations[0]);
+    EXPECT_EQ(durations[2], durations[0]);
+    EXPECT_EQ(durations[3], durations[0]);
+}
+
 TEST_F(Engines, NonsenseAboutSharesAndAreasIsCounted) {
     const std::uint64_t port = SOC_ENGINE(3);
     auto values = rig_.run({write(port + SOC_ENGINE_PRIORITY, 3), write(port + SOC_ENGINE_WEIGHT, 65535),

@@ -34,8 +34,6 @@ constexpr std::uint64_t kPeerTarget = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_
 // A scenario starts at a round model time, so that its times are easy to find in a recording.
 constexpr Ps kStartGrain = kMs;
 constexpr Ps kRestartDelay = 20 * kUs;
-// The core may run past a limit by one access, the longest of which takes less than this.
-constexpr Ps kOvershoot = 400'000;
 
 std::uint64_t ring_bytes(std::uint64_t entries) {
     return sizeof(orr_ring) + entries * ORR_PACKET_SIZE;
@@ -415,8 +413,7 @@ bool Runner::round(Ps end) {
     bool any = false;
     for (std::uint32_t n = 0; n < machines_.size(); ++n) {
         Ps horizon = end;
-        const Ps latency = scenario_.cards[n].sku.link_latency_ns * emu::kPsPerNs;
-        const Ps ahead = latency > 2 * kOvershoot ? latency - kOvershoot : std::max<Ps>(latency / 4, 1);
+        const Ps ahead = std::max<Ps>(scenario_.cards[n].sku.link_latency_ns * emu::kPsPerNs, 1);
         for (std::uint32_t other = 0; other < machines_.size(); ++other) {
             if (other != n) horizon = std::min(horizon, emu::later(next[other], ahead));
         }
