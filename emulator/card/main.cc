@@ -16,6 +16,7 @@
 #include "emulator/card/card_device.h"
 #include "emulator/card/options.h"
 #include "emulator/pcie/interrupts.h"
+#include "emulator/pcie/keeper.h"
 #include "emulator/pcie/server.h"
 
 namespace orrery::emu {
@@ -101,6 +102,8 @@ int run(int argc, char** argv) {
         log_file.reset(std::fopen(options->log.c_str(), "ae"));
         if (!log_file) return fail(fmt::format("{}: the log file cannot be opened", options->log));
     }
+    auto keeper = Keeper::start(log_file ? log_file.get() : stderr);
+    if (!keeper) return fail(keeper.error());
     Interrupts interrupts;
     CardConfig config = std::move(options->card);
     config.log = log_file ? log_file.get() : stderr;
@@ -110,7 +113,7 @@ int run(int argc, char** argv) {
     CardDevice device(**card);
     auto server = VfioUserServer::create(
         options->socket, CardDevice::describe(**card, options->interrupts), device, interrupts,
-        [&card](std::string_view line) { (*card)->errors().note("{}", line); });
+        [&card](std::string_view line) { (*card)->errors().note("{}", line); }, &*keeper);
     if (!server) return fail(server.error());
 
     const CardThread card_thread(**card);

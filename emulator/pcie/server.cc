@@ -36,9 +36,10 @@ class VfioUserServer::Impl {
         if (listener_) ::unlink(path_.c_str());
     }
 
-    void listen(std::string path, UniqueFd listener) {
+    void listen(std::string path, UniqueFd listener, const Keeper* keeper) {
         path_ = std::move(path);
         listener_ = std::move(listener);
+        keeper_ = keeper;
     }
 
     std::expected<void, std::string> run();
@@ -48,6 +49,7 @@ class VfioUserServer::Impl {
 
   private:
     bool wait(int fd, short events);
+    bool stopping() const;
     UniqueFd accept_client();
     void refuse_client();
     void count(const SessionCounters& session);
@@ -67,6 +69,7 @@ class VfioUserServer::Impl {
     UniqueFd stop_;  // eventfd: readable from request_stop() on
     std::string path_;
     UniqueFd listener_;
+    const Keeper* keeper_ = nullptr;
     bool listener_lost_ = false;
     Atomics counters_{};
     SessionCounters counted_;  // of the session at hand, what counters_ has already
@@ -83,12 +86,13 @@ std::expected<std::unique_ptr<VfioUserServer>, std::string> VfioUserServer::crea
 }
 
 std::expected<std::unique_ptr<VfioUserServer>, std::string> VfioUserServer::create(
-    std::string socket_path, PciDescription description, PciDevice& device, Interrupts& interrupts, Log log) {
+    std::string socket_path, PciDescription description, PciDevice& device, Interrupts& interrupts, Log log,
+    const Keeper* keeper) {
     auto server = create_detached(std::move(description), device, interrupts, std::move(log));
     if (!server) return server;
     auto listener = listen_unix(socket_path);
     if (!listener) return std::unexpected(listener.error());
-    (*server)->impl_->listen(std::move(socket_path), std::move(*listener));
+    (*server)->impl_->listen(std::move(socket_path), std::move(*listener), keeper);
     return server;
 }
 
@@ -129,6 +133,11 @@ bool VfioUserServer::Impl::wait(int fd, short events) {
         if (fd < 0) return true;
         refuse_client();
     }
+}
+
+bool VfioUserServer::Impl::stopping() const {
+    pollfd stop{stop_.get(), POLLIN, 0};
+    return ::poll(&stop, 1, 0) > 0;
 }
 
 UniqueFd VfioUserServer::Impl::accept_client() {
@@ -183,6 +192,7 @@ void VfioUserServer::Impl::serve(UniqueFd fd) {
     counters_.clients++;
     counted_ = {};
     say("vfio-user: a client has connected");
+    if (keeper_ != nullptr) keeper_->hold(fd.get());
     Connection connection(std::move(fd), [this](int on, short events) { return wait(on, events); });
     Session session(function_, device_, interrupts_, log_);
     for (Message message;;) {
@@ -196,6 +206,10 @@ void VfioUserServer::Impl::serve(UniqueFd fd) {
         counters_.messages++;
         count(session.counters());
         if (connection.send(reply.bytes, reply.fd) != Connection::Status::kOk || reply.hang_up) break;
+    }
+    if (keeper_ == nullptr || !stopping()) {
+        connection.hang_up();
+        if (keeper_ != nullptr) keeper_->release();
     }
     say("vfio-user: the client has gone");
 }

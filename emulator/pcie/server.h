@@ -12,6 +12,7 @@
 #include "emulator/os/unique_fd.h"
 #include "emulator/pcie/device.h"
 #include "emulator/pcie/interrupts.h"
+#include "emulator/pcie/keeper.h"
 
 namespace orrery::emu {
 
@@ -32,14 +33,14 @@ class VfioUserServer {
         uint64_t resets = 0;          // bus and function resets
     };
 
+    // `keeper`, if any, looks after each client, and has it to itself when request_stop() ends the service.
+    //
     // Checks `description` and starts to listen on `socket_path` (mode 0600; a stale socket is replaced, one
     // that a living process listens on is an error). `device` and `interrupts` must outlive the server.
     // Errors say what is wrong and what to do.
-    static std::expected<std::unique_ptr<VfioUserServer>, std::string> create(std::string socket_path,
-                                                                              PciDescription description,
-                                                                              PciDevice& device,
-                                                                              Interrupts& interrupts,
-                                                                              Log log = {});
+    static std::expected<std::unique_ptr<VfioUserServer>, std::string> create(
+        std::string socket_path, PciDescription description, PciDevice& device, Interrupts& interrupts,
+        Log log = {}, const Keeper* keeper = nullptr);
     // The same without a socket of its own: for serve().
     static std::expected<std::unique_ptr<VfioUserServer>, std::string> create_detached(
         PciDescription description, PciDevice& device, Interrupts& interrupts, Log log = {});
@@ -49,8 +50,8 @@ class VfioUserServer {
     VfioUserServer& operator=(const VfioUserServer&) = delete;
 
     // Serves clients, one after another, on the calling thread (the I/O thread) until request_stop(). A
-    // client that is attached then is disconnected, and the device is told. An error means that the
-    // listening socket is lost.
+    // client that is attached then is disconnected or left to the keeper, and the device is told. An error
+    // means that the listening socket is lost.
     std::expected<void, std::string> run();
 
     // Serves one connected stream socket until it closes or request_stop().

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -24,6 +25,21 @@ bool is_alive(const sockaddr_un& address) {
     if (!probe) return true;
     if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
     return errno != ECONNREFUSED;
+}
+
+// Takes the descriptors that came with a message. False: some were lost.
+bool take_fds(const msghdr& header, std::vector<UniqueFd>& fds) {
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr;
+         c = CMSG_NXTHDR(const_cast<msghdr*>(&header), c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int one = -1;
+            std::memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof one);
+            fds.emplace_back(one);
+        }
+    }
+    return (header.msg_flags & MSG_CTRUNC) == 0 && fds.size() <= wire::kMaxMessageFds;
 }
 
 }  // namespace
@@ -78,6 +94,11 @@ Connection::Status Connection::garbage(std::string why) {
     return Status::kGarbage;
 }
 
+Connection::Status Connection::fds_lost() {
+    return garbage(
+        "descriptors were lost: more than 16 in one message, or this process has too many open files");
+}
+
 Connection::Status Connection::receive_exactly(std::span<std::byte> into, std::vector<UniqueFd>& fds,
                                                bool closing_is_fine) {
     bool started = false;
@@ -96,20 +117,7 @@ Connection::Status Connection::receive_exactly(std::span<std::byte> into, std::v
             if (!wait_(fd_.get(), POLLIN)) return Status::kClosed;
             continue;
         }
-        for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-            if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-            const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-            for (size_t i = 0; i < count; i++) {
-                int one = -1;
-                std::memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof one);
-                fds.emplace_back(one);
-            }
-        }
-        if ((header.msg_flags & MSG_CTRUNC) != 0 || fds.size() > wire::kMaxMessageFds) {
-            return garbage(
-                "descriptors were lost: more than 16 in one message, or this process has too many "
-                "open files");
-        }
+        if (!take_fds(header, fds)) return fds_lost();
         if (got == 0) {
             if (closing_is_fine && !started) return Status::kClosed;
             return garbage("the stream ends inside a message");
@@ -120,11 +128,55 @@ Connection::Status Connection::receive_exactly(std::span<std::byte> into, std::v
     return Status::kOk;
 }
 
+// A look at the next bytes without taking them; kClosed too if they are not all there. Never asks for more
+// than one message: a look beyond it would bring the descriptors of the next.
+Connection::Status Connection::peek(std::span<std::byte> into, std::vector<UniqueFd>* fds) {
+    iovec iov{into.data(), into.size()};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(wire::kMaxMessageFds * sizeof(int))> control;
+    msghdr header{};
+    header.msg_iov = &iov;
+    header.msg_iovlen = 1;
+    if (fds != nullptr) {
+        header.msg_control = control.data();
+        header.msg_controllen = control.size();
+    }
+    const ssize_t got = ::recvmsg(fd_.get(), &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 || static_cast<size_t>(got) != into.size()) return Status::kClosed;
+    return fds != nullptr && !take_fds(header, *fds) ? fds_lost() : Status::kOk;
+}
+
+void Connection::forget_peeked() {
+    std::array<std::byte, 4096> scratch;
+    while (peeked_ != 0) {
+        const ssize_t got =
+            ::recv(fd_.get(), scratch.data(), std::min(peeked_, scratch.size()), MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        peeked_ -= static_cast<size_t>(got);
+    }
+    peeked_ = 0;
+}
+
+void Connection::hang_up() {
+    ::shutdown(fd_.get(), SHUT_RDWR);
+    std::array<std::byte, 4096> scratch;
+    for (;;) {
+        const ssize_t got = ::recv(fd_.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EINTR)) return;
+    }
+}
+
 Connection::Status Connection::receive(Message& message) {
     message.fds.clear();
     message.payload = {};
+    forget_peeked();
+    if (!wait_(fd_.get(), POLLIN)) return Status::kClosed;
+    // What comes in pieces, which QEMU's messages do not, has to be taken.
     std::array<std::byte, sizeof(wire::Header)> raw;
-    if (const Status s = receive_exactly(raw, message.fds, true); s != Status::kOk) return s;
+    const bool whole = peek(raw, nullptr) == Status::kOk;
+    if (!whole) {
+        if (const Status s = receive_exactly(raw, message.fds, true); s != Status::kOk) return s;
+    }
     std::memcpy(&message.header, raw.data(), sizeof message.header);
 
     const wire::Header& header = message.header;
@@ -135,6 +187,17 @@ Connection::Status Connection::receive(Message& message) {
     if ((header.flags & wire::kFlagTypeMask) != wire::kFlagCommand) {
         return garbage(fmt::format("message of type {}, where only commands are expected",
                                    header.flags & wire::kFlagTypeMask));
+    }
+    if (whole) {
+        const Status s = peek({buffer_.get(), header.size}, &message.fds);
+        if (s == Status::kGarbage) return s;
+        if (s == Status::kOk) {
+            peeked_ = header.size;
+            message.payload = std::span(buffer_.get(), header.size).subspan(sizeof header);
+            return s;
+        }
+        message.fds.clear();
+        if (const Status taken = receive_exactly(raw, message.fds, true); taken != Status::kOk) return taken;
     }
     const std::span<std::byte> payload(buffer_.get(), header.size - sizeof header);
     if (const Status s = receive_exactly(payload, message.fds, false); s != Status::kOk) return s;

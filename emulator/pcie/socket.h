@@ -36,20 +36,30 @@ class Connection {
 
     Connection(UniqueFd fd, Wait wait);
 
-    // Receives one whole command. With kGarbage, error() says why.
+    // Receives one whole command. With kGarbage, error() says why. The command stays in the socket until the
+    // next call: if this process ends before the answer is on its way, whoever else holds the socket finds
+    // it.
     Status receive(Message& message);
     // Sends one whole message, with `fd` attached unless it is -1.
     Status send(std::span<const std::byte> bytes, int fd);
 
+    // Ends the connection for everybody who holds it, without leaving anything unread: the client sees the
+    // end of the stream, not a reset, which aborts QEMU 11.1.
+    void hang_up();
+
     const std::string& error() const { return error_; }
 
   private:
+    Status peek(std::span<std::byte> into, std::vector<UniqueFd>* fds);
+    void forget_peeked();
     Status receive_exactly(std::span<std::byte> into, std::vector<UniqueFd>& fds, bool closing_is_fine);
     Status garbage(std::string why);
+    Status fds_lost();
 
     UniqueFd fd_;
     Wait wait_;
     std::unique_ptr<std::byte[]> buffer_;
+    size_t peeked_ = 0;  // bytes of the command at hand that are still in the socket
     std::string error_;
 };
 
