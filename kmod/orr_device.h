@@ -221,6 +221,8 @@ struct orr_device {
 	struct delayed_work health_work;
 	/** @health_jiffies: when it did so last */
 	unsigned long health_jiffies;
+	/** @health_beat_jiffies: when it looked at the heartbeat last */
+	unsigned long health_beat_jiffies;
 	/** @health_heartbeat: what it found then */
 	u64 health_heartbeat;
 	/** @restart: see orr_restart.c */
@@ -356,6 +358,7 @@ void orr_health_enable(struct orr_device *odev);
 void orr_health_fini(struct orr_device *odev);
 void orr_health_start(struct orr_device *odev);
 void orr_health_kick(struct orr_device *odev);
+bool orr_health_gone(struct orr_device *odev);
 void orr_device_lost(struct orr_device *odev, const char *reason);
 void orr_device_quiesced(struct orr_device *odev);
 

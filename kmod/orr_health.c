@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Is the card still there? A card that dies sends no interrupt; it reads as all-ones. So while
- * there are queues, somebody looks at it once a second. The same look finds what an interrupt
- * that got lost would have told.
+ * there are queues, somebody looks at it ten times a second: one register, some microseconds. The
+ * same look finds what an interrupt that got lost would have told. Whether the firmware makes
+ * progress is asked once a second.
  *
  * A card that is lost stays so until the driver is bound to it anew.
  *
@@ -18,18 +19,24 @@
 #include "orr_device.h"
 #include "orr_queue.h"
 
-#define ORR_HEALTH_PERIOD HZ
+#define ORR_HEALTH_PERIOD (HZ / 10)
+/* Time between two looks at the firmware's heartbeat. */
+#define ORR_HEALTH_BEAT HZ
 /* Least time between two looks that interrupts ask for. */
 #define ORR_HEALTH_HOLDOFF (HZ / 10)
+#define ORR_GONE "it reads as all-ones: removed, or its process has ended"
 
 /* Whether the firmware has made progress since the last look. */
 static bool orr_health_beats(struct orr_device *odev)
 {
-	u64 heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
-	bool beats = heartbeat != odev->health_heartbeat;
+	u64 heartbeat;
 
-	odev->health_heartbeat = heartbeat;
-	return beats;
+	if (time_before(jiffies, odev->health_beat_jiffies + ORR_HEALTH_BEAT))
+		return true;
+	odev->health_beat_jiffies = jiffies;
+	heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
+	swap(heartbeat, odev->health_heartbeat);
+	return heartbeat != odev->health_heartbeat;
 }
 
 static void orr_health_check(struct orr_device *odev)
@@ -45,7 +52,7 @@ static void orr_health_check(struct orr_device *odev)
 			queue_work(odev->ask_wq, &odev->restart.ping_work);
 		break;
 	case U32_MAX:
-		orr_device_lost(odev, "it reads as all-ones: removed, or its process has ended");
+		orr_device_lost(odev, ORR_GONE);
 		break;
 	case ORR_STATE_HALTED:
 		drm_dbg(&odev->drm, "control core halted: cause %#llx, pc %#llx, address %#llx\n",
@@ -100,6 +107,20 @@ void orr_health_kick(struct orr_device *odev)
 	/* Sooner than the next regular look. */
 	mod_delayed_work(odev->wq, &odev->health_work,
 			 time_before(jiffies, next) ? next - jiffies : 0);
+}
+
+/**
+ * orr_health_gone - has the card gone, while somebody waits for it?
+ * @odev: the card; the caller is inside orr_enter(), or in probe
+ *
+ * Return: whether it reads as all-ones. It is lost then.
+ */
+bool orr_health_gone(struct orr_device *odev)
+{
+	if (orr_read32(odev, ORR_R_STATE) != U32_MAX)
+		return false;
+	orr_device_lost(odev, ORR_GONE);
+	return true;
 }
 
 /* Nobody trusts the card any more: it must stop before its memory is given to others. */

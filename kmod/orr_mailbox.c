@@ -17,7 +17,7 @@ module_param(mailbox_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(mailbox_timeout_ms, "Time the firmware has to answer a command, in milliseconds (default 10000)");
 
 /* After so long without an interrupt the ring is looked at once anyhow. */
-#define ORR_MBOX_POLL_MS 1000u
+#define ORR_MBOX_POLL_MS 100u
 
 #define ORR_MBOX_SLOT_BITS ilog2(ORR_MBOX_SLOTS)
 
@@ -221,6 +221,11 @@ static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call)
 
 		if (wait_for_completion_timeout(&call->done, msecs_to_jiffies(slice)))
 			return 0;
+		/* Losing the card ends the call. */
+		if (orr_health_gone(odev)) {
+			wait_for_completion(&call->done);
+			return 0;
+		}
 		/* A restart has its own limit, and the firmware's time begins after it. */
 		if (READ_ONCE(odev->mailbox.paused))
 			left = timeout;

@@ -114,10 +114,12 @@ static int orr_grant_command(struct orr_device *owner, struct orr_link_port *por
 	lockdep_assert_held(&owner->grant_lock);
 	orr_write32(owner, link + ORR_R_LINK_GRANT_CMD, command);
 	port->commands++;
-	ret = read_poll_timeout(orr_read32, done, done == port->commands, 20, ORR_GRANT_TIMEOUT_US,
-				false, owner, link + ORR_R_LINK_GRANT_DONE);
-	if (!ret)
+	ret = read_poll_timeout(orr_read32, done, done == port->commands || done == U32_MAX, 20,
+				ORR_GRANT_TIMEOUT_US, false, owner, link + ORR_R_LINK_GRANT_DONE);
+	if (!ret && done == port->commands)
 		return 0;
+	if (orr_health_gone(owner))
+		return -ENODEV;
 	drm_err(&owner->drm, "link port %u: %u grant commands done, expected %u\n", port->index,
 		done, port->commands);
 	orr_device_lost(owner, "a link port does not carry out grants");
