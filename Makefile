@@ -5,6 +5,8 @@ CARDS  ?= 2
 KERNEL ?= lts
 PRESET ?= release
 T      ?=
+ROUNDS ?= 20
+SEED   ?= 1
 
 JOBS := $(shell nproc)
 BIN  := build/release/bin
@@ -12,11 +14,11 @@ VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
 STEP := @echo "==>"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench shell clean setup tree build programs kmod
+.PHONY: help run test test-kill lint bench shell clean setup tree build programs kmod
 .NOTPARALLEL:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo "  Options: CARDS=$(CARDS) KERNEL=$(KERNEL) (lts or backports) PRESET=$(PRESET) (for build: release, asan, tsan, gcc)"
 
 run: programs kmod ## set up, build all, boot a VM with two cards and run the sample in it
@@ -25,6 +27,9 @@ run: programs kmod ## set up, build all, boot a VM with two cards and run the sa
 
 test: setup tree ## set up, build all, run all tests; T=regex runs the tests whose names match
 	@tools/make/test.sh '$(T)'
+
+test-kill: programs kmod ## kill cards at random instants under their users; ROUNDS=200 SEED=1
+	@tests/vm/kill/rounds.sh $(BIN)/orrery-vm build/vm-tests/test-kill $(ROUNDS) $(SEED) 8 1
 
 lint: build kmod ## formatting, clang-tidy, shellcheck, checkpatch, sparse
 	@tools/lint/lint.sh

@@ -91,7 +91,10 @@ struct User {
         EXPECT_EQ(destroy_queue(fd(), queue->number()), ENODEV);
         drm_orr_queue_wait out{};
         EXPECT_EQ(wait(fd(), queue->number(), 1'000'000, kLong, out), ENODEV);
-        // VRAM and doorbells lead nowhere, without a signal; guest RAM is still there.
+        // VRAM and doorbells lead nowhere, without a signal; guest RAM is still there. Waits end first, and
+        // pages go right after them.
+        for (int i = 0; i < 500 && vram.words()[100] != 0; i++)
+            ::usleep(10'000);
         EXPECT_EQ(vram.words()[100], 0u);
         vram.words()[100] = 1;
         EXPECT_EQ(vram.words()[100], 1u);

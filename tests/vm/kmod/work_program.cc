@@ -1,4 +1,5 @@
-// kmod_work [ROUNDS]: opens every card, works on each, and goes. For scripts: status 0 if all was right.
+// kmod_work [ROUNDS [CARD]]: opens every card, or CARD, works on each, and goes. For scripts: status 0 if all
+// was right.
 #include <cstdio>
 #include <cstdlib>
 
@@ -34,13 +35,15 @@ bool work(unsigned card) {
 
 int main(int argc, char** argv) {
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
-    const unsigned cards = count_cards();
-    if (cards == 0) {
+    const bool one = argc > 2;
+    const unsigned first = one ? static_cast<unsigned>(std::atoi(argv[2])) : 0;
+    const unsigned end = one ? first + 1 : count_cards();
+    if (end == 0) {
         std::fprintf(stderr, "kmod_work: no card in /dev/accel\n");
         return 1;
     }
     for (int round = 0; round < rounds; round++) {
-        for (unsigned card = 0; card < cards; card++) {
+        for (unsigned card = first; card < end; card++) {
             if (!work(card)) {
                 std::fprintf(stderr, "kmod_work: card %u failed in round %d\n", card, round);
                 return 1;
