@@ -5,6 +5,8 @@
 
 #include <orrery/hw/soc.h>
 
+#include "emulator/memory/semaphore.h"
+
 namespace orrery::emu {
 
 namespace {
@@ -221,8 +223,7 @@ Signalled Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t va
         PeerPort* peer = peers_[found->port];
         return {.fault = peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN};
     }
-    store_as<std::uint64_t>(found->host + offsetof(orr_semaphore, time_ps), now);
-    store_as<std::uint64_t>(found->host + offsetof(orr_semaphore, value), value);
+    raise_semaphore(found->host, value, now);
     return {.memory = memory_of(*found)};
 }
 

@@ -9,6 +9,7 @@
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
+#include "emulator/memory/semaphore.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu::link {
@@ -104,9 +105,7 @@ void Receiver::execute(const Message& message) {
         return;
     }
     // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
-    auto* words = reinterpret_cast<std::uint64_t*>(to);
-    std::atomic_ref(words[1]).store(message.arrival_ps, std::memory_order_relaxed);
-    store_release(words[0], message.value);
+    raise_semaphore(to, message.value, message.arrival_ps);
     poke_(message.offset);
 }
 

@@ -3,6 +3,7 @@
 
 #include <orrery/fw/boot_block.h>
 #include <orrery/hw/doorbell.h>
+#include <orrery/hw/link.h>
 
 #include "firmware/sched/trace.h"
 #include "firmware/version.h"
@@ -93,6 +94,10 @@ int argument_count(uint32_t opcode) {
             return 2;
         case ORR_MBOX_CRASH:
             return 1;
+        case ORR_MBOX_QUEUE_ABORT:
+            return 1;
+        case ORR_MBOX_SEM_CLOSE:
+            return 3;
         default:
             return -1;
     }
@@ -145,7 +150,8 @@ void Commands::serve(const orr_mbox_message& command) {
     reply.opcode = command.opcode;
     const Result result = carry_out(command, reply);
     trace::mail(*hal_, command.opcode, command.sequence, result.status);
-    const bool later = command.opcode == ORR_MBOX_QUEUE_DESTROY && result.status == ORR_STATUS_OK;
+    const bool later = (command.opcode == ORR_MBOX_QUEUE_DESTROY || command.opcode == ORR_MBOX_QUEUE_ABORT) &&
+                       result.status == ORR_STATUS_OK;
     if (later || (command.flags & ORR_MBOX_F_NO_REPLY) != 0) return;
     reply.status = result.status;
     reply.detail = result.detail;
@@ -189,6 +195,10 @@ Commands::Result Commands::carry_out(const orr_mbox_message& command, orr_mbox_m
             return queue_stats(command, reply);
         case ORR_MBOX_CRASH:
             return crash(command);
+        case ORR_MBOX_QUEUE_ABORT:
+            return queue_abort(command);
+        case ORR_MBOX_SEM_CLOSE:
+            return sem_close(command);
         default:  // QUOTA_SET: argument_count() knows no other
             return quota_set(command);
     }
@@ -287,6 +297,27 @@ Commands::Result Commands::queue_destroy(const orr_mbox_message& command) {
     }
     scheduler_->destroy_queue(*queue, command.sequence, (command.flags & ORR_MBOX_F_NO_REPLY) != 0);
     return {ORR_STATUS_OK, 0};
+}
+
+Commands::Result Commands::queue_abort(const orr_mbox_message& command) {
+    Result refusal;
+    Queue* const queue = find_queue(command.arg[0], refusal);
+    if (queue == nullptr) return refusal;
+    const bool silent = (command.flags & ORR_MBOX_F_NO_REPLY) != 0;
+    const bool begun = !queue->destroying && scheduler_->abort_queue(*queue, silent ? 0 : command.sequence);
+    return {begun ? ORR_STATUS_OK : ORR_STATUS_BUSY, 0};
+}
+
+Commands::Result Commands::sem_close(const orr_mbox_message& command) {
+    const uint64_t address = command.arg[0];
+    const uint64_t place = command.arg[1];
+    if (place > ORR_SEM_IN_HOST) return {ORR_STATUS_INVALID, 1};
+    if (address % sizeof(orr_semaphore) != 0 ||
+        (place == ORR_SEM_IN_VRAM ? address >= hal_->reg(SOC_VRAM_SIZE) : address >> 63 != 0))
+        return {ORR_STATUS_INVALID, 0};
+    if (command.arg[2] >= ORR_SEM_FAILED) return {ORR_STATUS_INVALID, 2};
+    const uint64_t memory = place == ORR_SEM_IN_VRAM ? ORR_VRAM_WINDOW + address : ORR_HOST_WINDOW(address);
+    return {scheduler_->close_semaphore(memory, command.arg[2]), 0};
 }
 
 Commands::Result Commands::tlb_flush(const orr_mbox_message& command) {

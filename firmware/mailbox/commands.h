@@ -38,13 +38,15 @@ class Commands {
     Result queue_stats(const orr_mbox_message& command, orr_mbox_message& reply);
     Result quota_set(const orr_mbox_message& command);
     Result set_name(const orr_mbox_message& command);
+    Result sem_close(const orr_mbox_message& command);
     Result crash(const orr_mbox_message& command);
 
     // The queue or context that an argument names; null: `refusal` says why.
     Queue* find_queue(uint64_t argument, Result& refusal);
     Context* find_context(uint64_t argument, Result& refusal);
-    // QUEUE_DESTROY, which replies later. OK: it is under way.
+    // QUEUE_DESTROY and QUEUE_ABORT, which reply later. OK: it is under way.
     Result queue_destroy(const orr_mbox_message& command);
+    Result queue_abort(const orr_mbox_message& command);
 
     Hal* hal_;
     Mailbox* mailbox_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "firmware/sched/gang.h"
 
-#include <orrery/hw/link.h>
+#include <orrery/fw/failure.h>
 
 #include "firmware/sched/packets.h"
 #include "firmware/sched/scheduler.h"
@@ -146,7 +146,7 @@ bool Scheduler::cards_at(Gang& gang, uint64_t step, uint32_t cards) {
             bad = static_cast<bool>(take_window_fault(*hal_));
         }
         if (bad || value >= base + kFailed) {
-            fail_gang(gang, card, nullptr);
+            fail_gang(gang, card, nullptr, value);
             return false;
         }
         if (value >= base + step) continue;
@@ -166,9 +166,14 @@ bool Scheduler::cards_at(Gang& gang, uint64_t step, uint32_t cards) {
 }
 
 // The gang's first queue has been taken out of the wait table.
-void Scheduler::gang_woken(Queue& leader) {
+void Scheduler::gang_woken(Queue& leader, uint64_t value) {
     Gang& gang = gangs_[leader.gang - 1];
     gang.parked = false;
+    if ((value & ORR_SEM_FAILED) != 0) {
+        // A failed board, or one that is closed.
+        fail_gang(gang, ~0u, nullptr, value);
+        return;
+    }
     advance_gang(gang);
     set_gang_alarm(hal_->reg(SOC_TIME));
 }
@@ -272,8 +277,8 @@ void Scheduler::free_gang(Gang& gang) {
 }
 
 // All members that are there stop, but for one that has already. `lacking`: the card, or all-ones: a member
-// here.
-void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except) {
+// here. `value`: of the board that failed, if one did: then that is the cause.
+void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value) {
     Gang failed = gang;
     const bool locked = locked_by_ == &gang;
     free_gang(gang);
@@ -288,7 +293,10 @@ void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except) {
         Queue& queue = queues_[failed.queue[n]];
         if (except != nullptr && queue.number == except->number) continue;
         tell_gang(failed, queue, ORR_GANG_FAILED);
-        fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
+        if ((value & ORR_SEM_FAILED) != 0)
+            fail(queue, {ORR_QERR_POISON, queue.next, failed.board, ORR_SEM_FAILURE(value)});
+        else
+            fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
     if (failed.cards > 1 && failed.step != GangStep::kGather) static_cast<void>(tell_cards(failed, kFailed));
     // Whose ports stood idle in vain does not get the card again at once.

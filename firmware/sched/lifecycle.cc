@@ -207,6 +207,10 @@ void Scheduler::doorbell_command(const Queue& queue, uint64_t command) {
 
 void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     const WorkingFor blame(*persist_, queue.number);
+    if (!queue.stopping) {
+        queue.error = {ORR_QERR_ABORTED, queue.retired, 0, 0};
+        queue.abort_sequence = 0;
+    }
     queue.destroying = true;
     queue.seal = seal_of(queue);
     queue.destroy_sequence = sequence;
@@ -218,6 +222,7 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     slots_.release(*hal_, queue);
     abort_jobs(queue, 0);
     if (queue.in_flight == 0) finish_destroy(queue);
+    fail_semaphores(hal_->reg(SOC_TIME));
 }
 
 bool Scheduler::tell_end(Queue& queue, uint32_t sequence) {
@@ -234,10 +239,12 @@ void Scheduler::crash(uint32_t number) {
 
 // Nothing of the queue runs any more.
 void Scheduler::finish_destroy(Queue& queue) {
-    queue.destroyed = true;
-    queue.seal = seal_of(queue);
-    ++progress_;
-    notify(queue);
+    if (queue.stopped) {
+        fail_rest(queue);
+        return;
+    }
+    queue.told = true;
+    begin_failing(queue);
 }
 
 void Scheduler::arm(Queue& queue, uint64_t index) {
@@ -291,6 +298,10 @@ void Scheduler::notify(Queue& queue) {
     outbox_.push_back(queues_, queue);
 }
 
+bool Scheduler::abort_due(const Queue& queue) const {
+    return (queue.stopped || queue.destroyed) && queue.abort_sequence != 0 && !failing(queue);
+}
+
 bool Scheduler::take_message(orr_mbox_message& message) {
     while (Queue* const queue = outbox_.front(queues_)) {
         message = {};
@@ -304,6 +315,12 @@ bool Scheduler::take_message(orr_mbox_message& message) {
             message.arg[3] = queue->error.address;
             message.arg[4] = queue->error_time_ps;
             taken = true;
+        } else if (abort_due(*queue)) {
+            message.sequence = queue->abort_sequence;
+            message.opcode = ORR_MBOX_QUEUE_ABORT;
+            message.status = ORR_STATUS_OK;
+            queue->abort_sequence = 0;
+            taken = true;
         } else if (queue->destroyed && !queue->destroy_silent) {
             queue->destroy_silent = true;
             message.sequence = queue->destroy_sequence;
@@ -311,7 +328,8 @@ bool Scheduler::take_message(orr_mbox_message& message) {
             message.status = ORR_STATUS_OK;
             taken = true;
         }
-        const bool more = queue->event_due || (queue->destroyed && !queue->destroy_silent);
+        const bool more =
+            queue->event_due || abort_due(*queue) || (queue->destroyed && !queue->destroy_silent);
         if (!more) {
             outbox_.remove(queues_, *queue);
             queue->in_outbox = false;

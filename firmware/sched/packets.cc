@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "firmware/sched/packets.h"
 
+#include <orrery/fw/failure.h>
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/link.h>
 
@@ -74,6 +75,23 @@ Verdict validate_gang(const uint64_t (&words)[kPacketWords]) {
     return zero_from(words, 5);
 }
 
+Verdict validate_semaphore(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_semaphore, words);
+    if (packet.semaphore % sizeof(orr_semaphore) != 0) return bad_word(1);
+    // What has failed cannot be asked for, nor made with a plain signal.
+    if (packet.value >= ORR_SEM_FAILED) return bad_word(2);
+    if (packet.limit_ns > (packet.header.opcode == ORR_PKT_WAIT ? ORR_WAIT_LIMIT_MAX_NS : 0))
+        return bad_word(3);
+    return zero_from(words, 4);
+}
+
+Verdict validate_fail(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_fail, words);
+    if (packet.semaphore % sizeof(orr_semaphore) != 0) return bad_word(1);
+    if (packet.code == ORR_QERR_NONE || packet.code > ORR_FAILURE_MAX_CODE) return bad_word(2);
+    return zero_from(words, 3);
+}
+
 uint32_t known_flags(uint32_t opcode) {
     switch (opcode) {
         case ORR_PKT_NOP:
@@ -91,7 +109,7 @@ uint32_t known_flags(uint32_t opcode) {
 
 Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
     const uint32_t opcode = packet_opcode(packet);
-    if (opcode > ORR_PKT_GANG) return {ORR_QERR_BAD_OPCODE, packet[0]};
+    if (opcode > ORR_PKT_FAIL) return {ORR_QERR_BAD_OPCODE, packet[0]};
     if (opcode == ORR_PKT_INDIRECT || opcode == ORR_PKT_MATRIX) return {ORR_QERR_NOT_IMPLEMENTED, packet[0]};
     if ((packet_flags(packet) & ~known_flags(opcode)) != 0) return bad_word(0);
 
@@ -104,8 +122,9 @@ Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
             return validate_dispatch(packet);
         case ORR_PKT_WAIT:
         case ORR_PKT_SIGNAL:
-            if (packet[1] % sizeof(uint64_t[2]) != 0) return bad_word(1);
-            return zero_from(packet, 3);
+            return validate_semaphore(packet);
+        case ORR_PKT_FAIL:
+            return validate_fail(packet);
         case ORR_PKT_GANG:
             return validate_gang(packet);
         case ORR_PKT_TIMESTAMP:

@@ -133,8 +133,11 @@ struct Queue {
     union {
         uint64_t packet[kPacketWords];
         struct {
-            QueueError error;
+            QueueError error;  // also of a queue that is being destroyed
             uint64_t error_time_ps;
+            uint64_t failed_to;       // the semaphores of the packets below have failed
+            uint32_t abort_sequence;  // of the QUEUE_ABORT to reply to; 0: none
+            bool told;                // the error has become an event, or never will
         };
     };
     char name[ORR_NAME_BYTES];

@@ -245,6 +245,11 @@ void Scheduler::revive_queue(Queue& queue, uint32_t number, bool guilty) {
         if (!guilty) queue.wait.marks = kLost;
     }
     queue.producer = queue.next;  // the ring tells
+    if (queue.stopped) tame(queue.told);
+    // Not again what the core crashed at.
+    if (queue.stopped && guilty) queue.failed_to = ~uint64_t{0};
+    if (queue.destroying && !queue.stopping) queue.error = {ORR_QERR_ABORTED, queue.retired, 0, 0};
+    if (queue.destroying && !queue.stopping && guilty) queue.ring = 0;
     if (queue.stopping && (queue.error.index < queue.retired || queue.error.index > queue.next))
         queue.error.index = queue.retired;
 }
@@ -403,6 +408,7 @@ void Scheduler::look_for_completion(Port& port) {
 // True: the queue is as it was.
 bool Scheduler::resume(Queue& queue) {
     queue.wait = {};
+    if (queue.stopping) queue.abort_sequence = 0;  // who asked will ask again
     if (queue.event_due || queue.destroyed) notify(queue);
     if (queue.destroyed) return false;
     if (queue.destroying) {
@@ -410,7 +416,11 @@ bool Scheduler::resume(Queue& queue) {
         if (queue.in_flight == 0) finish_destroy(queue);
         return false;
     }
-    if (queue.stopping && !queue.stopped) {
+    if (queue.stopped) {
+        fail_rest(queue);
+        return false;
+    }
+    if (queue.stopping) {
         abort_jobs(queue, queue.error.index);
         if (queue.in_flight == 0) publish_error(queue);
     }

@@ -26,7 +26,12 @@ void Scheduler::fail(Queue& queue, const QueueError& error) {
     if (queue.stopped || queue.destroying) return;
     const WorkingFor blame(*persist_, queue.number);
     if (queue.gang != 0) leave_gang(queue);
-    if (!queue.stopping || error.index < queue.error.index) queue.error = error;
+    if (!queue.stopping) {
+        queue.error = error;
+        queue.abort_sequence = 0;
+    } else if (error.index < queue.error.index) {
+        queue.error = error;
+    }
     queue.stopping = true;
     queue.seal = seal_of(queue);
     queue.error_code = static_cast<uint8_t>(queue.error.code);
@@ -63,11 +68,11 @@ void Scheduler::publish_error(Queue& queue) {
     trace::error(*hal_, queue.number, static_cast<uint32_t>(error.code), error.index, error.address,
                  error.detail);
     rest(queue);
-    queue.event_due = true;
     queue.armed = false;
     irq_->raise(ORR_IRQ_QUEUE);
     ++progress_;
-    notify(queue);
+    queue.told = false;
+    begin_failing(queue);
 }
 
 }  // namespace orrery::fw

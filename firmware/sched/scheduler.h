@@ -119,6 +119,10 @@ class Scheduler {
     bool tell_end(Queue& queue, uint32_t sequence);
     // For tests: the core crashes as if it worked for this queue (ORR_FW_QUEUES: for none).
     void crash(uint32_t number);
+    // Stops a queue now. The reply comes as that of destroy_queue(). False: somebody else's is under way.
+    bool abort_queue(Queue& queue, uint32_t sequence);
+    // ORR_STATUS_OK or _FAULT. `memory`: window address of a semaphore; `word`: failure word.
+    uint32_t close_semaphore(uint64_t memory, uint64_t word);
     void arm(Queue& queue, uint64_t index);
     uint32_t state(const Queue& queue) const;  // ORR_QUEUE_*
 
@@ -247,18 +251,31 @@ class Scheduler {
     void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
     void look_again(Queue& queue);
 
+    // failure.cc: failure travels with the semaphore.
+    Step execute_fail(Queue& queue);
+    void poison(Queue& queue, uint64_t value);
+    bool abandoned(Queue& queue, uint64_t memory);
+    bool failing(const Queue& queue) const;
+    void begin_failing(Queue& queue);
+    void fail_rest(Queue& queue);
+    void all_failed(Queue& queue);
+    void fail_packet(Queue& queue);
+    void fail_semaphores(uint64_t now);
+    uint64_t cause_of(const Queue& queue);
+    uint64_t fail_semaphore(const Queue& by, uint64_t va, uint64_t value);
+
     // gang.cc: dispatches that start together.
     Step execute_gang(Queue& queue);
     Step join_gang(Queue& queue);
     void tell_gang(const Gang& gang, const Queue& queue, uint32_t what);
     bool tell_cards(Gang& gang, uint64_t step);
     bool cards_at(Gang& gang, uint64_t step, uint32_t cards);
-    void gang_woken(Queue& leader);
+    void gang_woken(Queue& leader, uint64_t value);
     void advance_gang(Gang& gang);
     bool make_room(const Gang& gang);
     void start_gang(Gang& gang);
     void free_gang(Gang& gang);
-    void fail_gang(Gang& gang, uint32_t lacking, const Queue* except);
+    void fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value = 0);
     void leave_gang(Queue& queue);
     void check_gangs(uint64_t now);
     void set_gang_alarm(uint64_t now);
@@ -298,6 +315,7 @@ class Scheduler {
     void finish_destroy(Queue& queue);
     static void free_row(Queue& queue);
     void notify(Queue& queue);
+    bool abort_due(const Queue& queue) const;
     void doorbell_command(const Queue& queue, uint64_t command);
 
     // Window address of its struct orr_queue_status.
@@ -354,6 +372,9 @@ class Scheduler {
     uint32_t backlog_count_;
     Backlog backlog_[kBacklog];
     Deadlocks deadlocks_;
+    uint64_t failing_[ORR_FW_QUEUES / 64];  // bit: a queue that has stopped, and has semaphores to fail
+    uint32_t failing_count_;
+    uint32_t failing_next_;  // where to look first
     Gang gangs_[kGangs];
     Gang* locked_by_;         // the gang that may take the vector ports; null: none
     uint64_t gang_pause_ps_;  // until then no gang of several cards locks this one

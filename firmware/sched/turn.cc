@@ -11,7 +11,7 @@ namespace {
 // Packets that start only when all earlier ones have finished.
 bool is_ordered(uint32_t opcode, uint32_t flags) {
     return opcode == ORR_PKT_SIGNAL || opcode == ORR_PKT_BARRIER || opcode == ORR_PKT_TIMESTAMP ||
-           opcode == ORR_PKT_GANG || (flags & ORR_PKT_F_ORDERED) != 0;
+           opcode == ORR_PKT_GANG || opcode == ORR_PKT_FAIL || (flags & ORR_PKT_F_ORDERED) != 0;
 }
 
 }  // namespace
@@ -26,7 +26,10 @@ bool Scheduler::drain_doorbells() {
             ++stats_.stale_doorbells;
             continue;
         }
-        if (!queue->stopping) ring(*queue, value & ORR_DB_INDEX_MASK);
+        if (!queue->stopping) [[likely]]
+            ring(*queue, value & ORR_DB_INDEX_MASK);
+        else if (queue->stopped)
+            fail_rest(*queue);
     }
     return true;
 }
@@ -144,6 +147,8 @@ bool Scheduler::fetch(Queue& queue) {
             return execute_wait(queue);
         case ORR_PKT_TIMESTAMP:
             return execute_timestamp(queue);
+        case ORR_PKT_FAIL:
+            return execute_fail(queue);
         case ORR_PKT_COPY:
         case ORR_PKT_FILL:
         case ORR_PKT_DISPATCH:

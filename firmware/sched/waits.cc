@@ -2,9 +2,19 @@
 // Queues that wait for a semaphore, and what sets them free: a signal of this firmware or of a peer, each for
 // one memory, and a change of the mappings through which they named it. Nothing is polled, and nobody else is
 // looked at.
+#include <orrery/hw/link.h>
+
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
+namespace {
+
+bool failed(uint64_t value) {
+    return static_cast<int64_t>(value) < 0;
+}
+static_assert(ORR_SEM_FAILED == uint64_t{1} << 63 && ORR_SEM_CLOSED == ORR_SEM_FAILED);
+
+}  // namespace
 
 // Which memory a VA of the queue's context leads to. False: to none; the queue has been stopped.
 bool Scheduler::locate(Queue& queue, uint64_t va, uint64_t& memory) {
@@ -30,10 +40,15 @@ Scheduler::Step Scheduler::execute_wait(Queue& queue) {
         fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
         return Step::kFailed;
     }
-    if (value >= queue.packet[2]) return finish_packet(queue);
+    if (value >= queue.packet[2]) {
+        if (!failed(value)) [[likely]]
+            return finish_packet(queue);
+        poison(queue, value);
+        return Step::kFailed;
+    }
     // A signal that comes now is either ours, later, or a peer's, whose poke is still to be taken.
     uint64_t memory = 0;
-    if (!locate(queue, va, memory)) return Step::kFailed;
+    if (!locate(queue, va, memory) || abandoned(queue, memory)) return Step::kFailed;
     park_on_semaphore(queue, memory);
     return Step::kParked;
 }
@@ -107,7 +122,7 @@ void Scheduler::release_all(Queue* const* due, uint32_t count, uint64_t value, u
 void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
     const WorkingFor blame(*persist_, queue.number);
     if (queue.place == Place::kGang) {
-        gang_woken(queue);
+        gang_woken(queue, value);
         return;
     }
     const Context& context = *queue.context;
@@ -117,6 +132,10 @@ void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
     }
     leave_semaphore(queue);
     trace::wake(*hal_, queue.number, how, queue.wait.memory, value);
+    if (failed(value)) [[unlikely]] {
+        poison(queue, value);
+        return;
+    }
     finish_packet(queue);
     make_ready(queue);  // also to make this known
 }
@@ -160,10 +179,14 @@ void Scheduler::look_again(Queue& queue) {
     uint64_t memory = 0;
     if (!locate(queue, va, memory)) return;
     if (value < queue.packet[2]) {
-        park_on_semaphore(queue, memory);
+        if (!abandoned(queue, memory)) park_on_semaphore(queue, memory);
         return;
     }
     trace::wake(*hal_, queue.number, ORR_WAKE_MAP, memory, value);
+    if (failed(value)) {
+        poison(queue, value);
+        return;
+    }
     finish_packet(queue);
     make_ready(queue);
 }

@@ -200,18 +200,19 @@ TEST_F(DeadlockTest, QueuesLeaveAndComeBackInTheMidstOfARound) {
         ProcessQueue busy = bench.create_queue(0, 1, 64);
         ProcessQueue left = bench.create_queue(1, 1, 64), right = bench.create_queue(2, 1, 64);
         // Queues each of which holds the next one's signal, and all are alive, for the first holds them all.
+        // Those that leave hold nobody's: whoever waited for them would be told of their end.
         bench.push(busy, dispatch(0x1000));
-        for (std::uint32_t n = kFirst; n <= kLast; ++n)
+        for (std::uint32_t n = kFirst; n <= kLast + 1; ++n)
             bench.push(busy, signal(semaphore(n), 1));
         bench.ring(busy);
         bench.run();
         std::map<std::uint32_t, ProcessQueue> chain;
-        for (std::uint32_t n = kFirst; n <= kLast; ++n) {
+        for (std::uint32_t n = kFirst; n <= kLast + 1; ++n) {
             ProcessQueue& queue = chain[n] = bench.create_queue(n, 1, 64);
             bench.push(queue, wait(semaphore(n), 1));
             for (int packets = 0; packets < 60; ++packets)
                 bench.push(queue, signal(semaphore(0), 1));
-            bench.push(queue, signal(semaphore(n + 1), 1));
+            bench.push(queue, signal(semaphore(n >= kLast ? 1000 : n + 1), 1));
             bench.ring(queue);
             bench.run();
         }
@@ -224,7 +225,7 @@ TEST_F(DeadlockTest, QueuesLeaveAndComeBackInTheMidstOfARound) {
         };
         while (chunks < when && !rested())
             go_on();
-        for (const std::uint32_t n : {kFirst + 3, kLast}) {
+        for (const std::uint32_t n : {kLast, kLast + 1}) {
             bench.call(ORR_MBOX_QUEUE_DESTROY, {n});
             chain[n] = bench.create_queue(n, 1, 64);
         }

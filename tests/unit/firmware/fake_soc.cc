@@ -454,8 +454,10 @@ void FakeSoc::signal(std::uint64_t value) {
     std::uint64_t* const word = translate(asid, va, true, sem_status_);
     if (word == nullptr) return;
     sem_memory_ = ORR_VRAM_WINDOW + static_cast<std::uint64_t>(word - memory_.data()) * 8;
-    word[1] = time;
-    word[0] = value;
+    if (value > word[0] && (word[0] & ORR_SEM_FAILED) == 0) {
+        word[1] = (word[1] & ORR_SEM_CLOSED) | time;
+        word[0] = value;
+    }
     if (on_signal) on_signal(asid, va, value);
 }
 

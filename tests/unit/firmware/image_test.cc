@@ -37,21 +37,21 @@ class ImageBus final : public emu::Bus {
         if (offset < ORR_SRAM_SIZE)
             return emu::PageRef::memory(sram_.data() + offset,
                                         emu::kPageRead | emu::kPageWrite | emu::kPageExec);
-        if (va - ORR_SOC_BASE < ORR_SOC_SIZE || va >> 62 != 0) return emu::PageRef::mmio();
+        if (va - ORR_SOC_BASE < ORR_SOC_SIZE || window(va)) return emu::PageRef::mmio();
         return emu::PageRef::fault();
     }
     bool load(std::uint64_t va, unsigned size, std::uint64_t& value) override {
         if (size != 8) return false;
-        value = va >> 62 == 0 ? soc_.reg(static_cast<std::uint32_t>(va - ORR_SOC_BASE)) : soc_.load(va);
+        value = window(va) ? soc_.load(va) : soc_.reg(static_cast<std::uint32_t>(va - ORR_SOC_BASE));
         update_lines();
         return true;
     }
     bool store(std::uint64_t va, unsigned size, std::uint64_t value) override {
         if (size != 8) return false;
-        if (va >> 62 == 0)
-            soc_.set_reg(static_cast<std::uint32_t>(va - ORR_SOC_BASE), value);
-        else
+        if (window(va))
             soc_.store(va, value);
+        else
+            soc_.set_reg(static_cast<std::uint32_t>(va - ORR_SOC_BASE), value);
         update_lines();
         return true;
     }
@@ -67,6 +67,10 @@ class ImageBus final : public emu::Bus {
     emu::Hart* hart = nullptr;
 
   private:
+    static bool window(std::uint64_t va) {
+        return va >> 62 != 0 || (va >= ORR_VRAM_WINDOW && va < ORR_VRAM_WINDOW + (std::uint64_t{1} << 36));
+    }
+
     FakeSoc& soc_;
     std::vector<std::uint8_t> sram_;
 };

@@ -25,7 +25,7 @@ void expect_bad_word(const Verdict& verdict, std::uint64_t word) {
 TEST(Packet, GoodOnesPass) {
     for (const orr_packet& p :
          {nop(), nop(ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT), barrier(), signal(0x1000, 1),
-          wait(0x1010, ~0ull, ORR_PKT_F_INTERRUPT), timestamp(0x1008), copy(0x1000, 3),
+          wait(0x1010, ~0ull >> 1, ORR_PKT_F_INTERRUPT), timestamp(0x1008), copy(0x1000, 3),
           as_packet(fill_of(0x1000)), dispatch(0x1002, 3)})
         EXPECT_EQ(judge(p).code, ORR_QERR_NONE) << p.header.opcode;
 }
@@ -37,10 +37,10 @@ TEST(Packet, TagIsFree) {
 }
 
 TEST(Packet, UnknownAndUnfinishedOpcodes) {
-    orr_packet p = packet(11);
+    orr_packet p = packet(12);
     p.header.tag = 5;
     EXPECT_EQ(judge(p).code, ORR_QERR_BAD_OPCODE);
-    EXPECT_EQ(judge(p).detail, 11 | 5ull << 32);
+    EXPECT_EQ(judge(p).detail, 12 | 5ull << 32);
     EXPECT_EQ(judge(packet(0xffff)).code, ORR_QERR_BAD_OPCODE);
     EXPECT_EQ(judge(packet(ORR_PKT_INDIRECT)).code, ORR_QERR_NOT_IMPLEMENTED);
     EXPECT_EQ(judge(packet(ORR_PKT_MATRIX, 1)).code, ORR_QERR_NOT_IMPLEMENTED);

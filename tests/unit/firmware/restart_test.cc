@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <random>
 
+#include <orrery/fw/failure.h>
+
 #include "tests/unit/firmware/bench.h"
 #include "tests/unit/firmware/trace_reader.h"
 
@@ -269,7 +271,8 @@ class Workload {
 
 class CrashAnywhere : public testing::TestWithParam<int> {};
 
-// At whatever access the core dies: at most one queue is stopped, and the others lose and repeat nothing.
+// At whatever access the core dies: at most one queue is stopped, and those who wait for it; the others lose
+// and repeat nothing.
 TEST_P(CrashAnywhere, OneQueueAtMost) {
     const auto seed = static_cast<std::uint64_t>(GetParam());
     std::uint64_t length = 0;
@@ -280,7 +283,7 @@ TEST_P(CrashAnywhere, OneQueueAtMost) {
         ASSERT_TRUE(whole.over());
         length = whole.bench.soc.accesses - first;
     }
-    std::uint32_t crashes = 0, guilty = 0;
+    std::uint32_t crashes = 0, guilty = 0, poisoned = 0;
     for (std::uint64_t at = 1; at < length; at += 13) {
         Workload work(seed);
         work.bench.soc.crash_at = work.bench.soc.accesses + at;
@@ -292,16 +295,23 @@ TEST_P(CrashAnywhere, OneQueueAtMost) {
         work.finish();
         ASSERT_TRUE(work.over()) << "seed " << seed << ", access " << at;
         std::uint32_t stopped = 0;
+        const std::uint32_t before = poisoned;
         for (std::uint32_t n = 0; n < Workload::kQueues; ++n) {
             const std::uint64_t error = work.bench.status(n).error;
             if (error == ORR_QERR_NONE) {
                 work.expect_whole(n);
+            } else if (error == ORR_QERR_POISON) {
+                EXPECT_EQ(ORR_FAILURE_CODE(work.bench.status(n).error_detail), ORR_QERR_FIRMWARE);
+                ++poisoned;
             } else {
                 ++stopped;
                 EXPECT_EQ(error, ORR_QERR_FIRMWARE) << "queue " << n;
             }
         }
         EXPECT_LE(stopped, 1u);
+        if (stopped == 0) {
+            EXPECT_EQ(poisoned, before) << "by nobody";
+        }
         guilty += stopped;
         ASSERT_TRUE(work.bench.soc.violations().empty()) << work.bench.soc.violations().front();
         ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", access " << at;

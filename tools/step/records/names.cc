@@ -115,6 +115,7 @@ constexpr std::array kWakes = {
     Name{ORR_WAKE_LOCAL, "a signal of this card"},
     Name{ORR_WAKE_PEER, "a signal of a linked card"},
     Name{ORR_WAKE_MAP, "a change of its mappings"},
+    Name{ORR_WAKE_CLOSED, "nobody being left who may signal"},
 };
 constexpr std::array kGangs = {
     Name{ORR_GANG_JOINED, "joined"},

@@ -79,6 +79,7 @@
 #define ORR_WAKE_LOCAL 1u /* a signal of a queue of this card */
 #define ORR_WAKE_PEER 2u
 #define ORR_WAKE_MAP 3u /* the context's mappings changed: it looked again */
+#define ORR_WAKE_CLOSED 4u /* nobody is left who may signal */
 
 #define ORR_GANG_JOINED 1u
 #define ORR_GANG_HELD 2u /* this card's ports and cores are set aside for it */

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// Failure travels with the semaphore (orrery/fw/failure.h): a queue that stops fails what its packets would
+// have signalled, and whoever waits for what has failed stops too, with the first cause.
+//
+// A process can have many packets in a ring. They are looked at in chunks of kFailChunkPs, one queue after
+// the other: back to back while the card has nothing else to do, else with pauses of kFailPause times as
+// long.
+#include <orrery/fw/failure.h>
+
+#include "firmware/sched/bits.h"
+#include "firmware/sched/packets.h"
+#include "firmware/sched/restart.h"
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+namespace {
+
+constexpr uint64_t kFailChunkPs = 2 * kPsPerUs;
+constexpr uint64_t kFailPause = 19;
+
+}  // namespace
+
+// What this queue's semaphores are told. Who was poisoned passes on what it got.
+uint64_t Scheduler::cause_of(const Queue& queue) {
+    const QueueError& error = queue.error;
+    const uint64_t word = error.code == ORR_QERR_POISON
+                              ? error.detail
+                              : ORR_FAILURE_WORD(error.code, hal_->reg(SOC_UID), queue.number, error.index);
+    return ORR_SEM_FAILED | word;
+}
+
+// Gives ORR_FAULT_*.
+uint64_t Scheduler::fail_semaphore(const Queue& by, uint64_t va, uint64_t value) {
+    hal_->set_reg(SOC_SEM_ASID, by.context->number);
+    hal_->set_reg(SOC_SEM_VA, va);
+    hal_->set_reg(SOC_SEM_SIGNAL, value);
+    const uint64_t status = hal_->reg(SOC_SEM_STATUS);
+    if (status != ORR_FAULT_NONE) return status;
+    const uint64_t memory = hal_->reg(SOC_SEM_MEMORY);
+    if (memory == ~uint64_t{0} || waits_.count() == 0) {
+        trace::signal(*hal_, by.number, 0, memory, value, va);
+        return status;
+    }
+    // It may have failed before: the first failure is the one to tell.
+    const uint64_t stands = hal_->load(memory);
+    signalled(by, memory, take_window_fault(*hal_) || (stands & ORR_SEM_FAILED) == 0 ? value : stands, va);
+    return status;
+}
+
+Scheduler::Step Scheduler::execute_fail(Queue& queue) {
+    const uint64_t va = queue.packet[1];
+    const uint64_t word = ORR_FAILURE_WORD(queue.packet[2], hal_->reg(SOC_UID), queue.number, queue.next);
+    const uint64_t fault = fail_semaphore(queue, va, ORR_SEM_FAILED | word);
+    if (fault != ORR_FAULT_NONE) {
+        fail(queue, {ORR_QERR_FAULT, queue.next, va, fault});
+        return Step::kFailed;
+    }
+    return finish_packet(queue);
+}
+
+// The queue's WAIT, for a semaphore that has failed. `value`: of the semaphore.
+void Scheduler::poison(Queue& queue, uint64_t value) {
+    fail(queue, {ORR_QERR_POISON, queue.next, queue.packet[1], ORR_SEM_FAILURE(value)});
+}
+
+// Whether the queue, which has to wait, would wait for a semaphore that nobody signals any more; it has been
+// stopped then.
+bool Scheduler::abandoned(Queue& queue, uint64_t memory) {
+    if ((hal_->load(memory + offsetof(orr_semaphore, time_ps)) & ORR_SEM_CLOSED) == 0) [[likely]]
+        return false;
+    poison(queue, ORR_FAILURE_WORD(ORR_QERR_ABANDONED, hal_->reg(SOC_UID), ORR_FAILURE_NO_QUEUE, 0));
+    return true;
+}
+
+uint32_t Scheduler::close_semaphore(uint64_t memory, uint64_t word) {
+    const uint64_t value = hal_->load(memory);
+    const uint64_t time = hal_->load(memory + offsetof(orr_semaphore, time_ps));
+    hal_->store(memory + offsetof(orr_semaphore, time_ps), time | ORR_SEM_CLOSED);
+    if (take_window_fault(*hal_)) return ORR_STATUS_FAULT;
+    // Those first who have what they wait for, and have not been told yet.
+    while (Queue* const queue = waits_.take(memory, value))
+        release(*queue, value, ORR_WAKE_LOCAL);
+    Queue* due[kWakesPerPass];
+    const uint64_t failed = ORR_SEM_FAILED | word;
+    const uint32_t count = take_due(memory, failed, ORR_WAKE_CLOSED, due);
+    release_all(due, count, failed, ORR_WAKE_CLOSED);
+    return ORR_STATUS_OK;
+}
+
+bool Scheduler::failing(const Queue& queue) const {
+    return (failing_[queue.number / 64] >> queue.number % 64 & 1) != 0;
+}
+
+// Nothing of the queue runs any more, and nothing will: `error` says why.
+void Scheduler::begin_failing(Queue& queue) {
+    queue.failed_to = queue.next;
+    fail_rest(queue);
+}
+
+// The packets up to the producer index are to be failed, if there are any left.
+void Scheduler::fail_rest(Queue& queue) {
+    if (failing(queue)) return;  // it looks again at the end
+    const uint64_t entries = uint64_t{queue.mask} + 1;
+    const uint64_t from = queue.failed_to - queue.retired;
+    if (queue.ring == 0 || from > entries) {
+        // Nobody knows where its packets are; or it is not to be tried again.
+        queue.failed_to = queue.producer;
+    } else {
+        const uint64_t producer = hal_->load(queue.ring + offsetof(orr_ring, producer));
+        const uint64_t used = producer - queue.retired;
+        if (!take_window_fault(*hal_) && used <= entries && used >= from) queue.producer = producer;
+        if (queue.producer - queue.retired < from) queue.producer = queue.failed_to;
+    }
+    if (queue.failed_to == queue.producer) {
+        all_failed(queue);
+        return;
+    }
+    failing_[queue.number / 64] |= uint64_t{1} << queue.number % 64;
+    // The alarm is due at once, so that the main loop need not look.
+    if (failing_count_++ == 0) alarm_->set(*hal_, Alarm::kFailing, 0);
+}
+
+void Scheduler::all_failed(Queue& queue) {
+    if (!queue.told) {
+        queue.told = true;
+        queue.event_due = true;
+        notify(queue);
+    }
+    if (queue.abort_sequence != 0) notify(queue);
+    if (!queue.destroying || queue.destroyed) return;
+    queue.destroyed = true;
+    queue.seal = seal_of(queue);
+    ++progress_;
+    notify(queue);
+}
+
+// Fails what packet `failed_to` would have signalled.
+void Scheduler::fail_packet(Queue& queue) {
+    const uint64_t slot = queue.ring + sizeof(orr_ring) + (queue.failed_to & queue.mask) * ORR_PACKET_SIZE;
+    ++queue.failed_to;
+    const uint64_t header = hal_->load(slot);
+    const uint32_t opcode = packet_opcode(&header);
+    const bool signal = opcode == ORR_PKT_SIGNAL || opcode == ORR_PKT_FAIL;
+    const uint64_t va = signal ? hal_->load(slot + offsetof(orr_packet_semaphore, semaphore)) : 0;
+    if (take_window_fault(*hal_)) {
+        queue.failed_to = queue.producer;  // the rest of the ring is no better
+        return;
+    }
+    // Of one that is not there or may not be written nobody can wait for this queue.
+    if (signal && va < kVaEnd) static_cast<void>(fail_semaphore(queue, va, cause_of(queue)));
+}
+
+// A chunk, if it is time for one.
+void Scheduler::fail_semaphores(uint64_t now) {
+    if (failing_count_ == 0 || alarm_->at(Alarm::kFailing) > now) return;
+    // The first at or behind the place where the last chunk was.
+    uint32_t number = failing_next_;
+    uint64_t bits = failing_[number / 64] >> number % 64 << number % 64;
+    while (bits == 0) {
+        number = (number / 64 + 1) * 64 % ORR_FW_QUEUES;
+        bits = failing_[number / 64];
+    }
+    Queue& queue = queues_[number / 64 * 64 + lowest_bit(bits)];
+    failing_next_ = (queue.number + 1u) % ORR_FW_QUEUES;
+    const WorkingFor blame(*persist_, queue.number);
+    uint64_t time = now;
+    do {
+        fail_packet(queue);
+        time = hal_->reg(SOC_TIME);
+    } while (queue.failed_to != queue.producer && time - now < kFailChunkPs);
+    const bool cut = queue.failed_to != queue.producer;
+    if (!cut) {
+        failing_[queue.number / 64] &= ~(uint64_t{1} << queue.number % 64);
+        --failing_count_;
+        fail_rest(queue);
+    }
+    const bool pause = cut && (engines_.busy() || has_ready());
+    alarm_->set(*hal_, Alarm::kFailing,
+                failing_count_ == 0 ? kNever
+                : pause             ? time + kFailPause * (time - now)
+                                    : time);
+}
+
+bool Scheduler::abort_queue(Queue& queue, uint32_t sequence) {
+    if (queue.stopping && queue.abort_sequence != 0) return false;
+    const WorkingFor blame(*persist_, queue.number);
+    if (!queue.stopped) fail(queue, {ORR_QERR_ABORTED, queue.retired, 0, 0});
+    queue.abort_sequence = sequence;
+    if (queue.stopped && sequence != 0) notify(queue);
+    fail_semaphores(hal_->reg(SOC_TIME));
+    return true;
+}
+
+}  // namespace orrery::fw
