@@ -13,6 +13,11 @@
 
 namespace orrery::emu {
 
+namespace {
+// An idle card whose next message is further ahead than this does not live through the time until then.
+constexpr ModelTime kLeastJump = 100'000 * kPsPerNs;
+}  // namespace
+
 std::expected<std::unique_ptr<Card>, std::string> Card::create(CardConfig config) {
     if (config.uid == 0) return std::unexpected("the card's uid must not be 0");
     if (config.vram_bytes == 0) config.vram_bytes = config.sku.vram_bytes;
@@ -101,6 +106,12 @@ std::expected<void, std::string> Card::build() {
             publish_link(changed);
             raise(ORR_IRQ_LINK);
         };
+        hooks.jumped = [this](ModelTime gap) { jumped(gap); };
+        // Only by itself: who drives several cards in the order of their times leaves no card behind.
+        hooks.may_skip = [this](ModelTime when) {
+            return running() && core_->waits_for_timer_only() && core_->timer() < when &&
+                   when - events_.now() > kLeastJump;
+        };
         auto made = LinkPort::create(std::move(link), events_, vram_, counters_, errors_, std::move(hooks));
         if (!made) return std::unexpected(made.error());
         links_[port] = *std::move(made);
@@ -108,7 +119,7 @@ std::expected<void, std::string> Card::build() {
         active_links_.push_back(links_[port].get());
     }
 
-    windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, counters_, errors_, sku);
+    windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, counters_, sku);
     soc_ = std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_,
                                           *windows_, counters_, errors_, static_cast<SocEffects&>(*this));
     engine_context_ = std::make_unique<EngineContext>(
@@ -391,6 +402,15 @@ bool Card::poll_links() {
     return busy;
 }
 
+bool Card::congested() const {
+    return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->congested(); });
+}
+
+void Card::jumped(ModelTime gap) {
+    core_->note(ORR_OTRACE_NOTE_JUMP, {gap});
+    publish();
+}
+
 void Card::publish_link(unsigned port) {
     const LinkPort* link = links_[port].get();
     if (link == nullptr) return;
@@ -419,7 +439,7 @@ bool Card::run_events(bool skip_idle, ModelTime limit) {
 }
 
 void Card::publish() {
-    file_.model_time.store(events_.now(), std::memory_order_release);
+    file_.model_time.store(events_.system_now(), std::memory_order_release);
     if (core_->state() == ControlCore::State::kHalted && !core_halt_seen_) {
         core_halt_seen_ = true;
         const ControlCore::Halt& halt = core_->halted();

@@ -131,6 +131,9 @@ class Card final : private SocEffects {
     void unmap(const Command& command);
     void grant(const Command& command);
     bool poll_links();
+    // Somebody waits for room in a link.
+    bool congested() const;
+    void jumped(ModelTime gap);
     void publish_link(unsigned port);
     bool run_events(bool skip_idle, ModelTime limit);
     void publish();

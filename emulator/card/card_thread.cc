@@ -36,11 +36,11 @@ constexpr unsigned kSpins = 2000;
 
 // Idle model time is skipped. One case would then race away: firmware that polls the host by its timer, with
 // nothing else going on. Such a timer takes about as long on the host as on the card, so that the host can
-// act meanwhile.
+// act meanwhile. While an engine waits for a peer, which has only the host's time, it takes just as long.
 class IdleTimer {
   public:
     // Whether the clock may be moved to the timer now.
-    bool may_skip(const ControlCore& core, ModelTime now) {
+    bool may_skip(const ControlCore& core, ModelTime now, bool congested) {
         if (!core.waits_for_timer_only()) {
             armed_ = false;
             return true;
@@ -49,7 +49,8 @@ class IdleTimer {
         if (!armed_) {
             armed_ = true;
             const ModelTime left = core.timer() > now ? core.timer() - now : 0;
-            due_ = host_now + std::min(std::chrono::nanoseconds(left / kPsPerNs), kLongest);
+            const std::chrono::nanoseconds ns(left / kPsPerNs);
+            due_ = host_now + (congested ? ns : std::min(ns, kLongest));
         }
         if (host_now < due_) return false;
         armed_ = false;
@@ -161,7 +162,7 @@ void Card::run() {
         if (flush_timer.due()) flush_recording();
         if (gdb_ && (core_->debug_stopped() || ++gdb_rounds % kRoundsPerGdb == 0))
             gdb_->service(*core_target_);
-        if (step(idle_timer.may_skip(*core_, events_.now()))) {
+        if (step(idle_timer.may_skip(*core_, events_.now(), congested()))) {
             spinning = false;
             continue;
         }

@@ -261,6 +261,8 @@ bool ControlCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
     const auto offset = static_cast<std::uint32_t>(va - ORR_SOC_BASE);
     if (offset == SOC_TIME) {
         value = events_.now();
+    } else if (offset == SOC_SYSTEM_TIME) {
+        value = events_.system_now();
     } else if (offset == SOC_TIMER) {
         value = timer_;
     } else {

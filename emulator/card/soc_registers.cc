@@ -273,7 +273,7 @@ void SocRegisters::signal(std::uint64_t value) {
         return;
     }
     const Signalled done =
-        windows_.signal(static_cast<std::uint32_t>(sem_asid_), sem_va_, value, events_.now());
+        windows_.signal(static_cast<std::uint32_t>(sem_asid_), sem_va_, value, events_.system_now());
     sem_status_ = done.fault;
     sem_memory_ = done.memory;
 }

@@ -14,8 +14,6 @@ namespace {
 constexpr std::uint64_t kHostBit = std::uint64_t{1} << 63;
 constexpr std::uint64_t kContextBit = std::uint64_t{1} << 62;
 constexpr std::uint64_t kVaMask = (std::uint64_t{1} << ORR_VA_BITS) - 1;
-// A full link ring drains at its peer's speed. A core's store waits this many turns before it gives up.
-constexpr unsigned kPeerTries = 64;
 
 // The memory is shared with the guest: each access is one access of the host, and the core's stores become
 // visible in their order.
@@ -62,8 +60,8 @@ void store_bytes(std::uint8_t* to, unsigned size, std::uint64_t value) {
 }  // namespace
 
 Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, Counters& counters,
-                 Errors& errors, const Sku& sku)
-    : vram_(vram), host_(host), mmu_(mmu), peers_(peers), counters_(counters), errors_(errors), sku_(sku) {}
+                 const Sku& sku)
+    : vram_(vram), host_(host), mmu_(mmu), peers_(peers), counters_(counters), sku_(sku) {}
 
 bool Windows::covers(std::uint64_t address) {
     return address >= kContextBit || address - ORR_VRAM_WINDOW < ORR_VRAM_WINDOW_SIZE;
@@ -191,15 +189,7 @@ std::uint32_t Windows::store_to_peer(const Place& place, unsigned size, std::uin
     if (peer == nullptr) return ORR_FAULT_PEER_DOWN;
     std::array<std::byte, 8> bytes;
     std::memcpy(bytes.data(), &value, sizeof value);
-    for (unsigned attempt = 0; attempt < kPeerTries; ++attempt) {
-        const LinkSend sent = peer->write(place.address, std::span(bytes).first(size));
-        if (sent.fault != ORR_FAULT_NONE) return sent.fault;
-        if (sent.bytes != 0) return ORR_FAULT_NONE;
-        peer->wait_for_room();
-    }
-    errors_.report(ErrorKind::kUndefined,
-                   "a store of the control core found no room on link port {}: dropped", place.port);
-    return ORR_FAULT_PEER_DOWN;
+    return peer->post(place.address, std::span(bytes).first(size));
 }
 
 std::uint64_t memory_of(const Translation& found) {

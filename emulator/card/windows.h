@@ -14,7 +14,6 @@
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
-#include "emulator/probes/errors.h"
 
 namespace orrery::emu {
 
@@ -42,7 +41,7 @@ std::uint64_t memory_of(const Translation& found);
 class Windows {
   public:
     Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, Counters& counters,
-            Errors& errors, const Sku& sku);
+            const Sku& sku);
 
     // One aligned access of 1, 2, 4 or 8 bytes. false: the address is in no window (or beyond VRAM): the core
     // traps. `stall` is what the access takes beyond its cycle. Accesses of the context and host windows that
@@ -85,7 +84,6 @@ class Windows {
     Mmu& mmu_;
     const PeerPorts& peers_;
     Counters& counters_;
-    Errors& errors_;
     const Sku& sku_;
     std::uint32_t fault_ = ORR_FAULT_NONE;
     std::uint64_t fault_address_ = 0;

@@ -44,7 +44,8 @@ bool CopyEngine::wraps(std::uint64_t base, std::uint64_t pitch) const {
 
 void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     busy_ = true;
-    ended_ = blocked_ = false;
+    ended_ = false;
+    linked_ = 0;
     row_ = column_ = 0;
     src_ = dst_ = {};
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
@@ -138,9 +139,15 @@ ModelTime CopyEngine::used() const {
 }
 
 void CopyEngine::reset() {
+    leave_link();
     context_.events.cancel(event_);
     busy_ = ended_ = false;
     src_ = dst_ = {};
+}
+
+void CopyEngine::leave_link() {
+    if (parked_ != nullptr) parked_->forget(event_);
+    parked_ = nullptr;
 }
 
 // What stands is handed in when the engine is through with what it moved before.
@@ -149,6 +156,7 @@ void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t de
     completion_.fault = fault;
     completion_.detail = detail;
     ended_ = true;
+    leave_link();
     context_.events.schedule(event_, free_);
 }
 
@@ -168,11 +176,13 @@ void CopyEngine::hand_in(ModelTime now) {
 }
 
 void CopyEngine::on_event(ModelTime now) {
+    parked_ = nullptr;
     if (ended_) return hand_in(now);
     work(now);
     if (ended_) return;
     if (row_ == desc_.rows || desc_.row_bytes == 0) return end(ORR_DONE_OK, 0, 0);
-    context_.events.schedule(event_, blocked_ ? now : free_);
+    if (parked_ == nullptr) return context_.events.schedule(event_, free_);
+    parked_->wait_for_room(event_);
 }
 
 void CopyEngine::work(ModelTime now) {
@@ -180,13 +190,13 @@ void CopyEngine::work(ModelTime now) {
         generation_ = context_.mmu.generation();
         src_ = dst_ = {};
     }
-    blocked_ = false;
-    if (free_ < now) free_ = now;
+    free_ = std::max(free_, now > kMaxLagPs ? now - kMaxLagPs : 0);
     std::uint64_t moved = 0;
+    const ModelTime began = free_;
     const ModelTime until = later(free_, kChunkPs);
     for (unsigned piece = 0; piece < kChunkPieces && moved < kChunkBytes && free_ < until; ++piece) {
         if (row_ == desc_.rows || desc_.row_bytes == 0) return;
-        const std::uint64_t bytes = move_piece(kChunkBytes - moved, until);
+        const std::uint64_t bytes = move_piece(kChunkBytes - moved, began, until);
         if (bytes == 0) return;
         context_.counters.add(ORR_CTR_COPY_BYTES, bytes);
         moved += bytes;
@@ -211,7 +221,7 @@ std::uint64_t CopyEngine::rate_of(const Run& run) const {
 }
 
 // Moves one piece, contiguous on both sides. 0: ended by a fault, or blocked.
-std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime until) {
+std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime began, ModelTime until) {
     if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
     if (!refill(dst_, dst_va(), Access::kStore)) return 0;
     std::uint64_t bytes = std::min({limit, dst_.left(), desc_.row_bytes - column_});
@@ -227,7 +237,7 @@ std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime until) {
     }
     bytes = std::min(bytes, bytes_within(until - free_, rate));
     if (dst_.where.target == ORR_TARGET_PEER) {
-        bytes = send_piece(from, bytes);
+        bytes = send_piece(from, bytes, began);
     } else {
         // Two virtual ranges may be the same memory, so the pieces may overlap.
         std::memmove(dst_.host(), from, bytes);
@@ -236,17 +246,22 @@ std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime until) {
     return bytes;
 }
 
-std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes) {
-    PeerPort* const link = context_.links[dst_.where.port];
-    const LinkSend sent = link == nullptr ? LinkSend{.fault = ORR_FAULT_PEER_DOWN}
-                                          : link->write(dst_.where.address + dst_.used, {from, bytes});
+std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at) {
+    const unsigned port = dst_.where.port;
+    PeerPort* const link = context_.links[port];
+    if (link != nullptr && (linked_ >> port & 1) == 0) {
+        linked_ |= 1u << port;
+        sessions_[port] = link->session();
+    }
+    const LinkSend sent = link == nullptr || sessions_[port] != link->session()
+                              ? LinkSend{.fault = ORR_FAULT_PEER_DOWN}
+                              : link->write(dst_.where.address + dst_.used, {from, bytes}, at);
     if (sent.fault != ORR_FAULT_NONE) {
         end(ORR_DONE_FAULT, sent.fault, dst_va());
         return 0;
     }
     if (sent.bytes == 0) {
-        blocked_ = true;
-        link->wait_for_room();
+        parked_ = link;
         return 0;
     }
     free_ = std::max(free_, sent.sent_ps);

@@ -39,6 +39,9 @@ class CopyEngine final : public EnginePort {
     static constexpr unsigned kChunkPieces = 512;
     // And its model time, after which a copy can be preempted.
     static constexpr ModelTime kChunkPs = 2'000 * kPsPerNs;
+    // A copy that waited for a link while the clock went on catches up with it: its bytes leave at the times
+    // at which they would have left. How far back that may be, as it takes events at one moment.
+    static constexpr ModelTime kMaxLagPs = 200'000 * kPsPerNs;
 
   private:
     // Memory on one side of the copy from the current position on; good while the MMU's generation stands.
@@ -59,11 +62,12 @@ class CopyEngine final : public EnginePort {
     void on_event(ModelTime now);
     void work(ModelTime now);
     bool refill(Run& run, std::uint64_t va, Access access);
-    std::uint64_t move_piece(std::uint64_t limit, ModelTime until);
-    std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes);
+    std::uint64_t move_piece(std::uint64_t limit, ModelTime began, ModelTime until);
+    std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);
     void advance(std::uint64_t bytes);
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
     void hand_in(ModelTime now);
+    void leave_link();
     std::uint64_t rate_of(const Run& run) const;
     void make_pattern();
 
@@ -74,8 +78,10 @@ class CopyEngine final : public EnginePort {
     Event event_;
 
     bool busy_ = false;
-    bool ended_ = false;    // completion_ stands, and the event hands it in
-    bool blocked_ = false;  // the link had no room
+    bool ended_ = false;          // completion_ stands, and the event hands it in
+    PeerPort* parked_ = nullptr;  // the link that had no room, and wakes event_
+    std::array<std::uint64_t, ORR_LINK_MAX_PORTS> sessions_{};  // of the links that this copy writes to
+    std::uint32_t linked_ = 0;                                  // bit n: port n is one of them
     orr_desc_copy desc_{};
     Completion completion_;
     std::uint64_t row_ = 0;

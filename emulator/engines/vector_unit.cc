@@ -131,7 +131,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         return distribute(now);
     }
     if (port.saves()) return save(core, now);
-    const Quantum did = core.core.run(config.quantum, now);
+    const Quantum did = core.core.run(config.quantum, context.events.to_system(now));
     const ModelTime took = duration_ps(did.cycles, config.hz);
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);

@@ -1,11 +1,11 @@
 #include "emulator/link/link_port.h"
 
-#include <time.h>
-
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,13 +22,6 @@ constexpr unsigned kServiceEvery = 1024;   // rounds of poll()
 constexpr unsigned kAliveEvery = 64;       // rounds of poll()
 constexpr unsigned kHandshakeTicks = 40;   // 2 s
 constexpr unsigned kServiceMessages = 64;  // socket messages in one service()
-
-std::uint64_t host_ms() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
-           static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
-}
 
 }  // namespace
 
@@ -64,9 +57,10 @@ class LinkPort::Impl {
           events_(events),
           errors_(errors),
           hooks_(std::move(hooks)),
-          receiver_(events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); },
-                    [this] { return !hooks_.poke_room || hooks_.poke_room(); },
-                    std::uint64_t{config_.gbps} * 125'000'000),
+          receiver_(
+              events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); },
+              [this] { return !hooks_.poke_room || hooks_.poke_room(); },
+              std::uint64_t{config_.gbps} * 125'000'000),
           transmitter_(std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
                        [this] { wake_peer(); }),
           arrival_(Event::of<&Impl::on_arrival>(this)) {}
@@ -101,13 +95,15 @@ class LinkPort::Impl {
     }
 
     void drop_peer(std::string reason) {
+        ++session_;
         // A peer that tries again and again is worth one line.
         if (up() || reason != down_reason_) errors_.note("link {}: down: {}", config_.port, reason);
         down_reason_ = std::move(reason);
         socket_.hang_up();
         transmitter_.close();
         heard_hello_ = heard_ready_ = false;
-        waiting_since_ms_ = 0;
+        silent_ticks_ = 0;
+        wake_waiters();
     }
 
     // What the peer did wrong counts as an error of a guest: whoever runs that card.
@@ -130,7 +126,8 @@ class LinkPort::Impl {
                                 .uid = config_.uid,
                                 .port = config_.port,
                                 .reserved = 0,
-                                .inbox_bytes = sizeof(link::Inbox)};
+                                .inbox_bytes = sizeof(link::Inbox),
+                                .clock_ps = events_.system_now()};
         ticks_ = 0;
         socket_.keep_ticking(true);
         set_state(ORR_LINK_TRAINING);
@@ -151,12 +148,13 @@ class LinkPort::Impl {
                             hello.version, link::kVersion));
         }
         if (hello.uid == 0 || hello.port >= ORR_LINK_MAX_PORTS || hello.reserved != 0 ||
-            hello.inbox_bytes != sizeof(link::Inbox)) {
+            hello.inbox_bytes != sizeof(link::Inbox) || hello.clock_ps >= kLatestSystemTime) {
             return refuse("a hello has a bad field");
         }
         auto outbox = link::SharedArea::adopt(received.fd.release());
         if (!outbox) return refuse(outbox.error());
         transmitter_.open(std::move(*outbox));
+        peer_clock_ = hello.clock_ps;
         peer_uid_ = hello.uid;
         peer_port_ = hello.port;
         heard_hello_ = true;
@@ -169,7 +167,13 @@ class LinkPort::Impl {
         if (!heard_hello_ || !heard_ready_) return;
         socket_.keep_ticking(false);
         errors_.note("link {}: up, with card {:#x} port {}", config_.port, peer_uid_, peer_port_);
+        jump_to(peer_clock_);
         set_state(ORR_LINK_UP);
+    }
+
+    void jump_to(ModelTime system_time) {
+        const ModelTime before = events_.skipped();
+        if (events_.jump_to(system_time) && hooks_.jumped) hooks_.jumped(events_.skipped() - before);
     }
 
     void take_message(link::Socket::Received& received) {
@@ -204,6 +208,7 @@ class LinkPort::Impl {
                     if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
                         refuse("the peer did not finish the handshake in 2 s");
                     }
+                    if (up() && congested()) look_for_life();
                     break;
             }
         }
@@ -220,7 +225,14 @@ class LinkPort::Impl {
             refuse(pumped.error());
             return true;
         }
-        events_.schedule(arrival_, receiver_.wanted());
+        if (receiver_.take_credit_wish()) wake_peer();
+        ModelTime wanted = receiver_.wanted();
+        events_.cancel(arrival_);
+        if (wanted != kNever && wanted > events_.now() && hooks_.may_skip && hooks_.may_skip(wanted)) {
+            jump_to(events_.to_system(wanted));
+            wanted = events_.now();
+        }
+        events_.schedule(arrival_, wanted);
         if (draining_ && !arrival_.scheduled() && !receiver_.held()) stop_receiving();
         return *pumped;
     }
@@ -239,9 +251,10 @@ class LinkPort::Impl {
         if (draining_ && !arrival_.scheduled() && !receiver_.held()) return pump();
         if (!up()) return false;
         if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
-        if (transmitter_.has_pending()) {
+        if (congested() && transmitter_.room_news()) {
             transmitter_.flush();
             check_transmitter();
+            wake_waiters();
             if (!up()) return true;
         }
         if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return false;
@@ -255,41 +268,73 @@ class LinkPort::Impl {
         refuse(std::string(*transmitter_.broken()));
     }
 
-    LinkSend write(std::uint64_t offset, std::span<const std::byte> data) {
+    // For the clock of the work that writes; `at` as PeerPort::write() has it.
+    LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {
         if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
-        const LinkSend sent = transmitter_.write(events_.now(), offset, data);
+        if (!waiting_.empty()) return {};
+        LinkSend sent = transmitter_.write(events_.to_system(std::min(at, events_.now())), offset, data);
+        sent.sent_ps = events_.from_system(sent.sent_ps);
         check_transmitter();
-        if (sent.bytes > 0 || sent.fault != ORR_FAULT_NONE) waiting_since_ms_ = 0;
         return sent;
     }
 
     std::uint32_t signal(std::uint64_t offset, std::uint64_t value) {
         if (!up()) return ORR_FAULT_PEER_DOWN;
-        const std::uint32_t fault = transmitter_.signal(events_.now(), offset, value);
+        const std::uint32_t fault = transmitter_.signal(events_.system_now(), offset, value);
         check_transmitter();
+        keep_time();
         return fault;
     }
 
-    void wait_for_room() {
-        if (!up()) return;
-        const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
-        ::nanosleep(&moment, nullptr);
-        service();
-        if (!up()) return;
+    std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) {
+        if (!up()) return ORR_FAULT_PEER_DOWN;
+        const std::uint32_t fault = transmitter_.post(events_.system_now(), offset, data);
+        check_transmitter();
+        keep_time();
+        return fault;
+    }
+
+    // --- without room ---
+
+    bool congested() const { return !waiting_.empty() || transmitter_.has_pending(); }
+    // While somebody waits, the socket's ticks count how long the peer has been silent.
+    void keep_time() {
+        if (up() && congested()) socket_.keep_ticking(true);
+    }
+
+    void wait_for_room(Event& event) {
+        if (!up()) return events_.schedule(event, events_.now());
+        waiting_.push_back(&event);
+        keep_time();
+    }
+
+    void forget(Event& event) { std::erase(waiting_, &event); }
+
+    void wake_waiters() {
+        for (Event* event : waiting_)
+            events_.schedule(*event, events_.now());
+        waiting_.clear();
+        silent_ticks_ = 0;
+        if (up() && !congested()) socket_.keep_ticking(false);
+    }
+
+    void look_for_life() {
         const std::uint64_t alive = transmitter_.peer_alive();
-        const std::uint64_t now = host_ms();
-        if (waiting_since_ms_ == 0 || alive != last_alive_) {
+        if (alive != last_alive_) {
             last_alive_ = alive;
-            waiting_since_ms_ = now;
-        } else if (now - waiting_since_ms_ > config_.peer_silence_ms) {
-            waiting_since_ms_ = 0;
+            silent_ticks_ = 0;
+        } else if (++silent_ticks_ * link::Socket::kTickMs > config_.peer_silence_ms) {
             refuse(fmt::format("the peer did not look at its link for {} ms", config_.peer_silence_ms));
         }
     }
 
     bool prepare_sleep() {
-        if (!up()) return !draining_;
-        if (transmitter_.has_pending() || arrival_.scheduled()) return false;
+        if (!up()) return !draining_ || receiver_.held();
+        if (arrival_.scheduled()) return false;
+        if (congested()) {
+            transmitter_.want_credit();
+            if (transmitter_.room_news()) return false;
+        }
         receiver_.set_need_wakeup(true);
         if (receiver_.held() || !receiver_.has_news()) return true;
         receiver_.set_need_wakeup(false);
@@ -317,7 +362,10 @@ class LinkPort::Impl {
     unsigned rounds_ = 0;
     std::uint64_t peer_uid_ = 0;
     std::uint32_t peer_port_ = 0;
-    std::uint64_t waiting_since_ms_ = 0;
+    ModelTime peer_clock_ = 0;
+    std::uint64_t session_ = 0;
+    std::vector<Event*> waiting_;  // for room, who came first in front
+    std::uint32_t silent_ticks_ = 0;
     std::uint64_t last_alive_ = 0;
     std::string down_reason_;
 };
@@ -379,14 +427,26 @@ void LinkPort::reset() {
         clear_grant(slot);
 }
 
-LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data) {
-    return impl_->write(offset, data);
+LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {
+    return impl_->write(offset, data, at);
 }
 std::uint32_t LinkPort::signal(std::uint64_t offset, std::uint64_t value) {
     return impl_->signal(offset, value);
 }
-void LinkPort::wait_for_room() {
-    impl_->wait_for_room();
+std::uint32_t LinkPort::post(std::uint64_t offset, std::span<const std::byte> data) {
+    return impl_->post(offset, data);
+}
+void LinkPort::wait_for_room(Event& event) {
+    impl_->wait_for_room(event);
+}
+void LinkPort::forget(Event& event) {
+    impl_->forget(event);
+}
+std::uint64_t LinkPort::session() const {
+    return impl_->session_;
+}
+bool LinkPort::congested() const {
+    return impl_->congested();
 }
 
 bool LinkPort::poll() {

@@ -33,8 +33,9 @@ struct LinkConfig {
     std::uint32_t lanes = 4;         // reported only
     std::uint32_t gbps = 400;        // payload rate of one direction, 1 .. 100,000
     std::uint32_t latency_ns = 500;  // one way
-    // Host time in which a peer has to look at its link once while this card waits for room: long enough for
-    // a peer that is busy, not for one that is stopped.
+    // A peer that does not look at its link once, while this card waits for room and has looked at it this
+    // many ms worth of times, is taken for dead: long enough for a peer that is busy, not for one that is
+    // stopped. Time in which this card does not run itself, a suspended host for one, does not count.
     std::uint32_t peer_silence_ms = 10'000;
 
     // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH". Fills port, listen and path.
@@ -50,6 +51,11 @@ struct LinkHooks {
     std::function<bool()> poke_room;
     // The port's state changed: ORR_IRQ_LINK.
     std::function<void(std::uint32_t port, std::uint32_t state)> changed;
+    // The peer's clock was ahead, and the system time has jumped by this much. May be empty.
+    std::function<void(ModelTime gap)> jumped;
+    // The next message arrives at `when` by the clock, and nothing before it. true: the card has nothing to
+    // do until then but to wait for its own timer, and rather skips that time. Empty: never.
+    std::function<bool(ModelTime when)> may_skip;
 };
 
 class LinkPort final : public PeerPort {
@@ -83,9 +89,14 @@ class LinkPort final : public PeerPort {
     void poke_room();
 
     // --- towards the peer: see PeerPort ---
-    LinkSend write(std::uint64_t offset, std::span<const std::byte> data) override;
+    LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at = kNever) override;
+    void wait_for_room(Event& event) override;
+    void forget(Event& event) override;
+    std::uint64_t session() const override;
     std::uint32_t signal(std::uint64_t offset, std::uint64_t value) override;
-    void wait_for_room() override;
+    std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) override;
+    // Somebody waits for room.
+    bool congested() const;
 
     // --- the card's main loop ---
     // Takes what has arrived. Cheap when nothing has (one load). Call it in every round of the card loop,

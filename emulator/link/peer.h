@@ -24,17 +24,24 @@ class PeerPort {
   public:
     virtual ~PeerPort() = default;
 
-    // Takes as much of `data` for the peer's VRAM at `offset` as there is room for, at most 256 KiB. A caller
-    // that gets no room calls wait_for_room(), returns to the event queue, and tries again at the same model
-    // time: the card goes on receiving meanwhile, and backpressure costs host time, never model time.
-    virtual LinkSend write(std::uint64_t offset, std::span<const std::byte> data) = 0;
+    // Takes as much of `data` for the peer's VRAM at `offset` as there is room for, at most 256 KiB. `at`:
+    // the model time of the work that writes, if the clock has gone on since. A caller that gets no room
+    // calls wait_for_room() and parks; the card goes on meanwhile.
+    virtual LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at = kNever) = 0;
+    // Schedules `event` for now once there may be room, or the link is down. Who waits longest is first; who
+    // comes to write meanwhile gets no room. forget(): no longer, before the event is used for anything else.
+    virtual void wait_for_room(Event& event) = 0;
+    virtual void forget(Event& event) = 0;
+    // Changes when the link goes down: what began before that must not go on with another peer.
+    virtual std::uint64_t session() const = 0;
 
-    // Sends a semaphore signal behind all earlier writes; `offset` is 16-byte aligned. Returns ORR_FAULT_*.
-    // Never asks to try again: up to 1,024 signals wait in the port, and more take the link down.
+    // Neither of these asks to try again: what finds no room waits in the port, in order. Returns
+    // ORR_FAULT_*. A semaphore signal behind all earlier writes; `offset` is 16-byte aligned. Of signals of
+    // one semaphore that wait one behind the other the last is sent. More than 1,024 that wait take the link
+    // down.
     virtual std::uint32_t signal(std::uint64_t offset, std::uint64_t value) = 0;
-
-    // Gives the processor to the peer for a moment (bounded, about 100 us).
-    virtual void wait_for_room() = 0;
+    // A store of at most 8 bytes. More than 1,024 that wait are refused with ORR_FAULT_PEER_DOWN.
+    virtual std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) = 0;
 };
 
 }  // namespace orrery::emu

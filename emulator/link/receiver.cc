@@ -14,12 +14,7 @@
 
 namespace orrery::emu::link {
 
-namespace {
-
-// A clock that runs there would soon wrap: no card gets that far by itself (53 days).
-constexpr ModelTime kLatestArrival = ModelTime{1} << 62;
-
-}  // namespace
+namespace {}  // namespace
 
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room,
                    std::uint64_t bytes_per_second)
@@ -65,12 +60,18 @@ void Receiver::set_need_wakeup(bool on) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
+bool Receiver::take_credit_wish() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    std::atomic_ref wish(inbox_->need_credit);
+    return wish.load(std::memory_order_relaxed) != 0 && wish.exchange(0, std::memory_order_relaxed) != 0;
+}
+
 const char* Receiver::judge(const Message& message) const {
     if (message.index != consumed_) return "a message is out of order";
     if (message.arrival_ps < message.send_ps || message.arrival_ps < last_arrival_) {
         return "a message arrives before an earlier one";
     }
-    if (message.arrival_ps >= kLatestArrival) return "a message comes from the end of time";
+    if (message.arrival_ps >= kLatestSystemTime) return "a message comes from the end of time";
     const std::uint64_t used = message.payload_end - payload_end_;  // wraps if it went back
     switch (message.op) {
         case kOpWrite:
@@ -94,7 +95,8 @@ void Receiver::execute(const Message& message) {
     const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
     counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
-    if (message.arrival_ps < std::min(events_.now(), late_since_)) counters_.add(ORR_CTR_LINK_STRAGGLERS);
+    if (message.arrival_ps < std::min(events_.system_now(), late_since_))
+        counters_.add(ORR_CTR_LINK_STRAGGLERS);
     std::uint8_t* to = vram_.at(message.offset, bytes);
     if (to == nullptr || !covered(grants_, message.offset, bytes)) {
         counters_.add(ORR_CTR_LINK_DENIED);
@@ -129,8 +131,8 @@ std::expected<bool, std::string> Receiver::pump() {
         if (const char* wrong = judge(message)) {
             return std::unexpected(fmt::format("{} (message {})", wrong, consumed_));
         }
-        if (message.arrival_ps > events_.now()) {
-            wanted_ = message.arrival_ps;
+        if (message.arrival_ps > events_.system_now()) {
+            wanted_ = events_.from_system(message.arrival_ps);
             late_since_ = kNever;
             return done > 0;
         }
@@ -138,12 +140,12 @@ std::expected<bool, std::string> Receiver::pump() {
         // without end cannot stop this card's clock.
         if (done == kBatchMessages || bytes >= kBatchBytes) {
             wanted_ = later(events_.now(), time_on_wire);
-            late_since_ = std::min(late_since_, events_.now());
+            late_since_ = std::min(late_since_, events_.system_now());
             return true;
         }
         if (message.op == kOpSignal && !room_()) {
             held_ = true;
-            late_since_ = std::min(late_since_, events_.now());
+            late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
         }
         execute(message);

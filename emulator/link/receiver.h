@@ -32,10 +32,11 @@ class Receiver {
 
     bool set_grant(std::uint32_t slot, const Grant& grant);
 
-    // Executes what has arrived by the model clock, bounded per call. true: it did something or has more. An
-    // error is a reason to take the link down. The caller calls again at `wanted()` if that is not kNever.
+    // Executes what has arrived by the card's system time, bounded per call. true: it did something or has
+    // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
+    // kNever.
     std::expected<bool, std::string> pump();
-    // Model time at which pump() has to be called again for what is waiting; kNever: nothing known to wait.
+    // By the clock, when pump() has to be called again for what is waiting; kNever: nothing known to wait.
     ModelTime wanted() const { return wanted_; }
     // The next message is a signal for which there was no room. Nothing is wanted until there is; then the
     // caller calls pump() again.
@@ -45,6 +46,8 @@ class Receiver {
     bool has_news() { return load_relaxed(inbox_->produced) != consumed_; }
     void show_alive() { store_release(inbox_->alive, ++alive_); }
     void set_need_wakeup(bool on);
+    // After pump(): the peer blocks until it gets credits, and is to be woken.
+    bool take_credit_wish();
 
     static constexpr unsigned kBatchMessages = 64;
     static constexpr std::uint64_t kBatchBytes = 512 << 10;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,10 @@ namespace orrery::emu::link {
 namespace {
 
 constexpr std::uint64_t kPayloadAlign = 64;
+
+constexpr std::uint64_t rounded(std::uint64_t bytes) {
+    return (bytes + kPayloadAlign - 1) / kPayloadAlign * kPayloadAlign;
+}
 
 }  // namespace
 
@@ -35,7 +40,7 @@ void Transmitter::close() {
     outbox_.reset();
     broken_.reset();
     produced_ = consumed_ = payload_used_ = payload_consumed_ = 0;
-    pending_first_ = pending_count_ = 0;
+    pending_.clear();
 }
 
 std::uint64_t Transmitter::peer_alive() const {
@@ -92,12 +97,58 @@ void Transmitter::publish(Message& message) {
         wake_();
 }
 
+bool Transmitter::room_news() {
+    return load_relaxed(outbox_->consumed) != consumed_ ||
+           load_relaxed(outbox_->payload_consumed) != payload_consumed_;
+}
+
+void Transmitter::want_credit() {
+    std::atomic_ref(outbox_->need_credit).store(1, std::memory_order_relaxed);
+    // Before the last look at the credits: pairs with the owner's fence between them and need_credit.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Transmitter::payload_room(std::uint64_t bytes) {
+    const auto enough = [&] { return kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded(bytes); };
+    return enough() || (refresh() && enough());
+}
+
+// Where there is room, and message.bytes do not reach beyond the area's end.
+void Transmitter::put_payload(Message& message, const void* data) {
+    message.payload_at = payload_used_ % kPayloadBytes;
+    std::memcpy(outbox_->payload + message.payload_at, data, message.bytes);
+    payload_used_ += rounded(message.bytes);
+}
+
 void Transmitter::flush() {
-    while (pending_count_ > 0 && ring_room()) {
-        publish(pending_[pending_first_]);
-        pending_first_ = (pending_first_ + 1) % kMaxPending;
-        --pending_count_;
+    while (!pending_.empty() && ring_room()) {
+        Pending& first = pending_.front();
+        if (first.message.op == kOpWrite) {
+            if (!payload_room(first.message.bytes)) return;
+            put_payload(first.message, &first.data);
+        }
+        publish(first.message);
+        pending_.pop_front();
     }
+}
+
+// False: too many wait.
+bool Transmitter::hold(const Message& message, std::uint64_t data) {
+    if (message.op == kOpSignal) {
+        // A semaphore only grows, so of its signals that wait here the last says it all. One before a write
+        // stays there: what was written after it may not be seen before it.
+        for (auto at = pending_.rbegin(); at != pending_.rend() && at->message.op == kOpSignal; ++at) {
+            if (at->message.offset != message.offset) continue;
+            Message newest = message;
+            newest.value = std::max(at->message.value, message.value);
+            pending_.erase(std::next(at).base());
+            pending_.push_back({newest, 0});
+            return true;
+        }
+    }
+    if (pending_.size() == kMaxPending) return false;
+    pending_.push_back({message, data});
+    return true;
 }
 
 LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data) {
@@ -107,23 +158,36 @@ LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const
     if (bytes == 0) return {};
     if (denied(offset, bytes)) return {.fault = ORR_FAULT_PEER_DENIED};
     flush();
-    const std::uint64_t rounded = (bytes + kPayloadAlign - 1) / kPayloadAlign * kPayloadAlign;
-    auto has_room = [&] { return kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded; };
-    const bool room = pending_count_ == 0 && ring_room() && (has_room() || (refresh() && has_room()));
+    const bool room = pending_.empty() && ring_room() && payload_room(bytes);
     if (broken_) return {.fault = ORR_FAULT_PEER_DOWN};
     if (!room) return {};
-    std::memcpy(outbox_->payload + at, data.data(), bytes);
-    payload_used_ += rounded;
     Message message{};
     message.op = kOpWrite;
     message.bytes = static_cast<std::uint32_t>(bytes);
     message.send_ps = now;
     message.offset = offset;
-    message.payload_at = at;
+    put_payload(message, data.data());
     const ModelTime sent = depart(now, bytes);
     message.arrival_ps = later(sent, latency_);
     publish(message);
     return {.bytes = static_cast<std::size_t>(bytes), .sent_ps = sent};
+}
+
+std::uint32_t Transmitter::post(ModelTime now, std::uint64_t offset, std::span<const std::byte> data) {
+    if (denied(offset, data.size())) return ORR_FAULT_PEER_DENIED;
+    flush();
+    if (broken_ || pending_.size() == kMaxPending) return ORR_FAULT_PEER_DOWN;
+    Message message{};
+    message.op = kOpWrite;
+    message.bytes = static_cast<std::uint32_t>(data.size());
+    message.send_ps = now;
+    message.offset = offset;
+    message.arrival_ps = later(depart(now, data.size()), latency_);
+    std::uint64_t word = 0;
+    std::memcpy(&word, data.data(), data.size());
+    hold(message, word);
+    flush();
+    return broken_ ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
 
 std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint64_t value) {
@@ -136,17 +200,14 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint
     message.value = value;
     message.arrival_ps = later(depart(now, sizeof(orr_semaphore)), latency_);
     flush();
-    const bool room = pending_count_ == 0 && ring_room();
+    const bool room = pending_.empty() && ring_room();
     if (broken_) return ORR_FAULT_PEER_DOWN;
     if (room) {
         publish(message);
-        return ORR_FAULT_NONE;
-    }
-    if (pending_count_ == kMaxPending) {
+    } else if (!hold(message, 0)) {
         break_link(fmt::format("the peer takes no messages: {} signals wait", kMaxPending));
         return ORR_FAULT_PEER_DOWN;
     }
-    pending_[(pending_first_ + pending_count_++) % kMaxPending] = message;
     return ORR_FAULT_NONE;
 }
 

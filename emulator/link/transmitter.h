@@ -1,8 +1,8 @@
 // The sending half of a link port: model times, credits, and the ring into the peer's inbox.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -27,11 +27,16 @@ class Transmitter {
     // As LinkPort; the port must be open. A peer whose words make no sense shows in broken() afterwards.
     LinkSend write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data);
     std::uint32_t signal(ModelTime now, std::uint64_t offset, std::uint64_t value);
+    std::uint32_t post(ModelTime now, std::uint64_t offset, std::span<const std::byte> data);
     // Why this link must go down, if it must.
     const std::optional<std::string>& broken() const { return broken_; }
 
-    // Signals that wait for room. flush(): sends what has room now.
-    bool has_pending() const { return pending_count_ > 0; }
+    // The peer has given back credits that nobody has looked at.
+    bool room_news();
+    // Before blocking without room: the peer wakes this card with its next credits. Then look once more.
+    void want_credit();
+    // Signals and stores that wait for room. flush(): sends what has room now.
+    bool has_pending() const { return !pending_.empty(); }
     void flush();
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
@@ -43,8 +48,15 @@ class Transmitter {
     static constexpr unsigned kMaxPending = 1024;
 
   private:
+    struct Pending {
+        Message message;
+        std::uint64_t data;  // kOpWrite: the bytes
+    };
     bool refresh();
     bool ring_room();
+    bool payload_room(std::uint64_t bytes);
+    void put_payload(Message& message, const void* data);
+    bool hold(const Message& message, std::uint64_t data);
     ModelTime depart(ModelTime now, std::uint64_t bytes);
     bool denied(std::uint64_t offset, std::uint64_t bytes);
     void publish(Message& message);
@@ -62,9 +74,7 @@ class Transmitter {
     std::uint64_t payload_used_ = 0;
     std::uint64_t payload_consumed_ = 0;
     ModelTime free_ = 0;  // when the wire is free again
-    std::array<Message, kMaxPending> pending_{};
-    unsigned pending_first_ = 0;
-    unsigned pending_count_ = 0;
+    std::deque<Pending> pending_;
 };
 
 }  // namespace orrery::emu::link

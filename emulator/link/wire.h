@@ -13,7 +13,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -32,8 +32,9 @@ struct Hello {
     std::uint32_t port;
     std::uint32_t reserved;
     std::uint64_t inbox_bytes;  // sizeof(Inbox): a second check that both mean the same layout
+    std::uint64_t clock_ps;     // the sender's system time: the later of the two is both's from now on
 };
-static_assert(sizeof(Hello) == 40);
+static_assert(sizeof(Hello) == 48);
 
 // Operations of a message.
 inline constexpr std::uint32_t kOpWrite = 1;   // `bytes` from the payload area to VRAM `offset`
@@ -43,7 +44,7 @@ struct Message {
     std::uint32_t op;
     std::uint32_t bytes;        // kOpWrite: 1 .. kMaxWriteBytes; kOpSignal: 0
     std::uint64_t index;        // of this message since the link came up, from 0
-    std::uint64_t send_ps;      // the sender's clock when it was given to the port
+    std::uint64_t send_ps;      // the sender's system time when it was given to the port
     std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
     std::uint64_t offset;       // in the receiver's VRAM
     std::uint64_t value;        // kOpSignal, else 0
@@ -67,6 +68,8 @@ struct Inbox {
     alignas(64) std::uint64_t alive;     // changes whenever the owner looks at the link
     // by both: the owner sets it before it blocks, the sender takes it back with a wake
     alignas(64) std::uint32_t need_wakeup;
+    // by both: the sender sets it before it blocks without room, the owner takes it back with a wake
+    alignas(64) std::uint32_t need_credit;
     // by the owner: what the sender may write to. A copy for the sender's information.
     alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];
     alignas(64) Message ring[kRingEntries];

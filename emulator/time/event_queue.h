@@ -17,6 +17,9 @@ inline constexpr ModelTime kNever = ~ModelTime{0};
 inline constexpr ModelTime kPsPerNs = 1'000;
 inline constexpr ModelTime kPsPerSecond = 1'000'000'000'000;
 
+// No card gets this far by itself (53 days); a clock that ran beyond would soon wrap.
+inline constexpr ModelTime kLatestSystemTime = ModelTime{1} << 62;
+
 // a + b, stopping at the end of time.
 constexpr ModelTime later(ModelTime a, ModelTime b) {
     return a > kNever - b ? kNever : a + b;
@@ -65,6 +68,20 @@ class EventQueue {
     // The model clock. It never goes backward.
     ModelTime now() const { return now_; }
 
+    // The time that cards which are linked have in common: what hosts, users and peers are told. It is this
+    // clock plus the time that the card has skipped: a card that finds itself behind jumps, and its own
+    // clock, by which all durations and deadlines on it go, stays as it is.
+    ModelTime system_now() const { return later(now_, skipped_); }
+    ModelTime to_system(ModelTime time) const { return later(time, skipped_); }
+    ModelTime from_system(ModelTime time) const { return time > skipped_ ? time - skipped_ : 0; }
+    ModelTime skipped() const { return skipped_; }
+    // system_now() becomes max(system_now(), time). true: it did jump.
+    bool jump_to(ModelTime system_time) {
+        if (system_time <= system_now()) return false;
+        skipped_ += system_time - system_now();
+        return true;
+    }
+
     // Moves the clock to `time`, but never backward and never past an event that has not fired: a handler's
     // `now` is the time of its event. Fires nothing. The card does this while the control core executes.
     void advance_to(ModelTime time) {
@@ -108,6 +125,7 @@ class EventQueue {
 
     std::vector<Entry> heap_;
     ModelTime now_ = 0;
+    ModelTime skipped_ = 0;
     std::uint64_t next_sequence_ = 0;
     std::uint64_t fired_ = 0;
 };

@@ -13,6 +13,7 @@ unsigned fields_of(unsigned note) {
         case ORR_OTRACE_NOTE_DOORBELL:
             return 4;
         case ORR_OTRACE_NOTE_POKE:
+        case ORR_OTRACE_NOTE_JUMP:
             return 1;
         case ORR_OTRACE_NOTE_HALT:
             return 3;
@@ -111,7 +112,7 @@ class Decoder {
     void note(std::uint8_t tag) {
         LoggedNote note;
         note.kind = tag >> 4;
-        if (note.kind == 0 || note.kind > ORR_OTRACE_NOTE_SET_MEMORY || (tag & 0x0c) != 0)
+        if (note.kind == 0 || note.kind > ORR_OTRACE_NOTE_JUMP || (tag & 0x0c) != 0)
             return refuse("a note of an unknown kind");
         step();
         const std::uint64_t time = varint();

@@ -169,7 +169,7 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
         return ORR_STATUS_FAULT;
     }
     const orr_queue_status line{.completed = 0,
-                                .time_ps = hal_->reg(SOC_TIME),
+                                .time_ps = hal_->reg(SOC_SYSTEM_TIME),
                                 .error = ORR_QERR_NONE,
                                 .error_index = 0,
                                 .error_address = 0,

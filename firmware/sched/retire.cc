@@ -47,7 +47,7 @@ void Scheduler::publish_error(Queue& queue) {
     const QueueError& error = queue.error;
     queue.stopped = true;
     queue.seal = seal_of(queue);
-    queue.error_time_ps = hal_->reg(SOC_TIME);
+    queue.error_time_ps = hal_->reg(SOC_SYSTEM_TIME);
 
     // A row that was lost knows no ring.
     if (queue.ring != 0) {

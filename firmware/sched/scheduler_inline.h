@@ -80,7 +80,7 @@ inline void Scheduler::publish_progress(Queue& queue) {
     progress_ += count;
     trace::retire(*hal_, queue.number, queue.retired);
 
-    const uint64_t now = hal_->reg(SOC_TIME);
+    const uint64_t now = hal_->reg(SOC_SYSTEM_TIME);
     const uint64_t status = status_line(queue);
     hal_->store(queue.ring + offsetof(orr_ring, consumer_time_ps), now);
     hal_->store(status + offsetof(orr_queue_status, time_ps), now);

@@ -164,7 +164,7 @@ Scheduler::Step Scheduler::execute_timestamp(Queue& queue) {
         fail(queue, {ORR_QERR_FAULT, queue.next, va, ORR_FAULT_NON_CANONICAL});
         return Step::kFailed;
     }
-    hal_->store(window(queue, va), hal_->reg(SOC_TIME));
+    hal_->store(window(queue, va), hal_->reg(SOC_SYSTEM_TIME));
     if (const WindowFault fault = take_window_fault(*hal_)) {
         fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
         return Step::kFailed;

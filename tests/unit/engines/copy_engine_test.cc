@@ -292,6 +292,8 @@ TEST_F(CopyEngineTest, WritesToThePeerInPiecesThatTheLinkTakes) {
     EXPECT_GE(done.end_ps, (3u << 20) * 20u);
 }
 
+// A link without room parks the copy: no event of its own until there is room, so the card goes on with what
+// else there is. Then the copy catches up.
 TEST_F(CopyEngineTest, WaitingForCreditsCostsNoModelTime) {
     rig.map(kSrc, 4 << 20, ORR_TARGET_HOST, Rig::kHostBase);
     rig.map(kDst, 4 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
@@ -302,13 +304,45 @@ TEST_F(CopyEngineTest, WaitingForCreditsCostsNoModelTime) {
     other.map(kDst, 4 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
     CopyEngine stalled(5, rates, other.context);
     ASSERT_TRUE(stalled.start(Rig::words_of(copy(3 << 20)), 77));
+    unsigned ticks = 0;
+    struct Clock {
+        EventQueue& events;
+        unsigned& ticks;
+        Event event{[](void* self, ModelTime now) { static_cast<Clock*>(self)->tick(now); }, this};
+        void tick(ModelTime now) {
+            ++ticks;
+            events.schedule(event, now + 10'000 * kPsPerNs);
+        }
+    } clock{.events = other.events, .ticks = ticks};
     for (int i = 0; i < 10'000 && other.done.empty(); ++i) {
-        if (i % 3 == 0) other.peer.refusals = 2;
+        if (i < 60 && i % 3 == 0) other.peer.refusals = 1;
+        // With nothing else to come the clock stands; else it goes on.
+        if (i == 30) other.events.schedule(clock.event, other.events.now());
+        if (other.peer.parked.empty()) {
+            other.events.run_next(kNever - 1);
+            continue;
+        }
+        EXPECT_EQ(other.events.size(), i < 30 ? 0u : 1u);
         other.events.run_next(kNever - 1);
+        other.peer.let();
     }
     ASSERT_EQ(other.done.size(), 1u);
     EXPECT_GT(other.peer.waits, 5u);
-    EXPECT_EQ(other.done[0].end_ps, free_run);
+    EXPECT_GT(ticks, 3u);
+    EXPECT_LE(other.done[0].end_ps, free_run + 10'000 * kPsPerNs);
+}
+
+TEST_F(CopyEngineTest, DoesNotGoOnWithAnotherPeer) {
+    rig.map(kSrc, 4 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kDst, 4 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(3 << 20)), 1));
+    rig.run(4);
+    EXPECT_GT(rig.peer.writes, 0u);
+    ++rig.peer.sessions;  // the link went down, and somebody else came
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].fault, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(rig.run_one(engine, copy(4096)).status, ORR_DONE_OK);
 }
 
 TEST_F(CopyEngineTest, ReportsWhatTheLinkSays) {
@@ -455,11 +489,30 @@ TEST_F(CopyEngineTest, AbortEndsAWaitForCredits) {
     rig.map(kDst, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
     rig.peer.refusals = ~0u;
     ASSERT_TRUE(engine.start(Rig::words_of(copy(4096)), 1));
-    EXPECT_EQ(rig.run(1000), 1000u) << "it waits, event after event";
+    EXPECT_EQ(rig.run(1000), 1u) << "it waits without events";
+    EXPECT_EQ(rig.peer.parked.size(), 1u);
     engine.abort();
+    EXPECT_TRUE(rig.peer.parked.empty());
     rig.run();
     ASSERT_EQ(rig.done.size(), 1u);
     EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
+}
+
+TEST_F(CopyEngineTest, PreemptionEndsAWaitForCredits) {
+    rig.map(kSrc, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kDst, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
+    rig.peer.refusals = ~0u;
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(4096)), 1));
+    rig.run();
+    ASSERT_TRUE(engine.preempt(Preempt::kNow, 32 << 20));
+    EXPECT_TRUE(rig.peer.parked.empty());
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_PREEMPTED);
+    rig.peer.refusals = 0;
+    ASSERT_TRUE(engine.resume(32 << 20, 2));
+    rig.run();
+    EXPECT_EQ(rig.done.back().status, ORR_DONE_OK);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <deque>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "emulator/engines/copy_engine.h"
@@ -23,7 +24,7 @@ class FakePeer final : public PeerPort {
   public:
     FakePeer(EventQueue& events, std::size_t bytes) : memory(bytes), events_(events) {}
 
-    LinkSend write(std::uint64_t offset, std::span<const std::byte> data) override {
+    LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) override {
         if (fault != ORR_FAULT_NONE) return {.fault = fault};
         if (refusals > 0) {
             --refusals;
@@ -32,17 +33,30 @@ class FakePeer final : public PeerPort {
         const std::size_t bytes = std::min(data.size(), max_bytes);
         if (offset > memory.size() || bytes > memory.size() - offset) return {.fault = ORR_FAULT_PEER_DENIED};
         std::memcpy(memory.data() + offset, data.data(), bytes);
-        free_ = std::max(free_, events_.now()) + bytes * 20;
+        free_ = std::max(free_, std::min(at, events_.now())) + bytes * 20;
         ++writes;
         return {.bytes = bytes, .sent_ps = free_};
     }
     std::uint32_t signal(std::uint64_t, std::uint64_t) override { return fault; }
-    void wait_for_room() override { ++waits; }
+    void wait_for_room(Event& event) override {
+        ++waits;
+        parked.push_back(&event);
+    }
+    void forget(Event& event) override { std::erase(parked, &event); }
+    std::uint64_t session() const override { return sessions; }
+    std::uint32_t post(std::uint64_t, std::span<const std::byte>) override { return fault; }
+    // There is room again.
+    void let() {
+        for (Event* event : std::exchange(parked, {}))
+            events_.schedule(*event, events_.now());
+    }
 
     std::vector<std::byte> memory;
     std::uint32_t fault = ORR_FAULT_NONE;
     unsigned refusals = 0, waits = 0, writes = 0;
     std::size_t max_bytes = 256 << 10;
+    std::vector<Event*> parked;
+    std::uint64_t sessions = 0;
 
   private:
     EventQueue& events_;

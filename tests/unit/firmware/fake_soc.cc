@@ -100,6 +100,7 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
         case SOC_IRQ_PENDING:
             return lines();
         case SOC_TIME:
+        case SOC_SYSTEM_TIME:
             return time;
         case SOC_DB_POP: {
             if (rung_.empty()) return kEmpty;

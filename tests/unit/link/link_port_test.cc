@@ -208,7 +208,7 @@ TEST_F(LinkPortTest, APeerThatTakesNoSignalsLosesTheLink) {
     std::uint32_t fault = ORR_FAULT_NONE;
     std::uint64_t sent = 0;
     while (fault == ORR_FAULT_NONE && sent < 100'000)
-        fault = a.port->signal(0, ++sent);
+        fault = a.port->signal(16 * ++sent, 1);
     EXPECT_EQ(fault, ORR_FAULT_PEER_DOWN);
     EXPECT_EQ(sent, 16384u + 1024 + 1);
     EXPECT_EQ(a.port->state(), ORR_LINK_DOWN);
@@ -340,6 +340,166 @@ TEST_F(LinkPortTest, ASecondPeerIsTurnedAway) {
     EXPECT_NE(third.port->state(), ORR_LINK_UP);
     EXPECT_EQ(a.port->peer_uid(), 0xbu);
     ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+}
+
+// --- congestion ---
+
+TEST_F(LinkPortTest, WhoWaitsForRoomIsWokenByCreditsInTurn) {
+    bring_up();
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    const std::vector<std::uint64_t> data(32768);
+    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    }
+    std::vector<int> woken;
+    Event first([](void* to, ModelTime) { static_cast<std::vector<int>*>(to)->push_back(1); }, &woken);
+    Event second([](void* to, ModelTime) { static_cast<std::vector<int>*>(to)->push_back(2); }, &woken);
+    Event third([](void* to, ModelTime) { static_cast<std::vector<int>*>(to)->push_back(3); }, &woken);
+    a.port->wait_for_room(first);
+    a.port->wait_for_room(second);
+    a.port->wait_for_room(third);
+    a.port->forget(second);
+    EXPECT_TRUE(a.port->congested());
+    const ModelTime before = a.events.now();
+    for (int i = 0; i < 100; ++i)
+        EXPECT_FALSE(a.idle_round()) << "no credit, no event";
+    EXPECT_EQ(a.events.now(), before);
+    while (b.idle_round()) {
+    }
+    EXPECT_EQ(a.port->write(0, bytes_of(data)).bytes, 0u) << "others wait already";
+    while (a.idle_round()) {
+    }
+    EXPECT_THAT(woken, ElementsAre(1, 3));
+    EXPECT_FALSE(a.port->congested());
+    EXPECT_GT(a.port->write(0, bytes_of(data)).bytes, 0u);
+}
+
+TEST_F(LinkPortTest, SleepsWithoutRoomAndIsWokenByCredits) {
+    bring_up();
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    const std::vector<std::uint64_t> data(32768);
+    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    }
+    bool woken = false;
+    Event event([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &woken);
+    a.port->wait_for_room(event);
+    ASSERT_TRUE(a.port->prepare_sleep());
+    while (b.idle_round()) {
+    }
+    pollfd fd{a.port->poll_fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&fd, 1, 40), 1) << "woken by the credits, before any tick";
+    a.port->after_sleep();
+    while (a.idle_round()) {
+    }
+    EXPECT_TRUE(woken);
+}
+
+TEST_F(LinkPortTest, ALinkThatGoesDownWakesWhoWaits) {
+    bring_up();
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    const std::vector<std::uint64_t> data(32768);
+    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    }
+    bool woken = false;
+    Event event([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &woken);
+    a.port->wait_for_room(event);
+    const std::uint64_t session = a.port->session();
+    b.port.reset();
+    for (int i = 0; i < 100 && !woken; ++i) {
+        a.wait(10);
+        a.idle_round();
+    }
+    EXPECT_TRUE(woken);
+    EXPECT_NE(a.port->session(), session);
+    EXPECT_EQ(a.port->write(0, bytes_of(data)).fault, ORR_FAULT_PEER_DOWN);
+}
+
+// A peer that is stopped, or whose host is: only looks of this card count.
+TEST_F(LinkPortTest, ASilentPeerIsDeadAfterSoManyLooks) {
+    a.config.peer_silence_ms = 500;
+    a.port.reset();
+    a.open();
+    bring_up();
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    const std::vector<std::uint64_t> data(32768);
+    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    }
+    Event event([](void*, ModelTime) {}, nullptr);
+    a.port->wait_for_room(event);
+    // This card stood still for far longer than the limit: that says nothing about the peer.
+    ::usleep(1'200'000);
+    a.port->service();
+    EXPECT_EQ(a.port->state(), ORR_LINK_UP);
+    for (int i = 0; i < 100 && a.port->state() == ORR_LINK_UP; ++i)
+        a.wait(50);
+    EXPECT_THAT(a.port->down_reason(), HasSubstr("did not look at its link for 500 ms"));
+    EXPECT_TRUE(event.scheduled());
+}
+
+TEST_F(LinkPortTest, StoresAndSignalsWithoutRoomWaitInOrder) {
+    bring_up();
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    const std::vector<std::uint64_t> data(32768);
+    while (a.port->write(0x10000, bytes_of(data)).bytes > 0) {
+    }
+    for (std::uint64_t i = 1; i <= 3000; ++i)
+        ASSERT_EQ(a.port->signal(0x100, i), ORR_FAULT_NONE) << "one semaphore is one that waits";
+    ASSERT_EQ(a.port->post(0x200, bytes_of({77})), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x100, 3001), ORR_FAULT_NONE);
+    std::uint32_t fault = ORR_FAULT_NONE;
+    std::uint64_t posts = 0;
+    while (fault == ORR_FAULT_NONE && posts < 5000)
+        fault = a.port->post(0x208, bytes_of({++posts}));
+    EXPECT_EQ(fault, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(a.port->state(), ORR_LINK_UP);
+    deliver();
+    EXPECT_EQ(b.words(0x100)[0], 3001u);
+    EXPECT_EQ(b.words(0x200)[0], 77u);
+    EXPECT_EQ(b.words(0x208)[0], posts - 1);
+    EXPECT_EQ(b.port->state(), ORR_LINK_UP) << b.port->down_reason();
+}
+
+// --- clocks ---
+
+// The card that is behind takes over the other's time when the link trains; by its own clock nothing has
+// happened, so no deadline on it passes.
+TEST_F(LinkPortTest, TheLaterClockWins) {
+    a.events.advance_to(10 * kPsPerSecond);
+    b.events.advance_to(kPsPerSecond / 10);
+    bool fired = false;
+    Event deadline([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &fired);
+    b.events.schedule(deadline, kPsPerSecond / 5);
+    bring_up();
+    ASSERT_TRUE(a.port->set_grant(0, 0, 4096));
+    EXPECT_EQ(b.events.now(), kPsPerSecond / 10);
+    EXPECT_EQ(b.events.system_now(), a.events.system_now());
+    EXPECT_EQ(a.events.skipped(), 0u);
+    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    for (int i = 0; i < 1000 && b.pokes.empty(); ++i)
+        b.idle_round();
+    EXPECT_FALSE(fired) << "the message comes at once, and the deadline is as far away as it was";
+    EXPECT_LT(b.events.now(), kPsPerSecond / 10 + 1'000 * kPsPerNs);
+    EXPECT_EQ(b.words(0)[1], b.events.system_now());
+    ASSERT_EQ(b.port->signal(0, 1), ORR_FAULT_NONE);
+    while (a.pokes.empty() && a.idle_round()) {
+    }
+    EXPECT_GT(a.words(0)[1], 10 * kPsPerSecond);
+    EXPECT_EQ(a.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
+}
+
+TEST_F(LinkPortTest, AnIdleCardSkipsToItsNextMessage) {
+    bring_up();
+    bool fired = false;
+    Event deadline([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &fired);
+    b.events.schedule(deadline, kPsPerSecond);
+    a.events.advance_to(10 * kPsPerSecond);  // it was busy all the time
+    b.idle = true;
+    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    for (int i = 0; i < 10 && b.pokes.empty(); ++i)
+        b.round();
+    EXPECT_EQ(b.pokes.size(), 1u);
+    EXPECT_FALSE(fired);
+    EXPECT_EQ(b.events.now(), 0u);
+    EXPECT_EQ(b.words(0)[1], b.events.system_now());
 }
 
 }  // namespace

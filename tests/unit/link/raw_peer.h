@@ -21,7 +21,8 @@ class RawPeer {
                 .uid = 0xbad,
                 .port = 1,
                 .reserved = 0,
-                .inbox_bytes = sizeof(link::Inbox)};
+                .inbox_bytes = sizeof(link::Inbox),
+                .clock_ps = 0};
     }
     // Waits until connected. false: never.
     bool attach(LinkCard& card) {

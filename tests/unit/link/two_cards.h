@@ -47,6 +47,7 @@ struct LinkCard {
         LinkHooks hooks;
         hooks.poke = [this](std::uint64_t offset) { pokes.push_back(offset); };
         hooks.changed = [this](std::uint32_t, std::uint32_t state) { states.push_back(state); };
+        hooks.may_skip = [this](ModelTime) { return idle; };
         auto made = LinkPort::create(config, events, vram, counters, errors, hooks);
         if (!made) throw std::runtime_error(made.error());
         port = std::move(*made);
@@ -79,6 +80,7 @@ struct LinkCard {
     Errors errors;
     std::vector<std::uint64_t> pokes;
     std::vector<std::uint32_t> states;
+    bool idle = false;  // as LinkHooks::may_skip
     std::unique_ptr<LinkPort> port;
 };
 

@@ -55,8 +55,9 @@
 #define SOC_MBOX_ACK 0x0110 /* WO: clears SOC_LINE_MAILBOX; look at the ring after it */
 
 /* --- time --- */
-#define SOC_TIME 0x0200 /* RO: model time, picoseconds */
+#define SOC_TIME 0x0200 /* RO: the card's own clock, picoseconds: durations and deadlines go by it */
 #define SOC_TIMER 0x0208 /* RW: MTIP is pending while SOC_TIME >= this; reset: all-ones */
+#define SOC_SYSTEM_TIME 0x0220 /* RO: what linked cards have in common and hosts are told: SOC_TIME plus the time that the card has skipped */
 
 /* --- interrupts to the host --- */
 #define SOC_HOST_IRQ 0x0210 /* WO: vector number, ORR_IRQ_* */

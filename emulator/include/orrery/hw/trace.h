@@ -141,6 +141,7 @@ ORR_ASSERT_SIZE(struct orr_otrace_state, 376);
 #define ORR_OTRACE_NOTE_HALT 6u /* cause, pc, tval, as ORR_R_HALT_*: the core stops */
 #define ORR_OTRACE_NOTE_SET_STATE 7u /* a debugger changed registers: struct orr_otrace_state as 376 bytes */
 #define ORR_OTRACE_NOTE_SET_MEMORY 8u /* a debugger changed memory: address, count (at most 4,096), then the bytes */
+#define ORR_OTRACE_NOTE_JUMP 9u /* picoseconds by which the card's system time went ahead of its clock, to a peer's */
 #define ORR_OTRACE_NOTE_FIELDS 4u /* most fields of a note */
 
 /* Framing of the words that go to SOC_TRACE: a header says in bits 15:8 how many words follow it. */

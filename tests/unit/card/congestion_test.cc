@@ -1,0 +1,127 @@
+// A peer that takes no messages: what waits for it waits alone, and the rest of the card goes on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "tests/unit/card/card_rig.h"
+#include "tests/unit/link/two_cards.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
+constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
+constexpr std::uint32_t kAsid = 2;
+constexpr std::uint64_t kLocalVa = 0x1000'0000, kPeerVa = 0x2000'0000, kOtherVa = 0x3000'0000;
+constexpr std::uint64_t kBytes = 8 << 20;  // twice what is on the way at most
+
+class Congested : public testing::Test {
+  protected:
+    Congested() {
+        CardConfig config = CardRig::config();
+        config.links.push_back(*LinkConfig::parse("0:listen:" + folder_.file("link")));
+        rig_ = std::make_unique<CardRig>(std::move(config));
+        peer_ = std::make_unique<test::LinkCard>(7, false, folder_.file("link"));
+        peer_->port->set_grant(0, 0, peer_->vram.size());
+        for (int i = 0; i < 2000 && peer_->port->state() != ORR_LINK_UP; ++i) {
+            peer_->wait(1);
+            rig_->steps(2000);
+        }
+        rig_->boot_script();
+        for (std::uint64_t at = 0; at < kBytes; at += ORR_PAGE_SIZE) {
+            rig_->map_page(kAsid, kLocalVa + at, at, kRw);
+            rig_->map_page(kAsid, kPeerVa + at, at % peer_->vram.size(), kRw | kPeer);
+            rig_->map_page(kAsid, kOtherVa + at, kBytes + at, kRw);
+        }
+        rig_->run(rig_->set_root(kAsid));
+        for (std::uint64_t i = 0; i < kBytes / 8; ++i)
+            std::memcpy(rig_->card().vram().data() + 8 * i, &i, 8);
+        run(copy_ops(0, kPeerVa, kBytes, 1));
+        EXPECT_EQ(rig_->soc(SOC_ENGINE(0) + SOC_ENGINE_BUSY), 1u);
+    }
+    static std::vector<script_op> copy_ops(unsigned port, std::uint64_t to, std::uint64_t bytes,
+                                           std::uint32_t tag) {
+        orr_desc_copy copy{};
+        copy.op = ORR_DESC_COPY;
+        copy.asid = kAsid;
+        copy.src = kLocalVa;
+        copy.dst = to;
+        copy.row_bytes = bytes;
+        copy.rows = 1;
+        std::array<std::uint64_t, 8> words;
+        std::memcpy(words.data(), &copy, sizeof words);
+        std::vector<script_op> ops;
+        for (unsigned i = 0; i < 8; ++i)
+            ops.push_back(CardRig::write(SOC_ENGINE(port) + 8 * i, words[i]));
+        ops.push_back(CardRig::write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
+        return ops;
+    }
+    std::vector<script_op> run(const std::vector<script_op>& ops) { return rig_->run(ops); }
+    // {pop, status}
+    std::vector<script_op> pop() {
+        auto ops = run({{OP_WAIT, 0, 1u << SOC_LINE_DONE, 0},
+                        CardRig::read(SOC_DONE_POP),
+                        CardRig::read(SOC_DONE_STATUS)});
+        return {ops[1], ops[2]};
+    }
+
+    test::TempFolder folder_;
+    std::unique_ptr<CardRig> rig_;
+    std::unique_ptr<test::LinkCard> peer_;
+};
+
+TEST_F(Congested, OthersWorkGoesOnAndSoDoesTime) {
+    const ModelTime before = rig_->card().events().now();
+    for (std::uint32_t i = 0; i < 20; ++i) {
+        run(copy_ops(1, kOtherVa, kBytes, 100 + i));
+        const auto done = pop();
+        EXPECT_EQ(done[0].result, std::uint64_t{1} << 32 | (100 + i));
+        EXPECT_EQ(done[1].result, ORR_DONE_OK);
+    }
+    EXPECT_GT(rig_->card().events().now(), before + 100'000 * kPsPerNs);
+    EXPECT_EQ(rig_->soc(SOC_ENGINE(0) + SOC_ENGINE_BUSY), 1u);
+    // The core's own stores to that peer do not stop the core either.
+    for (int i = 0; i < 10; ++i)
+        run({{OP_WRITE, ORR_CONTEXT_WINDOW(kAsid, kPeerVa), 1, 0}});
+    EXPECT_EQ(rig_->soc(SOC_WINDOW_FAULT), ORR_FAULT_NONE);
+    // When the peer takes its messages at last, all of it arrives.
+    rig_->start(
+        {{OP_WAIT, 0, 1u << SOC_LINE_DONE, 0}, CardRig::read(SOC_DONE_POP), CardRig::read(SOC_DONE_STATUS)});
+    for (int i = 0; i < 100'000 && rig_->results(3)[1].result == 0; ++i) {
+        peer_->idle_round();
+        rig_->steps(8);
+    }
+    EXPECT_EQ(rig_->results(3)[1].result, 1u);
+    EXPECT_EQ(rig_->results(3)[2].result, ORR_DONE_OK);
+    while (peer_->idle_round()) {
+    }
+    EXPECT_EQ(std::memcmp(peer_->vram.data() + 8, rig_->card().vram().data() + 8, peer_->vram.size() - 8), 0);
+}
+
+TEST_F(Congested, AbortEndsTheWait) {
+    run({CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_ABORT, 1)});
+    const auto done = pop();
+    EXPECT_EQ(done[0].result, 1u);
+    EXPECT_EQ(done[1].result, ORR_DONE_ABORTED);
+}
+
+TEST_F(Congested, RegistersAnswerAndAResetWorks) {
+    std::thread thread([this] { rig_->card().run(); });
+    while (!rig_->card().running())
+        std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i)
+        EXPECT_EQ(rig_->read32(ORR_R_STATE), ORR_STATE_RUNNING);
+    // Timers go on as well, at the host's pace.
+    rig_->start({{OP_SLEEP, 0, 2'000'000'000, 0}, CardRig::read(SOC_TIME)});
+    while (rig_->results(2)[1].result == 0)
+        std::this_thread::yield();
+    rig_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    EXPECT_EQ(rig_->read32(ORR_R_STATE), ORR_STATE_RESET);
+    rig_->card().request_stop();
+    thread.join();
+}
+
+}  // namespace
+}  // namespace orrery::emu
