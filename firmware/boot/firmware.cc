@@ -123,8 +123,15 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
     const uint64_t status = ORR_HOST_WINDOW(host.queue_status);
     static_cast<void>(hal_->load(status));
     static_cast<void>(hal_->load(status + ORR_FW_QUEUES * sizeof(orr_queue_status) - 8));
+    uint64_t usage = 0;
+    if (host.queue_usage != 0) {
+        if (!usable(host.queue_usage, 64)) return ORR_BB_FAIL_RINGS;
+        usage = ORR_HOST_WINDOW(host.queue_usage);
+        static_cast<void>(hal_->load(usage));
+        static_cast<void>(hal_->load(usage + ORR_FW_QUEUES * sizeof(orr_queue_usage) - 8));
+    }
     if (!mailbox_.init(*hal_, irq_, host.command_ring, host.message_ring)) return ORR_BB_FAIL_RINGS;
-    scheduler_.init(*hal_, irq_, alarm_, tables, status, save_areas(*hal_, host));
+    scheduler_.init(*hal_, irq_, alarm_, tables, {status, usage}, save_areas(*hal_, host));
     hal_->set_reg(SOC_PROGRESS, ORR_BB_STEP_RINGS);
     return 0;
 }

@@ -456,10 +456,12 @@ void Scheduler::go_on(Queue& queue) {
     port.charged_ps = used_ps;
     if (port.kind == ORR_ENGINE_COPY) {
         queue.stats.copy_ps += more;
+        publish_usage(queue, offsetof(orr_queue_usage, copy_ps), queue.stats.copy_ps);
         add_vtime(queue, Resource::kCopy, more);
         return;
     }
     queue.stats.vector_ps += more;
+    publish_usage(queue, offsetof(orr_queue_usage, vector_ps), queue.stats.vector_ps);
     add_vtime(queue, Resource::kVector, more / engines_.vector_cores());
     if (queue.context->quota_period_us != 0) [[unlikely]]
         charge_quota(*queue.context, more, now);

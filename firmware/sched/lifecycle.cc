@@ -24,15 +24,15 @@ uint16_t next_generation(uint16_t last) {
 
 }  // namespace
 
-void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table,
-                     SaveAreas areas) {
+void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostTables host, SaveAreas areas) {
     hal_ = &hal;
     irq_ = &irq;
     alarm_ = &alarm;
     contexts_ = tables.contexts;
     queues_ = tables.queues;
     persist_ = &tables.header;
-    status_table_ = status_table;
+    status_table_ = host.status;
+    usage_table_ = host.usage;
     policy_ = Policy::load();
     turns_.init(calendars_[0]);
     market(ORR_ENGINE_COPY).init(kCreditPs, calendars_[1], Resource::kCopy);
@@ -179,6 +179,8 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     uint64_t words[sizeof(line) / 8];
     __builtin_memcpy(words, &line, sizeof(line));
     store_words(*hal_, status, words, sizeof(line) / 8);
+    publish_usage(queue, offsetof(orr_queue_usage, vector_ps), 0);
+    publish_usage(queue, offsetof(orr_queue_usage, copy_ps), 0);
     if (take_window_fault(*hal_)) fatal_ = kHaltHostMemory;
 
     queue.exists = true;

@@ -59,8 +59,13 @@ class Scheduler {
         uint64_t base;
         uint32_t count;
     };
-    // `status_table`: window address of struct orr_queue_status[ORR_FW_QUEUES]. Call once before all else.
-    void init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, uint64_t status_table, SaveAreas areas);
+    // Window addresses of what the host wants to read without asking.
+    struct HostTables {
+        uint64_t status;  // struct orr_queue_status[ORR_FW_QUEUES]
+        uint64_t usage;   // struct orr_queue_usage[ORR_FW_QUEUES], or 0
+    };
+    // Call once before all else.
+    void init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostTables host, SaveAreas areas);
     // Then one of these. Without contexts and queues; whatever still runs on engines is ended. `clear`: the
     // tables are not all zeros.
     void cold_start(Tables& tables, bool clear);
@@ -322,6 +327,11 @@ class Scheduler {
     uint64_t status_line(const Queue& queue) const {
         return status_table_ + queue.number * sizeof(orr_queue_status);
     }
+    // `field`: offset in struct orr_queue_usage.
+    void publish_usage(const Queue& queue, uint64_t field, uint64_t used_ps) {
+        if (usage_table_ != 0)
+            hal_->store(usage_table_ + queue.number * sizeof(orr_queue_usage) + field, used_ps);
+    }
     Market& market(uint32_t kind) { return kinds_[kind].market; }
     const Market& market(uint32_t kind) const { return kinds_[kind].market; }
     Bound& bound(uint32_t kind) { return kinds_[kind].bound; }
@@ -337,6 +347,7 @@ class Scheduler {
     HostIrq* irq_;
     Alarm* alarm_;
     uint64_t status_table_;
+    uint64_t usage_table_;
     uint64_t progress_;
     uint32_t fatal_;
     Context* contexts_;

@@ -54,7 +54,9 @@ INSTANTIATE_TEST_SUITE_P(
                 ORR_BB_FAIL_RINGS},
         Refusal{"status_nowhere", offsetof(orr_boot_block, queue_status), ~std::uint64_t{63},
                 ORR_BB_FAIL_RINGS},
-        Refusal{"status_half", offsetof(orr_boot_block, queue_status), kNowhere - 4096, ORR_BB_FAIL_RINGS}),
+        Refusal{"status_half", offsetof(orr_boot_block, queue_status), kNowhere - 4096, ORR_BB_FAIL_RINGS},
+        Refusal{"usage_misaligned", offsetof(orr_boot_block, queue_usage), kStatus + 8, ORR_BB_FAIL_RINGS},
+        Refusal{"usage_half", offsetof(orr_boot_block, queue_usage), kNowhere - 4096, ORR_BB_FAIL_RINGS}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Boot, OtherMajorLearnsOurs) {

@@ -33,7 +33,8 @@ struct orr_boot_block {
 	uint32_t host_page_size; /* bytes */
 	uint32_t save_areas; /* ABI 1.1: save areas of SOC_SAVE_BYTES each, one after the other; 0: no preemption inside kernels */
 	uint64_t save_base; /* ABI 1.1: VRAM offset of the first, 4 KiB aligned */
-	uint64_t reserved1[9];
+	uint64_t queue_usage; /* ABI 1.2: bus address of struct orr_queue_usage[ORR_FW_QUEUES]; 0: nobody wants it */
+	uint64_t reserved1[8];
 
 	/* written by the firmware */
 	uint64_t fw_magic; /* ORR_BB_FW_MAGIC */

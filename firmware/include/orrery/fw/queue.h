@@ -43,6 +43,17 @@ struct orr_queue_status {
 };
 ORR_ASSERT_SIZE(struct orr_queue_status, 64);
 
+/*
+ * ABI 1.2: in kernel-owned host memory too, one a queue, written by the firmware only: what QUEUE_STATS
+ * says, as it was when something of the queue last stopped running. It stays when the queue goes.
+ */
+struct orr_queue_usage {
+	uint64_t vector_ps; /* vector core time used */
+	uint64_t copy_ps; /* copy engine time used */
+	uint64_t reserved[6];
+};
+ORR_ASSERT_SIZE(struct orr_queue_usage, 64);
+
 /* State in ORR_MBOX_QUEUE_INFO. */
 #define ORR_QUEUE_IDLE 0u
 #define ORR_QUEUE_RUNNING 1u
