@@ -18,10 +18,15 @@ static atomic_long_t orr_pinned_pages;
 /* As much as other users of the machine's memory can bear. */
 static bool orr_bo_account(long pages)
 {
-	if (atomic_long_add_return(pages, &orr_pinned_pages) <= (long)(totalram_pages() / 2))
-		return true;
-	atomic_long_sub(pages, &orr_pinned_pages);
-	return false;
+	long limit = totalram_pages() / 2;
+	long pinned = atomic_long_read(&orr_pinned_pages);
+
+	/* What is refused is never counted, so that it does not stand in others' way. */
+	do {
+		if (pages > limit - pinned)
+			return false;
+	} while (!atomic_long_try_cmpxchg(&orr_pinned_pages, &pinned, pinned + pages));
+	return true;
 }
 
 static void orr_bo_unaccount(long pages)
@@ -144,31 +149,37 @@ static int orr_bo_init_vram(struct orr_device *odev, struct orr_bo *bo, u64 size
 	return orr_vram_clear(odev, &bo->node);
 }
 
-static int orr_bo_map_dma(struct orr_device *odev, struct orr_bo *bo)
+static int orr_bo_map_sgt(struct orr_device *odev, struct orr_bo *bo, struct sg_table *sgt)
 {
-	struct sg_table *sgt;
 	int idx, ret;
-
-	sgt = drm_prime_pages_to_sg(&odev->drm, bo->pages, bo->base.size >> PAGE_SHIFT);
-	if (IS_ERR(sgt))
-		return PTR_ERR(sgt);
 
 	/* Not after an unbind has gone over the list. */
 	guard(mutex)(&odev->bo_lock);
 	ret = orr_enter(odev, &idx);
 	if (ret)
-		goto err_free;
+		return ret;
 	ret = dma_map_sgtable(odev->drm.dev, sgt, DMA_BIDIRECTIONAL, 0);
 	if (!ret) {
 		bo->sgt = sgt;
 		list_add_tail(&bo->link, &odev->bos);
 	}
 	orr_exit(idx);
-	if (!ret)
-		return 0;
-err_free:
-	sg_free_table(sgt);
-	kfree(sgt);
+	return ret;
+}
+
+static int orr_bo_map_dma(struct orr_device *odev, struct orr_bo *bo)
+{
+	struct sg_table *sgt;
+	int ret;
+
+	sgt = drm_prime_pages_to_sg(&odev->drm, bo->pages, bo->base.size >> PAGE_SHIFT);
+	if (IS_ERR(sgt))
+		return PTR_ERR(sgt);
+	ret = orr_bo_map_sgt(odev, bo, sgt);
+	if (ret) {
+		sg_free_table(sgt);
+		kfree(sgt);
+	}
 	return ret;
 }
 
@@ -178,11 +189,8 @@ static int orr_bo_init_system(struct orr_device *odev, struct orr_bo *bo, u64 si
 	int ret;
 
 	ret = drm_gem_object_init(&odev->drm, &bo->base, size);
-	if (ret) {
-		/* So that the end of the BO is the same in every case. */
-		drm_gem_private_object_init(&odev->drm, &bo->base, size);
+	if (ret)
 		return ret;
-	}
 	mapping_set_gfp_mask(bo->base.filp->f_mapping,
 			     GFP_HIGHUSER | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!orr_bo_account(size >> PAGE_SHIFT))

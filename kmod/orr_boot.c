@@ -189,6 +189,7 @@ static void orr_boot_fill_block(struct orr_device *odev)
 	block->command_ring = odev->mailbox.command_dma;
 	block->message_ring = odev->mailbox.message_dma;
 	block->queue_status = odev->status_dma;
+	block->queue_usage = odev->usage_dma;
 	block->host_page_size = PAGE_SIZE;
 	if (drm_mm_node_allocated(&odev->save_node)) {
 		block->save_areas = odev->save_node.size / odev->info.save_bytes;
@@ -204,7 +205,9 @@ static int orr_boot_alloc(struct orr_device *odev)
 					       &odev->boot_block_dma, GFP_KERNEL);
 	odev->status = dmam_alloc_coherent(dev, sizeof(*odev->status) * ORR_FW_QUEUES,
 					   &odev->status_dma, GFP_KERNEL);
-	if (!odev->boot_block || !odev->status)
+	odev->usage = dmam_alloc_coherent(dev, sizeof(*odev->usage) * ORR_FW_QUEUES,
+					  &odev->usage_dma, GFP_KERNEL);
+	if (!odev->boot_block || !odev->status || !odev->usage)
 		return -ENOMEM;
 	orr_boot_fill_block(odev);
 	return 0;
@@ -229,6 +232,7 @@ static int orr_boot_read_block(struct orr_device *odev)
 	info->max_contexts = min(block->max_contexts, ORR_FW_CONTEXTS);
 	info->max_ring_entries = min(block->max_ring_entries, ORR_RING_MAX_ENTRIES);
 	memcpy(info->fw_build_id, block->build_id, sizeof(block->build_id));
+	orr_text_sanitise(info->fw_build_id);
 
 	if (info->fw_abi >> 16 != ORR_FW_ABI_MAJOR)
 		return dev_err_probe(dev, -EINVAL,

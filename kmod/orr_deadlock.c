@@ -270,8 +270,10 @@ int orr_deadlock_query(struct orr_file *file, struct drm_orr_query_deadlock *arg
 	u32 room = args->count, report = 0;
 	int length, i;
 
-	scoped_guard(mutex, &file->lock)
-		length = orr_cycle_of_file(file, &cycle);
+	if (mutex_lock_interruptible(&file->lock))
+		return -ERESTARTSYS;
+	length = orr_cycle_of_file(file, &cycle);
+	mutex_unlock(&file->lock);
 	if (length < 0)
 		return length;
 	room = min_t(u32, room, length);

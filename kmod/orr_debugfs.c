@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * debugfs, for those who debug the firmware: queues shows all queues as the firmware sees them,
- * crash_firmware takes the number of a queue that is to look guilty, or "none".
+ * crash_firmware takes the number of a queue that is to look guilty, or "none", inject_message a
+ * struct orr_mbox_message that the driver is to believe the firmware has sent.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -84,6 +85,8 @@ static int orr_debugfs_waits_show(struct seq_file *m, void *data)
 
 	seq_printf(m, "late_wakeups %u\n", READ_ONCE(odev->stats.late_wakeups));
 	seq_printf(m, "most_in_interrupt %u\n", READ_ONCE(odev->stats.most_in_irq));
+	seq_printf(m, "commands %u\n", READ_ONCE(odev->mailbox.calls));
+	seq_printf(m, "left_commands %u\n", READ_ONCE(odev->stats.left_commands));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(orr_debugfs_waits);
@@ -122,6 +125,32 @@ static const struct file_operations orr_debugfs_crash_fops = {
 	.llseek = noop_llseek,
 };
 
+static ssize_t orr_debugfs_inject_write(struct file *file, const char __user *user, size_t bytes,
+					loff_t *offset)
+{
+	struct orr_device *odev = file->private_data;
+	struct orr_mbox_message message;
+	int idx, ret;
+
+	if (bytes != sizeof(message))
+		return -EINVAL;
+	if (copy_from_user(&message, user, bytes))
+		return -EFAULT;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	orr_mbox_inject(odev, &message);
+	orr_exit(idx);
+	return bytes;
+}
+
+static const struct file_operations orr_debugfs_inject_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = orr_debugfs_inject_write,
+	.llseek = noop_llseek,
+};
+
 /**
  * orr_debugfs_init - make the files below accel/<PCI address>
  * @odev: the card, registered; the core removes them with the directory
@@ -135,5 +164,6 @@ void orr_debugfs_init(struct orr_device *odev)
 	debugfs_create_file("queues", 0400, root, odev, &orr_debugfs_queues_fops);
 	debugfs_create_file("restarts", 0400, root, odev, &orr_debugfs_restarts_fops);
 	debugfs_create_file("waits", 0400, root, odev, &orr_debugfs_waits_fops);
+	debugfs_create_file("inject_message", 0200, root, odev, &orr_debugfs_inject_fops);
 	debugfs_create_file("crash_firmware", 0200, root, odev, &orr_debugfs_crash_fops);
 }

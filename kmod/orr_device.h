@@ -5,22 +5,27 @@
  * Locks, outermost first. A lock may be taken while those above it are held, never the other
  * way round:
  *
- *   orr_registry_lock    mutex     orr_peer.c: which cards exist
  *   orr_file.lock        mutex     a file's doorbell page and slots
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
+ *   orr_registry_lock    mutex     orr_peer.c: which cards exist
  *   orr_device.grant_lock mutex    grant registers and slots of all link ports
+ *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
  *   orr_device.bo_lock   mutex     list of BOs, and the DMA mappings of each
+ *   dma_resv (core)                of a dma-buf whose mapping ends
  *   orr_device.vram_lock mutex     the VRAM allocator
- *   mmap_lock (core)               page faults take reset_lock and the dummy_locks under it
+ *   dummy_lock           mutex     of a BO or file: what its mappings show after a loss
  *   orr_device.reset_lock rwsem    readers insert PTEs of hardware pages, the writer ends that
- *   orr_device.boot_lock mutex     the core is being started, or the card put to rest
+ *   orr_device.boot_lock mutex     the core is being started, or the card put to rest; fences wait
+ *                                  for it, so nothing is allocated under it
+ *   orr_device.pages_lock spinlock doorbell pages
  *   orr_device.queue_lock spinlock number -> queue
  *   dma_fence.lock (of a struct orr_fence)
  *   orr_queue.lock       spinlock  waiters of a queue, what it is armed for
  *   orr_mailbox.lock     spinlock  both mailbox rings
  *
- * The spinlocks are taken in interrupts. Hardware is touched inside orr_enter()/orr_exit() only;
- * nothing sleeps for user space in there, so that unbinding never waits for a process.
+ * All spinlocks but pages_lock are taken in interrupts. Hardware is touched inside orr_enter() and
+ * orr_exit() only; nothing sleeps for user space in there, so that unbinding never waits for a
+ * process. Only an import of another driver's memory waits for that driver in there.
  */
 #ifndef _ORR_DEVICE_H_
 #define _ORR_DEVICE_H_
@@ -28,7 +33,7 @@
 #include <linux/bitmap.h>
 #include <linux/completion.h>
 #include <linux/idr.h>
-#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/io.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -56,6 +61,9 @@
 #define ORR_DRIVER_NAME "orrery"
 
 static_assert(PAGE_SIZE == ORR_PAGE_SIZE, "the card's pages are 4 KiB");
+#ifndef CONFIG_64BIT
+#error "Page table entries and doorbells are stored with one 64-bit access"
+#endif
 #ifdef __BIG_ENDIAN
 #error "The card is little-endian and so must be the kernel"
 #endif
@@ -153,6 +161,8 @@ struct orr_stats {
 	unsigned int late_wakeups;
 	/** @most_in_irq: the most waiters that one interrupt woke up with interrupts off */
 	unsigned int most_in_irq;
+	/** @left_commands: whose callers were killed before the reply came; mailbox.lock */
+	unsigned int left_commands;
 };
 
 /**
@@ -189,6 +199,10 @@ struct orr_device {
 	struct orr_queue_status *status;
 	/** @status_dma: its bus address */
 	dma_addr_t status_dma;
+	/** @usage: engine time of all queues, in the same way */
+	struct orr_queue_usage *usage;
+	/** @usage_dma: its bus address */
+	dma_addr_t usage_dma;
 	/** @mailbox: to and from the firmware */
 	struct orr_mailbox mailbox;
 
@@ -267,8 +281,10 @@ struct orr_device {
 	/** @stats: each member has one writer, or does not matter that much */
 	struct orr_stats stats;
 
-	/** @registry_node: in the list of all cards, orr_peer.c */
+	/** @registry_node: in the list of all cards, and all their earlier lives, orr_peer.c */
 	struct list_head registry_node;
+	/** @registered: others may use it; orr_registry_lock */
+	bool registered;
 	/** @grant_lock: guards the grant registers and slots */
 	struct mutex grant_lock;
 	/** @links_kobj: links/ in sysfs */
@@ -286,6 +302,12 @@ static inline struct orr_device *to_orr_device(struct drm_device *drm)
 static inline bool orr_fw_schedules(struct orr_device *odev)
 {
 	return (odev->info.fw_abi & 0xffff) >= 1;
+}
+
+/* The same of minor version 2. */
+static inline bool orr_fw_publishes_usage(struct orr_device *odev)
+{
+	return (odev->info.fw_abi & 0xffff) >= 2;
 }
 
 static inline bool orr_is_lost(struct orr_device *odev)
@@ -340,6 +362,8 @@ static inline void orr_write64(struct orr_device *odev, u32 reg, u64 value)
 int orr_hw_map(struct orr_device *odev);
 int orr_hw_identify(struct orr_device *odev);
 int orr_hw_reset(struct orr_device *odev);
+bool orr_hw_answers(struct orr_device *odev);
+void orr_text_sanitise(char *text);
 
 /* orr_boot.c */
 int orr_boot(struct orr_device *odev);

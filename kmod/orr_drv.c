@@ -15,6 +15,7 @@
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_ioctl.h"
+#include "orr_queue.h"
 
 static void orr_show_fdinfo(struct drm_printer *p, struct drm_file *file)
 {
@@ -23,7 +24,7 @@ static void orr_show_fdinfo(struct drm_printer *p, struct drm_file *file)
 	u64 vector_ps, copy_ps;
 
 	drm_show_memory_stats(p, file);
-	if (!orr_fw_schedules(orr_file->odev))
+	if (!orr_fw_publishes_usage(orr_file->odev))
 		return;
 	/* In model time: to be compared with the card's clock, not with the host's. */
 	orr_file_engine_time(orr_file, &vector_ps, &copy_ps);
@@ -191,7 +192,7 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	enable_work(&odev->link_work);
 	ret = orr_peer_register(odev);
 	if (ret)
-		goto err_stop;
+		goto err_peer;
 	ret = drm_dev_register(&odev->drm, 0);
 	if (ret)
 		goto err_peer;
@@ -281,6 +282,7 @@ module_init(orr_init);
 static void __exit orr_exit_module(void)
 {
 	pci_unregister_driver(&orr_pci_driver);
+	orr_fence_exit();
 }
 module_exit(orr_exit_module);
 

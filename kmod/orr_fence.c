@@ -6,11 +6,13 @@
  * write. All that signalling needs is allocated when the fence is made.
  *
  * The index of a fence may lie beyond what the process has submitted, and it may never submit
- * it; the fence then ends with the queue. Nothing of memory management waits for these fences.
+ * it; the fence then ends with the queue. Nothing in this driver makes memory management wait for
+ * these fences; a process can, with another driver's dma-buf.
  */
 #include <linux/completion.h>
 #include <linux/dma-fence.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include <drm/drm_utils.h>
@@ -45,7 +47,7 @@ static const char *orr_fence_driver_name(struct dma_fence *base)
 
 static const char *orr_fence_timeline_name(struct dma_fence *base)
 {
-	return "queue";
+	return to_orr_fence(base)->queue->name;
 }
 
 static bool orr_fence_enable_signaling(struct dma_fence *base)
@@ -61,17 +63,33 @@ static bool orr_fence_signaled(struct dma_fence *base)
 	struct orr_fence *fence = to_orr_fence(base);
 	struct orr_queue_status status;
 
-	/* Of a queue that is gone: it is about to be signalled, with its error. */
+	/* Of a queue that is gone or stopped: it is about to be signalled, with its error. */
 	if (orr_queue_read(fence->queue, &status))
 		return false;
 	return status.completed >= fence->waiter.index;
 }
 
+/* The module waits in orr_fence_exit() until this has returned. */
+static void orr_fence_free(struct rcu_head *rcu)
+{
+	struct orr_fence *fence = container_of(rcu, struct orr_fence, base.rcu);
+
+	orr_queue_put(fence->queue);
+	kfree(fence);
+	module_put(THIS_MODULE);
+}
+
 static void orr_fence_release(struct dma_fence *base)
 {
-	orr_queue_put(to_orr_fence(base)->queue);
-	dma_fence_free(base);
-	module_put(THIS_MODULE);
+	call_rcu(&base->rcu, orr_fence_free);
+}
+
+/**
+ * orr_fence_exit - the module goes: no code of it is needed for a fence any more after this
+ */
+void orr_fence_exit(void)
+{
+	rcu_barrier();
 }
 
 static const struct dma_fence_ops orr_fence_ops = {
@@ -80,7 +98,19 @@ static const struct dma_fence_ops orr_fence_ops = {
 	.enable_signaling = orr_fence_enable_signaling,
 	.signaled = orr_fence_signaled,
 	.release = orr_fence_release,
+#ifndef ORR_HAVE_DMA_FENCE_INIT64
+	.use_64bit_seqno = true,
+#endif
 };
+
+static void orr_fence_init(struct orr_fence *fence, u64 context, u64 index)
+{
+#ifdef ORR_HAVE_DMA_FENCE_INIT64
+	dma_fence_init64(&fence->base, &orr_fence_ops, &fence->lock, context, index);
+#else
+	dma_fence_init(&fence->base, &orr_fence_ops, &fence->lock, context, index);
+#endif
+}
 
 static void orr_fence_fire(struct orr_waiter *waiter, int error)
 {
@@ -108,7 +138,6 @@ struct dma_fence *orr_fence_create(struct orr_queue *queue, u64 index)
 	struct orr_fence *fence;
 	int ret;
 
-	BUILD_BUG_ON(offsetof(struct orr_fence, base)); /* for dma_fence_free() */
 	fence = kzalloc(sizeof(*fence), GFP_KERNEL_ACCOUNT);
 	if (!fence)
 		return ERR_PTR(-ENOMEM);
@@ -118,18 +147,23 @@ struct dma_fence *orr_fence_create(struct orr_queue *queue, u64 index)
 	fence->waiter.fire = orr_fence_fire;
 	/* A fence can outlive every file of ours, and its functions must not go before it. */
 	__module_get(THIS_MODULE);
-	dma_fence_init(&fence->base, &orr_fence_ops, &fence->lock, queue->fence_context, index);
+	orr_fence_init(fence, queue->fence_context, index);
 
-	/* Fences that nobody looked at stay until then. */
-	orr_queue_scan(queue);
 	dma_fence_get(&fence->base);
 	ret = orr_queue_add_waiter(queue, &fence->waiter);
+	if (ret == -ENOSPC) {
+		/* Fences that nobody looked at stay until somebody does. */
+		orr_queue_scan(queue);
+		ret = orr_queue_add_waiter(queue, &fence->waiter);
+	}
 	if (ret) {
 		/* Nobody has seen it, but it must not go unsignalled. */
 		orr_fence_fire(&fence->waiter, ret);
 		dma_fence_put(&fence->base);
 		return ERR_PTR(ret);
 	}
+	/* If the queue is that far, or has stopped, nobody else may come to say so. */
+	orr_queue_scan(queue);
 	return &fence->base;
 }
 

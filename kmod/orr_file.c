@@ -76,19 +76,20 @@ void orr_file_close(struct drm_device *drm, struct drm_file *drm_file)
 }
 
 /**
- * orr_file_account - a queue is about to go: keep what it has used
+ * orr_file_account - a queue has gone: keep what it has used
  * @file: its owner, who holds file->lock
- * @queue: the queue
+ * @queue: the queue, out of the file's table
  */
 void orr_file_account(struct orr_file *file, struct orr_queue *queue)
 {
-	struct drm_orr_queue_stats stats;
+	u64 vector_ps, copy_ps;
 
 	lockdep_assert_held(&file->lock);
-	if (orr_queue_stats(queue, &stats))
-		return;
-	file->vector_ps += stats.vector_ps;
-	file->copy_ps += stats.copy_ps;
+	orr_queue_engine_time(queue, &vector_ps, &copy_ps);
+	xa_lock(&file->queues);
+	file->vector_ps += vector_ps;
+	file->copy_ps += copy_ps;
+	xa_unlock(&file->queues);
 }
 
 /**
@@ -96,22 +97,26 @@ void orr_file_account(struct orr_file *file, struct orr_queue *queue)
  * @file: the file
  * @vector_ps: sum over the vector cores, model time
  * @copy_ps: sum over the copy engines
+ *
+ * For whoever looks at processes: neither asks the firmware nor waits for one who does. A queue that
+ * is being destroyed may be missing for a moment.
  */
 void orr_file_engine_time(struct orr_file *file, u64 *vector_ps, u64 *copy_ps)
 {
-	struct drm_orr_queue_stats stats;
 	struct orr_queue *queue;
 	unsigned long number;
 
-	guard(mutex)(&file->lock);
+	xa_lock(&file->queues);
 	*vector_ps = file->vector_ps;
 	*copy_ps = file->copy_ps;
 	xa_for_each(&file->queues, number, queue) {
-		if (orr_queue_stats(queue, &stats))
-			continue;
-		*vector_ps += stats.vector_ps;
-		*copy_ps += stats.copy_ps;
+		u64 vector, copy;
+
+		orr_queue_engine_time(queue, &vector, &copy);
+		*vector_ps += vector;
+		*copy_ps += copy;
 	}
+	xa_unlock(&file->queues);
 }
 
 /**

@@ -38,7 +38,7 @@ struct orr_file {
 	kuid_t uid;
 	/** @pid: likewise, for debugfs */
 	pid_t pid;
-	/** @vector_ps: vector core time that queues used which are gone */
+	/** @vector_ps: vector core time that queues used which are gone; the lock of @queues */
 	u64 vector_ps;
 	/** @copy_ps: likewise of the copy engines */
 	u64 copy_ps;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* BARs, identity and reset of the card. */
+#include <linux/ctype.h>
 #include <linux/delay.h>
 #include <linux/iopoll.h>
 
@@ -72,6 +73,33 @@ static void orr_hw_read_text(struct orr_device *odev, u32 reg, char *text, unsig
 }
 
 /**
+ * orr_text_sanitise - make a text from the card or a process fit for logs, terminals and traces
+ * @text: terminated; what is not printable ASCII becomes '?'
+ */
+void orr_text_sanitise(char *text)
+{
+	for (; *text; text++)
+		if (!isascii(*text) || !isprint(*text))
+			*text = '?';
+}
+
+/**
+ * orr_hw_answers - is what was just read from the card worth anything?
+ * @odev: the card; the caller is inside orr_enter()
+ *
+ * A card that is gone reads as all-ones, which is also a value.
+ *
+ * Return: whether it is.
+ */
+bool orr_hw_answers(struct orr_device *odev)
+{
+	if (orr_read32(odev, ORR_R_ID) == ORR_ID_MAGIC)
+		return true;
+	orr_health_kick(odev);
+	return false;
+}
+
+/**
  * orr_hw_identify - find out what the card is, and whether this driver can drive it
  * @odev: the card
  *
@@ -113,6 +141,7 @@ int orr_hw_identify(struct orr_device *odev)
 	if ((info->hw_version & 0xffff) >= 1)
 		info->save_bytes = orr_read32(odev, ORR_R_SAVE_BYTES);
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1);
+	orr_text_sanitise(info->sku_name);
 
 	if (!IS_ALIGNED(info->save_bytes, ORR_PAGE_SIZE))
 		info->save_bytes = 0;

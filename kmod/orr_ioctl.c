@@ -29,6 +29,12 @@ static bool orr_va_range_ok(u64 va, u64 size)
 	return va >= ORR_VA_START && size && va < ORR_VA_END && size <= ORR_VA_END - va;
 }
 
+/* Whoever holds it may wait for the firmware: a process with a signal need not wait for that. */
+static int orr_file_lock(struct orr_file *file)
+{
+	return mutex_lock_interruptible(&file->lock) ? -ERESTARTSYS : 0;
+}
+
 static int orr_query_device(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_device *odev = to_orr_device(drm);
@@ -168,27 +174,15 @@ static int orr_quota(const struct drm_orr_vm_create *args, u64 *quota)
 	return 0;
 }
 
-static int orr_vm_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+static int orr_vm_create_locked(struct orr_file *file, struct drm_orr_vm_create *args, u64 quota)
 {
-	struct orr_device *odev = to_orr_device(drm);
-	struct orr_file *file = to_orr_file(drm_file);
-	struct drm_orr_vm_create *args = data;
 	struct orr_vm *vm;
-	u64 quota;
 	int ret;
 
-	if (args->flags)
-		return -EINVAL;
-	ret = orr_quota(args, &quota);
-	if (ret)
-		return ret;
-	if (quota && !orr_fw_schedules(odev))
-		return -EOPNOTSUPP;
-	guard(mutex)(&file->lock);
 	ret = orr_file_get_page(file);
 	if (ret)
 		return ret;
-	vm = orr_vm_create(odev, file->page, quota);
+	vm = orr_vm_create(file->odev, file->page, quota);
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
 	ret = xa_alloc(&file->vms, &args->vm, vm, xa_limit_31b, GFP_KERNEL_ACCOUNT);
@@ -199,27 +193,61 @@ static int orr_vm_create_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	return ret;
 }
 
+static int orr_vm_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_vm_create *args = data;
+	u64 quota;
+	int ret;
+
+	if (args->flags)
+		return -EINVAL;
+	ret = orr_quota(args, &quota);
+	if (ret)
+		return ret;
+	if (quota && !orr_fw_schedules(odev))
+		return -EOPNOTSUPP;
+	ret = orr_file_lock(file);
+	if (ret)
+		return ret;
+	ret = orr_vm_create_locked(file, args, quota);
+	mutex_unlock(&file->lock);
+	return ret;
+}
+
+static int orr_vm_destroy_locked(struct orr_file *file, u32 number)
+{
+	struct orr_vm *vm;
+	int ret;
+
+	vm = xa_load(&file->vms, number);
+	if (!vm)
+		return -ENOENT;
+	ret = orr_vm_close(vm, false);
+	if (ret)
+		return ret;
+	xa_erase(&file->vms, number);
+	orr_vm_put(vm);
+	return 0;
+}
+
 static int orr_vm_destroy_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_vm_destroy *args = data;
-	struct orr_vm *vm;
 	int ret;
 
 	if (args->pad)
 		return -EINVAL;
 	if (orr_is_lost(file->odev))
 		return -ENODEV;
-	guard(mutex)(&file->lock);
-	vm = xa_load(&file->vms, args->vm);
-	if (!vm)
-		return -ENOENT;
-	ret = orr_vm_close(vm, false);
+	ret = orr_file_lock(file);
 	if (ret)
 		return ret;
-	xa_erase(&file->vms, args->vm);
-	orr_vm_put(vm);
-	return 0;
+	ret = orr_vm_destroy_locked(file, args->vm);
+	mutex_unlock(&file->lock);
+	return ret;
 }
 
 static int orr_vm_bind_map(struct orr_vm *vm, const struct drm_orr_vm_bind *args,
@@ -294,22 +322,12 @@ static int orr_queue_create_check(struct orr_device *odev, const struct drm_orr_
 	return orr_priority_check(args->priority, args->weight);
 }
 
-static int orr_queue_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+static int orr_queue_create_locked(struct orr_file *file, struct drm_orr_queue_create *args)
 {
-	struct orr_device *odev = to_orr_device(drm);
-	struct orr_file *file = to_orr_file(drm_file);
-	struct drm_orr_queue_create *args = data;
 	struct orr_queue *queue;
 	struct orr_vm *vm;
 	int ret;
 
-	ret = orr_queue_create_check(odev, args);
-	if (ret)
-		return ret;
-	if (orr_is_lost(odev))
-		return -ENODEV;
-
-	guard(mutex)(&file->lock);
 	vm = xa_load(&file->vms, args->vm);
 	if (!vm)
 		return -ENOENT;
@@ -331,22 +349,45 @@ static int orr_queue_create_ioctl(struct drm_device *drm, void *data, struct drm
 	return 0;
 }
 
+static int orr_queue_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_queue_create *args = data;
+	int ret;
+
+	ret = orr_queue_create_check(odev, args);
+	if (ret)
+		return ret;
+	if (orr_is_lost(odev))
+		return -ENODEV;
+	ret = orr_file_lock(file);
+	if (ret)
+		return ret;
+	ret = orr_queue_create_locked(file, args);
+	mutex_unlock(&file->lock);
+	return ret;
+}
+
 static int orr_queue_destroy_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_queue_destroy *args = data;
 	struct orr_queue *queue;
+	int ret;
 
 	if (args->pad)
 		return -EINVAL;
 	if (orr_is_lost(file->odev))
 		return -ENODEV;
-	guard(mutex)(&file->lock);
+	ret = orr_file_lock(file);
+	if (ret)
+		return ret;
 	queue = xa_erase(&file->queues, args->queue);
-	if (!queue)
-		return -ENOENT;
-	orr_queue_destroy(file, queue);
-	return 0;
+	if (queue)
+		orr_queue_destroy(file, queue);
+	mutex_unlock(&file->lock);
+	return queue ? 0 : -ENOENT;
 }
 
 static int orr_queue_wait_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
@@ -389,9 +430,13 @@ static int orr_queue_set_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	if (orr_is_lost(file->odev))
 		return -ENODEV;
 	/* Held, so that the number does not go to another queue meanwhile. */
-	guard(mutex)(&file->lock);
+	ret = orr_file_lock(file);
+	if (ret)
+		return ret;
 	queue = xa_load(&file->queues, args->queue);
-	return queue ? orr_queue_set(queue, args) : -ENOENT;
+	ret = queue ? orr_queue_set(queue, args) : -ENOENT;
+	mutex_unlock(&file->lock);
+	return ret;
 }
 
 static int orr_queue_stats_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
@@ -399,14 +444,19 @@ static int orr_queue_stats_ioctl(struct drm_device *drm, void *data, struct drm_
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_queue_stats *args = data;
 	struct orr_queue *queue;
+	int ret;
 
 	if (args->pad)
 		return -EINVAL;
 	if (orr_is_lost(file->odev))
 		return -ENODEV;
-	guard(mutex)(&file->lock);
+	ret = orr_file_lock(file);
+	if (ret)
+		return ret;
 	queue = xa_load(&file->queues, args->queue);
-	return queue ? orr_queue_stats(queue, args) : -ENOENT;
+	ret = queue ? orr_queue_stats(queue, args) : -ENOENT;
+	mutex_unlock(&file->lock);
+	return ret;
 }
 
 static int orr_query_deadlock_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
@@ -484,7 +534,11 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 		return ret;
 	for (i = 0; i < count; i++)
 		copy[i] = orr_read64(odev, ORR_R_COUNTER(i));
+	if (!orr_hw_answers(odev))
+		ret = -ENODEV;
 	orr_exit(idx);
+	if (ret)
+		return ret;
 	args->count = odev->info.counters;
 	if (count && copy_to_user(values, copy, count * sizeof(*copy)))
 		return -EFAULT;
@@ -510,8 +564,10 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	args->lanes = orr_read32(odev, link + ORR_R_LINK_LANES);
 	args->gbps = orr_read32(odev, link + ORR_R_LINK_GBPS);
 	args->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
+	if (!orr_hw_answers(odev))
+		ret = -ENODEV;
 	orr_exit(idx);
-	return 0;
+	return ret;
 }
 
 const struct drm_ioctl_desc orr_ioctls[] = {

@@ -3,44 +3,12 @@
  * The mailbox. The firmware is not trusted: its indices, sequence numbers and status codes are
  * checked, and what makes no sense ends the use of the card, never of the kernel.
  */
-#include <linux/completion.h>
-#include <linux/jiffies.h>
-#include <linux/module.h>
+#include <linux/string.h>
 
 #include "orr_deadlock.h"
 #include "orr_device.h"
 #include "orr_queue.h"
 #include "orr_restart.h"
-
-static unsigned int mailbox_timeout_ms = 10000;
-module_param(mailbox_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(mailbox_timeout_ms, "Time the firmware has to answer a command, in milliseconds (default 10000)");
-
-/* After so long without an interrupt the ring is looked at once anyhow. */
-#define ORR_MBOX_POLL_MS 100u
-
-#define ORR_MBOX_SLOT_BITS ilog2(ORR_MBOX_SLOTS)
-
-/* A command that was sent to that many firmwares, and all of them died, is the reason for it. */
-#define ORR_MBOX_MAX_REPEATS 2u
-
-/**
- * struct orr_mbox_call - a command that waits for its reply, on the caller's stack
- */
-struct orr_mbox_call {
-	/** @command: as it is sent; its sequence is the call's */
-	struct orr_mbox_message command;
-	/** @posted: it stood in the ring, so that the firmware may have carried it out */
-	bool posted;
-	/** @repeats: how often a restarted firmware got it again, after it had been posted */
-	unsigned int repeats;
-	/** @result: 0 with @reply filled, or a negative error */
-	int result;
-	/** @reply: as the firmware sent it */
-	struct orr_mbox_message reply;
-	/** @done: completed once @result is set and the slot is free */
-	struct completion done;
-};
 
 static void orr_mbox_arm_work(struct work_struct *work);
 
@@ -53,9 +21,9 @@ void orr_mbox_init(struct orr_device *odev)
 	struct orr_mailbox *mbox = &odev->mailbox;
 
 	spin_lock_init(&mbox->lock);
-	sema_init(&mbox->slots, ORR_MBOX_SLOTS);
 	INIT_LIST_HEAD(&mbox->arm_list);
 	INIT_DELAYED_WORK(&mbox->arm_work, orr_mbox_arm_work);
+	orr_command_init(mbox);
 }
 
 /**
@@ -83,10 +51,16 @@ int orr_mbox_alloc(struct orr_device *odev)
 void orr_mbox_fini(struct orr_device *odev)
 {
 	disable_delayed_work_sync(&odev->mailbox.arm_work);
+	orr_command_fini(&odev->mailbox);
 }
 
-/* Free entries of the command ring, or negative if the firmware's index is impossible. */
-static int orr_mbox_room(struct orr_mailbox *mbox)
+/**
+ * orr_mbox_room - free entries of the command ring
+ * @mbox: the mailbox, whose lock is held
+ *
+ * Return: their number, or -EPROTO if the firmware's index is impossible.
+ */
+int orr_mbox_room(struct orr_mailbox *mbox)
 {
 	u64 used = mbox->producer - READ_ONCE(mbox->command->consumer);
 
@@ -107,16 +81,25 @@ static void orr_mbox_post(struct orr_device *odev, const struct orr_mbox_message
 	WRITE_ONCE(mbox->command->producer, mbox->producer);
 }
 
-/* Costs as much as many commands, so it is done once for all that were posted. */
-static void orr_mbox_ring(struct orr_device *odev)
+/**
+ * orr_mbox_ring - tell the firmware that something was posted
+ * @odev: the card; mailbox.lock is held
+ *
+ * Costs as much as many commands, so it is done once for all of them.
+ */
+void orr_mbox_ring(struct orr_device *odev)
 {
 	lockdep_assert_held(&odev->mailbox.lock);
 	/* writel() orders the index before the doorbell. */
 	orr_write32(odev, ORR_R_MBOX_DOORBELL, 1);
 }
 
-/* A command of the pending ones goes out, for the first time or to a firmware that started anew. */
-static void orr_mbox_post_call(struct orr_device *odev, struct orr_mbox_call *call)
+/**
+ * orr_mbox_post_call - a pending command goes out, for the first time or to a firmware that started anew
+ * @odev: the card; mailbox.lock is held
+ * @call: the command; orr_mbox_ring() has to follow
+ */
+void orr_mbox_post_call(struct orr_device *odev, struct orr_mbox_call *call)
 {
 	if (call->posted)
 		call->repeats++;
@@ -124,7 +107,13 @@ static void orr_mbox_post_call(struct orr_device *odev, struct orr_mbox_call *ca
 	orr_mbox_post(odev, &call->command);
 }
 
-static void orr_mbox_finish(struct orr_mailbox *mbox, u32 slot, int result)
+/**
+ * orr_mbox_finish - a command has ended
+ * @mbox: the mailbox, whose lock is held
+ * @slot: of a pending call
+ * @result: 0 with the reply filled, or why there is none
+ */
+void orr_mbox_finish(struct orr_mailbox *mbox, u32 slot, int result)
 {
 	struct orr_mbox_call *call = mbox->pending[slot];
 
@@ -132,176 +121,6 @@ static void orr_mbox_finish(struct orr_mailbox *mbox, u32 slot, int result)
 	mbox->pending[slot] = NULL;
 	call->result = result;
 	complete(&call->done);
-}
-
-static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call, const u64 *args,
-			  unsigned int count)
-{
-	struct orr_mailbox *mbox = &odev->mailbox;
-	int room;
-	u32 slot;
-
-	memcpy(call->command.arg, args, count * sizeof(*args));
-
-	guard(spinlock_irqsave)(&mbox->lock);
-	/* orr_mbox_abort() comes after @lost is set: what gets past here will be aborted. */
-	if (orr_is_lost(odev))
-		return -ENODEV;
-	/* What stands in the ring of a firmware that has died means nothing. */
-	room = mbox->paused ? 1 : orr_mbox_room(mbox);
-	if (room <= 0)
-		return -EPROTO;
-
-	for (slot = 0; mbox->pending[slot]; slot++)
-		if (WARN_ON(slot == ORR_MBOX_SLOTS - 1))
-			return -EBUSY;
-
-	/* Never zero, and no two that can be on their way at once are the same. */
-	mbox->calls++;
-	call->command.sequence = (mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
-	if (!call->command.sequence)
-		call->command.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | slot;
-	mbox->pending[slot] = call;
-	if (!mbox->paused) {
-		orr_mbox_post_call(odev, call);
-		orr_mbox_ring(odev);
-	}
-	return 0;
-}
-
-static int orr_mbox_status_to_errno(u32 status)
-{
-	switch (status) {
-	case ORR_STATUS_OK:
-		return 0;
-	case ORR_STATUS_NOT_SUPPORTED:
-		return -EOPNOTSUPP;
-	case ORR_STATUS_INVALID:
-		return -EINVAL;
-	case ORR_STATUS_EXISTS:
-		return -EEXIST;
-	case ORR_STATUS_NO_ENTRY:
-		return -ENOENT;
-	case ORR_STATUS_BUSY:
-		return -EBUSY;
-	case ORR_STATUS_NO_RESOURCE:
-		return -ENOSPC;
-	case ORR_STATUS_FAULT:
-		return -EFAULT;
-	default:
-		return -EPROTO;
-	}
-}
-
-/*
- * What became of a command that an earlier firmware may have carried out before it died. Numbers
- * are the driver's, so what exists or is gone is so by that command.
- */
-static int orr_mbox_repeated(const struct orr_mbox_call *call, int ret)
-{
-	if (!call->repeats)
-		return ret;
-	switch (call->command.opcode) {
-	case ORR_MBOX_CONTEXT_CREATE:
-		return ret == -EEXIST ? 0 : ret;
-	case ORR_MBOX_CONTEXT_DESTROY:
-	case ORR_MBOX_QUEUE_DESTROY:
-		return ret == -ENOENT ? 0 : ret;
-	default:
-		return ret;
-	}
-}
-
-static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call)
-{
-	unsigned int timeout = READ_ONCE(mailbox_timeout_ms), left = timeout;
-
-	while (left) {
-		unsigned int slice = min(left, ORR_MBOX_POLL_MS);
-
-		if (wait_for_completion_timeout(&call->done, msecs_to_jiffies(slice)))
-			return 0;
-		/* Losing the card ends the call. */
-		if (orr_health_gone(odev)) {
-			wait_for_completion(&call->done);
-			return 0;
-		}
-		/* A restart has its own limit, and the firmware's time begins after it. */
-		if (READ_ONCE(odev->mailbox.paused))
-			left = timeout;
-		else
-			left -= slice;
-		/* An interrupt may be lost, or late on a busy machine. */
-		if (orr_mbox_process(odev) && completion_done(&call->done))
-			drm_dbg(&odev->drm, "reply to command %u found without an interrupt\n",
-				call->command.opcode);
-	}
-	return wait_for_completion_timeout(&call->done, 1) ? 0 : -ETIMEDOUT;
-}
-
-/* Waits for the reply, over restarts of the firmware if need be; the call ends in any case. */
-static void orr_mbox_wait_over_restarts(struct orr_device *odev, struct orr_mbox_call *call)
-{
-	while (orr_mbox_wait(odev, call)) {
-		drm_err(&odev->drm, "the firmware did not answer command %u within %u ms\n",
-			call->command.opcode, READ_ONCE(mailbox_timeout_ms));
-		if (call->repeats < ORR_MBOX_MAX_REPEATS) {
-			/* If it cannot be done, this ends the call. */
-			orr_restart_request(odev, "the firmware does not answer");
-		} else {
-			orr_device_lost(odev, "the firmware does not answer");
-			wait_for_completion(&call->done);
-			return;
-		}
-	}
-}
-
-/**
- * orr_mbox_command - send a command and wait for its reply
- * @odev: the card; the caller is inside orr_enter(), or in probe
- * @opcode: ORR_MBOX_*
- * @args: arguments
- * @count: number of arguments, at most ORR_MBOX_ARGS
- * @reply: ORR_MBOX_ARGS words for the reply's arguments, or NULL
- *
- * Not interruptible: the firmware has to answer in time, else it is restarted and asked again, or
- * the card is lost.
- *
- * Return: 0, the reply's status as an error, or -ENODEV when the card is lost.
- */
-int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count,
-		     u64 *reply)
-{
-	struct orr_mailbox *mbox = &odev->mailbox;
-	struct orr_mbox_call call = { .command = { .opcode = opcode } };
-	int ret;
-
-	if (WARN_ON(count > ORR_MBOX_ARGS))
-		return -EINVAL;
-	init_completion(&call.done);
-
-	down(&mbox->slots);
-	ret = orr_mbox_start(odev, &call, args, count);
-	if (!ret)
-		orr_mbox_wait_over_restarts(odev, &call);
-	up(&mbox->slots);
-
-	if (!ret)
-		ret = call.result;
-	if (!ret) {
-		ret = orr_mbox_status_to_errno(call.reply.status);
-		if (ret && ret != -EPROTO)
-			drm_dbg(&odev->drm, "command %u: status %u, detail %u\n", opcode,
-				call.reply.status, call.reply.detail);
-		ret = orr_mbox_repeated(&call, ret);
-	}
-	if (ret == -EPROTO) {
-		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
-		ret = -ENODEV;
-	}
-	if (!ret && reply)
-		memcpy(reply, call.reply.arg, sizeof(call.reply.arg));
-	return ret;
 }
 
 /**
@@ -398,6 +217,27 @@ static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *messa
 	dma_mb(); /* and before it may be overwritten */
 	WRITE_ONCE(mbox->message->consumer, mbox->consumer);
 	return message->sequence ? orr_mbox_reply(mbox, message) : 1;
+}
+
+/**
+ * orr_mbox_inject - take in a message as if the firmware had sent it
+ * @odev: the card; the caller is inside orr_enter()
+ * @message: whatever it is
+ *
+ * For tests of what the driver does with a firmware that is wrong or hostile.
+ */
+void orr_mbox_inject(struct orr_device *odev, const struct orr_mbox_message *message)
+{
+	int ret;
+
+	if (!message->sequence) {
+		orr_mbox_event(odev, message);
+		return;
+	}
+	scoped_guard(spinlock_irqsave, &odev->mailbox.lock)
+		ret = orr_mbox_reply(&odev->mailbox, message);
+	if (ret)
+		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
 }
 
 /**

@@ -3,10 +3,16 @@
  * Links between cards. A card reaches its peer's VRAM only where the peer's driver (this one, as
  * the owner) has granted a range to the port that the link ends at.
  *
- * Either card can go at any time. A BO of the owner is kept alive by its dma-buf, and its struct
- * orr_device by the BO; the owner's registers are touched inside its orr_enter() only.
+ * Either card can go at any time, and mappings of its memory on the other side stand until their
+ * owner takes them away. A grant concerns a whole link, so as long as a mapping of a card's earlier
+ * life stands, that link gets no new grants: it would let the old mapping into somebody else's memory.
+ *
+ * A BO of the owner is kept alive by its dma-buf, and its struct orr_device by the BO; the owner's
+ * registers are touched inside its orr_enter() only.
  */
 #include <linux/iopoll.h>
+
+#include <drm/drm_managed.h>
 
 #include "orr_bo.h"
 #include "orr_device.h"
@@ -16,24 +22,35 @@
 static DEFINE_MUTEX(orr_registry_lock);
 static LIST_HEAD(orr_registry);
 
+static void orr_peer_forget(struct drm_device *drm, void *data)
+{
+	struct orr_device *odev = data;
+
+	guard(mutex)(&orr_registry_lock);
+	list_del_init(&odev->registry_node);
+}
+
 /**
  * orr_peer_register - make a card known to the others
  * @odev: the card
  *
- * Return: 0, -EEXIST if there is another with its number.
+ * Return: 0, -EEXIST if there is another with its number, -ENOMEM.
  */
 int orr_peer_register(struct orr_device *odev)
 {
 	struct orr_device *other;
 
-	guard(mutex)(&orr_registry_lock);
-	list_for_each_entry(other, &orr_registry, registry_node)
-		if (other->info.uid == odev->info.uid)
-			return dev_err_probe(&odev->pdev->dev, -EEXIST,
-					     "card number %#llx is also that of %s: give each card its own\n",
-					     odev->info.uid, pci_name(other->pdev));
-	list_add_tail(&odev->registry_node, &orr_registry);
-	return 0;
+	scoped_guard(mutex, &orr_registry_lock) {
+		list_for_each_entry(other, &orr_registry, registry_node)
+			if (other->registered && other->info.uid == odev->info.uid)
+				return dev_err_probe(&odev->pdev->dev, -EEXIST,
+						     "card number %#llx is also that of %s: give each card its own\n",
+						     odev->info.uid, pci_name(other->pdev));
+		list_add_tail(&odev->registry_node, &orr_registry);
+		odev->registered = true;
+	}
+	/* It stays in the list as long as there can be mappings of its memory. */
+	return drmm_add_action_or_reset(&odev->drm, orr_peer_forget, odev);
 }
 
 /**
@@ -43,16 +60,35 @@ int orr_peer_register(struct orr_device *odev)
 void orr_peer_unregister(struct orr_device *odev)
 {
 	guard(mutex)(&orr_registry_lock);
-	list_del_init(&odev->registry_node);
+	odev->registered = false;
 }
 
 static bool orr_peer_is_registered(struct orr_device *odev)
+{
+	guard(mutex)(&orr_registry_lock);
+	return odev->registered;
+}
+
+static bool orr_port_in_use(struct orr_device *odev, u32 port)
+{
+	unsigned int slot;
+
+	guard(mutex)(&odev->grant_lock);
+	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
+		if (odev->links[port]->grant[slot].users)
+			return true;
+	return false;
+}
+
+/* Does a mapping stand that somebody made through this port in an earlier life of the card? */
+static bool orr_peer_port_is_stale(struct orr_device *owner, u32 port)
 {
 	struct orr_device *other;
 
 	guard(mutex)(&orr_registry_lock);
 	list_for_each_entry(other, &orr_registry, registry_node)
-		if (other == odev)
+		if (other != owner && other->info.uid == owner->info.uid &&
+		    port < other->info.link_ports && orr_port_in_use(other, port))
 			return true;
 	return false;
 }
@@ -71,6 +107,44 @@ static bool orr_peer_port_leads_to(struct orr_device *odev, u32 port, u64 uid, u
 	return true;
 }
 
+/* Which port of @odev leads to the card @uid, and to which of that card's? Return: 0, -EXDEV, -ENODEV. */
+static int orr_peer_look_for(struct orr_device *odev, u64 uid, u32 *port, u32 *peer_port)
+{
+	int idx, ret;
+	u32 i;
+
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	ret = -EXDEV;
+	for (i = 0; i < odev->info.link_ports && ret; i++) {
+		if (orr_peer_port_leads_to(odev, i, uid, peer_port)) {
+			*port = i;
+			ret = 0;
+		}
+	}
+	orr_exit(idx);
+	return ret;
+}
+
+/* Does the other card say so too? One that lies must not get a grant that is meant for another. */
+static int orr_peer_confirm(struct orr_device *owner, u32 owner_port, u64 uid, u32 port)
+{
+	u32 back = U32_MAX;
+	int idx, ret;
+
+	/* The port number comes over the link and is checked like anything else. */
+	if (owner_port >= owner->info.link_ports)
+		return -EXDEV;
+	ret = orr_enter(owner, &idx);
+	if (ret)
+		return ret;
+	if (!orr_peer_port_leads_to(owner, owner_port, uid, &back) || back != port)
+		ret = -EXDEV;
+	orr_exit(idx);
+	return ret;
+}
+
 /**
  * orr_peer_find_port - which link joins two cards
  * @odev: the card that wants to write
@@ -83,25 +157,14 @@ static bool orr_peer_port_leads_to(struct orr_device *odev, u32 port, u64 uid, u
 int orr_peer_find_port(struct orr_device *odev, struct orr_device *owner, u32 *port,
 		       u32 *owner_port)
 {
-	int idx, ret;
-	u32 i;
+	int ret;
 
 	if (!orr_peer_is_registered(owner))
 		return -ENODEV;
-	ret = orr_enter(odev, &idx);
+	ret = orr_peer_look_for(odev, owner->info.uid, port, owner_port);
 	if (ret)
 		return ret;
-	ret = -EXDEV;
-	for (i = 0; i < odev->info.link_ports && ret; i++) {
-		/* The port number comes over the link and is checked like anything else. */
-		if (orr_peer_port_leads_to(odev, i, owner->info.uid, owner_port) &&
-		    *owner_port < owner->info.link_ports) {
-			*port = i;
-			ret = 0;
-		}
-	}
-	orr_exit(idx);
-	return ret;
+	return orr_peer_confirm(owner, *owner_port, odev->info.uid, *port);
 }
 
 /* Writes a grant command and waits until no access under an older grant is in flight. */
@@ -146,6 +209,31 @@ static struct orr_grant *orr_grant_find_free(struct orr_link_port *port)
 	return NULL;
 }
 
+/* The caller is inside orr_enter() of the owner. */
+static int orr_peer_grant_locked(struct orr_device *owner, struct orr_link_port *port, u64 base,
+				 u64 size)
+{
+	u32 link = ORR_R_LINK(port->index);
+	struct orr_grant *grant;
+	int ret;
+
+	lockdep_assert_held(&owner->grant_lock);
+	grant = orr_grant_find(port, base);
+	if (grant) {
+		grant->users++;
+		return 0;
+	}
+	grant = orr_grant_find_free(port);
+	if (!grant)
+		return -ENOSPC;
+	orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, base);
+	orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, size);
+	ret = orr_grant_command(owner, port, (u32)(grant - port->grant) | ORR_LINK_GRANT_SET);
+	if (!ret)
+		*grant = (struct orr_grant){ .base = base, .size = size, .users = 1 };
+	return ret;
+}
+
 /**
  * orr_peer_grant - let the card behind a link write to a BO
  * @owner: the card that has the memory
@@ -153,36 +241,21 @@ static struct orr_grant *orr_grant_find_free(struct orr_link_port *port)
  * @base: VRAM offset of the BO
  * @size: its size
  *
- * Return: 0, -ENOSPC if the port has no free slot, -ENODEV if the owner is gone.
+ * Return: 0, -ENOSPC if the port has no free slot, -EBUSY as long as somebody behind the link maps
+ * memory of an earlier life of the owner, -ENODEV if the owner is gone.
  */
 int orr_peer_grant(struct orr_device *owner, u32 port, u64 base, u64 size)
 {
-	u32 link = ORR_R_LINK(port);
-	struct orr_link_port *p;
-	struct orr_grant *grant;
 	int idx, ret;
 
+	/* Once there is none there will be none: that life gives no grants any more. */
+	if (orr_peer_port_is_stale(owner, port))
+		return -EBUSY;
 	guard(mutex)(&owner->grant_lock);
 	ret = orr_enter(owner, &idx);
 	if (ret)
 		return ret;
-	p = owner->links[port];
-	grant = orr_grant_find(p, base);
-	if (grant) {
-		grant->users++;
-		goto out;
-	}
-	grant = orr_grant_find_free(p);
-	if (!grant) {
-		ret = -ENOSPC;
-		goto out;
-	}
-	orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, base);
-	orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, size);
-	ret = orr_grant_command(owner, p, (u32)(grant - p->grant) | ORR_LINK_GRANT_SET);
-	if (!ret)
-		*grant = (struct orr_grant){ .base = base, .size = size, .users = 1 };
-out:
+	ret = orr_peer_grant_locked(owner, owner->links[port], base, size);
 	orr_exit(idx);
 	return ret;
 }

@@ -235,6 +235,7 @@ static void orr_pt_clear_level(struct orr_device *odev, struct orr_pt *pt, u64 v
 			struct orr_pt *child = pt->child[index];
 
 			orr_pt_clear_level(odev, child, va, next, unused);
+			cond_resched();
 			if (child->used)
 				continue;
 			pt->child[index] = NULL;
@@ -286,4 +287,5 @@ void orr_pt_free_all(struct orr_device *odev, struct orr_pt *root)
 		if (root->child[i])
 			orr_pt_free_all(odev, root->child[i]);
 	orr_pt_free(odev, root);
+	cond_resched();
 }

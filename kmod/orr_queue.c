@@ -69,8 +69,11 @@ static int orr_queue_read_locked(struct orr_queue *queue, struct orr_queue_statu
 	status->error_index = READ_ONCE(line->error_index);
 	status->error_address = READ_ONCE(line->error_address);
 	status->error_detail = READ_ONCE(line->error_detail);
-	status->generation = queue->generation;
+	status->generation = READ_ONCE(line->generation);
 	status->reserved = 0;
+	/* Of another queue that had the number: it says nothing about this one. */
+	if (status->generation != queue->generation)
+		*status = (struct orr_queue_status){ .generation = queue->generation };
 	return 0;
 }
 
@@ -85,6 +88,38 @@ int orr_queue_read(struct orr_queue *queue, struct orr_queue_status *status)
 {
 	guard(spinlock_irqsave)(&queue->lock);
 	return orr_queue_read_locked(queue, status);
+}
+
+static void orr_queue_usage_locked(struct orr_queue *queue, struct orr_queue_usage *usage)
+{
+	const struct orr_queue_usage *line;
+
+	lockdep_assert_held(&queue->lock);
+	if (queue->gone) {
+		*usage = queue->last_usage;
+		return;
+	}
+	line = &queue->odev->usage[queue->number];
+	usage->vector_ps = READ_ONCE(line->vector_ps);
+	usage->copy_ps = READ_ONCE(line->copy_ps);
+}
+
+/**
+ * orr_queue_engine_time - how long a queue has used engines
+ * @queue: the queue
+ * @vector_ps: sum over the vector cores, model time
+ * @copy_ps: sum over the copy engines
+ *
+ * Without asking the firmware: what runs at this moment does not count yet.
+ */
+void orr_queue_engine_time(struct orr_queue *queue, u64 *vector_ps, u64 *copy_ps)
+{
+	struct orr_queue_usage usage;
+
+	scoped_guard(spinlock_irqsave, &queue->lock)
+		orr_queue_usage_locked(queue, &usage);
+	*vector_ps = usage.vector_ps;
+	*copy_ps = usage.copy_ps;
 }
 
 static struct orr_waiter *orr_waiter_first_of(struct orr_queue *queue, bool wants_irq)
@@ -380,6 +415,7 @@ static void orr_queue_end(struct orr_queue *queue, int error)
 		if (error == -EIO && !status.error)
 			status.error = ORR_QERR_LOST;
 		queue->last = status;
+		orr_queue_usage_locked(queue, &queue->last_usage);
 		queue->gone = error;
 		WRITE_ONCE(queue->armed_index, ORR_QUEUE_NOT_ARMED);
 		clear_bit(queue->number, queue->odev->armed);
@@ -510,7 +546,8 @@ static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_c
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_CREATE, request, ARRAY_SIZE(request), reply);
+	ret = orr_mbox_command_patient(odev, ORR_MBOX_ONCE_BEGUN, ORR_MBOX_QUEUE_CREATE, request,
+				       ARRAY_SIZE(request), reply);
 	if (ret == -EEXIST) {
 		/* Made by a firmware that died before it could say so. */
 		ret = orr_mbox_command(odev, ORR_MBOX_QUEUE_DESTROY, request, 1, NULL) ?:
@@ -635,9 +672,9 @@ void orr_queue_destroy(struct orr_file *file, struct orr_queue *queue)
 	lockdep_assert_held(&file->lock);
 	scoped_guard(spinlock_irqsave, &queue->lock)
 		queue->closing = true;
-	orr_file_account(file, queue);
 	orr_queue_stop(queue);
 	orr_queue_end(queue, -ECANCELED);
+	orr_file_account(file, queue);
 	/* Before the number goes to another, whom our ARM would concern. */
 	orr_mbox_disarm(queue);
 	scoped_guard(spinlock_irqsave, &odev->queue_lock)

@@ -96,6 +96,8 @@ struct orr_queue {
 	u32 cycles;
 	/** @last: the status line, as it was when the queue went */
 	struct orr_queue_status last;
+	/** @last_usage: likewise the engine time */
+	struct orr_queue_usage last_usage;
 	/** @waiters: struct orr_waiter by index: those who only listen, and [1] who need interrupts */
 	struct rb_root_cached waiters[2];
 	/** @waiter_count: in both trees */
@@ -155,6 +157,7 @@ int orr_queue_add_waiter(struct orr_queue *queue, struct orr_waiter *waiter);
 bool orr_queue_remove_waiter(struct orr_queue *queue, struct orr_waiter *waiter);
 void orr_queue_want_irq(struct orr_queue *queue, struct orr_waiter *waiter);
 int orr_queue_read(struct orr_queue *queue, struct orr_queue_status *status);
+void orr_queue_engine_time(struct orr_queue *queue, u64 *vector_ps, u64 *copy_ps);
 void orr_queue_scan(struct orr_queue *queue);
 void orr_queue_scan_number(struct orr_device *odev, u32 number);
 bool orr_queue_scan_some(struct orr_device *odev, struct orr_scan *scan);
@@ -177,6 +180,7 @@ int orr_queue_info(struct orr_queue *queue, u64 *state, u64 *completed);
 /* orr_fence.c */
 int orr_queue_wait(struct orr_queue *queue, u64 index, s64 timeout_ns,
 		   struct orr_queue_status *status);
+void orr_fence_exit(void);
 struct dma_fence *orr_fence_create(struct orr_queue *queue, u64 index);
 
 #endif /* _ORR_QUEUE_H_ */

@@ -4,7 +4,6 @@
  * weight and time slice, statistics. All of it is the firmware's since version 1.1 of its ABI.
  */
 #include <linux/capability.h>
-#include <linux/ctype.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 
@@ -17,14 +16,6 @@ static_assert(ORR_QUEUE_NAME_BYTES == ORR_NAME_BYTES, "one length of names");
 static_assert(sizeof_field(struct drm_orr_queue_create, name) == ORR_NAME_BYTES,
 	      "one length of names");
 static_assert(ORR_QUEUE_WEIGHT_MAX == ORR_WEIGHT_MAX, "one scale of weights");
-
-/* Names end up in logs, terminals and traces: nothing in them may mean anything there. */
-static void orr_name_sanitise(char *name)
-{
-	for (; *name; name++)
-		if (!isascii(*name) || !isprint(*name))
-			*name = '?';
-}
 
 /**
  * orr_queue_name_check - whether a name is terminated and zero-padded
@@ -60,7 +51,7 @@ void orr_queue_name_make(char *to, const u8 *name, u32 number)
 		/* The number matters more than the end of a long command. */
 		snprintf(to, ORR_NAME_BYTES, "%.12s:%u", comm, number);
 	}
-	orr_name_sanitise(to);
+	orr_text_sanitise(to);
 }
 
 /**
@@ -106,7 +97,8 @@ static int orr_queue_command(struct orr_queue *queue, u16 opcode, const u64 *req
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	ret = orr_mbox_command(odev, opcode, request, count, reply);
+	/* Whoever is killed does not need to know. */
+	ret = orr_mbox_command_patient(odev, ORR_MBOX_UNTIL_KILLED, opcode, request, count, reply);
 	orr_exit(idx);
 	return ret;
 }

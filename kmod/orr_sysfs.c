@@ -123,8 +123,10 @@ static ssize_t orr_counter_show(struct device *dev, struct device_attribute *att
 	if (ret)
 		return ret;
 	value = orr_read64(odev, ORR_R_COUNTER(number));
+	if (value == U64_MAX && !orr_hw_answers(odev))
+		ret = -ENODEV;
 	orr_exit(idx);
-	return sysfs_emit(buf, "%llu\n", value);
+	return ret ?: sysfs_emit(buf, "%llu\n", value);
 }
 
 #define ORR_COUNTER_ENTRY(number_, NAME, name_, ...) \
@@ -193,8 +195,10 @@ static int orr_link_read(struct kobject *kobj, u32 reg, u64 *value)
 		*value = orr_read64(odev, ORR_R_LINK(port) + reg);
 	else
 		*value = orr_read32(odev, ORR_R_LINK(port) + reg);
+	if ((u32)*value == U32_MAX && !orr_hw_answers(odev))
+		ret = -ENODEV;
 	orr_exit(idx);
-	return 0;
+	return ret;
 }
 
 static ssize_t orr_link_show(struct kobject *kobj, char *buf, u32 reg, const char *format)

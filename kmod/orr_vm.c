@@ -84,7 +84,8 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page
 	request[1] = orr_pt_address(vm->root);
 	request[2] = doorbell_page;
 	request[3] = quota;
-	ret = orr_mbox_command(odev, ORR_MBOX_CONTEXT_CREATE, request, ARRAY_SIZE(request), NULL);
+	ret = orr_mbox_command_patient(odev, ORR_MBOX_ONCE_BEGUN, ORR_MBOX_CONTEXT_CREATE, request,
+				       ARRAY_SIZE(request), NULL);
 	if (!ret) {
 		orr_queue_name_make(name, "", task_tgid_nr(current));
 		orr_name_send(odev, ORR_NAME_CONTEXT, vm->context, name);
@@ -272,26 +273,30 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 	mapping->bo = bo;
 	mapping->bo_offset = bo_offset;
 
-	guard(mutex)(&vm->lock);
+	if (mutex_lock_interruptible(&vm->lock)) {
+		ret = -ERESTARTSYS;
+		goto err_free;
+	}
 	if (!vm->root) {
 		ret = -ENOENT;
-		goto err_free;
+		goto err_unlock;
 	}
 	if (orr_mapping_first(vm, mapping->it.start, mapping->it.last)) {
 		ret = -EEXIST;
-		goto err_free;
+		goto err_unlock;
 	}
 	/* For memory of a linked card this asks the owner to let us in. */
 	ret = orr_bo_use(bo);
 	if (ret)
-		goto err_free;
+		goto err_unlock;
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		goto err_unuse;
 
 	/* The DMA mapping must not go between the look at it and the entry in the tree. */
-	scoped_guard(mutex, &odev->bo_lock)
-		ret = orr_vm_map_pieces(vm, bo, bo_offset, va, size, orr_vm_pte_flags(flags));
+	mutex_lock(&odev->bo_lock);
+	ret = orr_vm_map_pieces(vm, bo, bo_offset, va, size, orr_vm_pte_flags(flags));
+	mutex_unlock(&odev->bo_lock);
 	if (ret) {
 		orr_pt_clear(odev, vm->root, va, size, &unused);
 		dead = orr_vm_flush(vm, va, size);
@@ -301,6 +306,7 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 	orr_exit(idx);
 	drm_gem_object_get(&bo->base);
 	interval_tree_insert(&mapping->it, &vm->mappings);
+	mutex_unlock(&vm->lock);
 	return 0;
 
 err_unuse:
@@ -308,6 +314,8 @@ err_unuse:
 		orr_device_quiesced(odev);
 	orr_pt_free_list(odev, &unused);
 	orr_bo_unuse(bo);
+err_unlock:
+	mutex_unlock(&vm->lock);
 err_free:
 	kfree(mapping);
 	return ret;
@@ -345,8 +353,8 @@ static void orr_vm_cut(struct orr_vm *vm, struct orr_mapping *mapping, u64 va, u
 	}
 }
 
-static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_mapping **spare,
-			       struct rb_root_cached *gone, struct list_head *unused)
+static int orr_vm_cut_range(struct orr_vm *vm, u64 va, u64 size, struct orr_mapping **spare,
+			    struct rb_root_cached *gone, struct list_head *unused)
 {
 	struct orr_device *odev = vm->odev;
 	u64 last = va + size - 1;
@@ -367,6 +375,32 @@ static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_m
 	return orr_vm_flush(vm, va, size);
 }
 
+static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_mapping **spare)
+{
+	struct rb_root_cached gone = RB_ROOT_CACHED;
+	struct interval_tree_node *it;
+	LIST_HEAD(unused);
+	int idx, ret;
+
+	lockdep_assert_held(&vm->lock);
+	if (!vm->root)
+		return -ENOENT;
+	ret = orr_enter(vm->odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_vm_cut_range(vm, va, size, spare, &gone, &unused);
+	orr_exit(idx);
+	if (ret == -ENODEV)
+		orr_device_quiesced(vm->odev);
+
+	orr_pt_free_list(vm->odev, &unused);
+	while ((it = interval_tree_iter_first(&gone, 0, ULONG_MAX))) {
+		interval_tree_remove(it, &gone);
+		orr_mapping_free(container_of(it, struct orr_mapping, it));
+	}
+	return ret;
+}
+
 /**
  * orr_vm_unmap - remove what is mapped in a range, whole mappings or parts
  * @vm: the address space
@@ -379,29 +413,13 @@ static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_m
 int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 {
 	struct orr_mapping *spare __free(kfree) = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
-	struct rb_root_cached gone = RB_ROOT_CACHED;
-	struct interval_tree_node *it;
-	LIST_HEAD(unused);
-	int idx, ret;
+	int ret;
 
 	if (!spare)
 		return -ENOMEM;
-
-	guard(mutex)(&vm->lock);
-	if (!vm->root)
-		return -ENOENT;
-	ret = orr_enter(vm->odev, &idx);
-	if (ret)
-		return ret;
-	ret = orr_vm_unmap_locked(vm, va, size, &spare, &gone, &unused);
-	orr_exit(idx);
-	if (ret == -ENODEV)
-		orr_device_quiesced(vm->odev);
-
-	orr_pt_free_list(vm->odev, &unused);
-	while ((it = interval_tree_iter_first(&gone, 0, ULONG_MAX))) {
-		interval_tree_remove(it, &gone);
-		orr_mapping_free(container_of(it, struct orr_mapping, it));
-	}
+	if (mutex_lock_interruptible(&vm->lock))
+		return -ERESTARTSYS;
+	ret = orr_vm_unmap_locked(vm, va, size, &spare);
+	mutex_unlock(&vm->lock);
 	return ret;
 }

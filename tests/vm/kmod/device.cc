@@ -169,6 +169,28 @@ int put_fence(int fd, std::uint32_t queue, std::uint64_t index, std::uint32_t sy
     return call(fd, DRM_IOCTL_ORR_QUEUE_FENCE, &args);
 }
 
+void export_fence(int fd, std::uint32_t syncobj, File& sync_file) {
+    drm_syncobj_handle args{};
+    args.handle = syncobj;
+    args.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE;
+    args.fd = -1;
+    EXPECT_EQ(call(fd, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &args), 0);
+    sync_file = File(args.fd);
+}
+
+int sync_file_status(int fd) {
+    struct {  // struct sync_file_info of linux/sync_file.h
+        char name[32];
+        std::int32_t status;
+        std::uint32_t flags;
+        std::uint32_t num_fences;
+        std::uint32_t pad;
+        std::uint64_t sync_fence_info;
+    } info{};
+    EXPECT_EQ(call(fd, _IOWR('>', 4, decltype(info)), &info), 0);
+    return info.status;
+}
+
 int export_bo(int fd, std::uint32_t handle, File& out) {
     drm_prime_handle args{};
     args.handle = handle;
@@ -206,6 +228,20 @@ unsigned wait_statistic(unsigned index, const std::string& name) {
     return 0;
 }
 
+bool inject(const orr_mbox_message& message, unsigned index) {
+    const File file(::open((debugfs(index) + "inject_message").c_str(), O_WRONLY | O_CLOEXEC));
+    return ::write(file.get(), &message, sizeof message) == sizeof message;
+}
+
+unsigned number_of_queue(const std::string& name, unsigned index) {
+    std::ifstream in(debugfs(index) + "queues");
+    for (std::string line; std::getline(in, line);) {
+        if (line.find(' ' + name + ' ') != std::string::npos) return static_cast<unsigned>(std::stoi(line));
+    }
+    ADD_FAILURE() << "no queue '" << name << "'";
+    return 0;
+}
+
 std::uint64_t vram_used(int fd) {
     drm_orr_query_device args{};
     EXPECT_EQ(call(fd, DRM_IOCTL_ORR_QUERY_DEVICE, &args), 0);
@@ -226,7 +262,7 @@ int make_buffer(int fd, std::uint32_t vm, std::uint64_t va, std::uint64_t size, 
 }
 
 Queue::Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entries,
-             std::uint32_t ring_memory)
+             std::uint32_t ring_memory, std::string_view name)
     : fd_(fd) {
     const std::uint64_t bytes = sizeof(orr_ring) + std::uint64_t{entries} * ORR_PACKET_SIZE;
     error_ = make_buffer(fd, vm, ring_va, bytes, ring_memory, ring_);
@@ -235,6 +271,7 @@ Queue::Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entr
     args_.entries = entries;
     args_.ring_va = ring_va;
     args_.priority = ORR_QUEUE_PRIORITY_NORMAL;
+    name.copy(reinterpret_cast<char*>(args_.name), sizeof args_.name - 1);
     error_ = call(fd, DRM_IOCTL_ORR_QUEUE_CREATE, &args_);
     if (error_ != 0) return;
     doorbell_ = Mapping(fd, args_.doorbell_offset, ORR_DB_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED);

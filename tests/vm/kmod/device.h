@@ -4,16 +4,20 @@
 
 #include <drm.h>
 #include <drm/orrery_accel.h>
+#include <orrery/fw/mailbox.h>
 #include <orrery/fw/packet.h>
 #include <orrery/fw/queue.h>
 #include <orrery/hw/doorbell.h>
 #include <orrery/hw/link.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace orrery::kmod_test {
@@ -78,12 +82,20 @@ int wait(int fd, std::uint32_t queue, std::uint64_t index, double seconds, drm_o
 std::uint32_t make_syncobj(int fd);
 int put_fence(int fd, std::uint32_t queue, std::uint64_t index, std::uint32_t syncobj, std::uint64_t point);
 int wait_point(int fd, std::uint32_t syncobj, std::uint64_t point, double seconds);
+// A sync_file of a syncobj's fence, and what it says: 0: active, 1: signalled, < 0: signalled with this
+// error.
+void export_fence(int fd, std::uint32_t syncobj, File& sync_file);
+int sync_file_status(int fd);
 int export_bo(int fd, std::uint32_t handle, File& out);
 int import_bo(int fd, int dma_buf, std::uint32_t& handle);
 std::uint64_t vram_used(int fd);
 // For root: the folder of card `index` in debugfs, with a slash; a figure of its file "waits".
 std::string debugfs(unsigned index = 0);
 unsigned wait_statistic(unsigned index, const std::string& name);
+// A message that the driver believes the firmware to have sent; whether it took it.
+bool inject(const orr_mbox_message& message, unsigned index = 0);
+// The firmware's number of the queue with this name; fails the test if there is none.
+unsigned number_of_queue(const std::string& name, unsigned index = 0);
 
 // A BO that is mapped into an address space and into the process.
 struct Buffer {
@@ -99,7 +111,7 @@ struct Buffer {
 class Queue {
   public:
     Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entries = 64,
-          std::uint32_t ring_memory = ORR_BO_SYSTEM);
+          std::uint32_t ring_memory = ORR_BO_SYSTEM, std::string_view name = {});
     ~Queue();
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
@@ -140,6 +152,16 @@ class Queue {
 // Creates a BO, maps it at `va` and into the process. errno, or 0.
 int make_buffer(int fd, std::uint32_t vm, std::uint64_t va, std::uint64_t size, std::uint32_t flags,
                 Buffer& out);
+
+// Runs `body` in a child; its exit status, or 1000 + the signal that ended it.
+template <typename Body>
+int in_child(Body body) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(body());
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
 
 // Packets.
 orr_packet nop(std::uint16_t flags = 0);

@@ -48,5 +48,8 @@ cp /images/key.bin $image
 try key 'refused the firmware: it is signed with another key'
 cp /images/signature.bin $image
 try signature 'refused the firmware: it is signed with another key'
+# Its crash raises an interrupt, at a time when nobody looks after the card but who boots it.
+cp /images/crash.bin $image
+try crash 'the firmware crashed while booting: progress .*, cause 0x2, pc 0x80000000'
 load
 wait_for_nodes "$cards"

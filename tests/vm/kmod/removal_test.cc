@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -170,15 +171,52 @@ TEST_F(Removal, FunctionResetLosesTheCard) {
     expect_works(cards_[0]);
 }
 
+TEST_F(Removal, AReplyThatNobodyAskedForLosesTheCard) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs debugfs";
+    for (const std::uint32_t sequence : {1u, 63u, 64u, ~0u}) {
+        User user(static_cast<unsigned>(node_of(cards_[0])));
+        orr_mbox_message reply{};
+        reply.sequence = sequence;
+        reply.opcode = ORR_MBOX_QUEUE_DESTROY;
+        ASSERT_TRUE(inject(reply, static_cast<unsigned>(node_of(cards_[0]))));
+        user.expect_gone();
+        EXPECT_EQ(read_file("/sys/bus/pci/devices/" + cards_[0] + "/state"),
+                  "lost: the firmware breaks the mailbox protocol");
+        ASSERT_TRUE(unbind_driver(cards_[0]));
+        ASSERT_TRUE(bind_driver(cards_[0]));
+    }
+    expect_works(cards_[0]);
+}
+
 TEST_F(Removal, FencesAndDmaBufsOutliveTheDriver) {
     File dma_buf;
     File vram_buf;
+    File done;
+    File lost;
     {
         User user(static_cast<unsigned>(node_of(cards_[0])));
         ASSERT_EQ(export_bo(user.fd(), user.system.handle, dma_buf), 0);
         ASSERT_EQ(export_bo(user.fd(), user.vram.handle, vram_buf), 0);
+        // One that is over, and one that a thread waits for.
+        const std::uint32_t syncobj = make_syncobj(user.fd());
+        ASSERT_EQ(put_fence(user.fd(), user.queue->number(), 1, syncobj, 0), 0);
+        export_fence(user.fd(), syncobj, done);
+        ASSERT_EQ(put_fence(user.fd(), user.queue->number(), 1000, syncobj, 0), 0);
+        export_fence(user.fd(), syncobj, lost);
+        EXPECT_EQ(sync_file_status(done.get()), 1);
+        EXPECT_EQ(sync_file_status(lost.get()), 0);
+        int polled = -1;
+        std::thread poller([&] {
+            pollfd poll{.fd = lost.get(), .events = POLLIN, .revents = 0};
+            polled = ::poll(&poll, 1, 60'000);
+        });
+        ::usleep(50'000);
         ASSERT_TRUE(unbind_driver(cards_[0]));
+        poller.join();
+        EXPECT_EQ(polled, 1);
     }
+    EXPECT_EQ(sync_file_status(done.get()), 1);
+    EXPECT_EQ(sync_file_status(lost.get()), -ENODEV);
     Mapping memory(dma_buf.get(), 0, kMiB, PROT_READ, MAP_SHARED);
     ASSERT_EQ(memory.error(), 0);
     EXPECT_EQ(memory.words()[0], 6u);
@@ -188,6 +226,50 @@ TEST_F(Removal, FencesAndDmaBufsOutliveTheDriver) {
     std::uint32_t handle = 0;
     EXPECT_EQ(import_bo(file.get(), dma_buf.get(), handle), 0);
     EXPECT_EQ(import_bo(file.get(), vram_buf.get(), handle), ENODEV);
+}
+
+// The card is in the middle of writing when it is taken away and its user is killed, each in no particular
+// order. The pages that this sets free go to us, and must stay as they are.
+TEST_F(Removal, NothingIsWrittenToFreedMemory) {
+    constexpr std::uint64_t kBytes = 32 * kMiB;
+    constexpr std::uint64_t kPattern = 0xdeadca7d00000000;
+    for (int round = 0; round < 6; round++) {
+        const auto node = static_cast<unsigned>(node_of(cards_[0]));
+        int ready[2];
+        ASSERT_EQ(::pipe(ready), 0);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            const File mine = open_card(node);
+            std::uint32_t vm = 0;
+            Buffer memory;
+            if (create_vm(mine.get(), vm) != 0 ||
+                make_buffer(mine.get(), vm, kVa, kBytes, ORR_BO_SYSTEM, memory) != 0)
+                ::_exit(1);
+            Queue queue(mine.get(), vm, kRingVa, 1024);
+            queue.submit(std::vector<orr_packet>(1000, fill(kVa, kBytes, kPattern)));
+            while (memory.words()[0] != kPattern)
+                ::usleep(100);
+            if (::write(ready[1], "", 1) != 1) ::_exit(1);
+            // Killed by another, or the end of the process: two ways to the same.
+            drm_orr_queue_wait out{};
+            wait(mine.get(), queue.number(), 1'000'000, kLong, out);
+            queue.forget();
+            ::_exit(0);
+        }
+        char byte = 0;
+        ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+        ::close(ready[0]);
+        ::close(ready[1]);
+        std::thread unbinder([&] { unbind_driver(cards_[0]); });
+        if (round % 2 == 0) ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+        std::vector<std::uint64_t> fresh(2 * kBytes / 8);
+        unbinder.join();
+        ::usleep(20'000);
+        EXPECT_EQ(std::count(fresh.begin(), fresh.end(), kPattern), 0) << "round " << round;
+        ASSERT_TRUE(bind_driver(cards_[0]));
+    }
+    expect_works(cards_[0]);
 }
 
 TEST_F(Removal, EitherEndOfALinkGoes) {
@@ -217,6 +299,39 @@ TEST_F(Removal, EitherEndOfALinkGoes) {
             expect_works(cards_[gone]);
         }
     }
+}
+
+TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
+    if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
+    const std::uint64_t peer = 0x80000000;
+    User old(static_cast<unsigned>(node_of(cards_[0])));
+    {
+        User owner(static_cast<unsigned>(node_of(cards_[1])));
+        File dma_buf;
+        ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
+        std::uint32_t handle = 0;
+        ASSERT_EQ(import_bo(old.fd(), dma_buf.get(), handle), 0);
+        ASSERT_EQ(map(old.fd(), old.vm, handle, peer, 4 * kMiB, ORR_BIND_WRITE), 0);
+        ASSERT_TRUE(unbind_driver(cards_[1]));
+        ASSERT_TRUE(bind_driver(cards_[1]));
+    }
+    // A new owner has memory at the same place, and shares it with somebody else on the first card.
+    User owner(static_cast<unsigned>(node_of(cards_[1])));
+    User guest(static_cast<unsigned>(node_of(cards_[0])));
+    File dma_buf;
+    ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
+    std::uint32_t handle = 0;
+    ASSERT_EQ(import_bo(guest.fd(), dma_buf.get(), handle), 0);
+    EXPECT_EQ(map(guest.fd(), guest.vm, handle, peer, 4 * kMiB, ORR_BIND_WRITE), EBUSY);
+    drm_orr_queue_wait out{};
+    old.queue->run(std::vector{fill(peer, 4 * kMiB, 0xbad)}, out);
+    for (std::uint64_t word = 0; word < 4 * kMiB / 8; word += 512)
+        ASSERT_EQ(owner.vram.words()[word], 5u) << word;
+    // Once the old mapping is gone nothing stands in the way.
+    EXPECT_EQ(unmap(old.fd(), old.vm, peer, 4 * kMiB), 0);
+    EXPECT_EQ(map(guest.fd(), guest.vm, handle, peer, 4 * kMiB, ORR_BIND_WRITE), 0);
+    EXPECT_EQ(guest.queue->run(std::vector{fill(peer, 4 * kMiB, 9)}), 0);
+    EXPECT_EQ(owner.vram.words()[100], 9u);
 }
 
 TEST_F(Removal, SysfsWhileTheDriverComesAndGoes) {
@@ -250,6 +365,20 @@ TEST_F(Removal, DISABLED_TheCardDies) {
         result = wait(user.fd(), user.queue->number(), 1000, kLong, out);
     });
     ASSERT_TRUE(write_file("/share/ready", "now"));
+    // A dead card reads as all-ones: that is no counter, and no state of a link.
+    int error = 0;
+    while (error == 0) {
+        std::uint64_t counter = 0;
+        drm_orr_query_counters counters{};
+        counters.values = reinterpret_cast<std::uint64_t>(&counter);
+        counters.count = 1;
+        error = call(user.fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &counters);
+        drm_orr_query_link link{};
+        const int link_error = call(user.fd(), DRM_IOCTL_ORR_QUERY_LINK, &link);
+        if (error == 0) ASSERT_NE(counter, ~0ull);
+        if (link_error == 0) ASSERT_LE(link.state, ORR_LINK_DEGRADED);
+    }
+    EXPECT_EQ(error, ENODEV);
     sleeper.join();
     EXPECT_EQ(result, ENODEV);
     user.expect_gone();

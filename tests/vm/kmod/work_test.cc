@@ -430,32 +430,6 @@ TEST_F(Work, FencesOfAQueueHaveALimit) {
     EXPECT_EQ(out.completed, 1u);
 }
 
-// What a sync_file says: 1: signalled, < 0: signalled with this error.
-int fence_status(int fd, std::uint32_t syncobj, File& sync_file) {
-    drm_syncobj_handle args{};
-    args.handle = syncobj;
-    args.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE;
-    args.fd = -1;
-    EXPECT_EQ(call(fd, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &args), 0);
-    sync_file = File(args.fd);
-    return args.fd;
-}
-
-struct SyncFileInfo {  // struct sync_file_info of linux/sync_file.h
-    char name[32];
-    std::int32_t status;
-    std::uint32_t flags;
-    std::uint32_t num_fences;
-    std::uint32_t pad;
-    std::uint64_t sync_fence_info;
-};
-
-int sync_file_status(int fd) {
-    SyncFileInfo info{};
-    EXPECT_EQ(call(fd, _IOWR('>', 4, SyncFileInfo), &info), 0);
-    return info.status;
-}
-
 TEST_F(Work, FencesEndWithTheirQueue) {
     const std::uint32_t stopped = make_syncobj(fd());
     const std::uint32_t destroyed = make_syncobj(fd());
@@ -465,7 +439,7 @@ TEST_F(Work, FencesEndWithTheirQueue) {
         Queue bad(fd(), vm_, kRingVa);
         ASSERT_EQ(bad.error(), 0);
         ASSERT_EQ(put_fence(fd(), bad.number(), 5, stopped, 0), 0);
-        fence_status(fd(), stopped, stopped_file);
+        export_fence(fd(), stopped, stopped_file);
         EXPECT_EQ(sync_file_status(stopped_file.get()), 0);
         bad.submit(fill(0x777777000, 64, 1));
         EXPECT_EQ(wait_point(fd(), stopped, 0, kLong), 0);
@@ -473,7 +447,7 @@ TEST_F(Work, FencesEndWithTheirQueue) {
         Queue other(fd(), vm_, kRingVa + kMiB);
         ASSERT_EQ(other.error(), 0);
         ASSERT_EQ(put_fence(fd(), other.number(), 5, destroyed, 0), 0);
-        fence_status(fd(), destroyed, destroyed_file);
+        export_fence(fd(), destroyed, destroyed_file);
     }
     EXPECT_EQ(sync_file_status(destroyed_file.get()), -ECANCELED);
     pollfd poll{.fd = destroyed_file.get(), .events = POLLIN, .revents = 0};
@@ -487,24 +461,58 @@ TEST_F(Work, FencesEndWithTheirQueue) {
     const std::uint32_t syncobj = make_syncobj(mine.get());
     ASSERT_EQ(put_fence(mine.get(), queue->number(), 1, syncobj, 0), 0);
     File left;
-    fence_status(mine.get(), syncobj, left);
+    export_fence(mine.get(), syncobj, left);
     queue->forget();
     queue.reset();
     mine = {};
     EXPECT_EQ(sync_file_status(left.get()), -ECANCELED);
 }
 
-// --- processes ---
-
-// Runs `body` in a child; its exit status.
-template <typename Body>
-int in_child(Body body) {
-    const pid_t pid = ::fork();
-    if (pid == 0) ::_exit(body());
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+TEST_F(Work, AFenceOfAStoppedQueueHasItsError) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    drm_orr_queue_wait out{};
+    EXPECT_EQ(queue.run(std::vector{nop(), fill(0x777777000, 64, 1)}, out), 0);
+    ASSERT_NE(out.error, 0u);
+    // Nobody waits for it, and no interrupt will come.
+    const std::uint32_t syncobj = make_syncobj(fd());
+    ASSERT_EQ(put_fence(fd(), queue.number(), 2, syncobj, 0), 0);
+    File file;
+    export_fence(fd(), syncobj, file);
+    EXPECT_EQ(sync_file_status(file.get()), -EIO);
+    // What it had completed before has no error.
+    ASSERT_EQ(put_fence(fd(), queue.number(), 1, syncobj, 0), 0);
+    export_fence(fd(), syncobj, file);
+    EXPECT_EQ(sync_file_status(file.get()), 1);
 }
+
+TEST_F(Work, FencesFarApartAreOrdered) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    const std::uint32_t syncobj = make_syncobj(fd());
+    File far;
+    ASSERT_EQ(put_fence(fd(), queue.number(), (1ull << 32) + 1, syncobj, 0), 0);
+    export_fence(fd(), syncobj, far);
+    File near;
+    ASSERT_EQ(put_fence(fd(), queue.number(), 5, syncobj, 0), 0);
+    export_fence(fd(), syncobj, near);
+    // Of two fences of a queue the later one is enough; which is that?
+    struct {  // struct sync_merge_data of linux/sync_file.h
+        char name[32];
+        std::int32_t fd2;
+        std::int32_t fence;
+        std::uint32_t flags;
+        std::uint32_t pad;
+    } merge{"both", near.get(), -1, 0, 0};
+    ASSERT_EQ(call(far.get(), _IOWR('>', 3, decltype(merge)), &merge), 0);
+    const File both(merge.fence);
+    EXPECT_EQ(queue.run(std::vector<orr_packet>(5, nop())), 0);
+    pollfd poll{.fd = near.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&poll, 1, 60'000), 1);
+    EXPECT_EQ(sync_file_status(both.get()), 0);
+}
+
+// --- processes ---
 
 TEST_F(Work, AProcessThatDiesWithWorkInFlightLeavesNothing) {
     // The file is the first of its kind, so what it holds is what is used.
