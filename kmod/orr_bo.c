@@ -188,9 +188,10 @@ static int orr_bo_init_system(struct orr_device *odev, struct orr_bo *bo, u64 si
 	struct page **pages;
 	int ret;
 
+	/* Ends like any other BO if it fails. Without memory for the inode shmem says -ENOSPC. */
 	ret = drm_gem_object_init(&odev->drm, &bo->base, size);
 	if (ret)
-		return ret;
+		return ret == -ENOSPC ? -ENOMEM : ret;
 	mapping_set_gfp_mask(bo->base.filp->f_mapping,
 			     GFP_HIGHUSER | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!orr_bo_account(size >> PAGE_SHIFT))
