@@ -1,9 +1,11 @@
 #include "emulator/card/card.h"
 
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -43,6 +45,8 @@ std::expected<void, std::string> Card::build_recorder() {
                                                   .sku_name = config_.sku.name,
                                                   .sku_text = config_.sku.text,
                                                   .uid = config_.uid,
+                                                  .seed = config_.faults ? config_.faults->seed : 0,
+                                                  .plan_text = config_.faults ? config_.faults->text : "",
                                                   .cycle_ps = config_.sku.cycle_ps,
                                                   .start_ps = events_.now(),
                                                   .vram_bytes = vram_.size(),
@@ -67,6 +71,26 @@ void Card::report_recording() {
     errors_.report(ErrorKind::kHostError, "{}", recorder_->error());
 }
 
+std::expected<void, std::string> Card::build_faults() {
+    if (!config_.faults && config_.control.empty()) return {};
+    Faults::Hooks hooks;
+    hooks.die = config_.die ? config_.die : [] { ::kill(::getpid(), SIGKILL); };
+    // A rule may strike for ever; a log may not grow for ever.
+    hooks.struck = [this, told = 0u](FaultPoint point, FaultAction action, std::uint64_t subject,
+                                     std::uint64_t passed) mutable {
+        constexpr unsigned kMost = 64;
+        if (told++ < kMost)
+            errors_.note("fault plan: {} {:#x}, pass {}: {}{}", name_of(point), subject, passed,
+                         name_of(action), told == kMost ? "; what follows is not written" : "");
+    };
+    faults_ = std::make_unique<Faults>(config_.faults.value_or(FaultPlan{}), events_, std::move(hooks));
+    if (config_.control.empty()) return {};
+    auto control = FaultControl::create(config_.control.string(), *faults_);
+    if (!control) return std::unexpected(control.error());
+    fault_control_ = *std::move(control);
+    return {};
+}
+
 std::expected<void, std::string> Card::build() {
     const Sku& sku = config_.sku;
     wake_fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -78,9 +102,13 @@ std::expected<void, std::string> Card::build() {
         return std::unexpected(
             fmt::format("cannot map the doorbell pages: {}", std::strerror(doorbell_pages.error())));
     }
+    if (auto built = build_faults(); !built) return built;
     doorbells_ =
         std::make_unique<Doorbells>(*std::move(doorbell_file), *std::move(doorbell_pages), counters_);
     mmu_ = std::make_unique<Mmu>(vram_, host_, counters_);
+    doorbells_->set_faults(faults_.get());
+    mmu_->set_faults(faults_.get());
+    host_.set_faults(faults_.get());
     host_.set_enabled(false);
 
     for (LinkConfig link : config_.links) {
@@ -95,6 +123,7 @@ std::expected<void, std::string> Card::build() {
         link.lanes = sku.link_lanes;
         link.gbps = sku.link_gbps;
         link.latency_ns = sku.link_latency_ns;
+        link.faults = faults_.get();
         const unsigned port = link.port;
         LinkHooks hooks;
         hooks.poke = [this, port](std::uint64_t offset) {
@@ -122,6 +151,7 @@ std::expected<void, std::string> Card::build() {
     windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, counters_, sku);
     soc_ = std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_,
                                           *windows_, counters_, errors_, static_cast<SocEffects&>(*this));
+    soc_->set_faults(faults_.get());
     engine_context_ = std::make_unique<EngineContext>(
         EngineContext{events_, vram_, *mmu_, counters_, peers_,
                       [this](const Completion& completion) { soc_->completed(completion); }});
@@ -169,6 +199,17 @@ std::expected<void, std::string> Card::build() {
 void Card::raise(unsigned vector) {
     file_.irq_status.fetch_or(1u << vector, std::memory_order_acq_rel);
     if ((file_.irq_mask.load(std::memory_order_acquire) >> vector & 1u) != 0) return;
+    if (faults_ != nullptr) {
+        const Fault fault = faults_->at(FaultPoint::kMsi, vector);
+        if (fault.action == FaultAction::kDrop) return;
+        if (fault.action == FaultAction::kDelay)
+            return faults_->later(fault.delay, [this, vector] { send_interrupt(vector); });
+        if (fault.action == FaultAction::kDuplicate) send_interrupt(vector);
+    }
+    send_interrupt(vector);
+}
+
+void Card::send_interrupt(unsigned vector) {
     counters_.add(ORR_CTR_HOST_INTERRUPTS);
     if (config_.raise) config_.raise(vector);
 }
@@ -222,9 +263,14 @@ void Card::carry_out(const Command& command) {
             restart_core();
             break;
         case Command::Kind::kMailbox:
-            if (core_->state() != ControlCore::State::kRunning) break;
-            core_->note(ORR_OTRACE_NOTE_MAILBOX, {});
-            soc_->ring_mailbox();
+            if (faults_ != nullptr) {
+                const Fault fault = faults_->at(FaultPoint::kMailbox);
+                if (fault.action == FaultAction::kDrop) break;
+                if (fault.action != FaultAction::kNone)
+                    faults_->later(fault.delay, [this] { ring_mailbox(); });
+                if (fault.action == FaultAction::kDelay) break;
+            }
+            ring_mailbox();
             break;
         case Command::Kind::kGrant:
             grant(command);
@@ -244,6 +290,12 @@ void Card::carry_out(const Command& command) {
             power_on();
             break;
     }
+}
+
+void Card::ring_mailbox() {
+    if (core_->state() != ControlCore::State::kRunning) return;
+    core_->note(ORR_OTRACE_NOTE_MAILBOX, {});
+    soc_->ring_mailbox();
 }
 
 void Card::start_boot(const Command& command) {
@@ -303,6 +355,7 @@ void Card::start_core_for_test(std::uint64_t entry) {
 
 void Card::reset() {
     counters_.add(ORR_CTR_RESETS);
+    if (faults_ != nullptr) faults_->reset();
     events_.cancel(boot_event_);
     image_ = {};
     for (const auto& engine : copy_engines_)
@@ -454,6 +507,7 @@ void Card::publish() {
 
 bool Card::take_arrivals() {
     bool busy = drain_commands();
+    if (faults_ != nullptr && faults_->hung()) return busy;
     busy |= doorbells_->poll();
     if (!active_links_.empty()) busy |= poll_links();
     return busy;
@@ -461,6 +515,7 @@ bool Card::take_arrivals() {
 
 bool Card::step(bool skip_idle, ModelTime limit) {
     bool busy = take_arrivals();
+    if (faults_ != nullptr && faults_->hung()) return busy;
     if (core_->runnable()) {
         core_->run_chunk();
         busy = true;

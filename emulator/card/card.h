@@ -21,12 +21,14 @@
 #include "emulator/card/control_core.h"
 #include "emulator/card/core_target.h"
 #include "emulator/card/doorbells.h"
+#include "emulator/card/fault_control.h"
 #include "emulator/card/register_file.h"
 #include "emulator/card/sku.h"
 #include "emulator/card/soc_registers.h"
 #include "emulator/card/windows.h"
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
+#include "emulator/faults/faults.h"
 #include "emulator/gdb/server.h"
 #include "emulator/link/link_port.h"
 #include "emulator/memory/host_memory.h"
@@ -49,6 +51,9 @@ struct CardConfig {
     std::filesystem::path record;         // file for a recording (docs/trace.md); empty: none
     std::string program = "orrery-card";  // who records, for the recording's header
     std::optional<std::uint16_t> gdb;     // port on the loopback interface for a debugger; 0: any free one
+    std::optional<FaultPlan> faults;      // what shall fail
+    std::filesystem::path control;        // UNIX socket at which faults can be ordered; empty: none
+    std::function<void()> die;            // ends the process; empty: SIGKILL
     std::function<void(unsigned)> raise;  // sends an interrupt vector to the host; called on the card thread
 };
 
@@ -67,6 +72,7 @@ class Card final : private SocEffects {
     Counters& counters() { return counters_; }
     Errors& errors() { return errors_; }
     RegisterFile& registers() { return file_; }
+    Faults* faults() { return faults_.get(); }  // null: none can happen
     // After kick(), or whatever else the card should look at.
     void wake();
 
@@ -112,6 +118,7 @@ class Card final : private SocEffects {
     explicit Card(CardConfig config, Vram vram);
     std::expected<void, std::string> build();
     std::expected<void, std::string> build_recorder();
+    std::expected<void, std::string> build_faults();
 
     void host_interrupt(std::uint64_t vector) override;
     void progress(std::uint32_t code) override;
@@ -138,6 +145,8 @@ class Card final : private SocEffects {
     bool run_events(bool skip_idle, ModelTime limit);
     void publish();
     void raise(unsigned vector);
+    void send_interrupt(unsigned vector);
+    void ring_mailbox();
     void report_recording();
     void sleep(int timeout_us);
 
@@ -146,6 +155,8 @@ class Card final : private SocEffects {
     Errors errors_;
     RegisterFile file_;
     EventQueue events_;
+    std::unique_ptr<Faults> faults_;
+    std::unique_ptr<FaultControl> fault_control_;
     HostMemory host_;
     Vram vram_;
     std::unique_ptr<Mmu> mmu_;

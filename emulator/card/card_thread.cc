@@ -155,6 +155,7 @@ void Card::run() {
     IdleTimer idle_timer;
     unsigned rounds = 0;
     unsigned gdb_rounds = 0;
+    unsigned control_rounds = 0;
     bool spinning = false;
     Clock::time_point give_up{};
     FlushTimer flush_timer(recorder_ != nullptr);
@@ -162,6 +163,7 @@ void Card::run() {
         if (flush_timer.due()) flush_recording();
         if (gdb_ && (core_->debug_stopped() || ++gdb_rounds % kRoundsPerGdb == 0))
             gdb_->service(*core_target_);
+        if (fault_control_ && ++control_rounds % kRoundsPerGdb == 0) fault_control_->service();
         if (step(idle_timer.may_skip(*core_, events_.now(), congested()))) {
             spinning = false;
             continue;
@@ -176,6 +178,7 @@ void Card::run() {
         if (Clock::now() < give_up) continue;
         flush_timer.idle();
         if (gdb_ && gdb_->service(*core_target_)) continue;
+        if (fault_control_ && fault_control_->service()) continue;
         sleep(flush_timer.shorten(idle_timer.left_us()));
         spinning = false;
     }
@@ -187,10 +190,11 @@ void Card::run() {
 void Card::sleep(int timeout_us) {
     doorbells_->set_need_wakeup(true);
     sleeping_.store(true, std::memory_order_relaxed);
-    std::array<pollfd, 2 + ORR_LINK_MAX_PORTS> fds{};
+    std::array<pollfd, 3 + ORR_LINK_MAX_PORTS> fds{};
     fds[0] = {wake_fd_.get(), POLLIN, 0};
     nfds_t count = 1;
     if (gdb_) fds[count++] = {gdb_->fd(), POLLIN, 0};
+    if (fault_control_) fds[count++] = {fault_control_->fd(), POLLIN, 0};
     std::size_t prepared = 0;
     bool idle = true;
     for (LinkPort* link : active_links_) {

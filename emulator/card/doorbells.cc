@@ -119,6 +119,16 @@ void Doorbells::clear_pages() {
     ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(kBytes));
 }
 
+// Whether a rung doorbell does not come out now.
+bool Doorbells::faulty(std::uint32_t tag) {
+    // A doorbell that waits already can be rung as often as one likes.
+    constexpr ModelTime kAgain = 1000 * kPsPerNs;
+    const Fault fault = faults_->at(FaultPoint::kDoorbell, tag);
+    if (fault.action == FaultAction::kDuplicate) faults_->later(kAgain, [this, tag] { ring(tag); });
+    if (fault.action == FaultAction::kDelay) faults_->later(fault.delay, [this, tag] { ring(tag); });
+    return fault.action == FaultAction::kDrop || fault.action == FaultAction::kDelay;
+}
+
 bool Doorbells::scan(unsigned number) {
     orr_doorbell_page& memory = page(number);
     bool rung = false;
@@ -129,6 +139,7 @@ bool Doorbells::scan(unsigned number) {
         binding.seen = value;
         counters_.add(ORR_CTR_DOORBELLS);
         if (heard_) heard_(binding.tag, value, binding.page, binding.slot);
+        if (faults_ != nullptr && faulty(binding.tag)) continue;
         enqueue(index);
         rung = true;
     }

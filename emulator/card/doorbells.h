@@ -19,6 +19,7 @@
 #include <orrery/hw/soc.h>
 
 #include "emulator/card/fifo.h"
+#include "emulator/faults/faults.h"
 #include "emulator/memory/mapping.h"
 #include "emulator/os/unique_fd.h"
 #include "emulator/probes/counters.h"
@@ -61,6 +62,7 @@ class Doorbells {
     // Called for every doorbell that is found rung.
     using Heard = std::function<void(std::uint32_t tag, std::uint64_t value, unsigned page, unsigned slot)>;
     void on_ring(Heard heard) { heard_ = std::move(heard); }
+    void set_faults(Faults* faults) { faults_ = faults; }
     // need_wakeup of all pages with bindings.
     void set_need_wakeup(bool need);
 
@@ -93,6 +95,7 @@ class Doorbells {
     std::uint16_t find(std::uint64_t page_number, std::uint64_t slot) const;
     bool scan(unsigned number);
     void enqueue(std::uint16_t index);
+    bool faulty(std::uint32_t tag);
     bool poll_kicks();
 
     static constexpr std::uint16_t kNone = 0xffff;
@@ -107,6 +110,7 @@ class Doorbells {
     Fifo<std::uint16_t> fifo_;
     std::size_t used_ = 0;
     std::uint64_t value_ = 0;
+    Faults* faults_ = nullptr;
     Heard heard_;
 
     std::atomic<bool> kick_any_{false};

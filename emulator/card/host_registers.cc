@@ -31,6 +31,14 @@ void set_half(std::uint64_t& word, bool upper, std::uint32_t value) {
     }
 }
 
+void make_faulty(const Fault& fault, std::span<std::byte> bytes) {
+    if (fault.action == FaultAction::kAllOnes) std::ranges::fill(bytes, std::byte{0xff});
+    if (fault.action == FaultAction::kCorrupt && !bytes.empty()) {
+        const std::uint64_t bit = Faults::bit_of(fault, bytes.size() * 8);
+        bytes[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    }
+}
+
 }  // namespace
 
 void HostRegisters::read(std::uint64_t offset, std::span<std::byte> bytes) {
@@ -50,6 +58,7 @@ void HostRegisters::read(std::uint64_t offset, std::span<std::byte> bytes) {
         card_.errors().guest("BAR 0: read of {} bytes at {:#x}, where nothing can be read", bytes.size(),
                              offset);
     }
+    if (Faults* faults = card_.faults()) make_faulty(faults->at(FaultPoint::kRegister, offset), bytes);
 }
 
 void HostRegisters::write(std::uint64_t offset, std::span<const std::byte> bytes) {

@@ -24,6 +24,7 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     std::string vram;
     std::string sku;
     std::string fuses;
+    std::string faults;
     std::vector<std::string> links;
     std::uint64_t uid = 0;
     const std::map<std::string, InterruptMode> modes{
@@ -50,6 +51,9 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
                    "file to record the control core to, for orrery-step; replaced if it exists");
     app.add_option("--gdb", options.card.gdb,
                    "port on 127.0.0.1 at which gdb-multiarch may debug the control core; 0: any free one");
+    app.add_option("--faults", faults, "fault plan, a file or its text (docs/faults.md)");
+    app.add_option("--control", options.card.control,
+                   "UNIX socket to listen on, at which faults can be ordered and counted");
     app.add_option("--log", options.log, "file to append the card's log to; without it: stderr");
     try {
         app.parse(argc, argv);
@@ -77,6 +81,11 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         auto key = load_fuses(fuses);
         if (!key) return std::unexpected(key.error());
         options.card.key = *key;
+    }
+    if (!faults.empty()) {
+        auto plan = FaultPlan::load(faults);
+        if (!plan) return std::unexpected(fmt::format("--faults: {}", plan.error()));
+        options.card.faults = *std::move(plan);
     }
     for (const std::string& text : links) {
         auto link = LinkConfig::parse(text);

@@ -77,7 +77,32 @@ std::uint64_t SocRegisters::pending() const {
 
 void SocRegisters::completed(const Completion& completion) {
     // start_engine() keeps room for one completion of every port.
-    completions_.push(completion);
+    if (faults_ == nullptr || !faulty(completion)) completions_.push(completion);
+}
+
+// Whether a completion has been taken care of.
+bool SocRegisters::faulty(const Completion& completion) {
+    const Fault fault = faults_->at(FaultPoint::kDone, completion.port);
+    switch (fault.action) {
+        case FaultAction::kDrop:
+            return true;
+        case FaultAction::kDelay:
+            faults_->later(fault.delay, [this, completion] { completions_.push(completion); });
+            return true;
+        case FaultAction::kDuplicate:
+            completions_.push(completion);
+            return false;
+        case FaultAction::kFail: {
+            Completion failed = completion;
+            failed.status = ORR_DONE_FAULT;
+            failed.fault = ORR_FAULT_PAGE_RANGE;
+            failed.detail = 0;
+            completions_.push(failed);
+            return true;
+        }
+        default:
+            return false;
+    }
 }
 
 void SocRegisters::poked(std::uint64_t vram_offset, unsigned port) {
@@ -423,17 +448,35 @@ void SocRegisters::launch_engine(std::uint32_t number, std::uint64_t value, Mode
     slots_.drop(slot);
     port.descriptor = descriptor;
     port.tag = static_cast<std::uint32_t>(value);
-    engine.start(descriptor, static_cast<std::uint32_t>(value));
+    hand_over(number, static_cast<std::uint32_t>(value), false);
     launch_result_ = *work;
+}
+
+// What stands in the port's registers goes to its engine. false: it is busy.
+bool SocRegisters::hand_over(std::uint32_t number, std::uint32_t tag, bool resume) {
+    constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+    EnginePort& engine = *engines_[number];
+    DescriptorWords descriptor = ports_[number].descriptor;
+    std::uint64_t save = ports_[number].save;
+    if (faults_ != nullptr) {
+        const Fault fault = faults_->at(FaultPoint::kDispatch, number);
+        if (fault.action == FaultAction::kDrop) return true;
+        if (fault.action == FaultAction::kFail) {
+            descriptor.fill(~std::uint64_t{0});
+            save = kNowhere;
+        } else if (fault.action == FaultAction::kCorrupt) {
+            const std::uint64_t bit = Faults::bit_of(fault, descriptor.size() * 64);
+            descriptor[bit / 64] ^= std::uint64_t{1} << bit % 64;
+            save ^= std::uint64_t{1} << bit % 64;
+        }
+    }
+    return resume ? engine.resume(save, tag) : engine.start(descriptor, tag);
 }
 
 void SocRegisters::start_engine(std::uint32_t number, std::uint64_t tag, bool resume) {
     if (!completion_room(number)) return;
-    EnginePort& engine = *engines_[number];
     const auto low = static_cast<std::uint32_t>(tag);
-    const bool taken =
-        resume ? engine.resume(ports_[number].save, low) : engine.start(ports_[number].descriptor, low);
-    if (!taken) {
+    if (!hand_over(number, low, resume)) {
         errors_.guest("engine port {} was started while it is busy: ignored", number);
         return;
     }

@@ -17,6 +17,7 @@
 #include "emulator/card/sku.h"
 #include "emulator/card/windows.h"
 #include "emulator/engines/engine.h"
+#include "emulator/faults/faults.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/probes/errors.h"
 #include "emulator/time/event_queue.h"
@@ -81,6 +82,7 @@ class SocRegisters {
     void reset();
     // The core alone: what firmware had set up for itself goes; doorbells, completions, pokes, mailbox, what
     // it had written to dispatch ports, and SOC_BOOT_COUNT stay.
+    void set_faults(Faults* faults) { faults_ = faults; }
     void restart();
 
   private:
@@ -97,6 +99,8 @@ class SocRegisters {
     void write_engine(std::uint32_t offset, std::uint64_t value, ModelTime& wait);
     // START, or RESUME from the port's save area.
     void start_engine(std::uint32_t number, std::uint64_t tag, bool resume);
+    bool hand_over(std::uint32_t number, std::uint32_t tag, bool resume);
+    bool faulty(const Completion& completion);
     void launch_engine(std::uint32_t number, std::uint64_t value, ModelTime& wait);
     bool completion_room(std::uint32_t number);
     void preempt_engine(std::uint32_t number, std::uint64_t mode);
@@ -121,6 +125,7 @@ class SocRegisters {
     SocEffects& effects_;
     std::vector<EnginePort*> engines_;
     std::vector<Port> ports_;
+    Faults* faults_ = nullptr;
     RingSlots slots_;
 
     TraceListener trace_listener_;

@@ -27,10 +27,14 @@ class Faults::Late {
     Late(EventQueue& events, ModelTime at, std::function<void()> what) : what_(std::move(what)) {
         events.schedule(event_, at);
     }
-    bool scheduled() const { return event_.scheduled(); }
+    bool over() const { return over_; }
 
   private:
-    void fire(ModelTime) { what_(); }
+    void fire(ModelTime) {
+        what_();
+        over_ = true;
+    }
+    bool over_ = false;
     std::function<void()> what_;
     Event event_ = Event::of<&Late::fire>(this);
 };
@@ -87,7 +91,7 @@ Fault Faults::strike(FaultPoint point, std::uint64_t subject) {
 
 void Faults::later(ModelTime delay, std::function<void()> what) {
     // Those that have happened go here: an event cannot end itself.
-    std::erase_if(late_, [](const std::unique_ptr<Late>& late) { return !late->scheduled(); });
+    std::erase_if(late_, [](const std::unique_ptr<Late>& late) { return late->over(); });
     late_.push_back(
         std::make_unique<Late>(events_, orrery::emu::later(events_.now(), delay), std::move(what)));
 }

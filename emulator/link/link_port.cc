@@ -61,8 +61,9 @@ class LinkPort::Impl {
               events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); },
               [this] { return !hooks_.poke_room || hooks_.poke_room(); },
               std::uint64_t{config_.gbps} * 125'000'000),
-          transmitter_(std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
-                       [this] { wake_peer(); }),
+          transmitter_(
+              std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
+              [this] { wake_peer(); }, config_.faults, config_.port),
           arrival_(Event::of<&Impl::on_arrival>(this)) {}
 
     bool up() const { return state_ == ORR_LINK_UP; }

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "emulator/faults/faults.h"
 #include "emulator/link/peer.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
@@ -37,6 +38,7 @@ struct LinkConfig {
     // many ms worth of times, is taken for dead: long enough for a peer that is busy, not for one that is
     // stopped. Time in which this card does not run itself, a suspended host for one, does not count.
     std::uint32_t peer_silence_ms = 10'000;
+    Faults* faults = nullptr;
 
     // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH". Fills port, listen and path.
     static std::expected<LinkConfig, std::string> parse(std::string_view text);

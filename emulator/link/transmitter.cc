@@ -23,13 +23,15 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
 }  // namespace
 
 Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
-                         std::function<void()> wake)
+                         std::function<void()> wake, Faults* faults, std::uint32_t port)
     : bytes_per_second_(bytes_per_second),
       latency_(latency),
       min_message_ps_(
           std::max(duration_ps(sizeof(Message), bytes_per_second), 2 * latency / kRingEntries + 1)),
       counters_(counters),
-      wake_(std::move(wake)) {}
+      wake_(std::move(wake)),
+      faults_(faults),
+      port_(port) {}
 
 void Transmitter::open(SharedArea outbox) {
     close();
@@ -84,6 +86,41 @@ bool Transmitter::denied(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 void Transmitter::publish(Message& message) {
+    if (faults_ == nullptr || !faulty(message)) put(message);
+}
+
+// Whether the message is lost. What was charged for it, in time and room, stays so.
+bool Transmitter::faulty(Message& message) {
+    const Fault fault = faults_->at(FaultPoint::kLink, port_);
+    switch (fault.action) {
+        case FaultAction::kDrop:
+            return true;
+        case FaultAction::kFail:
+            break_link("the fault plan cut it");
+            return true;
+        case FaultAction::kDelay:
+            // Messages do not overtake each other: those behind it are late too.
+            free_ = later(free_, fault.delay);
+            message.arrival_ps = later(message.arrival_ps, fault.delay);
+            return false;
+        case FaultAction::kDuplicate:
+            put(message);
+            return !ring_room();
+        case FaultAction::kCorrupt:
+            if (message.op == kOpWrite) {
+                const std::uint64_t bit = Faults::bit_of(fault, std::uint64_t{message.bytes} * 8);
+                outbox_->payload[message.payload_at + bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+            } else {
+                // Not bit 63: that is a value's own way to say that something failed.
+                message.value ^= std::uint64_t{1} << Faults::bit_of(fault, 63);
+            }
+            return false;
+        default:
+            return false;
+    }
+}
+
+void Transmitter::put(Message& message) {
     message.index = produced_;
     message.payload_end = payload_used_;
     std::memcpy(&outbox_->ring[produced_ % kRingEntries], &message, sizeof message);

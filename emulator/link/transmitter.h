@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "emulator/faults/faults.h"
 #include "emulator/link/peer.h"
 #include "emulator/link/shared_area.h"
 #include "emulator/probes/counters.h"
@@ -16,9 +17,9 @@ namespace orrery::emu::link {
 
 class Transmitter {
   public:
-    // Payload bytes a second, and one way's latency. `wake` sends kWake to the peer.
+    // Payload bytes a second, and one way's latency. `wake` sends kWake to the peer. `faults` may be null.
     Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
-                std::function<void()> wake);
+                std::function<void()> wake, Faults* faults, std::uint32_t port);
 
     void open(SharedArea outbox);
     void close();
@@ -60,6 +61,8 @@ class Transmitter {
     ModelTime depart(ModelTime now, std::uint64_t bytes);
     bool denied(std::uint64_t offset, std::uint64_t bytes);
     void publish(Message& message);
+    void put(Message& message);
+    bool faulty(Message& message);
     void break_link(std::string why);
 
     std::uint64_t bytes_per_second_;
@@ -67,6 +70,8 @@ class Transmitter {
     ModelTime min_message_ps_;
     Counters& counters_;
     std::function<void()> wake_;
+    Faults* faults_;
+    std::uint32_t port_;
     SharedArea outbox_;
     std::optional<std::string> broken_;
     std::uint64_t produced_ = 0;

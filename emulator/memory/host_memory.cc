@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace orrery::emu {
@@ -59,6 +60,26 @@ std::optional<HostRange> HostMemory::remove(std::uint64_t address, std::uint64_t
 std::vector<HostRange> HostMemory::remove_all() {
     last_ = 0;
     return std::exchange(ranges_, {});
+}
+
+// A faulty piece of memory is a page of its own, which lasts as long as whoever asked keeps what he got.
+HostMemory::Span HostMemory::find_faulty(std::uint64_t address, std::uint64_t bytes, bool write) {
+    const Span whole = find_whole(address, bytes, write);
+    if (whole.data == nullptr || whole.bytes == 0) return whole;
+    const Fault fault = faults_->at(write ? FaultPoint::kDmaWrite : FaultPoint::kDmaRead);
+    if (!fault) return whole;
+    if (fault.action == FaultAction::kFail) return {};
+    const std::uint64_t inside = address % Faults::kStandIn;
+    std::uint8_t* const page = faults_->stand_in();
+    // Only for this kind of access: the other kind asks for itself.
+    const Span piece{page + inside, std::min(whole.bytes, Faults::kStandIn - inside), !write, write};
+    if (fault.action == FaultAction::kAllOnes) std::memset(page, 0xff, Faults::kStandIn);
+    if (fault.action == FaultAction::kCorrupt) {
+        std::memcpy(piece.data, whole.data, piece.bytes);
+        const std::uint64_t bit = Faults::bit_of(fault, piece.bytes * 8);
+        piece.data[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    }
+    return piece;
 }
 
 HostMemory::Span HostMemory::find_slow(std::uint64_t address, std::uint64_t bytes, bool write) {

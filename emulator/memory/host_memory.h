@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "emulator/faults/faults.h"
 #include "emulator/memory/mapping.h"
 #include "emulator/os/unique_fd.h"
 
@@ -58,6 +59,22 @@ class HostMemory {
     // The bytes from `address` on, at most `bytes`, as far as one range goes.
     // Nothing is found while bus mastering is off.
     Span find(std::uint64_t address, std::uint64_t bytes, bool write) {
+        if (faults_ != nullptr) [[unlikely]] {
+            return find_faulty(address, bytes, write);
+        }
+        return find_whole(address, bytes, write);
+    }
+
+    // Bus mastering: on at first.
+    void set_enabled(bool enabled) { enabled_ = enabled; }
+    void set_faults(Faults* faults) { faults_ = faults; }
+
+    std::size_t size() const { return ranges_.size(); }
+
+    static constexpr std::size_t kMaxRanges = 65536;
+
+  private:
+    Span find_whole(std::uint64_t address, std::uint64_t bytes, bool write) {
         if (last_ < ranges_.size()) {
             const HostRange& range = ranges_[last_];
             if (address - range.address() < range.size()) return span_of(range, address, bytes, write);
@@ -65,14 +82,7 @@ class HostMemory {
         return find_slow(address, bytes, write);
     }
 
-    // Bus mastering: on at first.
-    void set_enabled(bool enabled) { enabled_ = enabled; }
-
-    std::size_t size() const { return ranges_.size(); }
-
-    static constexpr std::size_t kMaxRanges = 65536;
-
-  private:
+    Span find_faulty(std::uint64_t address, std::uint64_t bytes, bool write);
     Span find_slow(std::uint64_t address, std::uint64_t bytes, bool write);
     Span span_of(const HostRange& range, std::uint64_t address, std::uint64_t bytes, bool write) const {
         if (!enabled_ || range.data() == nullptr || !(write ? range.writable() : range.readable())) return {};
@@ -84,6 +94,7 @@ class HostMemory {
     std::vector<HostRange> ranges_;  // by address
     bool enabled_ = true;
     std::size_t last_ = 0;  // index of the last hit
+    Faults* faults_ = nullptr;
 };
 
 }  // namespace orrery::emu

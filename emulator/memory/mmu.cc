@@ -153,6 +153,7 @@ std::uint32_t Mmu::read_entry(std::uint64_t table, unsigned level, std::uint64_t
 }
 
 std::uint32_t Mmu::walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const {
+    if (faults_ != nullptr && faults_->at(FaultPoint::kWalk, asid)) return ORR_FAULT_NOT_MAPPED;
     std::uint64_t table = roots_[asid];
     for (unsigned level = ORR_MMU_LEVELS; level-- > 0;) {
         if (const std::uint32_t fault = read_entry(table, level, va, pte); fault != ORR_FAULT_NONE)

@@ -48,6 +48,8 @@ class Mmu {
     // Reset: no roots, nothing cached.
     void reset();
 
+    void set_faults(Faults* faults) { faults_ = faults; }
+
     // Changes with everything above.
     std::uint64_t generation() const { return generation_; }
 
@@ -95,6 +97,7 @@ class Mmu {
     Vram& vram_;
     HostMemory& host_;
     Counters& counters_;
+    Faults* faults_ = nullptr;
     std::uint64_t generation_ = 1;
     std::vector<std::uint64_t> roots_;  // by asid; kNoRoot: none
     std::vector<TlbEntry> tlb_;         // kSets * kWays

@@ -118,8 +118,9 @@ std::expected<void, std::string> TraceReader::parse_header() {
                                      header.version & 0xffff, ORR_OTRACE_MAJOR));
     }
     if (header.header_bytes % 8 != 0 || header.header_bytes < sizeof header ||
-        header.sku_bytes > ORR_OTRACE_MAX_SKU || header.header_bytes - sizeof header < header.sku_bytes ||
-        header.header_bytes - sizeof header >= header.sku_bytes + 8u) {
+        header.sku_bytes > ORR_OTRACE_MAX_SKU || header.plan_bytes > ORR_OTRACE_MAX_PLAN ||
+        header.header_bytes - sizeof header < header.sku_bytes + header.plan_bytes ||
+        header.header_bytes - sizeof header >= header.sku_bytes + header.plan_bytes + 8u) {
         return refuse(12, fmt::format("the header's sizes make no sense; {}", kAgain));
     }
     if (size < header.header_bytes) {
@@ -134,7 +135,7 @@ std::expected<void, std::string> TraceReader::parse_header() {
     if (XXH3_64bits(plain.data(), plain.size()) != checksum) {
         return refuse(0, fmt::format("the header's checksum does not fit; {}", kAgain));
     }
-    if (!all_zero(header.reserved) || header.cycle_ps == 0) {
+    if (!all_zero(header.reserved) || header.reserved0 != 0 || header.cycle_ps == 0) {
         return refuse(0, "the header's reserved fields are not zero, or its cycle time is");
     }
     if (committed != ~not_committed || committed < header.header_bytes) {
@@ -153,6 +154,8 @@ std::expected<void, std::string> TraceReader::parse_header() {
     info_.program = text_of(header.program);
     info_.sku_name = text_of(header.sku_name);
     info_.sku_text.assign(reinterpret_cast<const char*>(bytes_.data() + sizeof header), header.sku_bytes);
+    info_.plan_text.assign(reinterpret_cast<const char*>(bytes_.data() + sizeof header + header.sku_bytes),
+                           header.plan_bytes);
     info_.format_version = header.version;
     info_.hw_version = header.hw_version;
     info_.uid = header.uid;

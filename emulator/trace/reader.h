@@ -24,6 +24,7 @@ struct TraceInfo {
     std::uint32_t format_version = 0, hw_version = 0;
     std::uint64_t uid = 0;
     std::uint64_t seed = 0;  // 0: no fault plan
+    std::string plan_text;   // of the fault plan
     std::uint64_t cycle_ps = 1;
     std::uint64_t start_ps = 0;  // model time
     std::uint64_t vram_bytes = 0;

@@ -31,8 +31,8 @@ std::uint64_t zigzag(std::uint64_t difference) {
     return difference << 1 ^ (0 - (difference >> 63));
 }
 
-std::size_t header_bytes(std::size_t sku_bytes) {
-    return (sizeof(orr_otrace_header) + sku_bytes + 7) / 8 * 8;
+std::size_t header_bytes(std::size_t text_bytes) {
+    return (sizeof(orr_otrace_header) + text_bytes + 7) / 8 * 8;
 }
 
 template <std::size_t N>
@@ -115,7 +115,9 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
     header.magic = ORR_OTRACE_MAGIC;
     header.version = ORR_OTRACE_VERSION;
     const std::size_t sku_bytes = std::min<std::size_t>(info.sku_text.size(), ORR_OTRACE_MAX_SKU);
-    header.header_bytes = static_cast<std::uint32_t>(header_bytes(sku_bytes));
+    const std::size_t plan_bytes = std::min<std::size_t>(info.plan_text.size(), ORR_OTRACE_MAX_PLAN);
+    header.header_bytes = static_cast<std::uint32_t>(header_bytes(sku_bytes + plan_bytes));
+    header.plan_bytes = static_cast<std::uint32_t>(plan_bytes);
     header.hw_version = info.hw_version;
     header.sku_bytes = static_cast<std::uint32_t>(sku_bytes);
     header.uid = info.uid;
@@ -128,6 +130,7 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
     std::vector<std::uint8_t> bytes(header.header_bytes);
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, info.sku_text.data(), sku_bytes);
+    std::memcpy(bytes.data() + sizeof header + sku_bytes, info.plan_text.data(), plan_bytes);
     header.checksum = XXH3_64bits(bytes.data(), bytes.size());
     header.committed = bytes.size();
     header.not_committed = ~header.committed;

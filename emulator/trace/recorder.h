@@ -30,7 +30,8 @@ struct RecordingInfo {
     std::string sku_name;
     std::string sku_text;
     std::uint64_t uid = 0;
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;  // of the fault plan
+    std::string plan_text;
     std::uint64_t cycle_ps = 0;
     std::uint64_t start_ps = 0;
     std::uint64_t vram_bytes = 0;

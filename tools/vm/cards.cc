@@ -23,6 +23,10 @@ fs::path socket_path(const fs::path& directory, unsigned index) {
     return directory / fmt::format("card{}.sock", index);
 }
 
+fs::path control_path(const fs::path& directory, unsigned index) {
+    return directory / fmt::format("card{}.control", index);
+}
+
 Failure card_failure(unsigned index, const std::string& what, const fs::path& log) {
     return {kExitSetup,
             fmt::format("card {} {}\n  the end of {}:\n{}", index, what, log.string(), tail(log, 15))};
@@ -74,6 +78,9 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
     if (!options.vram.empty()) argv.insert(argv.end(), {"--vram", options.vram});
     if (!options.sku.empty()) argv.insert(argv.end(), {"--sku", options.sku.string()});
     if (!options.record.empty()) argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
+    if (index < options.faults.size() && !options.faults[index].empty())
+        argv.insert(argv.end(), {"--faults", options.faults[index]});
+    if (options.control) argv.insert(argv.end(), {"--control", control_path(directory, index).string()});
     for (const auto& link : links) {
         const auto path =
             directory / fmt::format("link-{}.{}-{}.{}.sock", link.listener.card, link.listener.port,
@@ -107,7 +114,12 @@ Result<Card> start_card(const Options& options, const std::vector<Link>& links, 
     writer.reset();
     if (auto ready = wait_ready(index, *process, reader.get(), log, interrupt_fd); !ready)
         return std::unexpected(ready.error());
-    return Card{index, std::move(*process), std::move(reader), socket_path(directory, index), log};
+    return Card{index,
+                std::move(*process),
+                std::move(reader),
+                socket_path(directory, index),
+                options.control ? control_path(directory, index) : fs::path(),
+                log};
 }
 
 }  // namespace orrery::vm

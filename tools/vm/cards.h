@@ -16,6 +16,7 @@ struct Card {
     Child process;
     Fd output;  // its stdout, after the line "ready"
     std::filesystem::path socket;
+    std::filesystem::path control;  // empty: none
     std::filesystem::path log;
 };
 

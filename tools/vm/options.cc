@@ -27,7 +27,28 @@ std::optional<GuestFile> parse_file(const std::string& text) {
     return GuestFile{text.substr(0, colon), text.substr(colon + 1)};
 }
 
-void describe(CLI::App& app, Options& options, std::string& memory, std::vector<std::string>& files) {
+// [N:]PLAN. What names a card counts for it alone, whatever stands before or after.
+bool take_faults(const std::vector<std::string>& given, Options& options) {
+    options.faults.assign(options.cards, "");
+    std::vector<std::string> own(options.cards);
+    for (const std::string& text : given) {
+        const auto colon = text.find(':');
+        unsigned card = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), card);
+        const bool named = error == std::errc{} && colon != std::string::npos && end == text.data() + colon;
+        if (named && card >= options.cards) return false;
+        if (named)
+            own[card] = text.substr(colon + 1);
+        else
+            std::fill(options.faults.begin(), options.faults.end(), text);
+    }
+    for (unsigned card = 0; card < options.cards; ++card)
+        if (!own[card].empty()) options.faults[card] = own[card];
+    return true;
+}
+
+void describe(CLI::App& app, Options& options, std::string& memory, std::vector<std::string>& files,
+              std::vector<std::string>& faults) {
     app.add_option("--cards", options.cards, "Number of cards, 0 to 16 (default 1)");
     app.add_option("--kernel", options.kernel, "lts (default), backports, or a release in the VM tree");
     app.add_option("--smp", options.smp, "Virtual CPUs (default 2)");
@@ -42,6 +63,11 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_option("--topology", options.topology, "Links between the cards, a TOML file (default: a chain)");
     app.add_option("--record", options.record,
                    "Directory for recordings of the cards' control cores: cardN.otrace, for orrery-step");
+    app.add_option("--faults", faults,
+                   "[N:]PLAN: fault plan of all cards or of card N, a file or its text (repeatable)")
+        ->allow_extra_args(false);
+    app.add_flag("--control", options.control,
+                 "A socket for each card at which faults can be ordered; run.json names them");
     app.add_option("--card-program", options.card_program, "orrery-card to start");
     app.add_option("--card-arg", options.card_args, "One more argument for each orrery-card (repeatable)")
         ->allow_extra_args(false);
@@ -132,7 +158,8 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     app.footer(
         "Statuses 120 to 126 are the VM's own failures, with a line 'orrery-vm: error: ...'. See "
         "docs/vm.md.");
-    describe(app, options, memory, files);
+    std::vector<std::string> faults;
+    describe(app, options, memory, files, faults);
 
     // All after "--" belongs to the command, whatever it looks like.
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
@@ -167,6 +194,8 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
         options.files.push_back(*file);
     }
     if (const auto text = check(options)) return usage_error(*text);
+    if (!take_faults(faults, options))
+        return usage_error("--faults N:PLAN names a card that there is not; cards count from 0");
     return options;
 }
 

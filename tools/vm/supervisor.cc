@@ -262,6 +262,7 @@ void Run::write_run_file(const fs::path& qmp) const {
         run["cards"].push_back({{"index", card.index},
                                 {"pid", card.process.pid()},
                                 {"socket", card.socket.string()},
+                                {"control", card.control.string()},
                                 {"log", card.log.string()}});
     const fs::path fresh = logs_ / "run.json.new";
     std::ofstream(fresh) << run.dump(2) << "\n";

@@ -17,7 +17,8 @@ trap finish EXIT
 rm -rf -- "$logs"
 mkdir -p -- "$logs"
 RANDOM=$seed
-# Each card is linked with each other one, as the samples want it.
+# Each card is linked with each other one, as the samples want it; the standard SKU has ports for five cards.
+sed '/^[[]link/,$ s/^ports = .*/ports = 8/' "$here/../../../emulator/skus/orrery-1.toml" >"$logs/sku.toml"
 links=
 for ((a = 0; a < cards; a++)); do
     for ((b = a + 1; b < cards; b++)); do links+="[ \"card$a:$((b - 1))\", \"card$b:$a\" ], "; done
@@ -30,7 +31,7 @@ late=0
 one_vm() { # NUMBER
     local alive=() pids number=0
     rm -rf -- "${share:?}"/*
-    "$vm" --cards "$cards" --topology "$logs/mesh.toml" --memory 2G --timeout $((60 + cards * 60)) --logs "$logs/vm$1" --allow-card-exit --share "$share" \
+    "$vm" --cards "$cards" --sku "$logs/sku.toml" --topology "$logs/mesh.toml" --memory 2G --timeout $((60 + cards * 60)) --logs "$logs/vm$1" --allow-card-exit --share "$share" \
         --file "$here/guest.sh:/tests/guest.sh" --file "$here/../kmod/guest_functions.sh:/tests/guest_functions.sh" \
         --file "$(dirname -- "$vm")/kmod_work:/usr/local/bin/kmod_work" --file "$(dirname -- "$vm")/cholesky:/usr/local/bin/cholesky" \
         --file "$(dirname -- "$vm")/histogram:/usr/local/bin/histogram" -- sh /tests/guest.sh "$limit" >"$logs/vm$1.out" 2>&1 &

@@ -1,21 +1,20 @@
 #!/bin/bash
-# card_death.sh ORRERY_VM LOGS [stopped] [OPTION...]: kills the first of two cards while the guest uses it. The guest's
-# program has to learn of it from its system calls, without a crash or a hang, and the other card works on. A card that
-# is stopped first dies with the guest's requests unread in its socket, which stock QEMU alone does not survive.
+# card_death.sh ORRERY_VM LOGS HOW [OPTION...]: takes the first of two cards away while the guest uses it. The guest's
+# program has to learn of it from its system calls, without a crash or a hang, and the other card works on. HOW is
+#   killed   its process gets SIGKILL
+#   stopped  the same, after it was stopped for a while: the guest's requests are unread in its socket, which stock QEMU
+#            alone does not survive
+#   ones     all its registers read as all-ones, by its control socket
 set -euo pipefail
 vm=$1
 logs=$2
-shift 2
-stopped=
-if [ "${1-}" = stopped ]; then
-    stopped=1
-    shift
-fi
+how=$3
+shift 3
 share=$(mktemp -d)
 trap 'rm -rf -- "$share"' EXIT
 rm -rf -- "$logs"
 
-"$vm" --cards 2 --timeout 120 --logs "$logs" --allow-card-exit --share "$share" "$@" -- \
+"$vm" --cards 2 --timeout 120 --logs "$logs" --allow-card-exit --control --share "$share" "$@" -- \
     kmod_removal_test --gtest_also_run_disabled_tests '--gtest_filter=*TheCardDies' &
 run=$!
 while [ ! -e "$share/ready" ]; do
@@ -23,10 +22,18 @@ while [ ! -e "$share/ready" ]; do
     sleep 0.1
 done
 sleep 0.5
-card=$(sed -n '/"cards"/,$ s/.*"pid": \([0-9]*\).*/\1/p' "$logs/run.json" | head -n 1)
-if [ -n "$stopped" ]; then
-    kill -STOP "$card"
-    sleep 2 # the driver looks at the card meanwhile
-fi
-kill -KILL "$card"
+first_of() { sed -n '/"cards"/,$ s/.*"'"$1"'": "\?\([^",]*\).*/\1/p' "$logs/run.json" | head -n 1; }
+case $how in
+    killed) kill -KILL "$(first_of pid)" ;;
+    stopped)
+        kill -STOP "$(first_of pid)"
+        sleep 2 # the driver looks at the card meanwhile
+        kill -KILL "$(first_of pid)"
+        ;;
+    ones)
+        answer=$(perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "$ARGV[0]: $!\n";
+            print $s "add register count=all all-ones\n"; print scalar <$s>' "$(first_of control)")
+        [ "$answer" = ok ] || { echo "card_death.sh: the card answers '$answer'" >&2; exit 1; }
+        ;;
+esac
 wait $run

@@ -150,6 +150,7 @@ Result<Reply> cmd_info(Debugger& debugger, const Args&) {
             {"sku", about.sku},
             {"uid", fmt::format("{:016x}", about.uid)},
             {"seed", about.seed},
+            {"fault_plan", about.fault_plan},
             {"firmware", about.build_id},
             {"firmware_sha256", about.firmware_hash},
             {"hardware_version", fmt::format("{}.{}", about.hw_version >> 16, about.hw_version & 0xffff)},
@@ -171,6 +172,12 @@ Result<Reply> cmd_info(Debugger& debugger, const Args&) {
          fmt::format("{}, by {}{}", about.file, about.program, about.crashed ? ", which died" : ""));
     line("card", fmt::format("{}, uid {:016x}{}", about.sku, about.uid,
                              about.seed != 0 ? fmt::format(", seed {}", about.seed) : ""));
+    std::string plan = about.fault_plan;
+    while (plan.ends_with('\n'))
+        plan.pop_back();
+    for (std::size_t at = plan.find('\n'); at != std::string::npos; at = plan.find('\n', at + 1))
+        plan.replace(at, 1, "; ");
+    line("faults", plan);
     line("firmware", about.build_id.empty()
                          ? ""
                          : fmt::format("{}  SHA-256 {}", about.build_id, about.firmware_hash.substr(0, 16)));

@@ -16,6 +16,7 @@ class ReplaySession final : public Session {
         about_.hw_version = info.hw_version;
         about_.uid = info.uid;
         about_.seed = info.seed;
+        about_.fault_plan = info.plan_text;
         about_.cycle_ps = info.cycle_ps;
         about_.start = info.start_ps;
         about_.crashed = info.crashed;

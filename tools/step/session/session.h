@@ -29,6 +29,7 @@ struct About {
     std::uint32_t hw_version = 0;
     std::uint64_t uid = 0;
     std::uint64_t seed = 0;
+    std::string fault_plan;  // its text; empty: none
     Time cycle_ps = 1000;
     Time start = 0;          // model time at position 0
     bool crashed = false;    // the recorder died; this is all up to its last block

@@ -20,15 +20,15 @@
 
 #define ORR_OTRACE_MAGIC 0x454341525452524full /* "ORRTRACE" as bytes in the file */
 #define ORR_OTRACE_MAJOR 1u /* a reader refuses another one */
-#define ORR_OTRACE_MINOR 0u /* additions that a reader may skip */
+#define ORR_OTRACE_MINOR 1u /* additions that a reader may skip */
 #define ORR_OTRACE_VERSION (ORR_OTRACE_MAJOR << 16 | ORR_OTRACE_MINOR)
 
 struct orr_otrace_header {
 	uint64_t magic; /* ORR_OTRACE_MAGIC */
 	uint32_t version; /* ORR_OTRACE_VERSION */
-	uint32_t header_bytes; /* of this struct and the SKU's text, a multiple of 8: the first block starts there */
+	uint32_t header_bytes; /* of this struct and the texts, a multiple of 8: the first block starts there */
 	uint32_t hw_version; /* ORR_HW_VERSION of the card */
-	uint32_t sku_bytes; /* of the SKU file's text (TOML), which follows this struct, zero-padded */
+	uint32_t sku_bytes; /* of the SKU file's text (TOML), which follows this struct */
 	uint64_t uid; /* of the card */
 	uint64_t seed; /* of the fault plan; 0: none */
 	uint64_t cycle_ps; /* model time of a step; not 0 */
@@ -36,7 +36,9 @@ struct orr_otrace_header {
 	uint64_t vram_bytes;
 	uint8_t sku_name[32]; /* zero-padded */
 	uint8_t program[32]; /* who recorded, free text, zero-padded */
-	uint64_t reserved[6]; /* 0 */
+	uint32_t plan_bytes; /* of the fault plan's text, which follows the SKU's; zero-padded. 0: none. Since 1.1 */
+	uint32_t reserved0; /* 0 */
+	uint64_t reserved[5]; /* 0 */
 	uint64_t checksum; /* of header_bytes bytes, with this field and the two below as 0 */
 	uint64_t committed; /* bytes of the file that are complete, this header included */
 	uint64_t not_committed; /* ~committed */
@@ -44,6 +46,7 @@ struct orr_otrace_header {
 ORR_ASSERT_SIZE(struct orr_otrace_header, 200);
 
 #define ORR_OTRACE_MAX_SKU 0x100000u /* sku_bytes at most */
+#define ORR_OTRACE_MAX_PLAN 0x10000u /* plan_bytes at most */
 
 #define ORR_OTRACE_BLOCK_MAGIC 0x4b4c424fu /* "OBLK" */
 #define ORR_OTRACE_MAX_BLOCK 0x500000u /* raw_bytes and stored_bytes at most */

@@ -1,0 +1,41 @@
+// The control socket of a card: faults are ordered and counted there while it runs (docs/faults.md).
+#pragma once
+
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "emulator/faults/faults.h"
+#include "emulator/os/unique_fd.h"
+
+namespace orrery::emu {
+
+// Card thread only. One client at a time; a command a line, its answer ends with a line "ok" or "error: ...".
+class FaultControl {
+  public:
+    // Listens on `path`, for this user only.
+    static std::expected<std::unique_ptr<FaultControl>, std::string> create(std::string path, Faults& faults);
+    ~FaultControl();
+    FaultControl(const FaultControl&) = delete;
+    FaultControl& operator=(const FaultControl&) = delete;
+
+    // The descriptor to wait for.
+    int fd() const { return client_ ? client_.get() : listener_.get(); }
+    // Takes a client, reads and answers what there is; does not block. true: something happened.
+    bool service();
+
+    // The answer to one command.
+    static std::string answer(std::string_view command, Faults& faults);
+
+  private:
+    FaultControl(std::string path, UniqueFd listener, Faults& faults);
+
+    std::string path_;
+    UniqueFd listener_;
+    UniqueFd client_;
+    Faults& faults_;
+    std::string input_;
+};
+
+}  // namespace orrery::emu
