@@ -19,7 +19,7 @@ using enum FaultAction;
 
 struct Point {
     std::string_view name;
-    std::string_view subject;  // key of its subject; empty: it has none
+    std::string_view subject;            // key of its subject; empty: it has none
     std::array<FaultAction, 6> actions;  // that it knows, besides kHang and kDie
 };
 
@@ -87,9 +87,11 @@ std::optional<std::uint64_t> number(std::string_view text) {
 
 // 3us, 250 ns without the space, 7 (ns).
 std::optional<ModelTime> duration(std::string_view text) {
-    constexpr std::array<std::pair<std::string_view, ModelTime>, 5> kUnits{
-        {{"ps", 1}, {"ns", kPsPerNs}, {"us", 1000 * kPsPerNs}, {"ms", 1'000'000 * kPsPerNs},
-         {"s", kPsPerSecond}}};
+    constexpr std::array<std::pair<std::string_view, ModelTime>, 5> kUnits{{{"ps", 1},
+                                                                            {"ns", kPsPerNs},
+                                                                            {"us", 1000 * kPsPerNs},
+                                                                            {"ms", 1'000'000 * kPsPerNs},
+                                                                            {"s", kPsPerSecond}}};
     ModelTime unit = kPsPerNs;
     for (const auto& [suffix, ps] : kUnits) {
         if (!text.ends_with(suffix)) continue;
@@ -172,7 +174,8 @@ Problem parse_rule(std::span<const std::string_view> words, FaultRule& rule) {
     for (const std::string_view word : words.subspan(1)) {
         if (rule.action != kNone) return fmt::format("'{}' follows the action, which comes last", word);
         const std::size_t equals = word.find('=');
-        const bool key = equals != std::string_view::npos && !word.starts_with("delay=");
+        const bool key = equals != std::string_view::npos &&
+                         std::ranges::find(kActions, word.substr(0, equals)) == kActions.end();
         Problem problem =
             key ? set_key(rule, word.substr(0, equals), word.substr(equals + 1)) : set_action(rule, word);
         if (problem) return problem;
@@ -252,7 +255,8 @@ std::expected<FaultPlan, std::string> FaultPlan::load(const std::string& file_or
     if (!std::filesystem::is_regular_file(file_or_text, error)) {
         auto plan = parse(file_or_text);
         if (!plan && file_or_text.find(' ') == std::string::npos)
-            return std::unexpected(fmt::format("'{}' is neither a file nor a plan: {}", file_or_text, plan.error()));
+            return std::unexpected(
+                fmt::format("'{}' is neither a file nor a plan: {}", file_or_text, plan.error()));
         return plan;
     }
     std::ifstream file(file_or_text);

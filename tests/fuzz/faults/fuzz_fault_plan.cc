@@ -1,4 +1,5 @@
-// Any text as a fault plan: it is refused with a reason, or each of its rules means the same when written anew.
+// Any text as a fault plan: it is refused with a reason, or each of its rules means the same when written
+// anew.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

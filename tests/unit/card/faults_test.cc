@@ -66,7 +66,8 @@ class FaultyCard : public testing::Test {
         return pop(std::move(script));
     }
     std::vector<std::uint64_t> pop(std::vector<script_op> script = {}) {
-        for (const std::uint64_t reg : {SOC_DONE_POP, SOC_DONE_STATUS, SOC_DONE_FAULT, SOC_DONE_END_PS})
+        for (const unsigned reg :
+             {0u + SOC_DONE_POP, 0u + SOC_DONE_STATUS, 0u + SOC_DONE_FAULT, 0u + SOC_DONE_END_PS})
             script.push_back(CardRig::read(reg));
         const auto done = rig_.run(std::move(script));
         std::vector<std::uint64_t> values;
@@ -177,11 +178,16 @@ TEST_F(FaultyCard, WalksFail) {
 }
 
 TEST_F(FaultyCard, DmaFailsVanishesOrReadsWrong) {
-    // An engine's write into guest memory.
-    std::memset(rig_.ram(kData), 0, 4096);
-    plan("dma-write drop");
-    EXPECT_EQ(fill(0x8000)[1], ORR_DONE_OK);
-    EXPECT_EQ(rig_.word(kData + 8), 0u) << "lost without a word";
+    // An engine's write into guest memory; some of the script's results go there before it.
+    bool lost = false;
+    for (unsigned i = 1; i < 15 && !lost; ++i) {
+        std::memset(rig_.ram(kData), 0, 4096);
+        rig_.card().faults()->clear();
+        plan("dma-write first=" + std::to_string(i) + " drop");
+        EXPECT_EQ(fill(0x8000)[1], ORR_DONE_OK) << "and nobody is told";
+        lost = rig_.word(kData + 8) == 0;
+    }
+    EXPECT_TRUE(lost);
     rig_.card().faults()->clear();
     EXPECT_EQ(fill(0x8000)[1], ORR_DONE_OK);
     EXPECT_EQ(rig_.word(kData + 8), 0x1122334455667788u);
@@ -233,10 +239,9 @@ TEST_F(FaultyCard, TheMailboxIsSilent) {
 }
 
 TEST_F(FaultyCard, HangsUntilItIsReset) {
-    plan("done hang");
+    plan("msi hang");  // as the script says that it has ended
     rig_.start({{OP_CYCLES, 0, 0, 0}});
     rig_.settle();
-    fill(0x1000);
     const std::uint64_t then = rig_.read64(ORR_R_MODEL_TIME);
     rig_.start({{OP_CYCLES, 0, 0, 0}});
     rig_.settle();

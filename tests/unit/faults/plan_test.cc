@@ -56,7 +56,7 @@ TEST(FaultPlanText, IsRefusedWithTheReason) {
         {"doorbel drop", "'doorbel' is no point; there are: doorbell, dma-read"},
         {"doorbell", "the action is missing; at 'doorbell' there are: drop, delay, duplicate, hang, die"},
         {"doorbell corrupt", "'doorbell' cannot corrupt; it can: drop, delay, duplicate, hang, die"},
-        {"register drop", "'register' cannot drop; it can: corrupt"},
+        {"register drop", "'register' cannot drop; it can: all-ones, corrupt"},
         {"doorbell explode", "'explode' is no action"},
         {"doorbell none", "'none' is no action"},
         {"doorbell drop first=2", "follows the action, which comes last"},
