@@ -55,7 +55,7 @@ round() { # NUMBER VICTIM SAMPLE...
     longer "$end" "$killed" "$limit" &&
         fail "round $number: '$*' was told $(awk "BEGIN { print $end - $killed }") s after its card $victim died: $(cat /tmp/err)"
     if [ "$status" != 0 ]; then
-        grep -q -i 'lost\|no such device\|went away\|no Orrery card\|no link that is up' /tmp/err ||
+        grep -q -i 'lost\|no such device\|went away\|no Orrery card\|no link that is up\|link that is down' /tmp/err ||
             fail "round $number: '$*' ended with status $status and without the cause: $(cat /tmp/out /tmp/err)"
     fi
     sleep 0.3
