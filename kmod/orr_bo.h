@@ -117,6 +117,7 @@ void orr_mmap_zap(struct orr_device *odev);
 /* orr_prime.c */
 struct dma_buf *orr_bo_export(struct drm_gem_object *obj, int flags);
 struct drm_gem_object *orr_bo_import(struct drm_device *drm, struct dma_buf *dma_buf);
+struct orr_bo *orr_bo_origin(struct orr_bo *bo);
 void orr_bo_release_import(struct orr_bo *bo);
 
 /* orr_peer.c */

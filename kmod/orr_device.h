@@ -6,6 +6,7 @@
  * way round:
  *
  *   orr_file.lock        mutex     a file's doorbell page and slots
+ *   orr_sems_lock        mutex     orr_signal.c: who may signal which semaphore
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist
  *   orr_device.grant_lock mutex    grant registers and slots of all link ports
@@ -278,6 +279,11 @@ struct orr_device {
 	/** @armed: queues for which somebody waits for an interrupt */
 	DECLARE_BITMAP(armed, ORR_FW_QUEUES);
 
+	/** @stopped: queues whose signallers are to be dropped, by @stopped_work */
+	DECLARE_BITMAP(stopped, ORR_FW_QUEUES);
+	/** @stopped_work: see orr_signal.c */
+	struct work_struct stopped_work;
+
 	/** @stats: each member has one writer, or does not matter that much */
 	struct orr_stats stats;
 
@@ -306,6 +312,12 @@ static inline bool orr_fw_schedules(struct orr_device *odev)
 
 /* The same of minor version 2. */
 static inline bool orr_fw_publishes_usage(struct orr_device *odev)
+{
+	return (odev->info.fw_abi & 0xffff) >= 2;
+}
+
+/* Whether the firmware knows semaphores that fail: minor version 2. */
+static inline bool orr_fw_fails(struct orr_device *odev)
 {
 	return (odev->info.fw_abi & 0xffff) >= 2;
 }

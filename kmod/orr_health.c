@@ -18,6 +18,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_signal.h"
 
 #define ORR_HEALTH_PERIOD (HZ / 10)
 /* Time between two looks at the firmware's heartbeat. */
@@ -153,6 +154,7 @@ static void orr_lost_work(struct work_struct *work)
 	complete_all(&odev->quiesced);
 	orr_queue_all_gone(odev);
 	dma_fence_end_signalling(cookie);
+	orr_signaller_card_lost(odev);
 
 	/* After the fences: page faults, which this waits for, allocate and so may wait for them. */
 	orr_mmap_zap(odev);
@@ -196,6 +198,7 @@ static void orr_link_work(struct work_struct *work)
 	struct orr_device *odev = container_of(work, struct orr_device, link_work);
 
 	orr_sysfs_links_notify(odev);
+	orr_signaller_links_changed(odev);
 }
 
 static void orr_health_free(struct drm_device *drm, void *data)
@@ -222,6 +225,7 @@ int orr_health_init(struct orr_device *odev)
 	disable_work(&odev->link_work);
 	disable_delayed_work(&odev->health_work);
 	orr_restart_init(odev);
+	orr_signaller_init(odev);
 
 	odev->wq = alloc_ordered_workqueue("orrery-%s", WQ_MEM_RECLAIM, pci_name(odev->pdev));
 	if (!odev->wq)
@@ -258,4 +262,5 @@ void orr_health_fini(struct orr_device *odev)
 	orr_restart_fini(odev);
 	disable_work_sync(&odev->link_work);
 	flush_work(&odev->lost_work);
+	orr_signaller_fini(odev);
 }

@@ -18,6 +18,7 @@
 #include "orr_file.h"
 #include "orr_ioctl.h"
 #include "orr_queue.h"
+#include "orr_signal.h"
 #include "orr_vm.h"
 
 #define ORR_QUOTA_PERIOD_MIN_US 100u
@@ -439,6 +440,52 @@ static int orr_queue_set_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	return ret;
 }
 
+static int orr_queue_abort_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	const struct drm_orr_queue_abort *args = data;
+	struct orr_queue *queue;
+
+	if (args->flags)
+		return -EINVAL;
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	guard(mutex)(&file->lock);
+	queue = xa_load(&file->queues, args->queue);
+	return queue ? orr_queue_abort(queue) : -ENOENT;
+}
+
+static int orr_signaller_ioctl(struct drm_file *drm_file, const struct drm_orr_signaller *args,
+			       int (*act)(struct orr_queue *queue, u64 va, u32 count))
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct orr_queue *queue;
+
+	if (args->flags || args->pad || !args->count || args->count > 256 ||
+	    !IS_ALIGNED(args->semaphore, sizeof(struct orr_semaphore)) ||
+	    !orr_va_range_ok(args->semaphore, args->count * sizeof(struct orr_semaphore)))
+		return -EINVAL;
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	if (!orr_fw_fails(file->odev))
+		return -EOPNOTSUPP;
+	guard(mutex)(&file->lock);
+	queue = xa_load(&file->queues, args->queue);
+	return queue ? act(queue, args->semaphore, args->count) : -ENOENT;
+}
+
+static int orr_signaller_attach_ioctl(struct drm_device *drm, void *data,
+				      struct drm_file *drm_file)
+{
+	return orr_signaller_ioctl(drm_file, data, orr_signaller_attach);
+}
+
+static int orr_signaller_detach_ioctl(struct drm_device *drm, void *data,
+				      struct drm_file *drm_file)
+{
+	return orr_signaller_ioctl(drm_file, data, orr_signaller_detach);
+}
+
 static int orr_queue_stats_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_file *file = to_orr_file(drm_file);
@@ -586,6 +633,9 @@ const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_QUEUE_SET, orr_queue_set_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_QUEUE_STATS, orr_queue_stats_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_QUERY_DEADLOCK, orr_query_deadlock_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUEUE_ABORT, orr_queue_abort_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_SIGNALLER_ATTACH, orr_signaller_attach_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_SIGNALLER_DETACH, orr_signaller_detach_ioctl, 0),
 };
 
 const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

@@ -9,6 +9,7 @@
 #include "orr_device.h"
 #include "orr_queue.h"
 #include "orr_restart.h"
+#include "orr_signal.h"
 
 static void orr_mbox_arm_work(struct work_struct *work);
 
@@ -161,8 +162,10 @@ static void orr_mbox_event(struct orr_device *odev, const struct orr_mbox_messag
 		/* A program's mistake; the waiters learn of it from the status line. */
 		drm_dbg(&odev->drm, "queue %llu stopped: error %llu at packet %llu, address %#llx\n",
 			event->arg[0], event->arg[1], event->arg[2], event->arg[3]);
-		if (event->arg[0] < ORR_FW_QUEUES)
+		if (event->arg[0] < ORR_FW_QUEUES) {
 			orr_queue_scan_number(odev, event->arg[0]);
+			orr_signaller_stopped_later(odev, event->arg[0]);
+		}
 		break;
 	case ORR_EVENT_DEADLOCK:
 		orr_deadlock_event(odev, event);

@@ -139,6 +139,19 @@ err_put:
 }
 
 /**
+ * orr_bo_origin - the BO that has the memory
+ * @bo: any BO
+ *
+ * Return: @bo, or of an imported one that of the card which exported it. Lives as long as @bo.
+ */
+struct orr_bo *orr_bo_origin(struct orr_bo *bo)
+{
+	if (bo->dma_buf && bo->dma_buf->ops == &orr_dmabuf_ops)
+		return to_orr_bo(bo->dma_buf->priv);
+	return bo;
+}
+
+/**
  * orr_bo_release_import - end the DMA mapping of an imported BO
  * @bo: the BO, under orr_device.bo_lock, or with nobody else who knows it
  */

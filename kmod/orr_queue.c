@@ -12,6 +12,7 @@
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_queue.h"
+#include "orr_signal.h"
 #include "orr_vm.h"
 
 static_assert(ORR_QUEUE_PRIORITY_REALTIME == ORR_PRIORITY_REALTIME, "one scale of priorities");
@@ -456,8 +457,10 @@ static void orr_queue_recheck(struct orr_queue *queue)
 	if (orr_queue_info(queue, &state, &completed) == -ENOENT) {
 		scoped_guard(spinlock_irqsave, &queue->lock)
 			closing = queue->closing;
-		if (!closing)
+		if (!closing) {
 			orr_queue_end(queue, -EIO);
+			orr_signaller_stopped_later(queue->odev, queue->number);
+		}
 		return;
 	}
 	/* What it was armed for may be forgotten. */
@@ -608,6 +611,7 @@ int orr_queue_create(struct orr_file *file, struct orr_vm *vm, u32 user_number,
 	kref_init(&queue->ref);
 	spin_lock_init(&queue->lock);
 	INIT_LIST_HEAD(&queue->arm_node);
+	INIT_LIST_HEAD(&queue->signallers);
 	INIT_LIST_HEAD(&queue->sleepers);
 	queue->waiters[false] = RB_ROOT_CACHED;
 	queue->waiters[true] = RB_ROOT_CACHED;
@@ -674,6 +678,7 @@ void orr_queue_destroy(struct orr_file *file, struct orr_queue *queue)
 		queue->closing = true;
 	orr_queue_stop(queue);
 	orr_queue_end(queue, -ECANCELED);
+	orr_signaller_stopped(queue);
 	orr_file_account(file, queue);
 	/* Before the number goes to another, whom our ARM would concern. */
 	orr_mbox_disarm(queue);

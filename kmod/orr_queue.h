@@ -78,6 +78,11 @@ struct orr_queue {
 	/** @fence_context: of its dma_fences */
 	u64 fence_context;
 
+	/** @signallers: semaphores to which it is attached; orr_signal.c */
+	struct list_head signallers;
+	/** @signaller_count: in @signallers */
+	unsigned int signaller_count;
+
 	/** @lock: guards all below; taken in interrupts */
 	spinlock_t lock;
 	/** @gone: 0, or why there will be no more progress: -ECANCELED, -ENODEV, -EIO */
@@ -175,6 +180,7 @@ void orr_name_send(struct orr_device *odev, u32 kind, u32 number, const char *na
 int orr_priority_check(u32 priority, u32 weight);
 int orr_queue_set(struct orr_queue *queue, const struct drm_orr_queue_set *args);
 int orr_queue_stats(struct orr_queue *queue, struct drm_orr_queue_stats *args);
+int orr_queue_abort(struct orr_queue *queue);
 int orr_queue_info(struct orr_queue *queue, u64 *state, u64 *completed);
 
 /* orr_fence.c */

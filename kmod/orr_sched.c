@@ -11,6 +11,7 @@
 
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_signal.h"
 
 static_assert(ORR_QUEUE_NAME_BYTES == ORR_NAME_BYTES, "one length of names");
 static_assert(sizeof_field(struct drm_orr_queue_create, name) == ORR_NAME_BYTES,
@@ -155,6 +156,31 @@ int orr_queue_stats(struct orr_queue *queue, struct drm_orr_queue_stats *args)
 	args->preemptions = reply[3];
 	args->waited_ps = reply[4];
 	args->longest_wait_ps = reply[5];
+	return 0;
+}
+
+/**
+ * orr_queue_abort - stop a queue now; it can still be asked
+ * @queue: the queue, which its file holds
+ *
+ * Return: 0 when nothing of it runs and what it would have signalled has failed, -EOPNOTSUPP,
+ * -ENODEV.
+ */
+int orr_queue_abort(struct orr_queue *queue)
+{
+	u64 request[] = { queue->number };
+	int ret;
+
+	if (!orr_fw_fails(queue->odev))
+		return -EOPNOTSUPP;
+	ret = orr_queue_command(queue, ORR_MBOX_QUEUE_ABORT, request, ARRAY_SIZE(request), NULL);
+	/* One that did not survive a restart of the firmware. */
+	if (ret == -ENOENT && READ_ONCE(queue->odev->restart.count))
+		ret = 0;
+	if (ret)
+		return ret;
+	orr_queue_scan(queue);
+	orr_signaller_stopped(queue);
 	return 0;
 }
 

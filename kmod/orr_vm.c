@@ -200,6 +200,28 @@ void orr_vm_remove_queue(struct orr_vm *vm)
 	orr_vm_put(vm);
 }
 
+/**
+ * orr_vm_lookup - what is mapped at an address
+ * @vm: the address space
+ * @va: first address
+ * @size: bytes, > 0; all in one mapping
+ * @bo_offset: set to what of the BO is there
+ *
+ * Return: the BO with a reference, or NULL.
+ */
+struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u64 *bo_offset)
+{
+	struct orr_mapping *mapping;
+
+	guard(mutex)(&vm->lock);
+	mapping = orr_mapping_first(vm, va, va);
+	if (!mapping || size - 1 > mapping->it.last - va)
+		return NULL;
+	*bo_offset = mapping->bo_offset + (va - mapping->it.start);
+	drm_gem_object_get(&mapping->bo->base);
+	return mapping->bo;
+}
+
 static u64 orr_vm_pte_flags(u32 flags)
 {
 	u64 pte = ORR_PTE_VALID | ORR_PTE_LEAF;

@@ -43,6 +43,8 @@ static inline void orr_vm_get(struct orr_vm *vm)
 int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 size, u32 flags);
 int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size);
 
+struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u64 *bo_offset);
+
 int orr_vm_add_queue(struct orr_vm *vm);
 void orr_vm_remove_queue(struct orr_vm *vm);
 

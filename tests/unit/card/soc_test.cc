@@ -253,6 +253,42 @@ TEST_F(Soc, SemaphoresGetTimeAndValue) {
     EXPECT_EQ(rig_.counter(ORR_CTR_SEMAPHORE_SIGNALS), 3u);
 }
 
+TEST_F(Soc, SemaphoresOnlyGrowAndTheFirstFailureStays) {
+    rig_.map_page(9, 0x5000, 0x20000, kRw);
+    rig_.map_page(9, 0x6000, kRamBase + 0x3000, kRw | kHostTarget);
+    rig_.run(rig_.set_root(9));
+    const auto signal = [&](std::uint64_t va, std::uint64_t value) {
+        const auto ops = rig_.run({write(SOC_SEM_ASID, 9), write(SOC_SEM_VA, va),
+                                   write(SOC_SEM_SIGNAL, value), read(SOC_SEM_STATUS)});
+        EXPECT_EQ(ops[3].result, ORR_FAULT_NONE);
+    };
+    const auto at = [&](std::uint64_t va) {
+        return va < 0x6000 ? vram(0x20000 + va % 0x1000) : rig_.word(kRamBase + 0x3000 + va % 0x1000);
+    };
+    for (const std::uint64_t va : {0x5040ull, 0x6040ull}) {
+        signal(va, 7);
+        const std::uint64_t time = at(va + 8);
+        signal(va, 6);
+        signal(va, 7);
+        EXPECT_EQ(at(va), 7u);
+        EXPECT_EQ(at(va + 8), time) << "what changes nothing has no time";
+        signal(va, 8);
+        EXPECT_EQ(at(va), 8u);
+        EXPECT_GT(at(va + 8), time);
+        signal(va, ORR_SEM_FAILED | 3);
+        EXPECT_EQ(at(va), ORR_SEM_FAILED | 3);
+        signal(va, ORR_SEM_FAILED | 4);
+        signal(va, 9);
+        EXPECT_EQ(at(va), ORR_SEM_FAILED | 3);
+    }
+    // Nobody was left who might signal: that it was so stays to be seen.
+    signal(0x6080, 1);
+    rig_.word(kRamBase + 0x3088) = ORR_SEM_CLOSED | 5;
+    signal(0x6080, 2);
+    EXPECT_EQ(at(0x6088) & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
+    EXPECT_GT(at(0x6088), ORR_SEM_CLOSED | 5);
+}
+
 TEST_F(Soc, TheSameMemoryHasOneNameInAllContexts) {
     rig_.map_page(9, 0x5000, 0x20000, kRw);
     rig_.map_page(10, 0x8000, 0x20000, ORR_PTE_READ);

@@ -119,6 +119,24 @@ TEST_F(LinkPortTest, SignalsCarryTheirTimeBehindEarlierWrites) {
     EXPECT_EQ(a.port->signal(0x8008, 43), ORR_FAULT_MISALIGNED);
 }
 
+TEST_F(LinkPortTest, AFailureCrossesAndTheOwnerKeepsTheFirst) {
+    bring_up();
+    const auto signal = [&](std::uint64_t value) {
+        ASSERT_EQ(a.port->signal(0x8000, value), ORR_FAULT_NONE);
+        deliver();
+    };
+    signal(42);
+    signal(41);
+    EXPECT_EQ(b.words(0x8000)[0], 42u) << "values only grow";
+    b.words(0x8000)[1] |= ORR_SEM_CLOSED;
+    signal(ORR_SEM_FAILED | 5);
+    EXPECT_EQ(b.words(0x8000)[1] & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
+    signal(ORR_SEM_FAILED | 7);
+    signal(43);
+    EXPECT_EQ(b.words(0x8000)[0], ORR_SEM_FAILED | 5);
+    EXPECT_EQ(b.pokes.size(), 5u) << "the owner's core looks at each";
+}
+
 TEST_F(LinkPortTest, CountsStragglers) {
     bring_up();
     b.events.advance_to(kPsPerSecond);

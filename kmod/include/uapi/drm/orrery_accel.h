@@ -196,7 +196,7 @@ struct drm_orr_queue_abort {
  * word says ORR_QERR_ABANDONED, or ORR_QERR_PEER_LOST. A semaphore to which no queue was ever attached is never closed.
  * To use the memory of a closed or failed semaphore again, detach all, write zeros to it, and attach anew.
  * A queue is attached to a semaphore once or not at all: a second ATTACH changes nothing.
- * ATTACH: -EIO if the queue has stopped, -ENOSPC beyond ORR_SIGNALLERS_MAX; then nothing is attached that was not.
+ * ATTACH: -EIO if the queue has stopped, -ENOSPC beyond ORR_SIGNALLERS_MAX; of several semaphores the first may be attached then.
  */
 struct drm_orr_signaller {
 	__u32 queue; /* in */
