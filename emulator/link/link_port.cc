@@ -238,6 +238,15 @@ class LinkPort::Impl {
         return *pumped;
     }
 
+    // What the peer sent while it might goes by the grants as they are now.
+    void hurry() {
+        if (!receiver_.is_open()) return;
+        if (auto done = receiver_.hurry(); !done)
+            refuse(done.error());
+        else
+            pump();
+    }
+
     void poke_room() {
         if ((up() || draining_) && receiver_.held()) events_.schedule(arrival_, events_.now());
     }
@@ -418,6 +427,7 @@ bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t s
     return size != 0 && impl_->receiver_.set_grant(slot, {base, size});
 }
 bool LinkPort::clear_grant(std::uint32_t slot) {
+    impl_->hurry();
     return impl_->receiver_.set_grant(slot, {0, 0});
 }
 void LinkPort::poke_room() {
@@ -425,7 +435,7 @@ void LinkPort::poke_room() {
 }
 void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)
-        clear_grant(slot);
+        impl_->receiver_.set_grant(slot, {0, 0});
 }
 
 LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {

@@ -81,7 +81,8 @@ class LinkPort final : public PeerPort {
     const std::string& down_reason() const;
 
     // Grants: true if slot and range are valid (4 KiB aligned, inside VRAM, size not 0). When a call
-    // returns, nothing that the peer does is judged by the older grant any more. They survive a link that
+    // returns, nothing that the peer does is judged by the older grant any more; what it had sent before is
+    // done, as far as there was room for pokes. They survive a link that
     // goes down; reset() clears them all, and does nothing else.
     bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size);
     bool clear_grant(std::uint32_t slot);

@@ -111,6 +111,30 @@ void Receiver::execute(const Message& message) {
     poke_(message.offset);
 }
 
+// The next message, judged; there is one if the peer's producer index is right.
+std::expected<Message, std::string> Receiver::look_at(std::uint64_t produced) const {
+    if (produced - consumed_ > kRingEntries) {
+        return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}", produced,
+                                           kRingEntries, consumed_));
+    }
+    Message message;  // a copy: the peer may change its own under our eyes
+    std::memcpy(&message, &inbox_->ring[consumed_ % kRingEntries], sizeof message);
+    if (const char* wrong = judge(message)) {
+        return std::unexpected(fmt::format("{} (message {})", wrong, consumed_));
+    }
+    return message;
+}
+
+void Receiver::consume(const Message& message) {
+    execute(message);
+    ++consumed_;
+    payload_end_ = message.payload_end;
+    last_arrival_ = message.arrival_ps;
+    // The payload's credit first: who sees the message's credit may count on it.
+    store_release(inbox_->payload_consumed, payload_end_);
+    store_release(inbox_->consumed, consumed_);
+}
+
 std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
     held_ = false;
@@ -122,15 +146,9 @@ std::expected<bool, std::string> Receiver::pump() {
             late_since_ = kNever;
             return done > 0;
         }
-        if (produced - consumed_ > kRingEntries) {
-            return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}",
-                                               produced, kRingEntries, consumed_));
-        }
-        Message message;  // a copy: the peer may change its own under our eyes
-        std::memcpy(&message, &inbox_->ring[consumed_ % kRingEntries], sizeof message);
-        if (const char* wrong = judge(message)) {
-            return std::unexpected(fmt::format("{} (message {})", wrong, consumed_));
-        }
+        const auto next = look_at(produced);
+        if (!next) return std::unexpected(next.error());
+        const Message& message = *next;
         if (message.arrival_ps > events_.system_now()) {
             wanted_ = events_.from_system(message.arrival_ps);
             late_since_ = kNever;
@@ -148,16 +166,21 @@ std::expected<bool, std::string> Receiver::pump() {
             late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
         }
-        execute(message);
+        consume(message);
         bytes += message.bytes;
         time_on_wire += duration_ps(sizeof message + message.bytes, bytes_per_second_);
-        ++consumed_;
-        payload_end_ = message.payload_end;
-        last_arrival_ = message.arrival_ps;
-        // The payload's credit first: who sees the message's credit may count on it.
-        store_release(inbox_->payload_consumed, payload_end_);
-        store_release(inbox_->consumed, consumed_);
     }
+}
+
+std::expected<void, std::string> Receiver::hurry() {
+    const std::uint64_t produced = load_acquire(inbox_->produced);
+    while (consumed_ != produced) {
+        const auto next = look_at(produced);
+        if (!next) return std::unexpected(next.error());
+        if (next->op == kOpSignal && !room_()) break;
+        consume(*next);
+    }
+    return {};
 }
 
 }  // namespace orrery::emu::link

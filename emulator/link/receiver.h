@@ -36,6 +36,8 @@ class Receiver {
     // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
     // kNever.
     std::expected<bool, std::string> pump();
+    // Executes what has been sent by now, before its time if need be, as far as there is room for pokes.
+    std::expected<void, std::string> hurry();
     // By the clock, when pump() has to be called again for what is waiting; kNever: nothing known to wait.
     ModelTime wanted() const { return wanted_; }
     // The next message is a signal for which there was no room. Nothing is wanted until there is; then the
@@ -53,6 +55,8 @@ class Receiver {
     static constexpr std::uint64_t kBatchBytes = 512 << 10;
 
   private:
+    std::expected<Message, std::string> look_at(std::uint64_t produced) const;
+    void consume(const Message& message);
     const char* judge(const Message& message) const;
     void execute(const Message& message);
 

@@ -11,7 +11,7 @@ namespace orrery::fw {
 
 class Alarm {
   public:
-    enum Owner : uint32_t { kPorts, kQuota, kMailbox, kDeadlock, kGang, kFailing, kOwners };
+    enum Owner : uint32_t { kPorts, kQuota, kMailbox, kDeadlock, kGang, kFailing, kWaitLimit, kOwners };
 
     // Nobody wants anything. Call once before use.
     void init(Hal& hal) {

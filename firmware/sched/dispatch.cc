@@ -534,6 +534,7 @@ void Scheduler::on_timer(uint64_t now) {
     if (alarm_->at(Alarm::kQuota) <= now) check_quotas(now);
     if (alarm_->at(Alarm::kGang) <= now) check_gangs(now);
     fail_semaphores(now);
+    check_wait_limits(now);
 }
 
 }  // namespace orrery::fw

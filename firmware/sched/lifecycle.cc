@@ -41,6 +41,7 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostT
     suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal, tables.ports);
     waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
+    limits_.init(alarm);
     deadlocks_.init(hal, alarm, queues_, waits_, policy_.deadlock_ps);
 }
 
@@ -282,6 +283,7 @@ uint32_t Scheduler::state(const Queue& queue) const {
         case Place::kSemaphore:
             waits_.remove(queue);
             queue.context->parked.remove(queues_, queue);
+            if (queue.wait_end != 0) limits_.leave(*hal_);
             break;
         case Place::kQuota:
             quota_waiters_.remove(queues_, queue);

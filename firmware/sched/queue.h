@@ -120,7 +120,8 @@ struct Queue {
     uint32_t rate;            // virtual time per time, 16.16: ORR_WEIGHT_DEFAULT / weight
     QueueStats stats;
 
-    Waiter wait;  // valid in Place::kSemaphore
+    Waiter wait;        // valid in Place::kSemaphore
+    uint64_t wait_end;  // likewise: when its limit comes, by the clock of wait_limit.h; 0: it has none
 
     uint32_t seal;  // restart.h: over what stays as it is from create to destroy
 
@@ -143,7 +144,7 @@ struct Queue {
     char name[ORR_NAME_BYTES];
 };
 // There are many, and SRAM is small.
-static_assert(sizeof(Queue) <= 344);
+static_assert(sizeof(Queue) <= 352);
 
 using QueueList = List<Queue, &Queue::link>;
 using OutboxList = List<Queue, &Queue::outbox_link>;

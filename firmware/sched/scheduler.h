@@ -27,6 +27,7 @@
 #include "firmware/sched/suspended.h"
 #include "firmware/sched/tables.h"
 #include "firmware/sched/trace.h"
+#include "firmware/sched/wait_limit.h"
 #include "firmware/sched/wait_table.h"
 
 namespace orrery::fw {
@@ -255,6 +256,7 @@ class Scheduler {
     void release(Queue& queue, uint64_t value, uint32_t how);
     void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
     void look_again(Queue& queue);
+    void check_wait_limits(uint64_t now);
 
     // failure.cc: failure travels with the semaphore.
     Step execute_fail(Queue& queue);
@@ -393,6 +395,7 @@ class Scheduler {
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
     bool gangs_due_;
     WaitTable waits_;
+    WaitLimits limits_;
     Calendar calendars_[kResources][kClasses];
     Queue limbo_;  // owner of what runs and belongs to nobody any more
 };

@@ -49,6 +49,7 @@ Scheduler::Step Scheduler::execute_wait(Queue& queue) {
     // A signal that comes now is either ours, later, or a peer's, whose poke is still to be taken.
     uint64_t memory = 0;
     if (!locate(queue, va, memory) || abandoned(queue, memory)) return Step::kFailed;
+    queue.wait_end = queue.packet[3] == 0 ? 0 : limits_.end_of(*hal_, queue.packet[3] * kPsPerNs);
     park_on_semaphore(queue, memory);
     return Step::kParked;
 }
@@ -57,13 +58,34 @@ void Scheduler::park_on_semaphore(Queue& queue, uint64_t memory) {
     waits_.park(queue, memory, queue.packet[2]);
     queue.context->parked.push_back(queues_, queue);
     place(queue, Place::kSemaphore);
+    if (queue.wait_end != 0) limits_.enter(*hal_, queue.wait_end);
     trace::wait(*hal_, queue.number, memory, queue.packet[2], queue.packet[1], queue.next);
 }
 
 // The queue has been taken out of the table.
 void Scheduler::leave_semaphore(Queue& queue) {
     queue.context->parked.remove(queues_, queue);
+    if (queue.wait_end != 0) limits_.leave(*hal_);
     place(queue, Place::kNone);
+}
+
+// Stops those whose limit has come.
+void Scheduler::check_wait_limits(uint64_t now) {
+    if (!limits_.due(*hal_, now)) return;
+    uint64_t next = kNever;
+    for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n) {
+        Queue& queue = queues_[n];
+        if (queue.place != Place::kSemaphore || queue.wait_end == 0) continue;
+        if (!limits_.over(queue.wait_end)) {
+            if (queue.wait_end < next) next = queue.wait_end;
+            continue;
+        }
+        const uint64_t va = queue.packet[1];
+        const uint64_t value = hal_->load(window(queue, va));
+        static_cast<void>(take_window_fault(*hal_));
+        fail(queue, {ORR_QERR_WAIT_LIMIT, queue.next, va, value});
+    }
+    limits_.next(*hal_, next);
 }
 
 Scheduler::Step Scheduler::execute_signal(Queue& queue) {

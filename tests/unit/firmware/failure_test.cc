@@ -292,6 +292,65 @@ TEST_F(FailureTest, CloseIsChecked) {
     EXPECT_EQ(bench.call(ORR_MBOX_QUEUE_ABORT, {500}).status, ORR_STATUS_NO_ENTRY);
 }
 
+TEST_F(FailureTest, AWaitHasALimitOfModelTime) {
+    bench.submit(waiter, {limited_wait(kSharedVa, 5, 2'500'000)});
+    bench.submit(bystander, {signal(kSharedVa, 3)});
+    const auto pass_ms = [&](unsigned tenths) {
+        for (unsigned n = 0; n < tenths; ++n) {
+            bench.soc.time += 100'000'000;
+            bench.run();
+        }
+    };
+    pass_ms(23);
+    EXPECT_EQ(bench.status(waiter.number).error, ORR_QERR_NONE);
+    pass_ms(4);
+    expect_error(bench, waiter, ORR_QERR_WAIT_LIMIT, 0, kSharedVa, 3);
+    EXPECT_EQ(bench.soc.timer, kEmpty) << "a forgotten alarm would make the clock jump";
+}
+
+TEST_F(FailureTest, AWaitThatEndsInTimeLeavesNoAlarm) {
+    bench.submit(waiter, {limited_wait(kSharedVa, 5, 2'500'000), nop()});
+    EXPECT_NE(bench.soc.timer, kEmpty);
+    bench.submit(bystander, {signal(kSharedVa, 5)});
+    EXPECT_EQ(bench.status(waiter.number).completed, 2u);
+    EXPECT_EQ(bench.soc.timer, kEmpty);
+    bench.submit(waiter, {limited_wait(kSharedVa, 9, 2'500'000)});
+    EXPECT_EQ(bench.call(ORR_MBOX_QUEUE_ABORT, {waiter.number}).status, ORR_STATUS_OK);
+    EXPECT_EQ(bench.soc.timer, kEmpty);
+}
+
+TEST_F(FailureTest, AJumpOfTheClockIsNoTimeToWait) {
+    // An arrival of a peer that is far ahead moves the clock: this is not the time that the limit means.
+    bench.submit(waiter, {limited_wait(kSharedVa, 5, 2'500'000)});
+    bench.soc.time += 3'600 * kPsPerUs * 1'000'000;
+    bench.run();
+    EXPECT_EQ(bench.status(waiter.number).error, ORR_QERR_NONE);
+    EXPECT_LE(bench.soc.timer, bench.soc.time + 1'000'000'000);
+    bench.submit(bystander, {signal(kSharedVa, 5)});
+    EXPECT_EQ(bench.status(waiter.number).completed, 1u);
+}
+
+TEST_F(FailureTest, LimitsOfManyWaitsComeEachInItsTime) {
+    std::vector<ProcessQueue> queues;
+    for (std::uint32_t n = 0; n < 10; ++n) {
+        queues.push_back(bench.create_queue(40 + n, 1));
+        bench.submit(queues.back(), {limited_wait(kSharedVa, 5, (10 - n) * 300'000)});
+    }
+    for (std::uint32_t step = 1; step <= 32; ++step) {
+        bench.soc.time += 100'000'000;
+        bench.run();
+        for (std::uint32_t n = 0; n < 10; ++n) {
+            const auto error = bench.status(40 + n).error;
+            if (step * 100 + 1 < (10 - n) * 300) {
+                EXPECT_EQ(error, ORR_QERR_NONE) << n << " at " << step;
+            }
+            if (step * 100 > (10 - n) * 300 + 100) {
+                EXPECT_EQ(error, ORR_QERR_WAIT_LIMIT) << n << " at " << step;
+            }
+        }
+    }
+}
+
 TEST_F(FailureTest, ARestartGoesOnWithIt) {
     // The firmware dies while it works for the queue: that is the cause which its waiters learn.
     bench.submit(waiter, {wait(kSharedVa, 5)});

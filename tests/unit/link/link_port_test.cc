@@ -166,13 +166,19 @@ TEST_F(LinkPortTest, NothingPassesWithoutAGrant) {
     EXPECT_EQ(a.port->write(0x2800, bytes_of(std::vector<std::uint64_t>(512, 7))).fault, ORR_FAULT_NONE);
 }
 
-TEST_F(LinkPortTest, TheOwnerJudgesAgainAtTheArrival) {
+TEST_F(LinkPortTest, WhatWasSentUnderAGrantIsDoneBeforeItIsCleared) {
     bring_up();
     ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
-    ASSERT_TRUE(b.port->clear_grant(0));  // while it is on its way
-    deliver();
+    ASSERT_EQ(a.port->signal(0x800, 7), ORR_FAULT_NONE);
     EXPECT_EQ(b.words(0)[0], 0u);
-    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_DENIED), 1u);
+    ASSERT_TRUE(b.port->clear_grant(0));  // while it is on its way
+    EXPECT_EQ(b.words(0)[0], 1u);
+    EXPECT_EQ(b.words(0x800)[0], 7u) << "who sent it may be gone: nobody would say it again";
+    ASSERT_THAT(b.pokes, ElementsAre(0x800u));
+    EXPECT_EQ(a.port->signal(0x800, 8), ORR_FAULT_PEER_DENIED);
+    deliver();
+    EXPECT_EQ(b.words(0x800)[0], 7u);
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_DENIED), 0u);
     EXPECT_EQ(b.port->state(), ORR_LINK_UP);
 }
 

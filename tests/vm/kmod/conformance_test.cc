@@ -53,7 +53,7 @@ TEST_F(Conformance, NumbersOfVmAndQueueAreNeverZero) {
 
 TEST_F(Conformance, UnknownIoctls) {
     std::array<std::uint64_t, 32> data{};
-    for (unsigned n = 0x0f; n < 0x60; n++)
+    for (unsigned n = 0x12; n < 0x60; n++)
         EXPECT_EQ(call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + n, 64), data.data()),
                   EINVAL)
             << n;
