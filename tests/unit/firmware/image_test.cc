@@ -144,7 +144,7 @@ TEST_F(ImageTest, WorksAsTheNativeBuildDoes) {
     expect_error(bench, queue, ORR_QERR_BAD_OPCODE, 4, 0, 1234);
     EXPECT_EQ(bench.call(ORR_MBOX_QUEUE_DESTROY, {0}).status, ORR_STATUS_OK);
     EXPECT_EQ(bench.soc.halt, kEmpty);
-    EXPECT_TRUE(bench.soc.violations().empty());
+    EXPECT_TRUE(bench.soc.violations().empty()) << bench.soc.violations().front();
 }
 
 TEST_F(ImageTest, TimerWakesIt) {
