@@ -14,12 +14,12 @@ VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
 STEP := @echo "==>"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-kill lint bench shell clean setup tree build programs kmod
+.PHONY: help run test test-kill lint bench shell clean setup tree build programs kmod debug-kernel test-debug
 .NOTPARALLEL:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
-	@echo "  Options: CARDS=$(CARDS) KERNEL=$(KERNEL) (lts or backports) PRESET=$(PRESET) (for build: release, asan, tsan, gcc)"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@echo "  Options: CARDS=$(CARDS) KERNEL=$(KERNEL) (lts, backports or debug) PRESET=$(PRESET) (for build: release, asan, tsan, gcc)"
 
 run: programs kmod ## set up, build all, boot a VM with two cards and run the sample in it
 	$(STEP) "VM with $(CARDS) cards: histogram"
@@ -30,6 +30,12 @@ test: setup tree ## set up, build all, run all tests; T=regex runs the tests who
 
 test-kill: programs kmod ## kill cards at random instants under their users; ROUNDS=200 SEED=1
 	@tests/vm/kill/rounds.sh $(BIN)/orrery-vm build/vm-tests/test-kill $(ROUNDS) $(SEED) 8 1
+
+debug-kernel: tree ## build the kernel with KASAN, lockdep and their kind (once, 20 minutes)
+	@tools/vm/debug-kernel.sh > /dev/null
+
+test-debug: debug-kernel ## the VM tests on that kernel; T=regex runs those whose names match
+	@tools/make/test-debug.sh '$(T)'
 
 lint: build kmod ## formatting, clang-tidy, shellcheck, checkpatch, sparse
 	@tools/lint/lint.sh

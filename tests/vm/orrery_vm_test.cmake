@@ -1,15 +1,19 @@
-# orrery_vm_test(NAME COMMAND program argument... [KERNEL lts|backports|both] [CARDS n] [OPTIONS option...]
-#                [TIMEOUT seconds] [STATUS n] [RECORD times] [SANITIZED])
+# orrery_vm_test(NAME COMMAND program argument... [KERNEL lts|backports|both|debug] [CARDS n] [OPTIONS option...]
+#                [TIMEOUT seconds] [STATUS n] [RECORD times] [SANITIZED] [NO_DEBUG | DEBUG_COMMAND program argument...])
 #
 # One ctest entry a kernel: NAME for lts, NAME_backports for backports. It runs COMMAND in a VM with CARDS cards (default
 # 1) and passes if the command ends with STATUS (default 0) and the guest kernel reported no trouble. A program of this
 # build is found by its name. OPTIONS go to orrery-vm. The logs of a run lie under build/vm-tests/<name>.
 # With RECORD the run is recorded, and each card's recording is then replayed so many times, bit-exactly.
 #
+# Each test for lts is also NAME_debug, on the debug kernel: without recording, with DEBUG_COMMAND if there is one, not with
+# NO_DEBUG. `make test-debug` runs those and what is for that kernel only (KERNEL debug); no other ctest run sees them.
+#
 # In a build with sanitizers only tests marked SANITIZED exist, under the name NAME_sanitized: orrery-vm and the cards are
 # those of that build, the guest's programs and the firmware those of the release build.
 function(orrery_vm_test name)
-  cmake_parse_arguments(ARG "SANITIZED" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD" "COMMAND;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED;NO_DEBUG" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD"
+    "COMMAND;OPTIONS;DEBUG_COMMAND" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_COMMAND)
     message(FATAL_ERROR "orrery_vm_test(${name}): COMMAND is missing, or unknown words: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -35,6 +39,19 @@ function(orrery_vm_test name)
     set(ARG_KERNEL lts)
     set(suffix _sanitized)
     list(APPEND ARG_OPTIONS --programs ${CMAKE_SOURCE_DIR}/build/release/bin)
+  endif()
+  if(NOT ARG_NO_DEBUG AND NOT ORRERY_SANITIZE AND ARG_KERNEL MATCHES "lts|debug")
+    set(test ${name}_debug)
+    if(NOT ARG_DEBUG_COMMAND)
+      set(ARG_DEBUG_COMMAND ${ARG_COMMAND})
+    endif()
+    # orrery-vm gives this kernel six times the limit.
+    math(EXPR ctest_timeout "6 * ${ARG_TIMEOUT} + 240")
+    add_test(NAME ${test} CONFIGURATIONS debug-kernel COMMAND ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
+      $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel debug --timeout ${ARG_TIMEOUT}
+      --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${ARG_OPTIONS} -- ${ARG_DEBUG_COMMAND})
+    set_tests_properties(${test} PROPERTIES LABELS debug-kernel TIMEOUT ${ctest_timeout})
+    list(REMOVE_ITEM ARG_KERNEL debug)
   endif()
   math(EXPR ctest_timeout "${ARG_TIMEOUT} + 60")
   foreach(kernel ${ARG_KERNEL})

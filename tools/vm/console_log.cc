@@ -21,6 +21,10 @@ constexpr std::array kPatterns = {
     Pattern{"Kernel panic - not syncing", false, Trouble::kPanic},
     Pattern{"BUG: ", false, Trouble::kFault},  // also KASAN, soft lockups, sleeping in atomic context
     Pattern{"kernel BUG at ", false, Trouble::kFault},
+    Pattern{"BUG ", true, Trouble::kFault},  // the slab allocator, then the cache's name
+    Pattern{"ODEBUG: ", true, Trouble::kFault},
+    Pattern{" at kernel/dma/debug.c:", false, Trouble::kFault},
+    Pattern{"DMA-API: debugging out of memory", true, Trouble::kFault},
     Pattern{"Oops: ", true, Trouble::kFault},
     Pattern{"Internal error: ", true, Trouble::kFault},
     Pattern{"general protection fault, ", true, Trouble::kFault},  // without the comma it is a user program's
@@ -33,10 +37,21 @@ constexpr std::array kPatterns = {
     Pattern{"inconsistent lock state", false, Trouble::kFault},
     Pattern{"suspicious RCU usage", false, Trouble::kFault},
     Pattern{"bad unlock balance detected", false, Trouble::kFault},
+    Pattern{"bad contention detected", false, Trouble::kFault},
+    Pattern{" lock order detected", false, Trouble::kFault},
+    Pattern{"Nested lock was not taken", false, Trouble::kFault},
+    Pattern{"held lock freed", false, Trouble::kFault},
+    Pattern{"still has locks held", false, Trouble::kFault},
+    Pattern{"lock held when returning to user space", false, Trouble::kFault},
+    Pattern{"INFO: trying to register non-static key", true, Trouble::kFault},
+    Pattern{"turning off the locking correctness validator", false, Trouble::kFault},
+    Pattern{"DEBUG_LOCKS_WARN_ON", false, Trouble::kFault},
     Pattern{"blocked for more than", false, Trouble::kFault},
     Pattern{"detected stall", false, Trouble::kFault},
     Pattern{"self-detected stall", false, Trouble::kFault},
     Pattern{"new suspected memory leaks", false, Trouble::kFault},
+    Pattern{"kmemleak: Cannot allocate", true, Trouble::kFault},  // it switches itself off then
+    Pattern{"orrery-init: ", true, Trouble::kFault},              // guest/init: a detector does not work
     Pattern{"list_add corruption", true, Trouble::kFault},
     Pattern{"list_del corruption", true, Trouble::kFault},
     Pattern{"------------[ cut here ]------------", true, Trouble::kWarning},

@@ -106,7 +106,7 @@ Result<void> Builder::busybox() {
 }
 
 Result<void> Builder::modules() {
-    auto dep = read_file(tree_.modules(kernel_) / "modules.dep");
+    auto dep = read_file(kernel_.modules / "modules.dep");
     if (!dep) return std::unexpected(dep.error());
     const auto index = ModuleIndex::parse(*dep);
     std::vector<std::string> order;
@@ -186,7 +186,7 @@ Result<void> Builder::files() {
     const char* text = "/usr/share/common-licenses/GPL-3";
     if (std::error_code error; fs::exists(text, error))
         if (auto done = add(text, text); !done) return done;
-    return add(tree_.image(kernel_), "/boot/vmlinuz-" + kernel_.release);
+    return add(kernel_.image, "/boot/vmlinuz-" + kernel_.release);
 }
 
 Result<void> Builder::settings(const TerminalSize& terminal) {
@@ -217,6 +217,7 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     set("SHARE", options_.share.empty() ? "" : "yes");
     set("COMMAND_USER", other_user ? "user" : "");
     set("COMMAND_SHELL", options_.shell ? "yes" : "");
+    set("PATIENCE", fmt::format("{}", kernel_.patience));
     set("ROWS", fmt::format("{}", terminal.rows));
     set("COLUMNS", fmt::format("{}", terminal.columns));
     set("TERMINAL", term != nullptr ? term : "linux");

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds orrery.ko for the guest kernels, with the compiler and the headers of the VM tree.
-#   kbuild.sh [--kernel lts|backports|all] [--source DIR] [--out DIR] [--sparse]
-# Result: OUT/<kernel release>/orrery.ko (OUT is build/kmod of this checkout). A run without changes costs
+#   kbuild.sh [--kernel lts|backports|debug|all] [--source DIR] [--out DIR] [--sparse]
+# Result: OUT/<kernel release>/orrery.ko (OUT is build/kmod of this checkout), or another module of --source. A run without changes costs
 # some milliseconds: a stamp holds the checksums of all that goes in. Warnings are errors (W=1).
 # --sparse checks with sparse (make C=2) instead, in OUT/<kernel release>-sparse, and leaves no module; against the
 # LTS kernel only, because Debian's sparse 0.6.4 cannot parse the headers of 7.x (__typeof_unqual__).
@@ -36,19 +36,19 @@ inputs() {
     done
 }
 
-build() { # release
-    local release=$1 flags=(W=1) stage files stamp started=$EPOCHREALTIME relative file
+build() { # release, [directory of the debug kernel]
+    local release=$1 debug=${2:-} headers=/lib/modules/$1/build flags=(W=1) stage files stamp started=$EPOCHREALTIME relative file
     stage=$out/$release${sparse:+-sparse}
     mkdir -p "$stage/kmod"
     exec 8> "$stage/.lock"
     flock 8
     files=$(inputs | sort)
-    stamp=$({ echo "$tree $release $files"; cut -f2 <<< "$files" | xargs -d '\n' sha256sum; sha256sum "${BASH_SOURCE[0]}"; } |
+    stamp=$({ echo "$tree $debug $release $files"; cut -f2 <<< "$files" | xargs -d '\n' sha256sum; sha256sum "${BASH_SOURCE[0]}"; } |
         sha256sum)
-    if [ "$(cat "$stage/.stamp" 2>/dev/null)" = "$stamp" ] && { [ -n "$sparse" ] || [ -e "$stage/orrery.ko" ]; }; then
+    if [ "$(cat "$stage/.stamp" 2>/dev/null)" = "$stamp" ] && { [ -n "$sparse" ] || compgen -G "$stage/*.ko" > /dev/null; }; then
         return
     fi
-    rm -f "$stage/.stamp" "$stage/orrery.ko"
+    rm -f "$stage/.stamp" "$stage"/*.ko
     # A copy, because Kbuild writes its objects beside the sources. Unchanged files keep their time stamps.
     find "$stage/kmod" -type f \( -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild \) -printf 'kmod/%P\n' |
         sort | comm -23 - <(cut -f1 <<< "$files") | while read -r file; do rm -f -- "${stage:?}/$file"; done
@@ -57,7 +57,8 @@ build() { # release
     done <<< "$files"
     # Sparse does not know guard(), so its count of locks taken and released means nothing.
     [ -z "$sparse" ] || flags+=(C=2 "CF=-D__CHECK_ENDIAN__ -Wno-context")
-    if ! "$here/in-tree.sh" "$stage" make -C "/lib/modules/$release/build" M=/checkout/kmod "${flags[@]}" \
+    if [ -n "$debug" ]; then headers=/tmp/also/build; fi
+    if ! "$here/in-tree.sh" ${debug:+--also "$debug"} "$stage" make -C "$headers" M=/checkout/kmod "${flags[@]}" \
         -j"$(nproc)" modules > "$stage/log" 2>&1; then
         cat "$stage/log" >&2
         die "the build for $release failed; the log is $stage/log"
@@ -69,12 +70,18 @@ build() { # release
     [ -z "$sparse" ] || { grep -q '^ *CHECK ' "$stage/log" && ! grep -q 'too many errors' "$stage/log"; } ||
         die "sparse did not get through for $release; see $stage/log"
     [ -n "$sparse" ] || cp -- "$stage"/kmod/*.ko "$stage/"
-    [ -n "$sparse" ] || [ -e "$stage/orrery.ko" ] || die "the build for $release gave no orrery.ko; the log is $stage/log"
+    [ -n "$sparse" ] || compgen -G "$stage/*.ko" > /dev/null ||
+        die "the build for $release gave no module; the log is $stage/log"
     echo "$stamp" > "$stage/.stamp"
     say "$([ -n "$sparse" ] && echo sparse is clean || echo orrery.ko built) for $release" \
         "($(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s)"
 }
 
+if [ "$kernel" = debug ]; then
+    debug=$("$here/debug-kernel.sh" --path)
+    build "$(cat "$debug/release")" "$debug"
+    exit
+fi
 found=
 while read -r name release; do
     case $kernel in "$name" | "$release" | "" | all) found=yes; build "$release" ;; esac

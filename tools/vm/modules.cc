@@ -69,7 +69,7 @@ std::vector<std::string> module_dependencies(const std::string& elf) {
 }
 
 Result<fs::path> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative) {
-    fs::path source = tree.modules(kernel) / relative;
+    fs::path source = kernel.modules / relative;
     if (source.extension() == ".ko") return source;
     if (source.extension() != ".xz") return fail(fmt::format("{}: only xz is known", source.string()));
     fs::path target = tree.cache() / kernel.release / (module_name(relative) + ".ko");

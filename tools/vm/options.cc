@@ -50,10 +50,12 @@ bool take_faults(const std::vector<std::string>& given, Options& options) {
 void describe(CLI::App& app, Options& options, std::string& memory, std::vector<std::string>& files,
               std::vector<std::string>& faults) {
     app.add_option("--cards", options.cards, "Number of cards, 0 to 16 (default 1)");
-    app.add_option("--kernel", options.kernel, "lts (default), backports, or a release in the VM tree");
+    app.add_option("--kernel", options.kernel,
+                   "lts (default), backports, debug, or a release in the VM tree");
     app.add_option("--smp", options.smp, "Virtual CPUs (default 2)");
     app.add_option("--memory", memory, "Guest memory (default 1G)");
-    app.add_option("--timeout", options.timeout_s, "Time limit in seconds (default 300; 0: none)");
+    app.add_option("--timeout", options.timeout_s,
+                   "Time limit in seconds (default 300; 0: none; the debug kernel gets six times as long)");
     app.add_flag("--shell", options.shell, "A console instead of a command; Ctrl-A X or exit leaves");
 
     app.add_option("--irq", options.irq, "Interrupts of the cards: msix (default), msi or single")

@@ -19,7 +19,7 @@ struct GuestFile {
 
 struct Options {
     unsigned cards = 1;
-    std::string kernel = "lts";  // lts, backports, or a release that the VM tree holds
+    std::string kernel = "lts";  // lts, backports, debug, or a release that the VM tree holds
     unsigned smp = 2;
     std::uint64_t memory_mib = 1024;
     unsigned timeout_s = 300;  // 0: none

@@ -73,7 +73,7 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     // Shared, so that a card can map it; without that, DMA fails silently.
     add({"-m", fmt::format("{}M", options.memory_mib), "-object",
          fmt::format("memory-backend-memfd,id=ram,size={}M,share=on", options.memory_mib)});
-    add({"-kernel", tree.image(kernel).string(), "-initrd", files.initramfs.string(), "-append",
+    add({"-kernel", kernel.image.string(), "-initrd", files.initramfs.string(), "-append",
          kernel_parameters(options)});
     if (options.viommu) add({"-device", "intel-iommu,intremap=on,caching-mode=on"});
 

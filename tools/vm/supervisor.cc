@@ -247,7 +247,7 @@ Result<void> Run::start_qemu() {
     if (!qemu) return std::unexpected(qemu.error());
     qemu_.emplace(std::move(*qemu));
     if (options_.timeout_s > 0 && !options_.shell)
-        deadline_ = Clock::now() + std::chrono::seconds(options_.timeout_s);
+        deadline_ = Clock::now() + kernel_.patience * std::chrono::seconds(options_.timeout_s);
     write_run_file(files.qmp);
     say("QEMU started");
     return {};
@@ -313,7 +313,7 @@ void Run::guest_says(const std::string& line) {
         reached_ = "the command ended";
         say(fmt::format("the command ended with status {}", status));
         powering_off_ = true;
-        deadline_ = Clock::now() + kPowerOffLimit;
+        deadline_ = Clock::now() + kernel_.patience * kPowerOffLimit;
     }
 }
 
@@ -413,9 +413,10 @@ void Run::step() {
         deadline_.reset();
         stop({kExitTimeLimit,
               powering_off_
-                  ? std::string("the guest did not power off within 30 s after the command")
+                  ? fmt::format("the guest did not power off within {} s after the command",
+                                (kernel_.patience * kPowerOffLimit).count())
                   : fmt::format("the time limit of {} s (--timeout) passed; the last thing seen: {}",
-                                options_.timeout_s, reached_)});
+                                kernel_.patience * options_.timeout_s, reached_)});
     }
 }
 

@@ -10,8 +10,12 @@
 namespace orrery::vm {
 
 struct Kernel {
-    std::string name;     // "lts" or "backports"
-    std::string release;  // as uname -r says
+    std::string name;               // "lts", "backports" or "debug"
+    std::string release;            // as uname -r says
+    std::filesystem::path image;    // what QEMU boots
+    std::filesystem::path modules;  // the directory of modules.dep
+    // How many times as long as a kernel of Debian's this one may take; it stretches every limit of a run.
+    unsigned patience = 1;
 };
 
 class Tree {
@@ -21,13 +25,8 @@ class Tree {
     static Result<Tree> find();
 
     const std::filesystem::path& path() const { return path_; }
+    // A kernel of the tree, or "debug": the one that tools/vm/debug-kernel.sh built.
     Result<Kernel> kernel(const std::string& name_or_release) const;
-    std::filesystem::path image(const Kernel& kernel) const {
-        return path_ / "boot" / ("vmlinuz-" + kernel.release);
-    }
-    std::filesystem::path modules(const Kernel& kernel) const {
-        return path_ / "lib/modules" / kernel.release;
-    }
 
     // A command line that starts a program of the tree through the tree's own loader: no chroot, no root.
     std::vector<std::string> program(const std::string& path_in_tree) const;

@@ -2,7 +2,7 @@
 # The VM tree: a Debian tree with QEMU, the guest kernels and the compiler that builds modules for them.
 #   tree.sh           make it if it is not there; its path on stdout, progress on stderr
 #   tree.sh --path    its path; fails if it is not there
-#   tree.sh --mirror  the Debian mirror that would be used
+#   tree.sh --mirror  the Debian mirror that would be used; --proxy: mmdebstrap's options for the host's apt proxy
 # It is cached outside the checkout under the key of its recipe, so that all clones share it. See docs/vm.md.
 set -euo pipefail
 
@@ -156,6 +156,7 @@ case ${1:-} in
         [ -e "$tree/etc/orrery/kernels" ] || die "there is no VM tree at $tree: make it with tools/vm/tree.sh"
         echo "$tree" ;;
     --mirror) mirror ;;
+    --proxy) proxy_options ;;
     '')
         if [ ! -e "$tree/etc/orrery/kernels" ]; then
             [ -z "${ORRERY_VM_TREE:-}" ] || die "ORRERY_VM_TREE=$ORRERY_VM_TREE holds no VM tree"

@@ -24,7 +24,44 @@ TEST(Classify, FindsTroubleBehindEveryKindOfStamp) {
     EXPECT_EQ(classify("[ 9.1] Kernel panic - not syncing: Fatal exception"), Trouble::kPanic);
 }
 
+// One line of each kind that the debug kernel's detectors print, as they print it.
+TEST(Classify, KnowsEveryDetectorOfTheDebugKernel) {
+    for (const char* line : {
+             "BUG: KASAN: slab-out-of-bounds in orr_bo_get+0x10/0x20 [orrery]",
+             "BUG kmalloc-64 (Tainted: G           O      ): Right Redzone overwritten",
+             "BUG: sleeping function called from invalid context at kernel/locking/mutex.c:585",
+             "BUG: scheduling while atomic: insmod/9/0x00000002",
+             "[ BUG: Invalid wait context ]",
+             "WARNING: SOFTIRQ-safe -> SOFTIRQ-unsafe lock order detected",
+             "WARNING: possible recursive locking detected",
+             "WARNING: possible irq lock inversion dependency detected",
+             "WARNING: inconsistent lock state",
+             "WARNING: held lock freed!",
+             "WARNING: bad unlock balance detected!",
+             "WARNING: lock held when returning to user space!",
+             "WARNING: kmod_test/77 still has locks held!",
+             "WARNING: suspicious RCU usage",
+             "INFO: trying to register non-static key.",
+             "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+             "kmemleak: Cannot allocate a kmemleak_object structure",
+             "WARNING: CPU: 1 PID: 77 at kernel/dma/debug.c:1055 check_unmap+0x10/0x20",
+             "WARNING: CPU: 1 PID: 77 at lib/debugobjects.c:514 debug_print_object+0x10/0x20",
+             "ODEBUG: free active (active state 0) object: 00000000 object type: work_struct",
+             "UBSAN: shift-out-of-bounds in orr_pt.c:12:3",
+         }) {
+        const auto found = classify(std::string("[   12.345678] ") + line);
+        ASSERT_TRUE(found) << line;
+        if (std::string_view(line).find("debugobjects") == std::string_view::npos)
+            EXPECT_EQ(*found, Trouble::kFault) << line;
+    }
+}
+
 TEST(Classify, LeavesOrdinaryLinesAlone) {
+    EXPECT_FALSE(classify("[    0.2] DMA-API: preallocated 65536 debug entries"));
+    EXPECT_FALSE(classify("[    0.2] DMA-API: debugging enabled by kernel config"));
+    EXPECT_FALSE(
+        classify("[    0.2] kmemleak: Kernel memory leak detector initialized (mem pool available: 1)"));
+    EXPECT_FALSE(classify("[    0.2] FAULT_INJECTION: forcing a failure."));
     EXPECT_FALSE(classify("[    1.2] orrery: loading out-of-tree module taints kernel."));
     EXPECT_FALSE(classify("[    1.2] traps: prog[77] general protection fault ip:4011 sp:7ffc error:0"));
     EXPECT_FALSE(classify("[    1.2] prog[77]: segfault at 0 ip 401136 sp 7ffd error 4"));

@@ -1,70 +1,23 @@
 // The driver leaves a card, or the card is reset, while processes use it. Takes the card away: run it alone.
-#include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 
 #include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/pci.h"
 
 namespace orrery::kmod_test {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kRingVa = 0x10000000;
 constexpr std::uint64_t kVa = 0x40000000;
-
-// The PCI devices that the driver may have, in order of their address.
-std::vector<std::string> pci_addresses() {
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices")) {
-        std::string vendor;
-        std::string device;
-        std::ifstream(entry.path() / "vendor") >> vendor;
-        std::ifstream(entry.path() / "device") >> device;
-        if (vendor == "0x1af4" && device == "0x10f0") found.push_back(entry.path().filename());
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-}
-
-bool write_file(const std::string& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text << std::flush;
-    return file.good();
-}
-
-std::string read_file(const std::string& path) {
-    std::ifstream file(path);
-    std::string text;
-    std::getline(file, text);
-    return text;
-}
-
-// The node of a PCI device; -1: none.
-int node_of(const std::string& address) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices/" + address + "/accel", error))
-        return std::stoi(entry.path().filename().string().substr(5));
-    return -1;
-}
-
-bool bind_driver(const std::string& address) {
-    return write_file("/sys/bus/pci/drivers/orrery/bind", address);
-}
-bool unbind_driver(const std::string& address) {
-    return write_file("/sys/bus/pci/drivers/orrery/unbind", address);
-}
 
 // A process in the middle of everything.
 struct User {

@@ -1,0 +1,30 @@
+// Makes the kernel's n-th allocation (or copy from or to user memory) that a call of this thread makes fail.
+#pragma once
+
+#include <functional>
+
+#include "tests/vm/kmod/device.h"
+
+namespace orrery::kmod_test {
+
+class Injector {
+  public:
+    // Fails the test if the kernel cannot do it.
+    Injector();
+
+    // Does `action` with its n-th point failing. Whether there were so many. The action may call stop() when
+    // what follows in it must not fail.
+    bool fail_nth(unsigned n, const std::function<void()>& action);
+    void stop();
+
+    // Does `action` with each of its points failing in turn, until it has no more of them. How many there
+    // were. A test that stops here after 100,000 has found an action that repeats what failed.
+    unsigned each_point(const std::function<void(unsigned n)>& action);
+
+  private:
+    File nth_;
+    bool running_ = false;
+    bool failed_ = false;
+};
+
+}  // namespace orrery::kmod_test

@@ -1,0 +1,48 @@
+#include "tests/vm/kmod/pci.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace orrery::kmod_test {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> pci_addresses() {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices"))
+        if (read_file(entry.path() / "vendor") == "0x1af4" && read_file(entry.path() / "device") == "0x10f0")
+            found.push_back(entry.path().filename());
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+int node_of(const std::string& address) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices/" + address + "/accel", error))
+        return std::stoi(entry.path().filename().string().substr(5));
+    return -1;
+}
+
+bool bind_driver(const std::string& address) {
+    return write_file("/sys/bus/pci/drivers/orrery/bind", address);
+}
+
+bool unbind_driver(const std::string& address) {
+    return write_file("/sys/bus/pci/drivers/orrery/unbind", address);
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text << std::flush;
+    return file.good();
+}
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path);
+    std::string text;
+    std::getline(file, text);
+    return text;
+}
+
+}  // namespace orrery::kmod_test

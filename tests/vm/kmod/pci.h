@@ -1,0 +1,23 @@
+// The cards as PCI devices: which there are, and the driver that comes to them and leaves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace orrery::kmod_test {
+
+// The PCI devices that the driver may have, in order of their address.
+std::vector<std::string> pci_addresses();
+
+// The number of the node of a PCI device; -1: none.
+int node_of(const std::string& address);
+
+// Through sysfs; whether it could be done.
+bool bind_driver(const std::string& address);
+bool unbind_driver(const std::string& address);
+
+bool write_file(const std::string& path, const std::string& text);
+// The first line.
+std::string read_file(const std::string& path);
+
+}  // namespace orrery::kmod_test
