@@ -1,0 +1,174 @@
+// The driver under a firmware that lies, one lie after the other, each on a card started anew. What it tells
+// of itself may be nonsense; the driver neither crashes nor hangs, ends what waits, and works with the next
+// firmware.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/pci.h"
+#include "tests/vm/liar/lies.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kRingVa = 0x10000000;
+constexpr std::uint64_t kNever = 1'000'000;
+
+// How long a lie may keep a call busy: the time that the firmware has for an answer, three times, and its
+// restarts.
+constexpr double kHang = 60;
+
+struct Case {
+    Lie lie;
+    bool lost;  // the driver gives the card up; otherwise it goes on as if nothing had been said
+    const char* name;
+};
+
+constexpr Case kCases[] = {
+    {Lie::kCircles, false, "Circles"},
+    {Lie::kIndices, false, "Indices"},
+    {Lie::kUnknownEvents, false, "UnknownEvents"},
+    {Lie::kFlood, false, "Flood"},
+    {Lie::kInterrupts, false, "Interrupts"},
+    {Lie::kProducerAhead, true, "ProducerAhead"},
+    {Lie::kProducerBack, true, "ProducerBack"},
+    {Lie::kConsumerAhead, true, "ConsumerAhead"},
+    {Lie::kReplyToNobody, true, "ReplyToNobody"},
+    {Lie::kReplyTwice, true, "ReplyTwice"},
+    {Lie::kReplyOtherCommand, true, "ReplyOtherCommand"},
+    {Lie::kReplyOtherSequence, true, "ReplyOtherSequence"},
+    {Lie::kReplyUnknownStatus, true, "ReplyUnknownStatus"},
+    {Lie::kReplyNonsense, false, "ReplyNonsense"},
+};
+
+std::string sysfs_state(const std::string& card) {
+    return read_file("/sys/bus/pci/devices/" + card + "/state");
+}
+
+class Liar : public ::testing::TestWithParam<Case> {
+  protected:
+    void SetUp() override {
+        const auto cards = pci_addresses();
+        ASSERT_EQ(cards.size(), 1u);
+        card_ = cards[0];
+        if (node_of(card_) >= 0) ASSERT_TRUE(unbind_driver(card_));
+        ASSERT_TRUE(bind_driver(card_));
+        ASSERT_GE(node_of(card_), 0);
+        drm_orr_query_device device{};
+        const File file = open_card(static_cast<unsigned>(node_of(card_)));
+        ASSERT_EQ(call(file.get(), DRM_IOCTL_ORR_QUERY_DEVICE, &device), 0);
+        ASSERT_EQ(device.fw_version, kLiarVersion) << "this is not the lying firmware";
+    }
+
+    // A queue whose ring nobody reads.
+    int make_queue(int fd, std::uint32_t vm, const std::string& name, drm_orr_queue_create& args) const {
+        args = {};
+        args.vm = vm;
+        args.entries = 64;
+        args.ring_va = kRingVa;
+        args.priority = ORR_QUEUE_PRIORITY_NORMAL;
+        std::memcpy(args.name, name.data(), std::min(name.size(), sizeof args.name - 1));
+        return call(fd, DRM_IOCTL_ORR_QUEUE_CREATE, &args);
+    }
+
+    std::string card_;
+};
+
+TEST_P(Liar, NeitherCrashesNorHangs) {
+    const Case& test = GetParam();
+    const File file = open_card(static_cast<unsigned>(node_of(card_)));
+    const int fd = file.get();
+    std::uint32_t vm = 0;
+    ASSERT_EQ(create_vm(fd, vm), 0);
+    Buffer ring;
+    ASSERT_EQ(make_buffer(fd, vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    drm_orr_queue_create queue{};
+    // Two others, for what is said about several.
+    for (int i = 0; i < 2; i++)
+        ASSERT_EQ(make_queue(fd, vm, "bystander", queue), 0);
+    const std::uint32_t bystander = queue.queue;
+    int result = -1;
+    std::thread sleeper([&] {
+        drm_orr_queue_wait out{};
+        result = wait(fd, bystander, kNever, kHang, out);
+    });
+    // Its creation is answered before its name arrives: the lie meets what comes next.
+    ASSERT_EQ(make_queue(fd, vm, std::string("lie ") + static_cast<char>(test.lie), queue), 0);
+    std::vector<int> errors;
+    for (int i = 0; i < 5; i++) {
+        drm_orr_queue_stats stats{};
+        stats.queue = queue.queue;
+        errors.push_back(call(fd, DRM_IOCTL_ORR_QUEUE_STATS, &stats));
+        drm_orr_queue_wait out{};
+        wait(fd, queue.queue, kNever, 0, out);
+        std::vector<drm_orr_wait_edge> edges(16);
+        drm_orr_query_deadlock deadlock{};
+        deadlock.edges = reinterpret_cast<std::uintptr_t>(edges.data());
+        deadlock.count = static_cast<std::uint32_t>(edges.size());
+        call(fd, DRM_IOCTL_ORR_QUERY_DEADLOCK, &deadlock);
+    }
+    // A signal from the driver ends the wait, or its queue's end does.
+    if (test.lost) {
+        EXPECT_EQ(errors.back(), ENODEV);
+        sleeper.join();
+        EXPECT_EQ(result, ENODEV);
+        EXPECT_EQ(sysfs_state(card_).substr(0, 4), "lost");
+    } else {
+        for (const int error : errors)
+            EXPECT_EQ(error, 0);
+        EXPECT_EQ(destroy_queue(fd, queue.queue), 0);
+        EXPECT_EQ(destroy_queue(fd, bystander), 0);
+        sleeper.join();
+        EXPECT_TRUE(result == ECANCELED || result == EDEADLK || result == 0) << std::strerror(result);
+        EXPECT_EQ(sysfs_state(card_), "running");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lies, Liar, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// A firmware that dies or says nothing is restarted, until it has been too often.
+TEST_F(Liar, HaltsAndSilenceEnd) {
+    for (const Lie lie : {Lie::kTrap, Lie::kSilence}) {
+        const File file = open_card(static_cast<unsigned>(node_of(card_)));
+        std::uint32_t vm = 0;
+        ASSERT_EQ(create_vm(file.get(), vm), 0);
+        Buffer ring;
+        ASSERT_EQ(make_buffer(file.get(), vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+        int rounds = 0;
+        int error = 0;
+        for (; error == 0 && rounds < 100; rounds++) {
+            drm_orr_queue_create queue{};
+            error = make_queue(file.get(), vm, std::string("lie ") + static_cast<char>(lie), queue);
+            if (error == 0) error = destroy_queue(file.get(), queue.queue);
+        }
+        EXPECT_EQ(error, ENODEV) << rounds;
+        EXPECT_GT(rounds, 1);
+        EXPECT_EQ(sysfs_state(card_).substr(0, 4), "lost");
+        ASSERT_TRUE(unbind_driver(card_));
+        ASSERT_TRUE(bind_driver(card_));
+    }
+}
+
+// With an honest firmware the card is as good as ever. Run it last, and put that firmware there first.
+TEST(Honest, FirmwareFollows) {
+    const auto cards = pci_addresses();
+    ASSERT_EQ(cards.size(), 1u);
+    if (node_of(cards[0]) >= 0) ASSERT_TRUE(unbind_driver(cards[0]));
+    ASSERT_TRUE(bind_driver(cards[0]));
+    const File file = open_card(static_cast<unsigned>(node_of(cards[0])));
+    std::uint32_t vm = 0;
+    ASSERT_EQ(create_vm(file.get(), vm), 0);
+    Queue queue(file.get(), vm, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    EXPECT_EQ(queue.run(std::vector{nop(), nop()}), 0);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
