@@ -36,7 +36,8 @@ std::string kernel_parameters(const Options& options) {
     // boot under TCG: no defence against speculation that an emulated CPU does not have, no self-tests, a
     // clock that needs no watching.
     std::string text =
-        "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable no_timer_check "
+        "console=ttyS0 loglevel=5 printk.time=1 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable "
+        "no_timer_check "
         "cryptomgr.notests random.trust_cpu=on audit=0 8250.nr_uarts=1";
     if (const std::uint64_t khz = counter_khz()) text += fmt::format(" tsc_early_khz={}", khz);
     if (options.viommu) text += " intel_iommu=on iommu=pt";

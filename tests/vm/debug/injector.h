@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "tests/vm/kmod/device.h"
 
@@ -11,6 +12,9 @@ class Injector {
   public:
     // Fails the test if the kernel cannot do it.
     Injector();
+
+    // Lets all succeed that is done inside a function of the kernel. One at a time.
+    static void spare(const std::string& function);
 
     // Does `action` with its n-th point failing. Whether there were so many. The action may call stop() when
     // what follows in it must not fail.
