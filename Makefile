@@ -31,7 +31,7 @@ test: setup tree ## set up, build all, run all tests; T=regex runs the tests who
 test-kill: programs kmod ## kill cards at random instants under their users; ROUNDS=200 SEED=1
 	@tests/vm/kill/rounds.sh $(BIN)/orrery-vm build/vm-tests/test-kill $(ROUNDS) $(SEED) 8 1
 
-debug-kernel: tree ## build the kernel with KASAN, lockdep and their kind (once, 20 minutes)
+debug-kernel: tree ## build the kernel with KASAN, lockdep and their kind (once, 11 minutes of CPU)
 	@tools/vm/debug-kernel.sh > /dev/null
 
 test-debug: debug-kernel ## the VM tests on that kernel; T=regex runs those whose names match

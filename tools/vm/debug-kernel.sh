@@ -52,8 +52,18 @@ check_config() {
     done < "$config"
 }
 
+logged() { # command: into the log, whose end is shown if it fails
+    "$@" >> "$log" 2>&1 || {
+        grep -E '(error|Error) ' "$log" | head >&2
+        tail -n 20 "$log" >&2
+        die "the build failed; the log is $log"
+    }
+}
+
 make_kernel() { # $1: where
-    local log=$1.log archive version release started=$EPOCHREALTIME cpu
+    local archive version release started=$EPOCHREALTIME cpu
+    log=$1.log
+    : > "$log"
     work=$(mktemp -d "$1.new.XXXXXX")
     trap 'rm -rf -- "$work"' EXIT
     trap 'exit 130' INT TERM HUP
@@ -66,16 +76,14 @@ make_kernel() { # $1: where
     tar --extract --file="$archive" --directory="$work/kernel" --strip-components=1 --no-same-owner
     rm -- "$archive"
 
-    say "building it from linux-source $version: about 20 minutes of two processors and 3 GB while it is built, once"
+    say "building it from linux-source $version: 11 minutes of CPU and 3 GB while it is built, once"
     cp -- "$config" "$work/config"
-    {
-        kernel_make KCONFIG_ALLCONFIG=/checkout/config allnoconfig
-        check_config
-        kernel_make -j"$jobs" bzImage modules
-        # shellcheck disable=SC2016 # expanded by make's shell
-        kernel_make run-command KBUILD_RUN_COMMAND='$(srctree)/scripts/package/install-extmod-build /checkout/out/build'
-        kernel_make modules_install INSTALL_MOD_PATH=/checkout/out/root
-    } > "$log" 2>&1 || { grep -E '(error|Error) ' "$log" | head >&2; tail -n 20 "$log" >&2; die "the build failed; the log is $log"; }
+    logged kernel_make KCONFIG_ALLCONFIG=/checkout/config allnoconfig
+    check_config
+    logged kernel_make -j"$jobs" bzImage modules
+    # shellcheck disable=SC2016 # expanded by make's shell
+    logged kernel_make run-command KBUILD_RUN_COMMAND='$(srctree)/scripts/package/install-extmod-build /checkout/out/build'
+    logged kernel_make modules_install INSTALL_MOD_PATH=/checkout/out/root
     release=$(cat "$work/kernel/include/config/kernel.release")
     cp -- "$work/kernel/arch/x86/boot/bzImage" "$work/out/vmlinuz"
     cp -- "$work/kernel/System.map" "$work/kernel/.config" "$work/out/"
@@ -83,7 +91,8 @@ make_kernel() { # $1: where
     rm -rf -- "$work/out/root" "$work/out/modules/build"
     touch "$work/out/modules/modules.dep"
     echo "$release" > "$work/out/release"
-    cpu=$(times | awk 'NR == 2 { split($0, t, /[ms ]+/); printf "%d", (t[1] + t[3]) * 60 + t[2] + t[4] }')
+    times > "$work/times" # not in a pipe: a subshell has no children yet
+    cpu=$(awk 'NR == 2 { split($0, t, /[ms ]+/); printf "%d", (t[1] + t[3]) * 60 + t[2] + t[4] }' "$work/times")
     awk -v a="$started" -v b="$EPOCHREALTIME" -v cpu="$cpu" -v version="$version" \
         'BEGIN { printf "linux-source %s, built in %.0f s, %d CPU seconds\n", version, b - a, cpu }' > "$work/out/info"
     mv -T -- "$work/out" "$1"
@@ -98,7 +107,7 @@ jobs=$(nproc)
 
 case ${1:-} in
     --path)
-        [ -e "$directory/release" ] || die "there is no debug kernel at $directory: build it with make debug-kernel (20 minutes)"
+        [ -e "$directory/release" ] || die "there is no debug kernel at $directory: build it with make debug-kernel"
         echo "$directory" ;;
     '')
         if [ ! -e "$directory/release" ]; then
