@@ -30,7 +30,7 @@ std::uint64_t counter_khz() {
 #endif
 }
 
-std::string kernel_parameters(const Options& options) {
+std::string kernel_parameters(const Options& options, const Kernel& kernel) {
     // Warnings and worse on the console while booting (the guest's init raises this); a panic or an oops ends
     // QEMU, because panic=-1 reboots at once and -no-reboot makes that an exit. The rest saves a second of
     // boot under TCG: no defence against speculation that an emulated CPU does not have, no self-tests, a
@@ -40,6 +40,12 @@ std::string kernel_parameters(const Options& options) {
         "no_timer_check "
         "cryptomgr.notests random.trust_cpu=on audit=0 8250.nr_uarts=1";
     if (const std::uint64_t khz = counter_khz()) text += fmt::format(" tsc_early_khz={}", khz);
+    // A slow kernel on a busy host stands still for longer than these like.
+    if (kernel.patience > 1)
+        text += fmt::format(
+            " watchdog_thresh={0} rcupdate.rcu_cpu_stall_timeout={1} "
+            "sysctl.kernel.hung_task_timeout_secs={2}",
+            10 * kernel.patience, 21 * kernel.patience, 120 * kernel.patience);
     if (options.viommu) text += " intel_iommu=on iommu=pt";
     if (!options.append.empty()) text += " " + options.append;
     return text;
@@ -75,7 +81,7 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     add({"-m", fmt::format("{}M", options.memory_mib), "-object",
          fmt::format("memory-backend-memfd,id=ram,size={}M,share=on", options.memory_mib)});
     add({"-kernel", kernel.image.string(), "-initrd", files.initramfs.string(), "-append",
-         kernel_parameters(options)});
+         kernel_parameters(options, kernel)});
     if (options.viommu) add({"-device", "intel-iommu,intremap=on,caching-mode=on"});
 
     chardev("console", fds.console);
