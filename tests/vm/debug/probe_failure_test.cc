@@ -59,7 +59,9 @@ TEST(ProbeFailures, EachAllocationOfAProbe) {
         injector.stop();
         EXPECT_EQ(node_of(card) >= 0, error == 0) << "point " << n << ": " << std::strerror(error);
         failures += error != 0;
-        if (error == 0) EXPECT_EQ(unbind.write(card), 0) << "point " << n;
+        if (error == 0) {
+            EXPECT_EQ(unbind.write(card), 0) << "point " << n;
+        }
         if (n % 50 == 0) fmt::print("{} points, {} probes failed\n", n, failures);
     });
     fmt::print("{} points, {} of them failed the probe\n", points, failures);
@@ -88,7 +90,9 @@ TEST(ProbeFailures, EachAllocationOfLoadingTheModule) {
         const int error = load();
         injector.stop();
         failures += error != 0;
-        if (error == 0) EXPECT_EQ(unload(), 0) << "point " << n;
+        if (error == 0) {
+            EXPECT_EQ(unload(), 0) << "point " << n;
+        }
     });
     fmt::print("{} points, {} of them failed the loading\n", points, failures);
     EXPECT_GT(failures, 10u);

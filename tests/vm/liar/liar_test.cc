@@ -63,7 +63,9 @@ class Liar : public ::testing::TestWithParam<Case> {
         const auto cards = pci_addresses();
         ASSERT_EQ(cards.size(), 1u);
         card_ = cards[0];
-        if (node_of(card_) >= 0) ASSERT_TRUE(unbind_driver(card_));
+        if (node_of(card_) >= 0) {
+            ASSERT_TRUE(unbind_driver(card_));
+        }
         ASSERT_TRUE(bind_driver(card_));
         ASSERT_GE(node_of(card_), 0);
         drm_orr_query_device device{};
@@ -120,7 +122,9 @@ TEST_P(Liar, NeitherCrashesNorHangs) {
         call(fd, DRM_IOCTL_ORR_QUERY_DEADLOCK, &deadlock);
     }
     const bool lost = sysfs_state(card_).starts_with("lost");
-    if (test.outcome != Outcome::kEither) EXPECT_EQ(lost, test.outcome == Outcome::kLost);
+    if (test.outcome != Outcome::kEither) {
+        EXPECT_EQ(lost, test.outcome == Outcome::kLost);
+    }
     // The driver ends the wait, or the end of its queue does.
     if (lost) {
         EXPECT_EQ(errors.back(), ENODEV);
@@ -138,7 +142,7 @@ TEST_P(Liar, NeitherCrashesNorHangs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lies, Liar, ::testing::ValuesIn(kCases),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 // A firmware that dies or says nothing is restarted, until it has been too often.
 TEST_F(Liar, HaltsAndSilenceEnd) {
@@ -167,7 +171,9 @@ TEST_F(Liar, HaltsAndSilenceEnd) {
 TEST(Honest, FirmwareFollows) {
     const auto cards = pci_addresses();
     ASSERT_EQ(cards.size(), 1u);
-    if (node_of(cards[0]) >= 0) ASSERT_TRUE(unbind_driver(cards[0]));
+    if (node_of(cards[0]) >= 0) {
+        ASSERT_TRUE(unbind_driver(cards[0]));
+    }
     ASSERT_TRUE(bind_driver(cards[0]));
     const File file = open_card(static_cast<unsigned>(node_of(cards[0])));
     std::uint32_t vm = 0;
