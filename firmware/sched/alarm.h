@@ -24,7 +24,13 @@ class Alarm {
 
     // Replaces the owner's wish; all-ones: none.
     [[gnu::noinline]] void set(Hal& hal, Owner owner, uint64_t at_ps) {
+        const uint64_t before = at_[owner];
         at_[owner] = at_ps;
+        if (at_ps < timer_) {
+            set_timer(hal, at_ps);
+            return;
+        }
+        if (before != timer_) return;  // the earliest is another's
         uint64_t earliest = ~uint64_t{0};
         for (const uint64_t at : at_) {
             if (at < earliest) earliest = at;

@@ -244,6 +244,31 @@ TEST_F(Abort, TheQueueCanStillBeAsked) {
     queue.forget();
 }
 
+TEST_F(Abort, AWaitComesToItsLimitOnAnIdleCard) {
+    Queue queue(fd(), vm_, kRingVa), signaller(fd(), vm_, kRingVa + (1 << 20));
+    orr_packet_semaphore limited{};
+    limited.header.opcode = ORR_PKT_WAIT;
+    limited.semaphore = kSharedVa;
+    limited.value = 7;
+    limited.limit_ns = 50'000'000;
+    orr_packet packet;
+    static_assert(sizeof(packet) == sizeof(limited));
+    std::memcpy(&packet, &limited, sizeof(packet));
+    drm_orr_queue_wait out{};
+    const std::uint64_t first = queue.submit(packet);
+    signaller.submit(signal(kSharedVa, 7));
+    EXPECT_EQ(wait(fd(), queue.number(), first, kLong, out), 0);
+    EXPECT_EQ(out.error, 0u) << "in time";
+    limited.value = 8;
+    std::memcpy(&packet, &limited, sizeof(packet));
+    const std::uint64_t second = queue.submit(packet);
+    EXPECT_EQ(wait(fd(), queue.number(), second, 0.01, out), ETIME) << "no faster than the host's time";
+    EXPECT_EQ(wait(fd(), queue.number(), second, kLong, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_WAIT_LIMIT);
+    EXPECT_EQ(out.error_address, kSharedVa);
+    EXPECT_EQ(out.error_detail, 7u);
+}
+
 TEST_F(Abort, ArgumentsAreChecked) {
     Queue queue(fd(), vm_, kRingVa);
     ASSERT_EQ(queue.error(), 0);

@@ -1,6 +1,7 @@
 // The driver leaves a card, or the card is reset, while processes use it. Takes the card away: run it alone.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <orrery/fw/failure.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -252,6 +253,34 @@ TEST_F(Removal, EitherEndOfALinkGoes) {
             expect_works(cards_[gone]);
         }
     }
+}
+
+TEST_F(Removal, WhoWaitsForACardThatGoesIsTold) {
+    if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
+    const File one = open_card(static_cast<unsigned>(node_of(cards_[0])));
+    std::uint32_t vm = 0;
+    Buffer shared;
+    File dma_buf;
+    ASSERT_EQ(create_vm(one.get(), vm), 0);
+    ASSERT_EQ(make_buffer(one.get(), vm, kVa, 4096, ORR_BO_VRAM, shared), 0);
+    ASSERT_EQ(export_bo(one.get(), shared.handle, dma_buf), 0);
+    Queue waiter(one.get(), vm, kRingVa);
+    const File two = open_card(static_cast<unsigned>(node_of(cards_[1])));
+    std::uint32_t other_vm = 0, handle = 0;
+    ASSERT_EQ(create_vm(two.get(), other_vm), 0);
+    ASSERT_EQ(import_bo(two.get(), dma_buf.get(), handle), 0);
+    ASSERT_EQ(map(two.get(), other_vm, handle, kVa, 4096, ORR_BIND_WRITE), 0);
+    Queue signaller(two.get(), other_vm, kRingVa);
+    ASSERT_EQ(signaller.error(), 0);
+    drm_orr_signaller args{.queue = signaller.number(), .flags = 0, .semaphore = kVa, .count = 1, .pad = 0};
+    ASSERT_EQ(call(two.get(), DRM_IOCTL_ORR_SIGNALLER_ATTACH, &args), 0);
+    const std::uint64_t index = waiter.submit(wait_for(kVa, 1));
+    ASSERT_TRUE(unbind_driver(cards_[1]));
+    drm_orr_queue_wait out{};
+    EXPECT_EQ(wait(one.get(), waiter.number(), index, kLong, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_POISON);
+    EXPECT_EQ(ORR_FAILURE_CODE(out.error_detail), ORR_QERR_PEER_LOST);
+    ASSERT_TRUE(bind_driver(cards_[1]));
 }
 
 TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
