@@ -153,6 +153,7 @@ class Scheduler {
     // turn.cc: a queue's turn, packet by packet.
     bool run(Queue& queue);  // true: it can go on at once
     void ring(Queue& queue, uint64_t index);
+    void odd_doorbell(Queue* queue, uint64_t value);
     bool read_producer(Queue& queue);
     bool fetch(Queue& queue);
     bool try_launch(Queue& queue);

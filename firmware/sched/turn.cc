@@ -22,16 +22,21 @@ bool Scheduler::drain_doorbells() {
         if (tag == ~uint64_t{0}) return n != 0;
         const uint64_t value = hal_->reg(SOC_DB_VALUE);
         Queue* const queue = tag < ORR_FW_QUEUES ? &queues_[tag] : nullptr;
-        if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != value >> 48) {
-            ++stats_.stale_doorbells;
-            continue;
-        }
-        if (!queue->stopping) [[likely]]
+        if (queue == nullptr || !queue->exists || queue->ending != 0 || queue->generation != value >> 48)
+            [[unlikely]]
+            odd_doorbell(queue, value);
+        else
             ring(*queue, value & ORR_DB_INDEX_MASK);
-        else if (queue->stopped)
-            fail_rest(*queue);
     }
     return true;
+}
+
+// Of a queue that is not there any more, or has stopped: then what is submitted fails.
+[[gnu::noinline]] void Scheduler::odd_doorbell(Queue* queue, uint64_t value) {
+    if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != value >> 48)
+        ++stats_.stale_doorbells;
+    else if (queue->stopped)
+        fail_rest(*queue);
 }
 
 // The index of a doorbell saves reading the producer from the ring: its one writer is the same, and if it
