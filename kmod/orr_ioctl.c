@@ -445,14 +445,19 @@ static int orr_queue_abort_ioctl(struct drm_device *drm, void *data, struct drm_
 	struct orr_file *file = to_orr_file(drm_file);
 	const struct drm_orr_queue_abort *args = data;
 	struct orr_queue *queue;
+	int ret;
 
 	if (args->flags)
 		return -EINVAL;
 	if (orr_is_lost(file->odev))
 		return -ENODEV;
-	guard(mutex)(&file->lock);
+	ret = orr_file_lock(file);
+	if (ret)
+		return ret;
 	queue = xa_load(&file->queues, args->queue);
-	return queue ? orr_queue_abort(queue) : -ENOENT;
+	ret = queue ? orr_queue_abort(queue) : -ENOENT;
+	mutex_unlock(&file->lock);
+	return ret;
 }
 
 static int orr_signaller_ioctl(struct drm_file *drm_file, const struct drm_orr_signaller *args,
@@ -460,6 +465,7 @@ static int orr_signaller_ioctl(struct drm_file *drm_file, const struct drm_orr_s
 {
 	struct orr_file *file = to_orr_file(drm_file);
 	struct orr_queue *queue;
+	int ret;
 
 	if (args->flags || args->pad || !args->count || args->count > 256 ||
 	    !IS_ALIGNED(args->semaphore, sizeof(struct orr_semaphore)) ||
@@ -469,9 +475,13 @@ static int orr_signaller_ioctl(struct drm_file *drm_file, const struct drm_orr_s
 		return -ENODEV;
 	if (!orr_fw_fails(file->odev))
 		return -EOPNOTSUPP;
-	guard(mutex)(&file->lock);
+	ret = orr_file_lock(file);
+	if (ret)
+		return ret;
 	queue = xa_load(&file->queues, args->queue);
-	return queue ? act(queue, args->semaphore, args->count) : -ENOENT;
+	ret = queue ? act(queue, args->semaphore, args->count) : -ENOENT;
+	mutex_unlock(&file->lock);
+	return ret;
 }
 
 static int orr_signaller_attach_ioctl(struct drm_device *drm, void *data,

@@ -355,7 +355,7 @@ void orr_signaller_stopped(struct orr_queue *queue)
 void orr_signaller_stopped_later(struct orr_device *odev, u32 number)
 {
 	set_bit(number, odev->stopped);
-	queue_work(odev->ask_wq, &odev->stopped_work);
+	queue_work(system_unbound_wq, &odev->stopped_work);
 }
 
 static void orr_signaller_work(struct work_struct *work)
@@ -384,7 +384,7 @@ static void orr_signaller_work(struct work_struct *work)
 void orr_signaller_card_lost(struct orr_device *odev)
 {
 	bitmap_fill(odev->stopped, ORR_FW_QUEUES);
-	queue_work(odev->ask_wq, &odev->stopped_work);
+	queue_work(system_unbound_wq, &odev->stopped_work);
 }
 
 /* Whether a queue can reach its semaphore, over the ports of the owner that are up. */
@@ -441,6 +441,11 @@ void orr_signaller_links_changed(struct orr_device *odev)
 	}
 	orr_sems_close(&closing);
 }
+
+/*
+ * Its work is not in the card's own queues: it waits for other cards, and for those who allocate
+ * under the table's lock, and what fences depend on must not wait behind that.
+ */
 
 /**
  * orr_signaller_init - prepare
