@@ -355,7 +355,7 @@ void orr_signaller_stopped(struct orr_queue *queue)
 void orr_signaller_stopped_later(struct orr_device *odev, u32 number)
 {
 	set_bit(number, odev->stopped);
-	queue_work(system_unbound_wq, &odev->stopped_work);
+	queue_work(system_long_wq, &odev->stopped_work);
 }
 
 static void orr_signaller_work(struct work_struct *work)
@@ -384,7 +384,7 @@ static void orr_signaller_work(struct work_struct *work)
 void orr_signaller_card_lost(struct orr_device *odev)
 {
 	bitmap_fill(odev->stopped, ORR_FW_QUEUES);
-	queue_work(system_unbound_wq, &odev->stopped_work);
+	queue_work(system_long_wq, &odev->stopped_work);
 }
 
 /* Whether a queue can reach its semaphore, over the ports of the owner that are up. */
