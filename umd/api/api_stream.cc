@@ -86,7 +86,7 @@ orrError_t orrStreamQuery(orrStream_t stream) {
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamQuery");
         if ((*queue)->done((*queue)->submitted())) return {};
-        if (auto stopped = (*queue)->error()) return std::unexpected(*stopped);
+        if (auto stopped = (*queue)->look()) return std::unexpected(*stopped);
         return fail(orrErrorNotReady, "the stream has work that is not done yet");
     });
 }

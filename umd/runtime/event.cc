@@ -17,7 +17,7 @@ std::int64_t now_ns() {
     return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-Result<Stream::Relay> make_relay(Context& source, Context& target) {
+Result<std::shared_ptr<Stream::Relay>> make_relay(Context& source, Context& target) {
     auto slot = target.semaphores().take(true);
     if (!slot) return std::unexpected(slot.error());
     if (auto shared = target.memory().share_block(*(*slot)->block, source.device()); !shared) {
@@ -25,10 +25,13 @@ Result<Stream::Relay> make_relay(Context& source, Context& target) {
     }
     QueueOptions options;
     options.name = fmt::format("events to device {}", target.device());
-    auto stream = Stream::create(source, 64, Stream::kDefaultArgsBytes, std::move(options));
+    auto stream = Stream::create(source, Stream::kDefaultEntries, kPage, std::move(options));
     if (!stream) return std::unexpected(stream.error());
     source.add_stream(*stream);
-    return Stream::Relay{std::move(*stream), std::move(*slot), 0};
+    auto relay = std::make_shared<Stream::Relay>();
+    relay->source = std::move(*stream);
+    relay->slot = std::move(*slot);
+    return relay;
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ Status Event::query() {
     const auto record = current();
     if (!record) return {};
     if (!record->stream->done(record->index)) {
-        if (auto stopped = record->stream->error()) return std::unexpected(*stopped);
+        if (auto stopped = record->stream->look()) return std::unexpected(*stopped);
         return fail(orrErrorNotReady, "the event's record is not done yet");
     }
     note_seen(*record);
@@ -105,6 +108,10 @@ Result<Event::Times> Event::times() {
     const std::lock_guard lock(mutex_);
     if (!record_)
         return fail(orrErrorInvalidValue, "the event was never recorded: call orrEventRecord first");
+    // Another thread may have recorded it again; its slot's time is that of what came last.
+    if (!record_->stream->done(record_->index))
+        return fail(orrErrorNotReady, "the event was recorded anew, and that is not done yet");
+    if (record_->seen_ns == 0) record_->seen_ns = now_ns();
     return Times{record_->slot->context->device(), record_->slot->time_ps(), record_->seen_ns};
 }
 
@@ -126,23 +133,20 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     }
     // Across cards: a stream on the record's card waits for it there and signals over the link. One such
     // relay for each pair of waiting stream and source card, so that no wait holds up another stream's.
-    std::unique_lock lock(stream->relay_mutex());
-    if (!stream->relays().contains(source.device())) {
-        auto made = make_relay(source, target);
-        if (!made) return std::unexpected(made.error());
-        stream->relays().emplace(source.device(), std::move(*made));
-    }
-    Stream::Relay& relay = stream->relays().at(source.device());
-    const orr_packet forward[] = {wait, make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, relay.value + 1)};
+    auto found = stream->relay(source.device(), [&] { return make_relay(source, target); });
+    if (!found) return std::unexpected(found.error());
+    Stream::Relay& relay = **found;
+    std::unique_lock lock(relay.mutex);
+    const std::uint64_t value = relay.slot->last + 1;
+    const orr_packet forward[] = {wait, make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
     relay.source->depend_on(record->stream, record->index);
     auto sent = relay.source->submit(forward, {Op::kSignal, nullptr});
     if (!sent) return std::unexpected(sent.error());
-    ++relay.value;
-    const orr_packet arrive = make_semaphore(ORR_PKT_WAIT, relay.slot->va, relay.value);
-    const std::shared_ptr<Stream> relay_stream = relay.source;
+    relay.slot->last = value;
     lock.unlock();
+    const orr_packet arrive = make_semaphore(ORR_PKT_WAIT, relay.slot->va, value);
     stream->depend_on(record->stream, record->index);
-    stream->depend_on(relay_stream, *sent);
+    stream->depend_on(relay.source, *sent);
     auto index = stream->submit({&arrive, 1}, {Op::kWait, nullptr});
     if (!index) return std::unexpected(index.error());
     return {};

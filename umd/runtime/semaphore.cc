@@ -18,6 +18,9 @@ std::uint64_t read(std::uint64_t& word) {
 std::uint64_t SemaphoreSlot::value() const {
     return read(cpu->value);
 }
+bool SemaphoreSlot::reached(std::uint64_t wanted) const {
+    return value() >= wanted;
+}
 std::uint64_t SemaphoreSlot::time_ps() const {
     return read(cpu->time_ps);
 }
@@ -35,6 +38,7 @@ bool SemaphorePool::owns(std::uint64_t va) const {
 SemaphorePool::~SemaphorePool() {
     drop_retired();
     free_.clear();
+    lost_.clear();
     for (Block* block : blocks_)
         context_.memory().free_block(block);
 }
@@ -65,7 +69,9 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
     std::vector<Retired> done;  // goes after the lock: its slots come back through it
     std::unique_lock lock(mutex_);
     std::erase_if(retired_, [&](Retired& r) {
-        if (!r.stream->done(r.index) && !r.stream->error()) return false;
+        const bool reached = r.stream->done(r.index);
+        if (!reached && !r.stream->error()) return false;
+        if (!reached) r.slot->lost = true;
         done.push_back(std::move(r));
         return true;
     });
@@ -81,10 +87,15 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
         slot->last = 0;
     }
     return std::shared_ptr<SemaphoreSlot>(slot, [](SemaphoreSlot* back) {
-        SemaphorePool& pool = *back->pool;
-        const std::lock_guard guard(pool.mutex_);
-        pool.free_.emplace_back(back);
+        back->pool->give_back(std::unique_ptr<SemaphoreSlot>(back));
     });
+}
+
+void SemaphorePool::give_back(std::unique_ptr<SemaphoreSlot> slot) {
+    const bool lost = slot->lost || slot->value() < slot->last;
+    slot->lost = lost;
+    const std::lock_guard lock(mutex_);
+    (lost ? lost_ : free_).push_back(std::move(slot));
 }
 
 void SemaphorePool::retire(std::shared_ptr<SemaphoreSlot> slot, std::shared_ptr<Stream> stream,
@@ -99,6 +110,8 @@ void SemaphorePool::drop_retired() {
         const std::lock_guard lock(mutex_);
         gone.swap(retired_);
     }
+    for (const Retired& r : gone)
+        r.slot->lost |= !r.stream->done(r.index);
 }
 
 }  // namespace orrery::umd

@@ -23,9 +23,12 @@ struct SemaphoreSlot {
     orr_semaphore* cpu = nullptr;
     std::uint64_t va = 0;
     std::uint64_t last = 0;  // highest value that somebody was told to signal; its owner guards it
+    bool lost = false;       // a signal may come late or never: not to be given out again
     SemaphorePool* pool = nullptr;
 
     std::uint64_t value() const;
+    // Somebody signalled `wanted`, or more.
+    bool reached(std::uint64_t wanted) const;
     std::uint64_t time_ps() const;
 };
 
@@ -37,9 +40,11 @@ class SemaphorePool {
     SemaphorePool(const SemaphorePool&) = delete;
     SemaphorePool& operator=(const SemaphorePool&) = delete;
 
-    // Its value is slot->last, which is 0 with `fresh`. It comes back when the last reference goes.
+    // Its value is slot->last, which is 0 with `fresh`. It comes back when the last reference goes; but one
+    // whose signal was lost never does, as somebody may still wait for it, or it may still arrive.
     Result<std::shared_ptr<SemaphoreSlot>> take(bool fresh);
-    // For a slot that `stream` signals before it reaches `index`: it is not given out again before that.
+    // For a slot that `stream` signals before it reaches `index`: it is not given out again before that, and
+    // never if the stream has stopped.
     void retire(std::shared_ptr<SemaphoreSlot> slot, std::shared_ptr<Stream> stream, std::uint64_t index);
     // Forgets retired slots and the streams they hold.
     void drop_retired();
@@ -55,12 +60,14 @@ class SemaphorePool {
         std::uint64_t index;
     };
     Status grow();
+    void give_back(std::unique_ptr<SemaphoreSlot> slot);
 
     Context& context_;
     const BoKind kind_;
     mutable std::mutex mutex_;
     std::vector<Block*> blocks_;
     std::vector<std::unique_ptr<SemaphoreSlot>> free_;
+    std::vector<std::unique_ptr<SemaphoreSlot>> lost_;
     std::vector<Retired> retired_;
 };
 

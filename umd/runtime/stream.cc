@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/fault_text.h"
@@ -68,16 +69,36 @@ Stream::~Stream() {
 
 void Stream::close() {
     {
-        const std::lock_guard lock(relay_mutex_);
-        for (auto& [device, relay] : relays_)
-            relay.source->close();
+        const std::lock_guard lock(relays_mutex_);
+        for (auto& [device, relay] : relays_) {
+            if (relay != nullptr) relay->source->close();
+        }
     }
-    const std::lock_guard lock(mutex_);
-    if (queue_ == nullptr) return;
     if (!done(producer_.load(std::memory_order_relaxed))) {
-        keep_error(Error{orrErrorInvalidHandle, "the stream was destroyed before this work was done"});
+        stop(Error{orrErrorInvalidHandle, "the stream was destroyed before this work was done"});
     }
-    queue_.reset();
+    std::shared_ptr<HwQueue> gone;
+    {
+        const std::lock_guard lock(queue_mutex_);
+        gone.swap(queue_);
+    }
+    if (gone != nullptr) gone->destroy();  // for those too who wait with a reference of their own
+}
+
+std::shared_ptr<HwQueue> Stream::queue() const {
+    const std::lock_guard lock(queue_mutex_);
+    return queue_;
+}
+
+// First the hardware: nobody may take the stream for stopped, and its memory for free, while it runs.
+Error Stream::stop(Error cause) {
+    {
+        const std::lock_guard lock(queue_mutex_);
+        if (queue_ != nullptr && !std::exchange(stopped_, true)) queue_->abort();
+    }
+    // It may have stopped by itself before.
+    if (auto stopped = error()) return *stopped;
+    return fate_.end(std::move(cause));
 }
 
 std::uint64_t Stream::consumer() const {
@@ -98,50 +119,50 @@ Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote
 Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                      std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
-    auto index = submit_locked(packets, notes);
-    return index ? land_locked(*index, peers) : index;
+    return submit_locked(packets, notes, peers);
 }
 
-Result<std::uint64_t> Stream::land_locked(std::uint64_t index, std::span<Context* const> peers) {
+Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
+                                            std::span<const OpNote> notes, std::span<Context* const> peers) {
+    const std::uint64_t all = packets.size() + peers.size();
+    if (all > entries_) return fail(orrErrorInternal, "{} packets at once", all);
     for (Context* peer : peers) {
-        auto landing = land_locked(*peer);
-        if (landing) {
-            index = *landing;
-        } else if (error()) {
-            return index;  // the packets are in a queue that has stopped meanwhile: the next wait says so
-        } else {
-            return landing;
-        }
+        if (auto ready = prepare_landing(*peer); !ready) return std::unexpected(ready.error());
     }
+    if (auto room = make_room(all); !room) return std::unexpected(room.error());
+    std::uint64_t index = push_locked(packets, notes);
+    for (Context* peer : peers)
+        index = land_locked(*peer);
     return index;
 }
 
-Result<std::uint64_t> Stream::land_locked(Context& peer) {
+Status Stream::prepare_landing(Context& peer) {
     auto& slot = landing_slots_[peer.device()];
-    if (slot == nullptr) {
-        auto taken = peer.semaphores().take(true);
-        if (!taken) return std::unexpected(taken.error());
-        if (auto shared = peer.memory().share_block(*(*taken)->block, context_.device()); !shared) {
-            return std::unexpected(shared.error());
-        }
-        slot = std::move(*taken);
-    }
-    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot->va, slot->last + 1);
+    if (slot != nullptr) return {};
+    auto taken = peer.semaphores().take(true);
+    if (!taken) return std::unexpected(taken.error());
+    if (auto shared = peer.memory().share_block(*(*taken)->block, context_.device()); !shared) return shared;
+    slot = std::move(*taken);
+    return {};
+}
+
+std::uint64_t Stream::land_locked(Context& peer) {
+    const auto& slot = landing_slots_[peer.device()];
+    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot->va, ++slot->last);
     {
         // Before the packet can be done, so that nobody finds the index done without its landing.
         const std::lock_guard lock(landing_mutex_);
-        landings_.push_back({producer_.load(std::memory_order_relaxed) + 1, slot, slot->last + 1});
+        landings_.push_back({producer_.load(std::memory_order_relaxed) + 1, slot, slot->last});
         any_landing_.store(true, std::memory_order_release);
     }
-    auto index = submit_locked(packet, {Op::kSignal, nullptr});
-    if (index) ++slot->last;
-    return index;
+    const OpNote note{Op::kSignal, nullptr};
+    return push_locked({&packet, 1}, {&note, 1});
 }
 
 bool Stream::landed(std::uint64_t index) const {
     if (!any_landing_.load(std::memory_order_acquire)) return true;
     const std::lock_guard lock(landing_mutex_);
-    std::erase_if(landings_, [](const Landing& l) { return l.slot->value() >= l.value; });
+    std::erase_if(landings_, [](const Landing& l) { return l.slot->reached(l.value); });
     any_landing_.store(!landings_.empty(), std::memory_order_release);
     return std::ranges::none_of(landings_, [&](const Landing& l) { return l.index <= index; });
 }
@@ -150,8 +171,9 @@ bool Stream::landed(std::uint64_t index) const {
 Status Stream::wait_for_landing(std::uint64_t index) {
     const std::int64_t end = now_ns() + kLandingNs;
     while (!landed(index)) {
+        if (auto stopped = look()) return std::unexpected(*stopped);
         if (now_ns() >= end) {
-            return std::unexpected(keep_error(Error{
+            return std::unexpected(stop(Error{
                 orrErrorPeerAccess,
                 fmt::format(
                     "what device {} wrote to another card did not arrive there: is the link up and "
@@ -163,10 +185,8 @@ Status Stream::wait_for_landing(std::uint64_t index) {
     return {};
 }
 
-Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
-                                            std::span<const OpNote> notes) {
-    if (packets.size() > entries_) return fail(orrErrorInternal, "{} packets at once", packets.size());
-    if (auto room = make_room(packets.size()); !room) return std::unexpected(room.error());
+// There is room.
+std::uint64_t Stream::push_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes) {
     std::uint64_t producer = producer_.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < packets.size(); ++i) {
         const std::uint64_t slot = producer & (entries_ - 1);
@@ -176,7 +196,10 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
         ++producer;
     }
     std::atomic_ref(ring_->producer).store(producer, std::memory_order_release);
-    queue_->ring(producer);
+    {
+        const std::lock_guard lock(queue_mutex_);
+        if (queue_ != nullptr && !stopped_) queue_->ring(producer);
+    }
     producer_.store(producer, std::memory_order_release);
     return producer;
 }
@@ -184,7 +207,7 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
 // Holds the lock while it waits: later submitters would have to wait all the same.
 Status Stream::make_room(std::uint64_t packets) {
     if (auto stopped = error()) return std::unexpected(*stopped);
-    if (queue_ == nullptr) return fail(orrErrorInvalidHandle, "the stream was destroyed");
+    if (queue() == nullptr) return std::unexpected(ended());
     const std::uint64_t needed = producer_.load(std::memory_order_relaxed) + packets;
     if (needed <= entries_) return {};
     return wait(needed - entries_);
@@ -198,9 +221,10 @@ Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const s
         if (!va) return std::unexpected(va.error());
         packet.word[1] = *va;
     }
-    auto index = submit_locked(packet, {Op::kKernel, name});
+    const OpNote note{Op::kKernel, name};
+    auto index = submit_locked({&packet, 1}, {&note, 1}, peers);
     if (index && !args.empty()) args_in_use_.push_back({*index, args_head_});
-    return index ? land_locked(*index, peers) : index;
+    return index;
 }
 
 Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
@@ -231,39 +255,47 @@ QueueState Stream::state_of_ring() const {
     return state;
 }
 
-Error Stream::keep_error(const Error& error) {
-    const std::lock_guard lock(error_mutex_);
-    if (!failed_.load(std::memory_order_relaxed)) {
-        error_ = error;
-        failed_.store(true, std::memory_order_release);
-    }
-    return error_;
-}
-
-Error Stream::keep_error(const QueueState& state) {
+Error Stream::stopped_by(const QueueState& state) {
     const OpNote note = notes_[state.error_index & (entries_ - 1)];
-    return keep_error(describe_queue_error(state, note, context_));
+    return fate_.end(describe_queue_error(state, note, context_));
 }
 
 std::optional<Error> Stream::error() {
-    if (failed_.load(std::memory_order_acquire)) {
-        const std::lock_guard lock(error_mutex_);
-        return error_;
-    }
-    if (load(ring_->error, std::memory_order_relaxed) != ORR_QERR_NONE) return keep_error(state_of_ring());
+    if (fate_.ended()) return fate_.error();
+    if (load(ring_->error, std::memory_order_relaxed) != ORR_QERR_NONE) return stopped_by(state_of_ring());
     return std::nullopt;
 }
 
+std::optional<Error> Stream::look() {
+    if (auto stopped = error()) return stopped;
+    const std::int64_t now = now_ns();
+    std::int64_t last = looked_ns_.load(std::memory_order_relaxed);
+    if (now - last < kLookNs || !looked_ns_.compare_exchange_strong(last, now)) return std::nullopt;
+    const auto hardware = queue();
+    if (hardware == nullptr) return std::nullopt;
+    const std::uint64_t index = submitted();
+    auto state = hardware->wait(index, 0);
+    if (!state) return done(index) ? error() : stop(state.error());
+    if (state->error != ORR_QERR_NONE) return stopped_by(*state);
+    return std::nullopt;
+}
+
+// Of a stream without a queue.
+Error Stream::ended() const {
+    return fate_.error().value_or(Error{orrErrorInvalidHandle, "the stream was destroyed"});
+}
+
 Result<drm_orr_queue_stats> Stream::stats() {
-    const std::lock_guard lock(mutex_);
-    if (queue_ == nullptr) return fail(orrErrorInvalidHandle, "the stream was destroyed");
-    return queue_->stats();
+    const auto hardware = queue();
+    if (hardware == nullptr) return std::unexpected(ended());
+    return hardware->stats();
 }
 
 Status Stream::set_options(const QueueOptions& options) {
     const std::lock_guard lock(mutex_);
-    if (queue_ == nullptr) return fail(orrErrorInvalidHandle, "the stream was destroyed");
-    if (auto set = queue_->set(options); !set) return set;
+    const auto hardware = queue();
+    if (hardware == nullptr) return std::unexpected(ended());
+    if (auto set = hardware->set(options); !set) return set;
     options_.priority = options.priority;
     options_.weight = options.weight;
     options_.slice_us = options.slice_us;
@@ -276,7 +308,7 @@ QueueOptions Stream::options() {
 }
 
 void Stream::depend_on(const std::shared_ptr<Stream>& source, std::uint64_t index) {
-    const std::lock_guard lock(relay_mutex_);
+    const std::lock_guard lock(dependency_mutex_);
     std::erase_if(dependencies_, [](const Dependency& d) {
         const auto alive = d.source.lock();
         return alive == nullptr || alive->done(d.index);
@@ -299,7 +331,7 @@ void Stream::set_capture(std::shared_ptr<StreamCapture> capture) {
 std::optional<Error> Stream::dependency_error() {
     std::vector<Dependency> dependencies;
     {
-        const std::lock_guard lock(relay_mutex_);
+        const std::lock_guard lock(dependency_mutex_);
         dependencies = dependencies_;
     }
     for (const Dependency& dependency : dependencies) {
@@ -332,15 +364,17 @@ Status Stream::wait(std::uint64_t index) {
         if (consumer() >= index) return wait_for_landing(index);
         // An error of a stream that this one waits for raises no interrupt here.
         const bool depends = any_dependency_.load(std::memory_order_acquire);
-        auto state = queue_->wait(index, now_ns() + (depends ? kLookNs : kSleepNs));
-        if (!state) return std::unexpected(keep_error(state.error()));
-        if (state->error != ORR_QERR_NONE) return std::unexpected(keep_error(*state));
+        const auto hardware = queue();
+        if (hardware == nullptr) return std::unexpected(ended());
+        auto state = hardware->wait(index, now_ns() + (depends ? kLookNs : kSleepNs));
+        if (done(index)) break;
+        if (!state) return std::unexpected(stop(state.error()));
+        if (state->error != ORR_QERR_NONE) return std::unexpected(stopped_by(*state));
         if (state->deadlock && !done(index)) {
             if (auto deadlock = describe_deadlock(context_)) return std::unexpected(*deadlock);
             continue;  // over already
         }
-        if (done(index)) break;
-        if (auto never = dependency_error()) return std::unexpected(keep_error(*never));
+        if (auto never = dependency_error()) return std::unexpected(stop(*never));
     }
     return {};
 }

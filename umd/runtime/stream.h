@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "umd/runtime/fate.h"
 #include "umd/runtime/pinned_buffer.h"
 #include "umd/runtime/staging.h"
 #include "umd/winsys/winsys.h"
@@ -67,8 +68,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // of waits now; the stream has not stopped, and goes on when somebody signals.
     Status wait(std::uint64_t index);
     Status synchronize() { return wait(submitted()); }
-    // Nothing while the queue runs; the same error for ever once it has stopped.
+    // Nothing while the queue runs; the same error for ever once it has stopped. Nothing of a stream that has
+    // an error runs any more.
     std::optional<Error> error();
+    // The same for those who poll: now and then it asks the driver too, as a card that is gone writes nothing.
+    std::optional<Error> look();
+    // Stops it now; what became of it stays to be asked. Gives the first cause.
+    Error stop(Error cause);
     // All packets that were submitted until now.
     std::uint64_t submitted() const { return producer_.load(std::memory_order_acquire); }
 
@@ -85,13 +91,22 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // The stream on another card that carries that card's events to this one, and the semaphore on this card
     // on which it does so. See event.cc.
     struct Relay {
+        std::mutex mutex;  // held while a full ring is waited for
         std::shared_ptr<Stream> source;
-        std::shared_ptr<SemaphoreSlot> slot;
-        std::uint64_t value = 0;
+        std::shared_ptr<SemaphoreSlot> slot;  // its `last`: what has been sent for
     };
-    // Under relay_mutex().
-    std::map<int, Relay>& relays() { return relays_; }
-    std::mutex& relay_mutex() { return relay_mutex_; }
+    // make: gives a Result<std::shared_ptr<Relay>>.
+    template <typename Make>
+    Result<std::shared_ptr<Relay>> relay(int device, Make&& make) {
+        const std::lock_guard lock(relays_mutex_);
+        auto& relay = relays_[device];
+        if (relay == nullptr) {
+            auto made = make();
+            if (!made) return std::unexpected(made.error());
+            relay = std::move(*made);
+        }
+        return relay;
+    }
 
     // This stream waits for `source` to reach `index`: if that stops before, waiting here ends with its error
     // instead of never.
@@ -123,21 +138,22 @@ class Stream : public std::enable_shared_from_this<Stream> {
         std::uint64_t value;
     };
 
-    Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes);
-    Result<std::uint64_t> submit_locked(const orr_packet& packet, OpNote note) {
-        return submit_locked({&packet, 1}, {&note, 1});
-    }
-    Result<std::uint64_t> land_locked(Context& peer);
-    Result<std::uint64_t> land_locked(std::uint64_t index, std::span<Context* const> peers);
+    // The packets and the landings behind them, all or nothing.
+    Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
+                                        std::span<Context* const> peers);
+    std::uint64_t push_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes);
+    Status prepare_landing(Context& peer);
+    std::uint64_t land_locked(Context& peer);
     bool landed(std::uint64_t index) const;
     Status wait_for_landing(std::uint64_t index);
     Status make_room(std::uint64_t packets);
     Result<std::uint64_t> take_args(std::span<const std::byte> args);
     std::uint64_t consumer() const;
     std::optional<Error> dependency_error();
-    Error keep_error(const Error& error);
-    Error keep_error(const QueueState& state);
+    Error stopped_by(const QueueState& state);
+    Error ended() const;
     QueueState state_of_ring() const;
+    std::shared_ptr<HwQueue> queue() const;
 
     Context& context_;
     PinnedBuffer ring_memory_;
@@ -145,7 +161,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::uint32_t entries_;
     orr_ring* ring_;
     orr_packet* packets_;
-    std::unique_ptr<HwQueue> queue_;
+    // Who waits takes a reference along. Ringing is under the lock: a queue that has ended must not be rung,
+    // as its doorbell may be another one's.
+    mutable std::mutex queue_mutex_;
+    std::shared_ptr<HwQueue> queue_;
+    bool stopped_ = false;  // by us; under queue_mutex_
     QueueOptions options_;  // under mutex_
 
     std::mutex mutex_;  // orders producers
@@ -159,18 +179,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
     mutable std::vector<Landing> landings_;
     mutable std::atomic<bool> any_landing_{false};
 
-    std::mutex error_mutex_;
-    std::atomic<bool> failed_{false};
-    Error error_;
+    Fate fate_;
+    std::atomic<std::int64_t> looked_ns_{0};
 
     struct Dependency {
         std::weak_ptr<Stream> source;
         std::uint64_t index = 0;
     };
-    std::mutex relay_mutex_;
+    std::mutex dependency_mutex_;
     std::vector<Dependency> dependencies_;
     std::atomic<bool> any_dependency_{false};
-    std::map<int, Relay> relays_;
+    std::mutex relays_mutex_;
+    std::map<int, std::shared_ptr<Relay>> relays_;  // by source card; null: could not be made
     Staging staging_;
 
     mutable std::mutex capture_mutex_;

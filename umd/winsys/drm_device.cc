@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <xf86drm.h>
 
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -81,20 +82,29 @@ class DrmQueue final : public HwQueue {
         : file_(std::move(file)), queue_(made.queue) {
         doorbell_ = Doorbell(file_->doorbells, file_->kicks, made.doorbell_slot, made.generation);
     }
-    ~DrmQueue() override {
+    ~DrmQueue() override { DrmQueue::destroy(); }
+    DrmQueue(const DrmQueue&) = delete;
+    DrmQueue& operator=(const DrmQueue&) = delete;
+
+    void abort() override { DrmQueue::destroy(); }
+
+    void destroy() override {
+        // Numbers are used again: never twice.
+        if (destroyed_.exchange(true)) return;
         drm_orr_queue_destroy destroy{};
         destroy.queue = queue_;
         file_->ioctl(DRM_IOCTL_ORR_QUEUE_DESTROY, &destroy);
     }
-    DrmQueue(const DrmQueue&) = delete;
-    DrmQueue& operator=(const DrmQueue&) = delete;
 
     Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) override {
+        if (destroyed_.load()) return std::unexpected(gone());
         drm_orr_queue_wait wait{};
         wait.queue = queue_;
         wait.index = index;
         wait.timeout_ns = deadline_ns;
         const int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_WAIT, &wait);
+        // Then the number may have been another queue's already.
+        if (destroyed_.load()) return std::unexpected(gone());
         if (number == EDEADLK) {
             QueueState state{};
             state.deadlock = true;
@@ -108,6 +118,7 @@ class DrmQueue final : public HwQueue {
     }
 
     Result<drm_orr_queue_stats> stats() override {
+        if (destroyed_.load()) return std::unexpected(gone());
         drm_orr_queue_stats stats{};
         stats.queue = queue_;
         if (int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_STATS, &stats)) {
@@ -117,6 +128,7 @@ class DrmQueue final : public HwQueue {
     }
 
     Status set(const QueueOptions& options) override {
+        if (destroyed_.load()) return std::unexpected(gone());
         drm_orr_queue_set set{};
         set.queue = queue_;
         set.priority = options.priority;
@@ -142,8 +154,11 @@ class DrmQueue final : public HwQueue {
     }
 
   private:
+    static Error gone() { return {orrErrorInvalidHandle, "the stream's hardware queue has been ended"}; }
+
     std::shared_ptr<File> file_;
     std::uint32_t queue_;
+    std::atomic<bool> destroyed_{false};
 };
 
 class DrmDevice final : public Device {

@@ -58,11 +58,17 @@ struct Quota {
     std::uint32_t period_us = 0;
 };
 
-// A hardware queue. Destruction aborts what is in flight.
+// A hardware queue. Whoever waits for it may hold it longer than whoever ends it: destroy() ends it for both,
+// and the destructor does so if nobody has.
 class HwQueue {
   public:
     virtual ~HwQueue() = default;
+    // Not after destroy(): the doorbell may be another queue's then.
     void ring(std::uint64_t index) const noexcept { doorbell_.ring(index); }
+    // Stops it now: when this returns nothing of it runs, nor will. What it did so far can still be asked.
+    virtual void abort() = 0;
+    // The same, and gives it back: all calls fail from now on, also those that sleep.
+    virtual void destroy() = 0;
     // Sleeps until `index` packets are done, the queue stopped, is found in a deadlock, or CLOCK_MONOTONIC
     // reached deadline_ns (then completed < index and error is 0).
     virtual Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) = 0;

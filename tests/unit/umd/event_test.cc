@@ -1,3 +1,4 @@
+#include <cstring>
 #include <thread>
 
 #include "tests/unit/umd/api_test.h"
@@ -136,6 +137,70 @@ TEST(Event, StreamThatWaitsForAStoppedOneEndsWithItsError) {
     ASSERT_OK(orrStreamDestroy(waiting));
     ASSERT_OK(orrEventDestroy(event));
     ASSERT_OK(orrFree(gone));
+}
+
+// Memory that the card finds unmapped: what touches it fails.
+void* broken_memory(FakeSystem& system, std::size_t card = 0) {
+    void* gone = nullptr;
+    EXPECT_OK(orrMalloc(&gone, 2 << 20));
+    const std::lock_guard lock(system.card(card).mutex());
+    system.card(card).mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
+    return gone;
+}
+
+TEST(Event, SlotOfAStoppedStreamWakesNobody) {
+    FakeSystem system(1);
+    orrStream_t bad{}, waiting{}, other{};
+    orrEvent_t event{};
+    void* x{};
+    ASSERT_OK(orrStreamCreate(&bad));
+    ASSERT_OK(orrStreamCreate(&waiting));
+    ASSERT_OK(orrStreamCreate(&other));
+    ASSERT_OK(orrMallocHost(&x, 64));
+    std::memset(x, 0, 64);
+    system.card().pause(true);
+    void* gone = broken_memory(system);
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
+    ASSERT_OK(orrEventRecord(event, bad));
+    ASSERT_OK(orrStreamWaitEvent(waiting, event));
+    ASSERT_OK(orrMemsetAsync(x, 7, 8, waiting));
+    ASSERT_OK(orrEventDestroy(event));
+    system.card().pause(false);
+    EXPECT_EQ(orrStreamSynchronize(bad), orrErrorIllegalAddress);
+    for (int i = 0; i < 3; ++i) {  // the second of these got the slot
+        orrEvent_t more{};
+        ASSERT_OK(orrEventCreate(&more));
+        ASSERT_OK(orrEventRecord(more, other));
+        ASSERT_OK(orrEventSynchronize(more));
+        ASSERT_OK(orrEventDestroy(more));
+    }
+    EXPECT_NE(orrStreamSynchronize(waiting), orrSuccess);
+    EXPECT_EQ(*static_cast<std::uint8_t*>(x), 0) << "the dependent ran";
+    for (orrStream_t stream : {bad, waiting, other})
+        ASSERT_OK(orrStreamDestroy(stream));
+    ASSERT_OK(orrFree(gone));
+    ASSERT_OK(orrFreeHost(x));
+}
+
+TEST(Event, LostCardIsSeenByWhoPolls) {
+    FakeSystem system(1);
+    orrStream_t stream{};
+    orrEvent_t event{};
+    void* memory{};
+    ASSERT_OK(orrStreamCreate(&stream));
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrMalloc(&memory, 64));
+    system.card().pause(true);
+    ASSERT_OK(orrMemsetAsync(memory, 1, 64, stream));
+    ASSERT_OK(orrEventRecord(event, stream));
+    EXPECT_EQ(orrEventQuery(event), orrErrorNotReady);
+    system.card().lose();
+    orrError_t state = orrErrorNotReady;
+    while (state == orrErrorNotReady)
+        state = orrEventQuery(event);
+    EXPECT_EQ(state, orrErrorDeviceLost);
+    EXPECT_EQ(orrStreamQuery(stream), orrErrorDeviceLost);
 }
 
 TEST(Semaphore, OrdersStreamsAndTheHost) {

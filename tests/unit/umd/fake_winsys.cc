@@ -54,35 +54,41 @@ class FakeBo final : public Bo {
 
 class FakeQueue final : public HwQueue {
   public:
-    FakeQueue(FakeCard& card, FakeCard::Queue& queue) : card_(card), queue_(queue) {
+    FakeQueue(FakeCard& card, FakeCard::Queue& queue) : card_(card), queue_(&queue), number_(queue.slot + 1) {
         doorbell_ = Doorbell(card.doorbells, card.kick_page, queue.slot, queue.generation);
     }
-    ~FakeQueue() override {
+    ~FakeQueue() override { FakeQueue::destroy(); }
+    void abort() override { FakeQueue::destroy(); }
+    void destroy() override {
         const std::lock_guard lock(card_.mutex());
-        card_.queues.remove_if([&](const FakeCard::Queue& q) { return &q == &queue_; });
+        card_.queues.remove_if([&](const FakeCard::Queue& q) { return &q == queue_; });
+        queue_ = nullptr;
     }
     Result<drm_orr_queue_stats> stats() override {
         const std::lock_guard lock(card_.mutex());
+        if (queue_ == nullptr) return fail_errno(ENOENT, "statistics of a queue");
         drm_orr_queue_stats stats{};
-        stats.jobs = queue_.completed;
+        stats.jobs = queue_->completed;
         return stats;
     }
     Status set(const QueueOptions& options) override {
         const std::lock_guard lock(card_.mutex());
-        const std::string name = queue_.options.name;
-        queue_.options = options;
-        queue_.options.name = name;
+        if (queue_ == nullptr) return fail_errno(ENOENT, "setting a queue");
+        const std::string name = queue_->options.name;
+        queue_->options = options;
+        queue_->options.name = name;
         return {};
     }
-    std::uint32_t number() const override { return queue_.slot + 1; }
+    std::uint32_t number() const override { return number_; }
     Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) override {
         card_.count_wait();
         while (true) {
             if (card_.lost()) return fail_errno(ENODEV, "waiting for a queue");
             {
                 const std::lock_guard lock(card_.mutex());
-                queue_.state.completed = queue_.completed;
-                if (queue_.completed >= index || queue_.state.error != 0) return queue_.state;
+                if (queue_ == nullptr) return fail_errno(ECANCELED, "waiting for a queue");
+                queue_->state.completed = queue_->completed;
+                if (queue_->completed >= index || queue_->state.error != 0) return queue_->state;
                 if (!card_.deadlock.empty()) {
                     QueueState state{};
                     state.deadlock = true;
@@ -96,7 +102,8 @@ class FakeQueue final : public HwQueue {
 
   private:
     FakeCard& card_;
-    FakeCard::Queue& queue_;
+    FakeCard::Queue* queue_;  // under the card's mutex; null: destroyed
+    const std::uint32_t number_;
 };
 
 class FakeDevice final : public Device {
@@ -327,6 +334,7 @@ bool FakeCard::step(Queue& queue) {
     model_ps_ += 1000;
     const bool done = execute(queue, packet, queue.completed);
     if (queue.state.error != 0) {
+        queue.waiting = false;
         queue.state.error_index = queue.completed;
         ring->error_index = queue.state.error_index;
         ring->error_address = queue.state.error_address;
@@ -334,6 +342,7 @@ bool FakeCard::step(Queue& queue) {
         atomic(&ring->error).store(queue.state.error, std::memory_order_release);
         return true;
     }
+    queue.waiting = !done;
     if (!done) return false;
     ++queue.completed;
     packets_done_.fetch_add(1);

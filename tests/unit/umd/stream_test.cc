@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -169,6 +171,63 @@ TEST_F(StreamTest, LostCardEndsWaits) {
     system_.card().lose();
     EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorDeviceLost, "reset or removed");
     EXPECT_FAIL(orrMemsetAsync(memory_, 1, 64, stream_), orrErrorDeviceLost, "");
+}
+
+TEST_F(StreamTest, PollingSeesALostCard) {
+    system_.card().pause(true);
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+    system_.card().lose();
+    orrError_t state = orrErrorNotReady;
+    while (state == orrErrorNotReady)
+        state = orrStreamQuery(stream_);
+    EXPECT_EQ(state, orrErrorDeviceLost);
+}
+
+// Calls that name no stream go on while another thread destroys one.
+TEST_F(StreamTest, DestroyedWhileOthersWaitForTheDevice) {
+    for (int round = 0; round < 30; ++round) {
+        orrStream_t stream = nullptr;
+        ASSERT_OK(orrStreamCreate(&stream));
+        system_.card().pause(true);
+        ASSERT_OK(orrMemsetAsync(memory_, round, 64, stream));
+        std::thread waiter([] { (void)orrDeviceSynchronize(); });
+        std::thread destroyer([&] { EXPECT_OK(orrStreamDestroy(stream)); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        system_.card().pause(false);
+        waiter.join();
+        destroyer.join();
+    }
+}
+
+// A stream that the host declares stopped has no queue that still works: what it would have touched can be
+// freed.
+TEST_F(StreamTest, DeclaredStoppedMeansStopped) {
+    orrStream_t bad = nullptr;
+    orrEvent_t event = nullptr;
+    void* gone = nullptr;
+    ASSERT_OK(orrStreamCreate(&bad));
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrMalloc(&gone, 2 << 20));
+    system_.card().pause(true);
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
+    }
+    ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
+    ASSERT_OK(orrEventRecord(event, bad));
+    ASSERT_OK(orrStreamWaitEvent(stream_, event));
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+    system_.card().pause(false);
+    EXPECT_EQ(orrStreamSynchronize(stream_), orrErrorIllegalAddress);
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        EXPECT_TRUE(std::ranges::none_of(system_.card().queues, [](const FakeCard::Queue& queue) {
+            return queue.state.error == 0 && queue.waiting;
+        })) << "a hardware queue of a stopped stream still waits";
+    }
+    ASSERT_OK(orrStreamDestroy(bad));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrFree(gone));
 }
 
 }  // namespace
