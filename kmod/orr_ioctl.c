@@ -347,6 +347,8 @@ static int orr_queue_create_locked(struct orr_file *file, struct drm_orr_queue_c
 	args->doorbell_offset = orr_mmap_doorbell_offset();
 	args->kick_offset = orr_mmap_kick_offset();
 	args->generation = queue->generation;
+	args->firmware_number = queue->number;
+	args->pad = 0;
 	return 0;
 }
 

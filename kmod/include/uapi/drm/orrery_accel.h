@@ -149,6 +149,8 @@ struct drm_orr_queue_create {
 	 * becomes '?'; empty: the kernel makes one of command and number
 	 */
 	__u8 name[24];
+	__u32 firmware_number; /* out: as failure words (orrery/fw/failure.h) and traces have it */
+	__u32 pad; /* out: 0 */
 };
 
 #define ORR_QUEUE_WEIGHT_MAX 1024u
