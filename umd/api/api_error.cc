@@ -64,6 +64,10 @@ Named describe(orrError_t error) {
             return {"orrErrorDeadlock", "Streams wait for each other in a circle."};
         case orrErrorFirmware:
             return {"orrErrorFirmware", "The card's firmware crashed while it worked for the stream."};
+        case orrErrorAborted:
+            return {"orrErrorAborted", "Somebody aborted the stream, or one that it waited for."};
+        case orrErrorAbandoned:
+            return {"orrErrorAbandoned", "Nobody is left who may signal what the stream waited for."};
     }
     return {"orrErrorUnknown", "Not an error code of this library."};
 }
@@ -77,6 +81,14 @@ orrError_t report(const Error& error) noexcept {
         last_text().clear();
     }
     return error.code;
+}
+
+orrError_t report_exception(orrError_t code, const std::exception& exception) noexcept {
+    try {
+        return report(Error{code, exception.what()});
+    } catch (...) {
+        return report(Error{code, {}});
+    }
 }
 
 }  // namespace orrery::umd
@@ -98,7 +110,7 @@ const char* orrGetLastErrorText(void) {
 orrError_t orrRuntimeGetVersion(int* version) {
     return guarded([&]() -> Status {
         if (version == nullptr) return null_argument("version");
-        *version = 0 * 10000 + 1 * 100 + 0;
+        *version = ORRERY_VERSION_NUMBER;
         return {};
     });
 }

@@ -17,12 +17,14 @@ Status check_size(std::size_t bytes) {
 }
 
 // Everything that may still use memory of this device (kHost: of the host).
-void drain_users(Runtime& runtime, int device) {
+Status drain_users(Runtime& runtime, int device) {
     for (Context* context : runtime.contexts()) {
         const bool uses = device == kHost || context->device() == device ||
                           runtime.memory().peer_enabled(context->device(), device);
-        if (uses) context->drain();
+        if (!uses) continue;
+        if (auto drained = context->drain(); !drained) return drained;
     }
+    return {};
 }
 
 Status free_memory(Runtime& runtime, void* ptr, bool host) {
@@ -33,7 +35,7 @@ Status free_memory(Runtime& runtime, void* ptr, bool host) {
         return fail(orrErrorInvalidValue, "{:#x} was not given by {}, or was freed before: it is {}", va,
                     host ? "orrMallocHost" : "orrMalloc", runtime.memory().describe(va));
     }
-    drain_users(runtime, allocation->device);
+    if (auto drained = drain_users(runtime, allocation->device); !drained) return drained;
     return runtime.memory().free(va);
 }
 

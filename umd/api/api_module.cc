@@ -67,11 +67,13 @@ orrError_t orrModuleCheckData(const void* image, size_t bytes) {
 
 orrError_t orrModuleUnload(orrModule_t module) {
     return with_runtime([&](Runtime& runtime) -> Status {
+        const auto found = runtime.modules.find_shared(module);
+        if (found == nullptr) return bad_handle("module", module);
+        if (auto drained = found->context().drain(); !drained) return drained;
         const auto gone = runtime.modules.remove(module);
         if (gone == nullptr) return bad_handle("module", module);
         for (void* handle : gone->take_handles())
             runtime.functions.remove(handle);
-        gone->context().drain();
         return {};
     });
 }

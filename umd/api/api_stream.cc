@@ -1,3 +1,5 @@
+#include <orrery/fw/failure.h>
+
 #include "umd/api/guard.h"
 #include "umd/runtime/packets.h"
 #include "umd/scheduler/capture.h"
@@ -27,6 +29,19 @@ Result<Semaphore*> find_semaphore(Runtime& runtime, orrSemaphore_t handle) {
     Semaphore* semaphore = runtime.semaphores.find(handle);
     if (semaphore == nullptr) return std::unexpected(bad_handle("semaphore", handle).error());
     return semaphore;
+}
+
+Status check_value(std::uint64_t value) {
+    if (value < ORR_SEM_FAILED) return {};
+    return fail(orrErrorInvalidValue, "a semaphore's value is below 2^63, {} was asked for", value);
+}
+
+// Nothing while it has not failed.
+Status check_failure(const SemaphoreSlot& slot) {
+    if (!slot.failed()) return {};
+    const Error cause = slot.context->fleet().cause(ORR_SEM_FAILURE(slot.value()));
+    return fail(cause.code, "{} has failed: {}. Destroy it and make a new one",
+                slot.context->describe_semaphore(slot.va), cause.text);
 }
 
 Status recorded_in_capture() {
@@ -69,6 +84,17 @@ orrError_t orrStreamDestroy(orrStream_t stream) {
         // A stream that has stopped can be destroyed like any other; its error was told at each wait.
         (void)gone->synchronize();
         gone->close();
+        return {};
+    });
+}
+
+orrError_t orrStreamAbort(orrStream_t stream) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamAbort");
+        (*queue)->stop(Error{orrErrorAborted,
+                             fmt::format("{} was aborted (orrStreamAbort): destroy it and make a new one",
+                                         (*queue)->label())});
         return {};
     });
 }
@@ -219,7 +245,8 @@ orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore
         ORR_TRY(found, find_semaphore(runtime, semaphore));
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamSignalSemaphore");
-        const SemaphoreSlot& slot = *(*found)->slot;
+        ORR_TRY(valid, check_value(value));
+        SemaphoreSlot& slot = *(*found)->slot;
         const int device = (*queue)->context().device(), owner = slot.context->device();
         if (device != owner) {
             if (!runtime.memory().peer_enabled(device, owner)) {
@@ -232,6 +259,7 @@ orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore
         }
         const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot.va, value);
         ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kSignal, nullptr}));
+        slot.promise(value);
         return {};
     });
 }
@@ -241,6 +269,7 @@ orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, 
         ORR_TRY(found, find_semaphore(runtime, semaphore));
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamWaitSemaphore");
+        ORR_TRY(valid, check_value(value));
         const SemaphoreSlot& slot = *(*found)->slot;
         if (slot.context != &(*queue)->context()) {
             return fail(
@@ -259,7 +288,9 @@ orrError_t orrSemaphoreGetValue(uint64_t* value, orrSemaphore_t semaphore) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (value == nullptr) return null_argument("value");
         ORR_TRY(found, find_semaphore(runtime, semaphore));
-        *value = (*found)->slot->value();
+        const SemaphoreSlot& slot = *(*found)->slot;
+        ORR_TRY(good, check_failure(slot));
+        *value = slot.value();
         return {};
     });
 }
@@ -267,7 +298,9 @@ orrError_t orrSemaphoreGetValue(uint64_t* value, orrSemaphore_t semaphore) {
 orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_semaphore(runtime, semaphore));
+        ORR_TRY(valid, check_value(value));
         const SemaphoreSlot& slot = *(*found)->slot;
+        ORR_TRY(good, check_failure(slot));
         if (value < slot.value()) {
             return fail(orrErrorInvalidValue, "a semaphore only grows: it is {} already, {} was asked for",
                         slot.value(), value);

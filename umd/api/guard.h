@@ -1,7 +1,9 @@
 // The border of the C API: no exception crosses it, and every failure leaves its text with the thread.
 #pragma once
 
+#include <exception>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "umd/runtime/runtime.h"
@@ -11,6 +13,8 @@ namespace orrery::umd {
 // Keeps the text for orrGetLastErrorText().
 orrError_t report(const Error& error) noexcept;
 
+orrError_t report_exception(orrError_t code, const std::exception& exception) noexcept;
+
 template <typename Body>
 orrError_t guarded(Body&& body) noexcept {
     try {
@@ -19,6 +23,10 @@ orrError_t guarded(Body&& body) noexcept {
         return report(status.error());
     } catch (const std::bad_alloc&) {
         return report(Error{orrErrorOutOfMemory, {}});
+    } catch (const std::system_error& error) {
+        return report_exception(orrErrorSystem, error);  // a thread that could not be started
+    } catch (const std::exception& error) {
+        return report_exception(orrErrorInternal, error);
     } catch (...) {
         return report(Error{orrErrorInternal, {}});
     }

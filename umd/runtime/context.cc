@@ -14,31 +14,40 @@ QueueOptions named(const char* name) {
 
 }  // namespace
 
-Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory, Quota quota) {
+Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory, Fleet& fleet,
+                                                 Quota quota) {
     auto card = winsys.query();
     if (!card) return std::unexpected(card.error());
-    if (auto made = winsys.create_vm(quota); !made) return std::unexpected(made.error());
-    if (auto attached = memory.attach(device, winsys, card->vram_size); !attached) {
-        return std::unexpected(attached.error());
+    if (auto reserved = memory.reserve(device, winsys, card->vram_size); !reserved) {
+        return std::unexpected(reserved.error());
     }
-    return std::unique_ptr<Context>(new Context(device, winsys, memory));
+    // The last that can fail: another try makes nothing twice.
+    if (auto made = winsys.create_vm(quota); !made) return std::unexpected(made.error());
+    memory.attach(device);
+    return std::unique_ptr<Context>(
+        new Context(device, winsys, memory, fleet, static_cast<std::uint32_t>(card->uid & 0xff)));
 }
 
-Context::Context(int device, Device& winsys, Memory& memory)
+Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, std::uint32_t node)
     : device_(device),
       winsys_(winsys),
       memory_(memory),
+      fleet_(fleet),
+      node_(node),
       semaphores_(*this, BoKind::kVram),
-      event_slots_(*this, BoKind::kSystem) {}
+      event_slots_(*this, BoKind::kSystem) {
+    fleet_.add(*this);
+}
 
 Context::~Context() {
     shutdown();
+    fleet_.remove(*this);
 }
 
 void Context::shutdown() {
     // Retired event slots hold streams, and streams hold relay slots of other cards.
     event_slots_.drop_retired();
-    for (auto& stream : live_streams())
+    for (auto& stream : fleet_.streams(this))
         stream->close();
     const std::lock_guard lock(mutex_);
     null_stream_.reset();
@@ -46,16 +55,7 @@ void Context::shutdown() {
 }
 
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {
-    auto stream =
-        Stream::create(*this, Stream::kDefaultEntries, Stream::kDefaultArgsBytes, std::move(options));
-    if (stream) add_stream(*stream);
-    return stream;
-}
-
-void Context::add_stream(const std::shared_ptr<Stream>& stream) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-    streams_.push_back(stream);
+    return Stream::create(*this, Stream::kDefaultEntries, Stream::kDefaultArgsBytes, std::move(options));
 }
 
 Result<std::shared_ptr<Stream>> Context::null_stream() {
@@ -64,7 +64,6 @@ Result<std::shared_ptr<Stream>> Context::null_stream() {
         auto stream =
             Stream::create(*this, Stream::kDefaultEntries, Stream::kDefaultArgsBytes, named("null stream"));
         if (!stream) return stream;
-        streams_.push_back(*stream);
         null_stream_ = std::move(*stream);
     }
     return null_stream_;
@@ -97,25 +96,25 @@ std::vector<Context*> Context::peers() const {
     return peers_;
 }
 
-std::vector<std::shared_ptr<Stream>> Context::live_streams() {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::shared_ptr<Stream>> streams;
-    for (const auto& weak : streams_) {
-        if (auto stream = weak.lock()) streams.push_back(std::move(stream));
-    }
-    return streams;
-}
-
 Status Context::synchronize() {
     Status first;
-    for (const auto& stream : live_streams()) {
+    for (const auto& stream : fleet_.streams(this)) {
         if (auto done = stream->synchronize(); !done && first) first = std::move(done);
     }
     return first;
 }
 
-void Context::drain() {
-    (void)synchronize();
+Status Context::drain() {
+    for (const auto& stream : fleet_.streams(this)) {
+        auto done = stream->synchronize();
+        if (!done && !stream->error()) return done;
+    }
+    return {};
+}
+
+orr_semaphore* Context::find_semaphore(std::uint64_t va) const {
+    orr_semaphore* found = semaphores_.find(va);
+    return found != nullptr ? found : event_slots_.find(va);
 }
 
 const char* Context::keep_name(const std::string& name) {
@@ -138,7 +137,7 @@ std::string Context::describe_semaphore(std::uint64_t va) const {
         const auto found = semaphore_names_.find(va);
         if (found != semaphore_names_.end()) return fmt::format("semaphore '{}'", found->second);
     }
-    if (event_slots_.owns(va)) return "an event";
+    if (event_slots_.find(va) != nullptr) return "an event";
     return fmt::format("the semaphore at {:#x}", va);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "umd/runtime/fleet.h"
 #include "umd/runtime/memory.h"
 #include "umd/runtime/semaphore.h"
 #include "umd/runtime/stream.h"
@@ -20,8 +21,8 @@ namespace orrery::umd {
 // Threads: everything may be called from any thread.
 class Context {
   public:
-    // Makes the address space; `winsys` and `memory` outlive the context.
-    static Result<std::unique_ptr<Context>> create(int device, Device& winsys, Memory& memory,
+    // `winsys`, `memory` and `fleet` outlive the context.
+    static Result<std::unique_ptr<Context>> create(int device, Device& winsys, Memory& memory, Fleet& fleet,
                                                    Quota quota = {});
     ~Context();
     Context(const Context&) = delete;
@@ -30,13 +31,15 @@ class Context {
     int device() const { return device_; }
     Device& winsys() const { return winsys_; }
     Memory& memory() const { return memory_; }
+    Fleet& fleet() const { return fleet_; }
+    // What failure words call the card.
+    std::uint32_t node() const { return node_; }
 
     // Made at first use.
     Result<std::shared_ptr<Stream>> null_stream();
     // For signals from the host; never holds a wait, so nothing holds it up.
     Result<std::shared_ptr<Stream>> signal_stream();
     Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});
-    void add_stream(const std::shared_ptr<Stream>& stream);
     // The next use of the null stream makes a new one.
     std::shared_ptr<Stream> take_null_stream();
 
@@ -48,11 +51,15 @@ class Context {
 
     // Before any context of the process goes: lets go of what crosses contexts.
     void shutdown();
-    // As synchronize(), for freeing memory: a stream that has stopped is as good as done.
-    void drain();
+    // For freeing memory: when it succeeds, nothing runs of what was submitted until now. A stream that has
+    // stopped is as good as done; one in a deadlock may go on, so that is an error.
+    Status drain();
 
     SemaphorePool& semaphores() { return semaphores_; }    // in card memory
     SemaphorePool& event_slots() { return event_slots_; }  // in pinned memory
+
+    // A semaphore of ours at this address, or null.
+    orr_semaphore* find_semaphore(std::uint64_t va) const;
 
     // A copy of the name that lives as long as the context.
     const char* keep_name(const std::string& name);
@@ -67,8 +74,7 @@ class Context {
     std::string describe_code(std::uint64_t pc) const;
 
   private:
-    Context(int device, Device& winsys, Memory& memory);
-    std::vector<std::shared_ptr<Stream>> live_streams();
+    Context(int device, Device& winsys, Memory& memory, Fleet& fleet, std::uint32_t node);
 
     struct Code {
         std::uint64_t size;
@@ -78,10 +84,11 @@ class Context {
     const int device_;
     Device& winsys_;
     Memory& memory_;
+    Fleet& fleet_;
+    const std::uint32_t node_;
     SemaphorePool semaphores_;
     SemaphorePool event_slots_;
     mutable std::mutex mutex_;
-    std::vector<std::weak_ptr<Stream>> streams_;
     std::shared_ptr<Stream> null_stream_;
     std::shared_ptr<Stream> signal_stream_;
     std::vector<Context*> peers_;

@@ -27,7 +27,6 @@ Result<std::shared_ptr<Stream::Relay>> make_relay(Context& source, Context& targ
     options.name = fmt::format("events to device {}", target.device());
     auto stream = Stream::create(source, Stream::kDefaultEntries, kPage, std::move(options));
     if (!stream) return std::unexpected(stream.error());
-    source.add_stream(*stream);
     auto relay = std::make_shared<Stream::Relay>();
     relay->source = std::move(*stream);
     relay->slot = std::move(*slot);
@@ -119,14 +118,14 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     const auto record = current();
     if (!record || record->stream == stream) return {};
     if (auto stopped = record->stream->error(); stopped && !record->stream->done(record->index)) {
-        return std::unexpected(*stopped);
+        return fail(stopped->code, "the event will never come, as {} stopped: {}", record->stream->label(),
+                    stopped->text);
     }
     // The packet is pushed even when the record is done: model times must not depend on when we looked.
     Context& source = *record->slot->context;
     Context& target = stream->context();
     const orr_packet wait = make_semaphore(ORR_PKT_WAIT, record->slot->va, record->value);
     if (&source == &target) {
-        stream->depend_on(record->stream, record->index);
         auto index = stream->submit({&wait, 1}, {Op::kWait, nullptr});
         if (!index) return std::unexpected(index.error());
         return {};
@@ -139,14 +138,11 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     std::unique_lock lock(relay.mutex);
     const std::uint64_t value = relay.slot->last + 1;
     const orr_packet forward[] = {wait, make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
-    relay.source->depend_on(record->stream, record->index);
     auto sent = relay.source->submit(forward, {Op::kSignal, nullptr});
     if (!sent) return std::unexpected(sent.error());
     relay.slot->last = value;
     lock.unlock();
     const orr_packet arrive = make_semaphore(ORR_PKT_WAIT, relay.slot->va, value);
-    stream->depend_on(record->stream, record->index);
-    stream->depend_on(relay.source, *sent);
     auto index = stream->submit({&arrive, 1}, {Op::kWait, nullptr});
     if (!index) return std::unexpected(index.error());
     return {};

@@ -1,5 +1,6 @@
 #include "umd/runtime/fault_text.h"
 
+#include <orrery/fw/failure.h>
 #include <orrery/fw/queue.h>
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/mmu.h>
@@ -7,6 +8,7 @@
 #include <cstring>
 
 #include "umd/runtime/context.h"
+#include "umd/runtime/fleet.h"
 
 namespace orrery::umd {
 namespace {
@@ -135,6 +137,45 @@ std::optional<Error> describe_deadlock(Context& context) {
     return Error{orrErrorDeadlock, std::move(text)};
 }
 
+Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
+    struct Known {
+        orrError_t code;
+        const char* what;
+    };
+    const auto known = [](std::uint32_t code) -> Known {
+        switch (code) {
+            case ORR_QERR_FAULT:
+            case ORR_QERR_RING_FAULT:
+                return {orrErrorIllegalAddress, "it accessed memory that is not mapped or is protected"};
+            case ORR_QERR_KERNEL_TRAP:
+                return {orrErrorIllegalInstruction, "a kernel trapped"};
+            case ORR_QERR_TIMEOUT:
+            case ORR_QERR_GANG:
+                return {orrErrorLaunchTimeout, "a kernel ran over its limit of model time"};
+            case ORR_QERR_FIRMWARE:
+            case ORR_QERR_LOST:
+                return {orrErrorFirmware, "the card's firmware crashed and was started again"};
+            case ORR_QERR_ABORTED:
+                return {orrErrorAborted, "it was aborted or destroyed, or its process ended"};
+            case ORR_QERR_WAIT_LIMIT:
+                return {orrErrorTimeout, "a wait of limited time ended"};
+            case ORR_QERR_ABANDONED:
+                return {orrErrorAbandoned, "nobody is left who may signal it"};
+            case ORR_QERR_PEER_LOST:
+                return {orrErrorPeerAccess,
+                        "all who may signal it are on a card that cannot be reached: is the link up and the "
+                        "card alive (orrery-smi)?"};
+            default:
+                return {orrErrorInternal, "the firmware refused a packet"};
+        }
+    };
+    const auto [code, what] = known(ORR_FAILURE_CODE(word));
+    if (ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE) return {code, what};
+    return {code,
+            fmt::format("queue {} on {}, of another process or destroyed since, stopped at packet {}: {}",
+                        ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};
+}
+
 Error describe_queue_error(const QueueState& state, OpNote note, Context& context) {
     const std::string tail =
         fmt::format(" (device {}, packet {}). The stream has stopped: destroy it and make a new one",
@@ -178,6 +219,18 @@ Error describe_queue_error(const QueueState& state, OpNote note, Context& contex
                     fmt::format("{} waited in a gang that did not come together in time: member {} was "
                                 "missing{}",
                                 who, state.error_detail, tail)};
+        case ORR_QERR_POISON: {
+            const Error cause = context.fleet().cause(state.error_detail);
+            return {cause.code, fmt::format("{} that this stream waited for will never come: {}",
+                                            context.describe_semaphore(state.error_address), cause.text)};
+        }
+        case ORR_QERR_ABORTED:
+            return {orrErrorAborted, fmt::format("the stream was aborted at {}{}", who, tail)};
+        case ORR_QERR_WAIT_LIMIT:
+            return {orrErrorTimeout,
+                    fmt::format("{} did not reach the value that this stream waited for within the wait's "
+                                "limit: it is {}{}",
+                                context.describe_semaphore(state.error_address), state.error_detail, tail)};
         case ORR_QERR_NOT_IMPLEMENTED:
             return {orrErrorNotSupported,
                     fmt::format("the card's firmware cannot do what {} asks for{}", who, tail)};

@@ -79,7 +79,7 @@ class HandleTable {
     };
     using Chunk = std::array<Slot, kChunk>;
 
-    // 8 bits of kind above 20 bits of index above 32 bits of generation, never canonical as an address.
+    // 8 bits of kind above 24 bits of index above 32 bits of generation, never canonical as an address.
     static void* encode(std::uint32_t index, std::uint32_t generation) {
         return reinterpret_cast<void*>(std::uintptr_t{0x50 | Kind} << 56 | std::uintptr_t{index} << 32 |
                                        generation);

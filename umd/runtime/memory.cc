@@ -19,38 +19,48 @@ std::uint64_t address_space_of(std::uint64_t vram_bytes) {
 }  // namespace
 
 void Memory::clear() {
-    const std::lock_guard lock(mutex_);
-    allocations_.clear();
+    const std::lock_guard changing(changes_);
+    {
+        const std::lock_guard lock(mutex_);
+        allocations_.clear();
+    }
     while (!blocks_.empty())
-        free_block_locked(blocks_.begin()->first);
+        destroy(blocks_.begin()->first);
+    const std::lock_guard lock(mutex_);
     for (auto& [number, card] : cards_) {
         if (card.reserved != nullptr) ::munmap(card.reserved, card.reserved_size);
     }
     cards_.clear();
 }
 
-Status Memory::attach(int device, Device& winsys, std::uint64_t vram_bytes) {
-    const std::lock_guard lock(mutex_);
+Status Memory::reserve(int device, Device& winsys, std::uint64_t vram_bytes) {
+    const std::lock_guard changing(changes_);
+    if (cards_.contains(device)) return {};  // by a first use that then failed
     const std::uint64_t size = address_space_of(vram_bytes) + kHugePage;
     // Nobody else in the process gets these addresses, so a pointer tells what it points to.
     void* reserved = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED) {
         return fail_errno(errno, fmt::format("reserving {} bytes of address space (ulimit -v?)", size));
     }
+    const std::lock_guard lock(mutex_);
     Card& card = cards_[device];
     card.winsys = &winsys;
     card.reserved = reserved;
     card.reserved_size = size;
     const auto start = round_up(reinterpret_cast<std::uintptr_t>(reserved), kHugePage);
     card.addresses = RangeAllocator(start, size - kHugePage);
-    for (auto& [pointer, allocation] : allocations_) {
-        if (allocation.device != kHost) continue;
-        if (auto shared = share_locked(*allocation.block, device, kReadWrite); !shared) return shared;
-    }
     return {};
 }
 
-Result<Block*> Memory::create_locked(int device, std::uint64_t bytes, BoKind kind, bool bind) {
+void Memory::attach(int device) {
+    const std::lock_guard changing(changes_);
+    cards_.at(device).attached = true;
+    for (const auto& [pointer, allocation] : allocations_) {
+        if (allocation.device == kHost) offer(*allocation.block, device, kReadWrite);
+    }
+}
+
+Result<Block*> Memory::create(int device, std::uint64_t bytes, BoKind kind, bool bind) {
     Card& card = cards_.at(device);
     auto bo = card.winsys->create_bo(round_up(bytes, kPage), kind);
     if (!bo) return std::unexpected(bo.error());
@@ -78,103 +88,133 @@ Result<Block*> Memory::create_locked(int device, std::uint64_t bytes, BoKind kin
         }
     }
     Block* raw = block.get();
+    const std::lock_guard lock(mutex_);
     blocks_.emplace(raw, std::move(block));
     return raw;
 }
 
-void Memory::free_block_locked(Block* block) {
+void Memory::insert(const Allocation& allocation) {
+    const std::lock_guard lock(mutex_);
+    allocations_[allocation.va] = allocation;
+}
+
+void Memory::destroy(Block* block) {
     Card& card = cards_.at(block->device);
     // Failures here mean that the card is gone; there is nothing left to unbind then.
     for (auto& [device, import] : block->imports) {
         (void)cards_.at(device).winsys->unbind(block->va, block->size);
     }
-    block->imports.clear();
     (void)card.winsys->unbind(block->va, block->size);
-    const std::uint64_t va = block->va, size = block->size;
-    const bool vram = block->kind == BoKind::kVram;
-    blocks_.erase(block);
+    std::unique_ptr<Block> gone;
+    {
+        const std::lock_guard lock(mutex_);
+        gone = std::move(blocks_.extract(block).mapped());
+    }
+    const std::uint64_t va = gone->va, size = gone->size;
+    const bool vram = gone->kind == BoKind::kVram;
+    gone.reset();
     if (vram) card.addresses.free(va, size);
 }
 
 Result<Block*> Memory::create_block(int device, std::uint64_t bytes, BoKind kind) {
-    const std::lock_guard lock(mutex_);
-    return create_locked(device, bytes, kind, true);
+    const std::lock_guard changing(changes_);
+    return create(device, bytes, kind, true);
 }
 
 Result<Block*> Memory::create_unbound_block(int device, std::uint64_t bytes, BoKind kind) {
-    const std::lock_guard lock(mutex_);
-    return create_locked(device, bytes, kind, false);
+    const std::lock_guard changing(changes_);
+    return create(device, bytes, kind, false);
 }
 
 void Memory::free_block(Block* block) {
-    const std::lock_guard lock(mutex_);
-    free_block_locked(block);
+    const std::lock_guard changing(changes_);
+    destroy(block);
 }
 
+// Rounded, so that what is freed fits what is asked for next.
 Result<std::uint64_t> Memory::allocate_from_slab(int device, std::uint64_t bytes) {
     Card& card = cards_.at(device);
+    const std::uint64_t size = round_up(bytes, kAlignment);
     for (auto& slab : card.slabs) {
-        if (const auto va = slab.free.allocate(bytes, kAlignment)) {
-            allocations_[*va] = {device, *va, bytes, slab.block};
+        if (const auto va = slab.free.allocate(size, kAlignment)) {
+            insert({device, *va, bytes, slab.block});
             return *va;
         }
     }
-    auto block = create_locked(device, kSlabSize, BoKind::kVram, true);
+    auto block = create(device, kSlabSize, BoKind::kVram, true);
     if (!block) return std::unexpected(block.error());
     share_with_writers(**block);
-    card.slabs.push_front({*block, RangeAllocator((*block)->va, (*block)->size)});
-    const std::uint64_t va = card.slabs.front().free.allocate(bytes, kAlignment).value();
-    allocations_[va] = {device, va, bytes, *block};
+    {
+        const std::lock_guard lock(mutex_);
+        card.slabs.push_front({*block, RangeAllocator((*block)->va, (*block)->size)});
+    }
+    const std::uint64_t va = card.slabs.front().free.allocate(size, kAlignment).value();
+    insert({device, va, bytes, *block});
     return va;
 }
 
 Result<std::uint64_t> Memory::allocate_device(int device, std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    // Rounded, so that what follows an allocation in its slab is aligned as well.
+    const std::lock_guard changing(changes_);
     if (bytes < kOwnBlock) return allocate_from_slab(device, bytes);
-    auto block = create_locked(device, bytes, BoKind::kVram, true);
+    auto block = create(device, bytes, BoKind::kVram, true);
     if (!block) return std::unexpected(block.error());
     share_with_writers(**block);
-    allocations_[(*block)->va] = {device, (*block)->va, bytes, *block};
+    insert({device, (*block)->va, bytes, *block});
     return (*block)->va;
 }
 
 Result<std::uint64_t> Memory::allocate_host(int device, std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    auto block = create_locked(device, bytes, BoKind::kSystem, true);
+    const std::lock_guard changing(changes_);
+    auto block = create(device, bytes, BoKind::kSystem, true);
     if (!block) return std::unexpected(block.error());
     for (auto& [number, card] : cards_) {
-        if (number == device) continue;
-        if (auto shared = share_locked(**block, number, kReadWrite); !shared) {
-            free_block_locked(*block);
-            return std::unexpected(shared.error());
-        }
+        if (number == device || !card.attached) continue;
+        offer(**block, number, kReadWrite);
+        // A card that is gone is its own users' trouble; one that lacks something is whose who asks here.
+        const auto refused = (*block)->refused.find(number);
+        if (refused == (*block)->refused.end() || refused->second.code == orrErrorDeviceLost) continue;
+        const Error error = refused->second;
+        destroy(*block);
+        return std::unexpected(error);
     }
-    allocations_[(*block)->va] = {kHost, (*block)->va, bytes, *block};
+    insert({kHost, (*block)->va, bytes, *block});
     return (*block)->va;
 }
 
 Status Memory::free(std::uint64_t va) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard changing(changes_);
     const auto found = allocations_.find(va);
     if (found == allocations_.end()) {
         return fail(orrErrorInvalidValue,
                     "{:#x} was not given by orrMalloc or orrMallocHost, or was freed before", va);
     }
     const Allocation allocation = found->second;
-    allocations_.erase(found);
+    {
+        const std::lock_guard lock(mutex_);
+        allocations_.erase(found);
+    }
     if (allocation.device != kHost) {
         auto& slabs = cards_.at(allocation.device).slabs;
         const auto slab = std::ranges::find(slabs, allocation.block, &Slab::block);
         if (slab != slabs.end()) {
-            slab->free.free(va, allocation.bytes);
+            slab->free.free(va, round_up(allocation.bytes, kAlignment));
             // One empty slab stays, so that a loop of malloc and free makes no system calls.
             if (!slab->free.unused() || slabs.size() == 1) return {};
+            const std::lock_guard lock(mutex_);
             slabs.erase(slab);
         }
     }
-    free_block_locked(allocation.block);
+    destroy(allocation.block);
     return {};
+}
+
+bool Memory::on_cards(std::uint64_t va, std::uint64_t bytes) const {
+    const std::shared_lock lock(mutex_);
+    return std::ranges::any_of(cards_, [&](const auto& entry) {
+        const Card& card = entry.second;
+        const auto start = reinterpret_cast<std::uintptr_t>(card.reserved);
+        return va < start + card.reserved_size && start < va + bytes;
+    });
 }
 
 std::optional<Allocation> Memory::find(std::uint64_t va) const {

@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <shared_mutex>
@@ -53,8 +54,10 @@ class Memory {
     // Gives all back to the cards, whose Device objects may go then.
     void clear();
 
-    // Reserves the card's range of addresses, and lets it see all pinned memory of before and later.
-    Status attach(int device, Device& winsys, std::uint64_t vram_bytes);
+    // Reserves the card's range of addresses; nothing when called again.
+    Status reserve(int device, Device& winsys, std::uint64_t vram_bytes);
+    // The card has its address space now: lets it see all pinned memory of before and later.
+    void attach(int device);
 
     Result<std::uint64_t> allocate_device(int device, std::uint64_t bytes);
     // `device` is the attached card that makes the buffer.
@@ -72,6 +75,10 @@ class Memory {
     bool peer_enabled(int device, int peer) const;
     // nullopt: it can. Otherwise why `device` cannot write to this allocation of another card.
     std::optional<Error> peer_refusal(int device, const Allocation& allocation) const;
+    // nullopt: it can. Otherwise why `device` does not see this pinned memory.
+    std::optional<Error> host_refusal(int device, const Allocation& allocation) const;
+    // Whether a byte of [va, va + bytes) is a card's address, also when nothing is allocated there.
+    bool on_cards(std::uint64_t va, std::uint64_t bytes) const;
 
     // A buffer of one card's own memory outside the user's heap, at its own address; readable and writable
     // by the card. See free_block().
@@ -93,6 +100,7 @@ class Memory {
     };
     struct Card {
         Device* winsys = nullptr;
+        bool attached = false;
         void* reserved = nullptr;
         std::uint64_t reserved_size = 0;
         RangeAllocator addresses;
@@ -100,12 +108,20 @@ class Memory {
         std::set<int> may_write;  // peers whose memory this card may write
     };
 
-    Result<Block*> create_locked(int device, std::uint64_t bytes, BoKind kind, bool bind);
-    void free_block_locked(Block* block);
+    // All with changes_ held.
+    Result<Block*> create(int device, std::uint64_t bytes, BoKind kind, bool bind);
+    void destroy(Block* block);
     void share_with_writers(Block& block);
-    Status share_locked(Block& block, int device, std::uint32_t flags);
+    Status share(Block& block, int device, std::uint32_t flags);
+    // As share(), but a failure is kept for those who then use the memory on that card.
+    void offer(Block& block, int device, std::uint32_t flags);
     Result<std::uint64_t> allocate_from_slab(int device, std::uint64_t bytes);
+    void insert(const Allocation& allocation);
 
+    // changes_ orders those who change anything, and is held over system calls; mutex_ guards the tables
+    // against those who only look, and is not: a copy never waits for an allocation. Changes take both, in
+    // this order.
+    std::mutex changes_;
     mutable std::shared_mutex mutex_;
     std::map<int, Card> cards_;
     std::map<std::uint64_t, Allocation> allocations_;

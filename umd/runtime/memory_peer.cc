@@ -5,44 +5,50 @@
 
 namespace orrery::umd {
 
-Status Memory::share_locked(Block& block, int device, std::uint32_t flags) {
+Status Memory::share(Block& block, int device, std::uint32_t flags) {
     if (block.device == device || block.imports.contains(device)) return {};
     Device& importer = *cards_.at(device).winsys;
     auto import = importer.import_bo(*block.bo);
     if (!import) return std::unexpected(import.error());
     if (auto bound = importer.bind(**import, 0, block.va, block.size, flags); !bound) return bound;
+    const std::lock_guard lock(mutex_);
     block.imports.emplace(device, std::move(*import));
     return {};
+}
+
+void Memory::offer(Block& block, int device, std::uint32_t flags) {
+    auto shared = share(block, device, flags);
+    if (shared) return;
+    const std::lock_guard lock(mutex_);
+    block.refused[device] = shared.error();
 }
 
 // An import that fails (a port has 64 grants) does not fail the allocation: its owner can use the memory all
 // the same. Who copies to it over the link learns the reason.
 void Memory::share_with_writers(Block& block) {
-    for (auto& [number, card] : cards_) {
-        if (!card.may_write.contains(block.device)) continue;
-        if (auto shared = share_locked(block, number, ORR_BIND_WRITE); !shared) {
-            block.refused[number] = shared.error();
-        }
+    for (const auto& [number, card] : cards_) {
+        if (card.may_write.contains(block.device)) offer(block, number, ORR_BIND_WRITE);
     }
 }
 
 Status Memory::enable_peer(int device, int peer) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard changing(changes_);
     Card& card = cards_.at(device);
     if (card.may_write.contains(peer)) return {};
     // All memory of the user, and only that: rings, arguments and code stay private.
     std::set<Block*> blocks;
-    for (auto& [va, allocation] : allocations_) {
+    for (const auto& [va, allocation] : allocations_) {
         if (allocation.device == peer) blocks.insert(allocation.block);
     }
-    for (auto& slab : cards_.at(peer).slabs)
+    for (const auto& slab : cards_.at(peer).slabs)
         blocks.insert(slab.block);
     for (Block* block : blocks) {
-        if (auto shared = share_locked(*block, device, ORR_BIND_WRITE); !shared) {
-            if (shared.error().code == orrErrorPeerAccess) return shared;
-            block->refused[device] = shared.error();
-        }
+        offer(*block, device, ORR_BIND_WRITE);
+        const auto refused = block->refused.find(device);
+        if (refused != block->refused.end() && refused->second.code == orrErrorPeerAccess)
+            return std::unexpected(refused->second);
     }
+    const std::lock_guard lock(mutex_);
     card.may_write.insert(peer);
     return {};
 }
@@ -70,9 +76,17 @@ std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocati
                              device, block.device, device, block.device)};
 }
 
+std::optional<Error> Memory::host_refusal(int device, const Allocation& allocation) const {
+    const std::shared_lock lock(mutex_);
+    const auto refused = allocation.block->refused.find(device);
+    if (refused == allocation.block->refused.end()) return std::nullopt;
+    return Error{refused->second.code, fmt::format("device {} does not see the pinned memory at {:#x}: {}",
+                                                   device, allocation.va, refused->second.text)};
+}
+
 Status Memory::share_block(Block& block, int device) {
-    const std::lock_guard lock(mutex_);
-    return share_locked(block, device, ORR_BIND_WRITE);
+    const std::lock_guard changing(changes_);
+    return share(block, device, ORR_BIND_WRITE);
 }
 
 }  // namespace orrery::umd

@@ -40,4 +40,22 @@ inline orr_packet make_semaphore(std::uint16_t opcode, std::uint64_t semaphore, 
     return std::bit_cast<orr_packet>(packet);
 }
 
+// A WAIT that stops its queue after so much model time.
+inline orr_packet make_limited_wait(std::uint64_t semaphore, std::uint64_t value, std::uint64_t limit_ns) {
+    orr_packet_semaphore packet{};
+    packet.header.opcode = ORR_PKT_WAIT;
+    packet.semaphore = semaphore;
+    packet.value = value;
+    packet.limit_ns = limit_ns;
+    return std::bit_cast<orr_packet>(packet);
+}
+
+inline orr_packet make_fail(std::uint64_t semaphore, std::uint64_t code) {
+    orr_packet_fail packet{};
+    packet.header.opcode = ORR_PKT_FAIL;
+    packet.semaphore = semaphore;
+    packet.code = code;
+    return std::bit_cast<orr_packet>(packet);
+}
+
 }  // namespace orrery::umd

@@ -21,6 +21,7 @@ std::atomic<bool> g_in_child{false};
 void mark_child() {
     if (g_runtime.load(std::memory_order_relaxed) != nullptr)
         g_in_child.store(true, std::memory_order_relaxed);
+    close_inherited_cards();
 }
 
 constexpr std::uint32_t kMinPeriodUs = 100, kMaxPeriodUs = 1'000'000, kDefaultPeriodUs = 10'000;
@@ -119,13 +120,15 @@ Status Runtime::open() {
     if (opened_.load(std::memory_order_relaxed)) return {};
     auto devices = winsys_->open_devices();
     if (!devices) return std::unexpected(devices.error());
+    std::vector<std::unique_ptr<Card>> cards;
     for (auto& device : *devices) {
         auto card = std::make_unique<Card>();
         // A card that is lost keeps its number; using it gives the reason.
         if (auto query = device->query()) card->uid = query->uid;
         card->winsys = std::move(device);
-        cards_.push_back(std::move(card));
+        cards.push_back(std::move(card));
     }
+    cards_ = std::move(cards);
     // Without a card the next call looks again: the module may be loaded later.
     if (!cards_.empty()) opened_.store(true, std::memory_order_release);
     return {};
@@ -164,7 +167,7 @@ Result<Context*> Runtime::context(int number) {
         if (!quota) return std::unexpected(quota.error());
         card.quota = *quota;
     }
-    auto made = Context::create(number, **winsys, memory_, *card.quota);
+    auto made = Context::create(number, **winsys, memory_, fleet_, *card.quota);
     if (!made) return std::unexpected(made.error());
     card.context_owner = std::move(*made);
     card.context.store(card.context_owner.get(), std::memory_order_release);

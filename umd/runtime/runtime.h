@@ -86,6 +86,7 @@ class Runtime {
     std::atomic<bool> opened_{false};
     std::vector<std::unique_ptr<Card>> cards_;
     Memory memory_;
+    Fleet fleet_;
 };
 
 // The thread's current device.

@@ -1,5 +1,7 @@
 #include "umd/runtime/semaphore.h"
 
+#include <orrery/fw/failure.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -15,31 +17,49 @@ std::uint64_t read(std::uint64_t& word) {
 
 }  // namespace
 
+std::uint64_t load_semaphore(const orr_semaphore& semaphore) {
+    return read(const_cast<orr_semaphore&>(semaphore).value);
+}
+
 std::uint64_t SemaphoreSlot::value() const {
-    return read(cpu->value);
+    return load_semaphore(*cpu);
+}
+bool SemaphoreSlot::failed() const {
+    return ORR_SEM_HAS_FAILED(value());
 }
 bool SemaphoreSlot::reached(std::uint64_t wanted) const {
-    return value() >= wanted;
+    const std::uint64_t now = value();
+    return now >= wanted && !ORR_SEM_HAS_FAILED(now);
 }
 std::uint64_t SemaphoreSlot::time_ps() const {
     return read(cpu->time_ps);
+}
+
+void SemaphoreSlot::promise(std::uint64_t value) {
+    const std::atomic_ref highest(last);
+    std::uint64_t now = highest.load();
+    while (now < value && !highest.compare_exchange_weak(now, value)) {
+    }
 }
 
 Semaphore::~Semaphore() {
     if (slot != nullptr) slot->context->name_semaphore(slot->va, {});
 }
 
-bool SemaphorePool::owns(std::uint64_t va) const {
+orr_semaphore* SemaphorePool::find(std::uint64_t va) const {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(
-        blocks_, [&](const Block* block) { return va >= block->va && va - block->va < kBlockBytes; });
+    for (const auto& [start, memory] : blocks_) {
+        if (va - start->va < kBlockBytes && va % sizeof(orr_semaphore) == 0)
+            return memory + (va - start->va) / sizeof(orr_semaphore);
+    }
+    return nullptr;
 }
 
 SemaphorePool::~SemaphorePool() {
     drop_retired();
     free_.clear();
     lost_.clear();
-    for (Block* block : blocks_)
+    for (const auto& [block, memory] : blocks_)
         context_.memory().free_block(block);
 }
 
@@ -51,8 +71,8 @@ Status SemaphorePool::grow() {
         context_.memory().free_block(*block);
         return std::unexpected(mapped.error());
     }
-    blocks_.push_back(*block);
     auto* first = static_cast<orr_semaphore*>(*mapped);
+    blocks_.emplace_back(*block, first);
     for (std::uint64_t i = kBlockBytes / sizeof(orr_semaphore); i-- > 0;) {
         auto slot = std::make_unique<SemaphoreSlot>();
         slot->context = &context_;
@@ -86,13 +106,12 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
         std::atomic_ref(slot->cpu->value).store(0, std::memory_order_release);
         slot->last = 0;
     }
-    return std::shared_ptr<SemaphoreSlot>(slot, [](SemaphoreSlot* back) {
-        back->pool->give_back(std::unique_ptr<SemaphoreSlot>(back));
-    });
+    return std::shared_ptr<SemaphoreSlot>(
+        slot, [](SemaphoreSlot* back) { back->pool->give_back(std::unique_ptr<SemaphoreSlot>(back)); });
 }
 
 void SemaphorePool::give_back(std::unique_ptr<SemaphoreSlot> slot) {
-    const bool lost = slot->lost || slot->value() < slot->last;
+    const bool lost = slot->lost || slot->failed() || slot->value() < slot->last;
     slot->lost = lost;
     const std::lock_guard lock(mutex_);
     (lost ? lost_ : free_).push_back(std::move(slot));

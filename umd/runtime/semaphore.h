@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "umd/runtime/memory.h"
@@ -16,6 +17,9 @@ namespace orrery::umd {
 class Context;
 class SemaphorePool;
 class Stream;
+
+// The value as it is, also that of one that has failed.
+std::uint64_t load_semaphore(const orr_semaphore& semaphore);
 
 struct SemaphoreSlot {
     Context* context = nullptr;
@@ -27,9 +31,13 @@ struct SemaphoreSlot {
     SemaphorePool* pool = nullptr;
 
     std::uint64_t value() const;
-    // Somebody signalled `wanted`, or more.
+    // It has failed: see orrery/fw/failure.h.
+    bool failed() const;
+    // Somebody signalled `wanted`, or more. Never, once it has failed.
     bool reached(std::uint64_t wanted) const;
     std::uint64_t time_ps() const;
+    // From any thread: somebody was told to signal it.
+    void promise(std::uint64_t value);
 };
 
 // Thread safe. The pool outlives its slots.
@@ -48,8 +56,8 @@ class SemaphorePool {
     void retire(std::shared_ptr<SemaphoreSlot> slot, std::shared_ptr<Stream> stream, std::uint64_t index);
     // Forgets retired slots and the streams they hold.
     void drop_retired();
-    // Whether a slot of the pool lies at this address.
-    bool owns(std::uint64_t va) const;
+    // The slot of the pool at this address, or null.
+    orr_semaphore* find(std::uint64_t va) const;
 
   private:
     static constexpr std::uint64_t kBlockBytes = 16 << 10;
@@ -65,7 +73,7 @@ class SemaphorePool {
     Context& context_;
     const BoKind kind_;
     mutable std::mutex mutex_;
-    std::vector<Block*> blocks_;
+    std::vector<std::pair<Block*, orr_semaphore*>> blocks_;  // and where the CPU sees them
     std::vector<std::unique_ptr<SemaphoreSlot>> free_;
     std::vector<std::unique_ptr<SemaphoreSlot>> lost_;
     std::vector<Retired> retired_;

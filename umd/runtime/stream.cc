@@ -3,6 +3,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -10,6 +12,7 @@
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/fault_text.h"
+#include "umd/runtime/fleet.h"
 #include "umd/runtime/packets.h"
 
 namespace orrery::umd {
@@ -36,6 +39,25 @@ std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
     return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(order);
 }
 
+// Other threads read packets of the ring: see signals().
+constexpr std::size_t kPacketWords = sizeof(orr_packet) / sizeof(std::uint64_t);
+using PacketWords = std::array<std::uint64_t, kPacketWords>;
+
+void store_packet(orr_packet& to, const orr_packet& from) {
+    const auto words = std::bit_cast<PacketWords>(from);
+    auto* raw = reinterpret_cast<std::uint64_t*>(&to);
+    for (std::size_t i = 0; i < kPacketWords; ++i)
+        std::atomic_ref(raw[i]).store(words[i], std::memory_order_relaxed);
+}
+
+orr_packet load_packet(const orr_packet& from) {
+    PacketWords words{};
+    auto* raw = reinterpret_cast<std::uint64_t*>(const_cast<orr_packet*>(&from));
+    for (std::size_t i = 0; i < kPacketWords; ++i)
+        words[i] = std::atomic_ref(raw[i]).load(std::memory_order_relaxed);
+    return std::bit_cast<orr_packet>(words);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries,
@@ -50,7 +72,9 @@ Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t e
     auto queue = context.winsys().create_queue(ring_va, entries, options);
     if (!queue) return std::unexpected(queue.error());
     stream->queue_ = std::move(*queue);
+    stream->number_ = stream->queue_->firmware_number();
     stream->options_ = std::move(options);
+    context.fleet().add(stream);
     return stream;
 }
 
@@ -82,7 +106,9 @@ void Stream::close() {
         const std::lock_guard lock(queue_mutex_);
         gone.swap(queue_);
     }
-    if (gone != nullptr) gone->destroy();  // for those too who wait with a reference of their own
+    if (gone == nullptr) return;
+    gone->destroy();  // for those too who wait with a reference of their own
+    context_.fleet().bury(*this);
 }
 
 std::shared_ptr<HwQueue> Stream::queue() const {
@@ -92,12 +118,11 @@ std::shared_ptr<HwQueue> Stream::queue() const {
 
 // First the hardware: nobody may take the stream for stopped, and its memory for free, while it runs.
 Error Stream::stop(Error cause) {
-    {
-        const std::lock_guard lock(queue_mutex_);
-        if (queue_ != nullptr && !std::exchange(stopped_, true)) queue_->abort();
-    }
+    const std::lock_guard lock(queue_mutex_);
+    if (queue_ != nullptr && !std::exchange(stopped_, true)) queue_->abort();
+    const QueueState state = state_of_ring();
     // It may have stopped by itself before.
-    if (auto stopped = error()) return *stopped;
+    if (state.error != ORR_QERR_NONE && state.error != ORR_QERR_ABORTED) return stopped_by(state);
     return fate_.end(std::move(cause));
 }
 
@@ -129,7 +154,7 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
     for (Context* peer : peers) {
         if (auto ready = prepare_landing(*peer); !ready) return std::unexpected(ready.error());
     }
-    if (auto room = make_room(all); !room) return std::unexpected(room.error());
+    if (auto room = make_room_locked(all); !room) return std::unexpected(room.error());
     std::uint64_t index = push_locked(packets, notes);
     for (Context* peer : peers)
         index = land_locked(*peer);
@@ -191,8 +216,9 @@ std::uint64_t Stream::push_locked(std::span<const orr_packet> packets, std::span
     for (std::size_t i = 0; i < packets.size(); ++i) {
         const std::uint64_t slot = producer & (entries_ - 1);
         notes_[slot] = notes[i];
-        packets_[slot] = packets[i];
-        packets_[slot].header.tag = static_cast<std::uint32_t>(producer);
+        orr_packet packet = packets[i];
+        packet.header.tag = static_cast<std::uint32_t>(producer);
+        store_packet(packets_[slot], packet);
         ++producer;
     }
     std::atomic_ref(ring_->producer).store(producer, std::memory_order_release);
@@ -204,8 +230,13 @@ std::uint64_t Stream::push_locked(std::span<const orr_packet> packets, std::span
     return producer;
 }
 
-// Holds the lock while it waits: later submitters would have to wait all the same.
 Status Stream::make_room(std::uint64_t packets) {
+    const std::lock_guard lock(mutex_);
+    return make_room_locked(packets);
+}
+
+// Holds the lock while it waits: later submitters would have to wait all the same.
+Status Stream::make_room_locked(std::uint64_t packets) {
     if (auto stopped = error()) return std::unexpected(*stopped);
     if (queue() == nullptr) return std::unexpected(ended());
     const std::uint64_t needed = producer_.load(std::memory_order_relaxed) + packets;
@@ -256,6 +287,11 @@ QueueState Stream::state_of_ring() const {
 }
 
 Error Stream::stopped_by(const QueueState& state) {
+    if (state.error == ORR_QERR_ABORTED) {
+        // Whoever aborts it says why before he lets go.
+        const std::lock_guard lock(queue_mutex_);
+        if (auto why = fate_.error()) return *why;
+    }
     const OpNote note = notes_[state.error_index & (entries_ - 1)];
     return fate_.end(describe_queue_error(state, note, context_));
 }
@@ -271,13 +307,68 @@ std::optional<Error> Stream::look() {
     const std::int64_t now = now_ns();
     std::int64_t last = looked_ns_.load(std::memory_order_relaxed);
     if (now - last < kLookNs || !looked_ns_.compare_exchange_strong(last, now)) return std::nullopt;
+    context_.fleet().watch();
+    return ask();
+}
+
+std::optional<Error> Stream::ask() {
+    if (auto stopped = error()) return stopped;
     const auto hardware = queue();
     if (hardware == nullptr) return std::nullopt;
-    const std::uint64_t index = submitted();
-    auto state = hardware->wait(index, 0);
-    if (!state) return done(index) ? error() : stop(state.error());
+    // One more than there are, so that a queue which is done does not hide that its card is gone.
+    auto state = hardware->wait(submitted() + 1, 0);
+    if (!state) return stop(state.error());
     if (state->error != ORR_QERR_NONE) return stopped_by(*state);
     return std::nullopt;
+}
+
+std::string Stream::label() const {
+    const std::string& name = options_.name;  // never changes
+    return name.empty() ? fmt::format("a stream on device {}", context_.device())
+                        : fmt::format("stream '{}' on device {}", name, context_.device());
+}
+
+bool Stream::poisoned() const {
+    return load(ring_->error, std::memory_order_relaxed) == ORR_QERR_POISON;
+}
+
+std::uint64_t Stream::stopped_at() const {
+    if (load(ring_->error, std::memory_order_acquire) == ORR_QERR_NONE) return consumer();
+    return load(ring_->error_index, std::memory_order_relaxed);
+}
+
+// A packet that is being overwritten has another tag.
+std::vector<SemaphorePoint> Stream::signals(std::uint64_t from, std::uint64_t to) const {
+    std::vector<SemaphorePoint> found;
+    for (std::uint64_t index = from; index < to; ++index) {
+        const auto packet =
+            std::bit_cast<orr_packet_semaphore>(load_packet(packets_[index & (entries_ - 1)]));
+        if (packet.header.opcode == ORR_PKT_SIGNAL && packet.header.tag == static_cast<std::uint32_t>(index))
+            found.push_back({packet.semaphore, packet.value});
+    }
+    return found;
+}
+
+std::vector<SemaphorePoint> Stream::promises(bool all) const {
+    const std::uint64_t end = submitted();
+    const std::uint64_t oldest = end > entries_ ? end - entries_ : 0;
+    return signals(all ? oldest : std::max(oldest, consumer()), end);
+}
+
+QueueView Stream::view() const {
+    QueueView view;
+    view.at = consumer();
+    const std::uint64_t end = submitted();
+    if (view.at < end && !fate_.ended()) {
+        const auto head =
+            std::bit_cast<orr_packet_semaphore>(load_packet(packets_[view.at & (entries_ - 1)]));
+        view.blocked = head.header.opcode == ORR_PKT_WAIT && head.limit_ns == 0 &&
+                       head.header.tag == static_cast<std::uint32_t>(view.at);
+        view.wanted = {head.semaphore, head.value};
+        view.later = signals(view.at, end);
+    }
+    view.on_way = signals(end > entries_ ? end - entries_ : 0, view.at);
+    return view;
 }
 
 // Of a stream without a queue.
@@ -307,16 +398,6 @@ QueueOptions Stream::options() {
     return options_;
 }
 
-void Stream::depend_on(const std::shared_ptr<Stream>& source, std::uint64_t index) {
-    const std::lock_guard lock(dependency_mutex_);
-    std::erase_if(dependencies_, [](const Dependency& d) {
-        const auto alive = d.source.lock();
-        return alive == nullptr || alive->done(d.index);
-    });
-    dependencies_.push_back({source, index});
-    any_dependency_.store(true, std::memory_order_release);
-}
-
 std::shared_ptr<StreamCapture> Stream::capture() const {
     const std::lock_guard lock(capture_mutex_);
     return capture_;
@@ -326,25 +407,6 @@ void Stream::set_capture(std::shared_ptr<StreamCapture> capture) {
     const std::lock_guard lock(capture_mutex_);
     capture_.swap(capture);
     capturing_.store(capture_ != nullptr, std::memory_order_release);
-}
-
-std::optional<Error> Stream::dependency_error() {
-    std::vector<Dependency> dependencies;
-    {
-        const std::lock_guard lock(dependency_mutex_);
-        dependencies = dependencies_;
-    }
-    for (const Dependency& dependency : dependencies) {
-        const auto source = dependency.source.lock();
-        if (source == nullptr || source->done(dependency.index)) continue;
-        if (auto stopped = source->error()) {
-            return Error{
-                stopped->code,
-                fmt::format("an event that this stream waits for will never come, as its stream stopped: {}",
-                            stopped->text)};
-        }
-    }
-    return std::nullopt;
 }
 
 Status Stream::wait(std::uint64_t index) {
@@ -362,11 +424,11 @@ Status Stream::wait(std::uint64_t index) {
     while (!done(index)) {
         if (auto stopped = error()) return std::unexpected(*stopped);
         if (consumer() >= index) return wait_for_landing(index);
-        // An error of a stream that this one waits for raises no interrupt here.
-        const bool depends = any_dependency_.load(std::memory_order_acquire);
+        // What happens on other cards raises no interrupt here.
+        const bool several = context_.fleet().several();
         const auto hardware = queue();
         if (hardware == nullptr) return std::unexpected(ended());
-        auto state = hardware->wait(index, now_ns() + (depends ? kLookNs : kSleepNs));
+        auto state = hardware->wait(index, now_ns() + (several ? kLookNs : kSleepNs));
         if (done(index)) break;
         if (!state) return std::unexpected(stop(state.error()));
         if (state->error != ORR_QERR_NONE) return std::unexpected(stopped_by(*state));
@@ -374,7 +436,8 @@ Status Stream::wait(std::uint64_t index) {
             if (auto deadlock = describe_deadlock(context_)) return std::unexpected(*deadlock);
             continue;  // over already
         }
-        if (auto never = dependency_error()) return std::unexpected(stop(*never));
+        context_.fleet().watch();
+        if (auto deadlock = context_.fleet().deadlock(*this)) return std::unexpected(*deadlock);
     }
     return {};
 }

@@ -15,8 +15,10 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "umd/runtime/deadlock_search.h"
 #include "umd/runtime/fate.h"
 #include "umd/runtime/pinned_buffer.h"
 #include "umd/runtime/staging.h"
@@ -48,6 +50,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Stream& operator=(const Stream&) = delete;
 
     Context& context() const { return context_; }
+    // The firmware's number, as failure words have it.
+    std::uint32_t number() const { return number_; }
+    // "stream 'x' on device 1"
+    std::string label() const;
 
     // Index of the packet after the last of these, for wait(). At most entries packets; they stay together.
     // peers: cards whose memory the packets may write. A card is done with a copy when it has put it on the
@@ -61,6 +67,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name,
                                         std::span<Context* const> peers);
 
+    // Waits until so many packets fit; orrErrorDeadlock as wait(). Others may take the room.
+    Status make_room(std::uint64_t packets);
+
     // Everything below `index` is done, also on other cards. False for ever after the queue stopped before
     // it.
     bool done(std::uint64_t index) const;
@@ -71,10 +80,22 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Nothing while the queue runs; the same error for ever once it has stopped. Nothing of a stream that has
     // an error runs any more.
     std::optional<Error> error();
-    // The same for those who poll: now and then it asks the driver too, as a card that is gone writes nothing.
+    // The same for those who poll: now and then it asks the driver too, as a card that is gone writes
+    // nothing.
     std::optional<Error> look();
+    // The same at once, and also of one that has nothing to do.
+    std::optional<Error> ask();
     // Stops it now; what became of it stays to be asked. Gives the first cause.
     Error stop(Error cause);
+    // It stopped because what it waited for had failed: the cause is elsewhere.
+    bool poisoned() const;
+    // The packet at which it stopped.
+    std::uint64_t stopped_at() const;
+    // What it has not signalled, and all: also what it has, as far as the ring remembers.
+    std::vector<SemaphorePoint> promises(bool all) const;
+    // False the first time.
+    bool promises_ended() { return promises_ended_.exchange(true); }
+    QueueView view() const;
     // All packets that were submitted until now.
     std::uint64_t submitted() const { return producer_.load(std::memory_order_acquire); }
 
@@ -107,10 +128,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
         }
         return relay;
     }
-
-    // This stream waits for `source` to reach `index`: if that stops before, waiting here ends with its error
-    // instead of never.
-    void depend_on(const std::shared_ptr<Stream>& source, std::uint64_t index);
 
     std::uint32_t entries() const { return entries_; }
 
@@ -146,10 +163,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::uint64_t land_locked(Context& peer);
     bool landed(std::uint64_t index) const;
     Status wait_for_landing(std::uint64_t index);
-    Status make_room(std::uint64_t packets);
+    Status make_room_locked(std::uint64_t packets);
     Result<std::uint64_t> take_args(std::span<const std::byte> args);
     std::uint64_t consumer() const;
-    std::optional<Error> dependency_error();
+    // Of the signals in [from, to) of the ring.
+    std::vector<SemaphorePoint> signals(std::uint64_t from, std::uint64_t to) const;
     Error stopped_by(const QueueState& state);
     Error ended() const;
     QueueState state_of_ring() const;
@@ -179,16 +197,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     mutable std::vector<Landing> landings_;
     mutable std::atomic<bool> any_landing_{false};
 
+    std::uint32_t number_ = 0xfff;
     Fate fate_;
+    std::atomic<bool> promises_ended_{false};
     std::atomic<std::int64_t> looked_ns_{0};
 
-    struct Dependency {
-        std::weak_ptr<Stream> source;
-        std::uint64_t index = 0;
-    };
-    std::mutex dependency_mutex_;
-    std::vector<Dependency> dependencies_;
-    std::atomic<bool> any_dependency_{false};
     std::mutex relays_mutex_;
     std::map<int, std::shared_ptr<Relay>> relays_;  // by source card; null: could not be made
     Staging staging_;

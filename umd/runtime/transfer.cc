@@ -50,7 +50,14 @@ Result<std::optional<Allocation>> look_up(Runtime& runtime, std::uint64_t addres
                                           const char* what) {
     if (address == 0) return fail(orrErrorInvalidValue, "the {} is null", what);
     if (address + bytes < address) return fail(orrErrorInvalidValue, "the {} wraps around", what);
-    if (!runtime.memory().find(address)) return std::optional<Allocation>{};
+    if (!runtime.memory().find(address)) {
+        // Ordinary memory never lies where cards have theirs; the CPU must not touch those addresses.
+        if (!runtime.memory().on_cards(address, bytes)) return std::optional<Allocation>{};
+        return fail(orrErrorInvalidValue,
+                    "the {} {:#x} ({} bytes) is an address of a card, but no memory of orrMalloc: it is {}. "
+                    "Was it freed?",
+                    what, address, bytes, runtime.memory().describe(address));
+    }
     auto allocation = runtime.memory().find_range(address, bytes, what);
     if (!allocation) return std::unexpected(allocation.error());
     return std::optional(*allocation);
@@ -104,6 +111,10 @@ Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_
     }
     auto peers = peers_written(runtime, device, transfer.dst_memory);
     if (!peers) return std::unexpected(peers.error());
+    for (const auto* memory : {&transfer.src_memory, &transfer.dst_memory}) {
+        if (!*memory || on_card(*memory)) continue;
+        if (auto refused = runtime.memory().host_refusal(device, **memory)) return std::unexpected(*refused);
+    }
     if (!transfer.src_memory && !transfer.dst_memory) {
         // Ordinary memory on both sides: nothing for a card to do but to keep the order.
         if (auto done = stream->synchronize(); !done) return done;

@@ -6,9 +6,9 @@
 namespace orrery::umd {
 namespace {
 
-// Keeps the first error: a graph with a hole in it must not be used.
+// A graph with a hole in it must not be used.
 Status kept(Capture& capture, const Error& error) {
-    if (!capture.first_error) capture.first_error = error;
+    capture.fate.end(error);
     return std::unexpected(error);
 }
 
@@ -64,9 +64,9 @@ Result<std::shared_ptr<Graph>> end_capture(Stream& stream) {
     for (const auto& joined : capture.joined)
         joined->set_capture(nullptr);
     capture.joined.clear();
-    if (capture.first_error) {
-        return fail(capture.first_error->code, "the capture holds no whole graph, because a call failed: {}",
-                    capture.first_error->text);
+    if (const auto broken = capture.fate.error()) {
+        return fail(broken->code, "the capture holds no whole graph, because a call failed: {}",
+                    broken->text);
     }
     const auto lost = std::ranges::find(covered, false);
     if (lost != covered.end()) {
@@ -85,6 +85,10 @@ Status capture_kernel(Stream& stream, const Function& function, orrDim3 grid, or
 }
 
 Status capture_copy(Runtime& runtime, Stream& stream, const Transfer& transfer) {
+    if (!transfer.src_memory || !transfer.dst_memory)
+        return append(stream, fail(orrErrorStreamCapture,
+                                   "a copy of ordinary host memory, which may be another one at the launch, "
+                                   "cannot become part of a graph: use memory of orrMallocHost"));
     return append(stream, copy_node(runtime, transfer, stream.context().device()));
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +18,7 @@ struct Capture {
     std::shared_ptr<Graph> graph = std::make_shared<Graph>();
     const Stream* origin = nullptr;
     std::vector<std::shared_ptr<Stream>> joined;  // other streams
-    std::optional<Error> first_error;
+    Fate fate;
     bool ended = false;
 };
 

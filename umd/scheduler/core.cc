@@ -503,6 +503,12 @@ bool Core::cancel(TaskId id) {
     return true;
 }
 
+void Core::cancel_all() {
+    for (TaskId id = 0; id < tasks_.size(); ++id) {
+        if (tasks_[id].state < TaskState::kIssued) end_unissued(tasks_[id], TaskState::kCancelled, id);
+    }
+}
+
 // What is planned and not issued goes back to the unplanned.
 void Core::unplan() {
     for (std::size_t i = queue_head_; i < queue_.size(); ++i) {

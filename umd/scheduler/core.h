@@ -83,6 +83,8 @@ class Core {
     void replan();
     // False if it is too late: issued, or ended.
     bool cancel(TaskId task);
+    // All that are not issued.
+    void cancel_all();
     // Commands were lost (their queue stopped): what is issued and neither done nor cancelled is planned
     // again. Nothing is in flight.
     void reissue();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "umd/runtime/packets.h"
+#include "umd/runtime/quiet_thread.h"
 
 namespace orrery::umd {
 namespace {
@@ -132,7 +133,6 @@ Status GraphExec::make_stream(Lane& lane) {
         std::clamp<std::uint64_t>(std::bit_ceil(wanted), kMinEntries, kMaxEntries));
     auto stream = Stream::create(*lane.context, entries, kPage);
     if (!stream) return std::unexpected(stream.error());
-    lane.context->add_stream(*stream);
     lane.stream = std::move(*stream);
     return {};
 }
@@ -224,18 +224,11 @@ Status GraphExec::build(const Graph& graph) {
         if (lane.device == kHostLane) continue;
         if (auto made = make_stream(lane); !made) return made;
     }
-    // Whoever waits for one of these streams may wait for any other one of them.
-    for (const Lane& lane : lanes_) {
-        for (const Lane& other : lanes_) {
-            if (lane.stream == nullptr || other.stream == nullptr || &lane == &other) continue;
-            lane.stream->depend_on(other.stream, ~0ull);
-        }
-    }
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
         if (lanes_[lane].device != kHostLane) continue;
         auto made = std::make_unique<HostLane>();
         made->lane = lane;
-        made->thread = std::jthread(
+        made->thread = start_quiet_thread(
             [this, raw = made.get()](const std::stop_token& stop) { run_host_lane(stop, *raw); });
         hosts_.push_back(std::move(made));
     }
@@ -245,8 +238,9 @@ Status GraphExec::build(const Graph& graph) {
 GraphExec::~GraphExec() {
     // Host threads first end what was launched: lanes may wait for them.
     if (last_.stream != nullptr) (void)last_.stream->wait(last_.index);
+    bool whole = last_.stream == nullptr || last_.stream->done(last_.index);
     for (const Lane& lane : lanes_) {
-        if (lane.stream != nullptr) (void)lane.stream->synchronize();
+        if (lane.stream != nullptr && !lane.stream->synchronize()) whole = false;
     }
     for (auto& host : hosts_)
         host->thread.request_stop();
@@ -254,11 +248,11 @@ GraphExec::~GraphExec() {
     hosts_.clear();
     for (Lane& lane : lanes_) {
         if (lane.stream != nullptr) lane.stream->close();
-        // The stream of the last launch may have stopped before its wait for these.
-        for (auto& [device, slot] : lane.slots) {
-            if (last_.stream != nullptr) slot->pool->retire(std::move(slot), last_.stream, last_.index);
-        }
+        for (auto& [device, slot] : lane.slots)
+            slot->lost |= !whole;
     }
+    for (auto& [device, slot] : start_slots_)
+        slot->lost |= !whole;
 }
 
 // Lets a stream of `device` wait for the last node of each lane that nothing else waits for.
@@ -370,19 +364,20 @@ Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
         const std::uint64_t value = launches_ * span(number) + plan_.lanes[number].nodes.size();
         joint.push_back(make_semaphore(ORR_PKT_WAIT, (*end)->va, value));
     }
+    std::vector<OpNote> notes(joint.size(), {Op::kWait, nullptr});
+    std::fill_n(notes.begin(), start_packets, OpNote{Op::kSignal, nullptr});
+    if (joint.size() > stream->entries()) {
+        return fail(orrErrorOutOfMemory,
+                    "{} packets at once: the graph has more ends than a stream has room for", joint.size());
+    }
     for (Lane& lane : lanes_) {
         if (lane.device == kHostLane) continue;
         patch(lane);
         if (auto sent = submit(lane, *lane.stream, {}); !sent) return sent;
     }
-    std::vector<OpNote> notes(joint.size(), {Op::kWait, nullptr});
-    std::fill_n(notes.begin(), start_packets, OpNote{Op::kSignal, nullptr});
     auto index = stream->submit(joint, notes);
     if (!index) return std::unexpected(index.error());
     ++doorbells_;
-    for (const Lane& lane : lanes_) {
-        if (lane.stream != nullptr) stream->depend_on(lane.stream, index_behind(lane, ~0u));
-    }
     if (hosts_.empty()) return {};
     return push_host_steps(stream, *index - joint.size() + start_packets);
 }
@@ -402,9 +397,8 @@ Status GraphExec::push_host_steps(const std::shared_ptr<Stream>& stream, std::ui
             for (const LaneWait& wait : node.waits) {
                 const Lane& from = lanes_[wait.lane];
                 if (from.device == kHostLane) {
-                    step.hosts.push_back({wait.lane, static_cast<std::uint32_t>(
-                                                         launches_ * plan_.lanes[wait.lane].nodes.size() +
-                                                         wait.position + 1)});
+                    step.hosts.push_back(
+                        {wait.lane, launches_ * plan_.lanes[wait.lane].nodes.size() + wait.position + 1});
                 } else {
                     step.streams.emplace_back(from.stream, index_behind(from, from.end_of[wait.position]));
                 }
@@ -428,19 +422,23 @@ Status GraphExec::push_host_steps(const std::shared_ptr<Stream>& stream, std::ui
 
 Status GraphExec::wait_hosts(const std::stop_token& stop, const HostStep& step) {
     std::unique_lock lock(host_mutex_);
-    for (const LaneWait& wait : step.hosts) {
+    for (const HostWait& wait : step.hosts) {
         const auto host = std::ranges::find(hosts_, wait.lane, [](const auto& h) { return h->lane; });
-        const bool there = host_changed_.wait(
-            lock, stop, [&] { return host_error_.has_value() || (*host)->done >= wait.position; });
+        const bool there =
+            host_changed_.wait(lock, stop, [&] { return fate_.ended() || (*host)->done >= wait.position; });
         if (!there) return fail(orrErrorInternal, "the graph is being destroyed");
     }
-    if (host_error_) return std::unexpected(*host_error_);
+    if (const auto broken = fate_.error()) return std::unexpected(*broken);
     return {};
 }
 
 Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& step) {
     for (const auto& [stream, index] : step.streams) {
-        if (auto there = stream->wait(index); !there) return there;
+        auto there = stream->wait(index);
+        // Streams in a deadlock go on when somebody signals; whoever waits for them is told meanwhile.
+        while (!there && !stream->error() && !stop.stop_requested() && !fate_.ended())
+            there = stream->wait(index);
+        if (!there) return there;
     }
     if (auto there = wait_hosts(stop, step); !there) return there;
     step.function(step.user);
@@ -453,6 +451,13 @@ Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& ste
     return {};
 }
 
+// What a host node did not signal fails, so that lanes which wait for it end.
+void GraphExec::fail_signals(const HostStep& step, const Error& error) {
+    for (const auto& [context, packet] : step.signals)
+        context->fleet().fail_semaphore(*context, packet.word[0], ORR_QERR_ABORTED,
+                                        "a host node of the graph", error);
+}
+
 void GraphExec::run_host_lane(const std::stop_token& stop, HostLane& host) {
     while (true) {
         HostStep step;
@@ -463,9 +468,9 @@ void GraphExec::run_host_lane(const std::stop_token& stop, HostLane& host) {
             host.steps.pop_front();
         }
         const auto done = run_host_step(stop, step);
+        if (!done) fail_signals(step, fate_.end(done.error()));
         {
             const std::lock_guard lock(host_mutex_);
-            if (!done && !host_error_) host_error_ = done.error();
             ++host.done;
         }
         host_changed_.notify_all();
@@ -473,34 +478,58 @@ void GraphExec::run_host_lane(const std::stop_token& stop, HostLane& host) {
 }
 
 Status GraphExec::check_alive() {
-    if (!broken_) {
-        for (const Lane& lane : lanes_) {
-            if (lane.stream == nullptr) continue;
-            if (auto stopped = lane.stream->error()) broken_ = *stopped;
-        }
-        const std::lock_guard lock(host_mutex_);
-        if (host_error_ && !broken_) broken_ = *host_error_;
+    for (const Lane& lane : lanes_) {
+        if (lane.stream == nullptr) continue;
+        if (auto stopped = lane.stream->error()) fate_.end(*stopped);
     }
-    if (!broken_) return {};
-    return fail(broken_->code,
+    const auto broken = fate_.error();
+    if (!broken) return {};
+    return fail(broken->code,
                 "the graph cannot be launched again, as an earlier launch failed: {}. Instantiate it anew",
-                broken_->text);
+                broken->text);
+}
+
+// All room that the launch needs, before anything of it is submitted: a full ring may be part of a deadlock,
+// which is no reason to give up the graph.
+Status GraphExec::make_room(const std::shared_ptr<Stream>& stream) {
+    for (const Lane& lane : lanes_) {
+        if (lane.stream == nullptr) continue;
+        if (auto room = lane.stream->make_room(lane.packets.size() + lane.events.size()); !room) return room;
+    }
+    return stream->make_room(std::min<std::uint64_t>(2 * lanes_.size() + 8, stream->entries()));
+}
+
+// What was launched into another stream comes first.
+Status GraphExec::order_behind_last(const std::shared_ptr<Stream>& stream) {
+    if (last_.stream == nullptr || last_.stream == stream) return {};
+    Event order;
+    auto recorded = order.record(last_.stream);
+    if (recorded) return order.make_wait(stream);
+    // Of a stream that has ended nothing runs any more.
+    return last_.stream->error() || last_.stream->done(last_.index) ? Status{} : recorded;
+}
+
+// Lanes wait for what will not be signalled.
+void GraphExec::give_up(const Error& error) {
+    const Error cause = fate_.end(error);
+    for (const Lane& lane : lanes_) {
+        if (lane.stream != nullptr && !lane.stream->done(lane.stream->submitted())) lane.stream->stop(cause);
+    }
+    host_changed_.notify_all();
 }
 
 Status GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     const std::lock_guard lock(mutex_);
     if (auto alive = check_alive(); !alive) return alive;
+    if (auto stopped = stream->error()) return std::unexpected(*stopped);
     if (lanes_.empty()) return {};
-    if (last_.stream != nullptr && last_.stream != stream) {
-        Event order;
-        if (auto recorded = order.record(last_.stream); !recorded) return recorded;
-        if (auto waits = order.make_wait(stream); !waits) return waits;
-    }
+    if (auto room = make_room(stream); !room) return room;
+    if (auto ordered = order_behind_last(stream); !ordered) return ordered;
     const bool single = lanes_.size() == 1 && hosts_.empty();
     auto launched = single ? launch_single(stream) : launch_lanes(stream);
     ++launches_;  // also after a failure: its values are used up
     last_ = {stream, stream->submitted()};
-    if (!launched) broken_ = launched.error();
+    if (!launched) give_up(launched.error());
     return launched;
 }
 

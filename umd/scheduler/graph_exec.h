@@ -62,12 +62,16 @@ class GraphExec {
         std::map<int, std::shared_ptr<SemaphoreSlot>> slots;  // by the device that waits
         PinnedBuffer args;
     };
-    // LaneWait of a host lane: its steps of all launches.
+    // A step of a host lane, counted over all launches.
+    struct HostWait {
+        std::uint32_t lane = 0;
+        std::uint64_t position = 0;
+    };
     struct HostStep {
         orrHostFn_t function = nullptr;
         void* user = nullptr;
         std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> streams;  // wait until they are there
-        std::vector<LaneWait> hosts;
+        std::vector<HostWait> hosts;
         std::vector<std::pair<Context*, orr_packet>> signals;
     };
     struct HostLane {
@@ -102,6 +106,10 @@ class GraphExec {
     Status run_host_step(const std::stop_token& stop, const HostStep& step);
     Status wait_hosts(const std::stop_token& stop, const HostStep& step);
     Status check_alive();
+    Status make_room(const std::shared_ptr<Stream>& stream);
+    Status order_behind_last(const std::shared_ptr<Stream>& stream);
+    void give_up(const Error& error);
+    void fail_signals(const HostStep& step, const Error& error);
 
     Runtime& runtime_;
     mutable std::mutex mutex_;  // launches
@@ -114,12 +122,11 @@ class GraphExec {
     std::uint64_t doorbells_ = 0;
     std::uint32_t nodes_ = 0;
     Ends last_;
-    std::optional<Error> broken_;
+    Fate fate_;  // of all launches: after a failure the semaphores' values are anybody's guess
 
     std::mutex host_mutex_;
     std::condition_variable_any host_changed_;
     std::vector<std::unique_ptr<HostLane>> hosts_;
-    std::optional<Error> host_error_;
 };
 
 }  // namespace orrery::umd

@@ -72,8 +72,10 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
 }
 
 RuntimeExecutor::~RuntimeExecutor() {
-    for (const auto& lane : lanes_)
+    for (const auto& lane : lanes_) {
         lane->stream->close();
+        lane->slot->lost |= lane->stream->error().has_value();
+    }
     lanes_.clear();
     for (const std::uint64_t va : allocations_)
         (void)runtime_.memory().free(va);
@@ -335,7 +337,7 @@ void RuntimeExecutor::hold(Held held) {
 
 void RuntimeExecutor::lose(const Held& held, const Error& error) {
     ref(held.run ? held.command.id : held.transfer.id).state = RefState::kLost;
-    broken_ = true;
+    fate_->end(error);
     if (error.code != orrSuccess)
         lost_.emplace_back(held.run ? held.command.task : held.transfer.consumer, error);
 }
@@ -545,9 +547,10 @@ bool RuntimeExecutor::poll(Listener& listener) {
     bool any = false;
     for (const auto& lane : lanes_) {
         any = poll_lane(listener, *lane) || any;
-        if (!lane->in_flight.empty() && lane->stream->error()) broken_ = true;
+        if (lane->in_flight.empty()) continue;
+        if (const auto stopped = lane->stream->look()) fate_->end(*stopped);
     }
-    if (broken_) return true;
+    if (broken()) return any;
     if (held_.empty()) return any;
     const std::size_t before = held_.size();
     std::deque<Held> held;
@@ -559,7 +562,7 @@ bool RuntimeExecutor::poll(Listener& listener) {
 }
 
 bool RuntimeExecutor::idle() const {
-    return held_.empty() && host_ready_.empty() && host_running_.empty() &&
+    return !broken() && held_.empty() && host_ready_.empty() && host_running_.empty() &&
            std::ranges::all_of(lanes_, [](const auto& lane) { return lane->in_flight.empty(); });
 }
 

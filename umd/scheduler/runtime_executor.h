@@ -81,10 +81,10 @@ class RuntimeExecutor final : public Executor {
     bool poll(Listener& listener);
     bool idle() const;
     // A command failed: nothing that waits for it can go on. See recover().
-    bool broken() const { return broken_; }
-    // Waits for all that can still end, gives up the rest and makes new queues. The caller lets the core
-    // reissue().
-    void recover(Listener& listener);
+    bool broken() const { return fate_->ended(); }
+    // Sees what can still end to its end, gives up the rest and makes new queues. False: not over yet, call
+    // it again later. No host task runs meanwhile. When it is over, the caller lets the core reissue().
+    bool recover(Listener& listener);
 
     // Host tasks that may run now.
     std::vector<TaskId> take_host_tasks();
@@ -189,6 +189,10 @@ class RuntimeExecutor final : public Executor {
     bool poll_lane(Listener& listener, Lane& lane);
     void synchronise();
     void flush(Lane& lane);
+    void lose_from_front(Listener& listener, LaneId id, const Error& error);
+    bool is_lost(LaneId id) const;
+    void spread_losses();
+    void start_anew();
 
     static constexpr std::uint32_t kSlots = 64;        // more than the core has in flight on a card
     static constexpr std::uint64_t kSlotBytes = 8192;  // arguments, then merge arguments, then time stamps
@@ -215,7 +219,8 @@ class RuntimeExecutor final : public Executor {
     std::vector<std::pair<TaskId, Error>> lost_;
     std::vector<std::shared_ptr<TaskKernel>> kernels_;
     std::uint32_t epoch_ = 0;
-    bool broken_ = false;
+    std::unique_ptr<Fate> fate_ = std::make_unique<Fate>();  // a new one after each recovery
+    std::vector<std::uint64_t> lost_from_;                   // while recovering: positions, by lane
     bool synchronised_ = false;
     Figures figures_;
 };

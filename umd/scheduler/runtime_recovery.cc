@@ -1,55 +1,89 @@
 // After a failure on a card: what can still end ends, everything behind what failed is told to be lost, and
-// the lanes are made anew when they are needed again.
+// the lanes are made anew when they are needed again. It goes in steps, none of which waits for a card:
+// kernels may run for seconds, and their task graph can be asked meanwhile.
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "umd/scheduler/runtime_executor.h"
 
 namespace orrery::umd {
+namespace {
 
-void RuntimeExecutor::recover(Listener& listener) {
-    for (const auto& [task, error] : std::exchange(lost_, {}))
-        listener.failed(task, error);
-    constexpr std::uint64_t kNone = ~0ull;
-    std::vector<std::uint64_t> lost_from(lanes_.size(), kNone);  // position
-    const auto spread = [&] {
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (std::size_t id = 0; id < lanes_.size(); ++id) {
-                for (const InFlight& entry : lanes_[id]->in_flight) {
-                    if (entry.position >= lost_from[id]) break;
-                    const bool lost = std::ranges::any_of(
-                        entry.waits, [&](const Wait& wait) { return wait.position >= lost_from[wait.lane]; });
-                    if (!lost) continue;
-                    lost_from[id] = entry.position;
-                    changed = true;
-                    break;
-                }
+constexpr std::uint64_t kNothing = ~0ull;
+
+}  // namespace
+
+// Nothing that is left of the lane will end.
+bool RuntimeExecutor::is_lost(LaneId id) const {
+    const Lane& lane = *lanes_[id];
+    return lane.in_flight.empty() || lane.in_flight.front().position >= lost_from_[id];
+}
+
+void RuntimeExecutor::lose_from_front(Listener& listener, LaneId id, const Error& error) {
+    const InFlight& entry = lanes_[id]->in_flight.front();
+    lost_from_[id] = entry.position;
+    if (entry.task != kNoTask) listener.failed(entry.task, error);
+}
+
+// What waits for something lost is lost.
+void RuntimeExecutor::spread_losses() {
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (std::size_t id = 0; id < lanes_.size(); ++id) {
+            for (const InFlight& entry : lanes_[id]->in_flight) {
+                if (entry.position >= lost_from_[id]) break;
+                const bool lost = std::ranges::any_of(
+                    entry.waits, [&](const Wait& wait) { return wait.position >= lost_from_[wait.lane]; });
+                if (!lost) continue;
+                lost_from_[id] = entry.position;
+                changed = true;
+                break;
             }
         }
-    };
-    flush();
-    // Every dispatch has a limit of model time, so that this ends.
-    for (bool left = true; left;) {
-        left = false;
-        for (std::size_t id = 0; id < lanes_.size(); ++id) {
-            Lane& lane = *lanes_[id];
-            poll_lane(listener, lane);
-            if (lane.in_flight.empty() || lane.in_flight.front().position >= lost_from[id]) continue;
-            left = true;
-            const auto error = lane.stream->error();
-            if (!error) continue;
-            const InFlight& entry = lane.in_flight.front();
-            lost_from[id] = entry.position;
-            if (entry.task != kNoTask) listener.failed(entry.task, *error);
-        }
-        spread();
-        if (left) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
+}
+
+bool RuntimeExecutor::recover(Listener& listener) {
+    if (lost_from_.size() != lanes_.size()) {
+        lost_from_.assign(lanes_.size(), kNothing);
+        flush();
+    }
+    for (const auto& [task, error] : std::exchange(lost_, {}))
+        listener.failed(task, error);
+    bool works = false;
+    std::vector<std::pair<LaneId, Error>> poisoned;
+    for (LaneId id = 0; id < lanes_.size(); ++id) {
+        Lane& lane = *lanes_[id];
+        poll_lane(listener, lane);
+        if (is_lost(id)) continue;
+        const auto error = lane.stream->look();
+        if (!error)
+            works = true;  // every dispatch has a limit of model time, and a card that goes is seen
+        else if (lane.stream->poisoned())
+            poisoned.emplace_back(id, *error);
+        else
+            lose_from_front(listener, id, *error);
+    }
+    spread_losses();
+    // The cause of poison is another lane's as a rule, and then its own task has failed. If all lanes have
+    // said what they have to say and it was none's, it came from elsewhere.
+    if (!works) {
+        for (const auto& [id, error] : poisoned) {
+            if (!is_lost(id)) lose_from_front(listener, id, error);
+            spread_losses();
+        }
+    }
+    for (LaneId id = 0; id < lanes_.size(); ++id) {
+        if (!is_lost(id)) return false;
+    }
+    start_anew();
+    return true;
+}
+
+void RuntimeExecutor::start_anew() {
     for (const auto& lane : lanes_) {
         lane->stream->close();
+        lane->slot->lost |= lane->stream->error().has_value();
         // Model times of the graph's start are known by now, or will be taken anew.
         if (lane->kind == LaneKind::kRun) cards_[lane->card].base_stamp = nullptr;
     }
@@ -57,12 +91,14 @@ void RuntimeExecutor::recover(Listener& listener) {
     lane_ids_.clear();
     held_.clear();
     host_ready_.clear();
+    host_running_.clear();  // they were taken, but none runs: the core issues them anew
     for (Ref& old : refs_) {
         if (old.state != RefState::kDone) old.state = RefState::kNone;
         old.passed.clear();
     }
     ++epoch_;
-    broken_ = false;
+    lost_from_.clear();
+    fate_ = std::make_unique<Fate>();
     synchronised_ = false;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "umd/runtime/launch.h"
+#include "umd/runtime/quiet_thread.h"
 
 namespace orrery::umd {
 namespace {
@@ -39,8 +40,9 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
     session->core_ = std::make_unique<Core>(session->executor_->machine(), *session->executor_, core);
     session->executor_->attach(*session->core_, session->work_);
     TaskSession* raw = session.get();
-    session->host_thread_ = std::jthread([raw](const std::stop_token& stop) { raw->run_host_tasks(stop); });
-    session->thread_ = std::jthread([raw](const std::stop_token& stop) { raw->run(stop); });
+    session->host_thread_ =
+        start_quiet_thread([raw](const std::stop_token& stop) { raw->run_host_tasks(stop); });
+    session->thread_ = start_quiet_thread([raw](const std::stop_token& stop) { raw->run(stop); });
     return session;
 }
 
@@ -48,8 +50,7 @@ TaskSession::~TaskSession() {
     if (core_ == nullptr) return;  // was never made
     {
         const std::lock_guard lock(mutex_);
-        for (TaskId task = 0; task < core_->tasks(); ++task)
-            (void)core_->cancel(task);
+        core_->cancel_all();
     }
     {
         // What is issued ends; the rest is cancelled.
@@ -196,12 +197,11 @@ void TaskSession::failed(TaskId task, const Error& error) {
     core_->fail(task);
 }
 
-void TaskSession::turn(std::unique_lock<std::mutex>& lock) {
+void TaskSession::turn() {
     if (executor_->broken()) {
-        // A host task that runs may still use what it was given.
-        host_tasks_.clear();
-        changed_.wait(lock, [&] { return !host_running_; });
-        executor_->recover(*this);
+        host_tasks_.clear();        // issued anew
+        if (host_running_) return;  // it may still use what it was given
+        if (!executor_->recover(*this)) return;
         core_->reissue();
     }
     core_->pump();
@@ -222,11 +222,11 @@ void TaskSession::run(const std::stop_token& stop) {
             looks = 0;
         }
         const bool any = executor_->poll(*this);
-        turn(lock);
+        turn();
         if (any) {
             looks = 0;
             changed_.notify_all();
-            continue;
+            if (!executor_->broken()) continue;
         }
         if (!host_tasks_.empty()) changed_.notify_all();
         lock.unlock();

@@ -91,7 +91,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
     void failed(TaskId task, const Error& error) override;
     void run(const std::stop_token& stop);
     void run_host_tasks(const std::stop_token& stop);
-    void turn(std::unique_lock<std::mutex>& lock);
+    void turn();
     Status outcome(TaskId task) const;
     std::string describe(TaskId task) const;
     Status check_task(TaskId task) const;

@@ -22,6 +22,7 @@ struct File {
     std::byte* kicks = nullptr;
 
     ~File() {
+        forget_card_file(fd.get());
         if (doorbells != nullptr) ::munmap(doorbells, ORR_DB_PAGE_SIZE);
         if (kicks != nullptr) ::munmap(kicks, ORR_DB_PAGE_SIZE);
     }
@@ -79,14 +80,21 @@ class DrmBo final : public Bo {
 class DrmQueue final : public HwQueue {
   public:
     DrmQueue(std::shared_ptr<File> file, const drm_orr_queue_create& made)
-        : file_(std::move(file)), queue_(made.queue) {
+        : file_(std::move(file)), queue_(made.queue), firmware_number_(made.firmware_number) {
         doorbell_ = Doorbell(file_->doorbells, file_->kicks, made.doorbell_slot, made.generation);
     }
     ~DrmQueue() override { DrmQueue::destroy(); }
     DrmQueue(const DrmQueue&) = delete;
     DrmQueue& operator=(const DrmQueue&) = delete;
 
-    void abort() override { DrmQueue::destroy(); }
+    void abort() override {
+        if (destroyed_.load()) return;
+        drm_orr_queue_abort abort{};
+        abort.queue = queue_;
+        const int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_ABORT, &abort);
+        // A driver that cannot: then it cannot be asked any more.
+        if (number == ENOTTY || number == EINVAL || number == EOPNOTSUPP) DrmQueue::destroy();
+    }
 
     void destroy() override {
         // Numbers are used again: never twice.
@@ -141,6 +149,7 @@ class DrmQueue final : public HwQueue {
     }
 
     std::uint32_t number() const override { return queue_; }
+    std::uint32_t firmware_number() const override { return firmware_number_; }
 
     static std::unexpected<Error> fail_priority(int number, const QueueOptions& options,
                                                 const std::string& what) {
@@ -158,6 +167,7 @@ class DrmQueue final : public HwQueue {
 
     std::shared_ptr<File> file_;
     std::uint32_t queue_;
+    std::uint32_t firmware_number_;
     std::atomic<bool> destroyed_{false};
 };
 
@@ -166,6 +176,7 @@ class DrmDevice final : public Device {
     DrmDevice(DeviceInfo info, UniqueFd fd) : info_(std::move(info)), file_(std::make_shared<File>()) {
         file_->fd = std::move(fd);
         file_->node = info_.node;
+        remember_card_file(file_->fd.get());
     }
 
     const DeviceInfo& info() const override { return info_; }

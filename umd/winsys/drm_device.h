@@ -8,6 +8,10 @@
 
 namespace orrery::umd {
 
+// Remembers the card's file for close_inherited_cards(), and forgets it.
+void remember_card_file(int fd);
+void forget_card_file(int fd);
+
 // Takes the opened node of an orrery card.
 std::unique_ptr<Device> make_drm_device(DeviceInfo info, UniqueFd fd);
 

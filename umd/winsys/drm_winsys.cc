@@ -5,7 +5,11 @@
 #include <sys/sysmacros.h>
 #include <xf86drm.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -33,6 +37,37 @@ std::unexpected<Error> fail_errno(int number, std::string_view what) {
             return fail(orrErrorNotSupported, "{}. The driver is older than this library", text);
         default:
             return fail(orrErrorSystem, "{}", text);
+    }
+}
+
+namespace {
+
+// Plain words, as a child after fork() reads them. More cards than that stay open in children.
+struct CardFile {
+    std::atomic<int> fd{-1};
+};
+std::array<CardFile, 64> g_card_files;
+
+}  // namespace
+
+void remember_card_file(int fd) {
+    for (auto& file : g_card_files) {
+        int empty = -1;
+        if (file.fd.compare_exchange_strong(empty, fd)) return;
+    }
+}
+
+void forget_card_file(int fd) {
+    for (auto& file : g_card_files) {
+        int mine = fd;
+        if (fd >= 0 && file.fd.compare_exchange_strong(mine, -1)) return;
+    }
+}
+
+void close_inherited_cards() {
+    for (auto& file : g_card_files) {
+        const int fd = file.fd.exchange(-1);
+        if (fd >= 0) ::close(fd);
     }
 }
 

@@ -77,6 +77,8 @@ class HwQueue {
     virtual Status set(const QueueOptions& options) = 0;
     // What QUERY_DEADLOCK calls it.
     virtual std::uint32_t number() const = 0;
+    // What failure words call it (orrery/fw/failure.h).
+    virtual std::uint32_t firmware_number() const = 0;
 
   protected:
     Doorbell doorbell_;

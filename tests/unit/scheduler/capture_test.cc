@@ -89,9 +89,9 @@ TEST_F(CaptureTest, Mistakes) {
 
     ASSERT_OK(orrStreamBeginCapture(a_));
     std::uint8_t ordinary[16] = {};
-    EXPECT_FAIL(orrMemcpyAsync(memory_, ordinary, 16, orrMemcpyDefault, a_), orrErrorInvalidValue,
+    EXPECT_FAIL(orrMemcpyAsync(memory_, ordinary, 16, orrMemcpyDefault, a_), orrErrorStreamCapture,
                 "orrMallocHost");
-    EXPECT_FAIL(orrStreamEndCapture(a_, &graph), orrErrorInvalidValue, "because a call failed");
+    EXPECT_FAIL(orrStreamEndCapture(a_, &graph), orrErrorStreamCapture, "because a call failed");
 
     ASSERT_OK(orrStreamBeginCapture(a_));
     ASSERT_OK(orrEventRecord(fork_, a_));

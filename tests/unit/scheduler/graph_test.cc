@@ -324,5 +324,107 @@ TEST_F(GraphTest, FailureEndsTheLaunchAndTheGraph) {
     ASSERT_OK(orrFreeHost(memory));
 }
 
+TEST_F(GraphTest, OutlivesTheStreamOfItsLastLaunch) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    memset_node(memory, 1, 8);
+    memset_node(memory + 8, 2, 8);
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    orrStream_t once = nullptr;
+    ASSERT_OK(orrStreamCreate(&once));
+    ASSERT_OK(orrGraphLaunch(exec, once));
+    ASSERT_OK(orrStreamSynchronize(once));
+    ASSERT_OK(orrStreamDestroy(once));
+    std::memset(memory, 0, 16);
+    EXPECT_OK(orrGraphLaunch(exec, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(memory[8], 2);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+// Two parallel nodes on two lanes, launched into a stream that fails before the launch's packets.
+TEST_F(GraphTest, StoppedStreamHangsNobody) {
+    for (const bool known : {false, true}) {
+        auto* memory = static_cast<std::uint8_t*>(pinned(64));
+        void* gone = on_card(0, 2 << 20);
+        memset_node(memory, 1, 8);
+        memset_node(memory + 8, 2, 8);
+        orrGraphExec_t exec = nullptr;
+        ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+        {
+            const std::lock_guard lock(system_.card().mutex());
+            system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
+        }
+        if (!known) system_.card().pause(true);
+        ASSERT_OK(orrMemsetAsync(gone, 0, 8, stream_));
+        if (known) EXPECT_EQ(orrStreamSynchronize(stream_), orrErrorIllegalAddress);
+        (void)orrGraphLaunch(exec, stream_);
+        system_.card().pause(false);
+        EXPECT_EQ(orrStreamSynchronize(stream_), orrErrorIllegalAddress);
+        EXPECT_OK(orrGraphExecDestroy(exec));
+        EXPECT_EQ(memory[8], 0) << "a lane ran";
+        ASSERT_OK(orrStreamDestroy(stream_));
+        ASSERT_OK(orrStreamCreate(&stream_));
+        EXPECT_OK(orrDeviceSynchronize());
+        ASSERT_OK(orrFree(gone));
+        ASSERT_OK(orrFreeHost(memory));
+        ASSERT_OK(orrGraphDestroy(graph_));
+        ASSERT_OK(orrGraphCreate(&graph_));
+    }
+}
+
+// A host node that never runs, because what it waits for failed, is not waited for.
+TEST_F(GraphTest, HostNodeBehindAFailureHoldsNobodyUp) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    void* gone = on_card(0, 2 << 20);
+    bool ran = false;
+    const auto bad = memset_node(gone, 1, 8);
+    orrGraphNode_t host = nullptr;
+    ASSERT_OK(orrGraphAddHostNode(
+        &host, graph_, &bad, 1, [](void* flag) { *static_cast<bool*>(flag) = true; }, &ran));
+    memset_node(memory, 7, 8, {host});
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
+    }
+    ASSERT_OK(orrGraphLaunch(exec, stream_));
+    EXPECT_EQ(orrStreamSynchronize(stream_), orrErrorIllegalAddress);
+    EXPECT_FALSE(ran);
+    EXPECT_EQ(memory[0], 0);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrFree(gone));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+// A launch that finds no room, because the stream stands in a deadlock, leaves the graph as it was.
+TEST_F(GraphTest, DeadlockDoesNotBreakIt) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    memset_node(memory, 1, 8);
+    memset_node(memory + 8, 2, 8);
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    system_.card().pause(true);
+    for (int i = 0; i < 1024; ++i)
+        ASSERT_OK(orrMemsetAsync(memory + 16, 3, 8, stream_));
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().deadlock.resize(1);
+    }
+    EXPECT_EQ(orrGraphLaunch(exec, stream_), orrErrorDeadlock);
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().deadlock.clear();
+    }
+    system_.card().pause(false);
+    EXPECT_OK(orrGraphLaunch(exec, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(memory[8], 2);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
 }  // namespace
 }  // namespace orrery::umd::test

@@ -2,11 +2,13 @@
 #include <orrery/task.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <thread>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -233,6 +235,58 @@ TEST_F(TaskTest, ManyFailuresAndStillTheRestIsRight) {
             EXPECT_EQ(value, static_cast<std::int64_t>(i) + 20) << i;
         }
     }
+}
+
+TEST_F(TaskTest, FailureWhileHostTasksQueue) {
+    const auto x = data(1), y = data(2), z = data(3);
+    const auto host_task = [&](orrTaskData_t of) {
+        orrTaskDesc desc{};
+        orrTaskAccess access{of, orrTaskReadWrite, -1};
+        desc.function = [](void*, void* const* data, std::size_t) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            ++*static_cast<std::int64_t*>(data[0]);
+        };
+        desc.accesses = &access;
+        desc.access_count = 1;
+        EXPECT_OK(orrTaskSubmit(nullptr, graph_, &desc));
+    };
+    host_task(x);  // runs when the kernel traps
+    host_task(y);  // is queued
+    add({0, 0, 0, 0, 0, 1}, {{z, orrTaskReadWrite, kOut}});
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
+    EXPECT_EQ(read(x), 2);
+    EXPECT_EQ(read(y), 3);
+}
+
+TEST_F(TaskTest, LostCardEndsTheGraph) {
+    const auto x = data(1), y = data(2);
+    system_.card(0).pause(true);
+    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+    ASSERT_OK(orrTaskGraphStart(graph_));
+    system_.card(0).lose();
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost);
+    EXPECT_EQ(read(y), 3) << "the other card goes on";
+}
+
+// Asking for a task's state never waits for the longest kernel, also while the graph recovers.
+TEST_F(TaskTest, CanBeAskedWhileItRecovers) {
+    std::atomic<bool> held{true};
+    system_.card(1).on_dispatch = [&](FakeCard& card, const FakeDispatch& dispatch) {
+        while (held.load())
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        return compute(card, dispatch);
+    };
+    const auto x = data(1), y = data(2);
+    const orrTask_t bad =
+        add({0, 0, 0, 0, 0, 1}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+    ASSERT_OK(orrTaskGraphStart(graph_));
+    while (info(bad).state != orrTaskFailed)
+        std::this_thread::yield();  // with the lock held over the recovery this never ends
+    held.store(false);
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
+    EXPECT_EQ(read(y), 3);
 }
 
 TEST_F(TaskTest, CancelBeforeTheStart) {

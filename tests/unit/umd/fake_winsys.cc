@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <orrery/fw/failure.h>
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
@@ -58,8 +59,12 @@ class FakeQueue final : public HwQueue {
         doorbell_ = Doorbell(card.doorbells, card.kick_page, queue.slot, queue.generation);
     }
     ~FakeQueue() override { FakeQueue::destroy(); }
-    void abort() override { FakeQueue::destroy(); }
+    void abort() override {
+        const std::lock_guard lock(card_.mutex());
+        if (queue_ != nullptr && !card_.lost()) card_.stop(*queue_, ORR_QERR_ABORTED, 0, 0);
+    }
     void destroy() override {
+        abort();
         const std::lock_guard lock(card_.mutex());
         card_.queues.remove_if([&](const FakeCard::Queue& q) { return &q == queue_; });
         queue_ = nullptr;
@@ -80,6 +85,7 @@ class FakeQueue final : public HwQueue {
         return {};
     }
     std::uint32_t number() const override { return number_; }
+    std::uint32_t firmware_number() const override { return number_; }
     Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) override {
         card_.count_wait();
         while (true) {
@@ -131,7 +137,7 @@ class FakeDevice final : public Device {
         drm_orr_query_link link{};
         link.port = port;
         if (card_.peer() != nullptr) {
-            link.state = ORR_LINK_UP;
+            link.state = card_.link_up() ? ORR_LINK_UP : ORR_LINK_DOWN;
             link.peer_uid = card_.peer()->uid;
         }
         return link;
@@ -160,6 +166,7 @@ class FakeDevice final : public Device {
         return std::make_unique<FakeBo>(std::make_shared<FakePages>(card_, size, kind), card_);
     }
     Result<std::unique_ptr<Bo>> import_bo(Bo& other) override {
+        if (card_.lost()) return fail_errno(ENODEV, "importing");
         const auto& pages = static_cast<FakeBo&>(other).pages();
         if (pages->kind == BoKind::kVram && &pages->owner != card_.peer())
             return fail_errno(EXDEV, "importing");
@@ -210,7 +217,7 @@ class FakeDevice final : public Device {
             slot = std::max(slot, q.slot + 1);
         if (slot >= ORR_DB_SLOTS) return fail_errno(ENOSPC, "making a queue");
         // A slot is used again: its doorbell still holds the last queue's value.
-        card_.queues.push_back({ring_va, entries, slot, ++card_.generations, 0, {}, false, options});
+        card_.queues.push_back({ring_va, entries, slot, ++card_.generations, 0, {}, false, options, 0, 0, 0});
         return std::make_unique<FakeQueue>(card_, card_.queues.back());
     }
 
@@ -280,6 +287,11 @@ void FakeCard::run() {
             idle = 0;  // and look for more
             continue;
         }
+        if (busy_) {
+            idle = 0;
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            continue;
+        }
         if (rung) idle = 0;
         if (++idle < 200) continue;
         // As hardware does: need_wakeup, fence, one more look, sleep until a kick.
@@ -307,18 +319,23 @@ bool FakeCard::wait_for_kick() {
 bool FakeCard::work() {
     bool any = false;
     const std::lock_guard lock(mutex_);
+    busy_ = false;
     for (Queue& queue : queues)
         any = step(queue) || any;
     return any;
 }
 
 bool FakeCard::step(Queue& queue) {
-    if (queue.state.error != 0) return false;
+    if (queue.state.error != 0) {
+        fail_promises(queue);  // also of packets that came since
+        return false;
+    }
     std::uint64_t fault = 0;
     auto* ring = reinterpret_cast<orr_ring*>(translate(
         queue.ring_va, sizeof(orr_ring) + queue.entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
     if (ring == nullptr) {
         queue.state = {queue.completed, ORR_QERR_RING_FAULT, queue.completed, queue.ring_va, fault};
+        queue.failed_upto = ~0ull;  // nobody can read what it would have signalled
         return true;
     }
     const std::uint64_t bell = atomic(&doorbells->doorbell[queue.slot]).load(std::memory_order_acquire);
@@ -333,15 +350,7 @@ bool FakeCard::step(Queue& queue) {
     EXPECT_EQ(packet.header.tag, static_cast<std::uint32_t>(queue.completed)) << "a slot with another packet";
     model_ps_ += 1000;
     const bool done = execute(queue, packet, queue.completed);
-    if (queue.state.error != 0) {
-        queue.waiting = false;
-        queue.state.error_index = queue.completed;
-        ring->error_index = queue.state.error_index;
-        ring->error_address = queue.state.error_address;
-        ring->error_detail = queue.state.error_detail;
-        atomic(&ring->error).store(queue.state.error, std::memory_order_release);
-        return true;
-    }
+    if (queue.state.error != 0) return true;
     queue.waiting = !done;
     if (!done) return false;
     ++queue.completed;
@@ -351,12 +360,77 @@ bool FakeCard::step(Queue& queue) {
     return true;
 }
 
+void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
+    const std::lock_guard lock(mutex_);
+    if (queue.state.error != 0) return;
+    queue.waiting = false;
+    queue.state = {queue.completed, error, queue.completed, address, detail};
+    // Poison passes on the word that it got.
+    queue.failure = error == ORR_QERR_POISON
+                        ? detail
+                        : ORR_FAILURE_WORD(error, uid & 0xff, queue.slot + 1, queue.completed);
+    queue.failed_upto = queue.completed;
+    fail_promises(queue);
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(
+        translate(queue.ring_va, sizeof(orr_ring), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    if (ring == nullptr) return;
+    ring->error_index = queue.state.error_index;
+    ring->error_address = address;
+    ring->error_detail = detail;
+    atomic(&ring->error).store(error, std::memory_order_release);
+}
+
+void FakeCard::crash(const std::string& queue) {
+    const std::lock_guard lock(mutex_);
+    for (Queue& one : queues) {
+        if (one.options.name == queue) stop(one, ORR_QERR_FIRMWARE, 0, 2);
+    }
+}
+
+void FakeCard::fail_promises(Queue& queue) {
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(translate(
+        queue.ring_va, sizeof(orr_ring) + queue.entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    if (ring == nullptr || queue.failed_upto == ~0ull) return;
+    const std::uint64_t producer = atomic(&ring->producer).load(std::memory_order_acquire);
+    const auto* packets = reinterpret_cast<const orr_packet*>(ring + 1);
+    for (; queue.failed_upto < producer; ++queue.failed_upto) {
+        const auto packet = std::bit_cast<orr_packet_semaphore>(packets[queue.failed_upto % queue.entries]);
+        if (packet.header.opcode == ORR_PKT_SIGNAL || packet.header.opcode == ORR_PKT_FAIL)
+            fail_semaphore(packet.semaphore, queue.failure);
+    }
+}
+
+void FakeCard::fail_semaphore(std::uint64_t va, std::uint64_t word) {
+    std::uint64_t fault = 0;
+    auto* semaphore = reinterpret_cast<orr_semaphore*>(translate_across(va, 16, ORR_BIND_WRITE, &fault));
+    if (semaphore == nullptr || ORR_SEM_HAS_FAILED(atomic(&semaphore->value).load())) return;
+    atomic(&semaphore->time_ps).store(model_ps_);
+    atomic(&semaphore->value).store(ORR_SEM_FAILED | word, std::memory_order_release);
+    wake();
+}
+
+void FakeCard::wake() {
+    poke();
+    if (peer_ != nullptr) peer_->poke();
+}
+
+// Memory of the peer only while the link is up.
+std::byte* FakeCard::translate_across(std::uint64_t va, std::uint64_t bytes, std::uint32_t access,
+                                      std::uint64_t* fault) {
+    auto* memory = translate(va, bytes, access, fault);
+    if (memory == nullptr || link_up() || peer_ == nullptr) return memory;
+    const auto& mapping = std::prev(mappings.upper_bound(va))->second;
+    if (mapping.pages->kind != BoKind::kVram || &mapping.pages->owner == this) return memory;
+    *fault = ORR_FAULT_PEER_DOWN;
+    return nullptr;
+}
+
 bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
     std::uint64_t fault = 0;
     const auto failed = [&](std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
-        queue.state.error = error;
-        queue.state.error_address = address;
-        queue.state.error_detail = detail;
+        stop(queue, error, address, detail);
         return true;
     };
     switch (packet.header.opcode) {
@@ -366,7 +440,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             const auto p = std::bit_cast<orr_packet_copy>(packet);
             auto* src = translate(p.src, p.row_bytes, ORR_BIND_READ, &fault);
             if (src == nullptr) return failed(ORR_QERR_FAULT, p.src, fault);
-            auto* dst = translate(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
+            auto* dst = translate_across(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
             if (dst == nullptr) return failed(ORR_QERR_FAULT, p.dst, fault);
             std::memcpy(dst, src, p.row_bytes);
             model_ps_ += p.row_bytes * 10;
@@ -377,7 +451,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             if (p.row_bytes % p.pattern_bytes != 0 || p.dst % p.pattern_bytes != 0) {
                 return failed(ORR_QERR_BAD_DESC, 0, 0);
             }
-            auto* dst = translate(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
+            auto* dst = translate_across(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
             if (dst == nullptr) return failed(ORR_QERR_FAULT, p.dst, fault);
             for (std::uint64_t i = 0; i < p.row_bytes; i += p.pattern_bytes) {
                 std::memcpy(dst + i, &p.pattern, p.pattern_bytes);
@@ -390,19 +464,46 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             auto* word = translate(p.semaphore, 16, ORR_BIND_READ, &fault);
             if (word == nullptr || p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, fault);
             auto* semaphore = reinterpret_cast<orr_semaphore*>(word);
-            if (atomic(&semaphore->value).load(std::memory_order_acquire) < p.value) return false;
-            model_ps_ = std::max(model_ps_, atomic(&semaphore->time_ps).load());
+            if (p.value >= ORR_SEM_FAILED) return failed(ORR_QERR_BAD_PACKET, p.value, 0);
+            const std::uint64_t value = atomic(&semaphore->value).load(std::memory_order_acquire);
+            const std::uint64_t time = atomic(&semaphore->time_ps).load();
+            if (ORR_SEM_HAS_FAILED(value))
+                return failed(ORR_QERR_POISON, p.semaphore, ORR_SEM_FAILURE(value));
+            if (value < p.value && (time & ORR_SEM_CLOSED) != 0) {
+                return failed(ORR_QERR_POISON, p.semaphore,
+                              ORR_FAILURE_WORD(ORR_QERR_ABANDONED, uid & 0xff, ORR_FAILURE_NO_QUEUE, 0));
+            }
+            if (value < p.value) {
+                if (p.limit_ns == 0) return false;
+                busy_ = true;
+                if (queue.since_ns == 0) queue.since_ns = now_ns();
+                if (now_ns() - queue.since_ns < static_cast<std::int64_t>(p.limit_ns)) return false;
+                return failed(ORR_QERR_WAIT_LIMIT, p.semaphore, value);
+            }
+            queue.since_ns = 0;
+            model_ps_ = std::max<std::uint64_t>(model_ps_, time & ~ORR_SEM_CLOSED);
             return true;
         }
         case ORR_PKT_SIGNAL: {
             const auto p = std::bit_cast<orr_packet_semaphore>(packet);
-            auto* word = translate(p.semaphore, 16, ORR_BIND_WRITE, &fault);
+            auto* word = translate_across(p.semaphore, 16, ORR_BIND_WRITE, &fault);
             if (word == nullptr || p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, fault);
+            if (p.value >= ORR_SEM_FAILED) return failed(ORR_QERR_BAD_PACKET, p.value, 0);
             auto* semaphore = reinterpret_cast<orr_semaphore*>(word);
-            EXPECT_GE(p.value, atomic(&semaphore->value).load()) << "a semaphore went back";
+            const std::uint64_t old = atomic(&semaphore->value).load();
+            if (ORR_SEM_HAS_FAILED(old)) return true;
+            EXPECT_GE(p.value, old) << "a semaphore went back";
             atomic(&semaphore->time_ps).store(model_ps_);
             atomic(&semaphore->value).store(p.value, std::memory_order_release);
-            if (peer_ != nullptr) peer_->poke();
+            wake();
+            return true;
+        }
+        case ORR_PKT_FAIL: {
+            const auto p = std::bit_cast<orr_packet_fail>(packet);
+            if (translate(p.semaphore, 16, ORR_BIND_WRITE, &fault) == nullptr)
+                return failed(ORR_QERR_FAULT, p.semaphore, fault);
+            fail_semaphore(p.semaphore,
+                           ORR_FAILURE_WORD(p.code, uid & 0xff, queue.slot + 1, queue.completed));
             return true;
         }
         case ORR_PKT_TIMESTAMP: {
@@ -423,6 +524,14 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                                                             {p.grid_x, p.grid_y, p.grid_z},
                                                             {p.block_x, p.block_y, p.block_z},
                                                             p.local_bytes});
+            if (outcome.running) {
+                busy_ = true;
+                if (queue.since_ns == 0) queue.since_ns = now_ns();
+                const std::int64_t limit = std::int64_t{queue.options.limit_us} * 1000;
+                if (limit == 0 || now_ns() - queue.since_ns < limit) return false;
+                return failed(ORR_QERR_TIMEOUT, 0, 0);
+            }
+            queue.since_ns = 0;
             return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
         }
         default:

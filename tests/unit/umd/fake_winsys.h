@@ -47,6 +47,7 @@ struct FakeDispatch {
 // What a dispatch came to; error 0: fine.
 struct FakeOutcome {
     std::uint64_t error = 0, address = 0, detail = 0;
+    bool running = false;  // not over: to be asked again
 };
 
 class FakeCard {
@@ -63,6 +64,13 @@ class FakeCard {
     std::byte* translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access, std::uint64_t* fault);
     void pause(bool paused) { paused_.store(paused); }
     void lose() { lost_.store(true); }
+    // The firmware crashes while it works for the queue of this name, and comes back.
+    void crash(const std::string& queue);
+    // The link's cable is pulled: what would cross it faults.
+    void cut_link() {
+        link_up_.store(false);
+        peer_->link_up_.store(false);
+    }
     void link_to(FakeCard& other) {
         peer_ = &other;
         other.peer_ = this;
@@ -87,6 +95,9 @@ class FakeCard {
         QueueState state;
         bool waiting = false;
         QueueOptions options;
+        std::uint64_t failure = 0;      // word of its first cause
+        std::uint64_t failed_upto = 0;  // stopped: semaphores of packets below have failed
+        std::int64_t since_ns = 0;      // that the first packet waits with a limit, or runs
     };
 
     std::recursive_mutex& mutex() { return mutex_; }
@@ -107,6 +118,9 @@ class FakeCard {
     FakeCard* peer() const { return peer_; }
     bool lost() const { return lost_.load(); }
     void poke() { poked_.store(true); }
+    bool link_up() const { return peer_ != nullptr && link_up_.load(); }
+    // Stops the queue if it has not stopped, and fails what its packets would have signalled.
+    void stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail);
     void count_wait() { waits_.fetch_add(1); }
 
   private:
@@ -116,9 +130,15 @@ class FakeCard {
     // false: the packet waits; state.error set: it failed.
     bool execute(Queue& queue, const orr_packet& packet, std::uint64_t index);
     bool wait_for_kick();
+    void fail_promises(Queue& queue);
+    void fail_semaphore(std::uint64_t va, std::uint64_t word);
+    void wake();
+    std::byte* translate_across(std::uint64_t va, std::uint64_t bytes, std::uint32_t access,
+                                std::uint64_t* fault);
 
     std::recursive_mutex mutex_;
-    std::atomic<bool> stop_{false}, paused_{false}, lost_{false}, poked_{false};
+    bool busy_ = false;  // time alone may end something
+    std::atomic<bool> stop_{false}, paused_{false}, lost_{false}, poked_{false}, link_up_{true};
     std::atomic<std::uint64_t> kicks_{0}, waits_{0}, packets_done_{0};
     std::uint64_t model_ps_ = 1'000'000;
     FakeCard* peer_ = nullptr;

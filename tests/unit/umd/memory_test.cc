@@ -162,5 +162,47 @@ TEST(Memory, ThreadsAllocateCopyAndFree) {
         thread.join();
 }
 
+TEST(Memory, FreedOrMadeUpAddressesOfCardsAreErrors) {
+    FakeSystem system(1);
+    void* memory = nullptr;
+    std::uint8_t host[64] = {};
+    ASSERT_OK(orrMalloc(&memory, 64));
+    ASSERT_OK(orrFree(memory));
+    EXPECT_FAIL(orrMemcpy(host, memory, 8, orrMemcpyDefault), orrErrorInvalidValue, "Was it freed?");
+    EXPECT_FAIL(orrMemcpy(memory, host, 8, orrMemcpyDefault), orrErrorInvalidValue, "address of a card");
+    EXPECT_FAIL(orrMemcpy(host, at(memory, 1 << 30), 8, orrMemcpyDefault), orrErrorInvalidValue, "");
+}
+
+TEST(Memory, LostCardLeavesTheOthersTheirPinnedMemory) {
+    FakeSystem system(2);
+    void *on0 = nullptr, *on1 = nullptr, *pinned = nullptr;
+    ASSERT_OK(orrMalloc(&on0, 64));
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrMalloc(&on1, 64));
+    system.card(0).lose();
+    ASSERT_OK(orrMallocHost(&pinned, 4096));
+    ASSERT_OK(orrMemset(on1, 5, 64));
+    ASSERT_OK(orrMemcpy(pinned, on1, 64, orrMemcpyDefault));
+    EXPECT_EQ(*static_cast<std::uint8_t*>(pinned), 5);
+    ASSERT_OK(orrFreeHost(pinned));
+    ASSERT_OK(orrFree(on1));
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrFree(on0));
+}
+
+// Odd sizes leave no holes behind: what was freed fits what is asked for next.
+TEST(Memory, SlabsAreUsedAgainWhole) {
+    FakeSystem system(1);
+    std::vector<void*> all(3000);
+    for (int round = 0; round < 3; ++round) {
+        for (void*& memory : all)
+            ASSERT_OK(orrMalloc(&memory, 1 + 100 * static_cast<std::size_t>(round)));
+        const std::lock_guard lock(system.card().mutex());
+        EXPECT_LE(system.card().vram_used, 8u << 20) << round;
+        for (void* memory : all)
+            ASSERT_OK(orrFree(memory));
+    }
+}
+
 }  // namespace
 }  // namespace orrery::umd::test

@@ -83,6 +83,17 @@ ORR_KERNEL void store_to(const TestArgs* args) {
     *reinterpret_cast<volatile uint64_t*>(args->value) = 1;
 }
 
+ORR_KERNEL void obey(const TestArgs* args) {
+    volatile uint64_t* words = args->data;
+    words[1] = 1;
+    while (words[0] == 0 || args->count == kObeySpin) {
+        for (int i = 0; i < 1000; ++i)
+            asm volatile("");
+    }
+    if (args->count == kObeyTrap) __builtin_trap();
+    if (args->count == kObeyStore) *reinterpret_cast<volatile uint64_t*>(args->value) = 1;
+}
+
 ORR_KERNEL void load_from(const TestArgs* args) {
     args->data[0] = *reinterpret_cast<volatile uint64_t*>(args->value);
 }

@@ -8,3 +8,11 @@ struct TestArgs {
     uint64_t count;
     uint64_t value;
 };
+
+// What the kernel `obey` does; in TestArgs.count. data: words "told" and "has begun".
+enum : uint64_t {
+    kObeyEnd = 0,    // waits until it is told, and ends
+    kObeyTrap = 1,   // waits until it is told, and traps
+    kObeyStore = 2,  // the same, and stores to `value`
+    kObeySpin = 3,   // never ends
+};

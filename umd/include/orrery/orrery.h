@@ -50,7 +50,9 @@ typedef enum orrError {
     orrErrorCancelled = 19,          /**< a task that was cancelled, or depends on one that was */
     orrErrorStreamCapture = 20,      /**< the call does not go together with the capture of a stream */
     orrErrorDeadlock = 21, /**< streams wait for each other in a circle; they go on when somebody signals */
-    orrErrorFirmware = 22  /**< the card's firmware crashed while it worked for the stream */
+    orrErrorFirmware = 22, /**< the card's firmware crashed while it worked for the stream */
+    orrErrorAborted = 23,  /**< somebody aborted the stream, or one that it waited for */
+    orrErrorAbandoned = 24 /**< nobody is left who may signal what the stream waited for */
 } orrError_t;
 
 ORR_API const char* orrGetErrorName(orrError_t error);   /**< "orrErrorInvalidValue"; never null */
@@ -189,6 +191,11 @@ typedef struct orrStreamStats {
 } orrStreamStats;
 ORR_API orrError_t orrStreamGetStats(orrStreamStats* stats, orrStream_t stream);
 ORR_API orrError_t orrStreamDestroy(orrStream_t stream); /**< waits for its work */
+/**
+ * Stops the stream now: when this returns nothing of it runs, its waits end with orrErrorAborted, and so do
+ * streams that wait for what it would have signalled. It can be asked, and must be destroyed.
+ */
+ORR_API orrError_t orrStreamAbort(orrStream_t stream);
 ORR_API orrError_t orrStreamSynchronize(orrStream_t stream);
 ORR_API orrError_t orrStreamQuery(orrStream_t stream); /**< orrSuccess: done; orrErrorNotReady: not yet */
 

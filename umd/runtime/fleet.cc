@@ -1,0 +1,103 @@
+#include "umd/runtime/fleet.h"
+
+#include <orrery/fw/failure.h>
+
+#include <algorithm>
+
+#include "umd/runtime/context.h"
+#include "umd/runtime/fault_text.h"
+#include "umd/runtime/stream.h"
+
+namespace orrery::umd {
+
+void Fleet::add(Context& context) {
+    const std::lock_guard lock(mutex_);
+    contexts_.push_back(&context);
+}
+
+void Fleet::remove(Context& context) {
+    const std::lock_guard lock(mutex_);
+    std::erase(contexts_, &context);
+}
+
+void Fleet::add(const std::shared_ptr<Stream>& stream) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+    streams_.push_back(stream);
+}
+
+std::vector<std::shared_ptr<Stream>> Fleet::streams(const Context* of) const {
+    std::vector<std::weak_ptr<Stream>> all;
+    {
+        const std::lock_guard lock(mutex_);
+        all = streams_;
+    }
+    // Not under the lock: the last reference may go here, and a stream that goes comes back to bury().
+    std::vector<std::shared_ptr<Stream>> live;
+    for (const auto& weak : all) {
+        auto stream = weak.lock();
+        if (stream != nullptr && (of == nullptr || &stream->context() == of))
+            live.push_back(std::move(stream));
+    }
+    return live;
+}
+
+std::vector<Context*> Fleet::contexts() const {
+    const std::lock_guard lock(mutex_);
+    return contexts_;
+}
+
+void Fleet::bury(Stream& stream) {
+    const auto error = stream.error();
+    if (!error || stream.number() == ORR_FAILURE_NO_QUEUE) return;
+    Grave grave{stream.stopped_at(), *error, stream.label()};
+    const std::lock_guard lock(mutex_);
+    graves_[{stream.context().node(), stream.number()}] = std::move(grave);
+}
+
+Error Fleet::cause(std::uint64_t word) const {
+    const QueueKey key{ORR_FAILURE_NODE(word), ORR_FAILURE_QUEUE(word)};
+    const std::uint64_t index = ORR_FAILURE_INDEX(word);
+    const auto by_name = [](const std::string& who, const Error& error) {
+        return Error{error.code, fmt::format("{} stopped: {}", who, error.text)};
+    };
+    {
+        const std::lock_guard lock(told_mutex_);
+        const auto told = told_.find({key.first, key.second, index});
+        if (told != told_.end()) return by_name(told->second.who, told->second.error);
+    }
+    for (const auto& stream : streams()) {
+        if (stream->number() != key.second || stream->context().node() != key.first) continue;
+        // The word stands in memory of processes. One that names a waiter as the cause would go round.
+        if (stream->poisoned()) continue;
+        if (const auto error = stream->error()) return by_name(stream->label(), *error);
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        const auto grave = graves_.find(key);
+        if (grave != graves_.end() && (grave->second.index & ORR_FAILURE_INDEX(~0ull)) == index)
+            return by_name(grave->second.who, grave->second.error);
+    }
+    std::string where = fmt::format("the card whose uid ends in {:#04x}", key.first);
+    for (const Context* context : contexts()) {
+        if (context->node() == key.first) where = fmt::format("device {}", context->device());
+    }
+    return describe_foreign_failure(word, where);
+}
+
+Context* Fleet::owner(std::uint64_t va) const {
+    for (Context* context : contexts()) {
+        if (context->find_semaphore(va) != nullptr) return context;
+    }
+    return nullptr;
+}
+
+bool Fleet::reached(const SemaphorePoint& point) const {
+    for (const Context* context : contexts()) {
+        if (const auto* semaphore = context->find_semaphore(point.va))
+            return load_semaphore(*semaphore) >= point.value;
+    }
+    return true;  // nobody's that we know
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,76 @@
+// The process's cards and streams together: what one card alone cannot know. What became of the queue that a
+// failure word names; what a card that is gone will never signal on others; cycles of waits over cards.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "umd/winsys/error.h"
+
+namespace orrery::umd {
+
+class Context;
+class Stream;
+struct SemaphorePoint;
+
+// Thread safe.
+class Fleet {
+  public:
+    void add(Context& context);
+    void remove(Context& context);
+    void add(const std::shared_ptr<Stream>& stream);
+    // Keeps what became of a stream that goes, for those who still wait for it.
+    void bury(Stream& stream);
+    // Those that live; null: of all cards.
+    std::vector<std::shared_ptr<Stream>> streams(const Context* of = nullptr) const;
+
+    // More than one card is in use.
+    bool several() const { return contexts().size() > 1; }
+
+    // What a failure word (orrery/fw/failure.h) stands for: code and text of the first cause, by name.
+    Error cause(std::uint64_t word) const;
+
+    // Fails a semaphore of `there` in the name of who will not signal it.
+    void fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, std::string who,
+                        const Error& error);
+
+    // For those who wait: what cards that are gone, or queues that cannot reach another card any more, would
+    // have signalled there fails. Does it now and then only.
+    void watch();
+    // The cycle of waits over cards in which this stream stands.
+    std::optional<Error> deadlock(const Stream& stream) const;
+
+  private:
+    struct Grave {
+        std::uint64_t index = 0;
+        Error error;
+        std::string who;
+    };
+    using QueueKey = std::pair<std::uint32_t, std::uint32_t>;                   // node, queue
+    using PacketKey = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // and packet
+
+    std::vector<Context*> contexts() const;
+    // Of a semaphore of ours; null: of nobody's.
+    Context* owner(std::uint64_t va) const;
+    bool reached(const SemaphorePoint& point) const;
+    void end_promises(Stream& stream, bool lost);
+
+    mutable std::mutex mutex_;
+    std::vector<Context*> contexts_;
+    std::vector<std::weak_ptr<Stream>> streams_;
+    std::map<QueueKey, Grave> graves_;  // the last one of each number
+    std::map<PacketKey, Grave>
+        told_;                       // under told_mutex_: failures that this process told in place of a queue
+    mutable std::mutex told_mutex_;  // before anything of a stream
+    std::atomic<bool> watching_{false};
+    std::atomic<std::int64_t> watched_ns_{0};
+};
+
+}  // namespace orrery::umd
