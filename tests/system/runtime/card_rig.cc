@@ -1,0 +1,118 @@
+// Real cards, in a VM. Started without arguments the program runs the suite in pieces: a process that has
+// seen its card go cannot use it any more, so each such cell has a process of its own, after which the driver
+// takes the card back.
+#include <gtest/gtest.h>
+#include <orrery/orrery.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/system/runtime/rig.h"
+#include "umd/samples/kernel_image.h"
+
+namespace orrery::umd::conformance {
+namespace {
+
+constexpr const char* kDriver = "/sys/bus/pci/drivers/orrery/";
+
+bool write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text << std::flush;
+    return file.good();
+}
+
+std::string address_of(int device) {
+    orrDeviceProp prop{};
+    EXPECT_EQ(orrGetDeviceProperties(&prop, device), orrSuccess) << orrGetLastErrorText();
+    return prop.pci_address;
+}
+
+class CardRig final : public Rig {
+  public:
+    std::span<const std::byte> module() const override { return kernel_image(); }
+    std::string cannot(Mishap mishap) const override {
+        if (mishap == Mishap::kLinkCut)
+            return "nobody in the guest can pull a link's cable (unit tests of the link do)";
+        return {};
+    }
+    void happen(Mishap mishap, int device, const std::string& stream) override {
+        const std::string address = address_of(device);
+        if (mishap == Mishap::kCardKilled) {
+            EXPECT_TRUE(write_file(std::string(kDriver) + "unbind", address)) << address;
+            return;
+        }
+        const std::string folder = "/sys/kernel/debug/accel/" + address;
+        std::ifstream queues(folder + "/queues");
+        for (std::string line; std::getline(queues, line);) {
+            std::istringstream words(line);
+            std::string number, name;
+            words >> number >> name;
+            if (name != stream) continue;
+            EXPECT_TRUE(write_file(folder + "/crash_firmware", number));
+            return;
+        }
+        ADD_FAILURE() << "no queue '" << stream << "' in " << folder << "/queues";
+    }
+};
+
+int run_piece(const std::string& filter) {
+    std::string program = "umd_conformance_vm", mode = "--piece", gtest = "--gtest_filter=" + filter;
+    std::string brief = "--gtest_brief=1";
+    char* arguments[] = {program.data(), mode.data(), gtest.data(), brief.data(), nullptr};
+    pid_t child = -1;
+    if (::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) return 1;
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0) {
+        if (errno != EINTR) return 1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// All cells in which a card goes, each by itself.
+int run_card_cells(const std::string& address) {
+    int failed = 0;
+    for (const char* who : {"SameStream", "Event", "OtherCard", "Graph", "TaskGraph", "Poll", "HostWait"}) {
+        for (const char* when : {"Before", "Queued", "Running", "Parking"}) {
+            const std::string cell = std::string("*/Card") + who + when;
+            if (run_piece(cell) != 0) {
+                std::fprintf(stderr, "FAILED: %s\n", cell.c_str());
+                ++failed;
+            }
+            if (!write_file(std::string(kDriver) + "bind", address))
+                ::usleep(1000);  // cells that do not exist leave it bound
+        }
+    }
+    return failed;
+}
+
+}  // namespace
+
+std::unique_ptr<Rig> make_rig() {
+    return std::make_unique<CardRig>();
+}
+
+}  // namespace orrery::umd::conformance
+
+int main(int argc, char** argv) {
+    using namespace orrery::umd::conformance;
+    if (argc > 1) {
+        ::testing::InitGoogleTest(&argc, argv);
+        return RUN_ALL_TESTS();
+    }
+    (void)::mount("debugfs", "/sys/kernel/debug", "debugfs", 0, nullptr);
+    int failed = run_piece("-*/Card*") == 0 ? 0 : 1;
+    const std::string address = address_of(0);
+    failed += run_card_cells(address);
+    std::printf("%d pieces failed\n", failed);
+    return failed == 0 ? 0 : 1;
+}

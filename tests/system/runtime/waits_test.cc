@@ -1,0 +1,125 @@
+// What waiting promises, beside failures of others: cycles are named, limits end, semaphores that have failed
+// stay so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <orrery/orrery.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "tests/system/runtime/rig.h"
+#include "tests/vm/umd/kernels.h"
+
+namespace orrery::umd::conformance {
+namespace {
+
+#define ASSERT_OK(call) ASSERT_EQ((call), orrSuccess) << orrGetLastErrorText()
+#define EXPECT_OK(call) EXPECT_EQ((call), orrSuccess) << orrGetLastErrorText()
+
+class Waits : public ::testing::Test {
+  protected:
+    void SetUp() override { rig_ = make_rig(); }
+    static orrStream_t stream_on(int device, const char* name) {
+        EXPECT_OK(orrSetDevice(device));
+        orrStreamAttributes attributes{};
+        attributes.name = name;
+        orrStream_t stream = nullptr;
+        EXPECT_OK(orrStreamCreateWithAttributes(&stream, &attributes));
+        return stream;
+    }
+    static orrSemaphore_t semaphore_on(int device) {
+        EXPECT_OK(orrSetDevice(device));
+        orrSemaphore_t semaphore = nullptr;
+        EXPECT_OK(orrSemaphoreCreate(&semaphore));
+        return semaphore;
+    }
+    std::unique_ptr<Rig> rig_;
+};
+
+TEST_F(Waits, CycleOverCardsIsNamedAndCanBeLeft) {
+    orrStream_t a = stream_on(0, "left"), b = stream_on(1, "right");
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrDeviceEnablePeerAccess(0));
+    orrSemaphore_t on0 = semaphore_on(0), on1 = semaphore_on(1);
+    ASSERT_OK(orrStreamWaitSemaphore(a, on0, 1));
+    ASSERT_OK(orrStreamSignalSemaphore(a, on1, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(b, on1, 1));
+    ASSERT_OK(orrStreamSignalSemaphore(b, on0, 1));
+    EXPECT_EQ(orrStreamSynchronize(a), orrErrorDeadlock) << orrGetLastErrorText();
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'left'"));
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'right'"));
+    EXPECT_EQ(orrStreamQuery(a), orrErrorNotReady) << "nothing has been stopped";
+    ASSERT_OK(orrSemaphoreSignal(on0, 1));
+    EXPECT_OK(orrStreamSynchronize(a));
+    EXPECT_OK(orrStreamDestroy(a));
+    EXPECT_OK(orrStreamDestroy(b));
+    EXPECT_OK(orrSemaphoreDestroy(on0));
+    EXPECT_OK(orrSemaphoreDestroy(on1));
+}
+
+TEST_F(Waits, ValuesAboveTheLargestAreRefused) {
+    orrStream_t stream = stream_on(0, "stream");
+    orrSemaphore_t semaphore = semaphore_on(0);
+    EXPECT_EQ(orrStreamWaitSemaphore(stream, semaphore, 1ull << 63), orrErrorInvalidValue);
+    EXPECT_EQ(orrStreamSignalSemaphore(stream, semaphore, 1ull << 63), orrErrorInvalidValue);
+    EXPECT_EQ(orrSemaphoreSignal(semaphore, ~0ull), orrErrorInvalidValue);
+    ASSERT_OK(orrSemaphoreSignal(semaphore, (1ull << 63) - 1));
+    std::uint64_t value = 0;
+    ASSERT_OK(orrSemaphoreGetValue(&value, semaphore));
+    EXPECT_EQ(value, (1ull << 63) - 1);
+    EXPECT_OK(orrStreamDestroy(stream));
+    EXPECT_OK(orrSemaphoreDestroy(semaphore));
+}
+
+TEST_F(Waits, AbortedStreamFailsWhatItWouldHaveSignalled) {
+    orrStream_t source = stream_on(0, "source"), waiter = stream_on(0, "waiter");
+    orrSemaphore_t never = semaphore_on(0), promised = semaphore_on(0);
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrStreamSignalSemaphore(source, promised, 5));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 5));
+    ASSERT_OK(orrStreamAbort(source));
+    EXPECT_EQ(orrStreamSynchronize(waiter), orrErrorAborted) << orrGetLastErrorText();
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
+    std::uint64_t value = 0;
+    EXPECT_EQ(orrSemaphoreGetValue(&value, promised), orrErrorAborted);
+    EXPECT_EQ(orrSemaphoreSignal(promised, 6), orrErrorAborted) << "the first failure stays";
+    ASSERT_OK(orrSemaphoreGetValue(&value, never));
+    EXPECT_EQ(value, 0u);
+    EXPECT_EQ(orrStreamQuery(source), orrErrorAborted) << "it can be asked";
+    for (orrStream_t stream : {source, waiter})
+        EXPECT_OK(orrStreamDestroy(stream));
+    for (orrSemaphore_t semaphore : {never, promised})
+        EXPECT_OK(orrSemaphoreDestroy(semaphore));
+    // A semaphore that failed is nobody's any more: new ones work.
+    orrStream_t again = stream_on(0, "again");
+    for (int i = 0; i < 8; ++i) {
+        orrSemaphore_t semaphore = semaphore_on(0);
+        ASSERT_OK(orrStreamSignalSemaphore(again, semaphore, 1));
+        ASSERT_OK(orrStreamWaitSemaphore(again, semaphore, 1));
+        ASSERT_OK(orrStreamSynchronize(again));
+        ASSERT_OK(orrSemaphoreDestroy(semaphore));
+    }
+    EXPECT_OK(orrStreamDestroy(again));
+}
+
+TEST_F(Waits, EventsOfStreamsThatAreGoneStillTellTheirFailure) {
+    orrStream_t source = stream_on(0, "source"), waiter = stream_on(0, "waiter");
+    orrSemaphore_t never = semaphore_on(0);
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrEventRecord(event, source));
+    ASSERT_OK(orrStreamWaitEvent(waiter, event));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrStreamAbort(source));
+    ASSERT_OK(orrStreamDestroy(source));
+    EXPECT_EQ(orrStreamSynchronize(waiter), orrErrorAborted) << orrGetLastErrorText();
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
+    EXPECT_OK(orrStreamDestroy(waiter));
+    EXPECT_OK(orrSemaphoreDestroy(never));
+}
+
+}  // namespace
+}  // namespace orrery::umd::conformance
