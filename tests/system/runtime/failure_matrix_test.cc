@@ -201,8 +201,9 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
             std::this_thread::yield();
     };
     const auto fail_now = [&] {
-        if (when == When::kQueued && what != What::kAbort && what != What::kCard)
+        if (when == When::kQueued && what != What::kAbort && what != What::kCard) {
             EXPECT_OK(orrSemaphoreSignal(gate, 1));
+        }
         if (what >= What::kFirmware && when != When::kQueued) until_it_runs();
         if (what == What::kAbort) {
             EXPECT_OK(orrStreamAbort(source));
@@ -294,7 +295,9 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
         };
         submit_failing_work();
         EXPECT_OK(orrEventRecord(event, source));
-        if (when != When::kQueued) EXPECT_OK(orrSemaphoreSignal(gate, 1));
+        if (when != When::kQueued) {
+            EXPECT_OK(orrSemaphoreSignal(gate, 1));
+        }
         std::thread trigger;
         if (when == When::kBefore) {
             if (what != What::kAbort && what != What::kCard) {
@@ -318,12 +321,15 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
         EXPECT_EQ(result[0], 0) << "what depends on it ran";
         EXPECT_EQ(result[8], 0) << "what depends on it ran";
         const bool another = who == Who::kEvent || who == Who::kOtherCard || who == Who::kGraph;
-        if (another && what != What::kLink && what != What::kCard)
+        if (another && what != What::kLink && what != What::kCard) {
             EXPECT_THAT(text, ::testing::HasSubstr("'source'")) << "the cause has a name";
+        }
 
         // --- nothing of it runs any more: memory can be freed and used again ---
         const bool alive = what != What::kCard;
-        if (what != What::kLink) EXPECT_OK(orrFree(canary));
+        if (what != What::kLink) {
+            EXPECT_OK(orrFree(canary));
+        }
         if (alive && what != What::kLink) {
             std::vector<std::uint64_t> pattern(kPages * 512, kCanary), back(kPages * 512);
             EXPECT_OK(orrMalloc(&canary, kPages * 4096));
@@ -343,13 +349,21 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
             EXPECT_OK(orrFree(there));
             EXPECT_OK(orrSetDevice(0));
         }
-        if (exec != nullptr) EXPECT_OK(orrGraphExecDestroy(exec));
-        if (graph != nullptr) EXPECT_OK(orrGraphDestroy(graph));
+        if (exec != nullptr) {
+            EXPECT_OK(orrGraphExecDestroy(exec));
+        }
+        if (graph != nullptr) {
+            EXPECT_OK(orrGraphDestroy(graph));
+        }
         EXPECT_OK(orrEventDestroy(event));
         EXPECT_OK(orrStreamDestroy(waiter));
-        if (what == What::kLink) EXPECT_OK(orrFree(canary));
+        if (what == What::kLink) {
+            EXPECT_OK(orrFree(canary));
+        }
     });
-    if (who == Who::kTaskGraph) EXPECT_OK(orrFree(canary));
+    if (who == Who::kTaskGraph) {
+        EXPECT_OK(orrFree(canary));
+    }
     EXPECT_OK(orrStreamDestroy(source));
     EXPECT_OK(orrStreamDestroy(bystander));
     EXPECT_OK(orrSemaphoreDestroy(gate));
