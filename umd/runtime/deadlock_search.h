@@ -21,7 +21,7 @@ struct QueueView {
     bool blocked = false;  // that one waits for `wanted`, which is not there
     SemaphorePoint wanted;
     std::vector<SemaphorePoint> later;   // what its unfinished packets would signal
-    std::vector<SemaphorePoint> on_way;  // what it has signalled and what may not have arrived yet
+    std::vector<SemaphorePoint> on_way;  // what it has signalled: if it is not there, it is under way
 };
 
 // The cycle that queue `from` cannot leave: each waits for what the next one would signal, the last one for

@@ -85,8 +85,6 @@ std::optional<Error> Fleet::deadlock(const Stream& waiting) const {
     std::size_t from = 0;
     while (from < all.size() && all[from].get() != &waiting)
         ++from;
-    for (QueueView& view : views)
-        std::erase_if(view.on_way, [&](const SemaphorePoint& point) { return reached(point); });
     const auto cycle = find_cycle(views, from);
     if (cycle.empty()) return std::nullopt;
     std::string text = fmt::format("deadlock of {} streams over cards:", cycle.size());

@@ -421,6 +421,7 @@ Status Stream::wait(std::uint64_t index) {
         if (spin_end == 0) spin_end = now + kSpinNs;
         if (now >= spin_end) break;
     }
+    std::string seen;
     while (!done(index)) {
         if (auto stopped = error()) return std::unexpected(*stopped);
         if (consumer() >= index) return wait_for_landing(index);
@@ -437,7 +438,10 @@ Status Stream::wait(std::uint64_t index) {
             continue;  // over already
         }
         context_.fleet().watch();
-        if (auto deadlock = context_.fleet().deadlock(*this)) return std::unexpected(*deadlock);
+        // One that stands is found again, word for word; what moves has other values.
+        auto deadlock = context_.fleet().deadlock(*this);
+        if (deadlock && deadlock->text == seen) return std::unexpected(*deadlock);
+        seen = deadlock ? deadlock->text : std::string();
     }
     return {};
 }
