@@ -5,61 +5,66 @@ CARDS  ?= 2
 KERNEL ?= lts
 PRESET ?= release
 T      ?=
+RENEW  ?=
 ROUNDS ?= 20
 SEED   ?= 1
 
-JOBS := $(shell nproc)
 BIN  := build/release/bin
 VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
 STEP := @echo "==>"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-kill lint bench shell clean setup tree build programs kmod debug-kernel test-debug
+.PHONY: help run test test-kill lint bench shell programs build tree clean debug-kernel test-debug
 .NOTPARALLEL:
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "  Options: CARDS=$(CARDS) KERNEL=$(KERNEL) (lts, backports or debug) PRESET=$(PRESET) (for build: release, asan, tsan, gcc)"
 
-run: programs kmod ## set up, build all, boot a VM with two cards and run the sample in it
+run: ## set up, build what it takes, boot a VM with two cards and run the sample in it
+	@tools/setup/setup.sh run
+	@tools/make/prepare.sh $(KERNEL) tools/make/build.sh --for run release sample
 	$(STEP) "VM with $(CARDS) cards: histogram"
 	@$(VM) -- histogram
 
-test: setup tree ## set up, build all, run all tests; T=regex runs the tests whose names match
+test: ## set up, build all, run all tests; T=regex runs the tests whose names match
+	@tools/setup/setup.sh run test
 	@tools/make/test.sh '$(T)'
 
-test-kill: programs kmod ## kill cards at random instants under their users; ROUNDS=200 SEED=1
+test-kill: programs ## kill cards at random instants under their users; ROUNDS=200 SEED=1
 	@tests/vm/kill/rounds.sh $(BIN)/orrery-vm build/vm-tests/test-kill $(ROUNDS) $(SEED) 8 1
 
 debug-kernel: tree ## build the kernel with KASAN, lockdep and their kind (once, 11 minutes of CPU)
 	@tools/vm/debug-kernel.sh > /dev/null
 
 test-debug: debug-kernel ## the VM tests on that kernel; T=regex runs those whose names match
+	@tools/setup/setup.sh run test
 	@tools/make/test-debug.sh '$(T)'
 
-lint: build kmod ## formatting, clang-tidy, shellcheck, checkpatch, sparse
+lint: ## formatting, clang-tidy, shellcheck, checkpatch, sparse
+	@tools/setup/setup.sh run test lint
+	@tools/make/prepare.sh lts tools/make/build.sh --for test $(PRESET)
 	@tools/lint/lint.sh
 
-bench: build kmod ## measure, print a table, write build/bench.json
+bench: ## measure, print a table, write build/bench.json
+	@tools/setup/setup.sh run test bench
+	@tools/make/prepare.sh lts tools/make/build.sh --for bench $(PRESET)
 	@tools/bench/run.sh
 
-shell: programs kmod ## a console in a VM with two cards
+programs: ## all that users run: those of `make run`, orrery-step, orrery-bench, every sample
+	@tools/setup/setup.sh run
+	@tools/make/prepare.sh $(KERNEL) tools/make/build.sh --for run release programs
+
+shell: programs ## a console in a VM with two cards
 	@$(VM) --shell
+
+build: ## everything, with another preset too
+	@tools/setup/setup.sh run test bench
+	@tools/make/build.sh $(PRESET)
+
+tree: ## the VM tree, if it is missing; RENEW=1 takes newer kernels and QEMU
+	@tools/setup/setup.sh run
+	@tools/vm/tree.sh $(if $(RENEW),--renew) > /dev/null
 
 clean: ## remove all that was built (the VM tree stays in the cache)
 	rm -rf build
-
-setup:
-	@tools/setup/setup.sh
-
-tree: setup
-	@tools/vm/tree.sh > /dev/null
-
-build: setup
-	@tools/make/build.sh $(PRESET)
-
-programs: setup
-	@tools/make/build.sh release programs
-
-kmod: tree
-	@tools/vm/kbuild.sh

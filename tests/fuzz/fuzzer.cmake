@@ -3,7 +3,7 @@
 # The sources define LLVMFuzzerTestOneInput. In a build with clang and AddressSanitizer (the asan preset) NAME
 # is a libFuzzer program that ctest (label fuzz) runs for ORRERY_FUZZ_SECONDS, starting from CORPUS (default:
 # the folder "corpus" beside the CMakeLists.txt) and from what earlier runs found (kept in the build folder).
-# The coverage instrumentation of the libraries comes from the top CMakeLists.txt through orrery_options. In
+# The coverage instrumentation of the libraries comes from tools/make/compile.cmake. In
 # all other builds NAME runs every file of CORPUS once, so that old findings stay found with every compiler.
 #
 # Fuzz longer: ORRERY_FUZZ_SECONDS=600 ctest -L fuzz, or the CMake variable of that name.

@@ -1,16 +1,33 @@
 #!/bin/bash
-# build.sh PRESET [TARGET...]: configures build/PRESET once and builds (all, or the targets).
+# build.sh [--for run|test|bench] PRESET [TARGET...]: configures build/PRESET and builds (all, or the targets). A build
+# directory is configured with what its purposes need, so that `make run` wants no packages of the tests; without --for it is all.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+purpose=bench
+if [ "$1" = --for ]; then purpose=$2; shift 2; fi
 preset=$1
 shift
 directory=build/$preset
-if [ ! -e "$directory/build.ninja" ]; then
+
+case $purpose in
+    run) tests=OFF bench=OFF ;;
+    test) tests=ON bench=OFF ;;
+    bench) tests=ON bench=ON ;;
+    *) echo "build.sh: there is no purpose '$purpose'" >&2; exit 2 ;;
+esac
+# What was configured once stays, whatever this run wants.
+has() { grep -q "^$1:BOOL=ON$" "$directory/CMakeCache.txt" 2>/dev/null; }
+options=()
+for option in "ORRERY_TESTS $tests" "ORRERY_BENCH $bench"; do
+    read -r name value <<< "$option"
+    if ! has "$name" && { [ $value = ON ] || [ ! -e "$directory/build.ninja" ]; }; then options+=("-D$name=$value"); fi
+done
+if [ ! -e "$directory/build.ninja" ] || [ ${#options[@]} -gt 0 ]; then
     echo "==> configuring $directory"
     mkdir -p "$directory"
-    cmake --preset "$preset" > "$directory/configure.log" 2>&1 || { cat "$directory/configure.log" >&2; exit 1; }
+    cmake --preset "$preset" "${options[@]}" > "$directory/configure.log" 2>&1 || { cat "$directory/configure.log" >&2; exit 1; }
     echo "==> building $directory"
 fi
 quiet=()
-[ -t 1 ] || quiet=(--quiet) # on a terminal ninja keeps to one line
+[ -t 1 ] || [ -n "${ORRERY_PROGRESS:-}" ] || quiet=(--quiet) # relay.sh wants the steps, a log does not
 ninja -C "$directory" "${quiet[@]}" "$@"

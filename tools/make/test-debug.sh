@@ -3,7 +3,7 @@
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 filter=${1:-}
-tools/make/build.sh release
+tools/make/build.sh --for test release
 tools/vm/kbuild.sh --kernel debug
 tools/vm/kbuild.sh --kernel debug --source tests/vm/debug/faulty --out build/faulty
 ctest --test-dir build/release --build-config debug-kernel --label-regex '^debug-kernel$' --parallel "$(nproc)" \

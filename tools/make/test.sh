@@ -7,13 +7,11 @@ filter=${1:-}
 
 presets=(release)
 [ -n "$filter" ] || presets+=(asan)
-for preset in "${presets[@]}"; do
-    [ -n "$filter" ] || echo "==> building $preset"
-    tools/make/build.sh "$preset"
-done
-tools/vm/kbuild.sh
+# shellcheck disable=SC2016 # expanded by the inner shell
+tools/make/prepare.sh all sh -ec 'for preset; do tools/make/build.sh --for test "$preset"; done' build "${presets[@]}"
 
 # One ctest run over all build directories: one list, one closing line, one exit status.
 mkdir -p build/tests
 for preset in "${presets[@]}"; do echo "subdirs(\"$PWD/build/$preset\")"; done > build/tests/CTestTestfile.cmake
-ctest --test-dir build/tests --parallel "$(nproc)" --output-on-failure --no-tests=error ${filter:+--tests-regex "$filter"}
+ctest --test-dir build/tests --parallel "$(nproc)" --output-on-failure --no-tests=error ${filter:+--tests-regex "$filter"} |
+    tools/make/relay.sh

@@ -1,23 +1,28 @@
 #!/bin/bash
-# Installs the Debian packages that the build and the tests need (packages.txt) as far as they are missing.
-#   setup.sh          install; nothing to do takes some milliseconds
-#   setup.sh --check  only say what is missing; fails if something is
+# Installs the Debian packages of the PURPOSES (packages/*.txt: run, test, bench, lint; all if none is given) as far as they
+# are missing. With everything there it takes some milliseconds.
+#   setup.sh [PURPOSE...]          install
+#   setup.sh --check [PURPOSE...]  only say what is missing; fails if something is
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
-mode=${1:-install}
-[ "$mode" = install ] || [ "$mode" = --check ] || die "unknown option '$mode'; see the first lines of $0"
+mode=install
+if [ "${1:-}" = --check ]; then mode=check; shift; fi
+[ $# -gt 0 ] || set -- run test bench lint
 
 declare -A reason=()
 wanted=()
-while read -r package why; do
-    case $package in '' | '#'*) continue ;; esac
-    wanted+=("$package")
-    reason[$package]=$why
-done < "$here/packages.txt"
+for purpose in "$@"; do
+    [ -r "$here/packages/$purpose.txt" ] || die "there is no purpose '$purpose'; see the first lines of $0"
+    while read -r package why; do
+        case $package in '' | '#'*) continue ;; esac
+        wanted+=("$package")
+        reason[$package]=$why
+    done < "$here/packages/$purpose.txt"
+done
 
 list() { local p; for p in "$@"; do printf '  %-30s %s\n' "$p" "${reason[$p]}"; done; }
 
@@ -57,12 +62,16 @@ if [ "$(id -u)" != 0 ]; then
 fi
 log=$(mktemp)
 trap 'rm -f -- "$log"' EXIT
+apt() { # apt-get's arguments; what it does is told by relay.sh
+    "${as_root[@]}" apt-get --quiet --yes -o DPkg::Lock::Timeout=300 "$@" 2>&1 | tee "$log" | sed -unE '
+        s/^Get:[0-9]+ [^ ]+ [^ ]+ [^ ]+ ([^ ]+).*/progress: packages: fetching \1/p
+        s/^(Unpacking|Setting up) ([^ ]+).*/progress: packages: \1 \2/p' | "$here/../make/relay.sh"
+}
 say "apt-get update"
 # A broken third-party source is not our business; if a package of ours is missing, the next step says so.
-"${as_root[@]}" apt-get --quiet --quiet -o DPkg::Lock::Timeout=300 update || say "apt-get update failed; going on"
+apt update || say "apt-get update failed; going on"
 say "apt-get install (${#missing[@]} packages and what they need)"
-if ! "${as_root[@]}" apt-get --quiet --yes --no-install-recommends -o DPkg::Lock::Timeout=300 \
-    install "${missing[@]}" > "$log" 2>&1; then
+if ! apt --no-install-recommends install "${missing[@]}"; then
     tail -n 25 "$log" >&2
     die "apt-get install failed (above)"
 fi

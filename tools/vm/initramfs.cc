@@ -120,9 +120,15 @@ Result<void> Builder::modules() {
     if (options_.module) {
         if (ours.empty()) ours = source_dir() / "build/kmod" / kernel_.release / "orrery.ko";
         auto bytes = read_file(ours);
-        if (!bytes)
-            return fail(fmt::format("{}: build the module with tools/vm/kbuild.sh, or give --no-module",
-                                    bytes.error().text));
+        if (!bytes) {
+            // kbuild.sh leaves one line that says why there is none.
+            if (auto cause = read_file(ours.parent_path() / "failed"); cause)
+                return fail(cause->substr(0, cause->find('\n')));
+            return fail(fmt::format(
+                "no module for kernel {}: {}; build it with tools/vm/kbuild.sh --kernel {}, or give "
+                "--no-module",
+                kernel_.release, bytes.error().text, kernel_.name));
+        }
         ours_bytes = std::move(*bytes);
         for (const auto& name : module_dependencies(ours_bytes))
             if (!index.resolve(name, order))

@@ -1,14 +1,19 @@
 #!/bin/bash
 # The VM tree: a Debian tree with QEMU, the guest kernels and the compiler that builds modules for them.
 #   tree.sh           make it if it is not there; its path on stdout, progress on stderr
+#   tree.sh --renew   take the newest packages: make another tree, or take one that another checkout has made in the
+#                     last two weeks; other checkouts keep theirs until they ask themselves
 #   tree.sh --path    its path; fails if it is not there
 #   tree.sh --mirror  the Debian mirror that would be used; --proxy: mmdebstrap's options for the host's apt proxy
-# It is cached outside the checkout under the key of its recipe, so that all clones share it. See docs/vm.md.
+# It is cached outside the checkout under the key of its recipe, so that all clones share it; build/vm-tree says which one
+# this checkout uses, and <tree>.users/ who uses a tree. See docs/vm.md.
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd -- "$here/../.." && pwd)
 recipe=$here/tree
 suite=trixie
+old_after=14 # days
 
 say() { printf 'vm tree: %s\n' "$*" >&2; }
 die() { printf 'vm tree: error: %s\n' "$*" >&2; exit 1; }
@@ -110,7 +115,7 @@ make_tree() { # $1: where
     # In a user namespace the hooks run as somebody who may not look into this user's home.
     staged=$(mktemp -d /var/tmp/orrery-recipe.XXXXXX)
     chmod 755 "$staged"
-    log=$(dirname -- "$tree")/$(basename -- "$tree").log
+    log=$tree.log
     trap 'rm -rf -- "$work" "$staged"' EXIT
     trap 'exit 130' INT TERM HUP
 
@@ -149,24 +154,103 @@ make_tree() { # $1: where
 }
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/orrery
-tree=${ORRERY_VM_TREE:-$cache/vm-tree-$(key)}
+base=$cache/vm-tree-$(key)
+pin=$root/build/vm-tree
+
+whole() { [ -e "$1/etc/orrery/kernels" ]; }
+made() { stat --format=%Y "$1/etc/orrery/kernels"; }
+age() { echo $((($(date +%s) - $(made "$1")) / 86400)); } # in days
+
+# Every whole tree of this recipe, newest first. The first was made without a date in its name.
+trees() {
+    local tree
+    for tree in "$base" "$base".[0-9]*; do
+        if whole "$tree"; then printf '%s %s\n' "$(made "$tree")" "$tree"; fi
+    done | sort -rn | cut -d' ' -f2-
+}
+
+# The tree that this checkout uses: the one it has been using, else the newest.
+current() {
+    local pinned
+    pinned=$(readlink -- "$pin") || pinned=
+    case $pinned in
+        "$base" | "$base".[0-9]*) if whole "$pinned"; then echo "$pinned"; return; fi ;;
+    esac
+    trees | head -n 1
+}
+
+use() { # tree
+    local users=$1.users
+    mkdir -p "$root/build" "$users"
+    ln -sfn -- "$1" "$pin.$$" && mv -T -- "$pin.$$" "$pin"
+    ln -sfn -- "$pin" "$users/$(sha256sum <<< "$pin" | cut -c1-16)"
+}
+
+used() { # tree: does a checkout still point at it?
+    local user
+    for user in "$1".users/*; do
+        if [ "$(readlink -- "$(readlink -- "$user")")" = "$1" ]; then return; fi
+    done
+    return 1
+}
+
+make_locked() { # tree, lock
+    exec 9> "$2"
+    if ! flock --nonblock 9; then
+        say "another run is making it; waiting for that"
+        flock 9
+    fi
+    whole "$1" || make_tree "$1" 9>&9
+    exec 9>&-
+}
+
+renew() {
+    local newest other
+    newest=$(trees | head -n 1)
+    if [ -z "$newest" ] || [ "$newest" = "$(current)" ] || [ "$(age "$newest")" -ge $old_after ]; then
+        newest=$base.$(date +%Y%m%d-%H%M%S)
+        make_locked "$newest" "$base.lock"
+    fi
+    use "$newest"
+    for other in $(trees); do
+        if [ "$other" != "$newest" ] && [ -d "$other.users" ] && ! used "$other"; then
+            say "no checkout uses $other any more: rm -rf $other $other.users"
+        fi
+    done
+    echo "$newest"
+}
+
+if [ -n "${ORRERY_VM_TREE:-}" ]; then
+    case ${1:-} in
+        --renew) die "ORRERY_VM_TREE names the tree, which is yours to renew" ;;
+        --path | '')
+            whole "$ORRERY_VM_TREE" || die "ORRERY_VM_TREE=$ORRERY_VM_TREE holds no VM tree"
+            echo "$ORRERY_VM_TREE"
+            exit ;;
+    esac
+fi
 
 case ${1:-} in
     --path)
-        [ -e "$tree/etc/orrery/kernels" ] || die "there is no VM tree at $tree: make it with tools/vm/tree.sh"
+        tree=$(current)
+        [ -n "$tree" ] || die "there is no VM tree at $base: make it with tools/vm/tree.sh"
         echo "$tree" ;;
     --mirror) mirror ;;
     --proxy) proxy_options ;;
+    --renew)
+        mkdir -p "$cache"
+        renew ;;
     '')
-        if [ ! -e "$tree/etc/orrery/kernels" ]; then
-            [ -z "${ORRERY_VM_TREE:-}" ] || die "ORRERY_VM_TREE=$ORRERY_VM_TREE holds no VM tree"
-            mkdir -p "$cache"
-            exec 9> "$tree.lock"
-            if ! flock --nonblock 9; then
-                say "another run is making it; waiting for that"
-                flock 9
-            fi
-            [ -e "$tree/etc/orrery/kernels" ] || make_tree "$tree" 9>&9
+        mkdir -p "$cache"
+        tree=$(current)
+        if [ -z "$tree" ]; then
+            make_locked "$base" "$base.lock"
+            tree=$base
+        fi
+        use "$tree"
+        days=$(age "$tree")
+        if [ "$days" -ge $old_after ]; then
+            say "made $days days ago; 'make tree RENEW=1' takes newer kernels and QEMU, if there are any"
         fi
         echo "$tree" ;;
     *) die "unknown option '$1'; see the first lines of $0" ;;
