@@ -316,6 +316,12 @@ static inline bool orr_fw_publishes_usage(struct orr_device *odev)
 	return (odev->info.fw_abi & 0xffff) >= 2;
 }
 
+/* Since the same it shares the card out by users and processes. */
+static inline bool orr_fw_has_tenants(struct orr_device *odev)
+{
+	return (odev->info.fw_abi & 0xffff) >= 2;
+}
+
 /* Whether the firmware knows semaphores that fail: minor version 2. */
 static inline bool orr_fw_fails(struct orr_device *odev)
 {

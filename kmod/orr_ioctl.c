@@ -183,7 +183,7 @@ static int orr_vm_create_locked(struct orr_file *file, struct drm_orr_vm_create 
 	ret = orr_file_get_page(file);
 	if (ret)
 		return ret;
-	vm = orr_vm_create(file->odev, file->page, quota);
+	vm = orr_vm_create(file->odev, file, quota);
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
 	ret = xa_alloc(&file->vms, &args->vm, vm, xa_limit_31b, GFP_KERNEL_ACCOUNT);
@@ -320,7 +320,8 @@ static int orr_queue_create_check(struct orr_device *odev, const struct drm_orr_
 		return -EINVAL;
 	if ((args->weight || args->slice_us) && !orr_fw_schedules(odev))
 		return -EOPNOTSUPP;
-	return orr_priority_check(args->priority, args->weight);
+	return orr_share_check(args->priority, args->weight, args->slice_us) ?:
+	       orr_limit_check(args->dispatch_limit_us);
 }
 
 static int orr_queue_create_locked(struct orr_file *file, struct drm_orr_queue_create *args)
@@ -427,7 +428,7 @@ static int orr_queue_set_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	struct orr_queue *queue;
 	int ret;
 
-	ret = orr_priority_check(args->priority, args->weight);
+	ret = orr_share_check(args->priority, args->weight, args->slice_us);
 	if (ret)
 		return ret;
 	if (orr_is_lost(file->odev))

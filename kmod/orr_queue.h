@@ -177,7 +177,8 @@ bool orr_queue_waits_locked(struct orr_queue *queue, struct orr_wait_edge *edge)
 int orr_queue_name_check(const u8 *name);
 void orr_queue_name_make(char *to, const u8 *name, u32 number);
 void orr_name_send(struct orr_device *odev, u32 kind, u32 number, const char *name);
-int orr_priority_check(u32 priority, u32 weight);
+int orr_share_check(u32 priority, u32 weight, u32 slice_us);
+int orr_limit_check(u32 limit_us);
 int orr_queue_set(struct orr_queue *queue, const struct drm_orr_queue_set *args);
 int orr_queue_stats(struct orr_queue *queue, struct drm_orr_queue_stats *args);
 int orr_queue_abort(struct orr_queue *queue);

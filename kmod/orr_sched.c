@@ -73,18 +73,37 @@ void orr_name_send(struct orr_device *odev, u32 kind, u32 number, const char *na
 }
 
 /**
- * orr_priority_check - whether a process may ask for this
+ * orr_share_check - whether a process may ask for this
  * @priority: ORR_QUEUE_PRIORITY_*
  * @weight: inside it
+ * @slice_us: 0: the firmware's
+ *
+ * HIGH needs no privilege: the firmware puts it before the work of other users only while its own
+ * user has had no more than his share.
  *
  * Return: 0, -EINVAL, -EACCES.
  */
-int orr_priority_check(u32 priority, u32 weight)
+int orr_share_check(u32 priority, u32 weight, u32 slice_us)
 {
 	if (priority > ORR_QUEUE_PRIORITY_REALTIME || weight > ORR_QUEUE_WEIGHT_MAX)
 		return -EINVAL;
-	/* It can keep all others off the card. */
-	if (priority == ORR_QUEUE_PRIORITY_REALTIME && !capable(CAP_SYS_NICE))
+	/* REALTIME can keep all others off the card, a long slice for as long. */
+	if ((priority == ORR_QUEUE_PRIORITY_REALTIME || slice_us > ORR_QUEUE_SLICE_MAX_US) &&
+	    !capable(CAP_SYS_NICE))
+		return -EACCES;
+	return 0;
+}
+
+/**
+ * orr_limit_check - whether a process may ask for this limit of a dispatch
+ * @limit_us: 0: the firmware's
+ *
+ * Return: 0 or -EACCES.
+ */
+int orr_limit_check(u32 limit_us)
+{
+	/* What hangs is found out no sooner. */
+	if (limit_us > ORR_QUEUE_LIMIT_MAX_US && !capable(CAP_SYS_NICE))
 		return -EACCES;
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "orr_bo.h"
 #include "orr_device.h"
+#include "orr_file.h"
 #include "orr_pt.h"
 #include "orr_queue.h"
 #include "orr_vm.h"
@@ -46,15 +47,15 @@ static void orr_mapping_free(struct orr_mapping *mapping)
 /**
  * orr_vm_create - make an address space
  * @odev: the card
- * @doorbell_page: of the file that it belongs to
+ * @file: its owner, which has a doorbell page; what runs in it is on the account of who opened it
  * @quota: as ORR_MBOX_CONTEXT_CREATE takes it, 0: none
  *
  * Return: the address space or an error pointer; -ENOSPC if the card has no context free.
  */
-struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page, u64 quota)
+struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *file, u64 quota)
 {
 	char name[ORR_NAME_BYTES];
-	u64 request[4];
+	u64 request[5];
 	struct orr_vm *vm;
 	int idx, ret;
 
@@ -82,10 +83,12 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page
 		goto err_root;
 	request[0] = vm->context;
 	request[1] = orr_pt_address(vm->root);
-	request[2] = doorbell_page;
+	request[2] = file->page;
 	request[3] = quota;
+	/* Whoever the file is passed on to: who opened it pays. */
+	request[4] = from_kuid(&init_user_ns, file->uid) | (u64)file->pid << 32;
 	ret = orr_mbox_command_patient(odev, ORR_MBOX_ONCE_BEGUN, ORR_MBOX_CONTEXT_CREATE, request,
-				       ARRAY_SIZE(request), NULL);
+				       orr_fw_has_tenants(odev) ? 5 : 4, NULL);
 	if (!ret) {
 		orr_queue_name_make(name, "", task_tgid_nr(current));
 		orr_name_send(odev, ORR_NAME_CONTEXT, vm->context, name);

@@ -9,6 +9,7 @@
 
 struct orr_bo;
 struct orr_device;
+struct orr_file;
 struct orr_pt;
 
 /**
@@ -31,7 +32,7 @@ struct orr_vm {
 	unsigned int queues;
 };
 
-struct orr_vm *orr_vm_create(struct orr_device *odev, unsigned int doorbell_page, u64 quota);
+struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *file, u64 quota);
 int orr_vm_close(struct orr_vm *vm, bool force);
 void orr_vm_put(struct orr_vm *vm);
 

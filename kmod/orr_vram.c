@@ -7,9 +7,14 @@
 
 #include "orr_device.h"
 
-/* Kernels that can be preempted at once, and the part of VRAM that they may cost. */
-#define ORR_SAVE_AREAS_MAX 64u
+/*
+ * Jobs that may have started and not ended at once: the firmware starts none without an area. Two
+ * for each port, so that what runs is never all that can; more if they cost no more than an eighth
+ * of VRAM, fewer only if they would cost more than half.
+ */
+#define ORR_SAVE_AREAS_MAX 64ull
 #define ORR_SAVE_AREAS_PART 8u
+#define ORR_SAVE_AREAS_MOST 2u
 
 /* Cleared between two chances for others to run. */
 #define ORR_CLEAR_CHUNK SZ_1M
@@ -50,11 +55,19 @@ int orr_vram_init(struct orr_device *odev)
 void orr_vram_reserve_save_areas(struct orr_device *odev)
 {
 	u64 bytes = odev->info.save_bytes;
+	u64 ports = odev->info.vector_ports + odev->info.copy_engines;
 	u64 areas;
 
 	if (!bytes)
 		return;
-	areas = min_t(u64, odev->info.vram_size / ORR_SAVE_AREAS_PART / bytes, ORR_SAVE_AREAS_MAX);
+	areas = min3(2 * ports, odev->info.vram_size / ORR_SAVE_AREAS_MOST / bytes,
+		     ORR_SAVE_AREAS_MAX);
+	areas = max(areas, min(odev->info.vram_size / ORR_SAVE_AREAS_PART / bytes,
+			       ORR_SAVE_AREAS_MAX));
+	if (areas <= ports)
+		dev_warn(odev->drm.dev,
+			 "VRAM has room to save %llu kernels, %llu can run: what runs may keep others waiting; give the card more VRAM\n",
+			 areas, ports);
 	if (!areas)
 		return;
 	guard(mutex)(&odev->vram_lock);

@@ -30,7 +30,7 @@ Doorbells::Doorbells(UniqueFd fd, Mapping pages, Counters& counters)
       counters_(counters),
       bindings_(ORR_DB_BINDINGS),
       page_state_(ORR_DB_PAGES),
-      fifo_(ORR_DB_BINDINGS) {}
+      rung_pages_(ORR_DB_PAGES) {}
 
 std::uint16_t Doorbells::find(std::uint64_t page_number, std::uint64_t slot) const {
     if (page_number >= ORR_DB_PAGES) return kNone;
@@ -69,7 +69,11 @@ bool Doorbells::unbind(std::uint64_t page_number, std::uint64_t slot) {
     const std::uint16_t index = find(page_number, slot);
     if (index == kNone) return false;
     Binding& binding = bindings_[index];
-    if (binding.waiting) fifo_.remove(index);
+    if (binding.waiting) {
+        auto& rung = page_state_[page_number].rung;
+        std::erase(rung, index);
+        if (rung.empty()) rung_pages_.remove(binding.page);
+    }
     std::erase(page_state_[page_number].bindings, index);
     if (page_state_[page_number].bindings.empty()) std::erase(active_, binding.page);
     if (const auto entry = by_tag_.find(binding.tag); entry != by_tag_.end() && entry->second == index) {
@@ -84,12 +88,18 @@ void Doorbells::enqueue(std::uint16_t index) {
     Binding& binding = bindings_[index];
     if (binding.waiting) return;
     binding.waiting = true;
-    fifo_.push(index);
+    auto& rung = page_state_[binding.page].rung;
+    if (rung.empty()) rung_pages_.push(binding.page);
+    rung.push_back(index);
 }
 
 std::uint64_t Doorbells::pop() {
-    if (fifo_.empty()) return ~std::uint64_t{0};
-    Binding& binding = bindings_[fifo_.pop()];
+    if (rung_pages_.empty()) return ~std::uint64_t{0};
+    const std::uint16_t number = rung_pages_.pop();
+    auto& rung = page_state_[number].rung;
+    Binding& binding = bindings_[rung.front()];
+    rung.pop_front();
+    if (!rung.empty()) rung_pages_.push(number);
     binding.waiting = false;
     // What has been stored since it was rung comes along, and is no ring of its own any more.
     value_ = load(page(binding.page).doorbell[binding.slot]);
@@ -106,11 +116,13 @@ bool Doorbells::ring(std::uint32_t tag) {
 
 void Doorbells::reset() {
     std::fill(bindings_.begin(), bindings_.end(), Binding{});
-    for (Page& state : page_state_)
+    for (Page& state : page_state_) {
         state.bindings.clear();
+        state.rung.clear();
+    }
     active_.clear();
     by_tag_.clear();
-    fifo_.clear();
+    rung_pages_.clear();
     used_ = 0;
     value_ = 0;
 }

@@ -1,13 +1,15 @@
 // The doorbell unit: pages of orrery/hw/doorbell.h in a memory file that the guest maps, the bindings that
 // the firmware makes (orrery/hw/soc.h, SOC_DB_*), and the order in which rung doorbells come out.
 //
-// A binding waits in the FIFO at most once, however often it is rung: the FIFO cannot overflow.
+// A binding waits at most once, however often it is rung: nothing can overflow. Pages take turns, so that who
+// rings hundreds of doorbells keeps nobody else's waiting.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <functional>
 #include <string>
@@ -47,7 +49,7 @@ class Doorbells {
     std::uint64_t value() const { return value_; }
     // false: no binding has this tag.
     bool ring(std::uint32_t tag);
-    bool pending() const { return !fifo_.empty(); }
+    bool pending() const { return !rung_pages_.empty(); }
     std::size_t bindings() const { return used_; }
     void reset();
     // Power-on: the pages are zero again.
@@ -78,11 +80,13 @@ class Doorbells {
         std::uint32_t tag = 0;
         std::uint64_t seen = 0;  // doorbell word when it was last looked at
         bool used = false;
-        bool waiting = false;  // in fifo_
+        bool waiting = false;  // in its page's `rung`
     };
     struct Page {
         std::uint64_t summary = 0;
         std::vector<std::uint16_t> bindings;  // in the order in which they were bound
+        std::deque<std::uint16_t>
+            rung;  // in the order in which they were found so; then it is in rung_pages_
     };
 
     orr_doorbell_page& page(unsigned number) const {
@@ -107,7 +111,7 @@ class Doorbells {
     std::vector<Page> page_state_;
     std::vector<std::uint16_t> active_;  // pages with bindings
     std::unordered_map<std::uint32_t, std::uint16_t> by_tag_;
-    Fifo<std::uint16_t> fifo_;
+    Fifo<std::uint16_t> rung_pages_;
     std::size_t used_ = 0;
     std::uint64_t value_ = 0;
     Faults* faults_ = nullptr;

@@ -177,9 +177,7 @@ bool Transmitter::hold(const Message& message, std::uint64_t data) {
         for (auto at = pending_.rbegin(); at != pending_.rend() && at->message.op == kOpSignal; ++at) {
             if (at->message.offset != message.offset) continue;
             Message newest = message;
-            // Whatever is the most, but for a failure (bit 63): the first of them stays.
-            newest.value =
-                at->message.value >> 63 != 0 ? at->message.value : std::max(at->message.value, message.value);
+            newest.value = std::max(at->message.value, message.value);
             pending_.erase(std::next(at).base());
             pending_.push_back({newest, 0});
             return true;

@@ -71,7 +71,7 @@ int argument_count(uint32_t opcode) {
         case ORR_MBOX_VERSION:
             return 0;
         case ORR_MBOX_CONTEXT_CREATE:
-            return 4;
+            return 5;
         case ORR_MBOX_CONTEXT_DESTROY:
             return 1;
         case ORR_MBOX_QUEUE_CREATE:
@@ -227,7 +227,10 @@ Commands::Result Commands::context_create(const orr_mbox_message& command) {
     if (!quota_ok(command.arg[3])) return {ORR_STATUS_INVALID, 3};
     const Context* const old = scheduler_->context(static_cast<uint32_t>(number));
     if (old != nullptr && (!old->lost || old->queues != 0)) return {ORR_STATUS_EXISTS, 0};
-    scheduler_->create_context(static_cast<uint32_t>(number), root, static_cast<uint16_t>(command.arg[2]));
+    const uint32_t status = scheduler_->create_context(
+        static_cast<uint32_t>(number), root, static_cast<uint16_t>(command.arg[2]),
+        static_cast<uint32_t>(low(command.arg[4])), static_cast<uint32_t>(high(command.arg[4])));
+    if (status != ORR_STATUS_OK) return {status, 4};
     if (command.arg[3] == 0) return {ORR_STATUS_OK, 0};
     scheduler_->set_quota(*scheduler_->context(static_cast<uint32_t>(number)),
                           static_cast<uint16_t>(low(command.arg[3])),

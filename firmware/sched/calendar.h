@@ -12,7 +12,7 @@ namespace orrery::fw {
 
 class Calendar {
   public:
-    static constexpr uint32_t kBuckets = 128;
+    static constexpr uint32_t kBuckets = 64;
     static constexpr uint32_t kWidthShift = 25;  // 2^25 ps, 34 us: what a queue may be ahead unnoticed
 
     bool empty() const { return count_ == 0; }
@@ -23,7 +23,7 @@ class Calendar {
         const auto n = static_cast<uint32_t>(bucket % kBuckets);
         queue.bucket = static_cast<uint8_t>(n);
         buckets_[n].push_back(all, queue);
-        used_[n / 64] |= 1ull << n % 64;
+        used_ |= 1ull << n;
         ++count_;
     }
 
@@ -31,7 +31,7 @@ class Calendar {
     void remove(Queue* all, Queue& queue) {
         const uint32_t n = queue.bucket;
         buckets_[n].remove(all, queue);
-        if (buckets_[n].empty()) used_[n / 64] &= ~(1ull << n % 64);
+        if (buckets_[n].empty()) used_ &= ~(1ull << n);
         --count_;
     }
 
@@ -47,7 +47,6 @@ class Calendar {
   private:
     // More than that many strangers in one bucket, one after the other, and order gives way to time.
     static constexpr uint32_t kTries = 8;
-    static constexpr uint32_t kWords = kBuckets / 64;
 
     [[gnu::noinline]] Queue* search(Queue* all, uint32_t resource) {
         for (uint32_t tries = kTries;; --tries) {
@@ -69,17 +68,12 @@ class Calendar {
 
     // From `at` on, round the circle. There is one.
     uint32_t first_used(uint32_t at) const {
-        uint32_t word = at / 64;
-        uint64_t bits = used_[word] & ~0ull << at % 64;
-        while (bits == 0) {
-            word = (word + 1) % kWords;
-            bits = used_[word];
-        }
-        return word * 64 + lowest_bit(bits);
+        const uint64_t from = used_ & ~0ull << at;
+        return lowest_bit(from != 0 ? from : used_);
     }
 
     uint64_t base_;  // bucket number, as if there were no circle, before which nothing is
-    uint64_t used_[kWords];
+    uint64_t used_;  // bit n: bucket n
     uint32_t count_;
     QueueList buckets_[kBuckets];
 };

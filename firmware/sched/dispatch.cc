@@ -38,7 +38,8 @@ uint32_t resource_of(uint32_t kind) {
     }
     if (kind == ORR_ENGINE_VECTOR) {
         if (engines_.busy_vector() > queue.ports) {
-            if (engines_.only_level(ORR_ENGINE_VECTOR, port.level) && queue.ports == 1) [[likely]] {
+            if (engines_.only_level(ORR_ENGINE_VECTOR, port.level) && queue.ports == 1 && !tenants_.several())
+                [[likely]] {
                 // Only its equals have cores.
                 port.starved_ps = port.slice_end_ps;
                 if (port.slice_end_ps < look) look = port.slice_end_ps;
@@ -69,9 +70,10 @@ uint32_t resource_of(uint32_t kind) {
 [[gnu::noinline]] void Scheduler::start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
     uint64_t desc[kDescWords];
     build_descriptor(queue.packet, queue.context->number, desc);
-    engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.start(*hal_, port, desc, queue, queue.next);
     begun(queue, port, port.kind, queue.packet[0], job_size(queue.packet), now, waited_ps);
+    if (!suspended_.idle()) claim_area(port);
 }
 
 // Starts packet `next` as it stands in the queue's ring slot; its header has been seen and is launchable().
@@ -82,10 +84,11 @@ template <Scheduler::Onto kOnto>
     const uint64_t header = queue.packet[0];
     const uint32_t base = engines_.reg(port, 0);
     slots_.show(*hal_, queue, packet_opcode(&header) == ORR_PKT_COPY);
+    const uint8_t level = level_on_cores(queue);
     if (kOnto == Onto::kFree || queue.ports == 1)
-        engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+        engines_.set_share(*hal_, port, level, static_cast<uint16_t>(queue.weight * kPortWeight));
     else
-        engines_.set_share(*hal_, port, queue.priority, port.weight);
+        engines_.set_share(*hal_, port, level, port.weight);
     hal_->set_reg(base + SOC_ENGINE_DESC, descriptor_word(packet_opcode(&header), queue.context_number));
     const uint32_t tag = engines_.next_tag();
     hal_->set_reg(base + SOC_ENGINE_LAUNCH, uint64_t{queue.ring_slot} << 32 | tag);
@@ -99,6 +102,9 @@ template <Scheduler::Onto kOnto>
     else
         engines_.take_again(port, index, tag);
     begun(queue, port, kind, header, size, now, waited_ps);
+    // Who comes after its own has that one's area.
+    if (kOnto == Onto::kFree && !suspended_.idle()) [[unlikely]]
+        claim_area(port);
     return true;
 }
 
@@ -124,6 +130,10 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
         return Step::kParked;
     }
     if (queue.gang != 0) return join_gang(queue);
+    if (!may_start(queue, kind)) {
+        park_for_area(queue, kind);
+        return Step::kParked;
+    }
     Port* const port = find_port(kind, queue.priority);
     if (port == nullptr) {
         begin_pressing(kind);
@@ -153,7 +163,7 @@ bool Scheduler::try_launch(Queue& queue) {
 
 [[gnu::always_inline]] inline bool Scheduler::launch_now(Queue& queue, uint32_t kind) {
     Port* const port = engines_.find_free(kind);
-    if (port == nullptr || !launchable(queue, kind)) return false;
+    if (port == nullptr || !launchable(queue, kind) || !may_start(queue, kind)) return false;
     market(kind).admit(queue);
     return launch<Onto::kFree>(queue, *port, kind, hal_->reg(SOC_TIME), 0, ORR_RULE_ONLY);
 }
@@ -164,7 +174,7 @@ bool Scheduler::try_launch(Queue& queue) {
     const auto area = static_cast<uint8_t>(job.number);
     suspended_.remove(job);
     market(port.kind).serve(queue);
-    engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.resume(*hal_, port, area, suspended_.offset(area), queue, job.index);
     port.opcode = job.opcode;
     set_times(port, port.kind, queue, job.limit_ps, now, 0);
@@ -191,7 +201,7 @@ bool Scheduler::try_launch(Queue& queue) {
         if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
     }
     wake_ports(port.starved_ps);
-    if (queue.ports > 1) share_cores(queue);
+    if (queue.ports > 1 || tenants_.several()) share_cores(queue);
 }
 
 // A higher class has come: those below must still get something in the end.
@@ -203,23 +213,6 @@ void Scheduler::watch_below(uint32_t level, uint64_t now) {
         port.below_ps = now;
         if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
         wake_ports(port.starved_ps);
-    }
-}
-
-// The queue's weight, shared among the ports that it has.
-void Scheduler::share_cores(Queue& queue) {
-    if (queue.ports == engines_.busy_vector()) return;  // alone on the card
-    uint32_t ports = 0;
-    for (uint32_t n = 0; n < engines_.end(); ++n) {
-        const Port& port = engines_.row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue) ++ports;
-    }
-    if (ports == 0) return;
-    const auto weight = static_cast<uint16_t>(uint32_t{queue.weight} * kPortWeight / ports);
-    for (uint32_t n = 0; n < engines_.end(); ++n) {
-        Port& port = engines_.row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue && !port.boosted)
-            engines_.set_share(*hal_, port, port.level, weight);
     }
 }
 
@@ -239,42 +232,41 @@ void Scheduler::share_cores(Queue& queue) {
 bool Scheduler::give(Port& port, uint64_t now) {
     Market& waiters = market(port.kind);
     const uint32_t classes = waiting_classes(port.kind);
-    const Bound::Choice choice = bound(port.kind).choose(classes, now, policy_.bound_ps);
-    const uint32_t level = choice.level;
-    Suspended* job = suspended_.front(port.kind, level);
-    Queue* queue = waiters.front(queues_, level);
-    if (job != nullptr && job->queue->context->throttled && port.kind == ORR_ENGINE_VECTOR) {
-        suspended_.remove(*job);
-        suspended_.hold(*job);
-        return true;
-    }
-    if (queue != nullptr && queue->context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+    if (classes == 0) return false;
+    const Bound::Choice choice = bound(port.kind).choose(classes, 0, now, policy_.bound_ps);
+    const uint32_t level = choice.due ? choice.level : fair_level(port.kind, classes, choice.level);
+    const auto [queue, job] = next_of(port.kind, level);
+    if (queue == nullptr) return false;
+    if (queue->context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+        if (job != nullptr) {
+            suspended_.remove(*job);
+            suspended_.hold(*job);
+            return true;
+        }
         end_wait(*queue, now);
         unplace(*queue);
         quota_waiters_.push_back(queues_, *queue);
         place(*queue, Place::kQuota);
         return true;
     }
-    const auto resource =
-        static_cast<uint32_t>(port.kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
-    if (job != nullptr && !job->first && queue != nullptr &&
-        queue->vtime[resource] < job->queue->vtime[resource])
-        job = nullptr;
-    if (job != nullptr) queue = job->queue;
-    if (queue == nullptr) return false;
-
+    if (job == nullptr && !may_start(*queue, port.kind)) {
+        end_wait(*queue, now);
+        unplace(*queue);
+        park_for_area(*queue, port.kind);
+        return true;
+    }
     const uint32_t candidates = waiters.count() + suspended_.count(port.kind);
     const uint32_t in_class =
         waiters.count_of(level) + (suspended_.front(port.kind, level) != nullptr ? 1 : 0);
     trace::decision(*hal_, queue->number,
-                    choice.due                     ? ORR_RULE_BOUND
-                    : job != nullptr && job->first ? ORR_RULE_RESUME
-                    : candidates == 1              ? ORR_RULE_ONLY
-                    : in_class == 1                ? ORR_RULE_PRIORITY
-                                                   : ORR_RULE_SHARE,
+                    choice.due                               ? ORR_RULE_BOUND
+                    : job != nullptr && job->first           ? ORR_RULE_RESUME
+                    : candidates == 1                        ? ORR_RULE_ONLY
+                    : in_class == 1 && level == choice.level ? ORR_RULE_PRIORITY
+                                                             : ORR_RULE_SHARE,
                     resource_of(port.kind), candidates, job != nullptr ? job->index : queue->next);
     bound(port.kind).served(level);
-    uint64_t slice = slice_ps(*queue);
+    uint64_t slice = bound_slice_ps(*queue);
     if (job != nullptr) {
         if (job->owed_us != 0) slice = job->owed_us * kPsPerUs;
         resume_job(*job, port, now);
@@ -282,6 +274,7 @@ bool Scheduler::give(Port& port, uint64_t now) {
         start_waiter(*queue, port, now);
     }
     if (choice.due && port.busy) boost(port, now, slice);
+    if (level < choice.level && port.busy && port.kind == ORR_ENGINE_VECTOR) lower_ports(port, now);
     return true;
 }
 
@@ -373,7 +366,7 @@ bool Scheduler::drain_completions() {
         const uint64_t now = hal_->reg(SOC_TIME);
         Queue* const only = market(kind).solo();
         if (only != nullptr && suspended_.classes(kind) == 0 && !only->context->throttled &&
-            engines_.held() == 0) {
+            engines_.held() == 0 && may_start(*only, kind)) {
             // One alone waits: it takes the port from its predecessor.
             trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(kind), 1, only->next);
             start_waiter(*only, *port, now);
@@ -382,6 +375,7 @@ bool Scheduler::drain_completions() {
         }
     }
     if (finished != nullptr) go_on(*finished);
+    area_looks_ = area_waiting_;
     if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
         !waiting(ORR_ENGINE_VECTOR))
         alarm_->set(*hal_, Alarm::kPorts, kNever);
@@ -432,7 +426,7 @@ void Scheduler::take_completions() {
 
 [[gnu::always_inline]] inline void Scheduler::free_port(Queue& queue, Port& port) {
     engines_.release(port);
-    if (port.kind == ORR_ENGINE_VECTOR && queue.ports != 0) share_cores(queue);
+    if (port.kind == ORR_ENGINE_VECTOR && (queue.ports != 0 || tenants_.several())) share_cores(queue);
 }
 
 // Jobs of the queue have finished; it is the one that the core works for.

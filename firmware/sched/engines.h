@@ -45,7 +45,7 @@ struct Port {
             bool gang;     // is left alone
             bool cross;    // of several cards
             uint8_t area;  // save area; kNoArea: none
-            uint8_t zero;
+            bool bare;     // owns no area, and is not preempted
         };
     };
     uint32_t kind;  // ORR_ENGINE_*, 0: no such port

@@ -23,6 +23,11 @@ uint32_t groups_of(const uint64_t (&words)[kPacketWords]) {
 
 }  // namespace
 
+// Until when no gang of several cards of this gang's user locks the card.
+uint64_t& Scheduler::gang_pause_of(const Gang& gang) {
+    return tenants_.user(tenants_.user_of(contexts_[gang.context].process)).gang_pause_ps;
+}
+
 // The GANG packet: the queue belongs to a gang from now on.
 [[gnu::noinline]] Scheduler::Step Scheduler::execute_gang(Queue& queue) {
     const auto packet = __builtin_bit_cast(orr_packet_gang, queue.packet);
@@ -189,11 +194,13 @@ void Scheduler::advance_gang(Gang& gang) {
     if (gang.step == GangStep::kWaits) {
         if (gang.cards > 1 && !cards_at(gang, kLocked, gang.card)) return;
         const uint64_t now = hal_->reg(SOC_TIME);
-        if (gang.cards > 1 && gang.not_before < gang_pause_ps_) gang.not_before = gang_pause_ps_;
+        const uint64_t pause = gang_pause_of(gang);
+        if (gang.cards > 1 && gang.not_before < pause) gang.not_before = pause;
         if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0) || gang.not_before > now) return;
         locked_by_ = &gang;
         gang.step = GangStep::kLocked;
-        gang.deadline = now + gang.limit_ps;
+        // No longer than it may hold ports: what the other cards are said to do may be a lie.
+        gang.deadline = now + (gang.limit_ps < kGangCrossHoldPs ? gang.limit_ps : kGangCrossHoldPs);
         if (gang.cards > 1 && !tell_cards(gang, kLocked)) return;
     }
     if (gang.step == GangStep::kLocked) {
@@ -299,9 +306,8 @@ void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uin
             fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
     if (failed.cards > 1 && failed.step != GangStep::kGather) static_cast<void>(tell_cards(failed, kFailed));
-    // Whose ports stood idle in vain does not get the card again at once.
-    if (locked && failed.step >= GangStep::kHolds)
-        gang_pause_ps_ = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
+    // Who had the card in vain does not get it again at once, and nobody else pays for it.
+    if (locked) gang_pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
     if (locked) serve(ORR_ENGINE_VECTOR, hal_->reg(SOC_TIME));
 }
 

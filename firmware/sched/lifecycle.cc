@@ -14,7 +14,13 @@ void mmu_command(Hal& hal, uint32_t asid, uint64_t argument, uint64_t command) {
     hal.set_reg(SOC_MMU_CMD, command);
 }
 
+// A shorter slice would be used up by what it costs to save a kernel.
+constexpr uint32_t kMinSliceUs = 50;
 constexpr uint32_t kMaxSliceUs = 1'000'000;
+
+constexpr uint64_t ahead_of(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
 
 // The generation after `last`; 0 is never used, so that a doorbell page of zeros names no queue.
 uint16_t next_generation(uint16_t last) {
@@ -34,9 +40,10 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostT
     status_table_ = host.status;
     usage_table_ = host.usage;
     policy_ = Policy::load();
-    turns_.init(calendars_[0]);
-    market(ORR_ENGINE_COPY).init(kCreditPs, calendars_[1], Resource::kCopy);
-    market(ORR_ENGINE_VECTOR).init(kCreditPs, calendars_[2], Resource::kVector);
+    tenants_.init(tenant_rows_);
+    turns_.init(tenants_, shelves_);
+    market(ORR_ENGINE_COPY).init(kCreditPs, tenants_, shelves_, Resource::kCopy);
+    market(ORR_ENGINE_VECTOR).init(kCreditPs, tenants_, shelves_, Resource::kVector);
     slots_.init(hal);
     suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal, tables.ports);
@@ -53,30 +60,44 @@ Queue* Scheduler::queue(uint32_t number) {
     return number < ORR_FW_QUEUES && queues_[number].exists ? &queues_[number] : nullptr;
 }
 
-void Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page) {
+uint32_t Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page, uint32_t user,
+                                   uint32_t process) {
+    const uint16_t row = tenants_.join(user, process);
+    if (row == 0) return ORR_STATUS_NO_RESOURCE;
     Context& context = contexts_[number];
     context = {};
     context.number = static_cast<uint16_t>(number);
     context.page = page;
+    context.user_id = user;
+    context.process_id = process;
+    context.process = row;
     context.exists = true;
     context.seal = seal_of(context);
     mmu_command(*hal_, number, root, SOC_MMU_SET_ROOT);
     trace::context(*hal_, number, true);
+    return ORR_STATUS_OK;
 }
 
 // Virtual time per time, 16.16.
 void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
     queue.priority = policy_.has(ORR_POLICY_F_NO_PRIORITIES) ? uint8_t{ORR_PRIORITY_NORMAL} : priority;
     queue.weight = policy_.has(ORR_POLICY_F_NO_WEIGHTS) ? uint16_t{ORR_WEIGHT_DEFAULT} : weight;
-    queue.slice_us = slice_us < kMaxSliceUs ? slice_us : kMaxSliceUs;
+    queue.slice_us = slice_us == 0            ? 0
+                     : slice_us < kMinSliceUs ? kMinSliceUs
+                     : slice_us < kMaxSliceUs ? slice_us
+                                              : kMaxSliceUs;
     queue.rate = (ORR_WEIGHT_DEFAULT << 16) / queue.weight;
 }
 
 // A queue that is new in its class begins where the class is.
+uint64_t Scheduler::reached(const Queue& queue, uint32_t resource) const {
+    if (resource == static_cast<uint32_t>(Resource::kTurn)) return turns_.reached(queue);
+    const bool copy = resource == static_cast<uint32_t>(Resource::kCopy);
+    return market(copy ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).reached(queue);
+}
 void Scheduler::meet_class(Queue& queue) {
-    queue.vtime[static_cast<uint32_t>(Resource::kTurn)] = turns_.reached(queue.priority);
-    queue.vtime[static_cast<uint32_t>(Resource::kCopy)] = market(ORR_ENGINE_COPY).reached(queue.priority);
-    queue.vtime[static_cast<uint32_t>(Resource::kVector)] = market(ORR_ENGINE_VECTOR).reached(queue.priority);
+    for (uint32_t resource = 0; resource < kResources; ++resource)
+        queue.vtime[resource] = reached(queue, resource);
 }
 
 void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
@@ -84,6 +105,11 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     // Off its class's list and onto the other's; what runs keeps the class with which it started.
     const Place place = queue.place;
     const bool waits = leave_market(queue, place);
+    // What it has had more than its old class it has had more than its new one.
+    uint64_t lead[kResources];
+    for (uint32_t resource = 0; resource < kResources; ++resource)
+        lead[resource] = ahead_of(queue.vtime[resource], reached(queue, resource));
+    const uint8_t before = queue.priority;
     set_share(queue, priority, weight, slice_us);
     for (uint32_t area = 0; area < SuspendedJobs::kMax && queue.suspended != 0; ++area) {
         Suspended& job = suspended_.row(static_cast<uint8_t>(area));
@@ -93,7 +119,8 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
         suspended_.add(job);
     }
     queue.seal = seal_of(queue);
-    meet_class(queue);
+    for (uint32_t resource = 0; resource < kResources && queue.priority != before; ++resource)
+        queue.vtime[resource] = reached(queue, resource) + lead[resource];
     if (waits) enter_market(queue, place);
     kinds_[ORR_ENGINE_COPY].press_at = kinds_[ORR_ENGINE_VECTOR].press_at = 0;
     trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
@@ -121,6 +148,7 @@ void Scheduler::destroy_context(Context& context) {
     if (context.stale) stale_contexts_.remove(contexts_, context);
     if (context.listed) quota_contexts_.remove(contexts_, context);
     trace::context(*hal_, context.number, false);
+    tenants_.leave(context.process);
     context = {};
 }
 
@@ -145,6 +173,7 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     queue = {};
     queue.context = &context;
     queue.context_number = context.number;
+    queue.process = context.process;
     queue.ring_slot = kNoSlot;
     queue.ring = ORR_CONTEXT_WINDOW(context.number, config.ring_va);
     queue.mask = static_cast<uint32_t>(config.entries - 1);
@@ -287,6 +316,10 @@ uint32_t Scheduler::state(const Queue& queue) const {
             break;
         case Place::kQuota:
             quota_waiters_.remove(queues_, queue);
+            break;
+        case Place::kArea:
+            area_waiters_.remove(queues_, queue);
+            if (area_looks_ > --area_waiting_) area_looks_ = area_waiting_;
             break;
         case Place::kGang:
         case Place::kNone:

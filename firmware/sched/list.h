@@ -19,7 +19,11 @@ class List {
   public:
     bool empty() const { return head_ == 0; }
     T* front(T* all) const { return row(all, head_); }
+    T* back(T* all) const { return row(all, tail_); }
     static T* next(T* all, const T& element) { return row(all, (element.*kLink).next); }
+    static T* previous(T* all, const T& element) { return row(all, (element.*kLink).prev); }
+    // It is on this list, alone.
+    bool only(const T& element) const { return head_ == tail_ && head_ == element.number + 1; }
 
     void push_back(T* all, T& element) {
         const auto name = static_cast<uint16_t>(element.number + 1);
@@ -39,6 +43,21 @@ class List {
         else
             tail_ = name;
         head_ = name;
+    }
+
+    // Behind `before`; null: to the front.
+    void insert_after(T* all, T* before, T& element) {
+        if (before == nullptr) {
+            push_front(all, element);
+        } else if (next(all, *before) == nullptr) {
+            push_back(all, element);
+        } else {
+            const auto name = static_cast<uint16_t>(element.number + 1);
+            Link& own = element.*kLink;
+            own = {(before->*kLink).next, static_cast<uint16_t>(before->number + 1)};
+            link(all, own.next).prev = name;
+            (before->*kLink).next = name;
+        }
     }
 
     // The element must be on this list.

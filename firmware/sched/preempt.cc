@@ -68,11 +68,12 @@ void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
         --queue.suspended;
         --queue.in_flight;
     }
+    area_looks_ = area_waiting_;
 }
 
 // False: it cannot be preempted, or soon will be.
 bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now) {
-    if (port.preempting >= how || port.aborted) return false;
+    if (port.preempting >= how || port.aborted || port.bare) return false;
     if (port.area == kNoArea) {
         if (!suspended_.area_left()) return false;
         port.area = suspended_.take_area();
@@ -100,28 +101,27 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     // One at a time is enough: when it is there, others are looked for again.
     if (coming != 0 || classes == 0) return kNever;
 
-    const Bound::Choice choice = bound(kind).choose(classes | engines_.levels(kind), now, policy_.bound_ps);
-    const uint32_t top = Bound::highest(classes);
-    const bool due = choice.due && (classes >> choice.level & 1) != 0;
-    const uint32_t level = due ? choice.level : top;
+    const Bound::Choice choice = bound(kind).choose(classes, engines_.levels(kind), now, policy_.bound_ps);
+    const bool due = choice.due;
+    const uint32_t level = due ? choice.level : fair_level(kind, classes, choice.level);
     uint64_t next = bound(kind).next(classes, policy_.bound_ps);
     if (next <= now) next = now + policy_.bound_ps;
-    Port* const victim = find_victim(kind, level, due, now, next);
+    const Next next_one = next_of(kind, level);
+    const Queue* const who = next_one.queue;
+    if (who == nullptr) return kNever;
+    Port* const victim = find_victim(kind, level, *who, due, now, next);
     if (victim == nullptr) {
         kinds_[kind].press_at = next;
         kinds_[kind].press_level = level;
         return next;
     }
-    const Queue* const waiter = market(kind).front(queues_, level);
-    const Suspended* const job = suspended_.front(kind, level);
-    const Queue* const who = waiter != nullptr ? waiter : job->queue;
     trace::decision(*hal_, who->number,
                     due                     ? ORR_RULE_BOUND
                     : victim->level < level ? ORR_RULE_PREEMPT
                                             : ORR_RULE_SLICE,
                     kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR,
                     market(kind).count() + suspended_.count(kind),
-                    waiter != nullptr ? waiter->next : job->index);
+                    next_one.job == nullptr ? who->next : next_one.job->index);
     // What has no group on a core can be saved at once.
     const bool idle = kind == ORR_ENGINE_VECTOR && victim->level < level && active_groups(*victim) == 0;
     preempt(*victim, idle ? SOC_PREEMPT_NOW : SOC_PREEMPT_GROUP, who->number, now);
@@ -129,33 +129,39 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
 }
 
 // Of the lowest class, and in it who has used most for its weight.
-Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next) {
+Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bool due, uint64_t now,
+                             uint64_t& next) {
     const auto resource =
         static_cast<uint32_t>(kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
-    const uint32_t waiters = market(kind).count_of(level);
-    const Queue* const waiter = market(kind).front(queues_, level);
+    const Queue* const fresh =
+        market(kind).count_of(level) > 1 ? nullptr : market(kind).front(queues_, level);
     const Suspended* const job = suspended_.front(kind, level);
+    const bool many =
+        market(kind).count_of(level) > 1 || (job != nullptr && suspended_.next(*job) != nullptr);
     Port* victim = nullptr;
     uint64_t least_active = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
-        if (!port.busy || port.kind != kind || port.gang) continue;
+        if (!port.busy || port.kind != kind || port.gang || port.bare) continue;
         const bool above = port.level > level;
-        if (above && (!due || port.level == ORR_PRIORITY_REALTIME)) continue;
-        if (port.level >= level) {
+        if (above && port.level == ORR_PRIORITY_REALTIME) continue;
+        // Between users HIGH is before NORMAL only within its share.
+        if (above && !due &&
+            !(port.level == ORR_PRIORITY_HIGH && level == ORR_PRIORITY_NORMAL &&
+              too_far(*port.queue, who, kind)))
+            continue;
+        if (port.level >= level || too_far(who, *port.queue, kind)) {
             if (port.slice_end_ps > now) {
                 next = earlier(next, port.slice_end_ps);
                 continue;
             }
             // Nobody takes a port from itself.
-            if (waiters <= 1 && (waiter == nullptr || waiter == port.queue) &&
+            if (!many && (fresh == nullptr || fresh == port.queue) &&
                 (job == nullptr || job->queue == port.queue))
                 continue;
             if (!above && !due) {
                 charge(port, hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS)), now);
-                const uint64_t theirs =
-                    waiter != nullptr ? waiter->vtime[resource] : job->queue->vtime[resource];
-                if (port.queue->vtime[resource] < theirs) {
+                if (tenants_.before(*port.queue, who, resource)) {
                     // It still has less than its share: another slice.
                     port.slice_end_ps = add_sat(now, slice_ps(*port.queue));
                     next = earlier(next, port.slice_end_ps);
@@ -167,7 +173,7 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, bool due, uint64_t n
         // For a higher class: rather one that has no core to lose, since that is soonest.
         const uint64_t active = kind == ORR_ENGINE_VECTOR && port.level < level ? active_groups(port) : 0;
         if (victim == nullptr || port.level < victim->level || active < least_active ||
-            (active == least_active && port.queue->vtime[resource] > victim->queue->vtime[resource])) {
+            (active == least_active && tenants_.before(*victim->queue, *port.queue, resource))) {
             victim = &port;
             least_active = active;
         }
@@ -229,6 +235,11 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
 // Has the dispatch got a core? If not, those who hold them must make room.
 uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     if (port.preempting != 0 || port.aborted || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
+    // It may have had its share meanwhile.
+    if (const uint8_t level = level_on_cores(*port.queue); level < port.level && !port.boosted) {
+        engines_.set_share(*hal_, port, level, port.weight);
+        share_cores(*port.queue);
+    }
     const uint64_t active = active_groups(port);
     const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
     const bool below =
@@ -241,9 +252,10 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     // A slice by the bound is watched to its end: between two groups others may get the core.
     if (active >= wanted && !below) return port.boosted ? now + kSettlePs : kNever;
     if (below) {
+        if (lower_ports(port, now)) return now + policy_.grace_ps;
         if (active != 0 || used != before || port.below_ps == kNever) port.below_ps = now;
         if (now - port.below_ps < policy_.bound_ps) return port.below_ps + policy_.bound_ps;
-        boost(port, now, slice_ps(*port.queue));
+        boost(port, now, bound_slice_ps(*port.queue));
         return now + policy_.grace_ps;
     }
     port.below_ps = kNever;
@@ -272,11 +284,12 @@ Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t now, ui
     uint64_t most_active = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& other = engines_.row(n);
-        if (!other.busy || other.kind != port.kind || &other == &port || other.gang) continue;
+        if (!other.busy || other.kind != port.kind || &other == &port || other.gang || other.bare) continue;
         // A slice by the bound is one on a core, whoever of the other classes has it.
         const bool must = port.boosted && !other.boosted && other.level != ORR_PRIORITY_REALTIME;
         const bool over = (other.slice_end_ps <= now || must) && other.level <= port.level && active == 0;
         if (other.level >= port.level && !over) continue;
+        if (!over && too_far(*port.queue, *other.queue, port.kind)) continue;
         const uint64_t holds = active_groups(other);
         if (holds == 0) continue;
         if (other.preempting != 0) {

@@ -34,6 +34,7 @@ enum class Place : uint8_t {
     kOwn,         // on none: its own packets in flight
     kQuota,       // its context's next period
     kGang,        // the other members of a gang
+    kArea,        // an end of one of its tenant's jobs: these own too many save areas
 };
 
 // What is shared out by virtual time, each on its own: who uses much of one has no worse a place at another.
@@ -86,6 +87,7 @@ struct Queue {
 
     uint16_t number;
     uint16_t context_number;
+    uint16_t process;  // row of tenants.h
     uint16_t generation;
     uint16_t slot;    // doorbell
     uint16_t weight;  // 1 .. ORR_WEIGHT_MAX
@@ -110,6 +112,7 @@ struct Queue {
     bool in_outbox;
     uint8_t gang;  // number of its record, plus one, from its GANG packet until its dispatch starts; 0: none
     uint8_t error_code;  // ORR_QERR_* once stopping
+    uint8_t area_kind;   // in Place::kArea: of engine
     bool armed;
     bool destroy_silent;        // ORR_MBOX_F_NO_REPLY
     uint32_t destroy_sequence;  // of the command to reply to
@@ -158,8 +161,10 @@ struct Context {
     uint32_t flushed_at;       // those who parked before this WaitTable::sequence() may name stale memory
     uint32_t quota_period_us;  // 0: no limit
     uint32_t queues;
-    uint32_t seal;            // restart.h
-    uint16_t quota_permille;  // of the vector cores' time; 0: no limit
+    uint32_t seal;                 // restart.h
+    uint32_t user_id, process_id;  // whose it is, as the driver says
+    uint16_t quota_permille;       // of the vector cores' time; 0: no limit
+    uint16_t process;              // row of tenants.h
     uint16_t number;
     uint16_t page;  // doorbell page
     bool exists;
@@ -169,7 +174,7 @@ struct Context {
     bool lost;       // its row did not survive a restart: it takes no new queues
     char name[ORR_NAME_BYTES];
 };
-static_assert(sizeof(Context) <= 80);
+static_assert(sizeof(Context) <= 96);
 
 using ContextList = List<Context, &Context::link>;
 using StaleList = List<Context, &Context::stale_link>;

@@ -88,6 +88,7 @@ uint32_t seal_of(const Context& context) {
     uint64_t hash = 0x434f4e54ull;
     mix(hash, context.number | uint64_t{context.page} << 16 | uint64_t{context.quota_permille} << 32);
     mix(hash, context.quota_period_us);
+    mix(hash, context.user_id | uint64_t{context.process_id} << 32);
     return fold(hash);
 }
 
@@ -115,6 +116,7 @@ void Scheduler::cold_start(Tables& tables, bool clear) {
     for (uint32_t n = 0; n < SuspendedJobs::kMax; ++n)
         revive_suspended(n);
     engines_.collect();
+    count_areas();
 }
 
 // Where goes what nobody owns any more: it runs on engines until they have let go of it.
@@ -144,6 +146,7 @@ uint32_t Scheduler::warm_start(Tables& tables) {
     for (uint32_t n = 0; n < SuspendedJobs::kMax; ++n)
         revive_suspended(n);
     engines_.collect();
+    count_areas();
     for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n)
         judge(queues_[n], tables.header);
     take_completions();
@@ -176,6 +179,8 @@ void Scheduler::revive_context(Context& context, uint32_t number, uint64_t now) 
     context.link = context.stale_link = {0, 0};
     context.parked = {};
     context.queues = 0;
+    // Accounts begin anew; there was a row for everybody before.
+    context.process = tenants_.join(context.user_id, context.process_id);
     context.throttled = context.listed = context.stale = false;
     if (context.quota_period_us == 0) return;
     // What it has used stays used; a period longer than its own is none.
@@ -222,6 +227,7 @@ void Scheduler::revive_queue(Queue& queue, uint32_t number, bool guilty) {
     }
     queue.link = queue.outbox_link = {0, 0};
     queue.context = &contexts_[queue.context_number];
+    queue.process = queue.context->process;
     ++queue.context->queues;
     queue.place = Place::kNone;
     queue.state = ORR_TSTATE_IDLE;
@@ -312,7 +318,7 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
     }
     queue->wait.memory |= bit_of(*queue, port.index);
     ++queue->in_flight;
-    port.timed_out = port.aborted = port.boosted = port.gang = port.cross = false;
+    port.timed_out = port.aborted = port.boosted = port.gang = port.cross = port.bare = false;
     port.busy = false;
     port.level = 0xff;  // so that both are written
     port.weight = 0;

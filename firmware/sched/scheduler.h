@@ -26,6 +26,7 @@
 #include "firmware/sched/slots.h"
 #include "firmware/sched/suspended.h"
 #include "firmware/sched/tables.h"
+#include "firmware/sched/tenants.h"
 #include "firmware/sched/trace.h"
 #include "firmware/sched/wait_limit.h"
 #include "firmware/sched/wait_table.h"
@@ -39,16 +40,27 @@ inline constexpr uint32_t kPortWeight = 32;
 inline constexpr uint64_t kCreditPs = 500 * kPsPerUs;
 // After its start a dispatch needs so long until it can use a core.
 inline constexpr uint64_t kLaunchPs = kPsPerUs;
+// Doorbells and pokes that are taken between two turns: whoever rings without end does not keep others
+// waiting.
+inline constexpr uint32_t kDoorbellsPerTurn = 8;
+inline constexpr uint32_t kPokesPerTurn = 8;
+// What a doorbell that brings nothing costs its queue in turns.
+inline constexpr uint64_t kDoorbellPs = 100 * kPsPerNs;
+// So much more of the core's attention may a user have had before HIGH is no longer before others' NORMAL.
+inline constexpr uint64_t kTurnLeadPs = 100 * kPsPerUs;
 // Events of one kind that are taken before queues get their turn again.
 inline constexpr uint32_t kEventsPerPass = 64;
 // Queues that one signal sets free before others get their turn; the rest follow in the next passes.
 inline constexpr uint32_t kWakesPerPass = 32;
+// Queues that look again whether they may start when others have ended.
+inline constexpr uint32_t kAreaTries = 2;
 // Waits whose memory is looked up again in one pass after a context's mappings have changed.
 inline constexpr uint32_t kRemapsPerPass = 8;
 
 // Events that could not be meant seriously, by whom they were caused. For debuggers; nothing depends on them.
 struct SchedulerStats {
     uint64_t stale_doorbells;   // wrong generation, or a queue that is gone
+    uint64_t idle_doorbells;    // of a living queue, but nothing new, or an index that cannot be true
     uint64_t wild_completions;  // of a port that was idle, or with another tag
     uint64_t turns;
 };
@@ -77,8 +89,10 @@ class Scheduler {
     bool drain_doorbells();
     bool drain_completions();
     bool drain_pokes();
-    // What signals and changed mappings have left to do.
-    bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
+    // What signals, changed mappings and ends of jobs have left to do.
+    bool waits_unsettled() const {
+        return backlog_count_ != 0 || !stale_contexts_.empty() || area_looks_ != 0;
+    }
     // The same, or gangs_due().
     bool unsettled() const { return waits_unsettled() || gangs_due_; }
     bool settle_waits();
@@ -109,7 +123,8 @@ class Scheduler {
         uint16_t weight;    // 1 .. ORR_WEIGHT_MAX
         uint32_t slice_us;  // 0: the firmware's default
     };
-    void create_context(uint32_t number, uint64_t root, uint16_t page);
+    // Of this user's process (tenants.h). ORR_STATUS_OK or _NO_RESOURCE.
+    uint32_t create_context(uint32_t number, uint64_t root, uint16_t page, uint32_t user, uint32_t process);
     // Vector core time in 1/1000 of the card's in a period; 0, 0: no limit.
     void set_quota(Context& context, uint16_t permille, uint32_t period_us);
     // From its next turn on.
@@ -169,6 +184,23 @@ class Scheduler {
     template <Onto kOnto>
     bool launch(Queue& queue, Port& port, uint32_t kind, uint64_t now, uint64_t waited_ps, uint32_t rule);
     bool launch_now(Queue& queue, uint32_t kind);
+    // Who is next of a class: one that has been preempted, or one that has not begun. `queue` is null:
+    // nobody.
+    struct Next {
+        Queue* queue;
+        Suspended* job;  // null: not begun
+    };
+    Next next_of(uint32_t kind, uint32_t level);
+    Suspended* next_suspended(uint32_t kind, uint32_t level);
+    uint32_t fair_level(uint32_t kind, uint32_t classes, uint32_t level);
+    uint8_t level_on_cores(const Queue& queue) {
+        return queue.priority == ORR_PRIORITY_HIGH && tenants_.several() ? lowered_level(queue)
+                                                                         : queue.priority;
+    }
+    uint8_t lowered_level(const Queue& queue);
+    bool too_far(const Queue& a, const Queue& b, uint32_t kind) const;
+    bool lower_ports(const Port& below, uint64_t now);
+    void share_among_tenants();
     void begun(Queue& queue, Port& port, uint32_t kind, uint64_t header, uint64_t size, uint64_t now,
                uint64_t waited_ps);
     bool relay(Queue& queue, Port& port);
@@ -199,6 +231,15 @@ class Scheduler {
         return market(kind).classes() | suspended_.classes(kind);
     }
 
+    // areas.cc: who may start something new.
+    uint32_t claimed(uint32_t kind);
+    bool may_start(const Queue& queue, uint32_t kind) { return suspended_.idle() || area_for(queue, kind); }
+    bool area_for(const Queue& queue, uint32_t kind);
+    void claim_area(Port& port);
+    void count_areas();
+    void park_for_area(Queue& queue, uint32_t kind);
+    void retry_areas();
+
     // preempt.cc: taking an engine from what runs on it.
     void suspend(Queue& queue, const Port& port, uint64_t used_ps);
     uint64_t press(uint32_t kind, uint64_t now);
@@ -211,7 +252,8 @@ class Scheduler {
     void press_if_due(uint32_t kind, uint32_t level, uint64_t now) {
         if (level > kinds_[kind].press_level || now >= kinds_[kind].press_at) wake_ports(press(kind, now));
     }
-    Port* find_victim(uint32_t kind, uint32_t level, bool due, uint64_t now, uint64_t& next);
+    Port* find_victim(uint32_t kind, uint32_t level, const Queue& who, bool due, uint64_t now,
+                      uint64_t& next);
     bool preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now);
     void check_ports(uint64_t now);
     uint64_t check_port(Port& port, uint64_t now);
@@ -279,6 +321,7 @@ class Scheduler {
     bool tell_cards(Gang& gang, uint64_t step);
     bool cards_at(Gang& gang, uint64_t step, uint32_t cards);
     void gang_woken(Queue& leader, uint64_t value);
+    uint64_t& gang_pause_of(const Gang& gang);
     void advance_gang(Gang& gang);
     bool make_room(const Gang& gang);
     void start_gang(Gang& gang);
@@ -310,6 +353,7 @@ class Scheduler {
 
     // lifecycle.cc
     void set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
+    uint64_t reached(const Queue& queue, uint32_t resource) const;
     void meet_class(Queue& queue);
     void enter_market(Queue& queue, Place place);
     bool leave_market(Queue& queue, Place place);
@@ -341,7 +385,12 @@ class Scheduler {
     uint64_t slice_ps(const Queue& queue) const {
         return queue.slice_us == 0 ? policy_.slice_ps : queue.slice_us * kPsPerUs;
     }
-    static void add_vtime(Queue& queue, Resource resource, uint64_t used_ps);
+    // What a class below the others gets by the bound: not what its queue would like.
+    uint64_t bound_slice_ps(const Queue& queue) const {
+        const uint64_t own = slice_ps(queue);
+        return own < policy_.slice_ps ? own : policy_.slice_ps;
+    }
+    void add_vtime(Queue& queue, Resource resource, uint64_t used_ps);
     static uint64_t window(const Queue& queue, uint64_t va) {
         return ORR_CONTEXT_WINDOW(queue.context->number, va);
     }
@@ -358,6 +407,10 @@ class Scheduler {
     PersistHeader* persist_;
     // What every packet needs comes first: short offsets make short code.
     Policy policy_;
+    Tenants tenants_;
+    QueueList area_waiters_;
+    uint32_t area_waiting_;  // how many they are
+    uint32_t area_looks_;    // how many of them, from the front on, have still to look whether they may start
     Bound turn_bound_;
     // Who waits for engines of a kind. Rows are as large as makes them quick to find.
     struct alignas(128) Kind {
@@ -372,6 +425,7 @@ class Scheduler {
     Engines engines_;
     Slots slots_;
     SuspendedJobs suspended_;
+    uint32_t areas_[kKinds];  // how many are for jobs of a kind
     Turns turns_;
     ContextList quota_contexts_;
     QueueList quota_waiters_;
@@ -390,14 +444,14 @@ class Scheduler {
     uint32_t failing_count_;
     uint32_t failing_next_;  // where to look first
     Gang gangs_[kGangs];
-    Gang* locked_by_;         // the gang that may take the vector ports; null: none
-    uint64_t gang_pause_ps_;  // until then no gang of several cards locks this one
+    Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint32_t gang_order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
     bool gangs_due_;
     WaitTable waits_;
     WaitLimits limits_;
-    Calendar calendars_[kResources][kClasses];
+    TenantRows tenant_rows_;
+    Shelves shelves_;
     Queue limbo_;  // owner of what runs and belongs to nobody any more
 };
 

@@ -29,7 +29,7 @@ inline void Scheduler::end_wait(Queue& queue, uint64_t now) {
 inline void Scheduler::place(Queue& queue, Place place) {
     static constexpr uint8_t kState[] = {ORR_TSTATE_IDLE,        ORR_TSTATE_READY,     ORR_TSTATE_COPY_PORT,
                                          ORR_TSTATE_VECTOR_PORT, ORR_TSTATE_SEMAPHORE, ORR_TSTATE_OWN,
-                                         ORR_TSTATE_QUOTA,       ORR_TSTATE_GANG};
+                                         ORR_TSTATE_QUOTA,       ORR_TSTATE_GANG,      ORR_TSTATE_VECTOR_PORT};
     queue.place = place;
     if (place != Place::kNone) set_state(queue, kState[static_cast<uint8_t>(place)]);
 }
@@ -65,6 +65,8 @@ inline void Scheduler::add_vtime(Queue& queue, Resource resource, uint64_t used_
     if (used_ps >> kMostBits != 0) [[unlikely]]
         used_ps = (uint64_t{1} << kMostBits) - 1;
     queue.vtime[static_cast<uint32_t>(resource)] += used_ps * queue.rate >> 16;
+    if (tenants_.several()) [[unlikely]]
+        tenants_.charge(queue, resource, used_ps);
 }
 
 // Makes known all that has finished in order: the ring first, because a process may be polling it, then the

@@ -29,6 +29,7 @@ struct Suspended {
 
 class SuspendedJobs {
   public:
+    using JobList = List<Suspended, &Suspended::link>;
     static constexpr uint32_t kMax = 64;
 
     // `rows`: kMax of them, which are left as they are: claim() or clear each before use.
@@ -37,8 +38,14 @@ class SuspendedJobs {
         base_ = base;
         bytes_ = bytes;
         count_ = count < kMax ? count : kMax;
-        free_ = count_ == 64 ? ~0ull : (1ull << count_) - 1;
+        free_ = all();
     }
+
+    uint32_t areas() const { return count_; }
+    // Nothing is preempted, or about to be: there are areas for whatever may start now.
+    bool idle() const { return free_ == idle_; }
+    // There are so few that this cannot be said.
+    void look_always(bool few) { idle_ = few && count_ < kMax ? ~0ull : all(); }
 
     // False: there is no such area, or it is taken.
     bool claim(uint8_t area) {
@@ -58,6 +65,8 @@ class SuspendedJobs {
 
     uint32_t classes(uint32_t kind) const { return classes_[kind]; }
     Suspended* front(uint32_t kind, uint32_t level) { return lists_[kind][level].front(rows_); }
+    Suspended* next(const Suspended& job) const { return JobList::next(rows_, job); }
+    uint32_t all_of(uint32_t kind) const { return waiting_[kind] + held_count_[kind]; }
     uint32_t count(uint32_t kind) const { return waiting_[kind]; }
 
     // Row of the area that holds the job; the caller has filled it in.
@@ -75,6 +84,7 @@ class SuspendedJobs {
     }
     void hold(Suspended& job) {
         held_.push_back(rows_, job);
+        ++held_count_[job.kind];
         job.used = job.held = true;
     }
     // Off its list; its area stays taken.
@@ -82,6 +92,7 @@ class SuspendedJobs {
         job.used = false;
         if (job.held) {
             held_.remove(rows_, job);
+            --held_count_[job.kind];
             return;
         }
         auto& list = lists_[job.kind][job.level];
@@ -91,14 +102,16 @@ class SuspendedJobs {
     }
 
   private:
-    using JobList = List<Suspended, &Suspended::link>;
+    uint64_t all() const { return count_ == 64 ? ~0ull : (1ull << count_) - 1; }
 
     uint64_t base_;
     uint64_t bytes_;
     uint64_t free_;
+    uint64_t idle_;  // what free_ is then
     uint32_t count_;
     uint32_t classes_[kKinds];
     uint32_t waiting_[kKinds];
+    uint32_t held_count_[kKinds];
     JobList lists_[kKinds][kClasses];
     JobList held_;
     Suspended* rows_;

@@ -17,16 +17,19 @@ bool is_ordered(uint32_t opcode, uint32_t flags) {
 }  // namespace
 
 bool Scheduler::drain_doorbells() {
-    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
+    for (uint32_t n = 0; n < kDoorbellsPerTurn; ++n) {
         const uint64_t tag = hal_->reg(SOC_DB_POP);
         if (tag == ~uint64_t{0}) return n != 0;
         const uint64_t value = hal_->reg(SOC_DB_VALUE);
         Queue* const queue = tag < ORR_FW_QUEUES ? &queues_[tag] : nullptr;
         if (queue == nullptr || !queue->exists || queue->ending != 0 || queue->generation != value >> 48)
-            [[unlikely]]
+            [[unlikely]] {
             odd_doorbell(queue, value);
-        else
-            ring(*queue, value & ORR_DB_INDEX_MASK);
+            continue;
+        }
+        ring(*queue, value & ORR_DB_INDEX_MASK);
+        // It does not wait for what else was rung.
+        if (queue->priority >= ORR_PRIORITY_HIGH && queue->place == Place::kReady) break;
     }
     return true;
 }
@@ -40,13 +43,18 @@ bool Scheduler::drain_doorbells() {
 }
 
 // The index of a doorbell saves reading the producer from the ring: its one writer is the same, and if it
-// lies about it, it has the packets that it deserves. What cannot be true is looked up.
+// lies about it, it has the packets that it deserves. One that is nothing new is dropped and costs its queue,
+// so that a storm of it has fewer turns and takes none from others; one that cannot be true stops the queue.
 void Scheduler::ring(Queue& queue, uint64_t index) {
     const uint64_t more = (index - queue.producer) & ORR_DB_INDEX_MASK;
-    if (more != 0 && queue.producer - queue.retired + more <= uint64_t{queue.mask} + 1)
-        queue.producer += more;
-    else if (!read_producer(queue))
+    if (more == 0 || queue.producer - queue.retired + more > uint64_t{queue.mask} + 1) [[unlikely]] {
+        ++stats_.idle_doorbells;
+        add_vtime(queue, Resource::kTurn, kDoorbellPs);
+        if (more - 1 < ORR_DB_INDEX_MASK / 2)
+            fail(queue, {ORR_QERR_BAD_INDEX, queue.next, queue.producer + more, 0});
         return;
+    }
+    queue.producer += more;
     trace::doorbell(*hal_, queue.number, queue.producer);
     // With so many before it that its turn is far away, others need the slots more.
     if (queue.next != queue.producer && (queue.ring_slot != kNoSlot || turns_.count() < SOC_SLOTS))
@@ -62,7 +70,13 @@ bool Scheduler::turn() {
     Bound::Choice choice{turns_.level(), false};
     uint32_t rule = candidates == 1 ? ORR_RULE_ONLY : ORR_RULE_SHARE;
     if (!turns_.of_one_class()) [[unlikely]] {
-        choice = turn_bound_.choose(turns_.classes(), now, policy_.bound_ps);
+        choice = turn_bound_.choose(turns_.classes(), 0, now, policy_.bound_ps);
+        if (choice.level == ORR_PRIORITY_HIGH && turns_.count_of(ORR_PRIORITY_NORMAL) != 0 &&
+            tenants_.several() &&
+            tenants_.ahead(*turns_.front(queues_, ORR_PRIORITY_HIGH),
+                           *turns_.front(queues_, ORR_PRIORITY_NORMAL),
+                           static_cast<uint32_t>(Resource::kTurn), kTurnLeadPs))
+            choice.level = ORR_PRIORITY_NORMAL;
         rule = choice.due                           ? ORR_RULE_BOUND
                : candidates == 1                    ? ORR_RULE_ONLY
                : turns_.count_of(choice.level) == 1 ? ORR_RULE_PRIORITY

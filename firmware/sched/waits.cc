@@ -163,7 +163,7 @@ void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
 }
 
 bool Scheduler::drain_pokes() {
-    for (uint32_t n = 0; n < kEventsPerPass; ++n) {
+    for (uint32_t n = 0; n < kPokesPerTurn; ++n) {
         const uint64_t offset = hal_->reg(SOC_POKE_POP);
         if (offset == ~uint64_t{0}) return n != 0;
         const uint64_t memory = ORR_VRAM_WINDOW + offset;
@@ -214,6 +214,8 @@ void Scheduler::look_again(Queue& queue) {
 }
 
 [[gnu::noinline]] bool Scheduler::settle_waits() {
+    const bool looked = area_looks_ != 0;
+    if (looked) retry_areas();
     if (backlog_count_ != 0) {
         const Backlog next = backlog_[0];
         --backlog_count_;
@@ -225,7 +227,7 @@ void Scheduler::look_again(Queue& queue) {
         return true;
     }
     Context* const context = stale_contexts_.front(contexts_);
-    if (context == nullptr) return false;
+    if (context == nullptr) return looked;
     for (uint32_t n = 0; n < kRemapsPerPass; ++n) {
         // Who has been looked at has parked again, at the end.
         Queue* const queue = context->parked.front(queues_);

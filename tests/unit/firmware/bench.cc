@@ -91,8 +91,10 @@ orr_mbox_message Bench::call(std::uint16_t opcode, std::vector<std::uint64_t> ar
     return call(command);
 }
 
-void Bench::create_context(std::uint32_t number, std::uint32_t page) {
-    const auto reply = call(ORR_MBOX_CONTEXT_CREATE, {number, 0x1000ull * number, page});
+void Bench::create_context(std::uint32_t number, std::uint32_t page, std::uint64_t user,
+                           std::uint64_t process) {
+    const auto reply =
+        call(ORR_MBOX_CONTEXT_CREATE, {number, 0x1000ull * number, page, 0, user | process << 32});
     ASSERT_EQ(reply.status, ORR_STATUS_OK) << "detail " << reply.detail;
     pages[number] = page;
     for (std::uint64_t at = 0; at < kSharedBytes; at += ORR_PAGE_SIZE) {

@@ -145,7 +145,8 @@ class Bench {
     orr_mbox_message call(orr_mbox_message command);
     orr_mbox_message call(std::uint16_t opcode, std::vector<std::uint64_t> args = {},
                           std::uint16_t flags = 0);
-    void create_context(std::uint32_t number, std::uint32_t page);
+    void create_context(std::uint32_t number, std::uint32_t page, std::uint64_t user = 0,
+                        std::uint64_t process = 0);
     ProcessQueue create_queue(std::uint32_t number, std::uint32_t context, std::uint64_t entries = 16,
                               std::uint64_t limit_us = 0);
     orr_queue_status status(std::uint32_t queue) const;

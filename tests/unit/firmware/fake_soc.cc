@@ -516,6 +516,7 @@ std::uint64_t* FakeSoc::find(std::uint64_t window, bool write) {
 }
 
 std::uint64_t FakeSoc::load(std::uint64_t window) {
+    ++loads;
     const std::uint64_t* const word = find(window, false);
     return word == nullptr ? 0 : *word;
 }

@@ -71,6 +71,7 @@ class FakeSoc final : public Hal {
     std::uint64_t reg(std::uint32_t offset) override;
     void set_reg(std::uint32_t offset, std::uint64_t value) override;
     std::uint64_t load(std::uint64_t window) override;
+    std::uint64_t loads = 0;  // through windows
     void store(std::uint64_t window, std::uint64_t value) override;
     void trace(std::uint64_t word) override { trace_words.push_back(word); }
     void fence() override {}

@@ -89,7 +89,7 @@ TEST_F(MailboxTest, Contexts) {
     expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {2, 0x2001, 3}), ORR_STATUS_INVALID, 1);
     expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {2, 1ull << 40, 3}), ORR_STATUS_INVALID, 1);
     expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {2, 0x2000, 512}), ORR_STATUS_INVALID, 2);
-    expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {2, 0x2000, 3, 0, 9}), ORR_STATUS_INVALID, 4);
+    expect(bench.call(ORR_MBOX_CONTEXT_CREATE, {2, 0x2000, 3, 0, 9, 1}), ORR_STATUS_INVALID, 5);
     expect(bench.call(ORR_MBOX_CONTEXT_DESTROY, {2}), ORR_STATUS_NO_ENTRY);
     expect(bench.call(ORR_MBOX_CONTEXT_DESTROY, {1ull << 32}), ORR_STATUS_INVALID, 0);
     expect(bench.call(ORR_MBOX_CONTEXT_DESTROY, {1}), ORR_STATUS_OK);

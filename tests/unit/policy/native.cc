@@ -46,8 +46,8 @@ class Native {
         if (!bench_->boot()) return std::unexpected("the firmware does not start");
         if (!scenario_.actions.empty()) return std::unexpected("no actions on the chip model");
         for (std::uint32_t n = 0; n < scenario_.contexts.size(); ++n) {
-            bench_->create_context(n + 1, n + 1);
             const scenario::Context& context = scenario_.contexts[n];
+            bench_->create_context(n + 1, n + 1, context.user, context.process);
             if (context.quota != 0)
                 bench_->call(ORR_MBOX_QUOTA_SET,
                              {n + 1, context.quota | std::uint64_t{context.period_us} << 32});

@@ -72,6 +72,14 @@ TEST(Hostile, RealTimeInAUserNamespace) {
         drm_orr_queue_create create = queue.args();
         create.priority = ORR_QUEUE_PRIORITY_REALTIME;
         if (call(file.get(), DRM_IOCTL_ORR_QUEUE_CREATE, &create) != EACCES) ::_exit(5);
+        // Nor to hold what others wait for longer than anybody.
+        set = {queue.number(), ORR_QUEUE_PRIORITY_HIGH, 0, ORR_QUEUE_SLICE_MAX_US};
+        if (call(file.get(), DRM_IOCTL_ORR_QUEUE_SET, &set) != 0) ::_exit(6);
+        ++set.slice_us;
+        if (call(file.get(), DRM_IOCTL_ORR_QUEUE_SET, &set) != EACCES) ::_exit(7);
+        create = queue.args();
+        create.dispatch_limit_us = ORR_QUEUE_LIMIT_MAX_US + 1;
+        if (call(file.get(), DRM_IOCTL_ORR_QUEUE_CREATE, &create) != EACCES) ::_exit(8);
         ::_exit(0);
     }
     int status = 0;

@@ -169,6 +169,8 @@ void Extractor::describe() {
             unique_name(from.name.empty() ? fmt::format("context {}", from.number) : from.name, names);
         context.quota = static_cast<std::uint32_t>(from.create.arg[3] & 0xffffffff);
         context.period_us = static_cast<std::uint32_t>(from.create.arg[3] >> 32);
+        context.user = static_cast<std::uint32_t>(from.create.arg[4]);
+        context.process = static_cast<std::uint32_t>(from.create.arg[4] >> 32);
         made.contexts.push_back(context);
     }
     names.clear();

@@ -140,6 +140,8 @@ class Parser {
         Context made;
         name(in, made.name, contexts_, static_cast<std::uint32_t>(out_.contexts.size()));
         card_number(in, "card", made.card);
+        in.integer("user", made.user, 0, 0xffffffff);
+        in.integer("process", made.process, 0, 0xffffffff);
         in.integer("quota", made.quota, 0, 1000);
         std::uint64_t period = 0;
         in.time("period", period);
@@ -327,7 +329,12 @@ class Parser {
         std::uint32_t kind = 0;
         in.require("do");
         in.choice("do", kind,
-                  {{"set_queue", 0}, {"set_quota", 1}, {"destroy_queue", 2}, {"crash", 3}, {"poke", 4}});
+                  {{"set_queue", 0},
+                   {"set_quota", 1},
+                   {"destroy_queue", 2},
+                   {"crash", 3},
+                   {"poke", 4},
+                   {"ring", 5}});
         made.kind = static_cast<Action::Kind>(kind);
         in.time("at", made.at);
         in.require("at");
@@ -354,6 +361,12 @@ class Parser {
             case Action::Kind::kQueueDestroy:
                 in.require("queue");
                 in.index("queue", made.queue, queues_, "queue");
+                break;
+            case Action::Kind::kRing:
+                in.require("queue");
+                in.index("queue", made.queue, queues_, "queue");
+                in.require("value");
+                in.integer("value", made.value, 0, INT64_MAX);
                 break;
             case Action::Kind::kCrash:
                 card_number(in, "card", made.card);

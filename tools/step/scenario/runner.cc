@@ -256,9 +256,9 @@ Runner::Done Runner::set_up_contexts(std::uint32_t card) {
         const Context& context = scenario_.contexts[n];
         if (context.card != card) continue;
         if (auto mapped = map_context(card, asid_[n]); !mapped) return mapped;
-        auto reply = on.call(
-            ORR_MBOX_CONTEXT_CREATE,
-            {asid_[n], on.root(asid_[n]), asid_[n], context.quota | std::uint64_t{context.period_us} << 32});
+        auto reply = on.call(ORR_MBOX_CONTEXT_CREATE, {asid_[n], on.root(asid_[n]), asid_[n],
+                                                       context.quota | std::uint64_t{context.period_us} << 32,
+                                                       context.user | std::uint64_t{context.process} << 32});
         if (!reply) return std::unexpected(reply.error());
         if (reply->status != ORR_STATUS_OK) return refused("context", context.name, *reply);
         if (auto named = name(card, ORR_NAME_CONTEXT, asid_[n], context.name); !named) return named;
@@ -365,6 +365,11 @@ void Runner::act(const Action& action) {
             machine(at.card).send(ORR_MBOX_QUEUE_DESTROY, {at.number});
             return;
         }
+        case Action::Kind::kRing: {
+            const Placed& at = placed_[action.queue];
+            machine(at.card).ring(at.page, at.slot, ORR_DB_VALUE(at.generation, action.value));
+            return;
+        }
         case Action::Kind::kCrash: {
             const std::uint64_t queue =
                 action.queue == Action::kNobody ? ~std::uint64_t{0} : placed_[action.queue].number;
@@ -395,7 +400,8 @@ void Runner::schedule() {
     }
     for (const Action& one : scenario_.actions) {
         std::uint32_t card = one.card;
-        if (one.kind == Action::Kind::kQueueSet || one.kind == Action::Kind::kQueueDestroy)
+        if (one.kind == Action::Kind::kQueueSet || one.kind == Action::Kind::kQueueDestroy ||
+            one.kind == Action::Kind::kRing)
             card = placed_[one.queue].card;
         if (one.kind == Action::Kind::kQuotaSet) card = scenario_.contexts[one.context].card;
         if (one.kind == Action::Kind::kPoke) card = scenario_.semaphores[one.semaphore].card;

@@ -94,8 +94,9 @@ std::string Scenario::check() const {
         }
     }
     for (const Action& action : actions) {
-        const bool about_queue =
-            action.kind == Action::Kind::kQueueSet || action.kind == Action::Kind::kQueueDestroy;
+        const bool about_queue = action.kind == Action::Kind::kQueueSet ||
+                                 action.kind == Action::Kind::kQueueDestroy ||
+                                 action.kind == Action::Kind::kRing;
         if (about_queue && action.queue >= queues.size()) return "an action names no queue";
         if (action.kind == Action::Kind::kQuotaSet && action.context >= contexts.size())
             return "an action names no context";
@@ -154,6 +155,9 @@ std::string action_text(const Scenario& scenario, const Action& action) {
         case Action::Kind::kQueueDestroy:
             return fmt::format("do = \"destroy_queue\"\nqueue = \"{}\"\n",
                                scenario.queues[action.queue].name);
+        case Action::Kind::kRing:
+            return fmt::format("do = \"ring\"\nqueue = \"{}\"\nvalue = {}\n",
+                               scenario.queues[action.queue].name, action.value);
         case Action::Kind::kCrash: {
             std::string text = fmt::format("do = \"crash\"\ncard = {}\n", action.card);
             if (action.queue != Action::kNobody)
@@ -178,6 +182,8 @@ std::string Scenario::to_toml() const {
                         card.vram_bytes, card.sku.copy_engines, card.sku.vector_ports, card.sku.vector_cores);
     for (const Context& context : contexts) {
         out += fmt::format("\n[[context]]\nname = \"{}\"\ncard = {}\n", context.name, context.card);
+        if (context.user != 0 || context.process != 0)
+            out += fmt::format("user = {}\nprocess = {}\n", context.user, context.process);
         if (context.quota != 0)
             out += fmt::format("quota = {}\nperiod = \"{}us\"\n", context.quota, context.period_us);
     }

@@ -74,7 +74,8 @@ struct Card {
 struct Context {
     std::string name;
     std::uint32_t card = 0;
-    std::uint32_t quota = 0;  // vector core time in 1/1000 of the card's in a period; 0: no limit
+    std::uint32_t user = 0, process = 0;  // whose it is: shares go by these first
+    std::uint32_t quota = 0;              // vector core time in 1/1000 of the card's in a period; 0: no limit
     std::uint32_t period_us = 0;
 };
 
@@ -114,6 +115,7 @@ struct Action {
         kQueueDestroy,  // queue
         kCrash,         // card; queue: looks guilty (kNobody: none). The core is restarted when it has halted
         kPoke,          // semaphore, value: as if a linked card had signalled it
+        kRing,          // queue, value: its doorbell with this index, whatever is in the ring
     };
     static constexpr std::uint32_t kNobody = 0xffffffff;
     Kind kind = Kind::kQueueSet;

@@ -42,6 +42,8 @@ ORR_ASSERT_OFFSET(struct orr_mbox_ring, entry, 128);
 /*
  * 0: context (ASID), 1: root table's VRAM offset, 2: doorbell page, 3: quota: vector core time in 1/1000 of what the
  * card has in a period | period in microseconds << 32 (0: no limit). A context over its quota waits for the next period.
+ * 4: whose it is: user | process << 32, any numbers: shares of the card go to users first, of these to their
+ * processes, of these to their queues. NO_RESOURCE: more processes or users than the firmware has rows for.
  */
 #define ORR_MBOX_CONTEXT_CREATE 3u
 #define ORR_MBOX_CONTEXT_DESTROY 4u /* 0: context; fails with BUSY while it has queues */

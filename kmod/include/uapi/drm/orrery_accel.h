@@ -134,7 +134,11 @@ struct drm_orr_queue_create {
 	__u32 entries; /* in: power of two, 2 .. max_ring_entries */
 	__u64 ring_va; /* in: struct orr_ring, 64-byte aligned, mapped readable and writable, header zeroed */
 	__u32 priority; /* in */
-	__u32 dispatch_limit_us; /* in: model time a dispatch may take; 0: the firmware's default */
+	/*
+	 * in: model time a dispatch may take; 0: the firmware's default, 1 s; above ORR_QUEUE_LIMIT_MAX_US
+	 * with CAP_SYS_NICE, else -EACCES
+	 */
+	__u32 dispatch_limit_us;
 	__u32 queue; /* out: never 0 */
 	__u32 doorbell_slot; /* out: in the doorbell page */
 	__u64 doorbell_offset; /* out: mmap offset of the file's doorbell page, one page, read and write */
@@ -142,7 +146,10 @@ struct drm_orr_queue_create {
 	__u64 generation; /* out: for ORR_DB_VALUE() */
 	/* in: share of engine time inside its priority, 1 .. ORR_QUEUE_WEIGHT_MAX; 0: the default, 64 */
 	__u32 weight;
-	/* in: model time before another of its priority may take the engine; 0: the firmware's default */
+	/*
+	 * in: model time before another of its priority may take the engine; 0: the firmware's default, which
+	 * is ORR_QUEUE_SLICE_MAX_US; above that with CAP_SYS_NICE, else -EACCES; below 50 as 50
+	 */
 	__u32 slice_us;
 	/*
 	 * in: for traces and reports, zero-padded with at least one zero; what is not printable ASCII
@@ -154,12 +161,14 @@ struct drm_orr_queue_create {
 };
 
 #define ORR_QUEUE_WEIGHT_MAX 1024u
+#define ORR_QUEUE_SLICE_MAX_US 1000u /* without CAP_SYS_NICE */
+#define ORR_QUEUE_LIMIT_MAX_US 10000000u /* without CAP_SYS_NICE: 10 s */
 
 struct drm_orr_queue_set {
 	__u32 queue;
 	__u32 priority; /* as in queue_create, REALTIME with CAP_SYS_NICE */
 	__u32 weight; /* as in queue_create */
-	__u32 slice_us;
+	__u32 slice_us; /* as in queue_create */
 };
 
 /* What the firmware counts for a queue; model time. */
