@@ -153,6 +153,8 @@ class Engines {
     bool only_level(uint32_t kind, uint32_t level) const {
         return (pool(kind).at_level & ~(at(level) * 0xffff)) == 0;
     }
+    // Two or more vector ports run something of one class.
+    bool shares_cores() const { return (pool(ORR_ENGINE_VECTOR).at_level & 0xfffe'fffe'fffe'fffe) != 0; }
     uint32_t busy_vector() const {
         return pool(ORR_ENGINE_VECTOR).ports - pool(ORR_ENGINE_VECTOR).free_count;
     }

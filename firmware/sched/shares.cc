@@ -90,7 +90,7 @@ bool Scheduler::lower_ports(const Port& below, uint64_t now) {
 void Scheduler::share_cores(Queue& queue) {
     if (queue.ports == engines_.busy_vector()) return;  // alone on the card
     if (tenants_.several()) {
-        share_among_tenants();
+        if (engines_.shares_cores()) share_among_tenants();
         return;
     }
     uint32_t ports = 0;

@@ -432,6 +432,20 @@ TEST_F(TwoCards, ForgedBoardsHarmTheirOwnGangOnly) {
     finish(0);
 }
 
+// The other card is said to have arrived, and never locks: that is a lie of the process, which writes the
+// board.
+TEST_F(TwoCards, ALiarHasTheLockForATenthOfASecond) {
+    ProcessQueue liar = cards[0]->create_queue(20, 1, 16, 1'000'000'000);
+    cards[0]->set_shared(0x1000 + 16, 1 * 8 + 1);
+    cards[0]->submit(liar, {gang(1, 1, 0, 2, kBoard), resident(2)});
+    // Other work does not notice, a gang of one card waits for the lock.
+    cards[0]->submit(queues[0][2], {gang(1, 1, 0, 1, kBoard + 0x400), resident(2)});
+    EXPECT_EQ(busy(0), 0u);
+    pass_time(0, kGangCrossHoldPs / 1'000'000 + 10);
+    EXPECT_EQ(cards[0]->status(20).error, ORR_QERR_GANG);
+    EXPECT_EQ(busy(0), 1u) << "the honest gang";
+}
+
 TEST_F(TwoCards, AnUnreachablePeerEndsIt) {
     cards[0]->set_shared(0x2000 + 8, 0x66660000);
     submit(0, 0, 1, 0);

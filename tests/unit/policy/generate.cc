@@ -28,7 +28,7 @@ scenario::Scenario random_scenario(std::uint64_t seed) {
     made.cards[0].sku.vector_cores = 2;
     made.contexts.resize(pick(1, 3));
     for (std::size_t n = 0; n < made.contexts.size(); ++n)
-        made.contexts[n].name = fmt::format("c{}", n);
+        made.contexts[n] = {fmt::format("c{}", n), 0, 1, static_cast<std::uint32_t>(pick(1, 2)), 0, 0};
     made.queues.resize(pick(2, 24));
     constexpr std::uint32_t kWeights[] = {64, 64, 64, 16, 128, 256, 1, 1024};
     for (std::size_t n = 0; n < made.queues.size(); ++n) {
@@ -36,8 +36,12 @@ scenario::Scenario random_scenario(std::uint64_t seed) {
         queue.name = fmt::format("q{}", n);
         queue.context = static_cast<std::uint32_t>(random() % made.contexts.size());
         queue.priority = static_cast<std::uint32_t>(pick(0, 9) == 0 ? ORR_PRIORITY_REALTIME : pick(0, 2));
-        queue.weight = kWeights[random() % std::size(kWeights)];
-        queue.slice_us = pick(0, 3) == 0 ? static_cast<std::uint32_t>(pick(50, 500)) : 0;
+        queue.weight = pick(0, 1) == 0 ? kWeights[random() % std::size(kWeights)]
+                                       : static_cast<std::uint32_t>(pick(1, ORR_WEIGHT_MAX));
+        // A second at most; below 50 us the firmware takes 50.
+        queue.slice_us =
+            pick(0, 1) == 0 ? static_cast<std::uint32_t>(pick(1, std::uint64_t{1} << pick(0, 20))) : 0;
+        queue.limit_us = pick(0, 3) == 0 ? pick(20'000'000, 0xffffffff) : 0;
         queue.ring_in_vram = pick(0, 1) != 0;
         made.semaphores.push_back({fmt::format("s{}", n), 0});
     }

@@ -140,7 +140,8 @@ TEST(Hostile, CyclesThatVanishUnderTheirReaders) {
                 query.count = random() % 5;
                 EXPECT_EQ(call(file.get(), DRM_IOCTL_ORR_QUERY_DEADLOCK, &query), 0);
                 const std::uint32_t number = numbers[random() % 2].load();
-                drm_orr_queue_set set{number, random() % 3, random() % 1025, random()};
+                drm_orr_queue_set set{number, random() % 3, random() % 1025,
+                                      random() % (ORR_QUEUE_SLICE_MAX_US + 1)};
                 const int error = call(file.get(), DRM_IOCTL_ORR_QUEUE_SET, &set);
                 EXPECT_TRUE(error == 0 || error == ENOENT) << error;
                 drm_orr_queue_wait state{};
