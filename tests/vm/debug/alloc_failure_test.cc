@@ -303,6 +303,27 @@ TEST_F(AllocationFailures, Fences) {
                    });
 }
 
+// Attached, used, detached; and with the queue aborted while it is attached.
+TEST_F(AllocationFailures, SignallersAndAborts) {
+    struct State : WithQueue {
+        Buffer memory = buffer(kSystem, ORR_BO_SYSTEM);
+    };
+    for (const bool abort : {false, true})
+        each_point([] { return State(); },
+                   [abort](State& process) {
+                       drm_orr_signaller args{};
+                       args.queue = process.queue->number();
+                       args.semaphore = kVa;
+                       args.count = 8;
+                       if (const int error = call(process.fd(), DRM_IOCTL_ORR_SIGNALLER_ATTACH, &args))
+                           return error;
+                       if (!abort) return call(process.fd(), DRM_IOCTL_ORR_SIGNALLER_DETACH, &args);
+                       drm_orr_queue_abort stop{};
+                       stop.queue = args.queue;
+                       return call(process.fd(), DRM_IOCTL_ORR_QUEUE_ABORT, &stop);
+                   });
+}
+
 TEST_F(AllocationFailures, AskTheCard) {
     each_point([](Process& process) {
         drm_orr_query_device device{};
