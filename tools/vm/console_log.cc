@@ -50,8 +50,9 @@ constexpr std::array kPatterns = {
     Pattern{"detected stall", false, Trouble::kFault},
     Pattern{"self-detected stall", false, Trouble::kFault},
     Pattern{"new suspected memory leaks", false, Trouble::kFault},
-    Pattern{"kmemleak: Cannot allocate", true, Trouble::kFault},  // it switches itself off then
-    Pattern{"orrery-init: ", true, Trouble::kFault},              // guest/init: a detector does not work
+    Pattern{"kmemleak: Cannot allocate a kmemleak_object", true,
+            Trouble::kFault},                         // it switches itself off then
+    Pattern{"orrery-init: ", true, Trouble::kFault},  // guest/init: a detector does not work
     Pattern{"list_add corruption", true, Trouble::kFault},
     Pattern{"list_del corruption", true, Trouble::kFault},
     Pattern{"------------[ cut here ]------------", true, Trouble::kWarning},

@@ -62,6 +62,7 @@ TEST(Classify, LeavesOrdinaryLinesAlone) {
     EXPECT_FALSE(
         classify("[    0.2] kmemleak: Kernel memory leak detector initialized (mem pool available: 1)"));
     EXPECT_FALSE(classify("[    0.2] FAULT_INJECTION: forcing a failure."));
+    EXPECT_FALSE(classify("[    0.2] kmemleak: Cannot allocate a scan area, scanning the full object"));
     EXPECT_FALSE(classify("[    1.2] orrery: loading out-of-tree module taints kernel."));
     EXPECT_FALSE(classify("[    1.2] traps: prog[77] general protection fault ip:4011 sp:7ffc error:0"));
     EXPECT_FALSE(classify("[    1.2] prog[77]: segfault at 0 ip 401136 sp 7ffd error 4"));
