@@ -128,21 +128,32 @@ Connection::Status Connection::receive_exactly(std::span<std::byte> into, std::v
     return Status::kOk;
 }
 
-// A look at the next bytes without taking them; kClosed too if they are not all there. Never asks for more
-// than one message: a look beyond it would bring the descriptors of the next.
+// A look at the next bytes without taking them; kClosed too if they are not all there. The kernel looks on
+// into the messages behind, up to the first with descriptors, and gives those. Behind one that has
+// descriptors it stops: so it is asked for one byte more, and if that comes the descriptors are not of this
+// message.
 Connection::Status Connection::peek(std::span<std::byte> into, std::vector<UniqueFd>* fds) {
-    iovec iov{into.data(), into.size()};
+    std::byte beyond{};
+    std::array<iovec, 2> parts{{{into.data(), into.size()}, {&beyond, 1}}};
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(wire::kMaxMessageFds * sizeof(int))> control;
     msghdr header{};
-    header.msg_iov = &iov;
+    header.msg_iov = parts.data();
     header.msg_iovlen = 1;
     if (fds != nullptr) {
+        header.msg_iovlen = 2;
         header.msg_control = control.data();
         header.msg_controllen = control.size();
     }
     const ssize_t got = ::recvmsg(fd_.get(), &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0 || static_cast<size_t>(got) != into.size()) return Status::kClosed;
-    return fds != nullptr && !take_fds(header, *fds) ? fds_lost() : Status::kOk;
+    if (got < 0) return Status::kClosed;
+    const auto bytes = static_cast<size_t>(got);
+    bool complete = true;
+    if (fds != nullptr) {
+        complete = take_fds(header, *fds);
+        if (bytes != into.size()) fds->clear();
+    }
+    if (bytes < into.size()) return Status::kClosed;
+    return complete || bytes > into.size() ? Status::kOk : fds_lost();
 }
 
 void Connection::forget_peeked() {

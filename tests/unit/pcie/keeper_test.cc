@@ -157,5 +157,28 @@ TEST_F(HangUp, ARequestStaysUntilItIsAnswered) {
     EXPECT_EQ(left(), static_cast<ssize_t>(read_request(4).size()));
 }
 
+// A look at a command that has none must not bring the descriptors of the next one, which is there already.
+TEST_F(HangUp, DescriptorsBelongToTheirOwnRequest) {
+    std::array<int, 2> pair{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+    Client client{UniqueFd(pair[0])};
+    emu::Connection connection(UniqueFd(pair[1]), [](int fd, short events) {
+        pollfd polled{fd, events, 0};
+        return ::poll(&polled, 1, -1) > 0;
+    });
+    const UniqueFd memory(::memfd_create("guest", MFD_CLOEXEC));
+    const std::array fds{memory.get()};
+    ASSERT_TRUE(client.send(read_request(3)));
+    ASSERT_TRUE(client.send(read_request(4)));
+    ASSERT_TRUE(client.send(message(wire::kDmaMap, bytes_of(wire::DmaMap{}), 5), fds));
+    ASSERT_TRUE(client.send(message(wire::kDmaMap, bytes_of(wire::DmaMap{}), 6), fds));
+    for (uint16_t id = 3; id <= 6; id++) {
+        emu::Message got;
+        ASSERT_EQ(connection.receive(got), emu::Connection::Status::kOk);
+        EXPECT_EQ(got.header.id, id);
+        EXPECT_EQ(got.fds.size(), id < 5 ? 0u : 1u) << id;
+    }
+}
+
 }  // namespace
 }  // namespace orrery::test
