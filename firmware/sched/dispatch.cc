@@ -200,6 +200,9 @@ bool Scheduler::try_launch(Queue& queue) {
         port.below_ps = now;
         if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
     }
+    // Tenants have their parts of the cores soon, not only of the ports.
+    if (tenants_.several() && port.starved_ps > now + policy_.slice_ps / 4)
+        port.starved_ps = now + policy_.slice_ps / 4;
     wake_ports(port.starved_ps);
     if (queue.ports > 1 || tenants_.several()) share_cores(queue);
 }
@@ -375,7 +378,7 @@ bool Scheduler::drain_completions() {
         }
     }
     if (finished != nullptr) go_on(*finished);
-    area_looks_ = area_waiting_;
+    areas_freed();
     if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
         !waiting(ORR_ENGINE_VECTOR))
         alarm_->set(*hal_, Alarm::kPorts, kNever);

@@ -321,7 +321,8 @@ void Scheduler::leave_gang(Queue& queue) {
 
 // A card or ports may be free for the gangs that wait for them.
 void Scheduler::serve_gangs() {
-    gangs_due_ = false;
+    retry_areas();
+    gangs_due_ = area_looks_ != 0;
     if (locked_by_ != nullptr) {
         if (locked_by_->step == GangStep::kHolds) advance_gang(*locked_by_);
         set_gang_alarm(hal_->reg(SOC_TIME));

@@ -68,7 +68,7 @@ void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
         --queue.suspended;
         --queue.in_flight;
     }
-    area_looks_ = area_waiting_;
+    areas_freed();
 }
 
 // False: it cannot be preempted, or soon will be.
@@ -248,9 +248,11 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     charge(port, used, now);
     const uint64_t most = port.groups < engines_.vector_cores() ? port.groups : engines_.vector_cores();
     const bool new_here = now - port.started_ps < kSettlePs;
-    const uint64_t wanted = new_here && most != 0 ? most : 1;
+    const uint64_t fair = fair_cores(port);
+    const uint64_t wanted = new_here && most != 0 ? most : fair < most || most == 0 ? fair : most;
     // A slice by the bound is watched to its end: between two groups others may get the core.
-    if (active >= wanted && !below) return port.boosted ? now + kSettlePs : kNever;
+    if (active >= wanted && !below)
+        return port.boosted ? now + kSettlePs : fair > 1 ? add_sat(now, policy_.slice_ps / 4) : kNever;
     if (below) {
         if (lower_ports(port, now)) return now + policy_.grace_ps;
         if (active != 0 || used != before || port.below_ps == kNever) port.below_ps = now;
@@ -262,7 +264,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     // From as many of those below as it takes; from its equals one at a time.
     for (bool some = false;; some = true) {
         uint64_t coming = active;
-        Port* const victim = find_holder(port, active, now, coming);
+        Port* const victim = find_holder(port, active, wanted < fair ? wanted : fair, now, coming);
         if (coming >= wanted) return now + (some ? kLaunchPs : policy_.grace_ps);
         if (victim == nullptr)
             return some ? now + kLaunchPs : add_sat(now, port.boosted ? kSettlePs : slice_ps(*port.queue));
@@ -279,7 +281,8 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
 
 // Who of those whom the port may take cores from has most of them; null: nobody. `coming` grows by the cores
 // of those who have been told to make room.
-Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t now, uint64_t& coming) {
+Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, uint64_t now,
+                             uint64_t& coming) {
     Port* victim = nullptr;
     uint64_t most_active = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
@@ -287,7 +290,13 @@ Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t now, ui
         if (!other.busy || other.kind != port.kind || &other == &port || other.gang || other.bare) continue;
         // A slice by the bound is one on a core, whoever of the other classes has it.
         const bool must = port.boosted && !other.boosted && other.level != ORR_PRIORITY_REALTIME;
-        const bool over = (other.slice_end_ps <= now || must) && other.level <= port.level && active == 0;
+        // Groups that do not end give no core back when another's turn on a port comes: who has had less
+        // takes it.
+        const bool owed =
+            active < fair && other.level == port.level && !other.boosted &&
+            tenants_.before(*port.queue, *other.queue, static_cast<uint32_t>(Resource::kVector));
+        const bool over =
+            owed || ((other.slice_end_ps <= now || must) && other.level <= port.level && active == 0);
         if (other.level >= port.level && !over) continue;
         if (!over && too_far(*port.queue, *other.queue, port.kind)) continue;
         const uint64_t holds = active_groups(other);

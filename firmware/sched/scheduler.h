@@ -89,10 +89,8 @@ class Scheduler {
     bool drain_doorbells();
     bool drain_completions();
     bool drain_pokes();
-    // What signals, changed mappings and ends of jobs have left to do.
-    bool waits_unsettled() const {
-        return backlog_count_ != 0 || !stale_contexts_.empty() || area_looks_ != 0;
-    }
+    // What signals and changed mappings have left to do.
+    bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
     // The same, or gangs_due().
     bool unsettled() const { return waits_unsettled() || gangs_due_; }
     bool settle_waits();
@@ -100,7 +98,7 @@ class Scheduler {
     bool wants_deadlocks() const { return deadlocks_.wants(); }
     bool look_for_deadlocks();
     const Deadlocks& deadlocks() const { return deadlocks_; }
-    // Gangs whose card or ports may have become free.
+    // Gangs whose card or ports may have become free, or queues that wait for a save area.
     bool gangs_due() const { return gangs_due_; }
     void serve_gangs();
     void on_timer(uint64_t now);
@@ -238,6 +236,12 @@ class Scheduler {
     void claim_area(Port& port);
     void count_areas();
     void park_for_area(Queue& queue, uint32_t kind);
+    void areas_freed() {
+        if (area_waiting_ == 0) [[likely]]
+            return;
+        area_looks_ = area_waiting_;
+        gangs_due_ = true;
+    }
     void retry_areas();
 
     // preempt.cc: taking an engine from what runs on it.
@@ -259,7 +263,8 @@ class Scheduler {
     uint64_t check_port(Port& port, uint64_t now);
     uint64_t check_watchdog(Port& port, uint64_t now);
     uint64_t check_cores(Port& port, uint64_t now);
-    Port* find_holder(const Port& port, uint64_t active, uint64_t now, uint64_t& coming);
+    Port* find_holder(const Port& port, uint64_t active, uint64_t fair, uint64_t now, uint64_t& coming);
+    uint64_t fair_cores(const Port& port);
     void wake_ports(uint64_t at_ps) {
         if (at_ps < alarm_->at(Alarm::kPorts)) alarm_->set(*hal_, Alarm::kPorts, at_ps);
     }

@@ -86,6 +86,18 @@ bool Scheduler::lower_ports(const Port& below, uint64_t now) {
     return some;
 }
 
+// Cores that are the port's by its weight, among several tenants; else one.
+uint64_t Scheduler::fair_cores(const Port& port) {
+    if (!tenants_.several()) return 1;
+    uint64_t sum = 0;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        const Port& other = engines_.row(n);
+        if (other.busy && other.kind == port.kind && other.level == port.level) sum += other.weight;
+    }
+    const uint64_t cores = sum == 0 ? 1 : uint64_t{engines_.vector_cores()} * port.weight / sum;
+    return cores == 0 ? 1 : cores;
+}
+
 // The queue's weight, shared among the ports that it has.
 void Scheduler::share_cores(Queue& queue) {
     if (queue.ports == engines_.busy_vector()) return;  // alone on the card

@@ -214,8 +214,6 @@ void Scheduler::look_again(Queue& queue) {
 }
 
 [[gnu::noinline]] bool Scheduler::settle_waits() {
-    const bool looked = area_looks_ != 0;
-    if (looked) retry_areas();
     if (backlog_count_ != 0) {
         const Backlog next = backlog_[0];
         --backlog_count_;
@@ -227,7 +225,7 @@ void Scheduler::look_again(Queue& queue) {
         return true;
     }
     Context* const context = stale_contexts_.front(contexts_);
-    if (context == nullptr) return looked;
+    if (context == nullptr) return false;
     for (uint32_t n = 0; n < kRemapsPerPass; ++n) {
         // Who has been looked at has parked again, at the end.
         Queue* const queue = context->parked.front(queues_);

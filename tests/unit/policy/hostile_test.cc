@@ -120,6 +120,27 @@ TEST(Hostile, ManyLongKernels) {
     EXPECT_NEAR(stage.share_of_user(stage.run(), kHonest), 50, kPoints);
 }
 
+// A kernel of many groups beside forty that do not end, of another process of the same user. Cores go back
+// and forth by whole kernels, so it takes not twice but up to three times as long as alone.
+TEST(Hostile, ManyGroupsAmongLongKernels) {
+    const auto took = [](bool crowd) {
+        Stage stage;
+        stage.made.until = 100 * kMs;
+        stage.made.cards[0].sku.vector_cores = 8;
+        stage.made.save_areas = 30;
+        const std::uint32_t hostile = stage.context(kHonest, 1);
+        for (int n = 0; n < 40 && crowd; ++n)
+            stage.submit(stage.queue(hostile), 10 * kUs, kernel(32, 250'000'000));
+        const std::uint32_t honest = stage.queue(stage.context(kHonest, 2));
+        stage.submit(honest, 20 * kMs, kernel(32, 3'000'000));
+        for (const JobResult& job : stage.run().jobs) {
+            if (job.queue == honest && job.finished != kUnknown) return job.finished - job.submitted;
+        }
+        return kUnknown;
+    };
+    EXPECT_LE(took(true), took(false) * 3);
+}
+
 // Eight equal queues of one process; one of them says every 0.3 ms what it is.
 TEST(Hostile, SettingAQueueForgivesNothing) {
     for (const bool own_process : {true, false}) {

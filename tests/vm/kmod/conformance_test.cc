@@ -252,7 +252,8 @@ TEST_F(Conformance, QueueCreate) {
     for (std::uint32_t priority = 0; priority < 3; priority++)
         EXPECT_EQ(create([&](auto& a) { a.priority = priority; }), 0);
     if (::geteuid() == 0) EXPECT_EQ(create([](auto& a) { a.priority = ORR_QUEUE_PRIORITY_REALTIME; }), 0);
-    EXPECT_EQ(create([](auto& a) { a.dispatch_limit_us = ~0u; }), 0);
+    EXPECT_EQ(create([](auto& a) { a.dispatch_limit_us = ORR_QUEUE_LIMIT_MAX_US; }), 0);
+    EXPECT_EQ(create([](auto& a) { a.dispatch_limit_us = ~0u; }), ::geteuid() == 0 ? 0 : EACCES);
 }
 
 TEST_F(Conformance, VmQuota) {

@@ -291,10 +291,10 @@ std::uint64_t Queue::write(std::span<const orr_packet> packets) {
     return producer_;
 }
 
-void Queue::ring_doorbell() {
+void Queue::ring_doorbell(std::uint64_t index) {
     volatile orr_doorbell_page& p = page();
     std::atomic_thread_fence(std::memory_order_release);
-    p.doorbell[args_.doorbell_slot] = ORR_DB_VALUE(args_.generation, producer_);
+    p.doorbell[args_.doorbell_slot] = ORR_DB_VALUE(args_.generation, index);
     p.summary = p.summary + 1;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (p.need_wakeup != 0) static_cast<volatile std::uint64_t*>(kick_.words())[args_.doorbell_slot] = 1;

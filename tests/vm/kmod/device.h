@@ -133,7 +133,8 @@ class Queue {
     std::uint64_t submit(const orr_packet& packet) { return submit(std::span(&packet, 1)); }
     // Writes packets without ringing.
     std::uint64_t write(std::span<const orr_packet> packets);
-    void ring_doorbell();
+    void ring_doorbell() { ring_doorbell(producer_); }
+    void ring_doorbell(std::uint64_t index);
     // Submits and waits; 0 or the errno. `out` has the queue's state.
     int run(std::span<const orr_packet> packets, drm_orr_queue_wait& out);
     int run(std::span<const orr_packet> packets);

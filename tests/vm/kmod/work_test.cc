@@ -269,8 +269,7 @@ TEST_F(Work, BadPacketsAndIndicesStopTheQueue) {
     }
     Queue queue(fd(), vm_, va);
     ASSERT_EQ(queue.error(), 0);
-    queue.ring().producer = 1'000'000;
-    queue.ring_doorbell();
+    queue.ring_doorbell(1'000'000);
     drm_orr_queue_wait out{};
     ASSERT_EQ(wait(fd(), queue.number(), 1, kLong, out), 0);
     EXPECT_EQ(out.error, ORR_QERR_BAD_INDEX);

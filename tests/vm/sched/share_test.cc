@@ -176,6 +176,38 @@ TEST_F(Share, AKernelOfSecondsHoldsNobodyUp) {
     EXPECT_LE(measure(), alone + 2 * kUs);
 }
 
+// Forty streams of another process with kernels that do not end: it has half of the card, and no more.
+TEST_F(Share, ACrowdOfAnotherProcessHasItsHalf) {
+    const Stream high("high", -1), normal("normal");
+    const Count urgent(card_, 8, 10), work(card_, 32, 3000);
+    const Semaphore gate("gate");
+    std::uint64_t round = 0;
+    const auto measure = [&](const Stream& stream, const Count& what) {
+        gate.wait_on(stream, ++round);
+        const Mark before(stream);
+        what.launch(stream);
+        const Mark after(stream);
+        gate.signal(round);
+        while (orrStreamQuery(stream.get()) == orrErrorNotReady)
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+        return after.ps() - before.ps();
+    };
+    const std::uint64_t work_alone = measure(normal, work);
+    std::uint64_t urgent_alone = 0;
+    for (unsigned i = 0; i < 8; ++i)
+        urgent_alone = std::max(urgent_alone, measure(high, urgent));
+    const pid_t crowd = umd::vm::start_worker("crowd");
+    while (::access("/tmp/crowd-runs", F_OK) != 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (unsigned i = 0; i < 10; ++i)
+        EXPECT_LE(measure(high, urgent), urgent_alone + 50 * kUs) << i;
+    // Cores go back and forth by whole kernels: not quite half of them.
+    EXPECT_LE(measure(normal, work), work_alone * 4);
+    ::kill(crowd, SIGKILL);
+    EXPECT_EQ(umd::vm::wait_for(crowd), 128 + SIGKILL);
+    ::unlink("/tmp/crowd-runs");
+}
+
 TEST_F(Share, TimeSlicesGoRound) {
     constexpr unsigned kStreams = 8;  // twice as many as there are ports
     const Semaphore gate("gate");

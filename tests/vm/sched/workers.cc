@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "tests/vm/sched/bench.h"
 
@@ -23,6 +25,21 @@ int hog() {
     count.wait_for_begin(8);
     std::ofstream("/tmp/hog-runs") << "1\n";
     (void)orrStreamSynchronize(stream.get());
+    return 1;
+}
+
+// The same from forty streams: more than there are ports, and save areas for.
+int crowd() {
+    const Card card(0);
+    const Count count(card, 32, 1'000'000);
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (int n = 0; n < 40; ++n) {
+        streams.push_back(std::make_unique<Stream>("crowd"));
+        count.launch(*streams.back());
+    }
+    count.wait_for_begin(8);
+    std::ofstream("/tmp/crowd-runs") << "1\n";
+    (void)orrStreamSynchronize(streams.front()->get());
     return 1;
 }
 
@@ -51,6 +68,7 @@ int quota(unsigned kernels, double least) {
 
 int run_worker(const std::string& name) {
     if (name == "hog") return hog();
+    if (name == "crowd") return crowd();
     if (name == "quota") return quota(24, 0.20);
     // While the firmware starts again, nothing is dispatched: that may cost some of its share.
     if (name == "long-quota") return quota(200, 0.05);
