@@ -516,11 +516,13 @@ bool Card::take_arrivals() {
 bool Card::step(bool skip_idle, ModelTime limit) {
     bool busy = take_arrivals();
     if (faults_ != nullptr && faults_->hung()) return busy;
+    // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step.
+    const bool slept = core_->waits_for_timer_only();
     if (core_->runnable()) {
         core_->run_chunk();
         busy = true;
     }
-    busy |= run_events(skip_idle, limit);
+    busy |= run_events(skip_idle && (slept || !core_->waits_for_timer_only()), limit);
     if (busy) publish();
     return busy;
 }

@@ -231,8 +231,9 @@ TEST_F(Abort, TheQueueCanStillBeAsked) {
     ASSERT_EQ(queue.error(), 0);
     const std::vector<orr_packet> packets{nop(), wait_for(kSharedVa, 7), nop()};
     queue.submit(packets);
-    EXPECT_EQ(abort_queue(fd(), queue.number()), 0);
     drm_orr_queue_wait out{};
+    EXPECT_EQ(wait(fd(), queue.number(), 1, kLong, out), 0);
+    EXPECT_EQ(abort_queue(fd(), queue.number()), 0);
     EXPECT_EQ(wait(fd(), queue.number(), 3, kLong, out), 0);
     EXPECT_EQ(out.completed, 1u);
     EXPECT_EQ(out.error, ORR_QERR_ABORTED);

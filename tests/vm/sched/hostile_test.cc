@@ -143,7 +143,8 @@ TEST(Hostile, CyclesThatVanishUnderTheirReaders) {
                 drm_orr_queue_set set{number, random() % 3, random() % 1025,
                                       random() % (ORR_QUEUE_SLICE_MAX_US + 1)};
                 const int error = call(file.get(), DRM_IOCTL_ORR_QUEUE_SET, &set);
-                EXPECT_TRUE(error == 0 || error == ENOENT) << error;
+                // A long slice takes a privilege.
+                EXPECT_TRUE(error == 0 || error == ENOENT || (error == EACCES && ::geteuid() != 0)) << error;
                 drm_orr_queue_wait state{};
                 (void)kmod_test::wait(file.get(), number, 2, 0.001, state);
             }
