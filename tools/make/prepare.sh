@@ -15,9 +15,8 @@ both() {
     sides+=($!)
     set +m
     trap 'kill -TERM -- "-${sides[0]}" "-${sides[1]}" 2>/dev/null; exit 130' INT TERM HUP
-    for _ in 1 2; do
-        wait -n "${sides[@]}" || { status=$?; break; }
-    done
+    wait -n "${sides[@]}" || status=$? # then the other, unless the first failed; one that is done is remembered
+    if [ $status -eq 0 ]; then { wait "${sides[0]}" && wait "${sides[1]}"; } || status=$?; fi
     if [ $status -ne 0 ]; then
         kill -TERM -- "-${sides[0]}" "-${sides[1]}" 2>/dev/null || true
         wait || true
