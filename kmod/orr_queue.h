@@ -158,20 +158,24 @@ static inline struct orr_queue *orr_queue_get(struct orr_queue *queue)
 	return queue;
 }
 
+int orr_queue_read_locked(struct orr_queue *queue, struct orr_queue_status *status);
+int orr_queue_read(struct orr_queue *queue, struct orr_queue_status *status);
+void orr_queue_engine_time(struct orr_queue *queue, u64 *vector_ps, u64 *copy_ps);
+void orr_queue_all_gone(struct orr_device *odev);
+void orr_queue_recheck_all(struct orr_device *odev);
+struct orr_queue *orr_queue_by_number(struct orr_device *odev, u32 number);
+bool orr_queue_waits_locked(struct orr_queue *queue, struct orr_wait_edge *edge);
+
+/* orr_waiter.c */
 int orr_queue_add_waiter(struct orr_queue *queue, struct orr_waiter *waiter);
 bool orr_queue_remove_waiter(struct orr_queue *queue, struct orr_waiter *waiter);
 void orr_queue_want_irq(struct orr_queue *queue, struct orr_waiter *waiter);
-int orr_queue_read(struct orr_queue *queue, struct orr_queue_status *status);
-void orr_queue_engine_time(struct orr_queue *queue, u64 *vector_ps, u64 *copy_ps);
 void orr_queue_scan(struct orr_queue *queue);
 void orr_queue_scan_number(struct orr_device *odev, u32 number);
 bool orr_queue_scan_some(struct orr_device *odev, struct orr_scan *scan);
 unsigned int orr_queue_scan_armed(struct orr_device *odev);
-void orr_queue_all_gone(struct orr_device *odev);
-void orr_queue_recheck_all(struct orr_device *odev);
 void orr_queue_fire_deadlock(struct orr_queue *queue);
-struct orr_queue *orr_queue_by_number(struct orr_device *odev, u32 number);
-bool orr_queue_waits_locked(struct orr_queue *queue, struct orr_wait_edge *edge);
+void orr_waiters_end(struct orr_queue *queue, u64 completed, int error);
 
 /* orr_sched.c */
 int orr_queue_name_check(const u8 *name);

@@ -9,9 +9,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "emulator/os/descriptors.h"
 
 namespace orrery::emu::link {
 
@@ -171,36 +174,18 @@ SocketEvent Socket::receive(Received& received) {
         return SocketEvent::kClosed;
     }
     received.bytes = static_cast<std::size_t>(got);
-    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (std::size_t i = 0; i < count; ++i) {
-            int fd = -1;
-            std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-            received.fd.reset(fd);
-            ++received.fds;
-        }
-    }
+    take_descriptors(message, [&](UniqueFd fd) {
+        received.fd = std::move(fd);
+        ++received.fds;
+    });
     return SocketEvent::kMessage;
 }
 
 bool Socket::send(const void* data, std::size_t bytes, int fd) {
     if (!peer_) return false;
-    iovec part{const_cast<void*>(data), bytes};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    if (fd >= 0) {
-        message.msg_control = control.data();
-        message.msg_controllen = control.size();
-        cmsghdr* c = CMSG_FIRSTHDR(&message);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
-    return ::sendmsg(peer_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+    const std::span all(static_cast<const std::byte*>(data), bytes);
+    return send_with_descriptor(peer_.get(), all, fd, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes);
 }
 
 }  // namespace orrery::emu::link

@@ -15,6 +15,7 @@
 #include <span>
 #include <utility>
 
+#include "emulator/os/descriptors.h"
 #include "emulator/pcie/protocol.h"
 
 namespace orrery::emu {
@@ -117,12 +118,7 @@ bool listen_to_card(int channel, UniqueFd& connection) {
     if (got < 0 && errno == EINTR) return true;
     if (got <= 0) return false;
     connection.reset();
-    const cmsghdr* c = CMSG_FIRSTHDR(&header);
-    if (c != nullptr && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
-        connection.reset(fd);
-    }
+    take_descriptors(header, [&](UniqueFd fd) { connection = std::move(fd); });
     return true;
 }
 
@@ -199,20 +195,8 @@ std::expected<Keeper, std::string> Keeper::start(std::FILE* log) {
 }
 
 void Keeper::hold(int connection) const noexcept {
-    std::byte byte{};
-    iovec iov{&byte, 1};
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &iov;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &connection, sizeof connection);
-    static_cast<void>(::sendmsg(channel_.get(), &header, MSG_NOSIGNAL) < 0);
+    const std::byte byte{};
+    static_cast<void>(send_with_descriptor(channel_.get(), {&byte, 1}, connection, MSG_NOSIGNAL) < 0);
 }
 
 void Keeper::release() const noexcept {

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "emulator/os/descriptors.h"
+
 namespace orrery::emu {
 namespace {
 
@@ -28,17 +30,8 @@ bool is_alive(const sockaddr_un& address) {
 }
 
 // Takes the descriptors that came with a message. False: some were lost.
-bool take_fds(const msghdr& header, std::vector<UniqueFd>& fds) {
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr;
-         c = CMSG_NXTHDR(const_cast<msghdr*>(&header), c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int one = -1;
-            std::memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof one);
-            fds.emplace_back(one);
-        }
-    }
+bool take_fds(msghdr& header, std::vector<UniqueFd>& fds) {
+    take_descriptors(header, [&](UniqueFd fd) { fds.push_back(std::move(fd)); });
     return (header.msg_flags & MSG_CTRUNC) == 0 && fds.size() <= wire::kMaxMessageFds;
 }
 
@@ -218,22 +211,7 @@ Connection::Status Connection::receive(Message& message) {
 
 Connection::Status Connection::send(std::span<const std::byte> bytes, int fd) {
     while (!bytes.empty()) {
-        // sendmsg() takes a pointer to non-const, and does not write through it.
-        iovec iov{const_cast<std::byte*>(bytes.data()), bytes.size()};
-        alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-        msghdr header{};
-        header.msg_iov = &iov;
-        header.msg_iovlen = 1;
-        if (fd >= 0) {
-            header.msg_control = control.data();
-            header.msg_controllen = control.size();
-            cmsghdr* c = CMSG_FIRSTHDR(&header);
-            c->cmsg_level = SOL_SOCKET;
-            c->cmsg_type = SCM_RIGHTS;
-            c->cmsg_len = CMSG_LEN(sizeof(int));
-            std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-        }
-        const ssize_t put = ::sendmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+        const ssize_t put = send_with_descriptor(fd_.get(), bytes, fd, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (put < 0) {
             if (errno == EINTR) continue;
             if (errno != EAGAIN && errno != EWOULDBLOCK) return Status::kClosed;
