@@ -31,7 +31,9 @@ test: ## set up, build all, run all tests; T=regex runs the tests whose names ma
 	@tools/setup/setup.sh run test
 	@tools/make/test.sh '$(T)'
 
-test-kill: programs ## kill cards at random instants under their users; ROUNDS=200 SEED=1
+test-kill: ## kill cards at random instants under their users; ROUNDS=200 SEED=1
+	@tools/setup/setup.sh run test
+	@tools/make/prepare.sh lts tools/make/build.sh --for test release programs kmod_work
 	@tests/vm/kill/rounds.sh $(BIN)/orrery-vm build/vm-tests/test-kill $(ROUNDS) $(SEED) 8 1
 
 debug-kernel: tree ## build the kernel with KASAN, lockdep and their kind (once, 11 minutes of CPU)

@@ -8,6 +8,7 @@ if [ "$1" = --for ]; then purpose=$2; shift 2; fi
 preset=$1
 shift
 directory=build/$preset
+source tools/make/lock.sh
 
 case $purpose in
     run) tests=OFF bench=OFF ;;
@@ -15,6 +16,8 @@ case $purpose in
     bench) tests=ON bench=ON ;;
     *) echo "build.sh: there is no purpose '$purpose'" >&2; exit 2 ;;
 esac
+# Two runs of ninja in one directory damage what both write.
+hold "$directory/.lock" "builds $directory"
 # What was configured once stays, whatever this run wants.
 has() { grep -q "^$1:BOOL=ON$" "$directory/CMakeCache.txt" 2>/dev/null; }
 options=()
@@ -24,7 +27,6 @@ for option in "ORRERY_TESTS $tests" "ORRERY_BENCH $bench"; do
 done
 if [ ! -e "$directory/build.ninja" ] || [ ${#options[@]} -gt 0 ]; then
     echo "==> configuring $directory"
-    mkdir -p "$directory"
     cmake --preset "$preset" "${options[@]}" > "$directory/configure.log" 2>&1 || { cat "$directory/configure.log" >&2; exit 1; }
     echo "==> building $directory"
 fi

@@ -7,18 +7,25 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 kernel=$1
 shift
 
+# A process group each: all of a side ends, also what it has started.
+end_sides() {
+    local side
+    for side in $(jobs -p); do kill -TERM -- "-$side" 2>/dev/null || true; done
+}
+
 both() {
-    set -m # a process group each, so that all of a side can be ended
+    # Before there are sides: no terminal reaches their groups.
+    trap 'end_sides; exit 130' INT TERM HUP
+    set -m
     { tools/vm/tree.sh > /dev/null && { tools/vm/kbuild.sh --kernel "$kernel" || [ "$kernel" = all ]; }; } < /dev/null &
     local sides=($!) status=0
     { "$@" && echo "progress: programs: "; } < /dev/null &
     sides+=($!)
     set +m
-    trap 'kill -TERM -- "-${sides[0]}" "-${sides[1]}" 2>/dev/null; exit 130' INT TERM HUP
     wait -n "${sides[@]}" || status=$? # then the other, unless the first failed; one that is done is remembered
     if [ $status -eq 0 ]; then { wait "${sides[0]}" && wait "${sides[1]}"; } || status=$?; fi
     if [ $status -ne 0 ]; then
-        kill -TERM -- "-${sides[0]}" "-${sides[1]}" 2>/dev/null || true
+        end_sides
         wait || true
     fi
     return $status

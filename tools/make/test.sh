@@ -10,8 +10,10 @@ presets=(release)
 # shellcheck disable=SC2016 # expanded by the inner shell
 tools/make/prepare.sh all sh -ec 'for preset; do tools/make/build.sh --for test "$preset"; done' build "${presets[@]}"
 
+# Tests have directories of their own below build, which they clear.
+source tools/make/lock.sh
+hold build/tests/.lock "tests this checkout"
 # One ctest run over all build directories: one list, one closing line, one exit status.
-mkdir -p build/tests
 for preset in "${presets[@]}"; do echo "subdirs(\"$PWD/build/$preset\")"; done > build/tests/CTestTestfile.cmake
 ctest --test-dir build/tests --parallel "$(nproc)" --output-on-failure --no-tests=error ${filter:+--tests-regex "$filter"} |
     tools/make/relay.sh

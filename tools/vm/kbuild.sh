@@ -55,7 +55,7 @@ build() { # name, release, [directory of the debug kernel]
     stage=$out/$release${sparse:+-sparse}
     mkdir -p "$stage/kmod"
     exec 8> "$stage/.lock"
-    flock 8
+    flock --nonblock 8 || { say "another run builds for $release; waiting for that"; flock 8; }
     files=$(inputs | sort)
     stamp=$({ echo "$tree $debug $release $files"; cut -f2 <<< "$files" | xargs -d '\n' sha256sum; sha256sum "${BASH_SOURCE[0]}"; } |
         sha256sum)
