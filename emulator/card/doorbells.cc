@@ -58,7 +58,9 @@ bool Doorbells::bind(std::uint64_t page_number, std::uint64_t slot, std::uint32_
         // Before the doorbell is read: a ring in between changes the summary again.
         state.summary = load(memory.summary);
     }
-    *free_one = {number, static_cast<std::uint16_t>(slot), tag, load(memory.doorbell[slot]), true, false};
+    // What an earlier queue left there may be the very word that the next one rings with.
+    std::atomic_ref(memory.doorbell[slot]).store(0, std::memory_order_release);
+    *free_one = {number, static_cast<std::uint16_t>(slot), tag, 0, true, false};
     state.bindings.push_back(index);
     by_tag_[tag] = index;
     ++used_;

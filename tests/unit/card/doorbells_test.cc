@@ -70,6 +70,19 @@ TEST_F(DoorbellUnit, IgnoresSlotsThatAreNotBound) {
     EXPECT_FALSE(unit_->pending());
 }
 
+// Generations count for each queue by itself, so two queues may ring one slot with the same word.
+TEST_F(DoorbellUnit, TheWordOfAnEarlierBindingIsARingAgain) {
+    ASSERT_TRUE(unit_->bind(0, 0, 1));
+    ring(0, 0, 0x7'0000'0000'000full);
+    EXPECT_TRUE(unit_->poll());
+    EXPECT_EQ(unit_->pop(), 1u);
+    ASSERT_TRUE(unit_->unbind(0, 0));
+    ASSERT_TRUE(unit_->bind(0, 0, 2));
+    ring(0, 0, 0x7'0000'0000'000full);
+    EXPECT_TRUE(unit_->poll());
+    EXPECT_EQ(unit_->pop(), 2u);
+}
+
 TEST_F(DoorbellUnit, WhatWasStoredBeforeTheBindingIsSeen) {
     ring(0, 0, 5);
     ASSERT_TRUE(unit_->bind(0, 0, 1));
