@@ -85,7 +85,16 @@ std::expected<void, std::string> Card::build_faults() {
     };
     faults_ = std::make_unique<Faults>(config_.faults.value_or(FaultPlan{}), events_, std::move(hooks));
     if (config_.control.empty()) return {};
-    auto control = FaultControl::create(config_.control.string(), *faults_);
+    auto control =
+        FaultControl::create(config_.control.string(), *faults_,
+                             [this](std::uint64_t port, bool in) -> std::expected<void, std::string> {
+                                 LinkPort* link = port < links_.size() ? links_[port].get() : nullptr;
+                                 if (link == nullptr)
+                                     return std::unexpected(fmt::format("there is no link at port {}", port));
+                                 if (in) return link->plug();
+                                 link->unplug();
+                                 return {};
+                             });
     if (!control) return std::unexpected(control.error());
     fault_control_ = *std::move(control);
     return {};

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,33 +15,42 @@
 namespace orrery::emu {
 
 std::expected<std::unique_ptr<FaultControl>, std::string> FaultControl::create(std::string path,
-                                                                               Faults& faults) {
+                                                                               Faults& faults, Cable cable) {
     auto listener = listen_unix(path);
     if (!listener) return std::unexpected("--control: " + listener.error());
-    return std::unique_ptr<FaultControl>(new FaultControl(std::move(path), *std::move(listener), faults));
+    return std::unique_ptr<FaultControl>(
+        new FaultControl(std::move(path), *std::move(listener), faults, std::move(cable)));
 }
 
-FaultControl::FaultControl(std::string path, UniqueFd listener, Faults& faults)
-    : path_(std::move(path)), listener_(std::move(listener)), faults_(faults) {}
+FaultControl::FaultControl(std::string path, UniqueFd listener, Faults& faults, Cable cable)
+    : path_(std::move(path)), listener_(std::move(listener)), faults_(faults), cable_(std::move(cable)) {}
 
 FaultControl::~FaultControl() {
     ::unlink(path_.c_str());
 }
 
-std::string FaultControl::answer(std::string_view command, Faults& faults) {
+std::string FaultControl::answer(std::string_view command) {
+    const auto result = [](const std::expected<void, std::string>& done) {
+        return done ? std::string("ok\n") : fmt::format("error: {}\n", done.error());
+    };
     const std::string_view verb = command.substr(0, command.find(' '));
     const std::string_view rest =
         verb.size() == command.size() ? std::string_view() : command.substr(verb.size() + 1);
-    if (verb == "add") {
-        const auto added = faults.add(rest);
-        return added ? "ok\n" : fmt::format("error: {}\n", added.error());
+    if (verb == "add") return result(faults_.add(rest));
+    if (verb == "unplug" || verb == "plug") {
+        unsigned port = 0;
+        const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), port);
+        if (error != std::errc() || end != rest.data() + rest.size())
+            return fmt::format("error: {} '{}': the number of a link port is needed\n", verb, rest);
+        return result(cable_(port, verb == "plug"));
     }
     if (command == "clear") {
-        faults.clear();
+        faults_.clear();
         return "ok\n";
     }
-    if (command == "hits") return faults.hits() + "ok\n";
-    return fmt::format("error: '{}' is no command; there are: add RULE, clear, hits\n", verb);
+    if (command == "hits") return faults_.hits() + "ok\n";
+    return fmt::format(
+        "error: '{}' is no command; there are: add RULE, clear, hits, unplug PORT, plug PORT\n", verb);
 }
 
 bool FaultControl::service() {
@@ -63,7 +73,7 @@ bool FaultControl::service() {
         std::string line = input_.substr(0, end);
         input_.erase(0, end + 1);
         if (line.ends_with('\r')) line.pop_back();
-        const std::string reply = answer(line, faults_);
+        const std::string reply = answer(line);
         // Whoever does not read its answers is hung up on.
         if (::send(client_.get(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
             static_cast<ssize_t>(reply.size()))

@@ -75,12 +75,17 @@ class LinkPort::Impl {
     }
 
     // What a peer sent before it left was on the wire: it still arrives, each message in its time.
-    void peer_left() {
+    void peer_left(std::string reason = "the peer left") {
         const bool was_up = up();
-        drop_peer("the peer left");
+        drop_peer(std::move(reason));
         draining_ = was_up;
         if (!draining_) stop_receiving();
         set_state(ORR_LINK_DOWN);
+    }
+
+    void unplug() {
+        peer_left("the cable was pulled out");
+        socket_.unplug();
     }
 
     void go_down(std::string reason) {
@@ -436,6 +441,13 @@ void LinkPort::poke_room() {
 void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)
         impl_->receiver_.set_grant(slot, {0, 0});
+}
+
+void LinkPort::unplug() {
+    impl_->unplug();
+}
+std::expected<void, std::string> LinkPort::plug() {
+    return impl_->socket_.plug();
 }
 
 LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {

@@ -88,6 +88,11 @@ class LinkPort final : public PeerPort {
     bool clear_grant(std::uint32_t slot);
     void reset();
 
+    // Pulls the cable: the link goes down, what is on the wire still arrives, and the port finds no peer
+    // until the cable is plugged in again. Errors: the socket cannot be made.
+    void unplug();
+    std::expected<void, std::string> plug();
+
     // The hook of that name would say yes again: goes on with what was left in the inbox.
     void poke_room();
 

@@ -117,12 +117,34 @@ void Socket::set_timer(bool on) {
 
 void Socket::keep_ticking(bool on) {
     keep_ticking_ = on;
-    set_timer(on || (!listen_ && !peer_));
+    set_timer(on || (!listen_ && !peer_ && !unplugged_));
 }
 
 void Socket::hang_up() {
     peer_.reset();
     keep_ticking(false);
+}
+
+void Socket::unplug() {
+    unplugged_ = true;
+    hang_up();
+    if (listener_) ::unlink(path_.c_str());
+    listener_.reset();
+}
+
+std::expected<void, std::string> Socket::plug() {
+    if (!std::exchange(unplugged_, false)) return {};
+    if (listen_) {
+        auto listener = listen_on(path_);
+        if (!listener) {
+            unplugged_ = true;
+            return std::unexpected(listener.error());
+        }
+        listener_ = std::move(*listener);
+        watch(epoll_.get(), listener_.get());
+    }
+    keep_ticking(keep_ticking_);
+    return {};
 }
 
 bool Socket::take_peer(UniqueFd fd) {

@@ -47,6 +47,9 @@ class Socket {
     // Hangs up and looks for the next peer, a connecting side not before the next tick.
     void hang_up();
     void keep_ticking(bool on);
+    // No peer comes any more, and one that connects is refused, until plug().
+    void unplug();
+    std::expected<void, std::string> plug();
 
   private:
     Socket(bool listen, std::string path, UniqueFd epoll, UniqueFd timer, UniqueFd listener);
@@ -61,6 +64,7 @@ class Socket {
     UniqueFd epoll_, timer_, listener_, peer_;
     bool timer_on_ = false;
     bool keep_ticking_ = false;
+    bool unplugged_ = false;
 };
 
 }  // namespace orrery::emu::link

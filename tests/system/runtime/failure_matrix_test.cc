@@ -124,6 +124,15 @@ class FailureMatrix : public ::testing::TestWithParam<Cell> {
         return function;
     }
 
+    static void work_on(int device) {
+        EXPECT_OK(orrSetDevice(device));
+        void* there = nullptr;
+        EXPECT_OK(orrMalloc(&there, 4096));
+        EXPECT_OK(orrMemset(there, 1, 4096)) << "the other card was disturbed";
+        EXPECT_OK(orrFree(there));
+        EXPECT_OK(orrSetDevice(0));
+    }
+
     // The rest of the process must end too when a cell hangs.
     void guard(const std::function<void()>& body) {
         std::promise<void> over;
@@ -324,6 +333,13 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
         if (another && what != What::kLink && what != What::kCard) {
             EXPECT_THAT(text, ::testing::HasSubstr("'source'")) << "the cause has a name";
         }
+        if (what == What::kLink) {
+            EXPECT_THAT(text, ::testing::HasSubstr("link")) << "the cause has a name";
+            // What does not cross the link goes on, on both cards.
+            EXPECT_OK(orrMemsetAsync(steady, 7, 4096, bystander));
+            EXPECT_OK(orrStreamSynchronize(bystander)) << "the bystander was disturbed";
+            work_on(1);
+        }
 
         // --- nothing of it runs any more: memory can be freed and used again ---
         const bool alive = what != What::kCard;
@@ -342,12 +358,7 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
             EXPECT_OK(orrFree(canary));
         } else if (who != Who::kOtherCard) {
             // The other card is the bystander of a card that is gone.
-            EXPECT_OK(orrSetDevice(1));
-            void* there = nullptr;
-            EXPECT_OK(orrMalloc(&there, 4096));
-            EXPECT_OK(orrMemset(there, 1, 4096)) << "the other card was disturbed";
-            EXPECT_OK(orrFree(there));
-            EXPECT_OK(orrSetDevice(0));
+            work_on(1);
         }
         if (exec != nullptr) {
             EXPECT_OK(orrGraphExecDestroy(exec));

@@ -340,6 +340,8 @@ TEST(FaultControlSocket, OrdersAndCounts) {
     EXPECT_EQ(ask("hits\n"), "0 passed=2 struck=1 register first=2 all-ones\nok\n");
     EXPECT_EQ(ask("clear\n"), "ok\n");
     EXPECT_EQ(ask("what\n").substr(0, 7), "error: ");
+    EXPECT_EQ(ask("unplug 3\n"), "error: there is no link at port 3\n");
+    EXPECT_EQ(ask("unplug x\n"), "error: unplug 'x': the number of a link port is needed\n");
     rig.card().request_stop();
     thread.join();
 }

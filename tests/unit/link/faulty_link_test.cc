@@ -36,6 +36,7 @@ class FaultyLink : public testing::Test {
     TempFolder folder;
     LinkCard a;
     LinkCard b;
+    std::uint64_t signals = 0;
     Faults faults{{}, a.events, {.die = [] {}, .struck = {}}};
 };
 
@@ -90,6 +91,31 @@ TEST_F(FaultyLink, GoesDown) {
     static_cast<void>(a.port->signal(0x8000, 1));
     ASSERT_TRUE(settle(a, b, [&] { return b.states.size() > 2 && b.states[2] == ORR_LINK_DOWN; }));
     EXPECT_NE(a.port->down_reason().find("the fault plan cut it"), std::string::npos);
+}
+
+// The cable is pulled out at either end, and both stay down until it is in again.
+TEST_F(FaultyLink, IsUnpluggedAndPluggedIn) {
+    bring_up("link first=1000 drop");
+    for (LinkCard* end : {&a, &b}) {
+        ASSERT_EQ(a.port->signal(0x8000, ++signals), ORR_FAULT_NONE);
+        end->port->unplug();
+        const auto down = [&] {
+            return a.port->state() == ORR_LINK_DOWN && b.port->state() == ORR_LINK_DOWN;
+        };
+        ASSERT_TRUE(settle(a, b, down));
+        EXPECT_EQ(end->port->down_reason(), "the cable was pulled out");
+        EXPECT_EQ(a.port->signal(0x8000, 9), ORR_FAULT_PEER_DOWN);
+        deliver();
+        EXPECT_EQ(b.words(0x8000)[0], signals) << "what was on the wire arrives";
+        const std::size_t changes = a.states.size() + b.states.size();
+        for (int i = 0; i < 15; ++i) {
+            a.wait(5);
+            b.wait(5);
+        }
+        EXPECT_EQ(a.states.size() + b.states.size(), changes) << "nobody tries";
+        ASSERT_TRUE(end->port->plug());
+        ASSERT_TRUE(connect(a, b));
+    }
 }
 
 }  // namespace
