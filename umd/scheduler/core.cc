@@ -1,6 +1,7 @@
 #include "umd/scheduler/core.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace orrery::umd {
@@ -284,6 +285,7 @@ void Core::place(TaskId id) {
     std::array<Candidate, kMaxNodes> candidates{};
     unsigned count = 0;
     for (unsigned node = first; node < last; ++node) {
+        if ((lost_ & bit(node)) != 0 && task.pinned == kAnyNode) continue;
         const Ps duration = node == machine_.host()
                                 ? task.cost
                                 : static_cast<Ps>(static_cast<double>(task.cost) * machine_.slowness[node]);
@@ -564,9 +566,17 @@ void Core::rebuild_places() {
             write(issued_, access, task.merge, task.node, task.finish, task.command);
         }
     }
+    for (Place& place : issued_.places) {
+        const unsigned left = place.valid & ~lost_;
+        if (left == 0) continue;  // whoever reads it learns that it is gone
+        place.valid = static_cast<std::uint16_t>(left);
+        if ((lost_ & bit(place.owner)) != 0) place.owner = static_cast<std::uint8_t>(std::countr_zero(left));
+    }
 }
 
-void Core::reissue() {
+void Core::reissue(unsigned lost) {
+    const unsigned all = bit(machine_.cards) - 1;
+    lost_ = (lost & all) == all ? 0 : lost;
     for (const Issued& issued : issue_log_) {
         Task& task = tasks_[issued.task];
         if (task.state != TaskState::kIssued || task.command != issued.command) continue;

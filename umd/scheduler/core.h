@@ -86,8 +86,9 @@ class Core {
     // All that are not issued.
     void cancel_all();
     // Commands were lost (their queue stopped): what is issued and neither done nor cancelled is planned
-    // again. Nothing is in flight.
-    void reissue();
+    // again. Nothing is in flight. lost: bits of cards that are gone, with the data that only they had; no
+    // task is planned there while another card is left.
+    void reissue(unsigned lost = 0);
 
     TaskState state(TaskId task) const { return tasks_[task].state; }
     TaskId caused_by(TaskId task) const { return tasks_[task].cause; }
@@ -196,6 +197,7 @@ class Core {
     std::vector<Urgency> order_;  // scratch: in which they are placed
     std::vector<Planned> queue_;  // by start, from queue_head_ on
     std::vector<Issued> issue_log_;
+    unsigned lost_ = 0;  // bits of cards
     std::size_t queue_head_ = 0;
     std::vector<CommandId> after_;  // scratch
     std::vector<unsigned> partials_;

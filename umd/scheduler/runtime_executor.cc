@@ -71,10 +71,15 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
     return {};
 }
 
+// A signal that is still on a link would arrive at whoever has the slot next.
+void RuntimeExecutor::give_up_slot(Lane& lane) {
+    lane.slot->lost |= lane.stream->error().has_value() || !lane.slot->reached(lane.position);
+}
+
 RuntimeExecutor::~RuntimeExecutor() {
     for (const auto& lane : lanes_) {
         lane->stream->close();
-        lane->slot->lost |= lane->stream->error().has_value();
+        give_up_slot(*lane);
     }
     lanes_.clear();
     for (const std::uint64_t va : allocations_)
@@ -114,7 +119,8 @@ void RuntimeExecutor::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel,
 // Card memory comes out of arenas: each buffer that linked cards may write takes one of few grants.
 Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t bytes) {
     if (node == machine_.host()) {
-        auto va = runtime_.memory().allocate_host(cards_[0].device, bytes);
+        const auto by = static_cast<unsigned>(std::countr_one(lost_cards_)) % machine_.cards;
+        auto va = runtime_.memory().allocate_host(cards_[by].device, bytes);
         if (va) allocations_.push_back(*va);
         return va;
     }
@@ -391,6 +397,12 @@ bool RuntimeExecutor::submit(const Held& held) {
     return true;
 }
 
+// What was pushed already stays in the lane, where what comes behind it has to wait for the same.
+Status RuntimeExecutor::abandon(LaneId id, InFlight entry, Status why) {
+    finish(id, std::move(entry));
+    return why;
+}
+
 Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::span<const Wait> waits) {
     const unsigned host = machine_.host();
     Result<LaneId> id = 0;
@@ -412,11 +424,11 @@ Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::spa
     auto to = buffer(place(command.to), command.to, data.bytes);
     if (!to) return std::unexpected(to.error());
     InFlight entry;
+    for (const Wait& before : waits) {
+        if (auto done = wait(*id, before, entry.waits); !done) return abandon(*id, std::move(entry), done);
+    }
     entry.task = command.consumer;
     entry.command = command.id;
-    for (const Wait& before : waits) {
-        if (auto done = wait(*id, before, entry.waits); !done) return done;
-    }
     push(*lanes_[*id], make_copy(*to, *from, data.bytes, true), {Op::kCopy, nullptr});
     finish(*id, std::move(entry));
     return {};
@@ -465,17 +477,18 @@ Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wa
     auto id = lane(LaneKind::kRun, command.node, 0);
     if (!id) return std::unexpected(id.error());
     InFlight entry;
-    entry.task = command.task;
-    entry.command = command.id;
-    entry.run = true;
     for (const Wait& before : waits) {
-        if (auto done = wait(*id, before, entry.waits); !done) return done;
+        if (auto done = wait(*id, before, entry.waits); !done) return abandon(*id, std::move(entry), done);
     }
     Lane& lane = *lanes_[*id];
     entry.slot = static_cast<std::uint32_t>(lane.runs++ % kSlots);
     const std::uint64_t stamps = lane.scratch.va() + entry.slot * kSlotBytes + kStamps;
     push(lane, make_timestamp(stamps), {Op::kSignal, nullptr});
-    if (auto done = push_dispatches(lane, command, entry.slot); !done) return done;
+    if (auto done = push_dispatches(lane, command, entry.slot); !done)
+        return abandon(*id, std::move(entry), done);
+    entry.task = command.task;
+    entry.command = command.id;
+    entry.run = true;
     push(lane, make_timestamp(stamps + 8), {Op::kSignal, nullptr});
     finish(*id, std::move(entry));
     return {};
@@ -484,7 +497,6 @@ Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wa
 // Brings the model clocks of linked cards to one time, and notes it as the start of the graph's time.
 void RuntimeExecutor::synchronise() {
     synchronised_ = true;
-    std::vector<Wait> ignored;
     std::vector<LaneId> runs;
     for (unsigned card = 0; card < cards_.size(); ++card) {
         auto id = lane(LaneKind::kRun, card, 0);
@@ -495,12 +507,16 @@ void RuntimeExecutor::synchronise() {
     const auto reaches = [&](unsigned a, unsigned b) {
         return a != b && machine_.channel[a][b].exists && machine_.channel[b][a].exists;
     };
+    InFlight meeting;
     for (unsigned card = 1; card < cards_.size(); ++card) {
-        if (reaches(card, 0)) (void)wait(runs[0], {runs[card], lanes_[runs[card]]->position}, ignored);
+        if (reaches(card, 0)) (void)wait(runs[0], {runs[card], lanes_[runs[card]]->position}, meeting.waits);
     }
-    finish(runs[0], {});
+    finish(runs[0], std::move(meeting));
+    const Wait met{runs[0], lanes_[runs[0]]->position};
     for (unsigned card = 1; card < cards_.size(); ++card) {
-        if (reaches(card, 0)) (void)wait(runs[card], {runs[0], lanes_[runs[0]]->position}, ignored);
+        InFlight entry;
+        if (reaches(card, 0)) (void)wait(runs[card], met, entry.waits);
+        finish(runs[card], std::move(entry));
     }
     for (unsigned card = 0; card < cards_.size(); ++card) {
         Lane& lane = *lanes_[runs[card]];

@@ -85,6 +85,8 @@ class RuntimeExecutor final : public Executor {
     // Sees what can still end to its end, gives up the rest and makes new queues. False: not over yet, call
     // it again later. No host task runs meanwhile. When it is over, the caller lets the core reissue().
     bool recover(Listener& listener);
+    // Bits of cards that were found to be gone when the last recovery ended.
+    unsigned lost_cards() const { return lost_cards_; }
 
     // Host tasks that may run now.
     std::vector<TaskId> take_host_tasks();
@@ -179,6 +181,7 @@ class RuntimeExecutor final : public Executor {
     void finish(LaneId id, InFlight entry);
     bool submit(const Held& held);
     bool crowded() const;
+    Status abandon(LaneId id, InFlight entry, Status why);
     Status submit_transfer(const TransferCommand& command, std::span<const Wait> waits);
     Status submit_run(const RunCommand& command, std::span<const Wait> waits);
     Status push_dispatches(Lane& lane, const RunCommand& command, std::uint32_t slot);
@@ -193,6 +196,7 @@ class RuntimeExecutor final : public Executor {
     bool is_lost(LaneId id) const;
     void spread_losses();
     void start_anew();
+    static void give_up_slot(Lane& lane);
 
     static constexpr std::uint32_t kSlots = 64;        // more than the core has in flight on a card
     static constexpr std::uint64_t kSlotBytes = 8192;  // arguments, then merge arguments, then time stamps
@@ -222,6 +226,7 @@ class RuntimeExecutor final : public Executor {
     std::unique_ptr<Fate> fate_ = std::make_unique<Fate>();  // a new one after each recovery
     std::vector<std::uint64_t> lost_from_;                   // while recovering: positions, by lane
     bool synchronised_ = false;
+    unsigned lost_cards_ = 0;
     Figures figures_;
 };
 

@@ -83,7 +83,7 @@ bool RuntimeExecutor::recover(Listener& listener) {
 void RuntimeExecutor::start_anew() {
     for (const auto& lane : lanes_) {
         lane->stream->close();
-        lane->slot->lost |= lane->stream->error().has_value();
+        give_up_slot(*lane);
         // Model times of the graph's start are known by now, or will be taken anew.
         if (lane->kind == LaneKind::kRun) cards_[lane->card].base_stamp = nullptr;
     }
@@ -95,6 +95,10 @@ void RuntimeExecutor::start_anew() {
     for (Ref& old : refs_) {
         if (old.state != RefState::kDone) old.state = RefState::kNone;
         old.passed.clear();
+    }
+    for (unsigned card = 0; card < cards_.size(); ++card) {
+        const auto there = cards_[card].context->winsys().query();
+        if (!there && there.error().code == orrErrorDeviceLost) lost_cards_ |= 1u << card;
     }
     ++epoch_;
     lost_from_.clear();

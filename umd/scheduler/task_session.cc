@@ -202,7 +202,7 @@ void TaskSession::turn() {
         host_tasks_.clear();        // issued anew
         if (host_running_) return;  // it may still use what it was given
         if (!executor_->recover(*this)) return;
-        core_->reissue();
+        core_->reissue(executor_->lost_cards());
     }
     core_->pump();
     executor_->flush();

@@ -284,6 +284,16 @@ TEST(CoreReissue, LostTasksRunAgain) {
         EXPECT_EQ(transfer.from, core.node(t0)) << "only t0's result of `a` is whole";
     core.complete(t1, kMs, 2 * kMs);
     EXPECT_TRUE(core.idle());
+    // One of the cards goes: nothing is planned there, unless it has to be.
+    recorder.runs.clear();
+    core.reissue(1);
+    std::vector<TaskId> later;
+    for (int i = 0; i < 4; ++i)
+        later.push_back(submit({{core.add_data(64, 2), Access::kReadWrite}}));
+    core.pump();
+    EXPECT_EQ(recorder.runs, later);
+    for (const TaskId task : later)
+        EXPECT_EQ(core.node(task), 1u);
 }
 
 }  // namespace

@@ -267,7 +267,76 @@ TEST_F(TaskTest, LostCardEndsTheGraph) {
     system_.card(0).lose();
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost);
     EXPECT_EQ(read(y), 3) << "the other card goes on";
+    // What comes then is not planned where nothing runs, though nobody is less busy.
+    std::vector<orrTaskData_t> more;
+    for (int i = 0; i < 20; ++i) {
+        more.push_back(data(i));
+        add({0, 0, 0, 1, 1, 0}, {{more.back(), orrTaskReadWrite, kOut}});
+    }
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost) << "the first cause stays";
+    for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(read(more[static_cast<std::size_t>(i)]), i + 1);
 }
+
+// The streams of a task graph are streams of their device: who waits for that waits for them.
+TEST_F(TaskTest, DeviceSynchronizeWaitsForItsTasks) {
+    std::atomic<bool> held{true}, runs{false}, over{false};
+    system_.card(0).on_dispatch = [&](FakeCard& card, const FakeDispatch& dispatch) {
+        runs.store(true);
+        return held.load() ? FakeOutcome{.running = true} : compute(card, dispatch);
+    };
+    const auto x = data(1);
+    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+    void* memory = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 64));
+    ASSERT_OK(orrTaskGraphStart(graph_));
+    while (!runs.load())
+        std::this_thread::yield();
+    std::thread waits([&] {
+        EXPECT_OK(orrSetDevice(0));
+        EXPECT_OK(orrDeviceSynchronize());
+        EXPECT_OK(orrFree(memory));
+        over.store(true);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(over.load());
+    held.store(false);
+    waits.join();
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    EXPECT_EQ(read(x), 2);
+}
+
+// A card goes at any moment of a graph that uses all of it: the graph ends, and soon.
+class CardGoes : public TaskTest, public ::testing::WithParamInterface<unsigned> {};
+
+TEST_P(CardGoes, AtAnyMomentAndTheGraphEnds) {
+    constexpr int kRow = 12;
+    std::mt19937 random(GetParam());
+    std::vector<orrTaskData_t> handles;
+    for (int i = 0; i < kRow * kRow; ++i)
+        handles.push_back(data(i));
+    const auto at = [&](int i, int j) { return handles[static_cast<std::size_t>(i * kRow + j)]; };
+    for (int k = 0; k < kRow; ++k) {
+        for (int i = k + 1; i < kRow; ++i) {
+            for (int j = k + 1; j < i; ++j)
+                add({0, 0, 0, 1, 1, 0}, {{at(i, j), orrTaskReadWrite, kOut},
+                                         {at(i, k), orrTaskRead, kA},
+                                         {at(j, k), orrTaskRead, kB}});
+        }
+    }
+    ASSERT_OK(orrTaskGraphStart(graph_));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 12'000));
+    FakeCard& gone = system_.card(GetParam() % 2);
+    gone.pause(true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // until the driver looks
+    gone.lose();
+    const auto begin = std::chrono::steady_clock::now();
+    const orrError_t told = orrTaskGraphWait(graph_);
+    EXPECT_TRUE(told == orrSuccess || told == orrErrorDeviceLost) << orrGetLastErrorText();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(took.count(), 5);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, CardGoes, ::testing::Range(0u, 12u));
 
 // Asking for a task's state never waits for the longest kernel, also while the graph recovers.
 TEST_F(TaskTest, CanBeAskedWhileItRecovers) {

@@ -122,6 +122,7 @@ class FakeDevice final : public Device {
 
     Result<drm_orr_query_device> query() override {
         const std::lock_guard lock(card_.mutex());
+        if (card_.lost()) return fail_errno(ENODEV, "device query");
         drm_orr_query_device query{};
         query.uid = card_.uid;
         query.vram_size = card_.vram_bytes;
