@@ -1,3 +1,7 @@
+#include <chrono>
+#include <mutex>
+#include <vector>
+
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
 
@@ -160,6 +164,68 @@ TEST(Peer, EventAcrossUnlinkedCardsIsRefused) {
     ASSERT_OK(orrEventDestroy(event));
     ASSERT_OK(orrStreamDestroy(a));
     ASSERT_OK(orrStreamDestroy(c));
+}
+
+// Many waits for the other card's events may be outstanding, and nobody who looks is held up by them.
+TEST(Peer, OutstandingWaitsForAnotherCardHoldNobodyUp) {
+    FakeSystem system(2);
+    constexpr int kWaits = 200;
+    orrStream_t source = nullptr, waiting = nullptr, other = nullptr;
+    ASSERT_OK(orrStreamCreate(&source));
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrStreamCreate(&waiting));
+    ASSERT_OK(orrStreamCreate(&other));
+    void* word = malloc_on(1, 8);
+    system.card(0).pause(true);
+    std::vector<orrEvent_t> events(kWaits);
+    for (orrEvent_t& event : events) {
+        ASSERT_OK(orrSetDevice(0));
+        ASSERT_OK(orrEventCreate(&event));
+        ASSERT_OK(orrEventRecord(event, source));
+        ASSERT_OK(orrStreamWaitEvent(waiting, event));
+    }
+    ASSERT_OK(orrMemsetAsync(word, 7, 8, waiting));
+    EXPECT_EQ(orrStreamQuery(waiting), orrErrorNotReady);
+    EXPECT_OK(orrStreamSynchronize(other));
+    system.card(0).pause(false);
+    EXPECT_OK(orrStreamSynchronize(waiting));
+    std::uint64_t value = 0;
+    EXPECT_OK(orrMemcpy(&value, word, 8, orrMemcpyDefault));
+    EXPECT_EQ(value, 0x0707070707070707u);
+    for (const orrEvent_t event : events)
+        EXPECT_OK(orrEventDestroy(event));
+    for (const orrStream_t stream : {source, waiting, other})
+        EXPECT_OK(orrStreamDestroy(stream));
+    EXPECT_OK(orrFree(word));
+}
+
+// Work that writes to a peer and finds no room leaves nothing behind that anybody would wait for.
+TEST(Peer, WorkThatFoundNoRoomIsNotWaitedFor) {
+    FakeSystem system(2);
+    void* there = malloc_on(1, 64);
+    void* here = malloc_on(0, 64);
+    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    orrStream_t stream = nullptr;
+    ASSERT_OK(orrStreamCreate(&stream));
+    system.card(0).pause(true);
+    for (int i = 0; i < 1024; ++i)
+        ASSERT_OK(orrMemsetAsync(here, 3, 8, stream));
+    const auto deadlock = [&](std::size_t edges) {
+        const std::lock_guard lock(system.card(0).mutex());
+        system.card(0).deadlock.resize(edges);
+    };
+    deadlock(1);
+    EXPECT_EQ(orrMemcpyAsync(there, here, 64, orrMemcpyDefault, stream), orrErrorDeadlock);
+    deadlock(0);
+    system.card(0).pause(false);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_OK(orrStreamSynchronize(stream));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    EXPECT_OK(orrMemcpyAsync(there, here, 64, orrMemcpyDefault, stream));
+    EXPECT_OK(orrStreamSynchronize(stream));
+    EXPECT_OK(orrStreamDestroy(stream));
+    EXPECT_OK(orrFree(there));
+    EXPECT_OK(orrFree(here));
 }
 
 }  // namespace

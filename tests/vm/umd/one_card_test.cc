@@ -1,4 +1,11 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
 
 #include "tests/vm/umd/helpers.h"
 
@@ -37,6 +44,30 @@ TEST(OneCard, CopiesInAllDirectionsKeepEveryByte) {
     ASSERT_OK(orrFree(card_a));
     ASSERT_OK(orrFree(card_b));
     ASSERT_OK(orrFreeHost(pinned));
+}
+
+// What a child has open of its parent's cards would outlive the parent.
+TEST(OneCard, ForkedChildHasNoCardOpen) {
+    void* memory = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 4096));
+    const auto open_cards = [] {
+        int found = 0;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+            std::error_code gone;  // the directory's own
+            found += std::filesystem::read_symlink(entry, gone).string().starts_with("/dev/accel/") ? 1 : 0;
+        }
+        std::ifstream maps("/proc/self/maps");
+        for (std::string line; std::getline(maps, line);)
+            found += line.find("/dev/accel/") != std::string::npos ? 1 : 0;
+        return found;
+    };
+    EXPECT_GT(open_cards(), 1);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) ::_exit(std::min(open_cards(), 100));
+    EXPECT_EQ(wait_for(child), 0);
+    EXPECT_OK(orrMemset(memory, 1, 4096)) << "the parent goes on";
+    EXPECT_OK(orrFree(memory));
 }
 
 TEST(OneCard, MemsetOddSizes) {
