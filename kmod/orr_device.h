@@ -236,14 +236,18 @@ struct orr_device {
 	struct delayed_work health_work;
 	/** @health_jiffies: when it did so last */
 	unsigned long health_jiffies;
+	/** @health_links_jiffies: when it had somebody look at the links last */
+	unsigned long health_links_jiffies;
 	/** @health_beat_jiffies: when it looked at the heartbeat last */
 	unsigned long health_beat_jiffies;
 	/** @health_heartbeat: what it found then */
 	u64 health_heartbeat;
 	/** @restart: see orr_restart.c */
 	struct orr_restart restart;
-	/** @link_work: tells sysfs pollers that a link changed; disabled until there is links/ */
-	struct work_struct link_work;
+	/** @link_work: looks whether a link changed, and tells; disabled until there is links/ */
+	struct delayed_work link_work;
+	/** @link_states: as it found them last, ORR_LINK_* */
+	u32 link_states[ORR_LINK_MAX_PORTS];
 	/** @reset_lock: see the top of this file */
 	struct rw_semaphore reset_lock;
 
@@ -400,6 +404,7 @@ void orr_health_enable(struct orr_device *odev);
 void orr_health_fini(struct orr_device *odev);
 void orr_health_start(struct orr_device *odev);
 void orr_health_kick(struct orr_device *odev);
+void orr_health_link_kick(struct orr_device *odev, bool now);
 bool orr_health_gone(struct orr_device *odev);
 void orr_device_lost(struct orr_device *odev, const char *reason);
 void orr_device_quiesced(struct orr_device *odev);

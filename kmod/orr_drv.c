@@ -189,7 +189,7 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = orr_sysfs_links_add(odev);
 	if (ret)
 		goto err_stop;
-	enable_work(&odev->link_work);
+	enable_delayed_work(&odev->link_work);
 	ret = orr_peer_register(odev);
 	if (ret)
 		goto err_peer;

@@ -25,6 +25,8 @@
 #define ORR_HEALTH_BEAT HZ
 /* Least time between two looks that interrupts ask for. */
 #define ORR_HEALTH_HOLDOFF (HZ / 10)
+/* Time until the links are looked at for an interrupt that had another reason too. */
+#define ORR_HEALTH_LINK_DELAY (HZ / 10)
 #define ORR_GONE "it reads as all-ones: removed, or its process has ended"
 
 /* Whether the firmware has made progress since the last look. */
@@ -51,6 +53,11 @@ static void orr_health_check(struct orr_device *odev)
 		/* Is it still there, or has it nothing to do? Without an answer it is restarted. */
 		if (!bitmap_empty(odev->armed, ORR_FW_QUEUES) && !orr_health_beats(odev))
 			queue_work(odev->ask_wq, &odev->restart.ping_work);
+		/* What the links say is waited for too, and its interrupt may be lost like any. */
+		if (time_after_eq(jiffies, odev->health_links_jiffies + HZ)) {
+			odev->health_links_jiffies = jiffies;
+			orr_health_link_kick(odev, true);
+		}
 		break;
 	case U32_MAX:
 		orr_device_lost(odev, ORR_GONE);
@@ -193,12 +200,47 @@ void orr_device_quiesced(struct orr_device *odev)
 	wait_for_completion(&odev->quiesced);
 }
 
+/* Whether a link has changed since the last look. */
+static bool orr_link_changed(struct orr_device *odev)
+{
+	bool changed = false;
+	int idx;
+	u32 i;
+
+	if (orr_enter(odev, &idx))
+		return false;
+	for (i = 0; i < odev->info.link_ports; i++) {
+		u32 state = orr_read32(odev, ORR_R_LINK(i) + ORR_R_LINK_STATE);
+
+		changed |= state != odev->link_states[i];
+		odev->link_states[i] = state;
+	}
+	orr_exit(idx);
+	return changed;
+}
+
 static void orr_link_work(struct work_struct *work)
 {
-	struct orr_device *odev = container_of(work, struct orr_device, link_work);
+	struct orr_device *odev = container_of(work, struct orr_device, link_work.work);
 
+	if (!orr_link_changed(odev))
+		return;
 	orr_sysfs_links_notify(odev);
 	orr_signaller_links_changed(odev);
+}
+
+/**
+ * orr_health_link_kick - a link may have changed
+ * @odev: the card; any context
+ * @now: it is likely; else somebody looks in a while, so that a message which all vectors share does
+ *	not cost a look each time
+ */
+void orr_health_link_kick(struct orr_device *odev, bool now)
+{
+	if (now)
+		mod_delayed_work(system_long_wq, &odev->link_work, 0);
+	else
+		queue_delayed_work(system_long_wq, &odev->link_work, ORR_HEALTH_LINK_DELAY);
 }
 
 static void orr_health_free(struct drm_device *drm, void *data)
@@ -220,9 +262,9 @@ int orr_health_init(struct orr_device *odev)
 	init_rwsem(&odev->reset_lock);
 	init_completion(&odev->quiesced);
 	INIT_WORK(&odev->lost_work, orr_lost_work);
-	INIT_WORK(&odev->link_work, orr_link_work);
+	INIT_DELAYED_WORK(&odev->link_work, orr_link_work);
 	INIT_DELAYED_WORK(&odev->health_work, orr_health_work);
-	disable_work(&odev->link_work);
+	disable_delayed_work(&odev->link_work);
 	disable_delayed_work(&odev->health_work);
 	orr_restart_init(odev);
 	orr_signaller_init(odev);
@@ -260,7 +302,7 @@ void orr_health_fini(struct orr_device *odev)
 {
 	disable_delayed_work_sync(&odev->health_work);
 	orr_restart_fini(odev);
-	disable_work_sync(&odev->link_work);
+	disable_delayed_work_sync(&odev->link_work);
 	flush_work(&odev->lost_work);
 	orr_signaller_fini(odev);
 }

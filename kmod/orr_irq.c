@@ -42,8 +42,8 @@ static irqreturn_t orr_irq_handler(int number, void *data)
 		if (scan.fired > READ_ONCE(odev->stats.most_in_irq))
 			WRITE_ONCE(odev->stats.most_in_irq, scan.fired);
 	}
-	if (orr_irq_serves(irq, ORR_IRQ_LINK) && (!found || odev->vectors > ORR_IRQ_LINK))
-		schedule_work(&odev->link_work);
+	if (orr_irq_serves(irq, ORR_IRQ_LINK))
+		orr_health_link_kick(odev, !found || odev->vectors > ORR_IRQ_LINK);
 	/* Whether the control core halted is in a register: not read here, and not each time. */
 	if (orr_irq_serves(irq, ORR_IRQ_FAULT) && !found)
 		orr_health_kick(odev);

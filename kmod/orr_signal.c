@@ -40,7 +40,7 @@ struct orr_sem {
 	struct orr_bo *origin;
 	/** @offset: in @origin */
 	u64 offset;
-	/** @bo: as the card that closes it sees the memory, a reference */
+	/** @bo: as the card that closes it sees the memory; a reference, and one of the card's struct */
 	struct orr_bo *bo;
 	/** @signallers: struct orr_signaller */
 	struct list_head signallers;
@@ -90,6 +90,21 @@ static struct orr_sem *orr_sem_find(const struct orr_bo *origin, u64 offset)
 	return NULL;
 }
 
+/* A BO keeps its memory, not its card's struct, which may outlive the driver there but for us. */
+static void orr_sem_get_bo(struct orr_bo *bo)
+{
+	drm_dev_get(bo->base.dev);
+	drm_gem_object_get(&bo->base);
+}
+
+static void orr_sem_put_bo(struct orr_bo *bo)
+{
+	struct drm_device *drm = bo->base.dev;
+
+	drm_gem_object_put(&bo->base);
+	drm_dev_put(drm);
+}
+
 static struct orr_signaller *orr_signaller_find(struct orr_sem *sem, struct orr_queue *queue)
 {
 	struct orr_signaller *signaller;
@@ -126,7 +141,7 @@ static void orr_signaller_drop(struct orr_signaller *signaller, u32 code,
 	queue->signaller_count--;
 	if (list_empty(&sem->signallers) && !sem->closing)
 		orr_sem_abandon(sem, orr_signaller_word(queue, code), closing);
-	drm_gem_object_put(&signaller->bo->base);
+	orr_sem_put_bo(signaller->bo);
 	kfree(signaller);
 }
 
@@ -178,7 +193,7 @@ static void orr_sems_close(struct list_head *closing)
 	}
 	wake_up_all(&orr_sems_wait);
 	list_for_each_entry_safe(sem, next, closing, link) {
-		drm_gem_object_put(&sem->bo->base);
+		orr_sem_put_bo(sem->bo);
 		kfree(sem);
 	}
 }
@@ -218,13 +233,13 @@ static int orr_signaller_add(struct orr_queue *queue, struct orr_bo *bo, u64 off
 		known->origin = origin;
 		known->offset = offset;
 		known->bo = bo->kind == ORR_BO_KIND_PEER ? origin : bo;
-		drm_gem_object_get(&known->bo->base);
+		orr_sem_get_bo(known->bo);
 		hash_add(orr_sems, &known->node, orr_sem_key(origin, offset));
 	}
 	(*signaller)->sem = known;
 	(*signaller)->queue = queue;
 	(*signaller)->bo = bo;
-	drm_gem_object_get(&bo->base);
+	orr_sem_get_bo(bo);
 	list_add_tail(&(*signaller)->of_sem, &known->signallers);
 	list_add_tail(&(*signaller)->of_queue, &queue->signallers);
 	queue->signaller_count++;

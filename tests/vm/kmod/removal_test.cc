@@ -283,6 +283,42 @@ TEST_F(Removal, WhoWaitsForACardThatGoesIsTold) {
     ASSERT_TRUE(bind_driver(cards_[1]));
 }
 
+// Two cards, each with a queue that is attached to the same semaphore in guest RAM. The card that knew it
+// first goes, with everything that kept its driver's memory; who closes the semaphore then must not look
+// there. (A kernel with KASAN sees it, if he does.)
+TEST_F(Removal, ASemaphoreOutlivesTheCardThatKnewItFirst) {
+    if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
+    const File one = open_card(static_cast<unsigned>(node_of(cards_[0])));
+    std::uint32_t vm = 0;
+    Buffer shared;
+    File dma_buf;
+    ASSERT_EQ(create_vm(one.get(), vm), 0);
+    ASSERT_EQ(make_buffer(one.get(), vm, kVa, 4096, ORR_BO_SYSTEM, shared), 0);
+    ASSERT_EQ(export_bo(one.get(), shared.handle, dma_buf), 0);
+    Queue second(one.get(), vm, kRingVa);
+    ASSERT_EQ(second.error(), 0);
+    const auto attach = [](int fd, const Queue& queue) {
+        drm_orr_signaller args{.queue = queue.number(), .flags = 0, .semaphore = kVa, .count = 1, .pad = 0};
+        return call(fd, DRM_IOCTL_ORR_SIGNALLER_ATTACH, &args);
+    };
+    {
+        const File two = open_card(static_cast<unsigned>(node_of(cards_[1])));
+        std::uint32_t other_vm = 0, handle = 0;
+        ASSERT_EQ(create_vm(two.get(), other_vm), 0);
+        ASSERT_EQ(import_bo(two.get(), dma_buf.get(), handle), 0);
+        ASSERT_EQ(map(two.get(), other_vm, handle, kVa, 4096), 0);
+        const Queue first(two.get(), other_vm, kRingVa);
+        ASSERT_EQ(first.error(), 0);
+        ASSERT_EQ(attach(two.get(), first), 0);
+        ASSERT_EQ(attach(one.get(), second), 0);
+    }
+    ASSERT_TRUE(unbind_driver(cards_[1]));
+    EXPECT_EQ(destroy_queue(one.get(), second.number()), 0);
+    second.forget();
+    ASSERT_TRUE(bind_driver(cards_[1]));
+    expect_works(cards_[1]);
+}
+
 TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
     if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
     const std::uint64_t peer = 0x80000000;
