@@ -163,7 +163,7 @@ static int orr_bo_map_sgt(struct orr_device *odev, struct orr_bo *bo, struct sg_
 		bo->sgt = sgt;
 		list_add_tail(&bo->link, &odev->bos);
 	}
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret;
 }
 

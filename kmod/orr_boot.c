@@ -19,6 +19,9 @@ static unsigned int boot_timeout_ms = 20000;
 module_param(boot_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(boot_timeout_ms, "Time the firmware has to boot, in milliseconds (default 20000)");
 
+/* The image is there and has been checked once, and others wait. */
+#define ORR_BOOT_AGAIN_MS 1500u
+
 /* What can be said about an image before it is handed to the boot ROM, which checks it for real. */
 static int orr_boot_check_image(struct device *dev, const struct firmware *fw)
 {
@@ -156,9 +159,9 @@ static int orr_boot_poll(struct orr_device *odev)
 	}
 }
 
-static int orr_boot_wait(struct orr_device *odev)
+static int orr_boot_wait(struct orr_device *odev, unsigned int timeout_ms)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(boot_timeout_ms);
+	unsigned long end = jiffies + msecs_to_jiffies(timeout_ms);
 	bool last;
 	int ret;
 
@@ -174,7 +177,7 @@ static int orr_boot_wait(struct orr_device *odev)
 	} while (!last);
 	return dev_err_probe(&odev->pdev->dev, -ETIMEDOUT,
 			     "the firmware did not boot within %u ms: state %u, boot status %u, progress %#x; see the card's log, or load with a longer boot_timeout_ms\n",
-			     boot_timeout_ms, orr_read32(odev, ORR_R_STATE),
+			     timeout_ms, orr_read32(odev, ORR_R_STATE),
 			     orr_read32(odev, ORR_R_BOOT_STATUS), orr_read32(odev, ORR_R_PROGRESS));
 }
 
@@ -247,13 +250,13 @@ static int orr_boot_read_block(struct orr_device *odev)
 }
 
 /* Starts the core, which waits for it, and waits until the firmware runs. */
-static int orr_boot_start(struct orr_device *odev)
+static int orr_boot_start(struct orr_device *odev, unsigned int timeout_ms)
 {
 	orr_write64(odev, ORR_R_BOOT_IMAGE, odev->image_dma);
 	orr_write32(odev, ORR_R_BOOT_SIZE, odev->image_size);
 	orr_write64(odev, ORR_R_BOOT_ARG, odev->boot_block_dma);
 	orr_write32(odev, ORR_R_BOOT_START, 1);
-	return orr_boot_wait(odev);
+	return orr_boot_wait(odev, timeout_ms);
 }
 
 static int orr_boot_image(struct orr_device *odev, const struct firmware *fw)
@@ -268,7 +271,7 @@ static int orr_boot_image(struct orr_device *odev, const struct firmware *fw)
 	memcpy(odev->image, fw->data, fw->size);
 
 	guard(mutex)(&odev->boot_lock);
-	ret = orr_boot_start(odev);
+	ret = orr_boot_start(odev, boot_timeout_ms);
 	/* The ROM may still be reading it, and the firmware must not write to what is freed. */
 	if (ret && orr_hw_reset(odev)) {
 		dev_err(dev, "the card does not reset either\n");
@@ -342,7 +345,7 @@ int orr_boot_again(struct orr_device *odev)
 
 	lockdep_assert_held(&odev->boot_lock);
 	orr_boot_fill_block(odev);
-	ret = orr_boot_start(odev);
+	ret = orr_boot_start(odev, min(boot_timeout_ms, ORR_BOOT_AGAIN_MS));
 	if (ret)
 		return ret;
 	if (READ_ONCE(odev->boot_block->fw_magic) != ORR_BB_FW_MAGIC ||

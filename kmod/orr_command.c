@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Commands to the firmware that have a reply, and those who wait for it. The firmware answers, or
- * is restarted and asked again, or the card is lost: each wait ends. Who is killed meanwhile need
- * not wait unless something depends on it; a work then waits in his place, so that his slot comes
- * back with the reply, however late that is.
+ * is restarted and asked again, or the card is lost: each wait ends. A firmware that moves has long
+ * for an answer, because a process may have given it much to do; one that stands still has not. Who
+ * is killed meanwhile need not wait unless something depends on it; his slot comes back with the
+ * reply, however late that is, and a work looks after it in his place.
  */
 #include <linux/dma-fence.h>
 #include <linux/jiffies.h>
@@ -13,27 +14,48 @@
 #include "orr_mailbox.h"
 #include "orr_restart.h"
 
-static unsigned int mailbox_timeout_ms = 10000;
+static unsigned int mailbox_timeout_ms = 120000;
 module_param(mailbox_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(mailbox_timeout_ms, "Time the firmware has to answer a command, in milliseconds (default 10000)");
+MODULE_PARM_DESC(mailbox_timeout_ms, "Time the firmware has to answer a command as long as it moves, in milliseconds (default 120000)");
 
 /* After so long without an interrupt the ring is looked at once anyhow. */
 #define ORR_MBOX_POLL_MS 100u
 
+/* So often somebody looks after the commands of those who were killed. */
+#define ORR_MBOX_ORPHAN_PERIOD (HZ / 10)
+
 /* A command that was sent to that many firmwares, and all of them died, is the reason for it. */
 #define ORR_MBOX_MAX_REPEATS 2u
 
+static bool orr_mbox_down(struct semaphore *slots, enum orr_mbox_patience patience)
+{
+	if (patience != ORR_MBOX_TO_THE_END)
+		return !down_killable(slots);
+	down(slots);
+	return true;
+}
+
+/* Whether a process decides how long the firmware needs for it. */
+static bool orr_mbox_takes_long(u16 opcode)
+{
+	return opcode == ORR_MBOX_QUEUE_ABORT || opcode == ORR_MBOX_QUEUE_DESTROY;
+}
+
 /* Takes a slot. Return: NULL if the caller was killed before it got one. */
 static struct orr_mbox_call *orr_mbox_get_call(struct orr_mailbox *mbox,
-					       enum orr_mbox_patience patience)
+					       enum orr_mbox_patience patience, u16 opcode)
 {
+	bool takes_long = orr_mbox_takes_long(opcode);
 	struct orr_mbox_call *call;
 	unsigned long slot;
 
-	if (patience == ORR_MBOX_TO_THE_END)
-		down(&mbox->slots);
-	else if (down_killable(&mbox->slots))
+	if (takes_long && !orr_mbox_down(&mbox->long_slots, patience))
 		return NULL;
+	if (!orr_mbox_down(&mbox->slots, patience)) {
+		if (takes_long)
+			up(&mbox->long_slots);
+		return NULL;
+	}
 
 	guard(spinlock_irqsave)(&mbox->lock);
 	slot = find_first_zero_bit(mbox->used, ORR_MBOX_SLOTS);
@@ -41,16 +63,31 @@ static struct orr_mbox_call *orr_mbox_get_call(struct orr_mailbox *mbox,
 	call = &mbox->call[slot];
 	memset(call, 0, sizeof(*call));
 	call->slot = slot;
+	call->takes_long = takes_long;
+	call->command.opcode = opcode;
 	init_completion(&call->done);
 	return call;
 }
 
-/* The call has ended, or never began. */
+/**
+ * orr_mbox_put_call_locked - a call has ended, or never began: its slot is free again
+ * @mbox: the mailbox, whose lock is held
+ * @call: the call
+ */
+void orr_mbox_put_call_locked(struct orr_mailbox *mbox, struct orr_mbox_call *call)
+{
+	lockdep_assert_held(&mbox->lock);
+	__clear_bit(call->slot, mbox->orphans);
+	__clear_bit(call->slot, mbox->used);
+	up(&mbox->slots);
+	if (call->takes_long)
+		up(&mbox->long_slots);
+}
+
 static void orr_mbox_put_call(struct orr_mailbox *mbox, struct orr_mbox_call *call)
 {
-	scoped_guard(spinlock_irqsave, &mbox->lock)
-		__clear_bit(call->slot, mbox->used);
-	up(&mbox->slots);
+	guard(spinlock_irqsave)(&mbox->lock);
+	orr_mbox_put_call_locked(mbox, call);
 }
 
 static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call)
@@ -73,10 +110,8 @@ static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call)
 	if (!call->command.sequence)
 		call->command.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | call->slot;
 	mbox->pending[call->slot] = call;
-	if (!mbox->paused) {
+	if (!mbox->paused)
 		orr_mbox_post_call(odev, call);
-		orr_mbox_ring(odev);
-	}
 	return 0;
 }
 
@@ -142,8 +177,9 @@ static bool orr_mbox_leave(struct orr_device *odev, struct orr_mbox_call *call,
 	if (patience != ORR_MBOX_UNTIL_KILLED)
 		return false;
 	__set_bit(call->slot, mbox->orphans);
+	call->left_ms = READ_ONCE(mailbox_timeout_ms);
 	odev->stats.left_commands++;
-	queue_work(odev->ask_wq, &mbox->orphan_work);
+	queue_delayed_work(odev->wq, &mbox->orphan_work, ORR_MBOX_ORPHAN_PERIOD);
 	return true;
 }
 
@@ -173,7 +209,7 @@ static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call,
 {
 	unsigned int timeout = READ_ONCE(mailbox_timeout_ms), left = timeout;
 
-	while (left) {
+	while (left && !orr_restart_silent(odev)) {
 		unsigned int slice = min(left, ORR_MBOX_POLL_MS);
 		long ret = orr_mbox_wait_slice(odev, call, patience, slice);
 
@@ -197,6 +233,18 @@ static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call,
 	return wait_for_completion_timeout(&call->done, 1) ? 0 : -ETIMEDOUT;
 }
 
+/* There is no reply in time. When it returns the call will end, or its time begins anew. */
+static void orr_mbox_overdue(struct orr_device *odev, const struct orr_mbox_call *call)
+{
+	drm_err(&odev->drm, "the firmware did not answer command %u within %u ms, or stands still\n",
+		call->command.opcode, READ_ONCE(mailbox_timeout_ms));
+	/* If it cannot be restarted, this ends the call. */
+	if (call->repeats < ORR_MBOX_MAX_REPEATS)
+		orr_restart_request(odev, "the firmware does not answer");
+	else
+		orr_device_lost(odev, "the firmware does not answer");
+}
+
 /*
  * Waits for the reply, over restarts of the firmware if need be; the call ends in any case. Return:
  * 0, or -ERESTARTSYS if it is not the caller's any more.
@@ -206,43 +254,58 @@ static int orr_mbox_wait_over_restarts(struct orr_device *odev, struct orr_mbox_
 {
 	int ret;
 
-	while ((ret = orr_mbox_wait(odev, call, &patience)) == -ETIMEDOUT) {
-		drm_err(&odev->drm, "the firmware did not answer command %u within %u ms\n",
-			call->command.opcode, READ_ONCE(mailbox_timeout_ms));
-		if (call->repeats < ORR_MBOX_MAX_REPEATS) {
-			/* If it cannot be done, this ends the call. */
-			orr_restart_request(odev, "the firmware does not answer");
-		} else {
-			orr_device_lost(odev, "the firmware does not answer");
-			wait_for_completion(&call->done);
-			return 0;
-		}
-	}
+	while ((ret = orr_mbox_wait(odev, call, &patience)) == -ETIMEDOUT)
+		orr_mbox_overdue(odev, call);
 	return ret;
 }
 
-/* Waits in the place of those who were killed, so that a firmware's silence is noticed all the same. */
-static void orr_mbox_orphan_work(struct work_struct *work)
+/* The call of a killed process that has waited too long, if there is one. */
+static struct orr_mbox_call *orr_mbox_find_overdue(struct orr_device *odev, bool silent)
 {
-	struct orr_device *odev = container_of(work, struct orr_device, mailbox.orphan_work);
 	struct orr_mailbox *mbox = &odev->mailbox;
-	bool cookie = dma_fence_begin_signalling();
+	struct orr_mbox_call *found = NULL;
 	unsigned long slot;
 
+	guard(spinlock_irqsave)(&mbox->lock);
 	for_each_set_bit(slot, mbox->orphans, ORR_MBOX_SLOTS) {
 		struct orr_mbox_call *call = &mbox->call[slot];
-		int idx;
+		unsigned int timeout = READ_ONCE(mailbox_timeout_ms);
 
-		/* After a loss there is nothing to wait for but the end, which comes without us. */
-		if (!orr_enter(odev, &idx)) {
-			orr_mbox_wait_over_restarts(odev, call, ORR_MBOX_TO_THE_END);
-			orr_exit(idx);
-		} else {
-			wait_for_completion(&call->done);
+		if (mbox->paused) {
+			call->left_ms = timeout;
+			continue;
 		}
-		scoped_guard(spinlock_irqsave, &mbox->lock)
-			__clear_bit(slot, mbox->orphans);
-		orr_mbox_put_call(mbox, call);
+		call->left_ms -= min(call->left_ms, jiffies_to_msecs(ORR_MBOX_ORPHAN_PERIOD));
+		if (call->left_ms && !silent)
+			continue;
+		call->left_ms = timeout;
+		found = call;
+	}
+	return found;
+}
+
+/*
+ * Looks in the place of those who were killed whether the firmware answers, so that its silence is
+ * noticed all the same. Does not wait.
+ */
+static void orr_mbox_orphan_work(struct work_struct *work)
+{
+	struct orr_device *odev = container_of(work, struct orr_device, mailbox.orphan_work.work);
+	struct orr_mailbox *mbox = &odev->mailbox;
+	bool cookie = dma_fence_begin_signalling();
+	struct orr_mbox_call *call;
+	int idx;
+
+	/* After a loss there is nothing to look for: it has ended the calls. */
+	if (!orr_enter(odev, &idx)) {
+		orr_mbox_process(odev);
+		call = orr_mbox_find_overdue(odev, orr_restart_silent(odev));
+		/* It may end at this moment, and then its number of repeats is nobody's. */
+		if (call && !orr_health_gone(odev))
+			orr_mbox_overdue(odev, call);
+		if (!bitmap_empty(mbox->orphans, ORR_MBOX_SLOTS))
+			queue_delayed_work(odev->wq, &mbox->orphan_work, ORR_MBOX_ORPHAN_PERIOD);
+		orr_exit(odev, idx);
 	}
 	dma_fence_end_signalling(cookie);
 }
@@ -254,7 +317,8 @@ static void orr_mbox_orphan_work(struct work_struct *work)
 void orr_command_init(struct orr_mailbox *mbox)
 {
 	sema_init(&mbox->slots, ORR_MBOX_SLOTS);
-	INIT_WORK(&mbox->orphan_work, orr_mbox_orphan_work);
+	sema_init(&mbox->long_slots, ORR_MBOX_LONG_SLOTS);
+	INIT_DELAYED_WORK(&mbox->orphan_work, orr_mbox_orphan_work);
 }
 
 /**
@@ -263,8 +327,91 @@ void orr_command_init(struct orr_mailbox *mbox)
  */
 void orr_command_fini(struct orr_mailbox *mbox)
 {
-	/* Not cancelled: the calls have ended, but others may wait for their slots. */
-	flush_work(&mbox->orphan_work);
+	disable_delayed_work_sync(&mbox->orphan_work);
+}
+
+/**
+ * orr_mbox_begin - send a command that has a reply; orr_mbox_flush() and orr_mbox_end() have to follow
+ * @odev: the card; the caller is inside orr_enter(), or in probe
+ * @patience: what a caller who is being killed still waits for
+ * @opcode: ORR_MBOX_*
+ * @args: arguments
+ * @count: number of arguments, at most ORR_MBOX_ARGS
+ *
+ * Return: the call, or an error pointer: -ENODEV when the card is lost, -ERESTARTSYS: killed.
+ */
+struct orr_mbox_call *orr_mbox_begin(struct orr_device *odev, enum orr_mbox_patience patience,
+				     u16 opcode, const u64 *args, unsigned int count)
+{
+	struct orr_mailbox *mbox = &odev->mailbox;
+	struct orr_mbox_call *call;
+	int ret;
+
+	if (WARN_ON(count > ORR_MBOX_ARGS))
+		return ERR_PTR(-EINVAL);
+	call = orr_mbox_get_call(mbox, patience, opcode);
+	if (!call)
+		return ERR_PTR(-ERESTARTSYS);
+	memcpy(call->command.arg, args, count * sizeof(*args));
+	ret = orr_mbox_start(odev, call);
+	if (!ret)
+		return call;
+	orr_mbox_put_call(mbox, call);
+	if (ret == -EPROTO) {
+		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
+		ret = -ENODEV;
+	}
+	return ERR_PTR(ret);
+}
+
+/**
+ * orr_mbox_flush - tell the firmware of commands that were begun
+ * @odev: the card; the caller is inside orr_enter(), or in probe
+ */
+void orr_mbox_flush(struct orr_device *odev)
+{
+	guard(spinlock_irqsave)(&odev->mailbox.lock);
+	/* orr_mbox_resume() does it after a restart. */
+	if (!odev->mailbox.paused && !orr_is_lost(odev))
+		orr_mbox_ring(odev);
+}
+
+/**
+ * orr_mbox_end - wait for a command's reply
+ * @odev: the card; the caller is still inside orr_enter(), or in probe
+ * @call: of orr_mbox_begin(); not the caller's any more
+ * @patience: what a caller who is being killed still waits for
+ * @reply: ORR_MBOX_ARGS words for the reply's arguments, or NULL
+ *
+ * The firmware has to answer in time, and to move while it does not, else it is restarted and asked
+ * again, or the card is lost.
+ *
+ * Return: 0, the reply's status as an error, -ENODEV when the card is lost, or -ERESTARTSYS: killed,
+ * and @patience says what may have become of the command.
+ */
+int orr_mbox_end(struct orr_device *odev, struct orr_mbox_call *call,
+		 enum orr_mbox_patience patience, u64 *reply)
+{
+	int ret;
+
+	if (orr_mbox_wait_over_restarts(odev, call, patience))
+		return -ERESTARTSYS;
+	ret = call->result;
+	if (!ret) {
+		ret = orr_mbox_status_to_errno(call->reply.status);
+		if (ret && ret != -EPROTO)
+			drm_dbg(&odev->drm, "command %u: status %u, detail %u\n",
+				call->command.opcode, call->reply.status, call->reply.detail);
+		ret = orr_mbox_repeated(call, ret);
+	}
+	if (!ret && reply)
+		memcpy(reply, call->reply.arg, sizeof(call->reply.arg));
+	orr_mbox_put_call(&odev->mailbox, call);
+	if (ret == -EPROTO) {
+		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
+		ret = -ENODEV;
+	}
+	return ret;
 }
 
 /**
@@ -276,46 +423,18 @@ void orr_command_fini(struct orr_mailbox *mbox)
  * @count: number of arguments, at most ORR_MBOX_ARGS
  * @reply: ORR_MBOX_ARGS words for the reply's arguments, or NULL
  *
- * The firmware has to answer in time, else it is restarted and asked again, or the card is lost.
- *
- * Return: 0, the reply's status as an error, -ENODEV when the card is lost, or -ERESTARTSYS: killed,
- * and @patience says what may have become of the command.
+ * Return: as orr_mbox_begin() and orr_mbox_end().
  */
 int orr_mbox_command_patient(struct orr_device *odev, enum orr_mbox_patience patience, u16 opcode,
 			     const u64 *args, unsigned int count, u64 *reply)
 {
-	struct orr_mailbox *mbox = &odev->mailbox;
 	struct orr_mbox_call *call;
-	int ret;
 
-	if (WARN_ON(count > ORR_MBOX_ARGS))
-		return -EINVAL;
-	call = orr_mbox_get_call(mbox, patience);
-	if (!call)
-		return -ERESTARTSYS;
-	call->command.opcode = opcode;
-	memcpy(call->command.arg, args, count * sizeof(*args));
-	ret = orr_mbox_start(odev, call);
-	if (!ret) {
-		if (orr_mbox_wait_over_restarts(odev, call, patience))
-			return -ERESTARTSYS;
-		ret = call->result;
-	}
-	if (!ret) {
-		ret = orr_mbox_status_to_errno(call->reply.status);
-		if (ret && ret != -EPROTO)
-			drm_dbg(&odev->drm, "command %u: status %u, detail %u\n", opcode,
-				call->reply.status, call->reply.detail);
-		ret = orr_mbox_repeated(call, ret);
-	}
-	if (!ret && reply)
-		memcpy(reply, call->reply.arg, sizeof(call->reply.arg));
-	orr_mbox_put_call(mbox, call);
-	if (ret == -EPROTO) {
-		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
-		ret = -ENODEV;
-	}
-	return ret;
+	call = orr_mbox_begin(odev, patience, opcode, args, count);
+	if (IS_ERR(call))
+		return PTR_ERR(call);
+	orr_mbox_flush(odev);
+	return orr_mbox_end(odev, call, patience, reply);
 }
 
 /**

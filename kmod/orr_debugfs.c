@@ -114,7 +114,7 @@ static ssize_t orr_debugfs_crash_write(struct file *file, const char __user *use
 	if (ret)
 		return ret;
 	ret = orr_mbox_send(odev, ORR_MBOX_CRASH, &guilty, 1) ? 0 : -EBUSY;
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret ?: bytes;
 }
 
@@ -140,7 +140,7 @@ static ssize_t orr_debugfs_inject_write(struct file *file, const char __user *us
 	if (ret)
 		return ret;
 	orr_mbox_inject(odev, &message);
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return bytes;
 }
 
@@ -164,6 +164,8 @@ void orr_debugfs_init(struct orr_device *odev)
 	debugfs_create_file("queues", 0400, root, odev, &orr_debugfs_queues_fops);
 	debugfs_create_file("restarts", 0400, root, odev, &orr_debugfs_restarts_fops);
 	debugfs_create_file("waits", 0400, root, odev, &orr_debugfs_waits_fops);
+	if (!IS_ENABLED(CONFIG_ORR_FAULTS))
+		return;
 	debugfs_create_file("inject_message", 0200, root, odev, &orr_debugfs_inject_fops);
 	debugfs_create_file("crash_firmware", 0200, root, odev, &orr_debugfs_crash_fops);
 }

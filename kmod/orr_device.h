@@ -6,7 +6,7 @@
  * way round:
  *
  *   orr_file.lock        mutex     a file's doorbell page and slots
- *   orr_sems_lock        mutex     orr_signal.c: who may signal which semaphore
+ *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist
  *   orr_device.grant_lock mutex    grant registers and slots of all link ports
@@ -23,10 +23,11 @@
  *   dma_fence.lock (of a struct orr_fence)
  *   orr_queue.lock       spinlock  waiters of a queue, what it is armed for
  *   orr_mailbox.lock     spinlock  both mailbox rings
+ *   orr_restart.pulse_lock spinlock  looks at the heartbeat
  *
- * All spinlocks but pages_lock are taken in interrupts. Hardware is touched inside orr_enter() and
- * orr_exit() only; nothing sleeps for user space in there, so that unbinding never waits for a
- * process. Only an import of another driver's memory waits for that driver in there.
+ * All spinlocks but pages_lock and pulse_lock are taken in interrupts. Hardware is touched inside
+ * orr_enter() and orr_exit() only; nothing sleeps for user space in there, so that unbinding never
+ * waits for a process. Only an import of another driver's memory waits for that driver in there.
  */
 #ifndef _ORR_DEVICE_H_
 #define _ORR_DEVICE_H_
@@ -40,6 +41,7 @@
 #include <linux/pci.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
+#include <linux/srcu.h>
 #include <linux/workqueue.h>
 
 #include <drm/drm_device.h>
@@ -58,6 +60,7 @@
 #include "orr_kernel_api.h"
 #include "orr_mailbox.h"
 #include "orr_restart.h"
+#include "orr_sem.h"
 
 #define ORR_DRIVER_NAME "orrery"
 
@@ -141,6 +144,16 @@ struct orr_link_port {
 	struct orr_grant grant[ORR_LINK_GRANT_SLOTS];
 };
 
+/**
+ * struct orr_link_look - a look at a link port
+ */
+struct orr_link_look {
+	/** @state: ORR_LINK_* */
+	u32 state;
+	/** @losses: how often it has gone down, with what was on the way */
+	u32 losses;
+};
+
 /* The card's vectors that mean something to this driver: 0 .. 3. */
 #define ORR_IRQ_MESSAGES 4u
 
@@ -222,6 +235,12 @@ struct orr_device {
 	/** @ask_wq: the same for those that do wait for the firmware's answer */
 	struct workqueue_struct *ask_wq;
 
+	/**
+	 * @users: of the hardware; whoever takes it away sets @lost and waits for them. Not
+	 * drm_dev_enter(): that is one for all devices, and who waits for one card's firmware in
+	 * there would hold up the removal of all others
+	 */
+	struct srcu_struct users;
 	/** @lost: bit 0: the card is not to be used any more, until the driver binds anew */
 	unsigned long lost;
 	/** @lost_reason: constant text, for sysfs; set before @lost */
@@ -238,16 +257,12 @@ struct orr_device {
 	unsigned long health_jiffies;
 	/** @health_links_jiffies: when it had somebody look at the links last */
 	unsigned long health_links_jiffies;
-	/** @health_beat_jiffies: when it looked at the heartbeat last */
-	unsigned long health_beat_jiffies;
-	/** @health_heartbeat: what it found then */
-	u64 health_heartbeat;
 	/** @restart: see orr_restart.c */
 	struct orr_restart restart;
 	/** @link_work: looks whether a link changed, and tells; disabled until there is links/ */
 	struct delayed_work link_work;
-	/** @link_states: as it found them last, ORR_LINK_* */
-	u32 link_states[ORR_LINK_MAX_PORTS];
+	/** @link_looks: as it found them last */
+	struct orr_link_look link_looks[ORR_LINK_MAX_PORTS];
 	/** @reset_lock: see the top of this file */
 	struct rw_semaphore reset_lock;
 
@@ -287,6 +302,8 @@ struct orr_device {
 	DECLARE_BITMAP(stopped, ORR_FW_QUEUES);
 	/** @stopped_work: see orr_signal.c */
 	struct work_struct stopped_work;
+	/** @closer: semaphores in its memory that nobody is left to signal */
+	struct orr_closer closer;
 
 	/** @stats: each member has one writer, or does not matter that much */
 	struct orr_stats stats;
@@ -346,18 +363,16 @@ static inline bool orr_is_lost(struct orr_device *odev)
  */
 static inline int __must_check orr_enter(struct orr_device *odev, int *idx)
 {
-	if (!drm_dev_enter(&odev->drm, idx))
-		return -ENODEV;
-	if (orr_is_lost(odev)) {
-		drm_dev_exit(*idx);
-		return -ENODEV;
-	}
-	return 0;
+	*idx = srcu_read_lock(&odev->users);
+	if (!orr_is_lost(odev))
+		return 0;
+	srcu_read_unlock(&odev->users, *idx);
+	return -ENODEV;
 }
 
-static inline void orr_exit(int idx)
+static inline void orr_exit(struct orr_device *odev, int idx)
 {
-	drm_dev_exit(idx);
+	srcu_read_unlock(&odev->users, idx);
 }
 
 /* orr_hw.c: registers. Inside orr_enter() or during probe and removal. */
@@ -386,6 +401,22 @@ int orr_hw_identify(struct orr_device *odev);
 int orr_hw_reset(struct orr_device *odev);
 bool orr_hw_answers(struct orr_device *odev);
 void orr_text_sanitise(char *text);
+
+/* A look at a port, inside orr_enter(). */
+static inline struct orr_link_look orr_link_look(struct orr_device *odev, u32 port)
+{
+	u32 link = ORR_R_LINK(port);
+
+	return (struct orr_link_look){
+		.state = orr_read32(odev, link + ORR_R_LINK_STATE),
+		.losses = orr_read32(odev, link + ORR_R_LINK_LOSSES),
+	};
+}
+
+static inline bool orr_link_is_up(const struct orr_link_look *look)
+{
+	return look->state == ORR_LINK_UP || look->state == ORR_LINK_DEGRADED;
+}
 
 /* orr_boot.c */
 int orr_boot(struct orr_device *odev);

@@ -63,7 +63,7 @@ static struct drm_driver orr_drm_driver = {
 	.date = "20261121",
 #endif
 	.major = 1,
-	.minor = 0,
+	.minor = 1, /* 1: failures, and the feature word of QUERY_DEVICE */
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)
@@ -72,12 +72,16 @@ static void orr_device_fini(struct drm_device *drm, void *data)
 
 	ida_destroy(&odev->contexts);
 	ida_destroy(&odev->queue_numbers);
+	cleanup_srcu_struct(&odev->users);
 }
 
 static int orr_device_init(struct orr_device *odev)
 {
 	int ret;
 
+	ret = init_srcu_struct(&odev->users);
+	if (ret)
+		return ret;
 	orr_mbox_init(odev);
 	INIT_LIST_HEAD(&odev->registry_node);
 	INIT_LIST_HEAD(&odev->bos);
@@ -127,6 +131,8 @@ static void orr_device_stop(struct orr_device *odev)
 /* After orr_device_stop(): nobody of ours comes to the card by himself any more. */
 static void orr_device_calm(struct orr_device *odev)
 {
+	/* Nobody is in the middle of something. */
+	synchronize_srcu(&odev->users);
 	/* Interrupts first, for they ask for works. */
 	orr_irq_fini(odev);
 	orr_health_fini(odev);

@@ -2,8 +2,8 @@
 /*
  * Is the card still there? A card that dies sends no interrupt; it reads as all-ones. So while
  * there are queues, somebody looks at it ten times a second: one register, some microseconds. The
- * same look finds what an interrupt that got lost would have told. Whether the firmware makes
- * progress is asked once a second.
+ * same look finds what an interrupt that got lost would have told, and whether the firmware still
+ * moves.
  *
  * A card that is lost stays so until the driver is bound to it anew.
  *
@@ -21,26 +21,13 @@
 #include "orr_signal.h"
 
 #define ORR_HEALTH_PERIOD (HZ / 10)
-/* Time between two looks at the firmware's heartbeat. */
-#define ORR_HEALTH_BEAT HZ
+/* Time between two looks at the links. */
+#define ORR_HEALTH_LINKS HZ
 /* Least time between two looks that interrupts ask for. */
 #define ORR_HEALTH_HOLDOFF (HZ / 10)
 /* Time until the links are looked at for an interrupt that had another reason too. */
 #define ORR_HEALTH_LINK_DELAY (HZ / 10)
 #define ORR_GONE "it reads as all-ones: removed, or its process has ended"
-
-/* Whether the firmware has made progress since the last look. */
-static bool orr_health_beats(struct orr_device *odev)
-{
-	u64 heartbeat;
-
-	if (time_before(jiffies, odev->health_beat_jiffies + ORR_HEALTH_BEAT))
-		return true;
-	odev->health_beat_jiffies = jiffies;
-	heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
-	swap(heartbeat, odev->health_heartbeat);
-	return heartbeat != odev->health_heartbeat;
-}
 
 static void orr_health_check(struct orr_device *odev)
 {
@@ -50,11 +37,11 @@ static void orr_health_check(struct orr_device *odev)
 	case ORR_STATE_RUNNING:
 		orr_mbox_process(odev);
 		odev->stats.late_wakeups += orr_queue_scan_armed(odev);
-		/* Is it still there, or has it nothing to do? Without an answer it is restarted. */
-		if (!bitmap_empty(odev->armed, ORR_FW_QUEUES) && !orr_health_beats(odev))
-			queue_work(odev->ask_wq, &odev->restart.ping_work);
+		/* Is the firmware still there, or has it nothing to do? */
+		if (!bitmap_empty(odev->armed, ORR_FW_QUEUES) && orr_restart_silent(odev))
+			orr_restart_request(odev, "the firmware does not answer");
 		/* What the links say is waited for too, and its interrupt may be lost like any. */
-		if (time_after_eq(jiffies, odev->health_links_jiffies + HZ)) {
+		if (time_after_eq(jiffies, odev->health_links_jiffies + ORR_HEALTH_LINKS)) {
 			odev->health_links_jiffies = jiffies;
 			orr_health_link_kick(odev, true);
 		}
@@ -88,7 +75,7 @@ static void orr_health_work(struct work_struct *work)
 	if (!orr_enter(odev, &idx)) {
 		WRITE_ONCE(odev->health_jiffies, jiffies);
 		orr_health_check(odev);
-		orr_exit(idx);
+		orr_exit(odev, idx);
 		if (atomic_read(&odev->queue_count) && !orr_is_lost(odev))
 			orr_health_start(odev);
 	}
@@ -210,12 +197,13 @@ static bool orr_link_changed(struct orr_device *odev)
 	if (orr_enter(odev, &idx))
 		return false;
 	for (i = 0; i < odev->info.link_ports; i++) {
-		u32 state = orr_read32(odev, ORR_R_LINK(i) + ORR_R_LINK_STATE);
+		struct orr_link_look look = orr_link_look(odev, i);
 
-		changed |= state != odev->link_states[i];
-		odev->link_states[i] = state;
+		changed |= look.state != odev->link_looks[i].state ||
+			   look.losses != odev->link_looks[i].losses;
+		odev->link_looks[i] = look;
 	}
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return changed;
 }
 

@@ -18,6 +18,28 @@
 #define ORR_QUOTA_PERIOD_MIN_US 100u
 #define ORR_QUOTA_PERIOD_MAX_US 1000000u
 
+/* What user space was built with stays as it is; structs grow at their end only. */
+static_assert(sizeof(struct drm_orr_query_device) == 160);
+static_assert(offsetof(struct drm_orr_query_device, features) == 152);
+static_assert(sizeof(struct drm_orr_bo_create) == 24);
+static_assert(sizeof(struct drm_orr_bo_info) == 32);
+static_assert(sizeof(struct drm_orr_vm_create) == 16);
+static_assert(sizeof(struct drm_orr_vm_destroy) == 8);
+static_assert(sizeof(struct drm_orr_vm_bind) == 40);
+static_assert(sizeof(struct drm_orr_queue_create) == 96);
+static_assert(offsetof(struct drm_orr_queue_create, firmware_number) == 88);
+static_assert(sizeof(struct drm_orr_queue_set) == 16);
+static_assert(sizeof(struct drm_orr_queue_stats) == 56);
+static_assert(sizeof(struct drm_orr_queue_destroy) == 8);
+static_assert(sizeof(struct drm_orr_queue_abort) == 8);
+static_assert(sizeof(struct drm_orr_signaller) == 24);
+static_assert(sizeof(struct drm_orr_queue_wait) == 72);
+static_assert(sizeof(struct drm_orr_queue_fence) == 24);
+static_assert(sizeof(struct drm_orr_query_counters) == 16);
+static_assert(sizeof(struct drm_orr_query_link) == 32);
+static_assert(sizeof(struct drm_orr_wait_edge) == 88);
+static_assert(sizeof(struct drm_orr_query_deadlock) == 16);
+
 static int orr_query_device(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_device *odev = to_orr_device(drm);
@@ -45,10 +67,11 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 		.max_ring_entries = info->max_ring_entries,
 		.counters = info->counters,
 		.state = orr_read32(odev, ORR_R_STATE),
+		.features = orr_fw_fails(odev) ? ORR_FEATURE_FAILURE : 0,
 	};
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));
 	memcpy(args->fw_build_id, info->fw_build_id, sizeof(args->fw_build_id));
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	if (args->state == U32_MAX) {
 		orr_health_kick(odev);
 		return -ENODEV;
@@ -138,7 +161,7 @@ static int orr_file_get_page(struct orr_file *file)
 	if (ret)
 		return ret;
 	ret = orr_doorbell_page_get(file->odev);
-	orr_exit(idx);
+	orr_exit(file->odev, idx);
 	if (ret < 0)
 		return ret;
 	WRITE_ONCE(file->page, ret);
@@ -311,7 +334,7 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 		copy[i] = orr_read64(odev, ORR_R_COUNTER(i));
 	if (!orr_hw_answers(odev))
 		ret = -ENODEV;
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	if (ret)
 		return ret;
 	args->count = odev->info.counters;
@@ -341,7 +364,7 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	args->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
 	if (!orr_hw_answers(odev))
 		ret = -ENODEV;
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret;
 }
 

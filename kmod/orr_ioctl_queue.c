@@ -14,6 +14,7 @@
 #include "orr_file.h"
 #include "orr_ioctl.h"
 #include "orr_queue.h"
+#include "orr_sem.h"
 #include "orr_signal.h"
 #include "orr_vm.h"
 
@@ -99,10 +100,17 @@ int orr_queue_destroy_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	if (ret)
 		return ret;
 	queue = xa_erase(&file->queues, args->queue);
-	if (queue)
+	if (queue) {
+		orr_queue_get(queue);
 		orr_queue_destroy(file, queue);
+	}
 	mutex_unlock(&file->lock);
-	return queue ? 0 : -ENOENT;
+	if (!queue)
+		return -ENOENT;
+	/* The memory is the process's again, unless it is being killed. */
+	orr_sems_wait_queue(queue);
+	orr_queue_put(queue);
+	return 0;
 }
 
 int orr_queue_wait_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
@@ -183,8 +191,12 @@ int orr_queue_abort_ioctl(struct drm_device *drm, void *data, struct drm_file *d
 	queue = orr_queue_lock(file, args->queue);
 	if (IS_ERR(queue))
 		return PTR_ERR(queue);
+	orr_queue_get(queue);
 	ret = orr_queue_abort(queue);
 	mutex_unlock(&file->lock);
+	if (!ret)
+		ret = orr_sems_wait_queue(queue);
+	orr_queue_put(queue);
 	return ret;
 }
 
@@ -195,7 +207,7 @@ static int orr_signaller_ioctl(struct drm_file *drm_file, const struct drm_orr_s
 	struct orr_queue *queue;
 	int ret;
 
-	if (args->flags || args->pad || !args->count || args->count > 256 ||
+	if (args->flags || args->pad || !args->count || args->count > ORR_SIGNALLERS_AT_ONCE ||
 	    !IS_ALIGNED(args->semaphore, sizeof(struct orr_semaphore)) ||
 	    !orr_va_range_ok(args->semaphore, args->count * sizeof(struct orr_semaphore)))
 		return -EINVAL;

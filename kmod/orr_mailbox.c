@@ -121,7 +121,10 @@ void orr_mbox_finish(struct orr_mailbox *mbox, u32 slot, int result)
 	lockdep_assert_held(&mbox->lock);
 	mbox->pending[slot] = NULL;
 	call->result = result;
-	complete(&call->done);
+	if (test_bit(slot, mbox->orphans))
+		orr_mbox_put_call_locked(mbox, call);
+	else
+		complete(&call->done);
 }
 
 /**
@@ -408,7 +411,7 @@ static void orr_mbox_arm_work(struct work_struct *work)
 	}
 	if (broken)
 		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
-	orr_exit(idx);
+	orr_exit(odev, idx);
 }
 
 /**
@@ -441,7 +444,7 @@ void orr_mbox_send_arms(struct orr_device *odev)
 		return;
 	scoped_guard(spinlock_irqsave, &odev->mailbox.lock)
 		orr_mbox_flush_arms(odev);
-	orr_exit(idx);
+	orr_exit(odev, idx);
 }
 
 /**

@@ -19,6 +19,8 @@ struct orr_queue;
 /* Commands that wait for a reply at once. The rest of the ring is for those without one. */
 #define ORR_MBOX_SLOTS 64u
 #define ORR_MBOX_SLOT_BITS ilog2(ORR_MBOX_SLOTS)
+/* Of them those for commands that may take long, so that there is always one for the others. */
+#define ORR_MBOX_LONG_SLOTS 32u
 
 #define ORR_MBOX_ARGS ARRAY_SIZE(((struct orr_mbox_message *)0)->arg)
 
@@ -45,6 +47,10 @@ struct orr_mbox_call {
 	struct orr_mbox_message command;
 	/** @slot: its number */
 	unsigned int slot;
+	/** @takes_long: it has one of orr_mailbox.long_slots too */
+	bool takes_long;
+	/** @left_ms: once its caller was killed: the time it still has */
+	unsigned int left_ms;
 	/** @posted: it stood in the ring, so that the firmware may have carried it out */
 	bool posted;
 	/** @repeats: how often a restarted firmware got it again, after it had been posted */
@@ -63,18 +69,20 @@ struct orr_mbox_call {
  * While the firmware restarts, nothing is posted: commands wait in @pending, ARMs in @arm_list.
  */
 struct orr_mailbox {
-	/** @lock: guards all below but @slots; taken in interrupts */
+	/** @lock: guards all below but the semaphores; taken in interrupts */
 	spinlock_t lock;
 	/** @slots: counts free entries of @call */
 	struct semaphore slots;
-	/** @call: those that @used says have a caller; only he, or @orphan_work, gives it back */
+	/** @long_slots: how many of them commands that may take long can still have */
+	struct semaphore long_slots;
+	/** @call: those that @used says have a caller, who gives it back, or of @orphans the reply */
 	struct orr_mbox_call call[ORR_MBOX_SLOTS];
 	/** @used: of @call */
 	DECLARE_BITMAP(used, ORR_MBOX_SLOTS);
 	/** @orphans: of @call those whose caller was killed */
 	DECLARE_BITMAP(orphans, ORR_MBOX_SLOTS);
-	/** @orphan_work: waits in his place */
-	struct work_struct orphan_work;
+	/** @orphan_work: sees to it that their replies come */
+	struct delayed_work orphan_work;
 	/** @command: host to firmware */
 	struct orr_mbox_ring *command;
 	/** @command_dma: its bus address */
@@ -119,10 +127,17 @@ int orr_mbox_room(struct orr_mailbox *mbox);
 void orr_mbox_ring(struct orr_device *odev);
 void orr_mbox_post_call(struct orr_device *odev, struct orr_mbox_call *call);
 void orr_mbox_finish(struct orr_mailbox *mbox, u32 slot, int result);
+/* For orr_mailbox.c, likewise. */
+void orr_mbox_put_call_locked(struct orr_mailbox *mbox, struct orr_mbox_call *call);
 
 /* orr_command.c */
 void orr_command_init(struct orr_mailbox *mbox);
 void orr_command_fini(struct orr_mailbox *mbox);
+struct orr_mbox_call *orr_mbox_begin(struct orr_device *odev, enum orr_mbox_patience patience,
+				     u16 opcode, const u64 *args, unsigned int count);
+void orr_mbox_flush(struct orr_device *odev);
+int orr_mbox_end(struct orr_device *odev, struct orr_mbox_call *call,
+		 enum orr_mbox_patience patience, u64 *reply);
 int orr_mbox_command(struct orr_device *odev, u16 opcode, const u64 *args, unsigned int count,
 		     u64 *reply);
 int orr_mbox_command_patient(struct orr_device *odev, enum orr_mbox_patience patience, u16 opcode,

@@ -89,7 +89,7 @@ static vm_fault_t orr_fault_card(struct orr_device *odev, struct vm_area_struct 
 			break;
 		}
 	}
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret;
 }
 

@@ -123,7 +123,7 @@ static int orr_peer_look_for(struct orr_device *odev, u64 uid, u32 *port, u32 *p
 			ret = 0;
 		}
 	}
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret;
 }
 
@@ -141,7 +141,7 @@ static int orr_peer_confirm(struct orr_device *owner, u32 owner_port, u64 uid, u
 		return ret;
 	if (!orr_peer_port_leads_to(owner, owner_port, uid, &back) || back != port)
 		ret = -EXDEV;
-	orr_exit(idx);
+	orr_exit(owner, idx);
 	return ret;
 }
 
@@ -256,7 +256,7 @@ int orr_peer_grant(struct orr_device *owner, u32 port, u64 base, u64 size)
 	if (ret)
 		return ret;
 	ret = orr_peer_grant_locked(owner, owner->links[port], base, size);
-	orr_exit(idx);
+	orr_exit(owner, idx);
 	return ret;
 }
 
@@ -297,5 +297,5 @@ void orr_peer_revoke(struct orr_device *owner, u32 port, u64 base)
 	if (orr_enter(owner, &idx))
 		return;
 	orr_grant_command(owner, p, (u32)(grant - p->grant) | ORR_LINK_GRANT_CLEAR);
-	orr_exit(idx);
+	orr_exit(owner, idx);
 }

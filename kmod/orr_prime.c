@@ -128,11 +128,11 @@ static struct orr_bo *orr_bo_import_any(struct orr_device *odev, struct dma_buf 
 	/* An unbind waits for us to exit before it goes over the list. */
 	scoped_guard(mutex, &odev->bo_lock)
 		list_add_tail(&bo->link, &odev->bos);
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return bo;
 
 err_exit:
-	orr_exit(idx);
+	orr_exit(odev, idx);
 err_put:
 	drm_gem_object_put(&bo->base);
 	return ERR_PTR(ret);

@@ -254,7 +254,7 @@ static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_c
 		queue->generation = reply[0];
 		orr_name_send(odev, ORR_NAME_QUEUE, queue->number, queue->name);
 	}
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret;
 }
 
@@ -274,7 +274,7 @@ static void orr_queue_stop(struct orr_queue *queue)
 			ret = 0;
 		if (ret && ret != -ENODEV)
 			orr_device_lost(odev, "the firmware refuses to destroy a queue");
-		orr_exit(idx);
+		orr_exit(odev, idx);
 	}
 	if (ret)
 		orr_device_quiesced(odev);

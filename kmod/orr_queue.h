@@ -82,6 +82,8 @@ struct orr_queue {
 	struct list_head signallers;
 	/** @signaller_count: in @signallers */
 	unsigned int signaller_count;
+	/** @closing_sems: semaphores it has left alone that are still to be closed; orr_sems_lock */
+	unsigned int closing_sems;
 
 	/** @lock: guards all below; taken in interrupts */
 	spinlock_t lock;

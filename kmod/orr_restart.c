@@ -9,11 +9,25 @@
 #include <linux/dma-fence.h>
 #include <linux/iopoll.h>
 #include <linux/jiffies.h>
+#include <linux/module.h>
 
 #include "orr_device.h"
 #include "orr_queue.h"
 
-#define ORR_CORE_RESTART_TIMEOUT_US (5 * USEC_PER_SEC)
+static unsigned int silence_timeout_ms = 1500;
+module_param(silence_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(silence_timeout_ms, "Time after which a firmware that does not move is restarted, in milliseconds (default 1500, at least 1000)");
+
+/* Less would be no time for an answer to what it is asked. */
+#define ORR_SILENCE_LEAST_MS 1000u
+
+/* Least time between two looks at the heartbeat. */
+#define ORR_PULSE_PERIOD (HZ / 4)
+/* At each so-manieth look that finds it standing the firmware is asked something. */
+#define ORR_PULSE_ASK 2u
+
+/* Takes microseconds; a card that hangs never does it. */
+#define ORR_CORE_RESTART_TIMEOUT_US (1500 * USEC_PER_MSEC)
 
 /**
  * orr_restart_request - restart the firmware, or give up the card if that cannot be done
@@ -120,10 +134,12 @@ static void orr_restart_work(struct work_struct *work)
 	else
 		drm_warn(&odev->drm, "the firmware was restarted, because %s: %u of %d queues go on\n",
 			 restart->reason, resumed, atomic_read(&odev->queue_count));
+	scoped_guard(spinlock, &restart->pulse_lock)
+		WRITE_ONCE(restart->still, 0);
 	orr_mbox_resume(odev);
 	queue_work(odev->ask_wq, &restart->recheck_work);
 out:
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	dma_fence_end_signalling(cookie);
 }
 
@@ -136,24 +152,62 @@ static void orr_restart_recheck_work(struct work_struct *work)
 
 	if (!orr_enter(odev, &idx)) {
 		orr_queue_recheck_all(odev);
-		orr_exit(idx);
+		orr_exit(odev, idx);
 	}
 	dma_fence_end_signalling(cookie);
 }
 
-static void orr_restart_ping_work(struct work_struct *work)
+/*
+ * A look at the heartbeat, if it is time for one. It advances with the commands that the firmware
+ * takes too, so one that stands although a PING is among them stands still.
+ */
+static void orr_pulse_look(struct orr_device *odev)
 {
-	struct orr_device *odev = container_of(work, struct orr_device, restart.ping_work);
-	bool cookie = dma_fence_begin_signalling();
-	u64 request[] = { odev->info.uid };
-	int idx;
+	struct orr_restart *restart = &odev->restart;
+	u64 ping[] = { odev->info.uid };
+	unsigned long gap;
+	bool ask = false;
+	u64 heartbeat;
 
-	if (!orr_enter(odev, &idx)) {
-		/* All that is to be done without an answer is done in there. */
-		orr_mbox_command(odev, ORR_MBOX_PING, request, ARRAY_SIZE(request), NULL);
-		orr_exit(idx);
+	if (time_before(jiffies, READ_ONCE(restart->looked) + ORR_PULSE_PERIOD))
+		return;
+	heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
+	scoped_guard(spinlock, &restart->pulse_lock) {
+		gap = jiffies - restart->looked;
+		if (gap < ORR_PULSE_PERIOD)
+			return;
+		WRITE_ONCE(restart->looked, jiffies);
+		/* Nobody has looked for a while: it is not the firmware's fault. */
+		if (heartbeat != restart->heartbeat || gap > 4 * ORR_PULSE_PERIOD)
+			WRITE_ONCE(restart->still, 0);
+		else
+			WRITE_ONCE(restart->still, restart->still + 1);
+		restart->heartbeat = heartbeat;
+		ask = restart->still && restart->still % ORR_PULSE_ASK == 0;
 	}
-	dma_fence_end_signalling(cookie);
+	if (ask)
+		orr_mbox_send(odev, ORR_MBOX_PING, ping, ARRAY_SIZE(ping));
+}
+
+/**
+ * orr_restart_silent - does the firmware stand still?
+ * @odev: the card; the caller is inside orr_enter(), or in probe, and comes again and again
+ *
+ * Neither waits nor allocates. Looks are counted, not time: of a machine that stood still itself
+ * there are none.
+ *
+ * Return: whether its heartbeat has not moved for silence_timeout_ms, although it was asked.
+ */
+bool orr_restart_silent(struct orr_device *odev)
+{
+	struct orr_restart *restart = &odev->restart;
+
+	/* It is being restarted, and begins anew. */
+	if (READ_ONCE(odev->mailbox.paused))
+		return false;
+	orr_pulse_look(odev);
+	return READ_ONCE(restart->still) * jiffies_to_msecs(ORR_PULSE_PERIOD) >=
+	       max(READ_ONCE(silence_timeout_ms), ORR_SILENCE_LEAST_MS);
 }
 
 /**
@@ -164,7 +218,7 @@ void orr_restart_init(struct orr_device *odev)
 {
 	INIT_WORK(&odev->restart.work, orr_restart_work);
 	INIT_WORK(&odev->restart.recheck_work, orr_restart_recheck_work);
-	INIT_WORK(&odev->restart.ping_work, orr_restart_ping_work);
+	spin_lock_init(&odev->restart.pulse_lock);
 }
 
 /**
@@ -185,5 +239,4 @@ void orr_restart_fini(struct orr_device *odev)
 {
 	disable_work_sync(&odev->restart.work);
 	disable_work_sync(&odev->restart.recheck_work);
-	disable_work_sync(&odev->restart.ping_work);
 }

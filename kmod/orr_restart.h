@@ -3,6 +3,7 @@
 #ifndef _ORR_RESTART_H_
 #define _ORR_RESTART_H_
 
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -20,14 +21,20 @@ struct orr_restart {
 	struct work_struct work;
 	/** @recheck_work: asks the firmware after one what has become of each queue */
 	struct work_struct recheck_work;
-	/** @ping_work: asks a firmware without a heartbeat whether it is there */
-	struct work_struct ping_work;
 	/** @enabled: the firmware has been up once, and card and firmware know how */
 	bool enabled;
 	/** @reason: of the one that is under way; constant text */
 	const char *reason;
 	/** @count: since the driver was bound; written by @work */
 	unsigned int count;
+	/** @pulse_lock: guards what follows up to @still */
+	spinlock_t pulse_lock;
+	/** @looked: when somebody looked at the heartbeat last, in jiffies */
+	unsigned long looked;
+	/** @heartbeat: what he found */
+	u64 heartbeat;
+	/** @still: how many looks, one after the other, found it unchanged */
+	unsigned int still;
 	/** @at: when the last ones were, in jiffies; @work only */
 	unsigned long at[ORR_RESTART_MAX];
 };
@@ -35,6 +42,7 @@ struct orr_restart {
 void orr_restart_init(struct orr_device *odev);
 void orr_restart_fini(struct orr_device *odev);
 void orr_restart_enable(struct orr_device *odev);
+bool orr_restart_silent(struct orr_device *odev);
 void orr_restart_request(struct orr_device *odev, const char *reason);
 
 #endif /* _ORR_RESTART_H_ */

@@ -119,7 +119,7 @@ static int orr_queue_command(struct orr_queue *queue, u16 opcode, const u64 *req
 		return ret;
 	/* Whoever is killed does not need to know. */
 	ret = orr_mbox_command_patient(odev, ORR_MBOX_UNTIL_KILLED, opcode, request, count, reply);
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret;
 }
 

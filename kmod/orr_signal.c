@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Who may signal which semaphore. Processes declare it; when the last queue that was attached to a
- * semaphore has stopped or gone, or cannot reach it any more, the firmware of the card that has the
- * memory is told to close it, and stops those who still wait.
+ * semaphore has stopped or gone, or cannot reach it any more, the semaphore is closed: orr_sem.c.
  *
  * The table is one for all cards, for a queue of one may signal in the memory of another. A
  * semaphore is known by its memory: the BO that has it, and where in there. It stands in the table
  * while queues are attached to it, and until it has been closed.
  *
- * Nobody waits for a firmware with the table's lock held: a card that does not answer holds up
- * those only who wait for this very semaphore.
+ * An attachment belongs to the address with which it was made: it goes with the mapping. Nobody
+ * waits for a firmware with the table's lock held.
  */
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/slab.h>
-#include <linux/wait.h>
 
 #include <drm/drm_gem.h>
 #include <drm/orrery_accel.h>
@@ -25,30 +24,12 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_sem.h"
 #include "orr_signal.h"
 #include "orr_vm.h"
 
-/**
- * struct orr_sem - a semaphore to which queues are attached
- */
-struct orr_sem {
-	/** @node: in orr_sems */
-	struct hlist_node node;
-	/** @link: in the list of those to close */
-	struct list_head link;
-	/** @origin: the BO that has the memory; kept by @bo */
-	struct orr_bo *origin;
-	/** @offset: in @origin */
-	u64 offset;
-	/** @bo: as the card that closes it sees the memory; a reference, and one of the card's struct */
-	struct orr_bo *bo;
-	/** @signallers: struct orr_signaller */
-	struct list_head signallers;
-	/** @closing: nobody is left; it is in somebody's list of those to close */
-	bool closing;
-	/** @word: why, once @closing */
-	u64 word;
-};
+/* Attachments that end under the lock at once. */
+#define ORR_DROP_BATCH 64u
 
 /**
  * struct orr_signaller - a queue that is attached to a semaphore
@@ -56,23 +37,68 @@ struct orr_sem {
 struct orr_signaller {
 	/** @of_sem: in orr_sem.signallers */
 	struct list_head of_sem;
-	/** @of_queue: in orr_queue.signallers */
+	/** @of_queue: in orr_queue.signallers; before that, and after, in a list of somebody's */
 	struct list_head of_queue;
+	/** @of_vm: in orr_vm.signallers, by @va */
+	struct rb_node of_vm;
+	/** @va: where the queue sees the semaphore */
+	u64 va;
+	/** @epoch: orr_vm.epoch when that was looked up */
+	u64 epoch;
 	/** @sem: the semaphore */
 	struct orr_sem *sem;
 	/** @queue: the queue; leaves before it goes */
 	struct orr_queue *queue;
-	/** @bo: as the queue's card sees the memory, a reference */
+	/** @bo: as the queue's card sees the memory; a reference, see orr_sem_get_bo() */
 	struct orr_bo *bo;
+	/** @losses: of the link to the memory before the queue was attached, if there is one between */
+	u32 losses;
 };
 
-/* Guards the table, the lists in it, and orr_queue.signallers of all queues. */
-static DEFINE_MUTEX(orr_sems_lock);
-static DEFINE_HASHTABLE(orr_sems, 10);
+/**
+ * struct orr_drop - attachments that end, and what is to be done once the lock is not held any more
+ */
+struct orr_drop {
+	/** @signallers: by their @of_queue */
+	struct list_head signallers;
+	/** @dead: semaphores that nobody can close */
+	struct orr_sem_dead dead;
+};
 
-/* Counts those that have been closed; who found one that is being closed waits for a change. */
-static unsigned int orr_sems_closed;
-static DECLARE_WAIT_QUEUE_HEAD(orr_sems_wait);
+/**
+ * struct orr_spares - what attaching may need, allocated before the lock is taken
+ */
+struct orr_spares {
+	/** @signallers: by their @of_queue */
+	struct list_head signallers;
+	/** @sems: by their @link */
+	struct list_head sems;
+};
+
+/**
+ * struct orr_sem_range - semaphores side by side, as a call of user space names them
+ */
+struct orr_sem_range {
+	/** @bo: as the queue's card sees the memory, a reference */
+	struct orr_bo *bo;
+	/** @va: of the first */
+	u64 va;
+	/** @offset: of the first, in the memory */
+	u64 offset;
+	/** @count: number */
+	u32 count;
+	/** @epoch: orr_vm.epoch when they were looked up */
+	u64 epoch;
+	/** @losses: of the link to them at that time */
+	u32 losses;
+};
+
+/*
+ * Guards the table, the lists in it, closers, orr_vm.signallers, and orr_queue.signallers of all
+ * queues.
+ */
+DEFINE_MUTEX(orr_sems_lock);
+static DEFINE_HASHTABLE(orr_sems, 14);
 
 static unsigned long orr_sem_key(const struct orr_bo *origin, u64 offset)
 {
@@ -90,19 +116,10 @@ static struct orr_sem *orr_sem_find(const struct orr_bo *origin, u64 offset)
 	return NULL;
 }
 
-/* A BO keeps its memory, not its card's struct, which may outlive the driver there but for us. */
-static void orr_sem_get_bo(struct orr_bo *bo)
+static struct orr_sem *orr_sem_of_range(const struct orr_sem_range *range, u32 i)
 {
-	drm_dev_get(bo->base.dev);
-	drm_gem_object_get(&bo->base);
-}
-
-static void orr_sem_put_bo(struct orr_bo *bo)
-{
-	struct drm_device *drm = bo->base.dev;
-
-	drm_gem_object_put(&bo->base);
-	drm_dev_put(drm);
+	return orr_sem_find(orr_bo_origin(range->bo),
+			    range->offset + i * sizeof(struct orr_semaphore));
 }
 
 static struct orr_signaller *orr_signaller_find(struct orr_sem *sem, struct orr_queue *queue)
@@ -115,87 +132,61 @@ static struct orr_signaller *orr_signaller_find(struct orr_sem *sem, struct orr_
 	return NULL;
 }
 
-/* Nobody is left: to be closed by orr_sems_close(), without the lock. */
-static void orr_sem_abandon(struct orr_sem *sem, u64 word, struct list_head *closing)
+static bool orr_signaller_less(struct rb_node *a, const struct rb_node *b)
 {
-	lockdep_assert_held(&orr_sems_lock);
-	sem->closing = true;
-	sem->word = word;
-	list_add_tail(&sem->link, closing);
+	return rb_entry(a, struct orr_signaller, of_vm)->va <
+	       rb_entry(b, struct orr_signaller, of_vm)->va;
 }
 
-static u64 orr_signaller_word(const struct orr_queue *queue, u32 code)
+/* The first at or behind an address. */
+static struct orr_signaller *orr_signaller_at(struct orr_vm *vm, u64 va)
 {
-	return ORR_FAILURE_WORD(code, queue->odev->info.uid, queue->number, 0);
+	struct rb_node *node = vm->signallers.rb_node;
+	struct orr_signaller *found = NULL;
+
+	while (node) {
+		struct orr_signaller *signaller = rb_entry(node, struct orr_signaller, of_vm);
+
+		if (signaller->va >= va) {
+			found = signaller;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
 }
 
-static void orr_signaller_drop(struct orr_signaller *signaller, u32 code,
-			       struct list_head *closing)
+static void orr_drop_begin(struct orr_drop *drop)
+{
+	INIT_LIST_HEAD(&drop->signallers);
+	orr_sem_dead_init(&drop->dead);
+}
+
+static void orr_signaller_drop(struct orr_signaller *signaller, u32 code, struct orr_drop *drop)
 {
 	struct orr_sem *sem = signaller->sem;
 	struct orr_queue *queue = signaller->queue;
 
 	lockdep_assert_held(&orr_sems_lock);
 	list_del(&signaller->of_sem);
-	list_del(&signaller->of_queue);
+	rb_erase(&signaller->of_vm, &queue->vm->signallers);
+	list_move_tail(&signaller->of_queue, &drop->signallers);
 	queue->signaller_count--;
-	if (list_empty(&sem->signallers) && !sem->closing)
-		orr_sem_abandon(sem, orr_signaller_word(queue, code), closing);
-	orr_sem_put_bo(signaller->bo);
-	kfree(signaller);
+	if (list_empty(&sem->signallers))
+		orr_sem_abandon(sem, queue, code, &drop->dead);
 }
 
-/* Where the card that owns @bo sees a semaphore. Return: false if it does not any more. */
-static bool orr_sem_locate(struct orr_bo *bo, u64 offset, u64 request[])
+/* BOs may go with this, so the lock is not held. */
+static void orr_drop_end(struct orr_drop *drop)
 {
-	struct orr_device *odev = orr_bo_device(bo);
-	struct orr_bo_cursor cursor;
+	struct orr_signaller *signaller, *next;
 
-	guard(mutex)(&odev->bo_lock);
-	if (bo->kind != ORR_BO_KIND_VRAM && !bo->sgt)
-		return false;
-	orr_bo_cursor_init(&cursor, bo, offset);
-	if (!cursor.bytes)
-		return false;
-	request[0] = cursor.address;
-	request[1] = bo->kind == ORR_BO_KIND_VRAM ? ORR_SEM_IN_VRAM : ORR_SEM_IN_HOST;
-	return true;
-}
-
-/* Tells the card, if it is there, that nobody will signal. */
-static void orr_sem_close(struct orr_sem *sem)
-{
-	struct orr_device *odev = orr_bo_device(sem->bo);
-	u64 request[3];
-	int idx;
-
-	if (orr_enter(odev, &idx))
-		return;
-	request[2] = sem->word;
-	if (orr_sem_locate(sem->bo, sem->offset, request) &&
-	    orr_mbox_command(odev, ORR_MBOX_SEM_CLOSE, request, ARRAY_SIZE(request), NULL))
-		drm_dbg(&odev->drm, "a semaphore could not be closed\n");
-	orr_exit(idx);
-}
-
-static void orr_sems_close(struct list_head *closing)
-{
-	struct orr_sem *sem, *next;
-
-	if (list_empty(closing))
-		return;
-	list_for_each_entry(sem, closing, link)
-		orr_sem_close(sem);
-	scoped_guard(mutex, &orr_sems_lock) {
-		list_for_each_entry(sem, closing, link)
-			hash_del(&sem->node);
-		WRITE_ONCE(orr_sems_closed, orr_sems_closed + 1);
+	list_for_each_entry_safe(signaller, next, &drop->signallers, of_queue) {
+		orr_sem_put_bo(signaller->bo);
+		kfree(signaller);
 	}
-	wake_up_all(&orr_sems_wait);
-	list_for_each_entry_safe(sem, next, closing, link) {
-		orr_sem_put_bo(sem->bo);
-		kfree(sem);
-	}
+	orr_sems_free(&drop->dead);
 }
 
 /* A queue has stopped: nothing more will be carried out for it. */
@@ -206,115 +197,197 @@ static bool orr_signaller_has_stopped(struct orr_queue *queue)
 	return orr_queue_read(queue, &status) || status.error;
 }
 
-/*
- * What one semaphore needs, allocated before the lock is taken. Return: 1 if it is being closed
- * at this moment, so that the caller has to wait, 0, or -EIO.
- */
-static int orr_signaller_add(struct orr_queue *queue, struct orr_bo *bo, u64 offset,
-			     struct orr_sem **sem, struct orr_signaller **signaller)
+/* Whether one of the range is being closed at this moment. */
+static bool orr_range_is_closing(const struct orr_sem_range *range)
 {
-	struct orr_bo *origin = orr_bo_origin(bo);
-	struct orr_sem *known;
+	u32 i;
+
+	for (i = 0; i < range->count; i++) {
+		struct orr_sem *sem = orr_sem_of_range(range, i);
+
+		if (sem && sem->closing)
+			return true;
+	}
+	return false;
+}
+
+/* How many of the range the queue is not attached to yet. */
+static u32 orr_range_count_new(const struct orr_sem_range *range, struct orr_queue *queue)
+{
+	u32 i, count = 0;
+
+	for (i = 0; i < range->count; i++) {
+		struct orr_sem *sem = orr_sem_of_range(range, i);
+
+		count += !sem || !orr_signaller_find(sem, queue);
+	}
+	return count;
+}
+
+/* Attaches the queue to one semaphore of the range. */
+static void orr_signaller_add(struct orr_queue *queue, const struct orr_sem_range *range, u32 i,
+			      struct orr_spares *spares)
+{
+	struct orr_sem *sem = orr_sem_of_range(range, i);
+	struct orr_signaller *signaller;
+
+	if (sem && orr_signaller_find(sem, queue))
+		return;
+	signaller = list_first_entry(&spares->signallers, struct orr_signaller, of_queue);
+	if (!sem) {
+		sem = list_first_entry(&spares->sems, struct orr_sem, link);
+		list_del(&sem->link);
+		INIT_LIST_HEAD(&sem->signallers);
+		sem->origin = orr_bo_origin(range->bo);
+		sem->offset = range->offset + i * sizeof(struct orr_semaphore);
+		sem->bo = range->bo->kind == ORR_BO_KIND_PEER ? sem->origin : range->bo;
+		orr_sem_get_bo(sem->bo);
+		hash_add(orr_sems, &sem->node, orr_sem_key(sem->origin, sem->offset));
+	}
+	signaller->sem = sem;
+	signaller->queue = queue;
+	signaller->va = range->va + i * sizeof(struct orr_semaphore);
+	signaller->epoch = range->epoch;
+	signaller->losses = range->losses;
+	signaller->bo = range->bo;
+	orr_sem_get_bo(range->bo);
+	list_add_tail(&signaller->of_sem, &sem->signallers);
+	list_move_tail(&signaller->of_queue, &queue->signallers);
+	rb_add(&signaller->of_vm, &queue->vm->signallers, orr_signaller_less);
+	queue->signaller_count++;
+}
+
+/*
+ * All or none. Return: 0, -EIO, -ENOSPC, -EAGAIN if something was unmapped since they were looked
+ * up, or 1: one of them is being closed, which has to be waited for.
+ */
+static int orr_range_attach(struct orr_queue *queue, const struct orr_sem_range *range,
+			    struct orr_spares *spares)
+{
+	u32 i;
 
 	lockdep_assert_held(&orr_sems_lock);
 	if (orr_signaller_has_stopped(queue))
 		return -EIO;
-	known = orr_sem_find(origin, offset);
-	if (known && known->closing)
+	if (READ_ONCE(queue->vm->epoch) != range->epoch)
+		return -EAGAIN;
+	if (orr_range_is_closing(range))
 		return 1;
-	if (known && orr_signaller_find(known, queue))
-		return 0;
-	if (queue->signaller_count >= ORR_SIGNALLERS_MAX)
+	if (queue->signaller_count + orr_range_count_new(range, queue) > ORR_SIGNALLERS_MAX)
 		return -ENOSPC;
-	if (!known) {
-		known = *sem;
-		*sem = NULL;
-		INIT_LIST_HEAD(&known->signallers);
-		known->origin = origin;
-		known->offset = offset;
-		known->bo = bo->kind == ORR_BO_KIND_PEER ? origin : bo;
-		orr_sem_get_bo(known->bo);
-		hash_add(orr_sems, &known->node, orr_sem_key(origin, offset));
-	}
-	(*signaller)->sem = known;
-	(*signaller)->queue = queue;
-	(*signaller)->bo = bo;
-	orr_sem_get_bo(bo);
-	list_add_tail(&(*signaller)->of_sem, &known->signallers);
-	list_add_tail(&(*signaller)->of_queue, &queue->signallers);
-	queue->signaller_count++;
-	*signaller = NULL;
+	for (i = 0; i < range->count; i++)
+		orr_signaller_add(queue, range, i, spares);
 	return 0;
 }
 
-static int orr_signaller_attach_one(struct orr_queue *queue, struct orr_bo *bo, u64 offset)
+static int orr_spares_alloc(struct orr_spares *spares, u32 count)
 {
-	struct orr_signaller *signaller __free(kfree) = kzalloc(sizeof(*signaller),
-								GFP_KERNEL_ACCOUNT);
-	struct orr_sem *sem __free(kfree) = kzalloc(sizeof(*sem), GFP_KERNEL_ACCOUNT);
+	INIT_LIST_HEAD(&spares->signallers);
+	INIT_LIST_HEAD(&spares->sems);
+	while (count--) {
+		struct orr_signaller *signaller = kzalloc(sizeof(*signaller), GFP_KERNEL_ACCOUNT);
+		struct orr_sem *sem;
+
+		if (!signaller)
+			return -ENOMEM;
+		list_add(&signaller->of_queue, &spares->signallers);
+		sem = kzalloc(sizeof(*sem), GFP_KERNEL_ACCOUNT);
+		if (!sem)
+			return -ENOMEM;
+		list_add(&sem->link, &spares->sems);
+	}
+	return 0;
+}
+
+static void orr_spares_free(struct orr_spares *spares)
+{
+	struct orr_signaller *signaller, *next_signaller;
+	struct orr_sem *sem, *next_sem;
+
+	list_for_each_entry_safe(signaller, next_signaller, &spares->signallers, of_queue)
+		kfree(signaller);
+	list_for_each_entry_safe(sem, next_sem, &spares->sems, link)
+		kfree(sem);
+}
+
+static int orr_range_find(struct orr_queue *queue, struct orr_sem_range *range, u32 flags)
+{
+	range->bo = orr_vm_lookup(queue->vm, range->va, range->count * sizeof(struct orr_semaphore),
+				  flags, &range->offset, &range->epoch);
+	return PTR_ERR_OR_ZERO(range->bo);
+}
+
+/* The port of the card that has the memory, if a link leads there. Return: whether it could be looked at. */
+static bool orr_range_look(const struct orr_sem_range *range, struct orr_link_look *look)
+{
+	struct orr_device *owner;
+	int idx;
+
+	if (range->bo->kind != ORR_BO_KIND_PEER)
+		return false;
+	owner = orr_bo_device(range->bo->owner);
+	if (orr_enter(owner, &idx))
+		return false;
+	*look = orr_link_look(owner, range->bo->owner_port);
+	orr_exit(owner, idx);
+	return true;
+}
+
+/* The link may have gone down while the queue was being attached: no change comes any more then. */
+static void orr_range_check_link(const struct orr_sem_range *range)
+{
+	struct orr_link_look look;
+
+	if (orr_range_look(range, &look) && (!orr_link_is_up(&look) || look.losses != range->losses))
+		orr_signaller_links_changed(orr_bo_device(range->bo->owner));
+}
+
+/* Attaches, however often it takes until nobody is in the way. */
+static int orr_range_attach_patient(struct orr_queue *queue, struct orr_sem_range *range,
+				    struct orr_spares *spares)
+{
+	struct orr_link_look look;
 	unsigned int closed;
 	int ret;
 
-	if (!signaller || !sem)
-		return -ENOMEM;
-	for (;;) {
-		scoped_guard(mutex, &orr_sems_lock) {
-			ret = orr_signaller_add(queue, bo, offset, &sem, &signaller);
-			closed = orr_sems_closed;
-		}
-		if (ret <= 0)
-			return ret;
-		ret = wait_event_killable(orr_sems_wait, READ_ONCE(orr_sems_closed) != closed);
+	do {
+		ret = orr_range_find(queue, range, ORR_BIND_WRITE);
 		if (ret)
 			return ret;
-	}
-}
-
-static void orr_signaller_detach_bo(struct orr_queue *queue, struct orr_bo *bo, u64 offset,
-				    u32 count)
-{
-	struct orr_bo *origin = orr_bo_origin(bo);
-	LIST_HEAD(closing);
-	u32 i;
-
-	scoped_guard(mutex, &orr_sems_lock) {
-		for (i = 0; i < count; i++) {
-			struct orr_signaller *signaller = NULL;
-			struct orr_sem *sem;
-
-			sem = orr_sem_find(origin, offset + i * sizeof(struct orr_semaphore));
-			if (sem)
-				signaller = orr_signaller_find(sem, queue);
-			if (signaller)
-				orr_signaller_drop(signaller, ORR_QERR_ABANDONED, &closing);
+		if (orr_range_look(range, &look))
+			range->losses = look.losses;
+		scoped_guard(mutex, &orr_sems_lock) {
+			ret = orr_range_attach(queue, range, spares);
+			closed = orr_sems_count_closed();
 		}
-	}
-	orr_sems_close(&closing);
+		if (!ret)
+			orr_range_check_link(range);
+		if (ret == 1)
+			ret = orr_sems_wait_closed(closed) ?: -EAGAIN;
+		drm_gem_object_put(&range->bo->base);
+	} while (ret == -EAGAIN && !fatal_signal_pending(current));
+	return ret == -EAGAIN ? -ERESTARTSYS : ret;
 }
 
 /**
  * orr_signaller_attach - a queue may signal semaphores
  * @queue: the queue, which its file holds
  * @va: of the first, in the queue's address space; aligned
- * @count: semaphores, at most 256
+ * @count: semaphores, at most ORR_SIGNALLERS_AT_ONCE
  *
- * Return: 0, -EFAULT if they are not in one mapping, -EIO if the queue has stopped, -ENOSPC,
- * -ENOMEM, -EINTR.
+ * Return: 0, or with nothing changed -EFAULT if they are not in one mapping, -EACCES if that is
+ * not to be written to, -EIO if the queue has stopped, -ENOSPC, -ENOMEM, -ERESTARTSYS: killed.
  */
 int orr_signaller_attach(struct orr_queue *queue, u64 va, u32 count)
 {
-	struct orr_bo *bo;
-	u64 offset;
-	int ret = 0;
-	u32 i;
+	struct orr_sem_range range = { .va = va, .count = count };
+	struct orr_spares spares;
+	int ret;
 
-	bo = orr_vm_lookup(queue->vm, va, count * sizeof(struct orr_semaphore), &offset);
-	if (!bo)
-		return -EFAULT;
-	for (i = 0; i < count && !ret; i++)
-		ret = orr_signaller_attach_one(queue, bo,
-					       offset + i * sizeof(struct orr_semaphore));
-	drm_gem_object_put(&bo->base);
+	ret = orr_spares_alloc(&spares, count);
+	if (!ret)
+		ret = orr_range_attach_patient(queue, &range, &spares);
+	orr_spares_free(&spares);
 	return ret;
 }
 
@@ -322,44 +395,113 @@ int orr_signaller_attach(struct orr_queue *queue, u64 va, u32 count)
  * orr_signaller_detach - a queue will not signal semaphores any more
  * @queue: the queue, which its file holds
  * @va: of the first, in the queue's address space; aligned
- * @count: semaphores, at most 256
+ * @count: semaphores, at most ORR_SIGNALLERS_AT_ONCE
  *
- * Return: 0, -EFAULT if they are not in one mapping.
+ * Return: 0 when none of them is being closed any more, -EFAULT if they are not in one mapping,
+ * -ERESTARTSYS: killed while it waited for that.
  */
 int orr_signaller_detach(struct orr_queue *queue, u64 va, u32 count)
 {
-	struct orr_bo *bo;
-	u64 offset;
+	struct orr_sem_range range = { .va = va, .count = count };
+	struct orr_drop drop;
+	bool closing = true;
+	int ret;
+	u32 i;
 
-	bo = orr_vm_lookup(queue->vm, va, count * sizeof(struct orr_semaphore), &offset);
-	if (!bo)
-		return -EFAULT;
-	orr_signaller_detach_bo(queue, bo, offset, count);
-	drm_gem_object_put(&bo->base);
-	return 0;
+	ret = orr_range_find(queue, &range, 0);
+	if (ret)
+		return ret;
+	orr_drop_begin(&drop);
+	scoped_guard(mutex, &orr_sems_lock) {
+		for (i = 0; i < count; i++) {
+			struct orr_signaller *signaller = NULL;
+			struct orr_sem *sem = orr_sem_of_range(&range, i);
+
+			if (sem)
+				signaller = orr_signaller_find(sem, queue);
+			if (signaller)
+				orr_signaller_drop(signaller, ORR_QERR_ABANDONED, &drop);
+		}
+	}
+	orr_drop_end(&drop);
+	while (closing && !ret) {
+		unsigned int closed;
+
+		scoped_guard(mutex, &orr_sems_lock) {
+			closing = orr_range_is_closing(&range);
+			closed = orr_sems_count_closed();
+		}
+		if (closing)
+			ret = orr_sems_wait_closed(closed);
+	}
+	drm_gem_object_put(&range.bo->base);
+	return ret;
 }
 
-static void orr_signaller_drop_all(struct orr_queue *queue, u32 code)
+/**
+ * orr_signaller_unmapped - what was attached at addresses that are not mapped any more is not
+ * @vm: the address space; its lock is not held
+ * @va: first address
+ * @size: bytes
+ * @epoch: orr_vm.epoch since they are not; what was attached later stays
+ *
+ * Return: whether orr_sems_wait_vm() has something to wait for.
+ */
+bool orr_signaller_unmapped(struct orr_vm *vm, u64 va, u64 size, u64 epoch)
 {
-	struct orr_signaller *signaller, *next;
-	LIST_HEAD(closing);
+	struct orr_signaller *signaller;
+	struct orr_drop drop;
+	struct rb_node *next;
 
-	scoped_guard(mutex, &orr_sems_lock)
-		list_for_each_entry_safe(signaller, next, &queue->signallers, of_queue)
-			orr_signaller_drop(signaller, code, &closing);
-	orr_sems_close(&closing);
+	orr_drop_begin(&drop);
+	scoped_guard(mutex, &orr_sems_lock) {
+		signaller = orr_signaller_at(vm, va);
+		while (signaller && signaller->va - va < size) {
+			next = rb_next(&signaller->of_vm);
+			if (signaller->epoch < epoch)
+				orr_signaller_drop(signaller, ORR_QERR_ABANDONED, &drop);
+			signaller = rb_entry_safe(next, struct orr_signaller, of_vm);
+		}
+	}
+	if (list_empty(&drop.signallers))
+		return false;
+	orr_drop_end(&drop);
+	return true;
+}
+
+/* Some of those of a queue. Return: whether there are more. */
+static bool orr_signaller_drop_some(struct orr_queue *queue)
+{
+	u32 code = orr_is_lost(queue->odev) ? ORR_QERR_PEER_LOST : ORR_QERR_ABANDONED;
+	struct orr_signaller *signaller, *next;
+	struct orr_drop drop;
+	u32 left = ORR_DROP_BATCH;
+	bool more;
+
+	orr_drop_begin(&drop);
+	scoped_guard(mutex, &orr_sems_lock) {
+		list_for_each_entry_safe(signaller, next, &queue->signallers, of_queue) {
+			if (!left--)
+				break;
+			orr_signaller_drop(signaller, code, &drop);
+		}
+		more = !list_empty(&queue->signallers);
+	}
+	orr_drop_end(&drop);
+	cond_resched();
+	return more;
 }
 
 /**
  * orr_signaller_stopped - a queue has stopped or is going: it will not signal any more
  * @queue: the queue; the firmware has failed what its packets would have signalled
  *
- * May wait for the firmware of any card.
+ * Does not wait until they have been closed: see orr_sems_wait_queue().
  */
 void orr_signaller_stopped(struct orr_queue *queue)
 {
-	orr_signaller_drop_all(queue, orr_is_lost(queue->odev) ? ORR_QERR_PEER_LOST :
-								 ORR_QERR_ABANDONED);
+	while (orr_signaller_drop_some(queue))
+		;
 }
 
 /**
@@ -373,22 +515,32 @@ void orr_signaller_stopped_later(struct orr_device *odev, u32 number)
 	queue_work(system_long_wq, &odev->stopped_work);
 }
 
+/* One queue's turn. Return: whether it needs another. */
+static bool orr_signaller_turn(struct orr_device *odev, u32 number)
+{
+	struct orr_queue *queue = orr_queue_by_number(odev, number);
+	bool more;
+
+	if (!queue)
+		return false;
+	/* The number may be another queue's by now. */
+	more = orr_signaller_has_stopped(queue) && orr_signaller_drop_some(queue);
+	orr_queue_put(queue);
+	return more;
+}
+
+/* Goes round, so that a queue with many does not hold up the others. */
 static void orr_signaller_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, stopped_work);
 	unsigned long number;
 
-	for_each_set_bit(number, odev->stopped, ORR_FW_QUEUES) {
-		struct orr_queue *queue;
-
-		clear_bit(number, odev->stopped);
-		queue = orr_queue_by_number(odev, number);
-		if (!queue)
-			continue;
-		/* The number may be another queue's by now. */
-		if (orr_signaller_has_stopped(queue))
-			orr_signaller_stopped(queue);
-		orr_queue_put(queue);
+	while (!bitmap_empty(odev->stopped, ORR_FW_QUEUES)) {
+		for_each_set_bit(number, odev->stopped, ORR_FW_QUEUES) {
+			clear_bit(number, odev->stopped);
+			if (orr_signaller_turn(odev, number))
+				set_bit(number, odev->stopped);
+		}
 	}
 }
 
@@ -402,12 +554,22 @@ void orr_signaller_card_lost(struct orr_device *odev)
 	queue_work(system_long_wq, &odev->stopped_work);
 }
 
-/* Whether a queue can reach its semaphore, over the ports of the owner that are up. */
-static bool orr_signaller_reaches(const struct orr_signaller *signaller, unsigned long ports)
+/*
+ * Whether anybody reaches a semaphore, and has done so all the time: what was on a link that went
+ * down is lost, and he who sent it does not know.
+ */
+static bool orr_sem_is_reached(const struct orr_sem *sem, const struct orr_link_look looks[])
 {
-	const struct orr_bo *bo = signaller->bo;
+	const struct orr_signaller *signaller;
 
-	return bo->kind != ORR_BO_KIND_PEER || test_bit(bo->owner_port, &ports);
+	list_for_each_entry(signaller, &sem->signallers, of_sem) {
+		const struct orr_bo *bo = signaller->bo;
+
+		if (bo->kind != ORR_BO_KIND_PEER || (orr_link_is_up(&looks[bo->owner_port]) &&
+						     looks[bo->owner_port].losses == signaller->losses))
+			return true;
+	}
+	return false;
 }
 
 /**
@@ -416,50 +578,37 @@ static bool orr_signaller_reaches(const struct orr_signaller *signaller, unsigne
  */
 void orr_signaller_links_changed(struct orr_device *odev)
 {
-	unsigned long ports = 0;
+	struct orr_signaller *signaller, *next;
+	struct orr_drop drop;
+	struct orr_link_look looks[ORR_LINK_MAX_PORTS];
+	struct hlist_node *following;
 	struct orr_sem *sem;
-	LIST_HEAD(closing);
 	int idx, bucket;
 	u32 i;
 
 	if (orr_enter(odev, &idx))
 		return;
-	for (i = 0; i < odev->info.link_ports; i++) {
-		u32 state = orr_read32(odev, ORR_R_LINK(i) + ORR_R_LINK_STATE);
+	for (i = 0; i < odev->info.link_ports; i++)
+		looks[i] = orr_link_look(odev, i);
+	orr_exit(odev, idx);
 
-		if (state == ORR_LINK_UP || state == ORR_LINK_DEGRADED)
-			__set_bit(i, &ports);
-	}
-	orr_exit(idx);
-
+	orr_drop_begin(&drop);
 	scoped_guard(mutex, &orr_sems_lock) {
-		hash_for_each(orr_sems, bucket, sem, node) {
-			struct orr_signaller *signaller, *last = NULL;
-			bool reached = sem->closing || orr_bo_device(sem->origin) != odev;
-
-			list_for_each_entry(signaller, &sem->signallers, of_sem) {
-				reached |= orr_signaller_reaches(signaller, ports);
-				last = signaller;
-			}
-			if (!reached && last)
-				orr_sem_abandon(sem, orr_signaller_word(last->queue,
-									ORR_QERR_PEER_LOST),
-						&closing);
-		}
-		/* Those behind the link are attached to nothing any more. */
-		list_for_each_entry(sem, &closing, link) {
-			struct orr_signaller *signaller, *next;
-
+		hash_for_each_safe(orr_sems, bucket, following, sem, node) {
+			if (sem->closing || orr_bo_device(sem->origin) != odev ||
+			    orr_sem_is_reached(sem, looks))
+				continue;
+			/* Those behind the link are attached to nothing any more. */
 			list_for_each_entry_safe(signaller, next, &sem->signallers, of_sem)
-				orr_signaller_drop(signaller, ORR_QERR_PEER_LOST, &closing);
+				orr_signaller_drop(signaller, ORR_QERR_PEER_LOST, &drop);
 		}
 	}
-	orr_sems_close(&closing);
+	orr_drop_end(&drop);
 }
 
 /*
- * Its work is not in the card's own queues: it waits for other cards, and for those who allocate
- * under the table's lock, and what fences depend on must not wait behind that.
+ * Its work is not in the card's own queues: it waits for those who allocate under the table's lock,
+ * and what fences depend on must not wait behind that.
  */
 
 /**
@@ -469,6 +618,7 @@ void orr_signaller_links_changed(struct orr_device *odev)
 void orr_signaller_init(struct orr_device *odev)
 {
 	INIT_WORK(&odev->stopped_work, orr_signaller_work);
+	orr_closer_init(&odev->closer);
 }
 
 /**
@@ -478,4 +628,5 @@ void orr_signaller_init(struct orr_device *odev)
 void orr_signaller_fini(struct orr_device *odev)
 {
 	flush_work(&odev->stopped_work);
+	orr_closer_fini(&odev->closer);
 }

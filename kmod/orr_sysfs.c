@@ -79,7 +79,7 @@ static ssize_t state_show(struct device *dev, struct device_attribute *attr, cha
 
 	if (!orr_enter(odev, &idx)) {
 		name = orr_state_name(orr_read32(odev, ORR_R_STATE));
-		orr_exit(idx);
+		orr_exit(odev, idx);
 		return sysfs_emit(buf, "%s\n", name);
 	}
 	return sysfs_emit(buf, "lost: %s\n", READ_ONCE(odev->lost_reason) ?: "unbound");
@@ -125,7 +125,7 @@ static ssize_t orr_counter_show(struct device *dev, struct device_attribute *att
 	value = orr_read64(odev, ORR_R_COUNTER(number));
 	if (value == U64_MAX && !orr_hw_answers(odev))
 		ret = -ENODEV;
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret ?: sysfs_emit(buf, "%llu\n", value);
 }
 
@@ -197,7 +197,7 @@ static int orr_link_read(struct kobject *kobj, u32 reg, u64 *value)
 		*value = orr_read32(odev, ORR_R_LINK(port) + reg);
 	if ((u32)*value == U32_MAX && !orr_hw_answers(odev))
 		ret = -ENODEV;
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	return ret;
 }
 

@@ -15,6 +15,8 @@
 #include "orr_file.h"
 #include "orr_pt.h"
 #include "orr_queue.h"
+#include "orr_sem.h"
+#include "orr_signal.h"
 #include "orr_vm.h"
 
 /**
@@ -27,6 +29,8 @@ struct orr_mapping {
 	struct orr_bo *bo;
 	/** @bo_offset: what of the BO is at the first address */
 	u64 bo_offset;
+	/** @flags: ORR_BIND_* */
+	u32 flags;
 };
 
 static struct orr_mapping *orr_mapping_first(struct orr_vm *vm, u64 start, u64 last)
@@ -66,6 +70,7 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 	mutex_init(&vm->lock);
 	vm->odev = odev;
 	vm->mappings = RB_ROOT_CACHED;
+	vm->signallers = RB_ROOT;
 
 	ret = ida_alloc_range(&odev->contexts, 1, odev->info.max_contexts - 1, GFP_KERNEL);
 	if (ret < 0)
@@ -93,7 +98,7 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 		orr_queue_name_make(name, "", task_tgid_nr(current));
 		orr_name_send(odev, ORR_NAME_CONTEXT, vm->context, name);
 	}
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	if (ret)
 		goto err_root;
 	return vm;
@@ -125,7 +130,7 @@ static void orr_vm_detach(struct orr_vm *vm)
 			ret = 0;
 		if (ret && ret != -ENODEV)
 			orr_device_lost(odev, "the firmware refuses to destroy a context");
-		orr_exit(idx);
+		orr_exit(odev, idx);
 	}
 	if (ret)
 		orr_device_quiesced(odev);
@@ -208,19 +213,25 @@ void orr_vm_remove_queue(struct orr_vm *vm)
  * @vm: the address space
  * @va: first address
  * @size: bytes, > 0; all in one mapping
+ * @flags: ORR_BIND_* that the mapping has to have
  * @bo_offset: set to what of the BO is there
+ * @epoch: set to orr_vm.epoch: as long as that does not change, it is still there
  *
- * Return: the BO with a reference, or NULL.
+ * Return: the BO with a reference, or an error pointer: -EFAULT, -EACCES for want of @flags.
  */
-struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u64 *bo_offset)
+struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u32 flags, u64 *bo_offset,
+			     u64 *epoch)
 {
 	struct orr_mapping *mapping;
 
 	guard(mutex)(&vm->lock);
 	mapping = orr_mapping_first(vm, va, va);
 	if (!mapping || size - 1 > mapping->it.last - va)
-		return NULL;
+		return ERR_PTR(-EFAULT);
+	if (flags & ~mapping->flags)
+		return ERR_PTR(-EACCES);
 	*bo_offset = mapping->bo_offset + (va - mapping->it.start);
+	*epoch = vm->epoch;
 	drm_gem_object_get(&mapping->bo->base);
 	return mapping->bo;
 }
@@ -297,6 +308,7 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 	mapping->it.last = va + size - 1;
 	mapping->bo = bo;
 	mapping->bo_offset = bo_offset;
+	mapping->flags = flags;
 
 	if (mutex_lock_interruptible(&vm->lock)) {
 		ret = -ERESTARTSYS;
@@ -325,10 +337,10 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 	if (ret) {
 		orr_pt_clear(odev, vm->root, va, size, &unused);
 		dead = orr_vm_flush(vm, va, size);
-		orr_exit(idx);
+		orr_exit(odev, idx);
 		goto err_unuse;
 	}
-	orr_exit(idx);
+	orr_exit(odev, idx);
 	drm_gem_object_get(&bo->base);
 	interval_tree_insert(&mapping->it, &vm->mappings);
 	mutex_unlock(&vm->lock);
@@ -359,6 +371,7 @@ static void orr_vm_cut(struct orr_vm *vm, struct orr_mapping *mapping, u64 va, u
 		*spare = NULL;
 		tail->bo = mapping->bo;
 		tail->bo_offset = mapping->bo_offset + (last + 1 - start);
+		tail->flags = mapping->flags;
 		tail->it.start = last + 1;
 		tail->it.last = end;
 		drm_gem_object_get(&tail->bo->base);
@@ -414,7 +427,8 @@ static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_m
 	if (ret)
 		return ret;
 	ret = orr_vm_cut_range(vm, va, size, spare, &gone, &unused);
-	orr_exit(idx);
+	WRITE_ONCE(vm->epoch, vm->epoch + 1);
+	orr_exit(vm->odev, idx);
 	if (ret == -ENODEV)
 		orr_device_quiesced(vm->odev);
 
@@ -432,12 +446,14 @@ static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_m
  * @va: whole pages
  * @size: whole pages; holes are fine
  *
- * Return: 0 when the card cannot reach anything through the range any more, -ENOMEM or -ENOSPC
- * with nothing changed, -ENODEV when the card is lost.
+ * Return: 0 when the card cannot reach anything through the range any more, and the semaphores
+ * there that only queues of this address space might have signalled have been closed (or the caller
+ * is being killed), -ENOMEM or -ENOSPC with nothing changed, -ENODEV when the card is lost.
  */
 int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 {
 	struct orr_mapping *spare __free(kfree) = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
+	u64 epoch;
 	int ret;
 
 	if (!spare)
@@ -445,6 +461,10 @@ int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 	if (mutex_lock_interruptible(&vm->lock))
 		return -ERESTARTSYS;
 	ret = orr_vm_unmap_locked(vm, va, size, &spare);
+	epoch = vm->epoch;
 	mutex_unlock(&vm->lock);
+	/* As it is for the process: who is attached there cannot signal any more. */
+	if (!ret && orr_signaller_unmapped(vm, va, size, epoch))
+		orr_sems_wait_vm(vm);
 	return ret;
 }

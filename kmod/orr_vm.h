@@ -22,7 +22,7 @@ struct orr_vm {
 	struct orr_device *odev;
 	/** @context: its number, which is its ASID */
 	u32 context;
-	/** @lock: guards all below */
+	/** @lock: guards what follows */
 	struct mutex lock;
 	/** @root: root table; NULL once it is closed */
 	struct orr_pt *root;
@@ -30,6 +30,13 @@ struct orr_vm {
 	struct rb_root_cached mappings;
 	/** @queues: queues that use it */
 	unsigned int queues;
+	/** @epoch: counts what was unmapped; orr_signal.c looks at it without the lock */
+	u64 epoch;
+
+	/** @signallers: struct orr_signaller of its queues by address; orr_sems_lock */
+	struct rb_root signallers;
+	/** @closing_sems: semaphores its queues have left alone, likewise */
+	unsigned int closing_sems;
 };
 
 struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *file, u64 quota);
@@ -44,7 +51,8 @@ static inline void orr_vm_get(struct orr_vm *vm)
 int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 size, u32 flags);
 int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size);
 
-struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u64 *bo_offset);
+struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u32 flags, u64 *bo_offset,
+			     u64 *epoch);
 
 int orr_vm_add_queue(struct orr_vm *vm);
 void orr_vm_remove_queue(struct orr_vm *vm);

@@ -140,7 +140,7 @@ int orr_vram_clear(struct orr_device *odev, const struct drm_mm_node *node)
 		if (ret)
 			return ret;
 		memset_io(odev->vram + node->start + offset, 0, bytes);
-		orr_exit(idx);
+		orr_exit(odev, idx);
 		offset += bytes;
 		if (fatal_signal_pending(current))
 			return -EINTR;

@@ -480,6 +480,8 @@ void Card::publish_link(unsigned port) {
     out.lanes.store(link->lanes(), std::memory_order_relaxed);
     out.peer_uid.store(link->peer_uid(), std::memory_order_relaxed);
     out.peer_port.store(link->peer_port(), std::memory_order_relaxed);
+    const bool was_up = out.state.load(std::memory_order_relaxed) >= ORR_LINK_UP;
+    if (was_up && link->state() < ORR_LINK_UP) out.losses.fetch_add(1, std::memory_order_relaxed);
     out.state.store(link->state(), std::memory_order_release);
 }
 

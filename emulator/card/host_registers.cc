@@ -218,6 +218,9 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
         case ORR_R_LINK_LATENCY_NS:
             value = card_.sku().link_latency_ns;
             return true;
+        case ORR_R_LINK_LOSSES:
+            value = link.losses.load(std::memory_order_acquire);
+            return true;
         case ORR_R_LINK_GRANT_BASE:
         case ORR_R_LINK_GRANT_BASE + 4:
             value = half(grants_[port].base, upper);

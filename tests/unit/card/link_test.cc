@@ -157,6 +157,7 @@ TEST_F(LinkedCards, APeerThatGoesTakesTheLinkDown) {
     b_.reset();
     step_until([&] { return a_->read32(kLink) != ORR_LINK_UP; });
     EXPECT_EQ(a_->read32(kLink), ORR_LINK_DOWN);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_LOSSES), 1u);
     EXPECT_EQ(a_->read64(kLink + ORR_R_LINK_PEER_UID), 0u);
     EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_PEER_DOWN);
     EXPECT_EQ(a_->raised.front(), ORR_IRQ_LINK);

@@ -128,6 +128,7 @@ TEST_F(HostRegistersTest, GrantsAreCountedWhetherTheyMakeSenseOrNot) {
     EXPECT_EQ(rig_.read64(link + ORR_R_LINK_PEER_UID), 0u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_GBPS), 400u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LATENCY_NS), 500u);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LOSSES), 0u);
 }
 
 TEST_F(HostRegistersTest, WildAccessesDoNoHarm) {

@@ -7,10 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <thread>
 
 #include "tests/vm/kmod/device.h"
 
@@ -214,37 +211,6 @@ TEST_P(Failure, OfAnAbortedQueueThatWasAttached) {
 
 INSTANTIATE_TEST_SUITE_P(Cards, Failure, ::testing::Values(0u, 1u),
                          [](const auto& each) { return each.param == 0 ? "OneCard" : "OverALink"; });
-
-// A link that goes down between the semaphore and the only queue that might have signalled it, while the waiter
-// sleeps in the kernel. For a VM whose second card has a plan that cuts the link at the first message over it.
-TEST(CutLink, TheWaiterIsTold) {
-    if (::getenv("ORRERY_LINK_CUT") == nullptr) GTEST_SKIP() << "needs a link that is cut";
-    const File one = open_card(0), two = open_card(1);
-    std::uint32_t vm = 0, other_vm = 0, handle = 0;
-    Buffer shared;
-    File dma_buf;
-    ASSERT_EQ(create_vm(one.get(), vm), 0);
-    ASSERT_EQ(make_buffer(one.get(), vm, kSharedVa, 4096, ORR_BO_VRAM, shared), 0);
-    ASSERT_EQ(export_bo(one.get(), shared.handle, dma_buf), 0);
-    ASSERT_EQ(create_vm(two.get(), other_vm), 0);
-    ASSERT_EQ(import_bo(two.get(), dma_buf.get(), handle), 0);
-    ASSERT_EQ(map(two.get(), other_vm, handle, kSharedVa, 4096, ORR_BIND_WRITE), 0);
-    Queue waiter(one.get(), vm, kRingVa), attached(two.get(), other_vm, kRingVa),
-        other(two.get(), other_vm, kRingVa + (1 << 20));
-    ASSERT_EQ(waiter.error(), 0);
-    ASSERT_EQ(attach(two.get(), attached.number(), kSharedVa), 0);
-    const std::uint64_t index = waiter.submit(wait_for(kSharedVa, 7));
-    drm_orr_queue_wait out{};
-    std::thread sleeper([&] { EXPECT_EQ(wait(one.get(), waiter.number(), index, 10, out), 0); });
-    ::usleep(300'000);
-    other.submit(signal(kSharedVa + 16, 1));
-    const auto cut = std::chrono::steady_clock::now();
-    sleeper.join();
-    EXPECT_LT(std::chrono::steady_clock::now() - cut, std::chrono::seconds(5));
-    EXPECT_EQ(out.error, ORR_QERR_POISON);
-    EXPECT_EQ(ORR_FAILURE_CODE(out.error_detail), ORR_QERR_PEER_LOST);
-    EXPECT_EQ(ORR_FAILURE_NODE(out.error_detail), node_of(1));
-}
 
 class Abort : public ::testing::Test {
   protected:

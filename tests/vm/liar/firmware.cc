@@ -49,6 +49,10 @@ class Liar {
     bool mute_ = false;  // says no more, so that the lie stands
     // What the next command's answer is to be.
     Lie next_ = Lie::kNone;
+    // The command whose answer comes late, and after how many more.
+    orr_mbox_message late_ = {};
+    uint32_t late_in_ = 0;
+    bool aborts_ = true;
 };
 
 bool Liar::start() {
@@ -124,6 +128,10 @@ void Liar::answer(const orr_mbox_message& command, uint32_t status) {
             reply.flags = 0xffff;
             break;
         case Lie::kSilence:
+            return;
+        case Lie::kSlow:
+            late_ = reply;
+            late_in_ = 4;
             return;
         default:
             break;
@@ -229,6 +237,9 @@ void Liar::tell(Lie lie, uint32_t queue) {
             for (uint32_t i = 0; i < 2'000; ++i)
                 hal_.set_reg(SOC_HOST_IRQ, i % ORR_IRQ_VECTORS);
             break;
+        case Lie::kNoAbort:
+            aborts_ = false;
+            break;
         case Lie::kTrap:
             hal_.crash();
         default:
@@ -251,7 +262,9 @@ void Liar::serve() {
         hal_.set_reg(SOC_HEARTBEAT, ++heartbeat_);
         // "lie " and a letter.
         const bool lie = command.opcode == ORR_MBOX_NAME && (command.arg[1] & 0xffffffff) == 0x2065696c;
-        if ((command.flags & ORR_MBOX_F_NO_REPLY) == 0) answer(command);
+        const bool answers = aborts_ || command.opcode != ORR_MBOX_QUEUE_ABORT;
+        if (late_in_ != 0 && --late_in_ == 0) post(late_);
+        if ((command.flags & ORR_MBOX_F_NO_REPLY) == 0 && answers) answer(command);
         if (lie)
             tell(static_cast<Lie>(command.arg[1] >> 32 & 0xff),
                  static_cast<uint32_t>(command.arg[0] & 0xffffffff));

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -165,6 +167,91 @@ TEST_F(Liar, HaltsAndSilenceEnd) {
         ASSERT_TRUE(unbind_driver(card_));
         ASSERT_TRUE(bind_driver(card_));
     }
+}
+
+// How often the firmware was restarted since the driver was bound.
+std::string restarts(const std::string& card) {
+    return read_file("/sys/kernel/debug/accel/" + card + "/restarts");
+}
+
+// The time that a firmware has for an answer, while a test runs.
+class TimeOut {
+  public:
+    explicit TimeOut(const std::string& milliseconds) : was_(read_file(kPath)) {
+        EXPECT_TRUE(write_file(kPath, milliseconds));
+    }
+    ~TimeOut() { write_file(kPath, was_); }
+    TimeOut(const TimeOut&) = delete;
+    TimeOut& operator=(const TimeOut&) = delete;
+
+  private:
+    static constexpr const char* kPath = "/sys/module/orrery/parameters/mailbox_timeout_ms";
+    std::string was_;
+};
+
+// One that has much to do and says so by its heartbeat is neither restarted nor given up.
+TEST_F(Liar, ASlowAnswerIsWaitedFor) {
+    const TimeOut longer("15000");
+    const File file = open_card(static_cast<unsigned>(node_of(card_)));
+    std::uint32_t vm = 0;
+    ASSERT_EQ(create_vm(file.get(), vm), 0);
+    Buffer ring;
+    ASSERT_EQ(make_buffer(file.get(), vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    drm_orr_queue_create queue{};
+    ASSERT_EQ(make_queue(file.get(), vm, "lie q", queue), 0);
+    drm_orr_queue_stats stats{};
+    stats.queue = queue.queue;
+    EXPECT_EQ(call(file.get(), DRM_IOCTL_ORR_QUEUE_STATS, &stats), 0);
+    EXPECT_EQ(restarts(card_), "0");
+    EXPECT_EQ(sysfs_state(card_), "running");
+}
+
+// Commands that may take long, and whose callers were killed, leave room for others.
+TEST_F(Liar, AbortsWithoutAnAnswerHoldUpNobody) {
+    const TimeOut longer("8000");
+    const File file = open_card(static_cast<unsigned>(node_of(card_)));
+    std::uint32_t vm = 0;
+    ASSERT_EQ(create_vm(file.get(), vm), 0);
+    Buffer ring;
+    ASSERT_EQ(make_buffer(file.get(), vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    drm_orr_queue_create queue{};
+    ASSERT_EQ(make_queue(file.get(), vm, "lie r", queue), 0);
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    std::vector<pid_t> children;
+    for (int n = 0; n < 64; n++) {
+        children.push_back(::fork());
+        if (children.back() != 0) continue;
+        const File mine = open_card(static_cast<unsigned>(node_of(card_)));
+        std::uint32_t space = 0;
+        Buffer memory;
+        drm_orr_queue_create made{};
+        if (create_vm(mine.get(), space) != 0 ||
+            make_buffer(mine.get(), space, kRingVa, 64 * 1024, ORR_BO_SYSTEM, memory) != 0 ||
+            make_queue(mine.get(), space, "killed", made) != 0 || ::write(ready[1], "", 1) != 1)
+            ::_exit(1);
+        drm_orr_queue_abort abort{.queue = made.queue, .flags = 0};
+        call(mine.get(), DRM_IOCTL_ORR_QUEUE_ABORT, &abort);
+        ::_exit(0);
+    }
+    char byte = 0;
+    for (std::size_t n = 0; n < children.size(); n++)
+        ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    ::usleep(300'000);
+    for (const pid_t child : children)
+        ::kill(child, SIGKILL);
+    const auto start = std::chrono::steady_clock::now();
+    drm_orr_queue_stats stats{};
+    stats.queue = queue.queue;
+    EXPECT_EQ(call(file.get(), DRM_IOCTL_ORR_QUEUE_STATS, &stats), 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+    EXPECT_EQ(restarts(card_), "0");
+    ::close(ready[0]);
+    ::close(ready[1]);
+    // It ends by a restart, after which the firmware has forgotten its lie.
+    for (const pid_t child : children)
+        ::waitpid(child, nullptr, 0);
+    EXPECT_EQ(sysfs_state(card_), "running");
 }
 
 // With an honest firmware the card is as good as ever. Run it last, and put that firmware there first.

@@ -25,4 +25,7 @@ enum class Lie : uint8_t {
     kReplyUnknownStatus = 'n',
     kReplyNonsense = 'o',  // all of it is ones but for what makes it a reply
     kSilence = 'p',        // none
+    kSlow = 'q',           // it comes after four more commands
+    // From then on.
+    kNoAbort = 'r',  // no answer to ABORT
 };

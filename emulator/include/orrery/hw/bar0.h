@@ -88,6 +88,7 @@
 #define ORR_R_LINK_PEER_PORT 0x10 /* RO: the port number on the peer */
 #define ORR_R_LINK_GBPS 0x14 /* RO: payload rate of the link in Gbit/s, one direction */
 #define ORR_R_LINK_LATENCY_NS 0x18 /* RO: one way */
+#define ORR_R_LINK_LOSSES 0x1c /* RO: how often it has gone down since power-on, with what was on the way */
 /*
  * Grants: the ranges of this card's VRAM into which the peer may write. Write base and size,
  * then the command; a command was carried out, and no peer access under an older grant is in

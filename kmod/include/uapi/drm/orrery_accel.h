@@ -67,7 +67,12 @@ struct drm_orr_query_device {
 	__u32 state; /* ORR_STATE_* of orrery/hw/bar0.h; read now */
 	__u8 sku_name[32]; /* zero-padded */
 	__u8 fw_build_id[32];
+	__u32 features; /* ORR_FEATURE_*: what this driver and firmware can do; 0 from a driver before 1.1 */
+	__u32 pad; /* 0 */
 };
+
+/* Queues fail what they would have signalled: QUEUE_ABORT, SIGNALLER_*, queue_create's firmware_number. */
+#define ORR_FEATURE_FAILURE (1u << 0)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -189,9 +194,10 @@ struct drm_orr_queue_destroy {
 };
 
 /*
- * Stops a queue now, with ORR_QERR_ABORTED unless it has stopped already: when it returns, nothing of it runs, and the
- * semaphores that its packets would have signalled have failed (orrery/fw/failure.h). The queue stays
- * and can be asked what became of it; its waits and fences end as of any queue that stops.
+ * Stops a queue now, with ORR_QERR_ABORTED unless it has stopped already: when it returns, nothing of it
+ * runs, and the semaphores that its packets would have signalled have failed (orrery/fw/failure.h). The
+ * queue stays and can be asked what became of it; its waits and fences end as of any queue that stops.
+ * -EINTR: the caller was killed before; the queue stops all the same.
  */
 struct drm_orr_queue_abort {
 	__u32 queue; /* in */
@@ -199,21 +205,29 @@ struct drm_orr_queue_abort {
 };
 
 #define ORR_SIGNALLERS_MAX 65536u /* semaphores to which one queue can be attached */
+#define ORR_SIGNALLERS_AT_ONCE 256u /* of one call */
 
 /*
- * Declares that a queue may signal semaphores, or (DETACH) that it will not any more. When the last queue that was
- * attached to a semaphore, of whatever process and card, has stopped, is destroyed, is detached or cannot be reached any
- * more, the semaphore is closed (ORR_SEM_CLOSED): waits for more than its value stop with ORR_QERR_POISON, the failure
- * word says ORR_QERR_ABANDONED, or ORR_QERR_PEER_LOST. A semaphore to which no queue was ever attached is never closed.
- * To use the memory of a closed or failed semaphore again, detach all, write zeros to it, and attach anew.
- * A queue is attached to a semaphore once or not at all: a second ATTACH changes nothing.
- * ATTACH: -EIO if the queue has stopped, -ENOSPC beyond ORR_SIGNALLERS_MAX; of several semaphores the first may be attached then.
+ * Declares that a queue may signal semaphores, or (DETACH) that it will not any more. When the last queue
+ * that was attached to a semaphore, of whatever process and card, has stopped, is destroyed, is detached or
+ * cannot be reached any more, the semaphore is closed (ORR_SEM_CLOSED): waits for more than its value stop
+ * with ORR_QERR_POISON, the failure word says ORR_QERR_ABANDONED, or ORR_QERR_PEER_LOST. A semaphore to
+ * which no queue was ever attached is never closed. To use the memory of a closed or failed semaphore
+ * again, detach all, write zeros to it, and attach anew. A queue is attached to a semaphore once or not at
+ * all: a second ATTACH changes nothing. What is attached belongs to the address of the first: when that is
+ * unmapped, it is detached.
+ *
+ * ATTACH does it for all or for none: -EIO if the queue has stopped, -ENOSPC beyond ORR_SIGNALLERS_MAX,
+ * -EFAULT if they are not in one mapping, -EACCES if that is not ORR_BIND_WRITE, -EINTR if the caller is
+ * killed while one of them is being closed. Over a link that is down the semaphore is closed at once.
+ * DETACH: -EFAULT as above. It, QUEUE_DESTROY, QUEUE_ABORT and an unmap return when what they leave alone
+ * has been closed, so that its memory can be used for something else, unless the caller is killed.
  */
 struct drm_orr_signaller {
 	__u32 queue; /* in */
 	__u32 flags; /* in: 0 */
-	__u64 semaphore; /* in: VA in the queue's VM of the first struct orr_semaphore, 16-byte aligned; mapped, else -EFAULT */
-	__u32 count; /* in: semaphores, one after the other, 1 .. 256, in one mapping */
+	__u64 semaphore; /* in: VA in the queue's VM of the first struct orr_semaphore, 16-byte aligned */
+	__u32 count; /* in: semaphores, one after the other, 1 .. ORR_SIGNALLERS_AT_ONCE, in one mapping */
 	__u32 pad; /* in: 0 */
 };
 

@@ -1,0 +1,203 @@
+// Who may signal a semaphore: what is declared about it, when that ends, and that nobody is held up by what
+// others have declared, or by a card that hangs.
+#include <gtest/gtest.h>
+#include <orrery/fw/failure.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/pci.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kRingVa = 0x10000000;
+constexpr std::uint64_t kVa = 0x40000000;
+constexpr std::uint64_t kNowhere = 0x60000000;
+
+int signaller_call(unsigned long request, int fd, std::uint32_t queue, std::uint64_t va,
+                   std::uint32_t count) {
+    drm_orr_signaller args{.queue = queue, .flags = 0, .semaphore = va, .count = count, .pad = 0};
+    return call(fd, request, &args);
+}
+int attach(int fd, std::uint32_t queue, std::uint64_t va, std::uint32_t count = 1) {
+    return signaller_call(DRM_IOCTL_ORR_SIGNALLER_ATTACH, fd, queue, va, count);
+}
+int detach(int fd, std::uint32_t queue, std::uint64_t va, std::uint32_t count = 1) {
+    return signaller_call(DRM_IOCTL_ORR_SIGNALLER_DETACH, fd, queue, va, count);
+}
+
+// A process's address space on a card, with a queue.
+struct Place {
+    explicit Place(unsigned card) : file(open_card(card)) {
+        EXPECT_EQ(create_vm(fd(), vm), 0);
+        queue = std::make_unique<Queue>(fd(), vm, kRingVa);
+        EXPECT_EQ(queue->error(), 0);
+    }
+    int fd() const { return file.get(); }
+    // Memory of this card at kVa.
+    void make_memory(std::uint64_t bytes = 4096) {
+        EXPECT_EQ(make_buffer(fd(), vm, kVa, bytes, ORR_BO_VRAM, memory), 0);
+    }
+    // Memory of another at kVa.
+    void share(const Place& owner, std::uint32_t flags) {
+        File dma_buf;
+        EXPECT_EQ(export_bo(owner.fd(), owner.memory.handle, dma_buf), 0);
+        EXPECT_EQ(import_bo(fd(), dma_buf.get(), handle), 0);
+        EXPECT_EQ(map(fd(), vm, handle, kVa, owner.memory.size, flags), 0);
+    }
+    // What the last packet of the queue came to.
+    drm_orr_queue_wait outcome(double seconds = kLong) const {
+        drm_orr_queue_wait out{};
+        EXPECT_EQ(wait(fd(), queue->number(), queue->ring().producer, seconds, out), 0);
+        return out;
+    }
+    void expect_poisoned(std::uint32_t code) const {
+        const drm_orr_queue_wait out = outcome();
+        EXPECT_EQ(out.error, ORR_QERR_POISON);
+        EXPECT_EQ(ORR_FAILURE_CODE(out.error_detail), code);
+    }
+    File file;
+    std::uint32_t vm = 0, handle = 0;
+    Buffer memory;
+    std::unique_ptr<Queue> queue;
+};
+
+TEST(Signallers, AreAttachedAllOrNone) {
+    Place place(0);
+    const std::uint64_t all = ORR_SIGNALLERS_MAX;
+    place.make_memory((all + 256) * 16);
+    const std::uint32_t queue = place.queue->number();
+    for (std::uint64_t n = 0; n + 256 < all; n += 256)
+        ASSERT_EQ(attach(place.fd(), queue, kVa + n * 16, 256), 0) << n;
+    ASSERT_EQ(attach(place.fd(), queue, kVa + (all - 256) * 16, 255), 0);
+    EXPECT_EQ(attach(place.fd(), queue, kVa + (all - 1) * 16, 2), ENOSPC) << "there is room for one";
+    EXPECT_EQ(attach(place.fd(), queue, kVa + all * 16), 0) << "and nobody has taken it";
+    EXPECT_EQ(attach(place.fd(), queue, kVa, 256), 0) << "they are attached already";
+    EXPECT_EQ(detach(place.fd(), queue, kVa + (all - 1) * 16, 2), 0);
+    EXPECT_EQ(place.memory.words()[2 * (all - 1) + 1], 0u) << "it was never attached, so it is not closed";
+    EXPECT_EQ(place.memory.words()[2 * all + 1] & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
+}
+
+TEST(Signallers, HaveToBeAbleToSignal) {
+    Place owner(0), reader(0);
+    owner.make_memory();
+    reader.share(owner, ORR_BIND_READ);
+    EXPECT_EQ(attach(reader.fd(), reader.queue->number(), kVa), EACCES);
+}
+
+// It cannot signal there any more, whatever it has declared, and its memory is free.
+TEST(Signallers, GoWithTheMapping) {
+    Place waiter(0);
+    waiter.make_memory();
+    {
+        Place other(0);
+        other.share(waiter, ORR_BIND_WRITE);
+        ASSERT_EQ(attach(other.fd(), other.queue->number(), kVa), 0);
+        waiter.queue->submit(wait_for(kVa, 7));
+        EXPECT_EQ(unmap(other.fd(), other.vm, kVa, 4096), 0);
+        waiter.expect_poisoned(ORR_QERR_ABANDONED);
+        EXPECT_EQ(attach(other.fd(), other.queue->number(), kVa), EFAULT);
+
+        const std::uint64_t before = vram_used(other.fd());
+        Buffer memory;
+        ASSERT_EQ(make_buffer(other.fd(), other.vm, 2 * kVa, 1 << 20, ORR_BO_VRAM, memory), 0);
+        ASSERT_EQ(attach(other.fd(), other.queue->number(), 2 * kVa + 16, 100), 0);
+        memory.memory = Mapping();
+        EXPECT_EQ(close_bo(other.fd(), memory.handle), 0);
+        EXPECT_EQ(unmap(other.fd(), other.vm, 2 * kVa, 1 << 20), 0);
+        EXPECT_LE(vram_used(other.fd()), before + 4096) << "an attachment keeps the memory";
+    }
+}
+
+// One has left tens of thousands to be closed, another a single one: that is not behind all of them.
+TEST(Signallers, OfOneDoNotHoldUpTheOthers) {
+    constexpr std::uint64_t kEach = 8192, kQueues = 4;
+    Place storm(0), one(0), waiter(0);
+    storm.make_memory(kEach * kQueues * 16);
+    waiter.make_memory();
+    one.share(waiter, ORR_BIND_WRITE);
+    std::vector<std::unique_ptr<Queue>> queues;
+    for (std::uint64_t n = 0; n < kQueues; n++) {
+        queues.push_back(std::make_unique<Queue>(storm.fd(), storm.vm, kRingVa + ((n + 1) << 20)));
+        for (std::uint64_t at = n * kEach; at < (n + 1) * kEach; at += 256)
+            ASSERT_EQ(attach(storm.fd(), queues[n]->number(), kVa + at * 16, 256), 0);
+    }
+    // The last, so that its number is behind theirs.
+    Queue last(one.fd(), one.vm, kRingVa + (1 << 20));
+    ASSERT_EQ(attach(one.fd(), last.number(), kVa), 0);
+    waiter.queue->submit(wait_for(kVa, 7));
+    for (const auto& queue : queues)
+        queue->submit(timestamp(kNowhere));
+    last.submit(timestamp(kNowhere));
+    waiter.expect_poisoned(ORR_QERR_ABANDONED);
+    std::uint64_t closed = 0;
+    for (std::uint64_t n = 0; n < kEach * kQueues; n++)
+        closed += (storm.memory.words()[2 * n + 1] & ORR_SEM_CLOSED) != 0;
+    EXPECT_LT(closed, kEach * kQueues / 2) << "it was told after them";
+}
+
+// A link that goes down between the semaphore and the only queue that might have signalled it, while the
+// waiter sleeps in the kernel. For a VM whose second card has a plan that cuts the link at the first message
+// over it; it trains again at once.
+TEST(CutLink, TheWaiterIsTold) {
+    if (std::getenv("ORRERY_LINK_CUT") == nullptr) GTEST_SKIP() << "needs a link that is cut";
+    Place waiter(0), attached(1);
+    waiter.make_memory();
+    attached.share(waiter, ORR_BIND_WRITE);
+    Queue other(attached.fd(), attached.vm, kRingVa + (1 << 20));
+    ASSERT_EQ(attach(attached.fd(), attached.queue->number(), kVa), 0);
+    waiter.queue->submit(wait_for(kVa, 7));
+    std::thread sleeper([&] { waiter.expect_poisoned(ORR_QERR_PEER_LOST); });
+    ::usleep(300'000);
+    other.submit(signal(kVa + 16, 1));
+    sleeper.join();
+}
+
+// For a VM whose first card hangs when it starts its first piece of work: registers answer, nothing moves.
+class Hang : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (std::getenv("ORRERY_HANGS") == nullptr) GTEST_SKIP() << "needs a card that hangs";
+    }
+};
+
+TEST_F(Hang, HoldsUpNobodyElse) {
+    Place hung(0), from(1), waiter(2);
+    hung.make_memory();
+    waiter.make_memory();
+    // Two queues of the card in the middle: one may signal on the card that hangs, one on the other.
+    Place there(1);
+    from.share(hung, ORR_BIND_WRITE);
+    there.share(waiter, ORR_BIND_WRITE);
+    ASSERT_EQ(attach(from.fd(), from.queue->number(), kVa), 0);
+    ASSERT_EQ(attach(there.fd(), there.queue->number(), kVa), 0);
+    waiter.queue->submit(wait_for(kVa, 7));
+    drm_orr_queue_wait out{};
+    int result = -1;
+    const std::uint64_t index = hung.queue->submit(fill(kVa, 4096, 1));
+    const auto start = Clock::now();
+    std::thread sleeper([&] { result = wait(hung.fd(), hung.queue->number(), index, kLong, out); });
+    ::usleep(100'000);
+    from.queue->submit(timestamp(kNowhere));
+    EXPECT_EQ(from.outcome().error, ORR_QERR_FAULT);
+    there.queue->submit(timestamp(kNowhere));
+    waiter.expect_poisoned(ORR_QERR_ABANDONED);
+    const std::string card = pci_addresses()[1];
+    ASSERT_TRUE(unbind_driver(card));
+    EXPECT_EQ(result, -1) << "not before the card that hangs was given up";
+    ASSERT_TRUE(bind_driver(card));
+    sleeper.join();
+    EXPECT_EQ(result, ENODEV);
+    EXPECT_LT(Clock::now() - start, 5s);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
