@@ -45,6 +45,8 @@ class Factorisation {
 
     Run run() {
         submit_all();
+        // All results go into the last one: if it cannot come, that is known before the rest has ended.
+        check(orrTaskWait(graph_.get(), steps_.back().task));
         check(orrTaskGraphWait(graph_.get()));
         Run run;
         run.factor = matrix_;
