@@ -50,6 +50,7 @@ TaskSession::~TaskSession() {
     if (core_ == nullptr) return;  // was never made
     {
         const std::lock_guard lock(mutex_);
+        closing_ = true;
         core_->cancel_all();
     }
     {
@@ -176,6 +177,7 @@ Result<TaskId> TaskSession::submit(Submission submission) {
 void TaskSession::completed(TaskId task, Ps start, Ps finish) {
     if (core_->state(task) != TaskState::kIssued) return;
     core_->complete(task, start, finish);
+    told_ = true;
     if (core_->is_merge(task) || work_[task].kernel == nullptr) return;
     const CostModel::Key key = extra_[task].key;
     if (!costs_.measured(key, std::max<Ps>(finish - start, 1))) return;
@@ -195,6 +197,7 @@ void TaskSession::failed(TaskId task, const Error& error) {
     errors_.emplace(task, error);
     if (!first_failure_) first_failure_ = task;
     core_->fail(task);
+    told_ = true;
 }
 
 void TaskSession::turn() {
@@ -203,6 +206,7 @@ void TaskSession::turn() {
         if (host_running_) return;  // it may still use what it was given
         if (!executor_->recover(*this)) return;
         core_->reissue(executor_->lost_cards());
+        if (closing_) core_->cancel_all();
     }
     core_->pump();
     executor_->flush();
@@ -228,7 +232,7 @@ void TaskSession::run(const std::stop_token& stop) {
             changed_.notify_all();
             if (!executor_->broken()) continue;
         }
-        if (!host_tasks_.empty()) changed_.notify_all();
+        if (std::exchange(told_, false) || !host_tasks_.empty()) changed_.notify_all();
         lock.unlock();
         if (++looks > kBusyLooks)
             std::this_thread::sleep_for(kNap);

@@ -117,6 +117,8 @@ class TaskSession final : private RuntimeExecutor::Listener {
     std::deque<TaskId> host_tasks_;
     std::optional<TaskId> host_running_;
     bool started_ = false;
+    bool told_ = false;  // a task ended, and nobody has been notified yet
+    bool closing_ = false;
     std::vector<void*> data_handles_, kernel_handles_;
     std::jthread host_thread_;
     std::jthread thread_;
