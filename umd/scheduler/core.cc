@@ -492,7 +492,7 @@ void Core::cancel_dependents(TaskId first) {
 }
 
 void Core::fail(TaskId id) {
-    if (tasks_[id].state != TaskState::kIssued) return;
+    if (tasks_[id].state > TaskState::kIssued) return;
     end_unissued(tasks_[id], TaskState::kFailed, id);
     cancel_dependents(id);
 }
@@ -587,6 +587,29 @@ void Core::reissue(unsigned lost) {
     rebuild_places();
     issued_until_.fill(now_);
     unplan();
+}
+
+std::vector<TaskId> Core::stranded() const {
+    std::vector<bool> gone(data_.size());
+    for (DataId id = 0; id < data_.size(); ++id)
+        gone[id] = (issued_.places[id].valid & ~lost_) == 0;
+    std::vector<TaskId> found;
+    for (TaskId id = 0; id < tasks_.size(); ++id) {
+        const Task& task = tasks_[id];
+        if (task.state != TaskState::kWaiting) continue;
+        bool stuck = false;
+        for (std::uint32_t a = 0; a < task.access_count; ++a) {
+            const DataAccess& access = accesses_[task.accesses + a];
+            stuck |= reads(access.mode) && gone[access.data];
+            stuck |= task.merge && (issued_.places[access.data].partials & lost_) != 0;
+        }
+        if (stuck) found.push_back(id);
+        for (std::uint32_t a = 0; a < task.access_count && !stuck; ++a) {
+            const DataAccess& access = accesses_[task.accesses + a];
+            if (access.mode == Access::kWrite) gone[access.data] = false;
+        }
+    }
+    return found;
 }
 
 }  // namespace orrery::umd

@@ -74,8 +74,8 @@ class Core {
     void pump();
     // The task ended at model time `finish`. Does not pump().
     void complete(TaskId task, Ps start, Ps finish);
-    // It went wrong: all that needs its results is cancelled, and caused_by() it, also what was issued
-    // already: complete() of such a task does nothing.
+    // It went wrong, or cannot begin: all that needs its results is cancelled, and caused_by() it, also what
+    // was issued already: complete() of such a task does nothing.
     void fail(TaskId task);
     // Another expectation, for a task that is not issued. In effect when it is planned (again).
     void set_cost(TaskId task, Ps cost) { tasks_[task].cost = cost > 0 ? cost : 1; }
@@ -89,6 +89,8 @@ class Core {
     // again. Nothing is in flight. lost: bits of cards that are gone, with the data that only they had; no
     // task is planned there while another card is left.
     void reissue(unsigned lost = 0);
+    // After that: those of them that need data which is gone.
+    std::vector<TaskId> stranded() const;
 
     TaskState state(TaskId task) const { return tasks_[task].state; }
     TaskId caused_by(TaskId task) const { return tasks_[task].cause; }

@@ -193,7 +193,7 @@ void TaskSession::completed(TaskId task, Ps start, Ps finish) {
 }
 
 void TaskSession::failed(TaskId task, const Error& error) {
-    if (core_->state(task) != TaskState::kIssued) return;
+    if (core_->state(task) > TaskState::kIssued) return;
     errors_.emplace(task, error);
     if (!first_failure_) first_failure_ = task;
     core_->fail(task);
@@ -206,6 +206,10 @@ void TaskSession::turn() {
         if (host_running_) return;  // it may still use what it was given
         if (!executor_->recover(*this)) return;
         core_->reissue(executor_->lost_cards());
+        const Error gone{orrErrorDeviceLost,
+                         "data that it needs was only in the memory of a card that was lost"};
+        for (const TaskId task : core_->stranded())
+            failed(task, gone);
         if (closing_) core_->cancel_all();
     }
     core_->pump();

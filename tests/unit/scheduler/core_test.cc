@@ -285,15 +285,26 @@ TEST(CoreReissue, LostTasksRunAgain) {
     core.complete(t1, kMs, 2 * kMs);
     EXPECT_TRUE(core.idle());
     // One of the cards goes: nothing is planned there, unless it has to be.
+    const unsigned gone = core.node(t1);
     recorder.runs.clear();
-    core.reissue(1);
+    core.reissue(1u << gone);
+    EXPECT_TRUE(core.stranded().empty());
     std::vector<TaskId> later;
     for (int i = 0; i < 4; ++i)
         later.push_back(submit({{core.add_data(64, 2), Access::kReadWrite}}));
     core.pump();
     EXPECT_EQ(recorder.runs, later);
     for (const TaskId task : later)
-        EXPECT_EQ(core.node(task), 1u);
+        EXPECT_EQ(core.node(task), 1 - gone);
+    // What only it had is gone: whoever needs it is known at once.
+    const TaskId reader = submit({{a, Access::kRead}}), writer = submit({{a, Access::kWrite}}),
+                 next = submit({{a, Access::kRead}});
+    core.reissue(1u << gone);
+    EXPECT_EQ(core.stranded(), (std::vector<TaskId>{reader}));
+    core.fail(reader);
+    core.pump();
+    EXPECT_EQ(core.state(writer), TaskState::kIssued);
+    EXPECT_EQ(core.state(next), TaskState::kIssued);
 }
 
 }  // namespace
