@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Registration: PCI driver, DRM accel device, file operations. */
 #include <linux/fs.h>
+#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/time64.h>
 
 #include <drm/drm_accel.h>
 #include <drm/drm_drv.h>
@@ -17,21 +19,41 @@
 #include "orr_ioctl.h"
 #include "orr_queue.h"
 
+static u64 orr_cycles(u64 ps, u64 hz)
+{
+	return mul_u64_u64_div_u64(ps, hz, PSEC_PER_SEC);
+}
+
+/* All of it is model time: a share is to be had from these cycles and those, not from the host's clock. */
+static void orr_show_engine(struct drm_printer *p, const char *name, unsigned int capacity, u64 hz,
+			    u64 used_ps, u64 total_ps)
+{
+	drm_printf(p, "drm-cycles-%s:\t%llu\n", name, orr_cycles(used_ps, hz));
+	/* Not of a card that is gone. */
+	if (total_ps && total_ps != U64_MAX)
+		drm_printf(p, "drm-total-cycles-%s:\t%llu\n", name, orr_cycles(total_ps, hz));
+	drm_printf(p, "drm-engine-capacity-%s:\t%u\n", name, capacity);
+	drm_printf(p, ORR_DRIVER_NAME "-time-%s:\t%llu ns\n", name, used_ps / 1000);
+}
+
 static void orr_show_fdinfo(struct drm_printer *p, struct drm_file *file)
 {
 	struct orr_file *orr_file = to_orr_file(file);
-	struct orr_info *info = &orr_file->odev->info;
-	u64 vector_ps, copy_ps;
+	struct orr_device *odev = orr_file->odev;
+	struct orr_info *info = &odev->info;
+	u64 vector_ps, copy_ps, total_ps = 0;
+	int idx;
 
 	drm_show_memory_stats(p, file);
-	if (!orr_fw_publishes_usage(orr_file->odev))
+	if (!orr_fw_publishes_usage(odev))
 		return;
-	/* In model time: to be compared with the card's clock, not with the host's. */
+	if (!orr_enter(odev, &idx)) {
+		total_ps = orr_read64(odev, ORR_R_MODEL_TIME);
+		orr_exit(odev, idx);
+	}
 	orr_file_engine_time(orr_file, &vector_ps, &copy_ps);
-	drm_printf(p, "drm-engine-vector:\t%llu ns\n", vector_ps / 1000);
-	drm_printf(p, "drm-engine-capacity-vector:\t%u\n", info->vector_cores);
-	drm_printf(p, "drm-engine-copy:\t%llu ns\n", copy_ps / 1000);
-	drm_printf(p, "drm-engine-capacity-copy:\t%u\n", info->copy_engines);
+	orr_show_engine(p, "vector", info->vector_cores, info->vector_hz, vector_ps, total_ps);
+	orr_show_engine(p, "copy", info->copy_engines, info->core_hz, copy_ps, total_ps);
 }
 
 static const struct file_operations orr_fops = {

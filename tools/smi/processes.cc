@@ -41,9 +41,9 @@ Client read_fdinfo(const fs::path& file) {
         if (key == "drm-pdev") found.use.address = value;
         const std::uint64_t number = number_of(value).value_or(0);
         if (key == "drm-client-id") found.client = number;
-        if (key == "drm-engine-vector") found.use.vector_ns = number;
-        if (key == "drm-engine-copy") found.use.copy_ns = number;
-        if (key.starts_with("drm-total-")) {
+        if (key == "orrery-time-vector") found.use.vector_ns = number;
+        if (key == "orrery-time-copy") found.use.copy_ns = number;
+        if (key.starts_with("drm-total-") && !key.starts_with("drm-total-cycles-")) {
             const std::uint64_t unit = value.ends_with("KiB")   ? 1 << 10
                                        : value.ends_with("MiB") ? 1 << 20
                                                                 : 1;
