@@ -76,12 +76,12 @@ std::expected<void, std::string> Card::build_faults() {
     Faults::Hooks hooks;
     hooks.die = config_.die ? config_.die : [] { ::kill(::getpid(), SIGKILL); };
     // A rule may strike for ever; a log may not grow for ever.
-    hooks.struck = [this, told = 0u](FaultPoint point, FaultAction action, std::uint64_t subject,
-                                     std::uint64_t passed) mutable {
-        constexpr unsigned kMost = 64;
-        if (told++ < kMost)
-            errors_.note("fault plan: {} {:#x}, pass {}: {}{}", name_of(point), subject, passed,
-                         name_of(action), told == kMost ? "; what follows is not written" : "");
+    hooks.struck = [this](const Faults::Struck& fault) {
+        constexpr std::uint64_t kMost = 64;
+        if (fault.number <= kMost)
+            errors_.note("fault plan: {} {:#x}, pass {}: {}{}", name_of(fault.point), fault.subject,
+                         fault.pass, name_of(fault.action),
+                         fault.number == kMost ? "; what follows is not written" : "");
     };
     faults_ = std::make_unique<Faults>(config_.faults.value_or(FaultPlan{}), events_, std::move(hooks));
     if (config_.control.empty()) return {};

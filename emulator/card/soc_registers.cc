@@ -271,6 +271,9 @@ void SocRegisters::write(std::uint32_t offset, std::uint64_t value, ModelTime& w
             return;
         case SOC_SEM_SIGNAL:
             return signal(value);
+        case SOC_SEM_CLOSE:
+            sem_status_ = windows_.close(value);
+            return;
         default:
             break;
     }

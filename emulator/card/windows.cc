@@ -57,6 +57,11 @@ void store_bytes(std::uint8_t* to, unsigned size, std::uint64_t value) {
     }
 }
 
+// Memory that a program mapped crookedly for DMA; its two words cannot be exchanged at once.
+bool is_crooked(const std::uint8_t* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % sizeof(orr_semaphore) != 0;
+}
+
 }  // namespace
 
 Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, Counters& counters,
@@ -213,8 +218,26 @@ Signalled Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t va
         PeerPort* peer = peers_[found->port];
         return {.fault = peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN};
     }
+    if (is_crooked(found->host)) return {.fault = ORR_FAULT_PAGE_RANGE};
     raise_semaphore(found->host, value, now);
     return {.memory = memory_of(*found)};
+}
+
+std::uint32_t Windows::close(std::uint64_t address) {
+    if (address % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
+    const bool in_host = (address & kHostBit) != 0;
+    if (!in_host && (address & kContextBit) != 0) return ORR_FAULT_PAGE_RANGE;
+    Place place;
+    if (const Found found = find(address, sizeof(orr_semaphore), true, place); found != Found::kYes)
+        return found == Found::kFault ? place.fault : ORR_FAULT_PAGE_RANGE;
+    if (is_crooked(place.host)) return ORR_FAULT_PAGE_RANGE;
+    // What has been signalled over a link, and is not there yet, was signalled before this.
+    for (PeerPort* peer : peers_) {
+        if (!in_host && peer != nullptr && !peer->settle(address - ORR_VRAM_WINDOW))
+            return ORR_FAULT_PEER_BUSY;
+    }
+    close_semaphore(place.host);
+    return ORR_FAULT_NONE;
 }
 
 }  // namespace orrery::emu

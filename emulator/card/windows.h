@@ -60,8 +60,10 @@ class Windows {
     void set_fault(std::uint32_t code, std::uint64_t address);
     void reset();
 
-    // Writes {time, value} to the semaphore at `va`, or signals it on a peer.
+    // Raises the semaphore at `va` to {value, time}, or signals it on a peer.
     Signalled signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now);
+    // Of the semaphore at a VRAM or host window address. Gives ORR_FAULT_*.
+    std::uint32_t close(std::uint64_t address);
 
     // Whether `address` belongs to a window.
     static bool covers(std::uint64_t address);

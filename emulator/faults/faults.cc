@@ -58,7 +58,7 @@ void Faults::arm() {
 
 Fault Faults::strike(FaultPoint point, std::uint64_t subject) {
     Fault fault;
-    std::uint64_t hit = 0;
+    Struck told{.point = point, .action = {}, .subject = subject, .pass = 0, .number = 0};
     {
         const std::scoped_lock lock(mutex_);
         for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -72,12 +72,14 @@ Fault Faults::strike(FaultPoint point, std::uint64_t subject) {
             const std::uint64_t random = draw(plan_.seed, i, passed);
             if (mix(random) % FaultRule::kAlways >= rule.chance) continue;
             ++live.struck;
-            hit = passed;
+            told.action = rule.action;
+            told.pass = passed;
+            told.number = ++struck_;
             fault = {rule.action, rule.delay, random};
         }
     }
     if (!fault) return fault;
-    if (hooks_.struck) hooks_.struck(point, fault.action, subject, hit);
+    if (hooks_.struck) hooks_.struck(told);
     if (fault.action == FaultAction::kDie) {
         hooks_.die();
         return {};

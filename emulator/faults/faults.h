@@ -30,10 +30,18 @@ struct Fault {
 
 class Faults {
   public:
-    // `die` ends the process. `struck` hears of each fault, right after it was decided on.
+    // `die` ends the process. `struck` hears of each fault, right after it was decided on, on the thread that
+    // passed the point.
+    struct Struck {
+        FaultPoint point;
+        FaultAction action;
+        std::uint64_t subject;
+        std::uint64_t pass;    // of the rule
+        std::uint64_t number;  // of all that struck, from 1
+    };
     struct Hooks {
         std::function<void()> die;
-        std::function<void(FaultPoint, FaultAction, std::uint64_t subject, std::uint64_t hit)> struck;
+        std::function<void(const Struck&)> struck;
     };
     Faults(FaultPlan plan, EventQueue& events, Hooks hooks);
     ~Faults();
@@ -82,8 +90,9 @@ class Faults {
     FaultPlan plan_;
     EventQueue& events_;
     Hooks hooks_;
-    mutable std::mutex mutex_;  // rules_
+    mutable std::mutex mutex_;  // rules_, struck_
     std::vector<Live> rules_;
+    std::uint64_t struck_ = 0;
     std::array<std::atomic<bool>, kFaultPoints> armed_{};
     std::atomic<bool> hung_{false};
     std::vector<std::unique_ptr<Late>> late_;

@@ -64,7 +64,8 @@ class LinkPort::Impl {
           transmitter_(
               std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
               [this] { wake_peer(); }, config_.faults, config_.port),
-          arrival_(Event::of<&Impl::on_arrival>(this)) {}
+          arrival_(Event::of<&Impl::on_arrival>(this)),
+          owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)) {}
 
     bool up() const { return state_ == ORR_LINK_UP; }
 
@@ -246,19 +247,35 @@ class LinkPort::Impl {
     // What the peer sent while it might goes by the grants as they are now.
     void hurry() {
         if (!receiver_.is_open()) return;
-        if (auto done = receiver_.hurry(); !done)
+        if (auto done = receiver_.hurry(); !done) return refuse(done.error());
+        receiver_.give_owed();
+        pump();
+    }
+
+    // Maybe inside an access of the control core: pokes, and what else has come, are for afterwards.
+    bool settle(std::uint64_t offset) {
+        if (!up() && !draining_) return true;
+        const auto done = receiver_.hurry_to(offset);
+        if (!done) {
             refuse(done.error());
-        else
-            pump();
+            return true;
+        }
+        events_.cancel(arrival_);
+        events_.schedule(arrival_, events_.now());
+        if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
+        return *done;
     }
 
     void poke_room() {
+        if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
         if ((up() || draining_) && receiver_.held()) events_.schedule(arrival_, events_.now());
     }
 
     void on_arrival(ModelTime) {
         if (up() || draining_) pump();
     }
+
+    void on_owed_pokes(ModelTime) { receiver_.give_owed(); }
 
     bool poll() {
         ++rounds_;
@@ -369,6 +386,7 @@ class LinkPort::Impl {
     link::Receiver receiver_;
     link::Transmitter transmitter_;
     Event arrival_;
+    Event owed_pokes_;
     std::uint32_t state_ = ORR_LINK_DOWN;
     bool heard_hello_ = false;
     bool heard_ready_ = false;
@@ -441,6 +459,10 @@ void LinkPort::poke_room() {
 void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)
         impl_->receiver_.set_grant(slot, {0, 0});
+    impl_->receiver_.forget_owed();
+}
+bool LinkPort::settle(std::uint64_t offset) {
+    return impl_->settle(offset);
 }
 
 void LinkPort::unplug() {

@@ -82,8 +82,7 @@ class LinkPort final : public PeerPort {
 
     // Grants: true if slot and range are valid (4 KiB aligned, inside VRAM, size not 0). When a call
     // returns, nothing that the peer does is judged by the older grant any more; what it had sent before is
-    // done, as far as there was room for pokes. They survive a link that
-    // goes down; reset() clears them all, and does nothing else.
+    // done. They survive a link that goes down; reset() clears them all, and forgets pokes that are owed.
     bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size);
     bool clear_grant(std::uint32_t slot);
     void reset();
@@ -103,6 +102,7 @@ class LinkPort final : public PeerPort {
     std::uint64_t session() const override;
     std::uint32_t signal(std::uint64_t offset, std::uint64_t value) override;
     std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) override;
+    bool settle(std::uint64_t offset) override;
     // Somebody waits for room.
     bool congested() const;
 

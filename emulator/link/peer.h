@@ -35,13 +35,16 @@ class PeerPort {
     // Changes when the link goes down: what began before that must not go on with another peer.
     virtual std::uint64_t session() const = 0;
 
-    // Neither of these asks to try again: what finds no room waits in the port, in order. Returns
-    // ORR_FAULT_*. A semaphore signal behind all earlier writes; `offset` is 16-byte aligned. Of signals of
-    // one semaphore that wait one behind the other the last is sent. More than 1,024 that wait take the link
-    // down.
+    // These return ORR_FAULT_*. A semaphore signal behind all earlier writes; `offset` is 16-byte aligned.
+    // ORR_FAULT_PEER_BUSY: no room, and nothing was sent; try again. So what was sent is in the peer's hands.
     virtual std::uint32_t signal(std::uint64_t offset, std::uint64_t value) = 0;
-    // A store of at most 8 bytes. More than 1,024 that wait are refused with ORR_FAULT_PEER_DOWN.
+    // A store of at most 8 bytes. What finds no room waits in the port, in order; more than 1,024 are refused
+    // with ORR_FAULT_PEER_DOWN.
     virtual std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) = 0;
+
+    // The other direction: what the peer has sent up to its last signal of this card's semaphore at `offset`
+    // is carried out, before its time if need be. False: not all; too much waits for the control core.
+    virtual bool settle(std::uint64_t offset) = 0;
 };
 
 }  // namespace orrery::emu

@@ -14,8 +14,6 @@
 
 namespace orrery::emu::link {
 
-namespace {}  // namespace
-
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room,
                    std::uint64_t bytes_per_second)
     : events_(events),
@@ -43,6 +41,8 @@ void Receiver::close() {
     wanted_ = kNever;
     held_ = false;
     late_since_ = kNever;
+    on_the_way_.clear();
+    scanned_ = 0;
 }
 
 bool Receiver::set_grant(std::uint32_t slot, const Grant& grant) {
@@ -108,7 +108,20 @@ void Receiver::execute(const Message& message) {
     }
     // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
     raise_semaphore(to, message.value, message.arrival_ps);
-    poke_(message.offset);
+    poke(message.offset);
+}
+
+// In a hurry the caller may be in the middle of one of the control core's own accesses: it hears later.
+void Receiver::poke(std::uint64_t offset) {
+    if (hurrying_)
+        owed_.push_back(offset);
+    else
+        poke_(offset);
+}
+
+void Receiver::give_owed() {
+    for (; !owed_.empty() && room_(); owed_.pop_front())
+        poke_(owed_.front());
 }
 
 // The next message, judged; there is one if the peer's producer index is right.
@@ -161,7 +174,7 @@ std::expected<bool, std::string> Receiver::pump() {
             late_since_ = std::min(late_since_, events_.system_now());
             return true;
         }
-        if (message.op == kOpSignal && !room_()) {
+        if (message.op == kOpSignal && (owes() || !room_())) {
             held_ = true;
             late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
@@ -172,15 +185,41 @@ std::expected<bool, std::string> Receiver::pump() {
     }
 }
 
-std::expected<void, std::string> Receiver::hurry() {
-    const std::uint64_t produced = load_acquire(inbox_->produced);
-    while (consumed_ != produced) {
-        const auto next = look_at(produced);
-        if (!next) return std::unexpected(next.error());
-        if (next->op == kOpSignal && !room_()) break;
-        consume(*next);
+std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
+    hurrying_ = true;
+    std::expected<bool, std::string> done = true;
+    while (consumed_ != index && done && *done) {
+        if (const auto next = look_at(index); !next)
+            done = std::unexpected(next.error());
+        else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)
+            done = false;
+        else
+            consume(*next);
     }
-    return {};
+    hurrying_ = false;
+    return done;
+}
+
+std::expected<bool, std::string> Receiver::hurry() {
+    return hurry_until(load_acquire(inbox_->produced));
+}
+
+std::expected<bool, std::string> Receiver::hurry_to(std::uint64_t offset) {
+    const std::uint64_t produced = load_acquire(inbox_->produced);
+    // A peer that lies about this is judged by pump().
+    if (produced - consumed_ > kRingEntries) return true;
+    if (scanned_ < consumed_ || on_the_way_.size() > 2 * kRingEntries) {
+        on_the_way_.clear();
+        scanned_ = consumed_;
+    }
+    for (; scanned_ != produced; ++scanned_) {
+        Message message;
+        std::memcpy(&message, &inbox_->ring[scanned_ % kRingEntries], sizeof message);
+        if (message.op == kOpSignal) on_the_way_[message.offset] = scanned_ + 1;
+    }
+    const auto last = on_the_way_.find(offset);
+    if (last == on_the_way_.end() || last->second <= consumed_) return true;
+    return hurry_until(last->second);
 }
 
 }  // namespace orrery::emu::link

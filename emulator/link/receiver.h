@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <expected>
 #include <functional>
 #include <string>
+#include <unordered_map>
 
 #include "emulator/link/grants.h"
 #include "emulator/link/shared_area.h"
@@ -36,13 +38,19 @@ class Receiver {
     // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
     // kNever.
     std::expected<bool, std::string> pump();
-    // Executes what has been sent by now, before its time if need be, as far as there is room for pokes.
-    std::expected<void, std::string> hurry();
+    // Executes what has been sent by now, before its time if need be; or only up to the last signal of the
+    // semaphore at `offset`. Pokes without room are owed. False: not all, for too many are owed.
+    std::expected<bool, std::string> hurry();
+    std::expected<bool, std::string> hurry_to(std::uint64_t offset);
+    // Pokes of messages that were executed in a hurry, and had to wait. They outlive the inbox.
+    bool owes() const { return !owed_.empty(); }
+    void give_owed();
+    void forget_owed() { owed_.clear(); }
     // By the clock, when pump() has to be called again for what is waiting; kNever: nothing known to wait.
     ModelTime wanted() const { return wanted_; }
-    // The next message is a signal for which there was no room. Nothing is wanted until there is; then the
-    // caller calls pump() again.
-    bool held() const { return held_; }
+    // The next message is a signal for which there was no room, or pokes are owed. Nothing is wanted until
+    // there is room; then the caller calls give_owed() and pump() again.
+    bool held() const { return held_ || owes(); }
 
     // One load: is there a message that nobody has looked at?
     bool has_news() { return load_relaxed(inbox_->produced) != consumed_; }
@@ -53,10 +61,13 @@ class Receiver {
 
     static constexpr unsigned kBatchMessages = 64;
     static constexpr std::uint64_t kBatchBytes = 512 << 10;
+    static constexpr std::size_t kMaxOwed = std::size_t{4} * kRingEntries;
 
   private:
     std::expected<Message, std::string> look_at(std::uint64_t produced) const;
+    std::expected<bool, std::string> hurry_until(std::uint64_t index);
     void consume(const Message& message);
+    void poke(std::uint64_t offset);
     const char* judge(const Message& message) const;
     void execute(const Message& message);
 
@@ -74,6 +85,12 @@ class Receiver {
     ModelTime last_arrival_ = 0;
     ModelTime wanted_ = kNever;
     bool held_ = false;
+    bool hurrying_ = false;
+    std::deque<std::uint64_t> owed_;  // pokes
+    // Signals in the ring below scanned_: index + 1 of the last for each semaphore. As the peer had it there
+    // then; what is executed is judged again.
+    std::unordered_map<std::uint64_t, std::uint64_t> on_the_way_;
+    std::uint64_t scanned_ = 0;
     ModelTime late_since_ = kNever;  // messages from here on are late by this port's own doing
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,6 +42,7 @@ void Transmitter::close() {
     broken_.reset();
     produced_ = consumed_ = payload_used_ = payload_consumed_ = 0;
     pending_.clear();
+    refused_ = false;
 }
 
 std::uint64_t Transmitter::peer_alive() const {
@@ -89,11 +89,13 @@ void Transmitter::publish(Message& message) {
     if (faults_ == nullptr || !faulty(message)) put(message);
 }
 
-// Whether the message is lost. What was charged for it, in time and room, stays so.
+// Whether the message is lost. The time that was charged for it stays so.
 bool Transmitter::faulty(Message& message) {
     const Fault fault = faults_->at(FaultPoint::kLink, port_);
     switch (fault.action) {
         case FaultAction::kDrop:
+            // Its room must not be on the account of the message that comes next.
+            if (message.op == kOpWrite) payload_used_ -= rounded(message.bytes);
             return true;
         case FaultAction::kFail:
             break_link("the fault plan cut it");
@@ -105,7 +107,7 @@ bool Transmitter::faulty(Message& message) {
             return false;
         case FaultAction::kDuplicate:
             put(message);
-            return !ring_room();
+            return !ring_room() || (message.op == kOpWrite && !put_payload_again(message));
         case FaultAction::kCorrupt:
             if (message.op == kOpWrite) {
                 const std::uint64_t bit = Faults::bit_of(fault, std::uint64_t{message.bytes} * 8);
@@ -157,35 +159,25 @@ void Transmitter::put_payload(Message& message, const void* data) {
     payload_used_ += rounded(message.bytes);
 }
 
+// For a second message with the same bytes. False: no room.
+bool Transmitter::put_payload_again(Message& message) {
+    const std::uint64_t at = payload_used_ % kPayloadBytes;
+    const std::uint64_t rest = at + message.bytes > kPayloadBytes ? kPayloadBytes - at : 0;
+    if (!payload_room(rest + message.bytes)) return false;
+    payload_used_ += rest;
+    put_payload(message, outbox_->payload + message.payload_at);
+    return true;
+}
+
 void Transmitter::flush() {
     while (!pending_.empty() && ring_room()) {
         Pending& first = pending_.front();
-        if (first.message.op == kOpWrite) {
-            if (!payload_room(first.message.bytes)) return;
-            put_payload(first.message, &first.data);
-        }
+        if (!payload_room(first.message.bytes)) return;
+        put_payload(first.message, &first.data);
         publish(first.message);
         pending_.pop_front();
     }
-}
-
-// False: too many wait.
-bool Transmitter::hold(const Message& message, std::uint64_t data) {
-    if (message.op == kOpSignal) {
-        // A semaphore only grows, so of its signals that wait here the last says it all. One before a write
-        // stays there: what was written after it may not be seen before it.
-        for (auto at = pending_.rbegin(); at != pending_.rend() && at->message.op == kOpSignal; ++at) {
-            if (at->message.offset != message.offset) continue;
-            Message newest = message;
-            newest.value = std::max(at->message.value, message.value);
-            pending_.erase(std::next(at).base());
-            pending_.push_back({newest, 0});
-            return true;
-        }
-    }
-    if (pending_.size() == kMaxPending) return false;
-    pending_.push_back({message, data});
-    return true;
+    if (refused_ && pending_.empty() && ring_room()) refused_ = false;
 }
 
 LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data) {
@@ -220,9 +212,8 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint64_t offset, std::span<c
     message.send_ps = now;
     message.offset = offset;
     message.arrival_ps = later(depart(now, data.size()), latency_);
-    std::uint64_t word = 0;
-    std::memcpy(&word, data.data(), data.size());
-    hold(message, word);
+    pending_.push_back({message, 0});
+    std::memcpy(&pending_.back().data, data.data(), data.size());
     flush();
     return broken_ ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
@@ -230,21 +221,20 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint64_t offset, std::span<c
 std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint64_t value) {
     if (offset % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
     if (denied(offset, sizeof(orr_semaphore))) return ORR_FAULT_PEER_DENIED;
+    flush();
+    const bool room = pending_.empty() && ring_room();
+    if (broken_) return ORR_FAULT_PEER_DOWN;
+    if (!room) {
+        refused_ = true;
+        return ORR_FAULT_PEER_BUSY;
+    }
     Message message{};
     message.op = kOpSignal;
     message.send_ps = now;
     message.offset = offset;
     message.value = value;
     message.arrival_ps = later(depart(now, sizeof(orr_semaphore)), latency_);
-    flush();
-    const bool room = pending_.empty() && ring_room();
-    if (broken_) return ORR_FAULT_PEER_DOWN;
-    if (room) {
-        publish(message);
-    } else if (!hold(message, 0)) {
-        break_link(fmt::format("the peer takes no messages: {} signals wait", kMaxPending));
-        return ORR_FAULT_PEER_DOWN;
-    }
+    publish(message);
     return ORR_FAULT_NONE;
 }
 

@@ -36,8 +36,8 @@ class Transmitter {
     bool room_news();
     // Before blocking without room: the peer wakes this card with its next credits. Then look once more.
     void want_credit();
-    // Signals and stores that wait for room. flush(): sends what has room now.
-    bool has_pending() const { return !pending_.empty(); }
+    // Stores that wait for room, or a signal that got none. flush(): sends what has room now.
+    bool has_pending() const { return refused_ || !pending_.empty(); }
     void flush();
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
@@ -51,13 +51,13 @@ class Transmitter {
   private:
     struct Pending {
         Message message;
-        std::uint64_t data;  // kOpWrite: the bytes
+        std::uint64_t data;
     };
     bool refresh();
     bool ring_room();
     bool payload_room(std::uint64_t bytes);
     void put_payload(Message& message, const void* data);
-    bool hold(const Message& message, std::uint64_t data);
+    bool put_payload_again(Message& message);
     ModelTime depart(ModelTime now, std::uint64_t bytes);
     bool denied(std::uint64_t offset, std::uint64_t bytes);
     void publish(Message& message);
@@ -80,6 +80,7 @@ class Transmitter {
     std::uint64_t payload_consumed_ = 0;
     ModelTime free_ = 0;  // when the wire is free again
     std::deque<Pending> pending_;
+    bool refused_ = false;  // a signal, and there has been no room since
 };
 
 }  // namespace orrery::emu::link

@@ -37,6 +37,8 @@ const char* fault_name(std::uint64_t fault) {
             return "to memory that its owner has not opened to this link";
         case ORR_FAULT_MISALIGNED:
             return "with wrong alignment";
+        case ORR_FAULT_PEER_BUSY:
+            return "over a link whose other end takes no more signals now";
         default:
             return "for an unknown reason";
     }
@@ -183,7 +185,8 @@ Error describe_queue_error(const QueueState& state, OpNote note, Context& contex
     const std::string who = subject(note);
     switch (state.error) {
         case ORR_QERR_FAULT:
-            if (state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_PEER_DENIED) {
+            if (state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_PEER_DENIED ||
+                state.error_detail == ORR_FAULT_PEER_BUSY) {
                 return {orrErrorPeerAccess, fmt::format("{} accessed {:#x} {}: {}{}", who,
                                                         state.error_address, fault_name(state.error_detail),
                                                         place(state.error_address, context), tail)};

@@ -13,7 +13,9 @@ using namespace orrery::emu::test;
 constexpr std::uint64_t kGranted = 0x10000, kGrantBytes = 0x4000;
 
 struct Card {
-    Card() : vram(*Vram::create(1 << 20)), receiver(events, vram, counters, [](std::uint64_t) {}, [] { return true; }, 50'000'000'000) {
+    Card()
+        : vram(*Vram::create(1 << 20)),
+          receiver(events, vram, counters, [](std::uint64_t) {}, [] { return true; }, 50'000'000'000) {
         receiver.set_grant(0, {kGranted, 0x1000});
         receiver.set_grant(1, {kGranted + 0x1000, kGrantBytes - 0x1000});
     }
@@ -70,6 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         produced += how == 255 ? input.take<std::uint64_t>() : 1;
         inbox.produced = produced;
         if (how % 4 == 0) continue;
+        // A semaphore of this card is closed, with or without the peer's pokes taken.
+        if (how % 16 == 1) static_cast<void>(card.receiver.hurry_to(kGranted + 16 * (how / 16)));
+        if (how % 32 == 1) card.receiver.give_owed();
         for (auto done = card.receiver.pump(); done && *done; done = card.receiver.pump()) {
         }
         const ModelTime wanted = card.receiver.wanted();

@@ -45,7 +45,7 @@ fi
 for macro in "$@"; do
     result=$(search "$macro" "-D$macro")
     if [ "$result" = fails ]; then
-        echo "$(basename "$model"): without it ($macro) a job is lost, as it must be"
+        echo "$(basename "$model"): without it ($macro) something is lost, as it must be"
     else
         echo "$(basename "$model"): $macro makes no difference ($result): the model does not see what it protects" >&2
         bad=1

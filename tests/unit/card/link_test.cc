@@ -121,6 +121,25 @@ TEST_F(LinkedCards, ACopyAndASignalArriveInOrder) {
     EXPECT_GE(b_->counter(ORR_CTR_LINK_RX_MESSAGES), 2u);
 }
 
+// The owner's clock is far behind: what was signalled comes much later for it, and the close comes now.
+TEST_F(LinkedCards, NoCloseOvertakesASignal) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    a_->run({{OP_SLEEP, 0, 1'000'000'000, 0}});
+    EXPECT_EQ(a_->run(signal(kPeerVa + 0x800, 7)).back().result, ORR_FAULT_NONE);
+    const auto closed = b_->run({CardRig::write(SOC_SEM_CLOSE, ORR_VRAM_WINDOW + kGranted + 0x800),
+                                 CardRig::read(SOC_SEM_STATUS),
+                                 {OP_READ, ORR_VRAM_WINDOW + kGranted + 0x800, 0, 0},
+                                 {OP_READ, ORR_VRAM_WINDOW + kGranted + 0x808, 0, 0},
+                                 CardRig::read(SOC_SYSTEM_TIME),
+                                 CardRig::read(SOC_POKE_POP)});
+    EXPECT_EQ(closed[1].result, ORR_FAULT_NONE);
+    EXPECT_EQ(closed[2].result, 7u);
+    EXPECT_EQ(closed[3].result & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
+    EXPECT_GT(closed[3].result & ~ORR_SEM_CLOSED, closed[4].result) << "it was on its way";
+    EXPECT_EQ(closed[5].result, kGranted + 0x800);
+}
+
 TEST_F(LinkedCards, AStoreOfTheFirmwareArrives) {
     map();
     grant(*b_, kGranted, 0x1000);

@@ -283,10 +283,25 @@ TEST_F(Soc, SemaphoresOnlyGrowAndTheFirstFailureStays) {
     }
     // Nobody was left who might signal: that it was so stays to be seen.
     signal(0x6080, 1);
-    rig_.word(kRamBase + 0x3088) = ORR_SEM_CLOSED | 5;
-    signal(0x6080, 2);
-    EXPECT_EQ(at(0x6088) & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
-    EXPECT_GT(at(0x6088), ORR_SEM_CLOSED | 5);
+    const auto close = [&](std::uint64_t memory) {
+        return rig_.run({write(SOC_SEM_CLOSE, memory), read(SOC_SEM_STATUS)})[1].result;
+    };
+    for (const std::uint64_t va : {0x5080ull, 0x6080ull}) {
+        signal(va, 1);
+        const std::uint64_t time = at(va + 8);
+        const std::uint64_t memory =
+            va < 0x6000 ? ORR_VRAM_WINDOW + 0x20080 : ORR_HOST_WINDOW(kRamBase + 0x3080);
+        EXPECT_EQ(close(memory), ORR_FAULT_NONE);
+        EXPECT_EQ(at(va), 1u);
+        EXPECT_EQ(at(va + 8), ORR_SEM_CLOSED | time);
+        signal(va, 2);
+        EXPECT_GT(at(va + 8), ORR_SEM_CLOSED | time);
+        EXPECT_EQ(close(memory + 8), ORR_FAULT_MISALIGNED);
+    }
+    EXPECT_EQ(close(ORR_HOST_WINDOW(kRamBase + kRamBytes)), ORR_FAULT_PAGE_RANGE);
+    EXPECT_EQ(close(ORR_VRAM_WINDOW + rig_.card().vram().size()), ORR_FAULT_PAGE_RANGE);
+    EXPECT_EQ(close(ORR_CONTEXT_WINDOW(9, 0x5080)), ORR_FAULT_PAGE_RANGE);
+    EXPECT_EQ(close(0), ORR_FAULT_PAGE_RANGE);
 }
 
 TEST_F(Soc, TheSameMemoryHasOneNameInAllContexts) {

@@ -45,6 +45,7 @@ class FakePeer final : public PeerPort {
     void forget(Event& event) override { std::erase(parked, &event); }
     std::uint64_t session() const override { return sessions; }
     std::uint32_t post(std::uint64_t, std::span<const std::byte>) override { return fault; }
+    bool settle(std::uint64_t) override { return true; }
     // There is room again.
     void let() {
         for (Event* event : std::exchange(parked, {}))

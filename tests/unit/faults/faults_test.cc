@@ -1,6 +1,10 @@
 // When a rule strikes, and that the same seed always strikes the same.
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "emulator/faults/faults.h"
 
 namespace orrery::emu {
@@ -9,11 +13,14 @@ namespace {
 class Striking : public testing::Test {
   protected:
     std::unique_ptr<Faults> make(std::string_view text) {
-        return std::make_unique<Faults>(
-            *FaultPlan::parse(text), events_,
-            Faults::Hooks{.die = [this] { ++deaths_; },
-                          .struck = [this](FaultPoint, FaultAction, std::uint64_t,
-                                           std::uint64_t pass) { struck_.push_back(pass); }});
+        return std::make_unique<Faults>(*FaultPlan::parse(text), events_,
+                                        Faults::Hooks{.die = [this] { ++deaths_; },
+                                                      .struck =
+                                                          [this](const Faults::Struck& fault) {
+                                                              const std::scoped_lock lock(mutex_);
+                                                              struck_.push_back(fault.pass);
+                                                              numbers_.insert(fault.number);
+                                                          }});
     }
     // The passes at which something happens, of so many.
     static std::vector<unsigned> strikes(Faults& faults, unsigned passes, std::uint64_t subject = 0) {
@@ -25,7 +32,9 @@ class Striking : public testing::Test {
 
     EventQueue events_;
     unsigned deaths_ = 0;
+    std::mutex mutex_;
     std::vector<std::uint64_t> struck_;
+    std::set<std::uint64_t> numbers_;
 };
 
 using Passes = std::vector<unsigned>;
@@ -39,6 +48,22 @@ TEST_F(Striking, ByCount) {
     EXPECT_EQ(strikes(*make("msi first=2 every=3 count=all drop"), 9), Passes({2, 5, 8}));
     EXPECT_EQ(strikes(*make("msi vector=1 drop"), 5, 2), Passes());
     EXPECT_EQ(strikes(*make("msi vector=1 first=2 drop"), 5, 1), Passes({2}));
+}
+
+// The I/O thread passes `register`, the card's all else: each strike has a number of its own.
+TEST_F(Striking, OnTwoThreads) {
+    constexpr unsigned kPasses = 20'000;
+    const auto faults = make("register count=all corrupt; dma-read count=all corrupt");
+    const auto pass = [&](FaultPoint point) {
+        for (unsigned i = 0; i < kPasses; ++i)
+            EXPECT_TRUE(faults->at(point));
+    };
+    {
+        const std::jthread io([&] { pass(FaultPoint::kRegister); });
+        pass(FaultPoint::kDmaRead);
+    }
+    EXPECT_EQ(numbers_.size(), 2 * kPasses);
+    EXPECT_EQ(*numbers_.rbegin(), 2 * kPasses);
 }
 
 TEST_F(Striking, EachRuleCountsForItselfAndTheFirstWins) {

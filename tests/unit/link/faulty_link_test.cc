@@ -53,6 +53,18 @@ TEST_F(FaultyLink, LosesAMessageAndGoesOn) {
     EXPECT_EQ(a.port->state(), ORR_LINK_UP);
 }
 
+TEST_F(FaultyLink, LosesAWriteAndTheSignalBehindItArrives) {
+    bring_up("link drop");
+    ASSERT_EQ(write(0, 7).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x8000, 42), ORR_FAULT_NONE);
+    ASSERT_EQ(write(0x1000, 8).fault, ORR_FAULT_NONE);
+    deliver();
+    EXPECT_EQ(b.words(0)[0], 0u);
+    EXPECT_EQ(b.words(0x8000)[0], 42u);
+    EXPECT_EQ(b.words(0x1000)[511], 8u);
+    EXPECT_EQ(b.port->state(), ORR_LINK_UP) << b.port->down_reason();
+}
+
 TEST_F(FaultyLink, DelaysAMessageAndThoseBehindIt) {
     bring_up("link delay=1ms");
     ASSERT_EQ(a.port->signal(0x8000, 1), ORR_FAULT_NONE);
@@ -71,6 +83,29 @@ TEST_F(FaultyLink, SendsAMessageTwice) {
     EXPECT_THAT(b.pokes, ElementsAre(0x8000u, 0x8000u));
     EXPECT_EQ(b.words(0)[511], 7u);
     EXPECT_EQ(a.port->state(), ORR_LINK_UP);
+}
+
+TEST_F(FaultyLink, SendsAWriteTwice) {
+    bring_up("link count=all duplicate");
+    // Three times round the payload area, and across its end in all ways.
+    constexpr std::uint64_t kWords = 25'000;
+    for (std::uint64_t i = 0; i < 64; ++i) {
+        const std::vector<std::uint64_t> data(kWords, i + 1);
+        std::span<const std::byte> rest = std::as_bytes(std::span(data));
+        while (!rest.empty()) {
+            const LinkSend sent = a.port->write(data.size() * 8 - rest.size(), rest);
+            ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
+            rest = rest.subspan(sent.bytes);
+            deliver();
+        }
+        ASSERT_EQ(b.words(0)[0], i + 1);
+        ASSERT_EQ(b.words(0)[kWords - 1], i + 1);
+    }
+    ASSERT_EQ(a.port->signal(0x80000, 1), ORR_FAULT_NONE);
+    deliver();
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_BYTES), 2 * (64 * kWords * 8 + 16));
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_MESSAGES) % 2, 0u);
+    EXPECT_EQ(b.port->state(), ORR_LINK_UP) << b.port->down_reason();
 }
 
 TEST_F(FaultyLink, TurnsABitOver) {

@@ -218,7 +218,7 @@ TEST_F(LinkPortTest, StopsAtFullBuffersAndGoesOn) {
         taken += sent.bytes;
     EXPECT_EQ(sent.fault, ORR_FAULT_NONE);
     EXPECT_EQ(taken, 4u << 20);
-    // A signal is never refused: it waits in the port, behind what is there.
+    // A signal has no payload: it goes, behind what is there.
     EXPECT_EQ(a.port->signal(0x100, 5), ORR_FAULT_NONE);
     deliver();
     EXPECT_GT(a.port->write(0, bytes_of(data)).bytes, 0u);
@@ -227,16 +227,122 @@ TEST_F(LinkPortTest, StopsAtFullBuffersAndGoesOn) {
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_BYTES), a.counters.get(ORR_CTR_LINK_TX_BYTES));
 }
 
-TEST_F(LinkPortTest, APeerThatTakesNoSignalsLosesTheLink) {
+// The peer looks at its link, but its clock stands while this card's goes on.
+TEST_F(LinkPortTest, AFullInboxIsForTheOneWhoSignalsToMind) {
+    a.config.peer_silence_ms = 500;
+    a.port.reset();
+    a.open();
     bring_up();
-    std::uint32_t fault = ORR_FAULT_NONE;
+    constexpr std::uint64_t kSignals = 20'000;
     std::uint64_t sent = 0;
-    while (fault == ORR_FAULT_NONE && sent < 100'000)
-        fault = a.port->signal(16 * ++sent, 1);
-    EXPECT_EQ(fault, ORR_FAULT_PEER_DOWN);
-    EXPECT_EQ(sent, 16384u + 1024 + 1);
-    EXPECT_EQ(a.port->state(), ORR_LINK_DOWN);
-    EXPECT_THAT(a.port->down_reason(), HasSubstr("takes no messages"));
+    while (sent < kSignals && a.port->signal(16 * sent, 1) == ORR_FAULT_NONE) {
+        ++sent;
+        a.events.advance_to(a.events.now() + 250 * kPsPerNs);
+        if (sent % 64 == 0) b.port->poll();
+    }
+    EXPECT_EQ(sent, 16384u) << "what was taken is in the peer's hands";
+    EXPECT_EQ(a.port->signal(16 * sent, 1), ORR_FAULT_PEER_BUSY);
+    EXPECT_TRUE(a.port->congested());
+    for (int i = 0; i < 15; ++i) {
+        for (int n = 0; n < 64; ++n)
+            b.port->poll();
+        a.wait(50);
+        a.port->poll();
+        EXPECT_EQ(a.port->signal(16 * sent, 1), ORR_FAULT_PEER_BUSY);
+    }
+    ASSERT_EQ(a.port->state(), ORR_LINK_UP) << a.port->down_reason();
+    // Room comes back with its clock.
+    while (sent < kSignals) {
+        ASSERT_TRUE(b.idle_round() || a.idle_round());
+        while (sent < kSignals && a.port->signal(16 * sent, 1) == ORR_FAULT_NONE)
+            ++sent;
+    }
+    deliver();
+    EXPECT_FALSE(a.port->congested());
+    EXPECT_EQ(b.pokes.size(), kSignals);
+    EXPECT_EQ(a.port->state(), ORR_LINK_UP);
+    EXPECT_EQ(b.port->state(), ORR_LINK_UP);
+}
+
+// --- what is on its way when a semaphore is closed ---
+
+TEST_F(LinkPortTest, WhatWasSentToASemaphoreIsDoneBeforeItIsClosed) {
+    bring_up();
+    ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x800, 6), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x900, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x800, 7), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0xa00, 1), ORR_FAULT_NONE);
+    EXPECT_TRUE(b.port->settle(0xb00));
+    EXPECT_EQ(b.words(0)[0], 0u) << "nothing is sent to that one: nobody else's message is hurried";
+    EXPECT_TRUE(b.port->settle(0x800));
+    EXPECT_EQ(b.words(0)[0], 1u);
+    EXPECT_EQ(b.words(0x800)[0], 7u);
+    EXPECT_GT(b.words(0x800)[1], b.events.now()) << "with the time at which it would have come";
+    EXPECT_EQ(b.words(0x900)[0], 1u);
+    EXPECT_EQ(b.words(0xa00)[0], 0u) << "behind it, and in its time";
+    EXPECT_TRUE(b.pokes.empty()) << "the core is in the middle of something";
+    b.events.run_due();
+    EXPECT_THAT(b.pokes, ElementsAre(0x800u, 0x900u, 0x800u));
+    EXPECT_EQ(b.events.now(), 0u);
+    EXPECT_TRUE(b.port->settle(0x800));
+    deliver();
+    EXPECT_EQ(b.words(0xa00)[1], b.events.now());
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_MESSAGES), 5u);
+}
+
+TEST_F(LinkPortTest, AlsoOfAPeerThatHasLeft) {
+    bring_up();
+    ASSERT_EQ(a.port->signal(0x100, 9), ORR_FAULT_NONE);
+    a.port.reset();
+    for (int i = 0; i < 100 && b.port->state() == ORR_LINK_UP; ++i)
+        b.wait(10);
+    ASSERT_EQ(b.port->state(), ORR_LINK_DOWN);
+    EXPECT_TRUE(b.port->settle(0x100));
+    EXPECT_EQ(b.words(0x100)[0], 9u);
+    b.events.run_due();
+    EXPECT_THAT(b.pokes, ElementsAre(0x100u));
+}
+
+TEST_F(LinkPortTest, WhatWasDoneInAHurryIsToldWhenThereIsRoom) {
+    bring_up();
+    b.poke_lane_full = true;
+    for (std::uint64_t i = 0; i < 1000; ++i)
+        ASSERT_EQ(a.port->signal(16 * i, 1), ORR_FAULT_NONE);
+    ASSERT_TRUE(b.port->clear_grant(0));
+    EXPECT_EQ(b.words(16 * 999)[0], 1u);
+    EXPECT_EQ(b.counters.get(ORR_CTR_LINK_DENIED), 0u);
+    ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20));
+    ASSERT_EQ(a.port->signal(16 * 1000, 1), ORR_FAULT_NONE);
+    for (int i = 0; i < 100; ++i)
+        b.idle_round();
+    EXPECT_TRUE(b.pokes.empty());
+    EXPECT_EQ(b.words(16 * 1000)[0], 0u) << "behind those";
+    a.port.reset();
+    b.wait(10);
+    b.poke_lane_full = false;
+    b.port->poke_room();
+    while (b.idle_round()) {
+    }
+    EXPECT_EQ(b.pokes.size(), 1001u);
+}
+
+TEST_F(LinkPortTest, HowMuchIsOwedHasAnEnd) {
+    bring_up();
+    b.poke_lane_full = true;
+    bool done = true;
+    std::uint64_t sent = 0;
+    while (done && sent < 200'000) {
+        while (a.port->signal(16 * (sent % 1000), 1 + sent) == ORR_FAULT_NONE)
+            ++sent;
+        done = b.port->settle(16 * ((sent - 1) % 1000));
+    }
+    EXPECT_EQ(sent, 5 * 16384u);
+    b.poke_lane_full = false;
+    b.port->poke_room();
+    deliver();
+    EXPECT_EQ(b.pokes.size(), sent);
+    EXPECT_EQ(b.port->state(), ORR_LINK_UP);
 }
 
 TEST_F(LinkPortTest, TwoCardsThatWriteToEachOtherDoNotBlock) {
@@ -459,16 +565,15 @@ TEST_F(LinkPortTest, ASilentPeerIsDeadAfterSoManyLooks) {
     EXPECT_TRUE(event.scheduled());
 }
 
-TEST_F(LinkPortTest, StoresAndSignalsWithoutRoomWaitInOrder) {
+TEST_F(LinkPortTest, StoresWithoutRoomWaitInOrder) {
     bring_up();
     ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
     const std::vector<std::uint64_t> data(32768);
     while (a.port->write(0x10000, bytes_of(data)).bytes > 0) {
     }
-    for (std::uint64_t i = 1; i <= 3000; ++i)
-        ASSERT_EQ(a.port->signal(0x100, i), ORR_FAULT_NONE) << "one semaphore is one that waits";
+    ASSERT_EQ(a.port->signal(0x100, 3000), ORR_FAULT_NONE);
     ASSERT_EQ(a.port->post(0x200, bytes_of({77})), ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x100, 3001), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(0x100, 3001), ORR_FAULT_PEER_BUSY) << "it may not overtake a store";
     std::uint32_t fault = ORR_FAULT_NONE;
     std::uint64_t posts = 0;
     while (fault == ORR_FAULT_NONE && posts < 5000)
@@ -476,7 +581,8 @@ TEST_F(LinkPortTest, StoresAndSignalsWithoutRoomWaitInOrder) {
     EXPECT_EQ(fault, ORR_FAULT_PEER_DOWN);
     EXPECT_EQ(a.port->state(), ORR_LINK_UP);
     deliver();
-    EXPECT_EQ(b.words(0x100)[0], 3001u);
+    EXPECT_EQ(b.words(0x100)[0], 3000u);
+    EXPECT_EQ(a.port->signal(0x100, 3001), ORR_FAULT_NONE);
     EXPECT_EQ(b.words(0x200)[0], 77u);
     EXPECT_EQ(b.words(0x208)[0], posts - 1);
     EXPECT_EQ(b.port->state(), ORR_LINK_UP) << b.port->down_reason();

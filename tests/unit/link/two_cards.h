@@ -46,6 +46,7 @@ struct LinkCard {
     void open() {
         LinkHooks hooks;
         hooks.poke = [this](std::uint64_t offset) { pokes.push_back(offset); };
+        hooks.poke_room = [this] { return !poke_lane_full; };
         hooks.changed = [this](std::uint32_t, std::uint32_t state) { states.push_back(state); };
         hooks.may_skip = [this](ModelTime) { return idle; };
         auto made = LinkPort::create(config, events, vram, counters, errors, hooks);
@@ -81,6 +82,7 @@ struct LinkCard {
     std::vector<std::uint64_t> pokes;
     std::vector<std::uint32_t> states;
     bool idle = false;  // as LinkHooks::may_skip
+    bool poke_lane_full = false;
     std::unique_ptr<LinkPort> port;
 };
 

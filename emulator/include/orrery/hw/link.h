@@ -13,8 +13,8 @@
 #define ORR_LINK_DEGRADED 3u /* fewer lanes than built */
 
 /*
- * A semaphore in memory (VRAM or host): two aligned words. The semaphore unit writes time
- * first, then value; a reader that sees the value sees at least that time.
+ * A semaphore in memory (VRAM or host): two words, 16-byte aligned. The semaphore unit exchanges both at once, so the
+ * time is that of the value that stands; who reads the value and then the time has its time or a later value's.
  *
  * A value with ORR_SEM_FAILED has failed for good: it is above all others, so it satisfies every wait. The unit, and the
  * unit of the card that owns the memory of a remote one, writes a value only if it is above the one that stands there and

@@ -45,5 +45,6 @@
 #define ORR_FAULT_PEER_DOWN 9u /* port absent or link not up */
 #define ORR_FAULT_PEER_DENIED 10u /* the owner has not granted the range */
 #define ORR_FAULT_MISALIGNED 11u
+#define ORR_FAULT_PEER_BUSY 12u /* the peer takes no more signals now: not a fault of the address, try again */
 
 #endif /* ORRERY_HW_MMU_H */

@@ -97,9 +97,18 @@
 #define SOC_SEM_ASID 0x0500 /* RW */
 #define SOC_SEM_VA 0x0508 /* RW: 16-byte aligned struct orr_semaphore */
 #define SOC_SEM_SIGNAL 0x0510 /* WO: the value; signals when the store retires, in order with link writes */
-#define SOC_SEM_STATUS 0x0518 /* RO: ORR_FAULT_* of the last signal */
+/*
+ * ORR_FAULT_* of the last SIGNAL or CLOSE. PEER_BUSY: the peer's inbox is full, or too much waits for SOC_POKE_POP;
+ * nothing has happened, try again. A signal without a fault is on the link, and no CLOSE at its other end overtakes it.
+ */
+#define SOC_SEM_STATUS 0x0518 /* RO */
 #define SOC_POKE_POP 0x0520 /* RO: VRAM offset of a semaphore that a peer signalled, once for all that came since it was popped last; all-ones: none */
 #define SOC_SEM_MEMORY 0x0528 /* RO: where the last signal went, as SOC_MMU_RESULT; all-ones: to a peer, or nowhere */
+/*
+ * Done when the store retires: what linked cards have sent up to their last signal of this semaphore is carried out, before its time if
+ * need be, and then ORR_SEM_CLOSED stands in its time_ps.
+ */
+#define SOC_SEM_CLOSE 0x0530 /* WO: VRAM or host window address of a struct orr_semaphore */
 
 /* --- engines: port n; copy engines first, then vector ports --- */
 #define SOC_ENGINE(n) (0x1000 + 0x100 * (n))
