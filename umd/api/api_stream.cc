@@ -111,8 +111,9 @@ orrError_t orrStreamQuery(orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamQuery");
-        if ((*queue)->done((*queue)->submitted())) return {};
-        if (auto stopped = (*queue)->look()) return std::unexpected(*stopped);
+        const std::uint64_t all = (*queue)->submitted();
+        if ((*queue)->done(all)) return {};
+        if (auto stopped = (*queue)->failed(all)) return std::unexpected(*stopped);
         return fail(orrErrorNotReady, "the stream has work that is not done yet");
     });
 }
@@ -258,7 +259,10 @@ orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore
             ORR_TRY(shared, runtime.memory().share_block(*slot.block, device));
         }
         const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot.va, value);
-        ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kSignal, nullptr}));
+        Crossing crossing{1, nullptr, value};
+        if (device != owner) crossing.slot = (*found)->slot;
+        const std::span<const Crossing> crossings(&crossing, device != owner ? 1 : 0);
+        ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kSignal, nullptr}, {}, crossings));
         slot.promise(value);
         return {};
     });
@@ -270,7 +274,7 @@ orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, 
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamWaitSemaphore");
         ORR_TRY(valid, check_value(value));
-        const SemaphoreSlot& slot = *(*found)->slot;
+        SemaphoreSlot& slot = *(*found)->slot;
         if (slot.context != &(*queue)->context()) {
             return fail(
                 orrErrorInvalidValue,
@@ -280,6 +284,7 @@ orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, 
         }
         const orr_packet packet = make_semaphore(ORR_PKT_WAIT, slot.va, value);
         ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kWait, nullptr}));
+        slot.want(value);
         return {};
     });
 }
@@ -306,10 +311,8 @@ orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value) {
                         slot.value(), value);
         }
         // By the card's own semaphore unit, so that its waiters see it at once and with a model time.
-        ORR_TRY(stream, slot.context->signal_stream());
-        const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot.va, value);
-        ORR_TRY(index, (*stream)->submit({&packet, 1}, {Op::kSignal, nullptr}));
-        return (*stream)->wait(*index);
+        ORR_TRY(sent, slot.context->signal(make_semaphore(ORR_PKT_SIGNAL, slot.va, value)));
+        return sent->first->wait(sent->second);
     });
 }
 

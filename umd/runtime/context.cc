@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <orrery/hw/link.h>
+
 namespace orrery::umd {
 namespace {
 
@@ -24,16 +26,16 @@ Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Mem
     // The last that can fail: another try makes nothing twice.
     if (auto made = winsys.create_vm(quota); !made) return std::unexpected(made.error());
     memory.attach(device);
-    return std::unique_ptr<Context>(
-        new Context(device, winsys, memory, fleet, static_cast<std::uint32_t>(card->uid & 0xff)));
+    return std::unique_ptr<Context>(new Context(device, winsys, memory, fleet, *card));
 }
 
-Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, std::uint32_t node)
+Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const drm_orr_query_device& card)
     : device_(device),
       winsys_(winsys),
       memory_(memory),
       fleet_(fleet),
-      node_(node),
+      uid_(card.uid),
+      ports_(card.link_ports),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem) {
     fleet_.add(*this);
@@ -49,9 +51,26 @@ void Context::shutdown() {
     event_slots_.drop_retired();
     for (auto& stream : fleet_.streams(this))
         stream->close();
+    fleet_.forget_flights(*this);
     const std::lock_guard lock(mutex_);
     null_stream_.reset();
     signal_stream_.reset();
+    worn_signal_streams_.clear();
+}
+
+void Context::ask() {
+    const auto answer = winsys_.query();
+    if (!answer && answer.error().code == orrErrorDeviceLost) lose(answer.error());
+}
+
+bool Context::reaches(const Context& peer) const {
+    for (std::uint32_t port = 0; port < ports_; ++port) {
+        const auto link = winsys_.link(port);
+        if (!link) return true;
+        const bool up = link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED;
+        if (up && link->peer_uid == peer.uid_) return true;
+    }
+    return false;
 }
 
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {
@@ -71,12 +90,22 @@ Result<std::shared_ptr<Stream>> Context::null_stream() {
 
 Result<std::shared_ptr<Stream>> Context::signal_stream() {
     const std::lock_guard lock(mutex_);
-    if (signal_stream_ == nullptr) {
-        auto stream = Stream::create(*this, 64, Stream::kDefaultArgsBytes, named("signals from the host"));
-        if (!stream) return stream;
-        signal_stream_ = std::move(*stream);
-    }
+    if (signal_stream_ != nullptr && !signal_stream_->error()) return signal_stream_;
+    auto stream = Stream::create(*this, 64, kPage, named("signals from the host"), Stream::Use::kHostSignals);
+    if (!stream) return stream;
+    if (signal_stream_ != nullptr) worn_signal_streams_.push_back(std::move(signal_stream_));
+    signal_stream_ = std::move(*stream);
     return signal_stream_;
+}
+
+Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> Context::signal(const orr_packet& packet) {
+    while (true) {
+        auto stream = signal_stream();
+        if (!stream) return std::unexpected(stream.error());
+        auto sent = (*stream)->submit({&packet, 1}, OpNote{Op::kSignal, nullptr});
+        if (sent) return std::pair{std::move(*stream), *sent};
+        if (!(*stream)->error() || lost()) return std::unexpected(sent.error());
+    }
 }
 
 std::shared_ptr<Stream> Context::take_null_stream() {
@@ -107,9 +136,11 @@ Status Context::synchronize() {
 Status Context::drain() {
     for (const auto& stream : fleet_.streams(this)) {
         auto done = stream->synchronize();
-        if (!done && !stream->error()) return done;
+        if (done) continue;
+        if (!stream->error()) return done;
+        if (auto quiet = stream->wait_quiet(); !quiet) return quiet;
     }
-    return {};
+    return fleet_.wait_quiet(*this);
 }
 
 orr_semaphore* Context::find_semaphore(std::uint64_t va) const {

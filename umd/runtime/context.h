@@ -6,10 +6,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "umd/runtime/fate.h"
 #include "umd/runtime/fleet.h"
 #include "umd/runtime/memory.h"
 #include "umd/runtime/semaphore.h"
@@ -33,12 +36,24 @@ class Context {
     Memory& memory() const { return memory_; }
     Fleet& fleet() const { return fleet_; }
     // What failure words call the card.
-    std::uint32_t node() const { return node_; }
+    std::uint32_t node() const { return static_cast<std::uint32_t>(uid_ & 0xff); }
+
+    // The card is gone, as the driver says; the first cause stays.
+    Error lose(const Error& cause) { return loss_.end(cause); }
+    std::optional<Error> loss() const { return loss_.error(); }
+    bool lost() const { return loss_.ended(); }
+    // Asks the driver whether it is.
+    void ask();
+    // A link that is up joins them. Yes also if the driver does not say.
+    bool reaches(const Context& peer) const;
 
     // Made at first use.
     Result<std::shared_ptr<Stream>> null_stream();
-    // For signals from the host; never holds a wait, so nothing holds it up.
+    // For signals from the host; never holds a wait, so nothing holds it up. A new one when the last one has
+    // stopped.
     Result<std::shared_ptr<Stream>> signal_stream();
+    // Signals from the host; with the stream and the index behind it.
+    Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> signal(const orr_packet& packet);
     Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});
     // The next use of the null stream makes a new one.
     std::shared_ptr<Stream> take_null_stream();
@@ -52,7 +67,8 @@ class Context {
     // Before any context of the process goes: lets go of what crosses contexts.
     void shutdown();
     // For freeing memory: when it succeeds, nothing runs of what was submitted until now. A stream that has
-    // stopped is as good as done; one in a deadlock may go on, so that is an error.
+    // stopped is as good as done once its writes to other cards have arrived or never will; one in a deadlock
+    // may go on, so that is an error.
     Status drain();
 
     SemaphorePool& semaphores() { return semaphores_; }    // in card memory
@@ -74,7 +90,7 @@ class Context {
     std::string describe_code(std::uint64_t pc) const;
 
   private:
-    Context(int device, Device& winsys, Memory& memory, Fleet& fleet, std::uint32_t node);
+    Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const drm_orr_query_device& card);
 
     struct Code {
         std::uint64_t size;
@@ -85,12 +101,15 @@ class Context {
     Device& winsys_;
     Memory& memory_;
     Fleet& fleet_;
-    const std::uint32_t node_;
+    const std::uint64_t uid_;
+    const std::uint32_t ports_;
+    Fate loss_;
     SemaphorePool semaphores_;
     SemaphorePool event_slots_;
     mutable std::mutex mutex_;
     std::shared_ptr<Stream> null_stream_;
     std::shared_ptr<Stream> signal_stream_;
+    std::vector<std::shared_ptr<Stream>> worn_signal_streams_;  // their numbers stay in failure words
     std::vector<Context*> peers_;
     std::atomic<bool> any_peer_{false};
     std::set<std::string> names_;

@@ -25,7 +25,7 @@ bool stays(std::span<const QueueView> queues, const std::vector<bool>& stuck, st
 
 }  // namespace
 
-std::vector<std::size_t> find_cycle(std::span<const QueueView> queues, std::size_t from) {
+std::vector<bool> find_stuck(std::span<const QueueView> queues) {
     std::vector<bool> stuck(queues.size());
     for (std::size_t i = 0; i < queues.size(); ++i)
         stuck[i] = queues[i].blocked;
@@ -37,6 +37,11 @@ std::vector<std::size_t> find_cycle(std::span<const QueueView> queues, std::size
             changed = true;
         }
     }
+    return stuck;
+}
+
+std::vector<std::size_t> find_cycle(std::span<const QueueView> queues, const std::vector<bool>& stuck,
+                                    std::size_t from) {
     if (from >= queues.size() || !stuck[from]) return {};
     // Each stuck queue has a stuck signaller: following them comes round.
     std::vector<std::size_t> path;

@@ -24,8 +24,11 @@ struct QueueView {
     std::vector<SemaphorePoint> on_way;  // what it has signalled: if it is not there, it is under way
 };
 
+// Those that cannot go on: each waits for what only others of them would signal.
+std::vector<bool> find_stuck(std::span<const QueueView> queues);
 // The cycle that queue `from` cannot leave: each waits for what the next one would signal, the last one for
-// the first. Empty: there is none, or somebody else may end it.
-std::vector<std::size_t> find_cycle(std::span<const QueueView> queues, std::size_t from);
+// the first. Empty: it is not stuck, so somebody else may end it.
+std::vector<std::size_t> find_cycle(std::span<const QueueView> queues, const std::vector<bool>& stuck,
+                                    std::size_t from);
 
 }  // namespace orrery::umd

@@ -95,7 +95,7 @@ Status Event::query() {
     const auto record = current();
     if (!record) return {};
     if (!record->stream->done(record->index)) {
-        if (auto stopped = record->stream->look()) return std::unexpected(*stopped);
+        if (auto stopped = record->stream->failed(record->index)) return std::unexpected(*stopped);
         return fail(orrErrorNotReady, "the event's record is not done yet");
     }
     note_seen(*record);
@@ -117,7 +117,7 @@ Result<Event::Times> Event::times() {
 Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     const auto record = current();
     if (!record || record->stream == stream) return {};
-    if (auto stopped = record->stream->error(); stopped && !record->stream->done(record->index)) {
+    if (auto stopped = record->stream->error(); stopped && record->stream->executed() < record->index) {
         return fail(stopped->code, "the event will never come, as {} stopped: {}", record->stream->label(),
                     stopped->text);
     }
@@ -133,12 +133,20 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     // Across cards: a stream on the record's card waits for it there and signals over the link. One such
     // relay for each pair of waiting stream and source card, so that no wait holds up another stream's.
     auto found = stream->relay(source.device(), [&] { return make_relay(source, target); });
-    if (!found) return std::unexpected(found.error());
+    if (!found) {
+        // A card that has just died has no links; the driver may not have noticed yet.
+        source.ask();
+        const auto loss = source.loss();
+        if (!loss) return std::unexpected(found.error());
+        return fail(loss->code, "the event will never come, as the card of {} is gone: {}",
+                    record->stream->label(), loss->text);
+    }
     Stream::Relay& relay = **found;
     std::unique_lock lock(relay.mutex);
     const std::uint64_t value = relay.slot->last + 1;
     const orr_packet forward[] = {wait, make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
-    auto sent = relay.source->submit(forward, {Op::kSignal, nullptr});
+    const Crossing crossing{2, relay.slot, value};
+    auto sent = relay.source->submit(forward, {Op::kSignal, nullptr}, {}, {&crossing, 1});
     if (!sent) return std::unexpected(sent.error());
     relay.slot->last = value;
     lock.unlock();

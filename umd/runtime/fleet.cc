@@ -48,11 +48,29 @@ std::vector<Context*> Fleet::contexts() const {
 }
 
 void Fleet::bury(Stream& stream) {
+    Orphans orphans{&stream.context(), stream.label(), stream.flight().take()};
     const auto error = stream.error();
-    if (!error || stream.number() == ORR_FAILURE_NO_QUEUE) return;
-    Grave grave{stream.stopped_at(), *error, stream.label()};
     const std::lock_guard lock(mutex_);
-    graves_[{stream.context().node(), stream.number()}] = std::move(grave);
+    if (!orphans.signals.empty()) orphans_.push_back(std::move(orphans));
+    if (!error || stream.number() == ORR_FAILURE_NO_QUEUE) return;
+    graves_[{stream.context().node(), stream.number()}] = {stream.stopped_at(), *error, stream.label()};
+}
+
+void Fleet::forget_flights(const Context& context) {
+    std::vector<Orphans> gone;  // after the lock
+    const std::lock_guard lock(mutex_);
+    for (Orphans& orphans : orphans_) {
+        const auto touches = [&](const FlightSignal& signal) {
+            return orphans.from == &context || signal.slot->context == &context;
+        };
+        Orphans taken{orphans.from, {}, {}};
+        for (FlightSignal& signal : orphans.signals) {
+            if (touches(signal)) taken.signals.push_back(std::move(signal));
+        }
+        std::erase_if(orphans.signals, [](const FlightSignal& signal) { return signal.slot == nullptr; });
+        gone.push_back(std::move(taken));
+    }
+    std::erase_if(orphans_, [](const Orphans& orphans) { return orphans.signals.empty(); });
 }
 
 Error Fleet::cause(std::uint64_t word) const {
@@ -68,6 +86,8 @@ Error Fleet::cause(std::uint64_t word) const {
     }
     for (const auto& stream : streams()) {
         if (stream->number() != key.second || stream->context().node() != key.first) continue;
+        // Numbers are used again.
+        if ((stream->stopped_at() & ORR_FAILURE_INDEX(~0ull)) != index) continue;
         // The word stands in memory of processes. One that names a waiter as the cause would go round.
         if (stream->poisoned()) continue;
         if (const auto error = stream->error()) return by_name(stream->label(), *error);

@@ -8,10 +8,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "umd/runtime/flight.h"
 #include "umd/winsys/error.h"
 
 namespace orrery::umd {
@@ -26,8 +29,12 @@ class Fleet {
     void add(Context& context);
     void remove(Context& context);
     void add(const std::shared_ptr<Stream>& stream);
-    // Keeps what became of a stream that goes, for those who still wait for it.
+    // Keeps what became of a stream that goes, for those who still wait for it, and what it has under way.
     void bury(Stream& stream);
+    // Waits until nothing that streams which are gone wrote from or to this card is under way.
+    Status wait_quiet(Context& context);
+    // Before the context goes.
+    void forget_flights(const Context& context);
     // Those that live; null: of all cards.
     std::vector<std::shared_ptr<Stream>> streams(const Context* of = nullptr) const;
 
@@ -37,15 +44,16 @@ class Fleet {
     // What a failure word (orrery/fw/failure.h) stands for: code and text of the first cause, by name.
     Error cause(std::uint64_t word) const;
 
-    // Fails a semaphore of `there` in the name of who will not signal it.
-    void fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, std::string who,
+    // Fails a semaphore of `there` in the name of who will not signal it. False: not now.
+    bool fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, const std::string& who,
                         const Error& error);
 
-    // For those who wait: what cards that are gone, or queues that cannot reach another card any more, would
-    // have signalled there fails. Does it now and then only.
+    // For those who wait: streams of cards that are gone stop, and what they, or queues that cannot reach
+    // another card any more, would have signalled there fails. Does it now and then only.
     void watch();
-    // The cycle of waits over cards in which this stream stands.
-    std::optional<Error> deadlock(const Stream& stream) const;
+    // The cycle of waits over cards in which this stream stands. Found twice, as what moves has other values;
+    // searched for now and then only, for all who wait.
+    std::optional<Error> deadlock(const Stream& stream);
 
   private:
     struct Grave {
@@ -60,7 +68,22 @@ class Fleet {
     // Of a semaphore of ours; null: of nobody's.
     Context* owner(std::uint64_t va) const;
     bool reached(const SemaphorePoint& point) const;
-    void end_promises(Stream& stream, bool lost);
+    // What a stream that is gone has under way.
+    struct Orphans {
+        Context* from = nullptr;
+        std::string who;
+        std::vector<FlightSignal> signals;
+    };
+    struct Cycle {
+        std::string text;
+        std::vector<std::pair<std::weak_ptr<Stream>, std::uint64_t>> stands;  // each at this packet
+        bool twice = false;
+    };
+    void look_at_cards(const std::vector<std::shared_ptr<Stream>>& all);
+    void look_at_flight(Stream& stream);
+    void end_promises(Stream& stream);
+    void look_at_orphans();
+    std::map<const Stream*, Cycle> search() const;
 
     mutable std::mutex mutex_;
     std::vector<Context*> contexts_;
@@ -68,9 +91,16 @@ class Fleet {
     std::map<QueueKey, Grave> graves_;  // the last one of each number
     std::map<PacketKey, Grave>
         told_;                       // under told_mutex_: failures that this process told in place of a queue
-    mutable std::mutex told_mutex_;  // before anything of a stream
+    mutable std::mutex told_mutex_;  // behind everything of a stream
+    std::set<std::uint64_t> failed_;  // semaphores that this process has failed; under told_mutex_
+    std::vector<Orphans> orphans_;    // under mutex_
+    bool sorting_orphans_ = false;    // they are not there meanwhile; under mutex_
     std::atomic<bool> watching_{false};
     std::atomic<std::int64_t> watched_ns_{0};
+
+    std::mutex search_mutex_;
+    std::int64_t searched_ns_ = 0;
+    std::map<const Stream*, Cycle> cycles_;  // of the last search
 };
 
 }  // namespace orrery::umd

@@ -3,6 +3,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/deadlock_search.h"
@@ -14,6 +17,10 @@ namespace orrery::umd {
 namespace {
 
 constexpr std::int64_t kBetweenNs = 20'000'000;
+// What is on a link when that, or its sender, fails may still be carried out.
+constexpr std::int64_t kPatienceNs = 250'000'000;
+// A write crosses a link in microseconds; this is for cards that nobody gives time.
+constexpr std::int64_t kQuietNs = 20'000'000'000;
 
 std::int64_t now_ns() {
     timespec now{};
@@ -21,54 +28,191 @@ std::int64_t now_ns() {
     return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
+struct GiveBack {
+    std::atomic<bool>& taken;
+    ~GiveBack() { taken.store(false); }
+};
+
+bool over(const FlightSignal& signal) {
+    return signal.slot->failed() || signal.slot->reached(signal.value);
+}
+
 }  // namespace
 
 void Fleet::watch() {
     // One at a time, also of this thread: signalling may have to wait.
     if (now_ns() - watched_ns_.load() < kBetweenNs || watching_.exchange(true)) return;
+    const GiveBack later{watching_};
     const auto all = streams();
-    for (const Context* context : contexts()) {
+    look_at_cards(all);
+    for (const auto& stream : all) {
+        if (stream->error())
+            end_promises(*stream);
+        else
+            look_at_flight(*stream);
+    }
+    look_at_orphans();
+    watched_ns_.store(now_ns());
+}
+
+// What became of a stream says nothing of its card: a healthy one's may have stopped with another card's
+// loss.
+void Fleet::look_at_cards(const std::vector<std::shared_ptr<Stream>>& all) {
+    for (Context* context : contexts()) {
         const auto of_card = [&](const auto& stream) { return &stream->context() == context; };
-        const auto one = std::ranges::find_if(
-            all, [&](const auto& stream) { return of_card(stream) && !stream->error(); });
-        const auto gone = one == all.end() ? std::nullopt : (*one)->ask();
-        if (!gone || gone->code != orrErrorDeviceLost) continue;
+        const auto one =
+            std::ranges::find_if(all, [&](const auto& stream) { return of_card(stream) && stream->works(); });
+        if (one != all.end())
+            (void)(*one)->ask();
+        else if (!context->lost())
+            context->ask();
+        const auto loss = context->loss();
+        if (!loss) continue;
         for (const auto& stream : all) {
-            if (of_card(stream)) stream->stop(*gone);
+            if (of_card(stream) && stream->works()) stream->stop(*loss);
         }
     }
-    for (const auto& stream : all) {
-        const auto error = stream->error();
-        if (error) end_promises(*stream, error->code == orrErrorDeviceLost);
+}
+
+// Of a stream that works: what its queue is done with and what will not arrive.
+void Fleet::look_at_flight(Stream& stream) {
+    Context& from = stream.context();
+    std::set<Context*> there;
+    for (const FlightSignal& signal : stream.flight().still_under_way(stream.executed()))
+        there.insert(signal.slot->context);
+    for (Context* to : there) {
+        const auto loss = to->loss();
+        if (!loss && from.reaches(*to)) continue;
+        const auto gone = stream.flight().doubt(*to, stream.executed(), now_ns(), loss ? 0 : kPatienceNs);
+        if (gone.empty()) continue;
+        const Error error =
+            loss ? Error{loss->code, fmt::format("what {} wrote to device {} did not arrive there: {}",
+                                                 stream.label(), to->device(), loss->text)}
+                 : Error{orrErrorPeerAccess,
+                         fmt::format("what {} sent to device {} was lost, as the link between them went down "
+                                     "(orrery-smi shows links)",
+                                     stream.label(), to->device())};
+        for (const FlightSignal& signal : gone) {
+            if (!loss) (void)fail_semaphore(*to, signal.slot->va, ORR_QERR_PEER_LOST, stream.label(), error);
+        }
+        if (std::ranges::any_of(gone, &FlightSignal::landing)) stream.stop(error);
     }
-    watched_ns_.store(now_ns());
-    watching_.store(false);
 }
 
 // A card tells those of its own, and those beyond links that are up. This is for the others.
-void Fleet::end_promises(Stream& stream, bool lost) {
-    if (stream.promises_ended()) return;
+void Fleet::end_promises(Stream& stream) {
+    if (stream.settled()) return;
+    const std::uint64_t end = stream.submitted(), executed = stream.executed();
+    Context& from = stream.context();
     const Error error = stream.error().value_or(Error{});
-    // What has been signalled is on its way, unless the card is gone.
-    for (const SemaphorePoint& point : stream.promises(lost)) {
+    const bool lost = from.lost();
+    const std::uint64_t code = lost ? ORR_QERR_LOST : ORR_QERR_PEER_LOST;
+    bool all = true;
+    std::map<Context*, bool> reaches;
+    const auto tells = [&](Context* there) {
+        const auto [known, made] = reaches.emplace(there, false);
+        if (made) known->second = !lost && from.reaches(*there);
+        return known->second;
+    };
+    std::set<Context*> under_way;
+    for (const FlightSignal& signal : stream.flight().under_way(executed))
+        under_way.insert(signal.slot->context);
+    for (Context* there : under_way) {
+        all = false;  // for another look
+        if (!there->lost() && tells(there)) continue;
+        for (const FlightSignal& signal :
+             stream.flight().doubt(*there, executed, now_ns(), there->lost() ? 0 : kPatienceNs)) {
+            if (!there->lost()) (void)fail_semaphore(*there, signal.slot->va, code, stream.label(), error);
+        }
+    }
+    for (const SemaphorePoint& point : stream.promises()) {
         Context* there = owner(point.va);
-        if (there == nullptr || there == &stream.context() || reached(point)) continue;
-        fail_semaphore(*there, point.va, lost ? ORR_QERR_LOST : ORR_QERR_PEER_LOST, stream.label(), error);
+        if (there == nullptr || there == &from || there->lost() || reached(point)) continue;
+        // A failure must not overtake what has been signalled.
+        all &= !tells(there) && !stream.flight().under_way_to(point.va, executed) &&
+               fail_semaphore(*there, point.va, code, stream.label(), error);
+    }
+    if (all) stream.settle(end);
+}
+
+void Fleet::look_at_orphans() {
+    std::vector<Orphans> left;
+    {
+        const std::lock_guard lock(mutex_);
+        if (orphans_.empty()) return;
+        left.swap(orphans_);
+        sorting_orphans_ = true;
+    }
+    for (Orphans& orphans : left) {
+        std::erase_if(orphans.signals, [&](FlightSignal& signal) {
+            Context& there = *signal.slot->context;
+            if (over(signal) || there.lost()) return true;
+            const auto loss = orphans.from->loss();
+            if (!loss && orphans.from->reaches(there)) return false;
+            if (signal.doubted_ns == 0) signal.doubted_ns = now_ns();
+            if (now_ns() - signal.doubted_ns < kPatienceNs) return false;
+            const Error error = loss.value_or(Error{orrErrorPeerAccess, "the link went down"});
+            return fail_semaphore(there, signal.slot->va, loss ? ORR_QERR_LOST : ORR_QERR_PEER_LOST,
+                                  orphans.who, error);
+        });
+    }
+    const std::lock_guard lock(mutex_);
+    sorting_orphans_ = false;
+    for (Orphans& orphans : left) {
+        if (!orphans.signals.empty()) orphans_.push_back(std::move(orphans));
     }
 }
 
-void Fleet::fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, std::string who,
-                           const Error& error) {
-    auto signals = there.signal_stream();
-    if (!signals) return;  // it has no waiters either then
-    const orr_packet packet = make_fail(va, code);
-    const std::lock_guard lock(told_mutex_);  // who asks for the cause finds it
-    const auto sent = (*signals)->submit({&packet, 1}, OpNote{Op::kSignal, nullptr});
-    if (sent) told_[{there.node(), (*signals)->number(), *sent - 1}] = {*sent - 1, error, std::move(who)};
+Status Fleet::wait_quiet(Context& context) {
+    const std::int64_t limit = now_ns() + kQuietNs;
+    const auto busy = [&] {
+        const std::lock_guard lock(mutex_);
+        return sorting_orphans_ || std::ranges::any_of(orphans_, [&](const Orphans& orphans) {
+                   return std::ranges::any_of(orphans.signals, [&](const FlightSignal& signal) {
+                       return (orphans.from == &context || signal.slot->context == &context) &&
+                              signal.landing && !over(signal);
+                   });
+               });
+    };
+    while (busy()) {
+        watch();
+        if (now_ns() >= limit) {
+            return fail(orrErrorPeerAccess,
+                        "what a stream that was destroyed wrote from or to device {} is still on its way: "
+                        "nothing was "
+                        "freed. Is the link up (orrery-smi)?",
+                        context.device());
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return {};
 }
 
-std::optional<Error> Fleet::deadlock(const Stream& waiting) const {
-    if (!several()) return std::nullopt;  // then the firmware finds it
+bool Fleet::fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, const std::string& who,
+                           const Error& error) {
+    {
+        const std::lock_guard lock(told_mutex_);
+        if (failed_.contains(va)) return true;
+    }
+    const orr_packet packet = make_fail(va, code);
+    while (true) {
+        auto signals = there.signal_stream();
+        if (!signals) return there.lost();
+        // Who asks for the cause finds it.
+        const auto told = [&](std::uint64_t index) {
+            const std::lock_guard lock(told_mutex_);
+            told_[{there.node(), (*signals)->number(), index}] = {index, error, who};
+            failed_.insert(va);
+        };
+        if ((*signals)->submit_told(packet, OpNote{Op::kSignal, nullptr}, told)) return true;
+        if (!(*signals)->error() || there.lost()) break;
+    }
+    const std::lock_guard lock(told_mutex_);
+    failed_.erase(va);
+    return there.lost();
+}
+
+std::map<const Stream*, Fleet::Cycle> Fleet::search() const {
     const auto all = streams();
     std::vector<QueueView> views;
     views.reserve(all.size());
@@ -82,23 +226,51 @@ std::optional<Error> Fleet::deadlock(const Stream& waiting) const {
         const QueueView again = all[i]->view();
         views[i].blocked = again.blocked && again.at == views[i].at && !reached(views[i].wanted);
     }
-    std::size_t from = 0;
-    while (from < all.size() && all[from].get() != &waiting)
-        ++from;
-    const auto cycle = find_cycle(views, from);
-    if (cycle.empty()) return std::nullopt;
-    std::string text = fmt::format("deadlock of {} streams over cards:", cycle.size());
-    for (std::size_t i = 0; i < cycle.size(); ++i) {
-        const Stream& one = *all[cycle[i]];
-        const SemaphorePoint& wanted = views[cycle[i]].wanted;
-        text += fmt::format(" {} waits for {} to reach {}, which {} would signal later;", one.label(),
-                            one.context().describe_semaphore(wanted.va), wanted.value,
-                            all[cycle[(i + 1) % cycle.size()]]->label());
+    std::map<const Stream*, Cycle> found;
+    const auto stuck = find_stuck(views);
+    for (std::size_t from = 0; from < all.size(); ++from) {
+        if (!stuck[from]) continue;
+        const auto cycle = find_cycle(views, stuck, from);
+        Cycle& told = found[all[from].get()];
+        told.text = fmt::format("deadlock of {} streams over cards:", cycle.size());
+        for (std::size_t i = 0; i < cycle.size(); ++i) {
+            const Stream& one = *all[cycle[i]];
+            const SemaphorePoint& wanted = views[cycle[i]].wanted;
+            told.text += fmt::format(" {} waits for {} to reach {}, which {} would signal later;",
+                                     one.label(), one.context().describe_semaphore(wanted.va), wanted.value,
+                                     all[cycle[(i + 1) % cycle.size()]]->label());
+            told.stands.emplace_back(all[cycle[i]], views[cycle[i]].at);
+        }
+        told.stands.emplace_back(all[from], views[from].at);
+        told.text +=
+            " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from "
+            "another stream, or abort a stream";
     }
-    text +=
-        " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from "
-        "another stream, or abort a stream";
-    return Error{orrErrorDeadlock, std::move(text)};
+    return found;
+}
+
+std::optional<Error> Fleet::deadlock(const Stream& waiting) {
+    if (!several()) return std::nullopt;  // then the firmware finds it
+    const std::unique_lock lock(search_mutex_, std::try_to_lock);
+    if (!lock) return std::nullopt;  // somebody searches: the next time around
+    if (now_ns() - searched_ns_ >= kBetweenNs) {
+        const auto old = std::exchange(cycles_, search());
+        for (auto& [stream, cycle] : cycles_) {
+            const auto before = old.find(stream);
+            cycle.twice = before != old.end() && before->second.text == cycle.text;
+        }
+        searched_ns_ = now_ns();
+    }
+    const auto found = cycles_.find(&waiting);
+    if (found == cycles_.end() || !found->second.twice) return std::nullopt;
+    // It was a moment ago.
+    for (const auto& [weak, at] : found->second.stands) {
+        const auto stream = weak.lock();
+        if (stream == nullptr) return std::nullopt;
+        const QueueView now = stream->view();
+        if (!now.blocked || now.at != at || reached(now.wanted)) return std::nullopt;
+    }
+    return Error{orrErrorDeadlock, found->second.text};
 }
 
 }  // namespace orrery::umd

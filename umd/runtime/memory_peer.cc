@@ -18,9 +18,11 @@ Status Memory::share(Block& block, int device, std::uint32_t flags) {
 
 void Memory::offer(Block& block, int device, std::uint32_t flags) {
     auto shared = share(block, device, flags);
-    if (shared) return;
     const std::lock_guard lock(mutex_);
-    block.refused[device] = shared.error();
+    if (shared)
+        block.refused.erase(device);
+    else
+        block.refused[device] = shared.error();
 }
 
 // An import that fails (a port has 64 grants) does not fail the allocation: its owner can use the memory all

@@ -15,6 +15,13 @@ std::uint64_t read(std::uint64_t& word) {
     return std::atomic_ref(word).load(std::memory_order_acquire);
 }
 
+void raise(std::uint64_t& word, std::uint64_t value) {
+    const std::atomic_ref highest(word);
+    std::uint64_t now = highest.load();
+    while (now < value && !highest.compare_exchange_weak(now, value)) {
+    }
+}
+
 }  // namespace
 
 std::uint64_t load_semaphore(const orr_semaphore& semaphore) {
@@ -27,23 +34,37 @@ std::uint64_t SemaphoreSlot::value() const {
 bool SemaphoreSlot::failed() const {
     return ORR_SEM_HAS_FAILED(value());
 }
-bool SemaphoreSlot::reached(std::uint64_t wanted) const {
+bool SemaphoreSlot::reached(std::uint64_t least) const {
     const std::uint64_t now = value();
-    return now >= wanted && !ORR_SEM_HAS_FAILED(now);
+    return now >= least && !ORR_SEM_HAS_FAILED(now);
 }
 std::uint64_t SemaphoreSlot::time_ps() const {
     return read(cpu->time_ps);
 }
 
-void SemaphoreSlot::promise(std::uint64_t value) {
-    const std::atomic_ref highest(last);
-    std::uint64_t now = highest.load();
-    while (now < value && !highest.compare_exchange_weak(now, value)) {
-    }
+void SemaphoreSlot::promise(std::uint64_t to) {
+    raise(last, to);
+}
+void SemaphoreSlot::want(std::uint64_t to) {
+    raise(wanted, to);
 }
 
 Semaphore::~Semaphore() {
-    if (slot != nullptr) slot->context->name_semaphore(slot->va, {});
+    if (slot == nullptr) return;
+    Context& context = *slot->context;
+    const std::uint64_t value = slot->value();
+    if (slot->wanted > value && slot->wanted > slot->last) {
+        slot->lost = true;
+        // While signals are on their way some may wait for those.
+        if (value >= slot->last) {
+            (void)context.fleet().fail_semaphore(
+                context, slot->va, ORR_QERR_ABANDONED, context.describe_semaphore(slot->va),
+                Error{orrErrorAbandoned,
+                      fmt::format("it was destroyed at value {} while a stream waited for {}", value,
+                                  slot->wanted)});
+        }
+    }
+    context.name_semaphore(slot->va, {});
 }
 
 orr_semaphore* SemaphorePool::find(std::uint64_t va) const {
@@ -104,7 +125,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
     if (fresh) {
         std::atomic_ref(slot->cpu->time_ps).store(0, std::memory_order_relaxed);
         std::atomic_ref(slot->cpu->value).store(0, std::memory_order_release);
-        slot->last = 0;
+        slot->last = slot->wanted = 0;
     }
     return std::shared_ptr<SemaphoreSlot>(
         slot, [](SemaphoreSlot* back) { back->pool->give_back(std::unique_ptr<SemaphoreSlot>(back)); });

@@ -26,18 +26,21 @@ struct SemaphoreSlot {
     Block* block = nullptr;
     orr_semaphore* cpu = nullptr;
     std::uint64_t va = 0;
-    std::uint64_t last = 0;  // highest value that somebody was told to signal; its owner guards it
-    bool lost = false;       // a signal may come late or never: not to be given out again
+    std::uint64_t last = 0;    // highest value that somebody was told to signal; its owner guards it
+    std::uint64_t wanted = 0;  // highest value that a stream of the user's waits for
+    bool lost = false;         // a signal may come late or never: not to be given out again
     SemaphorePool* pool = nullptr;
 
     std::uint64_t value() const;
     // It has failed: see orrery/fw/failure.h.
     bool failed() const;
-    // Somebody signalled `wanted`, or more. Never, once it has failed.
-    bool reached(std::uint64_t wanted) const;
+    // Somebody signalled this, or more. Never, once it has failed.
+    bool reached(std::uint64_t least) const;
     std::uint64_t time_ps() const;
     // From any thread: somebody was told to signal it.
     void promise(std::uint64_t value);
+    // From any thread: a stream waits for it.
+    void want(std::uint64_t value);
 };
 
 // Thread safe. The pool outlives its slots.
@@ -79,7 +82,8 @@ class SemaphorePool {
     std::vector<Retired> retired_;
 };
 
-// What orrSemaphore_t stands for.
+// What orrSemaphore_t stands for. When it goes, nobody can be told to signal it any more: what waits for more
+// than was promised is told so.
 struct Semaphore {
     Semaphore() = default;
     ~Semaphore();

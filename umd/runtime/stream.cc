@@ -46,29 +46,32 @@ using PacketWords = std::array<std::uint64_t, kPacketWords>;
 void store_packet(orr_packet& to, const orr_packet& from) {
     const auto words = std::bit_cast<PacketWords>(from);
     auto* raw = reinterpret_cast<std::uint64_t*>(&to);
-    for (std::size_t i = 0; i < kPacketWords; ++i)
-        std::atomic_ref(raw[i]).store(words[i], std::memory_order_relaxed);
+    std::atomic_ref(raw[0]).store(words[0], std::memory_order_relaxed);
+    for (std::size_t i = 1; i < kPacketWords; ++i)
+        std::atomic_ref(raw[i]).store(words[i], std::memory_order_release);
 }
 
+// The tag is stored first and loaded last: a packet that is being overwritten has another one.
 orr_packet load_packet(const orr_packet& from) {
     PacketWords words{};
     auto* raw = reinterpret_cast<std::uint64_t*>(const_cast<orr_packet*>(&from));
-    for (std::size_t i = 0; i < kPacketWords; ++i)
-        words[i] = std::atomic_ref(raw[i]).load(std::memory_order_relaxed);
+    for (std::size_t i = 1; i < kPacketWords; ++i)
+        words[i] = std::atomic_ref(raw[i]).load(std::memory_order_acquire);
+    words[0] = std::atomic_ref(raw[0]).load(std::memory_order_relaxed);
     return std::bit_cast<orr_packet>(words);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries,
-                                               std::uint64_t args_bytes, QueueOptions options) {
+                                               std::uint64_t args_bytes, QueueOptions options, Use use) {
     auto ring = PinnedBuffer::create(context.memory(), context.device(),
                                      sizeof(orr_ring) + std::uint64_t{entries} * sizeof(orr_packet));
     if (!ring) return std::unexpected(ring.error());
     auto args = PinnedBuffer::create(context.memory(), context.device(), args_bytes);
     if (!args) return std::unexpected(args.error());
     const std::uint64_t ring_va = ring->va();
-    std::shared_ptr<Stream> stream(new Stream(context, std::move(*ring), std::move(*args), entries));
+    std::shared_ptr<Stream> stream(new Stream(context, std::move(*ring), std::move(*args), entries, use));
     auto queue = context.winsys().create_queue(ring_va, entries, options);
     if (!queue) return std::unexpected(queue.error());
     stream->queue_ = std::move(*queue);
@@ -78,11 +81,12 @@ Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t e
     return stream;
 }
 
-Stream::Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries)
+Stream::Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries, Use use)
     : context_(context),
       ring_memory_(std::move(ring)),
       args_memory_(std::move(args)),
       entries_(entries),
+      use_(use),
       ring_(reinterpret_cast<orr_ring*>(ring_memory_.data())),
       packets_(reinterpret_cast<orr_packet*>(ring_memory_.data() + sizeof(orr_ring))),
       notes_(entries) {}
@@ -131,34 +135,59 @@ std::uint64_t Stream::consumer() const {
 }
 
 bool Stream::done(std::uint64_t index) const {
-    return consumer() >= index && landed(index);
+    const std::uint64_t executed = consumer();
+    return executed >= index && flight_.landed(index, executed);
+}
+
+bool Stream::arriving(std::uint64_t index) const {
+    return consumer() >= index && !flight_.quiet();
 }
 
 Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote note,
-                                     std::span<Context* const> peers) {
-    if (packets.size() == 1) return submit(packets, std::span<const OpNote>(&note, 1), peers);
+                                     std::span<Context* const> peers, std::span<const Crossing> crossings) {
+    if (packets.size() == 1) return submit(packets, std::span<const OpNote>(&note, 1), peers, crossings);
     const std::vector<OpNote> notes(packets.size(), note);
-    return submit(packets, notes, peers);
+    return submit(packets, notes, peers, crossings);
 }
 
 Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
-                                     std::span<Context* const> peers) {
+                                     std::span<Context* const> peers, std::span<const Crossing> crossings) {
     const std::lock_guard lock(mutex_);
-    return submit_locked(packets, notes, peers);
+    return submit_locked(packets, notes, peers, crossings);
+}
+
+Status Stream::submit_told(const orr_packet& packet, OpNote note,
+                           const std::function<void(std::uint64_t)>& before) {
+    const std::lock_guard lock(mutex_);
+    if (auto room = make_room_locked(1); !room) return room;
+    const std::uint64_t index = producer_.load(std::memory_order_relaxed);
+    before(index);
+    put_locked(index, packet, note);
+    return publish_locked(index + 1, {});
 }
 
 Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
-                                            std::span<const OpNote> notes, std::span<Context* const> peers) {
+                                            std::span<const OpNote> notes, std::span<Context* const> peers,
+                                            std::span<const Crossing> crossings) {
     const std::uint64_t all = packets.size() + peers.size();
     if (all > entries_) return fail(orrErrorInternal, "{} packets at once", all);
     for (Context* peer : peers) {
         if (auto ready = prepare_landing(*peer); !ready) return std::unexpected(ready.error());
     }
     if (auto room = make_room_locked(all); !room) return std::unexpected(room.error());
-    std::uint64_t index = push_locked(packets, notes);
-    for (Context* peer : peers)
-        index = land_locked(*peer);
-    return index;
+    std::uint64_t end = producer_.load(std::memory_order_relaxed);
+    std::vector<FlightSignal> flight;
+    for (const Crossing& crossing : crossings)
+        flight.push_back({end + crossing.behind, crossing.slot, crossing.value});
+    for (std::size_t i = 0; i < packets.size(); ++i)
+        put_locked(end++, packets[i], notes[i]);
+    for (Context* peer : peers) {
+        const auto& slot = landing_slots_[peer->device()];
+        put_locked(end++, make_semaphore(ORR_PKT_SIGNAL, slot->va, ++slot->last), {Op::kSignal, nullptr});
+        flight.push_back({end, slot, slot->last, true});
+    }
+    if (auto published = publish_locked(end, flight); !published) return std::unexpected(published.error());
+    return end;
 }
 
 Status Stream::prepare_landing(Context& peer) {
@@ -171,33 +200,32 @@ Status Stream::prepare_landing(Context& peer) {
     return {};
 }
 
-std::uint64_t Stream::land_locked(Context& peer) {
-    const auto& slot = landing_slots_[peer.device()];
-    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot->va, ++slot->last);
-    {
-        // Before the packet can be done, so that nobody finds the index done without its landing.
-        const std::lock_guard lock(landing_mutex_);
-        landings_.push_back({producer_.load(std::memory_order_relaxed) + 1, slot, slot->last});
-        any_landing_.store(true, std::memory_order_release);
-    }
-    const OpNote note{Op::kSignal, nullptr};
-    return push_locked({&packet, 1}, {&note, 1});
+// There is room.
+void Stream::put_locked(std::uint64_t index, orr_packet packet, OpNote note) {
+    const std::uint64_t slot = index & (entries_ - 1);
+    notes_[slot] = note;
+    packet.header.tag = static_cast<std::uint32_t>(index);
+    store_packet(packets_[slot], packet);
 }
 
-bool Stream::landed(std::uint64_t index) const {
-    if (!any_landing_.load(std::memory_order_acquire)) return true;
-    const std::lock_guard lock(landing_mutex_);
-    std::erase_if(landings_, [](const Landing& l) { return l.slot->reached(l.value); });
-    any_landing_.store(!landings_.empty(), std::memory_order_release);
-    return std::ranges::none_of(landings_, [&](const Landing& l) { return l.index <= index; });
+Status Stream::publish_locked(std::uint64_t end, std::span<const FlightSignal> flight) {
+    const std::lock_guard lock(queue_mutex_);
+    if (queue_ == nullptr || stopped_) return std::unexpected(ended());
+    for (const FlightSignal& signal : flight)
+        flight_.add(signal);
+    std::atomic_ref(ring_->producer).store(end, std::memory_order_release);
+    queue_->ring(end);
+    producer_.store(end, std::memory_order_release);
+    return {};
 }
 
 // All packets are done here; their last writes are on the link.
 Status Stream::wait_for_landing(std::uint64_t index) {
-    const std::int64_t end = now_ns() + kLandingNs;
-    while (!landed(index)) {
-        if (auto stopped = look()) return std::unexpected(*stopped);
-        if (now_ns() >= end) {
+    const std::int64_t limit = now_ns() + kLandingNs;
+    while (!done(index)) {
+        if (auto stopped = failed(index)) return std::unexpected(*stopped);
+        if (now_ns() >= limit) {
+            flight_.lose_all();
             return std::unexpected(stop(Error{
                 orrErrorPeerAccess,
                 fmt::format(
@@ -210,24 +238,19 @@ Status Stream::wait_for_landing(std::uint64_t index) {
     return {};
 }
 
-// There is room.
-std::uint64_t Stream::push_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes) {
-    std::uint64_t producer = producer_.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; i < packets.size(); ++i) {
-        const std::uint64_t slot = producer & (entries_ - 1);
-        notes_[slot] = notes[i];
-        orr_packet packet = packets[i];
-        packet.header.tag = static_cast<std::uint32_t>(producer);
-        store_packet(packets_[slot], packet);
-        ++producer;
+Status Stream::wait_quiet() {
+    const std::int64_t limit = now_ns() + kLandingNs;
+    while (!flight_.quiet()) {
+        context_.fleet().watch();
+        if (now_ns() >= limit) {
+            return fail(orrErrorPeerAccess,
+                        "what {} wrote to another card before it stopped is still on its way: nothing was "
+                        "freed. Is the link up and the card alive (orrery-smi)?",
+                        label());
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    std::atomic_ref(ring_->producer).store(producer, std::memory_order_release);
-    {
-        const std::lock_guard lock(queue_mutex_);
-        if (queue_ != nullptr && !stopped_) queue_->ring(producer);
-    }
-    producer_.store(producer, std::memory_order_release);
-    return producer;
+    return {};
 }
 
 Status Stream::make_room(std::uint64_t packets) {
@@ -253,7 +276,7 @@ Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const s
         packet.word[1] = *va;
     }
     const OpNote note{Op::kKernel, name};
-    auto index = submit_locked({&packet, 1}, {&note, 1}, peers);
+    auto index = submit_locked({&packet, 1}, {&note, 1}, peers, {});
     if (index && !args.empty()) args_in_use_.push_back({*index, args_head_});
     return index;
 }
@@ -311,15 +334,30 @@ std::optional<Error> Stream::look() {
     return ask();
 }
 
+std::optional<Error> Stream::failed(std::uint64_t index) {
+    auto stopped = look();
+    if (!stopped || !arriving(index)) return stopped;
+    context_.fleet().watch();
+    return std::nullopt;
+}
+
 std::optional<Error> Stream::ask() {
     if (auto stopped = error()) return stopped;
     const auto hardware = queue();
     if (hardware == nullptr) return std::nullopt;
     // One more than there are, so that a queue which is done does not hide that its card is gone.
     auto state = hardware->wait(submitted() + 1, 0);
-    if (!state) return stop(state.error());
+    if (!state) return refused(state.error());
     if (state->error != ORR_QERR_NONE) return stopped_by(*state);
     return std::nullopt;
+}
+
+std::optional<Error> Stream::refused(const Error& answer) {
+    if (answer.code == orrErrorDeviceLost)
+        context_.lose(answer);
+    else if (answer.code != orrErrorInvalidHandle)
+        return std::nullopt;
+    return stop(answer);
 }
 
 std::string Stream::label() const {
@@ -337,7 +375,6 @@ std::uint64_t Stream::stopped_at() const {
     return load(ring_->error_index, std::memory_order_relaxed);
 }
 
-// A packet that is being overwritten has another tag.
 std::vector<SemaphorePoint> Stream::signals(std::uint64_t from, std::uint64_t to) const {
     std::vector<SemaphorePoint> found;
     for (std::uint64_t index = from; index < to; ++index) {
@@ -349,10 +386,9 @@ std::vector<SemaphorePoint> Stream::signals(std::uint64_t from, std::uint64_t to
     return found;
 }
 
-std::vector<SemaphorePoint> Stream::promises(bool all) const {
+std::vector<SemaphorePoint> Stream::promises() const {
     const std::uint64_t end = submitted();
-    const std::uint64_t oldest = end > entries_ ? end - entries_ : 0;
-    return signals(all ? oldest : std::max(oldest, consumer()), end);
+    return signals(std::max(end > entries_ ? end - entries_ : 0, consumer()), end);
 }
 
 QueueView Stream::view() const {
@@ -367,7 +403,7 @@ QueueView Stream::view() const {
         view.wanted = {head.semaphore, head.value};
         view.later = signals(view.at, end);
     }
-    view.on_way = signals(end > entries_ ? end - entries_ : 0, view.at);
+    view.on_way = flight_.points(view.at);
     return view;
 }
 
@@ -416,32 +452,35 @@ Status Stream::wait(std::uint64_t index) {
         for (unsigned turn = 0; turn < kTurnsPerLook; ++turn) {
             if (done(index)) return {};
         }
+        if (arriving(index)) return wait_for_landing(index);
         if (auto stopped = error()) return std::unexpected(*stopped);
         const std::int64_t now = now_ns();
         if (spin_end == 0) spin_end = now + kSpinNs;
         if (now >= spin_end) break;
     }
-    std::string seen;
     while (!done(index)) {
-        if (auto stopped = error()) return std::unexpected(*stopped);
         if (consumer() >= index) return wait_for_landing(index);
+        if (auto stopped = error()) return std::unexpected(*stopped);
         // What happens on other cards raises no interrupt here.
-        const bool several = context_.fleet().several();
+        const bool watched = use_ == Use::kWork && context_.fleet().several();
         const auto hardware = queue();
         if (hardware == nullptr) return std::unexpected(ended());
-        auto state = hardware->wait(index, now_ns() + (several ? kLookNs : kSleepNs));
+        auto state = hardware->wait(index, now_ns() + (watched ? kLookNs : kSleepNs));
         if (done(index)) break;
-        if (!state) return std::unexpected(stop(state.error()));
-        if (state->error != ORR_QERR_NONE) return std::unexpected(stopped_by(*state));
-        if (state->deadlock && !done(index)) {
+        if (!state) {
+            if (auto stopped = refused(state.error())) return std::unexpected(*stopped);
+            if (state.error().code != orrErrorOutOfMemory) return std::unexpected(state.error());
+            // All places to sleep are taken: the next time around.
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        } else if (state->error != ORR_QERR_NONE) {
+            return std::unexpected(stopped_by(*state));
+        } else if (state->deadlock && !done(index)) {
             if (auto deadlock = describe_deadlock(context_)) return std::unexpected(*deadlock);
             continue;  // over already
         }
+        if (!watched) continue;
         context_.fleet().watch();
-        // One that stands is found again, word for word; what moves has other values.
-        auto deadlock = context_.fleet().deadlock(*this);
-        if (deadlock && deadlock->text == seen) return std::unexpected(*deadlock);
-        seen = deadlock ? deadlock->text : std::string();
+        if (auto deadlock = context_.fleet().deadlock(*this)) return std::unexpected(*deadlock);
     }
     return {};
 }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@
 
 #include "umd/runtime/deadlock_search.h"
 #include "umd/runtime/fate.h"
+#include "umd/runtime/flight.h"
 #include "umd/runtime/pinned_buffer.h"
 #include "umd/runtime/staging.h"
 #include "umd/winsys/winsys.h"
@@ -38,13 +40,23 @@ struct OpNote {
     const char* name = nullptr;
 };
 
+// A signal among packets of a submission that crosses a link.
+struct Crossing {
+    std::uint64_t behind = 0;  // of these packets, with its own
+    std::shared_ptr<SemaphoreSlot> slot;
+    std::uint64_t value = 0;
+};
+
 // Threads: everything may be called from any thread.
 class Stream : public std::enable_shared_from_this<Stream> {
   public:
+    // kHostSignals: holds no waits, so it needs nobody to look after others while it waits for room; whoever
+    // looks after others submits to it.
+    enum class Use : std::uint8_t { kWork, kHostSignals };
     // args_bytes: room for the arguments of kernels of submit_kernel(), a multiple of a page.
     static Result<std::shared_ptr<Stream>> create(Context& context, std::uint32_t entries = kDefaultEntries,
                                                   std::uint64_t args_bytes = kDefaultArgsBytes,
-                                                  QueueOptions options = {});
+                                                  QueueOptions options = {}, Use use = Use::kWork);
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -58,11 +70,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Index of the packet after the last of these, for wait(). At most entries packets; they stay together.
     // peers: cards whose memory the packets may write. A card is done with a copy when it has put it on the
     // link; so a signal of a semaphore over there follows, and only when that has arrived is the index done.
+    // crossings: the signals among the packets whose semaphores are on other cards.
     Result<std::uint64_t> submit(std::span<const orr_packet> packets, OpNote note,
-                                 std::span<Context* const> peers = {});
+                                 std::span<Context* const> peers = {},
+                                 std::span<const Crossing> crossings = {});
     // The same for packets of several kinds: a note for each.
     Result<std::uint64_t> submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
-                                 std::span<Context* const> peers = {});
+                                 std::span<Context* const> peers = {},
+                                 std::span<const Crossing> crossings = {});
+    // One packet; `before` is told its index before anybody can see it. It must not come back here.
+    Status submit_told(const orr_packet& packet, OpNote note,
+                       const std::function<void(std::uint64_t)>& before);
     // `args` are copied and their copy's address put into word[1] of the dispatch; nothing to copy: 0.
     Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name,
                                         std::span<Context* const> peers);
@@ -73,6 +91,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Everything below `index` is done, also on other cards. False for ever after the queue stopped before
     // it.
     bool done(std::uint64_t index) const;
+    // The card has done it, and its writes are still on their way to another one.
+    bool arriving(std::uint64_t index) const;
     // Returns when done(index), or with the error that stopped the queue. orrErrorDeadlock: it is in a cycle
     // of waits now; the stream has not stopped, and goes on when somebody signals.
     Status wait(std::uint64_t index);
@@ -83,18 +103,28 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // The same for those who poll: now and then it asks the driver too, as a card that is gone writes
     // nothing.
     std::optional<Error> look();
-    // The same at once, and also of one that has nothing to do.
+    // The same for somebody who polls for `index`; nothing while its writes are still arriving elsewhere.
+    std::optional<Error> failed(std::uint64_t index);
+    // The same as look() at once, and also of one that has nothing to do.
     std::optional<Error> ask();
     // Stops it now; what became of it stays to be asked. Gives the first cause.
     Error stop(Error cause);
+    // Of one that has stopped: waits until no write of it is on a link any more.
+    Status wait_quiet();
     // It stopped because what it waited for had failed: the cause is elsewhere.
     bool poisoned() const;
     // The packet at which it stopped.
     std::uint64_t stopped_at() const;
-    // What it has not signalled, and all: also what it has, as far as the ring remembers.
-    std::vector<SemaphorePoint> promises(bool all) const;
-    // False the first time.
-    bool promises_ended() { return promises_ended_.exchange(true); }
+    // What it has not signalled.
+    std::vector<SemaphorePoint> promises() const;
+    Flight& flight() { return flight_; }
+    // Packets that the queue has done.
+    std::uint64_t executed() const { return consumer(); }
+    // Nobody needs to be told any more what it will not signal.
+    bool settled() const { return settled_at_.load() == submitted(); }
+    void settle(std::uint64_t end) { settled_at_.store(end); }
+    // It has a queue and no error.
+    bool works() { return !error() && queue() != nullptr; }
     QueueView view() const;
     // All packets that were submitted until now.
     std::uint64_t submitted() const { return producer_.load(std::memory_order_acquire); }
@@ -146,24 +176,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
         std::uint64_t end;    // position after it
     };
 
-    Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries);
-
-    // A signal on its way to a peer, behind everything before `index`.
-    struct Landing {
-        std::uint64_t index;
-        std::shared_ptr<SemaphoreSlot> slot;
-        std::uint64_t value;
-    };
+    Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries, Use use);
 
     // The packets and the landings behind them, all or nothing.
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
-                                        std::span<Context* const> peers);
-    std::uint64_t push_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes);
+                                        std::span<Context* const> peers, std::span<const Crossing> crossings);
+    void put_locked(std::uint64_t index, orr_packet packet, OpNote note);
+    Status publish_locked(std::uint64_t end, std::span<const FlightSignal> flight);
     Status prepare_landing(Context& peer);
-    std::uint64_t land_locked(Context& peer);
-    bool landed(std::uint64_t index) const;
     Status wait_for_landing(std::uint64_t index);
     Status make_room_locked(std::uint64_t packets);
+    // What an answer of the driver means for the stream; nothing: only that call failed.
+    std::optional<Error> refused(const Error& answer);
     Result<std::uint64_t> take_args(std::span<const std::byte> args);
     std::uint64_t consumer() const;
     // Of the signals in [from, to) of the ring.
@@ -177,10 +201,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
     PinnedBuffer ring_memory_;
     PinnedBuffer args_memory_;
     std::uint32_t entries_;
+    const Use use_;
     orr_ring* ring_;
     orr_packet* packets_;
-    // Who waits takes a reference along. Ringing is under the lock: a queue that has ended must not be rung,
-    // as its doorbell may be another one's.
+    // Who waits takes a reference along. Publishing and ringing are under the lock, and nothing is published
+    // to a queue that was stopped: its doorbell may be another one's, and nobody would fail what was
+    // promised.
     mutable std::mutex queue_mutex_;
     std::shared_ptr<HwQueue> queue_;
     bool stopped_ = false;  // by us; under queue_mutex_
@@ -193,13 +219,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::uint64_t args_head_ = 0, args_tail_ = 0;  // positions, modulo the buffer's size
 
     std::map<int, std::shared_ptr<SemaphoreSlot>> landing_slots_;  // by peer; under mutex_
-    mutable std::mutex landing_mutex_;
-    mutable std::vector<Landing> landings_;
-    mutable std::atomic<bool> any_landing_{false};
+    Flight flight_;
 
     std::uint32_t number_ = 0xfff;
     Fate fate_;
-    std::atomic<bool> promises_ended_{false};
+    std::atomic<std::uint64_t> settled_at_{~0ull};
     std::atomic<std::int64_t> looked_ns_{0};
 
     std::mutex relays_mutex_;

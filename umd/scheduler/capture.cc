@@ -12,11 +12,16 @@ Status kept(Capture& capture, const Error& error) {
     return std::unexpected(error);
 }
 
+Status ended_meanwhile() {
+    return fail(orrErrorStreamCapture, "the capture ended while this call ran");
+}
+
 Status append(Stream& stream, Result<GraphNode> node) {
     const auto state = stream.capture();
-    if (state == nullptr) return fail(orrErrorStreamCapture, "the capture ended while this call ran");
+    if (state == nullptr) return ended_meanwhile();
     Capture& capture = *state->capture;
     const std::lock_guard lock(capture.mutex);
+    if (capture.ended) return ended_meanwhile();
     if (!node) return kept(capture, node.error());
     node->after = state->after;
     auto number = capture.graph->add(std::move(*node));
@@ -44,6 +49,7 @@ Result<std::shared_ptr<Graph>> end_capture(Stream& stream) {
     }
     Capture& capture = *state->capture;
     const std::lock_guard lock(capture.mutex);
+    if (capture.ended) return std::unexpected(ended_meanwhile().error());
     if (capture.origin != &stream) {
         return fail(
             orrErrorStreamCapture,
@@ -98,8 +104,9 @@ Status capture_fill(Runtime& runtime, Stream& stream, void* dst, int value, std:
 
 Status capture_record(Stream& stream, Event& event) {
     const auto state = stream.capture();
-    if (state == nullptr) return fail(orrErrorStreamCapture, "the capture ended while this call ran");
+    if (state == nullptr) return ended_meanwhile();
     const std::lock_guard lock(state->capture->mutex);
+    if (state->capture->ended) return ended_meanwhile();
     event.set_captured(std::make_shared<CapturedRecord>(CapturedRecord{state->capture, state->after}));
     return {};
 }

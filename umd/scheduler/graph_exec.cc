@@ -80,7 +80,7 @@ Status GraphExec::check_link(int from, int to) const {
         to, from);
 }
 
-Result<SemaphoreSlot*> GraphExec::slot(Lane& lane, int device) {
+Result<std::shared_ptr<SemaphoreSlot>> GraphExec::slot(Lane& lane, int device) {
     auto& slot = lane.slots[device];
     if (slot == nullptr) {
         auto waiting = runtime_.context(device);
@@ -95,10 +95,10 @@ Result<SemaphoreSlot*> GraphExec::slot(Lane& lane, int device) {
         }
         slot = std::move(*taken);
     }
-    return slot.get();
+    return slot;
 }
 
-Result<SemaphoreSlot*> GraphExec::start_slot(int device, int source) {
+Result<std::shared_ptr<SemaphoreSlot>> GraphExec::start_slot(int device, int source) {
     auto& slot = start_slots_[device];
     if (slot == nullptr) {
         auto waiting = runtime_.context(device);
@@ -112,7 +112,7 @@ Result<SemaphoreSlot*> GraphExec::start_slot(int device, int source) {
         auto shared = runtime_.memory().share_block(*slot->block, source);
         if (!shared) return std::unexpected(shared.error());
     }
-    return slot.get();
+    return slot;
 }
 
 std::uint64_t GraphExec::take_args(Lane& lane, std::span<const std::byte> args, std::uint64_t& used) {
@@ -194,6 +194,9 @@ Status GraphExec::build_lane(const Graph& graph, std::uint32_t number) {
             if ((node.signals >> device & 1) == 0) continue;
             auto to = slot(lane, device);
             if (!to) return std::unexpected(to.error());
+            if (device != lane.device)
+                lane.crossings.push_back(
+                    {static_cast<std::uint32_t>(lane.packets.size()), *to, position + 1});
             push_semaphore(ORR_PKT_SIGNAL, **to, number, position + 1);
         }
         lane.end_of.push_back(static_cast<std::uint32_t>(lane.packets.size()));
@@ -265,8 +268,9 @@ Status GraphExec::prepare_ends(int device) {
         auto to = slot(lane, device);
         if (!to) return std::unexpected(to.error());
         if (lane.device == kHostLane || (planned.nodes.back().signals >> device & 1) != 0) continue;
-        lane.patches.push_back(
-            {static_cast<std::uint32_t>(lane.packets.size()), number, planned.nodes.size()});
+        const auto packet = static_cast<std::uint32_t>(lane.packets.size());
+        lane.patches.push_back({packet, number, planned.nodes.size()});
+        if (device != lane.device) lane.crossings.push_back({packet, *to, planned.nodes.size()});
         lane.packets.push_back(make_semaphore(ORR_PKT_SIGNAL, (*to)->va, planned.nodes.size()));
         lane.notes.push_back({Op::kSignal, nullptr});
     }
@@ -279,14 +283,22 @@ void GraphExec::patch(Lane& lane) {
         lane.packets[p.packet].word[1] = p.base + launches_ * (p.lane == kStart ? 1 : span(p.lane));
 }
 
-Status GraphExec::submit(Lane& lane, Stream& stream, std::span<Context* const> peers) {
+Status GraphExec::submit(std::uint32_t number, Stream& stream, std::span<Context* const> peers) {
+    Lane& lane = lanes_[number];
     lane.sent.clear();
     std::uint32_t from = 0;
+    std::vector<Crossing> crossings;
     const auto send = [&](std::uint32_t to, bool last) -> Status {
         if (from == to && !(last && !peers.empty())) return {};
+        crossings.clear();
+        for (const LaneCrossing& crossing : lane.crossings) {
+            if (crossing.packet < from || crossing.packet >= to) continue;
+            crossings.push_back(
+                {crossing.packet - from + 1, crossing.slot, crossing.base + launches_ * span(number)});
+        }
         auto index = stream.submit(std::span(lane.packets).subspan(from, to - from),
                                    std::span(lane.notes).subspan(from, to - from),
-                                   last ? peers : std::span<Context* const>{});
+                                   last ? peers : std::span<Context* const>{}, crossings);
         if (!index) return std::unexpected(index.error());
         ++doorbells_;
         lane.sent.push_back({to, *index});
@@ -325,14 +337,14 @@ Status GraphExec::launch_single(const std::shared_ptr<Stream>& stream) {
         if (!peer) return std::unexpected(peer.error());
         peers.push_back(*peer);
     }
-    if (direct) return submit(lane, *stream, peers);
+    if (direct) return submit(0, *stream, peers);
     if (lane.stream == nullptr) {
         if (auto made = make_stream(lane); !made) return made;
     }
     Event before, after;
     if (auto done = before.record(stream); !done) return done;
     if (auto done = before.make_wait(lane.stream); !done) return done;
-    if (auto done = submit(lane, *lane.stream, peers); !done) return done;
+    if (auto done = submit(0, *lane.stream, peers); !done) return done;
     // What went to a third card is not announced to this stream's card: see Known limits of scheduler.md.
     const auto third = [&](const Context* peer) { return peer != &stream->context(); };
     if (&stream->context() != lane.context && std::ranges::any_of(peers, third)) {
@@ -347,6 +359,7 @@ Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
     const int device = stream->context().device();
     if (auto ends = prepare_ends(device); !ends) return ends;
     std::vector<orr_packet> joint;
+    std::vector<Crossing> crossings;
     std::set<int> starts;
     for (const PlannedLane& lane : plan_.lanes) {
         if (lane.starts && lane.device != kHostLane) starts.insert(lane.device);
@@ -355,6 +368,7 @@ Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
         auto start = start_slot(to, device);
         if (!start) return std::unexpected(start.error());
         joint.push_back(make_semaphore(ORR_PKT_SIGNAL, (*start)->va, launches_ + 1));
+        if (to != device) crossings.push_back({joint.size(), *start, launches_ + 1});
     }
     const std::size_t start_packets = joint.size();
     for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
@@ -370,12 +384,13 @@ Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
         return fail(orrErrorOutOfMemory,
                     "{} packets at once: the graph has more ends than a stream has room for", joint.size());
     }
-    for (Lane& lane : lanes_) {
+    for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
+        Lane& lane = lanes_[number];
         if (lane.device == kHostLane) continue;
         patch(lane);
-        if (auto sent = submit(lane, *lane.stream, {}); !sent) return sent;
+        if (auto sent = submit(number, *lane.stream, {}); !sent) return sent;
     }
-    auto index = stream->submit(joint, notes);
+    auto index = stream->submit(joint, notes, {}, crossings);
     if (!index) return std::unexpected(index.error());
     ++doorbells_;
     if (hosts_.empty()) return {};
@@ -414,6 +429,7 @@ Status GraphExec::push_host_steps(const std::shared_ptr<Stream>& stream, std::ui
             }
             const std::lock_guard lock(host_mutex_);
             host->steps.push_back(std::move(step));
+            ++host->pushed;
         }
     }
     host_changed_.notify_all();
@@ -443,10 +459,7 @@ Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& ste
     if (auto there = wait_hosts(stop, step); !there) return there;
     step.function(step.user);
     for (const auto& [context, packet] : step.signals) {
-        auto stream = context->signal_stream();
-        if (!stream) return std::unexpected(stream.error());
-        auto sent = (*stream)->submit({&packet, 1}, OpNote{Op::kSignal, nullptr});
-        if (!sent) return std::unexpected(sent.error());
+        if (auto sent = context->signal(packet); !sent) return std::unexpected(sent.error());
     }
     return {};
 }
@@ -454,8 +467,8 @@ Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& ste
 // What a host node did not signal fails, so that lanes which wait for it end.
 void GraphExec::fail_signals(const HostStep& step, const Error& error) {
     for (const auto& [context, packet] : step.signals)
-        context->fleet().fail_semaphore(*context, packet.word[0], ORR_QERR_ABORTED,
-                                        "a host node of the graph", error);
+        (void)context->fleet().fail_semaphore(*context, packet.word[0], ORR_QERR_ABORTED,
+                                              "a host node of the graph", error);
 }
 
 void GraphExec::run_host_lane(const std::stop_token& stop, HostLane& host) {
@@ -494,9 +507,10 @@ Status GraphExec::check_alive() {
 Status GraphExec::make_room(const std::shared_ptr<Stream>& stream) {
     for (const Lane& lane : lanes_) {
         if (lane.stream == nullptr) continue;
-        if (auto room = lane.stream->make_room(lane.packets.size() + lane.events.size()); !room) return room;
+        if (auto room = lane.stream->make_room(lane.packets.size() + lane.events.size() + 1); !room)
+            return room;
     }
-    return stream->make_room(std::min<std::uint64_t>(2 * lanes_.size() + 8, stream->entries()));
+    return stream->make_room(std::min<std::uint64_t>(3 * lanes_.size() + 8, stream->entries()));
 }
 
 // What was launched into another stream comes first.
@@ -505,8 +519,21 @@ Status GraphExec::order_behind_last(const std::shared_ptr<Stream>& stream) {
     Event order;
     auto recorded = order.record(last_.stream);
     if (recorded) return order.make_wait(stream);
-    // Of a stream that has ended nothing runs any more.
-    return last_.stream->error() || last_.stream->done(last_.index) ? Status{} : recorded;
+    if (!last_.stream->error()) return last_.stream->done(last_.index) ? Status{} : recorded;
+    // That stream has ended, but perhaps not the lanes which it had started.
+    for (const Lane& lane : lanes_) {
+        if (lane.stream == nullptr || lane.stream->done(lane.stream->submitted())) continue;
+        Event behind;
+        if (auto done = behind.record(lane.stream); !done) return done;
+        if (auto done = behind.make_wait(stream); !done) return done;
+    }
+    const std::lock_guard lock(host_mutex_);
+    const bool idle =
+        std::ranges::all_of(hosts_, [](const auto& host) { return host->done == host->pushed; });
+    if (idle) return {};
+    return fail(orrErrorNotReady,
+                "the stream of the last launch has ended, but not that launch's host nodes: launch it again "
+                "when they have returned");
 }
 
 // Lanes wait for what will not be signalled.
@@ -515,6 +542,7 @@ void GraphExec::give_up(const Error& error) {
     for (const Lane& lane : lanes_) {
         if (lane.stream != nullptr && !lane.stream->done(lane.stream->submitted())) lane.stream->stop(cause);
     }
+    const std::lock_guard lock(host_mutex_);  // nobody is between his look and his sleep
     host_changed_.notify_all();
 }
 

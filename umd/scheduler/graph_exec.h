@@ -40,6 +40,12 @@ class GraphExec {
         std::uint64_t base;
     };
     static constexpr std::uint32_t kStart = ~0u;
+    // A signal on another card: its value is base, and more by the lane's span each launch.
+    struct LaneCrossing {
+        std::uint32_t packet;
+        std::shared_ptr<SemaphoreSlot> slot;
+        std::uint64_t base;
+    };
     struct EventStep {
         std::uint32_t packet;  // comes before this one
         std::shared_ptr<Event> event;
@@ -52,6 +58,7 @@ class GraphExec {
         std::vector<orr_packet> packets;
         std::vector<OpNote> notes;
         std::vector<Patch> patches;
+        std::vector<LaneCrossing> crossings;
         std::vector<EventStep> events;
         std::vector<std::uint32_t> end_of;  // packets up to the end of each node
         struct Sent {
@@ -77,7 +84,7 @@ class GraphExec {
     struct HostLane {
         std::uint32_t lane = 0;
         std::deque<HostStep> steps;
-        std::uint64_t done = 0;  // steps of all launches
+        std::uint64_t pushed = 0, done = 0;  // steps of all launches
         std::jthread thread;
     };
     struct Ends {
@@ -91,13 +98,13 @@ class GraphExec {
     Status build_lane(const Graph& graph, std::uint32_t number);
     Status make_stream(Lane& lane);
     static std::uint64_t take_args(Lane& lane, std::span<const std::byte> args, std::uint64_t& used);
-    Result<SemaphoreSlot*> slot(Lane& lane, int device);
-    Result<SemaphoreSlot*> start_slot(int device, int source);
+    Result<std::shared_ptr<SemaphoreSlot>> slot(Lane& lane, int device);
+    Result<std::shared_ptr<SemaphoreSlot>> start_slot(int device, int source);
     Status check_link(int from, int to) const;
     std::uint64_t span(std::uint32_t lane) const { return plan_.lanes[lane].nodes.size() + 1; }
     Status prepare_ends(int device);
     void patch(Lane& lane);
-    Status submit(Lane& lane, Stream& stream, std::span<Context* const> peers);
+    Status submit(std::uint32_t number, Stream& stream, std::span<Context* const> peers);
     Status launch_single(const std::shared_ptr<Stream>& stream);
     static std::uint64_t index_behind(const Lane& lane, std::uint32_t packets);
     Status launch_lanes(const std::shared_ptr<Stream>& stream);

@@ -206,8 +206,14 @@ void RuntimeExecutor::push(Lane& lane, const orr_packet& packet, OpNote note) {
 
 void RuntimeExecutor::flush(Lane& lane) {
     if (lane.batch.empty()) return;
+    // All signals of a lane are on its one semaphore, on another card with some.
+    std::vector<Crossing> crossings;
+    for (std::size_t i = 0; i < lane.batch.size() && cards_[lane.card].context != lane.slot->context; ++i) {
+        if (lane.batch[i].header.opcode == ORR_PKT_SIGNAL)
+            crossings.push_back({i + 1, lane.slot, lane.batch[i].word[1]});
+    }
     // A stream that has stopped says so when it is polled.
-    (void)lane.stream->submit(lane.batch, lane.notes);
+    (void)lane.stream->submit(lane.batch, lane.notes, {}, crossings);
     ++figures_.doorbells;
     lane.batch.clear();
     lane.notes.clear();

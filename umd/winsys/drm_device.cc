@@ -92,8 +92,8 @@ class DrmQueue final : public HwQueue {
         drm_orr_queue_abort abort{};
         abort.queue = queue_;
         const int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_ABORT, &abort);
-        // A driver that cannot: then it cannot be asked any more.
-        if (number == ENOTTY || number == EINVAL || number == EOPNOTSUPP) DrmQueue::destroy();
+        // Not stopped for sure: then it shall not be there at all. It cannot be asked any more then.
+        if (number != 0 && number != ENODEV) DrmQueue::destroy();
     }
 
     void destroy() override {
@@ -112,7 +112,7 @@ class DrmQueue final : public HwQueue {
         wait.timeout_ns = deadline_ns;
         const int number = file_->ioctl(DRM_IOCTL_ORR_QUEUE_WAIT, &wait);
         // Then the number may have been another queue's already.
-        if (destroyed_.load()) return std::unexpected(gone());
+        if (destroyed_.load() || number == ECANCELED || number == ENOENT) return std::unexpected(gone());
         if (number == EDEADLK) {
             QueueState state{};
             state.deadlock = true;

@@ -70,7 +70,8 @@ class HwQueue {
     // The same, and gives it back: all calls fail from now on, also those that sleep.
     virtual void destroy() = 0;
     // Sleeps until `index` packets are done, the queue stopped, is found in a deadlock, or CLOCK_MONOTONIC
-    // reached deadline_ns (then completed < index and error is 0).
+    // reached deadline_ns (then completed < index and error is 0). Errors: orrErrorDeviceLost, the card is
+    // gone; orrErrorInvalidHandle, the queue is; all others tell of this call only.
     virtual Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) = 0;
     virtual Result<drm_orr_queue_stats> stats() = 0;
     // All but the name.

@@ -1,6 +1,8 @@
 #include <orrery/graph.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -75,6 +77,26 @@ TEST_F(CaptureTest, TwoStreamsBecomeOneGraph) {
     ASSERT_OK(orrMemsetAsync(memory_, 1, 64, b_));
     ASSERT_OK(orrStreamSynchronize(b_));
     EXPECT_EQ(memory_[0], 1);
+}
+
+// A call on a stream that had joined meets the end of the capture.
+TEST_F(CaptureTest, EndsWhileOthersCaptureIntoIt) {
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+        while (!over.load()) {
+            (void)orrMemsetAsync(memory_, 1, 8, b_);
+            (void)orrEventRecord(join_, b_);
+        }
+    });
+    for (int round = 0; round < 1000; ++round) {
+        ASSERT_OK(orrStreamBeginCapture(a_));
+        ASSERT_OK(orrEventRecord(fork_, a_));
+        ASSERT_OK(orrStreamWaitEvent(b_, fork_));
+        orrGraph_t graph = nullptr;
+        if (orrStreamEndCapture(a_, &graph) == orrSuccess) EXPECT_OK(orrGraphDestroy(graph));
+    }
+    over.store(true);
+    other.join();
 }
 
 TEST_F(CaptureTest, Mistakes) {

@@ -1,8 +1,10 @@
 #include <orrery/graph.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -396,6 +398,115 @@ TEST_F(GraphTest, HostNodeBehindAFailureHoldsNobodyUp) {
     EXPECT_EQ(memory[0], 0);
     ASSERT_OK(orrGraphExecDestroy(exec));
     ASSERT_OK(orrFree(gone));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+// The lanes of a launch go on when the stream that it was launched into is aborted: the next launch waits.
+TEST_F(GraphTest, LaunchesDoNotOverlapBehindAnAbort) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    orrStream_t first = nullptr, other = nullptr;
+    orrSemaphore_t gate = nullptr;
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrStreamCreate(&first));
+    ASSERT_OK(orrStreamCreate(&other));
+    ASSERT_OK(orrSemaphoreCreate(&gate));
+    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrStreamWaitSemaphore(other, gate, 1));
+    ASSERT_OK(orrEventRecord(event, other));
+    memset_node(memory, 1, 8);
+    orrGraphNode_t held = nullptr;
+    ASSERT_OK(orrGraphAddEventWaitNode(&held, graph_, nullptr, 0, event));
+    memset_node(memory + 8, 2, 8, {held});
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    const auto word = [&] { return std::atomic_ref(*memory).load(); };
+    ASSERT_OK(orrGraphLaunch(exec, first));
+    while (word() == 0)
+        std::this_thread::yield();
+    ASSERT_OK(orrStreamAbort(first));
+    std::atomic_ref(*memory).store(0);
+    ASSERT_OK(orrGraphLaunch(exec, stream_));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(word(), 0) << "the second launch runs beside the first";
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(word(), 1);
+    EXPECT_EQ(memory[8], 2);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrStreamDestroy(first));
+    ASSERT_OK(orrStreamDestroy(other));
+    ASSERT_OK(orrSemaphoreDestroy(gate));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+// The firmware crashes while it works for the queue through which a host node signals.
+TEST_F(GraphTest, HostNodeSignalsThoughItsQueueHadCrashed) {
+    auto* memory = static_cast<std::uint8_t*>(pinned(64));
+    orrSemaphore_t semaphore = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&semaphore));
+    ASSERT_OK(orrSemaphoreSignal(semaphore, 1));  // makes it
+    const auto before = memset_node(memory, 1, 8);
+    orrGraphNode_t host = nullptr;
+    ASSERT_OK(orrGraphAddHostNode(
+        &host, graph_, &before, 1,
+        [](void* card) { static_cast<FakeCard*>(card)->crash("signals from the host"); }, &system_.card()));
+    memset_node(memory + 8, 7, 8, {host});
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphLaunch(exec, stream_));
+    EXPECT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(memory[8], 7);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrSemaphoreDestroy(semaphore));
+    ASSERT_OK(orrFreeHost(memory));
+}
+
+// Who waits for room in the ring of signals from the host holds its lock, and so must look after nobody else.
+TEST_F(TwoCardGraph, FullRingOfHostSignalsHoldsNobodyUp) {
+    struct Mishap {
+        FakeSystem& system;
+        std::atomic<bool> happened{false};
+    } mishap{system_};
+    auto* memory = static_cast<std::uint8_t*>(pinned(1024));
+    orrStream_t source = nullptr, waiter = nullptr;
+    orrSemaphore_t promised = nullptr, never = nullptr;
+    ASSERT_OK(orrStreamCreate(&waiter));
+    ASSERT_OK(orrSemaphoreCreate(&promised));
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrStreamCreate(&source));
+    ASSERT_OK(orrSemaphoreCreate(&never));
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrStreamSignalSemaphore(source, promised, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1));
+    for (int i = 0; i < 100; ++i) {
+        orrGraphNode_t host = nullptr;
+        ASSERT_OK(orrGraphAddHostNode(
+            &host, graph_, nullptr, 0,
+            [](void* data) {
+                auto& what = *static_cast<Mishap*>(data);
+                if (what.happened.exchange(true)) return;
+                what.system.card(0).pause(true);
+                what.system.card(1).lose();
+            },
+            &mishap));
+        memset_node(memory + 8 * i, 1, 8, {host});
+    }
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphLaunch(exec, stream_));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    EXPECT_TRUE(mishap.happened.load());
+    system_.card(0).pause(false);
+    EXPECT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(memory[8 * 99], 1);
+    EXPECT_EQ(orrStreamSynchronize(waiter), orrErrorDeviceLost);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    for (orrStream_t stream : {source, waiter})
+        EXPECT_OK(orrStreamDestroy(stream));
+    for (orrSemaphore_t semaphore : {promised, never})
+        EXPECT_OK(orrSemaphoreDestroy(semaphore));
     ASSERT_OK(orrFreeHost(memory));
 }
 

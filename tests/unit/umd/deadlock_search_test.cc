@@ -5,6 +5,10 @@
 namespace orrery::umd {
 namespace {
 
+std::vector<std::size_t> find_cycle(std::span<const QueueView> queues, std::size_t from) {
+    return umd::find_cycle(queues, find_stuck(queues), from);
+}
+
 QueueView waits(SemaphorePoint wanted, std::vector<SemaphorePoint> later = {}) {
     return {0, true, wanted, std::move(later), {}};
 }

@@ -4,9 +4,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <orrery/fw/failure.h>
 #include <orrery/hw/link.h>
@@ -88,11 +90,13 @@ class FakeQueue final : public HwQueue {
     std::uint32_t firmware_number() const override { return number_; }
     Result<QueueState> wait(std::uint64_t index, std::int64_t deadline_ns) override {
         card_.count_wait();
+        if (card_.on_wait) card_.on_wait();
+        if (const int number = card_.wait_errno.exchange(0)) return fail_errno(number, "waiting for a queue");
         while (true) {
             if (card_.lost()) return fail_errno(ENODEV, "waiting for a queue");
             {
                 const std::lock_guard lock(card_.mutex());
-                if (queue_ == nullptr) return fail_errno(ECANCELED, "waiting for a queue");
+                if (queue_ == nullptr) return fail(orrErrorInvalidHandle, "the queue is gone");
                 queue_->state.completed = queue_->completed;
                 if (queue_->completed >= index || queue_->state.error != 0) return queue_->state;
                 if (!card_.deadlock.empty()) {
@@ -121,13 +125,13 @@ class FakeDevice final : public Device {
     const DeviceInfo& info() const override { return info_; }
 
     Result<drm_orr_query_device> query() override {
-        const std::lock_guard lock(card_.mutex());
         if (card_.lost()) return fail_errno(ENODEV, "device query");
+        const std::lock_guard lock(card_.mutex());
         drm_orr_query_device query{};
         query.uid = card_.uid;
         query.vram_size = card_.vram_bytes;
         query.vram_used = card_.vram_used;
-        query.link_ports = 1;
+        query.link_ports = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(card_.peers().size()));
         query.max_ring_entries = ORR_RING_MAX_ENTRIES;
         query.counters = 4;
         std::memcpy(query.sku_name, "fake", 5);
@@ -136,10 +140,12 @@ class FakeDevice final : public Device {
     Result<std::vector<std::uint64_t>> counters() override { return std::vector<std::uint64_t>{1, 2, 3, 4}; }
     Result<drm_orr_query_link> link(std::uint32_t port) override {
         drm_orr_query_link link{};
+        if (card_.lost()) return fail_errno(ENODEV, "link query");
         link.port = port;
-        if (card_.peer() != nullptr) {
-            link.state = card_.link_up() ? ORR_LINK_UP : ORR_LINK_DOWN;
-            link.peer_uid = card_.peer()->uid;
+        if (port < card_.peers().size()) {
+            const FakeCard& peer = *card_.peers()[port];
+            link.state = card_.reaches(peer) ? ORR_LINK_UP : ORR_LINK_DOWN;
+            link.peer_uid = peer.uid;
         }
         return link;
     }
@@ -167,10 +173,12 @@ class FakeDevice final : public Device {
         return std::make_unique<FakeBo>(std::make_shared<FakePages>(card_, size, kind), card_);
     }
     Result<std::unique_ptr<Bo>> import_bo(Bo& other) override {
-        if (card_.lost()) return fail_errno(ENODEV, "importing");
+        if (card_.refuse_import != 0 && --card_.refuse_import == 0) return fail_errno(EXDEV, "importing");
         const auto& pages = static_cast<FakeBo&>(other).pages();
-        if (pages->kind == BoKind::kVram && &pages->owner != card_.peer())
+        // The driver notices that links are down before it notices that the card is gone.
+        if (pages->kind == BoKind::kVram && !card_.reaches(pages->owner))
             return fail_errno(EXDEV, "importing");
+        if (card_.lost()) return fail_errno(ENODEV, "importing");
         return std::make_unique<FakeBo>(pages, card_);
     }
     Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
@@ -213,12 +221,13 @@ class FakeDevice final : public Device {
         if (ring == nullptr || !std::has_single_bit(entries) || ring_va % 64 != 0) {
             return fail_errno(EINVAL, "making a queue");
         }
-        std::uint32_t slot = 0;
-        for (const auto& q : card_.queues)
-            slot = std::max(slot, q.slot + 1);
+        std::uint32_t slot = 0;  // the first that is free, as the driver does
+        while (std::ranges::any_of(card_.queues, [&](const auto& q) { return q.slot == slot; }))
+            ++slot;
         if (slot >= ORR_DB_SLOTS) return fail_errno(ENOSPC, "making a queue");
         // A slot is used again: its doorbell still holds the last queue's value.
-        card_.queues.push_back({ring_va, entries, slot, ++card_.generations, 0, {}, false, options, 0, 0, 0});
+        card_.queues.push_back(
+            {ring_va, entries, slot, ++card_.generations, 0, {}, false, options, 0, 0, 0, 0});
         return std::make_unique<FakeQueue>(card_, card_.queues.back());
     }
 
@@ -318,8 +327,8 @@ bool FakeCard::wait_for_kick() {
 }
 
 bool FakeCard::work() {
-    bool any = false;
     const std::lock_guard lock(mutex_);
+    bool any = take_arrivals();
     busy_ = false;
     for (Queue& queue : queues)
         any = step(queue) || any;
@@ -328,7 +337,10 @@ bool FakeCard::work() {
 
 bool FakeCard::step(Queue& queue) {
     if (queue.state.error != 0) {
-        fail_promises(queue);  // also of packets that came since
+        // Also of packets that came since, but who does not ring is not heard.
+        const std::uint64_t rung = atomic(&doorbells->doorbell[queue.slot]).load(std::memory_order_acquire);
+        if (rung >> 48 == queue.generation && rung != std::exchange(queue.bell_seen, rung))
+            fail_promises(queue);
         return false;
     }
     std::uint64_t fault = 0;
@@ -405,27 +417,99 @@ void FakeCard::fail_promises(Queue& queue) {
 
 void FakeCard::fail_semaphore(std::uint64_t va, std::uint64_t word) {
     std::uint64_t fault = 0;
-    auto* semaphore = reinterpret_cast<orr_semaphore*>(translate_across(va, 16, ORR_BIND_WRITE, &fault));
-    if (semaphore == nullptr || ORR_SEM_HAS_FAILED(atomic(&semaphore->value).load())) return;
-    atomic(&semaphore->time_ps).store(model_ps_);
-    atomic(&semaphore->value).store(ORR_SEM_FAILED | word, std::memory_order_release);
-    wake();
+    (void)write(va, 16, &fault, [word, now = model_ps_](std::byte* memory) {
+        auto* semaphore = reinterpret_cast<orr_semaphore*>(memory);
+        if (ORR_SEM_HAS_FAILED(atomic(&semaphore->value).load())) return;
+        atomic(&semaphore->time_ps).store(now);
+        atomic(&semaphore->value).store(ORR_SEM_FAILED | word, std::memory_order_release);
+    });
 }
 
 void FakeCard::wake() {
     poke();
-    if (peer_ != nullptr) peer_->poke();
+    for (FakeCard* peer : peers_)
+        peer->poke();
 }
 
-// Memory of the peer only while the link is up.
-std::byte* FakeCard::translate_across(std::uint64_t va, std::uint64_t bytes, std::uint32_t access,
-                                      std::uint64_t* fault) {
-    auto* memory = translate(va, bytes, access, fault);
-    if (memory == nullptr || link_up() || peer_ == nullptr) return memory;
-    const auto& mapping = std::prev(mappings.upper_bound(va))->second;
-    if (mapping.pages->kind != BoKind::kVram || &mapping.pages->owner == this) return memory;
-    *fault = ORR_FAULT_PEER_DOWN;
-    return nullptr;
+void FakeCard::link_to(FakeCard& other) {
+    peers_.push_back(&other);
+    other.peers_.push_back(this);
+}
+
+bool FakeCard::reaches(const FakeCard& peer) const {
+    return std::ranges::find(peers_, &peer) != peers_.end() && link_up_.load() && peer.link_up_.load() &&
+           !lost_.load() && !peer.lost_.load();
+}
+
+void FakeCard::drop_arrivals(const FakeCard* from) {
+    std::deque<Arrival> gone;  // after the lock
+    const std::lock_guard lock(arrivals_mutex_);
+    for (Arrival& arrival : std::exchange(arrivals_, {}))
+        (from == nullptr || arrival.from == from ? gone : arrivals_).push_back(std::move(arrival));
+}
+
+std::size_t FakeCard::arrivals() {
+    const std::lock_guard lock(arrivals_mutex_);
+    return arrivals_.size();
+}
+
+void FakeCard::lose() {
+    lost_.store(true);
+    const std::lock_guard lock(mutex_);  // its thread has ended what it was at
+    drop_arrivals(nullptr);
+    for (FakeCard* peer : peers_)
+        peer->drop_arrivals(this);
+}
+
+void FakeCard::cut_link() {
+    link_up_.store(false);
+    drop_arrivals(nullptr);
+    for (FakeCard* peer : peers_)
+        peer->drop_arrivals(this);
+}
+
+void FakeCard::mend_link() {
+    link_up_.store(true);
+}
+
+// In order, as far as links go.
+bool FakeCard::take_arrivals() {
+    bool any = false;
+    while (!hold_arrivals_.load()) {
+        Arrival arrival{};
+        {
+            const std::lock_guard lock(arrivals_mutex_);
+            if (arrivals_.empty()) break;
+            arrival = std::move(arrivals_.front());
+            arrivals_.pop_front();
+        }
+        arrival.act();
+        any = true;
+    }
+    return any;
+}
+
+bool FakeCard::write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault,
+                     std::function<void(std::byte*)> act) {
+    auto* memory = translate(va, bytes, ORR_BIND_WRITE, fault);
+    if (memory == nullptr) return false;
+    const auto pages = std::prev(mappings.upper_bound(va))->second.pages;
+    FakeCard& owner = pages->owner;
+    if (pages->kind != BoKind::kVram || &owner == this) {
+        act(memory);
+        wake();
+        return true;
+    }
+    if (!reaches(owner)) {
+        *fault = ORR_FAULT_PEER_DOWN;
+        return false;
+    }
+    {
+        const std::lock_guard lock(owner.arrivals_mutex_);
+        owner.arrivals_.push_back({this, pages, [act = std::move(act), memory] { act(memory); }});
+    }
+    owner.poke();
+    return true;
 }
 
 bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
@@ -441,9 +525,11 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             const auto p = std::bit_cast<orr_packet_copy>(packet);
             auto* src = translate(p.src, p.row_bytes, ORR_BIND_READ, &fault);
             if (src == nullptr) return failed(ORR_QERR_FAULT, p.src, fault);
-            auto* dst = translate_across(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
-            if (dst == nullptr) return failed(ORR_QERR_FAULT, p.dst, fault);
-            std::memcpy(dst, src, p.row_bytes);
+            const std::vector<std::byte> bytes(src, src + p.row_bytes);
+            const bool written = write(p.dst, p.row_bytes, &fault, [bytes](std::byte* dst) {
+                std::memcpy(dst, bytes.data(), bytes.size());
+            });
+            if (!written) return failed(ORR_QERR_FAULT, p.dst, fault);
             model_ps_ += p.row_bytes * 10;
             return true;
         }
@@ -452,11 +538,11 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             if (p.row_bytes % p.pattern_bytes != 0 || p.dst % p.pattern_bytes != 0) {
                 return failed(ORR_QERR_BAD_DESC, 0, 0);
             }
-            auto* dst = translate_across(p.dst, p.row_bytes, ORR_BIND_WRITE, &fault);
-            if (dst == nullptr) return failed(ORR_QERR_FAULT, p.dst, fault);
-            for (std::uint64_t i = 0; i < p.row_bytes; i += p.pattern_bytes) {
-                std::memcpy(dst + i, &p.pattern, p.pattern_bytes);
-            }
+            const bool written = write(p.dst, p.row_bytes, &fault, [p](std::byte* dst) {
+                for (std::uint64_t i = 0; i < p.row_bytes; i += p.pattern_bytes)
+                    std::memcpy(dst + i, &p.pattern, p.pattern_bytes);
+            });
+            if (!written) return failed(ORR_QERR_FAULT, p.dst, fault);
             model_ps_ += p.row_bytes * 10;
             return true;
         }
@@ -487,17 +573,18 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
         }
         case ORR_PKT_SIGNAL: {
             const auto p = std::bit_cast<orr_packet_semaphore>(packet);
-            auto* word = translate_across(p.semaphore, 16, ORR_BIND_WRITE, &fault);
-            if (word == nullptr || p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, fault);
+            if (p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, ORR_FAULT_MISALIGNED);
             if (p.value >= ORR_SEM_FAILED) return failed(ORR_QERR_BAD_PACKET, p.value, 0);
-            auto* semaphore = reinterpret_cast<orr_semaphore*>(word);
-            const std::uint64_t old = atomic(&semaphore->value).load();
-            if (ORR_SEM_HAS_FAILED(old)) return true;
-            EXPECT_GE(p.value, old) << "a semaphore went back";
-            atomic(&semaphore->time_ps).store(model_ps_);
-            atomic(&semaphore->value).store(p.value, std::memory_order_release);
-            wake();
-            return true;
+            const bool written =
+                write(p.semaphore, 16, &fault, [value = p.value, now = model_ps_](std::byte* memory) {
+                    auto* semaphore = reinterpret_cast<orr_semaphore*>(memory);
+                    const std::uint64_t old = atomic(&semaphore->value).load();
+                    if (ORR_SEM_HAS_FAILED(old)) return;
+                    EXPECT_GE(value, old) << "a semaphore went back";
+                    atomic(&semaphore->time_ps).store(now);
+                    atomic(&semaphore->value).store(value, std::memory_order_release);
+                });
+            return written || failed(ORR_QERR_FAULT, p.semaphore, fault);
         }
         case ORR_PKT_FAIL: {
             const auto p = std::bit_cast<orr_packet_fail>(packet);
@@ -520,11 +607,13 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                 return failed(ORR_QERR_FAULT, p.entry, fault);
             }
             if (on_dispatch == nullptr) return true;
+            const std::int64_t before = now_ns();
             const FakeOutcome outcome = on_dispatch(*this, {p.entry,
                                                             p.args,
                                                             {p.grid_x, p.grid_y, p.grid_z},
                                                             {p.block_x, p.block_y, p.block_z},
                                                             p.local_bytes});
+            EXPECT_LT(now_ns() - before, 5'000'000'000) << "the card is locked meanwhile: say `running`";
             if (outcome.running) {
                 busy_ = true;
                 if (queue.since_ns == 0) queue.since_ns = now_ns();
@@ -558,6 +647,8 @@ FakeSystem::FakeSystem(int cards, std::uint64_t vram_bytes) {
 
 FakeSystem::~FakeSystem() {
     Runtime::replace(nullptr);
+    for (const auto& card : cards_)
+        card->drop_arrivals(nullptr);
     for (const auto& card : cards_) {
         const std::lock_guard lock(card->mutex());
         EXPECT_EQ(card->live_pages, 0) << "buffers leaked on card " << card->number;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -63,18 +64,25 @@ class FakeCard {
     // Memory as the card sees it; null if not mapped so.
     std::byte* translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access, std::uint64_t* fault);
     void pause(bool paused) { paused_.store(paused); }
-    void lose() { lost_.store(true); }
+    // Its process is killed: what it had on its links is gone.
+    void lose();
     // The firmware crashes while it works for the queue of this name, and comes back.
     void crash(const std::string& queue);
-    // The link's cable is pulled: what would cross it faults.
-    void cut_link() {
-        link_up_.store(false);
-        peer_->link_up_.store(false);
+    // The cables of its links are pulled: what is on them is gone, what would cross them faults.
+    void cut_link();
+    void mend_link();
+    void link_to(FakeCard& other);
+    // What arrives over its links is carried out by its own thread: not while it is held.
+    void hold_arrivals(bool held) {
+        hold_arrivals_.store(held);
+        poke();
     }
-    void link_to(FakeCard& other) {
-        peer_ = &other;
-        other.peer_ = this;
-    }
+    std::size_t arrivals();
+    // Called by whoever waits for a queue of the card, before the look.
+    std::function<void()> on_wait;
+    // What the next wait for a queue of the card fails with; 0: nothing.
+    std::atomic<int> wait_errno{0};
+    int refuse_import = 0;  // the n-th import from now on fails; 0: none
     std::uint64_t kicks() const { return kicks_.load(); }
     std::uint64_t waits() const { return waits_.load(); }
     std::uint64_t packets() const { return packets_done_.load(); }
@@ -98,6 +106,7 @@ class FakeCard {
         std::uint64_t failure = 0;      // word of its first cause
         std::uint64_t failed_upto = 0;  // stopped: semaphores of packets below have failed
         std::int64_t since_ns = 0;      // that the first packet waits with a limit, or runs
+        std::uint64_t bell_seen = 0;    // stopped: the doorbell at which promises were failed last
     };
 
     std::recursive_mutex& mutex() { return mutex_; }
@@ -115,10 +124,12 @@ class FakeCard {
     std::uint64_t generations = 6;
     orr_doorbell_page* doorbells;
     std::byte* kick_page;
-    FakeCard* peer() const { return peer_; }
+    const std::vector<FakeCard*>& peers() const { return peers_; }
     bool lost() const { return lost_.load(); }
     void poke() { poked_.store(true); }
-    bool link_up() const { return peer_ != nullptr && link_up_.load(); }
+    // A link to it is up.
+    bool reaches(const FakeCard& peer) const;
+    void drop_arrivals(const FakeCard* from);
     // Stops the queue if it has not stopped, and fails what its packets would have signalled.
     void stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail);
     void count_wait() { waits_.fetch_add(1); }
@@ -133,15 +144,26 @@ class FakeCard {
     void fail_promises(Queue& queue);
     void fail_semaphore(std::uint64_t va, std::uint64_t word);
     void wake();
-    std::byte* translate_across(std::uint64_t va, std::uint64_t bytes, std::uint32_t access,
-                                std::uint64_t* fault);
+    // Carries out `act` with the memory, now or, if it is another card's, when that gets there. False:
+    // faults.
+    bool write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault,
+               std::function<void(std::byte*)> act);
+    bool take_arrivals();
 
     std::recursive_mutex mutex_;
     bool busy_ = false;  // time alone may end something
     std::atomic<bool> stop_{false}, paused_{false}, lost_{false}, poked_{false}, link_up_{true};
+    std::atomic<bool> hold_arrivals_{false};
     std::atomic<std::uint64_t> kicks_{0}, waits_{0}, packets_done_{0};
     std::uint64_t model_ps_ = 1'000'000;
-    FakeCard* peer_ = nullptr;
+    std::vector<FakeCard*> peers_;
+    struct Arrival {
+        const FakeCard* from;
+        std::shared_ptr<FakePages> pages;
+        std::function<void()> act;
+    };
+    std::mutex arrivals_mutex_;  // behind all others
+    std::deque<Arrival> arrivals_;
     std::thread thread_;
 };
 

@@ -78,7 +78,11 @@ ORR_API orrError_t orrGraphGetNodeCount(size_t* nodes, orrGraph_t graph);
 
 /** Copies the graph as it is now. Needs links between devices that depend on each other. */
 ORR_API orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph);
-/** Behind the stream's earlier work; the stream's later work comes after the whole graph. */
+/**
+ * Behind the stream's earlier work; the stream's later work comes after the whole graph. Launches of one
+ * graph come one after the other. orrErrorNotReady: host nodes of the last launch, whose stream was aborted,
+ * still run.
+ */
 ORR_API orrError_t orrGraphLaunch(orrGraphExec_t exec, orrStream_t stream);
 ORR_API orrError_t orrGraphExecDestroy(orrGraphExec_t exec); /**< waits for its launches */
 

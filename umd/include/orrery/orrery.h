@@ -218,6 +218,7 @@ ORR_API orrError_t orrEventGetModelTime(uint64_t* ps, orrEvent_t event);
 ORR_API orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore);
 /** For error texts: at most 63 characters; null or empty takes the name away. */
 ORR_API orrError_t orrSemaphoreSetName(orrSemaphore_t semaphore, const char* name);
+/** Streams that wait for more than somebody was told to signal stop with orrErrorAbandoned. */
 ORR_API orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore);
 /** When all earlier work of the stream is done. From a stream of a linked device it crosses the link behind
  * that work. */

@@ -1,0 +1,128 @@
+#include "umd/runtime/flight.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace orrery::umd {
+namespace {
+
+// A queue that stops fails what it has not signalled over the same link, behind what it has: so a failure
+// that is there says that the earlier signals were. `lost` is set before anybody else fails one.
+bool arrived(const FlightSignal& signal, std::uint64_t executed) {
+    if (signal.lost) return false;
+    return signal.slot->reached(signal.value) || (signal.index <= executed && signal.slot->failed());
+}
+
+bool over(const FlightSignal& signal) {
+    return signal.lost || signal.slot->failed() || signal.slot->reached(signal.value);
+}
+
+}  // namespace
+
+// What it gives goes after the lock: slots come back through their pool's.
+std::vector<FlightSignal> Flight::tidy(std::uint64_t executed) const {
+    const auto gone = std::ranges::partition(signals_, [&](const FlightSignal& signal) {
+        return !arrived(signal, executed) && (!signal.lost || signal.landing);
+    });
+    std::vector<FlightSignal> taken(std::make_move_iterator(gone.begin()),
+                                    std::make_move_iterator(gone.end()));
+    signals_.erase(gone.begin(), gone.end());
+    any_landing_.store(std::ranges::any_of(signals_, &FlightSignal::landing), std::memory_order_release);
+    return taken;
+}
+
+void Flight::add(FlightSignal signal) {
+    std::vector<FlightSignal> gone;
+    const std::lock_guard lock(mutex_);
+    // Now and then only: looking at them is a read of another card's memory.
+    if (signals_.size() >= tidy_at_) {
+        gone = tidy(0);
+        tidy_at_ = std::max(kTidyAt, 2 * signals_.size());
+    }
+    const bool landing = signal.landing;
+    signals_.push_back(std::move(signal));
+    if (landing) any_landing_.store(true, std::memory_order_release);
+}
+
+bool Flight::landed(std::uint64_t index, std::uint64_t executed) const {
+    if (!any_landing_.load(std::memory_order_acquire)) return true;
+    std::vector<FlightSignal> gone;
+    const std::lock_guard lock(mutex_);
+    gone = tidy(executed);
+    return std::ranges::none_of(
+        signals_, [&](const FlightSignal& signal) { return signal.landing && signal.index <= index; });
+}
+
+bool Flight::quiet() const {
+    if (!any_landing_.load(std::memory_order_acquire)) return true;
+    const std::lock_guard lock(mutex_);
+    return std::ranges::all_of(signals_,
+                               [](const FlightSignal& signal) { return !signal.landing || over(signal); });
+}
+
+std::vector<FlightSignal> Flight::under_way(std::uint64_t executed) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<FlightSignal> found;
+    std::ranges::copy_if(signals_, std::back_inserter(found), [&](const FlightSignal& signal) {
+        return signal.index <= executed && !over(signal);
+    });
+    return found;
+}
+
+std::vector<FlightSignal> Flight::still_under_way(std::uint64_t executed) {
+    const std::lock_guard lock(mutex_);
+    std::vector<FlightSignal> found;
+    for (FlightSignal& signal : signals_) {
+        if (signal.index > executed || over(signal)) continue;
+        if (std::exchange(signal.looked, true)) found.push_back(signal);
+    }
+    return found;
+}
+
+std::vector<SemaphorePoint> Flight::points(std::uint64_t executed) const {
+    std::vector<SemaphorePoint> found;
+    for (const FlightSignal& signal : under_way(executed))
+        found.push_back({signal.slot->va, signal.value});
+    return found;
+}
+
+bool Flight::under_way_to(std::uint64_t va, std::uint64_t executed) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(signals_, [&](const FlightSignal& signal) {
+        return signal.slot->va == va && signal.index <= executed && !over(signal);
+    });
+}
+
+std::vector<FlightSignal> Flight::doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
+                                        std::int64_t patience_ns) {
+    const std::lock_guard lock(mutex_);
+    std::vector<FlightSignal> gone;
+    for (FlightSignal& signal : signals_) {
+        if (signal.slot->context != &there || signal.index > executed || over(signal)) continue;
+        if (signal.doubted_ns == 0) signal.doubted_ns = now_ns;
+        if (now_ns - signal.doubted_ns < patience_ns) continue;
+        signal.lost = true;
+        gone.push_back(signal);
+    }
+    return gone;
+}
+
+void Flight::lose_all() {
+    const std::lock_guard lock(mutex_);
+    for (FlightSignal& signal : signals_)
+        signal.lost |= !signal.slot->reached(signal.value);
+}
+
+std::vector<FlightSignal> Flight::take() {
+    std::vector<FlightSignal> taken;
+    {
+        const std::lock_guard lock(mutex_);
+        taken.swap(signals_);
+        any_landing_.store(false, std::memory_order_release);
+    }
+    std::erase_if(taken, over);
+    return taken;
+}
+
+}  // namespace orrery::umd

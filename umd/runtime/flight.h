@@ -1,0 +1,61 @@
+// A stream's signals to other cards, until they are there. A card is done with a signal when it is on the
+// link; the other card executes it when its own clock gets there, which may be much later, or never.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "umd/runtime/deadlock_search.h"
+#include "umd/runtime/semaphore.h"
+
+namespace orrery::umd {
+
+struct FlightSignal {
+    std::uint64_t index = 0;              // of the stream, behind the packet
+    std::shared_ptr<SemaphoreSlot> slot;  // so nobody else gets it meanwhile
+    std::uint64_t value = 0;
+    bool landing = false;  // says that the writes before it have arrived, so the stream is done only then
+    bool lost = false;     // it will never arrive
+    bool looked = false;   // under way at the last look already
+    std::int64_t doubted_ns = 0;  // since then its card or link is known to have failed
+};
+
+// Thread safe.
+class Flight {
+  public:
+    // Before the packet can be done.
+    void add(FlightSignal signal);
+    // All landings up to `index` have arrived. `executed`: packets that the queue has done.
+    bool landed(std::uint64_t index, std::uint64_t executed) const;
+    // No write is on its way any more: all landings have arrived or never will.
+    bool quiet() const;
+    // What the queue has done and what is not there.
+    std::vector<FlightSignal> under_way(std::uint64_t executed) const;
+    // The same, of what was under way at the last call already.
+    std::vector<FlightSignal> still_under_way(std::uint64_t executed);
+    std::vector<SemaphorePoint> points(std::uint64_t executed) const;
+    // This semaphore has one under way.
+    bool under_way_to(std::uint64_t va, std::uint64_t executed) const;
+    // For what is under way to this card when a card or a link failed, as it may be there already and only
+    // wait for the card's clock. Gives what has not arrived `patience` after the first such call: it is lost.
+    std::vector<FlightSignal> doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
+                                    std::int64_t patience_ns);
+    // Nothing of what is under way will arrive.
+    void lose_all();
+    // Gives up all; what is not there yet.
+    std::vector<FlightSignal> take();
+
+  private:
+    static constexpr std::size_t kTidyAt = 64;
+    std::vector<FlightSignal> tidy(std::uint64_t executed) const;
+
+    mutable std::mutex mutex_;
+    mutable std::vector<FlightSignal> signals_;
+    mutable std::atomic<bool> any_landing_{false};
+    std::size_t tidy_at_ = kTidyAt;
+};
+
+}  // namespace orrery::umd
