@@ -1,6 +1,8 @@
 // Real cards, in a VM. Started without arguments the program runs the suite in pieces: a process that has
 // seen its card go cannot use it any more, so each such cell has a process of its own, after which the driver
-// takes the card back. With --unplugged it runs the cells whose link is cut, which cable.sh does on the host.
+// takes the card back: it is unbound from the driver there. With --unplugged it runs the cells whose link is
+// cut, which cable.sh does on the host; with --killed WHO... those whose card's process is killed, which
+// killed.sh does: such a card never comes back, and the next one is used.
 #include <gtest/gtest.h>
 #include <orrery/orrery.h>
 #include <spawn.h>
@@ -8,15 +10,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/system/runtime/rig.h"
@@ -30,6 +36,12 @@ constexpr const char* kDevices = "/sys/bus/pci/devices/";
 // cable.sh on the host pulls the cable between the cards, and says by the first file that it is there.
 constexpr const char* kCables = "/share/cables";
 constexpr const char* kOrder = "/share/cable.";
+
+// killed.sh says by the first file that it is there, and is asked by the others.
+constexpr const char* kKiller = "/share/killer";
+constexpr const char* kKill = "/share/kill.";
+// A piece all of whose tests were skipped.
+constexpr int kSkipped = 77;
 
 bool write_file(const std::string& path, const std::string& text) {
     std::ofstream file(path);
@@ -63,10 +75,34 @@ bool cable(const std::string& order) {
     return false;
 }
 
+// Of the first card that lives.
+bool kill_card() {
+    int number = 0;
+    const auto path = [&](const char* end) { return kKill + std::to_string(number) + end; };
+    while (::access(path(".done").c_str(), F_OK) == 0)
+        ++number;
+    if (!write_file(path(""), "")) return false;
+    for (int tries = 0; tries < 2000; ++tries) {
+        if (::access(path(".done").c_str(), F_OK) == 0) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+}
+
 bool link_up(const std::string& address) {
     std::string state;
     std::ifstream(kDevices + address + "/links/0/state") >> state;
     return state == "up";
+}
+
+// The first card that the driver has.
+std::string first_bound() {
+    std::string first;
+    for (const auto& entry : std::filesystem::directory_iterator(kDriver)) {
+        const std::string name = entry.path().filename();
+        if (name.starts_with("0000:") && (first.empty() || name < first)) first = name;
+    }
+    return first;
 }
 
 class CardRig final : public Rig {
@@ -83,6 +119,11 @@ class CardRig final : public Rig {
             return;
         }
         const std::string address = address_of(device);
+        if (mishap == Mishap::kCardKilled && ::access(kKiller, F_OK) == 0) {
+            EXPECT_EQ(address, first_bound());
+            EXPECT_TRUE(kill_card()) << "killed.sh does not answer";
+            return;
+        }
         if (mishap == Mishap::kCardKilled) {
             EXPECT_TRUE(write_file(std::string(kDriver) + "unbind", address)) << address;
             return;
@@ -101,9 +142,10 @@ class CardRig final : public Rig {
     }
 };
 
-int run_piece(const std::string& filter) {
-    std::string program = "umd_conformance_vm", mode = "--piece", gtest = "--gtest_filter=" + filter;
-    std::string brief = "--gtest_brief=1";
+// expected: so many tests have to pass, the rest to be skipped; 0: no matter how many.
+int run_piece(const std::string& filter, int expected = 0) {
+    std::string program = "umd_conformance_vm", mode = "--piece=" + std::to_string(expected);
+    std::string gtest = "--gtest_filter=" + filter, brief = "--gtest_brief=1";
     char* arguments[] = {program.data(), mode.data(), gtest.data(), brief.data(), nullptr};
     pid_t child = -1;
     if (::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) return 1;
@@ -114,21 +156,40 @@ int run_piece(const std::string& filter) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Cells that wear out a card, each by itself; the card is bound anew behind each, as the driver gives one up
-// whose firmware crashes again and again.
-int run_alone(const std::string& what, const std::vector<const char*>& whens, const std::string& address) {
+int piece(int argc, char** argv) {
+    const int expected = std::atoi(argv[1] + std::strlen("--piece="));
+    ::testing::InitGoogleTest(&argc, argv);
+    const int failed = RUN_ALL_TESTS();
+    const auto& unit = *::testing::UnitTest::GetInstance();
+    if (failed != 0 || unit.test_to_run_count() == 0) return 1;
+    if (unit.successful_test_count() == 0) return kSkipped;
+    if (expected == 0 || unit.successful_test_count() == expected) return 0;
+    std::fprintf(stderr, "FAILED: %d tests ran, %d are expected\n", unit.successful_test_count(), expected);
+    return 1;
+}
+
+constexpr const char* kWhos[] = {"SameStream", "Event", "OtherCard", "Graph",
+                                 "TaskGraph",  "Poll",  "HostWait"};
+
+// Cells that wear out a card, each by itself. With killing: one card each; else it is bound anew behind each,
+// as the driver gives one up whose firmware crashes again and again. Gives how many failed; ran: how many
+// there were.
+int run_alone(const std::string& what, const char* who, const std::vector<const char*>& whens, bool killing,
+              int& ran) {
     int failed = 0;
-    for (const char* who : {"SameStream", "Event", "OtherCard", "Graph", "TaskGraph", "Poll", "HostWait"}) {
-        for (const char* when : whens) {
-            const std::string cell = "*/" + what + who + when;
-            if (run_piece(cell) != 0) {
-                std::fprintf(stderr, "FAILED: %s\n", cell.c_str());
-                ++failed;
-            }
-            // One of the two does nothing, or both.
-            (void)write_file(std::string(kDriver) + "unbind", address);
-            (void)write_file(std::string(kDriver) + "bind", address);
+    for (const char* when : whens) {
+        const std::string cell = "*/" + what + who + when;
+        const std::string address = first_bound();
+        const int status = run_piece(cell);
+        if (status == kSkipped) continue;
+        ++ran;
+        if (status != 0) {
+            std::fprintf(stderr, "FAILED: %s\n", cell.c_str());
+            ++failed;
         }
+        // One of the two does nothing, or both.
+        (void)write_file(std::string(kDriver) + "unbind", address);
+        if (!killing) (void)write_file(std::string(kDriver) + "bind", address);
     }
     return failed;
 }
@@ -150,6 +211,12 @@ int run_unplugged(const std::string& address) {
     return failed;
 }
 
+int expect_ran(int ran, int expected) {
+    if (ran == expected) return 0;
+    std::fprintf(stderr, "FAILED: %d cells ran, %d are expected\n", ran, expected);
+    return 1;
+}
+
 }  // namespace
 
 std::unique_ptr<Rig> make_rig() {
@@ -160,17 +227,28 @@ std::unique_ptr<Rig> make_rig() {
 
 int main(int argc, char** argv) {
     using namespace orrery::umd::conformance;
-    if (argc > 1 && std::string_view(argv[1]) == "--unplugged")
-        return run_unplugged(address_of(0)) == 0 ? 0 : 1;
-    if (argc > 1) {
-        ::testing::InitGoogleTest(&argc, argv);
-        return RUN_ALL_TESTS();
-    }
+    const std::string_view mode = argc > 1 ? argv[1] : "";
+    if (mode.starts_with("--piece=")) return piece(argc, argv);
+    if (mode == "--unplugged") return run_unplugged(first_bound()) == 0 ? 0 : 1;
     (void)::mount("debugfs", "/sys/kernel/debug", "debugfs", 0, nullptr);
-    int failed = run_piece("-*/Card*:*/Firmware*") == 0 ? 0 : 1;
-    const std::string address = address_of(0);
-    failed += run_alone("Firmware", {"Running"}, address);
-    failed += run_alone("Card", {"Before", "Queued", "Running", "Parking"}, address);
+    int failed = 0, ran = 0;
+    if (mode == "--killed") {
+        int expected = 0;
+        for (const char* const who : std::vector<const char*>(argv + 2, argv + argc)) {
+            expected += std::string_view(who) == "TaskGraph" ? 1 : 4;
+            failed += run_alone("Card", who, {"Before", "Queued", "Running", "Parking"}, true, ran);
+        }
+        failed += expect_ran(ran, expected);
+    } else {
+        failed += run_piece("*/Trap*:*/Fault*:*/Limit*:*/Abort*", 98) == 0 ? 0 : 1;
+        failed += run_piece("Waits.*") == 0 ? 0 : 1;
+        for (const char* who : kWhos)
+            failed += run_alone("Firmware", who, {"Running"}, false, ran);
+        failed += expect_ran(std::exchange(ran, 0), 6);
+        for (const char* who : kWhos)
+            failed += run_alone("Card", who, {"Running"}, false, ran);
+        failed += expect_ran(ran, 7);
+    }
     std::printf("%d pieces failed\n", failed);
     return failed == 0 ? 0 : 1;
 }

@@ -27,7 +27,13 @@ FakeOutcome obey(FakeCard& card, const FakeDispatch& dispatch) {
         reinterpret_cast<std::uint64_t*>(card.translate(va, 16, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
     if (words == nullptr) return {ORR_QERR_FAULT, va, fault};
     std::atomic_ref(words[1]).store(1);
-    if (args.count == kObeySpin || std::atomic_ref(words[0]).load() == 0) return {0, 0, 0, true};
+    const bool on = args.count == kObeySpin || args.count == kObeyScribbleOn;
+    if (args.count == kObeyScribble || args.count == kObeyScribbleOn) {
+        auto* memory = card.translate(args.value, 8, ORR_BIND_WRITE, &fault);
+        if (memory == nullptr) return {ORR_QERR_FAULT, args.value, fault};
+        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory)).store(~0ull);
+    }
+    if (on || std::atomic_ref(words[0]).load() == 0) return {0, 0, 0, true};
     if (args.count == kObeyTrap) return {ORR_QERR_KERNEL_TRAP, dispatch.entry, 3};
     if (args.count == kObeyStore && card.translate(args.value, 8, ORR_BIND_WRITE, &fault) == nullptr)
         return {ORR_QERR_FAULT, args.value, fault};

@@ -86,9 +86,11 @@ ORR_KERNEL void store_to(const TestArgs* args) {
 ORR_KERNEL void obey(const TestArgs* args) {
     volatile uint64_t* words = args->data;
     words[1] = 1;
-    while (words[0] == 0 || args->count == kObeySpin) {
+    const bool scribbles = args->count == kObeyScribble || args->count == kObeyScribbleOn;
+    while (words[0] == 0 || args->count == kObeySpin || args->count == kObeyScribbleOn) {
         for (int i = 0; i < 1000; ++i)
             asm volatile("");
+        if (scribbles) *reinterpret_cast<volatile uint64_t*>(args->value) = ~uint64_t{0};
     }
     if (args->count == kObeyTrap) __builtin_trap();
     if (args->count == kObeyStore) *reinterpret_cast<volatile uint64_t*>(args->value) = 1;

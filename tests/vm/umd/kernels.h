@@ -11,8 +11,10 @@ struct TestArgs {
 
 // What the kernel `obey` does; in TestArgs.count. data: words "told" and "has begun".
 enum : uint64_t {
-    kObeyEnd = 0,    // waits until it is told, and ends
-    kObeyTrap = 1,   // waits until it is told, and traps
-    kObeyStore = 2,  // the same, and stores to `value`
-    kObeySpin = 3,   // never ends
+    kObeyEnd = 0,         // waits until it is told, and ends
+    kObeyTrap = 1,        // waits until it is told, and traps
+    kObeyStore = 2,       // the same, and stores to `value`
+    kObeySpin = 3,        // never ends
+    kObeyScribble = 4,    // stores to `value` again and again until it is told
+    kObeyScribbleOn = 5,  // never ends
 };
