@@ -59,6 +59,7 @@ std::string actions_of(const Point& point) {
 
 std::string point_names() {
     std::vector<std::string_view> names;
+    names.reserve(std::size(kPoints));
     for (const Point& point : kPoints)
         names.push_back(point.name);
     return fmt::format("{}", fmt::join(names, ", "));

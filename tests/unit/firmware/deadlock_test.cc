@@ -194,40 +194,40 @@ TEST_F(DeadlockTest, QueuesLeaveAndComeBackInTheMidstOfARound) {
     constexpr std::uint32_t kFirst = 10, kLast = 40;
     unsigned longest = 1;
     for (unsigned when = 0; when < longest; ++when) {
-        Bench bench;
-        ASSERT_TRUE(bench.boot());
-        bench.create_context(1, 0);
-        ProcessQueue busy = bench.create_queue(0, 1, 64);
-        ProcessQueue left = bench.create_queue(1, 1, 64), right = bench.create_queue(2, 1, 64);
+        Bench fresh;
+        ASSERT_TRUE(fresh.boot());
+        fresh.create_context(1, 0);
+        ProcessQueue busy = fresh.create_queue(0, 1, 64);
+        ProcessQueue left = fresh.create_queue(1, 1, 64), right = fresh.create_queue(2, 1, 64);
         // Queues each of which holds the next one's signal, and all are alive, for the first holds them all.
         // Those that leave hold nobody's: whoever waited for them would be told of their end.
-        bench.push(busy, dispatch(0x1000));
+        fresh.push(busy, dispatch(0x1000));
         for (std::uint32_t n = kFirst; n <= kLast + 1; ++n)
-            bench.push(busy, signal(semaphore(n), 1));
-        bench.ring(busy);
-        bench.run();
+            fresh.push(busy, signal(semaphore(n), 1));
+        fresh.ring(busy);
+        fresh.run();
         std::map<std::uint32_t, ProcessQueue> chain;
         for (std::uint32_t n = kFirst; n <= kLast + 1; ++n) {
-            ProcessQueue& queue = chain[n] = bench.create_queue(n, 1, 64);
-            bench.push(queue, wait(semaphore(n), 1));
+            ProcessQueue& queue = chain[n] = fresh.create_queue(n, 1, 64);
+            fresh.push(queue, wait(semaphore(n), 1));
             for (int packets = 0; packets < 60; ++packets)
-                bench.push(queue, signal(semaphore(0), 1));
-            bench.push(queue, signal(semaphore(n >= kLast ? 1000 : n + 1), 1));
-            bench.ring(queue);
-            bench.run();
+                fresh.push(queue, signal(semaphore(0), 1));
+            fresh.push(queue, signal(semaphore(n >= kLast ? 1000 : n + 1), 1));
+            fresh.ring(queue);
+            fresh.run();
         }
         unsigned chunks = 0;
-        const auto rested = [&] { return bench.soc.timer > bench.soc.time + 500'000'000'000; };
+        const auto rested = [&] { return fresh.soc.timer > fresh.soc.time + 500'000'000'000; };
         const auto go_on = [&] {
-            bench.soc.time = bench.soc.timer;
-            bench.run();
+            fresh.soc.time = fresh.soc.timer;
+            fresh.run();
             ++chunks;
         };
         while (chunks < when && !rested())
             go_on();
         for (const std::uint32_t n : {kLast, kLast + 1}) {
-            bench.call(ORR_MBOX_QUEUE_DESTROY, {n});
-            chain[n] = bench.create_queue(n, 1, 64);
+            fresh.call(ORR_MBOX_QUEUE_DESTROY, {n});
+            chain[n] = fresh.create_queue(n, 1, 64);
         }
         while (!rested()) {
             ASSERT_LT(chunks, 1000u) << "a round that never ends, disturbed after " << when << " chunks";
@@ -235,15 +235,15 @@ TEST_F(DeadlockTest, QueuesLeaveAndComeBackInTheMidstOfARound) {
         }
         longest = std::max(longest, chunks);
         // What comes next is found.
-        bench.submit(left, {wait(semaphore(1), 1), signal(semaphore(2), 1)});
-        bench.submit(right, {wait(semaphore(2), 1), signal(semaphore(1), 1)});
-        bench.soc.finish(2);
-        bench.run();
+        fresh.submit(left, {wait(semaphore(1), 1), signal(semaphore(2), 1)});
+        fresh.submit(right, {wait(semaphore(2), 1), signal(semaphore(1), 1)});
+        fresh.soc.finish(2);
+        fresh.run();
         unsigned edges = 0;
-        while (const auto message = bench.receive())
+        while (const auto message = fresh.receive())
             edges += message->opcode == ORR_EVENT_DEADLOCK ? 1 : 0;
         EXPECT_EQ(edges, 2u) << when;
-        EXPECT_EQ(bench.firmware->scheduler().deadlocks().reports(), 1u) << when;
+        EXPECT_EQ(fresh.firmware->scheduler().deadlocks().reports(), 1u) << when;
     }
     EXPECT_GT(longest, 10u);
 }

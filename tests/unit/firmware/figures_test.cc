@@ -98,7 +98,8 @@ TEST(Figures, OneBusyQueue) {
         const double cycles = cycles_a_packet(result);
         show((std::string("1 busy queue, ") + name).c_str(), cycles, "cycles a packet");
         show("  of which instructions", instructions_a_packet(result), "");
-        // A kernel misses the goal of 400 by what tenants and save areas cost: docs/firmware.md, Known limits.
+        // A kernel misses the goal of 400 by what tenants and save areas cost: docs/firmware.md, Known
+        // limits.
         EXPECT_LE(cycles, name == std::string("kernel") ? 410 : 400) << name;
     }
 }

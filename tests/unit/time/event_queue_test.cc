@@ -15,7 +15,7 @@ namespace orrery::emu {
 namespace {
 
 struct Probe {
-    explicit Probe(std::vector<int>& trace, int id) : trace(trace), id(id) {}
+    explicit Probe(std::vector<int>& events, int number) : trace(events), id(number) {}
     void fire(ModelTime now) {
         trace.push_back(id);
         fired_at = now;

@@ -25,7 +25,7 @@ constexpr std::uint64_t kWords = 0x40000000, kRings = 0x10000000;
 
 // Two queues that wait for each other.
 struct Cycle {
-    explicit Cycle(int fd) : fd(fd) {
+    explicit Cycle(int file) : fd(file) {
         EXPECT_EQ(kmod_test::create_vm(fd, vm), 0);
         EXPECT_EQ(kmod_test::make_buffer(fd, vm, kWords, 4096, ORR_BO_SYSTEM, words), 0);
         for (std::uint64_t n = 0; n < 2; ++n)

@@ -1,6 +1,7 @@
 #include "tools/step/scenario/extract.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -211,7 +212,7 @@ void Extractor::set_kernel(Job& job, const Demand& demand, std::uint64_t before)
         // core * hz / 10^12, without overflow for kernels of hours
         job.cycles = std::max<std::uint64_t>(
             1, static_cast<std::uint64_t>(
-                   static_cast<double>(core) * static_cast<double>(sku_.vector_hz) / 1e12 + 0.5));
+                   std::round(static_cast<double>(core) * static_cast<double>(sku_.vector_hz) / 1e12)));
         return;
     }
     job.cycles = 1000;

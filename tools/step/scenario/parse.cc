@@ -1,6 +1,7 @@
 // Scenario files: TOML to Scenario. docs/scenarios.md has the format.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 
@@ -27,7 +28,7 @@ std::expected<Ps, std::string> parse_time(std::string_view text) {
     if (unit == "ms") scale = 1e9;
     if (unit == "s") scale = 1e12;
     if (scale == 0 || number * scale > 1e18) return bad();
-    return static_cast<Ps>(number * scale + 0.5);
+    return static_cast<Ps>(std::round(number * scale));
 }
 
 std::string time_text(Ps time) {

@@ -414,6 +414,7 @@ void Runner::schedule() {
 // of the cards' numbers, so it is the same in every run.
 bool Runner::round(Ps end) {
     std::vector<Ps> next;
+    next.reserve(machines_.size());
     for (auto& one : machines_)
         next.push_back(one->next_activity());
     bool any = false;
