@@ -60,7 +60,7 @@ programs: ## all that users run: those of `make run`, orrery-step, orrery-bench,
 shell: programs ## a console in a VM with two cards
 	@$(VM) --shell
 
-build: ## everything, with another preset too
+build: ## compile everything; PRESET=gcc does it in build/gcc, with g++
 	@tools/setup/setup.sh run test bench
 	@tools/make/build.sh $(PRESET)
 

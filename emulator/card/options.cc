@@ -39,7 +39,8 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     app.add_option("--uid", uid, "unique id instead of the one from --index; not 0");
     app.add_option("--vram", vram, "bytes of VRAM, such as 256M or 64G; sparse");
     app.add_option("--irq", options.interrupts, "msix, msi (a card that QEMU can unplug) or single")
-        ->transform(CLI::CheckedTransformer(modes));
+        ->transform(CLI::CheckedTransformer(modes))
+        ->option_text("NAME");
     app.add_option("--sku", sku, "SKU file; without it: Orrery 1");
     app.add_option("--fuses", fuses,
                    "Ed25519 public key that firmware must be signed with: 32 bytes or 64 hex digits");

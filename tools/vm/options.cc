@@ -74,7 +74,7 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_option("--card-arg", options.card_args, "One more argument for each orrery-card (repeatable)")
         ->allow_extra_args(false);
 
-    app.add_flag("!--no-module", options.module, "Do not load orrery.ko");
+    app.add_flag_callback("--no-module", [&] { options.module = false; }, "Do not load orrery.ko");
     app.add_option("--module", options.module_file, "orrery.ko to load");
     app.add_option("--module-params", options.module_params, "Parameters of orrery.ko");
     app.add_option("--firmware", options.firmware, "Firmware image for the guest; none: leave it out");
@@ -91,7 +91,9 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_option("--share", options.share, "Directory of the host that the guest sees as /share");
     app.add_option("--env", options.env, "NAME=VALUE for the command (repeatable)")->allow_extra_args(false);
     app.add_option("--user", options.user, "Run the command as this user id");
-    app.add_flag("!--no-device-group", options.device_group, "Leave that user out of the devices' group");
+    app.add_flag_callback(
+        "--no-device-group", [&] { options.device_group = false; },
+        "Leave that user out of the devices' group");
     app.add_flag("--nvme", options.nvme, "Add QEMU's own NVMe device, backed by memory");
     app.add_flag("--viommu", options.viommu, "Add intel-iommu (iommu=pt) with interrupt remapping");
     app.add_flag("--qmp", options.qmp, "Open a QMP socket; run.json among the logs names it");

@@ -49,7 +49,11 @@ TEST(Options, Sizes) {
 }
 
 TEST(Options, BadOnesAreRefused) {
+    testing::internal::CaptureStdout();
     EXPECT_EQ(status({"--help"}), 0);
+    const std::string help = testing::internal::GetCapturedStdout();
+    EXPECT_NE(help.find("--no-module "), std::string::npos);
+    EXPECT_EQ(help.find("{false}"), std::string::npos) << "for people";
     for (const std::vector<std::string>& wrong :
          std::vector<std::vector<std::string>>{{},
                                                {"--nonsense", "--", "x"},
