@@ -73,7 +73,7 @@ std::uint64_t seeds() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPolicy, testing::Range<std::uint64_t>(1, seeds() + 1),
-                         [](const auto& info) { return std::to_string(info.param); });
+                         [](const auto& seed) { return std::to_string(seed.param); });
 
 }  // namespace
 }  // namespace orrery::policy

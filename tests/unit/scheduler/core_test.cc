@@ -68,7 +68,7 @@ TEST_F(CoreTest, EveryOrderOfRandomGraphsIsKept) {
             graphs::GraphTask task{kMs / 10 + static_cast<Ps>(random() % kMs), {}};
             for (unsigned a = 0; a < 1 + random() % 3; ++a) {
                 const auto mode = static_cast<Access>(1 + random() % 3);
-                const DataId data = random() % 20;
+                const auto data = static_cast<DataId>(random() % 20);
                 if (std::ranges::none_of(task.accesses, [&](const DataAccess& x) { return x.data == data; }))
                     task.accesses.push_back({data, mode});
             }
