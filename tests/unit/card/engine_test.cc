@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include <orrery/hw/kernel_abi.h>
 
@@ -63,6 +64,22 @@ class Engines : public testing::Test {
         result.end_ps = at(2);
         result.used_ps = at(1);
         return result;
+    }
+    // Its code at kVramVa, which is mapped.
+    orr_desc_kernel load_kernel(std::span<const std::uint32_t> program, std::uint32_t groups,
+                                std::uint16_t items, std::uint64_t args = 0) {
+        std::memcpy(rig_.card().vram().at(0x10000, program.size_bytes()), program.data(),
+                    program.size_bytes());
+        orr_desc_kernel desc{};
+        desc.op = ORR_DESC_KERNEL;
+        desc.asid = kAsid;
+        desc.entry = kVramVa;
+        desc.args = args;
+        desc.grid_x = groups;
+        desc.grid_y = desc.grid_z = 1;
+        desc.block_x = items;
+        desc.block_y = desc.block_z = 1;
+        return desc;
     }
     static orr_desc_copy copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes) {
         orr_desc_copy desc{};
@@ -156,16 +173,7 @@ TEST_F(Engines, RunAKernel) {
     };
     map_run(kVramVa, 0x10000, 4096, kRwx);
     map_run(kVramVa + 0x1000, 0x20000, 4096, kRw);
-    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
-    orr_desc_kernel desc{};
-    desc.op = ORR_DESC_KERNEL;
-    desc.asid = kAsid;
-    desc.entry = kVramVa;
-    desc.args = kVramVa + 0x1000;
-    desc.grid_x = 10;
-    desc.grid_y = desc.grid_z = 1;
-    desc.block_x = 32;
-    desc.block_y = desc.block_z = 1;
+    const orr_desc_kernel desc = load_kernel(program, 10, 32, kVramVa + 0x1000);
     const Completion done = complete(3, desc, 5);
     EXPECT_EQ(done.status, ORR_DONE_OK) << done.fault << " at " << done.detail;
     EXPECT_EQ(done.port, 3u);
@@ -183,14 +191,7 @@ TEST_F(Engines, RunAKernel) {
 TEST_F(Engines, APortTellsWhatItDoes) {
     const std::uint32_t program[] = {0x0000006f};  // an endless loop
     map_run(kVramVa, 0x10000, 4096, kRwx);
-    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
-    orr_desc_kernel desc{};
-    desc.op = ORR_DESC_KERNEL;
-    desc.asid = kAsid;
-    desc.entry = kVramVa;
-    desc.grid_x = 3;
-    desc.grid_y = desc.grid_z = 1;
-    desc.block_x = desc.block_y = desc.block_z = 1;
+    const orr_desc_kernel desc = load_kernel(program, 3, 1);
     const std::uint64_t port = SOC_ENGINE(2);
     const auto state = [&] {
         return std::vector<script_op>{read(port + SOC_ENGINE_TAG), read(port + SOC_ENGINE_ACTIVE),
@@ -229,15 +230,7 @@ TEST_F(Engines, FirmwarePreemptsAndResumes) {
     };
     map_run(kVramVa, 0x10000, 4096, kRwx);
     map_run(kVramVa + 0x1000, 0x20000, 4096, kRw);
-    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
-    orr_desc_kernel desc{};
-    desc.op = ORR_DESC_KERNEL;
-    desc.asid = kAsid;
-    desc.entry = kVramVa;
-    desc.args = kVramVa + 0x1000;
-    desc.grid_x = 20;
-    desc.grid_y = desc.grid_z = 1;
-    desc.block_x = desc.block_y = desc.block_z = 1;
+    const orr_desc_kernel desc = load_kernel(program, 20, 1, kVramVa + 0x1000);
     auto script = start_ops(2, desc, 0x11);
     script.push_back({OP_SLEEP, 0, 50'000'000, 0});
     script.push_back(write(SOC_ENGINE(2) + SOC_ENGINE_SAVE, area));
@@ -280,16 +273,7 @@ TEST_F(Engines, DurationsDoNotDependOnWhatTheCoreDoes) {
     map_run(kVramVa + 0x1000, 0x20000, 4096, kRw);
     map_run(kVramVa + 0x100000, 0x200000, kBytes, kRw);
     map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
-    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
-    orr_desc_kernel desc{};
-    desc.op = ORR_DESC_KERNEL;
-    desc.asid = kAsid;
-    desc.entry = kVramVa;
-    desc.args = kVramVa + 0x1000;
-    desc.grid_x = 100;
-    desc.grid_y = desc.grid_z = 1;
-    desc.block_x = 3;
-    desc.block_y = desc.block_z = 1;
+    const orr_desc_kernel desc = load_kernel(program, 100, 3, kVramVa + 0x1000);
     std::vector<script_op> busy[4];
     busy[1].assign(400, {OP_READ, ORR_HOST_WINDOW(kRamBase + (60 << 20)), 0, 0});
     busy[2].assign(400, read(SOC_TIME));
@@ -364,15 +348,7 @@ TEST_F(Engines, HostMemoryThatGoesStopsAKernelWithAFault) {
     const std::uint32_t program[] = {0x00053283, 0xffdff06f};
     map_run(kVramVa, 0x10000, 4096, kRwx);
     map_run(kHostVa, kRamBase, 4096, kRw | kHostTarget);
-    std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
-    orr_desc_kernel desc{};
-    desc.op = ORR_DESC_KERNEL;
-    desc.asid = kAsid;
-    desc.entry = kVramVa;
-    desc.args = kHostVa;
-    desc.grid_x = 100;
-    desc.grid_y = desc.grid_z = 1;
-    desc.block_x = desc.block_y = desc.block_z = 1;
+    const orr_desc_kernel desc = load_kernel(program, 100, 1, kHostVa);
     rig_.start(start_ops(2, desc, 9));
     rig_.steps(500);
     EXPECT_TRUE(rig_.card().step()) << "a kernel without end is still running";

@@ -175,6 +175,22 @@ class Bench {
     std::vector<std::uint8_t> remains;  // of `tables`, at the crash
 };
 
+// Booted, with context 1. Its engines go on with what is aborted until the test ends it.
+class SlowBench : public Bench {
+  public:
+    SlowBench() : Bench(slow()) {
+        EXPECT_TRUE(boot());
+        create_context(1, 0);
+    }
+
+  private:
+    static FakeSoc::Config slow() {
+        FakeSoc::Config config;
+        config.abort_at_once = false;
+        return config;
+    }
+};
+
 // Expects ring and status line to show this error, and an event to have told it.
 void expect_error(Bench& bench, const ProcessQueue& queue, std::uint64_t code, std::uint64_t index,
                   std::uint64_t address, std::uint64_t detail);

@@ -56,11 +56,7 @@ TEST_F(ErrorTest, ErrorWaitsForEarlierWork) {
 }
 
 TEST_F(ErrorTest, LowestIndexCountsAndLaterWorkIsEnded) {
-    FakeSoc::Config config;
-    config.abort_at_once = false;
-    Bench slow(config);
-    ASSERT_TRUE(slow.boot());
-    slow.create_context(1, 0);
+    SlowBench slow;
     ProcessQueue q = slow.create_queue(0, 1);
     slow.submit(q, {copy(0x1000), copy(0x2000), dispatch(0x3000), dispatch(0x4000)});
     slow.soc.finish(2, ORR_DONE_TRAP, 2, 0x3010);  // packet 2
@@ -78,11 +74,7 @@ TEST_F(ErrorTest, LowestIndexCountsAndLaterWorkIsEnded) {
 }
 
 TEST_F(ErrorTest, AnEngineThatIsSlowToLetGoCostsTheCoreNothing) {
-    FakeSoc::Config config;
-    config.abort_at_once = false;
-    Bench slow(config);
-    ASSERT_TRUE(slow.boot());
-    slow.create_context(1, 0);
+    SlowBench slow;
     ProcessQueue q = slow.create_queue(0, 1, 16, 1000);
     slow.submit(q, {copy(0x1000), dispatch(0x3000)});
     orr_mbox_message destroy{};

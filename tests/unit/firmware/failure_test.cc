@@ -187,11 +187,7 @@ TEST_F(FailureTest, AbortOfAWaiterEndsItsWait) {
 }
 
 TEST_F(FailureTest, AbortWaitsForAnEngineThatIsSlowToLetGo) {
-    FakeSoc::Config config;
-    config.abort_at_once = false;
-    Bench slow(config);
-    ASSERT_TRUE(slow.boot());
-    slow.create_context(1, 0);
+    SlowBench slow;
     ProcessQueue q = slow.create_queue(0, 1);
     slow.submit(q, {copy(0x1000), signal(kSharedVa, 1)});
     orr_mbox_message command{};

@@ -260,11 +260,7 @@ TEST_F(MailboxTest, QueueInfoTellsTheState) {
 }
 
 TEST_F(MailboxTest, DestroyWithWorkInFlightRepliesLast) {
-    FakeSoc::Config config;
-    config.abort_at_once = false;
-    Bench slow(config);
-    ASSERT_TRUE(slow.boot());
-    slow.create_context(1, 0);
+    SlowBench slow;
     ProcessQueue doomed = slow.create_queue(0, 1);
     ProcessQueue other = slow.create_queue(1, 1);
     slow.submit(doomed, {copy(0x1000), dispatch(0x2000), nop()});

@@ -118,11 +118,7 @@ TEST_F(RestartTest, QuotasNamesAndClassesSurvive) {
 }
 
 TEST_F(RestartTest, AnEndUnderWayIsToldToWhoAsksAgain) {
-    FakeSoc::Config config;
-    config.abort_at_once = false;
-    Bench slow(config);
-    ASSERT_TRUE(slow.boot());
-    slow.create_context(1, 0);
+    SlowBench slow;
     ProcessQueue queue = slow.create_queue(0, 1);
     slow.submit(queue, {copy(0x1000)});
     for (const std::uint32_t opcode : {ORR_MBOX_QUEUE_DESTROY, ORR_MBOX_CRASH}) {

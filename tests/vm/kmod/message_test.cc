@@ -2,12 +2,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/fixture.h"
 
 namespace orrery::kmod_test {
 namespace {
-
-constexpr std::uint64_t kRingVa = 0x10000000;
 
 orr_mbox_message event(std::uint16_t opcode, std::uint64_t first = 0, std::uint64_t second = 0) {
     orr_mbox_message message{};
@@ -23,22 +21,13 @@ orr_mbox_message edge(std::uint64_t report, std::uint64_t position, std::uint64_
     return event(ORR_EVENT_DEADLOCK, report | position << 32 | edges << 48, from | to << 32);
 }
 
-class Messages : public ::testing::Test {
+class Messages : public RootTest {
   protected:
-    void SetUp() override {
-        if (::geteuid() != 0) GTEST_SKIP() << "needs debugfs";
-        file_ = open_card();
-        ASSERT_TRUE(file_);
-        ASSERT_EQ(create_vm(fd(), vm_), 0);
-    }
-    int fd() const { return file_.get(); }
     std::uint32_t edges_shown() const {
         drm_orr_query_deadlock query{};
         EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEADLOCK, &query), 0);
         return query.count;
     }
-    File file_;
-    std::uint32_t vm_ = 0;
 };
 
 TEST_F(Messages, CyclesThatAreNoneEnd) {

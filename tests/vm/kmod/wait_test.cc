@@ -8,22 +8,13 @@
 
 #include <thread>
 
-#include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/fixture.h"
 
 namespace orrery::kmod_test {
 namespace {
 
-constexpr std::uint64_t kRingVa = 0x10000000;
-
-class Waits : public ::testing::Test {
+class Waits : public RootTest {
   protected:
-    void SetUp() override {
-        if (::geteuid() != 0) GTEST_SKIP() << "needs debugfs";
-        file_ = open_card();
-        ASSERT_TRUE(file_);
-        ASSERT_EQ(create_vm(fd(), vm_), 0);
-    }
-    int fd() const { return file_.get(); }
     // Without a sleep in the driver.
     void poll_until(const Queue& queue, std::uint64_t index) const {
         drm_orr_queue_wait out{};
@@ -31,8 +22,6 @@ class Waits : public ::testing::Test {
             ::usleep(100);
         EXPECT_EQ(out.completed, index);
     }
-    File file_;
-    std::uint32_t vm_ = 0;
 };
 
 TEST_F(Waits, OneThatEndedEarlyDoesNotDelayTheNext) {
