@@ -108,8 +108,29 @@ std::span<const std::uint8_t> boot_rom_code() {
     return kRomCode;
 }
 
+ImageReader::ImageReader() {
+    crypto_hash_sha256_init(&hash_);
+}
+
+void ImageReader::take(std::span<const std::uint8_t> piece) {
+    image_.insert(image_.end(), piece.begin(), piece.end());
+    const auto header = read_at<orr_image_header>(image_, 0);
+    if (!header) return;
+    const std::size_t end = std::min<std::size_t>(image_.size(), header->image_size);
+    if (end <= hashed_) return;
+    crypto_hash_sha256_update(&hash_, image_.data() + hashed_, end - hashed_);
+    hashed_ = end;
+}
+
 BootResult verify_and_load(std::span<const std::uint8_t> image, const std::optional<PublicKey>& key,
                            std::span<std::uint8_t> sram, Load load) {
+    ImageReader reader;
+    reader.take(image);
+    return reader.finish(key, sram, load);
+}
+
+BootResult ImageReader::finish(const std::optional<PublicKey>& key, std::span<std::uint8_t> sram, Load load) {
+    const std::span<const std::uint8_t> image = image_;
     const auto header = read_at<orr_image_header>(image, 0);
     if (!header) {
         return failed(ORR_BOOT_TOO_SMALL, sizeof(orr_image_header), "the image is shorter than its header");
@@ -132,7 +153,7 @@ BootResult verify_and_load(std::span<const std::uint8_t> image, const std::optio
     }
     const auto elf = image.subspan(sizeof(orr_image_header), header->image_size - sizeof(orr_image_header));
     std::array<std::uint8_t, crypto_hash_sha256_BYTES> hash;
-    crypto_hash_sha256(hash.data(), elf.data(), elf.size());
+    crypto_hash_sha256_final(&hash_, hash.data());
     if (!std::equal(hash.begin(), hash.end(), header->sha256)) {
         return failed(ORR_BOOT_BAD_HASH, 0, "the hash does not fit: corrupted");
     }

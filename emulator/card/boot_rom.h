@@ -8,6 +8,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include <sodium.h>
 
 #include <orrery/hw/boot.h>
 
@@ -29,6 +32,23 @@ struct BootResult {
 enum class Load : std::uint8_t {
     kClear,  // zeros
     kKeep,   // stays as it is: a restart of the core
+};
+
+// An image as it comes in, piece by piece: hashing 4 MiB takes longer than the card's thread may be away.
+class ImageReader {
+  public:
+    ImageReader();
+    void take(std::span<const std::uint8_t> piece);
+    std::size_t size() const { return image_.size(); }
+    const std::vector<std::uint8_t>& image() const { return image_; }
+    // After the last piece, and once; see verify_and_load().
+    BootResult finish(const std::optional<PublicKey>& key, std::span<std::uint8_t> sram,
+                      Load load = Load::kClear);
+
+  private:
+    std::vector<std::uint8_t> image_;
+    std::size_t hashed_ = sizeof(orr_image_header);  // up to here
+    crypto_hash_sha256_state hash_;
 };
 
 // `image` is the card's own copy of the ORR_R_BOOT_SIZE bytes: nobody changes it meanwhile. On ORR_BOOT_OK

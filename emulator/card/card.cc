@@ -13,11 +13,15 @@
 
 #include <orrery/hw/pci.h>
 
+#include "emulator/time/rate.h"
+
 namespace orrery::emu {
 
 namespace {
 // An idle card whose next message is further ahead than this does not live through the time until then.
 constexpr ModelTime kLeastJump = 100'000 * kPsPerNs;
+// Of an image, read and hashed in one event.
+constexpr std::uint64_t kBootPiece = 16 << 10;
 }  // namespace
 
 std::expected<std::unique_ptr<Card>, std::string> Card::create(CardConfig config) {
@@ -50,10 +54,12 @@ std::expected<void, std::string> Card::build_recorder() {
                                                   .cycle_ps = config_.sku.cycle_ps,
                                                   .start_ps = events_.now(),
                                                   .vram_bytes = vram_.size(),
-                                                  .hw_version = ORR_HW_VERSION});
+                                                  .hw_version = ORR_HW_VERSION,
+                                                  .write = config_.record_write});
     if (!made) return std::unexpected(made.error());
     recorder_ = *std::move(made);
     core_->record(recorder_.get());
+    recorder_->writer().on_room([this] { wake(); });
     doorbells_->on_ring([this](std::uint32_t tag, std::uint64_t value, unsigned page, unsigned slot) {
         core_->note(ORR_OTRACE_NOTE_DOORBELL, {tag, value, page, slot});
     });
@@ -62,11 +68,30 @@ std::expected<void, std::string> Card::build_recorder() {
 
 void Card::flush_recording() {
     core_->flush_recording();
+    // On its own thread the card has somebody to serve.
+    if (recorder_ != nullptr && !running()) recorder_->writer().drain();
     report_recording();
 }
 
+bool Card::recording_waits() {
+    if (recorder_ == nullptr) return false;
+    RecordWriter& writer = recorder_->writer();
+    const bool waits = !writer.room() && !writer.failed();
+    if (waits && !running()) {
+        writer.wait_for_room();
+        return false;
+    }
+    if (waits != recording_waits_) {
+        errors_.note("recording to {}: {}", recorder_->file().string(),
+                     waits ? "its disk does not keep up, and the card's model time waits for it"
+                           : "the disk keeps up again");
+        recording_waits_ = waits;
+    }
+    return waits;
+}
+
 void Card::report_recording() {
-    if (recorder_ == nullptr || recorder_->error().empty() || recording_failed_) return;
+    if (recorder_ == nullptr || !recorder_->failed() || recording_failed_) return;
     recording_failed_ = true;
     errors_.report(ErrorKind::kHostError, "{}", recorder_->error());
 }
@@ -315,43 +340,51 @@ void Card::start_boot(const Command& command) {
     file_.state.store(ORR_STATE_BOOTING, std::memory_order_release);
     file_.boot_status.store(ORR_BOOT_BUSY, std::memory_order_release);
     boot_arg_ = command.c;
-    // The image is read once, here: what the guest does to its memory later changes nothing. Its size is the
-    // guest's claim, and a claim over the limit is not copied.
+    // The image is read once, piece by piece: what the guest does to its memory later changes nothing. Its
+    // size is the guest's claim, and a claim over the limit is not copied.
     const std::uint64_t bytes =
         std::max<std::uint64_t>(1, std::min<std::uint64_t>(command.b, ORR_IMAGE_MAX_SIZE));
     const auto span = host_.find(command.a, bytes, false);
-    std::uint32_t status = ORR_BOOT_BUSY;
+    image_bus_ = command.a;
+    image_bytes_ = command.b;
     if (span.data == nullptr || span.bytes < bytes) {
-        status = ORR_BOOT_BAD_ADDRESS;
-    } else if (command.b > ORR_IMAGE_MAX_SIZE) {
-        status = ORR_BOOT_BAD_HEADER;
+        return fail_boot({.status = ORR_BOOT_BAD_ADDRESS, .reason = "no such memory"});
     }
-    if (status != ORR_BOOT_BUSY) {
-        errors_.guest("boot failed with status {}: image of {} bytes at bus address {:#x}", status, command.b,
-                      command.a);
-        file_.boot_status.store(status, std::memory_order_release);
-        file_.state.store(ORR_STATE_BOOT_FAILED, std::memory_order_release);
-        return;
+    if (command.b > ORR_IMAGE_MAX_SIZE) {
+        return fail_boot({.status = ORR_BOOT_BAD_HEADER, .reason = "longer than an image may be"});
     }
-    image_.assign(span.data, span.data + command.b);
+    image_.emplace();
     events_.schedule(boot_event_, later(events_.now(), config_.sku.boot_ps));
 }
 
-void Card::boot(ModelTime) {
-    const bool warm = soc_->boot_count() > 0;
-    const BootResult result =
-        verify_and_load(image_, config_.key, core_->sram(), warm ? Load::kKeep : Load::kClear);
-    if (result.status == ORR_BOOT_OK && recorder_ != nullptr) recorder_->image(image_);
-    image_ = {};
+void Card::fail_boot(const BootResult& result) {
+    errors_.guest("boot failed with status {} (detail {:#x}): {}; image of {} bytes at bus address {:#x}",
+                  result.status, result.detail, result.reason, image_bytes_, image_bus_);
+    image_.reset();
     file_.boot_detail.store(result.detail, std::memory_order_release);
-    if (result.status == ORR_BOOT_OK) {
-        soc_->set_boot(result.entry, boot_arg_);
-        core_->start(warm);
-    } else {
-        errors_.guest("boot failed with status {} (detail {:#x}): {}", result.status, result.detail,
-                      result.reason);
-        file_.state.store(ORR_STATE_BOOT_FAILED, std::memory_order_release);
+    file_.state.store(ORR_STATE_BOOT_FAILED, std::memory_order_release);
+    file_.boot_status.store(result.status, std::memory_order_release);
+}
+
+// A piece of the image, or, after the last, the end.
+void Card::boot(ModelTime now) {
+    const std::uint64_t done = image_->size();
+    if (const std::uint64_t bytes = std::min(image_bytes_ - done, kBootPiece); bytes != 0) {
+        const auto span = host_.find(image_bus_ + done, bytes, false);
+        if (span.data == nullptr || span.bytes < bytes) {
+            return fail_boot({.status = ORR_BOOT_BAD_ADDRESS, .reason = "its memory went meanwhile"});
+        }
+        image_->take({span.data, bytes});
+        return events_.schedule(boot_event_, later(now, duration_ps(bytes, config_.sku.boot_bytes_per_s)));
     }
+    const bool warm = soc_->boot_count() > 0;
+    const BootResult result = image_->finish(config_.key, core_->sram(), warm ? Load::kKeep : Load::kClear);
+    if (result.status != ORR_BOOT_OK) return fail_boot(result);
+    if (recorder_ != nullptr) recorder_->image(image_->image());
+    image_.reset();
+    file_.boot_detail.store(result.detail, std::memory_order_release);
+    soc_->set_boot(result.entry, boot_arg_);
+    core_->start(warm);
     file_.boot_status.store(result.status, std::memory_order_release);
 }
 
@@ -366,7 +399,7 @@ void Card::reset() {
     counters_.add(ORR_CTR_RESETS);
     if (faults_ != nullptr) faults_->reset();
     events_.cancel(boot_event_);
-    image_ = {};
+    image_.reset();
     for (const auto& engine : copy_engines_)
         engine->reset();
     vector_unit_->reset();
@@ -394,7 +427,7 @@ void Card::restart_core() {
     counters_.add(ORR_CTR_CORE_RESTARTS);
     errors_.note("the control core is restarted");
     events_.cancel(boot_event_);
-    image_ = {};
+    image_.reset();
     windows_->reset();
     soc_->restart();
     core_->reset(ORR_OTRACE_NOTE_RESTART);
@@ -525,6 +558,7 @@ bool Card::take_arrivals() {
 }
 
 bool Card::step(bool skip_idle, ModelTime limit) {
+    if (recording_waits()) return drain_commands();
     bool busy = take_arrivals();
     if (faults_ != nullptr && faults_->hung()) return busy;
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step.

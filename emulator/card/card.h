@@ -49,6 +49,7 @@ struct CardConfig {
     std::uint32_t spin_us = 200;          // host time without work before the card blocks; 0 is legal
     std::FILE* log = nullptr;             // borrowed
     std::filesystem::path record;         // file for a recording (docs/trace.md); empty: none
+    RecordWriter::Write record_write;     // for tests: in place of write(2) for the recording
     std::string program = "orrery-card";  // who records, for the recording's header
     std::optional<std::uint16_t> gdb;     // port on the loopback interface for a debugger; 0: any free one
     std::optional<FaultPlan> faults;      // what shall fail
@@ -109,7 +110,8 @@ class Card final : private SocEffects {
     // Of the debugger's server; 0: there is none.
     std::uint16_t gdb_port() const { return gdb_ ? gdb_->port() : 0; }
     SocRegisters& soc() { return *soc_; }
-    // Writes what has been recorded so far; the card thread does it by itself once a second.
+    // Writes what has been recorded so far; the card thread, which does not wait for the file, does it by
+    // itself once a second.
     void flush_recording();
     // Starts the core with what is in SRAM, without a boot ROM's checks; ignored unless in reset.
     void start_core_for_test(std::uint64_t entry);
@@ -129,6 +131,7 @@ class Card final : private SocEffects {
     void carry_out(const Command& command);
     void start_boot(const Command& command);
     void boot(ModelTime now);
+    void fail_boot(const BootResult& result);
     void reset();
     void restart_core();
     // What the host sees of a core that has not been started.
@@ -148,6 +151,8 @@ class Card final : private SocEffects {
     void send_interrupt(unsigned vector);
     void ring_mailbox();
     void report_recording();
+    // The recording's file does not take what waits for it: the card's model time stands until it does.
+    bool recording_waits();
     void sleep(int timeout_us);
 
     CardConfig config_;
@@ -175,10 +180,13 @@ class Card final : private SocEffects {
     std::unique_ptr<gdb::Server> gdb_;
 
     Event boot_event_ = Event::of<&Card::boot>(this);
-    std::vector<std::uint8_t> image_;  // the boot ROM's copy
+    std::optional<ImageReader> image_;  // the boot ROM's copy, while it is at work
+    std::uint64_t image_bus_ = 0;
+    std::uint64_t image_bytes_ = 0;
     std::uint64_t boot_arg_ = 0;
     bool core_halt_seen_ = false;
     bool recording_failed_ = false;
+    bool recording_waits_ = false;
 
     CommandQueue commands_;
     UniqueFd wake_fd_;

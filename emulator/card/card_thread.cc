@@ -31,6 +31,8 @@ void pause_cpu() {
 constexpr unsigned kRoundsPerClock = 32;
 // A look at the debugger's socket costs a microsecond or two.
 constexpr unsigned kRoundsPerGdb = 64;
+// The writer of a recording wakes the card; this is for when it did so just before the card slept.
+constexpr int kRecordingWaitUs = 1000;
 // How long the I/O thread spins before it starts to sleep between looks.
 constexpr unsigned kSpins = 2000;
 
@@ -193,7 +195,7 @@ void Card::sleep(int timeout_us) {
     std::array<pollfd, 3 + ORR_LINK_MAX_PORTS> fds{};
     fds[0] = {wake_fd_.get(), POLLIN, 0};
     nfds_t count = 1;
-    if (gdb_) fds[count++] = {gdb_->fd(), POLLIN, 0};
+    if (gdb_) fds[count++] = {gdb_->fd(), gdb_->events(), 0};
     if (fault_control_) fds[count++] = {fault_control_->fd(), POLLIN, 0};
     std::size_t prepared = 0;
     bool idle = true;
@@ -205,8 +207,15 @@ void Card::sleep(int timeout_us) {
         }
         fds[count++] = {link->poll_fd(), POLLIN, 0};
     }
+    // What waits for the recording's file waits outside.
+    if (recording_waits_) {
+        idle = true;
+        count = 1;
+        timeout_us = kRecordingWaitUs;
+    }
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (idle && commands_.empty() && !doorbells_->changed() && !stop_.load(std::memory_order_acquire)) {
+    if (idle && commands_.empty() && (recording_waits_ || !doorbells_->changed()) &&
+        !stop_.load(std::memory_order_acquire)) {
         const timespec limit{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1'000L};
         ::ppoll(fds.data(), count, timeout_us < 0 ? nullptr : &limit, nullptr);
     }

@@ -5,6 +5,7 @@
 
 #include <orrery/hw/pci.h>
 
+#include "emulator/card/register_names.h"
 #include "emulator/engines/save_area.h"
 
 namespace orrery::emu {
@@ -54,24 +55,92 @@ void HostRegisters::read(std::uint64_t offset, std::span<std::byte> bytes) {
         good = read32(offset + at, value);
         if (good) std::memcpy(bytes.data() + at, &value, sizeof value);
     }
-    if (!good) {
-        card_.errors().guest("BAR 0: read of {} bytes at {:#x}, where nothing can be read", bytes.size(),
-                             offset);
-    }
+    if (!good) nothing_there(offset, bytes.size(), "read");
     if (Faults* faults = card_.faults()) make_faulty(faults->at(FaultPoint::kRegister, offset), bytes);
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+    if (!watch_.read(offset, value)) return;
+    const char* why = good ? why_it_stays(offset) : "nothing is there";
+    if (why == nullptr) return;
+    card_.errors().note("the host has read {} (BAR 0 offset {:#x}) {} times in a row, and it stays {:#x}: {}",
+                        name_of_host_register(offset), offset, watch_.row(), value, why);
+}
+
+void HostRegisters::nothing_there(std::uint64_t offset, std::size_t bytes, const char* access) {
+    const std::uint64_t number = watch_.unknown(offset);
+    card_.errors().guest_if(AccessWatch::shown(number),
+                            "BAR 0: {} of {} bytes at {:#x}, where nothing takes it (nearest: {}); {} times",
+                            access, bytes, offset, name_of_host_register(offset), number);
+}
+
+const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
+    if (offset < ORR_R_MODEL_TIME) return "it is a constant of the card";
+    if (offset >= kLinkFirst && offset < kLinkEnd) {
+        const auto port = (offset - kLinkFirst) / kLinkStride;
+        const auto& links = card_.config().links;
+        const bool there =
+            std::ranges::any_of(links, [&](const LinkConfig& one) { return one.port == port; });
+        if (!there) return "this port has no link (--link)";
+        switch ((offset - kLinkFirst) % kLinkStride & ~std::uint64_t{3}) {
+            case ORR_R_LINK_GBPS:
+            case ORR_R_LINK_LATENCY_NS:
+                return "it is a constant of the card";
+            case ORR_R_LINK_GRANT_DONE:
+                return "all commands that were written are done";
+            case ORR_R_LINK_GRANT_BASE:
+            case ORR_R_LINK_GRANT_BASE + 4:
+            case ORR_R_LINK_GRANT_SIZE:
+            case ORR_R_LINK_GRANT_SIZE + 4:
+                return "only the host's own writes change it";
+            default:
+                return nullptr;
+        }
+    }
+    switch (offset & ~std::uint64_t{3}) {
+        case ORR_R_RESET_COUNT:
+            return "all resets that were written are done";
+        case ORR_R_BOOT_IMAGE:
+        case ORR_R_BOOT_IMAGE + 4:
+        case ORR_R_BOOT_SIZE:
+        case ORR_R_BOOT_ARG:
+        case ORR_R_BOOT_ARG + 4:
+        case ORR_R_IRQ_MASK:
+            return "only the host's own writes change it";
+        case ORR_R_STATE:
+        case ORR_R_BOOT_STATUS:
+        case ORR_R_BOOT_DETAIL:
+        case ORR_R_PROGRESS:
+        case ORR_R_HEARTBEAT:
+        case ORR_R_HEARTBEAT + 4:
+        case ORR_R_HALT_CAUSE:
+        case ORR_R_HALT_PC:
+        case ORR_R_HALT_TVAL:
+            break;
+        default:
+            return nullptr;
+    }
+    switch (card_.registers().state.load(std::memory_order_acquire)) {
+        case ORR_STATE_RESET:
+            return "the control core waits in reset: write ORR_R_BOOT_START";
+        case ORR_STATE_BOOT_FAILED:
+            return "the boot has failed (ORR_R_BOOT_STATUS says why): write ORR_R_RESET or "
+                   "ORR_R_CORE_RESTART";
+        case ORR_STATE_HALTED:
+            return "the control core has halted (ORR_R_HALT_CAUSE): write ORR_R_RESET or ORR_R_CORE_RESTART";
+        default:
+            return nullptr;
+    }
 }
 
 void HostRegisters::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+    watch_.other();
     bool good = bytes.size() >= 4;
     for (std::size_t at = 0; good && at < bytes.size(); at += 4) {
         std::uint32_t value = 0;
         std::memcpy(&value, bytes.data() + at, sizeof value);
         good = write32(offset + at, value);
     }
-    if (!good) {
-        card_.errors().guest("BAR 0: write of {} bytes at {:#x}, where nothing can be written", bytes.size(),
-                             offset);
-    }
+    if (!good) nothing_there(offset, bytes.size(), "write");
 }
 
 bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const {

@@ -9,6 +9,7 @@
 
 #include <orrery/hw/bar0.h>
 
+#include "emulator/card/access_watch.h"
 #include "emulator/card/card.h"
 
 namespace orrery::emu {
@@ -29,6 +30,9 @@ class HostRegisters {
     void clear();
 
   private:
+    void nothing_there(std::uint64_t offset, std::size_t bytes, const char* access);
+    // Why no waiting will change what the host reads there; nullptr: something may.
+    const char* why_it_stays(std::uint64_t offset) const;
     // Half of a register; nothing: no readable register there.
     bool read32(std::uint64_t offset, std::uint32_t& value);
     bool read_link(unsigned port, std::uint64_t reg, std::uint32_t& value) const;
@@ -44,7 +48,10 @@ class HostRegisters {
         std::uint64_t size = 0;
     };
 
+    static constexpr std::uint64_t kSpins = 1024;
+
     Card& card_;
+    AccessWatch watch_{kSpins};
     std::uint64_t boot_image_ = 0;
     std::uint64_t boot_arg_ = 0;
     std::uint32_t boot_size_ = 0;

@@ -82,6 +82,14 @@ class Reader {
         out = static_cast<T>(static_cast<std::uint64_t>(*value) * scale);
     }
 
+    // A key that came later: files without it, in older recordings, are as good as ever.
+    template <class T>
+    void later_integer(const char* section, const char* key, T& out, std::uint64_t low, std::uint64_t high,
+                       std::uint64_t scale = 1) {
+        keys_.insert(fmt::format("{}.{}", section, key));
+        if (root_[section][key].node() != nullptr) integer(section, key, out, low, high, scale);
+    }
+
     std::string text(const char* section, const char* key) {
         const toml::node* node = find(section, key);
         if (node == nullptr) return {};
@@ -139,6 +147,7 @@ constexpr std::uint64_t kMaxHz = 100'000'000'000;
 constexpr std::uint64_t kMaxPs = kPsPerSecond;  // a latency of a second is a mistake
 constexpr std::uint64_t kMaxGb = 1'000'000;
 constexpr std::uint64_t kGb = 1'000'000'000;
+constexpr std::uint64_t kMb = 1'000'000;
 
 }  // namespace
 
@@ -177,6 +186,7 @@ std::expected<Sku, std::string> Sku::parse(std::string_view text, const std::str
     in.integer("core", "host_load_ps", sku.host_load_ps, 0, kMaxPs);
     in.integer("core", "host_store_ps", sku.host_store_ps, 0, kMaxPs);
     in.integer("core", "boot_ps", sku.boot_ps, 0, kMaxPs);
+    in.later_integer("core", "boot_mb_per_s", sku.boot_bytes_per_s, 0, kMaxGb, kMb);
 
     in.integer("copy", "engines", sku.copy_engines, 1, 16);
     in.integer("copy", "setup_ps", sku.copy_setup_ps, 0, kMaxPs);

@@ -23,6 +23,7 @@ struct Sku {
     ModelTime vram_load_ps = 0, vram_store_ps = 0;
     ModelTime host_load_ps = 0, host_store_ps = 0;
     ModelTime boot_ps = 0;
+    std::uint64_t boot_bytes_per_s = 0;  // 0: no time
 
     std::uint32_t copy_engines = 0;
     ModelTime copy_setup_ps = 0;

@@ -1,7 +1,9 @@
 #include "emulator/card/soc_registers.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "emulator/card/register_names.h"
 #include "emulator/engines/save_area.h"
 
 namespace orrery::emu {
@@ -125,6 +127,59 @@ std::uint64_t SocRegisters::pop_completion() {
 }
 
 std::uint64_t SocRegisters::read(std::uint32_t offset, ModelTime& wait) {
+    const std::uint64_t value = look_up(offset, wait);
+    if (watch_.read(offset, value)) [[unlikely]] {
+        if (const char* why = why_it_stays(offset)) {
+            errors_.note(
+                "the firmware has read {} (SoC offset {:#x}) {} times in a row, and it is {:#x} for good: {}",
+                name_of_soc_register(offset), offset, watch_.row(), value, why);
+        }
+    }
+    return value;
+}
+
+const char* SocRegisters::why_it_stays(std::uint32_t offset) const {
+    constexpr const char* kOwn = "only the firmware's own stores to the registers around it change it";
+    constexpr const char* kConstant = "it never changes while the core runs";
+    if (offset >= kEngineFirst && offset < kEngineEnd) {
+        const std::uint32_t number = (offset - kEngineFirst) / kEngineStride;
+        const std::uint32_t reg = (offset - kEngineFirst) % kEngineStride;
+        if (number >= engines_.size() || reg == SOC_ENGINE_KIND) return kConstant;
+        const bool state = reg == SOC_ENGINE_BUSY || reg == SOC_ENGINE_ACTIVE || reg == SOC_ENGINE_USED_PS;
+        if (!state) return kOwn;
+        return engines_[number]->busy() ? nullptr : "the port is idle: only a start changes it";
+    }
+    if (offset >= kSlotFirst) return nullptr;
+    switch (offset) {
+        case SOC_IRQ_PENDING:
+        case SOC_DB_POP:
+        case SOC_POKE_POP:
+            return nullptr;
+        case SOC_DONE_POP: {
+            const bool any = std::ranges::any_of(engines_, [](const EnginePort* one) { return one->busy(); });
+            return any ? nullptr : "no engine is busy, so nothing completes";
+        }
+        case SOC_BOOT_ENTRY:
+        case SOC_BOOT_ARG:
+        case SOC_UID:
+        case SOC_CONFIG:
+        case SOC_VRAM_SIZE:
+        case SOC_SAVE_BYTES:
+        case SOC_BOOT_COUNT:
+            return kConstant;
+        default:
+            return kOwn;
+    }
+}
+
+void SocRegisters::nothing_there(std::uint32_t offset, const char* access) {
+    const std::uint64_t number = watch_.unknown(offset);
+    errors_.guest_if(AccessWatch::shown(number),
+                     "the firmware {} SoC offset {:#x}, where no such register is (nearest: {}); {} times",
+                     access, offset, name_of_soc_register(offset), number);
+}
+
+std::uint64_t SocRegisters::look_up(std::uint32_t offset, ModelTime& wait) {
     if (offset >= kEngineFirst && offset < kEngineEnd) return read_engine(offset - kEngineFirst);
     std::uint64_t value = 0;
     if (offset >= kSlotFirst && slots_.read(offset - kSlotFirst, value, wait)) return value;
@@ -201,11 +256,12 @@ std::uint64_t SocRegisters::read(std::uint32_t offset, ModelTime& wait) {
         default:
             break;
     }
-    errors_.guest("the firmware read SoC offset {:#x}, where no readable register is", offset);
+    nothing_there(offset, "read");
     return 0;
 }
 
 void SocRegisters::write(std::uint32_t offset, std::uint64_t value, ModelTime& wait) {
+    watch_.other();
     if (offset >= kEngineFirst && offset < kEngineEnd)
         return write_engine(offset - kEngineFirst, value, wait);
     if (offset >= kSlotFirst && slots_.write(offset - kSlotFirst, value)) return;
@@ -277,8 +333,7 @@ void SocRegisters::write(std::uint32_t offset, std::uint64_t value, ModelTime& w
         default:
             break;
     }
-    errors_.guest("the firmware wrote {:#x} to SoC offset {:#x}, where no writable register is", value,
-                  offset);
+    nothing_there(offset, "wrote to");
 }
 
 void SocRegisters::doorbell_command(std::uint64_t command) {
@@ -358,7 +413,7 @@ std::uint64_t SocRegisters::read_engine(std::uint32_t offset) {
             if (reg == SOC_ENGINE_ACTIVE) return engines_[number]->active();
         }
     }
-    errors_.guest("the firmware read register {:#x} of engine port {}, where none is", reg, number);
+    nothing_there(kEngineFirst + offset, "read");
     return 0;
 }
 
@@ -384,7 +439,7 @@ void SocRegisters::write_engine(std::uint32_t offset, std::uint64_t value, Model
             return share_engine(number, reg, value);
         }
     }
-    errors_.guest("the firmware wrote register {:#x} of engine port {}, where none is", reg, number);
+    nothing_there(kEngineFirst + offset, "wrote to");
 }
 
 void SocRegisters::share_engine(std::uint32_t number, std::uint32_t reg, std::uint64_t value) {

@@ -10,6 +10,7 @@
 
 #include <orrery/hw/soc.h>
 
+#include "emulator/card/access_watch.h"
 #include "emulator/card/doorbells.h"
 #include "emulator/card/fifo.h"
 #include "emulator/card/pokes.h"
@@ -95,6 +96,10 @@ class SocRegisters {
     };
 
     std::uint64_t pending() const;
+    std::uint64_t look_up(std::uint32_t offset, ModelTime& wait);
+    void nothing_there(std::uint32_t offset, const char* access);
+    // Why nothing but the core itself will change what it reads there; nullptr: something may.
+    const char* why_it_stays(std::uint32_t offset) const;
     std::uint64_t read_engine(std::uint32_t offset);
     void write_engine(std::uint32_t offset, std::uint64_t value, ModelTime& wait);
     // START, or RESUME from the port's save area.
@@ -113,6 +118,7 @@ class SocRegisters {
     std::uint64_t pop_poke();
 
     static constexpr std::size_t kCompletions = 4096;
+    static constexpr std::uint64_t kSpins = 65'536;
 
     const Sku& sku_;
     std::uint64_t uid_;
@@ -127,6 +133,7 @@ class SocRegisters {
     std::vector<Port> ports_;
     Faults* faults_ = nullptr;
     RingSlots slots_;
+    AccessWatch watch_{kSpins};
 
     TraceListener trace_listener_;
     std::uint64_t boot_entry_ = 0, boot_arg_ = 0, boot_count_ = 0;

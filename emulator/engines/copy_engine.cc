@@ -98,8 +98,8 @@ bool CopyEngine::preempt(Preempt mode, std::uint64_t save) {
 bool CopyEngine::load(std::uint64_t save) {
     auto area = SaveArea::at(context_.vram, save, cores_);
     if (!area) return false;
-    const auto header = area->read_header();
-    if (!header || header->kind != ORR_ENGINE_COPY) return false;
+    const auto header = area->read_header(ORR_ENGINE_COPY);
+    if (!header) return false;
     std::memcpy(&desc_, header->descriptor, sizeof desc_);
     if (!emu::work_of(desc_) || wraps(desc_.dst, desc_.dst_pitch) ||
         (!is_fill() && wraps(desc_.src, desc_.src_pitch))) {
@@ -165,7 +165,10 @@ void CopyEngine::hand_in(ModelTime now) {
     completion_.used_ps = now - completion_.start_ps;
     context_.counters.add(ORR_CTR_COPY_BUSY_PS, completion_.used_ps);
     if (completion_.status == ORR_DONE_PREEMPTED) {
-        SaveHeader header{.kind = ORR_ENGINE_COPY, .row = row_, .column = column_};
+        orr_save_header header{};
+        header.kind = ORR_ENGINE_COPY;
+        header.row = row_;
+        header.column = column_;
         std::memcpy(header.descriptor, &desc_, sizeof desc_);
         SaveArea::at(context_.vram, save_, cores_)->write_header(header);
         context_.counters.add(ORR_CTR_PREEMPTIONS);

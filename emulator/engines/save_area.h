@@ -1,8 +1,5 @@
-// What a preempted descriptor leaves in VRAM: the layout of a save area (SOC_ENGINE_SAVE).
-//
-// Software may move a save area about but not look into it: its layout may change with the hardware version.
-// The guest can write it at any time, so nothing in it is believed: each word is read once, and checked.
-// docs/engines.md has the layout for people.
+// A save area in VRAM: orrery/hw/save.h has its layout. The guest can write it at any time, so nothing in it
+// is believed: each word is read once, and checked.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +9,21 @@
 
 #include <orrery/hw/engine.h>
 #include <orrery/hw/kernel_abi.h>
+#include <orrery/hw/save.h>
 
 #include "emulator/core/hart.h"
 #include "emulator/memory/vram.h"
 
 namespace orrery::emu {
 
-inline constexpr std::uint64_t kSaveMagic = 0x3145'5641'5352'524f;  // "ORRSAVE1" as bytes in memory
-inline constexpr std::uint64_t kSavePage = 4096;
-
-// First page of an area.
-struct SaveHeader {
-    std::uint64_t magic = 0;   // written last, cleared by the resume that takes the area
-    std::uint32_t kind = 0;    // ORR_ENGINE_*
-    std::uint32_t groups = 0;  // vector: records that follow, of work-groups inside the kernel
-    std::uint64_t descriptor[8] = {};
-    std::uint64_t next_group = 0;  // vector: first that has not been on a core yet
-    std::uint64_t row = 0;         // copy: what is to be moved next
-    std::uint64_t column = 0;
-};
-static_assert(sizeof(SaveHeader) == 104);
-
-// A work-group inside the kernel: this in a page, then its stack, then its work-group memory.
-struct SaveRecord {
-    std::uint64_t group = 0;  // linear number
-    std::uint32_t item = 0;
-    std::uint32_t in_item = 0;      // 1: `hart` and the stack are those of the item; 0: it is to start
-    std::uint32_t stack_pages = 0;  // bit n: page n from the bottom is here; the others are zero
-    std::uint32_t local_pages = 0;
-    HartState hart;
-};
-static_assert(sizeof(SaveRecord) <= kSavePage);
+inline constexpr std::uint64_t kSavePage = ORR_SAVE_PAGE;
+static_assert(sizeof(orr_save_group) <= kSavePage);
 static_assert(ORR_STACK_BYTES / kSavePage < 32 && ORR_LOCAL_BYTES / kSavePage < 32);
+
+// Registers of an item as they are saved, and back. The second gives a state that set_state() makes legal;
+// what an item does not own (steps, interrupt lines) is 0 in it.
+orr_save_hart saved_hart(const HartState& state);
+HartState hart_of(const orr_save_hart& saved);
 
 inline constexpr std::uint64_t kSaveRecordBytes = kSavePage + ORR_STACK_BYTES + ORR_LOCAL_BYTES;
 
@@ -54,7 +34,7 @@ constexpr std::uint64_t save_area_bytes(std::uint32_t cores) {
 
 // A work-group off its core.
 struct SavedGroup {
-    SaveRecord record;
+    orr_save_group record{};
     std::vector<std::uint8_t> pages;  // of the stack, then of work-group memory: those with a bit, in order
     // In the save area.
     std::uint64_t bytes() const { return kSavePage + pages.size(); }
@@ -70,17 +50,19 @@ class SaveArea {
     void invalidate();
     // `index` < cores. Returns the bytes written.
     std::uint64_t write_group(std::uint32_t index, const SavedGroup& group);
-    void write_header(const SaveHeader& header);
-    // A copy of what stands there, the magic checked and nothing else.
-    std::optional<SaveHeader> read_header() const;
-    // Bits for pages that do not exist are dropped.
-    SavedGroup read_group(std::uint32_t index) const;
+    // Magic, version and sizes are filled in.
+    void write_header(orr_save_header header);
+    // A copy of what stands there; nothing: it was not written for an engine of that kind of this card.
+    std::optional<orr_save_header> read_header(std::uint32_t kind) const;
+    // Nothing: no group that an engine wrote.
+    std::optional<SavedGroup> read_group(std::uint32_t index) const;
 
   private:
-    explicit SaveArea(std::uint8_t* data) : data_(data) {}
+    SaveArea(std::uint8_t* data, std::uint32_t cores) : data_(data), cores_(cores) {}
     std::uint8_t* record(std::uint32_t index) const { return data_ + kSavePage + index * kSaveRecordBytes; }
 
     std::uint8_t* data_;
+    std::uint32_t cores_;
 };
 
 }  // namespace orrery::emu

@@ -83,7 +83,7 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group) {
 
 SavedGroup VectorCore::save() const {
     SavedGroup saved;
-    SaveRecord& record = saved.record;
+    orr_save_group& record = saved.record;
     record.group = number_in_grid_;
     record.item = item_;
     record.in_item = in_item_ ? 1 : 0;
@@ -99,7 +99,7 @@ SavedGroup VectorCore::save() const {
         return bits;
     };
     if (in_item_) {
-        record.hart = hart_.state();
+        record.hart = saved_hart(hart_.state());
         record.stack_pages = put_pages(memory_->stack, sizeof memory_->stack);
     }
     if (in_item_ || item_ != 0) record.local_pages = put_pages(memory_->local, local_mapped_);
@@ -107,7 +107,7 @@ SavedGroup VectorCore::save() const {
 }
 
 void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
-    const SaveRecord& record = saved.record;
+    const orr_save_group& record = saved.record;
     flush();
     stack_generation_ = mmu_.generation();
     local_mapped_ = whole_pages(launch.desc.local_bytes);
@@ -128,10 +128,8 @@ void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
     item_ = record.item;
     in_item_ = record.in_item != 0;
     if (!in_item_) return;
-    HartState state = record.hart;
+    HartState state = hart_of(record.hart);
     state.steps = hart_.steps();  // this core's own history
-    state.mip = 0;                // no line is ever driven
-    state.waiting = 0;
     hart_.set_state(state);
 }
 

@@ -76,7 +76,10 @@ void VectorUnit::Impl::Port::hand_in(ModelTime now) {
     completion_.end_ps = now;
     completion_.used_ps = used_;
     if (completion_.status == ORR_DONE_PREEMPTED) {
-        SaveHeader header{.kind = ORR_ENGINE_VECTOR, .groups = saved_, .next_group = next_group_};
+        orr_save_header header{};
+        header.kind = ORR_ENGINE_VECTOR;
+        header.groups = saved_;
+        header.next_group = next_group_;
         static_assert(sizeof header.descriptor == sizeof launch_.desc);
         std::memcpy(header.descriptor, &launch_.desc, sizeof launch_.desc);
         SaveArea::at(unit_.context.vram, save_, unit_.config.cores)->write_header(header);
@@ -212,18 +215,18 @@ bool VectorUnit::Impl::Port::load(std::uint64_t save) {
     const std::uint32_t limit = unit_.config.cores;
     auto area = SaveArea::at(unit_.context.vram, save, limit);
     if (!area) return false;
-    const auto header = area->read_header();
-    if (!header || header->kind != ORR_ENGINE_VECTOR || header->groups > limit) return false;
+    const auto header = area->read_header(ORR_ENGINE_VECTOR);
+    if (!header) return false;
     std::memcpy(&launch_.desc, header->descriptor, sizeof launch_.desc);
     if (!emu::work_of(launch_.desc, limit) || header->next_group > launch_.groups()) return false;
     next_group_ = header->next_group;
     std::vector<std::uint64_t> numbers;
     for (std::uint32_t i = 0; i < header->groups; ++i) {
-        SavedGroup group = area->read_group(i);
-        const SaveRecord& record = group.record;
-        if (record.group >= next_group_ || record.item >= launch_.items() || record.in_item > 1) return false;
-        numbers.push_back(record.group);
-        pending_.push_back(std::move(group));
+        auto group = area->read_group(i);
+        if (!group || group->record.group >= next_group_ || group->record.item >= launch_.items())
+            return false;
+        numbers.push_back(group->record.group);
+        pending_.push_back(*std::move(group));
     }
     std::ranges::sort(numbers);
     if (std::ranges::adjacent_find(numbers) != numbers.end() || waiting_groups() == 0) return false;

@@ -16,7 +16,7 @@ std::expected<void, std::string> serve_replay(Replayer& replayer, std::uint16_t 
     if (listening) listening((*server)->port());
     while (!stop || !stop()) {
         // While the target runs, service() works for some milliseconds at a time.
-        pollfd wait{(*server)->fd(), POLLIN, 0};
+        pollfd wait{(*server)->fd(), (*server)->events(), 0};
         if (!(*server)->running()) ::poll(&wait, 1, 100);
         (*server)->service(target);
         if ((*server)->take_kill()) return {};

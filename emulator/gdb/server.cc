@@ -16,11 +16,6 @@
 
 namespace orrery::emu::gdb {
 
-namespace {
-// A debugger that does not read its answers for so long is gone.
-constexpr int kSendLimitMs = 2000;
-}  // namespace
-
 std::expected<std::unique_ptr<Server>, std::string> Server::create(std::uint16_t port) {
     std::unique_ptr<Server> made(new Server);
     const auto refuse = [&](const char* what) {
@@ -77,31 +72,44 @@ bool Server::receive() {
     return true;
 }
 
-void Server::send() {
+// What the socket takes; the rest waits. true: something went.
+bool Server::send() {
     std::string& out = session_->output();
     std::size_t sent = 0;
     while (sent < out.size()) {
         const ssize_t done = ::send(client_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
         if (done > 0) {
             sent += static_cast<std::size_t>(done);
-            continue;
+        } else if (done == 0 || errno != EINTR) {
+            if (done < 0 && errno != EAGAIN) {
+                hang_up();
+                return true;
+            }
+            break;
         }
-        const int error = done < 0 ? errno : EAGAIN;
-        if (error == EINTR) continue;
-        pollfd wait{client_.get(), POLLOUT, 0};
-        if (error != EAGAIN || ::poll(&wait, 1, kSendLimitMs) <= 0) return hang_up();
     }
-    out.clear();
+    out.erase(0, sent);
+    return sent > 0;
+}
+
+short Server::events() const {
+    return session_ != nullptr && !session_->output().empty() ? POLLOUT : POLLIN;
 }
 
 bool Server::service(Target& target) {
     if (session_ == nullptr) return accept(target);
     refuse_others();
-    bool busy = receive();
+    bool busy = false;
+    // Its answers first: they are bounded by what it asks for before it reads them.
+    if (!session_->output().empty()) busy = send();
     if (session_ == nullptr) return true;
-    busy |= session_->poll();
-    if (!session_->output().empty()) send();
-    if (session_ != nullptr && session_->over()) {
+    if (session_->output().empty()) {
+        busy |= receive();
+        if (session_ == nullptr) return true;
+        busy |= session_->poll();
+        if (!session_->output().empty()) busy |= send();
+    }
+    if (session_ != nullptr && session_->over() && session_->output().empty()) {
         killed_ = killed_ || session_->killed();
         hang_up();
     }

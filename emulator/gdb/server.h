@@ -22,16 +22,17 @@ class Server {
     static std::expected<std::unique_ptr<Server>, std::string> create(std::uint16_t port);
 
     std::uint16_t port() const { return port_; }
-    // The descriptor to wait for: the debugger's, or the listening one.
+    // The descriptor to wait for, and for what: the debugger's, or the listening one.
     int fd() const { return client_ ? client_.get() : listener_.get(); }
+    short events() const;
     bool attached() const { return session_ != nullptr; }
     // A debugger let the target go, and it has not stopped yet.
     bool running() const { return session_ != nullptr && session_->running(); }
     // A debugger asked for the target's end since the last call.
     bool take_kill() { return std::exchange(killed_, false); }
 
-    // Takes a debugger, reads and answers what there is, looks whether the target stopped. Never blocks for
-    // more than a moment. true: something happened.
+    // Takes a debugger, reads and answers what there is, looks whether the target stopped. Never blocks: a
+    // debugger that does not take its answers is not read until it does. true: something happened.
     bool service(Target& target);
 
   private:
@@ -39,7 +40,7 @@ class Server {
     bool accept(Target& target);
     void refuse_others();
     bool receive();
-    void send();
+    bool send();
     void hang_up();
 
     UniqueFd listener_;

@@ -10,22 +10,12 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
-#include <zstd.h>
 
 #include <orrery/hw/boot.h>
 
 namespace orrery::emu {
 
 namespace {
-
-// Fast enough for the card's thread; higher levels cost more time than they save bytes.
-constexpr int kLevel = -5;
-// Not worth unpacking for less.
-constexpr std::size_t kMinSaved = 64;
-// After a block that packing made not even this much smaller (in percent), so many are not packed: it would
-// slow down a busy core for little.
-constexpr std::size_t kGoodPercent = 60;
-constexpr unsigned kUnpacked = 15;
 
 std::uint64_t zigzag(std::uint64_t difference) {
     return difference << 1 ^ (0 - (difference >> 63));
@@ -99,16 +89,16 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
             fmt::format("{}: the recording cannot be {}: {}", file.string(), what, std::strerror(errno)));
     };
     made->file_ = file;
-    made->fd_.reset(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    if (!made->fd_) return refuse("made");
+    UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    if (!fd) return refuse("made");
     // Never the file behind a link of somebody else's, nor a device.
     struct stat status{};
-    if (::fstat(made->fd_.get(), &status) != 0) return refuse("made");
+    if (::fstat(fd.get(), &status) != 0) return refuse("made");
     if (!S_ISREG(status.st_mode)) {
         return std::unexpected(fmt::format(
             "{}: a recording needs a regular file, and this is none; give another name", file.string()));
     }
-    if (::ftruncate(made->fd_.get(), 0) != 0) return refuse("emptied");
+    if (::ftruncate(fd.get(), 0) != 0) return refuse("emptied");
     made->buffer_.resize(kFlushBytes + kRoom);
 
     orr_otrace_header header{};
@@ -135,66 +125,21 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
     header.committed = bytes.size();
     header.not_committed = ~header.committed;
     std::memcpy(bytes.data(), &header, sizeof header);
-    if (::write(made->fd_.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+    if (::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
         return refuse("written");
-    made->committed_ = bytes.size();
+    made->writer_ = std::make_unique<RecordWriter>(file, std::move(fd), bytes.size(), info.write);
     made->block_time_ = made->last_note_time_ = info.start_ps;
     return made;
 }
 
-void Recorder::fail(const std::string& what, int error) {
-    if (!error_.empty()) return;
-    error_ = fmt::format("recording to {} stopped: {}: {}; it is good up to model time {} ps", file_.string(),
-                         what, std::strerror(error), block_time_);
-    fd_.reset();
-    used_ = 0;
-}
-
 // Nothing that the core does fills the room between two looks at full(); said all the same, not assumed.
 void Recorder::overrun() {
-    fail("more was observed in one run of the core than a block holds", ENOBUFS);
+    writer_->fail("more was observed in one run of the core than a block holds", ENOBUFS, block_time_);
     used_ = 0;
 }
 
-void Recorder::write_block(orr_otrace_block& block, std::span<const std::uint8_t> payload) {
-    if (!fd_) return;
-    const std::size_t bound = ZSTD_compressBound(payload.size());
-    out_.resize(sizeof block + std::max(bound, payload.size()));
-    std::size_t stored = payload.size();
-    block.codec = ORR_OTRACE_RAW;
-    const bool log = block.kind == ORR_OTRACE_LOG;
-    if (log && unpacked_ != 0) {
-        --unpacked_;
-    } else if (payload.size() > kMinSaved) {
-        const std::size_t packed =
-            ZSTD_compress(out_.data() + sizeof block, bound, payload.data(), payload.size(), kLevel);
-        if (ZSTD_isError(packed) == 0 && packed + kMinSaved <= payload.size()) {
-            block.codec = ORR_OTRACE_ZSTD;
-            stored = packed;
-        }
-        if (log && stored > payload.size() / 100 * kGoodPercent && payload.size() >= kFlushBytes)
-            unpacked_ = kUnpacked;
-    }
-    if (block.codec == ORR_OTRACE_RAW && !payload.empty())
-        std::memcpy(out_.data() + sizeof block, payload.data(), payload.size());
-    block.magic = ORR_OTRACE_BLOCK_MAGIC;
-    block.sequence = sequence_++;
-    block.stored_bytes = static_cast<std::uint32_t>(stored);
-    block.raw_bytes = static_cast<std::uint32_t>(payload.size());
-    block.checksum = 0;
-    std::memcpy(out_.data(), &block, sizeof block);
-    const std::size_t size = sizeof block + stored;
-    block.checksum = XXH3_64bits(out_.data(), size);
-    std::memcpy(out_.data(), &block, sizeof block);
-
-    errno = ENOSPC;  // what a short write means
-    const ssize_t written = ::write(fd_.get(), out_.data(), size);
-    if (written != static_cast<ssize_t>(size)) return fail("a block could not be written", errno);
-    committed_ += size;
-    const std::uint64_t commit[2] = {committed_, ~committed_};
-    if (::pwrite(fd_.get(), commit, sizeof commit, offsetof(orr_otrace_header, committed)) !=
-        static_cast<ssize_t>(sizeof commit))
-        return fail("the header could not be written", errno);
+void Recorder::write_block(const orr_otrace_block& block, std::span<const std::uint8_t> payload) {
+    if (on()) writer_->put(block, {payload.begin(), payload.end()});
 }
 
 void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
@@ -206,7 +151,7 @@ void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
 }
 
 void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time) {
-    if (!fd_) return;
+    if (!on()) return;
     const std::uint64_t steps = running_ ? state.steps : block_steps_;
     if (!dirty(steps) && time == block_time_) return;
     if (running_) last_hash_ = trace_hash(state, sram);
@@ -228,7 +173,8 @@ void Recorder::finish(const HartState& state, std::span<const std::uint8_t> sram
     block.first_step = block.last_step = offset_ + block_steps_;
     block.first_ps = block.last_ps = block_time_;
     write_block(block, {});
-    fd_.reset();
+    ended_ = true;
+    writer_->drain();
 }
 
 void Recorder::put_varint(std::uint64_t value) {
@@ -242,7 +188,7 @@ void Recorder::put_steps(std::uint64_t steps) {
 }
 
 void Recorder::put_boundary(std::uint64_t steps, std::uint64_t ps, unsigned lines) {
-    if (!fd_) return;
+    if (!on()) return;
     put(static_cast<std::uint8_t>(ORR_OTRACE_BOUNDARY | (ps != 0 ? ORR_OTRACE_TAG_STALL : 0) |
                                   (lines != lines_ ? ORR_OTRACE_TAG_LINES : 0)));
     put_steps(steps);
@@ -252,7 +198,7 @@ void Recorder::put_boundary(std::uint64_t steps, std::uint64_t ps, unsigned line
 }
 
 bool Recorder::begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time, std::size_t room) {
-    if (!fd_) return false;
+    if (!on()) return false;
     // Notes may pile up before the core runs again: whatever they take, the room for a run of the core stays.
     if (used_ + room + 32 + kRoom > buffer_.size()) {
         if (buffer_.size() >= kMostBuffer) return false;
@@ -289,7 +235,7 @@ void Recorder::set_memory(std::uint64_t address, std::span<const std::uint8_t> b
 }
 
 void Recorder::image(std::span<const std::uint8_t> bytes) {
-    if (!fd_) return;
+    if (!on()) return;
     image_known_ = true;
     if (std::ranges::equal(bytes, image_)) return;
     image_.assign(bytes.begin(), bytes.end());
@@ -306,7 +252,7 @@ void Recorder::write_image() {
 }
 
 void Recorder::start(const Start& start) {
-    if (!fd_) return;
+    if (!on()) return;
     flush({}, {}, start.time);  // notes of the time in between
     if (image_new_) write_image();
     orr_otrace_start head{};

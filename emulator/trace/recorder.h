@@ -21,6 +21,7 @@
 #include "emulator/core/hart.h"
 #include "emulator/os/unique_fd.h"
 #include "emulator/trace/clock.h"
+#include "emulator/trace/record_writer.h"
 
 namespace orrery::emu {
 
@@ -36,6 +37,7 @@ struct RecordingInfo {
     std::uint64_t start_ps = 0;
     std::uint64_t vram_bytes = 0;
     std::uint32_t hw_version = 0;
+    RecordWriter::Write write;  // for tests; empty: write(2)
 };
 
 // The state of a hart as a recording knows it.
@@ -55,7 +57,10 @@ class Recorder {
     Recorder& operator=(const Recorder&) = delete;
 
     // Empty: all is well. It says what happened, and up to where the recording is good.
-    const std::string& error() const { return error_; }
+    std::string error() const { return writer_->error(); }
+    bool failed() const { return writer_->failed(); }
+    // What waits for the file; see RecordWriter. flush() and finish() only hand over.
+    RecordWriter& writer() { return *writer_; }
     const std::filesystem::path& file() const { return file_; }
 
     // --- inside an instruction: an access beyond SRAM, done. `lines` as they are after it. ---
@@ -110,7 +115,7 @@ class Recorder {
     }
     // Anything that a crash would lose.
     bool dirty(std::uint64_t steps) const { return used_ != 0 || (running_ && steps != block_steps_); }
-    // Writes what there is. After boundary(), with the hart as it stands at `time`; while the core is
+    // Hands over what there is. After boundary(), with the hart as it stands at `time`; while the core is
     // stopped only the time counts.
     void flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time);
     // The same, and the end mark.
@@ -164,18 +169,14 @@ class Recorder {
     void overrun();
     bool begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time, std::size_t room);
     static constexpr std::size_t kMostBuffer = 4 << 20;
-    void write_block(orr_otrace_block& block, std::span<const std::uint8_t> payload);
+    void write_block(const orr_otrace_block& block, std::span<const std::uint8_t> payload);
+    bool on() const { return !ended_ && !writer_->failed(); }
     void write_image();
     void begin_block(std::uint64_t steps, std::uint64_t time);
-    void fail(const std::string& what, int error);
 
     std::filesystem::path file_;
-    UniqueFd fd_;
-    std::string error_;
-    std::uint64_t committed_ = 0;
-    std::uint64_t sequence_ = 0;
-    unsigned unpacked_ = 0;            // blocks that are not to be packed
-    std::vector<std::uint8_t> out_;    // a block as it is written
+    std::unique_ptr<RecordWriter> writer_;
+    bool ended_ = false;               // finish() was called
     std::vector<std::uint8_t> image_;  // last written
     bool image_known_ = false;         // the next start is of image_
     bool image_new_ = false;           // and it has not been written yet

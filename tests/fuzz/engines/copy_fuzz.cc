@@ -43,10 +43,10 @@ void preempt(Rig& rig, CopyEngine& engine, Input& input) {
     if (engine.busy()) return;  // it goes on to its end, with what stands
     if (rig.done.size() != 1) std::abort();
     if (rig.done[0].status != ORR_DONE_PREEMPTED) return;
-    std::uint8_t* const at = rig.vram.at(area, sizeof(SaveHeader));
+    std::uint8_t* const at = rig.vram.at(area, sizeof(orr_save_header));
     if (at == nullptr) std::abort();
     for (unsigned i = 0; i < (how >> 3 & 3u); ++i) {
-        const auto word = input.take<std::uint8_t>() % (sizeof(SaveHeader) / 8);
+        const auto word = input.take<std::uint8_t>() % (sizeof(orr_save_header) / 8);
         const auto value = input.take<std::uint64_t>();
         std::memcpy(at + 8 * word, &value, sizeof value);
     }

@@ -50,15 +50,20 @@ void scribble(Rig& rig, Input& input) {
             std::memcpy(area + (where >> 2) % 96, &value, sizeof value);
             break;
         case 1:
-            std::memcpy(area + kSavePage + (where >> 2) % (sizeof(SaveRecord) - 8), &value, sizeof value);
+            std::memcpy(area + kSavePage + (where >> 2) % (sizeof(orr_save_group) - 8), &value, sizeof value);
             break;
         case 2:
-            std::memcpy(area + kSavePage + kSaveRecordBytes + (where >> 2) % (sizeof(SaveRecord) - 8), &value,
-                        sizeof value);
+            std::memcpy(area + kSavePage + kSaveRecordBytes + (where >> 2) % (sizeof(orr_save_group) - 8),
+                        &value, sizeof value);
             break;
         default: {
             // A whole header, so that the fuzzer need not guess the magic.
-            SaveHeader header{.magic = kSaveMagic, .kind = ORR_ENGINE_VECTOR};
+            orr_save_header header{};
+            header.magic = ORR_SAVE_MAGIC;
+            header.version = ORR_SAVE_VERSION;
+            header.kind = ORR_ENGINE_VECTOR;
+            header.cores = 2;
+            header.group_bytes = sizeof(orr_save_group);
             header.groups = static_cast<std::uint32_t>(value % 4);
             header.next_group = value >> 8 & 0xf;
             const orr_desc_kernel desc = descriptor(input);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/card/register_names.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {
@@ -155,6 +156,31 @@ TEST(Manual, NamesNothingThatDoesNotExist) {
         }
         EXPECT_TRUE(found) << name;
     }
+}
+
+// Messages name registers by tables of their own.
+TEST(Manual, EveryRegisterHasItsNameInMessages) {
+    unsigned checked = 0;
+    for (const Define& each : defines()) {
+        const bool host = each.name.starts_with("ORR_R_");
+        if (!host && !each.name.starts_with("SOC_")) continue;
+        std::uint64_t offset = std::strtoull(each.value.c_str(), nullptr, 0);
+        if (!each.value.starts_with("0x") || each.value.find('(') != std::string::npos) continue;
+        std::string name;
+        if (host) {
+            const bool link = each.name.starts_with("ORR_R_LINK_") && each.name != "ORR_R_LINK_PORTS";
+            name = name_of_host_register(link ? ORR_R_LINK(3) + offset : offset);
+        } else {
+            if (each.name.starts_with("SOC_ENGINE_")) offset += SOC_ENGINE(5);
+            if (each.name.starts_with("SOC_SLOT_")) offset += SOC_SLOT(5);
+            name = name_of_soc_register(offset);
+        }
+        EXPECT_TRUE(name == each.name || name.ends_with(" + " + each.name)) << each.name << ": " << name;
+        ++checked;
+    }
+    EXPECT_GT(checked, 100u);
+    EXPECT_EQ(name_of_host_register(ORR_R_STATE + 2), "ORR_R_STATE + 0x2");
+    EXPECT_EQ(name_of_host_register(ORR_R_COUNTER(7)), "ORR_R_COUNTER(7)");
 }
 
 TEST(Manual, HasEveryStructureWithItsSize) {

@@ -1,6 +1,14 @@
 // BAR 0 from the host's side.
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include <memory>
+
+#include <cstdio>
+
+#include <algorithm>
+
 #include <array>
 #include <cstring>
 #include <map>
@@ -152,6 +160,87 @@ TEST_F(HostRegistersTest, WildAccessesDoNoHarm) {
     }
     rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
     rig_.boot_script();
+}
+
+// --- what the log says about a guest that goes wrong ---
+
+class Told : public testing::Test {
+  protected:
+    Told() : log_(std::tmpfile()) {
+        CardConfig config = CardRig::config();
+        config.log = log_;
+        rig_ = std::make_unique<CardRig>(std::move(config));
+    }
+    ~Told() override {
+        rig_.reset();
+        std::fclose(log_);
+    }
+    std::string log() {
+        rig_->card().errors().flush();
+        std::string text(static_cast<std::size_t>(std::max(std::ftell(log_), 0L)), '\0');
+        std::rewind(log_);
+        text.resize(std::fread(text.data(), 1, text.size(), log_));
+        return text;
+    }
+    static std::size_t lines(const std::string& text, const std::string& part) {
+        std::size_t count = 0;
+        for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+            ++count;
+        return count;
+    }
+    std::FILE* log_;
+    std::unique_ptr<CardRig> rig_;
+};
+
+TEST_F(Told, AccessesWhereNothingIsByOffsetWithTheNearestName) {
+    for (int i = 0; i < 1000; ++i) {
+        rig_->read32(ORR_R_HALT_TVAL + 8);
+        rig_->write32(ORR_R_LINK(1) + 0x80, 1);
+    }
+    rig_->read32(0x9000);
+    const std::string text = log();
+    EXPECT_EQ(rig_->counter(ORR_CTR_GUEST_ERRORS), 2001u);
+    EXPECT_EQ(lines(text, "nearest: ORR_R_HALT_TVAL + 0x8); 512 times"), 1u) << text;
+    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_GRANT_DONE + 0x4c"), 10u) << text;
+    EXPECT_EQ(lines(text, "at 0x9000"), 1u) << "not hidden by the others";
+}
+
+TEST_F(Told, AHostThatReadsInACircleWhatCannotChange) {
+    for (int i = 0; i < 10'000; ++i)
+        rig_->read32(ORR_R_STATE);
+    std::string text = log();
+    EXPECT_EQ(lines(text, "the host has read ORR_R_STATE"), 4u) << text;
+    EXPECT_NE(text.find("write ORR_R_BOOT_START"), std::string::npos);
+    rig_->boot_script();
+    for (int i = 0; i < 10'000; ++i)
+        rig_->read32(ORR_R_STATE);
+    EXPECT_EQ(lines(log(), "the host has read ORR_R_STATE"), 4u) << "a running card may always halt";
+    for (int i = 0; i < 2000; ++i)
+        rig_->read32(ORR_R_LINK(2));
+    EXPECT_NE(log().find("this port has no link"), std::string::npos);
+}
+
+TEST_F(Told, FirmwareThatReadsInACircleWhatCannotChange) {
+    rig_->boot_script();
+    ModelTime wait = 0;
+    for (int i = 0; i < 300'000; ++i)
+        rig_->card().soc().read(SOC_DONE_POP, wait);
+    EXPECT_EQ(lines(log(), "the firmware has read SOC_DONE_POP"), 3u) << log();
+    for (int i = 0; i < 300'000; ++i)
+        rig_->card().soc().read(SOC_IRQ_PENDING, wait);
+    EXPECT_EQ(lines(log(), "SOC_IRQ_PENDING"), 0u);
+}
+
+// What a guest can bring about without end is not written without end.
+TEST_F(Told, NothingThatAGuestDoesFillsTheDisk) {
+    for (int i = 0; i < 5000; ++i) {
+        rig_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
+        rig_->write32(ORR_R_CORE_RESTART, ORR_RESTART_MAGIC);
+        rig_->write32(ORR_R_BOOT_START, 1);
+        rig_->device().reset(ResetKind::kFunction);
+        rig_->steps(2);
+    }
+    EXPECT_LT(log().size(), 100'000u);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(SkuFile, TheStandardOneIsGood) {
 
 TEST(SkuFile, ErrorsNameFileLineAndCause) {
     EXPECT_EQ(with("engines = 2", "engines = 0"),
-              "test.toml:18: copy.engines must be a whole number from 1 to 16");
+              "test.toml:19: copy.engines must be a whole number from 1 to 16");
     EXPECT_THAT(with("engines = 2", "engines = \"two\""), HasSubstr("whole number"));
     EXPECT_THAT(with("engines = 2", "engines = 2.5"), HasSubstr("whole number"));
     EXPECT_THAT(with("engines = 2", "engines = -2"), HasSubstr("whole number"));
@@ -45,7 +45,7 @@ TEST(SkuFile, ErrorsNameFileLineAndCause) {
     EXPECT_THAT(with("[link]", "[lynk]"), HasSubstr("link.ports is missing"));
     EXPECT_THAT(with("[link]", "[other]\nx = 1\n[link]"), HasSubstr("'other' is no section"));
     EXPECT_THAT(with("engines = 2", "engines = 2\nengine = 3"),
-                HasSubstr("test.toml:19: 'copy.engine' is no key"));
+                HasSubstr("test.toml:20: 'copy.engine' is no key"));
     EXPECT_THAT(with("\"256M\"", "\"255M\""), HasSubstr("power of two"));
     EXPECT_THAT(with("\"256M\"", "\"many\""), HasSubstr("not a size"));
     EXPECT_THAT(with("\"256M\"", "256"), HasSubstr("text in quotes"));

@@ -440,7 +440,7 @@ TEST_F(CopyEngineTest, ASavedFillKeepsItsPatternInStep) {
 TEST_F(CopyEngineTest, ASaveAreaIsCheckedAndAbortEndsASave) {
     constexpr std::uint64_t kArea = 48 << 20;
     map_both(4 << 20);
-    auto* header = reinterpret_cast<SaveHeader*>(rig.vram.data() + kArea);
+    auto* header = reinterpret_cast<orr_save_header*>(rig.vram.data() + kArea);
     const auto save = [&] {
         rig.done.clear();
         ASSERT_TRUE(engine.start(Rig::words_of(copy(4 << 20)), 1));
@@ -463,7 +463,7 @@ TEST_F(CopyEngineTest, ASaveAreaIsCheckedAndAbortEndsASave) {
     save();
     rig.run();
     EXPECT_EQ(rig.done.at(0).status, ORR_DONE_PREEMPTED);
-    const SaveHeader good = *header;
+    const orr_save_header good = *header;
     const auto expect_refused = [&](const char* what) {
         EXPECT_EQ(resume(), ORR_DONE_BAD_DESC) << what;
         *header = good;
@@ -472,6 +472,9 @@ TEST_F(CopyEngineTest, ASaveAreaIsCheckedAndAbortEndsASave) {
     header->row = 1, expect_refused("row");
     header->column = 4 << 20, expect_refused("column");
     header->column = ~0ull, expect_refused("column far away");
+    header->version = 1, expect_refused("version");
+    header->groups = 1, expect_refused("groups of a copy");
+    header->next_group = 1, expect_refused("a next group of a copy");
     header->descriptor[0] = 77, expect_refused("descriptor");
     header->descriptor[2] = ~0ull, expect_refused("a range that wraps");
     EXPECT_EQ(resume(), ORR_DONE_OK);

@@ -52,9 +52,10 @@ class PreemptTest : public VectorUnitTest {
         rig.done.erase(rig.done.begin());
         return first;
     }
-    SaveHeader* header() { return reinterpret_cast<SaveHeader*>(rig.vram.data() + kArea); }
-    SaveRecord* record(std::uint32_t index) {
-        return reinterpret_cast<SaveRecord*>(rig.vram.data() + kArea + kSavePage + index * kSaveRecordBytes);
+    orr_save_header* header() { return reinterpret_cast<orr_save_header*>(rig.vram.data() + kArea); }
+    orr_save_group* record(std::uint32_t index) {
+        return reinterpret_cast<orr_save_group*>(rig.vram.data() + kArea + kSavePage +
+                                                 index * kSaveRecordBytes);
     }
     // Preempts a kernel of endless groups, so that a good area stands at kArea.
     void save_loops(std::uint32_t groups = 12) {
@@ -351,6 +352,17 @@ TEST_F(PreemptTest, WhatMakesNoSenseIsRefused) {
     };
     header()->magic ^= 1, expect_bad("magic");
     header()->kind = ORR_ENGINE_COPY, expect_bad("kind");
+    header()->version = 1, expect_bad("version");
+    header()->cores = 4, expect_bad("a card with other cores");
+    header()->group_bytes += 8, expect_bad("another layout of groups");
+    header()->reserved = 1, expect_bad("reserved");
+    header()->row = 1, expect_bad("a row of no copy");
+    record(0)->stack_pages |= 1u << 31, expect_bad("a page of stack that does not exist");
+    record(0)->local_pages |= 1u << 31, expect_bad("a page of work-group memory that does not exist");
+    record(1)->hart.x[0] = 1, expect_bad("x0");
+    record(1)->hart.pc |= 1, expect_bad("an odd pc");
+    record(1)->hart.fcsr = 0x100, expect_bad("bits of fcsr that do not exist");
+    record(1)->hart.reservation_size = 3, expect_bad("a reservation of three bytes");
     header()->groups = 9, expect_bad("more groups than cores");
     header()->groups = ~0u, expect_bad("very many groups");
     header()->next_group = 13, expect_bad("beyond the grid");
@@ -364,10 +376,15 @@ TEST_F(PreemptTest, WhatMakesNoSenseIsRefused) {
     record(3)->group = record(4)->group, expect_bad("a group twice");
     record(0)->item = 1, expect_bad("no item");
     record(7)->in_item = 2, expect_bad("neither in an item nor not");
-    // And the good one is good, on any state of a hart and any bits of pages.
-    record(0)->stack_pages = record(0)->local_pages = ~0u;
-    std::memset(reinterpret_cast<std::uint8_t*>(record(1)) + offsetof(SaveRecord, hart), 0xff,
-                sizeof(HartState));
+    // And the good one is good, with any values of registers and any pages.
+    record(0)->stack_pages = (1u << (ORR_STACK_BYTES / kSavePage)) - 1;
+    record(0)->local_pages = (1u << (ORR_LOCAL_BYTES / kSavePage)) - 1;
+    orr_save_hart& wild = record(1)->hart;
+    std::memset(&wild, 0xff, sizeof wild);
+    wild.x[0] = 0;
+    wild.pc &= ~std::uint64_t{1};
+    wild.fcsr = 0xff;
+    wild.reservation_size = 8;
     ASSERT_TRUE(port(1).resume(kArea, 1));
     run_until(rig.events.now() + 20 * kUs);
     port(1).abort();

@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -25,7 +28,8 @@ class Log {
         std::free(text_);
     }
     std::FILE* file() { return file_; }
-    std::string text() {
+    std::string text(Errors& errors) {
+        errors.flush();
         std::fflush(file_);
         return {text_, size_};
     }
@@ -58,8 +62,8 @@ TEST(Errors, CountEachKindAndNameTheCause) {
     errors.guest("register {:#x}", 0x123);
     errors.unimplemented("thing");
     errors.report(ErrorKind::kHostError, "no memory");
-    EXPECT_THAT(log.text(), HasSubstr("guest error: register 0x123\n"));
-    EXPECT_THAT(log.text(), HasSubstr("unimplemented: thing\n"));
+    EXPECT_THAT(log.text(errors), HasSubstr("guest error: register 0x123\n"));
+    EXPECT_THAT(log.text(errors), HasSubstr("unimplemented: thing\n"));
     EXPECT_EQ(errors.count(ErrorKind::kGuestError), 1u);
     EXPECT_EQ(counters.get(ORR_CTR_GUEST_ERRORS), 1u);
     EXPECT_EQ(counters.get(ORR_CTR_UNIMPLEMENTED), 1u);
@@ -73,11 +77,78 @@ TEST(Errors, AFloodIsCountedAndNotWritten) {
     for (int i = 0; i < 100'000; ++i)
         errors.guest("again");
     EXPECT_EQ(errors.count(ErrorKind::kGuestError), 100'000u);
-    const std::string text = log.text();
+    const std::string text = log.text(errors);
     EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
     EXPECT_THAT(text, HasSubstr("number 65536"));
     errors.note("still here");
-    EXPECT_THAT(log.text(), HasSubstr("still here"));
+    EXPECT_THAT(log.text(errors), HasSubstr("still here"));
+}
+
+TEST(Errors, NotesOfOneKindAreLimitedAndHideNoOthers) {
+    Counters counters;
+    Log log;
+    Errors errors(counters, log.file());
+    for (int i = 0; i < 100'000; ++i)
+        errors.note("the guest did it again, {}", i);
+    errors.note("something else");
+    const std::string text = log.text(errors);
+    EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
+    EXPECT_THAT(text, HasSubstr("number 65536"));
+    EXPECT_THAT(text, HasSubstr("note: something else"));
+}
+
+// A pipe that nobody reads: whoever has something to say goes on, and so does the end.
+TEST(Errors, ALogThatTakesNothingHoldsNobody) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    std::FILE* const in = fdopen(ends[1], "w");
+    {
+        Counters counters;
+        Errors errors(counters, in);
+        for (unsigned kind = 0; kind < 4; ++kind) {
+            for (int i = 0; i < 100; ++i)
+                errors.report(static_cast<ErrorKind>(kind), "{:2000}", i);
+        }
+        EXPECT_EQ(errors.count(ErrorKind::kHostError), 100u);
+        // Once somebody reads, it all comes.
+        std::string read_back(1 << 20, '\0');
+        std::size_t size = 0;
+        while (size < 4 * 64 * 2000) {
+            const ssize_t got = ::read(ends[0], read_back.data() + size, read_back.size() - size);
+            ASSERT_GT(got, 0);
+            size += static_cast<std::size_t>(got);
+        }
+        for (unsigned kind = 0; kind < 4; ++kind) {
+            for (int i = 0; i < 1'000'000; ++i)
+                errors.report(static_cast<ErrorKind>(kind), "{:2000}", i);
+        }
+    }
+    std::fclose(in);
+    ::close(ends[0]);
+}
+
+TEST(LogWriter, SaysHowManyLinesAreLost) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    std::FILE* const in = fdopen(ends[1], "w");
+    std::string text;
+    {
+        LogWriter writer(in);
+        for (int i = 0; i < 5000; ++i)
+            writer.put(std::string(1000, 'x'));
+        std::thread reader([&] {
+            std::array<char, 65536> bytes;
+            while (text.find("were lost") == std::string::npos) {
+                const ssize_t got = ::read(ends[0], bytes.data(), bytes.size());
+                if (got <= 0) break;
+                text.append(bytes.data(), static_cast<std::size_t>(got));
+            }
+        });
+        reader.join();
+    }
+    std::fclose(in);
+    ::close(ends[0]);
+    EXPECT_THAT(text, HasSubstr("lines were lost"));
 }
 
 TEST(Errors, WorkWithoutALog) {

@@ -2,9 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/unit/trace/recordings.h"
 
@@ -65,6 +73,63 @@ TEST(Recorder, AFullDiskEndsTheRecordingAndNothingElse) {
     EXPECT_TRUE((*replayer)->info().crashed) << "it was not ended in order";
     EXPECT_FALSE((*replayer)->divergence());
     EXPECT_GT((*replayer)->end(), 10u);
+}
+
+// A disk that stalls: the card's model time waits for it and its registers do not, and in the end nothing is
+// missing.
+TEST(Recorder, ADiskThatStallsCostsModelTimeAndNothingElse) {
+    const TemporaryFile file;
+    std::atomic<bool> gate{false};
+    std::FILE* const log = std::tmpfile();
+    constexpr std::size_t kOps = 450'000;
+    std::uint64_t seen = 0;
+    {
+        CardConfig config = CardRig::config();
+        config.record = file.path();
+        config.log = log;
+        config.record_write = [&gate](int fd, const void* bytes, std::size_t count) {
+            while (!gate)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            return ::write(fd, bytes, count);
+        };
+        CardRig rig(std::move(config));
+        rig.boot_script();
+        std::vector<script_op> script;
+        std::mt19937_64 random(1);
+        for (std::size_t i = 0; i < kOps; ++i)
+            script.push_back(
+                {OP_READ, ORR_HOST_WINDOW(kRamBase + random() % (1 << 20) * 8), random(), random()});
+        rig.start(std::move(script));
+        std::thread thread([&] { rig.card().run(); });
+        const auto told = [&] {
+            rig.card().errors().flush();
+            std::string text(1 << 16, '\0');
+            std::rewind(log);
+            text.resize(std::fread(text.data(), 1, text.size(), log));
+            return text.find("does not keep up") != std::string::npos;
+        };
+        while (!told())
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        const std::uint64_t time = rig.read64(ORR_R_MODEL_TIME);
+        for (int i = 0; i < 100; ++i) {
+            EXPECT_EQ(rig.read32(ORR_R_STATE), ORR_STATE_RUNNING);
+            EXPECT_EQ(rig.read64(ORR_R_MODEL_TIME), time);
+        }
+        EXPECT_EQ(rig.word(CardRig::kScript), 0u);
+        gate = true;
+        while (std::atomic_ref(rig.word(CardRig::kScript)).load() == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        rig.card().request_stop();
+        thread.join();
+        seen = rig.results(kOps).back().result;
+    }
+    std::fclose(log);
+    const auto replayer = Replayer::open(file.path());
+    ASSERT_TRUE(replayer) << replayer.error();
+    EXPECT_FALSE((*replayer)->info().crashed);
+    EXPECT_FALSE((*replayer)->divergence());
+    EXPECT_GT((*replayer)->end(), kOps);
+    EXPECT_EQ(seen, 0u);  // that memory holds zeros
 }
 
 // Without anything to do a card still writes what it has.

@@ -284,6 +284,7 @@ std::expected<orr_mbox_message, std::string> Machine::call(std::uint16_t opcode,
 
 std::vector<std::string> Machine::log() {
     std::vector<std::string> lines;
+    card_->errors().flush();
     std::fflush(log_.get());
     std::rewind(log_.get());
     char line[512];

@@ -1,0 +1,148 @@
+#include "emulator/trace/record_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+namespace orrery::emu {
+
+namespace {
+
+// Higher levels cost more time than they save bytes.
+constexpr int kLevel = -5;
+// Not worth unpacking for less.
+constexpr std::size_t kMinSaved = 64;
+// After a full block that packing made not even this much smaller (in percent), so many are not packed.
+constexpr std::size_t kGoodPercent = 60;
+constexpr std::size_t kFullBlock = 192 << 10;
+constexpr unsigned kUnpacked = 15;
+
+}  // namespace
+
+RecordWriter::RecordWriter(std::filesystem::path file, UniqueFd fd, std::uint64_t committed, Write write)
+    : file_(std::move(file)),
+      fd_(std::move(fd)),
+      write_(write ? std::move(write) : Write(::write)),
+      committed_(committed),
+      thread_([this] { run(); }) {}
+
+RecordWriter::~RecordWriter() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    more_.notify_all();
+    thread_.join();
+}
+
+std::string RecordWriter::error() const {
+    const std::lock_guard lock(mutex_);
+    return error_;
+}
+
+void RecordWriter::fail(const std::string& what, int error, std::uint64_t good_until) {
+    const std::lock_guard lock(mutex_);
+    if (!error_.empty()) return;
+    error_ = fmt::format("recording to {} stopped: {}: {}; it is good up to model time {} ps", file_.string(),
+                         what, std::strerror(error), good_until);
+    failed_.store(true, std::memory_order_release);
+}
+
+void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> payload) {
+    if (failed()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        waiting_bytes_.fetch_add(sizeof block + payload.size(), std::memory_order_acq_rel);
+        jobs_.push_back({block, std::move(payload)});
+    }
+    more_.notify_one();
+}
+
+void RecordWriter::on_room(std::function<void()> hook) {
+    const std::lock_guard lock(mutex_);
+    on_room_ = std::move(hook);
+}
+
+void RecordWriter::wait_for_room() {
+    std::unique_lock lock(mutex_);
+    less_.wait(lock, [this] { return room() || failed(); });
+}
+
+void RecordWriter::drain() {
+    std::unique_lock lock(mutex_);
+    less_.wait(lock, [this] { return jobs_.empty() && !busy_; });
+}
+
+void RecordWriter::run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        more_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+        if (jobs_.empty()) return;
+        Job job = std::move(jobs_.front());
+        jobs_.pop_front();
+        busy_ = true;
+        lock.unlock();
+        if (!failed()) write(job);
+        const std::size_t bytes = sizeof job.block + job.payload.size();
+        const bool was_full = !room();
+        waiting_bytes_.fetch_sub(bytes, std::memory_order_acq_rel);
+        lock.lock();
+        busy_ = false;
+        less_.notify_all();
+        if (was_full && room() && on_room_) on_room_();
+    }
+}
+
+void RecordWriter::write(Job& job) {
+    orr_otrace_block& block = job.block;
+    const std::span<const std::uint8_t> payload = job.payload;
+    const std::size_t bound = ZSTD_compressBound(payload.size());
+    out_.resize(sizeof block + std::max(bound, payload.size()));
+    std::size_t stored = payload.size();
+    block.codec = ORR_OTRACE_RAW;
+    const bool log = block.kind == ORR_OTRACE_LOG;
+    if (log && unpacked_ != 0) {
+        --unpacked_;
+    } else if (payload.size() > kMinSaved) {
+        const std::size_t packed =
+            ZSTD_compress(out_.data() + sizeof block, bound, payload.data(), payload.size(), kLevel);
+        if (ZSTD_isError(packed) == 0 && packed + kMinSaved <= payload.size()) {
+            block.codec = ORR_OTRACE_ZSTD;
+            stored = packed;
+        }
+        if (log && stored > payload.size() / 100 * kGoodPercent && payload.size() >= kFullBlock)
+            unpacked_ = kUnpacked;
+    }
+    if (block.codec == ORR_OTRACE_RAW && !payload.empty())
+        std::memcpy(out_.data() + sizeof block, payload.data(), payload.size());
+    block.magic = ORR_OTRACE_BLOCK_MAGIC;
+    block.sequence = sequence_++;
+    block.stored_bytes = static_cast<std::uint32_t>(stored);
+    block.raw_bytes = static_cast<std::uint32_t>(payload.size());
+    block.checksum = 0;
+    std::memcpy(out_.data(), &block, sizeof block);
+    const std::size_t size = sizeof block + stored;
+    block.checksum = XXH3_64bits(out_.data(), size);
+    std::memcpy(out_.data(), &block, sizeof block);
+
+    errno = ENOSPC;  // what a short write means
+    const ssize_t written = write_(fd_.get(), out_.data(), size);
+    if (written != static_cast<ssize_t>(size))
+        return fail("a block could not be written", errno, block.first_ps);
+    committed_ += size;
+    const std::uint64_t commit[2] = {committed_, ~committed_};
+    if (::pwrite(fd_.get(), commit, sizeof commit, offsetof(orr_otrace_header, committed)) !=
+        static_cast<ssize_t>(sizeof commit))
+        fail("the header could not be written", errno, block.first_ps);
+}
+
+}  // namespace orrery::emu

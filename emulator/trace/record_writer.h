@@ -1,0 +1,87 @@
+// Puts the blocks of a recording into its file, on a thread of its own: packing and writing take as long as
+// they take, and the card's thread only hands over.
+//
+// What waits to be written is bounded. A recording must be complete, so nothing is dropped: when room() says
+// no, who records stops recording, and with that what there would be to record, until there is room again.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <orrery/hw/trace.h>
+
+#include "emulator/os/unique_fd.h"
+
+namespace orrery::emu {
+
+class RecordWriter {
+  public:
+    // As write(2); tests give one that is slow.
+    using Write = std::function<ssize_t(int fd, const void* bytes, std::size_t count)>;
+
+    // `committed`: bytes of the file so far, the header's.
+    RecordWriter(std::filesystem::path file, UniqueFd fd, std::uint64_t committed, Write write);
+    // Writes what waits.
+    ~RecordWriter();
+    RecordWriter(const RecordWriter&) = delete;
+    RecordWriter& operator=(const RecordWriter&) = delete;
+
+    // --- the recording thread ---
+    // Never waits; also without room, for what cannot be put off. After a failure the block is dropped.
+    void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload);
+    bool room() const { return waiting_bytes_.load(std::memory_order_acquire) < kMostWaiting; }
+    // Called on the writer's thread when room() is true again.
+    void on_room(std::function<void()> hook);
+    // Wait for the file.
+    void wait_for_room();
+    void drain();
+
+    // --- any thread ---
+    bool failed() const { return failed_.load(std::memory_order_acquire); }
+    // Empty: all is well. It says what happened, and up to where the recording is good.
+    std::string error() const;
+    void fail(const std::string& what, int error, std::uint64_t good_until);
+
+    static constexpr std::size_t kMostWaiting = 4 << 20;
+
+  private:
+    struct Job {
+        orr_otrace_block block;
+        std::vector<std::uint8_t> payload;
+    };
+    void run();
+    void write(Job& job);
+
+    const std::filesystem::path file_;
+    UniqueFd fd_;
+    const Write write_;
+    std::atomic<std::size_t> waiting_bytes_{0};
+    std::atomic<bool> failed_{false};
+
+    // Of the writer's thread.
+    std::uint64_t committed_;
+    std::uint64_t sequence_ = 0;
+    unsigned unpacked_ = 0;          // blocks that are not to be packed
+    std::vector<std::uint8_t> out_;  // a block as it is written
+
+    mutable std::mutex mutex_;
+    std::condition_variable more_, less_;
+    std::deque<Job> jobs_;
+    bool busy_ = false;
+    bool stopping_ = false;
+    std::string error_;
+    std::function<void()> on_room_;
+    std::thread thread_;
+};
+
+}  // namespace orrery::emu
