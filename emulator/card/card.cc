@@ -187,7 +187,7 @@ std::expected<void, std::string> Card::build() {
                                           *windows_, counters_, errors_, static_cast<SocEffects&>(*this));
     soc_->set_faults(faults_.get());
     engine_context_ = std::make_unique<EngineContext>(
-        EngineContext{events_, vram_, *mmu_, counters_, peers_,
+        EngineContext{events_, vram_, *mmu_, counters_, peers_, &errors_,
                       [this](const Completion& completion) { soc_->completed(completion); }});
     std::vector<EnginePort*> ports;
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,

@@ -1,8 +1,10 @@
 // Decoded code: finding it, making it, forgetting it.
 //
 // A slot that is not decoded yet holds op_decode, which decodes it in place when it is first executed. Only
-// the fetch of a page asks the bus; decoding reads the host memory that the bus gave.
+// the fetch of a page asks the bus; decoding reads the host memory that the bus gave, a line at a time, and
+// keeps what it read: a page that comes back is decoded anew only if it has changed.
 #include <algorithm>
+#include <bit>
 
 #include "emulator/core/decode.h"
 #include "emulator/core/handler.h"
@@ -21,6 +23,23 @@ std::uint16_t halfword(const std::uint8_t* host) {
     return value;
 }
 
+// Has the line of code at `offset` in page.bytes.
+void read_line(CodePage& page, std::size_t offset) {
+    const std::size_t line = offset / kCodeLine;
+    if ((page.lines >> line & 1) != 0) return;
+    std::memcpy(page.bytes + line * kCodeLine, page.host + line * kCodeLine, kCodeLine);
+    page.lines |= std::uint64_t{1} << line;
+}
+
+// Is what was decoded what stands there now?
+bool still_good(const CodePage& page, const std::uint8_t* host) {
+    for (std::uint64_t left = page.lines; left != 0; left &= left - 1) {
+        const std::size_t at = static_cast<std::size_t>(std::countr_zero(left)) * kCodeLine;
+        if (std::memcmp(page.bytes + at, host + at, kCodeLine) != 0) return false;
+    }
+    return true;
+}
+
 // Decodes `bits` into everything of *op but its handler, which is returned.
 Handler decode_into(const Core* core, Op* op, std::uint32_t bits) {
     const bool four = is_four_bytes(static_cast<std::uint16_t>(bits));
@@ -37,7 +56,7 @@ Handler decode_into(const Core* core, Op* op, std::uint32_t bits) {
 // A four-byte instruction of which two bytes are in the next page. The second half is read each time.
 Next op_straddle(Core* core, Op* op, std::int64_t left) {
     CodePage& page = current_page(core);
-    const std::uint16_t low = halfword(page.host + kPageBytes - 2);
+    const std::uint16_t low = halfword(page.bytes + kPageBytes - 2);
     if (page.next_host == nullptr) {
         core->publish(op, left);
         const std::uint64_t next_va = page.va + kPageBytes;
@@ -63,12 +82,14 @@ Next op_straddle(Core* core, Op* op, std::int64_t left) {
 Handler decode_slot(Core* core, Op* op) {
     CodePage& page = current_page(core);
     const auto slot = static_cast<std::size_t>(op - page.ops);
-    const std::uint8_t* host = page.host + 2 * slot;
-    const std::uint16_t first = halfword(host);
+    const std::uint8_t* bytes = page.bytes + 2 * slot;
+    read_line(page, 2 * slot);
+    const std::uint16_t first = halfword(bytes);
     if (slot == kSlots - 1) page.straddler = nullptr;
     if (!is_four_bytes(first)) return decode_into(core, op, first);
     if (slot == kSlots - 1) return op_straddle;
-    return decode_into(core, op, first | static_cast<std::uint32_t>(halfword(host + 2)) << 16);
+    read_line(page, 2 * slot + 2);
+    return decode_into(core, op, first | static_cast<std::uint32_t>(halfword(bytes + 2)) << 16);
 }
 
 Next op_breakpoint(Core* core, Op* op, std::int64_t left) {
@@ -90,6 +111,9 @@ Next op_exit(Core* core, Op* op, std::int64_t left) {
 
 Next op_decode(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t pc = core->pc_of(op);
+    CodePage& page = current_page(core);
+    const auto slot = static_cast<std::size_t>(op - page.ops);
+    page.decoded[slot / 64] |= std::uint64_t{1} << slot % 64;
     if (core->config.has_exit_pc && pc == core->config.exit_pc) {
         op->fn = op_exit;
     } else if (std::find(core->breakpoints.begin(), core->breakpoints.end(), pc) != core->breakpoints.end()) {
@@ -111,6 +135,20 @@ Next op_page_end(Core* core, Op* op, std::int64_t left) {
     ORR_DISPATCH(core, next, left);
 }
 
+// Only what was decoded has to be forgotten: a page of which little was executed costs little.
+void clear_page(CodePage& page) {
+    for (std::size_t word = 0; word < page.decoded.size(); ++word) {
+        for (std::uint64_t left = page.decoded[word]; left != 0; left &= left - 1)
+            page.ops[word * 64 + static_cast<std::size_t>(std::countr_zero(left))].fn = op_decode;
+    }
+    page.ops[kSlots].fn = op_page_end;
+    page.ops[kSlots + 1].fn = op_page_end;
+    page.decoded.fill(0);
+    page.lines = 0;
+    page.straddler = nullptr;
+    page.straddler_bits = 0;
+}
+
 bool overlap(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b, std::size_t b_size) {
     const auto a_begin = reinterpret_cast<std::uintptr_t>(a);
     const auto b_begin = reinterpret_cast<std::uintptr_t>(b);
@@ -129,17 +167,12 @@ Op* find_op(Core* core) {
             core->raise(Cause::kFetchAccess, core->pc);
             return nullptr;
         }
-        page = CodePage{.va = va, .ops = page.ops, .host = ref.host};
-        for (std::size_t slot = 0; slot < kSlots; ++slot)
-            page.ops[slot].fn = op_decode;
-        page.ops[kSlots].fn = op_page_end;
-        page.ops[kSlots + 1].fn = op_page_end;
+        page.host = ref.host;
+        page.next_host = nullptr;
+        if (page.kept_va != va || !still_good(page, ref.host)) clear_page(page);
+        page.va = page.kept_va = va;
         // From now on slow_store() has to see every store to it.
-        for (PageEntry& entry : core->pages) {
-            if (entry.store_tag == kNoPage) continue;
-            if (overlap(entry.host(entry.store_tag), kPageBytes, ref.host, kPageBytes))
-                entry.store_tag = kNoPage;
-        }
+        refuse_stores(core, ref.host);
     }
     core->code_va = va;
     core->code_ops = page.ops;
@@ -173,6 +206,13 @@ void forget_code(Core* core, const std::uint8_t* host, std::size_t size) {
         const std::size_t last = std::min<std::size_t>((begin + size - 1 - page_begin) / 2, kSlots - 1);
         for (std::size_t slot = first; slot <= last; ++slot)
             page.ops[slot].fn = op_decode;
+        // The rest of the line stays as it was decoded.
+        const std::uint8_t* const from = std::max(host, page.host);
+        const std::uint8_t* const to = std::min(host + size, page.host + kPageBytes);
+        for (const std::uint8_t* byte = from; byte < to; ++byte) {
+            const auto at = static_cast<std::size_t>(byte - page.host);
+            if ((page.lines >> at / kCodeLine & 1) != 0) page.bytes[at] = *byte;
+        }
     }
 }
 
@@ -183,15 +223,17 @@ void raise_illegal(Core* core, const Op* op) {
         core->raise(Cause::kIllegal, page.straddler_bits);
         return;
     }
-    const std::uint8_t* host = page.host + 2 * slot;
-    const std::uint16_t first = halfword(host);
-    const std::uint32_t second = is_four_bytes(first) ? halfword(host + 2) : 0;
+    const std::uint8_t* bytes = page.bytes + 2 * slot;
+    const std::uint16_t first = halfword(bytes);
+    const std::uint32_t second = is_four_bytes(first) ? halfword(bytes + 2) : 0;
     core->raise(Cause::kIllegal, first | second << 16);
 }
 
-void drop_code(Core* core) {
-    for (CodePage& page : core->code)
+void drop_code(Core* core, bool changed) {
+    for (CodePage& page : core->code) {
         page.va = kNoPage;
+        if (changed) page.kept_va = kNoPage;
+    }
     core->attention = true;
 }
 

@@ -43,11 +43,17 @@ inline constexpr std::size_t kPageEntries = 1024;
 // Decoded code of one page. `ops` has an Op for each halfword and two that leave the page.
 inline constexpr std::size_t kSlots = kPageBytes / 2;
 inline constexpr std::size_t kOpsPerPage = kSlots + 2;
+inline constexpr std::size_t kCodeLine = kPageBytes / 64;
 struct CodePage {
-    std::uint64_t va = kNoPage;
+    std::uint64_t va = kNoPage;       // kNoPage: nothing, or dropped
+    std::uint64_t kept_va = kNoPage;  // of what `ops` hold, also when it is dropped: good again if `bytes` are
     Op* ops = nullptr;
+    std::uint8_t* bytes = nullptr;  // what was decoded, as it was read
+    std::uint64_t lines = 0;        // bit: this line of `bytes` has been read
+    std::array<std::uint64_t, kSlots / 64> decoded;  // bit: this slot is not op_decode
     const std::uint8_t* host = nullptr;
     const std::uint8_t* next_host = nullptr;  // of the following page, once a straddling instruction asked
+    CodePage() { decoded.fill(~std::uint64_t{0}); }
     // The straddling instruction in the last slot, as last decoded: spares decoding it again.
     std::uint32_t straddler_bits = 0;
     Handler straddler = nullptr;
@@ -98,11 +104,15 @@ struct Core {
     bool waiting = false;
 
     std::array<PageEntry, kPageEntries> pages;
+    // Lines of the page cache that let stores through, counted by a hash of their host page: code that comes
+    // to a page to which nobody stores has no need to look at all lines.
+    std::array<std::uint16_t, kPageEntries> stored_pages{};
 
     Config config;
     Bus* bus = nullptr;
     std::vector<CodePage> code;
     std::unique_ptr<Op[]> pool;
+    std::unique_ptr<std::uint8_t[]> code_bytes;
     std::vector<std::uint64_t> breakpoints;
 
     std::uint64_t steps() const { return steps_end - static_cast<std::uint64_t>(left); }
@@ -145,10 +155,13 @@ void run_ops(Core* core, Op* op, std::int64_t left);
 bool holds_code(const Core* core, const std::uint8_t* host, std::size_t size);
 // Those bytes were written: instructions decoded from them are forgotten.
 void forget_code(Core* core, const std::uint8_t* host, std::size_t size);
-void drop_code(Core* core);
+// `changed`: breakpoints are other ones, so nothing that was decoded is good again.
+void drop_code(Core* core, bool changed = false);
 // After publish(): raises kIllegal with the bits of the instruction at op. Not after calls of the bus.
 void raise_illegal(Core* core, const Op* op);
 void drop_pages(Core* core);
+// From now on slow_store() sees every store to this page of the host.
+void refuse_stores(Core* core, const std::uint8_t* host);
 
 // CSRs (csr.cc). False: illegal.
 bool read_csr(Core* core, std::uint32_t number, std::uint64_t& value);

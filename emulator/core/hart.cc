@@ -123,8 +123,11 @@ Hart::Hart(const Config& config, Bus& bus) : impl_(std::make_unique<Impl>()) {
     // Pages are filled when they are first used; until then they cost address space only.
     core.pool = std::make_unique_for_overwrite<Op[]>(core.config.code_pages * kOpsPerPage);
     core.code.resize(core.config.code_pages);
-    for (std::size_t i = 0; i < core.code.size(); ++i)
+    core.code_bytes = std::make_unique_for_overwrite<std::uint8_t[]>(core.config.code_pages * kPageBytes);
+    for (std::size_t i = 0; i < core.code.size(); ++i) {
         core.code[i].ops = core.pool.get() + i * kOpsPerPage;
+        core.code[i].bytes = core.code_bytes.get() + i * kPageBytes;
+    }
     core.code_pages = core.code.data();
     core.code_mask = core.code.size() - 1;
     core.breakpoints.reserve(kMaxBreakpoints);
@@ -292,7 +295,7 @@ bool Hart::set_breakpoints(std::span<const std::uint64_t> addresses) {
     Core& core = impl_->core;
     const std::size_t count = std::min<std::size_t>(addresses.size(), kMaxBreakpoints);
     core.breakpoints.assign(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
-    drop_code(&core);
+    drop_code(&core, true);
     return count == addresses.size();
 }
 

@@ -59,7 +59,7 @@ struct Config {
     bool has_exit_pc = false;
     std::uint64_t exit_pc = 0;  // even
     std::uint64_t vendor_id = 0, arch_id = 0, impl_id = 0;
-    // Pages of decoded code that are kept, 32 KiB of host memory each: a power of two, 1 to 256.
+    // Pages of decoded code that are kept, 36 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
 };
 

@@ -1,4 +1,6 @@
 // Loads and stores that miss the page cache: filling it, MMIO, misaligned accesses, faults.
+#include <bit>
+
 #include "emulator/core/core.h"
 #include "emulator/core/host_fp.h"
 
@@ -7,6 +9,19 @@ namespace {
 
 bool misaligned(std::uint64_t va, unsigned size) {
     return (va & (size - 1)) != 0;
+}
+
+std::size_t place_of(std::uintptr_t host_page) {
+    constexpr std::uint64_t kFibonacci = 0x9e37'79b9'7f4a'7c15;
+    return host_page * kFibonacci >> (64 - std::countr_zero(kPageEntries));
+}
+
+// The line appears in core->stored_pages, or does so no more.
+void count_stores(Core* core, const PageEntry& entry, int change) {
+    if (entry.store_tag == kNoPage) return;
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag)) / kPageBytes;
+    auto& count = core->stored_pages[place_of(page)];
+    count = static_cast<std::uint16_t>(count + change);
 }
 
 // What one page is for one access, after asking the bus if need be.
@@ -27,6 +42,7 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         if (ref.kind == PageKind::kMmio) return {PageKind::kMmio, kPageStrict, nullptr};
         if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & needed) == 0) return {};
         const std::uintptr_t addend = reinterpret_cast<std::uintptr_t>(ref.host) - page;
+        count_stores(core, entry, -1);
         // Of an entry for the same page the other tag may stay, if the bus says the same of it.
         if ((entry.load_tag != page && entry.store_tag != page) || entry.addend != addend)
             entry = PageEntry{};
@@ -36,6 +52,7 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         // Stores to pages that hold decoded code are never cached, so that slow_store() sees each.
         entry.store_tag =
             (ref.rights & kPageWrite) != 0 && !holds_code(core, ref.host, kPageBytes) ? page : kNoPage;
+        count_stores(core, entry, 1);
         return {PageKind::kMemory, ref.rights, ref.host + (va & kPageOffset)};
     }
     return {PageKind::kMemory, entry.rights, entry.host(va)};
@@ -184,6 +201,24 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
 
 void drop_pages(Core* core) {
     core->pages.fill(PageEntry{});
+    core->stored_pages.fill(0);
+}
+
+void refuse_stores(Core* core, const std::uint8_t* host) {
+    // Pages of the host need not begin where the code's does.
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(host) / kPageBytes;
+    bool some = false;
+    for (std::uintptr_t near = page - 1; near <= page + 1; ++near)
+        some |= core->stored_pages[place_of(near)] != 0;
+    if (!some) return;
+    for (PageEntry& entry : core->pages) {
+        if (entry.store_tag == kNoPage) continue;
+        const auto stored = reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag));
+        const auto code = reinterpret_cast<std::uintptr_t>(host);
+        if (stored >= code + kPageBytes || code >= stored + kPageBytes) continue;
+        count_stores(core, entry, -1);
+        entry.store_tag = kNoPage;
+    }
 }
 
 }  // namespace orrery::emu

@@ -18,6 +18,7 @@
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
+#include "emulator/probes/errors.h"
 #include "emulator/time/event_queue.h"
 
 namespace orrery::emu {
@@ -42,6 +43,7 @@ struct EngineContext {
     Counters& counters;
     // Link ports by number; nullptr: no such port.
     std::array<PeerPort*, ORR_LINK_MAX_PORTS> links{};
+    Errors* errors = nullptr;  // nullptr: nobody is told
     // Takes a completion; called on the card thread from an event. The port is idle already: the callee may
     // start the next descriptor.
     std::function<void(const Completion&)> done;

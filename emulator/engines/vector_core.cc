@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::uint64_t kOwnBase = std::uint64_t{1} << 47;  // from here on nothing reaches the MMU
 constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
+// A page that the hart asks for costs the host some 100 ns, one of code several times that: after so many a go
+// ends, however little the kernel has done.
+constexpr std::uint64_t kFetchLookups = 8;
+constexpr std::uint64_t kMostLookups = 512;
 constexpr unsigned kArgs = 10, kStackPointer = 2, kReturnAddress = 1;  // a0, sp, ra
 
 Config hart_config(std::uint32_t number) {
@@ -145,6 +149,7 @@ Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
     if (generation_ != mmu_.generation()) flush();
     Quantum quantum;
     began_ = now;
+    lookups_ = 0;
     while (quantum.cycles < budget) {
         if (!in_item_) {
             start_item();
@@ -157,7 +162,8 @@ Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
         const std::uint64_t steps = hart_.steps() - began_steps_;
         quantum.cycles += steps;
         quantum.instructions += steps;
-        if (reason == StopReason::kBudget) break;
+        quantum.lookups = lookups_;
+        if (reason == StopReason::kBudget || reason == StopReason::kRequested) break;
         if (reason != StopReason::kExit) {
             stop(quantum, reason);
             return quantum;
@@ -222,6 +228,8 @@ PageRef VectorCore::translate_own(std::uint64_t va, Access access) {
 }
 
 PageRef VectorCore::translate(std::uint64_t va, Access access) {
+    lookups_ += access == Access::kFetch ? kFetchLookups : 1;
+    if (lookups_ >= kMostLookups) hart_.request_stop();
     if (va >= kOwnBase) return translate_own(va, access);
     const auto found = mmu_.translate_page(launch_.desc.asid, va, access);
     if (!found) {

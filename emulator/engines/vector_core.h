@@ -30,7 +30,8 @@ struct Quantum {
     End end = End::kMore;
     std::uint64_t cycles = 0;
     std::uint64_t instructions = 0;
-    std::uint64_t items = 0;  // finished
+    std::uint64_t items = 0;    // finished
+    std::uint64_t lookups = 0;  // pages that had to be asked for; kFetchLookups for one of code
     // kStopped: ORR_DONE_FAULT or ORR_DONE_TRAP, and what goes with it.
     std::uint32_t status = ORR_DONE_OK;
     std::uint64_t fault = 0;
@@ -51,7 +52,8 @@ class VectorCore final : private Bus {
     void restore(const KernelLaunch& launch, const SavedGroup& saved);
     // The group as it is between two calls of run().
     SavedGroup save() const;
-    // Executes about `budget` cycles of the group, from model time `now` on.
+    // Executes about `budget` cycles of the group, from model time `now` on; fewer if they cost the host too
+    // much.
     Quantum run(std::uint64_t budget, ModelTime now);
     void flush();
 
@@ -87,7 +89,8 @@ class VectorCore final : private Bus {
     ModelTime began_ = 0;
     std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step
     std::uint64_t began_steps_ = 0;
-    MmuFault fault_;  // behind the last access that translate() refused
+    std::uint64_t lookups_ = 0;  // of this go
+    MmuFault fault_;             // behind the last access that translate() refused
 };
 
 }  // namespace orrery::emu

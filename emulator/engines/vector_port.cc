@@ -7,6 +7,15 @@
 
 namespace orrery::emu {
 
+namespace {
+
+// Of lookups: 0.1 s of the host's time, and more than a cycle in this many (some fifty times what it should
+// take).
+constexpr std::uint64_t kTellFrom = 1'000'000;
+constexpr std::uint64_t kTellCycles = 2;
+
+}  // namespace
+
 // --- start and end ---
 
 void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
@@ -21,6 +30,8 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     preempt_ = Preempt::kNo;
     saved_ = 0;
     saved_bytes_ = 0;
+    lookups_ = cycles_ = 0;
+    told_ = false;
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
 }
 
@@ -62,6 +73,18 @@ void VectorUnit::Impl::Port::stop(std::uint32_t status, std::uint64_t fault, std
     active_ = 0;
     pending_.clear();
     end(status, fault, detail, at);
+}
+
+void VectorUnit::Impl::Port::watch_cost(const Quantum& did) {
+    lookups_ += did.lookups;
+    cycles_ += did.cycles;
+    if (told_ || lookups_ < kTellFrom || lookups_ * kTellCycles < cycles_) return;
+    told_ = true;
+    if (unit_.context.errors == nullptr) return;
+    unit_.context.errors->note(
+        "the kernel at {:#x} of address space {} is slow on the host: {} page lookups in {} cycles. It runs or "
+        "touches more pages in turn than a core keeps (16 of code, 1,024 of data), or writes where it executes",
+        launch_.desc.entry, launch_.desc.asid, lookups_, cycles_);
 }
 
 void VectorUnit::Impl::Port::abort() {
@@ -140,6 +163,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     }
     core.port = this;
     core.phase = Core::Phase::kRunning;
+    core.cut = 0;
     core.taken = now;
     core.expected = group_time_;
     core.charge = cost(group_time_);

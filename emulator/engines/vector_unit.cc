@@ -131,8 +131,12 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         return distribute(now);
     }
     if (port.saves()) return save(core, now);
-    const Quantum did = core.core.run(config.quantum, context.events.to_system(now));
-    const ModelTime took = duration_ps(did.cycles, config.hz);
+    const Quantum did = core.core.run(config.quantum - core.cut, context.events.to_system(now));
+    port.watch_cost(did);
+    // Together the goes take what one would.
+    const std::uint64_t cycles = core.cut + did.cycles;
+    const ModelTime took = duration_ps(cycles, config.hz) - duration_ps(core.cut, config.hz);
+    core.cut = cycles < config.quantum ? cycles : 0;
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
     context.counters.add(ORR_CTR_VECTOR_BUSY_PS, took);

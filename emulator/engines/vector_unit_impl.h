@@ -37,6 +37,7 @@ class VectorUnit::Impl {
         Event event;
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
+        std::uint64_t cut = 0;   // cycles of the present quantum that are done, if it costs the host several goes
         ModelTime taken = 0;     // when its port got it
         ModelTime expected = 0;  // how long the port was charged for it in advance
         Pass charge = 0;         // and how much
@@ -98,6 +99,8 @@ class VectorUnit::Impl::Port final : public EnginePort {
     void give_group(Core& core, ModelTime now);
 
     // --- for its cores ---
+    // Tells of a dispatch that holds the host up far longer than its model time says.
+    void watch_cost(const Quantum& did);
     bool saves() const { return preempt_ == Preempt::kNow; }
     // The core is another's from now on.
     void take_back(const Core& core, ModelTime now);
@@ -133,6 +136,8 @@ class VectorUnit::Impl::Port final : public EnginePort {
     ModelTime group_time_ = 0;        // core time of the last group that was done: what the next will take
     Pass pass_ = 0;
     Completion completion_;
+    std::uint64_t lookups_ = 0, cycles_ = 0;  // what it has cost the host, and the model
+    bool told_ = false;
 
     Preempt preempt_ = Preempt::kNo;
     std::uint64_t save_ = 0;   // VRAM offset of the area

@@ -120,6 +120,59 @@ TEST(Code, OthersStoresAreSeenAfterFlushCode) {
     EXPECT_EQ(m.hart.x(a2), 2u);
 }
 
+// A page that comes back is good again only as far as nothing has changed, whoever changed it, and through
+// which address.
+TEST(Code, PagesThatComeBackAreCompared) {
+    Config config = to_host();
+    config.code_pages = 1;
+    Machine m(config);
+    m.code({addi(a2, a2, 1), jalr(x0, a0, 0)});
+    m.code({jalr(x0, a1, 0)}, kRam + 0x1000);
+    m.hart.set_x(a0, kRam + 0x1000);
+    m.hart.set_x(a1, kRam);
+    m.hart.run(3 * 10);
+    EXPECT_EQ(m.hart.x(a2), 10u);
+    EXPECT_EQ(m.bus.translations, 20u);
+    // While the other page is there.
+    m.hart.run(2);
+    ASSERT_EQ(m.hart.pc(), kRam + 0x1000);
+    m.bus.put(kRam, addi(a2, a2, 100));
+    m.hart.run(3);
+    EXPECT_EQ(m.hart.x(a2), 11u + 100);
+    // By the hart itself, through another address, while the page is there: before and after it was read.
+    m.bus.pages[kRam + 0x20000] = PageRef::memory(m.bus.ram(), kPageRead | kPageWrite);
+    m.code({sw(a3, a4, 0), addi(a2, a2, 1), jalr(x0, a0, 0)});
+    m.hart.set_x(a4, kRam + 0x20000 + 4);
+    m.hart.set_x(a3, addi(a2, a2, 5));
+    m.hart.set_x(a2, 0);
+    m.hart.set_pc(kRam);
+    m.hart.run(3);
+    EXPECT_EQ(m.hart.x(a2), 5u);
+    m.hart.set_x(a3, addi(a2, a2, 7));
+    m.hart.run(4);
+    EXPECT_EQ(m.hart.x(a2), 5u + 7);
+    // And the same bytes again are the same page.
+    m.hart.run(4);
+    EXPECT_EQ(m.hart.x(a2), 5u + 7 + 7);
+}
+
+TEST(Code, ABreakpointIsSeenInAPageThatComesBack) {
+    Config config = to_host();
+    config.code_pages = 1;
+    Machine m(config);
+    m.code({addi(a2, a2, 1), jalr(x0, a0, 0)});
+    m.code({jalr(x0, a1, 0)}, kRam + 0x1000);
+    m.hart.set_x(a0, kRam + 0x1000);
+    m.hart.set_x(a1, kRam);
+    m.hart.run(30);
+    const std::uint64_t at = kRam + 4;
+    ASSERT_TRUE(m.hart.set_breakpoints({&at, 1}));
+    EXPECT_EQ(m.hart.run(30), StopReason::kBreakpoint);
+    EXPECT_EQ(m.hart.pc(), at);
+    ASSERT_TRUE(m.hart.set_breakpoints({}));
+    EXPECT_EQ(m.hart.run(30), StopReason::kBudget);
+}
+
 TEST(Code, InstructionAcrossAPageBorder) {
     for (std::uint32_t pages : {1u, 2u, 64u}) {
         Config config = to_host();

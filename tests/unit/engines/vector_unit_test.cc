@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 
+#include "emulator/probes/errors.h"
+#include "tests/unit/core/encode.h"
 #include "tests/unit/engines/vector_rig.h"
 
 namespace orrery::emu::test {
@@ -233,6 +236,51 @@ TEST_F(VectorUnitTest, SeesCodeThatWasReplacedBetweenDispatches) {
     std::memcpy(rig.vram.data() + (entry(kMark) - kImageBase), &ret, sizeof ret);
     expect_end(run(desc(kMark, kData, 8, 1)), ORR_DONE_OK, 0, 0);
     EXPECT_EQ(data()[0], 1u);
+}
+
+// Jumps from page to page: the more of them, the more often the host has to look one up. The card goes on
+// looking about, the model's result is the same, and somebody is told.
+TEST_F(VectorUnitTest, AKernelThatIsSlowOnTheHostHoldsNobodyUp) {
+    constexpr std::uint64_t kCode = 0x30'0000'0000, kCodeOffset = 32 << 20;
+    constexpr std::uint64_t kJumps = 300'000;
+    rig.map(kCode, 64 * ORR_PAGE_SIZE, ORR_TARGET_VRAM, kCodeOffset, ORR_PTE_READ | ORR_PTE_EXEC);
+    std::FILE* const log = std::tmpfile();
+    struct Ran {
+        std::size_t events;
+        ModelTime took;
+    };
+    const auto run_over = [&](std::uint64_t pages) {
+        // a0: jumps left.
+        for (std::uint64_t page = 0; page < pages; ++page) {
+            const auto next = static_cast<int>((page + 1) % pages * ORR_PAGE_SIZE) -
+                              static_cast<int>(page * ORR_PAGE_SIZE) - 8;
+            const Word code[] = {addi(a0, a0, -1), beq(a0, x0, 8), jal(x0, next), jalr(x0, ra, 0)};
+            std::memcpy(rig.vram.data() + kCodeOffset + page * ORR_PAGE_SIZE, code, sizeof code);
+        }
+        orr_desc_kernel d = desc(kSpin, kJumps, 1, 1);
+        d.entry = kCode;
+        rig.done.clear();
+        Errors errors(rig.counters, log);
+        rig.context.errors = &errors;
+        EXPECT_TRUE(unit->port(0).start(Rig::words_of(d), 1));
+        const Ran ran{rig.run(), rig.done.empty() ? 0 : rig.done[0].end_ps - rig.done[0].start_ps};
+        EXPECT_EQ(rig.done.size(), 1u);
+        EXPECT_EQ(rig.done.empty() ? ORR_DONE_FAULT : rig.done[0].status, ORR_DONE_OK);
+        rig.context.errors = nullptr;
+        errors.flush();
+        return ran;
+    };
+    const auto logged = [&] { return std::ftell(log); };
+    const Ran few = run_over(16);
+    const Ran more = run_over(17);
+    EXPECT_EQ(more.took, few.took);
+    EXPECT_EQ(logged(), 0);
+    const Ran most = run_over(64);
+    EXPECT_EQ(most.took, few.took);
+    EXPECT_GT(logged(), 0);
+    // No go brings in more than 64 pages of code.
+    EXPECT_GE(most.events, kJumps / 64);
+    EXPECT_EQ(std::fclose(log), 0);
 }
 
 TEST_F(VectorUnitTest, LetsGoOfPagesThatGo) {
