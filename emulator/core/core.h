@@ -45,11 +45,12 @@ inline constexpr std::size_t kSlots = kPageBytes / 2;
 inline constexpr std::size_t kOpsPerPage = kSlots + 2;
 inline constexpr std::size_t kCodeLine = kPageBytes / 64;
 struct CodePage {
-    std::uint64_t va = kNoPage;       // kNoPage: nothing, or dropped
-    std::uint64_t kept_va = kNoPage;  // of what `ops` hold, also when it is dropped: good again if `bytes` are
+    std::uint64_t va = kNoPage;  // kNoPage: nothing, or dropped
+    std::uint64_t kept_va =
+        kNoPage;  // of what `ops` hold, also when it is dropped: good again if `bytes` are
     Op* ops = nullptr;
-    std::uint8_t* bytes = nullptr;  // what was decoded, as it was read
-    std::uint64_t lines = 0;        // bit: this line of `bytes` has been read
+    std::uint8_t* bytes = nullptr;                   // what was decoded, as it was read
+    std::uint64_t lines = 0;                         // bit: this line of `bytes` has been read
     std::array<std::uint64_t, kSlots / 64> decoded;  // bit: this slot is not op_decode
     const std::uint8_t* host = nullptr;
     const std::uint8_t* next_host = nullptr;  // of the following page, once a straddling instruction asked

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t kOwnBase = std::uint64_t{1} << 47;  // from here on nothing reaches the MMU
 constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
-// A page that the hart asks for costs the host some 100 ns, one of code several times that: after so many a go
-// ends, however little the kernel has done.
+// A page that the hart asks for costs the host some 100 ns, one of code several times that: after so many a
+// go ends, however little the kernel has done.
 constexpr std::uint64_t kFetchLookups = 8;
 constexpr std::uint64_t kMostLookups = 512;
 constexpr unsigned kArgs = 10, kStackPointer = 2, kReturnAddress = 1;  // a0, sp, ra

@@ -82,8 +82,10 @@ void VectorUnit::Impl::Port::watch_cost(const Quantum& did) {
     told_ = true;
     if (unit_.context.errors == nullptr) return;
     unit_.context.errors->note(
-        "the kernel at {:#x} of address space {} is slow on the host: {} page lookups in {} cycles. It runs or "
-        "touches more pages in turn than a core keeps (16 of code, 1,024 of data), or writes where it executes",
+        "the kernel at {:#x} of address space {} is slow on the host: {} page lookups in {} cycles. It runs "
+        "or "
+        "touches more pages in turn than a core keeps (16 of code, 1,024 of data), or writes where it "
+        "executes",
         launch_.desc.entry, launch_.desc.asid, lookups_, cycles_);
 }
 

@@ -37,7 +37,8 @@ class VectorUnit::Impl {
         Event event;
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
-        std::uint64_t cut = 0;   // cycles of the present quantum that are done, if it costs the host several goes
+        std::uint64_t cut =
+            0;  // cycles of the present quantum that are done, if it costs the host several goes
         ModelTime taken = 0;     // when its port got it
         ModelTime expected = 0;  // how long the port was charged for it in advance
         Pass charge = 0;         // and how much

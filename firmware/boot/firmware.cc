@@ -139,16 +139,12 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
 // What seldom asks for attention. True: the mailbox is to be served.
 [[gnu::noinline]] bool Firmware::take_events(uint64_t lines, bool& worked) {
     if ((lines & 1u << SOC_LINE_POKE) != 0) worked |= scheduler_.drain_pokes();
-    if (scheduler_.gangs_due()) {
-        scheduler_.serve_gangs();
-        worked = true;
-    }
-    if (scheduler_.waits_unsettled()) worked |= scheduler_.settle_waits();
     bool mail = false;
     if ((lines & 1u << SOC_LINE_MAILBOX) != 0) {
         hal_->set_reg(SOC_MBOX_ACK, 1);
         mail = true;
     }
+    // Who lacks a core does not wait for those who would like to start.
     if (hal_->timer_pending()) {
         const uint64_t now = hal_->reg(SOC_TIME);
         scheduler_.on_timer(now);
@@ -158,6 +154,11 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
         }
         worked = true;
     }
+    if (scheduler_.gangs_due()) {
+        scheduler_.serve_gangs();
+        worked = true;
+    }
+    if (scheduler_.waits_unsettled()) worked |= scheduler_.settle_waits();
     return mail;
 }
 

@@ -5,8 +5,8 @@
 //
 // A user may own as many of one class as are free: alone half of them, two a third each, and so on. So one is
 // left for who comes, whoever was there before, and however long his kernels are. Who owns none in its class
-// may have one, the last quarter only for a user. REALTIME starts without one if there is none, and then is
-// not preempted.
+// may have one, the last quarter only for a user. REALTIME starts without one if there is none, and so do
+// copies on a card with a single area; then they are not preempted.
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -22,7 +22,8 @@ uint32_t least(uint32_t a, uint32_t b) {
 // Copies have a part of their own, so that nobody's kernels keep his copies waiting.
 void Scheduler::count_areas() {
     const uint32_t all = suspended_.areas();
-    const uint32_t copies = least(2 * engines_.ports(ORR_ENGINE_COPY), all / 4);
+    // Of very few one: kernels run longer. Of a single one none: then copies start without.
+    const uint32_t copies = least(2 * engines_.ports(ORR_ENGINE_COPY), all > 1 && all < 4 ? 1 : all / 4);
     areas_[ORR_ENGINE_COPY] = copies;
     areas_[ORR_ENGINE_VECTOR] = all - copies;
     const bool few = 2 * engines_.ports(ORR_ENGINE_COPY) > areas_[ORR_ENGINE_COPY] ||
@@ -37,7 +38,7 @@ uint32_t Scheduler::claimed(uint32_t kind) {
 }
 
 bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
-    if (queue.priority == ORR_PRIORITY_REALTIME) return true;
+    if (queue.priority == ORR_PRIORITY_REALTIME || areas_[kind] == 0) return true;
     const uint32_t all = claimed(kind);
     if (all >= areas_[kind]) return false;
     const uint32_t left = areas_[kind] - all;
@@ -53,8 +54,8 @@ bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
         const Port& port = engines_.row(n);
         if (port.busy && port.kind == kind) add(*port.queue);
     }
-    for (uint32_t area = 0; area < suspended_.areas(); ++area) {
-        const Suspended& job = suspended_.row(static_cast<uint8_t>(area));
+    for (uint64_t areas = suspended_.taken(); areas != 0; areas &= areas - 1) {
+        const Suspended& job = suspended_.row(static_cast<uint8_t>(lowest_bit(areas)));
         if (job.used && job.kind == kind) add(*job.queue);
     }
     if (of_user == 0) return true;
@@ -62,9 +63,10 @@ bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
     return of_process == 0 || of_user < left;
 }
 
-// A job has just started on the port: of REALTIME, perhaps one too many.
+// A job has just started on the port: of REALTIME, perhaps one too many; or of a kind that has no areas.
 void Scheduler::claim_area(Port& port) {
-    port.bare = port.level == ORR_PRIORITY_REALTIME && claimed(port.kind) > areas_[port.kind];
+    port.bare = (port.level == ORR_PRIORITY_REALTIME || areas_[port.kind] == 0) &&
+                claimed(port.kind) > areas_[port.kind];
 }
 
 // The queue's next packet wants an engine, and its tenant owns too much of the kind.

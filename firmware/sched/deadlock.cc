@@ -181,10 +181,12 @@ void Deadlocks::scan_packet() {
     const uint64_t slot = queue.ring + sizeof(orr_ring) + (index_ & queue.mask) * ORR_PACKET_SIZE;
     uint64_t packet[3];
     packet[0] = hal_->load(slot);
-    const bool signal = packet_opcode(packet) == ORR_PKT_SIGNAL;
+    // FAIL sets everybody free.
+    const bool fails = packet_opcode(packet) == ORR_PKT_FAIL;
+    const bool signal = fails || packet_opcode(packet) == ORR_PKT_SIGNAL;
     if (signal) {
         packet[1] = hal_->load(slot + 8);
-        packet[2] = hal_->load(slot + 16);
+        packet[2] = fails ? ~uint64_t{0} : hal_->load(slot + 16);
     }
     if (take_window_fault(*hal_)) return;  // the rest of the ring is no better
     ++index_;

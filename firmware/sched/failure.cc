@@ -2,9 +2,9 @@
 // Failure travels with the semaphore (orrery/fw/failure.h): a queue that stops fails what its packets would
 // have signalled, and whoever waits for what has failed stops too, with the first cause.
 //
-// A process can have many packets in a ring. They are looked at in chunks of kFailChunkPs, one queue after
-// the other: back to back while the card has nothing else to do, else with pauses of kFailPause times as
-// long.
+// A process can have many packets in a ring, and many rings. They are looked at in chunks of kFailChunkPs,
+// one user after the other, and of a user one queue after the other, those first for whose end somebody
+// waits: back to back while the card has nothing else to do, else with pauses of kFailPause times as long.
 #include <orrery/fw/failure.h>
 
 #include "firmware/sched/bits.h"
@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint64_t kFailChunkPs = 2 * kPsPerUs;
 constexpr uint64_t kFailPause = 19;
+// Of a queue that is just being destroyed or aborted: a usual ring has failed before the command is over.
+constexpr uint64_t kFailFirstPs = 8 * kPsPerUs;
 
 }  // namespace
 
@@ -64,9 +66,16 @@ void Scheduler::poison(Queue& queue, uint64_t value) {
 }
 
 // Whether the queue, which has to wait, would wait for a semaphore that nobody signals any more; it has been
-// stopped then.
-bool Scheduler::abandoned(Queue& queue, uint64_t memory) {
-    if ((hal_->load(memory + offsetof(orr_semaphore, time_ps)) & ORR_SEM_CLOSED) == 0) [[likely]]
+// stopped then. `value` is looked at again: the last signal may have come just before the close.
+bool Scheduler::abandoned(Queue& queue, uint64_t memory, uint64_t& value) {
+    const uint64_t time = hal_->load(memory + offsetof(orr_semaphore, time_ps));
+    const bool closed = (time & ORR_SEM_CLOSED) != 0;
+    if (closed) value = hal_->load(memory);
+    if (const WindowFault fault = take_window_fault(*hal_)) [[unlikely]] {
+        fail(queue, {ORR_QERR_FAULT, queue.next, queue.packet[1], fault.code});
+        return true;
+    }
+    if (!closed || value >= queue.packet[2]) [[likely]]
         return false;
     poison(queue, ORR_FAILURE_WORD(ORR_QERR_ABANDONED, hal_->reg(SOC_UID), ORR_FAILURE_NO_QUEUE, 0));
     return true;
@@ -115,9 +124,32 @@ void Scheduler::fail_rest(Queue& queue) {
         all_failed(queue);
         return;
     }
+    enter_failing(queue);
+}
+
+void Scheduler::enter_failing(Queue& queue) {
     failing_[queue.number / 64] |= uint64_t{1} << queue.number % 64;
+    const uint16_t row = tenants_.user_of(queue.process);
+    Failing& user = failing_of_[row];
+    user.number = row;
+    if (user.queues.empty()) failing_users_.push_back(failing_of_, user);
+    if (queue.destroying || queue.abort_sequence != 0)
+        user.queues.push_front(queues_, queue);
+    else
+        user.queues.push_back(queues_, queue);
     // The alarm is due at once, so that the main loop need not look.
     if (failing_count_++ == 0) alarm_->set(*hal_, Alarm::kFailing, 0);
+}
+
+// Somebody waits for the end of this queue: it goes before the others of its user, and begins now.
+void Scheduler::hurry_failing(Queue& queue) {
+    if (!failing(queue)) return;
+    QueueList& own = failing_of_[tenants_.user_of(queue.process)].queues;
+    own.remove(queues_, queue);
+    own.push_front(queues_, queue);
+    // On top of what all have together, so it puts nobody else off.
+    static_cast<void>(fail_chunk(queue, hal_->reg(SOC_TIME), kFailFirstPs));
+    if (failing_count_ == 0) alarm_->set(*hal_, Alarm::kFailing, kNever);
 }
 
 void Scheduler::all_failed(Queue& queue) {
@@ -138,8 +170,15 @@ void Scheduler::all_failed(Queue& queue) {
 void Scheduler::fail_packet(Queue& queue) {
     const uint64_t slot = queue.ring + sizeof(orr_ring) + (queue.failed_to & queue.mask) * ORR_PACKET_SIZE;
     ++queue.failed_to;
+    ++progress_;
     const uint64_t header = hal_->load(slot);
     const uint32_t opcode = packet_opcode(&header);
+    if (opcode == ORR_PKT_GANG) {
+        uint64_t words[kPacketWords];
+        load_words(*hal_, slot, words, kPacketWords);
+        if (!take_window_fault(*hal_)) fail_unread_gang(queue, words);
+        return;
+    }
     const bool signal = opcode == ORR_PKT_SIGNAL || opcode == ORR_PKT_FAIL;
     const uint64_t va = signal ? hal_->load(slot + offsetof(orr_packet_semaphore, semaphore)) : 0;
     if (take_window_fault(*hal_)) {
@@ -150,31 +189,34 @@ void Scheduler::fail_packet(Queue& queue) {
     if (signal && va < kVaEnd) static_cast<void>(fail_semaphore(queue, va, cause_of(queue)));
 }
 
+// Gives the time at its end.
+uint64_t Scheduler::fail_chunk(Queue& queue, uint64_t now, uint64_t chunk_ps) {
+    const WorkingFor blame(*persist_, queue.number);
+    Failing& user = failing_of_[tenants_.user_of(queue.process)];
+    failing_users_.remove(failing_of_, user);
+    uint64_t time = now;
+    while (queue.failed_to != queue.producer && time - now < chunk_ps) {
+        fail_packet(queue);
+        time = hal_->reg(SOC_TIME);
+    }
+    const bool done = queue.failed_to == queue.producer;
+    if (done) {
+        user.queues.remove(queues_, queue);
+        failing_[queue.number / 64] &= ~(uint64_t{1} << queue.number % 64);
+        --failing_count_;
+    }
+    if (!user.queues.empty()) failing_users_.push_back(failing_of_, user);
+    if (!done) return time;
+    fail_rest(queue);
+    return hal_->reg(SOC_TIME);
+}
+
 // A chunk, if it is time for one.
 void Scheduler::fail_semaphores(uint64_t now) {
     if (failing_count_ == 0 || alarm_->at(Alarm::kFailing) > now) return;
-    // The first at or behind the place where the last chunk was.
-    uint32_t number = failing_next_;
-    uint64_t bits = failing_[number / 64] >> number % 64 << number % 64;
-    while (bits == 0) {
-        number = (number / 64 + 1) * 64 % ORR_FW_QUEUES;
-        bits = failing_[number / 64];
-    }
-    Queue& queue = queues_[number / 64 * 64 + lowest_bit(bits)];
-    failing_next_ = (queue.number + 1u) % ORR_FW_QUEUES;
-    const WorkingFor blame(*persist_, queue.number);
-    uint64_t time = now;
-    do {
-        fail_packet(queue);
-        time = hal_->reg(SOC_TIME);
-    } while (queue.failed_to != queue.producer && time - now < kFailChunkPs);
-    const bool cut = queue.failed_to != queue.producer;
-    if (!cut) {
-        failing_[queue.number / 64] &= ~(uint64_t{1} << queue.number % 64);
-        --failing_count_;
-        fail_rest(queue);
-    }
-    const bool pause = cut && (engines_.busy() || has_ready());
+    Queue& queue = *failing_users_.front(failing_of_)->queues.front(queues_);
+    const uint64_t time = fail_chunk(queue, now, kFailChunkPs);
+    const bool pause = engines_.busy() || has_ready();
     alarm_->set(*hal_, Alarm::kFailing,
                 failing_count_ == 0 ? kNever
                 : pause             ? time + kFailPause * (time - now)
@@ -187,7 +229,7 @@ bool Scheduler::abort_queue(Queue& queue, uint32_t sequence) {
     if (!queue.stopped) fail(queue, {ORR_QERR_ABORTED, queue.retired, 0, 0});
     queue.abort_sequence = sequence;
     if (queue.stopped && sequence != 0) notify(queue);
-    fail_semaphores(hal_->reg(SOC_TIME));
+    hurry_failing(queue);
     return true;
 }
 

@@ -53,6 +53,11 @@ uint64_t& Scheduler::gang_pause_of(const Gang& gang) {
     }
     const uint64_t now = hal_->reg(SOC_TIME);
     if (gang == nullptr) {
+        if (own_entry(queue.context_number, packet) >= packet.round * kSteps + kFailed) {
+            // A member has stopped before anybody was here.
+            fail(queue, {ORR_QERR_GANG, queue.next, packet.board, uint64_t{packet.card} << 32});
+            return Step::kFailed;
+        }
         gang = free;
         *gang = {};
         gang->board = packet.board;
@@ -305,10 +310,48 @@ void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uin
         else
             fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
-    if (failed.cards > 1 && failed.step != GangStep::kGather) static_cast<void>(tell_cards(failed, kFailed));
+    if (failed.cards > 1) static_cast<void>(tell_cards(failed, kFailed));
     // Who had the card in vain does not get it again at once, and nobody else pays for it.
     if (locked) gang_pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
     if (locked) serve(ORR_ENGINE_VECTOR, hal_->reg(SOC_TIME));
+}
+
+// What this card's own entry on the board says; 0: it cannot be read.
+uint64_t Scheduler::own_entry(uint16_t context, const orr_packet_gang& packet) {
+    const uint64_t va = packet.board + sizeof(orr_semaphore) * packet.card;
+    if (va >= kVaEnd) return 0;
+    const uint64_t value = hal_->load(ORR_CONTEXT_WINDOW(context, va));
+    return take_window_fault(*hal_) ? 0 : value;
+}
+
+// A GANG packet that a queue which has stopped did not come to: the gang will never be complete. Those of its
+// members who are here, the other cards, and those who are still to come, learn why.
+[[gnu::noinline]] void Scheduler::fail_unread_gang(Queue& queue, const uint64_t (&words)[kPacketWords]) {
+    const bool own_fault = queue.error.index + 1 == queue.failed_to && queue.error.code == ORR_QERR_GANG;
+    if (own_fault || validate_packet(words).code != ORR_QERR_NONE) return;
+    const auto packet = __builtin_bit_cast(orr_packet_gang, words);
+    for (Gang& gang : gangs_) {
+        if (gang.step == GangStep::kFree || gang.context != queue.context_number ||
+            gang.board != packet.board || gang.round != packet.round)
+            continue;
+        // One that is complete does without this queue, and so does one that it contradicts.
+        if (gang.step != GangStep::kGather || gang.attached == gang.members || gang.peers != packet.peers ||
+            gang.card != packet.card || gang.cards != packet.cards || gang.members != packet.members)
+            return;
+        fail_gang(gang, ~0u, nullptr, cause_of(queue));
+        break;
+    }
+    const uint64_t own = packet.board + sizeof(orr_semaphore) * packet.card;
+    if (own < kVaEnd) static_cast<void>(fail_semaphore(queue, own, packet.round * kSteps + kFailed));
+    if (packet.cards == 1) return;
+    Gang absent = {};
+    absent.board = packet.board;
+    absent.peers = packet.peers;
+    absent.round = packet.round;
+    absent.context = queue.context_number;
+    absent.card = packet.card;
+    absent.cards = packet.cards;
+    static_cast<void>(tell_cards(absent, kFailed));
 }
 
 // A queue stops or goes away.

@@ -243,6 +243,7 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
         queue.error = {ORR_QERR_ABORTED, queue.retired, 0, 0};
         queue.abort_sequence = 0;
     }
+    if (!queue.stopped) queue.told = false;
     queue.destroying = true;
     queue.seal = seal_of(queue);
     queue.destroy_sequence = sequence;
@@ -254,7 +255,7 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     slots_.release(*hal_, queue);
     abort_jobs(queue, 0);
     if (queue.in_flight == 0) finish_destroy(queue);
-    fail_semaphores(hal_->reg(SOC_TIME));
+    hurry_failing(queue);
 }
 
 bool Scheduler::tell_end(Queue& queue, uint32_t sequence) {
@@ -271,7 +272,8 @@ void Scheduler::crash(uint32_t number) {
 
 // Nothing of the queue runs any more.
 void Scheduler::finish_destroy(Queue& queue) {
-    if (queue.stopped) {
+    // One that is told has begun before a restart.
+    if (queue.stopped || queue.told) {
         fail_rest(queue);
         return;
     }

@@ -93,13 +93,22 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     kinds_[kind].press_at = 0;
     if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
     const uint32_t classes = waiting_classes(kind);
+    if (classes == 0) return kNever;
+    const bool realtime = (classes >> ORR_PRIORITY_REALTIME & 1) != 0;
     uint32_t coming = 0;
+    bool soon = false;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
-        const Port& port = engines_.row(n);
-        if (port.busy && port.kind == kind && (port.preempting != 0 || port.aborted)) ++coming;
+        Port& port = engines_.row(n);
+        if (!port.busy || port.kind != kind || (port.preempting == 0 && !port.aborted)) continue;
+        ++coming;
+        if (!realtime) continue;
+        // Between equals there is time to come to a group's border; now there is not.
+        if (port.level < ORR_PRIORITY_REALTIME) preempt(port, SOC_PREEMPT_NOW, port.number, now);
+        soon |= kind == ORR_ENGINE_COPY || active_groups(port) == 0;
     }
-    // One at a time is enough: when it is there, others are looked for again.
-    if (coming != 0 || classes == 0) return kNever;
+    // One at a time is enough: when it is there, others are looked for again. But REALTIME does not wait for
+    // cores to be saved, if another has none.
+    if (coming != 0 && (!realtime || soon)) return kNever;
 
     const Bound::Choice choice = bound(kind).choose(classes, engines_.levels(kind), now, policy_.bound_ps);
     const bool due = choice.due;
@@ -110,6 +119,8 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     const Queue* const who = next_one.queue;
     if (who == nullptr) return kNever;
     Port* const victim = find_victim(kind, level, *who, due, now, next);
+    if (coming != 0 && (victim == nullptr || level != ORR_PRIORITY_REALTIME || active_groups(*victim) != 0))
+        return kNever;
     if (victim == nullptr) {
         kinds_[kind].press_at = next;
         kinds_[kind].press_level = level;
@@ -142,7 +153,8 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
     uint64_t least_active = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
-        if (!port.busy || port.kind != kind || port.gang || port.bare) continue;
+        if (!port.busy || port.kind != kind || port.gang || port.bare || port.preempting != 0 || port.aborted)
+            continue;
         const bool above = port.level > level;
         if (above && port.level == ORR_PRIORITY_REALTIME) continue;
         // Between users HIGH is before NORMAL only within its share.
@@ -200,9 +212,13 @@ void Scheduler::boost(Port& port, uint64_t now, uint64_t slice_ps) {
 void Scheduler::check_ports(uint64_t now) {
     alarm_->set(*hal_, Alarm::kPorts, kNever);
     uint64_t next = kNever;
-    for (uint32_t n = 0; n < engines_.end(); ++n) {
-        Port& port = engines_.row(n);
-        if (port.busy) next = earlier(next, check_port(port, now));
+    // A look at a port takes some 0.5 us: REALTIME does not wait for the others'.
+    for (uint32_t round = 0; round < 2; ++round) {
+        for (uint32_t n = 0; n < engines_.end(); ++n) {
+            Port& port = engines_.row(n);
+            if (port.busy && (port.level == ORR_PRIORITY_REALTIME) == (round == 0))
+                next = earlier(next, check_port(port, now));
+        }
     }
     if (waiting(ORR_ENGINE_COPY)) next = earlier(next, press(ORR_ENGINE_COPY, now));
     if (waiting(ORR_ENGINE_VECTOR)) next = earlier(next, press(ORR_ENGINE_VECTOR, now));

@@ -253,7 +253,7 @@ void Scheduler::revive_queue(Queue& queue, uint32_t number, bool guilty) {
     queue.producer = queue.next;  // the ring tells
     if (queue.stopped) tame(queue.told);
     // Not again what the core crashed at.
-    if (queue.stopped && guilty) queue.failed_to = ~uint64_t{0};
+    if ((queue.stopped || (queue.destroying && queue.told)) && guilty) queue.failed_to = ~uint64_t{0};
     if (queue.destroying && !queue.stopping) queue.error = {ORR_QERR_ABORTED, queue.retired, 0, 0};
     if (queue.destroying && !queue.stopping && guilty) queue.ring = 0;
     if (queue.stopping && (queue.error.index < queue.retired || queue.error.index > queue.next))

@@ -309,12 +309,15 @@ class Scheduler {
     // failure.cc: failure travels with the semaphore.
     Step execute_fail(Queue& queue);
     void poison(Queue& queue, uint64_t value);
-    bool abandoned(Queue& queue, uint64_t memory);
+    bool abandoned(Queue& queue, uint64_t memory, uint64_t& value);
     bool failing(const Queue& queue) const;
     void begin_failing(Queue& queue);
     void fail_rest(Queue& queue);
     void all_failed(Queue& queue);
     void fail_packet(Queue& queue);
+    void enter_failing(Queue& queue);
+    void hurry_failing(Queue& queue);
+    uint64_t fail_chunk(Queue& queue, uint64_t now, uint64_t chunk_ps);
     void fail_semaphores(uint64_t now);
     uint64_t cause_of(const Queue& queue);
     uint64_t fail_semaphore(const Queue& by, uint64_t va, uint64_t value);
@@ -333,6 +336,8 @@ class Scheduler {
     void free_gang(Gang& gang);
     void fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value = 0);
     void leave_gang(Queue& queue);
+    uint64_t own_entry(uint16_t context, const orr_packet_gang& packet);
+    void fail_unread_gang(Queue& queue, const uint64_t (&words)[kPacketWords]);
     void check_gangs(uint64_t now);
     void set_gang_alarm(uint64_t now);
     // A free port; REALTIME has those that are held for a gang too.
@@ -445,9 +450,17 @@ class Scheduler {
     uint32_t backlog_count_;
     Backlog backlog_[kBacklog];
     Deadlocks deadlocks_;
-    uint64_t failing_[ORR_FW_QUEUES / 64];  // bit: a queue that has stopped, and has semaphores to fail
+    // Queues that have stopped and have semaphores to fail. Users take turns; of each one queue after the
+    // other.
+    struct Failing {
+        Link link;
+        uint16_t number;
+        QueueList queues;
+    };
+    uint64_t failing_[ORR_FW_QUEUES / 64];  // bit: a queue that is one of them
     uint32_t failing_count_;
-    uint32_t failing_next_;  // where to look first
+    List<Failing, &Failing::link> failing_users_;
+    Failing failing_of_[kUsers];
     Gang gangs_[kGangs];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint32_t gang_order_;

@@ -53,6 +53,7 @@ class SuspendedJobs {
         free_ &= ~(1ull << area);
         return true;
     }
+    uint64_t taken() const { return all() & ~free_; }
     bool area_left() const { return free_ != 0; }
     // There must be one.
     uint8_t take_area() {

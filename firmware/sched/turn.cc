@@ -34,12 +34,16 @@ bool Scheduler::drain_doorbells() {
     return true;
 }
 
-// Of a queue that is not there any more, or has stopped: then what is submitted fails.
+// Of a queue that is not there any more, or has stopped: then what is submitted fails, when its user's turn
+// comes.
 [[gnu::noinline]] void Scheduler::odd_doorbell(Queue* queue, uint64_t value) {
-    if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != value >> 48)
+    if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != value >> 48) {
         ++stats_.stale_doorbells;
-    else if (queue->stopped)
-        fail_rest(*queue);
+        return;
+    }
+    if (!queue->stopped) return;
+    add_vtime(*queue, Resource::kTurn, kDoorbellPs);
+    if (!failing(*queue)) enter_failing(*queue);
 }
 
 // The index of a doorbell saves reading the producer from the ring: its one writer is the same, and if it

@@ -35,23 +35,25 @@ Scheduler::Step Scheduler::execute_wait(Queue& queue) {
         fail(queue, {ORR_QERR_FAULT, queue.next, va, ORR_FAULT_NON_CANONICAL});
         return Step::kFailed;
     }
-    const uint64_t value = hal_->load(window(queue, va));
+    uint64_t value = hal_->load(window(queue, va));
     if (const WindowFault fault = take_window_fault(*hal_)) {
         fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
         return Step::kFailed;
     }
-    if (value >= queue.packet[2]) {
-        if (!failed(value)) [[likely]]
-            return finish_packet(queue);
-        poison(queue, value);
-        return Step::kFailed;
+    if (value < queue.packet[2]) {
+        // A signal that comes now is either ours, later, or a peer's, whose poke is still to be taken.
+        uint64_t memory = 0;
+        if (!locate(queue, va, memory) || abandoned(queue, memory, value)) return Step::kFailed;
+        if (value < queue.packet[2]) {
+            queue.wait_end = queue.packet[3] == 0 ? 0 : limits_.end_of(*hal_, queue.packet[3] * kPsPerNs);
+            park_on_semaphore(queue, memory);
+            return Step::kParked;
+        }
     }
-    // A signal that comes now is either ours, later, or a peer's, whose poke is still to be taken.
-    uint64_t memory = 0;
-    if (!locate(queue, va, memory) || abandoned(queue, memory)) return Step::kFailed;
-    queue.wait_end = queue.packet[3] == 0 ? 0 : limits_.end_of(*hal_, queue.packet[3] * kPsPerNs);
-    park_on_semaphore(queue, memory);
-    return Step::kParked;
+    if (!failed(value)) [[likely]]
+        return finish_packet(queue);
+    poison(queue, value);
+    return Step::kFailed;
 }
 
 void Scheduler::park_on_semaphore(Queue& queue, uint64_t memory) {
@@ -82,7 +84,12 @@ void Scheduler::check_wait_limits(uint64_t now) {
         }
         const uint64_t va = queue.packet[1];
         const uint64_t value = hal_->load(window(queue, va));
-        static_cast<void>(take_window_fault(*hal_));
+        if (!take_window_fault(*hal_) && value >= queue.packet[2]) {
+            // Its poke is still to be taken.
+            waits_.remove(queue);
+            release(queue, value, ORR_WAKE_PEER);
+            continue;
+        }
         fail(queue, {ORR_QERR_WAIT_LIMIT, queue.next, va, value});
     }
     limits_.next(*hal_, next);
@@ -193,15 +200,16 @@ void Scheduler::look_again(Queue& queue) {
     const WorkingFor blame(*persist_, queue.number);
     leave_semaphore(queue);
     const uint64_t va = queue.packet[1];
-    const uint64_t value = hal_->load(window(queue, va));
+    uint64_t value = hal_->load(window(queue, va));
     if (const WindowFault fault = take_window_fault(*hal_)) {
         fail_window(queue, ORR_QERR_FAULT, queue.next, fault);
         return;
     }
     uint64_t memory = 0;
     if (!locate(queue, va, memory)) return;
+    if (value < queue.packet[2] && abandoned(queue, memory, value)) return;
     if (value < queue.packet[2]) {
-        if (!abandoned(queue, memory)) park_on_semaphore(queue, memory);
+        park_on_semaphore(queue, memory);
         return;
     }
     trace::wake(*hal_, queue.number, ORR_WAKE_MAP, memory, value);

@@ -74,7 +74,13 @@ class Rig {
         : vram(*Vram::create(vram_bytes)),
           mmu(vram, host, counters),
           peer(events, peer_bytes),
-          context{.events = events, .vram = vram, .mmu = mmu, .counters = counters, .links = {}, .errors = nullptr, .done = {}},
+          context{.events = events,
+                  .vram = vram,
+                  .mmu = mmu,
+                  .counters = counters,
+                  .links = {},
+                  .errors = nullptr,
+                  .done = {}},
           tables_(vram_bytes) {
         UniqueFd fd(::memfd_create("rig", MFD_CLOEXEC));
         if (::ftruncate(fd.get(), static_cast<off_t>(host_bytes)) != 0) throw std::runtime_error("memfd");

@@ -146,6 +146,26 @@ TEST_F(DeadlockTest, ASecondHolderThatRunsMakesItNone) {
     EXPECT_TRUE(reports().empty());
 }
 
+// A queue that will fail one of the semaphores ends the cycle too.
+TEST_F(DeadlockTest, AFailThatIsToComeMakesItNone) {
+    bench.submit(queues[2],
+                 {dispatch(0x1000), semaphore_packet(ORR_PKT_FAIL, semaphore(0), ORR_QERR_ABORTED, 0)});
+    bench.submit(queues[0], {wait(semaphore(0), 1), signal(semaphore(1), 1)});
+    bench.submit(queues[1], {wait(semaphore(1), 1), signal(semaphore(0), 1)});
+    for (int n = 0; n < 100; ++n) {
+        ASSERT_NE(bench.soc.timer, kEmpty);
+        if (deadlocks().rounds() != 0 && bench.soc.timer > bench.soc.time + 500'000'000'000) break;
+        bench.soc.time = bench.soc.timer;
+        bench.run();
+    }
+    EXPECT_GT(deadlocks().rounds(), 0u);
+    bench.soc.finish(2);
+    bench.run();
+    EXPECT_TRUE(reports().empty());
+    EXPECT_EQ(bench.status(0).error, ORR_QERR_POISON);
+    EXPECT_EQ(bench.status(1).error, ORR_QERR_POISON);
+}
+
 TEST_F(DeadlockTest, IsFoundWhileOthersRun) {
     bench.submit(queues[2], {dispatch(0x1000)});
     bench.submit(queues[0], {wait(semaphore(0), 1), signal(semaphore(1), 1)});

@@ -148,6 +148,92 @@ TEST_F(FailureTest, DestroyRepliesOnceAllHaveFailed) {
         expect_failed(16 * n, word(ORR_QERR_ABORTED, large, 0));
 }
 
+// Forty long rings of one user, and a busy card: whoever else stops is told soon, by a command or not, and
+// the heartbeat shows that work goes on.
+TEST_F(FailureTest, UsersTakeTurnsToFail) {
+    bench.create_context(5, 4, 1001, 1);
+    bench.create_context(6, 5, 1002, 2);
+    bench.soc.on_signal = [this](auto, auto, auto) { bench.soc.time += 700'000; };
+    std::vector<ProcessQueue> storm;
+    for (std::uint32_t n = 0; n < 40; ++n) {
+        storm.push_back(bench.create_queue(100 + n, 5, 64));
+        bench.push(storm.back(), wait(kSharedVa + 0x400, 1));
+        for (int more = 0; more < 63; ++more)
+            bench.push(storm.back(), signal(kSharedVa + 0x500, 1));
+        bench.ring(storm.back());
+    }
+    ProcessQueue victim = bench.create_queue(30, 6, 64), other = bench.create_queue(31, 6, 64);
+    for (ProcessQueue* queue : {&victim, &other}) {
+        bench.push(*queue, wait(kSharedVa + 0x410 + 0x10 * (queue->number - 30), 1));
+        for (int more = 0; more < 62; ++more)
+            bench.push(*queue, signal(kSharedVa + 0x510, 1));
+        bench.push(*queue, signal(kSharedVa + 0x10 * (queue->number - 30), 1));
+        bench.ring(*queue);
+    }
+    bench.submit(bystander, {dispatch(0x1000)});  // it does not end
+    bench.run();
+    // All of the storm stop at once: poisoned.
+    bench.submit(bad, {packet(1234), signal(kSharedVa + 0x400, 1)});
+    const std::uint64_t beat = bench.soc.heartbeat, began = bench.soc.time;
+    bench.submit(bad, {signal(kSharedVa + 0x420, 1)});
+    std::uint64_t asked = 0, replied = 0;
+    orr_mbox_message abort{};
+    abort.sequence = 9'000;
+    abort.opcode = ORR_MBOX_QUEUE_ABORT;
+    abort.arg[0] = victim.number;
+    const auto pass_until = [&](auto done) {
+        while (!done() && bench.soc.timer != kEmpty && bench.soc.time < began + 50'000'000'000) {
+            bench.soc.time = std::max(bench.soc.time, bench.soc.timer);
+            bench.run();
+            while (const auto message = bench.receive()) {
+                if (message->sequence == 9'000) replied = bench.soc.time;
+            }
+        }
+    };
+    asked = bench.soc.time;
+    bench.send(abort);
+    bench.run();
+    pass_until([&] { return replied != 0 && bench.shared(0x10) != 0; });
+    ASSERT_NE(replied, 0u);
+    // Each of the two has 63 packets of 0.7 us, at a twentieth of the core's time and half of that.
+    EXPECT_LE(replied - asked, 4 * kPsPerUs * 1000);
+    EXPECT_NE(bench.shared(0) & ORR_SEM_FAILED, 0u);
+    EXPECT_NE(bench.shared(0x10) & ORR_SEM_FAILED, 0u) << "who was poisoned, and nobody asked for";
+    EXPECT_GT(bench.soc.heartbeat, beat);
+    EXPECT_LT(bench.soc.time - began, 10 * kPsPerUs * 1000) << "the storm has not failed yet by far";
+    bench.soc.finish(bench.soc.busy_ports().front());
+    bench.soc.on_signal = nullptr;
+    bench.run();
+}
+
+// Doorbells of queues that have stopped cost no access to their rings by themselves.
+TEST_F(FailureTest, DoorbellsOfStoppedQueuesAreLookedAtInPauses) {
+    std::vector<ProcessQueue> storm;
+    for (std::uint32_t n = 0; n < 32; ++n) {
+        storm.push_back(bench.create_queue(100 + n, 2));
+        bench.submit(storm.back(), {packet(1234)});
+    }
+    bench.submit(bystander, {dispatch(0x1000)});
+    bench.run();
+    bench.soc.on_load = [this](std::uint64_t) { bench.soc.time += 300'000; };
+    const std::uint64_t before = bench.soc.loads;
+    for (ProcessQueue& queue : storm)
+        bench.ring(queue);
+    bench.run();
+    EXPECT_LE(bench.soc.loads - before, 4u);
+    bench.soc.on_load = nullptr;
+    // What is submitted fails all the same, in its time.
+    bench.push(storm[17], signal(kSharedVa + 0x40, 1));
+    bench.ring(storm[17]);
+    for (int n = 0; n < 200 && bench.soc.timer != kEmpty && bench.shared(0x40) == 0; ++n) {
+        bench.soc.time = std::max(bench.soc.time, bench.soc.timer);
+        bench.run();
+    }
+    expect_failed(0x40, word(ORR_QERR_BAD_OPCODE, storm[17], 0));
+    bench.soc.finish(bench.soc.busy_ports().front());
+    bench.run();
+}
+
 TEST_F(FailureTest, ARingThatCannotBeReadEndsIt) {
     bench.submit(bad, {wait(kSharedVa + 0x200, 1), signal(kSharedVa, 5)});
     for (std::uint64_t page = 0; page < kRingBytes; page += ORR_PAGE_SIZE)
@@ -276,6 +362,29 @@ TEST_F(FailureTest, AClosedSemaphoreStopsThoseWhoWantMore) {
     EXPECT_EQ(bench.shared(8) & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
 }
 
+// The signal and the close came together: what is there counts.
+TEST_F(FailureTest, AWaitLooksAgainBehindAClose) {
+    bench.set_shared(8, ORR_SEM_CLOSED);
+    bench.soc.on_load = [this](std::uint64_t window) {
+        if (window == ORR_VRAM_WINDOW + kSharedMemory + 8) bench.set_shared(0, 5);
+    };
+    bench.submit(waiter, {wait(kSharedVa, 5), nop()});
+    bench.soc.on_load = nullptr;
+    EXPECT_EQ(bench.status(waiter.number).error, ORR_QERR_NONE);
+    EXPECT_EQ(bench.status(waiter.number).completed, 2u);
+}
+
+// The memory goes between two looks: the waiter stops, the driver's memory is not blamed.
+TEST_F(FailureTest, ASemaphoreThatGoesStopsItsWaiter) {
+    bench.soc.on_load = [this](std::uint64_t window) {
+        if (window == ORR_VRAM_WINDOW + kSharedMemory + 8) bench.soc.fault_next = ORR_FAULT_PAGE_RANGE;
+    };
+    bench.submit(waiter, {wait(kSharedVa, 5)});
+    bench.soc.on_load = nullptr;
+    EXPECT_EQ(bench.status(waiter.number).error, ORR_QERR_FAULT);
+    EXPECT_EQ(bench.status(waiter.number).error_detail, ORR_FAULT_PAGE_RANGE);
+}
+
 TEST_F(FailureTest, CloseIsChecked) {
     EXPECT_EQ(bench.call(ORR_MBOX_SEM_CLOSE, {kSharedMemory + 8, ORR_SEM_IN_VRAM, 0}).status,
               ORR_STATUS_INVALID);
@@ -302,6 +411,19 @@ TEST_F(FailureTest, AWaitHasALimitOfModelTime) {
     pass_ms(4);
     expect_error(bench, waiter, ORR_QERR_WAIT_LIMIT, 0, kSharedVa, 3);
     EXPECT_EQ(bench.soc.timer, kEmpty) << "a forgotten alarm would make the clock jump";
+}
+
+// The value is there, its poke stands behind those of others: that is no time-out.
+TEST_F(FailureTest, AWaitThatHasItsValueIsNotOver) {
+    bench.submit(waiter, {limited_wait(kSharedVa, 5, 2'500'000), nop()});
+    for (int tenths = 0; tenths < 27; ++tenths) {
+        if (tenths == 24) bench.set_shared(0, 5);
+        bench.soc.time += 100'000'000;
+        bench.run();
+    }
+    EXPECT_EQ(bench.status(waiter.number).error, ORR_QERR_NONE);
+    EXPECT_EQ(bench.status(waiter.number).completed, 2u);
+    EXPECT_EQ(bench.soc.timer, kEmpty);
 }
 
 TEST_F(FailureTest, AWaitThatEndsInTimeLeavesNoAlarm) {

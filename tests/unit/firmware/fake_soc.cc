@@ -4,6 +4,7 @@
 #include <orrery/hw/doorbell.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "emulator/engines/descriptor.h"
 
@@ -517,6 +518,11 @@ std::uint64_t* FakeSoc::find(std::uint64_t window, bool write) {
 
 std::uint64_t FakeSoc::load(std::uint64_t window) {
     ++loads;
+    if (on_load) on_load(window);
+    if (fault_next != ORR_FAULT_NONE) {
+        window_fault(std::exchange(fault_next, std::uint64_t{ORR_FAULT_NONE}), window);
+        return 0;
+    }
     const std::uint64_t* const word = find(window, false);
     return word == nullptr ? 0 : *word;
 }

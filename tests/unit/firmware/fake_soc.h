@@ -72,6 +72,8 @@ class FakeSoc final : public Hal {
     void set_reg(std::uint32_t offset, std::uint64_t value) override;
     std::uint64_t load(std::uint64_t window) override;
     std::uint64_t loads = 0;  // through windows
+    std::function<void(std::uint64_t window)> on_load;
+    std::uint64_t fault_next = ORR_FAULT_NONE;  // of the next load
     void store(std::uint64_t window, std::uint64_t value) override;
     void trace(std::uint64_t word) override { trace_words.push_back(word); }
     void fence() override {}

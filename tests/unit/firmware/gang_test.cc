@@ -1,4 +1,6 @@
 // Gangs: all members start, or none; on one card, and on two that see each other's boards.
+#include <orrery/fw/failure.h>
+
 #include <random>
 
 #include "tests/unit/firmware/bench.h"
@@ -238,6 +240,21 @@ TEST_F(GangTest, DestroyingAMemberEndsTheOthers) {
     finish_all();
 }
 
+// One of two stops before it comes to its GANG packet: the other, who is there, who comes later, learns it.
+TEST_F(GangTest, AnUnreadGangPacketOfAStoppedQueueEndsTheGang) {
+    bench.submit(queues[0], {gang(3), resident(2)});
+    bench.submit(queues[1], {packet(1234), gang(3), resident(2)});
+    expect_error(bench, queues[0], ORR_QERR_POISON, 1, kBoard,
+                 ORR_FAILURE_WORD(ORR_QERR_BAD_OPCODE, bench.soc.reg(SOC_UID) & 0xff, 1, 0));
+    bench.submit(queues[2], {gang(3), resident(2)});
+    EXPECT_EQ(bench.status(2).error, ORR_QERR_GANG);
+    // Another round is another gang.
+    bench.submit(queues[3], {gang(2, 2), resident(1)});
+    bench.submit(queues[4], {gang(2, 2), resident(1)});
+    EXPECT_EQ(running(bench), 2u);
+    finish_all();
+}
+
 TEST_F(GangTest, RealtimeDoesNotWaitForAGangThatMakesRoom) {
     bench.submit(queues[5], {dispatch(0x9000), dispatch(0x9100), dispatch(0x9200)});
     bench.submit(queues[0], {gang(2), resident(2)});
@@ -410,6 +427,29 @@ TEST_F(TwoCards, OneThatNeverComesHoldsNothingBack) {
     submit(1, 0, 1, 0);
     EXPECT_EQ(cards[1]->status(0).error, ORR_QERR_GANG);
     EXPECT_EQ(cards[1]->status(0).error_detail, 0u) << "card 0";
+}
+
+// A queue of card 1 stops before its GANG packet: card 0 learns it, whether it was there first or comes
+// later.
+TEST_F(TwoCards, AnUnreadGangPacketTellsTheOtherCard) {
+    submit(0, 0, 1, 0);
+    deliver();
+    cards[1]->submit(queues[1][0], {packet(1234), gang(1, 1, 1, 2, kBoard), resident(2)});
+    deliver();
+    EXPECT_EQ(cards[0]->status(0).error, ORR_QERR_GANG);
+    EXPECT_EQ(cards[0]->status(0).error_detail, 1ull << 32);
+    cards[1]->submit(queues[1][1], {packet(1234), gang(1, 1, 1, 2, kBoard + 0x200), resident(2)});
+    deliver();
+    submit(0, 1, 1, 0x200);
+    EXPECT_EQ(cards[0]->status(1).error, ORR_QERR_GANG);
+    // One that was not complete here, and will not be.
+    submit(1, 2, 2, 0, 2);
+    submit(0, 2, 1, 0, 2);
+    deliver();
+    cards[1]->submit(queues[1][3], {packet(1234), gang(2, 2, 1, 2, kBoard), resident(2)});
+    deliver();
+    EXPECT_EQ(cards[1]->status(2).error, ORR_QERR_POISON);
+    EXPECT_EQ(cards[0]->status(2).error, ORR_QERR_GANG);
 }
 
 TEST_F(TwoCards, ForgedBoardsHarmTheirOwnGangOnly) {

@@ -69,6 +69,7 @@ class Extractor {
     void submit();
     void act();
     void poke_what_nobody_signals();
+    std::vector<std::uint64_t> retired_of_queues();
     void replay_results();
     Job job_of(const ObservedQueue& queue, std::size_t number, std::uint64_t index, const orr_packet& packet);
     // `before`: cycles of a group of the queue's kernel before this one; 0: none.
@@ -392,9 +393,15 @@ void Extractor::submit() {
                                        first + static_cast<std::ptrdiff_t>(producer)}});
         given[queue] = producer;
     }
-    // Read before its doorbell was seen, or the doorbell came before the recording did.
+    // What no doorbell told of and nothing was done with was only looked at: the search for deadlocks, and
+    // the end of a queue, read what stands in the ring.
+    const std::vector<std::uint64_t> retired = retired_of_queues();
     for (std::size_t n = 0; n < jobs_.size(); ++n) {
+        std::uint64_t done = std::max(given[n], retired[n]);
+        if (!demands_[n].empty()) done = std::max(done, demands_[n].rbegin()->first + 1);
+        if (jobs_[n].size() > done) jobs_[n].resize(done);
         if (given[n] >= jobs_[n].size()) continue;
+        // The doorbell came before the recording did.
         note("some packets have no doorbell in the recording: they are there from the start");
         scenario().submits.push_back(
             {0,
@@ -460,6 +467,17 @@ void Extractor::act() {
     poke_what_nobody_signals();
 }
 
+std::vector<std::uint64_t> Extractor::retired_of_queues() {
+    std::vector<std::uint64_t> retired(observed_.queues.size());
+    for (std::size_t n = 0; n < replayer_.record_count(); ++n) {
+        const emu::PortRecord record = replayer_.record(n);
+        if (ORR_TRACE_TYPE(record.header) != ORR_TRACE_RETIRE || record.words.empty()) continue;
+        const int queue = queue_at(ORR_TRACE_A(record.header), record.time_ps);
+        if (queue >= 0) retired[static_cast<std::size_t>(queue)] = record.words[0];
+    }
+    return retired;
+}
+
 // A wait that did not have to wait, for a value that no packet and no peer gave: memory held it, or the host
 // stored it.
 void Extractor::poke_what_nobody_signals() {
@@ -474,13 +492,7 @@ void Extractor::poke_what_nobody_signals() {
         if (action.kind == Action::Kind::kPoke)
             highest[action.semaphore] = std::max(highest[action.semaphore], action.value);
     }
-    std::vector<std::uint64_t> retired(observed_.queues.size());
-    for (std::size_t n = 0; n < replayer_.record_count(); ++n) {
-        const emu::PortRecord record = replayer_.record(n);
-        if (ORR_TRACE_TYPE(record.header) != ORR_TRACE_RETIRE || record.words.empty()) continue;
-        const int queue = queue_at(ORR_TRACE_A(record.header), record.time_ps);
-        if (queue >= 0) retired[static_cast<std::size_t>(queue)] = record.words[0];
-    }
+    const std::vector<std::uint64_t> retired = retired_of_queues();
     std::vector<std::uint64_t> next(observed_.queues.size());
     std::vector<Action> pokes;
     for (const Submit& submit : made.submits) {

@@ -5,6 +5,10 @@
  * word, which says what the first cause was and where. Whoever waits for it stops with ORR_QERR_POISON, has the word as
  * its error_detail, and passes the same word on. The first failure of a semaphore stays.
  *
+ * A limit of a wait (orr_packet_semaphore) is a clock, not a verdict on the signaller: the firmware does not know who may
+ * signal, the driver does. When the last that may is gone it closes the semaphore (ORR_MBOX_SEM_CLOSE); one that hangs is
+ * ended by the watchdog of its dispatch or the driver's; the limit is for what neither sees.
+ *
  * The words are for people and for error codes. They stand in memory of processes, so nothing may depend on their truth.
  */
 #ifndef ORRERY_FW_FAILURE_H

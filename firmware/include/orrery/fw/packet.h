@@ -98,7 +98,9 @@ struct orr_packet_semaphore {
 	/*
 	 * WAIT: stops with ORR_QERR_WAIT_LIMIT after so much model time of this card, 0: never; at most
 	 * ORR_WAIT_LIMIT_MAX_NS. It is exact to 100 us. An idle card's time runs no faster than the host's,
-	 * and a jump of the clock counts as 1 ms at most. SIGNAL: 0.
+	 * and a jump of the clock counts as 1 ms at most. Cards of one host compute at the host's speed, each
+	 * with a clock of its own: choose a limit for a hang, not for how long a signaller on another card
+	 * should need. SIGNAL: 0.
 	 */
 	uint64_t limit_ns;
 	uint64_t reserved[4];
@@ -124,7 +126,9 @@ ORR_ASSERT_SIZE(struct orr_packet_fail, 64);
  * all cards as this context sees them (its own entry is not used; 0 and unused with one card). Cards join in the order of
  * their number, which must be the same order for all gangs of all processes (use that of the cards' UIDs), so two gangs
  * cannot hold each other up. `round` grows with each use of a board. A gang that is not complete within the dispatch
- * limit fails in all members that are there (ORR_QERR_GANG), and holds nothing back.
+ * limit fails in all members that are there (ORR_QERR_GANG), and holds nothing back. So does, at once, one of whose members a
+ * queue has stopped before its GANG packet, also in members that come later: POISON with the cause in those that are there on
+ * that card, GANG in the others. This card's own entry on the board keeps that; nobody else writes it.
  */
 struct orr_packet_gang {
 	struct orr_packet_header header;
