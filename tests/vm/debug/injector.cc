@@ -1,11 +1,14 @@
 #include "tests/vm/debug/injector.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace orrery::kmod_test {
 
@@ -19,6 +22,23 @@ void set(const std::string& path, const std::string& value) {
     std::ofstream file("/sys/kernel/debug/" + path);
     file << value << std::flush;
     EXPECT_TRUE(file.good()) << path;
+}
+
+// Where a function lies: from its first byte to that of the next.
+std::pair<std::string, std::string> range_of(const std::string& function) {
+    std::ifstream symbols("/proc/kallsyms");
+    std::vector<std::uint64_t> all;
+    std::uint64_t begin = 0;
+    for (std::string address, type, name, rest; symbols >> address >> type >> name;
+         std::getline(symbols, rest)) {
+        all.push_back(std::stoull(address, nullptr, 16));
+        if (name == function) begin = all.back();
+    }
+    EXPECT_NE(begin, 0u) << "the kernel has no function " << function;
+    std::uint64_t end = ~std::uint64_t{0};
+    for (const std::uint64_t address : all)
+        if (address > begin && address < end) end = address;
+    return {fmt::format("{:#x}", begin), fmt::format("{:#x}", end)};
 }
 
 }  // namespace
@@ -35,21 +55,38 @@ Injector::Injector() : nth_(::open("/proc/thread-self/fail-nth", O_RDWR | O_CLOE
 }
 
 void Injector::spare(const std::string& function) {
-    std::ifstream symbols("/proc/kallsyms");
-    std::string begin;
-    for (std::string address, type, name, rest; symbols >> address >> type >> name;
-         std::getline(symbols, rest)) {
-        if (begin.empty() && name == function) {
-            begin = "0x" + address;
-        } else if (!begin.empty() && "0x" + address != begin) {
-            for (const char* kind : kKinds) {
-                set(std::string(kind) + "/reject-start", begin);
-                set(std::string(kind) + "/reject-end", "0x" + address);
-            }
-            return;
-        }
+    const auto [begin, end] = range_of(function);
+    for (const char* kind : kKinds) {
+        set(std::string(kind) + "/reject-start", begin);
+        set(std::string(kind) + "/reject-end", end);
     }
-    ADD_FAILURE() << "the kernel has no function " << function;
+}
+
+void Injector::fail_all_in(const std::string& function) {
+    const auto [begin, end] = range_of(function);
+    for (const char* kind : kKinds) {
+        const std::string folder = std::string(kind) + "/";
+        set(folder + "require-start", begin);
+        set(folder + "require-end", end);
+        set(folder + "stacktrace-depth", "32");
+        set(folder + "times", std::to_string(kMaxPoints));
+        set(folder + "probability", "100");
+    }
+}
+
+unsigned Injector::stop_all() {
+    unsigned failed = 0;
+    for (const char* kind : kKinds) {
+        const std::string folder = std::string(kind) + "/";
+        set(folder + "probability", "0");
+        unsigned left = 0;
+        std::ifstream("/sys/kernel/debug/" + folder + "times") >> left;
+        failed += kMaxPoints - left;
+        set(folder + "times", "1");
+        set(folder + "require-start", "0");
+        set(folder + "require-end", "0xffffffffffffffff");
+    }
+    return failed;
 }
 
 bool Injector::fail_nth(unsigned n, const std::function<void()>& action) {

@@ -1,4 +1,5 @@
-// Makes the kernel's n-th allocation (or copy from or to user memory) that a call of this thread makes fail.
+// Makes allocations of the kernel fail: the n-th allocation (or copy from or to user memory) that a call of
+// this thread makes, or all that a function makes.
 #pragma once
 
 #include <functional>
@@ -15,6 +16,11 @@ class Injector {
 
     // Lets all succeed that is done inside a function of the kernel. One at a time.
     static void spare(const std::string& function);
+
+    // Lets all allocations fail that are made inside a function of the kernel or its modules, by whomever.
+    // stop_all() ends that and says how many have.
+    static void fail_all_in(const std::string& function);
+    static unsigned stop_all();
 
     // Does `action` with its n-th point failing. Whether there were so many. The action may call stop() when
     // what follows in it must not fail.

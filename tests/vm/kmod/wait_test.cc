@@ -70,6 +70,10 @@ TEST_F(Waits, ManyFencesAtOnceAreNotDoneInOneInterrupt) {
 TEST_F(Waits, RepliesToTheDeadDoNoHarm) {
     const unsigned left = wait_statistic(0, "left_commands");
     for (int round = 0; round < 40; ++round) {
+        int asking[2];
+        ASSERT_EQ(::pipe(asking), 0);
+        const File asks(asking[0]);
+        File tells(asking[1]);
         const pid_t child = ::fork();
         if (child == 0) {
             const File mine = open_card();
@@ -84,9 +88,13 @@ TEST_F(Waits, RepliesToTheDeadDoNoHarm) {
                 ::_exit(2);
             };
             std::thread other(ask);
+            if (::write(tells.get(), "!", 1) != 1) ::_exit(3);
             ask();
         }
-        ::usleep(5'000 + 1'000 * static_cast<unsigned>(round));
+        tells = File();
+        char byte = 0;
+        ASSERT_EQ(::read(asks.get(), &byte, 1), 1);
+        ::usleep(1'000 * static_cast<unsigned>(round));
         ::kill(child, SIGKILL);
         int status = 0;
         ::waitpid(child, &status, 0);

@@ -3,6 +3,7 @@
  * A module that makes the mistake it is told to, so that a test sees the debug kernel find it.
  * insmod faulty.ko mistake=NAME ends with an error if there is no such mistake.
  */
+#include <linux/dma-fence.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -128,6 +129,17 @@ static int faulty_shift(void)
 	return (1u << by) & 0;
 }
 
+/* What signals a fence must not wait for memory, for that may wait for the fence. */
+static int faulty_memory_to_signal(void)
+{
+	bool cookie = dma_fence_begin_signalling();
+	void *memory = kmalloc(64, GFP_KERNEL);
+
+	dma_fence_end_signalling(cookie);
+	kfree(memory);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*make)(void);
@@ -141,6 +153,7 @@ static const struct {
 	{ "free_pending_work", faulty_free_pending_work },
 	{ "dma", faulty_dma },
 	{ "shift", faulty_shift },
+	{ "memory_to_signal", faulty_memory_to_signal },
 };
 
 static int __init faulty_init(void)
