@@ -197,8 +197,10 @@ TEST(Memory, SlabsAreUsedAgainWhole) {
     for (int round = 0; round < 3; ++round) {
         for (void*& memory : all)
             ASSERT_OK(orrMalloc(&memory, 1 + 100 * static_cast<std::size_t>(round)));
-        const std::lock_guard lock(system.card().mutex());
-        EXPECT_LE(system.card().vram_used, 8u << 20) << round;
+        {
+            const std::lock_guard lock(system.card().mutex());
+            EXPECT_LE(system.card().vram_used, 8u << 20) << round;
+        }
         for (void* memory : all)
             ASSERT_OK(orrFree(memory));
     }
