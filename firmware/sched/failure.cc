@@ -19,6 +19,12 @@ constexpr uint64_t kFailChunkPs = 2 * kPsPerUs;
 constexpr uint64_t kFailPause = 19;
 // Of a queue that is just being destroyed or aborted: a usual ring has failed before the command is over.
 constexpr uint64_t kFailFirstPs = 8 * kPsPerUs;
+// Tries of a signal for which a peer's inbox has no room, and the time between two. A peer that computes
+// needs milliseconds; one that stands in a debugger gets none, and those who wait there are not told.
+constexpr uint8_t kBusyTries = 255;
+constexpr uint64_t kBusyPausePs = 100 * kPsPerUs;
+// Of a close that waits for pokes to be taken: each brings hundreds of messages further.
+constexpr uint32_t kCloseTries = 128;
 
 }  // namespace
 
@@ -53,6 +59,7 @@ Scheduler::Step Scheduler::execute_fail(Queue& queue) {
     const uint64_t va = queue.packet[1];
     const uint64_t word = ORR_FAILURE_WORD(queue.packet[2], hal_->reg(SOC_UID), queue.number, queue.next);
     const uint64_t fault = fail_semaphore(queue, va, ORR_SEM_FAILED | word);
+    if (fault == ORR_FAULT_PEER_BUSY) return Step::kParked;
     if (fault != ORR_FAULT_NONE) {
         fail(queue, {ORR_QERR_FAULT, queue.next, va, fault});
         return Step::kFailed;
@@ -82,9 +89,16 @@ bool Scheduler::abandoned(Queue& queue, uint64_t memory, uint64_t& value) {
 }
 
 uint32_t Scheduler::close_semaphore(uint64_t memory, uint64_t word) {
+    // What has been signalled before is carried out first, and its pokes need room.
+    uint64_t status = ORR_FAULT_PEER_BUSY;
+    for (uint32_t tries = 0; tries < kCloseTries && status == ORR_FAULT_PEER_BUSY; ++tries) {
+        if (tries != 0) static_cast<void>(drain_pokes());
+        hal_->set_reg(SOC_SEM_CLOSE, memory);
+        status = hal_->reg(SOC_SEM_STATUS);
+    }
+    if (status != ORR_FAULT_NONE)
+        return status == ORR_FAULT_PEER_BUSY ? ORR_STATUS_NO_RESOURCE : ORR_STATUS_FAULT;
     const uint64_t value = hal_->load(memory);
-    const uint64_t time = hal_->load(memory + offsetof(orr_semaphore, time_ps));
-    hal_->store(memory + offsetof(orr_semaphore, time_ps), time | ORR_SEM_CLOSED);
     if (take_window_fault(*hal_)) return ORR_STATUS_FAULT;
     // Those first who have what they wait for, and have not been told yet.
     while (Queue* const queue = waits_.take(memory, value))
@@ -103,6 +117,7 @@ bool Scheduler::failing(const Queue& queue) const {
 // Nothing of the queue runs any more, and nothing will: `error` says why.
 void Scheduler::begin_failing(Queue& queue) {
     queue.failed_to = queue.next;
+    queue.fail_tries = 0;
     fail_rest(queue);
 }
 
@@ -166,8 +181,8 @@ void Scheduler::all_failed(Queue& queue) {
     notify(queue);
 }
 
-// Fails what packet `failed_to` would have signalled.
-void Scheduler::fail_packet(Queue& queue) {
+// Fails what packet `failed_to` would have signalled. False: there is no room for that now.
+bool Scheduler::fail_packet(Queue& queue) {
     const uint64_t slot = queue.ring + sizeof(orr_ring) + (queue.failed_to & queue.mask) * ORR_PACKET_SIZE;
     ++queue.failed_to;
     ++progress_;
@@ -177,16 +192,25 @@ void Scheduler::fail_packet(Queue& queue) {
         uint64_t words[kPacketWords];
         load_words(*hal_, slot, words, kPacketWords);
         if (!take_window_fault(*hal_)) fail_unread_gang(queue, words);
-        return;
+        return true;
     }
     const bool signal = opcode == ORR_PKT_SIGNAL || opcode == ORR_PKT_FAIL;
     const uint64_t va = signal ? hal_->load(slot + offsetof(orr_packet_semaphore, semaphore)) : 0;
     if (take_window_fault(*hal_)) {
         queue.failed_to = queue.producer;  // the rest of the ring is no better
-        return;
+        return true;
     }
+    if (!signal || va >= kVaEnd) return true;
     // Of one that is not there or may not be written nobody can wait for this queue.
-    if (signal && va < kVaEnd) static_cast<void>(fail_semaphore(queue, va, cause_of(queue)));
+    const bool room = fail_semaphore(queue, va, cause_of(queue)) != ORR_FAULT_PEER_BUSY;
+    if (room) {
+        queue.fail_tries = 0;
+    } else if (queue.fail_tries != kBusyTries) {
+        ++queue.fail_tries;
+        --queue.failed_to;
+        return false;
+    }
+    return true;
 }
 
 // Gives the time at its end.
@@ -195,10 +219,12 @@ uint64_t Scheduler::fail_chunk(Queue& queue, uint64_t now, uint64_t chunk_ps) {
     Failing& user = failing_of_[tenants_.user_of(queue.process)];
     failing_users_.remove(failing_of_, user);
     uint64_t time = now;
-    while (queue.failed_to != queue.producer && time - now < chunk_ps) {
-        fail_packet(queue);
+    bool room = true;
+    while (room && queue.failed_to != queue.producer && time - now < chunk_ps) {
+        room = fail_packet(queue);
         time = hal_->reg(SOC_TIME);
     }
+    fail_busy_ = !room;
     const bool done = queue.failed_to == queue.producer;
     if (done) {
         user.queues.remove(queues_, queue);
@@ -216,11 +242,10 @@ void Scheduler::fail_semaphores(uint64_t now) {
     if (failing_count_ == 0 || alarm_->at(Alarm::kFailing) > now) return;
     Queue& queue = *failing_users_.front(failing_of_)->queues.front(queues_);
     const uint64_t time = fail_chunk(queue, now, kFailChunkPs);
-    const bool pause = engines_.busy() || has_ready();
-    alarm_->set(*hal_, Alarm::kFailing,
-                failing_count_ == 0 ? kNever
-                : pause             ? time + kFailPause * (time - now)
-                                    : time);
+    const bool others = engines_.busy() || has_ready();
+    uint64_t pause = others ? kFailPause * (time - now) : 0;
+    if (fail_busy_ && pause < kBusyPausePs) pause = kBusyPausePs;
+    alarm_->set(*hal_, Alarm::kFailing, failing_count_ == 0 ? kNever : time + pause);
 }
 
 bool Scheduler::abort_queue(Queue& queue, uint32_t sequence) {

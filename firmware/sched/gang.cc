@@ -14,6 +14,8 @@ constexpr uint64_t kLocked = 2;
 constexpr uint64_t kHeld = 3;
 constexpr uint64_t kFailed = 7;
 constexpr uint64_t kSteps = 8;
+// Of a step that a peer has no room for; then the gang fails.
+constexpr uint32_t kGangTries = 64;
 
 uint32_t groups_of(const uint64_t (&words)[kPacketWords]) {
     const auto packet = __builtin_bit_cast(orr_packet_dispatch, words);
@@ -131,8 +133,11 @@ bool Scheduler::tell_cards(Gang& gang, uint64_t step) {
         if (fault == ORR_FAULT_NONE) {
             hal_->set_reg(SOC_SEM_ASID, gang.context);
             hal_->set_reg(SOC_SEM_VA, board + sizeof(orr_semaphore) * gang.card);
-            hal_->set_reg(SOC_SEM_SIGNAL, gang.round * kSteps + step);
-            fault = hal_->reg(SOC_SEM_STATUS);
+            fault = ORR_FAULT_PEER_BUSY;
+            for (uint32_t tries = 0; tries < kGangTries && fault == ORR_FAULT_PEER_BUSY; ++tries) {
+                hal_->set_reg(SOC_SEM_SIGNAL, gang.round * kSteps + step);
+                fault = hal_->reg(SOC_SEM_STATUS);
+            }
         }
         if (fault == ORR_FAULT_NONE || step == kFailed) continue;
         fail_gang(gang, card, nullptr);

@@ -141,6 +141,7 @@ struct Queue {
             uint64_t error_time_ps;
             uint64_t failed_to;       // the semaphores of the packets below have failed
             uint32_t abort_sequence;  // of the QUEUE_ABORT to reply to; 0: none
+            uint8_t fail_tries;       // of the packet at failed_to
             bool told;                // the error has become an event, or never will; `failed_to` is valid
         };
     };

@@ -314,7 +314,7 @@ class Scheduler {
     void begin_failing(Queue& queue);
     void fail_rest(Queue& queue);
     void all_failed(Queue& queue);
-    void fail_packet(Queue& queue);
+    bool fail_packet(Queue& queue);
     void enter_failing(Queue& queue);
     void hurry_failing(Queue& queue);
     uint64_t fail_chunk(Queue& queue, uint64_t now, uint64_t chunk_ps);
@@ -459,6 +459,7 @@ class Scheduler {
     };
     uint64_t failing_[ORR_FW_QUEUES / 64];  // bit: a queue that is one of them
     uint32_t failing_count_;
+    bool fail_busy_;  // the last chunk ended because a peer has no room
     List<Failing, &Failing::link> failing_users_;
     Failing failing_of_[kUsers];
     Gang gangs_[kGangs];

@@ -103,6 +103,8 @@ Scheduler::Step Scheduler::execute_signal(Queue& queue) {
     hal_->set_reg(SOC_SEM_SIGNAL, value);
     const uint64_t status = hal_->reg(SOC_SEM_STATUS);
     if (status != ORR_FAULT_NONE) [[unlikely]] {
+        // It is tried again in the queue's next turn.
+        if (status == ORR_FAULT_PEER_BUSY) return Step::kParked;
         fail(queue, {ORR_QERR_FAULT, queue.next, va, status});
         return Step::kFailed;
     }

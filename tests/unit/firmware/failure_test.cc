@@ -362,6 +362,63 @@ TEST_F(FailureTest, AClosedSemaphoreStopsThoseWhoWantMore) {
     EXPECT_EQ(bench.shared(8) & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
 }
 
+// What is on the link when a semaphore is closed is carried out first, and whoever has it then goes on.
+TEST_F(FailureTest, ACloseOvertakesNoSignal) {
+    ProcessQueue wants_more = bench.create_queue(30, 1);
+    bench.submit(waiter, {wait(kSharedVa, 5), nop()});
+    bench.submit(wants_more, {wait(kSharedVa, 6)});
+    bench.soc.busy_closes = 3;
+    bench.soc.on_close = [this] { bench.set_shared(0, 5); };
+    const auto cause = ORR_FAILURE_WORD(ORR_QERR_ABANDONED, node, ORR_FAILURE_NO_QUEUE, 0);
+    EXPECT_EQ(close(0, cause).status, ORR_STATUS_OK);
+    bench.soc.on_close = nullptr;
+    bench.run();
+    EXPECT_EQ(bench.status(waiter.number).completed, 2u);
+    expect_poisoned(wants_more, 0, kSharedVa, cause);
+    bench.soc.busy_closes = 100'000;
+    EXPECT_EQ(close(0x40, cause).status, ORR_STATUS_NO_RESOURCE);
+    bench.soc.busy_closes = 0;
+}
+
+// A peer whose inbox is full: the signal is tried again, others have their turns.
+TEST_F(FailureTest, ASignalWithoutRoomIsTriedAgain) {
+    bench.soc.busy_signals = 20;
+    bench.push(bad, signal(kSharedVa, 5));
+    bench.push(bad, fail_packet(kSharedVa + 0x10, ORR_QERR_ABORTED));
+    bench.ring(bad);
+    bench.submit(bystander, {nop(), nop()});
+    EXPECT_EQ(bench.status(bystander.number).completed, 2u);
+    bench.run();
+    EXPECT_EQ(bench.shared(0), 5u);
+    EXPECT_NE(bench.shared(0x10) & ORR_SEM_FAILED, 0u);
+    EXPECT_EQ(bench.status(bad.number).error, ORR_QERR_NONE);
+}
+
+TEST_F(FailureTest, AFailureWithoutRoomIsTriedAgainAndNotForEver) {
+    bench.push(bad, packet(1234));
+    for (std::uint64_t n = 0; n < 8; ++n)
+        bench.push(bad, signal(kSharedVa + 0x10 * n, 5));
+    bench.soc.busy_signals = 5;
+    bench.ring(bad);
+    const auto pass = [&] {
+        for (int n = 0; n < 400 && bench.soc.timer != kEmpty; ++n) {
+            bench.soc.time = std::max(bench.soc.time, bench.soc.timer);
+            bench.run();
+        }
+    };
+    bench.run();
+    pass();
+    for (std::uint64_t n = 0; n < 8; ++n)
+        expect_failed(0x10 * n, word(ORR_QERR_BAD_OPCODE, bad, 0));
+    bench.soc.busy_signals = 100'000;
+    bench.submit(bad, {signal(kSharedVa + 0x100, 5), signal(kSharedVa + 0x110, 5)});
+    pass();
+    EXPECT_EQ(bench.soc.timer, kEmpty) << "it still tries";
+    EXPECT_LT(bench.soc.busy_signals, 100'000u - 200);
+    bench.soc.busy_signals = 0;
+    EXPECT_EQ(bench.shared(0x100), 0u);
+}
+
 // The signal and the close came together: what is there counts.
 TEST_F(FailureTest, AWaitLooksAgainBehindAClose) {
     bench.set_shared(8, ORR_SEM_CLOSED);

@@ -193,7 +193,15 @@ void FakeSoc::set_reg(std::uint32_t offset, std::uint64_t value) {
             window_fault_ = 0;
             break;
         case SOC_SEM_SIGNAL:
+            if (busy_signals != 0) {
+                --busy_signals;
+                sem_status_ = ORR_FAULT_PEER_BUSY;
+                break;
+            }
             signal(value);
+            break;
+        case SOC_SEM_CLOSE:
+            close(value);
             break;
         case SOC_DB_PAGE:
         case SOC_DB_SLOT:
@@ -514,6 +522,19 @@ std::uint64_t* FakeSoc::find(std::uint64_t window, bool write) {
     std::uint64_t* const word = translate(asid, window & ((std::uint64_t{1} << 48) - 1), write, fault);
     if (word == nullptr) window_fault(fault, window);
     return word;
+}
+
+void FakeSoc::close(std::uint64_t window) {
+    if (busy_closes != 0) {
+        --busy_closes;
+        sem_status_ = ORR_FAULT_PEER_BUSY;
+        return;
+    }
+    std::uint64_t* const word = find(window + offsetof(orr_semaphore, time_ps), true);
+    sem_status_ = word == nullptr ? ORR_FAULT_PAGE_RANGE : ORR_FAULT_NONE;
+    window_fault_ = 0;
+    if (word != nullptr) *word |= ORR_SEM_CLOSED;
+    if (on_close) on_close();
 }
 
 std::uint64_t FakeSoc::load(std::uint64_t window) {

@@ -74,6 +74,8 @@ class FakeSoc final : public Hal {
     std::uint64_t loads = 0;  // through windows
     std::function<void(std::uint64_t window)> on_load;
     std::uint64_t fault_next = ORR_FAULT_NONE;  // of the next load
+    std::uint32_t busy_signals = 0, busy_closes = 0;  // that find no room
+    std::function<void()> on_close;                   // what was under way is carried out
     void store(std::uint64_t window, std::uint64_t value) override;
     void trace(std::uint64_t word) override { trace_words.push_back(word); }
     void fence() override {}
@@ -155,6 +157,7 @@ class FakeSoc final : public Hal {
     std::uint64_t* find(std::uint64_t window, bool write);
     std::uint64_t* translate(std::uint32_t asid, std::uint64_t va, bool write, std::uint64_t& fault);
     void window_fault(std::uint64_t code, std::uint64_t window);
+    void close(std::uint64_t window);
     void doorbell_command(std::uint64_t command);
     void mmu_command(std::uint64_t command);
     void signal(std::uint64_t value);
