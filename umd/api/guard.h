@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -49,6 +50,13 @@ inline Status null_argument(const char* name) {
 template <typename T>
 Status bad_handle(const char* what, T* handle) {
     return fail(orrErrorInvalidHandle, "{} is not a live {}", static_cast<const void*>(handle), what);
+}
+
+template <typename Table, typename Object>
+Result<void*> give_handle(Table& table, std::shared_ptr<Object> object, const char* what) {
+    void* handle = table.insert(std::move(object));
+    if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live {}s", what);
+    return handle;
 }
 
 // Pushes an error up from a function that returns Status or a Result.

@@ -114,7 +114,7 @@ Result<Event::Times> Event::times() {
     return Times{record_->slot->context->device(), record_->slot->time_ps(), record_->seen_ns};
 }
 
-Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
+Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns) {
     const auto record = current();
     if (!record || record->stream == stream) return {};
     if (auto stopped = record->stream->error(); stopped && record->stream->executed() < record->index) {
@@ -124,8 +124,8 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     // The packet is pushed even when the record is done: model times must not depend on when we looked.
     Context& source = *record->slot->context;
     Context& target = stream->context();
-    const orr_packet wait = make_semaphore(ORR_PKT_WAIT, record->slot->va, record->value);
     if (&source == &target) {
+        const orr_packet wait = umd::make_wait(record->slot->va, record->value, limit_ns);
         auto index = stream->submit({&wait, 1}, {Op::kWait, nullptr});
         if (!index) return std::unexpected(index.error());
         return {};
@@ -144,13 +144,14 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream) {
     Stream::Relay& relay = **found;
     std::unique_lock lock(relay.mutex);
     const std::uint64_t value = relay.slot->last + 1;
-    const orr_packet forward[] = {wait, make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
+    const orr_packet forward[] = {umd::make_wait(record->slot->va, record->value, 0),
+                                  make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
     const Crossing crossing{2, relay.slot, value};
     auto sent = relay.source->submit(forward, {Op::kSignal, nullptr}, {}, {&crossing, 1});
     if (!sent) return std::unexpected(sent.error());
     relay.slot->last = value;
     lock.unlock();
-    const orr_packet arrive = make_semaphore(ORR_PKT_WAIT, relay.slot->va, value);
+    const orr_packet arrive = umd::make_wait(relay.slot->va, value, limit_ns);
     auto index = stream->submit({&arrive, 1}, {Op::kWait, nullptr});
     if (!index) return std::unexpected(index.error());
     return {};

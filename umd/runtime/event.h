@@ -36,7 +36,8 @@ class Event {
     // orrErrorNotReady while it is not done.
     Status query();
     // Later work of `stream` waits; a record on another card needs a link from that card to the stream's.
-    Status make_wait(const std::shared_ptr<Stream>& stream);
+    // limit_ns: model time of the stream's card after which it stops; 0: none.
+    Status make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns = 0);
 
     // Of a finished record.
     struct Times {

@@ -165,14 +165,17 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
                 return {orrErrorAbandoned, "nobody is left who may signal it"};
             case ORR_QERR_PEER_LOST:
                 return {orrErrorPeerAccess,
-                        "all who may signal it are on a card that cannot be reached: is the link up and the "
-                        "card alive (orrery-smi)?"};
+                        "all who may signal it are on a card that cannot be reached (is the link up and the "
+                        "card alive? See orrery-smi)"};
             default:
                 return {orrErrorInternal, "the firmware refused a packet"};
         }
     };
     const auto [code, what] = known(ORR_FAILURE_CODE(word));
     if (ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE) return {code, what};
+    // Then the word names the last of them, which need not have stopped.
+    if (ORR_FAILURE_CODE(word) == ORR_QERR_ABANDONED || ORR_FAILURE_CODE(word) == ORR_QERR_PEER_LOST)
+        return {code, fmt::format("{}; the last was queue {} on {}", what, ORR_FAILURE_QUEUE(word), where)};
     return {code,
             fmt::format("queue {} on {}, of another process or destroyed since, stopped at packet {}: {}",
                         ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};

@@ -1,6 +1,7 @@
 #include "umd/runtime/fleet.h"
 
 #include <orrery/fw/failure.h>
+#include <orrery/fw/queue.h>
 
 #include <algorithm>
 
@@ -9,6 +10,11 @@
 #include "umd/runtime/stream.h"
 
 namespace orrery::umd {
+namespace {
+
+constexpr int kLongestChain = 8;
+
+}  // namespace
 
 void Fleet::add(Context& context) {
     const std::lock_guard lock(mutex_);
@@ -24,6 +30,8 @@ void Fleet::add(const std::shared_ptr<Stream>& stream) {
     const std::lock_guard lock(mutex_);
     std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
     streams_.push_back(stream);
+    const auto grave = graves_.find({stream->context().node(), stream->number()});
+    if (grave != graves_.end()) grave->second.latest = false;
 }
 
 std::vector<std::shared_ptr<Stream>> Fleet::streams(const Context* of) const {
@@ -84,18 +92,25 @@ Error Fleet::cause(std::uint64_t word) const {
         const auto told = told_.find({key.first, key.second, index});
         if (told != told_.end()) return by_name(told->second.who, told->second.error);
     }
+    // Who was the last that could signal may have stopped for what had become of others; any other word names
+    // the first cause. It stands in memory of processes: one that names its own waiter would go round.
+    const bool abandoned = ORR_FAILURE_CODE(word) == ORR_QERR_ABANDONED;
+    thread_local int depth = 0;
     for (const auto& stream : streams()) {
         if (stream->number() != key.second || stream->context().node() != key.first) continue;
         // Numbers are used again.
-        if ((stream->stopped_at() & ORR_FAILURE_INDEX(~0ull)) != index) continue;
-        // The word stands in memory of processes. One that names a waiter as the cause would go round.
-        if (stream->poisoned()) continue;
-        if (const auto error = stream->error()) return by_name(stream->label(), *error);
+        if (!abandoned && (stream->stopped_at() & ORR_FAILURE_INDEX(~0ull)) != index) continue;
+        if (stream->poisoned() && (!abandoned || depth == kLongestChain)) continue;
+        ++depth;
+        const auto error = stream->error();
+        --depth;
+        if (error) return by_name(stream->label(), *error);
     }
     {
         const std::lock_guard lock(mutex_);
         const auto grave = graves_.find(key);
-        if (grave != graves_.end() && (grave->second.index & ORR_FAILURE_INDEX(~0ull)) == index)
+        if (grave != graves_.end() &&
+            (abandoned ? grave->second.latest : (grave->second.index & ORR_FAILURE_INDEX(~0ull)) == index))
             return by_name(grave->second.who, grave->second.error);
     }
     std::string where = fmt::format("the card whose uid ends in {:#04x}", key.first);

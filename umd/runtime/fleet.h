@@ -60,6 +60,7 @@ class Fleet {
         std::uint64_t index = 0;
         Error error;
         std::string who;
+        bool latest = true;  // no other stream has had the number since
     };
     using QueueKey = std::pair<std::uint32_t, std::uint32_t>;                   // node, queue
     using PacketKey = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // and packet

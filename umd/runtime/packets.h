@@ -40,8 +40,8 @@ inline orr_packet make_semaphore(std::uint16_t opcode, std::uint64_t semaphore, 
     return std::bit_cast<orr_packet>(packet);
 }
 
-// A WAIT that stops its queue after so much model time.
-inline orr_packet make_limited_wait(std::uint64_t semaphore, std::uint64_t value, std::uint64_t limit_ns) {
+// limit_ns: it stops its queue after so much model time; 0: never.
+inline orr_packet make_wait(std::uint64_t semaphore, std::uint64_t value, std::uint64_t limit_ns) {
     orr_packet_semaphore packet{};
     packet.header.opcode = ORR_PKT_WAIT;
     packet.semaphore = semaphore;

@@ -34,12 +34,15 @@ std::uint64_t SemaphoreSlot::value() const {
 bool SemaphoreSlot::failed() const {
     return ORR_SEM_HAS_FAILED(value());
 }
+bool SemaphoreSlot::closed() const {
+    return (read(cpu->time_ps) & ORR_SEM_CLOSED) != 0;
+}
 bool SemaphoreSlot::reached(std::uint64_t least) const {
     const std::uint64_t now = value();
     return now >= least && !ORR_SEM_HAS_FAILED(now);
 }
 std::uint64_t SemaphoreSlot::time_ps() const {
-    return read(cpu->time_ps);
+    return read(cpu->time_ps) & ~ORR_SEM_CLOSED;
 }
 
 void SemaphoreSlot::promise(std::uint64_t to) {
@@ -50,7 +53,6 @@ void SemaphoreSlot::want(std::uint64_t to) {
 }
 
 Semaphore::~Semaphore() {
-    if (slot == nullptr) return;
     Context& context = *slot->context;
     const std::uint64_t value = slot->value();
     if (slot->wanted > value && slot->wanted > slot->last) {
@@ -64,7 +66,36 @@ Semaphore::~Semaphore() {
                                   slot->wanted)});
         }
     }
+    for (const auto& weak : signallers_) {
+        if (const auto stream = weak.lock()) (void)stream->remove_signal(slot->va);
+    }
+    // The card closes it once. As long as that is under way nobody else may have the memory.
+    if (declared_ && !slot->closed()) slot->lost = true;
     context.name_semaphore(slot->va, {});
+}
+
+Status Semaphore::add_signaller(const std::shared_ptr<Stream>& stream) {
+    const std::lock_guard lock(mutex_);
+    if (slot->closed()) {
+        return fail(orrErrorAbandoned, "nobody was left who may signal {}: destroy it and make a new one",
+                    slot->context->describe_semaphore(slot->va));
+    }
+    if (auto added = stream->declare_signal(slot->va); !added) return added;
+    declared_ = true;
+    std::erase_if(signallers_, [&](const auto& weak) {
+        const auto one = weak.lock();
+        return one == nullptr || one == stream;
+    });
+    signallers_.push_back(stream);
+    return {};
+}
+
+Status Semaphore::remove_signaller(const std::shared_ptr<Stream>& stream) {
+    const std::lock_guard lock(mutex_);
+    const auto removed = std::erase_if(signallers_, [&](const auto& weak) { return weak.lock() == stream; });
+    if (removed == 0)
+        return fail(orrErrorInvalidValue, "{} was not added to this semaphore", stream->label());
+    return stream->remove_signal(slot->va);
 }
 
 orr_semaphore* SemaphorePool::find(std::uint64_t va) const {

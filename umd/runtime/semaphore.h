@@ -34,6 +34,8 @@ struct SemaphoreSlot {
     std::uint64_t value() const;
     // It has failed: see orrery/fw/failure.h.
     bool failed() const;
+    // Nobody is left who may signal it; waits for more than its value stop.
+    bool closed() const;
     // Somebody signalled this, or more. Never, once it has failed.
     bool reached(std::uint64_t least) const;
     std::uint64_t time_ps() const;
@@ -83,13 +85,26 @@ class SemaphorePool {
 };
 
 // What orrSemaphore_t stands for. When it goes, nobody can be told to signal it any more: what waits for more
-// than was promised is told so.
-struct Semaphore {
-    Semaphore() = default;
+// than was promised is told so. Thread safe.
+class Semaphore {
+  public:
+    explicit Semaphore(std::shared_ptr<SemaphoreSlot> of) : slot(std::move(of)) {}
+    // Its memory may be another's next, so no queue stays declared.
     ~Semaphore();
     Semaphore(const Semaphore&) = delete;
     Semaphore& operator=(const Semaphore&) = delete;
-    std::shared_ptr<SemaphoreSlot> slot;
+
+    // The stream may signal it: when the last one that was added has stopped, is destroyed or removed, the
+    // card closes it.
+    Status add_signaller(const std::shared_ptr<Stream>& stream);
+    Status remove_signaller(const std::shared_ptr<Stream>& stream);
+
+    const std::shared_ptr<SemaphoreSlot> slot;
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::weak_ptr<Stream>> signallers_;
+    bool declared_ = false;  // that somebody signals it
 };
 
 }  // namespace orrery::umd

@@ -412,6 +412,23 @@ Error Stream::ended() const {
     return fate_.error().value_or(Error{orrErrorInvalidHandle, "the stream was destroyed"});
 }
 
+Status Stream::declare_signal(std::uint64_t semaphore) {
+    if (auto stopped = error()) return std::unexpected(*stopped);
+    const auto hardware = queue();
+    if (hardware == nullptr) return std::unexpected(ended());
+    auto declared = hardware->declare_signal(semaphore);
+    if (declared) return {};
+    // It may have stopped meanwhile, which the driver refuses.
+    if (auto stopped = ask()) return std::unexpected(*stopped);
+    return declared;
+}
+
+Status Stream::remove_signal(std::uint64_t semaphore) {
+    const auto hardware = queue();
+    if (hardware == nullptr) return {};  // that took everything back
+    return hardware->remove_signal(semaphore);
+}
+
 Result<drm_orr_queue_stats> Stream::stats() {
     const auto hardware = queue();
     if (hardware == nullptr) return std::unexpected(ended());

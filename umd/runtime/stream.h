@@ -132,6 +132,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Ends the hardware queue: what is left in it is aborted. done() and error() still answer.
     void close();
 
+    // The hardware queue's, with the error that stopped it first. See Semaphore.
+    Status declare_signal(std::uint64_t semaphore);
+    Status remove_signal(std::uint64_t semaphore);
+
     Result<drm_orr_queue_stats> stats();
     // All but the name.
     Status set_options(const QueueOptions& options);

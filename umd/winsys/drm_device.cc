@@ -148,6 +148,13 @@ class DrmQueue final : public HwQueue {
         return {};
     }
 
+    Status declare_signal(std::uint64_t semaphore) override {
+        return signaller(DRM_IOCTL_ORR_SIGNALLER_ATTACH, semaphore, "declaring who signals a semaphore");
+    }
+    Status remove_signal(std::uint64_t semaphore) override {
+        return signaller(DRM_IOCTL_ORR_SIGNALLER_DETACH, semaphore, "taking back who signals a semaphore");
+    }
+
     std::uint32_t number() const override { return queue_; }
     std::uint32_t firmware_number() const override { return firmware_number_; }
 
@@ -163,6 +170,18 @@ class DrmQueue final : public HwQueue {
     }
 
   private:
+    Status signaller(unsigned long request, std::uint64_t semaphore, const char* what) const {
+        if (destroyed_.load()) return std::unexpected(gone());
+        drm_orr_signaller signaller{};
+        signaller.queue = queue_;
+        signaller.semaphore = semaphore;
+        signaller.count = 1;
+        const int number = file_->ioctl(request, &signaller);
+        // What DRM says of a number that the driver does not have.
+        if (number == EINVAL) return fail_errno(EOPNOTSUPP, file_->what(what));
+        if (number != 0) return fail_errno(number, file_->what(what));
+        return {};
+    }
     static Error gone() { return {orrErrorInvalidHandle, "the stream's hardware queue has been ended"}; }
 
     std::shared_ptr<File> file_;

@@ -76,6 +76,11 @@ class HwQueue {
     virtual Result<drm_orr_queue_stats> stats() = 0;
     // All but the name.
     virtual Status set(const QueueOptions& options) = 0;
+    // Declares that the queue may signal the semaphore at this address: when the last one that was declared
+    // has stopped or gone, or was taken back, the card closes it (DRM_IOCTL_ORR_SIGNALLER_ATTACH).
+    virtual Status declare_signal(std::uint64_t semaphore) = 0;
+    // Takes it back; of one that was not declared, or has stopped, nothing happens.
+    virtual Status remove_signal(std::uint64_t semaphore) = 0;
     // What QUERY_DEADLOCK calls it.
     virtual std::uint32_t number() const = 0;
     // What failure words call it (orrery/fw/failure.h).

@@ -122,10 +122,7 @@ TEST(Event, StreamThatWaitsForAStoppedOneEndsWithItsError) {
     ASSERT_OK(orrEventCreate(&event));
     ASSERT_OK(orrMalloc(&gone, 2 << 20));
     system.card().pause(true);
-    {
-        const std::lock_guard lock(system.card().mutex());
-        system.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
-    }
+    system.card().hide(gone);
     ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
     ASSERT_OK(orrEventRecord(event, bad));
     ASSERT_OK(orrStreamWaitEvent(waiting, event));
@@ -143,8 +140,7 @@ TEST(Event, StreamThatWaitsForAStoppedOneEndsWithItsError) {
 void* broken_memory(FakeSystem& system, std::size_t card = 0) {
     void* gone = nullptr;
     EXPECT_OK(orrMalloc(&gone, 2 << 20));
-    const std::lock_guard lock(system.card(card).mutex());
-    system.card(card).mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
+    system.card(card).hide(gone);
     return gone;
 }
 

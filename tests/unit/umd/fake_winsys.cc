@@ -35,6 +35,19 @@ std::int64_t now_ns() {
     return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
+// The mark of one that is closed stays.
+void set_time(orr_semaphore& semaphore, std::uint64_t now) {
+    auto time = atomic(&semaphore.time_ps);
+    std::uint64_t old = time.load();
+    while (!time.compare_exchange_weak(old, now | (old & ORR_SEM_CLOSED))) {
+    }
+}
+
+FakeSignallers& signallers() {
+    static FakeSignallers all;
+    return all;
+}
+
 class FakeBo final : public Bo {
   public:
     FakeBo(std::shared_ptr<FakePages> pages, FakeCard& card) : pages_(std::move(pages)), card_(card) {}
@@ -66,8 +79,11 @@ class FakeQueue final : public HwQueue {
         if (queue_ != nullptr && !card_.lost()) card_.stop(*queue_, ORR_QERR_ABORTED, 0, 0);
     }
     void destroy() override {
-        abort();
         const std::lock_guard lock(card_.mutex());
+        if (queue_ != nullptr) {
+            if (!card_.idle(*queue_)) abort();
+            card_.end_signals(*queue_);
+        }
         card_.queues.remove_if([&](const FakeCard::Queue& q) { return &q == queue_; });
         queue_ = nullptr;
     }
@@ -84,6 +100,22 @@ class FakeQueue final : public HwQueue {
         const std::string name = queue_->options.name;
         queue_->options = options;
         queue_->options.name = name;
+        return {};
+    }
+    Status declare_signal(std::uint64_t va) override {
+        const std::lock_guard lock(card_.mutex());
+        auto semaphore = find(va);
+        if (!semaphore) return std::unexpected(semaphore.error());
+        if (queue_->state.error != 0) return fail_errno(EIO, "declaring a signaller");
+        signallers().add(*semaphore, queue_);
+        return {};
+    }
+    Status remove_signal(std::uint64_t va) override {
+        const std::lock_guard lock(card_.mutex());
+        auto semaphore = find(va);
+        if (!semaphore) return std::unexpected(semaphore.error());
+        signallers().remove(*semaphore, queue_, card_.abandoned_by(*queue_));
+        card_.wake();
         return {};
     }
     std::uint32_t number() const override { return number_; }
@@ -111,6 +143,17 @@ class FakeQueue final : public HwQueue {
     }
 
   private:
+    Result<std::byte*> find(std::uint64_t va) {
+        if (!card_.knows_signallers) return fail_errno(EOPNOTSUPP, "declaring a signaller");
+        if (card_.lost()) return fail_errno(ENODEV, "declaring a signaller");
+        if (queue_ == nullptr) return fail_errno(ENOENT, "declaring a signaller");
+        std::uint64_t fault = 0;
+        auto* memory = card_.translate(va, sizeof(orr_semaphore), ORR_BIND_WRITE, &fault);
+        if (memory == nullptr || va % sizeof(orr_semaphore) != 0)
+            return fail_errno(EFAULT, "declaring a signaller");
+        return memory;
+    }
+
     FakeCard& card_;
     FakeCard::Queue* queue_;  // under the card's mutex; null: destroyed
     const std::uint32_t number_;
@@ -237,6 +280,37 @@ class FakeDevice final : public Device {
 };
 
 }  // namespace
+
+void FakeSignallers::add(std::byte* semaphore, const void* queue) {
+    const std::lock_guard lock(mutex_);
+    queues_[semaphore].insert(queue);
+}
+
+void FakeSignallers::remove(std::byte* semaphore, const void* queue, std::uint64_t word) {
+    const std::lock_guard lock(mutex_);
+    const auto found = queues_.find(semaphore);
+    if (found == queues_.end() || found->second.erase(queue) == 0 || !found->second.empty()) return;
+    queues_.erase(found);
+    closed_[semaphore] = word;
+    atomic(&reinterpret_cast<orr_semaphore*>(semaphore)->time_ps).fetch_or(ORR_SEM_CLOSED);
+}
+
+void FakeSignallers::remove_all(const void* queue, std::uint64_t word) {
+    std::vector<std::byte*> its;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [semaphore, queues] : queues_) {
+            if (queues.contains(queue)) its.push_back(semaphore);
+        }
+    }
+    for (std::byte* semaphore : its)
+        remove(semaphore, queue, word);
+}
+
+std::uint64_t FakeSignallers::word(std::byte* semaphore) const {
+    const std::lock_guard lock(mutex_);
+    return closed_.at(semaphore);
+}
 
 FakePages::FakePages(FakeCard& card, std::uint64_t bytes, BoKind what)
     : owner(card), size(bytes), kind(what), data(map_anonymous(bytes)) {
@@ -384,6 +458,7 @@ void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, st
                         : ORR_FAILURE_WORD(error, uid & 0xff, queue.slot + 1, queue.completed);
     queue.failed_upto = queue.completed;
     fail_promises(queue);
+    end_signals(queue);
     std::uint64_t fault = 0;
     auto* ring = reinterpret_cast<orr_ring*>(
         translate(queue.ring_va, sizeof(orr_ring), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
@@ -420,9 +495,26 @@ void FakeCard::fail_semaphore(std::uint64_t va, std::uint64_t word) {
     (void)write(va, 16, &fault, [word, now = model_ps_](std::byte* memory) {
         auto* semaphore = reinterpret_cast<orr_semaphore*>(memory);
         if (ORR_SEM_HAS_FAILED(atomic(&semaphore->value).load())) return;
-        atomic(&semaphore->time_ps).store(now);
+        set_time(*semaphore, now);
         atomic(&semaphore->value).store(ORR_SEM_FAILED | word, std::memory_order_release);
     });
+}
+
+// The ring of one that is idle when it is destroyed tells no error.
+bool FakeCard::idle(const Queue& queue) {
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(
+        translate(queue.ring_va, sizeof(orr_ring), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    return ring != nullptr && atomic(&ring->producer).load() == queue.completed;
+}
+
+void FakeCard::end_signals(const Queue& queue) {
+    signallers().remove_all(&queue, abandoned_by(queue));
+    wake();
+}
+
+std::uint64_t FakeCard::abandoned_by(const Queue& queue) const {
+    return ORR_FAILURE_WORD(ORR_QERR_ABANDONED, uid & 0xff, queue.slot + 1, 0);
 }
 
 void FakeCard::wake() {
@@ -456,6 +548,9 @@ std::size_t FakeCard::arrivals() {
 void FakeCard::lose() {
     lost_.store(true);
     const std::lock_guard lock(mutex_);  // its thread has ended what it was at
+    for (const Queue& queue : queues)
+        signallers().remove_all(&queue, ORR_FAILURE_WORD(ORR_QERR_PEER_LOST, uid & 0xff, queue.slot + 1, 0));
+    wake();
     drop_arrivals(nullptr);
     for (FakeCard* peer : peers_)
         peer->drop_arrivals(this);
@@ -557,8 +652,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             if (ORR_SEM_HAS_FAILED(value))
                 return failed(ORR_QERR_POISON, p.semaphore, ORR_SEM_FAILURE(value));
             if (value < p.value && (time & ORR_SEM_CLOSED) != 0) {
-                return failed(ORR_QERR_POISON, p.semaphore,
-                              ORR_FAILURE_WORD(ORR_QERR_ABANDONED, uid & 0xff, ORR_FAILURE_NO_QUEUE, 0));
+                return failed(ORR_QERR_POISON, p.semaphore, signallers().word(word));
             }
             if (value < p.value) {
                 if (p.limit_ns == 0) return false;
@@ -581,7 +675,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                     const std::uint64_t old = atomic(&semaphore->value).load();
                     if (ORR_SEM_HAS_FAILED(old)) return;
                     EXPECT_GE(value, old) << "a semaphore went back";
-                    atomic(&semaphore->time_ps).store(now);
+                    set_time(*semaphore, now);
                     atomic(&semaphore->value).store(value, std::memory_order_release);
                 });
             return written || failed(ORR_QERR_FAULT, p.semaphore, fault);

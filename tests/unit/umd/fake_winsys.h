@@ -5,6 +5,7 @@
 
 #include <orrery/fw/packet.h>
 #include <orrery/fw/queue.h>
+#include <orrery/hw/link.h>
 
 #include <atomic>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -24,6 +26,22 @@
 namespace orrery::umd::test {
 
 class FakeCard;
+
+// Who may signal which semaphore, of all cards of the process; semaphores by where they are. Thread safe.
+class FakeSignallers {
+  public:
+    void add(std::byte* semaphore, const void* queue);
+    // word: what those who wait learn if this was the last.
+    void remove(std::byte* semaphore, const void* queue, std::uint64_t word);
+    void remove_all(const void* queue, std::uint64_t word);
+    // Of one that is closed.
+    std::uint64_t word(std::byte* semaphore) const;
+
+  private:
+    mutable std::mutex mutex_;
+    std::map<std::byte*, std::set<const void*>> queues_;
+    std::map<std::byte*, std::uint64_t> closed_;
+};
 
 // Pages behind a buffer object; shared by all that have imported it.
 struct FakePages {
@@ -83,6 +101,12 @@ class FakeCard {
     // What the next wait for a queue of the card fails with; 0: nothing.
     std::atomic<int> wait_errno{0};
     int refuse_import = 0;  // the n-th import from now on fails; 0: none
+    // The card does not see this buffer any more: what touches it faults.
+    void hide(const void* buffer) {
+        const std::lock_guard lock(mutex_);
+        mappings.erase(reinterpret_cast<std::uintptr_t>(buffer));
+    }
+    bool knows_signallers = true;  // false: a driver without the call
     std::uint64_t kicks() const { return kicks_.load(); }
     std::uint64_t waits() const { return waits_.load(); }
     std::uint64_t packets() const { return packets_done_.load(); }
@@ -127,11 +151,17 @@ class FakeCard {
     const std::vector<FakeCard*>& peers() const { return peers_; }
     bool lost() const { return lost_.load(); }
     void poke() { poked_.store(true); }
+    void wake();  // and those that it is linked to
     // A link to it is up.
     bool reaches(const FakeCard& peer) const;
     void drop_arrivals(const FakeCard* from);
     // Stops the queue if it has not stopped, and fails what its packets would have signalled.
     void stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail);
+    bool idle(const Queue& queue);
+    // Nothing of the queue will signal any more.
+    void end_signals(const Queue& queue);
+    // What waits for a semaphore learn that is closed after this queue.
+    std::uint64_t abandoned_by(const Queue& queue) const;
     void count_wait() { waits_.fetch_add(1); }
 
   private:
@@ -143,7 +173,6 @@ class FakeCard {
     bool wait_for_kick();
     void fail_promises(Queue& queue);
     void fail_semaphore(std::uint64_t va, std::uint64_t word);
-    void wake();
     // Carries out `act` with the memory, now or, if it is another card's, when that gets there. False:
     // faults.
     bool write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault,

@@ -129,10 +129,7 @@ TEST_F(StreamTest, ErrorIsStickyForItsStreamOnly) {
     void* gone = nullptr;
     ASSERT_OK(orrMalloc(&gone, 2 << 20));
     system_.card().pause(true);
-    {
-        const std::lock_guard lock(system_.card().mutex());
-        system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
-    }
+    system_.card().hide(gone);
     ASSERT_OK(orrMemsetAsync(gone, 1, 64, stream_));
     system_.card().pause(false);
     EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress, "a memset accessed");
@@ -154,10 +151,7 @@ TEST_F(StreamTest, ErrorIsStickyForItsStreamOnly) {
 TEST_F(StreamTest, NullStreamCanBeReplacedAfterAnError) {
     void* gone = nullptr;
     ASSERT_OK(orrMalloc(&gone, 2 << 20));
-    {
-        const std::lock_guard lock(system_.card().mutex());
-        system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
-    }
+    system_.card().hide(gone);
     EXPECT_EQ(orrMemset(gone, 1, 64), orrErrorIllegalAddress);
     EXPECT_EQ(orrMemset(memory_, 1, 64), orrErrorIllegalAddress);
     ASSERT_OK(orrStreamDestroy(nullptr));
@@ -209,10 +203,7 @@ TEST_F(StreamTest, DeclaredStoppedMeansStopped) {
     ASSERT_OK(orrEventCreate(&event));
     ASSERT_OK(orrMalloc(&gone, 2 << 20));
     system_.card().pause(true);
-    {
-        const std::lock_guard lock(system_.card().mutex());
-        system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
-    }
+    system_.card().hide(gone);
     ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
     ASSERT_OK(orrEventRecord(event, bad));
     ASSERT_OK(orrStreamWaitEvent(stream_, event));

@@ -206,6 +206,22 @@ ORR_API orrError_t orrEventSynchronize(orrEvent_t event);
 ORR_API orrError_t orrEventQuery(orrEvent_t event);
 /** Later work of the stream waits for the event's last record; devices must be the same or linked. */
 ORR_API orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event);
+
+/** How a stream waits. All but size may be 0; later versions add members at the end. */
+typedef struct orrWaitOptions {
+    size_t size;       /**< sizeof(orrWaitOptions) */
+    uint32_t flags;    /**< 0 */
+    uint32_t reserved; /**< 0 */
+    /**
+     * The stream stops with orrErrorTimeout when it has waited so long in model time of its card; exact to
+     * 100 us, at most 10^15. While the card has nothing else to do its time runs no faster than the host's.
+     */
+    uint64_t limit_ns;
+} orrWaitOptions;
+/** The same with options; null: none. */
+ORR_API orrError_t orrStreamWaitEventWithOptions(orrStream_t stream, orrEvent_t event,
+                                                 const orrWaitOptions* options);
+
 /** Model time between two finished records on one device, in nanoseconds with fraction: exact and repeatable.
  */
 ORR_API orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end);
@@ -225,6 +241,18 @@ ORR_API orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore);
 ORR_API orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore, uint64_t value);
 /** Stream and semaphore must be of one device. */
 ORR_API orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, uint64_t value);
+ORR_API orrError_t orrStreamWaitSemaphoreWithOptions(orrStream_t stream, orrSemaphore_t semaphore,
+                                                     uint64_t value, const orrWaitOptions* options);
+/**
+ * Says that the stream may signal the semaphore. When the last stream for which that was said has stopped, is
+ * destroyed or removed, nobody is left: streams that wait for more than the value stop with
+ * orrErrorAbandoned, or with what the last stream stopped with. Without this a semaphore waits for ever, as
+ * the host, or a stream to come, may signal it. What a stream has yet to do fails its semaphores in any case
+ * when it stops.
+ */
+ORR_API orrError_t orrSemaphoreAddSignaller(orrSemaphore_t semaphore, orrStream_t stream);
+ORR_API orrError_t orrSemaphoreRemoveSignaller(orrSemaphore_t semaphore, orrStream_t stream);
+/** orrErrorAbandoned if nobody is left who may signal it (see above); *value is valid then too. */
 ORR_API orrError_t orrSemaphoreGetValue(uint64_t* value, orrSemaphore_t semaphore);
 ORR_API orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value); /**< from the host */
 
