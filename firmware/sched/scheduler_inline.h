@@ -27,9 +27,9 @@ inline void Scheduler::end_wait(Queue& queue, uint64_t now) {
 }
 
 inline void Scheduler::place(Queue& queue, Place place) {
-    static constexpr uint8_t kState[] = {ORR_TSTATE_IDLE,        ORR_TSTATE_READY,     ORR_TSTATE_COPY_PORT,
-                                         ORR_TSTATE_VECTOR_PORT, ORR_TSTATE_SEMAPHORE, ORR_TSTATE_OWN,
-                                         ORR_TSTATE_QUOTA,       ORR_TSTATE_GANG,      ORR_TSTATE_VECTOR_PORT};
+    static constexpr uint8_t kState[] = {
+        ORR_TSTATE_IDLE, ORR_TSTATE_READY, ORR_TSTATE_COPY_PORT, ORR_TSTATE_VECTOR_PORT, ORR_TSTATE_SEMAPHORE,
+        ORR_TSTATE_OWN,  ORR_TSTATE_QUOTA, ORR_TSTATE_GANG,      ORR_TSTATE_VECTOR_PORT};
     queue.place = place;
     if (place != Place::kNone) set_state(queue, kState[static_cast<uint8_t>(place)]);
 }
