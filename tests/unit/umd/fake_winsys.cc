@@ -402,6 +402,10 @@ bool FakeCard::wait_for_kick() {
 
 bool FakeCard::work() {
     const std::lock_guard lock(mutex_);
+    if (paused_.load()) {
+        poked_.store(true);  // what was rung is looked at later
+        return false;
+    }
     bool any = take_arrivals();
     busy_ = false;
     for (Queue& queue : queues)

@@ -81,7 +81,11 @@ class FakeCard {
     std::function<FakeOutcome(FakeCard&, const FakeDispatch&)> on_dispatch;
     // Memory as the card sees it; null if not mapped so.
     std::byte* translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access, std::uint64_t* fault);
-    void pause(bool paused) { paused_.store(paused); }
+    // When this returns, nothing more is executed.
+    void pause(bool paused) {
+        const std::lock_guard lock(mutex_);
+        paused_.store(paused);
+    }
     // Its process is killed: what it had on its links is gone.
     void lose();
     // The firmware crashes while it works for the queue of this name, and comes back.
