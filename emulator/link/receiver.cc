@@ -208,7 +208,8 @@ std::expected<bool, std::string> Receiver::hurry_to(std::uint64_t offset) {
     const std::uint64_t produced = load_acquire(inbox_->produced);
     // A peer that lies about this is judged by pump().
     if (produced - consumed_ > kRingEntries) return true;
-    if (scanned_ < consumed_ || on_the_way_.size() > 2 * kRingEntries) {
+    // One that takes its index back has taken back what was seen, too.
+    if (scanned_ < consumed_ || scanned_ > produced || on_the_way_.size() > 2 * kRingEntries) {
         on_the_way_.clear();
         scanned_ = consumed_;
     }

@@ -198,6 +198,25 @@ TEST_F(BadPeerTest, BadIndices) {
     expect_alive();
 }
 
+// What was seen of messages that lie in the future does not stand when the peer takes its index back.
+TEST_F(BadPeerTest, AnIndexThatGoesBackUnderAClose) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    link::Message signal = bad->good();
+    signal.op = link::kOpSignal;
+    signal.bytes = 0;
+    signal.payload_end = 0;
+    signal.arrival_ps = ModelTime{1} << 50;
+    for (int i = 0; i < 3; ++i) {
+        signal.index = bad->next;
+        bad->push(signal);
+    }
+    EXPECT_TRUE(card.port->settle(0x200)) << "nothing is on its way to this one";
+    std::atomic_ref(bad->outbox->produced).store(1);
+    EXPECT_TRUE(card.port->settle(0x200));
+    EXPECT_EQ(card.port->state(), ORR_LINK_UP);
+}
+
 TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
     for (const bool messages : {true, false}) {
         auto bad = peer();
