@@ -21,6 +21,7 @@ constexpr std::int64_t kBetweenNs = 20'000'000;
 constexpr std::int64_t kPatienceNs = 250'000'000;
 // A write crosses a link in microseconds; this is for cards that nobody gives time.
 constexpr std::int64_t kQuietNs = 20'000'000'000;
+constexpr std::uint64_t kAll = ~std::uint64_t{0};  // packets
 
 std::int64_t now_ns() {
     timespec now{};
@@ -114,14 +115,16 @@ void Fleet::end_promises(Stream& stream) {
         if (made) known->second = !lost && from.reaches(*there);
         return known->second;
     };
+    // Also what its queue will never execute: the write before it may have gone, and the card that would fail
+    // it may have, too.
     std::set<Context*> under_way;
-    for (const FlightSignal& signal : stream.flight().under_way(executed))
+    for (const FlightSignal& signal : stream.flight().under_way(kAll))
         under_way.insert(signal.slot->context);
     for (Context* there : under_way) {
         all = false;  // for another look
         if (!there->lost() && tells(there)) continue;
         for (const FlightSignal& signal :
-             stream.flight().doubt(*there, executed, now_ns(), there->lost() ? 0 : kPatienceNs)) {
+             stream.flight().doubt(*there, kAll, now_ns(), there->lost() ? 0 : kPatienceNs)) {
             if (!there->lost()) (void)fail_semaphore(*there, signal.slot->va, code, stream.label(), error);
         }
     }

@@ -263,6 +263,28 @@ TEST_F(Neighbour, MemoryIsFreedBehindWritesUnderWay) {
     }
 }
 
+// Writes that a card never came to hold nobody up when it is gone, alone or with the card that they were for.
+TEST(NeighbourGone, MemoryIsFreedThoughAWriteWillNeverBegin) {
+    for (const bool both : {false, true}) {
+        FakeSystem system(2);
+        void* source = memory_on(0, 4096);
+        void* target = memory_on(1, 4096);
+        let_write(0, 1);
+        orrStream_t writer = stream_on(0, "writer");
+        system.card(0).pause(true);
+        ASSERT_OK(orrMemcpyAsync(target, source, 4096, orrMemcpyDefault, writer));
+        system.card(0).lose();
+        if (both) system.card(1).lose();
+        auto freed = std::async(std::launch::async, [&] {
+            (void)orrFree(target);
+            return orrFree(source);
+        });
+        EXPECT_EQ(freed.wait_for(5s), std::future_status::ready) << (both ? "both lost" : "the writer lost");
+        EXPECT_EQ(freed.get(), orrSuccess);
+        EXPECT_OK(orrStreamDestroy(writer));
+    }
+}
+
 // What was complete, also on the other card, stays so when the stream stops later.
 TEST_F(Neighbour, ArrivedWorkIsNotForgotten) {
     void* source = memory_on(0, 4096);
