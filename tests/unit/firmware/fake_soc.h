@@ -73,7 +73,7 @@ class FakeSoc final : public Hal {
     std::uint64_t load(std::uint64_t window) override;
     std::uint64_t loads = 0;  // through windows
     std::function<void(std::uint64_t window)> on_load;
-    std::uint64_t fault_next = ORR_FAULT_NONE;  // of the next load
+    std::uint64_t fault_next = ORR_FAULT_NONE;        // of the next load
     std::uint32_t busy_signals = 0, busy_closes = 0;  // that find no room
     std::function<void()> on_close;                   // what was under way is carried out
     void store(std::uint64_t window, std::uint64_t value) override;
