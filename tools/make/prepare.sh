@@ -7,10 +7,11 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 kernel=$1
 shift
 
-# A process group each: all of a side ends, also what it has started.
+# A process group each: all of a side ends, also what it has started. $! is a side that has just been started.
+sides=()
 end_sides() {
     local side
-    for side in $(jobs -p); do kill -TERM -- "-$side" 2>/dev/null || true; done
+    for side in "${sides[@]}" ${!:+"$!"}; do kill -TERM -- "-$side" 2>/dev/null || true; done
 }
 
 both() {
@@ -18,7 +19,8 @@ both() {
     trap 'end_sides; exit 130' INT TERM HUP
     set -m
     { tools/vm/tree.sh > /dev/null && { tools/vm/kbuild.sh --kernel "$kernel" || [ "$kernel" = all ]; }; } < /dev/null &
-    local sides=($!) status=0
+    sides=($!)
+    local status=0
     { "$@" && echo "progress: programs: "; } < /dev/null &
     sides+=($!)
     set +m
