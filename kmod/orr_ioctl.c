@@ -246,8 +246,6 @@ static int orr_vm_destroy_ioctl(struct drm_device *drm, void *data, struct drm_f
 
 	if (args->pad)
 		return -EINVAL;
-	if (orr_is_lost(file->odev))
-		return -ENODEV;
 	ret = orr_file_lock(file);
 	if (ret)
 		return ret;

@@ -6,6 +6,7 @@
 #include <drm/drm_ioctl.h>
 #include <drm/orrery_accel.h>
 
+#include "orr_device.h"
 #include "orr_file.h"
 
 extern const struct drm_ioctl_desc orr_ioctls[];
@@ -17,9 +18,14 @@ static inline bool orr_va_range_ok(u64 va, u64 size)
 	return va >= ORR_VA_START && size && va < ORR_VA_END && size <= ORR_VA_END - va;
 }
 
-/* Whoever holds it may wait for the firmware: a process with a signal need not wait for that. */
+/*
+ * Whoever holds it may wait for the firmware: a process with a signal need not wait for that, and
+ * nobody for a card that is lost.
+ */
 static inline int orr_file_lock(struct orr_file *file)
 {
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
 	return mutex_lock_interruptible(&file->lock) ? -ERESTARTSYS : 0;
 }
 

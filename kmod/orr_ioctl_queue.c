@@ -75,8 +75,6 @@ int orr_queue_create_ioctl(struct drm_device *drm, void *data, struct drm_file *
 	ret = orr_queue_create_check(odev, args);
 	if (ret)
 		return ret;
-	if (orr_is_lost(odev))
-		return -ENODEV;
 	ret = orr_file_lock(file);
 	if (ret)
 		return ret;
@@ -94,8 +92,6 @@ int orr_queue_destroy_ioctl(struct drm_device *drm, void *data, struct drm_file 
 
 	if (args->pad)
 		return -EINVAL;
-	if (orr_is_lost(file->odev))
-		return -ENODEV;
 	ret = orr_file_lock(file);
 	if (ret)
 		return ret;
@@ -149,8 +145,6 @@ static struct orr_queue *orr_queue_lock(struct orr_file *file, u32 number)
 	struct orr_queue *queue;
 	int ret;
 
-	if (orr_is_lost(file->odev))
-		return ERR_PTR(-ENODEV);
 	ret = orr_file_lock(file);
 	if (ret)
 		return ERR_PTR(ret);

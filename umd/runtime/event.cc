@@ -1,21 +1,14 @@
 #include "umd/runtime/event.h"
 
-#include <time.h>
-
 #include <utility>
 
+#include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/runtime.h"
 
 namespace orrery::umd {
 namespace {
-
-std::int64_t now_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
 
 Result<std::shared_ptr<Stream::Relay>> make_relay(Context& source, Context& target) {
     auto slot = target.semaphores().take(true);

@@ -1,12 +1,12 @@
 // What is looked after while somebody of the process waits: cards that went away, and cycles over cards.
 #include <orrery/fw/failure.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
 
+#include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/deadlock_search.h"
 #include "umd/runtime/fleet.h"
@@ -23,20 +23,10 @@ constexpr std::int64_t kPatienceNs = 250'000'000;
 constexpr std::int64_t kQuietNs = 20'000'000'000;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};  // packets
 
-std::int64_t now_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
-
 struct GiveBack {
     std::atomic<bool>& taken;
     ~GiveBack() { taken.store(false); }
 };
-
-bool over(const FlightSignal& signal) {
-    return signal.slot->failed() || signal.slot->reached(signal.value);
-}
 
 }  // namespace
 
@@ -149,11 +139,10 @@ void Fleet::look_at_orphans() {
     for (Orphans& orphans : left) {
         std::erase_if(orphans.signals, [&](FlightSignal& signal) {
             Context& there = *signal.slot->context;
-            if (over(signal) || there.lost()) return true;
+            if (signal.over() || there.lost()) return true;
             const auto loss = orphans.from->loss();
             if (!loss && orphans.from->reaches(there)) return false;
-            if (signal.doubted_ns == 0) signal.doubted_ns = now_ns();
-            if (now_ns() - signal.doubted_ns < kPatienceNs) return false;
+            if (!signal.given_up(now_ns(), kPatienceNs)) return false;
             const Error error = loss.value_or(Error{orrErrorPeerAccess, "the link went down"});
             return fail_semaphore(there, signal.slot->va, loss ? ORR_QERR_LOST : ORR_QERR_PEER_LOST,
                                   orphans.who, error);
@@ -173,7 +162,7 @@ Status Fleet::wait_quiet(Context& context) {
         return sorting_orphans_ || std::ranges::any_of(orphans_, [&](const Orphans& orphans) {
                    return std::ranges::any_of(orphans.signals, [&](const FlightSignal& signal) {
                        return (orphans.from == &context || signal.slot->context == &context) &&
-                              signal.landing && !over(signal);
+                              signal.landing && !signal.over();
                    });
                });
     };

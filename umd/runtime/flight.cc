@@ -14,11 +14,16 @@ bool arrived(const FlightSignal& signal, std::uint64_t executed) {
     return signal.slot->reached(signal.value) || (signal.index <= executed && signal.slot->failed());
 }
 
-bool over(const FlightSignal& signal) {
-    return signal.lost || signal.slot->failed() || signal.slot->reached(signal.value);
+}  // namespace
+
+bool FlightSignal::over() const {
+    return lost || slot->failed() || slot->reached(value);
 }
 
-}  // namespace
+bool FlightSignal::given_up(std::int64_t now_ns, std::int64_t patience_ns) {
+    if (doubted_ns == 0) doubted_ns = now_ns;
+    return now_ns - doubted_ns >= patience_ns;
+}
 
 // What it gives goes after the lock: slots come back through their pool's.
 std::vector<FlightSignal> Flight::tidy(std::uint64_t executed) const {
@@ -58,14 +63,14 @@ bool Flight::quiet() const {
     if (!any_landing_.load(std::memory_order_acquire)) return true;
     const std::lock_guard lock(mutex_);
     return std::ranges::all_of(signals_,
-                               [](const FlightSignal& signal) { return !signal.landing || over(signal); });
+                               [](const FlightSignal& signal) { return !signal.landing || signal.over(); });
 }
 
 std::vector<FlightSignal> Flight::under_way(std::uint64_t executed) const {
     const std::lock_guard lock(mutex_);
     std::vector<FlightSignal> found;
     std::ranges::copy_if(signals_, std::back_inserter(found), [&](const FlightSignal& signal) {
-        return signal.index <= executed && !over(signal);
+        return signal.index <= executed && !signal.over();
     });
     return found;
 }
@@ -74,7 +79,7 @@ std::vector<FlightSignal> Flight::still_under_way(std::uint64_t executed) {
     const std::lock_guard lock(mutex_);
     std::vector<FlightSignal> found;
     for (FlightSignal& signal : signals_) {
-        if (signal.index > executed || over(signal)) continue;
+        if (signal.index > executed || signal.over()) continue;
         if (std::exchange(signal.looked, true)) found.push_back(signal);
     }
     return found;
@@ -90,7 +95,7 @@ std::vector<SemaphorePoint> Flight::points(std::uint64_t executed) const {
 bool Flight::under_way_to(std::uint64_t va, std::uint64_t executed) const {
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(signals_, [&](const FlightSignal& signal) {
-        return signal.slot->va == va && signal.index <= executed && !over(signal);
+        return signal.slot->va == va && signal.index <= executed && !signal.over();
     });
 }
 
@@ -99,9 +104,8 @@ std::vector<FlightSignal> Flight::doubt(const Context& there, std::uint64_t exec
     const std::lock_guard lock(mutex_);
     std::vector<FlightSignal> gone;
     for (FlightSignal& signal : signals_) {
-        if (signal.slot->context != &there || signal.index > executed || over(signal)) continue;
-        if (signal.doubted_ns == 0) signal.doubted_ns = now_ns;
-        if (now_ns - signal.doubted_ns < patience_ns) continue;
+        if (signal.slot->context != &there || signal.index > executed || signal.over()) continue;
+        if (!signal.given_up(now_ns, patience_ns)) continue;
         signal.lost = true;
         gone.push_back(signal);
     }
@@ -121,7 +125,7 @@ std::vector<FlightSignal> Flight::take() {
         taken.swap(signals_);
         any_landing_.store(false, std::memory_order_release);
     }
-    std::erase_if(taken, over);
+    std::erase_if(taken, [](const FlightSignal& signal) { return signal.over(); });
     return taken;
 }
 

@@ -21,6 +21,11 @@ struct FlightSignal {
     bool lost = false;     // it will never arrive
     bool looked = false;   // under way at the last look already
     std::int64_t doubted_ns = 0;  // since then its card or link is known to have failed
+
+    // It is there, or never will be.
+    bool over() const;
+    // Its card or link has failed: has it had `patience` since this was first asked?
+    bool given_up(std::int64_t now_ns, std::int64_t patience_ns);
 };
 
 // Thread safe.

@@ -1,7 +1,5 @@
 #include "umd/runtime/stream.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/fault_text.h"
 #include "umd/runtime/fleet.h"
@@ -28,12 +27,6 @@ constexpr std::int64_t kSleepNs = 1'000'000'000;
 constexpr std::int64_t kLookNs = 20'000'000;
 // A write crosses a link in microseconds; this is for peers that are gone.
 constexpr std::int64_t kLandingNs = 20'000'000'000;
-
-std::int64_t now_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
 
 std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
     return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(order);

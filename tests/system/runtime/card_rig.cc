@@ -33,13 +33,12 @@ namespace {
 
 constexpr const char* kDriver = "/sys/bus/pci/drivers/orrery/";
 constexpr const char* kDevices = "/sys/bus/pci/devices/";
-// cable.sh on the host pulls the cable between the cards, and says by the first file that it is there.
+// cable.sh on the host pulls the cable between the cards, and says by this file that it is there.
+constexpr const char* kShare = "/share/";
 constexpr const char* kCables = "/share/cables";
-constexpr const char* kOrder = "/share/cable.";
 
-// killed.sh says by the first file that it is there, and is asked by the others.
+// killed.sh says so too.
 constexpr const char* kKiller = "/share/killer";
-constexpr const char* kKill = "/share/kill.";
 // A piece all of whose tests were skipped.
 constexpr int kSkipped = 77;
 
@@ -55,38 +54,32 @@ std::string address_of(int device) {
     return prop.pci_address;
 }
 
-// Orders it from the host, which numbers what it is asked.
-bool cable(const std::string& order) {
+// Has the host do it (hand.sh), which numbers what it is asked.
+bool ask(const std::string& name, const std::string& order, std::chrono::milliseconds most) {
     int number = 0;
-    const auto path = [&](const char* end) { return kOrder + std::to_string(number) + end; };
+    const auto path = [&](const char* end) { return kShare + name + "." + std::to_string(number) + end; };
     while (::access(path(".done").c_str(), F_OK) == 0)
         ++number;
     if (!write_file(path(".new"), order + "\n")) return false;
     if (std::rename(path(".new").c_str(), path("").c_str()) != 0) return false;
-    for (int tries = 0; tries < 1000; ++tries) {
+    const auto end = std::chrono::steady_clock::now() + most;
+    while (std::chrono::steady_clock::now() < end) {
         std::string answer;
         if (std::ifstream file(path(".done")); std::getline(file, answer)) {
             if (answer == "ok") return true;
-            std::fprintf(stderr, "the card answers '%s' to '%s'\n", answer.c_str(), order.c_str());
+            std::fprintf(stderr, "the host answers '%s' to '%s'\n", answer.c_str(), order.c_str());
             return false;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;
 }
-
+bool cable(const std::string& order) {
+    return ask("cable", order, std::chrono::seconds(5));
+}
 // Of the first card that lives.
 bool kill_card() {
-    int number = 0;
-    const auto path = [&](const char* end) { return kKill + std::to_string(number) + end; };
-    while (::access(path(".done").c_str(), F_OK) == 0)
-        ++number;
-    if (!write_file(path(""), "")) return false;
-    for (int tries = 0; tries < 2000; ++tries) {
-        if (::access(path(".done").c_str(), F_OK) == 0) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
+    return ask("kill", "please", std::chrono::seconds(10));
 }
 
 bool link_up(const std::string& address) {

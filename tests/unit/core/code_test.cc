@@ -120,16 +120,21 @@ TEST(Code, OthersStoresAreSeenAfterFlushCode) {
     EXPECT_EQ(m.hart.x(a2), 2u);
 }
 
+// Code that goes from one page to another and back, and counts in a2.
+void back_and_forth(Machine& m) {
+    m.code({addi(a2, a2, 1), jalr(x0, a0, 0)});
+    m.code({jalr(x0, a1, 0)}, kRam + 0x1000);
+    m.hart.set_x(a0, kRam + 0x1000);
+    m.hart.set_x(a1, kRam);
+}
+
 // A page that comes back is good again only as far as nothing has changed, whoever changed it, and through
 // which address.
 TEST(Code, PagesThatComeBackAreCompared) {
     Config config = to_host();
     config.code_pages = 1;
     Machine m(config);
-    m.code({addi(a2, a2, 1), jalr(x0, a0, 0)});
-    m.code({jalr(x0, a1, 0)}, kRam + 0x1000);
-    m.hart.set_x(a0, kRam + 0x1000);
-    m.hart.set_x(a1, kRam);
+    back_and_forth(m);
     m.hart.run(3 * 10);
     EXPECT_EQ(m.hart.x(a2), 10u);
     EXPECT_EQ(m.bus.translations, 20u);
@@ -160,10 +165,7 @@ TEST(Code, ABreakpointIsSeenInAPageThatComesBack) {
     Config config = to_host();
     config.code_pages = 1;
     Machine m(config);
-    m.code({addi(a2, a2, 1), jalr(x0, a0, 0)});
-    m.code({jalr(x0, a1, 0)}, kRam + 0x1000);
-    m.hart.set_x(a0, kRam + 0x1000);
-    m.hart.set_x(a1, kRam);
+    back_and_forth(m);
     m.hart.run(30);
     const std::uint64_t at = kRam + 4;
     ASSERT_TRUE(m.hart.set_breakpoints({&at, 1}));

@@ -29,6 +29,16 @@ class DeadlockTest : public testing::Test {
         }
         return found;
     }
+    // While something runs there is no idle time: the alarm looks.
+    void run_until_looked() {
+        for (int n = 0; n < 100; ++n) {
+            ASSERT_NE(bench.soc.timer, kEmpty);
+            if (deadlocks().rounds() != 0 && bench.soc.timer > bench.soc.time + 500'000'000'000) break;
+            bench.soc.time = bench.soc.timer;
+            bench.run();
+        }
+        EXPECT_GT(deadlocks().rounds(), 0u);
+    }
     const Deadlocks& deadlocks() { return bench.firmware->scheduler().deadlocks(); }
     Bench bench;
     std::vector<ProcessQueue> queues;
@@ -130,14 +140,8 @@ TEST_F(DeadlockTest, ASecondHolderThatRunsMakesItNone) {
     bench.submit(queues[2], {dispatch(0x1000), signal(semaphore(0), 1)});
     bench.submit(queues[0], {wait(semaphore(0), 1), signal(semaphore(1), 1)});
     bench.submit(queues[1], {wait(semaphore(1), 1), signal(semaphore(0), 1)});
-    // While the dispatch runs there is no idle time: the alarm looks, and finds queue 2 alive.
-    for (int n = 0; n < 100; ++n) {
-        ASSERT_NE(bench.soc.timer, kEmpty);
-        if (deadlocks().rounds() != 0 && bench.soc.timer > bench.soc.time + 500'000'000'000) break;
-        bench.soc.time = bench.soc.timer;
-        bench.run();
-    }
-    EXPECT_GT(deadlocks().rounds(), 0u);
+    // Queue 2 is found alive.
+    ASSERT_NO_FATAL_FAILURE(run_until_looked());
     EXPECT_TRUE(reports().empty());
     bench.soc.finish(2);
     bench.run();
@@ -152,13 +156,7 @@ TEST_F(DeadlockTest, AFailThatIsToComeMakesItNone) {
                  {dispatch(0x1000), semaphore_packet(ORR_PKT_FAIL, semaphore(0), ORR_QERR_ABORTED, 0)});
     bench.submit(queues[0], {wait(semaphore(0), 1), signal(semaphore(1), 1)});
     bench.submit(queues[1], {wait(semaphore(1), 1), signal(semaphore(0), 1)});
-    for (int n = 0; n < 100; ++n) {
-        ASSERT_NE(bench.soc.timer, kEmpty);
-        if (deadlocks().rounds() != 0 && bench.soc.timer > bench.soc.time + 500'000'000'000) break;
-        bench.soc.time = bench.soc.timer;
-        bench.run();
-    }
-    EXPECT_GT(deadlocks().rounds(), 0u);
+    ASSERT_NO_FATAL_FAILURE(run_until_looked());
     bench.soc.finish(2);
     bench.run();
     EXPECT_TRUE(reports().empty());

@@ -30,6 +30,7 @@ class FakeCard;
 // Who may signal which semaphore, of all cards of the process; semaphores by where they are. Thread safe.
 class FakeSignallers {
   public:
+    static FakeSignallers& all();
     void add(std::byte* semaphore, const void* queue);
     // word: what those who wait learn if this was the last.
     void remove(std::byte* semaphore, const void* queue, std::uint64_t word);

@@ -111,26 +111,15 @@ void lose(User& user) {
 void leave_questions(User&) {
     const unsigned left = wait_statistic(node(), "left_commands");
     for (int round = 0; round < 40 && wait_statistic(node(), "left_commands") == left; ++round) {
-        int asking[2];
-        ASSERT_EQ(::pipe(asking), 0);
-        const File asks(asking[0]);
-        File tells(asking[1]);
-        const pid_t child = ::fork();
-        if (child == 0) {
+        const int end = killed_while_asking(2'000 * static_cast<unsigned>(round), [](const auto& tell) {
             User mine;
             drm_orr_queue_stats stats{};
             stats.queue = mine.queue->number();
-            if (::write(tells.get(), "!", 1) != 1) ::_exit(1);
+            tell();
             while (call(mine.fd(), DRM_IOCTL_ORR_QUEUE_STATS, &stats) == 0) {
             }
-            ::_exit(2);
-        }
-        tells = File();
-        char byte = 0;
-        ASSERT_EQ(::read(asks.get(), &byte, 1), 1);
-        ::usleep(2'000 * static_cast<unsigned>(round));
-        ::kill(child, SIGKILL);
-        ::waitpid(child, nullptr, 0);
+        });
+        ASSERT_GE(end, 0) << "it never asked";
     }
     EXPECT_GT(wait_statistic(node(), "left_commands"), left) << "nobody was killed at the right moment";
     ::usleep(300'000);

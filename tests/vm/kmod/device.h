@@ -164,6 +164,32 @@ int in_child(Body body) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
+// A child runs `ask(tell)`, which calls tell() before it asks without end, and is killed so long after that.
+// As in_child(), or -1: it ended without having asked.
+template <typename Ask>
+int killed_while_asking(unsigned after_us, Ask ask) {
+    int asking[2];
+    if (::pipe(asking) != 0) return -1;
+    const File asks(asking[0]);
+    File tells(asking[1]);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ask([&] {
+            if (::write(tells.get(), "!", 1) != 1) ::_exit(3);
+        });
+        ::_exit(2);
+    }
+    tells = File();
+    char byte = 0;
+    const bool asked = ::read(asks.get(), &byte, 1) == 1;
+    if (asked) ::usleep(after_us);
+    ::kill(pid, SIGKILL);
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    if (!asked) return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
 // Packets.
 orr_packet nop(std::uint16_t flags = 0);
 orr_packet copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes);

@@ -10,11 +10,10 @@ namespace orrery::kmod_test {
 
 inline constexpr std::uint64_t kRingVa = 0x10000000;
 
-// A file of card 0 with an address space, for those who also look into debugfs.
-class RootTest : public ::testing::Test {
+// A file of card 0 with an address space.
+class CardTest : public ::testing::Test {
   protected:
     void SetUp() override {
-        if (::geteuid() != 0) GTEST_SKIP() << "needs debugfs";
         file_ = open_card();
         ASSERT_TRUE(file_);
         ASSERT_EQ(create_vm(fd(), vm_), 0);
@@ -22,6 +21,15 @@ class RootTest : public ::testing::Test {
     int fd() const { return file_.get(); }
     File file_;
     std::uint32_t vm_ = 0;
+};
+
+// For those who also look into debugfs.
+class RootTest : public CardTest {
+  protected:
+    void SetUp() override {
+        if (::geteuid() != 0) GTEST_SKIP() << "needs debugfs";
+        CardTest::SetUp();
+    }
 };
 
 }  // namespace orrery::kmod_test

@@ -70,12 +70,7 @@ TEST_F(Waits, ManyFencesAtOnceAreNotDoneInOneInterrupt) {
 TEST_F(Waits, RepliesToTheDeadDoNoHarm) {
     const unsigned left = wait_statistic(0, "left_commands");
     for (int round = 0; round < 40; ++round) {
-        int asking[2];
-        ASSERT_EQ(::pipe(asking), 0);
-        const File asks(asking[0]);
-        File tells(asking[1]);
-        const pid_t child = ::fork();
-        if (child == 0) {
+        const int end = killed_while_asking(1'000 * static_cast<unsigned>(round), [](const auto& tell) {
             const File mine = open_card();
             std::uint32_t vm = 0;
             if (create_vm(mine.get(), vm) != 0) ::_exit(1);
@@ -88,17 +83,10 @@ TEST_F(Waits, RepliesToTheDeadDoNoHarm) {
                 ::_exit(2);
             };
             std::thread other(ask);
-            if (::write(tells.get(), "!", 1) != 1) ::_exit(3);
+            tell();
             ask();
-        }
-        tells = File();
-        char byte = 0;
-        ASSERT_EQ(::read(asks.get(), &byte, 1), 1);
-        ::usleep(1'000 * static_cast<unsigned>(round));
-        ::kill(child, SIGKILL);
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself: " << WEXITSTATUS(status);
+        });
+        ASSERT_EQ(end, 1000 + SIGKILL) << "it ended by itself";
     }
     EXPECT_GT(wait_statistic(0, "left_commands"), left) << "nobody was killed at the right moment";
     Queue queue(fd(), vm_, kRingVa);

@@ -10,26 +10,15 @@
 #include <numeric>
 #include <thread>
 
-#include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/fixture.h"
 
 namespace orrery::kmod_test {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::uint64_t kRingVa = 0x10000000;
 constexpr std::uint64_t kVa = 0x40000000;
 
-class Work : public ::testing::Test {
-  protected:
-    void SetUp() override {
-        file_ = open_card();
-        ASSERT_TRUE(file_);
-        ASSERT_EQ(create_vm(fd(), vm_), 0);
-    }
-    int fd() const { return file_.get(); }
-    File file_;
-    std::uint32_t vm_ = 0;
-};
+class Work : public CardTest {};
 
 TEST_F(Work, QueryDeviceTellsWhatTheCardIs) {
     drm_orr_query_device q{};

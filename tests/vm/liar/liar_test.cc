@@ -76,6 +76,18 @@ class Liar : public ::testing::TestWithParam<Case> {
         ASSERT_EQ(device.fw_version, kLiarVersion) << "this is not the lying firmware";
     }
 
+    // A file with an address space and memory for a ring.
+    struct Client {
+        File file;
+        std::uint32_t vm = 0;
+        Buffer ring;
+    };
+    int open(Client& client) const {
+        client.file = open_card(static_cast<unsigned>(node_of(card_)));
+        const int error = create_vm(client.file.get(), client.vm);
+        if (error != 0) return error;
+        return make_buffer(client.file.get(), client.vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, client.ring);
+    }
     // A queue whose ring nobody reads.
     int make_queue(int fd, std::uint32_t vm, const std::string& name, drm_orr_queue_create& args) const {
         args = {};
@@ -92,12 +104,10 @@ class Liar : public ::testing::TestWithParam<Case> {
 
 TEST_P(Liar, NeitherCrashesNorHangs) {
     const Case& test = GetParam();
-    const File file = open_card(static_cast<unsigned>(node_of(card_)));
-    const int fd = file.get();
-    std::uint32_t vm = 0;
-    ASSERT_EQ(create_vm(fd, vm), 0);
-    Buffer ring;
-    ASSERT_EQ(make_buffer(fd, vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    Client client;
+    ASSERT_EQ(open(client), 0);
+    const int fd = client.file.get();
+    const std::uint32_t vm = client.vm;
     drm_orr_queue_create queue{};
     // Two others, for what is said about several.
     for (int i = 0; i < 2; i++)
@@ -149,11 +159,9 @@ INSTANTIATE_TEST_SUITE_P(Lies, Liar, ::testing::ValuesIn(kCases),
 // A firmware that dies or says nothing is restarted, until it has been too often.
 TEST_F(Liar, HaltsAndSilenceEnd) {
     for (const Lie lie : {Lie::kTrap, Lie::kSilence}) {
-        const File file = open_card(static_cast<unsigned>(node_of(card_)));
-        std::uint32_t vm = 0;
-        ASSERT_EQ(create_vm(file.get(), vm), 0);
-        Buffer ring;
-        ASSERT_EQ(make_buffer(file.get(), vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+        Client client;
+        ASSERT_EQ(open(client), 0);
+        const auto& [file, vm, ring] = client;
         int rounds = 0;
         int error = 0;
         for (; error == 0 && rounds < 100; rounds++) {
@@ -192,11 +200,9 @@ class TimeOut {
 // One that has much to do and says so by its heartbeat is neither restarted nor given up.
 TEST_F(Liar, ASlowAnswerIsWaitedFor) {
     const TimeOut longer("15000");
-    const File file = open_card(static_cast<unsigned>(node_of(card_)));
-    std::uint32_t vm = 0;
-    ASSERT_EQ(create_vm(file.get(), vm), 0);
-    Buffer ring;
-    ASSERT_EQ(make_buffer(file.get(), vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    Client client;
+    ASSERT_EQ(open(client), 0);
+    const auto& [file, vm, ring] = client;
     drm_orr_queue_create queue{};
     ASSERT_EQ(make_queue(file.get(), vm, "lie q", queue), 0);
     drm_orr_queue_stats stats{};
@@ -209,11 +215,9 @@ TEST_F(Liar, ASlowAnswerIsWaitedFor) {
 // Commands that may take long, and whose callers were killed, leave room for others.
 TEST_F(Liar, AbortsWithoutAnAnswerHoldUpNobody) {
     const TimeOut longer("8000");
-    const File file = open_card(static_cast<unsigned>(node_of(card_)));
-    std::uint32_t vm = 0;
-    ASSERT_EQ(create_vm(file.get(), vm), 0);
-    Buffer ring;
-    ASSERT_EQ(make_buffer(file.get(), vm, kRingVa, 64 * 1024, ORR_BO_SYSTEM, ring), 0);
+    Client client;
+    ASSERT_EQ(open(client), 0);
+    const auto& [file, vm, ring] = client;
     drm_orr_queue_create queue{};
     ASSERT_EQ(make_queue(file.get(), vm, "lie r", queue), 0);
     int ready[2];
@@ -222,16 +226,13 @@ TEST_F(Liar, AbortsWithoutAnAnswerHoldUpNobody) {
     for (int n = 0; n < 64; n++) {
         children.push_back(::fork());
         if (children.back() != 0) continue;
-        const File mine = open_card(static_cast<unsigned>(node_of(card_)));
-        std::uint32_t space = 0;
-        Buffer memory;
+        Client mine;
         drm_orr_queue_create made{};
-        if (create_vm(mine.get(), space) != 0 ||
-            make_buffer(mine.get(), space, kRingVa, 64 * 1024, ORR_BO_SYSTEM, memory) != 0 ||
-            make_queue(mine.get(), space, "killed", made) != 0 || ::write(ready[1], "", 1) != 1)
+        if (open(mine) != 0 || make_queue(mine.file.get(), mine.vm, "killed", made) != 0 ||
+            ::write(ready[1], "", 1) != 1)
             ::_exit(1);
         drm_orr_queue_abort abort{.queue = made.queue, .flags = 0};
-        call(mine.get(), DRM_IOCTL_ORR_QUEUE_ABORT, &abort);
+        call(mine.file.get(), DRM_IOCTL_ORR_QUEUE_ABORT, &abort);
         ::_exit(0);
     }
     char byte = 0;

@@ -1,0 +1,34 @@
+#!/bin/bash
+# hand.sh: for scripts that run a VM whose guest asks the host for something by files on the share: /share/NAME.N, N from 0 on,
+# answered by /share/NAME.N.done. To be sourced.
+
+share=$(mktemp -d)
+run=
+finish() {
+    [ -z "$run" ] || kill "$run" 2>/dev/null || true
+    rm -rf -- "$share"
+}
+trap finish EXIT
+
+# NAME ANSWER COMMAND...: runs COMMAND, a VM, and calls `ANSWER N` for each thing that is asked for; what it prints is the answer.
+# Leaves COMMAND's status in $status, and in $number how often it was asked.
+serve() {
+    local name=$1 answer=$2
+    shift 2
+    "$@" &
+    run=$!
+    number=0
+    while kill -0 "$run" 2>/dev/null; do
+        if [ ! -e "$share/$name.$number" ]; then
+            sleep 0.02
+            continue
+        fi
+        "$answer" "$number" >"$share/answer"
+        mv "$share/answer" "$share/$name.$number.done"
+        number=$((number + 1))
+    done
+    status=0
+    # shellcheck disable=SC2034 # for the script that sources this
+    wait "$run" || status=$?
+    run=
+}

@@ -1,0 +1,490 @@
+// What the fake's cards do: see fake_winsys.h.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <orrery/fw/failure.h>
+#include <orrery/hw/mmu.h>
+
+#include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/clock.h"
+
+namespace orrery::umd::test {
+namespace {
+
+std::byte* map_anonymous(std::uint64_t size) {
+    void* address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (address == MAP_FAILED) std::abort();
+    return static_cast<std::byte*>(address);
+}
+
+std::atomic_ref<std::uint64_t> atomic(void* word) {
+    return std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(word));
+}
+
+// The mark of one that is closed stays.
+void set_time(orr_semaphore& semaphore, std::uint64_t now) {
+    auto time = atomic(&semaphore.time_ps);
+    std::uint64_t old = time.load();
+    while (!time.compare_exchange_weak(old, now | (old & ORR_SEM_CLOSED))) {
+    }
+}
+
+}  // namespace
+
+FakeSignallers& FakeSignallers::all() {
+    static FakeSignallers all;
+    return all;
+}
+
+void FakeSignallers::add(std::byte* semaphore, const void* queue) {
+    const std::lock_guard lock(mutex_);
+    queues_[semaphore].insert(queue);
+}
+
+void FakeSignallers::remove(std::byte* semaphore, const void* queue, std::uint64_t word) {
+    const std::lock_guard lock(mutex_);
+    const auto found = queues_.find(semaphore);
+    if (found == queues_.end() || found->second.erase(queue) == 0 || !found->second.empty()) return;
+    queues_.erase(found);
+    closed_[semaphore] = word;
+    atomic(&reinterpret_cast<orr_semaphore*>(semaphore)->time_ps).fetch_or(ORR_SEM_CLOSED);
+}
+
+void FakeSignallers::remove_all(const void* queue, std::uint64_t word) {
+    std::vector<std::byte*> its;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [semaphore, queues] : queues_) {
+            if (queues.contains(queue)) its.push_back(semaphore);
+        }
+    }
+    for (std::byte* semaphore : its)
+        remove(semaphore, queue, word);
+}
+
+std::uint64_t FakeSignallers::word(std::byte* semaphore) const {
+    const std::lock_guard lock(mutex_);
+    return closed_.at(semaphore);
+}
+
+FakePages::FakePages(FakeCard& card, std::uint64_t bytes, BoKind what)
+    : owner(card), size(bytes), kind(what), data(map_anonymous(bytes)) {
+    const std::lock_guard lock(owner.mutex());
+    ++owner.live_pages;
+    if (kind == BoKind::kVram) owner.vram_used += size;
+}
+
+FakePages::~FakePages() {
+    const std::lock_guard lock(owner.mutex());
+    --owner.live_pages;
+    if (kind == BoKind::kVram) owner.vram_used -= size;
+    ::munmap(data, size);
+}
+
+FakeCard::FakeCard(int card_number, std::uint64_t bytes)
+    : number(card_number),
+      uid(100 + static_cast<std::uint64_t>(card_number)),
+      vram_bytes(bytes),
+      doorbells(reinterpret_cast<orr_doorbell_page*>(map_anonymous(4096))),
+      kick_page(map_anonymous(4096)),
+      thread_([this] { run(); }) {}
+
+FakeCard::~FakeCard() {
+    stop_.store(true);
+    thread_.join();
+    ::munmap(doorbells, 4096);
+    ::munmap(kick_page, 4096);
+}
+
+std::byte* FakeCard::translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access,
+                               std::uint64_t* fault) {
+    const std::lock_guard lock(mutex_);
+    *fault = ORR_FAULT_NOT_MAPPED;
+    auto after = mappings.upper_bound(va);
+    if (after == mappings.begin()) return nullptr;
+    const auto& [start, mapping] = *std::prev(after);
+    if (va - start >= mapping.size || bytes > mapping.size - (va - start)) return nullptr;
+    *fault = ORR_FAULT_PERMISSION;
+    if ((mapping.flags & access) != access) return nullptr;
+    *fault = ORR_FAULT_NONE;
+    return mapping.pages->data + mapping.offset + (va - start);
+}
+
+void FakeCard::run() {
+    std::uint64_t summary = 0;
+    unsigned idle = 0;
+    while (!stop_.load()) {
+        if (paused_.load() || lost_.load()) {
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            continue;
+        }
+        const std::uint64_t seen = atomic(&doorbells->summary).load(std::memory_order_acquire);
+        const bool poked = poked_.exchange(false);
+        const bool rung = seen != summary || poked;
+        summary = seen;
+        if ((rung || idle == 0) && work()) {
+            idle = 0;  // and look for more
+            continue;
+        }
+        if (busy_) {
+            idle = 0;
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            continue;
+        }
+        if (rung) idle = 0;
+        if (++idle < 200) continue;
+        // As hardware does: need_wakeup, fence, one more look, sleep until a kick.
+        atomic(&doorbells->need_wakeup).store(1, std::memory_order_seq_cst);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (atomic(&doorbells->summary).load() == summary) wait_for_kick();
+        atomic(&doorbells->need_wakeup).store(0);
+        idle = 0;
+    }
+}
+
+bool FakeCard::wait_for_kick() {
+    while (!stop_.load() && !poked_.load()) {
+        for (std::size_t offset = 256; offset < 4096; offset += 8) {
+            if (atomic(kick_page + offset).exchange(0) != 0) {
+                kicks_.fetch_add(1);
+                return true;
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return false;
+}
+
+bool FakeCard::work() {
+    const std::lock_guard lock(mutex_);
+    if (paused_.load()) {
+        poked_.store(true);  // what was rung is looked at later
+        return false;
+    }
+    bool any = take_arrivals();
+    busy_ = false;
+    for (Queue& queue : queues)
+        any = step(queue) || any;
+    return any;
+}
+
+bool FakeCard::step(Queue& queue) {
+    if (queue.state.error != 0) {
+        // Also of packets that came since, but who does not ring is not heard.
+        const std::uint64_t rung = atomic(&doorbells->doorbell[queue.slot]).load(std::memory_order_acquire);
+        if (rung >> 48 == queue.generation && rung != std::exchange(queue.bell_seen, rung))
+            fail_promises(queue);
+        return false;
+    }
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(translate(
+        queue.ring_va, sizeof(orr_ring) + queue.entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    if (ring == nullptr) {
+        queue.state = {queue.completed, ORR_QERR_RING_FAULT, queue.completed, queue.ring_va, fault};
+        queue.failed_upto = ~0ull;  // nobody can read what it would have signalled
+        return true;
+    }
+    const std::uint64_t bell = atomic(&doorbells->doorbell[queue.slot]).load(std::memory_order_acquire);
+    if (bell >> 48 != queue.generation) return false;
+    const std::uint64_t producer = atomic(&ring->producer).load(std::memory_order_acquire);
+    EXPECT_GE(producer, bell & ORR_DB_INDEX_MASK)
+        << "the doorbell was rung before the producer was published";
+    EXPECT_LE(producer - queue.completed, queue.entries) << "the ring was overrun";
+    if (producer == queue.completed) return false;
+    const auto* packets = reinterpret_cast<const orr_packet*>(ring + 1);
+    const orr_packet packet = packets[queue.completed % queue.entries];
+    EXPECT_EQ(packet.header.tag, static_cast<std::uint32_t>(queue.completed)) << "a slot with another packet";
+    model_ps_ += 1000;
+    const bool done = execute(queue, packet, queue.completed);
+    if (queue.state.error != 0) return true;
+    queue.waiting = !done;
+    if (!done) return false;
+    ++queue.completed;
+    packets_done_.fetch_add(1);
+    ring->consumer_time_ps = model_ps_;
+    atomic(&ring->consumer).store(queue.completed, std::memory_order_release);
+    return true;
+}
+
+void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
+    const std::lock_guard lock(mutex_);
+    if (queue.state.error != 0) return;
+    queue.waiting = false;
+    queue.state = {queue.completed, error, queue.completed, address, detail};
+    // Poison passes on the word that it got.
+    queue.failure = error == ORR_QERR_POISON
+                        ? detail
+                        : ORR_FAILURE_WORD(error, uid & 0xff, queue.slot + 1, queue.completed);
+    queue.failed_upto = queue.completed;
+    fail_promises(queue);
+    end_signals(queue);
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(
+        translate(queue.ring_va, sizeof(orr_ring), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    if (ring == nullptr) return;
+    ring->error_index = queue.state.error_index;
+    ring->error_address = address;
+    ring->error_detail = detail;
+    atomic(&ring->error).store(error, std::memory_order_release);
+}
+
+void FakeCard::crash(const std::string& queue) {
+    const std::lock_guard lock(mutex_);
+    for (Queue& one : queues) {
+        if (one.options.name == queue) stop(one, ORR_QERR_FIRMWARE, 0, 2);
+    }
+}
+
+void FakeCard::fail_promises(Queue& queue) {
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(translate(
+        queue.ring_va, sizeof(orr_ring) + queue.entries * 64ull, ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    if (ring == nullptr || queue.failed_upto == ~0ull) return;
+    const std::uint64_t producer = atomic(&ring->producer).load(std::memory_order_acquire);
+    const auto* packets = reinterpret_cast<const orr_packet*>(ring + 1);
+    for (; queue.failed_upto < producer; ++queue.failed_upto) {
+        const auto packet = std::bit_cast<orr_packet_semaphore>(packets[queue.failed_upto % queue.entries]);
+        if (packet.header.opcode == ORR_PKT_SIGNAL || packet.header.opcode == ORR_PKT_FAIL)
+            fail_semaphore(packet.semaphore, queue.failure);
+    }
+}
+
+void FakeCard::fail_semaphore(std::uint64_t va, std::uint64_t word) {
+    std::uint64_t fault = 0;
+    (void)write(va, 16, &fault, [word, now = model_ps_](std::byte* memory) {
+        auto* semaphore = reinterpret_cast<orr_semaphore*>(memory);
+        if (ORR_SEM_HAS_FAILED(atomic(&semaphore->value).load())) return;
+        set_time(*semaphore, now);
+        atomic(&semaphore->value).store(ORR_SEM_FAILED | word, std::memory_order_release);
+    });
+}
+
+// The ring of one that is idle when it is destroyed tells no error.
+bool FakeCard::idle(const Queue& queue) {
+    std::uint64_t fault = 0;
+    auto* ring = reinterpret_cast<orr_ring*>(
+        translate(queue.ring_va, sizeof(orr_ring), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+    return ring != nullptr && atomic(&ring->producer).load() == queue.completed;
+}
+
+void FakeCard::end_signals(const Queue& queue) {
+    FakeSignallers::all().remove_all(&queue, abandoned_by(queue));
+    wake();
+}
+
+std::uint64_t FakeCard::abandoned_by(const Queue& queue) const {
+    return ORR_FAILURE_WORD(ORR_QERR_ABANDONED, uid & 0xff, queue.slot + 1, 0);
+}
+
+void FakeCard::wake() {
+    poke();
+    for (FakeCard* peer : peers_)
+        peer->poke();
+}
+
+void FakeCard::link_to(FakeCard& other) {
+    peers_.push_back(&other);
+    other.peers_.push_back(this);
+}
+
+bool FakeCard::reaches(const FakeCard& peer) const {
+    return std::ranges::find(peers_, &peer) != peers_.end() && link_up_.load() && peer.link_up_.load() &&
+           !lost_.load() && !peer.lost_.load();
+}
+
+void FakeCard::drop_arrivals(const FakeCard* from) {
+    std::deque<Arrival> gone;  // after the lock
+    const std::lock_guard lock(arrivals_mutex_);
+    for (Arrival& arrival : std::exchange(arrivals_, {}))
+        (from == nullptr || arrival.from == from ? gone : arrivals_).push_back(std::move(arrival));
+}
+
+std::size_t FakeCard::arrivals() {
+    const std::lock_guard lock(arrivals_mutex_);
+    return arrivals_.size();
+}
+
+void FakeCard::lose() {
+    lost_.store(true);
+    const std::lock_guard lock(mutex_);  // its thread has ended what it was at
+    for (const Queue& queue : queues)
+        FakeSignallers::all().remove_all(&queue,
+                                         ORR_FAILURE_WORD(ORR_QERR_PEER_LOST, uid & 0xff, queue.slot + 1, 0));
+    wake();
+    drop_arrivals(nullptr);
+    for (FakeCard* peer : peers_)
+        peer->drop_arrivals(this);
+}
+
+void FakeCard::cut_link() {
+    link_up_.store(false);
+    drop_arrivals(nullptr);
+    for (FakeCard* peer : peers_)
+        peer->drop_arrivals(this);
+}
+
+void FakeCard::mend_link() {
+    link_up_.store(true);
+}
+
+// In order, as far as links go.
+bool FakeCard::take_arrivals() {
+    bool any = false;
+    while (!hold_arrivals_.load()) {
+        Arrival arrival{};
+        {
+            const std::lock_guard lock(arrivals_mutex_);
+            if (arrivals_.empty()) break;
+            arrival = std::move(arrivals_.front());
+            arrivals_.pop_front();
+        }
+        arrival.act();
+        any = true;
+    }
+    return any;
+}
+
+bool FakeCard::write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault,
+                     std::function<void(std::byte*)> act) {
+    auto* memory = translate(va, bytes, ORR_BIND_WRITE, fault);
+    if (memory == nullptr) return false;
+    const auto pages = std::prev(mappings.upper_bound(va))->second.pages;
+    FakeCard& owner = pages->owner;
+    if (pages->kind != BoKind::kVram || &owner == this) {
+        act(memory);
+        wake();
+        return true;
+    }
+    if (!reaches(owner)) {
+        *fault = ORR_FAULT_PEER_DOWN;
+        return false;
+    }
+    {
+        const std::lock_guard lock(owner.arrivals_mutex_);
+        owner.arrivals_.push_back({this, pages, [act = std::move(act), memory] { act(memory); }});
+    }
+    owner.poke();
+    return true;
+}
+
+bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
+    std::uint64_t fault = 0;
+    const auto failed = [&](std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
+        stop(queue, error, address, detail);
+        return true;
+    };
+    switch (packet.header.opcode) {
+        case ORR_PKT_NOP:
+            return true;
+        case ORR_PKT_COPY: {
+            const auto p = std::bit_cast<orr_packet_copy>(packet);
+            auto* src = translate(p.src, p.row_bytes, ORR_BIND_READ, &fault);
+            if (src == nullptr) return failed(ORR_QERR_FAULT, p.src, fault);
+            const std::vector<std::byte> bytes(src, src + p.row_bytes);
+            const bool written = write(p.dst, p.row_bytes, &fault, [bytes](std::byte* dst) {
+                std::memcpy(dst, bytes.data(), bytes.size());
+            });
+            if (!written) return failed(ORR_QERR_FAULT, p.dst, fault);
+            model_ps_ += p.row_bytes * 10;
+            return true;
+        }
+        case ORR_PKT_FILL: {
+            const auto p = std::bit_cast<orr_packet_fill>(packet);
+            if (p.row_bytes % p.pattern_bytes != 0 || p.dst % p.pattern_bytes != 0) {
+                return failed(ORR_QERR_BAD_DESC, 0, 0);
+            }
+            const bool written = write(p.dst, p.row_bytes, &fault, [p](std::byte* dst) {
+                for (std::uint64_t i = 0; i < p.row_bytes; i += p.pattern_bytes)
+                    std::memcpy(dst + i, &p.pattern, p.pattern_bytes);
+            });
+            if (!written) return failed(ORR_QERR_FAULT, p.dst, fault);
+            model_ps_ += p.row_bytes * 10;
+            return true;
+        }
+        case ORR_PKT_WAIT: {
+            const auto p = std::bit_cast<orr_packet_semaphore>(packet);
+            auto* word = translate(p.semaphore, 16, ORR_BIND_READ, &fault);
+            if (word == nullptr || p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, fault);
+            auto* semaphore = reinterpret_cast<orr_semaphore*>(word);
+            if (p.value >= ORR_SEM_FAILED) return failed(ORR_QERR_BAD_PACKET, p.value, 0);
+            const std::uint64_t value = atomic(&semaphore->value).load(std::memory_order_acquire);
+            const std::uint64_t time = atomic(&semaphore->time_ps).load();
+            if (ORR_SEM_HAS_FAILED(value))
+                return failed(ORR_QERR_POISON, p.semaphore, ORR_SEM_FAILURE(value));
+            if (value < p.value && (time & ORR_SEM_CLOSED) != 0) {
+                return failed(ORR_QERR_POISON, p.semaphore, FakeSignallers::all().word(word));
+            }
+            if (value < p.value) {
+                if (p.limit_ns == 0) return false;
+                busy_ = true;
+                if (queue.since_ns == 0) queue.since_ns = now_ns();
+                if (now_ns() - queue.since_ns < static_cast<std::int64_t>(p.limit_ns)) return false;
+                return failed(ORR_QERR_WAIT_LIMIT, p.semaphore, value);
+            }
+            queue.since_ns = 0;
+            model_ps_ = std::max<std::uint64_t>(model_ps_, time & ~ORR_SEM_CLOSED);
+            return true;
+        }
+        case ORR_PKT_SIGNAL: {
+            const auto p = std::bit_cast<orr_packet_semaphore>(packet);
+            if (p.semaphore % 16 != 0) return failed(ORR_QERR_FAULT, p.semaphore, ORR_FAULT_MISALIGNED);
+            if (p.value >= ORR_SEM_FAILED) return failed(ORR_QERR_BAD_PACKET, p.value, 0);
+            const bool written =
+                write(p.semaphore, 16, &fault, [value = p.value, now = model_ps_](std::byte* memory) {
+                    auto* semaphore = reinterpret_cast<orr_semaphore*>(memory);
+                    const std::uint64_t old = atomic(&semaphore->value).load();
+                    if (ORR_SEM_HAS_FAILED(old)) return;
+                    EXPECT_GE(value, old) << "a semaphore went back";
+                    set_time(*semaphore, now);
+                    atomic(&semaphore->value).store(value, std::memory_order_release);
+                });
+            return written || failed(ORR_QERR_FAULT, p.semaphore, fault);
+        }
+        case ORR_PKT_FAIL: {
+            const auto p = std::bit_cast<orr_packet_fail>(packet);
+            if (translate(p.semaphore, 16, ORR_BIND_WRITE, &fault) == nullptr)
+                return failed(ORR_QERR_FAULT, p.semaphore, fault);
+            fail_semaphore(p.semaphore,
+                           ORR_FAILURE_WORD(p.code, uid & 0xff, queue.slot + 1, queue.completed));
+            return true;
+        }
+        case ORR_PKT_TIMESTAMP: {
+            const auto p = std::bit_cast<orr_packet_timestamp>(packet);
+            auto* word = translate(p.dst, 8, ORR_BIND_WRITE, &fault);
+            if (word == nullptr || p.dst % 8 != 0) return failed(ORR_QERR_FAULT, p.dst, fault);
+            atomic(word).store(model_ps_, std::memory_order_release);
+            return true;
+        }
+        case ORR_PKT_DISPATCH: {
+            const auto p = std::bit_cast<orr_packet_dispatch>(packet);
+            if (translate(p.entry, 2, ORR_BIND_EXEC, &fault) == nullptr) {
+                return failed(ORR_QERR_FAULT, p.entry, fault);
+            }
+            if (on_dispatch == nullptr) return true;
+            const std::int64_t before = now_ns();
+            const FakeOutcome outcome = on_dispatch(*this, {p.entry,
+                                                            p.args,
+                                                            {p.grid_x, p.grid_y, p.grid_z},
+                                                            {p.block_x, p.block_y, p.block_z},
+                                                            p.local_bytes});
+            EXPECT_LT(now_ns() - before, 5'000'000'000) << "the card is locked meanwhile: say `running`";
+            if (outcome.running) {
+                busy_ = true;
+                if (queue.since_ns == 0) queue.since_ns = now_ns();
+                const std::int64_t limit = std::int64_t{queue.options.limit_us} * 1000;
+                if (limit == 0 || now_ns() - queue.since_ns < limit) return false;
+                return failed(ORR_QERR_TIMEOUT, 0, 0);
+            }
+            queue.since_ns = 0;
+            return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
+        }
+        default:
+            return failed(ORR_QERR_BAD_OPCODE, 0, packet.header.opcode);
+    }
+}
+
+}  // namespace orrery::umd::test
