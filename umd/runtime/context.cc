@@ -91,7 +91,7 @@ Result<std::shared_ptr<Stream>> Context::null_stream() {
 Result<std::shared_ptr<Stream>> Context::signal_stream() {
     const std::lock_guard lock(mutex_);
     if (signal_stream_ != nullptr && !signal_stream_->error()) return signal_stream_;
-    auto stream = Stream::create(*this, 64, kPage, named("signals from the host"), Stream::Use::kHostSignals);
+    auto stream = Stream::create(*this, 64, 0, named("signals from the host"), Stream::Use::kHostSignals);
     if (!stream) return stream;
     if (signal_stream_ != nullptr) worn_signal_streams_.push_back(std::move(signal_stream_));
     signal_stream_ = std::move(*stream);

@@ -18,7 +18,7 @@ Result<std::shared_ptr<Stream::Relay>> make_relay(Context& source, Context& targ
     }
     QueueOptions options;
     options.name = fmt::format("events to device {}", target.device());
-    auto stream = Stream::create(source, Stream::kDefaultEntries, kPage, std::move(options));
+    auto stream = Stream::create(source, Stream::kDefaultEntries, 0, std::move(options));
     if (!stream) return std::unexpected(stream.error());
     auto relay = std::make_shared<Stream::Relay>();
     relay->source = std::move(*stream);

@@ -58,13 +58,12 @@ orr_packet load_packet(const orr_packet& from) {
 
 Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries,
                                                std::uint64_t args_bytes, QueueOptions options, Use use) {
-    auto ring = PinnedBuffer::create(context.memory(), context.device(),
-                                     sizeof(orr_ring) + std::uint64_t{entries} * sizeof(orr_packet));
-    if (!ring) return std::unexpected(ring.error());
-    auto args = PinnedBuffer::create(context.memory(), context.device(), args_bytes);
-    if (!args) return std::unexpected(args.error());
-    const std::uint64_t ring_va = ring->va();
-    std::shared_ptr<Stream> stream(new Stream(context, std::move(*ring), std::move(*args), entries, use));
+    // One piece of memory: each is made, bound and mapped with a system call of its own.
+    const std::uint64_t ring = sizeof(orr_ring) + std::uint64_t{entries} * sizeof(orr_packet);
+    auto memory = PinnedBuffer::create(context.memory(), context.device(), ring + args_bytes);
+    if (!memory) return std::unexpected(memory.error());
+    const std::uint64_t ring_va = memory->va();
+    std::shared_ptr<Stream> stream(new Stream(context, std::move(*memory), entries, args_bytes, use));
     auto queue = context.winsys().create_queue(ring_va, entries, options);
     if (!queue) return std::unexpected(queue.error());
     stream->queue_ = std::move(*queue);
@@ -74,14 +73,15 @@ Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t e
     return stream;
 }
 
-Stream::Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries, Use use)
+Stream::Stream(Context& context, PinnedBuffer memory, std::uint32_t entries, std::uint64_t args_bytes,
+               Use use)
     : context_(context),
-      ring_memory_(std::move(ring)),
-      args_memory_(std::move(args)),
+      memory_(std::move(memory)),
       entries_(entries),
       use_(use),
-      ring_(reinterpret_cast<orr_ring*>(ring_memory_.data())),
-      packets_(reinterpret_cast<orr_packet*>(ring_memory_.data() + sizeof(orr_ring))),
+      ring_(reinterpret_cast<orr_ring*>(memory_.data())),
+      packets_(reinterpret_cast<orr_packet*>(memory_.data() + sizeof(orr_ring))),
+      args_(reinterpret_cast<std::byte*>(packets_ + entries), args_bytes),
       notes_(entries) {}
 
 Stream::~Stream() {
@@ -276,7 +276,7 @@ Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const s
 
 Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
     const std::uint64_t size = round_up(args.size(), kArgsAlignment);
-    const std::uint64_t capacity = args_memory_.size();
+    const std::uint64_t capacity = args_.size();
     std::uint64_t start = args_head_;
     // Not around the end of the buffer.
     if (start % capacity + size > capacity) start = round_up(start, capacity);
@@ -288,8 +288,9 @@ Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
     }
     if (args_in_use_.empty()) args_tail_ = start;
     args_head_ = start + size;
-    std::memcpy(args_memory_.data() + start % capacity, args.data(), args.size());
-    return args_memory_.va() + start % capacity;
+    std::byte* const copy = args_.data() + start % capacity;
+    std::memcpy(copy, args.data(), args.size());
+    return reinterpret_cast<std::uintptr_t>(copy);
 }
 
 QueueState Stream::state_of_ring() const {

@@ -53,7 +53,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // kHostSignals: holds no waits, so it needs nobody to look after others while it waits for room; whoever
     // looks after others submits to it.
     enum class Use : std::uint8_t { kWork, kHostSignals };
-    // args_bytes: room for the arguments of kernels of submit_kernel(), a multiple of a page.
+    // args_bytes: room for the arguments of kernels of submit_kernel(), a multiple of a page; 0: it is not
+    // called.
     static Result<std::shared_ptr<Stream>> create(Context& context, std::uint32_t entries = kDefaultEntries,
                                                   std::uint64_t args_bytes = kDefaultArgsBytes,
                                                   QueueOptions options = {}, Use use = Use::kWork);
@@ -180,7 +181,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
         std::uint64_t end;    // position after it
     };
 
-    Stream(Context& context, PinnedBuffer ring, PinnedBuffer args, std::uint32_t entries, Use use);
+    Stream(Context& context, PinnedBuffer memory, std::uint32_t entries, std::uint64_t args_bytes, Use use);
 
     // The packets and the landings behind them, all or nothing.
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
@@ -202,12 +203,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::shared_ptr<HwQueue> queue() const;
 
     Context& context_;
-    PinnedBuffer ring_memory_;
-    PinnedBuffer args_memory_;
+    PinnedBuffer memory_;  // the ring, then the arguments
     std::uint32_t entries_;
     const Use use_;
     orr_ring* ring_;
     orr_packet* packets_;
+    std::span<std::byte> args_;
     // Who waits takes a reference along. Publishing and ringing are under the lock, and nothing is published
     // to a queue that was stopped: its doorbell may be another one's, and nobody would fail what was
     // promised.

@@ -131,7 +131,7 @@ Status GraphExec::make_stream(Lane& lane) {
     }
     const auto entries = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(std::bit_ceil(wanted), kMinEntries, kMaxEntries));
-    auto stream = Stream::create(*lane.context, entries, kPage);
+    auto stream = Stream::create(*lane.context, entries, 0);
     if (!stream) return std::unexpected(stream.error());
     lane.stream = std::move(*stream);
     return {};

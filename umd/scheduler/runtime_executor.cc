@@ -47,7 +47,7 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
     for (const int device : devices) {
         auto context = runtime_.context(device);
         if (!context) return std::unexpected(context.error());
-        cards_.push_back({device, *context, {}, 0, nullptr});
+        cards_.push_back({device, *context, {}, {}, 0, nullptr});
     }
     for (unsigned a = 0; a < cards_.size(); ++a) {
         const Channel host{kHostLatency, 1e12 / kHostBytesPerSecond, true};
@@ -71,16 +71,9 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
     return {};
 }
 
-// A signal that is still on a link would arrive at whoever has the slot next.
-void RuntimeExecutor::give_up_slot(Lane& lane) {
-    lane.slot->lost |= lane.stream->error().has_value() || !lane.slot->reached(lane.position);
-}
-
 RuntimeExecutor::~RuntimeExecutor() {
-    for (const auto& lane : lanes_) {
-        lane->stream->close();
-        give_up_slot(*lane);
-    }
+    for (Lane& lane : lanes_)
+        close(lane);
     lanes_.clear();
     for (const std::uint64_t va : allocations_)
         (void)runtime_.memory().free(va);
@@ -116,25 +109,23 @@ void RuntimeExecutor::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel,
     data_[data].block = block;
 }
 
-// Card memory comes out of arenas: each buffer that linked cards may write takes one of few grants.
+// Memory comes out of arenas: a card's buffer that linked cards may write takes one of few grants, and one in
+// host memory four system calls for each card.
 Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t bytes) {
-    if (node == machine_.host()) {
-        const auto by = static_cast<unsigned>(std::countr_one(lost_cards_)) % machine_.cards;
-        auto va = runtime_.memory().allocate_host(cards_[by].device, bytes);
-        if (va) allocations_.push_back(*va);
-        return va;
-    }
-    Card& card = cards_[node];
+    const bool on_host = node == machine_.host();
+    Card& card =
+        cards_[on_host ? static_cast<unsigned>(std::countr_one(lost_cards_)) % machine_.cards : node];
+    auto& arenas = on_host ? card.host_arenas : card.arenas;
     const std::uint64_t size = round_up(bytes, 256);
-    for (auto& [start, free] : card.arenas) {
-        if (auto va = free.allocate(size, 256)) return *va;
+    for (RangeAllocator& arena : arenas) {
+        if (auto va = arena.allocate(size, 256)) return *va;
     }
-    const std::uint64_t arena = std::max(size, kArena);
-    auto va = runtime_.memory().allocate_device(card.device, arena);
-    if (!va) return std::unexpected(va.error());
+    const std::uint64_t whole = std::max(size, on_host ? kHostArena : kArena);
+    auto va = on_host ? runtime_.memory().allocate_host(card.device, whole)
+                      : runtime_.memory().allocate_device(card.device, whole);
+    if (!va) return va;
     allocations_.push_back(*va);
-    card.arenas.emplace_back(*va, RangeAllocator(*va, arena));
-    return card.arenas.back().second.allocate(size, 256).value();
+    return arenas.emplace_back(*va, whole).allocate(size, 256).value();
 }
 
 Result<std::uint64_t> RuntimeExecutor::buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes) {
@@ -160,39 +151,56 @@ std::vector<void*> RuntimeExecutor::host_addresses(TaskId task) {
 }
 
 Result<RuntimeExecutor::LaneId> RuntimeExecutor::lane(LaneKind kind, unsigned card, unsigned other) {
-    const auto known = lane_ids_.find({kind, card, other});
-    if (known != lane_ids_.end()) return known->second;
+    const auto [known, added] =
+        lane_ids_.try_emplace({kind, card, other}, static_cast<LaneId>(lanes_.size()));
+    const LaneId id = known->second;
+    if (added) {
+        const bool crosses = kind == LaneKind::kPeer || kind == LaneKind::kRelay;
+        lanes_.emplace_back(kind, card, crosses ? other : card);
+    }
+    Lane& lane = lanes_[id];
+    if (lane.stream != nullptr) return id;
+    if (auto opened = open(lane); !opened) return std::unexpected(opened.error());
+    return id;
+}
+
+Status RuntimeExecutor::open(Lane& lane) {
     static constexpr const char* kNames[] = {"tasks", "tasks: from host", "tasks: to host",
                                              "tasks: to device", "tasks: signals to device"};
     QueueOptions options;
-    options.name = kNames[static_cast<std::size_t>(kind)];
-    const bool crosses = kind == LaneKind::kPeer || kind == LaneKind::kRelay;
-    if (crosses) options.name += fmt::format(" {}", cards_[other].device);
-    auto made = std::make_unique<Lane>();
-    made->kind = kind;
-    made->card = card;
-    made->signals = crosses ? other : card;
-    Context& context = *cards_[card].context;
-    auto stream = Stream::create(context, kEntries, kPage, std::move(options));
-    if (!stream) return std::unexpected(stream.error());
-    made->stream = std::move(*stream);
-    Context& waits = *cards_[made->signals].context;
-    auto slot = waits.semaphores().take(true);
+    options.name = kNames[static_cast<std::size_t>(lane.kind)];
+    const bool crosses = lane.signals != lane.card;
+    if (crosses) options.name += fmt::format(" {}", cards_[lane.signals].device);
+    auto slot = cards_[lane.signals].context->semaphores().take(true);
     if (!slot) return std::unexpected(slot.error());
-    made->slot = std::move(*slot);
+    const int device = cards_[lane.card].device;
     if (crosses) {
-        auto shared = runtime_.memory().share_block(*made->slot->block, cards_[card].device);
-        if (!shared) return std::unexpected(shared.error());
+        if (auto shared = runtime_.memory().share_block(*(*slot)->block, device); !shared) return shared;
     }
-    if (kind == LaneKind::kRun) {
-        auto scratch = PinnedBuffer::create(runtime_.memory(), cards_[card].device, kSlots * kSlotBytes);
-        if (!scratch) return std::unexpected(scratch.error());
-        made->scratch = std::move(*scratch);
+    PinnedBuffer scratch;
+    if (lane.kind == LaneKind::kRun) {
+        auto made = PinnedBuffer::create(runtime_.memory(), device, kSlots * kSlotBytes);
+        if (!made) return std::unexpected(made.error());
+        scratch = std::move(*made);
     }
-    lanes_.push_back(std::move(made));
-    const auto id = static_cast<LaneId>(lanes_.size() - 1);
-    lane_ids_.emplace(std::tuple{kind, card, other}, id);
-    return id;
+    auto stream = Stream::create(*cards_[lane.card].context, crosses ? kCrossingEntries : kEntries, 0,
+                                 std::move(options));
+    if (!stream) return std::unexpected(stream.error());
+    lane.stream = std::move(*stream);
+    lane.slot = std::move(*slot);
+    lane.scratch = std::move(scratch);
+    return {};
+}
+
+// Positions go on, so what is known of the old queue is not taken for the next one's.
+void RuntimeExecutor::close(Lane& lane) {
+    if (lane.stream == nullptr) return;
+    lane.stream->close();
+    // A signal that is still on a link would arrive at whoever has the slot next.
+    lane.slot->lost |= lane.stream->error().has_value() || !lane.slot->reached(lane.position);
+    Lane next(lane.kind, lane.card, lane.signals);
+    next.position = lane.position;
+    lane = std::move(next);
 }
 
 // --- packets ---
@@ -220,16 +228,16 @@ void RuntimeExecutor::flush(Lane& lane) {
 }
 
 void RuntimeExecutor::flush() {
-    for (const auto& lane : lanes_)
-        flush(*lane);
+    for (Lane& lane : lanes_)
+        flush(lane);
 }
 
 Status RuntimeExecutor::wait(LaneId by, Wait what, std::vector<Wait>& noted) {
-    Lane* source = lanes_[what.lane].get();
+    Lane* source = &lanes_[what.lane];
     if (what.lane == by) return {};
-    const unsigned card = lanes_[by]->card;
+    const unsigned card = lanes_[by].card;
     const auto knows = [&](LaneId lane, std::uint64_t position) {
-        const auto& known = lanes_[by]->known;
+        const auto& known = lanes_[by].known;
         return lane < known.size() && known[lane] >= position;
     };
     if (knows(what.lane, what.position)) return {};
@@ -237,7 +245,7 @@ Status RuntimeExecutor::wait(LaneId by, Wait what, std::vector<Wait>& noted) {
     if (source->signals != card) {
         auto relay = lane(LaneKind::kRelay, source->signals, card);
         if (!relay) return std::unexpected(relay.error());
-        Lane& between = *lanes_[*relay];
+        Lane& between = lanes_[*relay];
         std::uint64_t& passed = between.relayed[what.lane];
         if (passed < what.position) {
             InFlight entry;
@@ -249,7 +257,7 @@ Status RuntimeExecutor::wait(LaneId by, Wait what, std::vector<Wait>& noted) {
         what = {*relay, between.position};
         source = &between;
     }
-    Lane& waiting = *lanes_[by];
+    Lane& waiting = lanes_[by];
     push(waiting, make_semaphore(ORR_PKT_WAIT, source->slot->va, what.position), {Op::kWait, nullptr});
     ++figures_.waits;
     noted.push_back(what);
@@ -266,7 +274,7 @@ Status RuntimeExecutor::wait(LaneId by, Wait what, std::vector<Wait>& noted) {
 }
 
 void RuntimeExecutor::finish(LaneId id, InFlight entry) {
-    Lane& lane = *lanes_[id];
+    Lane& lane = lanes_[id];
     push(lane, make_semaphore(ORR_PKT_SIGNAL, lane.slot->va, ++lane.position), {Op::kSignal, nullptr});
     if (lane.known.size() < lanes_.size()) lane.known.resize(lanes_.size());
     lane.known[id] = lane.position;
@@ -292,7 +300,7 @@ RuntimeExecutor::Ref& RuntimeExecutor::ref(CommandId command) {
 RuntimeExecutor::Ready RuntimeExecutor::resolve(unsigned card, std::span<const CommandId> after,
                                                 std::vector<Wait>& waits) const {
     const auto add = [&](const Wait& wait, bool done) {
-        const unsigned there = lanes_[wait.lane]->signals;
+        const unsigned there = lanes_[wait.lane].signals;
         if (card < machine_.cards && there != card && !machine_.channel[there][card].exists) return done;
         const auto same = std::ranges::find(waits, wait.lane, &Wait::lane);
         if (same == waits.end())
@@ -356,8 +364,9 @@ void RuntimeExecutor::lose(const Held& held, const Error& error) {
 
 // A ring must never be so full that submitting blocks: what would make room may not be submitted yet.
 bool RuntimeExecutor::crowded() const {
-    return std::ranges::any_of(
-        lanes_, [](const auto& lane) { return lane->packets - lane->done_packets > kEntries / 2; });
+    return std::ranges::any_of(lanes_, [](const Lane& lane) {
+        return lane.stream != nullptr && lane.packets - lane.done_packets > lane.stream->entries() / 2;
+    });
 }
 
 // False: it has to wait for the host.
@@ -435,7 +444,7 @@ Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::spa
     }
     entry.task = command.consumer;
     entry.command = command.id;
-    push(*lanes_[*id], make_copy(*to, *from, data.bytes, true), {Op::kCopy, nullptr});
+    push(lanes_[*id], make_copy(*to, *from, data.bytes, true), {Op::kCopy, nullptr});
     finish(*id, std::move(entry));
     return {};
 }
@@ -486,7 +495,7 @@ Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wa
     for (const Wait& before : waits) {
         if (auto done = wait(*id, before, entry.waits); !done) return abandon(*id, std::move(entry), done);
     }
-    Lane& lane = *lanes_[*id];
+    Lane& lane = lanes_[*id];
     entry.slot = static_cast<std::uint32_t>(lane.runs++ % kSlots);
     const std::uint64_t stamps = lane.scratch.va() + entry.slot * kSlotBytes + kStamps;
     push(lane, make_timestamp(stamps), {Op::kSignal, nullptr});
@@ -505,33 +514,39 @@ void RuntimeExecutor::synchronise() {
     synchronised_ = true;
     std::vector<LaneId> runs;
     for (unsigned card = 0; card < cards_.size(); ++card) {
+        if ((lost_cards_ >> card & 1) != 0) continue;
         auto id = lane(LaneKind::kRun, card, 0);
         if (!id) return;  // the first command says why
         runs.push_back(*id);
         finish(*id, {});
     }
-    const auto reaches = [&](unsigned a, unsigned b) {
+    if (runs.empty()) return;
+    const LaneId first = runs[0];
+    const auto reaches_first = [&](LaneId run) {
+        const unsigned a = lanes_[run].card, b = lanes_[first].card;
         return a != b && machine_.channel[a][b].exists && machine_.channel[b][a].exists;
     };
     InFlight meeting;
-    for (unsigned card = 1; card < cards_.size(); ++card) {
-        if (reaches(card, 0)) (void)wait(runs[0], {runs[card], lanes_[runs[card]]->position}, meeting.waits);
+    for (const LaneId run : runs) {
+        if (reaches_first(run)) (void)wait(first, {run, lanes_[run].position}, meeting.waits);
     }
-    finish(runs[0], std::move(meeting));
-    const Wait met{runs[0], lanes_[runs[0]]->position};
-    for (unsigned card = 1; card < cards_.size(); ++card) {
+    finish(first, std::move(meeting));
+    const Wait met{first, lanes_[first].position};
+    for (const LaneId run : runs) {
+        if (run == first) continue;
         InFlight entry;
-        if (reaches(card, 0)) (void)wait(runs[card], met, entry.waits);
-        finish(runs[card], std::move(entry));
+        if (reaches_first(run)) (void)wait(run, met, entry.waits);
+        finish(run, std::move(entry));
     }
-    for (unsigned card = 0; card < cards_.size(); ++card) {
-        Lane& lane = *lanes_[runs[card]];
-        if (cards_[card].base != 0) continue;
+    for (const LaneId run : runs) {
+        Lane& lane = lanes_[run];
+        Card& card = cards_[lane.card];
+        if (card.base != 0 || card.base_stamp != nullptr) continue;
         // No task uses this word.
         const std::uint64_t offset = (kSlots - 1) * kSlotBytes + kStamps + 16;
         push(lane, make_timestamp(lane.scratch.va() + offset), {Op::kSignal, nullptr});
-        cards_[card].base_stamp = reinterpret_cast<std::uint64_t*>(lane.scratch.data() + offset);
-        finish(runs[card], {});
+        card.base_stamp = reinterpret_cast<std::uint64_t*>(lane.scratch.data() + offset);
+        finish(run, {});
     }
 }
 
@@ -567,10 +582,10 @@ bool RuntimeExecutor::poll_lane(Listener& listener, Lane& lane) {
 
 bool RuntimeExecutor::poll(Listener& listener) {
     bool any = false;
-    for (const auto& lane : lanes_) {
-        any = poll_lane(listener, *lane) || any;
-        if (lane->in_flight.empty()) continue;
-        if (const auto stopped = lane->stream->look()) fate_->end(*stopped);
+    for (Lane& lane : lanes_) {
+        any = poll_lane(listener, lane) || any;
+        if (lane.in_flight.empty()) continue;
+        if (const auto stopped = lane.stream->look()) fate_->end(*stopped);
     }
     if (broken()) return any;
     if (held_.empty()) return any;
@@ -585,7 +600,7 @@ bool RuntimeExecutor::poll(Listener& listener) {
 
 bool RuntimeExecutor::idle() const {
     return !broken() && held_.empty() && host_ready_.empty() && host_running_.empty() &&
-           std::ranges::all_of(lanes_, [](const auto& lane) { return lane->in_flight.empty(); });
+           std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.in_flight.empty(); });
 }
 
 std::vector<TaskId> RuntimeExecutor::take_host_tasks() {

@@ -116,10 +116,13 @@ class RuntimeExecutor final : public Executor {
         std::vector<Wait> waits;
     };
     struct Lane {
+        Lane(LaneKind lane_kind, unsigned runs_on, unsigned signalled)
+            : kind(lane_kind), card(runs_on), signals(signalled) {}
+
         LaneKind kind;
-        unsigned card;     // that runs it
-        unsigned signals;  // card in whose memory its semaphore lies
-        std::shared_ptr<Stream> stream;
+        unsigned card;                   // that runs it
+        unsigned signals;                // card in whose memory its semaphore lies
+        std::shared_ptr<Stream> stream;  // null: none yet, or a failure took it
         std::shared_ptr<SemaphoreSlot> slot;
         std::uint64_t position = 0;        // of the last signal
         std::uint64_t packets = 0;         // of the stream, with the batch
@@ -163,7 +166,8 @@ class RuntimeExecutor final : public Executor {
     struct Card {
         int device = 0;
         Context* context = nullptr;
-        std::vector<std::pair<std::uint64_t, RangeAllocator>> arenas;
+        std::vector<RangeAllocator> arenas;       // of its memory
+        std::vector<RangeAllocator> host_arenas;  // of host memory that is gone when the card is
         Ps base = 0;
         std::uint64_t* base_stamp = nullptr;
     };
@@ -171,6 +175,8 @@ class RuntimeExecutor final : public Executor {
     explicit RuntimeExecutor(Runtime& runtime) : runtime_(runtime) {}
     Status open(std::span<const int> devices);
     Result<LaneId> lane(LaneKind kind, unsigned card, unsigned other);
+    Status open(Lane& lane);
+    static void close(Lane& lane);
     Result<std::uint64_t> allocate(unsigned node, std::uint64_t bytes);
     Result<std::uint64_t> buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes);
     void push(Lane& lane, const orr_packet& packet, OpNote note);
@@ -196,13 +202,15 @@ class RuntimeExecutor final : public Executor {
     bool is_lost(LaneId id) const;
     void spread_losses();
     void start_anew();
-    static void give_up_slot(Lane& lane);
+    static bool is_idle(const Lane& lane);
 
     static constexpr std::uint32_t kSlots = 64;        // more than the core has in flight on a card
     static constexpr std::uint64_t kSlotBytes = 8192;  // arguments, then merge arguments, then time stamps
     static constexpr std::uint32_t kEntries = 2048;
+    static constexpr std::uint32_t kCrossingEntries =
+        512;  // between two cards there is less to do, and many pairs
     static constexpr std::size_t kClocks = 512;
-    static constexpr std::uint64_t kArena = 8 << 20;
+    static constexpr std::uint64_t kArena = 8 << 20, kHostArena = 1 << 20;
 
     Runtime& runtime_;
     const Core* core_ = nullptr;
@@ -211,7 +219,7 @@ class RuntimeExecutor final : public Executor {
     std::vector<Card> cards_;
     std::vector<Data> data_;
     std::vector<std::uint64_t> allocations_;
-    std::vector<std::unique_ptr<Lane>> lanes_;
+    std::deque<Lane> lanes_;
     std::map<std::tuple<LaneKind, unsigned, unsigned>, LaneId> lane_ids_;
     std::vector<Ref> refs_;
     std::deque<Held> held_;

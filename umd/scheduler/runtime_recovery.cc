@@ -1,5 +1,5 @@
 // After a failure on a card: what can still end ends, everything behind what failed is told to be lost, and
-// the lanes are made anew when they are needed again. It goes in steps, none of which waits for a card:
+// its lanes are made anew when they are needed again. It goes in steps, none of which waits for a card:
 // kernels may run for seconds, and their task graph can be asked meanwhile.
 #include <algorithm>
 #include <utility>
@@ -15,12 +15,12 @@ constexpr std::uint64_t kNothing = ~0ull;
 
 // Nothing that is left of the lane will end.
 bool RuntimeExecutor::is_lost(LaneId id) const {
-    const Lane& lane = *lanes_[id];
+    const Lane& lane = lanes_[id];
     return lane.in_flight.empty() || lane.in_flight.front().position >= lost_from_[id];
 }
 
 void RuntimeExecutor::lose_from_front(Listener& listener, LaneId id, const Error& error) {
-    const InFlight& entry = lanes_[id]->in_flight.front();
+    const InFlight& entry = lanes_[id].in_flight.front();
     lost_from_[id] = entry.position;
     if (entry.task != kNoTask) listener.failed(entry.task, error);
 }
@@ -30,7 +30,7 @@ void RuntimeExecutor::spread_losses() {
     for (bool changed = true; changed;) {
         changed = false;
         for (std::size_t id = 0; id < lanes_.size(); ++id) {
-            for (const InFlight& entry : lanes_[id]->in_flight) {
+            for (const InFlight& entry : lanes_[id].in_flight) {
                 if (entry.position >= lost_from_[id]) break;
                 const bool lost = std::ranges::any_of(
                     entry.waits, [&](const Wait& wait) { return wait.position >= lost_from_[wait.lane]; });
@@ -43,6 +43,13 @@ void RuntimeExecutor::spread_losses() {
     }
 }
 
+// It has done all that it was given, and can go on. To make queues for many cards takes longer than all else
+// that a failure costs.
+bool RuntimeExecutor::is_idle(const Lane& lane) {
+    return lane.stream != nullptr && lane.in_flight.empty() && !lane.stream->error() &&
+           lane.slot->reached(lane.position);
+}
+
 bool RuntimeExecutor::recover(Listener& listener) {
     if (lost_from_.size() != lanes_.size()) {
         lost_from_.assign(lanes_.size(), kNothing);
@@ -53,7 +60,7 @@ bool RuntimeExecutor::recover(Listener& listener) {
     bool works = false;
     std::vector<std::pair<LaneId, Error>> poisoned;
     for (LaneId id = 0; id < lanes_.size(); ++id) {
-        Lane& lane = *lanes_[id];
+        Lane& lane = lanes_[id];
         poll_lane(listener, lane);
         if (is_lost(id)) continue;
         const auto error = lane.stream->look();
@@ -81,24 +88,23 @@ bool RuntimeExecutor::recover(Listener& listener) {
 }
 
 void RuntimeExecutor::start_anew() {
-    for (const auto& lane : lanes_) {
-        lane->stream->close();
-        give_up_slot(*lane);
-        // Model times of the graph's start are known by now, or will be taken anew.
-        if (lane->kind == LaneKind::kRun) cards_[lane->card].base_stamp = nullptr;
+    for (unsigned card = 0; card < cards_.size(); ++card) {
+        const auto there = cards_[card].context->winsys().query();
+        if (!there && there.error().code == orrErrorDeviceLost) lost_cards_ |= 1u << card;
     }
-    lanes_.clear();
-    lane_ids_.clear();
+    for (Lane& lane : lanes_) {
+        const bool gone = ((lost_cards_ >> lane.card | lost_cards_ >> lane.signals) & 1) != 0;
+        if (!gone && is_idle(lane)) continue;
+        // The model time of the graph's start is known by now, or will be taken anew.
+        if (lane.kind == LaneKind::kRun) cards_[lane.card].base_stamp = nullptr;
+        close(lane);
+    }
     held_.clear();
     host_ready_.clear();
     host_running_.clear();  // they were taken, but none runs: the core issues them anew
     for (Ref& old : refs_) {
         if (old.state != RefState::kDone) old.state = RefState::kNone;
         old.passed.clear();
-    }
-    for (unsigned card = 0; card < cards_.size(); ++card) {
-        const auto there = cards_[card].context->winsys().query();
-        if (!there && there.error().code == orrErrorDeviceLost) lost_cards_ |= 1u << card;
     }
     ++epoch_;
     lost_from_.clear();
