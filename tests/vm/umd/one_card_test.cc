@@ -12,6 +12,12 @@
 namespace orrery::umd::vm {
 namespace {
 
+// All of it is 0xee still. Byte for byte it takes most of a minute on an emulated CPU.
+bool untouched(const void* memory, std::size_t bytes) {
+    const auto* first = static_cast<const std::uint8_t*>(memory);
+    return bytes == 0 || (*first == 0xee && std::memcmp(first, first + 1, bytes - 1) == 0);
+}
+
 TEST(OneCard, CopiesInAllDirectionsKeepEveryByte) {
     constexpr std::size_t kSize = (2 << 20) + 12345;
     void *card_a = nullptr, *card_b = nullptr, *pinned = nullptr;
@@ -30,16 +36,12 @@ TEST(OneCard, CopiesInAllDirectionsKeepEveryByte) {
         std::memset(pinned, 0xee, kSize);
         ASSERT_OK(orrMemcpy(at(pinned, p), at(card_b, b), bytes, orrMemcpyDeviceToHost));
         ASSERT_EQ(std::memcmp(at(pinned, p), data.data() + from, bytes), 0) << bytes;
-        const auto* all = static_cast<const std::uint8_t*>(pinned);
-        for (std::size_t i = 0; i < p; ++i)
-            ASSERT_EQ(all[i], 0xee) << "before the copy";
-        for (std::size_t i = p + bytes; i < kSize; ++i)
-            ASSERT_EQ(all[i], 0xee) << "behind the copy";
+        ASSERT_TRUE(untouched(pinned, p)) << "before the copy";
+        ASSERT_TRUE(untouched(at(pinned, p + bytes), kSize - p - bytes)) << "behind the copy";
         std::memset(back.data(), 0xee, kSize);
         ASSERT_OK(orrMemcpy(back.data(), at(card_b, b), bytes, orrMemcpyDeviceToHost));
         ASSERT_EQ(std::memcmp(back.data(), data.data() + from, bytes), 0) << bytes;
-        for (std::size_t i = bytes; i < kSize; ++i)
-            ASSERT_EQ(back[i], 0xee);
+        ASSERT_TRUE(untouched(back.data() + bytes, kSize - bytes));
     }
     ASSERT_OK(orrFree(card_a));
     ASSERT_OK(orrFree(card_b));
