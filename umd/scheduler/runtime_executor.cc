@@ -351,7 +351,7 @@ void RuntimeExecutor::hold(Held held) {
     Ref& made = ref(held.run ? held.command.id : held.transfer.id);
     made.state = RefState::kHeld;
     made.epoch = epoch_;
-    if (!synchronised_) synchronise();
+    if (!synchronised_ && !broken()) synchronise();
     if (!submit(held)) held_.push_back(std::move(held));
 }
 
@@ -369,9 +369,9 @@ bool RuntimeExecutor::crowded() const {
     });
 }
 
-// False: it has to wait for the host.
+// False: it has to wait for the host. After a failure all that was not submitted is issued anew.
 bool RuntimeExecutor::submit(const Held& held) {
-    if (crowded()) return false;
+    if (broken() || crowded()) return false;
     const bool on_host = held.run && held.command.node == machine_.host();
     unsigned card = 0;
     if (held.run) {

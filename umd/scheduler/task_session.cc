@@ -211,6 +211,8 @@ void TaskSession::turn() {
         for (const TaskId task : core_->stranded())
             failed(task, gone);
         if (closing_) core_->cancel_all();
+        recovered_ = true;
+        return;
     }
     core_->pump();
     executor_->flush();
@@ -231,14 +233,16 @@ void TaskSession::run(const std::stop_token& stop) {
         }
         const bool any = executor_->poll(*this);
         turn();
+        // Who hears of a failure may want to end here and now, before queues are made for the rest.
+        const bool nap = std::exchange(recovered_, false);
         if (any) {
             looks = 0;
             changed_.notify_all();
-            if (!executor_->broken()) continue;
+            if (!executor_->broken() && !nap) continue;
         }
         if (std::exchange(told_, false) || !host_tasks_.empty()) changed_.notify_all();
         lock.unlock();
-        if (++looks > kBusyLooks)
+        if (++looks > kBusyLooks || nap)
             std::this_thread::sleep_for(kNap);
         else
             std::this_thread::yield();

@@ -117,7 +117,8 @@ class TaskSession final : private RuntimeExecutor::Listener {
     std::deque<TaskId> host_tasks_;
     std::optional<TaskId> host_running_;
     bool started_ = false;
-    bool told_ = false;  // a task ended, and nobody has been notified yet
+    bool told_ = false;       // a task ended, and nobody has been notified yet
+    bool recovered_ = false;  // just now
     bool closing_ = false;
     std::vector<void*> data_handles_, kernel_handles_;
     std::jthread host_thread_;
