@@ -1,4 +1,5 @@
 // What the fake's cards do: see fake_winsys.h.
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
