@@ -26,10 +26,22 @@ fetch() { # $1: where
     say "downloading linux-source from $uri (150 MB)"
     mmdebstrap --mode=$mode --variant=extract --format=tar --include=linux-source,flex,bison,bc "${options[@]}" \
         --aptopt='APT::Install-Recommends "false"' "$suite" - \
-        "deb [signed-by=$keyring] $uri $suite main" 2> "$1.log" |
-        tar --extract --no-same-owner --directory="$1" --exclude='./dev/*' ||
-        { tail -n 5 "$1.log" >&2; die "linux-source, flex, bison or bc did not come; the whole log is $1.log"; }
-    rm -f -- "$1.log"
+        "deb [signed-by=$keyring] $uri $suite main" 2> "$log" |
+        tar --extract --no-same-owner --directory="$1" --exclude='./dev/*' 2> "$log.tar" || not_fetched
+    rm -f -- "$log.tar"
+}
+
+# Whoever of the two failed first breaks the other's pipe; which is told by what he says.
+not_fetched() {
+    local cause
+    cause=$(grep -m 1 '^E: ' "$log" || true)
+    if [ -s "$log.tar" ] && ! grep -qE 'does not look like a tar archive|Unexpected EOF' "$log.tar"; then
+        cause=$(head -n 1 "$log.tar")
+    fi
+    cat -- "$log.tar" >> "$log"
+    rm -f -- "$log.tar"
+    die "linux-source, flex, bison and bc did not come: ${cause:-no word of the cause}. Nothing of them was kept:" \
+        "run 'make debug-kernel' again (ORRERY_DEBIAN_MIRROR=URL takes another mirror); the log is $log"
 }
 
 # Runs make in $work/kernel with the programs of $work/packages. readline comes with bc, which the VM tree lacks.
