@@ -399,7 +399,7 @@ static inline void orr_write64(struct orr_device *odev, u32 reg, u64 value)
 int orr_hw_map(struct orr_device *odev);
 int orr_hw_identify(struct orr_device *odev);
 int orr_hw_reset(struct orr_device *odev);
-bool orr_hw_answers(struct orr_device *odev);
+bool orr_hw_answers(struct orr_device *odev, bool ones);
 void orr_text_sanitise(char *text);
 
 /* A look at a port, inside orr_enter(). */
@@ -430,6 +430,8 @@ void orr_irq_fini(struct orr_device *odev);
 void orr_debugfs_init(struct orr_device *odev);
 
 /* orr_health.c */
+#define ORR_LOST_GONE "it reads as all-ones: removed, or its process has ended"
+
 int orr_health_init(struct orr_device *odev);
 void orr_health_enable(struct orr_device *odev);
 void orr_health_fini(struct orr_device *odev);

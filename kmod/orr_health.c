@@ -27,7 +27,6 @@
 #define ORR_HEALTH_HOLDOFF (HZ / 10)
 /* Time until the links are looked at for an interrupt that had another reason too. */
 #define ORR_HEALTH_LINK_DELAY (HZ / 10)
-#define ORR_GONE "it reads as all-ones: removed, or its process has ended"
 
 static void orr_health_check(struct orr_device *odev)
 {
@@ -47,7 +46,7 @@ static void orr_health_check(struct orr_device *odev)
 		}
 		break;
 	case U32_MAX:
-		orr_device_lost(odev, ORR_GONE);
+		orr_device_lost(odev, ORR_LOST_GONE);
 		break;
 	case ORR_STATE_HALTED:
 		drm_dbg(&odev->drm, "control core halted: cause %#llx, pc %#llx, address %#llx\n",
@@ -114,7 +113,7 @@ bool orr_health_gone(struct orr_device *odev)
 {
 	if (orr_read32(odev, ORR_R_STATE) != U32_MAX)
 		return false;
-	orr_device_lost(odev, ORR_GONE);
+	orr_device_lost(odev, ORR_LOST_GONE);
 	return true;
 }
 
@@ -199,6 +198,9 @@ static bool orr_link_changed(struct orr_device *odev)
 	for (i = 0; i < odev->info.link_ports; i++) {
 		struct orr_link_look look = orr_link_look(odev, i);
 
+		if ((look.state == U32_MAX || look.losses == U32_MAX) &&
+		    !orr_hw_answers(odev, true))
+			break;
 		changed |= look.state != odev->link_looks[i].state ||
 			   look.losses != odev->link_looks[i].losses;
 		odev->link_looks[i] = look;

@@ -85,18 +85,42 @@ void orr_text_sanitise(char *text)
 
 /**
  * orr_hw_answers - is what was just read from the card worth anything?
- * @odev: the card; the caller is inside orr_enter()
+ * @odev: the card; the caller is inside orr_enter(), or in probe
+ * @ones: a register read as all-ones that never holds them
  *
- * A card that is gone reads as all-ones, which is also a value.
+ * A card that is gone reads as all-ones, which is also a value. One of which a single register
+ * does is not right either, and is given up: nobody knows what else it did not hear or say.
  *
  * Return: whether it is.
  */
-bool orr_hw_answers(struct orr_device *odev)
+bool orr_hw_answers(struct orr_device *odev, bool ones)
 {
-	if (orr_read32(odev, ORR_R_ID) == ORR_ID_MAGIC)
+	u32 id = ones ? U32_MAX : orr_read32(odev, ORR_R_ID);
+
+	if (id == ORR_ID_MAGIC)
 		return true;
-	orr_health_kick(odev);
+	if (id == U32_MAX)
+		orr_device_lost(odev, ORR_LOST_GONE);
+	else
+		orr_health_kick(odev);
 	return false;
+}
+
+/* Of what a card is nothing is all-ones. */
+static u32 orr_hw_constant32(struct orr_device *odev, u32 reg, bool *ones)
+{
+	u32 value = orr_read32(odev, reg);
+
+	*ones |= value == U32_MAX;
+	return value;
+}
+
+static u64 orr_hw_constant64(struct orr_device *odev, u32 reg, bool *ones)
+{
+	u64 value = orr_read64(odev, reg);
+
+	*ones |= value == U64_MAX;
+	return value;
 }
 
 /**
@@ -110,6 +134,7 @@ int orr_hw_identify(struct orr_device *odev)
 	struct device *dev = &odev->pdev->dev;
 	struct orr_info *info = &odev->info;
 	u32 id = orr_read32(odev, ORR_R_ID);
+	bool ones = false;
 
 	if (id == U32_MAX)
 		return dev_err_probe(dev, -ENODEV,
@@ -126,23 +151,28 @@ int orr_hw_identify(struct orr_device *odev)
 				     info->hw_version >> 16, info->hw_version & 0xffff,
 				     ORR_HW_VERSION_MAJOR);
 
-	info->uid = orr_read64(odev, ORR_R_UID);
-	info->vram_size = orr_read64(odev, ORR_R_VRAM_SIZE);
-	info->core_hz = orr_read64(odev, ORR_R_CORE_HZ);
-	info->vector_hz = orr_read64(odev, ORR_R_VECTOR_HZ);
-	info->copy_engines = orr_read32(odev, ORR_R_COPY_ENGINES);
-	info->vector_ports = orr_read32(odev, ORR_R_VECTOR_PORTS);
-	info->vector_cores = orr_read32(odev, ORR_R_VECTOR_CORES);
-	info->link_ports = min_t(u32, orr_read32(odev, ORR_R_LINK_PORTS), ORR_LINK_MAX_PORTS);
-	info->doorbell_pages = min_t(u32, orr_read32(odev, ORR_R_DOORBELL_PAGES), ORR_DB_PAGES);
+	info->uid = orr_hw_constant64(odev, ORR_R_UID, &ones);
+	info->vram_size = orr_hw_constant64(odev, ORR_R_VRAM_SIZE, &ones);
+	info->core_hz = orr_hw_constant64(odev, ORR_R_CORE_HZ, &ones);
+	info->vector_hz = orr_hw_constant64(odev, ORR_R_VECTOR_HZ, &ones);
+	info->copy_engines = orr_hw_constant32(odev, ORR_R_COPY_ENGINES, &ones);
+	info->vector_ports = orr_hw_constant32(odev, ORR_R_VECTOR_PORTS, &ones);
+	info->vector_cores = orr_hw_constant32(odev, ORR_R_VECTOR_CORES, &ones);
+	info->link_ports = min_t(u32, orr_hw_constant32(odev, ORR_R_LINK_PORTS, &ones),
+				 ORR_LINK_MAX_PORTS);
+	info->doorbell_pages = min_t(u32, orr_hw_constant32(odev, ORR_R_DOORBELL_PAGES, &ones),
+				     ORR_DB_PAGES);
 	/* Counters end where the link registers begin. */
-	info->counters = min_t(u32, orr_read32(odev, ORR_R_COUNTERS),
+	info->counters = min_t(u32, orr_hw_constant32(odev, ORR_R_COUNTERS, &ones),
 			       (ORR_R_LINK(0) - ORR_R_COUNTER(0)) / sizeof(u64));
 	if ((info->hw_version & 0xffff) >= 1)
-		info->save_bytes = orr_read32(odev, ORR_R_SAVE_BYTES);
+		info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1);
 	orr_text_sanitise(info->sku_name);
 
+	if (ones)
+		return dev_err_probe(dev, -ENODEV,
+				     "a part of the card's identity reads as all-ones: it is going, or not well; bind the driver again, or start the card again\n");
 	if (!IS_ALIGNED(info->save_bytes, ORR_PAGE_SIZE))
 		info->save_bytes = 0;
 	if (!info->uid || !info->doorbell_pages || !info->vram_size ||
@@ -167,6 +197,9 @@ int orr_hw_reset(struct orr_device *odev)
 	int ret;
 
 	orr_write32(odev, ORR_R_RESET, ORR_RESET_MAGIC);
+	/* Nobody will know whether it has been reset. */
+	if (count == U32_MAX)
+		return -EIO;
 	ret = read_poll_timeout(orr_read32, now, now != count, 100, ORR_RESET_TIMEOUT_US, false,
 				odev, ORR_R_RESET_COUNT);
 	if (ret || now == U32_MAX)

@@ -45,6 +45,7 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 	struct orr_device *odev = to_orr_device(drm);
 	struct orr_info *info = &odev->info;
 	struct drm_orr_query_device *args = data;
+	bool ones;
 	int idx, ret;
 
 	ret = orr_enter(odev, &idx);
@@ -71,12 +72,11 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 	};
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));
 	memcpy(args->fw_build_id, info->fw_build_id, sizeof(args->fw_build_id));
+	ones = args->state == U32_MAX || args->model_time_ps == U64_MAX;
+	if (ones && !orr_hw_answers(odev, true))
+		ret = -ENODEV;
 	orr_exit(odev, idx);
-	if (args->state == U32_MAX) {
-		orr_health_kick(odev);
-		return -ENODEV;
-	}
-	return 0;
+	return ret;
 }
 
 static int orr_bo_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
@@ -315,6 +315,7 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 	struct drm_orr_query_counters *args = data;
 	u64 __user *values = u64_to_user_ptr(args->values);
 	u32 count = min(args->count, odev->info.counters);
+	bool ones = false;
 	int idx, ret;
 	u32 i;
 
@@ -328,9 +329,11 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
 		copy[i] = orr_read64(odev, ORR_R_COUNTER(i));
-	if (!orr_hw_answers(odev))
+		ones |= copy[i] == U64_MAX;
+	}
+	if (!orr_hw_answers(odev, ones))
 		ret = -ENODEV;
 	orr_exit(odev, idx);
 	if (ret)
@@ -345,6 +348,7 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 {
 	struct orr_device *odev = to_orr_device(drm);
 	struct drm_orr_query_link *args = data;
+	bool ones;
 	u32 link;
 	int idx, ret;
 
@@ -360,7 +364,10 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	args->lanes = orr_read32(odev, link + ORR_R_LINK_LANES);
 	args->gbps = orr_read32(odev, link + ORR_R_LINK_GBPS);
 	args->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
-	if (!orr_hw_answers(odev))
+	ones = args->state == U32_MAX || args->peer_uid == U64_MAX ||
+	       args->peer_port == U32_MAX || args->lanes == U32_MAX || args->gbps == U32_MAX ||
+	       args->latency_ns == U32_MAX;
+	if (!orr_hw_answers(odev, ones))
 		ret = -ENODEV;
 	orr_exit(odev, idx);
 	return ret;

@@ -71,7 +71,11 @@ static int orr_restart_stop_core(struct orr_device *odev)
 	ret = read_poll_timeout(orr_read32, state,
 				state == ORR_STATE_RESET || state == U32_MAX || orr_is_lost(odev),
 				100, ORR_CORE_RESTART_TIMEOUT_US, false, odev, ORR_R_STATE);
-	return ret ?: (state == ORR_STATE_RESET ? 0 : -ENODEV);
+	if (ret)
+		return ret;
+	if (state == U32_MAX)
+		orr_device_lost(odev, ORR_LOST_GONE);
+	return state == ORR_STATE_RESET ? 0 : -ENODEV;
 }
 
 static int orr_restart_core(struct orr_device *odev)
@@ -113,7 +117,7 @@ static void orr_restart_work(struct work_struct *work)
 	}
 	state = orr_read32(odev, ORR_R_STATE);
 	if (state == U32_MAX) {
-		orr_device_lost(odev, "it reads as all-ones: removed, or its process has ended");
+		orr_device_lost(odev, ORR_LOST_GONE);
 		goto out;
 	}
 	if (orr_restart_too_often(restart)) {
@@ -172,6 +176,8 @@ static void orr_pulse_look(struct orr_device *odev)
 	if (time_before(jiffies, READ_ONCE(restart->looked) + ORR_PULSE_PERIOD))
 		return;
 	heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
+	if (heartbeat == U64_MAX && !orr_hw_answers(odev, true))
+		return;
 	scoped_guard(spinlock, &restart->pulse_lock) {
 		gap = jiffies - restart->looked;
 		if (gap < ORR_PULSE_PERIOD)

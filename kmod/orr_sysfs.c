@@ -64,8 +64,6 @@ static const char *orr_state_name(u32 state)
 		return "boot-failed";
 	case ORR_STATE_HALTED:
 		return "halted";
-	case U32_MAX:
-		return "gone";
 	default:
 		return "unknown";
 	}
@@ -74,13 +72,16 @@ static const char *orr_state_name(u32 state)
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct orr_device *odev = orr_sysfs_device(dev);
-	const char *name = "lost";
+	u32 state;
 	int idx;
 
 	if (!orr_enter(odev, &idx)) {
-		name = orr_state_name(orr_read32(odev, ORR_R_STATE));
+		state = orr_read32(odev, ORR_R_STATE);
+		if (state == U32_MAX)
+			orr_hw_answers(odev, true);
 		orr_exit(odev, idx);
-		return sysfs_emit(buf, "%s\n", name);
+		if (state != U32_MAX)
+			return sysfs_emit(buf, "%s\n", orr_state_name(state));
 	}
 	return sysfs_emit(buf, "lost: %s\n", READ_ONCE(odev->lost_reason) ?: "unbound");
 }
@@ -123,7 +124,7 @@ static ssize_t orr_counter_show(struct device *dev, struct device_attribute *att
 	if (ret)
 		return ret;
 	value = orr_read64(odev, ORR_R_COUNTER(number));
-	if (value == U64_MAX && !orr_hw_answers(odev))
+	if (value == U64_MAX && !orr_hw_answers(odev, true))
 		ret = -ENODEV;
 	orr_exit(odev, idx);
 	return ret ?: sysfs_emit(buf, "%llu\n", value);
@@ -183,6 +184,7 @@ static int orr_link_read(struct kobject *kobj, u32 reg, u64 *value)
 {
 	struct orr_device *odev = orr_sysfs_device(kobj_to_dev(kobj->parent->parent));
 	int idx, ret;
+	bool ones;
 	u32 port;
 
 	ret = kstrtou32(kobject_name(kobj), 10, &port);
@@ -191,11 +193,14 @@ static int orr_link_read(struct kobject *kobj, u32 reg, u64 *value)
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	if (reg == ORR_R_LINK_PEER_UID)
+	if (reg == ORR_R_LINK_PEER_UID) {
 		*value = orr_read64(odev, ORR_R_LINK(port) + reg);
-	else
+		ones = *value == U64_MAX;
+	} else {
 		*value = orr_read32(odev, ORR_R_LINK(port) + reg);
-	if ((u32)*value == U32_MAX && !orr_hw_answers(odev))
+		ones = *value == U32_MAX;
+	}
+	if (ones && !orr_hw_answers(odev, true))
 		ret = -ENODEV;
 	orr_exit(odev, idx);
 	return ret;

@@ -10,10 +10,7 @@ rm -rf -- "$logs"
 : >"$share/cables"
 
 pull() { # NUMBER
-    local socket
-    socket=$(sed -n '/"cards"/,$ s/.*"control": "\([^"]*\)".*/\1/p' "$logs/run.json" | head -n 1)
-    perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "$ARGV[0]: $!\n";
-        print $s "$ARGV[1] 0\n"; print scalar <$s>' "$socket" "$(cat "$share/cable.$1")"
+    echo "$(cat "$share/cable.$1") 0" | command_card "$(control_socket "$logs" 0)"
 }
 serve cable pull "$vm" --cards 2 --logs "$logs" --control --share "$share" "$@"
 exit "$status"

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/system/runtime/hand.h"
 #include "tests/system/runtime/rig.h"
 #include "umd/samples/kernel_image.h"
 
@@ -34,7 +35,6 @@ namespace {
 constexpr const char* kDriver = "/sys/bus/pci/drivers/orrery/";
 constexpr const char* kDevices = "/sys/bus/pci/devices/";
 // cable.sh on the host pulls the cable between the cards, and says by this file that it is there.
-constexpr const char* kShare = "/share/";
 constexpr const char* kCables = "/share/cables";
 
 // killed.sh says so too.
@@ -54,24 +54,10 @@ std::string address_of(int device) {
     return prop.pci_address;
 }
 
-// Has the host do it (hand.sh), which numbers what it is asked.
 bool ask(const std::string& name, const std::string& order, std::chrono::milliseconds most) {
-    int number = 0;
-    const auto path = [&](const char* end) { return kShare + name + "." + std::to_string(number) + end; };
-    while (::access(path(".done").c_str(), F_OK) == 0)
-        ++number;
-    if (!write_file(path(".new"), order + "\n")) return false;
-    if (std::rename(path(".new").c_str(), path("").c_str()) != 0) return false;
-    const auto end = std::chrono::steady_clock::now() + most;
-    while (std::chrono::steady_clock::now() < end) {
-        std::string answer;
-        if (std::ifstream file(path(".done")); std::getline(file, answer)) {
-            if (answer == "ok") return true;
-            std::fprintf(stderr, "the host answers '%s' to '%s'\n", answer.c_str(), order.c_str());
-            return false;
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    const std::string answer = ask_host(name, order, most);
+    if (answer == "ok\n") return true;
+    std::fprintf(stderr, "the host answers '%s' to '%s'\n", answer.c_str(), order.c_str());
     return false;
 }
 bool cable(const std::string& order) {

@@ -32,3 +32,14 @@ serve() {
     wait "$run" || status=$?
     run=
 }
+
+# LOGS NUMBER: the control socket of a card of the VM with these logs.
+control_socket() {
+    sed -n '/"cards"/,$ s/.*"control": "\([^"]*\)".*/\1/p' "$1/run.json" | sed -n "$(($2 + 1))p"
+}
+
+# SOCKET: gives the card what comes in, a command a line, and prints its answers.
+command_card() {
+    perl -MIO::Socket::UNIX -e 'my $socket = shift; my $s = IO::Socket::UNIX->new(Peer => $socket) or die "$socket: $!\n";
+        while (<STDIN>) { print $s $_; while (my $line = <$s>) { print $line; last if $line =~ /^(ok|error)/ } }' "$1"
+}

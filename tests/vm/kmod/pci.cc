@@ -1,5 +1,8 @@
 #include "tests/vm/kmod/pci.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -33,9 +36,12 @@ bool unbind_driver(const std::string& address) {
 }
 
 bool write_file(const std::string& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text << std::flush;
-    return file.good();
+    // A stream would write a second time, at its end, what was refused the first time.
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) return false;
+    const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    ::close(file);
+    return written;
 }
 
 std::string read_file(const std::string& path) {
