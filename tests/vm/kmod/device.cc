@@ -262,7 +262,7 @@ int make_buffer(int fd, std::uint32_t vm, std::uint64_t va, std::uint64_t size, 
 }
 
 Queue::Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entries,
-             std::uint32_t ring_memory, std::string_view name)
+             std::uint32_t ring_memory, std::string_view name, std::uint32_t limit_us)
     : fd_(fd) {
     const std::uint64_t bytes = sizeof(orr_ring) + std::uint64_t{entries} * ORR_PACKET_SIZE;
     error_ = make_buffer(fd, vm, ring_va, bytes, ring_memory, ring_);
@@ -271,6 +271,7 @@ Queue::Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entr
     args_.entries = entries;
     args_.ring_va = ring_va;
     args_.priority = ORR_QUEUE_PRIORITY_NORMAL;
+    args_.dispatch_limit_us = limit_us;
     name.copy(reinterpret_cast<char*>(args_.name), sizeof args_.name - 1);
     error_ = call(fd, DRM_IOCTL_ORR_QUEUE_CREATE, &args_);
     if (error_ != 0) return;

@@ -111,7 +111,7 @@ struct Buffer {
 class Queue {
   public:
     Queue(int fd, std::uint32_t vm, std::uint64_t ring_va, std::uint32_t entries = 64,
-          std::uint32_t ring_memory = ORR_BO_SYSTEM, std::string_view name = {});
+          std::uint32_t ring_memory = ORR_BO_SYSTEM, std::string_view name = {}, std::uint32_t limit_us = 0);
     ~Queue();
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;

@@ -1,9 +1,14 @@
 // Processes that the tests start.
 #include "tests/vm/umd/workers.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/vm/sched/bench.h"
@@ -13,6 +18,7 @@ namespace {
 
 using sched_test::Count;
 using sched_test::Mark;
+using sched_test::Semaphore;
 using sched_test::Stream;
 
 // All cores for seconds, until it is killed.
@@ -43,6 +49,57 @@ int crowd() {
     return 1;
 }
 
+constexpr std::uint64_t kRowUs = 50;  // of each group
+
+// One of several processes of a user, each with rows of kernels for longer than anybody looks on.
+int rows(const std::string& number) {
+    if (::setuid(1001) != 0) return 2;
+    const Card card(0);
+    const Count count(card, 32, 4 * kRowUs);
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (int n = 0; n < 4; ++n) {
+        streams.push_back(std::make_unique<Stream>("rows"));
+        for (int kernels = 0; kernels < 400; ++kernels)
+            count.launch(*streams.back());
+    }
+    count.wait_for_begin(8);
+    std::ofstream("/tmp/rows-run-" + number) << "1\n";
+    (void)orrStreamSynchronize(streams.front()->get());
+    return 1;
+}
+
+// The only process of its user: whether it has half of the cores, within two points, as long as it has work
+// for them.
+int half() {
+    if (::setuid(1002) != 0) return 2;
+    const Card card(0);
+    const Count count(card, 32, kRowUs);
+    const Semaphore gate("gate");
+    std::vector<std::unique_ptr<Stream>> streams;
+    std::vector<Mark> begins, ends;
+    for (int n = 0; n < 4; ++n) {
+        streams.push_back(std::make_unique<Stream>("half"));
+        gate.wait_on(*streams.back());
+        begins.emplace_back(*streams.back());
+        for (int kernels = 0; kernels < 60; ++kernels)
+            count.launch(*streams.back());
+        ends.emplace_back(*streams.back());
+    }
+    gate.signal();
+    std::uint64_t begin = ~std::uint64_t{0}, end = 0, used = 0;
+    for (std::size_t n = 0; n < streams.size(); ++n) {
+        begin = std::min(begin, begins[n].ps());
+        end = std::max(end, ends[n].ps());
+        used += streams[n]->stats().vector_ps;
+    }
+    orrDeviceProp prop{};
+    EXPECT_OK(orrGetDeviceProperties(&prop, 0));
+    const double share = static_cast<double>(used) / (static_cast<double>(end - begin) * prop.vector_cores);
+    if (std::abs(share - 0.5) <= 0.02) return 0;
+    std::fprintf(stderr, "a share of %.3f of the cores\n", share);
+    return 1;
+}
+
 // Its own share of the cores is what ORRERY_QUOTA says: 250 of 1000 in each millisecond. `kernels` of them;
 // the file says when the first has begun.
 int quota(unsigned kernels, double least) {
@@ -69,6 +126,8 @@ int quota(unsigned kernels, double least) {
 int run_worker(const std::string& name) {
     if (name == "hog") return hog();
     if (name == "crowd") return crowd();
+    if (name.starts_with("rows-")) return rows(name.substr(5));
+    if (name == "half") return half();
     if (name == "quota") return quota(24, 0.20);
     // While the firmware starts again, nothing is dispatched: that may cost some of its share.
     if (name == "long-quota") return quota(200, 0.05);
