@@ -555,21 +555,16 @@ void orr_signaller_card_lost(struct orr_device *odev)
 }
 
 /*
- * Whether anybody reaches a semaphore, and has done so all the time: what was on a link that went
+ * Whether a queue reaches the semaphore, and has done so all the time: what was on a link that went
  * down is lost, and he who sent it does not know.
  */
-static bool orr_sem_is_reached(const struct orr_sem *sem, const struct orr_link_look looks[])
+static bool orr_signaller_reaches(const struct orr_signaller *signaller,
+				  const struct orr_link_look looks[])
 {
-	const struct orr_signaller *signaller;
+	const struct orr_bo *bo = signaller->bo;
 
-	list_for_each_entry(signaller, &sem->signallers, of_sem) {
-		const struct orr_bo *bo = signaller->bo;
-
-		if (bo->kind != ORR_BO_KIND_PEER || (orr_link_is_up(&looks[bo->owner_port]) &&
-						     looks[bo->owner_port].losses == signaller->losses))
-			return true;
-	}
-	return false;
+	return bo->kind != ORR_BO_KIND_PEER || (orr_link_is_up(&looks[bo->owner_port]) &&
+						looks[bo->owner_port].losses == signaller->losses);
 }
 
 /**
@@ -595,12 +590,12 @@ void orr_signaller_links_changed(struct orr_device *odev)
 	orr_drop_begin(&drop);
 	scoped_guard(mutex, &orr_sems_lock) {
 		hash_for_each_safe(orr_sems, bucket, following, sem, node) {
-			if (sem->closing || orr_bo_device(sem->origin) != odev ||
-			    orr_sem_is_reached(sem, looks))
+			if (sem->closing || orr_bo_device(sem->origin) != odev)
 				continue;
-			/* Those behind the link are attached to nothing any more. */
+			/* Not only if they were the last: nobody looks again when the others stop. */
 			list_for_each_entry_safe(signaller, next, &sem->signallers, of_sem)
-				orr_signaller_drop(signaller, ORR_QERR_PEER_LOST, &drop);
+				if (!orr_signaller_reaches(signaller, looks))
+					orr_signaller_drop(signaller, ORR_QERR_PEER_LOST, &drop);
 		}
 	}
 	orr_drop_end(&drop);

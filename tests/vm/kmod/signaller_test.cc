@@ -1,7 +1,6 @@
 // Who may signal a semaphore: what is declared about it, when that ends, and that nobody is held up by what
 // others have declared, or by a card that hangs.
 #include <gtest/gtest.h>
-#include <orrery/fw/failure.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,66 +8,14 @@
 #include <memory>
 #include <thread>
 
-#include "tests/vm/kmod/device.h"
 #include "tests/vm/kmod/pci.h"
+#include "tests/vm/kmod/place.h"
 
 namespace orrery::kmod_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
-
-constexpr std::uint64_t kRingVa = 0x10000000;
-constexpr std::uint64_t kVa = 0x40000000;
-constexpr std::uint64_t kNowhere = 0x60000000;
-
-int signaller_call(unsigned long request, int fd, std::uint32_t queue, std::uint64_t va,
-                   std::uint32_t count) {
-    drm_orr_signaller args{.queue = queue, .flags = 0, .semaphore = va, .count = count, .pad = 0};
-    return call(fd, request, &args);
-}
-int attach(int fd, std::uint32_t queue, std::uint64_t va, std::uint32_t count = 1) {
-    return signaller_call(DRM_IOCTL_ORR_SIGNALLER_ATTACH, fd, queue, va, count);
-}
-int detach(int fd, std::uint32_t queue, std::uint64_t va, std::uint32_t count = 1) {
-    return signaller_call(DRM_IOCTL_ORR_SIGNALLER_DETACH, fd, queue, va, count);
-}
-
-// A process's address space on a card, with a queue.
-struct Place {
-    explicit Place(unsigned card) : file(open_card(card)) {
-        EXPECT_EQ(create_vm(fd(), vm), 0);
-        queue = std::make_unique<Queue>(fd(), vm, kRingVa);
-        EXPECT_EQ(queue->error(), 0);
-    }
-    int fd() const { return file.get(); }
-    // Memory of this card at kVa.
-    void make_memory(std::uint64_t bytes = 4096) {
-        EXPECT_EQ(make_buffer(fd(), vm, kVa, bytes, ORR_BO_VRAM, memory), 0);
-    }
-    // Memory of another at kVa.
-    void share(const Place& owner, std::uint32_t flags) {
-        File dma_buf;
-        EXPECT_EQ(export_bo(owner.fd(), owner.memory.handle, dma_buf), 0);
-        EXPECT_EQ(import_bo(fd(), dma_buf.get(), handle), 0);
-        EXPECT_EQ(map(fd(), vm, handle, kVa, owner.memory.size, flags), 0);
-    }
-    // What the last packet of the queue came to.
-    drm_orr_queue_wait outcome(double seconds = kLong) const {
-        drm_orr_queue_wait out{};
-        EXPECT_EQ(wait(fd(), queue->number(), queue->ring().producer, seconds, out), 0);
-        return out;
-    }
-    void expect_poisoned(std::uint32_t code) const {
-        const drm_orr_queue_wait out = outcome();
-        EXPECT_EQ(out.error, ORR_QERR_POISON);
-        EXPECT_EQ(ORR_FAILURE_CODE(out.error_detail), code);
-    }
-    File file;
-    std::uint32_t vm = 0, handle = 0;
-    Buffer memory;
-    std::unique_ptr<Queue> queue;
-};
 
 TEST(Signallers, AreAttachedAllOrNone) {
     Place place(0);

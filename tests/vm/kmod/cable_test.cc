@@ -1,0 +1,124 @@
+// Semaphores to which queues behind a link are attached, while its cable is out. For a VM of two cards under
+// cable.sh, which has a hand at the cable.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/system/runtime/hand.h"
+#include "tests/vm/kmod/place.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+class Cable : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (::access("/share/cables", F_OK) != 0) GTEST_SKIP() << "nobody on the host pulls the cable";
+        waiter_ = std::make_unique<Place>(0);
+        behind_ = std::make_unique<Place>(1);
+        waiter_->make_memory();
+        behind_->share(*waiter_, ORR_BIND_WRITE);
+    }
+    void TearDown() override {
+        if (out_) put_in();
+    }
+    void pull() {
+        out_ = true;
+        ASSERT_EQ(ask_host("cable", "unplug", std::chrono::seconds(5)), "ok\n");
+        wait_for_links(ORR_LINK_DOWN);
+    }
+    void put_in() {
+        out_ = false;
+        ASSERT_EQ(ask_host("cable", "plug", std::chrono::seconds(5)), "ok\n");
+        wait_for_links(ORR_LINK_UP);
+    }
+    int attach_behind() const { return attach(behind_->fd(), behind_->queue->number(), kVa); }
+    bool closed() const { return (waiter_->memory.words()[1] & ORR_SEM_CLOSED) != 0; }
+
+    std::unique_ptr<Place> waiter_, behind_;
+
+  private:
+    void wait_for_links(std::uint32_t state) const {
+        for (const Place* const place : {waiter_.get(), behind_.get()}) {
+            drm_orr_query_link link{};
+            for (int tries = 0; tries < 1000; ++tries) {
+                ASSERT_EQ(call(place->fd(), DRM_IOCTL_ORR_QUERY_LINK, &link), 0);
+                if (link.state == state) break;
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            }
+            ASSERT_EQ(link.state, state);
+        }
+    }
+    bool out_ = false;
+};
+
+// Nobody could signal: it is taken, and closed at once. When the cable is in again all begins anew.
+TEST_F(Cable, AttachingBehindALinkThatIsDown) {
+    waiter_->queue->submit(wait_for(kVa, 7));
+    pull();
+    ASSERT_EQ(attach_behind(), 0);
+    waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
+    EXPECT_TRUE(closed());
+    put_in();
+    EXPECT_TRUE(closed()) << "it was opened again";
+    waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
+    ASSERT_EQ(attach_behind(), 0);
+    behind_->queue->submit(signal(kVa, 7));
+    Queue again(waiter_->fd(), waiter_->vm, kRingVa + (1 << 20));
+    EXPECT_EQ(again.run(std::vector{wait_for(kVa, 7)}), 0);
+    EXPECT_FALSE(closed());
+}
+
+// What had been signalled by then is there; for what comes later there is nobody. Who asks later still finds
+// it closed, which does not say why.
+TEST_F(Cable, WhatCrossedBefore) {
+    ASSERT_EQ(attach_behind(), 0);
+    ASSERT_EQ(behind_->queue->run(std::vector{signal(kVa, 1)}), 0);
+    const orr_packet packets[] = {wait_for(kVa, 1), wait_for(kVa, 2)};
+    waiter_->queue->submit(packets);
+    pull();
+    waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
+    EXPECT_EQ(waiter_->queue->ring().error_index, 1u);
+    waiter_->queue = std::make_unique<Queue>(waiter_->fd(), waiter_->vm, kRingVa + (1 << 20));
+    waiter_->queue->submit(packets);
+    waiter_->expect_poisoned(ORR_QERR_ABANDONED);
+    EXPECT_EQ(waiter_->queue->ring().error_index, 1u);
+}
+
+// The queue that was to signal stops, and its failure cannot cross: those who wait are told by their own
+// card.
+TEST_F(Cable, AQueueThatStopsBehindALinkThatIsDown) {
+    Queue here(waiter_->fd(), waiter_->vm, kRingVa + (1 << 20));
+    ASSERT_EQ(attach_behind(), 0);
+    ASSERT_EQ(attach(waiter_->fd(), here.number(), kVa), 0);
+    waiter_->queue->submit(wait_for(kVa, 7));
+    pull();
+    orr_packet bad = nop();
+    bad.header.opcode = 1234;
+    const orr_packet packets[] = {bad, signal(kVa, 7)};
+    behind_->queue->submit(packets);
+    EXPECT_EQ(behind_->outcome().error, ORR_QERR_BAD_OPCODE);
+    drm_orr_queue_wait state{};
+    EXPECT_EQ(wait(waiter_->fd(), waiter_->queue->number(), 1, 0.1, state), ETIME) << "one is left who may";
+    here.submit(timestamp(kNowhere));
+    waiter_->expect_poisoned(ORR_QERR_ABANDONED);
+}
+
+// The one that is left when all others have stopped is behind the link: he cannot signal either, though he
+// lives.
+TEST_F(Cable, TheLastOneIsBehindALinkThatIsDown) {
+    Queue here(waiter_->fd(), waiter_->vm, kRingVa + (1 << 20));
+    ASSERT_EQ(attach_behind(), 0);
+    ASSERT_EQ(attach(waiter_->fd(), here.number(), kVa), 0);
+    waiter_->queue->submit(wait_for(kVa, 7));
+    pull();
+    drm_orr_queue_wait state{};
+    EXPECT_EQ(wait(waiter_->fd(), waiter_->queue->number(), 1, 0.1, state), ETIME) << "one is left who may";
+    here.submit(timestamp(kNowhere));
+    waiter_->expect_poisoned(ORR_QERR_ABANDONED);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
