@@ -189,6 +189,7 @@ Status RuntimeExecutor::open(Lane& lane) {
     lane.stream = std::move(*stream);
     lane.slot = std::move(*slot);
     lane.scratch = std::move(scratch);
+    ++made_;
     return {};
 }
 
@@ -371,7 +372,7 @@ bool RuntimeExecutor::crowded() const {
 
 // False: it has to wait for the host. After a failure all that was not submitted is issued anew.
 bool RuntimeExecutor::submit(const Held& held) {
-    if (broken() || crowded()) return false;
+    if (broken() || made_enough() || crowded()) return false;
     const bool on_host = held.run && held.command.node == machine_.host();
     unsigned card = 0;
     if (held.run) {
@@ -582,6 +583,7 @@ bool RuntimeExecutor::poll_lane(Listener& listener, Lane& lane) {
 
 bool RuntimeExecutor::poll(Listener& listener) {
     bool any = false;
+    made_ = 0;
     for (Lane& lane : lanes_) {
         any = poll_lane(listener, lane) || any;
         if (lane.in_flight.empty()) continue;

@@ -7,6 +7,7 @@
 // Threads: one at a time.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -80,8 +81,12 @@ class RuntimeExecutor final : public Executor {
     // Tells what has ended, and submits what was held back; true if there was anything.
     bool poll(Listener& listener);
     bool idle() const;
-    // A command failed: nothing that waits for it can go on. See recover().
-    bool broken() const { return fate_->ended(); }
+    // From any thread: nothing more is submitted; what is in flight ends, and recover() gives up the rest.
+    void stop() { stopped_.store(true); }
+    // A command failed: nothing that waits for it can go on; or it was stopped. See recover().
+    bool broken() const { return stopped_.load() || fate_->ended(); }
+    // A queue takes milliseconds to make. After some of them others should have their turn; poll() goes on.
+    bool made_enough() const { return made_ >= kQueuesAtOnce; }
     // Sees what can still end to its end, gives up the rest and makes new queues. False: not over yet, call
     // it again later. No host task runs meanwhile. When it is over, the caller lets the core reissue().
     bool recover(Listener& listener);
@@ -209,6 +214,7 @@ class RuntimeExecutor final : public Executor {
     static constexpr std::uint32_t kEntries = 2048;
     static constexpr std::uint32_t kCrossingEntries =
         512;  // between two cards there is less to do, and many pairs
+    static constexpr unsigned kQueuesAtOnce = 8;
     static constexpr std::size_t kClocks = 512;
     static constexpr std::uint64_t kArena = 8 << 20, kHostArena = 1 << 20;
 
@@ -231,6 +237,8 @@ class RuntimeExecutor final : public Executor {
     std::vector<std::pair<TaskId, Error>> lost_;
     std::vector<std::shared_ptr<TaskKernel>> kernels_;
     std::uint32_t epoch_ = 0;
+    std::atomic<bool> stopped_{false};
+    unsigned made_ = 0;                                      // queues since the last poll()
     std::unique_ptr<Fate> fate_ = std::make_unique<Fate>();  // a new one after each recovery
     std::vector<std::uint64_t> lost_from_;                   // while recovering: positions, by lane
     bool synchronised_ = false;

@@ -109,6 +109,7 @@ void RuntimeExecutor::start_anew() {
     ++epoch_;
     lost_from_.clear();
     fate_ = std::make_unique<Fate>();
+    stopped_.store(false);
     synchronised_ = false;
 }
 

@@ -48,10 +48,12 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
 
 TaskSession::~TaskSession() {
     if (core_ == nullptr) return;  // was never made
+    executor_->stop();             // who holds the lock makes no queues meanwhile
     {
         const std::lock_guard lock(mutex_);
         closing_ = true;
         core_->cancel_all();
+        executor_->stop();  // a recovery may have ended
     }
     {
         // What is issued ends; the rest is cancelled.
@@ -234,7 +236,7 @@ void TaskSession::run(const std::stop_token& stop) {
         const bool any = executor_->poll(*this);
         turn();
         // Who hears of a failure may want to end here and now, before queues are made for the rest.
-        const bool nap = std::exchange(recovered_, false);
+        const bool nap = std::exchange(recovered_, false) || executor_->made_enough();
         if (any) {
             looks = 0;
             changed_.notify_all();

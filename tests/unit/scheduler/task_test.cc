@@ -457,5 +457,82 @@ TEST_F(FourCards, CardsWithoutALinkMeetInHostMemory) {
     ASSERT_OK(orrTaskGraphWait(graph_));
 }
 
+// Each linked with each.
+class EightCards : public TaskTest {
+  protected:
+    static constexpr std::size_t kCards = 8;
+
+    EightCards() : TaskTest(kCards) {
+        for (std::size_t a = 0; a < kCards; ++a) {
+            for (std::size_t b = a + 1; b < kCards; ++b) {
+                if (a % 2 != 0 || b != a + 1) system_.card(a).link_to(system_.card(b));
+            }
+            system_.card(a).on_make_queue = [&] {
+                ++queues_;
+                if (made_) made_();
+            };
+        }
+        create(nullptr);  // the first one knows of fewer links
+        for (std::size_t card = 0; card < kCards; ++card)
+            parts_.push_back(data(static_cast<std::int64_t>(card)));
+    }
+    static std::function<void(orrTaskDesc&)> on(std::size_t card) {
+        return [card](orrTaskDesc& desc) { desc.device_plus_1 = static_cast<std::int32_t>(card) + 1; };
+    }
+    // Each card makes its part anew, and then needs all others'.
+    void all_to_all(std::size_t cards) {
+        for (std::size_t card = 0; card < cards; ++card)
+            add({0, 0, 0, 1, 0, 0}, {{parts_[card], orrTaskWrite, kOut}}, on(card));
+        for (std::size_t card = 0; card < cards; ++card) {
+            const auto sum = data(0);
+            for (std::size_t other = 0; other < cards; ++other)
+                add({0, 0, 0, 0, 1, 0}, {{sum, orrTaskReadWrite, kOut}, {parts_[other], orrTaskRead, kA}},
+                    on(card));
+        }
+    }
+
+    std::atomic<int> queues_{0};
+    std::function<void()> made_;
+    std::vector<orrTaskData_t> parts_;
+};
+
+// To make queues for eight cards takes longer than all else that a failure costs.
+TEST_F(EightCards, AFailureCostsOnlyTheQueuesThatItStopped) {
+    all_to_all(kCards);
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    const int all = queues_.load();
+    EXPECT_GT(all, 100);
+    system_.card(7).lose();
+    add({0, 0, 0, 1, 0, 0}, {{data(0), orrTaskWrite, kOut}}, on(7));
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost);
+    all_to_all(kCards - 1);
+    for (std::size_t card = 0; card < kCards - 1; ++card)
+        EXPECT_EQ(read(parts_[card]), 1);
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost) << "the first cause stays";
+    EXPECT_LE(queues_.load(), all + 20);
+}
+
+// Who destroys a graph that still makes its queues does not wait until it has them all.
+TEST_F(EightCards, DestroyedWhileItMakesQueues) {
+    std::atomic<bool> enough{false}, destroys{false};
+    made_ = [&] {
+        if (queues_.load() < 20) return;
+        enough.store(true);
+        while (!destroys.load())
+            std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    };
+    all_to_all(kCards);
+    ASSERT_OK(orrTaskGraphStart(graph_));
+    while (!enough.load())
+        std::this_thread::yield();
+    destroys.store(true);
+    EXPECT_OK(orrTaskGraphDestroy(graph_));
+    graph_ = nullptr;
+    EXPECT_LE(queues_.load(), 36) << "the rest of a turn; 50 when all are made that were asked for";
+    made_ = {};
+    create(nullptr);
+}
+
 }  // namespace
 }  // namespace orrery::umd::test

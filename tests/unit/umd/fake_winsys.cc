@@ -226,6 +226,7 @@ class FakeDevice final : public Device {
     }
     Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
                                                   const QueueOptions& options) override {
+        if (card_.on_make_queue) card_.on_make_queue();
         const std::lock_guard lock(card_.mutex());
         std::uint64_t fault = 0;
         auto* ring = card_.translate(ring_va, sizeof(orr_ring) + entries * 64ull,
