@@ -6,7 +6,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 bin=build/release/bin
 out=build/bench
 mkdir -p "$out"
-rm -f "$out"/*.json
+rm -f "$out"/*.json "$out"/*.txt
 
 # seconds COMMAND...: its wall time
 seconds() {
@@ -29,10 +29,19 @@ echo "==> make run, and boot to the first result"
 run=$(seconds make --no-print-directory run)
 first=$(seconds "$bin/orrery-vm" --cards 2 -- histogram)
 echo "==> failures, told to who waits"
+# Their goals are judged in the table.
 "$bin/orrery-vm" --timeout 300 -- bench_failure > "$out/failure.json" || [ -s "$out/failure.json" ]
+"$bin/orrery-vm" --timeout 300 --cards 2 --faults '1:link count=all fail' -- bench_failure --links \
+    > "$out/links.json" || [ -s "$out/links.json" ]
+# A card dies once only.
+for _ in 1 2; do
+    "$bin/orrery-vm" --timeout 300 --cards 16 --memory 2G --allow-card-exit --faults 'dispatch first=1 die' -- \
+        bench_failure --cards
+done > "$out/deaths.txt"
+"$bin/bench_failure" --times < "$out/deaths.txt" > "$out/cards.json" || [ -s "$out/cards.json" ]
 echo "==> recording the control core, and stepping recordings"
 # Their goals are judged in the table.
 "$bin/bench_trace" 10 "$out/trace.json" || [ -s "$out/trace.json" ]
 "$bin/bench_step" "$out/step.json" || [ -s "$out/step.json" ]
 "$bin/orrery-bench-report" "$out/guest.json" "$out/core.json" "$out/engines.json" "$run" "$first" build/bench.json \
-    "$out/failure.json" "$out/trace.json" "$out/step.json"
+    "$out/failure.json" "$out/links.json" "$out/cards.json" "$out/trace.json" "$out/step.json"

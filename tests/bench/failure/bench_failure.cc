@@ -1,14 +1,30 @@
-// How soon a host that waits for a stream learns that what this stream waited for has failed, by the guest's
-// clock. Prints a list of entries for orrery-bench-report; ends with 1 if a goal does not hold.
+// How soon a host that waits for something learns that it will never come, by the guest's clock.
+//   bench_failure          a kernel traps, or the process is killed that was to signal
+//   bench_failure --links  a link is cut; for a VM whose second card has the fault plan "link count=all fail"
+//   bench_failure --cards  a card dies; for a VM whose cards have "dispatch first=1 die"; the times only
+//   bench_failure --times  an entry of such times, from standard input
+// Prints a list of entries for orrery-bench-report; ends with 1 if a goal does not hold.
 #include <fmt/format.h>
+#include <orrery/fw/failure.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <orrery/orrery.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "tests/vm/kmod/device.h"
 #include "tests/vm/umd/kernels.h"
 #include "umd/samples/kernel_image.h"
 
@@ -17,8 +33,42 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRounds = 200;
 constexpr double kGoalMs = 100;  // 95th percentile
+
+double ms_since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+Json entry(const char* name, std::vector<double> times) {
+    if (times.empty()) throw std::runtime_error(fmt::format("{}: there was no round", name));
+    std::ranges::sort(times);
+    const auto at = [&](double share) {
+        return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+    };
+    const double p95 = at(0.95);
+    return {{"name", name},
+            {"value", p95},
+            {"unit", "ms"},
+            {"goal", fmt::format("<= {:.0f} ms (95th pct)", kGoalMs)},
+            {"holds", p95 <= kGoalMs},
+            {"median", at(0.5)},
+            {"p10", at(0.1)},
+            {"p90", at(0.9)}};
+}
+
+// Of so many rounds.
+Json measure(const char* name, int rounds, const std::function<double()>& round_ms) {
+    std::vector<double> times;
+    for (int i = 0; i < rounds; ++i)
+        times.push_back(round_ms());
+    return entry(name, std::move(times));
+}
+
+void expect(orrError_t told, orrError_t cause, const char* what) {
+    if (told != cause)
+        throw std::runtime_error(
+            fmt::format("{} was told as {}: {}", what, orrGetErrorName(told), orrGetLastErrorText()));
+}
 
 struct Kernels {
     Kernels() {
@@ -35,7 +85,7 @@ struct Kernels {
 
 // From before the launch of a kernel that traps to the moment at which who waits has the cause.
 // `dependent`: it is the host, for another stream that waits for an event behind the kernel.
-double round_ms(const Kernels& kernels, bool dependent) {
+double trap_ms(const Kernels& kernels, bool dependent) {
     const orrery::Stream failing;
     const orrery::Stream waiting;
     const orrery::Event event;
@@ -48,43 +98,178 @@ double round_ms(const Kernels& kernels, bool dependent) {
         if (told == orrSuccess) told = orrStreamWaitEvent(waiting.get(), event.get());
     }
     if (told == orrSuccess) told = orrStreamSynchronize(dependent ? waiting.get() : failing.get());
-    const std::chrono::duration<double, std::milli> took = Clock::now() - begin;
-    if (told != orrErrorIllegalInstruction) {
-        throw std::runtime_error(
-            fmt::format("a trap was told as {}: {}", orrGetErrorName(told), orrGetLastErrorText()));
-    }
-    return took.count();
+    const double took = ms_since(begin);
+    expect(told, orrErrorIllegalInstruction, "a trap");
+    return took;
 }
 
-Json measure(const Kernels& kernels, const char* name, bool dependent) {
-    std::vector<double> times;
-    for (int i = 0; i < kRounds; ++i)
-        times.push_back(round_ms(kernels, dependent));
-    std::ranges::sort(times);
-    const auto at = [&](double share) {
-        return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
-    };
-    const double p95 = at(0.95);
-    return {{"name", name},
-            {"value", p95},
-            {"unit", "ms"},
-            {"goal", fmt::format("<= {:.0f} ms (95th pct)", kGoalMs)},
-            {"holds", p95 <= kGoalMs},
-            {"median", at(0.5)},
-            {"p10", at(0.1)},
-            {"p90", at(0.9)}};
+// --- another process, with memory of its own and a queue that is to signal in ours ---
+
+using orrery::kmod_test::File;
+constexpr std::uint64_t kRing = 0x10000000, kWords = 0x40000000;
+
+void must(bool good, const char* what) {
+    if (!good) throw std::runtime_error(what);
+}
+
+// Its queue waits for what never comes, and would signal behind that.
+[[noreturn]] void run_signaller(int memory, int ready) {
+    const File file = orrery::kmod_test::open_card();
+    std::uint32_t vm = 0, handle = 0;
+    if (!file || orrery::kmod_test::create_vm(file.get(), vm) != 0 ||
+        orrery::kmod_test::import_bo(file.get(), memory, handle) != 0 ||
+        orrery::kmod_test::map(file.get(), vm, handle, kWords, 4096) != 0)
+        ::_exit(2);
+    orrery::kmod_test::Queue queue(file.get(), vm, kRing);
+    drm_orr_signaller attached{
+        .queue = queue.number(), .flags = 0, .semaphore = kWords, .count = 1, .pad = 0};
+    if (queue.error() != 0 ||
+        orrery::kmod_test::call(file.get(), DRM_IOCTL_ORR_SIGNALLER_ATTACH, &attached) != 0)
+        ::_exit(3);
+    queue.submit(
+        std::array{orrery::kmod_test::wait_for(kWords + 16, 1), orrery::kmod_test::signal(kWords, 1)});
+    if (::write(ready, "!", 1) != 1) ::_exit(4);
+    for (;;)
+        ::pause();
+}
+
+// From before the kill to the end of the wait.
+double process_ms() {
+    const File file = orrery::kmod_test::open_card();
+    std::uint32_t vm = 0;
+    orrery::kmod_test::Buffer words;
+    File memory;
+    must(orrery::kmod_test::create_vm(file.get(), vm) == 0 &&
+             orrery::kmod_test::make_buffer(file.get(), vm, kWords, 4096, ORR_BO_VRAM, words) == 0 &&
+             orrery::kmod_test::export_bo(file.get(), words.handle, memory) == 0,
+         "no memory to share");
+    int ready[2];
+    must(::pipe(ready) == 0, "no pipe");
+    const File reads(ready[0]), writes(ready[1]);
+    const pid_t child = ::fork();
+    if (child == 0) run_signaller(memory.get(), ready[1]);
+    char byte = 0;
+    must(::read(ready[0], &byte, 1) == 1, "the other process has ended");
+    orrery::kmod_test::Queue queue(file.get(), vm, kRing);
+    must(queue.error() == 0, "no queue");
+    const std::uint64_t index = queue.submit(orrery::kmod_test::wait_for(kWords, 1));
+    drm_orr_queue_wait state{};
+    const auto begin = Clock::now();
+    ::kill(child, SIGKILL);
+    const int error = orrery::kmod_test::wait(file.get(), queue.number(), index, 10, state);
+    const double took = ms_since(begin);
+    ::waitpid(child, nullptr, 0);
+    must(error == 0 && state.error == ORR_QERR_POISON, "nobody was told of the process that was killed");
+    return took;
+}
+
+// --- cards and links ---
+
+// In a process of its own: from before the launch on the first card that is there, which dies of it, to the
+// moment at which the host that waits for it has the cause.
+int die() {
+    const Kernels kernels;
+    const orrery::Stream stream;
+    const auto begin = Clock::now();
+    orrError_t told = orrLaunchKernel(kernels.trap, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream.get());
+    if (told == orrSuccess) told = orrStreamSynchronize(stream.get());
+    fmt::print("{}\n", ms_since(begin));
+    expect(told, orrErrorDeviceLost, "the death of a card");
+    std::fflush(stdout);
+    // What is left of the card is not to be cleaned up.
+    ::_exit(0);
+}
+
+int all_die() {
+    int cards = 0;
+    orrery::check(orrGetDeviceCount(&cards));
+    for (int n = 0; n < cards; ++n)
+        must(std::system("bench_failure --die") == 0, "the death of a card was not told");
+    return 0;
+}
+
+// Both cards see the memory of the first. A queue of the second is to signal there, and another one writes
+// over the link, which cuts it: from before that to the end of the wait. It trains again at once.
+class Link {
+  public:
+    Link() {
+        File shared;
+        for (unsigned card = 0; card < 2; ++card) {
+            files_[card] = orrery::kmod_test::open_card(card);
+            must(orrery::kmod_test::create_vm(files_[card].get(), vms_[card]) == 0, "no address space");
+        }
+        std::uint32_t handle = 0;
+        must(orrery::kmod_test::make_buffer(files_[0].get(), vms_[0], kWords, 4096, ORR_BO_VRAM, words_) ==
+                     0 &&
+                 orrery::kmod_test::export_bo(files_[0].get(), words_.handle, shared) == 0 &&
+                 orrery::kmod_test::import_bo(files_[1].get(), shared.get(), handle) == 0 &&
+                 orrery::kmod_test::map(files_[1].get(), vms_[1], handle, kWords, 4096) == 0,
+             "no memory behind a link");
+    }
+    double round_ms() {
+        const std::uint64_t ring = kRing + (rounds_++ * 3 << 16);
+        drm_orr_query_link link{};
+        do {
+            must(orrery::kmod_test::call(files_[1].get(), DRM_IOCTL_ORR_QUERY_LINK, &link) == 0, "no link");
+            ::usleep(1'000);
+        } while (link.state != ORR_LINK_UP);
+        words_.words()[0] = words_.words()[1] = 0;
+        orrery::kmod_test::Queue waiter(files_[0].get(), vms_[0], ring),
+            writer(files_[1].get(), vms_[1], ring), signaller(files_[1].get(), vms_[1], ring + (1 << 16));
+        drm_orr_signaller attached{
+            .queue = signaller.number(), .flags = 0, .semaphore = kWords, .count = 1, .pad = 0};
+        must(waiter.error() == 0 && writer.error() == 0 && signaller.error() == 0 &&
+                 orrery::kmod_test::call(files_[1].get(), DRM_IOCTL_ORR_SIGNALLER_ATTACH, &attached) == 0,
+             "no queues");
+        const std::uint64_t index = waiter.submit(orrery::kmod_test::wait_for(kWords, 1));
+        drm_orr_queue_wait state{};
+        const auto begin = Clock::now();
+        writer.submit(orrery::kmod_test::signal(kWords + 16, rounds_));
+        const int error = orrery::kmod_test::wait(files_[0].get(), waiter.number(), index, 10, state);
+        const double took = ms_since(begin);
+        must(error == 0 && state.error == ORR_QERR_POISON &&
+                 ORR_FAILURE_CODE(state.error_detail) == ORR_QERR_PEER_LOST,
+             "nobody was told of the link that was cut");
+        return took;
+    }
+
+  private:
+    File files_[2];
+    std::uint32_t vms_[2] = {};
+    orrery::kmod_test::Buffer words_;
+    std::uint64_t rounds_ = 0;
+};
+
+Json measure_all(std::string_view what) {
+    if (what == "--times") {
+        std::vector<double> times;
+        for (double one = 0; std::cin >> one;)
+            times.push_back(one);
+        return Json::array({entry("card killed, told to its stream", std::move(times))});
+    }
+    if (what == "--links") {
+        Link link;
+        return Json::array({measure("link cut, told to who waits", 40, [&] { return link.round_ms(); })});
+    }
+    // First, while this process has no threads.
+    const Json process = measure("process killed, told to who waits", 40, process_ms);
+    const Kernels kernels;
+    return Json::array(
+        {measure("trap, told to its own stream", 200, [&] { return trap_ms(kernels, false); }),
+         measure("trap, told to a dependent stream", 200, [&] { return trap_ms(kernels, true); }), process});
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
     try {
-        const Kernels kernels;
-        const Json list = {measure(kernels, "trap, told to its own stream", false),
-                           measure(kernels, "trap, told to a dependent stream", true)};
+        const std::string_view what = argc > 1 ? argv[1] : "";
+        if (what == "--die") return die();
+        if (what == "--cards") return all_die();
+        const Json list = measure_all(what);
         fmt::print("{}\n", list.dump(2));
         const bool holds =
-            std::ranges::all_of(list, [](const Json& entry) { return entry.at("holds").get<bool>(); });
+            std::ranges::all_of(list, [](const Json& one) { return one.at("holds").get<bool>(); });
         return std::fflush(stdout) == 0 && holds ? 0 : 1;
     } catch (const std::exception& error) {
         fmt::print(stderr, "bench_failure: {}\n", error.what());
