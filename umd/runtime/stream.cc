@@ -277,6 +277,7 @@ Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const s
 Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
     const std::uint64_t size = round_up(args.size(), kArgsAlignment);
     const std::uint64_t capacity = args_.size();
+    if (size > capacity) return fail(orrErrorInternal, "{} bytes of arguments, room for {}", size, capacity);
     std::uint64_t start = args_head_;
     // Not around the end of the buffer.
     if (start % capacity + size > capacity) start = round_up(start, capacity);

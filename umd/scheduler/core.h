@@ -85,6 +85,8 @@ class Core {
     bool cancel(TaskId task);
     // All that are not issued.
     void cancel_all();
+    // Before reissue(): links are gone. As many cards as before.
+    void set_machine(const Machine& machine) { machine_ = machine; }
     // Commands were lost (their queue stopped): what is issued and neither done nor cancelled is planned
     // again. Nothing is in flight. lost: bits of cards that are gone, with the data that only they had; no
     // task is planned there while another card is left.

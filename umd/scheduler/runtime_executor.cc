@@ -16,6 +16,8 @@ constexpr Ps kHostLatency = 1'500'000;
 constexpr double kHostBytesPerSecond = 32e9;
 constexpr Ps kLinkSetup = 500'000;
 
+constexpr std::uint64_t kAddresses = 1ull << 47;  // a process has no more
+
 constexpr std::uint64_t kMergeArgs = 4096, kMergeArgsBytes = 64,
                         kStamps = kMergeArgs + 64 * kMergeArgsBytes - 64;
 
@@ -116,11 +118,13 @@ Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t byt
     Card& card =
         cards_[on_host ? static_cast<unsigned>(std::countr_one(lost_cards_)) % machine_.cards : node];
     auto& arenas = on_host ? card.host_arenas : card.arenas;
-    const std::uint64_t size = round_up(bytes, 256);
+    const std::uint64_t size = round_up(bytes, 256), arena_bytes = on_host ? kHostArena : kArena;
+    if (bytes > kAddresses) return fail(orrErrorOutOfMemory, "a datum of {} bytes", bytes);
     for (RangeAllocator& arena : arenas) {
         if (auto va = arena.allocate(size, 256)) return *va;
     }
-    const std::uint64_t whole = std::max(size, on_host ? kHostArena : kArena);
+    // What is large has a piece of its own: what it left of an arena would fit nothing of its kind.
+    const std::uint64_t whole = size > arena_bytes / 4 ? size : arena_bytes;
     auto va = on_host ? runtime_.memory().allocate_host(card.device, whole)
                       : runtime_.memory().allocate_device(card.device, whole);
     if (!va) return va;
@@ -141,11 +145,12 @@ Result<std::byte*> RuntimeExecutor::host_memory(DataId data) {
     return reinterpret_cast<std::byte*>(*va);
 }
 
-std::vector<void*> RuntimeExecutor::host_addresses(TaskId task) {
+Result<std::vector<void*>> RuntimeExecutor::host_addresses(TaskId task) {
     std::vector<void*> addresses;
     for (const DataAccess& access : core_->accesses(task)) {
         auto memory = host_memory(access.data);
-        addresses.push_back(memory ? *memory : nullptr);
+        if (!memory) return std::unexpected(memory.error());
+        addresses.push_back(*memory);
     }
     return addresses;
 }
@@ -298,8 +303,8 @@ RuntimeExecutor::Ref& RuntimeExecutor::ref(CommandId command) {
     return refs_[command];
 }
 
-RuntimeExecutor::Ready RuntimeExecutor::resolve(unsigned card, std::span<const CommandId> after,
-                                                std::vector<Wait>& waits) const {
+bool RuntimeExecutor::resolve(unsigned card, std::span<const CommandId> after,
+                              std::vector<Wait>& waits) const {
     const auto add = [&](const Wait& wait, bool done) {
         const unsigned there = lanes_[wait.lane].signals;
         if (card < machine_.cards && there != card && !machine_.channel[there][card].exists) return done;
@@ -313,19 +318,18 @@ RuntimeExecutor::Ready RuntimeExecutor::resolve(unsigned card, std::span<const C
     for (const CommandId id : after) {
         if (id == 0 || id >= refs_.size()) continue;
         const Ref& before = refs_[id];
-        if (before.state == RefState::kLost) return Ready::kLost;
         if (before.epoch != epoch_ && before.state == RefState::kDone) continue;
         if (before.state == RefState::kNone) continue;  // of before a failure
-        if (before.state == RefState::kHeld) return Ready::kHold;
+        if (before.state == RefState::kHeld) return false;
         if (before.host) {
-            if (before.state != RefState::kDone) return Ready::kHold;
+            if (before.state != RefState::kDone) return false;
             for (const Wait& wait : before.passed)
                 (void)add(wait, true);
             continue;
         }
-        if (!add({before.lane, before.position}, before.state == RefState::kDone)) return Ready::kHold;
+        if (!add({before.lane, before.position}, before.state == RefState::kDone)) return false;
     }
-    return Ready::kYes;
+    return true;
 }
 
 // --- commands ---
@@ -357,10 +361,8 @@ void RuntimeExecutor::hold(Held held) {
 }
 
 void RuntimeExecutor::lose(const Held& held, const Error& error) {
-    ref(held.run ? held.command.id : held.transfer.id).state = RefState::kLost;
     fate_->end(error);
-    if (error.code != orrSuccess)
-        lost_.emplace_back(held.run ? held.command.task : held.transfer.consumer, error);
+    lost_.emplace_back(held.run ? held.command.task : held.transfer.consumer, error);
 }
 
 // A ring must never be so full that submitting blocks: what would make room may not be submitted yet.
@@ -381,15 +383,7 @@ bool RuntimeExecutor::submit(const Held& held) {
         card = held.transfer.from == machine_.host() ? held.transfer.to : held.transfer.from;
     }
     std::vector<Wait> waits;
-    switch (resolve(card, held.after, waits)) {
-        case Ready::kHold:
-            return false;
-        case Ready::kLost:
-            lose(held, Error{orrSuccess, {}});
-            return true;
-        case Ready::kYes:
-            break;
-    }
+    if (!resolve(card, held.after, waits)) return false;
     if (on_host) {
         // When all that it waits for is done.
         for (const CommandId id : held.after) {
@@ -517,7 +511,7 @@ void RuntimeExecutor::synchronise() {
     for (unsigned card = 0; card < cards_.size(); ++card) {
         if ((lost_cards_ >> card & 1) != 0) continue;
         auto id = lane(LaneKind::kRun, card, 0);
-        if (!id) return;  // the first command says why
+        if (!id) continue;  // the first command says why
         runs.push_back(*id);
         finish(*id, {});
     }

@@ -90,14 +90,15 @@ class RuntimeExecutor final : public Executor {
     // Sees what can still end to its end, gives up the rest and makes new queues. False: not over yet, call
     // it again later. No host task runs meanwhile. When it is over, the caller lets the core reissue().
     bool recover(Listener& listener);
-    // Bits of cards that were found to be gone when the last recovery ended.
+    // Bits of cards that were found to be gone when the last recovery ended. Links that were are not in the
+    // machine any more.
     unsigned lost_cards() const { return lost_cards_; }
 
     // Host tasks that may run now.
     std::vector<TaskId> take_host_tasks();
     void host_task_done(TaskId task);
     // Addresses of the task's data in host memory.
-    std::vector<void*> host_addresses(TaskId task);
+    Result<std::vector<void*>> host_addresses(TaskId task);
 
     struct Figures {
         std::uint64_t packets = 0, waits = 0, doorbells = 0;
@@ -141,7 +142,7 @@ class RuntimeExecutor final : public Executor {
         PinnedBuffer scratch;  // run: kSlots times arguments and time stamps
         std::uint64_t runs = 0;
     };
-    enum class RefState : std::uint8_t { kNone, kHeld, kSubmitted, kDone, kLost };
+    enum class RefState : std::uint8_t { kNone, kHeld, kSubmitted, kDone };
     struct Ref {
         RefState state = RefState::kNone;
         bool host = false;
@@ -172,7 +173,7 @@ class RuntimeExecutor final : public Executor {
         int device = 0;
         Context* context = nullptr;
         std::vector<RangeAllocator> arenas;       // of its memory
-        std::vector<RangeAllocator> host_arenas;  // of host memory that is gone when the card is
+        std::vector<RangeAllocator> host_arenas;  // of host memory that it made; a lost one makes none
         Ps base = 0;
         std::uint64_t* base_stamp = nullptr;
     };
@@ -185,9 +186,8 @@ class RuntimeExecutor final : public Executor {
     Result<std::uint64_t> allocate(unsigned node, std::uint64_t bytes);
     Result<std::uint64_t> buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes);
     void push(Lane& lane, const orr_packet& packet, OpNote note);
-    // Nothing: the command must be held back. The list may name lanes of any card.
-    enum class Ready : std::uint8_t { kYes, kHold, kLost };
-    Ready resolve(unsigned card, std::span<const CommandId> after, std::vector<Wait>& waits) const;
+    // False: the command must be held back. The list may name lanes of any card.
+    bool resolve(unsigned card, std::span<const CommandId> after, std::vector<Wait>& waits) const;
     Status wait(LaneId by, Wait what, std::vector<Wait>& noted);
     void finish(LaneId id, InFlight entry);
     bool submit(const Held& held);
@@ -204,6 +204,7 @@ class RuntimeExecutor final : public Executor {
     void synchronise();
     void flush(Lane& lane);
     void lose_from_front(Listener& listener, LaneId id, const Error& error);
+    void cut(unsigned a, unsigned b);
     bool is_lost(LaneId id) const;
     void spread_losses();
     void start_anew();

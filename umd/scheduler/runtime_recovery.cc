@@ -22,7 +22,16 @@ bool RuntimeExecutor::is_lost(LaneId id) const {
 void RuntimeExecutor::lose_from_front(Listener& listener, LaneId id, const Error& error) {
     const InFlight& entry = lanes_[id].in_flight.front();
     lost_from_[id] = entry.position;
-    if (entry.task != kNoTask) listener.failed(entry.task, error);
+    const Lane& lane = lanes_[id];
+    if (entry.task != kNoTask)
+        listener.failed(entry.task, error);
+    else if (lane.card != lane.signals)
+        cut(lane.card, lane.signals);  // nobody's signal: no task fails, so it would be tried for ever
+}
+
+// From now on all between them goes over the host.
+void RuntimeExecutor::cut(unsigned a, unsigned b) {
+    machine_.channel[a][b].exists = machine_.channel[b][a].exists = false;
 }
 
 // What waits for something lost is lost.
@@ -46,8 +55,8 @@ void RuntimeExecutor::spread_losses() {
 // It has done all that it was given, and can go on. To make queues for many cards takes longer than all else
 // that a failure costs.
 bool RuntimeExecutor::is_idle(const Lane& lane) {
-    return lane.stream != nullptr && lane.in_flight.empty() && !lane.stream->error() &&
-           lane.slot->reached(lane.position);
+    return lane.stream != nullptr && lane.in_flight.empty() && lane.slot->reached(lane.position) &&
+           !lane.stream->ask();
 }
 
 bool RuntimeExecutor::recover(Listener& listener) {
@@ -92,9 +101,15 @@ void RuntimeExecutor::start_anew() {
         const auto there = cards_[card].context->winsys().query();
         if (!there && there.error().code == orrErrorDeviceLost) lost_cards_ |= 1u << card;
     }
+    for (unsigned a = 0; a < cards_.size(); ++a) {
+        for (unsigned b = a + 1; b < cards_.size(); ++b) {
+            if (machine_.channel[a][b].exists && !cards_[a].context->reaches(*cards_[b].context)) cut(a, b);
+        }
+    }
     for (Lane& lane : lanes_) {
+        const bool joined = lane.card == lane.signals || machine_.channel[lane.card][lane.signals].exists;
         const bool gone = ((lost_cards_ >> lane.card | lost_cards_ >> lane.signals) & 1) != 0;
-        if (!gone && is_idle(lane)) continue;
+        if (joined && !gone && is_idle(lane)) continue;
         // The model time of the graph's start is known by now, or will be taken anew.
         if (lane.kind == LaneKind::kRun) cards_[lane.card].base_stamp = nullptr;
         close(lane);

@@ -207,6 +207,7 @@ void TaskSession::turn() {
         host_tasks_.clear();        // issued anew
         if (host_running_) return;  // it may still use what it was given
         if (!executor_->recover(*this)) return;
+        core_->set_machine(executor_->machine());
         core_->reissue(executor_->lost_cards());
         const Error gone{orrErrorDeviceLost,
                          "data that it needs was only in the memory of a card that was lost"};
@@ -260,11 +261,14 @@ void TaskSession::run_host_tasks(const std::stop_token& stop) {
         host_tasks_.pop_front();
         host_running_ = task;
         if (core_->state(task) == TaskState::kIssued) {
-            const std::vector<void*> addresses = executor_->host_addresses(task);
-            const TaskWork& work = work_[task];  // a deque: stays where it is
-            lock.unlock();
-            work.function(work.user, addresses.data(), addresses.size());
-            lock.lock();
+            if (const auto addresses = executor_->host_addresses(task)) {
+                const TaskWork& work = work_[task];  // a deque: stays where it is
+                lock.unlock();
+                work.function(work.user, addresses->data(), addresses->size());
+                lock.lock();
+            } else {
+                failed(task, addresses.error());
+            }
         }
         executor_->host_task_done(task);
         core_->complete(task, core_->now(), core_->now());

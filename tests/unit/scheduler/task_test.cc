@@ -278,6 +278,65 @@ TEST_F(TaskTest, LostCardEndsTheGraph) {
         EXPECT_EQ(read(more[static_cast<std::size_t>(i)]), i + 1);
 }
 
+// A cable is pulled, and then something fails that has nothing to do with it: what is left goes over the
+// host.
+TEST_F(TaskTest, AFailureAfterItsLinkWasCut) {
+    const auto x = data(1), y = data(0), z = data(0);
+    const auto on = [](int card) { return [card](orrTaskDesc& d) { d.device_plus_1 = card; }; };
+    for (int i = 0; i < 4; ++i)
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, on(i % 2 + 1));
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    system_.card(0).cut_link();
+    add({0, 0, 0, 0, 0, 1}, {{y, orrTaskReadWrite, kOut}}, on(2));
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
+    const orrTask_t alone = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, on(1));
+    EXPECT_OK(orrTaskWait(graph_, alone));
+    const orrTask_t across =
+        add({0, 0, 0, 0, 1, 0}, {{z, orrTaskReadWrite, kOut}, {x, orrTaskRead, kA}}, on(2));
+    EXPECT_OK(orrTaskWait(graph_, across));
+    EXPECT_EQ(read(z), 6);
+}
+
+// Times count from the graph's start, also when a card that nobody has missed yet is not there.
+TEST_F(TaskTest, TimesBesideACardThatIsGone) {
+    void* memory = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 32 << 20));
+    ASSERT_OK(orrMemset(memory, 1, 32 << 20));
+    ASSERT_OK(orrFree(memory));
+    system_.card(1).lose();
+    const auto x = data(1), y = data(2);
+    const orrTask_t runs =
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+    EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost);
+    EXPECT_OK(orrTaskWait(graph_, runs));
+    EXPECT_LT(info(runs).start_ns, 100'000);
+}
+
+// What the cards know of each other's work is of queues that stay and of queues that are made anew.
+TEST_F(TaskTest, ChainsOverTheCardsBeforeAndAfterAFailure) {
+    system_.card(0).on_dispatch = [&, running = 0](FakeCard& card, const FakeDispatch& dispatch) mutable {
+        if (++running % 4 != 0) return FakeOutcome{.running = true};  // so that who does not wait comes first
+        return compute(card, dispatch);
+    };
+    const auto x = data(0), y = data(0);
+    const auto chain = [&] {
+        for (int i = 0; i < 40; ++i) {
+            add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}},
+                [i](orrTaskDesc& d) { d.device_plus_1 = i % 2 + 1; });
+        }
+        EXPECT_EQ(read(x) % 40, 0);
+    };
+    chain();
+    for (int card = 1; card <= 2; ++card) {
+        const orrTask_t trap = add({0, 0, 0, 0, 0, 1}, {{y, orrTaskWrite, kOut}},
+                                   [card](orrTaskDesc& d) { d.device_plus_1 = card; });
+        EXPECT_EQ(orrTaskWait(graph_, trap), orrErrorIllegalInstruction);
+        chain();
+        EXPECT_EQ(read(x), 40 * (card + 1));
+    }
+}
+
 // The streams of a task graph are streams of their device: who waits for that waits for them.
 TEST_F(TaskTest, DeviceSynchronizeWaitsForItsTasks) {
     std::atomic<bool> held{true}, runs{false}, over{false};
@@ -395,6 +454,23 @@ TEST_F(TaskTest, CostsAreMeasuredAndKept) {
     EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, "does not start with");
     create(nullptr);
     std::remove(path.c_str());
+}
+
+// Nobody's memory is so large: the datum is refused, or the task that would be the first to use it fails.
+TEST_F(TaskTest, DataOfNearlyAllAddresses) {
+    for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX - 4096, SIZE_MAX / 2}) {
+        orrTaskData_t large = nullptr;
+        std::int64_t value = 1;
+        EXPECT_EQ(orrTaskDataCreate(&large, graph_, &value, bytes), orrErrorOutOfMemory) << bytes;
+        ASSERT_OK(orrTaskDataCreate(&large, graph_, nullptr, bytes)) << bytes;
+        EXPECT_EQ(orrTaskWait(graph_, add({0, 0, 0, 1, 0, 0}, {{large, orrTaskWrite, kOut}})),
+                  orrErrorOutOfMemory);
+        const orrTask_t on_host = add({}, {{large, orrTaskWrite, -1}}, [](orrTaskDesc& desc) {
+            desc.kernel = nullptr;
+            desc.function = [](void*, void* const*, std::size_t) { ADD_FAILURE() << "without its data"; };
+        });
+        EXPECT_EQ(orrTaskWait(graph_, on_host), orrErrorOutOfMemory);
+    }
 }
 
 TEST_F(TaskTest, Mistakes) {
