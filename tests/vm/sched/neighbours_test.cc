@@ -84,7 +84,9 @@ class Neighbours : public ::testing::Test {
         ASSERT_EQ(::chmod(kNode, 0666), 0);
     }
     void TearDown() override {
-        if (mode_ != 0) EXPECT_EQ(::chmod(kNode, mode_), 0);
+        if (mode_ != 0) {
+            EXPECT_EQ(::chmod(kNode, mode_), 0);
+        }
     }
     mode_t mode_ = 0;
 };
