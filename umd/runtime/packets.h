@@ -40,6 +40,13 @@ inline orr_packet make_semaphore(std::uint16_t opcode, std::uint64_t semaphore, 
     return std::bit_cast<orr_packet>(packet);
 }
 
+inline orr_packet make_timestamp(std::uint64_t va) {
+    orr_packet_timestamp packet{};
+    packet.header.opcode = ORR_PKT_TIMESTAMP;
+    packet.dst = va;
+    return std::bit_cast<orr_packet>(packet);
+}
+
 // limit_ns: it stops its queue after so much model time; 0: never.
 inline orr_packet make_wait(std::uint64_t semaphore, std::uint64_t value, std::uint64_t limit_ns) {
     orr_packet_semaphore packet{};

@@ -18,16 +18,6 @@ constexpr Ps kLinkSetup = 500'000;
 
 constexpr std::uint64_t kAddresses = 1ull << 47;  // a process has no more
 
-constexpr std::uint64_t kMergeArgs = 4096, kMergeArgsBytes = 64,
-                        kStamps = kMergeArgs + 64 * kMergeArgsBytes - 64;
-
-orr_packet make_timestamp(std::uint64_t va) {
-    orr_packet_timestamp packet{};
-    packet.header.opcode = ORR_PKT_TIMESTAMP;
-    packet.dst = va;
-    return std::bit_cast<orr_packet>(packet);
-}
-
 std::uint64_t load_word(const std::uint64_t* word) {
     return std::atomic_ref(const_cast<std::uint64_t&>(*word)).load(std::memory_order_acquire);
 }
@@ -153,60 +143,6 @@ Result<std::vector<void*>> RuntimeExecutor::host_addresses(TaskId task) {
         addresses.push_back(*memory);
     }
     return addresses;
-}
-
-Result<RuntimeExecutor::LaneId> RuntimeExecutor::lane(LaneKind kind, unsigned card, unsigned other) {
-    const auto [known, added] =
-        lane_ids_.try_emplace({kind, card, other}, static_cast<LaneId>(lanes_.size()));
-    const LaneId id = known->second;
-    if (added) {
-        const bool crosses = kind == LaneKind::kPeer || kind == LaneKind::kRelay;
-        lanes_.emplace_back(kind, card, crosses ? other : card);
-    }
-    Lane& lane = lanes_[id];
-    if (lane.stream != nullptr) return id;
-    if (auto opened = open(lane); !opened) return std::unexpected(opened.error());
-    return id;
-}
-
-Status RuntimeExecutor::open(Lane& lane) {
-    static constexpr const char* kNames[] = {"tasks", "tasks: from host", "tasks: to host",
-                                             "tasks: to device", "tasks: signals to device"};
-    QueueOptions options;
-    options.name = kNames[static_cast<std::size_t>(lane.kind)];
-    const bool crosses = lane.signals != lane.card;
-    if (crosses) options.name += fmt::format(" {}", cards_[lane.signals].device);
-    auto slot = cards_[lane.signals].context->semaphores().take(true);
-    if (!slot) return std::unexpected(slot.error());
-    const int device = cards_[lane.card].device;
-    if (crosses) {
-        if (auto shared = runtime_.memory().share_block(*(*slot)->block, device); !shared) return shared;
-    }
-    PinnedBuffer scratch;
-    if (lane.kind == LaneKind::kRun) {
-        auto made = PinnedBuffer::create(runtime_.memory(), device, kSlots * kSlotBytes);
-        if (!made) return std::unexpected(made.error());
-        scratch = std::move(*made);
-    }
-    auto stream = Stream::create(*cards_[lane.card].context, crosses ? kCrossingEntries : kEntries, 0,
-                                 std::move(options));
-    if (!stream) return std::unexpected(stream.error());
-    lane.stream = std::move(*stream);
-    lane.slot = std::move(*slot);
-    lane.scratch = std::move(scratch);
-    ++made_;
-    return {};
-}
-
-// Positions go on, so what is known of the old queue is not taken for the next one's.
-void RuntimeExecutor::close(Lane& lane) {
-    if (lane.stream == nullptr) return;
-    lane.stream->close();
-    // A signal that is still on a link would arrive at whoever has the slot next.
-    lane.slot->lost |= lane.stream->error().has_value() || !lane.slot->reached(lane.position);
-    Lane next(lane.kind, lane.card, lane.signals);
-    next.position = lane.position;
-    lane = std::move(next);
 }
 
 // --- packets ---
@@ -502,47 +438,6 @@ Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wa
     push(lane, make_timestamp(stamps + 8), {Op::kSignal, nullptr});
     finish(*id, std::move(entry));
     return {};
-}
-
-// Brings the model clocks of linked cards to one time, and notes it as the start of the graph's time.
-void RuntimeExecutor::synchronise() {
-    synchronised_ = true;
-    std::vector<LaneId> runs;
-    for (unsigned card = 0; card < cards_.size(); ++card) {
-        if ((lost_cards_ >> card & 1) != 0) continue;
-        auto id = lane(LaneKind::kRun, card, 0);
-        if (!id) continue;  // the first command says why
-        runs.push_back(*id);
-        finish(*id, {});
-    }
-    if (runs.empty()) return;
-    const LaneId first = runs[0];
-    const auto reaches_first = [&](LaneId run) {
-        const unsigned a = lanes_[run].card, b = lanes_[first].card;
-        return a != b && machine_.channel[a][b].exists && machine_.channel[b][a].exists;
-    };
-    InFlight meeting;
-    for (const LaneId run : runs) {
-        if (reaches_first(run)) (void)wait(first, {run, lanes_[run].position}, meeting.waits);
-    }
-    finish(first, std::move(meeting));
-    const Wait met{first, lanes_[first].position};
-    for (const LaneId run : runs) {
-        if (run == first) continue;
-        InFlight entry;
-        if (reaches_first(run)) (void)wait(run, met, entry.waits);
-        finish(run, std::move(entry));
-    }
-    for (const LaneId run : runs) {
-        Lane& lane = lanes_[run];
-        Card& card = cards_[lane.card];
-        if (card.base != 0 || card.base_stamp != nullptr) continue;
-        // No task uses this word.
-        const std::uint64_t offset = (kSlots - 1) * kSlotBytes + kStamps + 16;
-        push(lane, make_timestamp(lane.scratch.va() + offset), {Op::kSignal, nullptr});
-        card.base_stamp = reinterpret_cast<std::uint64_t*>(lane.scratch.data() + offset);
-        finish(run, {});
-    }
 }
 
 // --- ends ---

@@ -212,6 +212,8 @@ class RuntimeExecutor final : public Executor {
 
     static constexpr std::uint32_t kSlots = 64;        // more than the core has in flight on a card
     static constexpr std::uint64_t kSlotBytes = 8192;  // arguments, then merge arguments, then time stamps
+    static constexpr std::uint64_t kMergeArgs = 4096, kMergeArgsBytes = 64;
+    static constexpr std::uint64_t kStamps = kMergeArgs + 64 * kMergeArgsBytes - 64;
     static constexpr std::uint32_t kEntries = 2048;
     static constexpr std::uint32_t kCrossingEntries =
         512;  // between two cards there is less to do, and many pairs
