@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,22 @@ std::pair<std::string, std::string> range_of(const std::string& function) {
     return {fmt::format("{:#x}", begin), fmt::format("{:#x}", end)};
 }
 
+// Where a module lies.
+std::pair<std::string, std::string> range_of_module(const std::string& module) {
+    std::ifstream modules("/proc/modules");
+    for (std::string line; std::getline(modules, line);) {
+        std::istringstream words(line);
+        std::string name, size, users, by, state, address;
+        words >> name >> size >> users >> by >> state >> address;
+        if (name != module) continue;
+        // Its code; its data, which is counted in the size, lies elsewhere.
+        const std::uint64_t begin = std::stoull(address, nullptr, 16);
+        return {fmt::format("{:#x}", begin), fmt::format("{:#x}", begin + std::stoull(size))};
+    }
+    ADD_FAILURE() << "the kernel has no module " << module;
+    return {"0", "0"};
+}
+
 }  // namespace
 
 Injector::Injector() : nth_(::open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC)) {
@@ -59,6 +76,23 @@ void Injector::spare(const std::string& function) {
     for (const char* kind : kKinds) {
         set(std::string(kind) + "/reject-start", begin);
         set(std::string(kind) + "/reject-end", end);
+    }
+}
+
+void Injector::only_below(const std::string& module) {
+    const auto [begin, end] = range_of_module(module);
+    for (const char* kind : kKinds) {
+        const std::string folder = std::string(kind) + "/";
+        set(folder + "stacktrace-depth", "32");
+        set(folder + "require-start", begin);
+        set(folder + "require-end", end);
+    }
+}
+
+void Injector::below_anything() {
+    for (const char* kind : kKinds) {
+        set(std::string(kind) + "/require-start", "0");
+        set(std::string(kind) + "/require-end", "0xffffffffffffffff");
     }
 }
 
@@ -83,9 +117,8 @@ unsigned Injector::stop_all() {
         std::ifstream("/sys/kernel/debug/" + folder + "times") >> left;
         failed += kMaxPoints - left;
         set(folder + "times", "1");
-        set(folder + "require-start", "0");
-        set(folder + "require-end", "0xffffffffffffffff");
     }
+    below_anything();
     return failed;
 }
 

@@ -17,6 +17,10 @@ class Injector {
     // Lets all succeed that is done inside a function of the kernel. One at a time.
     static void spare(const std::string& function);
 
+    // Only what is done by a module, or by others for it, fails, and is counted; until below_anything().
+    static void only_below(const std::string& module);
+    static void below_anything();
+
     // Lets all allocations fail that are made inside a function of the kernel or its modules, by whomever.
     // stop_all() ends that and says how many have.
     static void fail_all_in(const std::string& function);
