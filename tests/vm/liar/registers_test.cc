@@ -203,10 +203,6 @@ int grant(const User& user) {
     EXPECT_EQ(import_bo(other.get(), dma_buf.get(), handle), 0);
     return map(other.get(), vm, handle, kVa, kMiB, ORR_BIND_WRITE);
 }
-int crash(const User& user) {
-    EXPECT_TRUE(write_file(debugfs(static_cast<unsigned>(node_of(user.card()))) + "crash_firmware", "none"));
-    return -1;
-}
 
 const Use kUses[] = {
     {"State", {{ORR_R_STATE, 1, 1}}, kGone},
@@ -228,7 +224,6 @@ const Use kUses[] = {
      {{ORR_R_LINK(0) + ORR_R_LINK_GRANT_DONE, 1, 1}},
      "lost: a link port does not carry out grants",
      grant},
-    {"StateOfACrashedCore", {{ORR_R_STATE}}, kGone, crash, false},
 };
 
 class LyingInUse : public LyingRegisters, public ::testing::WithParamInterface<Use> {};
