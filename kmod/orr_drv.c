@@ -85,7 +85,7 @@ static struct drm_driver orr_drm_driver = {
 	.date = "20261121",
 #endif
 	.major = 1,
-	.minor = 1, /* 1: failures, and the feature word of QUERY_DEVICE */
+	.minor = 2, /* 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK */
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

@@ -36,7 +36,7 @@ static_assert(sizeof(struct drm_orr_signaller) == 24);
 static_assert(sizeof(struct drm_orr_queue_wait) == 72);
 static_assert(sizeof(struct drm_orr_queue_fence) == 24);
 static_assert(sizeof(struct drm_orr_query_counters) == 16);
-static_assert(sizeof(struct drm_orr_query_link) == 32);
+static_assert(sizeof(struct drm_orr_query_link) == 40);
 static_assert(sizeof(struct drm_orr_wait_edge) == 88);
 static_assert(sizeof(struct drm_orr_query_deadlock) == 16);
 
@@ -364,9 +364,10 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	args->lanes = orr_read32(odev, link + ORR_R_LINK_LANES);
 	args->gbps = orr_read32(odev, link + ORR_R_LINK_GBPS);
 	args->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
+	args->losses = orr_read32(odev, link + ORR_R_LINK_LOSSES);
 	ones = args->state == U32_MAX || args->peer_uid == U64_MAX ||
 	       args->peer_port == U32_MAX || args->lanes == U32_MAX || args->gbps == U32_MAX ||
-	       args->latency_ns == U32_MAX;
+	       args->latency_ns == U32_MAX || args->losses == U32_MAX;
 	if (!orr_hw_answers(odev, ones))
 		ret = -ENODEV;
 	orr_exit(odev, idx);

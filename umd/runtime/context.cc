@@ -63,14 +63,14 @@ void Context::ask() {
     if (!answer && answer.error().code == orrErrorDeviceLost) lose(answer.error());
 }
 
-bool Context::reaches(const Context& peer) const {
+std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
     for (std::uint32_t port = 0; port < ports_; ++port) {
         const auto link = winsys_.link(port);
-        if (!link) return true;
+        if (!link) return 0;
         const bool up = link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED;
-        if (up && link->peer_uid == peer.uid_) return true;
+        if (up && link->peer_uid == peer.uid_) return (port + 1ull) << 32 | link->losses;
     }
-    return false;
+    return std::nullopt;
 }
 
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {

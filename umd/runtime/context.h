@@ -44,8 +44,10 @@ class Context {
     bool lost() const { return loss_.ended(); }
     // Asks the driver whether it is.
     void ask();
-    // A link that is up joins them. Yes also if the driver does not say.
-    bool reaches(const Context& peer) const;
+    // The link to it, if it is up: a number that is another one when it was down in between. 0: the driver
+    // does not say.
+    std::optional<std::uint64_t> way_to(const Context& peer) const;
+    bool reaches(const Context& peer) const { return way_to(peer).has_value(); }
 
     // Made at first use.
     Result<std::shared_ptr<Stream>> null_stream();

@@ -73,8 +73,10 @@ void Fleet::look_at_flight(Stream& stream) {
         there.insert(signal.slot->context);
     for (Context* to : there) {
         const auto loss = to->loss();
-        if (!loss && from.reaches(*to)) continue;
-        const auto gone = stream.flight().doubt(*to, stream.executed(), now_ns(), loss ? 0 : kPatienceNs);
+        const auto way = loss ? std::nullopt : from.way_to(*to);
+        const auto gone =
+            stream.flight().doubt(*to, stream.executed(), now_ns(), loss ? 0 : kPatienceNs, way);
+        if (way) stream.flight().set_way(*to, *way);
         if (gone.empty()) continue;
         const Error error =
             loss ? Error{loss->code, fmt::format("what {} wrote to device {} did not arrive there: {}",
@@ -99,10 +101,10 @@ void Fleet::end_promises(Stream& stream) {
     const bool lost = from.lost();
     const std::uint64_t code = lost ? ORR_QERR_LOST : ORR_QERR_PEER_LOST;
     bool all = true;
-    std::map<Context*, bool> reaches;
-    const auto tells = [&](Context* there) {
-        const auto [known, made] = reaches.emplace(there, false);
-        if (made) known->second = !lost && from.reaches(*there);
+    std::map<Context*, std::optional<std::uint64_t>> ways;
+    const auto way_to = [&](Context* there) {
+        const auto [known, made] = ways.try_emplace(there);
+        if (made && !lost && !there->lost()) known->second = from.way_to(*there);
         return known->second;
     };
     // Also what its queue will never execute: the write before it may have gone, and the card that would fail
@@ -112,9 +114,8 @@ void Fleet::end_promises(Stream& stream) {
         under_way.insert(signal.slot->context);
     for (Context* there : under_way) {
         all = false;  // for another look
-        if (!there->lost() && tells(there)) continue;
         for (const FlightSignal& signal :
-             stream.flight().doubt(*there, kAll, now_ns(), there->lost() ? 0 : kPatienceNs)) {
+             stream.flight().doubt(*there, kAll, now_ns(), there->lost() ? 0 : kPatienceNs, way_to(there))) {
             if (!there->lost()) (void)fail_semaphore(*there, signal.slot->va, code, stream.label(), error);
         }
     }
@@ -122,7 +123,7 @@ void Fleet::end_promises(Stream& stream) {
         Context* there = owner(point.va);
         if (there == nullptr || there == &from || there->lost() || reached(point)) continue;
         // A failure must not overtake what has been signalled.
-        all &= !tells(there) && !stream.flight().under_way_to(point.va, executed) &&
+        all &= !way_to(there) && !stream.flight().under_way_to(point.va, executed) &&
                fail_semaphore(*there, point.va, code, stream.label(), error);
     }
     if (all) stream.settle(end);
@@ -141,7 +142,7 @@ void Fleet::look_at_orphans() {
             Context& there = *signal.slot->context;
             if (signal.over() || there.lost()) return true;
             const auto loss = orphans.from->loss();
-            if (!loss && orphans.from->reaches(there)) return false;
+            if (!loss && signal.comes_by(orphans.from->way_to(there))) return false;
             if (!signal.given_up(now_ns(), kPatienceNs)) return false;
             const Error error = loss.value_or(Error{orrErrorPeerAccess, "the link went down"});
             return fail_semaphore(there, signal.slot->va, loss ? ORR_QERR_LOST : ORR_QERR_PEER_LOST,

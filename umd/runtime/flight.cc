@@ -37,9 +37,20 @@ std::vector<FlightSignal> Flight::tidy(std::uint64_t executed) const {
     return taken;
 }
 
+void Flight::set_way(const Context& there, std::uint64_t way) {
+    const std::lock_guard lock(mutex_);
+    ways_[&there] = way;
+}
+
+bool Flight::knows_way(const Context& there) const {
+    const std::lock_guard lock(mutex_);
+    return ways_.contains(&there);
+}
+
 void Flight::add(FlightSignal signal) {
     std::vector<FlightSignal> gone;
     const std::lock_guard lock(mutex_);
+    signal.way = ways_[signal.slot->context];
     // Now and then only: looking at them is a read of another card's memory.
     if (signals_.size() >= tidy_at_) {
         gone = tidy(0);
@@ -100,12 +111,12 @@ bool Flight::under_way_to(std::uint64_t va, std::uint64_t executed) const {
 }
 
 std::vector<FlightSignal> Flight::doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
-                                        std::int64_t patience_ns) {
+                                        std::int64_t patience_ns, std::optional<std::uint64_t> way) {
     const std::lock_guard lock(mutex_);
     std::vector<FlightSignal> gone;
     for (FlightSignal& signal : signals_) {
         if (signal.slot->context != &there || signal.index > executed || signal.over()) continue;
-        if (!signal.given_up(now_ns, patience_ns)) continue;
+        if (signal.comes_by(way) || !signal.given_up(now_ns, patience_ns)) continue;
         signal.lost = true;
         gone.push_back(signal);
     }

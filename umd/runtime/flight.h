@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "umd/runtime/deadlock_search.h"
@@ -17,13 +19,18 @@ struct FlightSignal {
     std::uint64_t index = 0;              // of the stream, behind the packet
     std::shared_ptr<SemaphoreSlot> slot;  // so nobody else gets it meanwhile
     std::uint64_t value = 0;
-    bool landing = false;  // says that the writes before it have arrived, so the stream is done only then
-    bool lost = false;     // it will never arrive
-    bool looked = false;   // under way at the last look already
+    bool landing = false;   // says that the writes before it have arrived, so the stream is done only then
+    bool lost = false;      // it will never arrive
+    bool looked = false;    // under way at the last look already
+    std::uint64_t way = 0;  // Context::way_to() before it was sent
     std::int64_t doubted_ns = 0;  // since then its card or link is known to have failed
 
     // It is there, or never will be.
     bool over() const;
+    // Its link is up, and was never down meanwhile.
+    bool comes_by(std::optional<std::uint64_t> way_now) const {
+        return way_now && (*way_now == 0 || way == 0 || *way_now == way);
+    }
     // Its card or link has failed: has it had `patience` since this was first asked?
     bool given_up(std::int64_t now_ns, std::int64_t patience_ns);
 };
@@ -31,6 +38,9 @@ struct FlightSignal {
 // Thread safe.
 class Flight {
   public:
+    // What is sent there from now on goes by this way.
+    void set_way(const Context& there, std::uint64_t way);
+    bool knows_way(const Context& there) const;
     // Before the packet can be done.
     void add(FlightSignal signal);
     // All landings up to `index` have arrived. `executed`: packets that the queue has done.
@@ -45,9 +55,10 @@ class Flight {
     // This semaphore has one under way.
     bool under_way_to(std::uint64_t va, std::uint64_t executed) const;
     // For what is under way to this card when a card or a link failed, as it may be there already and only
-    // wait for the card's clock. Gives what has not arrived `patience` after the first such call: it is lost.
+    // wait for the card's clock. way: the link now, if it is up; what comes by it is not meant. Gives what
+    // has not arrived `patience` after the first such call: it is lost.
     std::vector<FlightSignal> doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
-                                    std::int64_t patience_ns);
+                                    std::int64_t patience_ns, std::optional<std::uint64_t> way);
     // Nothing of what is under way will arrive.
     void lose_all();
     // Gives up all; what is not there yet.
@@ -59,6 +70,7 @@ class Flight {
 
     mutable std::mutex mutex_;
     mutable std::vector<FlightSignal> signals_;
+    std::map<const Context*, std::uint64_t> ways_;
     mutable std::atomic<bool> any_landing_{false};
     std::size_t tidy_at_ = kTidyAt;
 };

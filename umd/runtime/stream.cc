@@ -204,8 +204,12 @@ void Stream::put_locked(std::uint64_t index, orr_packet packet, OpNote note) {
 Status Stream::publish_locked(std::uint64_t end, std::span<const FlightSignal> flight) {
     const std::lock_guard lock(queue_mutex_);
     if (queue_ == nullptr || stopped_) return std::unexpected(ended());
-    for (const FlightSignal& signal : flight)
+    for (const FlightSignal& signal : flight) {
+        Context& there = *signal.slot->context;
+        // Once for each card: it asks the driver.
+        if (!flight_.knows_way(there)) flight_.set_way(there, context_.way_to(there).value_or(0));
         flight_.add(signal);
+    }
     std::atomic_ref(ring_->producer).store(end, std::memory_order_release);
     queue_->ring(end);
     producer_.store(end, std::memory_order_release);

@@ -22,11 +22,16 @@ bool RuntimeExecutor::is_lost(LaneId id) const {
 void RuntimeExecutor::lose_from_front(Listener& listener, LaneId id, const Error& error) {
     const InFlight& entry = lanes_[id].in_flight.front();
     lost_from_[id] = entry.position;
-    const Lane& lane = lanes_[id];
-    if (entry.task != kNoTask)
-        listener.failed(entry.task, error);
-    else if (lane.card != lane.signals)
-        cut(lane.card, lane.signals);  // nobody's signal: no task fails, so it would be tried for ever
+    if (entry.task != kNoTask) return listener.failed(entry.task, error);
+    // Nobody's: no task fails, so without this it would be tried for ever. It is a signal to another card, or
+    // waited for one that was lost on its way.
+    const auto lost_its_link = [&](const Lane& lane) {
+        if (lane.card != lane.signals) cut(lane.card, lane.signals);
+    };
+    lost_its_link(lanes_[id]);
+    for (const Wait& wait : entry.waits) {
+        if (lanes_[wait.lane].slot->failed()) lost_its_link(lanes_[wait.lane]);
+    }
 }
 
 // From now on all between them goes over the host.

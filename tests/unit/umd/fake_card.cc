@@ -323,6 +323,7 @@ void FakeCard::lose() {
 
 void FakeCard::cut_link() {
     link_up_.store(false);
+    link_losses_.fetch_add(1);
     drop_arrivals(nullptr);
     for (FakeCard* peer : peers_)
         peer->drop_arrivals(this);

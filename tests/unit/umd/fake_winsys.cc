@@ -158,6 +158,7 @@ class FakeDevice final : public Device {
             const FakeCard& peer = *card_.peers()[port];
             link.state = card_.reaches(peer) ? ORR_LINK_UP : ORR_LINK_DOWN;
             link.peer_uid = peer.uid;
+            link.losses = card_.link_losses() + peer.link_losses();
         }
         return link;
     }

@@ -156,6 +156,7 @@ class FakeCard {
     std::byte* kick_page;
     const std::vector<FakeCard*>& peers() const { return peers_; }
     bool lost() const { return lost_.load(); }
+    std::uint32_t link_losses() const { return link_losses_.load(); }
     void poke() { poked_.store(true); }
     void wake();  // and those that it is linked to
     // A link to it is up.
@@ -188,6 +189,7 @@ class FakeCard {
     std::recursive_mutex mutex_;
     bool busy_ = false;  // time alone may end something
     std::atomic<bool> stop_{false}, paused_{false}, lost_{false}, poked_{false}, link_up_{true};
+    std::atomic<std::uint32_t> link_losses_{0};
     std::atomic<bool> hold_arrivals_{false};
     std::atomic<std::uint64_t> kicks_{0}, waits_{0}, packets_done_{0};
     std::uint64_t model_ps_ = 1'000'000;

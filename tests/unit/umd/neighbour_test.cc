@@ -166,9 +166,20 @@ TEST_F(Neighbour, SemaphoreInMemoryUsedAgainIsNotFailed) {
         EXPECT_OK(orrSemaphoreDestroy(semaphore));
 }
 
+// How what is on a link dies.
+enum class End : std::uint8_t { kCut, kCutAndMended, kLost };
+constexpr End kEnds[] = {End::kCut, End::kCutAndMended, End::kLost};
+void end(FakeCard& card, End how) {
+    how == End::kLost ? card.lose() : card.cut_link();
+    if (how == End::kCutAndMended) card.mend_link();  // before anybody looks
+}
+orrError_t told_after(End how) {
+    return how == End::kLost ? orrErrorDeviceLost : orrErrorPeerAccess;
+}
+
 // What a lost card had signalled, and what had not arrived, fails.
 TEST_F(Neighbour, SignalThatDiedOnTheLinkIsTold) {
-    for (const bool lose : {false, true}) {
+    for (const End how : kEnds) {
         orrStream_t waiter = stream(1, "waiter"), source = stream(0, "source");
         let_write(0, 1);
         orrSemaphore_t x = semaphore_on(1);
@@ -177,9 +188,9 @@ TEST_F(Neighbour, SignalThatDiedOnTheLinkIsTold) {
         ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
         ASSERT_OK(orrStreamSynchronize(source));
         until([&] { return system_.card(1).arrivals() == 1; });
-        lose ? system_.card(0).lose() : system_.card(0).cut_link();
+        end(system_.card(0), how);
         system_.card(1).hold_arrivals(false);
-        EXPECT_EQ(poll(waiter), lose ? orrErrorDeviceLost : orrErrorPeerAccess) << orrGetLastErrorText();
+        EXPECT_EQ(poll(waiter), told_after(how)) << orrGetLastErrorText();
         EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
         EXPECT_OK(orrSemaphoreDestroy(x));
         system_.card(0).mend_link();
@@ -188,22 +199,25 @@ TEST_F(Neighbour, SignalThatDiedOnTheLinkIsTold) {
 
 // The same when the stream that signalled is no more.
 TEST_F(Neighbour, SignalOfADestroyedStreamThatDiedOnTheLinkIsTold) {
-    orrStream_t waiter = stream(1, "waiter"), source = stream_on(0, "source");
-    let_write(0, 1);
-    orrSemaphore_t x = semaphore_on(1);
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1));
-    system_.card(1).hold_arrivals(true);
-    ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
-    ASSERT_OK(orrStreamSynchronize(source));
-    ASSERT_OK(orrStreamDestroy(source));
-    system_.card(0).lose();
-    system_.card(1).hold_arrivals(false);
-    EXPECT_EQ(poll(waiter), orrErrorDeviceLost) << orrGetLastErrorText();
-    EXPECT_OK(orrSemaphoreDestroy(x));
+    for (const End how : kEnds) {
+        orrStream_t waiter = stream(1, "waiter"), source = stream_on(0, "source");
+        let_write(0, 1);
+        orrSemaphore_t x = semaphore_on(1);
+        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1));
+        system_.card(1).hold_arrivals(true);
+        ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
+        ASSERT_OK(orrStreamSynchronize(source));
+        ASSERT_OK(orrStreamDestroy(source));
+        end(system_.card(0), how);
+        system_.card(1).hold_arrivals(false);
+        EXPECT_EQ(poll(waiter), told_after(how)) << orrGetLastErrorText();
+        EXPECT_OK(orrSemaphoreDestroy(x));
+        system_.card(0).mend_link();
+    }
 }
 
 TEST_F(Neighbour, WriteUnderWayToACardThatDiesIsToldToWhoPolls) {
-    for (const bool lose : {false, true}) {
+    for (const End how : kEnds) {
         void* source = memory_on(0, 4096);
         void* target = memory_on(1, 4096);
         let_write(0, 1);
@@ -214,8 +228,8 @@ TEST_F(Neighbour, WriteUnderWayToACardThatDiesIsToldToWhoPolls) {
         ASSERT_OK(orrMemcpyAsync(target, source, 4096, orrMemcpyDefault, writer));
         ASSERT_OK(orrEventRecord(event, writer));
         until([&] { return system_.card(1).arrivals() == 2; });
-        lose ? system_.card(1).lose() : system_.card(1).cut_link();
-        const orrError_t expected = lose ? orrErrorDeviceLost : orrErrorPeerAccess;
+        end(system_.card(1), how);
+        const orrError_t expected = told_after(how);
         EXPECT_EQ(poll(writer), expected) << orrGetLastErrorText();
         EXPECT_EQ(orrEventQuery(event), expected) << orrGetLastErrorText();
         EXPECT_EQ(orrStreamSynchronize(writer), expected) << orrGetLastErrorText();

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
+#include <memory>
 #include <thread>
 
 #include "tests/system/runtime/hand.h"
@@ -40,7 +42,9 @@ class Cable : public ::testing::Test {
     std::unique_ptr<Place> waiter_, behind_;
 
   private:
-    void wait_for_links(std::uint32_t state) const {
+    // And each loss counts, so that who did not look meanwhile knows of it.
+    void wait_for_links(std::uint32_t state) {
+        losses_ += state == ORR_LINK_DOWN ? 1 : 0;
         for (const Place* const place : {waiter_.get(), behind_.get()}) {
             drm_orr_query_link link{};
             for (int tries = 0; tries < 1000; ++tries) {
@@ -49,8 +53,12 @@ class Cable : public ::testing::Test {
                 std::this_thread::sleep_for(std::chrono::milliseconds(5));
             }
             ASSERT_EQ(link.state, state);
+            if (losses_ == 1 && state == ORR_LINK_DOWN) before_[place] = link.losses - 1;
+            ASSERT_EQ(link.losses, before_[place] + losses_);
         }
     }
+    std::map<const Place*, std::uint32_t> before_;
+    std::uint32_t losses_ = 0;
     bool out_ = false;
 };
 
