@@ -272,7 +272,7 @@ struct drm_orr_query_link {
 	__u32 lanes; /* out */
 	__u32 gbps; /* out */
 	__u32 latency_ns; /* out */
-	__u32 losses; /* out: how often it has gone down, with what was on the way; from a driver before 1.2: 0 */
+	__u32 losses; /* out: how often it has gone down; 0 from a driver before 1.2 */
 	__u32 pad; /* 0 */
 };
 
