@@ -402,15 +402,14 @@ int orr_hw_reset(struct orr_device *odev);
 bool orr_hw_answers(struct orr_device *odev, bool ones);
 void orr_text_sanitise(char *text);
 
-/* A look at a port, inside orr_enter(). */
-static inline struct orr_link_look orr_link_look(struct orr_device *odev, u32 port)
+/* A look at a port, inside orr_enter(). Return: whether it is worth anything; if not, the card is lost. */
+static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_link_look *look)
 {
 	u32 link = ORR_R_LINK(port);
 
-	return (struct orr_link_look){
-		.state = orr_read32(odev, link + ORR_R_LINK_STATE),
-		.losses = orr_read32(odev, link + ORR_R_LINK_LOSSES),
-	};
+	look->state = orr_read32(odev, link + ORR_R_LINK_STATE);
+	look->losses = orr_read32(odev, link + ORR_R_LINK_LOSSES);
+	return (look->state != U32_MAX && look->losses != U32_MAX) || orr_hw_answers(odev, true);
 }
 
 static inline bool orr_link_is_up(const struct orr_link_look *look)

@@ -23,8 +23,8 @@
 #define ORR_HEALTH_PERIOD (HZ / 20)
 /* Time between two looks at the links. */
 #define ORR_HEALTH_LINKS HZ
-/* Least time between two looks that interrupts ask for. */
-#define ORR_HEALTH_HOLDOFF (HZ / 10)
+/* Least time between two looks that interrupts ask for: they never put the regular one off. */
+#define ORR_HEALTH_HOLDOFF (ORR_HEALTH_PERIOD / 2)
 /* Time until the links are looked at for an interrupt that had another reason too. */
 #define ORR_HEALTH_LINK_DELAY (HZ / 10)
 
@@ -120,9 +120,13 @@ bool orr_health_gone(struct orr_device *odev)
 /* Nobody trusts the card any more: it must stop before its memory is given to others. */
 static void orr_lost_quiesce(struct orr_device *odev)
 {
+	bool there;
+
 	/* A start of the firmware that was under way has found out by now. */
 	guard(mutex)(&odev->boot_lock);
-	if (orr_read32(odev, ORR_R_ID) == ORR_ID_MAGIC && orr_hw_reset(odev))
+	there = orr_read32(odev, ORR_R_ID) == ORR_ID_MAGIC;
+	/* Also one that does not say what it is: its engines must not go on writing to other cards. */
+	if (orr_hw_reset(odev) && there)
 		drm_err(&odev->drm, "the card does not reset\n");
 	pci_clear_master(odev->pdev);
 }
@@ -196,10 +200,9 @@ static bool orr_link_changed(struct orr_device *odev)
 	if (orr_enter(odev, &idx))
 		return false;
 	for (i = 0; i < odev->info.link_ports; i++) {
-		struct orr_link_look look = orr_link_look(odev, i);
+		struct orr_link_look look;
 
-		if ((look.state == U32_MAX || look.losses == U32_MAX) &&
-		    !orr_hw_answers(odev, true))
+		if (!orr_link_look(odev, i, &look))
 			break;
 		changed |= look.state != odev->link_looks[i].state ||
 			   look.losses != odev->link_looks[i].losses;

@@ -60,13 +60,14 @@ int orr_hw_map(struct orr_device *odev)
 	return 0;
 }
 
-static void orr_hw_read_text(struct orr_device *odev, u32 reg, char *text, unsigned int size)
+static void orr_hw_read_text(struct orr_device *odev, u32 reg, char *text, unsigned int size, bool *ones)
 {
 	unsigned int i;
 
 	for (i = 0; i < size; i += sizeof(u32)) {
 		u32 word = orr_read32(odev, reg + i);
 
+		*ones |= word == U32_MAX;
 		memcpy(text + i, &word, sizeof(word));
 	}
 	text[size] = '\0';
@@ -167,7 +168,7 @@ int orr_hw_identify(struct orr_device *odev)
 			       (ORR_R_LINK(0) - ORR_R_COUNTER(0)) / sizeof(u64));
 	if ((info->hw_version & 0xffff) >= 1)
 		info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
-	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1);
+	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1, &ones);
 	orr_text_sanitise(info->sku_name);
 
 	if (ones)

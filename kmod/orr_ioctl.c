@@ -352,7 +352,7 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	u32 link;
 	int idx, ret;
 
-	if (args->port >= odev->info.link_ports)
+	if (args->port >= odev->info.link_ports || args->pad)
 		return -EINVAL;
 	link = ORR_R_LINK(args->port);
 	ret = orr_enter(odev, &idx);

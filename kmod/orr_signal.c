@@ -257,9 +257,24 @@ static void orr_signaller_add(struct orr_queue *queue, const struct orr_sem_rang
 	queue->signaller_count++;
 }
 
+/* Whether the queue is still attached to one of them by a link that has gone down since. */
+static bool orr_range_is_stale(const struct orr_sem_range *range, struct orr_queue *queue)
+{
+	u32 i;
+
+	for (i = 0; i < range->count; i++) {
+		struct orr_sem *sem = orr_sem_of_range(range, i);
+		struct orr_signaller *old = sem ? orr_signaller_find(sem, queue) : NULL;
+
+		if (old && old->bo->kind == ORR_BO_KIND_PEER && old->losses != range->losses)
+			return true;
+	}
+	return false;
+}
+
 /*
  * All or none. Return: 0, -EIO, -ENOSPC, -EAGAIN if something was unmapped since they were looked
- * up, or 1: one of them is being closed, which has to be waited for.
+ * up, 1: one of them is being closed, which has to be waited for, or 2: has to be closed first.
  */
 static int orr_range_attach(struct orr_queue *queue, const struct orr_sem_range *range,
 			    struct orr_spares *spares)
@@ -273,6 +288,8 @@ static int orr_range_attach(struct orr_queue *queue, const struct orr_sem_range 
 		return -EAGAIN;
 	if (orr_range_is_closing(range))
 		return 1;
+	if (orr_range_is_stale(range, queue))
+		return 2;
 	if (queue->signaller_count + orr_range_count_new(range, queue) > ORR_SIGNALLERS_MAX)
 		return -ENOSPC;
 	for (i = 0; i < range->count; i++)
@@ -321,6 +338,7 @@ static int orr_range_find(struct orr_queue *queue, struct orr_sem_range *range, 
 static bool orr_range_look(const struct orr_sem_range *range, struct orr_link_look *look)
 {
 	struct orr_device *owner;
+	bool looked;
 	int idx;
 
 	if (range->bo->kind != ORR_BO_KIND_PEER)
@@ -328,9 +346,9 @@ static bool orr_range_look(const struct orr_sem_range *range, struct orr_link_lo
 	owner = orr_bo_device(range->bo->owner);
 	if (orr_enter(owner, &idx))
 		return false;
-	*look = orr_link_look(owner, range->bo->owner_port);
+	looked = orr_link_look(owner, range->bo->owner_port, look);
 	orr_exit(owner, idx);
-	return true;
+	return looked;
 }
 
 /* The link may have gone down while the queue was being attached: no change comes any more then. */
@@ -364,6 +382,11 @@ static int orr_range_attach_patient(struct orr_queue *queue, struct orr_sem_rang
 			orr_range_check_link(range);
 		if (ret == 1)
 			ret = orr_sems_wait_closed(closed) ?: -EAGAIN;
+		/* What it said before the loss is lost; what it says from now on is another attachment's. */
+		if (ret == 2) {
+			orr_signaller_links_changed(orr_bo_device(range->bo->owner));
+			ret = -EAGAIN;
+		}
 		drm_gem_object_put(&range->bo->base);
 	} while (ret == -EAGAIN && !fatal_signal_pending(current));
 	return ret == -EAGAIN ? -ERESTARTSYS : ret;
@@ -567,6 +590,20 @@ static bool orr_signaller_reaches(const struct orr_signaller *signaller,
 						looks[bo->owner_port].losses == signaller->losses);
 }
 
+static bool orr_links_look(struct orr_device *odev, struct orr_link_look looks[])
+{
+	bool looked = true;
+	int idx;
+	u32 i;
+
+	if (orr_enter(odev, &idx))
+		return false;
+	for (i = 0; i < odev->info.link_ports && looked; i++)
+		looked = orr_link_look(odev, i, &looks[i]);
+	orr_exit(odev, idx);
+	return looked;
+}
+
 /**
  * orr_signaller_links_changed - links of a card came up or went down
  * @odev: the card; the caller may sleep
@@ -578,17 +615,13 @@ void orr_signaller_links_changed(struct orr_device *odev)
 	struct orr_link_look looks[ORR_LINK_MAX_PORTS];
 	struct hlist_node *following;
 	struct orr_sem *sem;
-	int idx, bucket;
-	u32 i;
-
-	if (orr_enter(odev, &idx))
-		return;
-	for (i = 0; i < odev->info.link_ports; i++)
-		looks[i] = orr_link_look(odev, i);
-	orr_exit(odev, idx);
+	int bucket;
 
 	orr_drop_begin(&drop);
 	scoped_guard(mutex, &orr_sems_lock) {
+		/* Under the lock: who attaches after a link has come up again is not meant. */
+		if (!orr_links_look(odev, looks))
+			break;
 		hash_for_each_safe(orr_sems, bucket, following, sem, node) {
 			if (sem->closing || orr_bo_device(sem->origin) != odev)
 				continue;

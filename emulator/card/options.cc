@@ -95,7 +95,8 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     }
     options.card.uid = kUidBase + options.index + 1;
     if (app.count("--uid") != 0) {
-        if (uid == 0) return std::unexpected("--uid: a card's uid must not be 0");
+        if (uid == 0 || uid == UINT64_MAX)
+            return std::unexpected("--uid: a card's uid must be neither 0 nor all ones");
         options.card.uid = uid;
     }
     return options;

@@ -154,8 +154,9 @@ class LinkPort::Impl {
                 fmt::format("the peer speaks link version {}, this card {}: use the same build for both",
                             hello.version, link::kVersion));
         }
-        if (hello.uid == 0 || hello.port >= ORR_LINK_MAX_PORTS || hello.reserved != 0 ||
-            hello.inbox_bytes != sizeof(link::Inbox) || hello.clock_ps >= kLatestSystemTime) {
+        if (hello.uid == 0 || hello.uid == UINT64_MAX || hello.port >= ORR_LINK_MAX_PORTS ||
+            hello.reserved != 0 || hello.inbox_bytes != sizeof(link::Inbox) ||
+            hello.clock_ps >= kLatestSystemTime) {
             return refuse("a hello has a bad field");
         }
         auto outbox = link::SharedArea::adopt(received.fd.release());
@@ -406,10 +407,11 @@ class LinkPort::Impl {
 std::expected<std::unique_ptr<LinkPort>, std::string> LinkPort::create(LinkConfig config, EventQueue& events,
                                                                        Vram& vram, Counters& counters,
                                                                        Errors& errors, LinkHooks hooks) {
-    if (config.port >= ORR_LINK_MAX_PORTS || config.uid == 0 || config.gbps == 0 || config.gbps > 100'000) {
-        return std::unexpected(
-            fmt::format("link {}: port must be below {}, uid not 0, rate 1 to 100,000 Gbit/s", config.port,
-                        ORR_LINK_MAX_PORTS));
+    if (config.port >= ORR_LINK_MAX_PORTS || config.uid == 0 || config.uid == UINT64_MAX ||
+        config.gbps == 0 || config.gbps > 100'000) {
+        return std::unexpected(fmt::format(
+            "link {}: port must be below {}, uid neither 0 nor all ones, rate 1 to 100,000 Gbit/s",
+            config.port, ORR_LINK_MAX_PORTS));
     }
     // Half of what can be on the way must take longer than the latency; see Transmitter::min_message_ps.
     const ModelTime window = duration_ps(link::kPayloadBytes / 2, std::uint64_t{config.gbps} * 125'000'000);

@@ -28,7 +28,7 @@ namespace orrery::emu {
 
 struct LinkConfig {
     std::uint32_t port = 0;          // below ORR_LINK_MAX_PORTS
-    std::uint64_t uid = 0;           // this card's, not 0
+    std::uint64_t uid = 0;           // this card's, neither 0 nor all ones
     bool listen = false;             // own the socket, or connect to it
     std::string path;                // of the UNIX socket
     std::uint32_t lanes = 4;         // reported only

@@ -28,7 +28,7 @@ struct Hello {
     std::uint32_t kind;
     std::uint32_t version;
     std::uint64_t magic;
-    std::uint64_t uid;  // the card's, not 0
+    std::uint64_t uid;  // the card's, neither 0 nor all ones
     std::uint32_t port;
     std::uint32_t reserved;
     std::uint64_t inbox_bytes;  // sizeof(Inbox): a second check that both mean the same layout

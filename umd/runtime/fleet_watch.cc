@@ -68,15 +68,13 @@ void Fleet::look_at_cards(const std::vector<std::shared_ptr<Stream>>& all) {
 // Of a stream that works: what its queue is done with and what will not arrive.
 void Fleet::look_at_flight(Stream& stream) {
     Context& from = stream.context();
-    std::set<Context*> there;
-    for (const FlightSignal& signal : stream.flight().still_under_way(stream.executed()))
-        there.insert(signal.slot->context);
-    for (Context* to : there) {
+    for (Context* to : stream.flight().destinations()) {
         const auto loss = to->loss();
         const auto way = loss ? std::nullopt : from.way_to(*to);
-        const auto gone =
-            stream.flight().doubt(*to, stream.executed(), now_ns(), loss ? 0 : kPatienceNs, way);
-        if (way) stream.flight().set_way(*to, *way);
+        // After the way: what is executed later goes by it.
+        const std::uint64_t executed = stream.executed();
+        const auto gone = stream.flight().doubt(*to, executed, now_ns(), loss ? 0 : kPatienceNs, way);
+        if (way) stream.flight().set_way(*to, *way, executed, now_ns());
         if (gone.empty()) continue;
         const Error error =
             loss ? Error{loss->code, fmt::format("what {} wrote to device {} did not arrive there: {}",

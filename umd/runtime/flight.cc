@@ -37,20 +37,24 @@ std::vector<FlightSignal> Flight::tidy(std::uint64_t executed) const {
     return taken;
 }
 
-void Flight::set_way(const Context& there, std::uint64_t way) {
+void Flight::set_way(const Context& there, std::uint64_t way, std::uint64_t executed, std::int64_t now_ns) {
     const std::lock_guard lock(mutex_);
-    ways_[&there] = way;
+    ways_[&there] = {way, now_ns};
+    for (FlightSignal& signal : signals_) {
+        if (signal.slot->context == &there && signal.index > executed) signal.way = way;
+    }
 }
 
-bool Flight::knows_way(const Context& there) const {
+bool Flight::knows_way(const Context& there, std::int64_t since_ns) const {
     const std::lock_guard lock(mutex_);
-    return ways_.contains(&there);
+    const auto known = ways_.find(&there);
+    return known != ways_.end() && known->second.asked_ns >= since_ns;
 }
 
 void Flight::add(FlightSignal signal) {
     std::vector<FlightSignal> gone;
     const std::lock_guard lock(mutex_);
-    signal.way = ways_[signal.slot->context];
+    signal.way = ways_[signal.slot->context].way;
     // Now and then only: looking at them is a read of another card's memory.
     if (signals_.size() >= tidy_at_) {
         gone = tidy(0);
@@ -86,12 +90,11 @@ std::vector<FlightSignal> Flight::under_way(std::uint64_t executed) const {
     return found;
 }
 
-std::vector<FlightSignal> Flight::still_under_way(std::uint64_t executed) {
+std::set<Context*> Flight::destinations() {
     const std::lock_guard lock(mutex_);
-    std::vector<FlightSignal> found;
+    std::set<Context*> found;
     for (FlightSignal& signal : signals_) {
-        if (signal.index > executed || signal.over()) continue;
-        if (std::exchange(signal.looked, true)) found.push_back(signal);
+        if (!signal.over() && std::exchange(signal.looked, true)) found.insert(signal.slot->context);
     }
     return found;
 }

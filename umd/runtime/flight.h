@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "umd/runtime/deadlock_search.h"
@@ -21,7 +22,7 @@ struct FlightSignal {
     std::uint64_t value = 0;
     bool landing = false;   // says that the writes before it have arrived, so the stream is done only then
     bool lost = false;      // it will never arrive
-    bool looked = false;    // under way at the last look already
+    bool looked = false;    // was there at the last look already
     std::uint64_t way = 0;  // Context::way_to() before it was sent
     std::int64_t doubted_ns = 0;  // since then its card or link is known to have failed
 
@@ -38,9 +39,10 @@ struct FlightSignal {
 // Thread safe.
 class Flight {
   public:
-    // What is sent there from now on goes by this way.
-    void set_way(const Context& there, std::uint64_t way);
-    bool knows_way(const Context& there) const;
+    // What the queue had not `executed` after the way was asked for goes by this way.
+    void set_way(const Context& there, std::uint64_t way, std::uint64_t executed, std::int64_t now_ns);
+    // It was asked for since then.
+    bool knows_way(const Context& there, std::int64_t since_ns) const;
     // Before the packet can be done.
     void add(FlightSignal signal);
     // All landings up to `index` have arrived. `executed`: packets that the queue has done.
@@ -49,8 +51,8 @@ class Flight {
     bool quiet() const;
     // What the queue has done and what is not there.
     std::vector<FlightSignal> under_way(std::uint64_t executed) const;
-    // The same, of what was under way at the last call already.
-    std::vector<FlightSignal> still_under_way(std::uint64_t executed);
+    // Where what is under way or queued goes, of what was so at the last call already.
+    std::set<Context*> destinations();
     std::vector<SemaphorePoint> points(std::uint64_t executed) const;
     // This semaphore has one under way.
     bool under_way_to(std::uint64_t va, std::uint64_t executed) const;
@@ -70,7 +72,11 @@ class Flight {
 
     mutable std::mutex mutex_;
     mutable std::vector<FlightSignal> signals_;
-    std::map<const Context*, std::uint64_t> ways_;
+    struct Way {
+        std::uint64_t way = 0;
+        std::int64_t asked_ns = 0;
+    };
+    std::map<const Context*, Way> ways_;
     mutable std::atomic<bool> any_landing_{false};
     std::size_t tidy_at_ = kTidyAt;
 };

@@ -26,6 +26,9 @@ constexpr unsigned kTurnsPerLook = 256;
 constexpr std::int64_t kSleepNs = 1'000'000'000;
 constexpr std::int64_t kLookNs = 20'000'000;
 // A write crosses a link in microseconds; this is for peers that are gone.
+// How old an answer of the driver on a link may be, and a way that no link is (see Context::way_to()).
+constexpr std::int64_t kWayNs = 20'000'000;
+constexpr std::uint64_t kNoWay = 1;
 constexpr std::int64_t kLandingNs = 20'000'000'000;
 
 std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
@@ -206,8 +209,12 @@ Status Stream::publish_locked(std::uint64_t end, std::span<const FlightSignal> f
     if (queue_ == nullptr || stopped_) return std::unexpected(ended());
     for (const FlightSignal& signal : flight) {
         Context& there = *signal.slot->context;
-        // Once for each card: it asks the driver.
-        if (!flight_.knows_way(there)) flight_.set_way(there, context_.way_to(there).value_or(0));
+        // It asks the driver: not for each signal.
+        const std::int64_t now = now_ns();
+        if (!flight_.knows_way(there, now - kWayNs)) {
+            const std::uint64_t way = context_.way_to(there).value_or(kNoWay);
+            flight_.set_way(there, way, consumer(), now);
+        }
         flight_.add(signal);
     }
     std::atomic_ref(ring_->producer).store(end, std::memory_order_release);

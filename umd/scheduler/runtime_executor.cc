@@ -113,8 +113,9 @@ Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t byt
     for (RangeAllocator& arena : arenas) {
         if (auto va = arena.allocate(size, 256)) return *va;
     }
-    // What is large has a piece of its own: what it left of an arena would fit nothing of its kind.
-    const std::uint64_t whole = size > arena_bytes / 4 ? size : arena_bytes;
+    // In host memory, what is large has a piece of its own: what it left of an arena would fit nothing of its
+    // kind. A card's would take a grant of each link, which are few.
+    const std::uint64_t whole = on_host && size > arena_bytes / 4 ? size : std::max(size, arena_bytes);
     auto va = on_host ? runtime_.memory().allocate_host(card.device, whole)
                       : runtime_.memory().allocate_device(card.device, whole);
     if (!va) return va;

@@ -48,7 +48,7 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
 
 TaskSession::~TaskSession() {
     if (core_ == nullptr) return;  // was never made
-    executor_->stop();             // who holds the lock makes no queues meanwhile
+    executor_->stop();             // as take_handles()
     {
         const std::lock_guard lock(mutex_);
         closing_ = true;

@@ -78,6 +78,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
     }
     template <typename Data, typename Kernel>
     void take_handles(Data&& data, Kernel&& kernel) {
+        executor_->stop();  // it goes: who holds the lock makes no more queues
         const std::lock_guard lock(mutex_);
         for (void* handle : data_handles_)
             data(handle);

@@ -31,7 +31,7 @@ std::unexpected<Error> fail_errno(int number, std::string_view what) {
             return fail(orrErrorOutOfMemory, "{}. Free memory, or see who uses it: orrery-smi", text);
         case EXDEV:
             return fail(orrErrorPeerAccess,
-                        "{}. No link joins the two cards: orrery-smi shows the links that are up", text);
+                        "{}. No link that is up joins the two cards: orrery-smi shows the links", text);
         case EOPNOTSUPP:
         case ENOTTY:
             return fail(orrErrorNotSupported, "{}. The driver is older than this library", text);

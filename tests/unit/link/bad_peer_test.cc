@@ -76,6 +76,7 @@ TEST_F(BadPeerTest, BadHellos) {
     spoil_hello("not an Orrery card", [](auto& h) { h.magic ^= 1; });
     spoil_hello("link version 7", [](auto& h) { h.version = 7; });
     spoil_hello("bad field", [](auto& h) { h.uid = 0; });
+    spoil_hello("bad field", [](auto& h) { h.uid = UINT64_MAX; });  // the driver takes that for a dead card
     spoil_hello("bad field", [](auto& h) { h.port = 8; });
     spoil_hello("bad field", [](auto& h) { h.clock_ps = ~0ull; });
     spoil_hello("bad field", [](auto& h) { h.inbox_bytes += 4096; });

@@ -197,6 +197,33 @@ TEST_F(Neighbour, SignalThatDiedOnTheLinkIsTold) {
     }
 }
 
+// A link that was down and is up again carries what comes later, however long the other card takes to see it.
+TEST_F(Neighbour, SignalAfterALinkCameBackIsNotGivenUp) {
+    for (const bool queued : {false, true}) {
+        orrStream_t waiter = stream(1, "waiter"), source = stream(0, "source");
+        let_write(0, 1);
+        orrSemaphore_t x = semaphore_on(1), gate = semaphore_on(0);
+        ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
+        ASSERT_OK(orrStreamSynchronize(source));
+        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 2));
+        if (queued) {  // submitted before, and sent after
+            ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1));
+            ASSERT_OK(orrStreamSignalSemaphore(source, x, 2));
+        }
+        EXPECT_EQ(poll(waiter, 50ms), orrErrorNotReady);
+        end(system_.card(0), End::kCutAndMended);
+        EXPECT_EQ(poll(waiter, 50ms), orrErrorNotReady);
+        system_.card(1).hold_arrivals(true);
+        if (!queued) ASSERT_OK(orrStreamSignalSemaphore(source, x, 2));
+        ASSERT_OK(orrSemaphoreSignal(gate, 1));
+        EXPECT_EQ(poll(waiter, 600ms), orrErrorNotReady) << orrGetLastErrorText();
+        system_.card(1).hold_arrivals(false);
+        EXPECT_OK(orrStreamSynchronize(waiter));
+        for (orrSemaphore_t semaphore : {x, gate})
+            EXPECT_OK(orrSemaphoreDestroy(semaphore));
+    }
+}
+
 // The same when the stream that signalled is no more.
 TEST_F(Neighbour, SignalOfADestroyedStreamThatDiedOnTheLinkIsTold) {
     for (const End how : kEnds) {

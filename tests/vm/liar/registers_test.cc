@@ -286,7 +286,7 @@ TEST_F(LyingAtStart, WhatItIs) {
     expect_refused({{ORR_R_HW_VERSION}}, "hardware version 65535");
     for (const int offset : {ORR_R_ID, ORR_R_UID, ORR_R_VRAM_SIZE, ORR_R_COPY_ENGINES, ORR_R_VECTOR_PORTS,
                              ORR_R_VECTOR_CORES, ORR_R_LINK_PORTS, ORR_R_DOORBELL_PAGES, ORR_R_COUNTERS,
-                             ORR_R_CORE_HZ, ORR_R_VECTOR_HZ, ORR_R_SAVE_BYTES})
+                             ORR_R_CORE_HZ, ORR_R_VECTOR_HZ, ORR_R_SAVE_BYTES, ORR_R_SKU_NAME})
         expect_refused({{offset}}, kAllOnes);
     expect_back();
 }

@@ -16,7 +16,7 @@
 /* --- identity, all read-only --- */
 #define ORR_R_ID 0x0000 /* ORR_ID_MAGIC */
 #define ORR_R_HW_VERSION 0x0004 /* major << 16 | minor */
-#define ORR_R_UID 0x0008 /* 64: unique card number, never 0 */
+#define ORR_R_UID 0x0008 /* 64: unique card number, neither 0 nor all ones */
 #define ORR_R_VRAM_SIZE 0x0010 /* 64: bytes */
 #define ORR_R_COPY_ENGINES 0x0018 /* number */
 #define ORR_R_VECTOR_PORTS 0x001c /* kernels that can be in flight at once */
@@ -84,7 +84,7 @@
 #define ORR_R_LINK(p) (0x4000 + 0x100 * (p))
 #define ORR_R_LINK_STATE 0x00 /* RO: ORR_LINK_* */
 #define ORR_R_LINK_LANES 0x04 /* RO: lanes in use */
-#define ORR_R_LINK_PEER_UID 0x08 /* 64, RO: 0 while down */
+#define ORR_R_LINK_PEER_UID 0x08 /* 64, RO: 0 while down; never all ones, whatever the peer says */
 #define ORR_R_LINK_PEER_PORT 0x10 /* RO: the port number on the peer */
 #define ORR_R_LINK_GBPS 0x14 /* RO: payload rate of the link in Gbit/s, one direction */
 #define ORR_R_LINK_LATENCY_NS 0x18 /* RO: one way */

@@ -215,7 +215,7 @@ struct drm_orr_queue_abort {
  * which no queue was ever attached is never closed. To use the memory of a closed or failed semaphore
  * again, detach all, write zeros to it, and attach anew. A queue is attached to a semaphore once or not at
  * all: a second ATTACH changes nothing. What is attached belongs to the address of the first: when that is
- * unmapped, it is detached.
+ * unmapped, it is detached. Over a link it ends when the link goes down, and does not come back with it.
  *
  * ATTACH does it for all or for none: -EIO if the queue has stopped, -ENOSPC beyond ORR_SIGNALLERS_MAX,
  * -EFAULT if they are not in one mapping, -EACCES if that is not ORR_BIND_WRITE, -EINTR if the caller is
@@ -272,7 +272,7 @@ struct drm_orr_query_link {
 	__u32 lanes; /* out */
 	__u32 gbps; /* out */
 	__u32 latency_ns; /* out */
-	__u32 losses; /* out: how often it has gone down; 0 from a driver before 1.2 */
+	__u32 losses; /* out: how often it has gone down; a driver before 1.2 leaves it as it was */
 	__u32 pad; /* 0 */
 };
 
