@@ -2,7 +2,7 @@
 //   bench_failure          a kernel traps, or the process is killed that was to signal
 //   bench_failure --links  a link is cut; for a VM whose second card has the fault plan "link count=all fail"
 //   bench_failure --cards  a card dies; for a VM whose cards have "dispatch first=1 die"; the times only
-//   bench_failure --times  an entry of such times, from standard input
+//   bench_failure --times N an entry of such times, N from standard input
 // Prints a list of entries for orrery-bench-report; ends with 1 if a goal does not hold.
 #include <fmt/format.h>
 #include <orrery/fw/failure.h>
@@ -108,7 +108,7 @@ double trap_ms(const Kernels& kernels, bool dependent) {
 using orrery::kmod_test::File;
 constexpr std::uint64_t kRing = 0x10000000, kWords = 0x40000000;
 
-void must(bool good, const char* what) {
+void must(bool good, const std::string& what) {
     if (!good) throw std::runtime_error(what);
 }
 
@@ -240,11 +240,13 @@ class Link {
     std::uint64_t rounds_ = 0;
 };
 
-Json measure_all(std::string_view what) {
+Json measure_all(std::string_view what, std::string_view rounds) {
     if (what == "--times") {
         std::vector<double> times;
         for (double one = 0; std::cin >> one;)
             times.push_back(one);
+        must(std::cin.eof() && std::to_string(times.size()) == rounds,
+             fmt::format("{} times and no more were read, not {}", times.size(), rounds));
         return Json::array({entry("card killed, told to its stream", std::move(times))});
     }
     if (what == "--links") {
@@ -266,7 +268,7 @@ int main(int argc, char** argv) {
         const std::string_view what = argc > 1 ? argv[1] : "";
         if (what == "--die") return die();
         if (what == "--cards") return all_die();
-        const Json list = measure_all(what);
+        const Json list = measure_all(what, argc > 2 ? argv[2] : "");
         fmt::print("{}\n", list.dump(2));
         const bool holds =
             std::ranges::all_of(list, [](const Json& one) { return one.at("holds").get<bool>(); });

@@ -18,7 +18,8 @@ inline std::string ask_host(const std::string& name, const std::string& order,
                             std::chrono::milliseconds most) {
     int number = 0;
     const auto path = [&](const char* end) { return "/share/" + name + "." + std::to_string(number) + end; };
-    while (::access(path(".done").c_str(), F_OK) == 0)
+    // Nor the number of one that was given up: its answer may come yet.
+    while (::access(path("").c_str(), F_OK) == 0)
         ++number;
     if (!(std::ofstream(path(".new")) << order << '\n' << std::flush)) return {};
     if (std::rename(path(".new").c_str(), path("").c_str()) != 0) return {};

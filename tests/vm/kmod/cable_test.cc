@@ -28,12 +28,12 @@ class Cable : public ::testing::Test {
     }
     void pull() {
         out_ = true;
-        ASSERT_EQ(ask_host("cable", "unplug", std::chrono::seconds(5)), "ok\n");
+        ASSERT_EQ(ask_host("cable", "unplug", std::chrono::seconds(30)), "ok\n");
         wait_for_links(ORR_LINK_DOWN);
     }
     void put_in() {
         out_ = false;
-        ASSERT_EQ(ask_host("cable", "plug", std::chrono::seconds(5)), "ok\n");
+        ASSERT_EQ(ask_host("cable", "plug", std::chrono::seconds(30)), "ok\n");
         wait_for_links(ORR_LINK_UP);
     }
     int attach_behind() const { return attach(behind_->fd(), behind_->queue->number(), kVa); }
@@ -74,11 +74,11 @@ class Cable : public ::testing::Test {
 // Nobody could signal: it is taken, and closed at once. When the cable is in again all begins anew.
 TEST_F(Cable, AttachingBehindALinkThatIsDown) {
     waiter_->queue->submit(wait_for(kVa, 7));
-    pull();
+    ASSERT_NO_FATAL_FAILURE(pull());
     ASSERT_EQ(attach_behind(), 0);
     waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
     EXPECT_TRUE(closed());
-    put_in();
+    ASSERT_NO_FATAL_FAILURE(put_in());
     EXPECT_TRUE(closed()) << "it was opened again";
     waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
     ASSERT_EQ(attach_behind(), 0);
@@ -94,8 +94,8 @@ TEST_F(Cable, AttachingAgainAtOnce) {
     for (std::uint64_t round = 1; round <= 5; ++round) {
         waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
         ASSERT_EQ(attach_behind(), 0);
-        pull();
-        put_in();
+        ASSERT_NO_FATAL_FAILURE(pull());
+        ASSERT_NO_FATAL_FAILURE(put_in());
         ASSERT_EQ(attach_behind(), 0);
         EXPECT_TRUE(closed()) << "for what was lost";
         waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
@@ -115,7 +115,7 @@ TEST_F(Cable, WhatCrossedBefore) {
     ASSERT_EQ(behind_->queue->run(std::vector{signal(kVa, 1)}), 0);
     const orr_packet packets[] = {wait_for(kVa, 1), wait_for(kVa, 2)};
     waiter_->queue->submit(packets);
-    pull();
+    ASSERT_NO_FATAL_FAILURE(pull());
     waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
     EXPECT_EQ(waiter_->queue->ring().error_index, 1u);
     waiter_->queue = std::make_unique<Queue>(waiter_->fd(), waiter_->vm, kRingVa + (1 << 20));
@@ -132,7 +132,7 @@ TEST_F(Cable, AQueueThatStopsBehindALinkThatIsDown) {
     ASSERT_EQ(attach(behind_->fd(), behind_->queue->number(), kVa + sizeof(orr_semaphore)), 0);
     ASSERT_EQ(attach(waiter_->fd(), here.number(), kVa), 0);
     waiter_->queue->submit(wait_for(kVa, 7));
-    pull();
+    ASSERT_NO_FATAL_FAILURE(pull());
     wait_until_taken();
     orr_packet bad = nop();
     bad.header.opcode = 1234;
@@ -152,7 +152,7 @@ TEST_F(Cable, TheLastOneIsBehindALinkThatIsDown) {
     ASSERT_EQ(attach(behind_->fd(), behind_->queue->number(), kVa + sizeof(orr_semaphore)), 0);
     ASSERT_EQ(attach(waiter_->fd(), here.number(), kVa), 0);
     waiter_->queue->submit(wait_for(kVa, 7));
-    pull();
+    ASSERT_NO_FATAL_FAILURE(pull());
     wait_until_taken();
     EXPECT_FALSE(closed()) << "one is left who may";
     here.submit(timestamp(kNowhere));
