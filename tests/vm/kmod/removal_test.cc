@@ -349,6 +349,9 @@ TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
     EXPECT_EQ(unmap(old.fd(), old.vm, peer, 4 * kMiB), 0);
     EXPECT_EQ(map(guest.fd(), guest.vm, handle, peer, 4 * kMiB, ORR_BIND_WRITE), 0);
     EXPECT_EQ(guest.queue->run(std::vector{fill(peer, 4 * kMiB, 9)}), 0);
+    // The queue is done when it is all on the link.
+    for (int tries = 0; owner.vram.words()[100] != 9 && tries < 1000; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(owner.vram.words()[100], 9u);
 }
 
