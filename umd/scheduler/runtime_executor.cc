@@ -299,6 +299,8 @@ void RuntimeExecutor::hold(Held held) {
 
 void RuntimeExecutor::lose(const Held& held, const Error& error) {
     fate_->end(error);
+    // Nothing of it has begun: if a card is gone that nobody has missed yet, another one can do it.
+    if (error.code == orrErrorDeviceLost && find_lost_cards()) return;
     lost_.emplace_back(held.run ? held.command.task : held.transfer.consumer, error);
 }
 

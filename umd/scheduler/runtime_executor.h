@@ -205,6 +205,7 @@ class RuntimeExecutor final : public Executor {
     void flush(Lane& lane);
     void lose_from_front(Listener& listener, LaneId id, const Error& error);
     void cut(unsigned a, unsigned b);
+    bool find_lost_cards();
     bool is_lost(LaneId id) const;
     void spread_losses();
     void start_anew();

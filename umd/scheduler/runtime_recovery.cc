@@ -101,11 +101,18 @@ bool RuntimeExecutor::recover(Listener& listener) {
     return true;
 }
 
-void RuntimeExecutor::start_anew() {
+// Whether there is one that was not known.
+bool RuntimeExecutor::find_lost_cards() {
+    const unsigned before = lost_cards_;
     for (unsigned card = 0; card < cards_.size(); ++card) {
         const auto there = cards_[card].context->winsys().query();
         if (!there && there.error().code == orrErrorDeviceLost) lost_cards_ |= 1u << card;
     }
+    return lost_cards_ != before;
+}
+
+void RuntimeExecutor::start_anew() {
+    (void)find_lost_cards();
     for (unsigned a = 0; a < cards_.size(); ++a) {
         for (unsigned b = a + 1; b < cards_.size(); ++b) {
             if (machine_.channel[a][b].exists && !cards_[a].context->reaches(*cards_[b].context)) cut(a, b);

@@ -156,6 +156,19 @@ TEST_F(TaskTest, ChainsOverTheCardsBeforeAndAfterAFailure) {
     }
 }
 
+// A card that was lost before it was given anything costs nothing.
+TEST_F(TaskTest, WhatALostCardWasNotGivenAnotherOneDoes) {
+    std::vector<orrTaskData_t> all;
+    for (int i = 0; i < 20; ++i) {
+        all.push_back(data(i));
+        add({0, 0, 0, 1, 1, 0}, {{all.back(), orrTaskReadWrite, kOut}});
+    }
+    system_.card(1).lose();
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(read(all[static_cast<std::size_t>(i)]), i + 1);
+}
+
 // A card goes at any moment of a graph that uses all of it: the graph ends, and soon.
 class CardGoes : public TaskTest, public ::testing::WithParamInterface<unsigned> {};
 
