@@ -431,6 +431,7 @@ void orr_debugfs_init(struct orr_device *odev);
 /* orr_health.c */
 #define ORR_LOST_GONE "it reads as all-ones: removed, or its process has ended"
 
+bool orr_links_look(struct orr_device *odev, struct orr_link_look looks[]);
 int orr_health_init(struct orr_device *odev);
 void orr_health_enable(struct orr_device *odev);
 void orr_health_fini(struct orr_device *odev);

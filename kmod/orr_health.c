@@ -190,25 +190,41 @@ void orr_device_quiesced(struct orr_device *odev)
 	wait_for_completion(&odev->quiesced);
 }
 
-/* Whether a link has changed since the last look. */
-static bool orr_link_changed(struct orr_device *odev)
+/**
+ * orr_links_look - look at all link ports
+ * @odev: the card
+ * @looks: one for each of its ports
+ *
+ * Return: whether they are worth anything; if not, the card is lost.
+ */
+bool orr_links_look(struct orr_device *odev, struct orr_link_look looks[])
 {
-	bool changed = false;
+	bool looked = true;
 	int idx;
 	u32 i;
 
 	if (orr_enter(odev, &idx))
 		return false;
-	for (i = 0; i < odev->info.link_ports; i++) {
-		struct orr_link_look look;
-
-		if (!orr_link_look(odev, i, &look))
-			break;
-		changed |= look.state != odev->link_looks[i].state ||
-			   look.losses != odev->link_looks[i].losses;
-		odev->link_looks[i] = look;
-	}
+	for (i = 0; i < odev->info.link_ports && looked; i++)
+		looked = orr_link_look(odev, i, &looks[i]);
 	orr_exit(odev, idx);
+	return looked;
+}
+
+/* Whether a link has changed since the last look. */
+static bool orr_link_changed(struct orr_device *odev)
+{
+	struct orr_link_look looks[ORR_LINK_MAX_PORTS];
+	bool changed = false;
+	u32 i;
+
+	if (!orr_links_look(odev, looks))
+		return false;
+	for (i = 0; i < odev->info.link_ports; i++) {
+		changed |= looks[i].state != odev->link_looks[i].state ||
+			   looks[i].losses != odev->link_looks[i].losses;
+		odev->link_looks[i] = looks[i];
+	}
 	return changed;
 }
 

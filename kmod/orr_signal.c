@@ -590,20 +590,6 @@ static bool orr_signaller_reaches(const struct orr_signaller *signaller,
 						looks[bo->owner_port].losses == signaller->losses);
 }
 
-static bool orr_links_look(struct orr_device *odev, struct orr_link_look looks[])
-{
-	bool looked = true;
-	int idx;
-	u32 i;
-
-	if (orr_enter(odev, &idx))
-		return false;
-	for (i = 0; i < odev->info.link_ports && looked; i++)
-		looked = orr_link_look(odev, i, &looks[i]);
-	orr_exit(odev, idx);
-	return looked;
-}
-
 /**
  * orr_signaller_links_changed - links of a card came up or went down
  * @odev: the card; the caller may sleep

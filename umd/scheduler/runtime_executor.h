@@ -87,8 +87,9 @@ class RuntimeExecutor final : public Executor {
     bool broken() const { return stopped_.load() || fate_->ended(); }
     // A queue takes milliseconds to make. After some of them others should have their turn; poll() goes on.
     bool made_enough() const { return made_ >= kQueuesAtOnce; }
-    // Sees what can still end to its end, gives up the rest and makes new queues. False: not over yet, call
-    // it again later. No host task runs meanwhile. When it is over, the caller lets the core reissue().
+    // Sees what can still end to its end, and gives up the rest, with the queues that stopped. False: not
+    // over yet, call it again later. No host task runs meanwhile. When it is over, the caller lets the core
+    // reissue().
     bool recover(Listener& listener);
     // Bits of cards that were found to be gone when the last recovery ended. Links that were are not in the
     // machine any more.
@@ -216,8 +217,8 @@ class RuntimeExecutor final : public Executor {
     static constexpr std::uint64_t kMergeArgs = 4096, kMergeArgsBytes = 64;
     static constexpr std::uint64_t kStamps = kMergeArgs + 64 * kMergeArgsBytes - 64;
     static constexpr std::uint32_t kEntries = 2048;
-    static constexpr std::uint32_t kCrossingEntries =
-        512;  // between two cards there is less to do, and many pairs
+    // Between two cards there is less to do, and there are many pairs.
+    static constexpr std::uint32_t kCrossingEntries = 512;
     static constexpr unsigned kQueuesAtOnce = 8;
     static constexpr std::size_t kClocks = 512;
     static constexpr std::uint64_t kArena = 8 << 20, kHostArena = 1 << 20;

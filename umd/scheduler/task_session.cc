@@ -202,11 +202,11 @@ void TaskSession::failed(TaskId task, const Error& error) {
     told_ = true;
 }
 
-void TaskSession::turn() {
+bool TaskSession::turn() {
     if (executor_->broken()) {
-        host_tasks_.clear();        // issued anew
-        if (host_running_) return;  // it may still use what it was given
-        if (!executor_->recover(*this)) return;
+        host_tasks_.clear();              // issued anew
+        if (host_running_) return false;  // it may still use what it was given
+        if (!executor_->recover(*this)) return false;
         core_->set_machine(executor_->machine());
         core_->reissue(executor_->lost_cards());
         const Error gone{orrErrorDeviceLost,
@@ -214,13 +214,13 @@ void TaskSession::turn() {
         for (const TaskId task : core_->stranded())
             failed(task, gone);
         if (closing_) core_->cancel_all();
-        recovered_ = true;
-        return;
+        return true;
     }
     core_->pump();
     executor_->flush();
     for (const TaskId task : executor_->take_host_tasks())
         host_tasks_.push_back(task);
+    return false;
 }
 
 void TaskSession::run(const std::stop_token& stop) {
@@ -235,9 +235,8 @@ void TaskSession::run(const std::stop_token& stop) {
             looks = 0;
         }
         const bool any = executor_->poll(*this);
-        turn();
         // Who hears of a failure may want to end here and now, before queues are made for the rest.
-        const bool nap = std::exchange(recovered_, false) || executor_->made_enough();
+        const bool nap = turn() || executor_->made_enough();
         if (any) {
             looks = 0;
             changed_.notify_all();

@@ -92,7 +92,8 @@ class TaskSession final : private RuntimeExecutor::Listener {
     void failed(TaskId task, const Error& error) override;
     void run(const std::stop_token& stop);
     void run_host_tasks(const std::stop_token& stop);
-    void turn();
+    // Whether a recovery has ended.
+    bool turn();
     Status outcome(TaskId task) const;
     std::string describe(TaskId task) const;
     Status check_task(TaskId task) const;
@@ -118,8 +119,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
     std::deque<TaskId> host_tasks_;
     std::optional<TaskId> host_running_;
     bool started_ = false;
-    bool told_ = false;       // a task ended, and nobody has been notified yet
-    bool recovered_ = false;  // just now
+    bool told_ = false;  // a task ended, and nobody has been notified yet
     bool closing_ = false;
     std::vector<void*> data_handles_, kernel_handles_;
     std::jthread host_thread_;

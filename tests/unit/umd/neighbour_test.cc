@@ -61,6 +61,17 @@ void fault(FakeCard& card, void* gone, orrStream_t stream) {
     EXPECT_OK(orrMemsetAsync(gone, 0, 8, stream));
 }
 
+// How what is on a link dies.
+enum class End : std::uint8_t { kCut, kCutAndMended, kLost };
+constexpr End kEnds[] = {End::kCut, End::kCutAndMended, End::kLost};
+void end(FakeCard& card, End how) {
+    how == End::kLost ? card.lose() : card.cut_link();
+    if (how == End::kCutAndMended) card.mend_link();  // before anybody looks
+}
+orrError_t told_after(End how) {
+    return how == End::kLost ? orrErrorDeviceLost : orrErrorPeerAccess;
+}
+
 class Neighbour : public ::testing::Test {
   protected:
     ~Neighbour() override {
@@ -70,6 +81,25 @@ class Neighbour : public ::testing::Test {
     orrStream_t stream(int device, const char* name) {
         streams_.push_back(stream_on(device, name));
         return streams_.back();
+    }
+    // A stream of the other card waits for it.
+    void a_signal_dies(End how, bool its_stream_first) {
+        orrStream_t waiter = stream(1, "waiter");
+        orrStream_t source = its_stream_first ? stream_on(0, "source") : stream(0, "source");
+        let_write(0, 1);
+        orrSemaphore_t x = semaphore_on(1);
+        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1));
+        system_.card(1).hold_arrivals(true);
+        ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
+        ASSERT_OK(orrStreamSynchronize(source));
+        until([&] { return system_.card(1).arrivals() == 1; });
+        if (its_stream_first) ASSERT_OK(orrStreamDestroy(source));
+        end(system_.card(0), how);
+        system_.card(1).hold_arrivals(false);
+        EXPECT_EQ(poll(waiter), told_after(how)) << orrGetLastErrorText();
+        if (!its_stream_first) EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
+        EXPECT_OK(orrSemaphoreDestroy(x));
+        system_.card(0).mend_link();
     }
     FakeSystem system_{2};
     std::vector<orrStream_t> streams_;
@@ -166,35 +196,16 @@ TEST_F(Neighbour, SemaphoreInMemoryUsedAgainIsNotFailed) {
         EXPECT_OK(orrSemaphoreDestroy(semaphore));
 }
 
-// How what is on a link dies.
-enum class End : std::uint8_t { kCut, kCutAndMended, kLost };
-constexpr End kEnds[] = {End::kCut, End::kCutAndMended, End::kLost};
-void end(FakeCard& card, End how) {
-    how == End::kLost ? card.lose() : card.cut_link();
-    if (how == End::kCutAndMended) card.mend_link();  // before anybody looks
-}
-orrError_t told_after(End how) {
-    return how == End::kLost ? orrErrorDeviceLost : orrErrorPeerAccess;
-}
-
 // What a lost card had signalled, and what had not arrived, fails.
 TEST_F(Neighbour, SignalThatDiedOnTheLinkIsTold) {
-    for (const End how : kEnds) {
-        orrStream_t waiter = stream(1, "waiter"), source = stream(0, "source");
-        let_write(0, 1);
-        orrSemaphore_t x = semaphore_on(1);
-        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1));
-        system_.card(1).hold_arrivals(true);
-        ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
-        ASSERT_OK(orrStreamSynchronize(source));
-        until([&] { return system_.card(1).arrivals() == 1; });
-        end(system_.card(0), how);
-        system_.card(1).hold_arrivals(false);
-        EXPECT_EQ(poll(waiter), told_after(how)) << orrGetLastErrorText();
-        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
-        EXPECT_OK(orrSemaphoreDestroy(x));
-        system_.card(0).mend_link();
-    }
+    for (const End how : kEnds)
+        a_signal_dies(how, false);
+}
+
+// The same when the stream that signalled is no more.
+TEST_F(Neighbour, SignalOfADestroyedStreamThatDiedOnTheLinkIsTold) {
+    for (const End how : kEnds)
+        a_signal_dies(how, true);
 }
 
 // A link that was down and is up again carries what comes later, however long the other card takes to see it.
@@ -221,25 +232,6 @@ TEST_F(Neighbour, SignalAfterALinkCameBackIsNotGivenUp) {
         EXPECT_OK(orrStreamSynchronize(waiter));
         for (orrSemaphore_t semaphore : {x, gate})
             EXPECT_OK(orrSemaphoreDestroy(semaphore));
-    }
-}
-
-// The same when the stream that signalled is no more.
-TEST_F(Neighbour, SignalOfADestroyedStreamThatDiedOnTheLinkIsTold) {
-    for (const End how : kEnds) {
-        orrStream_t waiter = stream(1, "waiter"), source = stream_on(0, "source");
-        let_write(0, 1);
-        orrSemaphore_t x = semaphore_on(1);
-        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1));
-        system_.card(1).hold_arrivals(true);
-        ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
-        ASSERT_OK(orrStreamSynchronize(source));
-        ASSERT_OK(orrStreamDestroy(source));
-        end(system_.card(0), how);
-        system_.card(1).hold_arrivals(false);
-        EXPECT_EQ(poll(waiter), told_after(how)) << orrGetLastErrorText();
-        EXPECT_OK(orrSemaphoreDestroy(x));
-        system_.card(0).mend_link();
     }
 }
 

@@ -14,13 +14,8 @@ shift 6
 here=$(dirname -- "${BASH_SOURCE[0]}")
 samples=("histogram" "cholesky" "cholesky --tiles 12 --size 48")
 declare -A span # of a sample: milliseconds from the order to the end of the work; measured as it goes
-share=$(mktemp -d)
-run=
-finish() {
-    [ -z "$run" ] || kill "$run" 2>/dev/null || true
-    rm -rf -- "$share"
-}
-trap finish EXIT
+# shellcheck source=tests/system/runtime/hand.sh
+. "$here/../../system/runtime/hand.sh"
 rm -rf -- "$logs"
 mkdir -p -- "$logs"
 RANDOM=$seed

@@ -38,8 +38,14 @@ class Cable : public ::testing::Test {
     }
     int attach_behind() const { return attach(behind_->fd(), behind_->queue->number(), kVa); }
     bool closed() const { return closed(0); }
-    // The driver has taken note of the link: what only the queue behind it could signal is closed.
-    void wait_until_taken() const {
+    // Somebody waits for what the queue behind the link and this one may signal.
+    void pull_with_one_left(const Queue& here) {
+        ASSERT_EQ(attach_behind(), 0);
+        ASSERT_EQ(attach(behind_->fd(), behind_->queue->number(), kVa + sizeof(orr_semaphore)), 0);
+        ASSERT_EQ(attach(waiter_->fd(), here.number(), kVa), 0);
+        waiter_->queue->submit(wait_for(kVa, 7));
+        ASSERT_NO_FATAL_FAILURE(pull());
+        // The driver has taken note of the link: what only the queue behind it could signal is closed.
         for (int tries = 0; !closed(1) && tries < 1000; ++tries)
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         ASSERT_TRUE(closed(1));
@@ -128,12 +134,7 @@ TEST_F(Cable, WhatCrossedBefore) {
 // card.
 TEST_F(Cable, AQueueThatStopsBehindALinkThatIsDown) {
     Queue here(waiter_->fd(), waiter_->vm, kRingVa + (1 << 20));
-    ASSERT_EQ(attach_behind(), 0);
-    ASSERT_EQ(attach(behind_->fd(), behind_->queue->number(), kVa + sizeof(orr_semaphore)), 0);
-    ASSERT_EQ(attach(waiter_->fd(), here.number(), kVa), 0);
-    waiter_->queue->submit(wait_for(kVa, 7));
-    ASSERT_NO_FATAL_FAILURE(pull());
-    wait_until_taken();
+    ASSERT_NO_FATAL_FAILURE(pull_with_one_left(here));
     orr_packet bad = nop();
     bad.header.opcode = 1234;
     const orr_packet packets[] = {bad, signal(kVa, 7)};
@@ -148,12 +149,7 @@ TEST_F(Cable, AQueueThatStopsBehindALinkThatIsDown) {
 // lives.
 TEST_F(Cable, TheLastOneIsBehindALinkThatIsDown) {
     Queue here(waiter_->fd(), waiter_->vm, kRingVa + (1 << 20));
-    ASSERT_EQ(attach_behind(), 0);
-    ASSERT_EQ(attach(behind_->fd(), behind_->queue->number(), kVa + sizeof(orr_semaphore)), 0);
-    ASSERT_EQ(attach(waiter_->fd(), here.number(), kVa), 0);
-    waiter_->queue->submit(wait_for(kVa, 7));
-    ASSERT_NO_FATAL_FAILURE(pull());
-    wait_until_taken();
+    ASSERT_NO_FATAL_FAILURE(pull_with_one_left(here));
     EXPECT_FALSE(closed()) << "one is left who may";
     here.submit(timestamp(kNowhere));
     waiter_->expect_poisoned(ORR_QERR_ABANDONED);
