@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <mutex>
+#include <vector>
+
+#include "umd/runtime/at_once.h"
 
 namespace orrery::umd {
 namespace {
@@ -24,8 +28,10 @@ void Memory::clear() {
         const std::lock_guard lock(mutex_);
         allocations_.clear();
     }
-    while (!blocks_.empty())
-        destroy(blocks_.begin()->first);
+    std::vector<Block*> all;
+    for (const auto& [block, owned] : blocks_)
+        all.push_back(block);
+    destroy(all);
     const std::lock_guard lock(mutex_);
     for (auto& [number, card] : cards_) {
         if (card.reserved != nullptr) ::munmap(card.reserved, card.reserved_size);
@@ -98,22 +104,43 @@ void Memory::insert(const Allocation& allocation) {
     allocations_[allocation.va] = allocation;
 }
 
-void Memory::destroy(Block* block) {
-    Card& card = cards_.at(block->device);
-    // Failures here mean that the card is gone; there is nothing left to unbind then.
-    for (auto& [device, import] : block->imports) {
-        (void)cards_.at(device).winsys->unbind(block->va, block->size);
-    }
-    (void)card.winsys->unbind(block->va, block->size);
-    std::unique_ptr<Block> gone;
+void Memory::destroy(std::span<Block* const> blocks) {
+    std::vector<std::unique_ptr<Block>> gone;
+    std::set<int> devices;
     {
         const std::lock_guard lock(mutex_);
-        gone = std::move(blocks_.extract(block).mapped());
+        for (Block* block : blocks) {
+            gone.push_back(std::move(blocks_.extract(block).mapped()));
+            devices.insert(block->device);
+            for (const auto& [device, import] : block->imports)
+                devices.insert(device);
+        }
     }
-    const std::uint64_t va = gone->va, size = gone->size;
-    const bool vram = gone->kind == BoKind::kVram;
-    gone.reset();
-    if (vram) card.addresses.free(va, size);
+    // Failures here mean that the card is gone; there is nothing left to unbind then.
+    const std::vector<int> by_number(devices.begin(), devices.end());
+    const auto leave = [&](std::size_t number) {
+        const int device = by_number[number];
+        for (const auto& block : gone) {
+            const auto import = block->imports.find(device);
+            if (block->device != device && import == block->imports.end()) continue;
+            (void)cards_.at(device).winsys->unbind(block->va, block->size);
+            if (import != block->imports.end()) import->second.reset();
+        }
+    };
+    // For a single one the threads would cost as much.
+    if (gone.size() > 1) {
+        at_once(by_number.size(), leave);
+    } else {
+        for (std::size_t number = 0; number < by_number.size(); ++number)
+            leave(number);
+    }
+    for (auto& block : gone) {
+        const std::uint64_t va = block->va, size = block->size;
+        const bool vram = block->kind == BoKind::kVram;
+        Card& card = cards_.at(block->device);
+        block.reset();
+        if (vram) card.addresses.free(va, size);
+    }
 }
 
 Result<Block*> Memory::create_block(int device, std::uint64_t bytes, BoKind kind) {
@@ -129,6 +156,30 @@ Result<Block*> Memory::create_unbound_block(int device, std::uint64_t bytes, BoK
 void Memory::free_block(Block* block) {
     const std::lock_guard changing(changes_);
     destroy(block);
+}
+
+Result<Allocation> Memory::create_pinned(int device, std::uint64_t bytes) {
+    const std::lock_guard changing(changes_);
+    const std::uint64_t size = round_up(bytes, kPage);
+    auto& slabs = cards_.at(device).pinned_slabs;
+    for (Slab& slab : slabs) {
+        const auto va = size > kOwnPinned ? std::nullopt : slab.free.allocate(size, kPage);
+        if (!va) continue;
+        std::memset(reinterpret_cast<void*>(*va), 0, size);
+        return Allocation{device, *va, size, slab.block};
+    }
+    const std::uint64_t whole = size > kOwnPinned ? size : kPinnedSlab;
+    auto block = create(device, whole, BoKind::kSystem, true);
+    if (!block) return std::unexpected(block.error());
+    if (size > kOwnPinned) return Allocation{device, (*block)->va, size, *block};
+    const std::lock_guard lock(mutex_);
+    slabs.push_front({*block, RangeAllocator((*block)->va, whole)});
+    return Allocation{device, slabs.front().free.allocate(size, kPage).value(), size, *block};
+}
+
+void Memory::free_pinned(const Allocation& piece) {
+    const std::lock_guard changing(changes_);
+    if (Block* const block = release_from(cards_.at(piece.device).pinned_slabs, piece, kPage)) destroy(block);
 }
 
 // Rounded, so that what is freed fits what is asked for next.
@@ -181,6 +232,26 @@ Result<std::uint64_t> Memory::allocate_host(int device, std::uint64_t bytes) {
     return (*block)->va;
 }
 
+Block* Memory::release_from(std::list<Slab>& slabs, const Allocation& allocation, std::uint64_t alignment) {
+    const auto slab = std::ranges::find(slabs, allocation.block, &Slab::block);
+    if (slab == slabs.end()) return allocation.block;  // has one of its own
+    slab->free.free(allocation.va, round_up(allocation.bytes, alignment));
+    // One empty slab stays, so that making and freeing in a loop makes no system calls.
+    if (!slab->free.unused() || slabs.size() == 1) return nullptr;
+    const std::lock_guard lock(mutex_);
+    slabs.erase(slab);
+    return allocation.block;
+}
+
+Block* Memory::release(const Allocation& allocation) {
+    {
+        const std::lock_guard lock(mutex_);
+        allocations_.erase(allocation.va);
+    }
+    if (allocation.device == kHost) return allocation.block;
+    return release_from(cards_.at(allocation.device).slabs, allocation, kAlignment);
+}
+
 Status Memory::free(std::uint64_t va) {
     const std::lock_guard changing(changes_);
     const auto found = allocations_.find(va);
@@ -189,23 +260,20 @@ Status Memory::free(std::uint64_t va) {
                     "{:#x} was not given by orrMalloc or orrMallocHost, or was freed before", va);
     }
     const Allocation allocation = found->second;
-    {
-        const std::lock_guard lock(mutex_);
-        allocations_.erase(found);
-    }
-    if (allocation.device != kHost) {
-        auto& slabs = cards_.at(allocation.device).slabs;
-        const auto slab = std::ranges::find(slabs, allocation.block, &Slab::block);
-        if (slab != slabs.end()) {
-            slab->free.free(va, round_up(allocation.bytes, kAlignment));
-            // One empty slab stays, so that a loop of malloc and free makes no system calls.
-            if (!slab->free.unused() || slabs.size() == 1) return {};
-            const std::lock_guard lock(mutex_);
-            slabs.erase(slab);
-        }
-    }
-    destroy(allocation.block);
+    if (Block* const block = release(allocation)) destroy(block);
     return {};
+}
+
+void Memory::free(std::span<const std::uint64_t> all) {
+    const std::lock_guard changing(changes_);
+    std::vector<Block*> blocks;
+    for (const std::uint64_t va : all) {
+        const auto found = allocations_.find(va);
+        if (found == allocations_.end()) continue;
+        const Allocation allocation = found->second;
+        if (Block* const block = release(allocation)) blocks.push_back(block);
+    }
+    destroy(blocks);
 }
 
 bool Memory::on_cards(std::uint64_t va, std::uint64_t bytes) const {

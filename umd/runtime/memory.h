@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -63,6 +64,8 @@ class Memory {
     // `device` is the attached card that makes the buffer.
     Result<std::uint64_t> allocate_host(int device, std::uint64_t bytes);
     Status free(std::uint64_t va);
+    // All of them, at once on all cards. What is none of its allocations is left out.
+    void free(std::span<const std::uint64_t> all);
 
     std::optional<Allocation> find(std::uint64_t va) const;
     // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.
@@ -86,6 +89,10 @@ class Memory {
     // Without a binding: the caller binds ranges of it (with protection) inside [va, va + size).
     Result<Block*> create_unbound_block(int device, std::uint64_t bytes, BoKind kind);
     void free_block(Block* block);
+    // Zeroed host memory outside the user's heap, in whole pages, which this card alone sees. What is small
+    // shares a buffer: each is made, bound and mapped with a system call of its own.
+    Result<Allocation> create_pinned(int device, std::uint64_t bytes);
+    void free_pinned(const Allocation& piece);
     // Lets `device` write to and signal in this block of another card, also without enable_peer().
     Status share_block(Block& block, int device);
 
@@ -93,6 +100,7 @@ class Memory {
     static constexpr std::uint64_t kOwnBlock = 1 << 20;
     static constexpr std::uint64_t kSlabSize = 2 << 20;
     static constexpr std::uint64_t kAlignment = 256;
+    static constexpr std::uint64_t kOwnPinned = 256 << 10, kPinnedSlab = 1 << 20;
 
     struct Slab {
         Block* block = nullptr;
@@ -104,13 +112,18 @@ class Memory {
         void* reserved = nullptr;
         std::uint64_t reserved_size = 0;
         RangeAllocator addresses;
-        std::list<Slab> slabs;
-        std::set<int> may_write;  // peers whose memory this card may write
+        std::list<Slab> slabs;         // of its memory
+        std::list<Slab> pinned_slabs;  // of create_pinned()
+        std::set<int> may_write;       // peers whose memory this card may write
     };
 
     // All with changes_ held.
     Result<Block*> create(int device, std::uint64_t bytes, BoKind kind, bool bind);
-    void destroy(Block* block);
+    void destroy(Block* block) { destroy({&block, 1}); }
+    void destroy(std::span<Block* const> blocks);
+    // The block that goes with the allocation, if it does.
+    Block* release(const Allocation& allocation);
+    Block* release_from(std::list<Slab>& slabs, const Allocation& allocation, std::uint64_t alignment);
     void share_with_writers(Block& block);
     Status share(Block& block, int device, std::uint32_t flags);
     // As share(), but a failure is kept for those who then use the memory on that card.

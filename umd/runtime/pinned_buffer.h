@@ -13,31 +13,31 @@ class PinnedBuffer {
     PinnedBuffer() = default;
     // Zeroed, page-aligned.
     static Result<PinnedBuffer> create(Memory& memory, int device, std::uint64_t bytes) {
-        auto block = memory.create_block(device, bytes, BoKind::kSystem);
-        if (!block) return std::unexpected(block.error());
-        return PinnedBuffer(memory, *block);
+        auto piece = memory.create_pinned(device, bytes);
+        if (!piece) return std::unexpected(piece.error());
+        return PinnedBuffer(memory, *piece);
     }
     PinnedBuffer(PinnedBuffer&& other) noexcept
-        : memory_(other.memory_), block_(std::exchange(other.block_, nullptr)) {}
+        : memory_(std::exchange(other.memory_, nullptr)), piece_(other.piece_) {}
     PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
         std::swap(memory_, other.memory_);
-        std::swap(block_, other.block_);
+        std::swap(piece_, other.piece_);
         return *this;
     }
     ~PinnedBuffer() {
-        if (block_ != nullptr) memory_->free_block(block_);
+        if (memory_ != nullptr) memory_->free_pinned(piece_);
     }
 
-    bool empty() const { return block_ == nullptr; }
-    std::uint64_t va() const { return block_->va; }
-    std::uint64_t size() const { return block_->size; }
-    std::byte* data() const { return reinterpret_cast<std::byte*>(block_->va); }
+    bool empty() const { return memory_ == nullptr; }
+    std::uint64_t va() const { return piece_.va; }
+    std::uint64_t size() const { return piece_.bytes; }
+    std::byte* data() const { return reinterpret_cast<std::byte*>(piece_.va); }
 
   private:
-    PinnedBuffer(Memory& memory, Block* block) : memory_(&memory), block_(block) {}
+    PinnedBuffer(Memory& memory, const Allocation& piece) : memory_(&memory), piece_(piece) {}
 
     Memory* memory_ = nullptr;
-    Block* block_ = nullptr;
+    Allocation piece_;
 };
 
 }  // namespace orrery::umd

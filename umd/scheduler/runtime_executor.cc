@@ -64,11 +64,9 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
 }
 
 RuntimeExecutor::~RuntimeExecutor() {
-    for (Lane& lane : lanes_)
-        close(lane);
+    close_all();
     lanes_.clear();
-    for (const std::uint64_t va : allocations_)
-        (void)runtime_.memory().free(va);
+    runtime_.memory().free(allocations_);
 }
 
 Result<std::shared_ptr<TaskKernel>> RuntimeExecutor::load(std::span<const std::byte> image,
@@ -313,7 +311,7 @@ bool RuntimeExecutor::crowded() const {
 
 // False: it has to wait for the host. After a failure all that was not submitted is issued anew.
 bool RuntimeExecutor::submit(const Held& held) {
-    if (broken() || made_enough() || crowded()) return false;
+    if (broken() || stopped() || made_enough() || crowded()) return false;
     const bool on_host = held.run && held.command.node == machine_.host();
     unsigned card = 0;
     if (held.run) {

@@ -81,16 +81,19 @@ class RuntimeExecutor final : public Executor {
     // Tells what has ended, and submits what was held back; true if there was anything.
     bool poll(Listener& listener);
     bool idle() const;
-    // From any thread: nothing more is submitted; what is in flight ends, and recover() gives up the rest.
+    // From any thread, for good: nothing more is submitted.
     void stop() { stopped_.store(true); }
+    bool stopped() const { return stopped_.load(); }
     // A command failed: nothing that waits for it can go on; or it was stopped. See recover().
-    bool broken() const { return stopped_.load() || fate_->ended(); }
+    bool broken() const { return fate_->ended() || (stopped() && !gave_up_); }
     // A queue takes milliseconds to make. After some of them others should have their turn; poll() goes on.
     bool made_enough() const { return made_ >= kQueuesAtOnce; }
-    // Sees what can still end to its end, and gives up the rest, with the queues that stopped. False: not
-    // over yet, call it again later. No host task runs meanwhile. When it is over, the caller lets the core
-    // reissue().
+    // Sees what can still end to its end, and tells what cannot. False: not over yet, call it again later. No
+    // host task runs meanwhile.
     bool recover(Listener& listener);
+    // When that is over, or nobody wants what is in flight: gives up all that has not ended, with the queues
+    // that stopped. Then the caller lets the core reissue().
+    void start_anew();
     // Bits of cards that were found to be gone when the last recovery ended. Links that were are not in the
     // machine any more.
     unsigned lost_cards() const { return lost_cards_; }
@@ -184,6 +187,8 @@ class RuntimeExecutor final : public Executor {
     Result<LaneId> lane(LaneKind kind, unsigned card, unsigned other);
     Status open(Lane& lane);
     static void close(Lane& lane);
+    void close(std::span<Lane* const> lanes);
+    void close_all();
     Result<std::uint64_t> allocate(unsigned node, std::uint64_t bytes);
     Result<std::uint64_t> buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes);
     void push(Lane& lane, const orr_packet& packet, OpNote note);
@@ -209,7 +214,6 @@ class RuntimeExecutor final : public Executor {
     bool find_lost_cards();
     bool is_lost(LaneId id) const;
     void spread_losses();
-    void start_anew();
     static bool is_idle(const Lane& lane);
 
     static constexpr std::uint32_t kSlots = 64;        // more than the core has in flight on a card
@@ -243,6 +247,7 @@ class RuntimeExecutor final : public Executor {
     std::vector<std::shared_ptr<TaskKernel>> kernels_;
     std::uint32_t epoch_ = 0;
     std::atomic<bool> stopped_{false};
+    bool gave_up_ = false;                                   // all, after it was stopped
     unsigned made_ = 0;                                      // queues since the last poll()
     std::unique_ptr<Fate> fate_ = std::make_unique<Fate>();  // a new one after each recovery
     std::vector<std::uint64_t> lost_from_;                   // while recovering: positions, by lane

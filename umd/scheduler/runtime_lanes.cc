@@ -1,7 +1,10 @@
 // The lanes of a task graph: hardware queues are made when they are needed first, and again after a failure
 // has taken them.
+#include <map>
 #include <utility>
+#include <vector>
 
+#include "umd/runtime/at_once.h"
 #include "umd/runtime/packets.h"
 #include "umd/scheduler/runtime_executor.h"
 
@@ -59,6 +62,27 @@ void RuntimeExecutor::close(Lane& lane) {
     Lane next(lane.kind, lane.card, lane.signals);
     next.position = lane.position;
     lane = std::move(next);
+}
+
+// Card by card at once: ending a queue waits for its firmware.
+void RuntimeExecutor::close(std::span<Lane* const> lanes) {
+    std::map<unsigned, std::vector<Lane*>> by_card;
+    for (Lane* const lane : lanes)
+        by_card[lane->card].push_back(lane);
+    std::vector<const std::vector<Lane*>*> groups;
+    for (const auto& [card, group] : by_card)
+        groups.push_back(&group);
+    at_once(groups.size(), [&](std::size_t group) {
+        for (Lane* const lane : *groups[group])
+            close(*lane);
+    });
+}
+
+void RuntimeExecutor::close_all() {
+    std::vector<Lane*> all;
+    for (Lane& lane : lanes_)
+        all.push_back(&lane);
+    close(all);
 }
 
 // Brings the model clocks of linked cards to one time, and notes it as the start of the graph's time.

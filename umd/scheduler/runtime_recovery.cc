@@ -97,7 +97,6 @@ bool RuntimeExecutor::recover(Listener& listener) {
     for (LaneId id = 0; id < lanes_.size(); ++id) {
         if (!is_lost(id)) return false;
     }
-    start_anew();
     return true;
 }
 
@@ -112,20 +111,23 @@ bool RuntimeExecutor::find_lost_cards() {
 }
 
 void RuntimeExecutor::start_anew() {
+    const bool ends = stopped();
     (void)find_lost_cards();
     for (unsigned a = 0; a < cards_.size(); ++a) {
         for (unsigned b = a + 1; b < cards_.size(); ++b) {
             if (machine_.channel[a][b].exists && !cards_[a].context->reaches(*cards_[b].context)) cut(a, b);
         }
     }
+    std::vector<Lane*> gone;
     for (Lane& lane : lanes_) {
         const bool joined = lane.card == lane.signals || machine_.channel[lane.card][lane.signals].exists;
-        const bool gone = ((lost_cards_ >> lane.card | lost_cards_ >> lane.signals) & 1) != 0;
-        if (joined && !gone && is_idle(lane)) continue;
+        const bool lost = ((lost_cards_ >> lane.card | lost_cards_ >> lane.signals) & 1) != 0;
+        if (!ends && joined && !lost && is_idle(lane)) continue;
         // The model time of the graph's start is known by now, or will be taken anew.
         if (lane.kind == LaneKind::kRun) cards_[lane.card].base_stamp = nullptr;
-        close(lane);
+        gone.push_back(&lane);
     }
+    close(gone);
     held_.clear();
     host_ready_.clear();
     host_running_.clear();  // they were taken, but none runs: the core issues them anew
@@ -136,7 +138,8 @@ void RuntimeExecutor::start_anew() {
     ++epoch_;
     lost_from_.clear();
     fate_ = std::make_unique<Fate>();
-    stopped_.store(false);
+    lost_.clear();
+    gave_up_ = ends;
     synchronised_ = false;
 }
 

@@ -14,6 +14,7 @@ namespace {
 // While cards work the thread looks often at first, then leaves the CPU to them.
 constexpr int kBusyLooks = 200;
 constexpr std::chrono::microseconds kNap{50};
+constexpr std::chrono::milliseconds kCourtesy{100};
 
 // Tasks that a card has before others are done. A card whose model clock is ahead, because it has much to do
 // and a fast host, takes what other cards send it late; with little to do it cannot get far ahead, and
@@ -50,13 +51,6 @@ TaskSession::~TaskSession() {
     if (core_ == nullptr) return;  // was never made
     executor_->stop();             // as take_handles()
     {
-        const std::lock_guard lock(mutex_);
-        closing_ = true;
-        core_->cancel_all();
-        executor_->stop();  // a recovery may have ended
-    }
-    {
-        // What is issued ends; the rest is cancelled.
         std::unique_lock lock(mutex_);
         changed_.notify_all();
         changed_.wait(lock,
@@ -202,18 +196,39 @@ void TaskSession::failed(TaskId task, const Error& error) {
     told_ = true;
 }
 
-bool TaskSession::turn() {
+// Nothing more is issued, ever.
+void TaskSession::give_up() {
+    if (core_->idle()) return;
+    core_->cancel_all();
+    told_ = true;
+}
+
+// Who has heard of a failure may want to end here and now, before queues are closed and made for the rest.
+void TaskSession::let_waiters_go(std::unique_lock<std::mutex>& lock) {
+    changed_.notify_all();
+    changed_.wait_for(lock, kCourtesy, [&] {
+        return std::ranges::none_of(awaited_,
+                                    [&](TaskId task) { return core_->state(task) > TaskState::kIssued; });
+    });
+}
+
+bool TaskSession::turn(std::unique_lock<std::mutex>& lock) {
+    if (executor_->stopped()) give_up();
     if (executor_->broken()) {
         host_tasks_.clear();              // issued anew
         if (host_running_) return false;  // it may still use what it was given
-        if (!executor_->recover(*this)) return false;
+        // What is in flight after a failure nobody waits for, and it may itself wait for a lost card's links.
+        const bool unwanted = executor_->stopped() && first_failure_;
+        if (!unwanted && !executor_->recover(*this)) return false;
+        let_waiters_go(lock);
+        executor_->start_anew();
         core_->set_machine(executor_->machine());
         core_->reissue(executor_->lost_cards());
         const Error gone{orrErrorDeviceLost,
                          "data that it needs was only in the memory of a card that was lost"};
         for (const TaskId task : core_->stranded())
             failed(task, gone);
-        if (closing_) core_->cancel_all();
+        if (executor_->stopped()) give_up();
         return true;
     }
     core_->pump();
@@ -236,7 +251,7 @@ void TaskSession::run(const std::stop_token& stop) {
         }
         const bool any = executor_->poll(*this);
         // Who hears of a failure may want to end here and now, before queues are made for the rest.
-        const bool nap = turn() || executor_->made_enough();
+        const bool nap = turn(lock) || executor_->made_enough();
         if (any) {
             looks = 0;
             changed_.notify_all();
@@ -316,7 +331,10 @@ Status TaskSession::wait(TaskId task) {
     if (auto known = check_task(task); !known) return known;
     started_ = true;
     changed_.notify_all();
+    const auto awaited = awaited_.insert(task);
     changed_.wait(lock, [&] { return core_->state(task) > TaskState::kIssued; });
+    awaited_.erase(awaited);
+    if (executor_->broken()) changed_.notify_all();  // let_waiters_go()
     return outcome(task);
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -93,7 +94,9 @@ class TaskSession final : private RuntimeExecutor::Listener {
     void run(const std::stop_token& stop);
     void run_host_tasks(const std::stop_token& stop);
     // Whether a recovery has ended.
-    bool turn();
+    bool turn(std::unique_lock<std::mutex>& lock);
+    void give_up();
+    void let_waiters_go(std::unique_lock<std::mutex>& lock);
     Status outcome(TaskId task) const;
     std::string describe(TaskId task) const;
     Status check_task(TaskId task) const;
@@ -120,7 +123,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
     std::optional<TaskId> host_running_;
     bool started_ = false;
     bool told_ = false;  // a task ended, and nobody has been notified yet
-    bool closing_ = false;
+    std::multiset<TaskId> awaited_;
     std::vector<void*> data_handles_, kernel_handles_;
     std::jthread host_thread_;
     std::jthread thread_;

@@ -219,6 +219,21 @@ TEST_F(TaskTest, CanBeAskedWhileItRecovers) {
     EXPECT_EQ(read(y), 3);
 }
 
+// Who has heard of a failure and destroys the graph does not wait for what else it has under way.
+TEST_F(TaskTest, DestroyedAfterAFailureItStopsWhatRuns) {
+    system_.card(1).on_dispatch = [](FakeCard&, const FakeDispatch&) { return FakeOutcome{.running = true}; };
+    const auto x = data(1), y = data(2);
+    const orrTask_t bad =
+        add({0, 0, 0, 0, 0, 1}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+    EXPECT_EQ(orrTaskWait(graph_, bad), orrErrorIllegalInstruction);
+    EXPECT_OK(orrTaskGraphDestroy(graph_));  // else never
+    graph_ = nullptr;
+    system_.card(1).on_dispatch = compute;
+    create(nullptr);
+    EXPECT_EQ(read(data(5)), 5);
+}
+
 // Each linked with each.
 class EightCards : public TaskTest {
   protected:

@@ -39,7 +39,8 @@ typedef struct orrTaskGraphOptions {
 } orrTaskGraphOptions;
 
 ORR_API orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* options);
-/** Waits for what runs, cancels what does not, and frees all data and kernels of the graph. */
+/** Waits for what runs (after a failure: stops it), cancels what does not, and frees all data and kernels of
+ * the graph. */
 ORR_API orrError_t orrTaskGraphDestroy(orrTaskGraph_t graph);
 
 /**
