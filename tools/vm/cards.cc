@@ -19,10 +19,6 @@ namespace {
 
 constexpr auto kReadyLimit = std::chrono::seconds(30);
 
-fs::path socket_path(const fs::path& directory, unsigned index) {
-    return directory / fmt::format("card{}.sock", index);
-}
-
 fs::path control_path(const fs::path& directory, unsigned index) {
     return directory / fmt::format("card{}.control", index);
 }
@@ -60,15 +56,24 @@ Result<void> wait_ready(unsigned index, Child& process, int output, const fs::pa
 
 }  // namespace
 
+fs::path card_socket(const fs::path& directory, unsigned index) {
+    return directory / fmt::format("card{}.sock", index);
+}
+
 fs::path recording_of(const Options& options, unsigned index) {
     return fs::absolute(options.record) / fmt::format("card{}.otrace", index);
+}
+
+Result<std::vector<Link>> links_of(const Options& options) {
+    if (options.topology.empty()) return chain(options.cards);
+    return load_topology(options.topology, options.cards);
 }
 
 std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
                                       const fs::path& directory) {
     std::vector<std::string> argv{options.card_program.string(),
                                   "--socket",
-                                  socket_path(directory, index).string(),
+                                  card_socket(directory, index).string(),
                                   "--index",
                                   fmt::format("{}", index),
                                   "--irq",
@@ -107,6 +112,7 @@ Result<Card> start_card(const Options& options, const std::vector<Link>& links, 
     Fd reader(out[0]);
     Fd writer(out[1]);
     auto process = Child::start({.argv = card_command(options, links, index, directory),
+                                 .in = -1,
                                  .out = writer.get(),
                                  .err = err->get(),
                                  .keep = {}});
@@ -117,7 +123,7 @@ Result<Card> start_card(const Options& options, const std::vector<Link>& links, 
     return Card{index,
                 std::move(*process),
                 std::move(reader),
-                socket_path(directory, index),
+                card_socket(directory, index),
                 options.control ? control_path(directory, index) : fs::path(),
                 log};
 }

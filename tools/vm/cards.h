@@ -23,6 +23,12 @@ struct Card {
 // The file that card `index` records to.
 std::filesystem::path recording_of(const Options& options, unsigned index);
 
+// The links between the cards: those of --topology, or a chain.
+Result<std::vector<Link>> links_of(const Options& options);
+
+// Where card `index` listens.
+std::filesystem::path card_socket(const std::filesystem::path& directory, unsigned index);
+
 // The command line of card `index`. `directory` holds the sockets.
 std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
                                       const std::filesystem::path& directory);

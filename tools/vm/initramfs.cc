@@ -6,7 +6,8 @@
 
 #include <cstdlib>
 
-#include "tools/vm/cpio.h"
+#include "tools/vm/guest_archive.h"
+#include "tools/vm/guest_modules.h"
 #include "tools/vm/modules.h"
 #include "tools/vm/process.h"
 #include "tools/vm/programs.h"
@@ -17,74 +18,38 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint64_t kMaxCpioFile = 0xffffffff;  // eight hexadecimal digits of the format
 constexpr const char* kCommandDirectory = "/root";
+
+// The build's shared libraries, beside its programs.
+fs::path library_dir(const Options& options) {
+    return options.programs.parent_path() / "lib";
+}
 
 class Builder {
   public:
     Builder(const Options& options, const Tree& tree, const Kernel& kernel)
-        : options_(options), tree_(tree), kernel_(kernel) {}
+        : options_(options), tree_(tree), kernel_(kernel), archive_(library_dir(options)) {}
 
     Result<void> busybox();
     Result<void> modules();
     Result<void> firmware();
     Result<void> programs();
+    Result<void> runtime_library();
     Result<void> files();
     Result<void> settings(const TerminalSize& terminal);
     const std::string& finish() { return cpio_.finish(); }
 
   private:
-    Result<void> add(const fs::path& host, const std::string& guest);
-    Result<void> add_tree(const fs::path& host, const std::string& guest);
-
     const Options& options_;
     const Tree& tree_;
     const Kernel& kernel_;
-    Cpio cpio_;
+    GuestArchive archive_;
+    Cpio& cpio_ = archive_.cpio();
 };
-
-// A regular file; a program brings its libraries.
-Result<void> Builder::add(const fs::path& host, const std::string& guest) {
-    if (cpio_.contains(guest)) return {};
-    std::error_code error;
-    const auto size = fs::file_size(host, error);
-    if (error) return fail(fmt::format("cannot read {}: {}", host.string(), error.message()));
-    if (size > kMaxCpioFile) return fail(fmt::format("{} is larger than 4 GiB: use --share", host.string()));
-    auto bytes = read_file(host);
-    if (!bytes) return std::unexpected(bytes.error());
-    const bool executable = ::access(host.c_str(), X_OK) == 0;
-    cpio_.file(guest, *bytes, executable ? 0755 : 0644);
-    const std::string interpreter = elf_interpreter(*bytes);
-    if (interpreter.empty()) return {};
-    auto libraries = library_closure(host, interpreter);
-    if (!libraries) return std::unexpected(libraries.error());
-    for (const auto& library : *libraries) {
-        auto library_bytes = read_file(library);
-        if (!library_bytes) return std::unexpected(library_bytes.error());
-        cpio_.file(library, *library_bytes, 0755);
-    }
-    return {};
-}
-
-Result<void> Builder::add_tree(const fs::path& host, const std::string& guest) {
-    std::error_code error;
-    if (!fs::is_directory(host, error)) return add(host, guest);
-    cpio_.directory(guest);
-    for (const auto& entry : fs::recursive_directory_iterator(host, error)) {
-        const std::string to = guest + "/" + entry.path().lexically_relative(host).string();
-        if (entry.is_directory(error)) {
-            cpio_.directory(to);
-        } else if (auto done = add(entry.path(), to); !done) {
-            return done;
-        }
-    }
-    if (error) return fail(fmt::format("cannot read {}: {}", host.string(), error.message()));
-    return {};
-}
 
 Result<void> Builder::busybox() {
     const fs::path program = tree_.path() / "usr/bin/busybox";
-    if (auto done = add(program, "/bin/busybox"); !done) return done;
+    if (auto done = archive_.need(program, "/bin/busybox"); !done) return done;
     auto list = capture({program.string(), "--list"});
     if (!list) return std::unexpected(list.error());
     std::string_view names = *list;
@@ -106,49 +71,17 @@ Result<void> Builder::busybox() {
 }
 
 Result<void> Builder::modules() {
-    auto dep = read_file(kernel_.modules / "modules.dep");
-    if (!dep) return std::unexpected(dep.error());
-    const auto index = ModuleIndex::parse(*dep);
-    std::vector<std::string> order;
-    if (!options_.share.empty())
-        for (const char* name : {"9pnet_virtio", "9p"})
-            index.resolve(name, order);
-    if (options_.nvme) index.resolve("nvme", order);
-
-    fs::path ours = options_.module_file;
-    std::string ours_bytes;
-    if (options_.module) {
-        if (ours.empty()) ours = source_dir() / "build/kmod" / kernel_.release / "orrery.ko";
-        auto bytes = read_file(ours);
-        if (!bytes) {
-            // kbuild.sh leaves one line that says why there is none.
-            if (auto cause = read_file(ours.parent_path() / "failed"); cause)
-                return fail(cause->substr(0, cause->find('\n')));
-            return fail(fmt::format(
-                "no module for kernel {}: {}; build it with tools/vm/kbuild.sh --kernel {}, or give "
-                "--no-module",
-                kernel_.release, bytes.error().text, kernel_.name));
-        }
-        ours_bytes = std::move(*bytes);
-        for (const auto& name : module_dependencies(ours_bytes))
-            if (!index.resolve(name, order))
-                return fail(
-                    fmt::format("{} needs module '{}', which kernel {} does not have: build it anew with "
-                                "tools/vm/kbuild.sh",
-                                ours.string(), name, kernel_.release));
-    }
-
+    auto chosen = choose_modules(options_, tree_, kernel_);
+    if (!chosen) return std::unexpected(chosen.error());
     const std::string directory = "/lib/modules/" + kernel_.release;
     std::string list;
-    for (const auto& relative : order) {
-        auto file = uncompressed(tree_, kernel_, relative);
-        if (!file) return std::unexpected(file.error());
-        const std::string guest = fmt::format("{}/{}.ko", directory, module_name(relative));
-        if (auto done = add(*file, guest); !done) return done;
+    for (const auto& module : chosen->first) {
+        const std::string guest = fmt::format("{}/{}.ko", directory, module.name);
+        cpio_.file(guest, module.bytes);
         list += guest + "\n";
     }
     cpio_.file("/etc/orrery/modules", list);
-    if (options_.module) cpio_.file(directory + "/orrery.ko", ours_bytes);
+    if (options_.module) cpio_.file(directory + "/orrery.ko", chosen->orrery);
     return {};
 }
 
@@ -172,7 +105,21 @@ Result<void> Builder::firmware() {
 
 Result<void> Builder::programs() {
     for (const auto& name : choose_programs(options_.programs, options_.command))
-        if (auto done = add(options_.programs / name, "/usr/local/bin/" + name); !done) return done;
+        if (auto done = archive_.need(options_.programs / name, "/usr/local/bin/" + name); !done) return done;
+    return runtime_library();
+}
+
+// Where a program without an rpath finds it.
+Result<void> Builder::runtime_library() {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(library_dir(options_), error)) {
+        const std::string name = entry.path().filename().string();
+        if (!name.starts_with("liborrery.so.")) continue;
+        const fs::path file = fs::canonical(entry.path(), error);
+        if (auto done = archive_.need(file, file.string()); !done) return done;
+        if (auto done = archive_.libraries_of(file); !done) return done;
+        cpio_.symlink("/usr/lib/x86_64-linux-gnu/" + name, file.string());
+    }
     return {};
 }
 
@@ -186,13 +133,20 @@ Result<void> Builder::files() {
         const std::string guest = file.guest.empty()
                                       ? fmt::format("{}/{}", kCommandDirectory, host.filename().string())
                                       : file.guest;
-        if (auto done = add_tree(host, guest); !done) return done;
+        if (auto done = archive_.carry(host, guest); !done) return done;
     }
+    // A folder may hold many such programs; the first few show what is meant.
+    constexpr std::size_t kToldNotes = 3;
+    const auto& notes = archive_.notes();
+    for (std::size_t i = 0; i < notes.size() && i < kToldNotes; ++i)
+        fmt::print(stderr, "orrery-vm: note: --file: {}\n", notes[i]);
+    if (notes.size() > kToldNotes)
+        fmt::print(stderr, "orrery-vm: note: --file: and {} more like these\n", notes.size() - kToldNotes);
     // Real input for the samples: a text that each Debian has, and the guest's own kernel.
     const char* text = "/usr/share/common-licenses/GPL-3";
     if (std::error_code error; fs::exists(text, error))
-        if (auto done = add(text, text); !done) return done;
-    return add(kernel_.image, "/boot/vmlinuz-" + kernel_.release);
+        if (auto done = archive_.need(text, text); !done) return done;
+    return archive_.need(kernel_.image, "/boot/vmlinuz-" + kernel_.release);
 }
 
 Result<void> Builder::settings(const TerminalSize& terminal) {
@@ -264,7 +218,15 @@ Result<std::string> build_initramfs(const Options& options, const Tree& tree, co
     if (auto done = builder.programs(); !done) return std::unexpected(done.error());
     if (auto done = builder.files(); !done) return std::unexpected(done.error());
     if (auto done = builder.settings(terminal); !done) return std::unexpected(done.error());
-    return builder.finish();
+    const std::string& archive = builder.finish();
+    // While the kernel unpacks the archive it holds it twice, and lets files take half of the memory at most.
+    const std::uint64_t mib = archive.size() >> 20;
+    if (mib * 5 > options.memory_mib * 2)
+        return fail(fmt::format(
+            "{} MiB of files are too much for a guest with {} MiB: give --memory {}M or more, or show "
+            "it a folder with --share",
+            mib, options.memory_mib, mib * 5 / 2 + 64));
+    return archive;
 }
 
 }  // namespace orrery::vm

@@ -28,9 +28,9 @@ tree=$("$here/tree.sh" --path)
 source=$(realpath -- "$source")
 contracts=(emulator/include firmware/include)
 
-# path relative to the stage, tab, file: what a build reads.
+# path relative to the stage, tab, file: what a build reads. A build by hand leaves files that are generated.
 inputs() {
-    find "$source" -type f \( -name '*.[chS]' -o -name Kbuild -o -name Makefile -o -name '*.sh' \) \
+    find "$source" -type f ! -name '*.mod.c' ! -name orr_kernel_api.h \( -name '*.[chS]' -o -name Kbuild -o -name Makefile -o -name '*.sh' \) \
         -printf 'kmod/%P\t%p\n'
     local c
     for c in "${contracts[@]}"; do

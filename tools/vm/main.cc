@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "tools/vm/options.h"
-#include "tools/vm/supervisor.h"
+#include "tools/vm/run/supervisor.h"
 
 namespace {
 
@@ -17,6 +18,9 @@ bool complete(orrery::vm::Options& options) {
     if (options.programs.empty()) options.programs = self.parent_path();
     options.programs = std::filesystem::absolute(options.programs, error);
     if (options.card_program.empty()) options.card_program = self.parent_path() / "orrery-card";
+    const bool terminal =
+        ::isatty(STDIN_FILENO) != 0 || ::isatty(STDOUT_FILENO) != 0 || ::isatty(STDERR_FILENO) != 0;
+    options.timeout_s = options.timeout.value_or(orrery::vm::default_timeout(terminal));
     if (options.share.empty()) return true;
     options.share = std::filesystem::canonical(options.share, error);
     if (!error && std::filesystem::is_directory(options.share, error)) return true;

@@ -56,29 +56,49 @@ bool ModuleIndex::resolve(const std::string& name, std::vector<std::string>& ord
     return true;
 }
 
+std::string ModuleIndex::file(const std::string& name) const {
+    const auto found = load_order_.find(module_name(name));
+    return found == load_order_.end() ? "" : found->second.back();
+}
+
+namespace {
+
+// .modinfo is a run of NUL-terminated "key=value" strings; no other section holds these keys after a NUL.
+std::string modinfo(const std::string& elf, const std::string& key) {
+    const std::string wanted = '\0' + key + '=';
+    const auto at = elf.find(wanted);
+    return at == std::string::npos ? "" : elf.c_str() + at + wanted.size();
+}
+
+}  // namespace
+
+std::string module_release(const std::string& elf) {
+    const std::string magic = modinfo(elf, "vermagic");
+    return magic.substr(0, magic.find(' '));
+}
+
 std::vector<std::string> module_dependencies(const std::string& elf) {
-    // .modinfo is a run of NUL-terminated "key=value" strings; no other section holds this one after a NUL.
-    const std::string_view key("\0depends=", 9);
-    const auto at = elf.find(key);
     std::vector<std::string> names;
-    if (at == std::string::npos) return names;
-    std::istringstream list(std::string(elf.c_str() + at + key.size()));
+    std::istringstream list(modinfo(elf, "depends"));
     for (std::string name; std::getline(list, name, ',');)
         if (!name.empty()) names.push_back(name);
     return names;
 }
 
-Result<fs::path> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative) {
+Result<std::string> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative) {
     fs::path source = kernel.modules / relative;
-    if (source.extension() == ".ko") return source;
-    if (source.extension() != ".xz") return fail(fmt::format("{}: only xz is known", source.string()));
-    fs::path target = tree.cache() / kernel.release / (module_name(relative) + ".ko");
-    std::error_code error;
-    if (fs::exists(target, error)) return target;
+    if (source.extension() == ".ko") return read_file(source);
+    if (source.extension() != ".xz")
+        return fail(fmt::format("{}: only plain modules and .xz are known here", source.string()));
     auto argv = tree.program("usr/bin/xz");
     argv.insert(argv.end(), {"--decompress", "--stdout", source.string()});
+    // A kernel of one's own is built again under the same release.
+    if (kernel.name == "own") return capture(argv);
+    fs::path target = tree.cache() / kernel.release / (module_name(relative) + ".ko");
+    std::error_code error;
+    if (fs::exists(target, error)) return read_file(target);
     auto bytes = capture(argv);
-    if (!bytes) return std::unexpected(bytes.error());
+    if (!bytes) return bytes;
     fs::create_directories(target.parent_path(), error);
     const fs::path fresh = target.string() + fmt::format(".{}", ::getpid());
     {
@@ -88,7 +108,7 @@ Result<fs::path> uncompressed(const Tree& tree, const Kernel& kernel, const std:
     }
     fs::rename(fresh, target, error);
     if (error) return fail(fmt::format("cannot write {}: {}", target.string(), error.message()));
-    return target;
+    return bytes;
 }
 
 }  // namespace orrery::vm

@@ -21,6 +21,9 @@ class ModuleIndex {
     // false.
     bool resolve(const std::string& name, std::vector<std::string>& order) const;
 
+    // The file of one module, relative to the module directory; empty if it is not there.
+    std::string file(const std::string& name) const;
+
   private:
     std::map<std::string, std::vector<std::string>, std::less<>> load_order_;  // by module name
 };
@@ -28,13 +31,15 @@ class ModuleIndex {
 // The names in the "depends=" entry of a module file's .modinfo.
 std::vector<std::string> module_dependencies(const std::string& elf);
 
+// The release in its "vermagic=" entry, empty if it has none.
+std::string module_release(const std::string& elf);
+
 // "drivers/gpu/drm/drm-exec.ko.xz" -> "drm_exec"
 std::string module_name(const std::string& path);
 
-// One module of the tree, uncompressed; kept in the tree's cache, because the guest would take seconds for
-// it.
-Result<std::filesystem::path> uncompressed(const Tree& tree, const Kernel& kernel,
-                                           const std::string& relative);
+// The bytes of one module of a kernel, uncompressed, because the guest would take seconds for it. Those of
+// the tree's kernels are kept in the tree's cache.
+Result<std::string> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative);
 
 Result<std::string> read_file(const std::filesystem::path& path);
 

@@ -51,12 +51,22 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
               std::vector<std::string>& faults) {
     app.add_option("--cards", options.cards, "Number of cards, 0 to 16 (default 1)");
     app.add_option("--kernel", options.kernel,
-                   "lts (default), backports, debug, or a release in the VM tree");
+                   "lts (default), backports, debug, a release in the VM tree, or the path of a bzImage");
+    app.add_option("--modules", options.modules,
+                   "Modules of such a bzImage: the directory of modules.dep, or above its lib/modules");
+    app.add_option("--accel", options.accel,
+                   "How the CPUs are emulated: tcg (default), or kvm, if it works here")
+        ->check(CLI::IsMember({"tcg", "kvm"}));
+    app.add_option("--qemu", options.qemu, "QEMU to run instead of the VM tree's");
     app.add_option("--smp", options.smp, "Virtual CPUs (default 2)");
     app.add_option("--memory", memory, "Guest memory (default 1G)");
-    app.add_option("--timeout", options.timeout_s,
-                   "Time limit in seconds (default 300; 0: none; the debug kernel gets six times as long)");
+    app.add_option(
+        "--timeout", options.timeout,
+        "Time limit in seconds (default 300, on a terminal none; 0: none; the debug kernel gets six "
+        "times as long)");
     app.add_flag("--shell", options.shell, "A console instead of a command; Ctrl-A X or exit leaves");
+    app.add_flag("--dry-run", options.dry_run,
+                 "Print the command lines of the cards and of QEMU, and run nothing");
 
     app.add_option("--irq", options.irq, "Interrupts of the cards: msix (default), msi or single")
         ->check(CLI::IsMember({"msix", "msi", "single"}));
@@ -116,6 +126,8 @@ std::optional<std::string> check(const Options& options) {
     if (options.shell && !options.command.empty()) return "--shell takes no command";
     if (!options.shell && options.command.empty())
         return "no command: give one after '--', or --shell for a console";
+    if (!options.modules.empty() && options.kernel.find('/') == std::string::npos)
+        return "--modules belongs to a kernel that --kernel names by its path (./bzImage, not bzImage)";
     if (options.expect_probe_failure && !options.module) return "--expect-probe-failure needs the module";
     for (const auto& entry : options.env)
         if (entry.find('=') == std::string::npos || entry[0] == '=')
@@ -124,6 +136,10 @@ std::optional<std::string> check(const Options& options) {
 }
 
 }  // namespace
+
+unsigned default_timeout(bool on_terminal) {
+    return on_terminal ? 0 : 300;
+}
 
 std::optional<std::uint64_t> parse_size(const std::string& text) {
     std::uint64_t value = 0;

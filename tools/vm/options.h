@@ -19,11 +19,17 @@ struct GuestFile {
 
 struct Options {
     unsigned cards = 1;
-    std::string kernel = "lts";  // lts, backports, debug, or a release that the VM tree holds
+    std::string kernel =
+        "lts";  // lts, backports, debug, a release that the VM tree holds, or a bzImage's path
+    std::filesystem::path modules;  // of a kernel given by its path
+    std::string accel = "tcg";      // or kvm
+    std::filesystem::path qemu;     // default: the VM tree's
     unsigned smp = 2;
     std::uint64_t memory_mib = 1024;
-    unsigned timeout_s = 300;  // 0: none
+    std::optional<unsigned> timeout;  // as given
+    unsigned timeout_s = 0;           // 0: none
     bool shell = false;
+    bool dry_run = false;
 
     std::string irq = "msix";
     std::string vram;  // as orrery-card takes it
@@ -64,6 +70,9 @@ struct Options {
 // Arguments without the program's name. An int is an exit status for a run that is over (--help, a usage
 // error whose text has been printed).
 std::variant<Options, int> parse_options(const std::vector<std::string>& arguments);
+
+// The time limit when none is given: none where somebody watches.
+unsigned default_timeout(bool on_terminal);
 
 // "256M", "1G", "64K" or bytes; nothing if it is none of these or overflows.
 std::optional<std::uint64_t> parse_size(const std::string& text);

@@ -27,7 +27,8 @@ void become(const Launch& launch, pid_t parent) {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::signal(SIGPIPE, SIG_DFL);
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(launch.out < 0 ? null : launch.out, 1) < 0 ||
+    if (null < 0 || ::dup2(launch.in < 0 ? null : launch.in, 0) < 0 ||
+        ::dup2(launch.out < 0 ? null : launch.out, 1) < 0 ||
         ::dup2(launch.err < 0 ? null : launch.err, 2) < 0)
         return;
     for (const int fd : launch.keep)
@@ -151,7 +152,8 @@ Result<std::string> capture(const std::vector<std::string>& argv) {
     const Fd err_reader(err[0]);
     Fd out_writer(out[1]);
     Fd err_writer(err[1]);
-    auto child = Child::start({.argv = argv, .out = out_writer.get(), .err = err_writer.get(), .keep = {}});
+    auto child =
+        Child::start({.argv = argv, .in = -1, .out = out_writer.get(), .err = err_writer.get(), .keep = {}});
     if (!child) return std::unexpected(child.error());
     out_writer.reset();
     err_writer.reset();

@@ -39,7 +39,8 @@ Result<Fd> open_log(const std::string& path);
 
 struct Launch {
     std::vector<std::string> argv;  // argv[0] is looked up in PATH
-    int out = -1;                   // -1: /dev/null
+    int in = -1;                    // -1: /dev/null
+    int out = -1;
     int err = -1;
     std::vector<int> keep;  // descriptors that stay open under their numbers
 };

@@ -50,27 +50,61 @@ std::string elf_interpreter(const std::string& bytes) {
     return {};
 }
 
-Result<std::vector<std::string>> library_closure(const fs::path& program, const std::string& interpreter) {
-    auto listing = capture({interpreter, "--list", program.string()});
+bool runnable_here(const std::string& bytes) {
+    Elf64_Ehdr header;
+    if (!read_at(bytes, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
+        (header.e_type != ET_DYN && header.e_type != ET_EXEC))
+        return false;
+    const std::string loader = elf_interpreter(bytes);
+    return loader == kHostLoader || (loader.empty() && header.e_type == ET_DYN);
+}
+
+Result<Closure> library_closure(const fs::path& program, const std::string& interpreter,
+                                const fs::path& libraries) {
+    std::vector<std::string> argv{interpreter};
+    if (!libraries.empty()) argv.insert(argv.end(), {"--library-path", libraries.string()});
+    argv.insert(argv.end(), {"--list", program.string()});
+    auto listing = capture(argv);
     if (!listing)
         return fail(
             fmt::format("cannot find the libraries of {}: {}", program.string(), listing.error().text));
-    std::vector<std::string> paths{interpreter};
+    Closure closure{{interpreter}, {}};
     std::istringstream lines(*listing);
     for (std::string line; std::getline(lines, line);) {
         // "\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x...)", or "\t/lib64/ld-linux-x86-64.so.2
         // (0x...)"
         const auto arrow = line.find("=> ");
         const std::string rest = arrow == std::string::npos ? line : line.substr(arrow + 3);
+        if (rest.find("not found") != std::string::npos) {
+            const auto name = line.find_first_not_of(" \t");
+            closure.missing.push_back(line.substr(name, line.find(' ', name) - name));
+            continue;
+        }
         const auto start = rest.find('/');
         const auto end = rest.rfind(" (0x");
-        if (rest.find("not found") != std::string::npos)
-            return fail(fmt::format("{} needs a library that is not here:{}", program.string(), line));
         if (start == std::string::npos || end == std::string::npos || end < start) continue;
         std::string path = rest.substr(start, end - start);
-        if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(std::move(path));
+        if (std::find(closure.paths.begin(), closure.paths.end(), path) == closure.paths.end())
+            closure.paths.push_back(std::move(path));
     }
-    return paths;
+    return closure;
+}
+
+std::vector<std::string> words_of(const std::vector<std::string>& command) {
+    std::vector<std::string> words;
+    for (const auto& argument : command) {
+        std::string word;
+        for (const char c : argument + " ") {
+            if (std::strchr(" \t\n;&|()`\"'$<>", c) == nullptr) {
+                word += c;
+                continue;
+            }
+            if (!word.empty()) words.push_back(std::move(word));
+            word.clear();
+        }
+    }
+    return words;
 }
 
 std::set<std::string> choose_programs(const fs::path& directory, const std::vector<std::string>& command) {
@@ -81,17 +115,8 @@ std::set<std::string> choose_programs(const fs::path& directory, const std::vect
     };
     for (const char* tool : kGuestTools)
         consider(tool);
-    for (const auto& argument : command) {
-        std::string word;
-        for (const char c : argument + " ") {
-            if (std::strchr(" \t\n;&|()`\"'$<>", c) == nullptr) {
-                word += c;
-                continue;
-            }
-            consider(word);
-            word.clear();
-        }
-    }
+    for (const auto& word : words_of(command))
+        consider(word);
     return names;
 }
 

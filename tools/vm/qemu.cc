@@ -66,17 +66,23 @@ std::uint64_t pci_window(std::uint64_t vram_bytes, unsigned cards) {
 
 std::vector<std::string> qemu_command(const Options& options, const Tree& tree, const Kernel& kernel,
                                       const QemuFiles& files, const QemuFds& fds) {
-    auto argv = tree.program("usr/bin/qemu-system-x86_64");
+    const bool own = !options.qemu.empty();
+    auto argv = own ? std::vector{options.qemu.string()} : tree.program("usr/bin/qemu-system-x86_64");
     const auto add = [&argv](std::initializer_list<std::string> words) { argv.insert(argv.end(), words); };
     const auto chardev = [&add](const char* id, int fd) {
         add({"-chardev", fmt::format("socket,id={},fd={}", id, fd)});
     };
-    add({"-L", (tree.path() / "usr/share/qemu").string(), "-L",
-         (tree.path() / "usr/share/seabios").string()});
+    if (!own)
+        add({"-L", (tree.path() / "usr/share/qemu").string(), "-L",
+             (tree.path() / "usr/share/seabios").string()});
     add({"-name", "orrery", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-vga",
          "none", "-net", "none"});
     add({"-machine", fmt::format("q35,memory-backend=ram{}", options.viommu ? ",kernel-irqchip=split" : ""),
-         "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", fmt::format("{}", options.smp)});
+         "-smp", fmt::format("{}", options.smp)});
+    if (options.accel == "kvm")
+        add({"-accel", "kvm", "-cpu", "host,la57=off"});
+    else
+        add({"-accel", "tcg,thread=multi", "-cpu", "max,la57=off"});
     // Shared, so that a card can map it; without that, DMA fails silently.
     add({"-m", fmt::format("{}M", options.memory_mib), "-object",
          fmt::format("memory-backend-memfd,id=ram,size={}M,share=on", options.memory_mib)});
@@ -92,6 +98,10 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     add({"-device", "virtserialport,bus=ports.0,nr=1,chardev=status,name=orrery.status"});
     add({"-device", "virtserialport,bus=ports.0,nr=2,chardev=out,name=orrery.stdout"});
     add({"-device", "virtserialport,bus=ports.0,nr=3,chardev=err,name=orrery.stderr"});
+    if (fds.in >= 0) {
+        chardev("in", fds.in);
+        add({"-device", "virtserialport,bus=ports.0,nr=4,chardev=in,name=orrery.stdin"});
+    }
     if (fds.terminal >= 0) {
         chardev("terminal", fds.terminal);
         add({"-device", "virtconsole,bus=ports.0,nr=0,chardev=terminal"});

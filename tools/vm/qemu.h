@@ -16,6 +16,7 @@ struct QemuFds {
     int status = -1;    // ports of a virtio-serial device: how far the guest is
     int out = -1;       //   stdout of the command
     int err = -1;       //   stderr of the command
+    int in = -1;        //   stdin of the command; not with --shell
     int terminal = -1;  // --shell only
     int nvme = -1;      // --nvme only: a memory file of kNvmeBytes
 };

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "tools/vm/modules.h"
 #include "tools/vm/process.h"
 
 namespace orrery::vm {
@@ -34,7 +35,54 @@ Result<Kernel> debug_kernel() {
     return kernel;
 }
 
+// The directory of modules.dep in what --modules names: itself, or where `make modules_install` puts it.
+Result<fs::path> own_modules(const fs::path& given, const std::string& release) {
+    std::error_code error;
+    for (const auto& directory : {given, given / "lib/modules" / release, given / release})
+        if (fs::exists(directory / "modules.dep", error)) return fs::absolute(directory);
+    return fail(fmt::format(
+        "--modules {}: no modules of kernel {} (neither modules.dep nor lib/modules/{}/modules.dep): "
+        "'make modules_install INSTALL_MOD_PATH=DIRECTORY' in the kernel's build puts them there",
+        given.string(), release, release));
+}
+
+Result<Kernel> own_kernel(const Options& options) {
+    Kernel kernel{"own", "", fs::absolute(options.kernel), {}};
+    auto image = read_file(kernel.image);
+    if (!image) return fail(fmt::format("--kernel: {}", image.error().text));
+    const auto release = bzimage_release(*image);
+    if (!release)
+        return fail(
+            fmt::format("--kernel {}: this is no bzImage; a kernel's build makes it at arch/x86/boot/bzImage",
+                        options.kernel));
+    kernel.release = *release;
+    if (!options.modules.empty()) {
+        auto modules = own_modules(options.modules, *release);
+        if (!modules) return std::unexpected(modules.error());
+        kernel.modules = *modules;
+    }
+    return kernel;
+}
+
 }  // namespace
+
+std::optional<std::string> bzimage_release(const std::string& image) {
+    // Documentation/arch/x86/boot.rst: "HdrS" at 0x202, and at 0x20e where the version's text stands, less
+    // 0x200.
+    constexpr std::size_t kMagic = 0x202;
+    constexpr std::size_t kVersion = 0x20e;
+    if (image.size() < kVersion + 2 || image.compare(kMagic, 4, "HdrS") != 0) return std::nullopt;
+    const auto byte = [&image](std::size_t at) { return static_cast<unsigned char>(image[at]); };
+    const std::size_t at = 0x200u + byte(kVersion) + 256u * byte(kVersion + 1);
+    const auto end = image.find_first_of(std::string_view(" \0", 2), at);
+    if (at >= image.size() || end == std::string::npos || end == at || end - at > 64) return std::nullopt;
+    return image.substr(at, end - at);
+}
+
+Result<Kernel> find_kernel(const Tree& tree, const Options& options) {
+    if (options.kernel.find('/') != std::string::npos) return own_kernel(options);
+    return tree.kernel(options.kernel);
+}
 
 fs::path source_dir() {
     return ORRERY_SOURCE_DIR;
@@ -61,7 +109,10 @@ Result<Kernel> Tree::kernel(const std::string& name_or_release) const {
         known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", kernel.name, kernel.release);
     }
     return fail(
-        fmt::format("the VM tree has no kernel '{}'; it has {}; there is also debug", name_or_release, known),
+        fmt::format(
+            "the VM tree has no kernel '{}'; it has {}; there is also debug, and a bzImage is given by "
+            "its path",
+            name_or_release, known),
         kExitUsage);
 }
 

@@ -2,18 +2,20 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/vm/options.h"
 #include "tools/vm/result.h"
 
 namespace orrery::vm {
 
 struct Kernel {
-    std::string name;               // "lts", "backports" or "debug"
+    std::string name;               // "lts", "backports", "debug" or "own"
     std::string release;            // as uname -r says
     std::filesystem::path image;    // what QEMU boots
-    std::filesystem::path modules;  // the directory of modules.dep
+    std::filesystem::path modules;  // the directory of modules.dep; empty: it has none
     // How many times as long as a kernel of Debian's this one may take; it stretches every limit of a run.
     unsigned patience = 1;
 };
@@ -38,6 +40,13 @@ class Tree {
     std::filesystem::path path_;
     std::vector<Kernel> kernels_;
 };
+
+// The kernel that --kernel names: one of the tree's, or a bzImage (what contains a '/') with the modules of
+// --modules.
+Result<Kernel> find_kernel(const Tree& tree, const Options& options);
+
+// What `uname -r` will say under this bzImage, read out of its boot header; nothing if it is no bzImage.
+std::optional<std::string> bzimage_release(const std::string& image);
 
 std::filesystem::path source_dir();
 

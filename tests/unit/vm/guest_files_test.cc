@@ -36,6 +36,8 @@ TEST(Modules, DependenciesComeFromModinfo) {
                 ElementsAre("drm", "drm_gpuvm"));
     EXPECT_THAT(module_dependencies(std::string("xx\0depends=\0name=orrery\0", 24)), IsEmpty());
     EXPECT_THAT(module_dependencies("no module"), IsEmpty());
+    EXPECT_EQ(module_release(std::string("x\0vermagic=6.12.1-own SMP mod_unload\0", 38)), "6.12.1-own");
+    EXPECT_EQ(module_release("no module"), "");
 }
 
 TEST(ShellQuote, SurvivesARealShell) {
@@ -54,9 +56,10 @@ TEST(Programs, ClosureOfARealProgram) {
     ASSERT_THAT(interpreter, HasSubstr("ld-linux"));
     const auto libraries = library_closure("/bin/sh", interpreter);
     ASSERT_TRUE(libraries) << libraries.error().text;
-    EXPECT_THAT(*libraries, Contains(interpreter));
-    EXPECT_THAT(*libraries, Contains(HasSubstr("libc.so.6")));
-    for (const auto& path : *libraries)
+    EXPECT_THAT(libraries->missing, IsEmpty());
+    EXPECT_THAT(libraries->paths, Contains(interpreter));
+    EXPECT_THAT(libraries->paths, Contains(HasSubstr("libc.so.6")));
+    for (const auto& path : libraries->paths)
         EXPECT_TRUE(fs::path(path).is_absolute() && fs::exists(path)) << path;
 }
 
@@ -87,10 +90,11 @@ TEST(Programs, AreChosenByWordsOfTheCommand) {
 }
 
 TEST(Process, StatusesAndMissingPrograms) {
-    const auto missing = Child::start({.argv = {"/nonexistent/program"}, .out = -1, .err = -1, .keep = {}});
+    const auto missing =
+        Child::start({.argv = {"/nonexistent/program"}, .in = -1, .out = -1, .err = -1, .keep = {}});
     ASSERT_FALSE(missing);
     EXPECT_THAT(missing.error().text, HasSubstr("No such file"));
-    auto child = Child::start({.argv = {"sh", "-c", "exit 3"}, .out = -1, .err = -1, .keep = {}});
+    auto child = Child::start({.argv = {"sh", "-c", "exit 3"}, .in = -1, .out = -1, .err = -1, .keep = {}});
     ASSERT_TRUE(child);
     EXPECT_EQ(describe_status(child->wait(-1).value()), "exited with status 3");
     const auto failed = capture({"sh", "-c", "echo why >&2; exit 1"});
@@ -101,7 +105,7 @@ TEST(Process, StatusesAndMissingPrograms) {
 TEST(Process, GoesWithItsObject) {
     pid_t pid = 0;
     {
-        auto child = Child::start({.argv = {"sleep", "1000"}, .out = -1, .err = -1, .keep = {}});
+        auto child = Child::start({.argv = {"sleep", "1000"}, .in = -1, .out = -1, .err = -1, .keep = {}});
         ASSERT_TRUE(child);
         pid = child->pid();
         EXPECT_EQ(::kill(pid, 0), 0);

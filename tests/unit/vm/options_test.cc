@@ -48,6 +48,13 @@ TEST(Options, Sizes) {
     EXPECT_EQ(good({"--memory", "2G", "--vram", "1G", "--", "x"}).memory_mib, 2048U);
 }
 
+TEST(Options, TheTimeLimitIsForRunsThatNobodyWatches) {
+    EXPECT_EQ(default_timeout(false), 300U);
+    EXPECT_EQ(default_timeout(true), 0U);
+    EXPECT_FALSE(good({"--", "x"}).timeout);
+    EXPECT_EQ(good({"--timeout", "0", "--", "x"}).timeout, 0U);
+}
+
 TEST(Options, BadOnesAreRefused) {
     testing::internal::CaptureStdout();
     EXPECT_EQ(status({"--help"}), 0);
@@ -70,7 +77,9 @@ TEST(Options, BadOnesAreRefused) {
                                                {"--env", "=x", "--", "x"},
                                                {"--env", "novalue", "--", "x"},
                                                {"--no-module", "--expect-probe-failure", "--", "x"},
-                                               {"--file", "", "--", "x"}})
+                                               {"--file", "", "--", "x"},
+                                               {"--accel", "hvf", "--", "x"},
+                                               {"--kernel", "lts", "--modules", "/m", "--", "x"}})
         EXPECT_EQ(status(wrong), kExitUsage) << (wrong.empty() ? "" : wrong[0] + " " + wrong.back());
 }
 

@@ -1,125 +1,14 @@
 // What orrery-vm promises, seen from outside: it is run as a program, without cards.
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-#include "tools/vm/modules.h"
-#include "tools/vm/process.h"
-#include "tools/vm/result.h"
+#include "tests/vm/orrery_vm/fixture.h"
 
 namespace orrery::vm {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::IsEmpty;
-
-constexpr int kLimit = 120000;  // milliseconds; far above what a run takes, so that a hang ends the test
-
-struct Outcome {
-    int status = -1;
-    std::string out;
-    std::string err;
-    fs::path logs;
-};
-
-class OrreryVm : public testing::Test {
-  protected:
-    void SetUp() override {
-        std::string name = "/tmp/orrery-vm-test-XXXXXX";
-        ASSERT_NE(::mkdtemp(name.data()), nullptr);
-        home_ = name;
-        fs::create_directory(home_ / "runtime");
-        ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", (home_ / "runtime").c_str(), 1), 0);
-    }
-    void TearDown() override {
-        EXPECT_THAT(left_behind(), IsEmpty());
-        fs::remove_all(home_);
-    }
-
-    // Sockets and other files that runs must take away with them.
-    std::vector<std::string> left_behind() const {
-        std::vector<std::string> names;
-        for (const auto& entry : fs::directory_iterator(home_ / "runtime"))
-            names.push_back(entry.path().string());
-        return names;
-    }
-
-    struct Started {
-        Child process;
-        fs::path directory;
-        fs::path logs;
-    };
-
-    Started start(std::vector<std::string> arguments, const std::string& name) {
-        const fs::path directory = home_ / name;
-        fs::create_directories(directory);
-        std::vector<std::string> argv{ORRERY_VM, "--logs", (directory / "logs").string()};
-        argv.insert(argv.end(), arguments.begin(), arguments.end());
-        auto out = open_log((directory / "out").string());
-        auto err = open_log((directory / "err").string());
-        auto child = Child::start({.argv = argv, .out = out->get(), .err = err->get(), .keep = {}});
-        EXPECT_TRUE(child) << child.error().text;
-        return {std::move(*child), directory, directory / "logs"};
-    }
-
-    Outcome finish(Started& started) {
-        const auto status = started.process.wait(kLimit);
-        EXPECT_TRUE(status) << "orrery-vm did not end";
-        Outcome outcome;
-        if (status && WIFEXITED(*status)) outcome.status = WEXITSTATUS(*status);
-        outcome.out = read_file(started.directory / "out").value();
-        outcome.err = read_file(started.directory / "err").value();
-        outcome.logs = started.logs;
-        return outcome;
-    }
-
-    Outcome run(std::vector<std::string> arguments) {
-        auto started = start(std::move(arguments), "run" + std::to_string(runs_++));
-        return finish(started);
-    }
-
-    // A command in a VM with neither cards nor module.
-    Outcome command(std::vector<std::string> words, std::vector<std::string> options = {}) {
-        std::vector<std::string> arguments{"--cards", "0", "--no-module"};
-        arguments.insert(arguments.end(), options.begin(), options.end());
-        arguments.push_back("--");
-        arguments.insert(arguments.end(), words.begin(), words.end());
-        return run(arguments);
-    }
-
-    // Waits until the run has started QEMU, and gives QEMU's process id.
-    pid_t qemu_of(const Started& started) {
-        const fs::path file = started.logs / "run.json";
-        for (int i = 0; i < kLimit / 10 && !fs::exists(file); ++i)
-            ::usleep(10000);
-        return nlohmann::json::parse(read_file(file).value()).at("qemu").get<pid_t>();
-    }
-
-    static bool ends(pid_t pid) {
-        for (int i = 0; i < kLimit / 10; ++i) {
-            if (::kill(pid, 0) != 0 && errno == ESRCH) return true;
-            ::usleep(10000);
-        }
-        return false;
-    }
-
-    fs::path home_;
-    int runs_ = 0;
-};
 
 TEST_F(OrreryVm, PassesStatusesOnExactly) {
     EXPECT_EQ(command({"false"}).status, 1);  // vm.boots shows 0
@@ -168,13 +57,20 @@ TEST_F(OrreryVm, FilesGoInAndResultsComeOut) {
     std::ofstream(home_ / "share/in") << "shared\n";
     std::ofstream(home_ / "data/deep/file") << "content\n";
     std::ofstream(home_ / "one") << "single\n";
-    const auto outcome = command(
-        {"sh", "-ec",
-         "cat one /etc/data/deep/file; cat /share/in > /share/out; /root/dash -c 'echo host program'"},
-        {"--share", (home_ / "share").string(), "--file", (home_ / "one").string(), "--file",
-         (home_ / "data").string() + ":/etc/data", "--file", "/bin/dash"});
+    // A program for another machine, and a link, as they are.
+    std::string foreign = read_file("/bin/dash").value();
+    foreign[18] = '\xb7';  // e_machine: aarch64
+    std::ofstream(home_ / "data/deep/foreign", std::ios::binary) << foreign;
+    fs::create_symlink("deep/file", home_ / "data/link");
+    std::ofstream(home_ / "share/foreign", std::ios::binary) << foreign;
+    const auto outcome =
+        command({"sh", "-ec",
+                 "cat one /etc/data/deep/file; readlink /etc/data/link; cmp /share/foreign "
+                 "/etc/data/deep/foreign; cat /share/in > /share/out; /root/dash -c 'echo host program'"},
+                {"--share", (home_ / "share").string(), "--file", (home_ / "one").string(), "--file",
+                 (home_ / "data").string() + ":/etc/data", "--file", "/bin/dash"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_EQ(outcome.out, "single\ncontent\nhost program\n");
+    EXPECT_EQ(outcome.out, "single\ncontent\ndeep/file\nhost program\n");
     EXPECT_EQ(read_file(home_ / "share/out").value(), "shared\n");
 }
 
@@ -201,7 +97,14 @@ TEST_F(OrreryVm, TheConsoleTakesInputAndGivesTheShellsStatus) {
 }
 
 TEST_F(OrreryVm, AKernelPanicIsAFailureThatSaysSo) {
-    const auto outcome = command({"sh", "-c", "echo before; echo c > /proc/sysrq-trigger"});
+    auto pipe = socket_pair();
+    ASSERT_TRUE(pipe);
+    auto started = start({"--cards", "0", "--no-module", "--", "sh", "-c",
+                          "echo before; read -r go; echo c > /proc/sysrq-trigger"},
+                         "panic", pipe->second.get());
+    wait_for_output(started, "before");
+    ASSERT_EQ(::write(pipe->first.get(), "go\n", 3), 3);
+    const auto outcome = finish(started);
     EXPECT_EQ(outcome.status, kExitKernelReport);
     EXPECT_EQ(outcome.out, "before\n");
     EXPECT_THAT(outcome.err, HasSubstr("orrery-vm: error: the guest kernel panicked"));

@@ -1,0 +1,42 @@
+// What goes into the guest's initial root file system, with what it needs there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/vm/cpio.h"
+#include "tools/vm/result.h"
+
+namespace orrery::vm {
+
+class GuestArchive {
+  public:
+    // `libraries` is searched before the host's own directories of shared libraries.
+    explicit GuestArchive(std::filesystem::path libraries) : libraries_(std::move(libraries)) {}
+
+    Cpio& cpio() { return cpio_; }
+
+    // A file that is needed; a program with all of its libraries.
+    Result<void> need(const std::filesystem::path& host, const std::string& guest);
+
+    // A file or a folder as it is: bytes, modes, symbolic links. A program that this host can run brings its
+    // libraries, as far as they are here; what is not here, or is foreign, is no obstacle.
+    Result<void> carry(const std::filesystem::path& host, const std::string& guest);
+
+    // Only the libraries of a program or library of this host.
+    Result<void> libraries_of(const std::filesystem::path& host);
+
+    // What carry() left out, a line each.
+    const std::vector<std::string>& notes() const { return notes_; }
+
+  private:
+    Result<void> carry_entry(const std::filesystem::path& host, const std::string& guest);
+    Result<void> add_libraries(const std::filesystem::path& host, const std::string& loader, bool all);
+
+    std::filesystem::path libraries_;
+    Cpio cpio_;
+    std::vector<std::string> notes_;
+};
+
+}  // namespace orrery::vm

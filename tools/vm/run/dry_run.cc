@@ -1,0 +1,62 @@
+#include "tools/vm/run/dry_run.h"
+
+#include <fmt/format.h>
+
+#include "tools/vm/cards.h"
+#include "tools/vm/initramfs.h"
+#include "tools/vm/qemu.h"
+
+namespace orrery::vm {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_plain(const std::string& word) {
+    return !word.empty() && word.find_first_not_of(
+                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_") == std::string::npos;
+}
+
+void print_line(const std::vector<std::string>& argv) {
+    std::string line;
+    for (const auto& word : argv)
+        line += (line.empty() ? "" : " ") + (is_plain(word) ? word : shell_quote(word));
+    fmt::print("{}\n", line);
+}
+
+}  // namespace
+
+int print_commands(const Options& options) {
+    const auto fail_with = [](const Failure& failure) {
+        fmt::print(stderr, "orrery-vm: error: {}\n", failure.text);
+        return failure.code;
+    };
+    const auto tree = Tree::find();
+    if (!tree) return fail_with(tree.error());
+    const auto kernel = find_kernel(*tree, options);
+    if (!kernel) return fail_with(kernel.error());
+    const auto links = links_of(options);
+    if (!links) return fail_with(links.error());
+
+    const fs::path directory = "DIRECTORY";
+    QemuFiles files{.initramfs = directory / "initramfs", .cards = {}, .qmp = {}};
+    fmt::print("# kernel {}, {}; DIRECTORY is made for the run and goes with it\n", kernel->release,
+               options.timeout_s == 0
+                   ? "no time limit"
+                   : fmt::format("a time limit of {} s", kernel->patience * options.timeout_s));
+    for (unsigned i = 0; i < options.cards; ++i) {
+        print_line(card_command(options, *links, i, directory));
+        files.cards.push_back(card_socket(directory, i));
+    }
+    if (options.qmp) files.qmp = directory / "qmp.sock";
+    QemuFds fds{.console = 3, .status = 4, .out = 5, .err = 6};
+    (options.shell ? fds.terminal : fds.in) = 7;
+    if (options.nvme) fds.nvme = 8;
+    fmt::print("# descriptors 3 to 7 are sockets to orrery-vm{}\n",
+               options.nvme ? fmt::format(", 8 is a memory file of {} MiB", kNvmeBytes >> 20) : "");
+    print_line(qemu_command(options, *tree, *kernel, files, fds));
+    return 0;
+}
+
+}  // namespace orrery::vm
