@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 extern "C" {
 #include <pci/pci.h>
@@ -17,7 +18,8 @@ extern "C" {
 namespace orrery::smi {
 namespace {
 
-// libpci's default error handler ends the program; ours comes back to find_pci_cards().
+// libpci's default error handler ends the program; ours comes back to one of the two functions below that
+// call it. They own no C++ objects, because a jump runs no destructors.
 std::jmp_buf g_escape;
 char g_problem[256];
 
@@ -27,6 +29,31 @@ __attribute__((noreturn)) void on_error(char* format, ...) {
     std::vsnprintf(g_problem, sizeof(g_problem), format, arguments);
     va_end(arguments);
     std::longjmp(g_escape, 1);
+}
+
+bool scan(pci_access* access) {
+    if (setjmp(g_escape) != 0) return false;
+    pci_init(access);
+    pci_scan_bus(access);
+    for (pci_dev* device = access->devices; device != nullptr; device = device->next)
+        pci_fill_info(device, PCI_FILL_IDENT | PCI_FILL_CAPS);
+    return true;
+}
+
+struct Words {
+    bool responds = false;
+    unsigned link_can = 0, link_is = 0;  // the link registers; 0: the card has none
+};
+
+bool read_words(pci_dev* device, Words* words) {
+    if (setjmp(g_escape) != 0) return false;
+    words->responds = pci_read_word(device, PCI_VENDOR_ID) == ORR_PCI_VENDOR_ID;
+    if (!words->responds) return true;
+    if (pci_cap* cap = pci_find_cap(device, PCI_CAP_ID_EXP, PCI_CAP_NORMAL)) {
+        words->link_can = pci_read_long(device, static_cast<int>(cap->addr + PCI_EXP_LNKCAP));
+        words->link_is = pci_read_word(device, static_cast<int>(cap->addr + PCI_EXP_LNKSTA));
+    }
+    return true;
 }
 
 // GT/s by the number in the link registers.
@@ -49,25 +76,25 @@ unsigned gts(unsigned speed) {
     }
 }
 
-PciCard describe(pci_dev* device) {
+PciCard describe(const pci_dev& device, const Words& words) {
     PciCard card;
-    card.address =
-        fmt::format("{:04x}:{:02x}:{:02x}.{}", device->domain, device->bus, device->dev, device->func);
+    card.address = fmt::format("{:04x}:{:02x}:{:02x}.{}", device.domain, device.bus, device.dev, device.func);
     std::error_code error;
     const auto driver =
         std::filesystem::read_symlink(fmt::format("/sys/bus/pci/devices/{}/driver", card.address), error);
     if (!error) card.driver = driver.filename();
-    card.responds = pci_read_word(device, PCI_VENDOR_ID) == ORR_PCI_VENDOR_ID;
-    if (!card.responds) return card;
-    if (pci_cap* cap = pci_find_cap(device, PCI_CAP_ID_EXP, PCI_CAP_NORMAL)) {
-        const unsigned can = pci_read_long(device, static_cast<int>(cap->addr + PCI_EXP_LNKCAP));
-        const unsigned is = pci_read_word(device, static_cast<int>(cap->addr + PCI_EXP_LNKSTA));
-        card.link_width_max = (can & PCI_EXP_LNKCAP_WIDTH) >> 4;
-        card.link_gts_max = gts(can & PCI_EXP_LNKCAP_SPEED);
-        card.link_width = (is & PCI_EXP_LNKSTA_WIDTH) >> 4;
-        card.link_gts = gts(is & PCI_EXP_LNKSTA_SPEED);
-    }
+    card.responds = words.responds;
+    card.link_width_max = (words.link_can & PCI_EXP_LNKCAP_WIDTH) >> 4;
+    card.link_gts_max = gts(words.link_can & PCI_EXP_LNKCAP_SPEED);
+    card.link_width = (words.link_is & PCI_EXP_LNKSTA_WIDTH) >> 4;
+    card.link_gts = gts(words.link_is & PCI_EXP_LNKSTA_SPEED);
     return card;
+}
+
+std::unexpected<std::string> problem() {
+    std::string_view cause = g_problem;
+    if (cause.ends_with('.')) cause.remove_suffix(1);
+    return std::unexpected(fmt::format("the PCI bus cannot be read: {}. Is /sys mounted?", cause));
 }
 
 }  // namespace
@@ -75,17 +102,13 @@ PciCard describe(pci_dev* device) {
 std::expected<std::vector<PciCard>, std::string> find_pci_cards() {
     const std::unique_ptr<pci_access, void (*)(pci_access*)> access(pci_alloc(), pci_cleanup);
     access->error = on_error;
-    // Only objects made before this line live on when libpci gives up below.
+    if (!scan(access.get())) return problem();
     std::vector<PciCard> cards;
-    if (setjmp(g_escape) != 0) {
-        return std::unexpected(fmt::format("the PCI bus cannot be read: {}. Is /sys mounted?", g_problem));
-    }
-    pci_init(access.get());
-    pci_scan_bus(access.get());
     for (pci_dev* device = access->devices; device != nullptr; device = device->next) {
-        pci_fill_info(device, PCI_FILL_IDENT | PCI_FILL_CAPS);
         if (device->vendor_id != ORR_PCI_VENDOR_ID || device->device_id != ORR_PCI_DEVICE_ID) continue;
-        cards.push_back(describe(device));
+        Words words;
+        if (!read_words(device, &words)) return problem();
+        cards.push_back(describe(*device, words));
     }
     std::ranges::sort(cards, {}, &PciCard::address);
     return cards;

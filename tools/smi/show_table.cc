@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <orrery/hw/link.h>
 
+#include <algorithm>
+
 #include "tools/smi/show.h"
 
 namespace orrery::smi {
@@ -65,9 +67,11 @@ void show_table(const System& system, bool counters) {
                 static_cast<double>(process.vector_ns) / 1e6, static_cast<double>(process.copy_ns) / 1e6);
         }
         if (!counters) continue;
-        for (const Counter& counter : card.counters) {
-            fmt::print("   {:<20} {:>20} {}\n", counter.name, counter.value, counter.unit);
-        }
+        std::size_t width = 0;
+        for (const Counter& counter : card.counters)
+            width = std::max(width, counter.name.size());
+        for (const Counter& counter : card.counters)
+            fmt::print("   {:<{}} {:>20} {}\n", counter.name, width, counter.value, counter.unit);
     }
 }
 

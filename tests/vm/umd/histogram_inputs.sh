@@ -39,6 +39,12 @@ for file in one crooked random /bin/busybox; do
 done
 histogram --json one crooked >/tmp/out || fail "json"
 grep -q '"correct": true' /tmp/out || fail "json: $(cat /tmp/out)"
+# A long name moves no column: the numbers of bytes end where their heading ends.
+long=a-file-whose-name-is-longer-than-the-column-that-was-made-for-names
+cp crooked $long
+histogram one $long >/tmp/out || fail "a long name"
+[ "$(awk '/^(file|one|a-file)/ { print index($0 " ", ($1 == "file" ? "bytes" : $1 == "one" ? " 1 " : "4097")) +
+    ($1 == "file" ? 5 : $1 == "one" ? 2 : 4) }' /tmp/out | sort -u | wc -l)" = 1 ] || fail "columns: $(cat /tmp/out)"
 # What was refused has left nothing behind.
 orrery-smi --json | grep '"vram_used_bytes": 0' | wc -l | grep -qx 2 || fail "VRAM is still in use"
 echo "all inputs behave"

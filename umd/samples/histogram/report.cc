@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace {
 
@@ -36,15 +37,18 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 void print_table(const std::vector<FileResult>& results) {
-    const char* row = "{:<24} {:>11} {:>6} {:>10} {:>10} {:>10} {:>8}  {}\n";
+    std::size_t width = std::string_view("file").size();  // of the column of names
+    for (const FileResult& r : results)
+        width = std::max(width, name_of(r.path).size());
+    const char* row = "{:<{}} {:>11} {:>6} {:>10} {:>10} {:>10} {:>8}  {}\n";
     fmt::print("\nHow often does each byte value occur? Counted by the cards, checked by the CPU.\n\n");
-    fmt::print(fmt::runtime(row), "file", "bytes", "cards", "work-items", "host time", "card time",
+    fmt::print(fmt::runtime(row), "file", width, "bytes", "cards", "work-items", "host time", "card time",
                "card GB/s", "correct");
     for (const FileResult& r : results) {
         std::uint64_t items = 0;
         for (const CardTimes& card : r.run.cards)
             items += card.work_items;
-        fmt::print(fmt::runtime(row), name_of(r.path), r.bytes, r.run.cards.size(), items,
+        fmt::print(fmt::runtime(row), name_of(r.path), width, r.bytes, r.run.cards.size(), items,
                    time_text(r.run.host_ns), time_text(r.run.model_ns),
                    fmt::format("{:.2f}", static_cast<double>(r.bytes) / r.run.model_ns),
                    r.correct ? "yes" : "NO: " + r.difference);
@@ -52,7 +56,7 @@ void print_table(const std::vector<FileResult>& results) {
     fmt::print("\ncard by card, in the card's own (modelled) time:\n");
     for (const FileResult& r : results) {
         for (const CardTimes& card : r.run.cards) {
-            fmt::print("  {:<24} card {}: {:>11} bytes, copy {:>9}, count {:>9}", name_of(r.path),
+            fmt::print("  {:<{}} card {}: {:>11} bytes, copy {:>9}, count {:>9}", name_of(r.path), width,
                        card.device, card.bytes, time_text(card.copy_model_ns),
                        time_text(card.count_model_ns));
             if (card.merge_model_ns > 0)
