@@ -45,6 +45,7 @@ struct Need {
 Result<void> take_devices(const Options& options, const Kernel& kernel, const Known& known,
                           std::vector<std::string>& order) {
     const Need needs[] = {{!options.share.empty(), "--share", {"9pnet_virtio", "9p"}},
+                          {!options.here.empty(), "the current folder", {"9pnet_virtio", "9p"}},
                           {options.nvme, "--nvme", {"nvme"}}};
     for (const auto& need : needs) {
         if (!need.wanted) continue;

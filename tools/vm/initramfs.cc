@@ -8,6 +8,7 @@
 
 #include "tools/vm/guest_archive.h"
 #include "tools/vm/guest_modules.h"
+#include "tools/vm/here.h"
 #include "tools/vm/modules.h"
 #include "tools/vm/process.h"
 #include "tools/vm/programs.h"
@@ -106,6 +107,10 @@ Result<void> Builder::firmware() {
 Result<void> Builder::programs() {
     for (const auto& name : choose_programs(options_.programs, options_.command))
         if (auto done = archive_.need(options_.programs / name, "/usr/local/bin/" + name); !done) return done;
+    if (!options_.here.empty())
+        for (const auto& file : named_here(options_.command, options_.here))
+            if (std::error_code error; fs::is_regular_file(file, error))
+                if (auto done = archive_.libraries_of(fs::canonical(file, error)); !done) return done;
     return runtime_library();
 }
 
@@ -174,6 +179,7 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     set("MODULE_PARAMS", options_.module_params);
     set("EXPECT_PROBE_FAILURE", options_.expect_probe_failure ? "yes" : "");
     set("GROUP", kDeviceGroup);
+    set("HERE", options_.here.string());
     set("SHARE", options_.share.empty() ? "" : "yes");
     set("COMMAND_USER", other_user ? "user" : "");
     set("COMMAND_SHELL", options_.shell ? "yes" : "");
@@ -183,7 +189,8 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     set("TERMINAL", term != nullptr ? term : "linux");
     cpio_.file("/etc/orrery/run", run);
 
-    std::string command = fmt::format("cd {}\n", kCommandDirectory);
+    std::string command = fmt::format(
+        "cd {}\n", options_.here.empty() ? kCommandDirectory : shell_quote(options_.here.string()));
     for (const auto& entry : options_.env) {
         const auto equals = entry.find('=');
         command +=

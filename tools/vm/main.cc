@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "tools/vm/here.h"
 #include "tools/vm/options.h"
 #include "tools/vm/run/supervisor.h"
 
@@ -21,6 +22,18 @@ bool complete(orrery::vm::Options& options) {
     const bool terminal =
         ::isatty(STDIN_FILENO) != 0 || ::isatty(STDOUT_FILENO) != 0 || ::isatty(STDERR_FILENO) != 0;
     options.timeout_s = options.timeout.value_or(orrery::vm::default_timeout(terminal));
+    const auto here = std::filesystem::current_path(error);
+    if (!error && !orrery::vm::named_here(options.command, here).empty()) {
+        options.here = here;
+        if (!orrery::vm::can_be_shown(here)) {
+            fmt::print(stderr,
+                       "orrery-vm: error: the command names a file in {}, where the guest has files of its "
+                       "own: start in "
+                       "another folder, or give it with --file or --share\n",
+                       here.string());
+            return false;
+        }
+    }
     if (options.share.empty()) return true;
     options.share = std::filesystem::canonical(options.share, error);
     if (!error && std::filesystem::is_directory(options.share, error)) return true;

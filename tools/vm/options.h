@@ -53,6 +53,7 @@ struct Options {
     std::filesystem::path programs;  // default: the directory of orrery-vm
     std::vector<GuestFile> files;
     std::filesystem::path share;
+    std::filesystem::path here;  // shown at its own path, for a command that names what is in it; empty: none
     std::vector<std::string> env;
     std::optional<std::uint32_t> user;
     bool device_group = true;

@@ -51,6 +51,14 @@ std::string kernel_parameters(const Options& options, const Kernel& kernel) {
     return text;
 }
 
+// A path as a value among QEMU's comma-separated ones.
+std::string escaped(const std::filesystem::path& path) {
+    std::string text;
+    for (const char c : path.string())
+        text += c == ',' ? ",," : std::string(1, c);
+    return text;
+}
+
 }  // namespace
 
 std::uint64_t port_reserve(std::uint64_t vram_bytes) {
@@ -108,9 +116,13 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     }
     add({"-device", "virtio-rng-pci"});
 
-    if (!options.share.empty())
-        add({"-fsdev", fmt::format("local,id=share,path={},security_model=none", options.share.string()),
-             "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"});
+    const auto show = [&add](const char* id, const std::filesystem::path& folder) {
+        if (folder.empty()) return;
+        add({"-fsdev", fmt::format("local,id={},path={},security_model=none", id, escaped(folder)), "-device",
+             fmt::format("virtio-9p-pci,fsdev={0},mount_tag={0}", id)});
+    };
+    show("share", options.share);
+    show("here", options.here);
     if (fds.nvme >= 0)
         add({"-add-fd", fmt::format("fd={},set=1", fds.nvme), "-blockdev",
              "driver=raw,node-name=nvme,file.driver=file,file.filename=/dev/fdset/1,file.locking=off",

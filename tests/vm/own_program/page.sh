@@ -1,0 +1,46 @@
+#!/bin/bash
+# Does what docs/own-program.md says, from an empty folder: writes its files, runs its commands, and compares what the last
+# one prints with what the page shows.   page.sh BUILD LOGS
+set -euo pipefail
+ORRERY=$(realpath -- "$1")
+export ORRERY
+logs=$2
+page=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)/docs/own-program.md
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+cd "$work"
+fail() { echo "FAILED: $1" >&2; exit 1; }
+
+kind='' name='' commands='' shown=''
+while IFS= read -r line; do
+    case $line in
+        '```') kind='' name='' ;;
+        '```'*) kind=${line#'```'} ;;
+        *) case $kind in
+            cpp)
+                if [ -z "$name" ]; then name=${line#// }; else printf '%s\n' "$line" >> "$name"; fi ;;
+            sh) [[ $line = 'export ORRERY='* ]] || commands+=$line$'\n' ;;
+            text) shown+=$line ;;
+        esac ;;
+    esac
+done < "$page"
+[ "$(ls)" = $'gemm.cc\ngemm.h\ngemm_kernel.cc' ] || fail "the page's files are $(ls)"
+[ "$(wc -l <<< "${commands%$'\n'}")" = 3 ] || fail "the page has other commands: $commands"
+
+# The limit of time and the place for logs are a test's own.
+commands=${commands/'orrery-vm --'/"orrery-vm --timeout 240 --logs $logs --"}
+printed=$(bash -euc "$commands") || fail "the commands end with status $?"
+[ "$printed" = "$shown" ] || fail "printed '$printed', the page shows '$shown'"
+
+# What the guest writes there stays, and it starts there.
+"$ORRERY/bin/orrery-vm" --cards 0 --no-module --timeout 240 --logs "$logs" -- \
+    sh -c 'pwd > written && grep -c ORR_KERNEL ./gemm_kernel.cc' < /dev/null > out
+[ "$(cat written)" = "$work" ] || fail "the command did not start in the folder"
+[ "$(cat out)" = 1 ] || fail "the folder's files are not there"
+
+# Where the guest has files of its own.
+cd /usr
+status=0
+"$ORRERY/bin/orrery-vm" --cards 0 --no-module -- ls ./bin 2> "$work/refused" || status=$?
+[ $status = 120 ] || fail "status $status for a command in /usr"
+grep -q 'where the guest has files of its own' "$work/refused" || fail "$(cat "$work/refused")"

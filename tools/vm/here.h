@@ -1,0 +1,19 @@
+// A program of one's own: the folder in which orrery-vm was started, when the command is in it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/vm/result.h"
+
+namespace orrery::vm {
+
+// The words of the command that are relative paths ("./gemm", "build/gemm") of something below `folder`.
+std::vector<std::filesystem::path> named_here(const std::vector<std::string>& command,
+                                              const std::filesystem::path& folder);
+
+// Whether the guest can show this folder of the host at its own path: not where the guest has its own files.
+bool can_be_shown(const std::filesystem::path& folder);
+
+}  // namespace orrery::vm
