@@ -12,6 +12,7 @@
 #include "tools/step/commands/debugger.h"
 #include "tools/step/commands/script.h"
 #include "tools/step/gdb.h"
+#include "tools/step/init_file.h"
 #include "tools/step/prompt.h"
 #include "tools/step/scenario_commands.h"
 
@@ -31,6 +32,8 @@ constexpr const char* kFooter =
     "record it\n"
     "  orrery-step whatif TRACE --policy slice_us=50           the same arrivals under another policy or "
     "firmware\n"
+    "A prompt begins with the commands of ~/.config/orrery/step (under $XDG_CONFIG_HOME) and of .orrery-step "
+    "in the\ncurrent folder, if they are there; scripts do not, so that they say the same everywhere.\n"
     "Exit status: 0, 1 if a command failed, 2 a mistake in the command line.\n";
 
 Style terminal_style() {
@@ -65,9 +68,23 @@ Result<std::unique_ptr<Session>> open_with_progress(const std::string& file) {
 struct TraceOptions {
     std::string trace, script, elf;
     std::vector<std::string> commands, sources;
-    bool json = false;
+    bool json = false, no_init = false;
     int gdb_port = -1;
 };
+
+// A mistake in such a file is said, and the rest of it left out.
+void run_init(Debugger& debugger, bool none) {
+    if (none) return;
+    std::string note;
+    for (const std::string& file : init_files(note)) {
+        const auto reply = debugger.execute("source '" + file + "'");
+        if (reply)
+            fmt::print("{}", reply->text);
+        else
+            fmt::print(stderr, "orrery-step: {}\n", reply.error().text);
+    }
+    if (!note.empty()) fmt::print(stderr, "orrery-step: {}\n", note);
+}
 
 int run_trace(const TraceOptions& options) {
     const auto complain = [](const Error& error) {
@@ -93,7 +110,8 @@ int run_trace(const TraceOptions& options) {
     const bool is_script = !options.script.empty() || !options.commands.empty();
     auto debugger = Debugger::make(std::move(*session), std::move(setup));
     if (!debugger) return complain(debugger.error());
-    if (!is_script && isatty(STDIN_FILENO) == 1 && !options.json) return run_prompt(**debugger);
+    if (!is_script && isatty(STDIN_FILENO) == 1 && !options.json)
+        return run_prompt(**debugger, [&] { run_init(**debugger, options.no_init); });
     if (!is_script) {
         auto script = script_lines("-");
         if (!script) return complain(script.error());
@@ -125,6 +143,7 @@ int main(int argc, char** argv) {
     app.add_option("--source", options.sources, "folder with the firmware's source tree")
 
         ->allow_extra_args(false);
+    app.add_flag("--no-init", options.no_init, "a prompt without the commands of init files");
     app.add_option("--gdb", options.gdb_port,
                    "serve the replay to gdb on this TCP port of the loopback interface")
         ->check(CLI::Range(0, 65535));

@@ -52,7 +52,10 @@ std::string in_columns(const std::vector<std::string>& words, std::size_t width)
 // Those that an empty line does again.
 bool moves_on(std::string_view line) {
     const auto command = find_command(line.substr(0, line.find(' ')));
-    return command && ((*command)->name == "step" || (*command)->name == "back");
+    if (!command) return false;
+    const std::string_view name = (*command)->name;
+    return name == "step" || name == "back" || name == "continue" || name == "reverse-continue" ||
+           name == "finish";
 }
 
 unsigned char complete_line(EditLine* edit, int) {
@@ -104,8 +107,9 @@ void greet(const Debugger& debugger) {
 
 }  // namespace
 
-int run_prompt(Debugger& debugger) {
+int run_prompt(Debugger& debugger, const std::function<void()>& begin) {
     greet(debugger);
+    begin();
     const std::unique_ptr<EditLine, EditEnd> edit(el_init("orrery-step", stdin, stdout, stderr));
     const std::unique_ptr<::History, HistoryEnd> history(history_init());
     if (!edit || !history) {

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -213,6 +218,54 @@ TEST(Symbols, FunctionsAreFoundWhereverTheirCodeWent) {
     EXPECT_THAT(list->text, HasSubstr("bool Firmware::pass()"));
 }
 
+struct Stack {
+    bool inlined = false;                // the innermost function was, into calls.front()
+    std::vector<std::string> functions;  // innermost first
+    std::vector<std::string> calls;      // those with a frame of their own
+};
+Stack stack_of(Debugger& debugger) {
+    Stack stack;
+    const auto bt = debugger.execute("bt");
+    EXPECT_TRUE(bt) << bt.error().text;
+    if (!bt) return stack;
+    stack.inlined = bt->data["frames"][0]["inlined"];
+    for (const Json& frame : bt->data["frames"]) {
+        stack.functions.push_back(frame["function"]);
+        if (!frame["inlined"].get<bool>()) stack.calls.push_back(frame["function"]);
+    }
+    return stack;
+}
+
+TEST(Symbols, StacksReachTheFirstFunctionAndFinishGoesUp) {
+    auto made = Debugger::make(open(), {});
+    ASSERT_TRUE(made) << made.error().text;
+    Debugger& debugger = **made;
+    unsigned left_inlined = 0, returned = 0;
+    for (std::size_t decision = 0; decision < debugger.history().decisions().size(); decision += 3) {
+        ASSERT_TRUE(debugger.execute(fmt::format("goto decision {}", decision)));
+        Stack stack = stack_of(debugger);
+        ASSERT_GE(stack.calls.size(), 3u);
+        ASSERT_EQ(stack.calls.back(), "_start") << testing::PrintToString(stack.calls);
+        // As far as to the loop that never returns.
+        for (int times = 0; times < 30 && stack.calls.size() > 3; ++times) {
+            const auto finished = debugger.execute("finish");
+            ASSERT_TRUE(finished) << finished.error().text;
+            const Stack outside = stack_of(debugger);
+            const std::vector<std::string> callers(stack.calls.begin() + 1, stack.calls.end());
+            if (!stack.inlined) {
+                ASSERT_EQ(outside.calls, callers) << "decision " << decision;
+                ++returned;
+            } else if (outside.calls != callers) {
+                ASSERT_EQ(outside.calls, stack.calls) << "decision " << decision;
+                ++left_inlined;
+            }
+            stack = outside;
+        }
+    }
+    EXPECT_GT(left_inlined, 5u);
+    EXPECT_GT(returned, 0u);
+}
+
 struct Ran {
     int status = -1;
     std::string out;
@@ -261,6 +314,48 @@ TEST(Program, FailsWhenACommandFails) {
     EXPECT_EQ(program(recording() + " --elf /bin/sh -c summary").status, 1);
     EXPECT_EQ(program("run /nowhere.toml -o x").status, 1);
     EXPECT_EQ(program("--help").status, 0);
+}
+
+// What the program shows at a terminal of its own, in `folder`, which is its home too.
+std::string at_a_terminal(const std::string& folder, const std::string& typed) {
+    int terminal = -1;
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child == 0) {
+        setenv("HOME", folder.c_str(), 1);
+        unsetenv("XDG_CONFIG_HOME");
+        unsetenv("XDG_STATE_HOME");
+        setenv("TERM", "dumb", 1);
+        if (chdir(folder.c_str()) == 0) execl(ORRERY_STEP, ORRERY_STEP, recording().c_str(), nullptr);
+        _exit(127);
+    }
+    EXPECT_EQ(write(terminal, typed.data(), typed.size()), static_cast<ssize_t>(typed.size()));
+    std::string shown;
+    char buffer[4096];
+    for (ssize_t got; (got = read(terminal, buffer, sizeof buffer)) > 0;)
+        shown.append(buffer, static_cast<std::size_t>(got));
+    int status = 0;
+    waitpid(child, &status, 0);
+    close(terminal);
+    EXPECT_EQ(status, 0) << shown;
+    return shown;
+}
+
+TEST(Program, APromptBeginsWithTheInitFiles) {
+    const std::string folder = ::testing::TempDir() + fmt::format("orrery-step-home-{}", getpid());
+    std::filesystem::create_directories(folder + "/.config/orrery");
+    ASSERT_TRUE(write_file(folder + "/.config/orrery/step", "break decision.rule == preempt\n"));
+    ASSERT_TRUE(write_file(folder + "/.orrery-step", "watch queue[1].state\n"));
+    std::filesystem::permissions(folder + "/.orrery-step", std::filesystem::perms(0600));
+    const std::string both = at_a_terminal(folder, "info\nquit\n");
+    EXPECT_THAT(both, HasSubstr("break      1: decision.rule == preempt"));
+    EXPECT_THAT(both, HasSubstr("watch      2: queue[1].state"));
+    // One that others could have written is named and left out.
+    std::filesystem::permissions(folder + "/.orrery-step", std::filesystem::perms(0666));
+    const std::string one = at_a_terminal(folder, "info\nquit\n");
+    EXPECT_THAT(one, HasSubstr("break      1: decision.rule == preempt"));
+    EXPECT_THAT(one, HasSubstr(".orrery-step is not read"));
+    EXPECT_THAT(one, testing::Not(HasSubstr("watch      2")));
+    std::filesystem::remove_all(folder);
 }
 
 TEST(Program, RefusesACutRecording) {

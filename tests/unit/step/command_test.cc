@@ -160,7 +160,7 @@ TEST_F(Commands, EveryCommandHasHelpAndSurvivesItsOwnName) {
         if (command.name != "quit") (void)debugger->execute(command.name);
     }
     EXPECT_THAT(run("help"), HasSubstr("timeline [FROM] [TO]"));
-    EXPECT_THAT(run("e"), StartsWith("error: 'e' could be engines, events, export"));
+    EXPECT_THAT(run("e"), StartsWith("error: 'e' could be engines, events, enable, export"));
 }
 
 TEST_F(Commands, ShowNothingThatIsNotThere) {

@@ -38,7 +38,8 @@ std::string Table::text(std::string_view indent) const {
         out.erase(out.find_last_not_of(' ') + 1);
         text += out + '\n';
     };
-    line([&](std::size_t i) { return heads_[i].title; });
+    const bool titled = std::ranges::any_of(heads_, [](const Head& head) { return !head.title.empty(); });
+    if (titled) line([&](std::size_t i) { return heads_[i].title; });
     for (const auto& row : rows_)
         line([&](std::size_t i) { return i < row.size() ? std::string_view(row[i]) : std::string_view(); });
     return text;

@@ -19,7 +19,7 @@ class Table {
     explicit Table(std::vector<Head> heads) : heads_(std::move(heads)) {}
     void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
     bool empty() const { return rows_.empty(); }
-    // With the heads; "" if there is no row.
+    // With the heads, if one of them has a title; "" if there is no row.
     std::string text(std::string_view indent = "") const;
 
   private:

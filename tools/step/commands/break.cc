@@ -1,4 +1,4 @@
-// break, watch, delete, info
+// break, watch, delete, enable, disable
 #include <algorithm>
 #include <cctype>
 
@@ -43,7 +43,8 @@ Json breakpoint_json(const Breakpoint& b) {
                  {"kind", b.watch          ? "watch"
                           : !b.pcs.empty() ? "place"
                                            : "condition"},
-                 {"text", b.text}};
+                 {"text", b.text},
+                 {"enabled", b.enabled}};
     if (!b.pcs.empty()) json["pcs"] = b.pcs;
     return json;
 }
@@ -140,77 +141,45 @@ Result<Reply> cmd_delete(Debugger& debugger, const Args& args) {
     return reply;
 }
 
-Result<Reply> cmd_info(Debugger& debugger, const Args&) {
-    const About& about = debugger.session().about();
-    const History& history = debugger.history();
+namespace {
+
+Result<Reply> set_enabled(Debugger& debugger, const Args& args, bool enabled) {
+    auto& all = debugger.breakpoints();
+    std::vector<Breakpoint*> meant;
+    for (const std::string& word : args.words) {
+        const auto number = parse_number(word);
+        if (!number) return std::unexpected(number.error());
+        const auto found = std::ranges::find(all, *number, &Breakpoint::number);
+        if (found == all.end()) return fail("there is no breakpoint {}; 'info' lists them", *number);
+        meant.push_back(&*found);
+    }
+    if (args.words.empty())
+        for (Breakpoint& b : all)
+            meant.push_back(&b);
+    for (Breakpoint* b : meant)
+        b->enabled = enabled;
     Reply reply;
-    Json& data = reply.data;
-    data = {{"file", about.file},
-            {"program", about.program},
-            {"sku", about.sku},
-            {"uid", fmt::format("{:016x}", about.uid)},
-            {"seed", about.seed},
-            {"fault_plan", about.fault_plan},
-            {"firmware", about.build_id},
-            {"firmware_sha256", about.firmware_hash},
-            {"hardware_version", fmt::format("{}.{}", about.hw_version >> 16, about.hw_version & 0xffff)},
-            {"cycle_ps", about.cycle_ps},
-            {"start_ps", about.start},
-            {"end_ps", debugger.session().end_time()},
-            {"steps", debugger.session().end()},
-            {"events", history.records().size()},
-            {"decisions", history.decisions().size()},
-            {"hashes_checked", about.hashes_checked},
-            {"crashed", about.crashed},
-            {"divergence", about.divergence},
-            {"symbols", debugger.program().name()}};
-    std::string& t = reply.text;
-    const auto line = [&](std::string_view name, const std::string& value) {
-        if (!value.empty()) t += fmt::format("{:<10} {}\n", name, value);
-    };
-    line("recording",
-         fmt::format("{}, by {}{}", about.file, about.program, about.crashed ? ", which died" : ""));
-    line("card", fmt::format("{}, uid {:016x}{}", about.sku, about.uid,
-                             about.seed != 0 ? fmt::format(", seed {}", about.seed) : ""));
-    std::string plan = about.fault_plan;
-    while (plan.ends_with('\n'))
-        plan.pop_back();
-    for (std::size_t at = plan.find('\n'); at != std::string::npos; at = plan.find('\n', at + 1))
-        plan.replace(at, 1, "; ");
-    line("faults", plan);
-    line("firmware", about.build_id.empty()
-                         ? ""
-                         : fmt::format("{}  SHA-256 {}", about.build_id, about.firmware_hash.substr(0, 16)));
-    line("symbols", debugger.program().symbols().empty()
-                        ? ""
-                        : fmt::format("{}{}", debugger.program().name(),
-                                      debugger.program().debug().has_lines() ? ", with source lines" : ""));
-    line("length", fmt::format("{} steps, {} to {}", grouped(debugger.session().end()),
-                               moment_text(about.start), moment_text(debugger.session().end_time())));
-    line("contents", fmt::format("{} events, {} decisions, {} jobs", history.records().size(),
-                                 history.decisions().size(), history.jobs().size()));
-    line("replay", about.divergence.empty()
-                       ? fmt::format("exact: {} state hashes checked", about.hashes_checked)
-                       : debugger.style().bad("NOT exact: " + about.divergence));
-    if (const auto policy = find_policy(debugger.session().sram())) {
-        std::string values;
-        Json numbers = Json::object();
-#define ORR_STEP_VALUE(member, name, unit)                                                 \
-    values += fmt::format("{}{} {}{}{}", values.empty() ? "" : ", ", name, policy->member, \
-                          *(unit) ? " " : "", unit);                                       \
-    numbers[name] = policy->member;
-        ORR_POLICY_LIST(ORR_STEP_VALUE)
-#undef ORR_STEP_VALUE
-        line("policy", values);
-        data["policy"] = std::move(numbers);
-    }
-    Json list = Json::array();
-    for (const Breakpoint& b : debugger.breakpoints()) {
-        list.push_back(breakpoint_json(b));
-        line(b.watch ? "watch" : "break", fmt::format("{}: {}", b.number, b.text));
-    }
-    data["breakpoints"] = std::move(list);
+    const char* word = enabled ? "enabled" : "disabled";
+    reply.data[word] = meant.size();
+    reply.text = fmt::format("{} {}\n", meant.size(), word);
     return reply;
+}
+
+}  // namespace
+
+Result<Reply> cmd_enable(Debugger& debugger, const Args& args) {
+    return set_enabled(debugger, args, true);
+}
+
+Result<Reply> cmd_disable(Debugger& debugger, const Args& args) {
+    return set_enabled(debugger, args, false);
+}
+
+Json breakpoints_json(const Debugger& debugger) {
+    Json list = Json::array();
+    for (const Breakpoint& b : debugger.breakpoints())
+        list.push_back(breakpoint_json(b));
+    return list;
 }
 
 }  // namespace orrery::step

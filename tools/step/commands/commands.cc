@@ -28,7 +28,8 @@ std::vector<Command> make_commands() {
          "  step 3 decision   the third decision from here\n"
          "  step 100 insn     100 instructions\n",
          cmd_step,
-         {"insn", "event", "decision"}},
+         {"insn", "event", "decision"},
+         true},
         {"back",
          "[N] [insn|event|decision] | until CONDITION",
          "the same, backward",
@@ -37,8 +38,30 @@ std::vector<Command> make_commands() {
          "  back 50 insn      50 instructions\n"
          "  back until queue[3].state == ready   the last moment before now at which that was so\n",
          cmd_back,
-         {"insn", "event", "decision", "until"}},
-        {"until", "CONDITION", "go forward to where a condition holds", kConditionHelp, cmd_until},
+         {"insn", "event", "decision", "until"},
+         true},
+        {"continue",
+         "",
+         "go forward to the next breakpoint, or to the end",
+         "  c     is enough\n",
+         cmd_continue,
+         {},
+         true},
+        {"reverse-continue",
+         "",
+         "go backward to the breakpoint before, or to the start",
+         "  rc    is enough\n",
+         cmd_reverse_continue,
+         {},
+         true},
+        {"until", "CONDITION", "go forward to where a condition holds", kConditionHelp, cmd_until, {}, true},
+        {"finish",
+         "",
+         "go forward to where the function at this position has returned",
+         "Out of a function that the compiler inlined, too: to the first instruction behind it.\n",
+         cmd_finish,
+         {},
+         true},
         {"goto",
          "TIME | STEP | start | end | event N | decision N",
          "go anywhere",
@@ -47,7 +70,8 @@ std::vector<Command> make_commands() {
          "  goto decision 17   events and decisions are numbered from 0\n"
          "  goto end\n",
          cmd_goto,
-         {"start", "end", "event", "decision"}},
+         {"start", "end", "event", "decision"},
+         true},
         {"why", "[DECISION]", "why this queue, and why not each other one",
          "Explains the decision at this position, or else the last one before it (the first one, if there is "
          "none): every\n"
@@ -104,14 +128,36 @@ std::vector<Command> make_commands() {
          "  break turn.cc:120 if a0 == 3\n"
          "  break 0x80000400\n"
          "  break decision.rule == preempt\n"
-         "'info' lists them, 'delete' removes them. Every 'step', 'back' and 'until' stops at them.\n",
+         "'info' lists them, 'delete' removes them, 'disable' keeps them for later. They end every move: "
+         "'step', 'back', 'until',\n'goto', 'continue', 'reverse-continue' and 'finish'.\n",
          cmd_break},
         {"watch", "EXPRESSION", "stop when its value changes",
          "  watch queue[3].state\n"
          "  watch u64(0x80010000)\n",
          cmd_watch},
         {"delete", "[NUMBER ...]", "remove breakpoints and watches (all)", "", cmd_delete},
-        {"info", "", "about the recording, and the breakpoints", "", cmd_info},
+        {"disable", "[NUMBER ...]", "breakpoints and watches (all) that are to end no moves for now", "",
+         cmd_disable},
+        {"enable", "[NUMBER ...]", "and that are to end them again", "", cmd_enable},
+        {"info",
+         "[registers]",
+         "about the recording, and the breakpoints; or the core's registers",
+         "",
+         cmd_info,
+         {"registers"}},
+        {"bt", "", "the functions that were called to come here, inlined ones too", "", cmd_bt},
+        {"x", "[/COUNT FORMAT SIZE] ADDRESS", "memory, as gdb shows it",
+         "  x/8gx sp       8 words of 8 bytes (b h w g: 1 2 4 8) in hexadecimal (x; also d u t)\n"
+         "  x/4a sp        with the symbols that they point to\n"
+         "  x/10i pc       instructions\n"
+         "  x/s 0x80012d60 a text\n",
+         cmd_x},
+        {"display", "[/x] EXPRESSION", "show its value after every move; alone: all that is shown so",
+         "  display queue[3].state\n"
+         "  display /x mepc\n"
+         "'undisplay 1' ends it.\n",
+         cmd_display},
+        {"undisplay", "[NUMBER ...]", "show them no more (all)", "", cmd_undisplay},
         {"where", "", "the position: step, time, source line, instruction, event", "", cmd_where},
         {"list", "[PLACE]", "source and disassembly here, or at a symbol or address",
          "  list\n  list Scheduler::turn\n  list mepc\n", cmd_list},
@@ -130,6 +176,7 @@ std::vector<Command> make_commands() {
          "  whatif --firmware other/orrery-fw.bin\n",
          cmd_whatif,
          {"--firmware", "--policy"}},
+        {"source", "FILE", "run the commands of a file, up to the first that fails", "", cmd_source},
         {"help", "[COMMAND]", "this list, or all about a command", "", cmd_help},
         {"quit", "", "leave", "", cmd_quit},
     };
@@ -199,8 +246,15 @@ Result<const Command*> find_command(std::string_view name) {
         if (command.name.starts_with(name)) fits.push_back(&command);
     }
     // The ones that are used most have a letter for themselves.
-    for (const auto& [letter, full] :
-         {std::pair{"s", "step"}, {"b", "back"}, {"w", "why"}, {"p", "print"}, {"q", "quit"}, {"l", "list"}})
+    for (const auto& [letter, full] : {std::pair{"s", "step"},
+                                       {"b", "back"},
+                                       {"c", "continue"},
+                                       {"rc", "reverse-continue"},
+                                       {"w", "why"},
+                                       {"p", "print"},
+                                       {"u", "until"},
+                                       {"q", "quit"},
+                                       {"l", "list"}})
         if (name == letter) return find_command(full);
     if (fits.size() == 1) return fits.front();
     if (fits.size() > 1) {
@@ -224,14 +278,17 @@ Result<Reply> run_command(Debugger& debugger, std::string_view line) {
     while (!line.empty() && (line.front() == ' ' || line.front() == '\t'))
         line.remove_prefix(1);
     if (line.empty() || line.front() == '#' || line.front() == '\n') return Reply{};
-    const std::size_t end = std::min(line.find_first_of(" \t\r\n"), line.size());
+    // "x/4i pc" and "print/x a0", as gdb takes them.
+    const std::size_t end = std::min(line.find_first_of(" \t\r\n/"), line.size());
     const auto command = find_command(line.substr(0, end));
     if (!command) return std::unexpected(command.error());
     const auto args = split(line.substr(end));
     if (!args) return std::unexpected(args.error());
     if ((*command)->usage.empty() && !args->words.empty())
         return fail("'{}' stands alone: there is nothing to add to it", (*command)->name);
-    return (*command)->run(debugger, *args);
+    auto reply = (*command)->run(debugger, *args);
+    if (reply && (*command)->moves) append_displays(debugger, *reply);
+    return reply;
 }
 
 Result<Reply> cmd_help(Debugger&, const Args& args) {

@@ -1,4 +1,4 @@
-// The commands: how they are called, what they do, what `help` says. Each family is a file cmd_*.cc.
+// The commands: how they are called, what they do, what `help` says.
 #pragma once
 
 #include <string>
@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "tools/step/commands/debugger.h"
+#include "tools/step/commands/run.h"
+#include "tools/step/program/disassemble.h"
 #include "tools/step/records/why.h"
 
 namespace orrery::step {
@@ -23,6 +25,7 @@ struct Command {
     std::string_view help;     // more lines: what it shows, examples
     Result<Reply> (*run)(Debugger&, const Args&);
     std::vector<std::string_view> words = {};  // that can follow, for completion
+    bool moves = false;                        // the position; then what `display` was given is shown
 };
 
 const std::vector<Command>& commands();
@@ -34,9 +37,19 @@ Result<Reply> cmd_step(Debugger& debugger, const Args& args);
 Result<Reply> cmd_back(Debugger& debugger, const Args& args);
 Result<Reply> cmd_until(Debugger& debugger, const Args& args);
 Result<Reply> cmd_goto(Debugger& debugger, const Args& args);
+Result<Reply> cmd_continue(Debugger& debugger, const Args& args);
+Result<Reply> cmd_reverse_continue(Debugger& debugger, const Args& args);
+Result<Reply> cmd_finish(Debugger& debugger, const Args& args);
+Result<Reply> cmd_bt(Debugger& debugger, const Args& args);
+Result<Reply> cmd_x(Debugger& debugger, const Args& args);
+Result<Reply> cmd_display(Debugger& debugger, const Args& args);
+Result<Reply> cmd_undisplay(Debugger& debugger, const Args& args);
+Result<Reply> cmd_source(Debugger& debugger, const Args& args);
 Result<Reply> cmd_break(Debugger& debugger, const Args& args);
 Result<Reply> cmd_watch(Debugger& debugger, const Args& args);
 Result<Reply> cmd_delete(Debugger& debugger, const Args& args);
+Result<Reply> cmd_enable(Debugger& debugger, const Args& args);
+Result<Reply> cmd_disable(Debugger& debugger, const Args& args);
 Result<Reply> cmd_info(Debugger& debugger, const Args& args);
 Result<Reply> cmd_why(Debugger& debugger, const Args& args);
 Result<Reply> cmd_queues(Debugger& debugger, const Args& args);
@@ -57,10 +70,20 @@ Result<Reply> cmd_quit(Debugger& debugger, const Args& args);
 
 // --- shared by several ---
 Json record_json(const Record& record, const Labels& labels);
-// "12.5us", a step number, "start", "end", or "@3" (record 3): as a position. Times only where `only_time`.
+// A time with its unit, start, end or now.
 Result<Time> parse_moment(const Debugger& debugger, std::string_view text);
 std::string moment_text(Time time);
 std::vector<std::string> engine_names(Debugger& debugger);  // by port: "vector 2"
+// `bytes`: its code in hexadecimal; empty: it is not in the recording.
+Instruction instruction_at(const Debugger& debugger, std::uint64_t pc, std::string& bytes);
+Json breakpoints_json(const Debugger& debugger);
+Reply registers_reply(const Debugger& debugger);
+// Where a move ended, and what ended it; `note`: said if nothing else did.
+Reply arrived(Debugger& debugger, const RunEnd& end, const std::string& note);
+// Behind a move's reply: what `display` was given.
+void append_displays(const Debugger& debugger, Reply& reply);
+// Takes "/x" and spaces off the beginning; true: it was there.
+bool take_hex(std::string_view& text);
 Reply why_reply(const Why& why, const History& history, const Style& style);
 
 }  // namespace orrery::step

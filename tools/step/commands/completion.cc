@@ -42,7 +42,7 @@ std::string_view list_before(std::string_view text) {
 
 bool takes_expression(std::string_view command) {
     return command == "print" || command == "until" || command == "break" || command == "watch" ||
-           command == "back" || command == "list";
+           command == "back" || command == "list" || command == "display" || command == "x";
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Completions complete(const Debugger& debugger, std::string_view line) {
             }
         } else {
             result.from = line.rfind(' ') + 1;
-            if (name == "diff" || name == "export" || name == "whatif") {
+            if (name == "diff" || name == "export" || name == "source" || name == "whatif") {
                 const auto names = files(std::string(line.substr(result.from)));
                 words.insert(words.end(), names.begin(), names.end());
             }

@@ -1,5 +1,6 @@
 #include "tools/step/commands/debugger.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "tools/step/commands/commands.h"
@@ -99,6 +100,10 @@ std::optional<std::size_t> Debugger::record_here() const {
 Moment Debugger::moment() const {
     const auto at = record_here();
     return {session_.get(), at ? &history_->records()[*at] : nullptr};
+}
+
+bool Debugger::has_breakpoints() const {
+    return std::ranges::any_of(breakpoints_, &Breakpoint::enabled);
 }
 
 std::string Debugger::place(std::uint64_t pc) const {

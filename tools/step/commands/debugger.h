@@ -30,13 +30,21 @@ struct Reply {
     Json data = Json::object();
 };
 
-// Ends a `until`, `step` or `back` on its way.
+// Ends a move on its way.
 struct Breakpoint {
     unsigned number = 0;
+    bool enabled = true;
     bool watch = false;                   // stops when the value changes; else when the place is reached
     std::string text;                     // as typed
     std::vector<std::uint64_t> pcs;       // a place: everywhere that its code is; empty: none
     std::optional<Expression> condition;  // of a place; of events; or the watched value
+};
+
+// Shown after every move.
+struct Display {
+    unsigned number = 0;
+    bool hex = false;
+    Expression expression;
 };
 
 class Debugger {
@@ -75,8 +83,14 @@ class Debugger {
     std::string place(std::uint64_t pc) const;  // "0x80001234 <Scheduler::turn+12>"
 
     std::vector<Breakpoint>& breakpoints() { return breakpoints_; }
+    const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
+    bool has_breakpoints() const;  // that are enabled
+    std::vector<Display>& displays() { return displays_; }
+    const std::vector<Display>& displays() const { return displays_; }
+    unsigned next_display() { return ++last_display_; }
     unsigned next_breakpoint() { return ++last_breakpoint_; }
     bool quit = false;
+    unsigned sourcing = 0;  // files of commands that are being run, one out of the other
 
     // Ends a long move; from a signal handler.
     static void interrupt();
@@ -95,6 +109,8 @@ class Debugger {
     std::vector<std::string> notes_;
     std::vector<Breakpoint> breakpoints_;
     unsigned last_breakpoint_ = 0;
+    std::vector<Display> displays_;
+    unsigned last_display_ = 0;
 };
 
 }  // namespace orrery::step

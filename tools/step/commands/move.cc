@@ -1,4 +1,4 @@
-// step, back, until, goto
+// step, back, until, goto, continue, reverse-continue
 #include <algorithm>
 #include <optional>
 
@@ -69,6 +69,26 @@ const char* unit_name(Unit unit) {
     return unit == Unit::kEvent ? "event" : "decision";
 }
 
+// What a move did that may end at an end of the recording.
+Result<Reply> continued(Debugger& debugger, Result<RunEnd> end) {
+    if (!end) return std::unexpected(end.error());
+    std::string note;
+    if (end->why == RunEnd::Why::kTarget && !debugger.has_breakpoints())
+        note = "no breakpoint is set: 'break decision.rule == preempt', 'watch queue[3].state'";
+    return arrived(debugger, *end, note);
+}
+
+// A recording's last position that is not after a moment, without going there.
+std::uint64_t position_at(Session& session, Time time) {
+    const std::uint64_t here = session.position();
+    session.seek_time(time);
+    const std::uint64_t there = session.position();
+    session.seek(here);
+    return there;
+}
+
+}  // namespace
+
 Reply arrived(Debugger& debugger, const RunEnd& end, const std::string& note) {
     Reply reply = debugger.here();
     std::string said = end.text;
@@ -80,8 +100,6 @@ Reply arrived(Debugger& debugger, const RunEnd& end, const std::string& note) {
     if (end.breakpoint != 0) reply.data["breakpoint"] = end.breakpoint;
     return reply;
 }
-
-}  // namespace
 
 Result<Reply> cmd_step(Debugger& debugger, const Args& args) {
     const auto distance = parse_distance(args);
@@ -109,7 +127,7 @@ Result<Reply> cmd_step(Debugger& debugger, const Args& args) {
         target = record_step(debugger.history(), distance->unit,
                              first + std::min<std::uint64_t>(distance->count, left) - 1);
     }
-    const auto end = run_forward(debugger, target, nullptr);
+    const auto end = run_forward(debugger, target, {});
     if (!end) return std::unexpected(end.error());
     return arrived(debugger, *end, end->why == RunEnd::Why::kTarget ? note : "");
 }
@@ -124,7 +142,7 @@ Result<Reply> cmd_back(Debugger& debugger, const Args& args) {
             text.remove_prefix(1);
         const auto condition = Expression::parse(text, debugger.meanings());
         if (!condition) return std::unexpected(condition.error());
-        const auto end = run_backward(debugger, 0, &*condition);
+        const auto end = run_backward(debugger, 0, Goal(&*condition));
         if (!end) return std::unexpected(end.error());
         if (end->why == RunEnd::Why::kTarget &&
             !(session.position() == 0 && condition->holds(debugger.moment()))) {
@@ -155,7 +173,7 @@ Result<Reply> cmd_back(Debugger& debugger, const Args& args) {
         target = record_step(debugger.history(), distance->unit,
                              before - std::min<std::uint64_t>(distance->count, before));
     }
-    const auto end = run_backward(debugger, target, nullptr);
+    const auto end = run_backward(debugger, target, {});
     if (!end) return std::unexpected(end.error());
     return arrived(debugger, *end, end->why == RunEnd::Why::kTarget ? note : "");
 }
@@ -173,7 +191,7 @@ Result<Reply> cmd_until(Debugger& debugger, const Args& args) {
     }
     if (here == session.end())
         return fail("this is the end of the recording; 'back until {}' looks backward", args.all);
-    const auto end = run_forward(debugger, session.end(), &*condition);
+    const auto end = run_forward(debugger, session.end(), Goal(&*condition));
     if (!end) return std::unexpected(end.error());
     if (end->why == RunEnd::Why::kTarget && !condition->holds(debugger.moment())) {
         session.seek(here);
@@ -183,6 +201,19 @@ Result<Reply> cmd_until(Debugger& debugger, const Args& args) {
                     args.all);
     }
     return arrived(debugger, *end, "");
+}
+
+Result<Reply> cmd_continue(Debugger& debugger, const Args&) {
+    Session& session = debugger.session();
+    if (session.position() == session.end())
+        return fail("this is the end of the recording: 'reverse-continue' goes the other way");
+    return continued(debugger, run_forward(debugger, session.end(), {}));
+}
+
+Result<Reply> cmd_reverse_continue(Debugger& debugger, const Args&) {
+    if (debugger.session().position() == 0)
+        return fail("this is the beginning of the recording: 'continue' goes the other way");
+    return continued(debugger, run_backward(debugger, 0, {}));
 }
 
 Result<Time> parse_moment(const Debugger& debugger, std::string_view text) {
@@ -199,12 +230,13 @@ Result<Reply> cmd_goto(Debugger& debugger, const Args& args) {
     if (args.words.empty())
         return fail("where to? A time (12.5us), a step (100000), start, end, 'event 7' or 'decision 7'");
     const std::string& word = args.words.front();
-    std::string note;
+    std::uint64_t target = 0;
+    std::optional<Time> moment;
     const bool alone = args.words.size() == 1;
     if (word == "start" && alone) {
-        session.seek(0);
+        target = 0;
     } else if (word == "end" && alone) {
-        session.seek(session.end());
+        target = session.end();
     } else if ((word == "event" || word == "decision") && args.words.size() == 2) {
         const auto number = parse_number(args.words[1]);
         if (!number) return std::unexpected(number.error());
@@ -215,33 +247,34 @@ Result<Reply> cmd_goto(Debugger& debugger, const Args& args) {
                 "there is no {} {}: {}", word, *number,
                 count == 0 ? "the recording has none" : fmt::format("they run from 0 to {}", count - 1));
         }
-        session.seek(record_step(history, unit, *number));
+        target = record_step(history, unit, *number);
     } else if (auto number = parse_number(args.all)) {
         if (*number > session.end())
             return fail("the recording has {} steps: 'goto end' goes there", session.end());
-        session.seek(*number);
+        target = *number;
     } else if (auto time = parse_time(args.all)) {
         if (*time > session.end_time()) {
             return fail("the recording ends at {}: 'goto end' goes there", moment_text(session.end_time()));
         }
         if (*time < session.about().start)
             return fail("the recording begins at {}", moment_text(session.about().start));
-        session.seek_time(*time);
-        // Nothing happens in between: the core sleeps, or an access takes its time.
-        if (session.time() < *time && session.position() != session.end()) {
-            const std::uint64_t here = session.position();
-            session.seek(here + 1);
-            note = fmt::format("  (the next step is at {})\n", moment_text(session.time()));
-            session.seek(here);
-        }
+        moment = *time;
+        target = position_at(session, *time);
     } else {
         return fail(
             "'{}' is neither a time (with its unit, as in 12.5us) nor a step, start, end, 'event N' or "
             "'decision N'",
             args.all);
     }
-    Reply reply = debugger.here();
-    reply.text += note;
+    const auto end = run_to(debugger, target);
+    if (!end) return std::unexpected(end.error());
+    Reply reply = arrived(debugger, *end, "");
+    // Nothing happens in between: the core sleeps, or an access takes its time.
+    if (moment && session.position() == target && session.time() < *moment && target != session.end()) {
+        session.seek(target + 1);
+        reply.text += fmt::format("  (the next step is at {})\n", moment_text(session.time()));
+        session.seek(target);
+    }
     return reply;
 }
 

@@ -6,7 +6,6 @@
 
 #include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
-#include "tools/step/program/disassemble.h"
 
 namespace orrery::step {
 namespace {
@@ -30,6 +29,8 @@ Result<Reply> print_row(Debugger& debugger, const Inspect::Table& table, std::st
     return reply;
 }
 
+}  // namespace
+
 Instruction instruction_at(const Debugger& debugger, std::uint64_t pc, std::string& bytes) {
     std::array<std::uint8_t, 4> raw{};
     if (!debugger.session().read(pc, std::span(raw).first(2))) return {"(not in SRAM or ROM)", 2};
@@ -44,17 +45,17 @@ Instruction instruction_at(const Debugger& debugger, std::uint64_t pc, std::stri
     return instruction;
 }
 
-}  // namespace
+bool take_hex(std::string_view& text) {
+    const bool hex = text.starts_with("/x");
+    if (hex) text.remove_prefix(2);
+    while (text.starts_with(' '))
+        text.remove_prefix(1);
+    return hex;
+}
 
 Result<Reply> cmd_print(Debugger& debugger, const Args& args) {
     std::string_view text = args.all;
-    bool hex = false;
-    if (text.starts_with("/x")) {
-        hex = true;
-        text.remove_prefix(2);
-    }
-    while (text.starts_with(' '))
-        text.remove_prefix(1);
+    const bool hex = take_hex(text);
     if (text.empty()) return fail("print what? 'print queue[3].vtime', 'print a0 + 8', 'print /x mcause'");
     const std::size_t open = text.find('[');
     if (open != std::string_view::npos && text.ends_with(']')) {

@@ -32,14 +32,16 @@ struct Probe {
 
 class Run {
   public:
-    Run(Debugger& debugger, const Expression* until, bool back)
-        : debugger_(debugger), session_(debugger.session()), back_(back) {
-        if (until != nullptr) add(*until, 0, false);
+    Run(Debugger& debugger, const Goal& goal, bool back)
+        : debugger_(debugger), session_(debugger.session()), goal_(goal), back_(back) {
+        if (goal.until != nullptr) add(*goal.until, 0, false);
+        limits_.breakpoints = goal.pcs;
         for (const Breakpoint& b : debugger.breakpoints()) {
+            if (!b.enabled) continue;
             limits_.breakpoints.insert(limits_.breakpoints.end(), b.pcs.begin(), b.pcs.end());
             if (b.pcs.empty()) add(*b.condition, b.number, b.watch);
         }
-        const bool everywhere = has(Grain::kEverywhere);
+        const bool everywhere = has(Grain::kEverywhere) || goal_everywhere();
         if (everywhere || has(Grain::kAtRecords)) {
             limits_.condition = [this] { return probe(true); };
             limits_.condition_at_records = !everywhere;
@@ -86,6 +88,7 @@ class Run {
     }
 
   private:
+    bool goal_everywhere() const { return goal_.holds && goal_.pcs.empty(); }
     bool has(Grain grain) const {
         return std::ranges::any_of(probes_, [&](const Probe& p) { return p.grain == grain; });
     }
@@ -130,6 +133,10 @@ class Run {
 
     // Does any of them end the run here?
     bool probe(bool from_condition) {
+        if (from_condition && goal_everywhere() && goal_.holds()) {
+            found_ = {RunEnd::Why::kCondition, 0, ""};
+            return true;
+        }
         const Moment moment = debugger_.moment();
         for (Probe& p : probes_) {
             if (p.grain == Grain::kRecords && !p.watch) continue;
@@ -155,16 +162,19 @@ class Run {
 
     std::optional<RunEnd> at_breakpoint(std::uint64_t pc) {
         for (const Breakpoint& b : debugger_.breakpoints()) {
-            if (std::ranges::find(b.pcs, pc) == b.pcs.end()) continue;
+            if (!b.enabled || std::ranges::find(b.pcs, pc) == b.pcs.end()) continue;
             if (b.condition && !b.condition->holds(debugger_.moment())) continue;
             return RunEnd{RunEnd::Why::kBreakpoint, b.number,
                           fmt::format("breakpoint {}: {}", b.number, b.text)};
         }
+        if (std::ranges::find(goal_.pcs, pc) != goal_.pcs.end() && goal_.holds())
+            return RunEnd{RunEnd::Why::kCondition, 0, ""};
         return std::nullopt;
     }
 
     Debugger& debugger_;
     Session& session_;
+    const Goal& goal_;
     bool back_;
     std::vector<Probe> probes_;
     emu::ReplayLimits limits_;
@@ -173,12 +183,17 @@ class Run {
 
 }  // namespace
 
-Result<RunEnd> run_forward(Debugger& debugger, std::uint64_t target, const Expression* until) {
-    return Run(debugger, until, false).go(target);
+Result<RunEnd> run_forward(Debugger& debugger, std::uint64_t target, const Goal& goal) {
+    return Run(debugger, goal, false).go(target);
 }
 
-Result<RunEnd> run_backward(Debugger& debugger, std::uint64_t target, const Expression* until) {
-    return Run(debugger, until, true).go(target);
+Result<RunEnd> run_backward(Debugger& debugger, std::uint64_t target, const Goal& goal) {
+    return Run(debugger, goal, true).go(target);
+}
+
+Result<RunEnd> run_to(Debugger& debugger, std::uint64_t target) {
+    const std::uint64_t here = debugger.session().position();
+    return target >= here ? run_forward(debugger, target, {}) : run_backward(debugger, target, {});
 }
 
 }  // namespace orrery::step

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "tools/step/commands/commands.h"
+
 namespace orrery::step {
 
 Result<std::vector<std::string>> script_lines(const std::string& file) {
@@ -40,6 +42,31 @@ bool run_script(Debugger& debugger, const std::vector<std::string>& lines, bool 
         }
     }
     return std::fflush(out) == 0 && good;
+}
+
+Result<Reply> cmd_source(Debugger& debugger, const Args& args) {
+    constexpr unsigned kMostDepth = 16;  // a file that sources itself
+    if (args.words.size() != 1) return fail("'source FILE' runs the commands that stand in it");
+    const auto lines = script_lines(args.words.front());
+    if (!lines) return std::unexpected(lines.error());
+    if (debugger.sourcing == kMostDepth)
+        return fail("{}: sources are nested more than {} deep", args.words.front(), kMostDepth);
+    Reply reply;
+    reply.data["replies"] = Json::array();
+    ++debugger.sourcing;
+    Result<Reply> done;
+    for (std::size_t i = 0; i < lines->size() && done && !debugger.quit; ++i) {
+        done = debugger.execute((*lines)[i]);
+        if (!done) {
+            done = fail("{}:{}: {}", args.words.front(), i + 1, done.error().text);
+            break;
+        }
+        reply.text += done->text;
+        if (!done->data.empty()) reply.data["replies"].push_back(done->data);
+    }
+    --debugger.sourcing;
+    if (!done) return done;
+    return reply;
 }
 
 }  // namespace orrery::step

@@ -244,6 +244,12 @@ std::vector<Frame> DebugInfo::frames(std::uint64_t address) const {
     return frames;
 }
 
+std::vector<std::pair<std::uint64_t, std::uint64_t>> DebugInfo::inlined_at(std::uint64_t address) const {
+    const auto found = copies_at(address);
+    if (found.size() < 2) return {};
+    return found.back()->ranges;
+}
+
 std::vector<std::uint64_t> DebugInfo::addresses_of_line(std::string_view file, unsigned line) const {
     unsigned best = ~0u;
     for (const Row& row : lines_)

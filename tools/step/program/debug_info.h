@@ -40,6 +40,8 @@ class DebugInfo {
     std::optional<Line> line_at(std::uint64_t address) const;
     // Innermost first. Callers are not among them, only what was inlined.
     std::vector<Frame> frames(std::uint64_t address) const;
+    // The code of the innermost function that was inlined there, as ranges from and to; empty: none was.
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> inlined_at(std::uint64_t address) const;
     // Where a source line ("turn.cc", 120; also with part of the path) begins, once for every copy of the
     // function that it is in. Empty: no code there.
     std::vector<std::uint64_t> addresses_of_line(std::string_view file, unsigned line) const;

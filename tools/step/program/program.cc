@@ -84,8 +84,9 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
                 (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE))
                 continue;
             const char* text = elf_strptr(elf.get(), header.sh_link, symbol.st_name);
-            // Local labels and the marks of the RISC-V ABI ($x, $d) name nothing.
-            if (text == nullptr || *text == '\0' || *text == '$' || std::strncmp(text, ".L", 2) == 0)
+            // Local labels and the marks of the RISC-V ABI ($x, $d) name nothing, and nothing is at 0.
+            if (symbol.st_value == 0 || text == nullptr || *text == '\0' || *text == '$' ||
+                std::strncmp(text, ".L", 2) == 0)
                 continue;
             program.symbols_.push_back(
                 {readable_name(text), symbol.st_value, symbol.st_size, type == STT_FUNC});
@@ -97,7 +98,10 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
     for (std::size_t i = 0; i < program.symbols_.size(); ++i)
         program.by_name_.try_emplace(program.symbols_[i].name, i);
     const std::unique_ptr<Dwarf, DwarfEnd> dwarf(dwarf_begin_elf(elf.get(), DWARF_C_READ, nullptr));
-    if (dwarf) program.debug_ = DebugInfo(dwarf.get());
+    if (dwarf) {
+        program.debug_ = DebugInfo(dwarf.get());
+        program.calls_ = CallFrames(bytes);
+    }
     return program;
 }
 

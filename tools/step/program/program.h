@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/step/base/result.h"
+#include "tools/step/program/call_frames.h"
 #include "tools/step/program/debug_info.h"
 
 namespace orrery::step {
@@ -43,6 +44,7 @@ class Program {
     const std::string& name() const { return name_; }
     const std::vector<Symbol>& symbols() const { return symbols_; }  // by address
     const DebugInfo& debug() const { return debug_; }
+    const CallFrames& calls() const { return calls_; }
 
     // Names can leave out what stands in front of "::" if that makes no doubt. Data, and code with a symbol.
     const Symbol* symbol(std::string_view name) const;
@@ -61,6 +63,7 @@ class Program {
     std::vector<Symbol> symbols_;
     std::map<std::string, std::size_t, std::less<>> by_name_;
     DebugInfo debug_;
+    CallFrames calls_;
 };
 
 // A few lines of a source file around `line`, with a mark; "" if the file is not here. Relative names are
