@@ -73,6 +73,16 @@ std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
     return std::nullopt;
 }
 
+std::optional<std::set<std::uint64_t>> Context::neighbours() const {
+    std::set<std::uint64_t> found;
+    for (std::uint32_t port = 0; port < ports_; ++port) {
+        const auto link = winsys_.link(port);
+        if (!link) return std::nullopt;
+        if (link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED) found.insert(link->peer_uid);
+    }
+    return found;
+}
+
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {
     return Stream::create(*this, Stream::kDefaultEntries, Stream::kDefaultArgsBytes, std::move(options));
 }

@@ -47,7 +47,9 @@ class Context {
     // The link to it, if it is up: a number that is another one when it was down in between. 0: the driver
     // does not say.
     std::optional<std::uint64_t> way_to(const Context& peer) const;
-    bool reaches(const Context& peer) const { return way_to(peer).has_value(); }
+    // Cards at the ends of links that are up. Nothing: the driver does not say.
+    std::optional<std::set<std::uint64_t>> neighbours() const;
+    std::uint64_t uid() const { return uid_; }
 
     // Made at first use.
     Result<std::shared_ptr<Stream>> null_stream();

@@ -212,6 +212,7 @@ class RuntimeExecutor final : public Executor {
     void lose_from_front(Listener& listener, LaneId id, const Error& error);
     void cut(unsigned a, unsigned b);
     bool find_lost_cards();
+    void find_cut_links();
     bool is_lost(LaneId id) const;
     void spread_losses();
     static bool is_idle(const Lane& lane);

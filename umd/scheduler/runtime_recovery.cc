@@ -61,7 +61,7 @@ void RuntimeExecutor::spread_losses() {
 // that a failure costs.
 bool RuntimeExecutor::is_idle(const Lane& lane) {
     return lane.stream != nullptr && lane.in_flight.empty() && lane.slot->reached(lane.position) &&
-           !lane.stream->ask();
+           !lane.stream->error();
 }
 
 bool RuntimeExecutor::recover(Listener& listener) {
@@ -110,13 +110,20 @@ bool RuntimeExecutor::find_lost_cards() {
     return lost_cards_ != before;
 }
 
+void RuntimeExecutor::find_cut_links() {
+    for (unsigned a = 0; a < cards_.size(); ++a) {
+        const auto neighbours = cards_[a].context->neighbours();
+        for (unsigned b = a + 1; b < cards_.size() && neighbours; ++b) {
+            if (machine_.channel[a][b].exists && !neighbours->contains(cards_[b].context->uid())) cut(a, b);
+        }
+    }
+}
+
 void RuntimeExecutor::start_anew() {
     const bool ends = stopped();
-    (void)find_lost_cards();
-    for (unsigned a = 0; a < cards_.size(); ++a) {
-        for (unsigned b = a + 1; b < cards_.size(); ++b) {
-            if (machine_.channel[a][b].exists && !cards_[a].context->reaches(*cards_[b].context)) cut(a, b);
-        }
+    if (!ends) {
+        (void)find_lost_cards();
+        find_cut_links();
     }
     std::vector<Lane*> gone;
     for (Lane& lane : lanes_) {
