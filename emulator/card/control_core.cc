@@ -238,6 +238,8 @@ PageRef ControlCore::translate(std::uint64_t va, Access access) {
         if (access == Access::kStore) return PageRef::fault();
         return PageRef::memory(memory_[0].bytes, kPageRead | kPageExec);
     }
+    if (page == ORR_SOC_BASE + SOC_TRACE && access == Access::kStore && !trace_listener_)
+        return PageRef::memory(unheard_->bytes, kPageWrite | kPageStrict);
     if (in_soc(va) || Windows::covers(va)) return PageRef::mmio();
     return PageRef::fault();
 }
@@ -290,13 +292,13 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
         if (recorder_ != nullptr) recorder_->store(va, stall, lines());
         return true;
     }
-    if (size != 8) return fault(true);
-    const auto offset = static_cast<std::uint32_t>(va - ORR_SOC_BASE);
-    if (offset == SOC_TRACE) {
+    if (is_trace_port(va)) {
         // Instrumentation: a cycle and nothing else, so that it changes no time whether it is heard or not.
-        registers_.trace(value);
+        if (trace_listener_) trace_listener_(value, events_.now());
         return true;
     }
+    if (size != 8) return fault(true);
+    const auto offset = static_cast<std::uint32_t>(va - ORR_SOC_BASE);
     if (offset == SOC_TIMER) {
         set_timer(value);
     } else {

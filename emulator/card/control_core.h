@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "emulator/card/sku.h"
@@ -70,6 +72,14 @@ class ControlCore final : public Bus {
     void run_chunk();
 
     static constexpr std::uint64_t kChunk = 2000;
+
+    // A word of instrumentation (SOC_TRACE): whoever listens gets it with the model time of its store, and
+    // changes nothing of the card. Not from inside an instruction.
+    using TraceListener = std::function<void(std::uint64_t word, ModelTime now)>;
+    void set_trace_listener(TraceListener listener) {
+        trace_listener_ = std::move(listener);
+        hart_->flush_pages();
+    }
 
     // --- recording (orrery/hw/trace.h) ---
     // Before the first start; nullptr: none. It outlives the core's use.
@@ -152,6 +162,9 @@ class ControlCore final : public Bus {
     Counters& counters_;
     Errors& errors_;
     std::vector<Page> memory_;  // page 0: ROM, then SRAM
+    // Where words for the trace port go while nobody listens: an ordinary page, which costs no call.
+    std::unique_ptr<Page> unheard_ = std::make_unique<Page>();
+    TraceListener trace_listener_;
     Event end_event_ = Event::of<&ControlCore::instruction_over>(this);
     Event timer_event_ = Event::of<&ControlCore::timer_fired>(this);
     std::unique_ptr<Hart> hart_;

@@ -44,7 +44,7 @@ class Doorbells {
     bool bind(std::uint64_t page, std::uint64_t slot, std::uint32_t tag);
     // false: not bound.
     bool unbind(std::uint64_t page, std::uint64_t slot);
-    // The tag of the oldest rung doorbell, all-ones if there is none.
+    // The tag of the oldest rung doorbell, with SOC_DB_MORE if others wait; all-ones if there is none.
     std::uint64_t pop();
     std::uint64_t value() const { return value_; }
     // false: no binding has this tag.

@@ -42,22 +42,23 @@ constexpr Name kLink[] = {
     N(ORR_R_LINK_GRANT_SIZE), N(ORR_R_LINK_GRANT_CMD),  N(ORR_R_LINK_GRANT_DONE),
 };
 constexpr Name kSoc[] = {
-    N(SOC_BOOT_ENTRY),   N(SOC_BOOT_ARG),      N(SOC_PROGRESS),
-    N(SOC_HEARTBEAT),    N(SOC_HALT),          N(SOC_UID),
-    N(SOC_CONFIG),       N(SOC_VRAM_SIZE),     N(SOC_SAVE_BYTES),
-    N(SOC_BOOT_COUNT),   N(SOC_IRQ_PENDING),   N(SOC_IRQ_ENABLE),
-    N(SOC_MBOX_ACK),     N(SOC_TIME),          N(SOC_TIMER),
-    N(SOC_HOST_IRQ),     N(SOC_SYSTEM_TIME),   N(SOC_DB_PAGE),
-    N(SOC_DB_SLOT),      N(SOC_DB_TAG),        N(SOC_DB_CMD),
-    N(SOC_DB_POP),       N(SOC_DB_VALUE),      N(SOC_DB_RING),
-    N(SOC_MMU_ASID),     N(SOC_MMU_ARG),       N(SOC_MMU_SIZE),
-    N(SOC_MMU_CMD),      N(SOC_WINDOW_FAULT),  N(SOC_WINDOW_FAULT_VA),
-    N(SOC_MMU_RESULT),   N(SOC_MMU_FAULT),     N(SOC_SEM_ASID),
-    N(SOC_SEM_VA),       N(SOC_SEM_SIGNAL),    N(SOC_SEM_STATUS),
-    N(SOC_POKE_POP),     N(SOC_SEM_MEMORY),    N(SOC_SEM_CLOSE),
-    N(SOC_DONE_POP),     N(SOC_DONE_STATUS),   N(SOC_DONE_FAULT),
-    N(SOC_DONE_DETAIL),  N(SOC_DONE_START_PS), N(SOC_DONE_END_PS),
-    N(SOC_DONE_USED_PS), N(SOC_LAUNCH_RESULT), N(SOC_TRACE),
+    N(SOC_BOOT_ENTRY),  N(SOC_BOOT_ARG),     N(SOC_PROGRESS),
+    N(SOC_HEARTBEAT),   N(SOC_HALT),         N(SOC_UID),
+    N(SOC_CONFIG),      N(SOC_VRAM_SIZE),    N(SOC_SAVE_BYTES),
+    N(SOC_BOOT_COUNT),  N(SOC_IRQ_PENDING),  N(SOC_IRQ_ENABLE),
+    N(SOC_MBOX_ACK),    N(SOC_TIME),         N(SOC_TIMER),
+    N(SOC_HOST_IRQ),    N(SOC_SYSTEM_TIME),  N(SOC_DB_PAGE),
+    N(SOC_DB_SLOT),     N(SOC_DB_TAG),       N(SOC_DB_CMD),
+    N(SOC_DB_POP),      N(SOC_DB_VALUE),     N(SOC_DB_RING),
+    N(SOC_MMU_ASID),    N(SOC_MMU_ARG),      N(SOC_MMU_SIZE),
+    N(SOC_MMU_CMD),     N(SOC_WINDOW_FAULT), N(SOC_WINDOW_FAULT_VA),
+    N(SOC_MMU_RESULT),  N(SOC_MMU_FAULT),    N(SOC_SEM_ASID),
+    N(SOC_SEM_VA),      N(SOC_SEM_SIGNAL),   N(SOC_SEM_STATUS),
+    N(SOC_POKE_POP),    N(SOC_SEM_MEMORY),   N(SOC_SEM_CLOSE),
+    N(SOC_SEM_LAUNCH),  N(SOC_DONE_POP),     N(SOC_DONE_STATUS),
+    N(SOC_DONE_FAULT),  N(SOC_DONE_DETAIL),  N(SOC_DONE_START_PS),
+    N(SOC_DONE_END_PS), N(SOC_DONE_USED_PS), N(SOC_LAUNCH_RESULT),
+    N(SOC_TRACE_1_1),
 };
 constexpr Name kEngine[] = {
     N(SOC_ENGINE_DESC),     N(SOC_ENGINE_START),  N(SOC_ENGINE_BUSY),    N(SOC_ENGINE_KIND),
@@ -102,6 +103,10 @@ std::string name_of_soc_register(std::uint64_t offset) {
         return in_block("SOC_SLOT", SOC_SLOT(1) - kSlots, kSlot, offset - kSlots);
     if (offset >= kEngines && offset < SOC_ENGINE(SOC_ENGINES_MAX))
         return in_block("SOC_ENGINE", SOC_ENGINE(1) - kEngines, kEngine, offset - kEngines);
+    if (offset >= SOC_TRACE && offset < SOC_TRACE + SOC_TRACE_BYTES) {
+        constexpr Name kTrace[] = {{SOC_TRACE, "SOC_TRACE"}};
+        return nearest(kTrace, offset);
+    }
     return nearest(kSoc, offset);
 }
 

@@ -89,7 +89,7 @@ const PacketWords* RingSlots::front(std::uint64_t number, ModelTime& wait) const
     if (number >= SOC_SLOTS || slots_[number].count == 0) return nullptr;
     const Slot& slot = slots_[number];
     const Packet& packet = slot.packets[slot.next % SOC_SLOT_DEPTH];
-    if (packet.ready > events_.now()) wait = packet.ready - events_.now();
+    if (packet.ready > events_.now()) wait += packet.ready - events_.now();
     return packet.fault == ORR_FAULT_NONE ? &packet.words : nullptr;
 }
 

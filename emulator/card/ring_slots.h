@@ -29,7 +29,8 @@ class RingSlots {
     // `wait`: how long the core waits for the packet, beyond the access.
     bool read(std::uint32_t offset, std::uint64_t& value, ModelTime& wait);
     bool write(std::uint32_t offset, std::uint64_t value);
-    // The packet that SLOT_PACKET shows; null: none, or it could not be read. `wait` as in read().
+    // The packet that SLOT_PACKET shows; null: none, or it could not be read. `wait` grows by how long the
+    // core waits for it.
     const PacketWords* front(std::uint64_t slot, ModelTime& wait) const;
     // SLOT_NEXT moves on by one.
     void drop(std::uint64_t slot) { move_to(slots_[slot], slots_[slot].next + 1); }

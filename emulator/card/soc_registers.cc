@@ -330,6 +330,8 @@ void SocRegisters::write(std::uint32_t offset, std::uint64_t value, ModelTime& w
         case SOC_SEM_CLOSE:
             sem_status_ = windows_.close(value);
             return;
+        case SOC_SEM_LAUNCH:
+            return launch_signal(value, wait);
         default:
             break;
     }
@@ -359,6 +361,21 @@ void SocRegisters::signal(std::uint64_t value) {
         windows_.signal(static_cast<std::uint32_t>(sem_asid_), sem_va_, value, events_.system_now());
     sem_status_ = done.fault;
     sem_memory_ = done.memory;
+}
+
+// Of the semaphore and the value in the packet that a ring slot shows.
+void SocRegisters::launch_signal(std::uint64_t value, ModelTime& wait) {
+    const std::uint64_t slot = value >> 32;
+    sem_status_ = sem_memory_ = kNothing;
+    wait += sku_.cycle_ps;
+    const PacketWords* const packet = slots_.front(slot, wait);
+    if (packet == nullptr) return;
+    const auto& words = *packet;
+    if (std::any_of(words.begin() + 3, words.end(), [](std::uint64_t word) { return word != 0; })) return;
+    sem_asid_ = value & 0xffffffffu;
+    sem_va_ = words[1];
+    signal(words[2]);
+    if (sem_status_ == ORR_FAULT_NONE) slots_.drop(slot);
 }
 
 void SocRegisters::translate() {

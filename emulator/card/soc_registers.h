@@ -57,14 +57,6 @@ class SocRegisters {
     // Level of the core's external interrupt line.
     bool external_line() const { return (pending() & irq_enable_) != 0; }
 
-    // A word of instrumentation (SOC_TRACE): whoever listens gets it with the model time of its store, and
-    // changes nothing of the card.
-    using TraceListener = std::function<void(std::uint64_t word, ModelTime now)>;
-    void set_trace_listener(TraceListener listener) { trace_listener_ = std::move(listener); }
-    void trace(std::uint64_t word) {
-        if (trace_listener_) trace_listener_(word, events_.now());
-    }
-
     void ring_mailbox() { mailbox_ = true; }
     void completed(const Completion& completion);
     // A peer signalled the semaphore at this VRAM offset through link port `port`, whose lane must have room.
@@ -114,6 +106,7 @@ class SocRegisters {
     void mmu_command(std::uint64_t command);
     void translate();
     void signal(std::uint64_t value);
+    void launch_signal(std::uint64_t value, ModelTime& wait);
     std::uint64_t pop_completion();
     std::uint64_t pop_poke();
 
@@ -135,7 +128,6 @@ class SocRegisters {
     RingSlots slots_;
     AccessWatch watch_{kSpins};
 
-    TraceListener trace_listener_;
     std::uint64_t boot_entry_ = 0, boot_arg_ = 0, boot_count_ = 0;
     std::uint64_t irq_enable_ = 0;
     bool mailbox_ = false;

@@ -40,6 +40,11 @@ class CoreClock {
     std::uint64_t rest_ = 0;  // passed, but not a whole cycle yet
 };
 
+// Words for the trace port: they take no time and are not recorded.
+inline bool is_trace_port(std::uint64_t address) {
+    return address - (ORR_SOC_BASE + SOC_TRACE) < SOC_TRACE_BYTES || address == ORR_SOC_BASE + SOC_TRACE_1_1;
+}
+
 // See ORR_OTRACE_STORE.
 inline constexpr unsigned kAccessClasses = 8;
 inline unsigned access_class(std::uint64_t address, bool store) {

@@ -328,6 +328,8 @@ PageRef ReplayCore::translate(std::uint64_t va, Access access) {
         if (access == Access::kStore) return PageRef::fault();
         return PageRef::memory(memory_[0].bytes, kPageRead | kPageExec);
     }
+    if (page == ORR_SOC_BASE + SOC_TRACE && access == Access::kStore && listener_ == nullptr)
+        return PageRef::memory(unheard_->bytes, kPageWrite | kPageStrict);
     if (va - ORR_SOC_BASE < ORR_SOC_SIZE || va >= kOpenWindows || va - ORR_VRAM_WINDOW < ORR_VRAM_WINDOW_SIZE)
         return PageRef::mmio();
     return PageRef::fault();
@@ -382,7 +384,7 @@ bool ReplayCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
         look(va, size, false);
         return true;
     }
-    if (va == ORR_SOC_BASE + SOC_TRACE && size == 8) {
+    if (is_trace_port(va)) {
         if (listener_ != nullptr) listener_->port_word(step(), clock_.time(hart_.steps()), value);
         return true;
     }

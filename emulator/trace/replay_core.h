@@ -88,7 +88,10 @@ class ReplayCore final : public Bus {
     // What is due at the position where it stands; once after construction and after restore().
     Why settle();
 
-    void set_listener(ReplayListener* listener) { listener_ = listener; }
+    void set_listener(ReplayListener* listener) {
+        listener_ = listener;
+        hart_.flush_pages();
+    }
     void set_breakpoints(std::span<const std::uint64_t> sorted);
     void set_watchpoints(std::span<const Watchpoint> watchpoints);
     void set_time_limit(std::uint64_t time_ps) { time_limit_ = time_ps; }
@@ -128,8 +131,9 @@ class ReplayCore final : public Bus {
     void diverge(const std::string& reason);
 
     const TraceReader& reader_;
-    std::vector<Page> memory_;                   // page 0: ROM, then SRAM
-    std::size_t recorded_sram_ = ORR_SRAM_SIZE;  // bytes of SRAM of the card that was recorded
+    std::vector<Page> memory_;                                  // page 0: ROM, then SRAM
+    std::unique_ptr<Page> unheard_ = std::make_unique<Page>();  // words for the trace port, while moving
+    std::size_t recorded_sram_ = ORR_SRAM_SIZE;                 // bytes of SRAM of the card that was recorded
     Hart hart_;
     CoreClock clock_;
     ReplayListener* listener_ = nullptr;

@@ -137,8 +137,8 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
 }
 
 // What seldom asks for attention. True: the mailbox is to be served.
-[[gnu::noinline]] bool Firmware::take_events(uint64_t lines, bool& worked) {
-    if ((lines & 1u << SOC_LINE_POKE) != 0) worked |= scheduler_.drain_pokes();
+[[gnu::noinline]] bool Firmware::take_events(uint64_t lines) {
+    if ((lines & 1u << SOC_LINE_POKE) != 0) static_cast<void>(scheduler_.drain_pokes());
     bool mail = false;
     if ((lines & 1u << SOC_LINE_MAILBOX) != 0) {
         hal_->set_reg(SOC_MBOX_ACK, 1);
@@ -152,49 +152,54 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
             alarm_.set(*hal_, Alarm::kMailbox, kNever);
             mail = true;
         }
-        worked = true;
     }
-    if (scheduler_.gangs_due()) {
-        scheduler_.serve_gangs();
-        worked = true;
-    }
-    if (scheduler_.waits_unsettled()) worked |= scheduler_.settle_waits();
+    if (scheduler_.gangs_due()) scheduler_.serve_gangs();
+    if (scheduler_.waits_unsettled()) static_cast<void>(scheduler_.settle_waits());
     return mail;
 }
 
 bool Firmware::pass() {
     if (halted_) return false;
+    const uint64_t lines = hal_->reg(SOC_IRQ_PENDING);
+    if (lines != 1u << SOC_LINE_DOORBELL || scheduler_.has_ready() || scheduler_.unsettled() ||
+        hal_->timer_pending())
+        return take_turns(lines);
+    // One doorbell and nothing else is what a card with little to do sees.
+    scheduler_.answer_doorbell();
+    return finish(false, false);
+}
+
+[[gnu::noinline]] bool Firmware::take_turns(uint64_t lines) {
     constexpr uint64_t kUsual = 1u << SOC_LINE_DONE | 1u << SOC_LINE_DOORBELL;
-    bool worked = false;
+    const bool bell = (lines & 1u << SOC_LINE_MAILBOX) != 0;
     bool mail = false;
-    const uint64_t first = hal_->reg(SOC_IRQ_PENDING);
-    uint64_t lines = first;
     // Several turns in one pass, as long as nothing unusual asks for attention.
     for (uint32_t n = 0;;) {
         if ((lines & 1u << SOC_LINE_DONE) != 0) {
-            ORRERY_FW_INLINE worked |= scheduler_.drain_completions();
+            ORRERY_FW_INLINE static_cast<void>(scheduler_.drain_completions());
         }
-        if ((lines & 1u << SOC_LINE_DOORBELL) != 0) worked |= scheduler_.drain_doorbells();
+        if ((lines & 1u << SOC_LINE_DOORBELL) != 0) static_cast<void>(scheduler_.drain_doorbells());
         if (n == 0 && ((lines & ~kUsual) != 0 || scheduler_.unsettled() || hal_->timer_pending()))
             [[unlikely]]
-            mail = take_events(lines, worked);
+            mail = take_events(lines);
         if (!scheduler_.has_ready()) break;
-        worked = true;
         ORRERY_FW_INLINE scheduler_.turn();
         if (++n == kTurnsPerPass || scheduler_.unsettled() || hal_->timer_pending()) break;
         const uint64_t more = hal_->reg(SOC_IRQ_PENDING);
         if ((more & ~kUsual) != 0) break;
         lines = more;
     }
-    if (scheduler_.wants_deadlocks()) worked |= scheduler_.look_for_deadlocks();
-    mail |= commands_.more() || scheduler_.has_message();
-    // While the message ring is full only the alarm and the mailbox's own bell are reasons to try again.
-    if (mail && (!commands_.blocked() || alarm_.at(Alarm::kMailbox) == kNever ||
-                 (first & 1u << SOC_LINE_MAILBOX) != 0)) {
-        worked |= commands_.service();
-        wait_for_room(commands_.blocked());
-    }
-    check_fatal();
+    return finish(mail, bell);
+}
+
+// What may be left of events shows in interrupt lines and the timer: with these the core does not sleep.
+[[gnu::always_inline]] inline bool Firmware::finish(bool mail, bool bell) {
+    bool again = false;
+    if (scheduler_.wants_deadlocks()) again = scheduler_.look_for_deadlocks();
+    if (mail || commands_.more() || scheduler_.has_message()) [[unlikely]]
+        again |= serve_mailbox(bell);
+    if (scheduler_.fatal() != kHaltNone || mailbox_.fatal() != kHaltNone) [[unlikely]]
+        halt();
     irq_.flush(*hal_);
     const uint64_t progress = scheduler_.progress() + commands_.served() + heartbeat_base_;
     if (progress != heartbeat_) {
@@ -202,7 +207,17 @@ bool Firmware::pass() {
         persist_->heartbeat = progress;
         hal_->set_reg(SOC_HEARTBEAT, heartbeat_);
     }
-    return worked || scheduler_.has_ready() || (scheduler_.has_message() && !commands_.blocked());
+    return again || scheduler_.has_ready() || scheduler_.unsettled();
+}
+
+// `bell`: it has rung. True: there is more to be done.
+[[gnu::noinline]] bool Firmware::serve_mailbox(bool bell) {
+    // While the message ring is full only the alarm and the mailbox's own bell are reasons to try again.
+    if (!commands_.blocked() || alarm_.at(Alarm::kMailbox) == kNever || bell) {
+        static_cast<void>(commands_.service());
+        wait_for_room(commands_.blocked());
+    }
+    return (commands_.more() || scheduler_.has_message()) && !commands_.blocked();
 }
 
 void Firmware::wait_for_room(bool blocked) {
@@ -215,11 +230,9 @@ void Firmware::wait_for_room(bool blocked) {
     if (room_wait_ps_ < kLastRoomWaitPs) room_wait_ps_ *= 2;
 }
 
-void Firmware::check_fatal() {
-    const uint32_t code = scheduler_.fatal() != kHaltNone ? scheduler_.fatal() : mailbox_.fatal();
-    if (code == kHaltNone) return;
+[[gnu::noinline]] void Firmware::halt() {
     halted_ = true;
-    hal_->set_reg(SOC_HALT, code);
+    hal_->set_reg(SOC_HALT, scheduler_.fatal() != kHaltNone ? scheduler_.fatal() : mailbox_.fatal());
 }
 
 }  // namespace orrery::fw

@@ -16,8 +16,8 @@ class Firmware {
     // `build_id` is at most 31 characters. `tables` outlives the object.
     bool start(Hal& hal, Tables& tables, const char* build_id);
 
-    // Takes the events that are pending, gives one queue its turn, and tells the host. False: there was
-    // nothing to do, and nothing will be until an interrupt line or the timer becomes active.
+    // Takes the events that are pending, gives one queue its turn or several, and tells the host. False:
+    // there is nothing to do but what an interrupt line or the timer asks for.
     bool pass();
 
     bool halted() const { return halted_; }
@@ -26,8 +26,11 @@ class Firmware {
   private:
     void take_over(Tables& tables, uint64_t layout);
     uint32_t handshake(Tables& tables, const char* build_id);  // 0, or ORR_BB_FAIL_*
-    bool take_events(uint64_t lines, bool& worked);
-    void check_fatal();
+    bool take_events(uint64_t lines);
+    bool take_turns(uint64_t lines);
+    bool finish(bool mail, bool bell);
+    bool serve_mailbox(bool bell);
+    void halt();
     void wait_for_room(bool blocked);
 
     Hal* hal_;

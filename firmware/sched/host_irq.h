@@ -14,14 +14,17 @@ class HostIrq {
     void raise(uint32_t vector) { due_ |= 1u << vector; }
 
     void flush(Hal& hal) {
-        if (due_ == 0) return;
+        if (due_ != 0) send(hal);
+    }
+
+  private:
+    [[gnu::noinline]] void send(Hal& hal) {
         for (uint32_t vector = 0; vector < ORR_IRQ_VECTORS; ++vector) {
             if ((due_ >> vector & 1) != 0) hal.set_reg(SOC_HOST_IRQ, vector);
         }
         due_ = 0;
     }
 
-  private:
     uint32_t due_;
 };
 

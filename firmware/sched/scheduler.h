@@ -105,6 +105,8 @@ class Scheduler {
 
     // One turn of the queue that is next. False: nothing to do.
     bool turn();
+    // For a doorbell while !has_ready().
+    void answer_doorbell();
 
     // --- life of contexts and queues; numbers below their table's size, arguments checked by the caller ---
     Context* context(uint32_t number);  // null: there is none
@@ -165,8 +167,15 @@ class Scheduler {
 
     // turn.cc: a queue's turn, packet by packet.
     bool run(Queue& queue);  // true: it can go on at once
-    void ring(Queue& queue, uint64_t index);
+    bool run_signals(Queue& queue);
+    bool run_rest(Queue& queue);
+    bool conclude(Queue& queue);
+    Queue* rung(uint64_t popped);
+    void wake_rung(Queue& queue);
     void odd_doorbell(Queue* queue, uint64_t value);
+    void wrong_index(Queue& queue, uint64_t more);
+    template <typename Begin>
+    void give_turn(Queue& queue, uint64_t now, Begin begin);
     bool read_producer(Queue& queue);
     bool fetch(Queue& queue);
     bool try_launch(Queue& queue);
@@ -295,6 +304,7 @@ class Scheduler {
 
     // waits.cc: queues that wait for a semaphore.
     Step execute_signal(Queue& queue);
+    bool try_signal(Queue& queue);
     Step execute_wait(Queue& queue);
     void signalled(const Queue& by, uint64_t memory, uint64_t value, uint64_t va);
     bool locate(Queue& queue, uint64_t va, uint64_t& memory);
@@ -412,6 +422,9 @@ class Scheduler {
     uint64_t usage_table_;
     uint64_t progress_;
     uint32_t fatal_;
+    uint32_t backlog_count_;
+    StaleList stale_contexts_;
+    bool gangs_due_;
     Context* contexts_;
     Queue* queues_;
     PersistHeader* persist_;
@@ -439,7 +452,6 @@ class Scheduler {
     Turns turns_;
     ContextList quota_contexts_;
     QueueList quota_waiters_;
-    StaleList stale_contexts_;
     // Signals that have set free as many as one pass may, and have more to do.
     struct Backlog {
         uint64_t memory;
@@ -447,7 +459,6 @@ class Scheduler {
         uint32_t how;
     };
     static constexpr uint32_t kBacklog = 16;
-    uint32_t backlog_count_;
     Backlog backlog_[kBacklog];
     Deadlocks deadlocks_;
     // Queues that have stopped and have semaphores to fail. Users take turns; of each one queue after the
@@ -466,7 +477,6 @@ class Scheduler {
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint32_t gang_order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
-    bool gangs_due_;
     WaitTable waits_;
     WaitLimits limits_;
     TenantRows tenant_rows_;

@@ -40,7 +40,7 @@ TEST_F(DoorbellUnit, GivesRungDoorbellsInTheirOrder) {
     EXPECT_TRUE(unit_->poll());
     ring(1, 0, 6);
     EXPECT_TRUE(unit_->poll());
-    EXPECT_EQ(unit_->pop(), 99u);
+    EXPECT_EQ(unit_->pop(), 99u | SOC_DB_MORE);
     EXPECT_EQ(unit_->value(), 5u);
     EXPECT_EQ(unit_->pop(), 10u);
     EXPECT_EQ(unit_->value(), 6u);

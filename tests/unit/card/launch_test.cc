@@ -215,5 +215,46 @@ TEST_F(Launch, KnowsTheSamePacketsAsTheFirmware) {
     EXPECT_GT(bad, 50'000u);
 }
 
+TEST_F(Launch, ASignalGoesFromItsSlotToTheSemaphore) {
+    rig_.map_page(kAsid, 0x5000, 0x20000, ORR_PTE_READ | ORR_PTE_WRITE);
+    for (const script_op& op : rig_.set_root(kAsid))
+        write(static_cast<std::uint32_t>(op.address - ORR_SOC_BASE), op.value);
+    const auto memory = [&](std::uint64_t at) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, rig_.card().vram().at(at, 8), 8);
+        return value;
+    };
+    orr_packet_semaphore packet{};
+    packet.header.opcode = ORR_PKT_SIGNAL;
+    packet.semaphore = 0x5010;
+    packet.value = 7;
+    put(0, packet);
+    packet.value = 8;
+    packet.limit_ns = 1;  // what a signal does not have
+    put(1, packet);
+    packet.limit_ns = 0;
+    packet.semaphore = 0x9000;  // leads nowhere
+    put(2, packet);
+    const auto signal = [&](std::uint64_t from = 5) {
+        write(SOC_SEM_LAUNCH, from << 32 | kAsid);
+        return read(SOC_SEM_STATUS);
+    };
+    EXPECT_EQ(signal(), kRefused) << "nothing was read";
+    limit(3);
+    EXPECT_EQ(signal(), ORR_FAULT_NONE);
+    EXPECT_EQ(read(SOC_SEM_MEMORY), ORR_VRAM_WINDOW + 0x20010);
+    EXPECT_EQ(memory(0x20010), 7u);
+    EXPECT_EQ(slot(SOC_SLOT_NEXT), 1u);
+    EXPECT_EQ(signal(), kRefused);
+    EXPECT_EQ(slot(SOC_SLOT_NEXT), 1u);
+    EXPECT_EQ(memory(0x20010), 7u);
+    write(SOC_SLOT(5) + SOC_SLOT_NEXT, 2);
+    EXPECT_EQ(signal(), ORR_FAULT_NOT_MAPPED);
+    EXPECT_EQ(read(SOC_SEM_MEMORY), kRefused);
+    EXPECT_EQ(slot(SOC_SLOT_NEXT), 2u) << "it is still there to be looked at";
+    EXPECT_EQ(signal(6), kRefused);
+    EXPECT_EQ(signal(SOC_SLOTS), kRefused);
+}
+
 }  // namespace
 }  // namespace orrery::emu

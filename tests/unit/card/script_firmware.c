@@ -25,7 +25,7 @@ static void serve(uint64_t base)
 		uint64_t tag = REG(SOC_DB_POP);
 		if (tag == ~0ul)
 			continue;
-		uint64_t at = base + 16 * tag;
+		uint64_t at = base + 16 * (uint32_t)tag;
 		HOST(at) = REG(SOC_DB_VALUE);
 	}
 }

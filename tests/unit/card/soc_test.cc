@@ -349,7 +349,7 @@ TEST_F(Soc, TraceWordsCostACycleHeardOrNot) {
     EXPECT_EQ(cost(ORR_SOC_BASE + SOC_TRACE), sram);
     EXPECT_GT(cost(ORR_SOC_BASE + SOC_DB_TAG), sram);
     std::vector<std::pair<std::uint64_t, ModelTime>> heard;
-    rig_.card().soc().set_trace_listener(
+    rig_.card().core().set_trace_listener(
         [&](std::uint64_t word, ModelTime now) { heard.emplace_back(word, now); });
     const auto ops = rig_.run({read(SOC_TIME), write(SOC_TRACE, 1), write(SOC_TRACE, ~0ull), read(SOC_TIME)});
     EXPECT_EQ(cost(ORR_SOC_BASE + SOC_TRACE), sram);

@@ -42,9 +42,15 @@ bool Bench::boot() {
     return firmware->start(soc, *tables, "1.2.3+test");
 }
 
+bool Bench::step() {
+    if (pass()) return true;
+    // A pending line or timer ends the core's sleep.
+    return ((soc.lines() & soc.irq_enable) != 0 || soc.timer_pending()) && !crashed && !firmware->halted();
+}
+
 void Bench::run() {
     for (int n = 0; n < 1'000'000; ++n) {
-        if (!pass()) return;
+        if (!step()) return;
     }
     FAIL() << "the firmware never goes idle";
 }

@@ -135,6 +135,8 @@ class Bench {
     // Stops the core wherever it is and starts it again, as the driver does it; what it had in `tables` is
     // what they held at a crash, else what they hold now. False: it gave up.
     bool restart();
+    // One pass. False: then the core sleeps.
+    bool step();
     // Lets the firmware work until it would sleep. Fails the test if it never does.
     void run();
 

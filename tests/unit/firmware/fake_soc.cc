@@ -108,7 +108,7 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
             const auto where = rung_.front();
             rung_.pop_front();
             db_value_ = doorbells_[where];
-            return bindings.at(where);
+            return bindings.at(where) | (rung_.empty() ? 0 : SOC_DB_MORE);
         }
         case SOC_DB_VALUE:
             return db_value_;
@@ -199,6 +199,9 @@ void FakeSoc::set_reg(std::uint32_t offset, std::uint64_t value) {
                 break;
             }
             signal(value);
+            break;
+        case SOC_SEM_LAUNCH:
+            launch_signal(value);
             break;
         case SOC_SEM_CLOSE:
             close(value);
@@ -300,6 +303,30 @@ void FakeSoc::launch(std::uint32_t port, std::uint64_t value) {
     ++slots[n].next;
     slot_read_[n] = kEmpty;
     start(port, value & 0xffffffff);
+}
+
+void FakeSoc::launch_signal(std::uint64_t value) {
+    sem_status_ = sem_memory_ = kEmpty;
+    const auto n = static_cast<std::uint32_t>(value >> 32);
+    if (n >= SOC_SLOTS) {
+        violation(fmt::format("signal from slot {}", n));
+        return;
+    }
+    const bool all_there = read_slot(n);
+    if (!all_there || slot_fault_[n] != 0) return;
+    const std::array<std::uint64_t, 8> packet = slot_packet_[n];
+    if (std::any_of(packet.begin() + 3, packet.end(), [](std::uint64_t word) { return word != 0; })) return;
+    if (busy_signals != 0) {
+        --busy_signals;
+        sem_status_ = ORR_FAULT_PEER_BUSY;
+        return;
+    }
+    regs_[SOC_SEM_ASID] = value & 0xffffffff;
+    regs_[SOC_SEM_VA] = packet[1];
+    signal(packet[2]);
+    if (sem_status_ != ORR_FAULT_NONE) return;
+    ++slots[n].next;
+    slot_read_[n] = kEmpty;
 }
 
 void FakeSoc::resume(std::uint32_t port, std::uint64_t tag) {

@@ -164,6 +164,7 @@ class FakeSoc final : public Hal {
     void start(std::uint32_t port, std::uint64_t tag);
     void launch(std::uint32_t port, std::uint64_t value);
     bool read_slot(std::uint32_t n);
+    void launch_signal(std::uint64_t value);
     void resume(std::uint32_t port, std::uint64_t tag);
     std::uint64_t slot_reg(std::uint32_t offset);
     void set_slot_reg(std::uint32_t offset, std::uint64_t value);

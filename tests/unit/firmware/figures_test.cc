@@ -100,7 +100,10 @@ TEST(Figures, OneBusyQueue) {
         show("  of which instructions", instructions_a_packet(result), "");
         // A kernel misses the goal of 400 by what tenants and save areas cost: docs/firmware.md, Known
         // limits.
-        EXPECT_LE(cycles, name == std::string("kernel") ? 410 : 400) << name;
+        EXPECT_LE(cycles, name == std::string("kernel") ? 406
+                          : name == std::string("nop")  ? 260
+                                                        : 400)
+            << name;
     }
 }
 

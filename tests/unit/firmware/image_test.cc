@@ -116,7 +116,7 @@ TEST_F(ImageTest, EmptyJobIsCheap) {
     cost({signal(kSharedVa, 1)});
     const auto one = cost({signal(kSharedVa, 2)});
     EXPECT_EQ(bench.shared(0), 2u);
-    EXPECT_LE(one, 920u);
+    EXPECT_LE(one, 400u);
     const auto eight =
         cost({signal(kSharedVa, 3), signal(kSharedVa, 4), signal(kSharedVa, 5), signal(kSharedVa, 6),
               signal(kSharedVa, 7), signal(kSharedVa, 8), signal(kSharedVa, 9), signal(kSharedVa, 10)});

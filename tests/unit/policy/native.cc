@@ -255,6 +255,8 @@ class Native {
                 soc.time += kPass;
                 continue;
             }
+            // What the pass asked of the ports.
+            work(soc.time);
             if (all_done()) {
                 history_.done = true;
                 return;

@@ -31,7 +31,7 @@ void Collector::place(std::uint32_t queue, std::uint32_t card, std::uint32_t num
 }
 
 void Collector::listen(std::uint32_t card, emu::Card& hardware) {
-    hardware.soc().set_trace_listener(
+    hardware.core().set_trace_listener(
         [this, card](std::uint64_t value, emu::ModelTime now) { word(card, value, now); });
 }
 

@@ -70,6 +70,7 @@
 #define SOC_DB_BIND 1u /* the doorbell word as it is at this moment counts as seen */
 #define SOC_DB_UNBIND 2u /* drops a pending ring of it too */
 #define SOC_DB_POP 0x0320 /* RO: tag of the oldest rung doorbell, and removes it; all-ones: none */
+#define SOC_DB_MORE (1ull << 32) /* in what a pop gives: others wait */
 #define SOC_DB_VALUE 0x0328 /* RO: the value of the doorbell last popped, read at the pop */
 #define SOC_DB_RING 0x0330 /* WO: tag: as if that doorbell had been rung */
 #define ORR_DB_BINDINGS 1024u
@@ -98,7 +99,7 @@
 #define SOC_SEM_VA 0x0508 /* RW: 16-byte aligned struct orr_semaphore */
 #define SOC_SEM_SIGNAL 0x0510 /* WO: the value; signals when the store retires, in order with link writes */
 /*
- * ORR_FAULT_* of the last SIGNAL or CLOSE. PEER_BUSY: the peer's inbox is full, or too much waits for SOC_POKE_POP;
+ * ORR_FAULT_* of the last SIGNAL, LAUNCH or CLOSE. PEER_BUSY: the peer's inbox is full, or too much waits for SOC_POKE_POP;
  * nothing has happened, try again. A signal without a fault is on the link, and no CLOSE at its other end overtakes it.
  */
 #define SOC_SEM_STATUS 0x0518 /* RO */
@@ -109,6 +110,11 @@
  * need be, and then ORR_SEM_CLOSED stands in its time_ps.
  */
 #define SOC_SEM_CLOSE 0x0530 /* WO: VRAM or host window address of a struct orr_semaphore */
+/*
+ * SIGNAL of the semaphore and value that stand in words 1 and 2 of what SOC_SLOT_PACKET of the slot shows, if the words
+ * behind are 0: then SLOT_NEXT moves on by one. With a fault, or another packet (STATUS is all-ones), nothing happens.
+ */
+#define SOC_SEM_LAUNCH 0x0538 /* WO: slot << 32 | asid; takes a cycle on top of a register's, and waits for the packet */
 
 /* --- engines: port n; copy engines first, then vector ports --- */
 #define SOC_ENGINE(n) (0x1000 + 0x100 * (n))
@@ -169,9 +175,11 @@
 #define SOC_SLOT_LIMIT 0x118 /* RW: packets below it may be read; never lower it */
 
 /*
- * --- trace port: a word of instrumentation; nothing happens on the card. One record: orrery/fw/trace.h.
- * Costs a cycle and no stall, whether anybody listens or not.
+ * --- trace port: a page of its own; an aligned store anywhere in it is a word of instrumentation, and nothing happens on
+ * the card. One record: orrery/fw/trace.h. Costs a cycle and no stall, whether anybody listens or not.
  */
-#define SOC_TRACE 0x0700 /* WO */
+#define SOC_TRACE 0x7000 /* WO */
+#define SOC_TRACE_BYTES 4096u
+#define SOC_TRACE_1_1 0x0700 /* WO: where the port was in hardware version 1.1: a word goes there too */
 
 #endif /* ORRERY_HW_SOC_H */
