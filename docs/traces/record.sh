@@ -7,7 +7,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 bin=../../build/release/bin
 
 for scenario in priority-inversion preemption deadlock unfair-weights; do
-    "$bin/orrery-scenario" "$scenario.toml" --record "$scenario.otrace" > /dev/null
+    "$bin/orrery-step" run "$scenario.toml" -o "$scenario.otrace" > /dev/null
 done
 if [ "${1:-}" != --no-vm ]; then
     folder=$(mktemp -d)

@@ -34,7 +34,7 @@ constexpr const char* kFooter =
     "firmware\n"
     "A prompt begins with the commands of ~/.config/orrery/step (under $XDG_CONFIG_HOME) and of .orrery-step "
     "in the\ncurrent folder, if they are there; scripts do not, so that they say the same everywhere.\n"
-    "Exit status: 0, 1 if a command failed, 2 a mistake in the command line.\n";
+    "Exit status: 0, 1 if a command failed or a scenario left work over, 2 a mistake in the command line.\n";
 
 Style terminal_style() {
     Style style;
@@ -156,11 +156,14 @@ int main(int argc, char** argv) {
                         "the recording; with several cards NAME.otrace becomes NAME-0.otrace and so on");
     run_app->add_option("--firmware", run.firmware, "a firmware image or ELF; else that of this build");
     run_app
-        ->add_option("--policy", run.policy,
-                     "NAME=VALUE of the firmware's policy; may be given several times")
+        ->add_option(
+            "--policy", run.policy,
+            "NAME=VALUE of the firmware's policy, as in slice_us=50 or flags=no_preemption; may be given "
+            "several times")
 
         ->allow_extra_args(false);
-    run_app->add_flag("--json", run.json, "the figures as JSON");
+    run_app->add_flag("--json", run.json, "all results as JSON");
+    run_app->add_flag("--print", run.print, "show the scenario as it was understood, and do not run it");
 
     WhatIfCommand whatif;
     CLI::App* whatif_app =
@@ -171,6 +174,7 @@ int main(int argc, char** argv) {
         ->add_option("--policy", whatif.policy, "NAME=VALUE; may be given several times")
 
         ->allow_extra_args(false);
+    whatif_app->add_option("-o,--output", whatif.output, "a recording of what was played");
     whatif_app->add_flag("--json", whatif.json, "as JSON");
 
     try {

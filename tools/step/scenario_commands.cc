@@ -4,9 +4,10 @@
 
 #include <cstdio>
 
-#include "tools/step/base/policy.h"
-#include "tools/step/scenario/runner.h"
-#include "tools/step/scenario/whatif.h"
+#include "tools/scenario/policy.h"
+#include "tools/scenario/report.h"
+#include "tools/scenario/runner.h"
+#include "tools/scenario/whatif.h"
 
 namespace orrery::step {
 namespace {
@@ -36,41 +37,48 @@ std::vector<std::string> recordings(const std::string& output, std::size_t cards
 int run_scenario(const RunOptions& options) {
     const auto scenario = scenario::Scenario::load(options.scenario);
     if (!scenario) return complain(scenario.error());
+    if (options.print) {
+        fmt::print("{}", scenario->to_toml());
+        return std::fflush(stdout) == 0 ? 0 : complain("the standard output cannot be written");
+    }
     scenario::Options setup;
     if (!options.firmware.empty()) {
         auto image = scenario::Image::load(options.firmware);
         if (!image) return complain(image.error());
         setup.image = std::move(*image);
     }
-    const auto policy = parse_policy(options.policy);
+    const auto policy = scenario::parse_policy(options.policy);
     if (!policy) return complain(policy.error().text);
     for (const auto& [name, value] : *policy)
         if (const auto set = setup.image.set_policy(name, value); !set) return complain(set.error());
+    setup.keep_history = true;
     setup.record = recordings(options.output, scenario->cards.size());
     const auto result = scenario::run(*scenario, setup);
     if (!result) return complain(result.error());
     if (options.json) {
         fmt::print("{}\n", scenario::to_json(*scenario, *result).dump(2));
     } else {
-        fmt::print("{}", scenario::to_text(scenario::measure(*scenario, *result)));
+        fmt::print("{}", scenario::to_text(*scenario, *result));
         for (const std::string& file : setup.record)
             fmt::print("recorded in {}\n", file);
     }
     for (const std::string& line : result->log)
         fmt::print(stderr, "orrery-step: card: {}\n", line);
     if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");
+    if (!result->done) return complain("not all work was done when the scenario ended");
     return 0;
 }
 
 int run_whatif(const WhatIfCommand& options) {
-    const auto policy = parse_policy(options.policy);
+    const auto policy = scenario::parse_policy(options.policy);
     if (!policy) return complain(policy.error().text);
-    const auto result = scenario::what_if(options.trace, {options.firmware, *policy});
+    const auto result = scenario::what_if(options.trace, {options.firmware, *policy, options.output});
     if (!result) return complain(result.error());
     if (options.json) {
         fmt::print("{}\n", scenario::to_json(*result).dump(2));
     } else {
         fmt::print("{}", scenario::to_text(*result));
+        if (!options.output.empty()) fmt::print("recorded in {}\n", options.output);
     }
     if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");
     return 0;

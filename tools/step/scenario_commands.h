@@ -1,4 +1,4 @@
-// The commands whose work tools/step/scenario does.
+// The commands whose work tools/scenario does.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@ struct RunOptions {
     std::string scenario, output, firmware;
     std::vector<std::string> policy;  // "name=value"
     bool json = false;
+    bool print = false;  // what was understood, and no run
 };
 struct WhatIfCommand {
-    std::string trace, firmware;
+    std::string trace, firmware, output;
     std::vector<std::string> policy;
     bool json = false;
 };
 
-// Exit status of the program: 0, 1 failed, 2 a mistake in the command line. Messages go to the standard
-// error.
+// Exit status of the program: 0, 1 failed or work was left over, 2 a mistake in the command line. Messages go
+// to the standard error.
 int run_scenario(const RunOptions& options);
 int run_whatif(const WhatIfCommand& options);
 

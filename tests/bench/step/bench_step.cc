@@ -17,8 +17,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/scenario/runner.h"
 #include "tools/step/commands/debugger.h"
-#include "tools/step/scenario/runner.h"
 
 namespace {
 

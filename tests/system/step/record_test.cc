@@ -12,10 +12,10 @@
 #include <filesystem>
 #include <random>
 
-#include "tools/step/base/files.h"
+#include "tools/records/statistics.h"
+#include "tools/scenario/runner.h"
 #include "tools/step/commands/debugger.h"
-#include "tools/step/records/statistics.h"
-#include "tools/step/scenario/runner.h"
+#include "tools/text/files.h"
 
 namespace orrery::step {
 namespace {

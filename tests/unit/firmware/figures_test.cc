@@ -8,8 +8,8 @@
 #include <orrery/fw/trace.h>
 
 #include "tests/unit/scenario/jobs.h"
-#include "tools/step/scenario/metrics.h"
-#include "tools/step/scenario/runner.h"
+#include "tools/records/statistics.h"
+#include "tools/scenario/runner.h"
 
 namespace orrery::fw::test {
 namespace {
@@ -140,7 +140,7 @@ TEST(Figures, EqualWeightsAreEqual) {
         submit(s, n, 10 * kUs, kernel(2 + n % 5, 5000 + 3000 * (n % 4)), 4000);
     const Result result = play(s);
     EXPECT_FALSE(result.done);
-    const double index = jain(shares(result));
+    const double index = records::jain(shares(result));
     show("12 queues of equal weight and different jobs", index, "Jain's index");
     EXPECT_GE(index, 0.99);
 }

@@ -30,9 +30,14 @@ TEST(Rules, TellForbiddenFromAllowed) {
     EXPECT_NE(why_forbidden("kmod/orr_drv.c", "orrery/orrery.h"), "");
     EXPECT_NE(why_forbidden("tools/smi/main.cc", "umd/runtime/device.h"), "");
     EXPECT_NE(why_forbidden("firmware/include/orrery/fw/queue.h", "firmware/sched/queue.h"), "");
-    EXPECT_EQ(why_forbidden("tools/step/records/why.cc", "tools/step/base/units.h"), "");
-    EXPECT_NE(why_forbidden("tools/step/records/why.cc", "tools/step/commands/debugger.h"), "");
-    EXPECT_NE(why_forbidden("tools/step/nowhere/x.cc", "tools/step/base/units.h"), "");
+    EXPECT_EQ(why_forbidden("tools/step/session/session.h", "tools/step/program/program.h"), "");
+    EXPECT_NE(why_forbidden("tools/step/session/session.h", "tools/step/commands/debugger.h"), "");
+    EXPECT_NE(why_forbidden("tools/step/nowhere/x.cc", "tools/step/session/session.h"), "");
+    EXPECT_EQ(why_forbidden("tools/step/commands/whatif.cc", "tools/scenario/whatif.h"), "");
+    EXPECT_EQ(why_forbidden("tools/records/why.cc", "tools/text/units.h"), "");
+    EXPECT_NE(why_forbidden("tools/records/why.cc", "tools/step/commands/debugger.h"), "");
+    EXPECT_NE(why_forbidden("tools/scenario/runner.cc", "tools/step/session/session.h"), "");
+    EXPECT_NE(why_forbidden("tools/vm/main.cc", "tools/text/units.h"), "");
     EXPECT_EQ(why_forbidden("tools/step/main.cc", "tools/step/commands/debugger.h"), "");
     EXPECT_NE(why_forbidden("emulator/nowhere/x.cc", "emulator/core/hart.h"), "");
     EXPECT_EQ(why_forbidden("tests/unit/card/x.cc", "emulator/card/card.h"), "");

@@ -7,7 +7,7 @@
 #include <orrery/hw/counters.h>
 
 #include "tests/unit/scenario/jobs.h"
-#include "tools/step/scenario/metrics.h"
+#include "tools/records/statistics.h"
 
 namespace orrery::policy {
 
@@ -103,7 +103,7 @@ Figures share_figures() {
         std::vector<double> used;
         for (const QueueResult& queue : result->queues)
             used.push_back(static_cast<double>(queue.vector_ps));
-        out.push_back({"Jain's index, 16 equal queues", jain(used), "", 0.99, false});
+        out.push_back({"Jain's index, 16 equal queues", records::jain(used), "", 0.99, false});
     }
     for (const bool copies : {false, true}) {
         Scenario made = with_queues("weights 1:2:4", 3);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/step/scenario/runner.h"
+#include "tools/scenario/runner.h"
 
 namespace orrery::policy {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tools/step/scenario/scenario.h"
+#include "tools/scenario/scenario.h"
 
 namespace orrery::policy {
 

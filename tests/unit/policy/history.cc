@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tools/step/scenario/layout.h"
-#include "tools/step/scenario/runner.h"
+#include "tools/scenario/layout.h"
+#include "tools/scenario/runner.h"
 
 namespace orrery::policy {
 

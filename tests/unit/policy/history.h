@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/step/scenario/scenario.h"
+#include "tools/scenario/scenario.h"
 
 namespace orrery::policy {
 

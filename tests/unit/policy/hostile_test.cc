@@ -9,7 +9,7 @@
 #include <orrery/hw/doorbell.h>
 
 #include "tests/unit/scenario/jobs.h"
-#include "tools/step/scenario/runner.h"
+#include "tools/scenario/runner.h"
 
 namespace orrery::policy {
 namespace {

@@ -1,5 +1,5 @@
 // Random scenarios through the firmware, natively and on the card: what must hold in every run. A failure
-// prints the smallest scenario with it that could be found; orrery-scenario runs that file.
+// prints the smallest scenario with it that could be found; orrery-step run plays that file.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/step/scenario/scenario.h"
+#include "tools/scenario/scenario.h"
 
 namespace orrery::policy {
 

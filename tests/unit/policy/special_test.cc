@@ -9,7 +9,7 @@
 
 #include "tests/unit/policy/check.h"
 #include "tests/unit/policy/special.h"
-#include "tools/step/scenario/runner.h"
+#include "tools/scenario/runner.h"
 
 namespace orrery::policy {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "emulator/trace/replayer.h"
-#include "tools/step/scenario/runner.h"
-#include "tools/step/scenario/whatif.h"
+#include "tools/scenario/runner.h"
+#include "tools/scenario/whatif.h"
 
 namespace orrery::scenario {
 namespace {
@@ -94,10 +94,11 @@ TEST(Gallery, WhatIfNothingWereOtherwise) {
     for (const std::string& name : files(".otrace")) {
         const auto same = what_if((kGallery / (name + ".otrace")).string(), {});
         ASSERT_TRUE(same) << same.error();
-        EXPECT_GT(same->decisions_before.size(), 0u) << name;
+        EXPECT_GT(same->before.decisions.size(), 0u) << name;
         EXPECT_FALSE(same->first_different) << name << "\n" << to_text(*same);
-        EXPECT_NEAR(static_cast<double>(same->after.makespan) / static_cast<double>(same->before.makespan), 1,
-                    0.01)
+        EXPECT_NEAR(static_cast<double>(same->after.figures.makespan()) /
+                        static_cast<double>(same->before.figures.makespan()),
+                    1, 0.01)
             << name;
     }
 }

@@ -1,7 +1,7 @@
 // Jobs as tests of scenarios write them.
 #pragma once
 
-#include "tools/step/scenario/scenario.h"
+#include "tools/scenario/scenario.h"
 
 namespace orrery::scenario {
 

@@ -2,12 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/step/scenario/scenario.h"
+#include "tools/scenario/scenario.h"
 
 namespace orrery::scenario {
 namespace {
 
-constexpr const char* kHead = "name = \"t\"\nuntil = \"1ms\"\n[[context]]\nname = \"c\"\n";
+constexpr const char* kHead = "name = \"t\"\nuntil = \"2ms\"\n[[context]]\nname = \"c\"\n";
 
 std::string error_of(const std::string& text) {
     const auto made = Scenario::parse(text, "t.toml");
@@ -28,7 +28,7 @@ slice = "200us"
 ring = "vram"
 [[submit]]
 queue = "q"
-at = "1.5us"
+at = "1001.5us"
 every = "10us"
 count = 2
 jobs = [
@@ -37,7 +37,7 @@ jobs = [
   {op = "signal", semaphore = "s", value = 3},
 ]
 [[action]]
-at = "5us"
+at = "1005us"
 do = "set_queue"
 queue = "q1"
 weight = 9
@@ -78,16 +78,16 @@ context = "c"
 limit = "3ms"
 [[submit]]
 queue = "q"
-at = "1us"
+at = "1001us"
 jobs = [{op = "nop", repeat = 3}, {op = "wait", semaphore = "s", value = 1}, {op = "gang", gang = "g"},
   {op = "kernel", resident = true}, {op = "fill", bytes = 100}, {op = "malformed"}, {op = "barrier"}, {op = "timestamp"}]
 [[action]]
-at = "2us"
+at = "1002us"
 do = "poke"
 semaphore = "s"
 value = 1
 [[action]]
-at = "3us"
+at = "1003us"
 do = "crash"
 queue = "q"
 )",
@@ -125,7 +125,7 @@ TEST(ScenarioFile, NamesTheLineAndWhatToDo) {
 
 TEST(ScenarioFile, RefusesAWaitForAnotherCardsSemaphore) {
     EXPECT_THAT(
-        error_of("name = \"t\"\nuntil = \"1ms\"\n[[card]]\n[[card]]\n[[context]]\nname = \"c\"\n"
+        error_of("name = \"t\"\nuntil = \"2ms\"\n[[card]]\n[[card]]\n[[context]]\nname = \"c\"\n"
                  "[[semaphore]]\nname = \"s\"\ncard = 1\n[[queue]]\nname = \"q\"\ncontext = \"c\"\n"
                  "[[submit]]\nqueue = \"q\"\njobs = [{op = \"wait\", semaphore = \"s\", value = 1}]\n"),
         testing::HasSubstr("its own card only"));

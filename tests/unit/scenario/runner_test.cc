@@ -4,8 +4,9 @@
 
 #include <orrery/fw/queue.h>
 
-#include "tools/step/scenario/metrics.h"
-#include "tools/step/scenario/runner.h"
+#include "tools/records/statistics.h"
+#include "tools/scenario/report.h"
+#include "tools/scenario/runner.h"
 
 namespace orrery::scenario {
 namespace {
@@ -17,14 +18,16 @@ Scenario parse(const std::string& text) {
 }
 
 Result play(const Scenario& scenario) {
-    auto result = run(scenario, Options{});
+    Options options;
+    options.keep_history = true;
+    auto result = run(scenario, options);
     EXPECT_TRUE(result) << result.error();
     return result ? *std::move(result) : Result{};
 }
 
 constexpr const char* kOneCard = R"(
 name = "one"
-until = "20ms"
+until = "21ms"
 [[context]]
 name = "c"
 [[semaphore]]
@@ -38,23 +41,23 @@ context = "c"
 ring = "vram"
 [[submit]]
 queue = "a"
-at = "10us"
+at = "1010us"
 every = "100us"
 count = 5
 jobs = [{op = "kernel", groups = 8, cycles = 20000}, {op = "copy", from = "host", bytes = "64K"}]
 [[submit]]
 queue = "b"
-at = "15us"
+at = "1015us"
 jobs = [{op = "wait", semaphore = "s", value = 1}, {op = "kernel", groups = 16, cycles = 10000, repeat = 4}]
 [[submit]]
 queue = "a"
-at = "1ms"
+at = "2ms"
 jobs = [{op = "signal", semaphore = "s", value = 1}, {op = "timestamp"}]
 )";
 
 constexpr const char* kTwoCards = R"(
 name = "two"
-until = "20ms"
+until = "21ms"
 [[card]]
 [[card]]
 [[context]]
@@ -75,12 +78,12 @@ name = "b"
 context = "c1"
 [[submit]]
 queue = "a"
-at = "10us"
+at = "1010us"
 jobs = [{op = "kernel", groups = 8, cycles = 5000}, {op = "copy", bytes = "5M", to = "card1", ordered = true},
   {op = "signal", semaphore = "s1", value = 1}, {op = "wait", semaphore = "s0", value = 1}, {op = "nop"}]
 [[submit]]
 queue = "b"
-at = "15us"
+at = "1015us"
 jobs = [{op = "wait", semaphore = "s1", value = 1}, {op = "kernel", groups = 16, cycles = 1000},
   {op = "signal", semaphore = "s0", value = 1}]
 )";
@@ -134,7 +137,7 @@ TEST(ScenarioRun, CardsMeetOverTheirLink) {
 TEST(ScenarioRun, TellsWhatWentWrongAndWhere) {
     const Scenario scenario = parse(R"(
 name = "bad"
-until = "5ms"
+until = "6ms"
 [[context]]
 name = "c"
 [[queue]]
@@ -148,15 +151,15 @@ name = "good"
 context = "c"
 [[submit]]
 queue = "bad"
-at = "10us"
+at = "1010us"
 jobs = [{op = "nop"}, {op = "malformed"}]
 [[submit]]
 queue = "trap"
-at = "10us"
+at = "1010us"
 jobs = [{op = "kernel", traps = true}]
 [[submit]]
 queue = "good"
-at = "20us"
+at = "1020us"
 jobs = [{op = "nop"}]
 )");
     const Result result = play(scenario);
@@ -173,7 +176,7 @@ jobs = [{op = "nop"}]
 TEST(ScenarioRun, EndsWhenItsTimeIsOver) {
     const Scenario scenario = parse(R"(
 name = "wait"
-until = "3ms"
+until = "4ms"
 [[context]]
 name = "c"
 [[semaphore]]
@@ -194,7 +197,7 @@ jobs = [{op = "wait", semaphore = "s", value = 5}]
 TEST(ScenarioRun, APokeWakes) {
     const Scenario scenario = parse(R"(
 name = "poke"
-until = "3ms"
+until = "4ms"
 [[context]]
 name = "c"
 [[semaphore]]
@@ -206,7 +209,7 @@ context = "c"
 queue = "q"
 jobs = [{op = "wait", semaphore = "s", value = 5}]
 [[action]]
-at = "1ms"
+at = "2ms"
 do = "poke"
 semaphore = "s"
 value = 5
@@ -236,9 +239,9 @@ TEST(ScenarioRun, AnImageThatIsNoneIsRefused) {
 }
 
 TEST(Fairness, IsOneForEqualsAndOneNthForOne) {
-    EXPECT_DOUBLE_EQ(jain({5, 5, 5, 5}), 1);
-    EXPECT_DOUBLE_EQ(jain({7, 0, 0, 0}), 0.25);
-    EXPECT_DOUBLE_EQ(jain({}), 1);
+    EXPECT_DOUBLE_EQ(records::jain(std::vector<double>{5, 5, 5, 5}), 1);
+    EXPECT_DOUBLE_EQ(records::jain(std::vector<double>{7, 0, 0, 0}), 0.25);
+    EXPECT_DOUBLE_EQ(records::jain({}), 1);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "tests/unit/step/story.h"
-#include "tools/step/base/files.h"
+#include "tools/text/files.h"
 
 namespace orrery::step {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "perfetto.pb.h"
 #include "tests/unit/step/story.h"
-#include "tools/step/base/files.h"
 #include "tools/step/report/export.h"
+#include "tools/text/files.h"
 
 namespace orrery::step {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "tests/unit/step/story.h"
-#include "tools/step/base/table.h"
-#include "tools/step/base/units.h"
 #include "tools/step/program/debug_info.h"
 #include "tools/step/program/disassemble.h"
+#include "tools/text/table.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

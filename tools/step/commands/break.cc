@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <cctype>
 
-#include "tools/step/base/units.h"
+#include "tools/records/names.h"
 #include "tools/step/commands/commands.h"
-#include "tools/step/records/names.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

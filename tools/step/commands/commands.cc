@@ -170,12 +170,15 @@ std::vector<Command> make_commands() {
          {"perfetto", "csv"}},
         {"summary", "", "figures by queue: jobs, shares, latencies, fairness, makespan", "", cmd_summary},
         {"whatif",
-         "[--firmware IMAGE] [--policy NAME=VALUE ...]",
+         "[--firmware IMAGE] [--policy NAME=VALUE ...] [--output FILE]",
          "the same arrivals with another firmware or policy",
          "  whatif --policy slice_us=50\n"
+         "  whatif --policy flags=no_preemption,no_weights\n"
+         "  whatif --policy slice_us=50 --output other.otrace   records what was played: then 'diff "
+         "other.otrace'\n"
          "  whatif --firmware other/orrery-fw.bin\n",
          cmd_whatif,
-         {"--firmware", "--policy"}},
+         {"--firmware", "--policy", "--output"}},
         {"source", "FILE", "run the commands of a file, up to the first that fails", "", cmd_source},
         {"help", "[COMMAND]", "this list, or all about a command", "", cmd_help},
         {"quit", "", "leave", "", cmd_quit},

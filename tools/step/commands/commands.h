@@ -5,10 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/records/why.h"
 #include "tools/step/commands/debugger.h"
 #include "tools/step/commands/run.h"
 #include "tools/step/program/disassemble.h"
-#include "tools/step/records/why.h"
+#include "tools/step/words.h"
 
 namespace orrery::step {
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tools/records/names.h"
 #include "tools/step/commands/commands.h"
-#include "tools/step/records/names.h"
+#include "tools/step/words.h"
 
 namespace orrery::step {
 namespace {

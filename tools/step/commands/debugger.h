@@ -12,13 +12,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/step/base/table.h"
+#include "tools/records/history.h"
+#include "tools/records/inspect.h"
+#include "tools/records/snapshot.h"
 #include "tools/step/program/program.h"
-#include "tools/step/records/history.h"
-#include "tools/step/records/inspect.h"
-#include "tools/step/records/snapshot.h"
 #include "tools/step/session/expression.h"
 #include "tools/step/session/session.h"
+#include "tools/step/words.h"
+#include "tools/text/table.h"
 
 namespace orrery::step {
 

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
-#include "tools/step/base/units.h"
+#include "tools/records/figures.h"
+#include "tools/records/names.h"
 #include "tools/step/commands/commands.h"
-#include "tools/step/records/names.h"
-#include "tools/step/records/statistics.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {
@@ -105,7 +106,8 @@ Result<Reply> cmd_diff(Debugger& debugger, const Args& args) {
         t += fmt::format("{}:\n{}", name, indent(why->text));
         reply.data[which == &a ? "why_a" : "why_b"] = why->data;
     }
-    const Statistics sa = statistics(a.history()), sb = statistics(b.history());
+    const Statistics sa = statistics(a.history(), a.session().end_time()),
+                     sb = statistics(b.history(), b.session().end_time());
     Table table({{""},
                  {"makespan", Align::kRight},
                  {"fairness", Align::kRight},
@@ -115,12 +117,12 @@ Result<Reply> cmd_diff(Debugger& debugger, const Args& args) {
                  {"p99", Align::kRight},
                  {"preemptions", Align::kRight}});
     for (const auto& [name, s] : {std::pair{"A", &sa}, {"B", &sb}})
-        table.row({name, duration(s->makespan()), fmt::format("{:.4f}", s->fairness),
-                   duration(s->latency.p50), duration(s->latency.p99), duration(s->waiting.p50),
-                   duration(s->waiting.p99), fmt::format("{}", s->preemptions)});
+        table.row({name, makespan_text(*s), fmt::format("{:.4f}", s->fairness), duration(s->latency.p50),
+                   duration(s->latency.p99), duration(s->waiting.p50), duration(s->waiting.p99),
+                   fmt::format("{}", s->preemptions)});
     t += table.text();
-    reply.data["makespan_a_ps"] = sa.makespan();
-    reply.data["makespan_b_ps"] = sb.makespan();
+    reply.data["figures_a"] = to_json(a.history(), sa);
+    reply.data["figures_b"] = to_json(b.history(), sb);
     return reply;
 }
 

@@ -1,8 +1,9 @@
 // display, undisplay
 #include <algorithm>
 
-#include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

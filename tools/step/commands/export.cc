@@ -1,8 +1,9 @@
 // export
 #include "tools/step/report/export.h"
-#include "tools/step/base/files.h"
-#include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
+#include "tools/step/words.h"
+#include "tools/text/files.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

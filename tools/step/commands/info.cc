@@ -1,8 +1,27 @@
 // info
-#include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
+namespace {
+
+std::string policy_text(std::string_view name, std::uint64_t value) {
+    if (name != "flags") return fmt::format("{}", value);
+    std::string flags;
+#define ORR_STEP_FLAG(bit, text)           \
+    if ((value & (bit)) != 0) {            \
+        flags += flags.empty() ? "" : ","; \
+        flags += text;                     \
+        value &= ~std::uint64_t{bit};      \
+    }
+    ORR_POLICY_FLAG_LIST(ORR_STEP_FLAG)
+#undef ORR_STEP_FLAG
+    if (value != 0) flags += fmt::format("{}{:#x}", flags.empty() ? "" : ",", value);
+    return flags.empty() ? "none" : flags;
+}
+
+}  // namespace
 
 Result<Reply> cmd_info(Debugger& debugger, const Args& args) {
     if (args.all == "registers") return registers_reply(debugger);
@@ -61,9 +80,9 @@ Result<Reply> cmd_info(Debugger& debugger, const Args& args) {
     if (const auto policy = find_policy(debugger.session().sram())) {
         std::string values;
         Json numbers = Json::object();
-#define ORR_STEP_VALUE(member, name, unit)                                                 \
-    values += fmt::format("{}{} {}{}{}", values.empty() ? "" : ", ", name, policy->member, \
-                          *(unit) ? " " : "", unit);                                       \
+#define ORR_STEP_VALUE(member, name, unit)                                              \
+    values += fmt::format("{}{} {}{}{}", values.empty() ? "" : ", ", name,              \
+                          policy_text(name, policy->member), *(unit) ? " " : "", unit); \
     numbers[name] = policy->member;
         ORR_POLICY_LIST(ORR_STEP_VALUE)
 #undef ORR_STEP_VALUE

@@ -2,9 +2,10 @@
 #include <array>
 #include <cctype>
 
-#include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
 #include "tools/step/program/disassemble.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

@@ -1,9 +1,10 @@
 // bt, finish
 #include <algorithm>
 
-#include "tools/step/base/units.h"
 #include "tools/step/commands/commands.h"
 #include "tools/step/commands/run.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
-#include "tools/step/base/units.h"
+#include "tools/records/names.h"
+#include "tools/records/why.h"
 #include "tools/step/commands/commands.h"
-#include "tools/step/records/names.h"
-#include "tools/step/records/why.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
-#include "tools/step/base/units.h"
+#include "tools/records/names.h"
 #include "tools/step/commands/commands.h"
-#include "tools/step/records/names.h"
 #include "tools/step/report/gantt.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 

@@ -1,8 +1,9 @@
 // waits
-#include "tools/step/base/units.h"
+#include "tools/records/names.h"
+#include "tools/records/wait_graph.h"
 #include "tools/step/commands/commands.h"
-#include "tools/step/records/names.h"
-#include "tools/step/records/wait_graph.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 

@@ -1,8 +1,9 @@
 // whatif
-#include "tools/step/scenario/whatif.h"
-#include "tools/step/base/policy.h"
-#include "tools/step/base/units.h"
+#include "tools/scenario/whatif.h"
+#include "tools/scenario/policy.h"
 #include "tools/step/commands/commands.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 
@@ -15,13 +16,17 @@ Result<Reply> cmd_whatif(Debugger& debugger, const Args& args) {
             options.firmware = args.words[++i];
         } else if (word == "--policy" && i + 1 < args.words.size()) {
             settings.push_back(args.words[++i]);
+        } else if (word == "--output" && i + 1 < args.words.size()) {
+            options.record = args.words[++i];
         } else {
-            return fail("'whatif --firmware IMAGE' or 'whatif --policy slice_us=50', or both");
+            return fail(
+                "'whatif --firmware IMAGE' or 'whatif --policy slice_us=50', or both; --output FILE records "
+                "it");
         }
     }
     if (options.firmware.empty() && settings.empty())
         return fail("what if what? 'whatif --policy slice_us=50', 'whatif --firmware other/orrery-fw.bin'");
-    auto policy = parse_policy(settings);
+    auto policy = scenario::parse_policy(settings);
     if (!policy) return std::unexpected(policy.error());
     options.policy = std::move(*policy);
     const auto result = scenario::what_if(debugger.session().about().file, options);

@@ -12,7 +12,8 @@
 #include <span>
 #include <tuple>
 
-#include "tools/step/base/files.h"
+#include "tools/step/words.h"
+#include "tools/text/files.h"
 
 namespace orrery::step {
 namespace {

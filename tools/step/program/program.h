@@ -9,9 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/step/base/result.h"
 #include "tools/step/program/call_frames.h"
 #include "tools/step/program/debug_info.h"
+#include "tools/step/words.h"
+#include "tools/text/result.h"
 
 namespace orrery::step {
 

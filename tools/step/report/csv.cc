@@ -1,7 +1,8 @@
 #include <orrery/fw/trace.h>
 
-#include "tools/step/records/names.h"
+#include "tools/records/names.h"
 #include "tools/step/report/export.h"
+#include "tools/step/words.h"
 
 namespace orrery::step {
 namespace {

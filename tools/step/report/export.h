@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/step/records/history.h"
+#include "tools/records/history.h"
+#include "tools/step/words.h"
 
 namespace orrery::step {
 

@@ -4,8 +4,9 @@
 #include <map>
 
 #include "perfetto.pb.h"
-#include "tools/step/records/names.h"
+#include "tools/records/names.h"
 #include "tools/step/report/export.h"
+#include "tools/step/words.h"
 
 namespace orrery::step {
 namespace {

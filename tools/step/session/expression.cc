@@ -5,9 +5,10 @@
 
 #include <array>
 
-#include "tools/step/base/units.h"
-#include "tools/step/records/names.h"
+#include "tools/records/names.h"
 #include "tools/step/session/expression_node.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

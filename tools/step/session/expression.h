@@ -22,10 +22,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/step/base/result.h"
+#include "tools/records/inspect.h"
 #include "tools/step/program/program.h"
-#include "tools/step/records/inspect.h"
 #include "tools/step/session/session.h"
+#include "tools/step/words.h"
+#include "tools/text/result.h"
 
 namespace orrery::step {
 

@@ -4,10 +4,11 @@
 #include <array>
 #include <cctype>
 
-#include "tools/step/base/units.h"
+#include "tools/records/names.h"
 #include "tools/step/program/disassemble.h"
-#include "tools/step/records/names.h"
 #include "tools/step/session/expression_node.h"
+#include "tools/step/words.h"
+#include "tools/text/units.h"
 
 namespace orrery::step {
 namespace {

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "emulator/trace/replayer.h"
-#include "tools/step/base/result.h"
-#include "tools/step/records/inspect.h"
-#include "tools/step/records/records.h"
+#include "tools/records/inspect.h"
+#include "tools/records/records.h"
+#include "tools/step/words.h"
+#include "tools/text/result.h"
 
 namespace orrery::step {
 

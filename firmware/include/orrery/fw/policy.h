@@ -33,6 +33,12 @@ ORR_ASSERT_SIZE(struct orr_policy, 128);
 #define ORR_POLICY_F_NO_PRIORITIES 2u /* every queue is ORR_PRIORITY_NORMAL */
 #define ORR_POLICY_F_NO_PREEMPTION 4u /* a dispatch that runs is left alone, but for watchdog and destroy */
 
+/* The flags by name, for tools: X(bit, "name"). */
+#define ORR_POLICY_FLAG_LIST(X) \
+	X(ORR_POLICY_F_NO_WEIGHTS, "no_weights") \
+	X(ORR_POLICY_F_NO_PRIORITIES, "no_priorities") \
+	X(ORR_POLICY_F_NO_PREEMPTION, "no_preemption")
+
 /* The values by name, for tools: X(member, "name", "unit"). */
 #define ORR_POLICY_LIST(X) \
 	X(flags, "flags", "") \
