@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "tools/vm/guest_archive.h"
-#include "tools/vm/guest_modules.h"
 #include "tools/vm/here.h"
 #include "tools/vm/modules.h"
 #include "tools/vm/process.h"
@@ -32,7 +31,7 @@ class Builder {
         : options_(options), tree_(tree), kernel_(kernel), archive_(library_dir(options)) {}
 
     Result<void> busybox();
-    Result<void> modules();
+    void modules(const GuestModules& chosen);
     Result<void> firmware();
     Result<void> programs();
     Result<void> runtime_library();
@@ -71,19 +70,16 @@ Result<void> Builder::busybox() {
     return {};
 }
 
-Result<void> Builder::modules() {
-    auto chosen = choose_modules(options_, tree_, kernel_);
-    if (!chosen) return std::unexpected(chosen.error());
+void Builder::modules(const GuestModules& chosen) {
     const std::string directory = "/lib/modules/" + kernel_.release;
     std::string list;
-    for (const auto& module : chosen->first) {
+    for (const auto& module : chosen.first) {
         const std::string guest = fmt::format("{}/{}.ko", directory, module.name);
         cpio_.file(guest, module.bytes);
         list += guest + "\n";
     }
     cpio_.file("/etc/orrery/modules", list);
-    if (options_.module) cpio_.file(directory + "/orrery.ko", chosen->orrery);
-    return {};
+    if (options_.module) cpio_.file(directory + "/orrery.ko", chosen.orrery);
 }
 
 Result<void> Builder::firmware() {
@@ -178,6 +174,7 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     set("MODULE", options_.module ? "/lib/modules/" + kernel_.release + "/orrery.ko" : "");
     set("MODULE_PARAMS", options_.module_params);
     set("EXPECT_PROBE_FAILURE", options_.expect_probe_failure ? "yes" : "");
+    set("GDB", options_.gdb ? "yes" : "");
     set("GROUP", kDeviceGroup);
     set("HERE", options_.here.string());
     set("SHARE", options_.share.empty() ? "" : "yes");
@@ -217,10 +214,10 @@ std::string shell_quote(const std::string& word) {
 }
 
 Result<std::string> build_initramfs(const Options& options, const Tree& tree, const Kernel& kernel,
-                                    const TerminalSize& terminal) {
+                                    const GuestModules& modules, const TerminalSize& terminal) {
     Builder builder(options, tree, kernel);
     if (auto done = builder.busybox(); !done) return std::unexpected(done.error());
-    if (auto done = builder.modules(); !done) return std::unexpected(done.error());
+    builder.modules(modules);
     if (auto done = builder.firmware(); !done) return std::unexpected(done.error());
     if (auto done = builder.programs(); !done) return std::unexpected(done.error());
     if (auto done = builder.files(); !done) return std::unexpected(done.error());

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tools/vm/guest_modules.h"
 #include "tools/vm/options.h"
 #include "tools/vm/result.h"
 #include "tools/vm/tree.h"
@@ -20,7 +21,7 @@ struct TerminalSize {
 
 // The archive, not compressed: unpacking would cost the guest more than reading.
 Result<std::string> build_initramfs(const Options& options, const Tree& tree, const Kernel& kernel,
-                                    const TerminalSize& terminal);
+                                    const GuestModules& modules, const TerminalSize& terminal);
 
 // A word as a POSIX shell reads it back.
 std::string shell_quote(const std::string& word);

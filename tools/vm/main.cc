@@ -21,7 +21,7 @@ bool complete(orrery::vm::Options& options) {
     if (options.card_program.empty()) options.card_program = self.parent_path() / "orrery-card";
     const bool terminal =
         ::isatty(STDIN_FILENO) != 0 || ::isatty(STDOUT_FILENO) != 0 || ::isatty(STDERR_FILENO) != 0;
-    options.timeout_s = options.timeout.value_or(orrery::vm::default_timeout(terminal));
+    options.timeout_s = options.timeout.value_or(orrery::vm::default_timeout(terminal || options.gdb));
     const auto here = std::filesystem::current_path(error);
     if (!error && !orrery::vm::named_here(options.command, here).empty()) {
         options.here = here;

@@ -107,6 +107,7 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_flag("--nvme", options.nvme, "Add QEMU's own NVMe device, backed by memory");
     app.add_flag("--viommu", options.viommu, "Add intel-iommu (iommu=pt) with interrupt remapping");
     app.add_flag("--qmp", options.qmp, "Open a QMP socket; run.json among the logs names it");
+    app.add_flag("--gdb", options.gdb, "Let gdb at the guest's kernel; says what to type");
     app.add_option("--append", options.append, "More kernel parameters");
     app.add_option("--qemu-arg", options.qemu_args, "One more argument for QEMU (repeatable)")
         ->allow_extra_args(false);

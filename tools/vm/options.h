@@ -60,6 +60,7 @@ struct Options {
     bool nvme = false;
     bool viommu = false;
     bool qmp = false;
+    bool gdb = false;
     std::string append;
     std::vector<std::string> qemu_args;
 

@@ -127,6 +127,7 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
         add({"-add-fd", fmt::format("fd={},set=1", fds.nvme), "-blockdev",
              "driver=raw,node-name=nvme,file.driver=file,file.filename=/dev/fdset/1,file.locking=off",
              "-device", "nvme,serial=orrery,drive=nvme"});
+    if (!files.gdb.empty()) add({"-gdb", fmt::format("unix:{},server=on,wait=off", files.gdb.string())});
     if (!files.qmp.empty()) add({"-qmp", fmt::format("unix:{},server=on,wait=off", files.qmp.string())});
 
     const std::uint64_t reserve = port_reserve(options.vram_bytes);

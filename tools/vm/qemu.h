@@ -27,6 +27,7 @@ struct QemuFiles {
     std::filesystem::path initramfs;
     std::vector<std::filesystem::path> cards;  // their sockets
     std::filesystem::path qmp;                 // empty: none
+    std::filesystem::path gdb;                 // empty: none
 };
 
 // The window for all ports. An emulated CPU has 40 address bits, of which the window gets one half at most.

@@ -40,7 +40,7 @@ int print_commands(const Options& options) {
     if (!links) return fail_with(links.error());
 
     const fs::path directory = "DIRECTORY";
-    QemuFiles files{.initramfs = directory / "initramfs", .cards = {}, .qmp = {}};
+    QemuFiles files{.initramfs = directory / "initramfs", .cards = {}, .qmp = {}, .gdb = {}};
     fmt::print("# kernel {}, {}; DIRECTORY is made for the run and goes with it\n", kernel->release,
                options.timeout_s == 0
                    ? "no time limit"
@@ -50,6 +50,7 @@ int print_commands(const Options& options) {
         files.cards.push_back(card_socket(directory, i));
     }
     if (options.qmp) files.qmp = directory / "qmp.sock";
+    if (options.gdb) files.gdb = directory / "gdb.sock";
     QemuFds fds{.console = 3, .status = 4, .out = 5, .err = 6};
     (options.shell ? fds.terminal : fds.in) = 7;
     if (options.nvme) fds.nvme = 8;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "tools/vm/guest_modules.h"
 #include "tools/vm/initramfs.h"
 #include "tools/vm/logs.h"
 #include "tools/vm/qemu.h"
@@ -61,7 +62,10 @@ Result<void> Run::prepare() {
     if (!directory) return std::unexpected(directory.error());
     directory_.emplace(std::move(*directory));
 
-    auto archive = build_initramfs(options_, tree_, kernel_, terminal_size());
+    auto modules = choose_modules(options_, tree_, kernel_);
+    if (!modules) return std::unexpected(modules.error());
+    module_file_ = modules->orrery_file;
+    auto archive = build_initramfs(options_, tree_, kernel_, *modules, terminal_size());
     if (!archive) return std::unexpected(archive.error());
     {
         std::ofstream file(directory_->path() / "initramfs", std::ios::binary);
@@ -130,10 +134,11 @@ Result<void> Run::start_qemu() {
         launch.keep.push_back(fds.nvme);
     }
 
-    QemuFiles files{.initramfs = directory_->path() / "initramfs", .cards = {}, .qmp = {}};
+    QemuFiles files{.initramfs = directory_->path() / "initramfs", .cards = {}, .qmp = {}, .gdb = {}};
     for (const auto& card : cards_)
         files.cards.push_back(card.socket);
     if (options_.qmp) files.qmp = directory_->path() / "qmp.sock";
+    if (options_.gdb) files.gdb = directory_->path() / "gdb.sock";
     auto log = open_log((logs_ / "qemu.log").string());
     if (!log) return std::unexpected(log.error());
     launch.argv = qemu_command(options_, tree_, kernel_, files, fds);
@@ -145,6 +150,11 @@ Result<void> Run::start_qemu() {
     if (options_.timeout_s > 0 && !options_.shell)
         deadline_ = Clock::now() + kernel_.patience * std::chrono::seconds(options_.timeout_s);
     write_run_file(files.qmp);
+    if (options_.gdb) {
+        write_gdb_script();
+        fmt::print(stderr, "orrery-vm: to debug the guest's kernel: gdb -x {}\n",
+                   (logs_ / "kernel.gdb").string());
+    }
     say("QEMU started");
     return {};
 }

@@ -50,6 +50,8 @@ class Run {
     void read_console();
     void guest_says(const std::string& line);
     bool wants_input() const;
+    void tell_gdb(const std::string& what, const std::string& rest);
+    void write_gdb_script() const;
     void read_input();
     void write_input();
     void end_input();
@@ -71,6 +73,9 @@ class Run {
     bool input_ended_ = false;
     EscapeFilter escape_;
     std::string status_text_;
+    std::filesystem::path module_file_;  // orrery.ko on the host; empty: none
+    std::string kallsyms_;
+    std::string sections_;  // of orrery.ko, as gdb takes them
     bool console_open_ = true;
     bool status_open_ = true;
 

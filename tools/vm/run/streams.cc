@@ -5,10 +5,14 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <fstream>
 
+#include "tools/vm/run/gdb.h"
 #include "tools/vm/run/run.h"
 
 namespace orrery::vm {
+
+namespace fs = std::filesystem;
 
 void Run::guest_says(const std::string& line) {
     const auto space = line.find(' ');
@@ -31,6 +35,8 @@ void Run::guest_says(const std::string& line) {
         else if (!options_.expect_probe_failure && nodes != options_.cards)
             failure_ = {kExitModule,
                         fmt::format("the driver made {} device nodes for {} cards", nodes, options_.cards)};
+    } else if (options_.gdb && (what == "kernel" || what == "section" || what == "symbols")) {
+        tell_gdb(what, rest);
     } else if (what == "start") {
         reached_ = "the command started";
         started_ = true;
@@ -47,18 +53,19 @@ void Run::guest_says(const std::string& line) {
 }
 
 void Run::read_status() {
-    char buffer[4096];
+    char buffer[65536];
     const ssize_t n = ::read(status_.get(), buffer, sizeof buffer);
     if (n <= 0) {
         status_open_ = n < 0 && (errno == EINTR || errno == EAGAIN);
         return;
     }
     status_text_.append(buffer, static_cast<std::size_t>(n));
-    for (auto end = status_text_.find('\n'); end != std::string::npos; end = status_text_.find('\n')) {
-        const std::string line = status_text_.substr(0, end);
-        status_text_.erase(0, end + 1);
-        guest_says(line);
+    std::size_t begin = 0;
+    for (auto end = status_text_.find('\n'); end != std::string::npos; end = status_text_.find('\n', begin)) {
+        guest_says(status_text_.substr(begin, end - begin));
+        begin = end + 1;
     }
+    status_text_.erase(0, begin);
 }
 
 void Run::read_console() {
@@ -69,6 +76,31 @@ void Run::read_console() {
     else
         console_open_ = n < 0 && (errno == EINTR || errno == EAGAIN);
     if (!console_open_) console_log_->feed("\n");
+}
+
+// A line of kallsyms, a section of orrery.ko, or that all of them have come.
+void Run::tell_gdb(const std::string& what, const std::string& rest) {
+    if (what == "kernel") {
+        kallsyms_ += rest + "\n";
+        return;
+    }
+    if (what == "section") {
+        sections_ += fmt::format(" -s {}", rest);
+        return;
+    }
+    if (!kallsyms_.empty())
+        std::ofstream(logs_ / "kernel.symbols", std::ios::binary) << symbol_file(kallsyms_);
+    kallsyms_.clear();
+    write_gdb_script();
+    say("gdb has the symbols");
+}
+
+void Run::write_gdb_script() const {
+    std::error_code error;
+    fs::path symbols = find_vmlinux(kernel_);
+    if (symbols.empty() && fs::exists(logs_ / "kernel.symbols", error)) symbols = logs_ / "kernel.symbols";
+    std::ofstream(logs_ / "kernel.gdb")
+        << gdb_script(symbols, directory_->path() / "gdb.sock", module_file_, sections_);
 }
 
 // The command gets nothing before it runs, so that a run that fails early leaves our stdin as it was.
