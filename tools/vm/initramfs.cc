@@ -36,7 +36,7 @@ class Builder {
     Result<void> programs();
     Result<void> runtime_library();
     Result<void> files();
-    Result<void> settings(const TerminalSize& terminal);
+    Result<void> settings(const TerminalSize& terminal, unsigned net_number);
     const std::string& finish() { return cpio_.finish(); }
 
   private:
@@ -150,7 +150,7 @@ Result<void> Builder::files() {
     return archive_.need(kernel_.image, "/boot/vmlinuz-" + kernel_.release);
 }
 
-Result<void> Builder::settings(const TerminalSize& terminal) {
+Result<void> Builder::settings(const TerminalSize& terminal, unsigned net_number) {
     const bool other_user = options_.user.has_value() && *options_.user != 0;
     std::string passwd = "root:x:0:0:root:/root:/bin/sh\n";
     std::string group = "root:x:0:\n";
@@ -161,6 +161,10 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     group += fmt::format("{}:x:105:{}\n", kDeviceGroup, other_user && options_.device_group ? "user" : "");
     cpio_.file("/etc/passwd", passwd);
     cpio_.file("/etc/group", group);
+    std::string hosts = "127.0.0.1 localhost\n";
+    for (unsigned number = 1; net_number != 0 && number <= kLargestNumber; ++number)
+        hosts += fmt::format("{} vm{}\n", segment_address(number), number);
+    cpio_.file("/etc/hosts", hosts);
     // Nodes that appear later (the module loaded again, a card added) get the group too.
     cpio_.file("/etc/mdev.conf",
                fmt::format("accel/accel[0-9]+ root:{} 0660\n.* root:root 0660\n", kDeviceGroup));
@@ -174,6 +178,8 @@ Result<void> Builder::settings(const TerminalSize& terminal) {
     set("MODULE", options_.module ? "/lib/modules/" + kernel_.release + "/orrery.ko" : "");
     set("MODULE_PARAMS", options_.module_params);
     set("EXPECT_PROBE_FAILURE", options_.expect_probe_failure ? "yes" : "");
+    set("NAME", net_number == 0 ? "vm" : fmt::format("vm{}", net_number));
+    set("ADDRESS", net_number == 0 ? "" : segment_address(net_number));
     set("GDB", options_.gdb ? "yes" : "");
     set("GROUP", kDeviceGroup);
     set("HERE", options_.here.string());
@@ -214,14 +220,15 @@ std::string shell_quote(const std::string& word) {
 }
 
 Result<std::string> build_initramfs(const Options& options, const Tree& tree, const Kernel& kernel,
-                                    const GuestModules& modules, const TerminalSize& terminal) {
+                                    const GuestModules& modules, unsigned net_number,
+                                    const TerminalSize& terminal) {
     Builder builder(options, tree, kernel);
     if (auto done = builder.busybox(); !done) return std::unexpected(done.error());
     builder.modules(modules);
     if (auto done = builder.firmware(); !done) return std::unexpected(done.error());
     if (auto done = builder.programs(); !done) return std::unexpected(done.error());
     if (auto done = builder.files(); !done) return std::unexpected(done.error());
-    if (auto done = builder.settings(terminal); !done) return std::unexpected(done.error());
+    if (auto done = builder.settings(terminal, net_number); !done) return std::unexpected(done.error());
     const std::string& archive = builder.finish();
     // While the kernel unpacks the archive it holds it twice, and lets files take half of the memory at most.
     const std::uint64_t mib = archive.size() >> 20;

@@ -19,9 +19,11 @@ struct TerminalSize {
     unsigned columns = 80;
 };
 
-// The archive, not compressed: unpacking would cost the guest more than reading.
+// `net_number` is the guest's place on a network, 0 if it has none. The archive, not compressed: unpacking
+// would cost the guest more than reading.
 Result<std::string> build_initramfs(const Options& options, const Tree& tree, const Kernel& kernel,
-                                    const GuestModules& modules, const TerminalSize& terminal);
+                                    const GuestModules& modules, unsigned net_number,
+                                    const TerminalSize& terminal);
 
 // A word as a POSIX shell reads it back.
 std::string shell_quote(const std::string& word);

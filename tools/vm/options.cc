@@ -47,8 +47,15 @@ bool take_faults(const std::vector<std::string>& given, Options& options) {
     return true;
 }
 
-void describe(CLI::App& app, Options& options, std::string& memory, std::vector<std::string>& files,
-              std::vector<std::string>& faults) {
+// What is read out of texts.
+struct Texts {
+    std::string memory;
+    std::vector<std::string> files;
+    std::vector<std::string> faults;
+    std::string net;
+};
+
+void describe(CLI::App& app, Options& options, Texts& texts) {
     app.add_option("--cards", options.cards, "Number of cards, 0 to 16 (default 1)");
     app.add_option("--kernel", options.kernel,
                    "lts (default), backports, debug, a release in the VM tree, or the path of a bzImage");
@@ -59,7 +66,7 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
         ->check(CLI::IsMember({"tcg", "kvm"}));
     app.add_option("--qemu", options.qemu, "QEMU to run instead of the VM tree's");
     app.add_option("--smp", options.smp, "Virtual CPUs (default 2)");
-    app.add_option("--memory", memory, "Guest memory (default 1G)");
+    app.add_option("--memory", texts.memory, "Guest memory (default 1G)");
     app.add_option(
         "--timeout", options.timeout,
         "Time limit in seconds (default 300, on a terminal none; 0: none; the debug kernel gets six "
@@ -75,7 +82,7 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_option("--topology", options.topology, "Links between the cards, a TOML file (default: a chain)");
     app.add_option("--record", options.record,
                    "Directory for recordings of the cards' control cores: cardN.otrace, for orrery-step");
-    app.add_option("--faults", faults,
+    app.add_option("--faults", texts.faults,
                    "[N:]PLAN: fault plan of all cards or of card N, a file or its text (repeatable)")
         ->allow_extra_args(false);
     app.add_flag("--control", options.control,
@@ -96,7 +103,7 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
 
     app.add_option("--programs", options.programs,
                    "Directory of the guest's programs (default: that of orrery-vm)");
-    app.add_option("--file", files, "HOST[:GUEST]: put a file or directory into the guest (repeatable)")
+    app.add_option("--file", texts.files, "HOST[:GUEST]: put a file or directory into the guest (repeatable)")
         ->allow_extra_args(false);
     app.add_option("--share", options.share, "Directory of the host that the guest sees as /share");
     app.add_option("--env", options.env, "NAME=VALUE for the command (repeatable)")->allow_extra_args(false);
@@ -107,6 +114,10 @@ void describe(CLI::App& app, Options& options, std::string& memory, std::vector<
     app.add_flag("--nvme", options.nvme, "Add QEMU's own NVMe device, backed by memory");
     app.add_flag("--viommu", options.viommu, "Add intel-iommu (iommu=pt) with interrupt remapping");
     app.add_flag("--qmp", options.qmp, "Open a QMP socket; run.json among the logs names it");
+    app.add_option(
+        "--net", texts.net,
+        "NAME[:N]: a network of the runs that name it alike; this guest is 10.79.0.N, vmN (default: the "
+        "lowest free N)");
     app.add_flag("--gdb", options.gdb, "Let gdb at the guest's kernel; says what to type");
     app.add_option("--append", options.append, "More kernel parameters");
     app.add_option("--qemu-arg", options.qemu_args, "One more argument for QEMU (repeatable)")
@@ -170,8 +181,6 @@ std::optional<std::uint64_t> parse_size(const std::string& text) {
 
 std::variant<Options, int> parse_options(const std::vector<std::string>& arguments) {
     Options options;
-    std::string memory;
-    std::vector<std::string> files;
     CLI::App app{
         "orrery-vm [OPTIONS] -- COMMAND [ARGUMENT...]\n"
         "Boots a Debian kernel under stock QEMU with N cards, runs COMMAND in it, and passes its status on.",
@@ -179,8 +188,8 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     app.footer(
         "Statuses 120 to 126 are the VM's own failures, with a line 'orrery-vm: error: ...'. See "
         "docs/vm.md.");
-    std::vector<std::string> faults;
-    describe(app, options, memory, files, faults);
+    Texts texts;
+    describe(app, options, texts);
 
     // All after "--" belongs to the command, whatever it looks like.
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
@@ -197,9 +206,10 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
         return usage_error(error.what());
     }
 
-    if (!memory.empty()) {
-        const auto bytes = parse_size(memory);
-        if (!bytes) return usage_error(fmt::format("--memory '{}' is no size such as 512M or 2G", memory));
+    if (!texts.memory.empty()) {
+        const auto bytes = parse_size(texts.memory);
+        if (!bytes)
+            return usage_error(fmt::format("--memory '{}' is no size such as 512M or 2G", texts.memory));
         options.memory_mib = *bytes >> 20;
     }
     if (!options.vram.empty()) {
@@ -208,14 +218,22 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
             return usage_error(fmt::format("--vram '{}' is no size such as 256M", options.vram));
         options.vram_bytes = *bytes;
     }
-    for (const auto& text : files) {
+    for (const auto& text : texts.files) {
         const auto file = parse_file(text);
         if (!file || file->host.empty())
             return usage_error(fmt::format("--file '{}' wants HOST[:/GUEST]", text));
         options.files.push_back(*file);
     }
+    if (!texts.net.empty()) {
+        options.net = parse_place(texts.net);
+        if (!options.net)
+            return usage_error(
+                fmt::format("--net '{}' wants a NAME of up to 15 letters, digits, - and _, or NAME:N with N "
+                            "from 1 to {}",
+                            texts.net, kLargestNumber));
+    }
     if (const auto text = check(options)) return usage_error(*text);
-    if (!take_faults(faults, options))
+    if (!take_faults(texts.faults, options))
         return usage_error("--faults N:PLAN names a card that there is not; cards count from 0");
     return options;
 }

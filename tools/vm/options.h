@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "tools/vm/net/segment.h"
 #include "tools/vm/result.h"
 
 namespace orrery::vm {
@@ -61,6 +62,7 @@ struct Options {
     bool viommu = false;
     bool qmp = false;
     bool gdb = false;
+    std::optional<SegmentPlace> net;
     std::string append;
     std::vector<std::string> qemu_args;
 

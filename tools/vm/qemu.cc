@@ -127,6 +127,9 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
         add({"-add-fd", fmt::format("fd={},set=1", fds.nvme), "-blockdev",
              "driver=raw,node-name=nvme,file.driver=file,file.filename=/dev/fdset/1,file.locking=off",
              "-device", "nvme,serial=orrery,drive=nvme"});
+    if (fds.net >= 0)
+        add({"-netdev", fmt::format("stream,id=net,server=off,addr.type=fd,addr.str={}", fds.net), "-device",
+             fmt::format("virtio-net-pci,netdev=net,mac={},romfile=", segment_mac(fds.net_number))});
     if (!files.gdb.empty()) add({"-gdb", fmt::format("unix:{},server=on,wait=off", files.gdb.string())});
     if (!files.qmp.empty()) add({"-qmp", fmt::format("unix:{},server=on,wait=off", files.qmp.string())});
 

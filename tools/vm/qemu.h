@@ -19,6 +19,8 @@ struct QemuFds {
     int in = -1;        //   stdin of the command; not with --shell
     int terminal = -1;  // --shell only
     int nvme = -1;      // --nvme only: a memory file of kNvmeBytes
+    int net = -1;       // --net only
+    unsigned net_number = 0;
 };
 
 inline constexpr std::uint64_t kNvmeBytes = std::uint64_t{256} << 20;

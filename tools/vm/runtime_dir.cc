@@ -41,11 +41,15 @@ void sweep(const fs::path& base) {
 
 }  // namespace
 
-Result<RuntimeDir> RuntimeDir::make() {
+fs::path runtime_base() {
     const char* xdg = std::getenv("XDG_RUNTIME_DIR");
-    fs::path base = "/tmp";
     if (xdg != nullptr && xdg[0] == '/' && std::strlen(xdg) <= kMaxBase && ::access(xdg, W_OK) == 0)
-        base = xdg;
+        return xdg;
+    return "/tmp";
+}
+
+Result<RuntimeDir> RuntimeDir::make() {
+    const fs::path base = runtime_base();
     sweep(base);
     std::string name = (base / fmt::format("{}XXXXXX", kPrefix)).string();
     if (::mkdtemp(name.data()) == nullptr)

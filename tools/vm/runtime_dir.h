@@ -10,6 +10,9 @@ namespace orrery::vm {
 
 // Under $XDG_RUNTIME_DIR, or /tmp where that is missing or too long for socket names. Removed with the
 // object; one that a killed run left is removed by the next run.
+// Where sockets go: short enough a path for them.
+std::filesystem::path runtime_base();
+
 class RuntimeDir {
   public:
     static Result<RuntimeDir> make();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/vm/cards.h"
 #include "tools/vm/initramfs.h"
 #include "tools/vm/qemu.h"
@@ -54,7 +56,11 @@ int print_commands(const Options& options) {
     QemuFds fds{.console = 3, .status = 4, .out = 5, .err = 6};
     (options.shell ? fds.terminal : fds.in) = 7;
     if (options.nvme) fds.nvme = 8;
-    fmt::print("# descriptors 3 to 7 are sockets to orrery-vm{}\n",
+    if (options.net) {
+        fds.net = 9;
+        fds.net_number = std::max(options.net->number, 1u);
+    }
+    fmt::print("# descriptors 3 to 7{} are sockets to orrery-vm{}\n", options.net ? " and 9" : "",
                options.nvme ? fmt::format(", 8 is a memory file of {} MiB", kNvmeBytes >> 20) : "");
     print_line(qemu_command(options, *tree, *kernel, files, fds));
     return 0;

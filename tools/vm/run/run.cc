@@ -65,7 +65,15 @@ Result<void> Run::prepare() {
     auto modules = choose_modules(options_, tree_, kernel_);
     if (!modules) return std::unexpected(modules.error());
     module_file_ = modules->orrery_file;
-    auto archive = build_initramfs(options_, tree_, kernel_, *modules, terminal_size());
+    if (options_.net) {
+        auto segment = Segment::join(*options_.net);
+        if (!segment) return std::unexpected(segment.error());
+        segment_.emplace(std::move(*segment));
+        say(fmt::format("vm{} ({}) on the network {}", segment_->number(),
+                        segment_address(segment_->number()), options_.net->name));
+    }
+    auto archive = build_initramfs(options_, tree_, kernel_, *modules, segment_ ? segment_->number() : 0,
+                                   terminal_size());
     if (!archive) return std::unexpected(archive.error());
     {
         std::ofstream file(directory_->path() / "initramfs", std::ios::binary);
@@ -126,6 +134,13 @@ Result<void> Run::start_qemu() {
     if (auto done = connect(in_, options_.shell ? fds.terminal : fds.in); !done) return done;
     if (options_.shell) relays_.push_back({in_.get(), STDOUT_FILENO, {}, true});
     input_ = {STDIN_FILENO, in_.get(), {}, true};
+    if (segment_) {
+        Fd guest;
+        if (auto done = connect(guest, fds.net); !done) return done;
+        fds.net_number = segment_->number();
+        switch_.emplace(std::move(*segment_), std::move(guest));
+        segment_.reset();
+    }
     if (options_.nvme) {
         nvme_ = Fd(::memfd_create("orrery-nvme", MFD_CLOEXEC));
         if (!nvme_ || ::ftruncate(nvme_.get(), static_cast<off_t>(kNvmeBytes)) != 0)
@@ -163,6 +178,7 @@ Result<void> Run::start_qemu() {
 void Run::write_run_file(const fs::path& qmp) const {
     nlohmann::ordered_json run{{"pid", ::getpid()}, {"kernel", kernel_.release}, {"qemu", qemu_->pid()}};
     if (!qmp.empty()) run["qmp"] = qmp.string();
+    if (switch_) run["net"] = {{"name", options_.net->name}, {"address", segment_address(switch_->number())}};
     run["cards"] = nlohmann::ordered_json::array();
     for (const auto& card : cards_)
         run["cards"].push_back({{"index", card.index},
@@ -219,6 +235,9 @@ void Run::step() {
         else if (relay.open)
             watch(relay.from, POLLIN, [&relay] { relay.read_some(); });
     }
+    if (switch_)
+        for (const pollfd& wanted : switch_->wanted())
+            watch(wanted.fd, wanted.events, [this, fd = wanted.fd] { switch_->handle(fd); });
     if (!qemu_status_) watch(qemu_->pidfd(), POLLIN, [this] { qemu_status_ = qemu_->wait(-1); });
     if (!powering_off_ && !options_.allow_card_exit && !failure_)
         for (auto& card : cards_)

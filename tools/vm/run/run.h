@@ -9,6 +9,8 @@
 
 #include "tools/vm/cards.h"
 #include "tools/vm/console_log.h"
+#include "tools/vm/net/segment.h"
+#include "tools/vm/net/switch.h"
 #include "tools/vm/options.h"
 #include "tools/vm/process.h"
 #include "tools/vm/run/relay.h"
@@ -68,6 +70,8 @@ class Run {
     // Ends of the sockets to QEMU. They outlive it, so that nothing that it wrote is lost.
     Fd console_, status_, out_, err_, in_, nvme_;
     std::optional<ConsoleLog> console_log_;
+    std::optional<Segment> segment_;  // until QEMU starts
+    std::optional<Switch> switch_;
     std::vector<Relay> relays_;
     Relay input_;  // from our stdin: to the command's, or to the console's keyboard
     bool input_ended_ = false;
