@@ -19,10 +19,6 @@ constexpr std::uint32_t kSlotFirst = SOC_SLOT(0);
 // A packet goes to its port over a path of 16 bytes.
 constexpr ModelTime kLaunchCycles = 4;
 
-constexpr std::uint64_t line(unsigned number) {
-    return std::uint64_t{1} << number;
-}
-
 }  // namespace
 
 SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram_bytes, EventQueue& events,
@@ -66,15 +62,6 @@ void SocRegisters::reset() {
         poke_room_hook_(port);
     for (Port& port : ports_)
         port = {};
-}
-
-std::uint64_t SocRegisters::pending() const {
-    std::uint64_t lines = 0;
-    if (doorbells_.pending()) lines |= line(SOC_LINE_DOORBELL);
-    if (mailbox_) lines |= line(SOC_LINE_MAILBOX);
-    if (!completions_.empty()) lines |= line(SOC_LINE_DONE);
-    if (!pokes_.empty()) lines |= line(SOC_LINE_POKE);
-    return lines;
 }
 
 void SocRegisters::completed(const Completion& completion) {

@@ -87,7 +87,11 @@ class SocRegisters {
         std::uint64_t weight = 1;
     };
 
-    std::uint64_t pending() const;
+    std::uint64_t pending() const {
+        const auto line = [](unsigned number, bool level) { return std::uint64_t{level} << number; };
+        return line(SOC_LINE_DOORBELL, doorbells_.pending()) | line(SOC_LINE_MAILBOX, mailbox_) |
+               line(SOC_LINE_DONE, !completions_.empty()) | line(SOC_LINE_POKE, !pokes_.empty());
+    }
     std::uint64_t look_up(std::uint32_t offset, ModelTime& wait);
     void nothing_there(std::uint32_t offset, const char* access);
     // Why nothing but the core itself will change what it reads there; nullptr: something may.

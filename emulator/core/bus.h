@@ -71,7 +71,8 @@ class Bus {
     // CSRs that the hart itself does not have (anything outside docs/riscv.md's table), for example the
     // card's own user CSRs at 0xCC0–0xCFF, or `time` (0xC01). false is an illegal instruction. A CSR whose
     // number has bits 11:10 set is read-only: the hart refuses a write to it without a call. CSRRW with rd =
-    // x0 does not read; CSRRS and CSRRC with rs1 = x0 (or immediate 0) do not write.
+    // x0 does not read; CSRRS and CSRRC with rs1 = x0 (or immediate 0) do not write. Both calls compute with
+    // integers only: kernels read such registers often, and the host's FP status is the guest's then.
     virtual bool read_csr(std::uint32_t number, std::uint64_t& value) {
         (void)number;
         (void)value;

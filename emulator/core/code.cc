@@ -121,7 +121,7 @@ Next op_decode(Core* core, Op* op, std::int64_t left) {
     } else {
         op->fn = decode_slot(core, op);
     }
-    ORR_DISPATCH(core, op, left);
+    ORR_DISPATCH_SLOW(core, op, left);
 }
 
 // Behind the last slots of a page. Costs no budget.

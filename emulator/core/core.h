@@ -78,6 +78,7 @@ struct Core {
     std::uint8_t frm = 0;
     std::uint8_t fflags = 0;  // without those that are still in the host's status register (host_fp.h)
     bool fp_wrapped = false;  // the host's FP status belongs to the guest just now
+    bool f_unsure = true;     // f may hold something although mstatus does not say so
 
     // --- reasons to leave the handlers; looked at by slow paths and by run() ---
     bool attention = false;  // any of: interrupts may have changed, caches were dropped, stop requested

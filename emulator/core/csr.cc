@@ -135,7 +135,6 @@ bool read_csr(Core* core, std::uint32_t number, std::uint64_t& value) {
             break;
     }
     if (is_hpm(number)) return true;
-    const HostFpPause pause(core);
     return core->bus->read_csr(number, value);
 }
 
@@ -146,6 +145,7 @@ bool write_csr(Core* core, std::uint32_t number, std::uint64_t value) {
         case kFcsr:
             return write_fp(core, number, value);
         case kMstatus:
+            core->f_unsure = true;
             core->mstatus = legal_mstatus(core->config, value);
             core->attention = true;
             return true;

@@ -27,11 +27,11 @@ namespace orrery::emu {
         ORR_DISPATCH(core, op, left);                                     \
     } while (0)
 
-// The same after something that may have called the bus.
+// The same after something that may have called the bus, or has locals in memory.
 #define ORR_NEXT_SLOW(core, op, left)                                            \
     do {                                                                         \
         if (--(left) == 0 || (core)->attention) ORR_CALL(leave, core, op, left); \
-        ORR_DISPATCH(core, op, left);                                            \
+        ORR_DISPATCH_SLOW(core, op, left);                                       \
     } while (0)
 
 // The instruction at `op` cannot be done: pc and counters stay, run() takes core->trap.

@@ -137,7 +137,7 @@ ORR_COLD Next arithmetic_soft(Core* core, Op* op, std::int64_t left) {
     F::put(core, op->rd, result);
     make_dirty(core);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_SLOW(core, op, left);
 }
 
 template <class F, class Function, unsigned kLength>
@@ -179,7 +179,7 @@ ORR_COLD Next fused_soft(Core* core, Op* op, std::int64_t left) {
            soft::fma<typename F::Soft>(in.a, in.b, in.c, static_cast<soft::Mode>(mode), core->fflags));
     make_dirty(core);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_SLOW(core, op, left);
 }
 
 template <class F, bool kNegateProduct, bool kNegateAddend, unsigned kLength>
@@ -316,7 +316,7 @@ ORR_COLD Next convert_soft(Core* core, Op* op, std::int64_t left) {
                 From::get(core, op->rs1), static_cast<soft::Mode>(mode), core->fflags));
     make_dirty(core);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_SLOW(core, op, left);
 }
 template <class To, class From, unsigned kLength>
 Next op_convert(Core* core, Op* op, std::int64_t left) {
@@ -362,7 +362,7 @@ ORR_COLD Next from_integer_soft(Core* core, Op* op, std::int64_t left) {
                                                 static_cast<soft::Mode>(mode), core->fflags));
     make_dirty(core);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_SLOW(core, op, left);
 }
 template <class F, unsigned kLength>
 Next op_from_integer(Core* core, Op* op, std::int64_t left) {
@@ -387,7 +387,7 @@ ORR_COLD Next to_integer_soft(Core* core, Op* op, std::int64_t left) {
                                            static_cast<soft::Mode>(mode), core->fflags);
     make_dirty(core);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_SLOW(core, op, left);
 }
 // C's conversion, which truncates, is the host's own for all that a signed 64-bit integer holds.
 template <class F, unsigned kLength>

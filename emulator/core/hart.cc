@@ -114,7 +114,8 @@ struct Hart::Impl {
     Core core;
 };
 
-Hart::Hart(const Config& config, Bus& bus) : impl_(std::make_unique<Impl>()) {
+Hart::Hart(const Config& config, Bus& bus)
+    : impl_(std::make_unique<Impl>()), steps_end_(&impl_->core.steps_end), left_(&impl_->core.left) {
     Core& core = impl_->core;
     core.config = config;
     core.config.code_pages = std::bit_ceil(std::clamp(config.code_pages, 1u, 256u));
@@ -235,6 +236,7 @@ void Hart::set_state(const HartState& s) {
     std::copy_n(s.x, 32, core.x);
     core.x[0] = 0;
     if (core.config.fp) std::copy_n(s.f, 32, core.f);
+    core.f_unsure = true;
     core.pc = s.pc & ~std::uint64_t{1};
     core.steps_end = s.steps;
     core.left = 0;
@@ -264,22 +266,25 @@ void Hart::set_state(const HartState& s) {
 void Hart::restart(std::uint64_t pc) {
     Core& core = impl_->core;
     std::fill_n(core.x, 32, 0);
-    std::fill_n(core.f, 32, 0);
+    if (core.f_unsure || (core.mstatus & kMstatusFs) == kMstatusFs) std::fill_n(core.f, 32, 0);
+    core.f_unsure = false;
     core.pc = pc & ~std::uint64_t{1};
     core.mstatus = legal_mstatus(core.config, core.config.fp ? kMstatusFsInitial : 0);
     core.mie = core.mscratch = core.mepc = core.mcause = core.mtval = 0;
     core.mtvec = legal_mtvec(0);
     core.drop_reservation();
     core.frm = 0;
-    core.fflags = 0;
+    set_fflags(&core, 0);
     core.waiting = core.has_trap = core.has_stop = core.stop_requested = false;
+}
+
+Hart::Burst::Burst(Hart& hart) : hart_(hart), saved_(wrap_fp(&hart.impl_->core)) {}
+Hart::Burst::~Burst() {
+    unwrap_fp(&hart_.impl_->core, saved_);
 }
 
 std::uint64_t Hart::pc() const {
     return impl_->core.pc;
-}
-std::uint64_t Hart::steps() const {
-    return impl_->core.steps();
 }
 std::uint64_t Hart::x(unsigned index) const {
     return index < 32 ? impl_->core.x[index] : 0;

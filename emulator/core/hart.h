@@ -125,9 +125,23 @@ class Hart {
     // caches and interrupt lines stay, so it costs as much as clearing the registers. Not inside run().
     void restart(std::uint64_t pc);
 
+    // While one lives, run() need not fetch and put back the host's FP status each time: for many short
+    // programs. The host computes nothing with FP meanwhile.
+    class Burst {
+      public:
+        explicit Burst(Hart& hart);
+        ~Burst();
+        Burst(const Burst&) = delete;
+        Burst& operator=(const Burst&) = delete;
+
+      private:
+        Hart& hart_;
+        std::uint32_t saved_ = 0;
+    };
+
     // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.
     std::uint64_t pc() const;  // inside a callback: of the instruction that is executing
-    std::uint64_t steps() const;
+    std::uint64_t steps() const { return *steps_end_ - static_cast<std::uint64_t>(*left_); }
     std::uint64_t x(unsigned index) const;            // index < 32
     void set_x(unsigned index, std::uint64_t value);  // not inside run()
     void set_pc(std::uint64_t pc);                    // not inside run()
@@ -141,6 +155,8 @@ class Hart {
   private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
+    const std::uint64_t* steps_end_;  // in *impl_: steps() is asked for at each access
+    const std::int64_t* left_;
 };
 
 }  // namespace orrery::emu

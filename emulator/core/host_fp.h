@@ -41,37 +41,48 @@ inline void set_fflags(Core* core, std::uint64_t value) {
 #endif
 }
 
-// While one lives, the host's FP status belongs to the guest.
+// From here to unwrap_fp() the host's FP status belongs to the guest. Returns what unwrap_fp() puts back.
+inline std::uint32_t wrap_fp([[maybe_unused]] Core* core) {
+    std::uint32_t saved = 0;
+#if ORR_HOST_FP
+    if (!core->config.fp) return 0;
+    saved = _mm_getcsr();
+    _mm_setcsr(kGuestMxcsr);
+    core->fp_wrapped = true;
+#endif
+    return saved;
+}
+inline void unwrap_fp([[maybe_unused]] Core* core, [[maybe_unused]] std::uint32_t saved) {
+#if ORR_HOST_FP
+    if (!core->fp_wrapped) return;
+    collect_fflags(core);
+    core->fp_wrapped = false;
+    _mm_setcsr(saved);
+#endif
+}
+
+// The same while one lives, unless it is so already.
 class HostFpScope {
   public:
-    explicit HostFpScope(Core* core) : core_(core) {
-#if ORR_HOST_FP
-        if (!core->config.fp) return;
-        saved_ = _mm_getcsr();
-        _mm_setcsr(kGuestMxcsr);
-        core->fp_wrapped = true;
-#endif
-    }
+    explicit HostFpScope(Core* core)
+        : core_(core->fp_wrapped ? nullptr : core), saved_(core_ != nullptr ? wrap_fp(core) : 0) {}
     ~HostFpScope() {
-#if ORR_HOST_FP
-        if (!core_->fp_wrapped) return;
-        collect_fflags(core_);
-        core_->fp_wrapped = false;
-        _mm_setcsr(saved_);
-#endif
+        if (core_ != nullptr) unwrap_fp(core_, saved_);
     }
     HostFpScope(const HostFpScope&) = delete;
     HostFpScope& operator=(const HostFpScope&) = delete;
 
   private:
-    [[maybe_unused]] Core* core_;
-    [[maybe_unused]] std::uint32_t saved_ = 0;
+    Core* core_;
+    std::uint32_t saved_;
 };
 
 // Around calls of the bus, whose own arithmetic must not leave flags.
 class HostFpPause {
   public:
-    explicit HostFpPause(Core* core) : core_(core) { collect_fflags(core); }
+    explicit HostFpPause(Core* core) : core_(core) {
+        if (core->fp_wrapped) collect_fflags(core);
+    }
     ~HostFpPause() {
 #if ORR_HOST_FP
         if (core_->fp_wrapped) _mm_setcsr(kGuestMxcsr);

@@ -2,8 +2,9 @@
 //
 // A code page is an array of Op, one for each halfword of the page, so that the next instruction of a 2-byte
 // one is op + 1 and of a 4-byte one op + 2, and pc follows from the address of the Op. Handlers end in
-// ORR_NEXT, a tail call of the next handler; where the compiler cannot promise tail calls they return to a
-// loop instead.
+// ORR_NEXT, a tail call of the next handler. Where the compiler does not promise tail calls, handlers that it
+// might not do it for (they have locals in memory) return the next Op to a loop instead, and without
+// optimisation all do.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct Op;
 using Next = void;
 #define ORR_STOP() return
 #define ORR_DISPATCH(core, op, left) ORR_MUSTTAIL return (op)->fn((core), (op), (left))
+#define ORR_DISPATCH_SLOW(core, op, left) ORR_DISPATCH(core, op, left)
 #define ORR_CALL(handler, core, op, left) ORR_MUSTTAIL return (handler)((core), (op), (left))
 #else
 // A nullptr op ends the loop in run_ops().
@@ -26,10 +28,15 @@ struct Next {
     std::int64_t left;
 };
 #define ORR_STOP() return Next{nullptr, 0}
-#define ORR_DISPATCH(core, op, left) \
-    return Next {                    \
-        (op), (left)                 \
+#define ORR_DISPATCH_SLOW(core, op, left) \
+    return Next {                         \
+        (op), (left)                      \
     }
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define ORR_DISPATCH(core, op, left) return (op)->fn((core), (op), (left))
+#else
+#define ORR_DISPATCH(core, op, left) ORR_DISPATCH_SLOW(core, op, left)
+#endif
 #define ORR_CALL(handler, core, op, left) return (handler)((core), (op), (left))
 #endif
 

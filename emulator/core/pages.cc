@@ -31,15 +31,37 @@ struct Target {
     std::uint8_t* host = nullptr;  // of the byte at va, for kMemory
 };
 
+// A line of the page cache may also say that these accesses to the page at `addend` go to the bus.
+constexpr std::uint64_t kMmioLoads = 1 << 8, kMmioStores = 1 << 9;
+
+void remember_mmio(Core* core, PageEntry& entry, std::uint64_t page, std::uint64_t which) {
+    // Of a page that is memory for the other access that is worth more.
+    if (entry.load_tag == page || entry.store_tag == page) return;
+    if ((entry.rights & (kMmioLoads | kMmioStores)) != 0 && entry.addend == page) {
+        entry.rights |= which;
+        return;
+    }
+    count_stores(core, entry, -1);
+    entry = PageEntry{};
+    entry.addend = page;
+    entry.rights = which;
+}
+
 Target look_up(Core* core, std::uint64_t va, Access access) {
     const std::uint64_t page = va & ~kPageOffset;
     PageEntry& entry = core->page_entry(va);
     const bool is_load = access == Access::kLoad;
     if ((is_load ? entry.load_tag : entry.store_tag) != page) {
+        const std::uint64_t mmio = is_load ? kMmioLoads : kMmioStores;
+        if ((entry.rights & mmio) != 0 && entry.addend == page)
+            return {PageKind::kMmio, kPageStrict, nullptr};
         const HostFpPause pause(core);
         const PageRef ref = core->bus->translate(va, access);
         const std::uint8_t needed = is_load ? kPageRead : kPageWrite;
-        if (ref.kind == PageKind::kMmio) return {PageKind::kMmio, kPageStrict, nullptr};
+        if (ref.kind == PageKind::kMmio) {
+            remember_mmio(core, entry, page, mmio);
+            return {PageKind::kMmio, kPageStrict, nullptr};
+        }
         if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & needed) == 0) return {};
         const std::uintptr_t addend = reinterpret_cast<std::uintptr_t>(ref.host) - page;
         count_stores(core, entry, -1);

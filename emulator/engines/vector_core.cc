@@ -150,6 +150,7 @@ Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
     Quantum quantum;
     began_ = now;
     lookups_ = 0;
+    const Hart::Burst burst(hart_);
     while (quantum.cycles < budget) {
         if (!in_item_) {
             start_item();

@@ -52,7 +52,12 @@ void VectorUnit::Impl::distribute(ModelTime now) {
 }
 
 VectorUnit::Impl::Port* VectorUnit::Impl::choose(std::uint32_t free, ModelTime now) {
+    std::uint32_t wanted = 0;  // bit: some port of this priority has a group
+    for (const Port& port : ports) {
+        if (port.has_group()) wanted |= 1u << port.priority();
+    }
     for (std::uint32_t priority = kPriorities; priority-- > 0;) {
+        if ((wanted >> priority & 1) == 0) continue;
         Port* resident = nullptr;
         Port* best = nullptr;
         Pass best_place = 0;

@@ -119,5 +119,39 @@ BENCHMARK(kernel)
     ->Args({kMark, 256, 0})
     ->Args({kHistogram, 256, 0});
 
+// A graph of 100 small kernels, two kinds in turn, on all cores: what a launch costs the host. Arguments:
+// work-items a group; rounds a work-item.
+void launches(benchmark::State& state) {
+    constexpr int kLaunches = 100;
+    Rig rig;
+    std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
+    const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+    if (image.size() < kKernels * sizeof(std::uint64_t)) return state.SkipWithError("no kernel image");
+    std::memcpy(rig.vram.data(), image.data(), image.size());
+    rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
+    rig.map(kData, 8 << 20, ORR_TARGET_VRAM, 16 << 20);
+    auto* args = reinterpret_cast<std::uint64_t*>(rig.vram.data() + (16 << 20));
+    VectorUnit unit({}, rig.context);
+    orr_desc_kernel desc{};
+    desc.op = ORR_DESC_KERNEL;
+    desc.asid = 1;
+    desc.args = kData;
+    desc.grid_x = 8;
+    desc.block_x = static_cast<std::uint16_t>(state.range(0));
+    desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
+    args[0] = static_cast<std::uint64_t>(state.range(1));
+    args[2] = kData + 4096;
+    bool good = true;
+    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
+        for (int launch = 0; launch < kLaunches; ++launch) {
+            std::memcpy(&desc.entry, image.data() + (launch % 2 == 0 ? kSpin : kRegisters) * 8, 8);
+            good &= rig.run_one(unit.port(0), desc).status == ORR_DONE_OK;
+        }
+    }
+    if (!good) state.SkipWithError("a kernel failed");
+    state.SetItemsProcessed(kLaunches * state.iterations());
+}
+BENCHMARK(launches)->ArgNames({"items", "rounds"})->Args({1, 10})->Args({8, 10})->Args({32, 10});
+
 }  // namespace
 }  // namespace orrery::emu::test
