@@ -9,6 +9,7 @@
 #include "tools/bench/card.h"
 #include "tools/bench/clock.h"
 #include "tools/bench/nvme.h"
+#include "tools/bench/sgemm.h"
 #include "tools/bench/statistics.h"
 
 namespace {
@@ -20,6 +21,7 @@ constexpr int kRounds = 10;  // card and yardstick take turns, so that both see 
 constexpr int kJobs = 2000;
 constexpr int kReads = 300;
 constexpr int kBatch = 32;
+constexpr int kProducts = 20;
 constexpr std::size_t kCopyBytes = 64 << 20;
 
 void append(std::vector<double>& to, const std::vector<double>& from) {
@@ -66,6 +68,7 @@ int measure() {
                    {"nvme_read_ns", times(read, f)},
                    {"batched_job_ns", times(batch, f)},
                    {"nvme_deep_read_ns", times(deep, f)},
+                   {"sgemm_ns", times(orrery::bench::sgemm_times(kProducts), f)},
                    {"memcpy_gbps", rates(orrery::bench::memcpy_rate(kCopyBytes, 5), f)},
                    {"h2d_pinned_gbps", rates(card.copy_rate(kCopyBytes, true, true, 5), f)},
                    {"d2h_pinned_gbps", rates(card.copy_rate(kCopyBytes, false, true, 5), f)},

@@ -80,6 +80,17 @@ void add_guest(std::vector<Entry>& entries, const Json& guest) {
                        deep / batched >= 10,
                        {},
                        {}});
+    const double sgemm = value("sgemm_ns");
+    entries.push_back(spread({"SGEMM 128^3 with a plain kernel, launch to result",
+                              sgemm / 1e6,
+                              "ms",
+                              "",
+                              std::nullopt,
+                              "<= 40 ms",
+                              sgemm <= 40e6,
+                              {},
+                              {}},
+                             "sgemm_ns", 1e-6));
     const double memcpy_rate = value("memcpy_gbps");
     const std::pair<const char*, const char*> copies[] = {
         {"copy to card, 64 MiB, pinned, API", "h2d_pinned_gbps"},
