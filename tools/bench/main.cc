@@ -42,8 +42,7 @@ Json rates(const std::vector<double>& bytes_per_ns, double factor) {
 }
 
 int measure() {
-    orrDeviceProp prop{};
-    orrery::check(orrGetDeviceProperties(&prop, 0));
+    const orrDeviceProp prop = orrery::device_properties(0);
     const auto nvme = orrery::bench::Nvme::open("/dev/nvme0n1");
     if (nvme == nullptr) return 1;
     const auto factor = orrery::bench::clock_factor();

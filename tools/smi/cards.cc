@@ -1,52 +1,51 @@
 #include "tools/smi/cards.h"
 
 #include <fmt/format.h>
-#include <orrery/hw/bar0.h>
-#include <orrery/hw/counters.h>
-#include <orrery/hw/link.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 
 namespace orrery::smi {
 namespace {
-
-struct CounterName {
-    const char* name;
-    const char* unit;
-};
-
-#define ORR_SMI_NAME(number, NAME, name, unit) {name, unit},
-constexpr CounterName kCounterNames[] = {ORR_COUNTER_LIST(ORR_SMI_NAME)};
-#undef ORR_SMI_NAME
 
 std::string last_error(orrError_t code) {
     return fmt::format("{}: {}", orrGetErrorName(code), orrGetLastErrorText());
 }
 
+orrError_t read_counters(Card& card, int device) {
+    std::size_t count = 0;
+    if (const auto code = orrDeviceGetCounterCount(&count, device); code != orrSuccess) return code;
+    std::vector<orrCounter_t> counters;
+    for (std::size_t i = 0; i < count; ++i) {
+        orrCounterInfo info = ORR_INIT(orrCounterInfo);
+        if (const auto code = orrDeviceGetCounterInfo(&info, device, i); code != orrSuccess) return code;
+        counters.push_back(info.counter);
+        card.counters.push_back({info.name, info.unit, info.meaning, 0});
+    }
+    std::vector<std::uint64_t> values(count);
+    if (const auto code = orrDeviceReadCounters(values.data(), device, counters.data(), count);
+        code != orrSuccess) {
+        card.counters.clear();
+        return code;
+    }
+    for (std::size_t i = 0; i < count; ++i)
+        card.counters[i].value = values[i];
+    return orrSuccess;
+}
+
 void read_device(Card& card, int device) {
     card.device = device;
     for (std::uint32_t port = 0; port < card.prop.link_ports; ++port) {
-        orrLinkInfo link{};
+        orrLinkInfo link = ORR_INIT(orrLinkInfo);
         if (const auto code = orrDeviceGetLink(&link, device, static_cast<int>(port)); code != orrSuccess) {
             card.trouble = last_error(code);
             break;
         }
         card.links.push_back(link);
     }
-    std::array<std::uint64_t, 256> values{};
-    std::size_t count = values.size();
-    if (const auto code = orrDeviceGetCounters(values.data(), &count, device); code != orrSuccess) {
+    card.version = ORR_INIT(orrDeviceVersion);
+    if (const auto code = orrDeviceGetVersion(&card.version, device); code != orrSuccess)
         card.trouble = last_error(code);
-        return;
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-        // A newer card may count what we have no name for.
-        const bool known = i < std::size(kCounterNames);
-        card.counters.push_back({known ? kCounterNames[i].name : fmt::format("counter_{}", i),
-                                 known ? kCounterNames[i].unit : "", values[i]});
-    }
+    if (const auto code = read_counters(card, device); code != orrSuccess) card.trouble = last_error(code);
 }
 
 }  // namespace
@@ -55,7 +54,7 @@ System look() {
     System system;
     if (auto found = find_pci_cards()) {
         for (auto& pci : *found)
-            system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}, {}});
+            system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}, {}, {}});
     } else {
         system.trouble = found.error();
     }
@@ -65,7 +64,7 @@ System look() {
         devices = 0;
     }
     for (int device = 0; device < devices; ++device) {
-        orrDeviceProp prop{};
+        orrDeviceProp prop = ORR_INIT(orrDeviceProp);
         const auto code = orrGetDeviceProperties(&prop, device);
         if (code != orrSuccess) {
             system.trouble = fmt::format("device {}: {}", device, last_error(code));
@@ -99,32 +98,32 @@ System look() {
     return system;
 }
 
-const char* state_name(std::uint32_t state) {
+const char* state_name(orrDeviceState state) {
     switch (state) {
-        case ORR_STATE_RESET:
+        case orrDeviceStateReset:
             return "reset";
-        case ORR_STATE_BOOTING:
+        case orrDeviceStateBooting:
             return "booting";
-        case ORR_STATE_RUNNING:
+        case orrDeviceStateRunning:
             return "running";
-        case ORR_STATE_BOOT_FAILED:
+        case orrDeviceStateBootFailed:
             return "boot failed";
-        case ORR_STATE_HALTED:
+        case orrDeviceStateHalted:
             return "halted";
         default:
             return "unknown";
     }
 }
 
-const char* link_state_name(std::uint32_t state) {
+const char* link_state_name(orrLinkState state) {
     switch (state) {
-        case ORR_LINK_DOWN:
+        case orrLinkStateDown:
             return "down";
-        case ORR_LINK_TRAINING:
+        case orrLinkStateTraining:
             return "training";
-        case ORR_LINK_UP:
+        case orrLinkStateUp:
             return "up";
-        case ORR_LINK_DEGRADED:
+        case orrLinkStateDegraded:
             return "degraded";
         default:
             return "unknown";

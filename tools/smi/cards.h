@@ -14,7 +14,7 @@
 namespace orrery::smi {
 
 struct Counter {
-    std::string name, unit;
+    std::string name, unit, meaning;
     std::uint64_t value = 0;
 };
 
@@ -22,6 +22,7 @@ struct Card {
     std::optional<PciCard> pci;      // nothing: the card is not on PCI, or PCI cannot be read
     std::optional<int> device;       // number in the API; nothing: no driver, or it may not be opened
     orrDeviceProp prop{};            // with `device`
+    orrDeviceVersion version{};      // with `device`
     std::vector<orrLinkInfo> links;  // with `device`, by port
     std::vector<Counter> counters;   // with `device`
     std::vector<Process> processes;  // that have the card open and may be looked at
@@ -35,7 +36,7 @@ struct System {
 
 System look();
 
-const char* state_name(std::uint32_t state);
-const char* link_state_name(std::uint32_t state);
+const char* state_name(orrDeviceState state);
+const char* link_state_name(orrLinkState state);
 
 }  // namespace orrery::smi

@@ -20,10 +20,13 @@ Json pci_json(const PciCard& pci) {
 
 Json device_json(const Card& card) {
     const orrDeviceProp& p = card.prop;
-    const auto version = [](std::uint32_t v) {
-        return fmt::format("{}.{}.{}", v >> 16, v >> 8 & 0xff, v & 0xff);
+    const orrDeviceVersion& v = card.version;
+    const auto version = [](std::uint32_t of) {
+        return fmt::format("{}.{}.{}", of >> 16, of >> 8 & 0xff, of & 0xff);
     };
-    const auto short_version = [](std::uint32_t v) { return fmt::format("{}.{}", v >> 16, v & 0xffff); };
+    const auto short_version = [](std::uint32_t of) {
+        return fmt::format("{}.{}", of >> 16, of >> 8 & 0xff);
+    };
     Json links = Json::array();
     for (std::size_t port = 0; port < card.links.size(); ++port) {
         const orrLinkInfo& link = card.links[port];
@@ -44,10 +47,11 @@ Json device_json(const Card& card) {
             {"node", p.node},
             {"uid", p.uid},
             {"state", state_name(p.state)},
-            {"hardware_version", short_version(p.hardware_version)},
-            {"firmware_version", version(p.firmware_version)},
-            {"firmware_abi", short_version(p.firmware_abi)},
-            {"firmware_build", p.firmware_build},
+            {"driver_version", version(v.driver)},
+            {"hardware_version", short_version(v.hardware)},
+            {"firmware_version", version(v.firmware)},
+            {"firmware_abi", short_version(v.firmware_abi)},
+            {"firmware_build", v.firmware_build},
             {"vram_bytes", p.vram_bytes},
             {"vram_used_bytes", p.vram_used_bytes},
             {"core_hz", p.core_hz},

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <orrery/hw/link.h>
 
 #include <algorithm>
 
@@ -35,14 +34,15 @@ void show_card(const Card& card) {
     const orrDeviceProp& p = card.prop;
     fmt::print("{}  {}  {}  {}  {}\n", *card.device, address, p.name, p.node, state_name(p.state));
     if (card.pci) fmt::print("   PCIe       {}\n", pcie_text(*card.pci));
-    fmt::print("   firmware   {} (ABI {}.{}) {}\n", version_text(p.firmware_version), p.firmware_abi >> 16,
-               p.firmware_abi & 0xffff, p.firmware_build);
+    const orrDeviceVersion& v = card.version;
+    fmt::print("   firmware   {} (ABI {}.{}) {}\n", version_text(v.firmware), v.firmware_abi >> 16,
+               v.firmware_abi >> 8 & 0xff, v.firmware_build);
     fmt::print("   memory     {} of {} MiB used\n", mib(p.vram_used_bytes), mib(p.vram_bytes));
     fmt::print("   engines    {} copy, {} vector cores at {} MHz, {} kernels in flight\n", p.copy_engines,
                p.vector_cores, p.vector_hz / 1'000'000, p.vector_ports);
     for (std::size_t port = 0; port < card.links.size(); ++port) {
         const orrLinkInfo& link = card.links[port];
-        if (link.state == ORR_LINK_DOWN) {
+        if (link.state == orrLinkStateDown) {
             fmt::print("   link {}     down\n", port);
             continue;
         }
@@ -71,7 +71,8 @@ void show_table(const System& system, bool counters) {
         for (const Counter& counter : card.counters)
             width = std::max(width, counter.name.size());
         for (const Counter& counter : card.counters)
-            fmt::print("   {:<{}} {:>20} {}\n", counter.name, width, counter.value, counter.unit);
+            fmt::print("   {:<{}} {:>20} {:<12} {}\n", counter.name, width, counter.value, counter.unit,
+                       counter.meaning);
     }
 }
 

@@ -1,7 +1,11 @@
+#include <orrery/hw/bar0.h>
+#include <orrery/hw/link.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "umd/api/guard.h"
+#include "umd/api/structs.h"
 
 using namespace orrery::umd;
 
@@ -17,6 +21,43 @@ template <std::size_t N>
 std::string_view text_of(const __u8 (&from)[N]) {
     const auto* begin = reinterpret_cast<const char*>(from);
     return {begin, ::strnlen(begin, N)};
+}
+
+orrDeviceState state_of(std::uint32_t hardware) {
+    switch (hardware) {
+        case ORR_STATE_RESET:
+            return orrDeviceStateReset;
+        case ORR_STATE_BOOTING:
+            return orrDeviceStateBooting;
+        case ORR_STATE_RUNNING:
+            return orrDeviceStateRunning;
+        case ORR_STATE_BOOT_FAILED:
+            return orrDeviceStateBootFailed;
+        case ORR_STATE_HALTED:
+            return orrDeviceStateHalted;
+        default:
+            return orrDeviceStateUnknown;
+    }
+}
+
+orrLinkState link_state_of(std::uint32_t hardware) {
+    switch (hardware) {
+        case ORR_LINK_DOWN:
+            return orrLinkStateDown;
+        case ORR_LINK_TRAINING:
+            return orrLinkStateTraining;
+        case ORR_LINK_UP:
+            return orrLinkStateUp;
+        case ORR_LINK_DEGRADED:
+            return orrLinkStateDegraded;
+        default:
+            return orrLinkStateUnknown;
+    }
+}
+
+// Of major << 16 | minor.
+std::uint32_t version_of(std::uint32_t contract) {
+    return ORR_MAKE_VERSION(contract >> 16, contract & 0xff, 0u);
 }
 
 }  // namespace
@@ -50,29 +91,39 @@ orrError_t orrGetDevice(int* device) {
 
 orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        if (prop == nullptr) return null_argument("prop");
+        ORR_TRY(good, check_result_struct(prop, "orrDeviceProp"));
         ORR_TRY(winsys, runtime.device(device));
         ORR_TRY(card, (*winsys)->query());
         orrDeviceProp p{};
         put_text(p.name, text_of(card->sku_name));
         put_text(p.pci_address, (*winsys)->info().pci_address);
         put_text(p.node, (*winsys)->info().node);
-        put_text(p.firmware_build, text_of(card->fw_build_id));
         p.uid = card->uid;
         p.vram_bytes = card->vram_size;
         p.vram_used_bytes = card->vram_used;
         p.core_hz = card->core_hz;
         p.vector_hz = card->vector_hz;
-        p.firmware_version = card->fw_version;
-        p.firmware_abi = card->fw_abi;
-        p.hardware_version = card->hw_version;
         p.copy_engines = card->copy_engines;
         p.vector_ports = card->vector_ports;
         p.vector_cores = card->vector_cores;
         p.link_ports = card->link_ports;
-        p.state = card->state;
-        *prop = p;
-        return {};
+        p.state = state_of(card->state);
+        return write_struct(prop, p, "orrDeviceProp");
+    });
+}
+
+orrError_t orrDeviceGetVersion(orrDeviceVersion* version, int device) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(good, check_result_struct(version, "orrDeviceVersion"));
+        ORR_TRY(winsys, runtime.device(device));
+        ORR_TRY(card, (*winsys)->query());
+        orrDeviceVersion v{};
+        put_text(v.firmware_build, text_of(card->fw_build_id));
+        v.driver = (*winsys)->info().driver_version;
+        v.firmware = card->fw_version;
+        v.firmware_abi = version_of(card->fw_abi);
+        v.hardware = version_of(card->hw_version);
+        return write_struct(version, v, "orrDeviceVersion");
     });
 }
 
@@ -102,7 +153,7 @@ orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 
 orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        if (info == nullptr) return null_argument("info");
+        ORR_TRY(good, check_result_struct(info, "orrLinkInfo"));
         ORR_TRY(winsys, runtime.device(device));
         ORR_TRY(card, (*winsys)->query());
         if (port < 0 || static_cast<std::uint32_t>(port) >= card->link_ports) {
@@ -110,20 +161,15 @@ orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port) {
                         card->link_ports);
         }
         ORR_TRY(link, (*winsys)->link(static_cast<std::uint32_t>(port)));
-        *info = {link->state, link->peer_port, link->peer_uid,  runtime.device_of_uid(link->peer_uid),
-                 link->lanes, link->gbps,      link->latency_ns};
-        return {};
-    });
-}
-
-orrError_t orrDeviceGetCounters(uint64_t* values, size_t* count, int device) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        if (values == nullptr || count == nullptr) return null_argument("values or count");
-        ORR_TRY(winsys, runtime.device(device));
-        ORR_TRY(counters, (*winsys)->counters());
-        *count = std::min(*count, counters->size());
-        std::copy_n(counters->begin(), *count, values);
-        return {};
+        orrLinkInfo told{};
+        told.state = link_state_of(link->state);
+        told.peer_port = link->peer_port;
+        told.peer_uid = link->peer_uid;
+        told.peer_device = runtime.device_of_uid(link->peer_uid);
+        told.lanes = link->lanes;
+        told.gbps = link->gbps;
+        told.latency_ns = link->latency_ns;
+        return write_struct(info, told, "orrLinkInfo");
     });
 }
 
@@ -136,8 +182,9 @@ orrError_t orrDeviceCanAccessPeer(int* can, int device, int peer) {
     });
 }
 
-orrError_t orrDeviceEnablePeerAccess(int peer) {
+orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(known, check_flags(flags, 0, "orrDeviceEnablePeerAccess"));
         const int device = current_device();
         if (peer == device) return fail(orrErrorInvalidDevice, "device {} is no peer of itself", device);
         ORR_TRY(linked, runtime.linked(device, peer));

@@ -5,6 +5,8 @@
 namespace orrery::umd {
 namespace {
 
+static_assert(ORR_VERSION == ORRERY_PROJECT_VERSION, "orrery/base.h and CMakeLists.txt differ");
+
 std::string& last_text() {
     thread_local std::string text;
     return text;
@@ -34,7 +36,7 @@ Named describe(orrError_t error) {
         case orrErrorInvalidImage:
             return {"orrErrorInvalidImage", "The module is not what orrery-cc makes."};
         case orrErrorNotFound:
-            return {"orrErrorNotFound", "The module has no kernel of that name."};
+            return {"orrErrorNotFound", "There is nothing of that name."};
         case orrErrorIllegalAddress:
             return {"orrErrorIllegalAddress", "A kernel or copy touched unmapped or protected memory."};
         case orrErrorIllegalInstruction:
@@ -107,10 +109,10 @@ const char* orrGetLastErrorText(void) {
     return last_text().c_str();
 }
 
-orrError_t orrRuntimeGetVersion(int* version) {
+orrError_t orrGetVersion(uint32_t* version) {
     return guarded([&]() -> Status {
         if (version == nullptr) return null_argument("version");
-        *version = ORRERY_VERSION_NUMBER;
+        *version = ORR_VERSION;
         return {};
     });
 }

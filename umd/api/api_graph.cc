@@ -1,4 +1,5 @@
 #include "umd/api/guard.h"
+#include "umd/api/structs.h"
 #include "umd/runtime/transfer.h"
 #include "umd/scheduler/capture.h"
 #include "umd/scheduler/graph_exec.h"
@@ -7,9 +8,11 @@ using namespace orrery::umd;
 
 namespace {
 
-Result<Graph*> find_graph(Runtime& runtime, orrGraph_t handle) {
-    Graph* graph = runtime.graphs.find(handle);
-    if (graph == nullptr) return std::unexpected(bad_handle("graph", handle).error());
+using GraphRef = decltype(Runtime::graphs)::Ref;
+
+Result<GraphRef> find_graph(Runtime& runtime, orrGraph_t handle) {
+    auto graph = runtime.graphs.find(handle);
+    if (!graph) return std::unexpected(bad_handle("graph", handle).error());
     return graph;
 }
 
@@ -30,9 +33,9 @@ orrError_t add_node(orrGraphNode_t* node, orrGraph_t handle, const orrGraphNode_
                     std::size_t count, Make&& make) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(graph, find_graph(runtime, handle));
+        ORR_TRY(made, make(runtime));
+        const auto lock = (*graph)->lock();
         ORR_TRY(after, numbers(**graph, dependencies, count));
-        Result<GraphNode> made = make(runtime);
-        if (!made) return std::unexpected(made.error());
         made->after = std::move(*after);
         ORR_TRY(number, (*graph)->add(std::move(*made)));
         if (node != nullptr) *node = (*graph)->handle(*number);
@@ -53,12 +56,12 @@ Result<GraphNode> event_node(Runtime& runtime, NodeKind kind, orrEvent_t event) 
 
 extern "C" {
 
-orrError_t orrGraphCreate(orrGraph_t* graph) {
+orrError_t orrGraphCreate(orrGraph_t* graph, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (graph == nullptr) return null_argument("graph");
-        void* handle = runtime.graphs.insert(std::make_shared<Graph>());
-        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live graphs");
-        *graph = static_cast<orrGraph_t>(handle);
+        ORR_TRY(known, check_flags(flags, 0, "orrGraphCreate"));
+        ORR_TRY(handle, give_handle(runtime.graphs, std::make_shared<Graph>(), "graphs"));
+        *graph = static_cast<orrGraph_t>(*handle);
         return {};
     });
 }
@@ -73,14 +76,14 @@ orrError_t orrGraphDestroy(orrGraph_t graph) {
 orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
                                  size_t count, const orrKernelNodeParams* params) {
     return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
-        if (params == nullptr) return std::unexpected(null_argument("params").error());
-        const Function* function = runtime.functions.find(params->function);
-        if (function == nullptr) return std::unexpected(bad_handle("function", params->function).error());
-        if (params->args == nullptr && params->bytes != 0) {
-            return std::unexpected(null_argument("params->args").error());
+        ORR_TRY(given, read_struct(params, "orrKernelNodeParams"));
+        const auto function = runtime.functions.find(given->function);
+        if (!function) return std::unexpected(bad_handle("function", given->function).error());
+        if (given->args == nullptr && given->bytes != 0) {
+            return std::unexpected(null_argument("orrKernelNodeParams::args").error());
         }
-        return kernel_node(*function, params->grid, params->block,
-                           {static_cast<const std::byte*>(params->args), params->bytes}, params->local_bytes);
+        return kernel_node(*function, given->grid, given->block,
+                           {static_cast<const std::byte*>(given->args), given->bytes}, given->local_bytes);
     });
 }
 
@@ -135,9 +138,12 @@ orrError_t orrGraphAddChildGraphNode(orrGraphNode_t* node, orrGraph_t graph,
                                      const orrGraphNode_t* dependencies, size_t count, orrGraph_t child) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(parent, find_graph(runtime, graph));
-        ORR_TRY(copied, find_graph(runtime, child));
+        ORR_TRY(added, find_graph(runtime, child));
+        // As it is now; the child may be the parent.
+        auto copied = (*added)->copy_nodes();
+        const auto lock = (*parent)->lock();
         ORR_TRY(after, numbers(**parent, dependencies, count));
-        ORR_TRY(number, (*parent)->add_child(**copied, std::move(*after)));
+        ORR_TRY(number, (*parent)->add_child(std::move(copied), std::move(*after)));
         if (node != nullptr) *node = (*parent)->handle(*number);
         return {};
     });
@@ -147,6 +153,7 @@ orrError_t orrGraphAddDependencies(orrGraph_t graph, const orrGraphNode_t* from,
                                    size_t count) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_graph(runtime, graph));
+        const auto lock = (*found)->lock();
         ORR_TRY(sources, numbers(**found, from, count));
         ORR_TRY(targets, numbers(**found, to, count));
         for (std::size_t i = 0; i < count; ++i) {
@@ -160,27 +167,28 @@ orrError_t orrGraphGetNodeCount(size_t* nodes, orrGraph_t graph) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (nodes == nullptr) return null_argument("nodes");
         ORR_TRY(found, find_graph(runtime, graph));
+        const auto lock = (*found)->lock();
         *nodes = (*found)->nodes().size();
         return {};
     });
 }
 
-orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph) {
+orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (exec == nullptr) return null_argument("exec");
+        ORR_TRY(known, check_flags(flags, 0, "orrGraphInstantiate"));
         ORR_TRY(found, find_graph(runtime, graph));
-        ORR_TRY(made, GraphExec::create(runtime, **found));
-        void* handle = runtime.graph_execs.insert(std::move(*made));
-        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live instantiated graphs");
-        *exec = static_cast<orrGraphExec_t>(handle);
+        ORR_TRY(made, GraphExec::create(runtime, (*found)->copy_nodes()));
+        ORR_TRY(handle, give_handle(runtime.graph_execs, std::move(*made), "instantiated graphs"));
+        *exec = static_cast<orrGraphExec_t>(*handle);
         return {};
     });
 }
 
 orrError_t orrGraphLaunch(orrGraphExec_t exec, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        GraphExec* found = runtime.graph_execs.find(exec);
-        if (found == nullptr) return bad_handle("instantiated graph", exec);
+        const auto found = runtime.graph_execs.find(exec);
+        if (!found) return bad_handle("instantiated graph", exec);
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing())
             return refuse_capture(**queue, "orrGraphLaunch (add a child graph instead)");
@@ -197,16 +205,16 @@ orrError_t orrGraphExecDestroy(orrGraphExec_t exec) {
 
 orrError_t orrGraphExecGetInfo(orrGraphExecInfo* info, orrGraphExec_t exec) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        if (info == nullptr) return null_argument("info");
-        const GraphExec* found = runtime.graph_execs.find(exec);
-        if (found == nullptr) return bad_handle("instantiated graph", exec);
-        *info = found->info();
-        return {};
+        ORR_TRY(good, check_result_struct(info, "orrGraphExecInfo"));
+        const auto found = runtime.graph_execs.find(exec);
+        if (!found) return bad_handle("instantiated graph", exec);
+        return write_struct(info, found->info(), "orrGraphExecInfo");
     });
 }
 
-orrError_t orrStreamBeginCapture(orrStream_t stream) {
+orrError_t orrStreamBeginCapture(orrStream_t stream, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(known, check_flags(flags, 0, "orrStreamBeginCapture"));
         if (stream == nullptr) {
             return fail(orrErrorStreamCapture, "the null stream cannot be captured: create a stream");
         }
@@ -215,15 +223,14 @@ orrError_t orrStreamBeginCapture(orrStream_t stream) {
     });
 }
 
-orrError_t orrStreamEndCapture(orrStream_t stream, orrGraph_t* graph) {
+orrError_t orrStreamEndCapture(orrGraph_t* graph, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (graph == nullptr) return null_argument("graph");
         *graph = nullptr;
         ORR_TRY(queue, runtime.stream(stream));
         ORR_TRY(captured, end_capture(**queue));
-        void* handle = runtime.graphs.insert(std::move(*captured));
-        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live graphs");
-        *graph = static_cast<orrGraph_t>(handle);
+        ORR_TRY(handle, give_handle(runtime.graphs, std::move(*captured), "graphs"));
+        *graph = static_cast<orrGraph_t>(*handle);
         return {};
     });
 }

@@ -1,4 +1,5 @@
 #include "umd/api/guard.h"
+#include "umd/api/structs.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/transfer.h"
 #include "umd/scheduler/capture.h"
@@ -68,8 +69,9 @@ orrError_t orrFree(void* ptr) {
     return with_runtime([&](Runtime& runtime) { return free_memory(runtime, ptr, false); });
 }
 
-orrError_t orrMallocHost(void** ptr, size_t bytes) {
+orrError_t orrMallocHost(void** ptr, size_t bytes, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(known, check_flags(flags, 0, "orrMallocHost"));
         if (ptr == nullptr) return null_argument("ptr");
         ORR_TRY(size, check_size(bytes));
         ORR_TRY(context, runtime.current_context());

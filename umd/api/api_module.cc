@@ -29,9 +29,8 @@ Result<std::vector<std::byte>> read_file(const char* path) {
 Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> image, const char* name) {
     ORR_TRY(context, runtime.current_context());
     ORR_TRY(made, Module::load(**context, image, name));
-    void* handle = runtime.modules.insert(*made);
-    if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live modules");
-    *module = static_cast<orrModule_t>(handle);
+    ORR_TRY(handle, give_handle(runtime.modules, *made, "modules"));
+    *module = static_cast<orrModule_t>(*handle);
     return {};
 }
 
@@ -67,12 +66,15 @@ orrError_t orrModuleCheckData(const void* image, size_t bytes) {
 
 orrError_t orrModuleUnload(orrModule_t module) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        const auto found = runtime.modules.find_shared(module);
-        if (found == nullptr) return bad_handle("module", module);
-        if (auto drained = found->context().drain(); !drained) return drained;
+        {
+            const auto found = runtime.modules.find(module);
+            if (!found) return bad_handle("module", module);
+            // What cannot be waited for keeps the module.
+            ORR_TRY(drained, found->context().drain());
+        }
         const auto gone = runtime.modules.remove(module);
         if (gone == nullptr) return bad_handle("module", module);
-        for (void* handle : gone->take_handles())
+        for (void* handle : gone->unload())
             runtime.functions.remove(handle);
         return {};
     });
@@ -81,13 +83,16 @@ orrError_t orrModuleUnload(orrModule_t module) {
 orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, const char* name) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (function == nullptr || name == nullptr) return null_argument("function or name");
-        Module* loaded = runtime.modules.find(module);
+        const auto loaded = runtime.modules.find_shared(module);
         if (loaded == nullptr) return bad_handle("module", module);
         ORR_TRY(found, loaded->function(name));
-        void* handle = runtime.functions.insert(*found);
-        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live functions");
-        loaded->add_handle(handle);
-        *function = static_cast<orrFunction_t>(handle);
+        (*found)->module = loaded;
+        ORR_TRY(handle, give_handle(runtime.functions, *found, "functions"));
+        if (!loaded->add_handle(*handle)) {  // it was unloaded meanwhile
+            runtime.functions.remove(*handle);
+            return bad_handle("module", module);
+        }
+        *function = static_cast<orrFunction_t>(*handle);
         return {};
     });
 }
@@ -95,8 +100,8 @@ orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, con
 orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
                            size_t bytes, size_t local_bytes, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        const Function* kernel = runtime.functions.find(function);
-        if (kernel == nullptr) return bad_handle("function", function);
+        const auto kernel = runtime.functions.find(function);
+        if (!kernel) return bad_handle("function", function);
         ORR_TRY(valid, check_launch(grid, block, args, bytes, local_bytes));
         ORR_TRY(queue, runtime.stream(stream));
         if (kernel->context != &(*queue)->context()) {

@@ -1,11 +1,10 @@
 // Timeline semaphores: signals, waits, and who may signal.
 #include <orrery/fw/failure.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <span>
 
 #include "umd/api/guard.h"
+#include "umd/api/structs.h"
 #include "umd/api/wait_options.h"
 #include "umd/runtime/packets.h"
 #include "umd/scheduler/capture.h"
@@ -14,26 +13,18 @@ using namespace orrery::umd;
 
 namespace {
 
-// No later version has more: what is above is no size.
-constexpr std::size_t kLargestOptions = 4096;
+using SemaphoreRef = decltype(Runtime::semaphores)::Ref;
 
-Result<Semaphore*> find_semaphore(Runtime& runtime, orrSemaphore_t handle) {
-    Semaphore* semaphore = runtime.semaphores.find(handle);
-    if (semaphore == nullptr) return std::unexpected(bad_handle("semaphore", handle).error());
+Result<SemaphoreRef> find_semaphore(Runtime& runtime, orrSemaphore_t handle) {
+    auto semaphore = runtime.semaphores.find(handle);
+    if (!semaphore) return std::unexpected(bad_handle("semaphore", handle).error());
     return semaphore;
 }
 
 Status check_value(std::uint64_t value) {
-    if (value < ORR_SEM_FAILED) return {};
+    static_assert(ORR_SEMAPHORE_VALUE_MAX == ORR_SEM_FAILED - 1);
+    if (value <= ORR_SEMAPHORE_VALUE_MAX) return {};
     return fail(orrErrorInvalidValue, "a semaphore's value is below 2^63, {} was asked for", value);
-}
-
-// Nothing while it has not failed.
-Status check_failure(const SemaphoreSlot& slot) {
-    if (!slot.failed()) return {};
-    const Error cause = slot.context->fleet().cause(ORR_SEM_FAILURE(slot.value()));
-    return fail(cause.code, "{} has failed: {}. Destroy it and make a new one",
-                slot.context->describe_semaphore(slot.va), cause.text);
 }
 
 // So that the stream's card reaches the semaphore.
@@ -43,33 +34,10 @@ Status make_reachable(Runtime& runtime, const Stream& stream, const SemaphoreSlo
     if (!runtime.memory().peer_enabled(device, owner)) {
         return fail(orrErrorPeerAccess,
                     "device {} may not signal on device {}: call orrSetDevice({}) and "
-                    "orrDeviceEnablePeerAccess({}) first",
+                    "orrDeviceEnablePeerAccess({}, 0) first",
                     device, owner, device, owner);
     }
     return runtime.memory().share_block(*slot.block, device);
-}
-
-orrError_t wait_for_semaphore(orrStream_t stream, orrSemaphore_t semaphore, std::uint64_t value,
-                              const orrWaitOptions* options) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(found, find_semaphore(runtime, semaphore));
-        ORR_TRY(queue, runtime.stream(stream));
-        if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamWaitSemaphore");
-        ORR_TRY(valid, check_value(value));
-        ORR_TRY(limit_ns, limit_of(options));
-        SemaphoreSlot& slot = *(*found)->slot;
-        if (slot.context != &(*queue)->context()) {
-            return fail(
-                orrErrorInvalidValue,
-                "the stream is on device {}, the semaphore on device {}: a card waits only on its own "
-                "semaphores; make one there and signal it over the link",
-                (*queue)->context().device(), slot.context->device());
-        }
-        const orr_packet packet = make_wait(slot.va, value, *limit_ns);
-        ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kWait, nullptr}));
-        slot.want(value);
-        return {};
-    });
 }
 
 }  // namespace
@@ -77,38 +45,28 @@ orrError_t wait_for_semaphore(orrStream_t stream, orrSemaphore_t semaphore, std:
 namespace orrery::umd {
 
 Result<std::uint64_t> limit_of(const orrWaitOptions* options) {
-    if (options == nullptr) return 0;
-    if (options->size < sizeof(orrWaitOptions) || options->size > kLargestOptions) {
-        return fail(orrErrorInvalidValue, "options->size is {}: set it to sizeof(orrWaitOptions), {}",
-                    options->size, sizeof(orrWaitOptions));
-    }
-    // Of a program that was built with a newer header: what it leaves at zero it does not ask for.
-    const std::span newer(reinterpret_cast<const std::byte*>(options) + sizeof(orrWaitOptions),
-                          options->size - sizeof(orrWaitOptions));
-    if (options->flags != 0 || options->reserved != 0 ||
-        std::ranges::any_of(newer, [](std::byte byte) { return byte != std::byte{0}; })) {
-        return fail(orrErrorNotSupported,
-                    "the options ask for something that this version of the library does not know: leave "
-                    "all but size and limit_ns at zero");
-    }
-    if (options->limit_ns > ORR_WAIT_LIMIT_MAX_NS) {
-        return fail(orrErrorInvalidValue, "a limit of {} ns: at most {}, or 0 for none", options->limit_ns,
+    ORR_TRY(given, read_optional(options, "orrWaitOptions"));
+    ORR_TRY(known, check_flags(given->flags, 0, "orrWaitOptions"));
+    if (given->reserved != 0) return fail(orrErrorInvalidValue, "orrWaitOptions::reserved is not zero");
+    if (given->limit_ns > ORR_WAIT_LIMIT_MAX_NS) {
+        return fail(orrErrorInvalidValue, "a limit of {} ns: at most {}, or 0 for none", given->limit_ns,
                     ORR_WAIT_LIMIT_MAX_NS);
     }
-    return options->limit_ns;
+    return given->limit_ns;
 }
 
 }  // namespace orrery::umd
 
 extern "C" {
 
-orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore) {
+orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (semaphore == nullptr) return null_argument("semaphore");
+        ORR_TRY(known, check_flags(flags, 0, "orrSemaphoreCreate"));
         ORR_TRY(context, runtime.current_context());
         ORR_TRY(slot, (*context)->semaphores().take(true));
         ORR_TRY(handle,
-                give_handle(runtime.semaphores, std::make_shared<Semaphore>(std::move(*slot)), "semaphore"));
+                give_handle(runtime.semaphores, std::make_shared<Semaphore>(std::move(*slot)), "semaphores"));
         *semaphore = static_cast<orrSemaphore_t>(*handle);
         return {};
     });
@@ -130,7 +88,9 @@ orrError_t orrSemaphoreSetName(orrSemaphore_t semaphore, const char* name) {
 
 orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        if (runtime.semaphores.remove(semaphore) == nullptr) return bad_handle("semaphore", semaphore);
+        const auto gone = runtime.semaphores.remove(semaphore);
+        if (gone == nullptr) return bad_handle("semaphore", semaphore);
+        gone->end_waits();
         return {};
     });
 }
@@ -154,13 +114,27 @@ orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore
     });
 }
 
-orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, uint64_t value) {
-    return wait_for_semaphore(stream, semaphore, value, nullptr);
-}
-
-orrError_t orrStreamWaitSemaphoreWithOptions(orrStream_t stream, orrSemaphore_t semaphore, uint64_t value,
-                                             const orrWaitOptions* options) {
-    return wait_for_semaphore(stream, semaphore, value, options);
+orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, uint64_t value,
+                                  const orrWaitOptions* options) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(found, find_semaphore(runtime, semaphore));
+        ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamWaitSemaphore");
+        ORR_TRY(valid, check_value(value));
+        ORR_TRY(limit_ns, limit_of(options));
+        SemaphoreSlot& slot = *(*found)->slot;
+        if (slot.context != &(*queue)->context()) {
+            return fail(
+                orrErrorInvalidValue,
+                "the stream is on device {}, the semaphore on device {}: a card waits only on its own "
+                "semaphores; make one there and signal it over the link",
+                (*queue)->context().device(), slot.context->device());
+        }
+        const orr_packet packet = make_wait(slot.va, value, *limit_ns);
+        ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kWait, nullptr}));
+        slot.want(value);
+        return {};
+    });
 }
 
 orrError_t orrSemaphoreAddSignaller(orrSemaphore_t semaphore, orrStream_t stream) {
@@ -185,14 +159,18 @@ orrError_t orrSemaphoreGetValue(uint64_t* value, orrSemaphore_t semaphore) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (value == nullptr) return null_argument("value");
         ORR_TRY(found, find_semaphore(runtime, semaphore));
-        const SemaphoreSlot& slot = *(*found)->slot;
-        ORR_TRY(good, check_failure(slot));
-        // In this order: what came before it was closed is seen.
-        const bool closed = slot.closed();
-        *value = slot.value();
-        if (!closed) return {};
-        return fail(orrErrorAbandoned, "nobody is left who may signal {}: its value stays {}",
-                    slot.context->describe_semaphore(slot.va), *value);
+        ORR_TRY(state, (*found)->slot->look());
+        *value = state->value;
+        if (!state->closed) return {};
+        return (*found)->slot->abandoned(state->value);
+    });
+}
+
+orrError_t orrSemaphoreWait(orrSemaphore_t semaphore, uint64_t value, uint64_t limit_ns) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(found, find_semaphore(runtime, semaphore));
+        ORR_TRY(valid, check_value(value));
+        return (*found)->wait(value, limit_ns);
     });
 }
 
@@ -201,7 +179,7 @@ orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value) {
         ORR_TRY(found, find_semaphore(runtime, semaphore));
         ORR_TRY(valid, check_value(value));
         const SemaphoreSlot& slot = *(*found)->slot;
-        ORR_TRY(good, check_failure(slot));
+        ORR_TRY(good, slot.check());
         if (value < slot.value()) {
             return fail(orrErrorInvalidValue, "a semaphore only grows: it is {} already, {} was asked for",
                         slot.value(), value);

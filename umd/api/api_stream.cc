@@ -1,4 +1,5 @@
 #include "umd/api/guard.h"
+#include "umd/api/structs.h"
 #include "umd/api/wait_options.h"
 #include "umd/scheduler/capture.h"
 
@@ -6,14 +7,18 @@ using namespace orrery::umd;
 
 namespace {
 
-void* as_key(orrStream_t handle) {
-    return handle;
+using EventRef = decltype(Runtime::events)::Ref;
+
+Result<EventRef> find_event(Runtime& runtime, orrEvent_t handle) {
+    auto event = runtime.events.find(handle);
+    if (!event) return std::unexpected(bad_handle("event", handle).error());
+    return event;
 }
 
-Result<Event*> find_event(Runtime& runtime, orrEvent_t handle) {
-    Event* event = runtime.events.find(handle);
-    if (event == nullptr) return std::unexpected(bad_handle("event", handle).error());
-    return event;
+// The times of an event's last record.
+Result<Event::Times> times_of(Runtime& runtime, orrEvent_t handle) {
+    ORR_TRY(event, find_event(runtime, handle));
+    return (*event)->times();
 }
 
 Status recorded_in_capture() {
@@ -23,33 +28,9 @@ Status recorded_in_capture() {
         "happens at no moment of its own");
 }
 
-orrError_t wait_for_event(orrStream_t stream, orrEvent_t event, const orrWaitOptions* options) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(found, find_event(runtime, event));
-        ORR_TRY(queue, runtime.stream(stream));
-        ORR_TRY(limit_ns, limit_of(options));
-        if ((*queue)->capturing() || (*found)->captured() != nullptr) {
-            if (*limit_ns != 0) return refuse_capture(**queue, "a wait with a limit");
-            return capture_wait(*queue, **found);
-        }
-        return (*found)->make_wait(*queue, *limit_ns);
-    });
-}
-
 }  // namespace
 
 extern "C" {
-
-orrError_t orrStreamCreate(orrStream_t* stream) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        if (stream == nullptr) return null_argument("stream");
-        ORR_TRY(context, runtime.current_context());
-        ORR_TRY(made, (*context)->create_stream());
-        ORR_TRY(handle, give_handle(runtime.streams, *made, "stream"));
-        *stream = static_cast<orrStream_t>(*handle);
-        return {};
-    });
-}
 
 orrError_t orrStreamDestroy(orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -59,7 +40,7 @@ orrError_t orrStreamDestroy(orrStream_t stream) {
             gone = (*context)->take_null_stream();
             if (gone == nullptr) return {};
         } else {
-            gone = runtime.streams.remove(as_key(stream));
+            gone = runtime.streams.remove(stream);
             if (gone == nullptr) return bad_handle("stream", stream);
         }
         if (gone->capturing()) {
@@ -103,10 +84,12 @@ orrError_t orrStreamQuery(orrStream_t stream) {
     });
 }
 
-orrError_t orrEventCreate(orrEvent_t* event) {
+orrError_t orrEventCreate(orrEvent_t* event, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (event == nullptr) return null_argument("event");
-        ORR_TRY(handle, give_handle(runtime.events, std::make_shared<Event>(), "event"));
+        ORR_TRY(known, check_flags(flags, orrEventDisableTiming, "orrEventCreate"));
+        const bool timed = (flags & orrEventDisableTiming) == 0;
+        ORR_TRY(handle, give_handle(runtime.events, std::make_shared<Event>(timed), "events"));
         *event = static_cast<orrEvent_t>(*handle);
         return {};
     });
@@ -144,22 +127,24 @@ orrError_t orrEventQuery(orrEvent_t event) {
     });
 }
 
-orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event) {
-    return wait_for_event(stream, event, nullptr);
-}
-
-orrError_t orrStreamWaitEventWithOptions(orrStream_t stream, orrEvent_t event,
-                                         const orrWaitOptions* options) {
-    return wait_for_event(stream, event, options);
+orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event, const orrWaitOptions* options) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(found, find_event(runtime, event));
+        ORR_TRY(queue, runtime.stream(stream));
+        ORR_TRY(limit_ns, limit_of(options));
+        if ((*queue)->capturing() || (*found)->captured() != nullptr) {
+            if (*limit_ns != 0) return refuse_capture(**queue, "a wait with a limit");
+            return capture_wait(*queue, **found);
+        }
+        return (*found)->make_wait(*queue, *limit_ns);
+    });
 }
 
 orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (ns == nullptr) return null_argument("ns");
-        ORR_TRY(first, find_event(runtime, start));
-        ORR_TRY(second, find_event(runtime, end));
-        ORR_TRY(from, (*first)->times());
-        ORR_TRY(to, (*second)->times());
+        ORR_TRY(from, times_of(runtime, start));
+        ORR_TRY(to, times_of(runtime, end));
         if (from->device != to->device) {
             return fail(orrErrorInvalidValue,
                         "the records are on devices {} and {}, whose model clocks are not the same",
@@ -173,10 +158,8 @@ orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end
 orrError_t orrEventElapsedHostTime(double* ns, orrEvent_t start, orrEvent_t end) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (ns == nullptr) return null_argument("ns");
-        ORR_TRY(first, find_event(runtime, start));
-        ORR_TRY(second, find_event(runtime, end));
-        ORR_TRY(from, (*first)->times());
-        ORR_TRY(to, (*second)->times());
+        ORR_TRY(from, times_of(runtime, start));
+        ORR_TRY(to, times_of(runtime, end));
         *ns = static_cast<double>(to->host_ns - from->host_ns);
         return {};
     });
@@ -185,8 +168,7 @@ orrError_t orrEventElapsedHostTime(double* ns, orrEvent_t start, orrEvent_t end)
 orrError_t orrEventGetModelTime(uint64_t* ps, orrEvent_t event) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (ps == nullptr) return null_argument("ps");
-        ORR_TRY(found, find_event(runtime, event));
-        ORR_TRY(times, (*found)->times());
+        ORR_TRY(times, times_of(runtime, event));
         *ps = times->model_ps;
         return {};
     });

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "umd/api/guard.h"
+#include "umd/api/structs.h"
 
 using namespace orrery::umd;
 
@@ -27,22 +28,20 @@ bool may_be_real_time() {
     return (data[CAP_TO_INDEX(CAP_SYS_NICE)].effective & CAP_TO_MASK(CAP_SYS_NICE)) != 0;
 }
 
-Result<QueueOptions> options_of(const orrStreamAttributes* attributes) {
-    if (attributes == nullptr) return std::unexpected(null_argument("attributes").error());
-    for (const std::uint64_t word : attributes->reserved) {
-        if (word != 0) return fail(orrErrorInvalidValue, "attributes->reserved is not zero");
-    }
-    if (attributes->weight > ORR_QUEUE_WEIGHT_MAX) {
-        return fail(orrErrorInvalidValue, "a weight of {}: give 1 to {}, or 0 for the default",
-                    attributes->weight, ORR_QUEUE_WEIGHT_MAX);
+Result<QueueOptions> options_of(const orrStreamAttributes& given) {
+    if (given.reserved != 0) return fail(orrErrorInvalidValue, "orrStreamAttributes::reserved is not zero");
+    ORR_TRY(known, check_flags(given.flags, orrStreamNonBlocking, "orrStreamAttributes"));
+    if (given.weight > ORR_QUEUE_WEIGHT_MAX) {
+        return fail(orrErrorInvalidValue, "a weight of {}: give 1 to {}, or 0 for the default", given.weight,
+                    ORR_QUEUE_WEIGHT_MAX);
     }
     QueueOptions options;
-    options.priority = queue_priority(attributes->priority);
-    options.weight = attributes->weight;
-    options.slice_us = attributes->slice_us;
-    options.limit_us = attributes->limit_us;
-    if (attributes->name == nullptr) return options;
-    options.name = attributes->name;
+    options.priority = queue_priority(given.priority);
+    options.weight = given.weight;
+    options.slice_us = given.slice_us;
+    options.limit_us = given.limit_us;
+    if (given.name == nullptr) return options;
+    options.name = given.name;
     const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
     if (options.name.size() > QueueOptions::kMaxName || !std::ranges::all_of(options.name, printable)) {
         return fail(orrErrorInvalidValue, "a stream's name has at most {} printable ASCII characters",
@@ -51,37 +50,42 @@ Result<QueueOptions> options_of(const orrStreamAttributes* attributes) {
     return options;
 }
 
-orrError_t create_stream(orrStream_t* stream, const orrStreamAttributes* attributes) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        if (stream == nullptr) return null_argument("stream");
-        ORR_TRY(options, options_of(attributes));
-        ORR_TRY(context, runtime.current_context());
-        ORR_TRY(made, (*context)->create_stream(std::move(*options)));
-        void* handle = runtime.streams.insert(*made);
-        if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live streams");
-        *stream = static_cast<orrStream_t>(handle);
-        return {};
-    });
+Status create_stream(Runtime& runtime, orrStream_t* stream, const orrStreamAttributes& attributes) {
+    if (stream == nullptr) return null_argument("stream");
+    ORR_TRY(options, options_of(attributes));
+    ORR_TRY(context, runtime.current_context());
+    ORR_TRY(made, (*context)->create_stream(std::move(*options)));
+    ORR_TRY(handle, give_handle(runtime.streams, *made, "streams"));
+    *stream = static_cast<orrStream_t>(*handle);
+    return {};
 }
 
 }  // namespace
 
 extern "C" {
 
+orrError_t orrStreamCreate(orrStream_t* stream, unsigned flags) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+        attributes.flags = flags;
+        return create_stream(runtime, stream, attributes);
+    });
+}
+
 orrError_t orrStreamCreateWithPriority(orrStream_t* stream, unsigned flags, int priority) {
-    if ((flags & ~orrStreamNonBlocking) != 0) {
-        return guarded([&]() -> Status {
-            return fail(orrErrorInvalidValue, "unknown flags {:#x}: orrStreamDefault or orrStreamNonBlocking",
-                        flags);
-        });
-    }
-    orrStreamAttributes attributes{};
-    attributes.priority = priority;
-    return create_stream(stream, &attributes);
+    return with_runtime([&](Runtime& runtime) -> Status {
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+        attributes.flags = flags;
+        attributes.priority = priority;
+        return create_stream(runtime, stream, attributes);
+    });
 }
 
 orrError_t orrStreamCreateWithAttributes(orrStream_t* stream, const orrStreamAttributes* attributes) {
-    return create_stream(stream, attributes);
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(given, read_optional(attributes, "orrStreamAttributes"));
+        return create_stream(runtime, stream, *given);
+    });
 }
 
 orrError_t orrDeviceGetStreamPriorityRange(int* least, int* greatest) {
@@ -95,10 +99,12 @@ orrError_t orrDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 orrError_t orrStreamSetAttributes(orrStream_t stream, const orrStreamAttributes* attributes) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(options, options_of(attributes));
-        if (attributes->name != nullptr || attributes->limit_us != 0) {
+        ORR_TRY(given, read_struct(attributes, "orrStreamAttributes"));
+        ORR_TRY(options, options_of(*given));
+        if (given->name != nullptr || given->limit_us != 0 || given->flags != 0) {
             return fail(orrErrorInvalidValue,
-                        "a stream gets its name and its limit when it is made: give null and 0 here");
+                        "a stream gets its name, its limit and its flags when it is made: give null and 0 "
+                        "here");
         }
         ORR_TRY(queue, runtime.stream(stream));
         return (*queue)->set_options(*options);
@@ -116,12 +122,17 @@ orrError_t orrStreamGetPriority(int* priority, orrStream_t stream) {
 
 orrError_t orrStreamGetStats(orrStreamStats* stats, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        if (stats == nullptr) return null_argument("stats");
+        ORR_TRY(good, check_result_struct(stats, "orrStreamStats"));
         ORR_TRY(queue, runtime.stream(stream));
         ORR_TRY(counted, (*queue)->stats());
-        *stats = {counted->vector_ps,   counted->copy_ps,   counted->jobs,
-                  counted->preemptions, counted->waited_ps, counted->longest_wait_ps};
-        return {};
+        const orrStreamStats told{.size = sizeof(orrStreamStats),
+                                  .vector_ps = counted->vector_ps,
+                                  .copy_ps = counted->copy_ps,
+                                  .jobs = counted->jobs,
+                                  .preemptions = counted->preemptions,
+                                  .waited_ps = counted->waited_ps,
+                                  .longest_wait_ps = counted->longest_wait_ps};
+        return write_struct(stats, told, "orrStreamStats");
     });
 }
 

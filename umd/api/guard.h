@@ -55,13 +55,8 @@ Status bad_handle(const char* what, T* handle) {
 template <typename Table, typename Object>
 Result<void*> give_handle(Table& table, std::shared_ptr<Object> object, const char* what) {
     void* handle = table.insert(std::move(object));
-    if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live {}s", what);
+    if (handle == nullptr) return fail(orrErrorOutOfMemory, "too many live {}: destroy some", what);
     return handle;
 }
-
-// Pushes an error up from a function that returns Status or a Result.
-#define ORR_TRY(variable, expression) \
-    auto variable = (expression);     \
-    if (!variable) return std::unexpected(variable.error())
 
 }  // namespace orrery::umd

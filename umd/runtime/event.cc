@@ -96,6 +96,10 @@ Status Event::query() {
 }
 
 Result<Event::Times> Event::times() {
+    if (!timed_) {
+        return fail(orrErrorInvalidValue,
+                    "the event was made with orrEventDisableTiming, so it has no times to ask for");
+    }
     if (auto done = query(); !done) return std::unexpected(done.error());
     const std::lock_guard lock(mutex_);
     if (!record_)

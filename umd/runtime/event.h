@@ -26,7 +26,8 @@ struct EventRecord {
 // Thread safe.
 class Event {
   public:
-    Event() = default;
+    // timed: its times may be asked.
+    explicit Event(bool timed = true) : timed_(timed) {}
     ~Event();
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
@@ -64,6 +65,7 @@ class Event {
     void note_seen(const Record& record);
     void retire(Record& record);
 
+    const bool timed_;
     mutable std::mutex mutex_;
     std::optional<Record> record_;
     std::shared_ptr<CapturedRecord> captured_;

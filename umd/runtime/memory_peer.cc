@@ -74,7 +74,7 @@ std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocati
     }
     return Error{orrErrorPeerAccess,
                  fmt::format("device {} may not write to memory of device {}: call orrSetDevice({}) and "
-                             "orrDeviceEnablePeerAccess({}) first",
+                             "orrDeviceEnablePeerAccess({}, 0) first",
                              device, block.device, device, block.device)};
 }
 

@@ -33,6 +33,8 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const s
 
 Module::~Module() {
     if (block_ == nullptr) return;
+    // Memory in which something still runs is not given to others.
+    if (unloaded_ && !context_.drain()) return;
     context_.remove_code(block_->va);
     context_.memory().free_block(block_);
 }
@@ -53,13 +55,16 @@ Result<std::shared_ptr<Function>> Module::function(std::string_view name) const 
     return function;
 }
 
-void Module::add_handle(void* handle) {
+bool Module::add_handle(void* handle) {
     const std::lock_guard lock(mutex_);
+    if (unloaded_) return false;
     handles_.push_back(handle);
+    return true;
 }
 
-std::vector<void*> Module::take_handles() {
+std::vector<void*> Module::unload() {
     const std::lock_guard lock(mutex_);
+    unloaded_ = true;
     return std::exchange(handles_, {});
 }
 

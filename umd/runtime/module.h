@@ -11,8 +11,11 @@
 
 namespace orrery::umd {
 
+class Module;
+
 struct Function {
     Context* context = nullptr;
+    std::shared_ptr<Module> module{};  // who launches it keeps its code
     std::uint64_t entry = 0;
     const char* name = nullptr;  // lives as long as the context
 };
@@ -23,7 +26,7 @@ class Module {
     // `name` is for error texts.
     static Result<std::shared_ptr<Module>> load(Context& context, std::span<const std::byte> file,
                                                 std::string name);
-    // The caller has waited for what runs in it.
+    // Of one that was unloaded: waits for what others launched meanwhile.
     ~Module();
     Module(const Module&) = delete;
     Module& operator=(const Module&) = delete;
@@ -31,9 +34,10 @@ class Module {
     Context& context() const { return context_; }
     Result<std::shared_ptr<Function>> function(std::string_view name) const;
 
-    // Handles given out, which end with the module.
-    void add_handle(void* handle);
-    std::vector<void*> take_handles();
+    // A handle given out, which ends with the module. False: it was unloaded.
+    bool add_handle(void* handle);
+    // The handles given out; no more from now on.
+    std::vector<void*> unload();
 
   private:
     Module(Context& context, std::string name) : context_(context), name_(std::move(name)) {}
@@ -44,6 +48,7 @@ class Module {
     std::map<std::string, std::uint64_t, std::less<>> functions_;
     std::mutex mutex_;
     std::vector<void*> handles_;
+    bool unloaded_ = false;
 };
 
 }  // namespace orrery::umd

@@ -2,13 +2,10 @@
 
 #include <pthread.h>
 
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "umd/winsys/drm_winsys.h"
+#include "umd/winsys/env.h"
 
 namespace orrery::umd {
 namespace {
@@ -22,42 +19,6 @@ void mark_child() {
     if (g_runtime.load(std::memory_order_relaxed) != nullptr)
         g_in_child.store(true, std::memory_order_relaxed);
     close_inherited_cards();
-}
-
-constexpr std::uint32_t kMinPeriodUs = 100, kMaxPeriodUs = 1'000'000, kDefaultPeriodUs = 10'000;
-
-Status check_quota(Quota quota, const char* what) {
-    if (quota.permille == 0 && quota.period_us == 0) return {};
-    if (quota.permille < 1 || quota.permille > 1000 || quota.period_us < kMinPeriodUs ||
-        quota.period_us > kMaxPeriodUs) {
-        return fail(orrErrorInvalidValue,
-                    "{} is {} permille in {} us: give 1 to 1000 in {} to {}, or 0 and 0 for none", what,
-                    quota.permille, quota.period_us, kMinPeriodUs, kMaxPeriodUs);
-    }
-    return {};
-}
-
-// ORRERY_QUOTA=PERMILLE[/PERIOD_US]
-Result<Quota> quota_of_environment() {
-    const char* text = std::getenv("ORRERY_QUOTA");
-    if (text == nullptr || *text == '\0') return Quota{};
-    Quota quota{0, kDefaultPeriodUs};
-    const char* const end = text + std::strlen(text);
-    auto [rest, error] = std::from_chars(text, end, quota.permille);
-    if (error == std::errc{} && rest != end && *rest == '/') {
-        const auto period = std::from_chars(rest + 1, end, quota.period_us);
-        rest = period.ptr;
-        error = period.ec;
-    }
-    if (error != std::errc{} || rest != end) {
-        return fail(
-            orrErrorInvalidValue,
-            "the environment has ORRERY_QUOTA={}: it must be PERMILLE or PERMILLE/PERIOD_US, as 250 or "
-            "250/10000",
-            text);
-    }
-    if (auto good = check_quota(quota, "ORRERY_QUOTA"); !good) return std::unexpected(good.error());
-    return quota;
 }
 
 }  // namespace
@@ -120,8 +81,13 @@ Status Runtime::open() {
     if (opened_.load(std::memory_order_relaxed)) return {};
     auto devices = winsys_->open_devices();
     if (!devices) return std::unexpected(devices.error());
+    // The next call looks again: the module may be loaded later.
+    if (devices->empty()) return {};
+    auto visible = Env::visible_devices(devices->size());
+    if (!visible) return std::unexpected(visible.error());
     std::vector<std::unique_ptr<Card>> cards;
-    for (auto& device : *devices) {
+    for (const std::size_t number : *visible) {
+        auto& device = (*devices)[number];
         auto card = std::make_unique<Card>();
         // A card that is lost keeps its number; using it gives the reason.
         if (auto query = device->query()) card->uid = query->uid;
@@ -129,8 +95,7 @@ Status Runtime::open() {
         cards.push_back(std::move(card));
     }
     cards_ = std::move(cards);
-    // Without a card the next call looks again: the module may be loaded later.
-    if (!cards_.empty()) opened_.store(true, std::memory_order_release);
+    opened_.store(true, std::memory_order_release);
     return {};
 }
 
@@ -163,7 +128,7 @@ Result<Context*> Runtime::context(int number) {
     const std::lock_guard lock(mutex_);
     if (Context* context = card.context.load(std::memory_order_relaxed)) return context;
     if (!card.quota) {
-        auto quota = quota_of_environment();
+        auto quota = Env::quota();
         if (!quota) return std::unexpected(quota.error());
         card.quota = *quota;
     }

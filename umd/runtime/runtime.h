@@ -59,17 +59,16 @@ class Runtime {
     // Null: the null stream of the thread's current device.
     Result<std::shared_ptr<Stream>> stream(orrStream_t handle);
 
-    HandleTable<Stream, 1> streams;
-    HandleTable<Event, 2> events;
-    HandleTable<Semaphore, 3> semaphores;
-    HandleTable<Module, 4> modules;
-    HandleTable<Function, 5> functions;
-    HandleTable<Graph, 6> graphs;
-    HandleTable<GraphExec, 7> graph_execs;
-    // 8 marks the nodes of graphs.
-    HandleTable<TaskSession, 9> task_graphs;
-    HandleTable<TaskDataRef, 10> task_data;
-    HandleTable<TaskKernelRef, 11> task_kernels;
+    HandleTable<Stream, HandleKind::kStream> streams;
+    HandleTable<Event, HandleKind::kEvent> events;
+    HandleTable<Semaphore, HandleKind::kSemaphore> semaphores;
+    HandleTable<Module, HandleKind::kModule> modules;
+    HandleTable<Function, HandleKind::kFunction> functions;
+    HandleTable<Graph, HandleKind::kGraph> graphs;
+    HandleTable<GraphExec, HandleKind::kGraphExec> graph_execs;
+    HandleTable<TaskSession, HandleKind::kTaskGraph> task_graphs;
+    HandleTable<TaskDataRef, HandleKind::kTaskData> task_data;
+    HandleTable<TaskKernelRef, HandleKind::kTaskKernel> task_kernels;
 
   private:
     struct Card {

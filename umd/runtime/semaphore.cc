@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <utility>
 
+#include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
 
 namespace orrery::umd {
 namespace {
+
+constexpr std::int64_t kSpinNs = 100'000, kShortestNapNs = 20'000, kLongestNapNs = 1'000'000;
 
 std::uint64_t read(std::uint64_t& word) {
     return std::atomic_ref(word).load(std::memory_order_acquire);
@@ -45,11 +50,58 @@ std::uint64_t SemaphoreSlot::time_ps() const {
     return read(cpu->time_ps) & ~ORR_SEM_CLOSED;
 }
 
+Status SemaphoreSlot::check() const {
+    if (!failed()) return {};
+    const Error cause = context->fleet().cause(ORR_SEM_FAILURE(value()));
+    return fail(cause.code, "{} has failed: {}. Destroy it and make a new one",
+                context->describe_semaphore(va), cause.text);
+}
+Result<SemaphoreSlot::State> SemaphoreSlot::look() const {
+    // In this order: what came before it was closed is seen.
+    const bool last_one = closed();
+    const std::uint64_t now = value();
+    ORR_TRY(good, check());
+    return State{now, last_one};
+}
+Status SemaphoreSlot::abandoned(std::uint64_t now) const {
+    return fail(orrErrorAbandoned, "nobody is left who may signal {}: its value stays {}",
+                context->describe_semaphore(va), now);
+}
+
 void SemaphoreSlot::promise(std::uint64_t to) {
     raise(last, to);
 }
 void SemaphoreSlot::want(std::uint64_t to) {
     raise(wanted, to);
+}
+
+// It looks, as no packet shall tell the card's clock that somebody waits: at first all the time, then after
+// an eighth of what it has waited already.
+Status Semaphore::wait(std::uint64_t value, std::uint64_t limit_ns) {
+    const std::int64_t start = now_ns();
+    while (true) {
+        ORR_TRY(state, slot->look());
+        if (state->value >= value) return {};
+        Context& context = *slot->context;
+        if (destroyed_.load(std::memory_order_acquire)) {
+            return fail(orrErrorInvalidHandle,
+                        "the semaphore was destroyed at value {} while this thread waited for {}",
+                        state->value, value);
+        }
+        if (state->closed) return slot->abandoned(state->value);
+        if (const auto loss = context.loss()) return std::unexpected(*loss);
+        const std::int64_t waited = now_ns() - start;
+        if (static_cast<std::uint64_t>(waited) >= limit_ns) {
+            return fail(orrErrorTimeout, "{} is {} after {} ns, and {} was waited for",
+                        context.describe_semaphore(slot->va), state->value, waited, value);
+        }
+        if (waited < kSpinNs) continue;
+        context.fleet().watch();
+        const std::int64_t nap = std::min(std::clamp(waited / 8, kShortestNapNs, kLongestNapNs),
+                                          static_cast<std::int64_t>(std::min<std::uint64_t>(
+                                              limit_ns - static_cast<std::uint64_t>(waited), kLongestNapNs)));
+        std::this_thread::sleep_for(std::chrono::nanoseconds(nap));
+    }
 }
 
 Semaphore::~Semaphore() {

@@ -4,6 +4,7 @@
 
 #include <orrery/hw/link.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "umd/runtime/memory.h"
+#include "umd/winsys/error.h"
 
 namespace orrery::umd {
 
@@ -39,6 +41,14 @@ struct SemaphoreSlot {
     // Somebody signalled this, or more. Never, once it has failed.
     bool reached(std::uint64_t least) const;
     std::uint64_t time_ps() const;
+    // Its value, and whether that may still grow; the cause if it has failed.
+    struct State {
+        std::uint64_t value;
+        bool closed;
+    };
+    Result<State> look() const;
+    Status check() const;  // whether it has failed
+    Status abandoned(std::uint64_t value) const;
     // From any thread: somebody was told to signal it.
     void promise(std::uint64_t value);
     // From any thread: a stream waits for it.
@@ -99,12 +109,18 @@ class Semaphore {
     Status add_signaller(const std::shared_ptr<Stream>& stream);
     Status remove_signaller(const std::shared_ptr<Stream>& stream);
 
+    // The calling thread waits; at most limit_ns of the host's time.
+    Status wait(std::uint64_t value, std::uint64_t limit_ns);
+    // Its handle is gone: who waits is told.
+    void end_waits() { destroyed_.store(true, std::memory_order_release); }
+
     const std::shared_ptr<SemaphoreSlot> slot;
 
   private:
     std::mutex mutex_;
     std::vector<std::weak_ptr<Stream>> signallers_;
     bool declared_ = false;  // that somebody signals it
+    std::atomic<bool> destroyed_{false};
 };
 
 }  // namespace orrery::umd

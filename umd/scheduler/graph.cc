@@ -10,12 +10,13 @@
 namespace orrery::umd {
 namespace {
 
-constexpr std::uintptr_t kNodeMark = 0x58;  // top byte of a node's handle
-constexpr unsigned kSerialBits = 24;
+constexpr std::uintptr_t kNodeMark = handle_mark(HandleKind::kGraphNode);
+constexpr unsigned kNodeBits = 20;
+static_assert(Graph::kMaxNodes == 1u << kNodeBits);
 
 std::uint32_t next_serial() {
     static std::atomic<std::uint32_t> serial{0};
-    return ++serial & ((1u << kSerialBits) - 1);
+    return ++serial;
 }
 
 }  // namespace
@@ -30,16 +31,18 @@ Result<std::uint32_t> Graph::add(GraphNode node) {
     return static_cast<std::uint32_t>(nodes_.size() - 1);
 }
 
-Result<std::uint32_t> Graph::add_child(const Graph& child, std::vector<std::uint32_t> after) {
-    // `child` may be this graph, whose nodes move.
-    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
-    const std::vector<GraphNode> copies = child.nodes();
-    if (copies.size() + 1 > kMaxNodes - nodes_.size()) {
+std::vector<GraphNode> Graph::copy_nodes() {
+    const auto held = lock();
+    return nodes_;
+}
+
+Result<std::uint32_t> Graph::add_child(std::vector<GraphNode> child, std::vector<std::uint32_t> after) {
+    if (child.size() + 1 > kMaxNodes - nodes_.size()) {
         return fail(orrErrorOutOfMemory, "a graph has at most {} nodes: split it", kMaxNodes);
     }
     const auto base = static_cast<std::uint32_t>(nodes_.size());
-    std::vector<bool> has_successor(copies.size());
-    for (GraphNode node : copies) {
+    std::vector<bool> has_successor(child.size());
+    for (GraphNode& node : child) {
         for (std::uint32_t& before : node.after) {
             has_successor[before] = true;
             before += base;
@@ -48,8 +51,8 @@ Result<std::uint32_t> Graph::add_child(const Graph& child, std::vector<std::uint
         nodes_.push_back(std::move(node));
     }
     GraphNode end;
-    if (copies.empty()) end.after = std::move(after);
-    for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (child.empty()) end.after = std::move(after);
+    for (std::size_t i = 0; i < child.size(); ++i) {
         if (!has_successor[i]) end.after.push_back(base + static_cast<std::uint32_t>(i));
     }
     // A cycle in the child leaves no last node; instantiating finds it.
@@ -63,13 +66,13 @@ Status Graph::add_edge(std::uint32_t from, std::uint32_t to) {
 }
 
 orrGraphNode_t Graph::handle(std::uint32_t node) const {
-    return reinterpret_cast<orrGraphNode_t>(kNodeMark << 56 | std::uintptr_t{serial_} << 32 | node);
+    return reinterpret_cast<orrGraphNode_t>(kNodeMark | std::uintptr_t{serial_} << kNodeBits | node);
 }
 
 Result<std::uint32_t> Graph::number(orrGraphNode_t handle) const {
     const auto bits = reinterpret_cast<std::uintptr_t>(handle);
-    const auto node = static_cast<std::uint32_t>(bits);
-    if (bits >> 32 != (kNodeMark << 24 | serial_) || node >= nodes_.size()) {
+    const auto node = static_cast<std::uint32_t>(bits & (kMaxNodes - 1));
+    if (bits - node != (kNodeMark | std::uintptr_t{serial_} << kNodeBits) || node >= nodes_.size()) {
         return fail(orrErrorInvalidHandle, "{} is not a node of this graph", fmt::ptr(handle));
     }
     return node;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -31,15 +32,20 @@ struct GraphNode {
     std::shared_ptr<Event> event;
 };
 
-// Threads: one at a time.
+// Threads: one at a time; those who share it hold lock() around each use.
 class Graph {
   public:
     Graph();
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+    std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+    // The nodes as they are now; takes the lock.
+    std::vector<GraphNode> copy_nodes();
 
     // Adds the node; its number.
     Result<std::uint32_t> add(GraphNode node);
-    // Copies the child's nodes behind `after`; the node that stands for all of them.
-    Result<std::uint32_t> add_child(const Graph& child, std::vector<std::uint32_t> after);
+    // The nodes of another graph, behind `after`; the node that stands for all of them.
+    Result<std::uint32_t> add_child(std::vector<GraphNode> child, std::vector<std::uint32_t> after);
     Status add_edge(std::uint32_t from, std::uint32_t to);
     const std::vector<GraphNode>& nodes() const { return nodes_; }
 
@@ -50,7 +56,8 @@ class Graph {
     static constexpr std::uint32_t kMaxNodes = 1u << 20;
 
   private:
-    std::uint32_t serial_;  // 24 bits
+    std::mutex mutex_;
+    std::uint32_t serial_;
     std::vector<GraphNode> nodes_;
 };
 

@@ -18,15 +18,15 @@ constexpr std::uint64_t kArgsAlignment = 64;
 
 }  // namespace
 
-Result<std::shared_ptr<GraphExec>> GraphExec::create(Runtime& runtime, const Graph& graph) {
+Result<std::shared_ptr<GraphExec>> GraphExec::create(Runtime& runtime, std::span<const GraphNode> graph) {
     std::shared_ptr<GraphExec> exec(new GraphExec(runtime));
     if (auto built = exec->build(graph); !built) return std::unexpected(built.error());
     return exec;
 }
 
 // Nodes without work of a device's own go where the node before (or, at the start, after) them is.
-Status GraphExec::place_nodes(const Graph& graph, std::vector<PlanNode>& nodes) const {
-    const auto& given = graph.nodes();
+Status GraphExec::place_nodes(std::span<const GraphNode> graph, std::vector<PlanNode>& nodes) const {
+    const auto& given = graph;
     std::vector<int> device(given.size(), kHostLane);
     std::vector<std::uint8_t> known(given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -137,7 +137,7 @@ Status GraphExec::make_stream(Lane& lane) {
     return {};
 }
 
-Status GraphExec::build_lane(const Graph& graph, std::uint32_t number) {
+Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t number) {
     Lane& lane = lanes_[number];
     const PlannedLane& planned = plan_.lanes[number];
     lane.device = planned.device;
@@ -147,8 +147,7 @@ Status GraphExec::build_lane(const Graph& graph, std::uint32_t number) {
     lane.context = *context;
     std::uint64_t args_bytes = 0, args_used = 0;
     for (const PlannedNode& node : planned.nodes) {
-        if (node.node != kArrival)
-            args_bytes += round_up(graph.nodes()[node.node].args.size(), kArgsAlignment);
+        if (node.node != kArrival) args_bytes += round_up(graph[node.node].args.size(), kArgsAlignment);
     }
     if (args_bytes != 0) {
         auto buffer = PinnedBuffer::create(runtime_.memory(), lane.device, round_up(args_bytes, kPage));
@@ -178,7 +177,7 @@ Status GraphExec::build_lane(const Graph& graph, std::uint32_t number) {
             push_semaphore(ORR_PKT_WAIT, **from, wait.lane, wait.position + 1);
         }
         if (node.node != kArrival) {
-            const GraphNode& given = graph.nodes()[node.node];
+            const GraphNode& given = graph[node.node];
             if (given.kind == NodeKind::kPacket) {
                 orr_packet packet = given.packet;
                 if (!given.args.empty()) {
@@ -204,7 +203,7 @@ Status GraphExec::build_lane(const Graph& graph, std::uint32_t number) {
     return {};
 }
 
-Status GraphExec::build(const Graph& graph) {
+Status GraphExec::build(std::span<const GraphNode> graph) {
     std::vector<PlanNode> nodes;
     if (auto placed = place_nodes(graph, nodes); !placed) return placed;
     auto plan = plan_lanes(nodes);
@@ -216,11 +215,11 @@ Status GraphExec::build(const Graph& graph) {
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
         if (auto built = build_lane(graph, lane); !built) return built;
     }
-    for (const GraphNode& node : graph.nodes())
+    for (const GraphNode& node : graph)
         nodes_ += node.kind != NodeKind::kEmpty;
     const bool host = std::ranges::any_of(lanes_, [](const Lane& l) { return l.device == kHostLane; });
-    for (std::uint32_t i = 0; host && i < graph.nodes().size(); ++i) {
-        if (graph.nodes()[i].kind == NodeKind::kHostCall) host_nodes_.emplace(i, graph.nodes()[i]);
+    for (std::uint32_t i = 0; host && i < graph.size(); ++i) {
+        if (graph[i].kind == NodeKind::kHostCall) host_nodes_.emplace(i, graph[i]);
     }
     if (lanes_.size() == 1 && !host) return {};  // its stream is made when a launch cannot do without
     for (Lane& lane : lanes_) {
@@ -563,7 +562,7 @@ Status GraphExec::launch(const std::shared_ptr<Stream>& stream) {
 
 orrGraphExecInfo GraphExec::info() const {
     const std::lock_guard lock(mutex_);
-    orrGraphExecInfo info{};
+    orrGraphExecInfo info = ORR_INIT(orrGraphExecInfo);
     info.nodes = nodes_;
     info.edges = plan_.edges;
     info.waits = plan_.waits;

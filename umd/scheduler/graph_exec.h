@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -23,7 +24,8 @@ namespace orrery::umd {
 // Thread safe.
 class GraphExec {
   public:
-    static Result<std::shared_ptr<GraphExec>> create(Runtime& runtime, const Graph& graph);
+    // graph: its nodes.
+    static Result<std::shared_ptr<GraphExec>> create(Runtime& runtime, std::span<const GraphNode> graph);
     // Waits for its launches.
     ~GraphExec();
     GraphExec(const GraphExec&) = delete;
@@ -93,9 +95,9 @@ class GraphExec {
     };
 
     explicit GraphExec(Runtime& runtime) : runtime_(runtime) {}
-    Status build(const Graph& graph);
-    Status place_nodes(const Graph& graph, std::vector<PlanNode>& nodes) const;
-    Status build_lane(const Graph& graph, std::uint32_t number);
+    Status build(std::span<const GraphNode> graph);
+    Status place_nodes(std::span<const GraphNode> graph, std::vector<PlanNode>& nodes) const;
+    Status build_lane(std::span<const GraphNode> graph, std::uint32_t number);
     Status make_stream(Lane& lane);
     static std::uint64_t take_args(Lane& lane, std::span<const std::byte> args, std::uint64_t& used);
     Result<std::shared_ptr<SemaphoreSlot>> slot(Lane& lane, int device);

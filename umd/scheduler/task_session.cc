@@ -43,15 +43,24 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
     TaskSession* raw = session.get();
     session->host_thread_ =
         start_quiet_thread([raw](const std::stop_token& stop) { raw->run_host_tasks(stop); });
+    session->host_thread_id_ = session->host_thread_.get_id();
     session->thread_ = start_quiet_thread([raw](const std::stop_token& stop) { raw->run(stop); });
     return session;
 }
 
 TaskSession::~TaskSession() {
-    if (core_ == nullptr) return;  // was never made
-    executor_->stop();             // as take_handles()
+    if (core_ != nullptr) (void)close();
+}
+
+Status TaskSession::close() {
+    if (std::this_thread::get_id() == host_thread_id_) {
+        return fail(orrErrorNotSupported,
+                    "a host task cannot destroy its own graph: let the thread do so that waits for it");
+    }
+    executor_->stop();  // it goes: who holds the lock makes no more queues
     {
         std::unique_lock lock(mutex_);
+        if (std::exchange(closing_, true)) return {};
         changed_.notify_all();
         changed_.wait(lock,
                       [&] { return !started_ || (core_->idle() && executor_->idle() && !host_running_); });
@@ -61,7 +70,14 @@ TaskSession::~TaskSession() {
     changed_.notify_all();
     thread_ = {};
     host_thread_ = {};
+    {
+        // Whoever still waits for what was never started.
+        const std::lock_guard lock(mutex_);
+        core_->cancel_all();
+        changed_.notify_all();
+    }
     if (!cost_file_.empty()) (void)costs_.save(cost_file_);
+    return {};
 }
 
 // --- what there is ---
@@ -129,6 +145,7 @@ Ps TaskSession::expected_cost(const Submission& submission, CostModel::Key& key)
 }
 
 Result<TaskId> TaskSession::submit_locked(Submission submission) {
+    if (closing_) return fail(orrErrorInvalidHandle, "the task graph is being destroyed");
     for (std::size_t i = 0; i < submission.accesses.size(); ++i) {
         const DataAccess& access = submission.accesses[i];
         if (access.mode == Access::kReduce && !executor_->has_merge(access.data)) {
@@ -391,16 +408,17 @@ Status TaskSession::read(DataId data, std::span<std::byte> dst) {
 Result<orrTaskInfo> TaskSession::info(TaskId task) {
     const std::lock_guard lock(mutex_);
     if (auto known = check_task(task); !known) return std::unexpected(known.error());
-    orrTaskInfo info{};
-    static constexpr orrTaskState kStates[] = {orrTaskWaiting, orrTaskWaiting, orrTaskIssued,
-                                               orrTaskDone,    orrTaskFailed,  orrTaskCancelled};
+    orrTaskInfo info = ORR_INIT(orrTaskInfo);
+    static constexpr orrTaskState kStates[] = {orrTaskStateWaiting, orrTaskStateWaiting,
+                                               orrTaskStateIssued,  orrTaskStateDone,
+                                               orrTaskStateFailed,  orrTaskStateCancelled};
     const TaskState state = core_->state(task);
     info.state = kStates[static_cast<std::size_t>(state)];
     const bool placed =
         state == TaskState::kIssued || state == TaskState::kDone || state == TaskState::kFailed;
     const unsigned node = core_->node(task);
     info.device = placed && node < executor_->machine().cards ? executor_->device(node) : -1;
-    info.cause = info.state >= orrTaskFailed ? core_->caused_by(task) : task;
+    info.cause = info.state >= orrTaskStateFailed ? core_->caused_by(task) : task;
     const auto result = outcome(task);
     info.error = result ? orrSuccess : result.error().code;
     if (state == TaskState::kDone) {
@@ -414,17 +432,18 @@ orrTaskStats TaskSession::stats() {
     const std::lock_guard lock(mutex_);
     const CoreStats& core = core_->stats();
     const auto& figures = executor_->figures();
-    return {core.submitted,
-            core.done,
-            core.failed,
-            core.cancelled,
-            core.transfers,
-            core.transfer_bytes,
-            core.replans,
-            figures.packets,
-            figures.waits,
-            figures.doorbells,
-            static_cast<double>(core_->now()) / 1000};
+    return {.size = sizeof(orrTaskStats),
+            .tasks = core.submitted,
+            .done = core.done,
+            .failed = core.failed,
+            .cancelled = core.cancelled,
+            .transfers = core.transfers,
+            .transfer_bytes = core.transfer_bytes,
+            .plans_changed = core.replans,
+            .packets = figures.packets,
+            .waits = figures.waits,
+            .doorbells = figures.doorbells,
+            .end_ns = static_cast<double>(core_->now()) / 1000};
 }
 
 }  // namespace orrery::umd

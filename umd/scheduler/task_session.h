@@ -47,6 +47,10 @@ class TaskSession final : private RuntimeExecutor::Listener {
     TaskSession(const TaskSession&) = delete;
     TaskSession& operator=(const TaskSession&) = delete;
 
+    // Waits for what runs, cancels what does not, and ends its threads; who comes later is refused. Not from
+    // a host task of its own.
+    Status close();
+
     Result<DataId> add_data(Runtime& runtime, const void* host, std::uint64_t bytes);
     Result<std::shared_ptr<TaskKernel>> load(std::span<const std::byte> image, const std::string& name);
     Status set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, orrDim3 grid, orrDim3 block);
@@ -79,7 +83,6 @@ class TaskSession final : private RuntimeExecutor::Listener {
     }
     template <typename Data, typename Kernel>
     void take_handles(Data&& data, Kernel&& kernel) {
-        executor_->stop();  // it goes: who holds the lock makes no more queues
         const std::lock_guard lock(mutex_);
         for (void* handle : data_handles_)
             data(handle);
@@ -122,9 +125,11 @@ class TaskSession final : private RuntimeExecutor::Listener {
     std::deque<TaskId> host_tasks_;
     std::optional<TaskId> host_running_;
     bool started_ = false;
+    bool closing_ = false;
     bool told_ = false;  // a task ended, and nobody has been notified yet
     std::multiset<TaskId> awaited_;
     std::vector<void*> data_handles_, kernel_handles_;
+    std::thread::id host_thread_id_;
     std::jthread host_thread_;
     std::jthread thread_;
 };

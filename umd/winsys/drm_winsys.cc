@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 #include "umd/winsys/drm_device.h"
 
@@ -89,12 +91,14 @@ std::string pci_address_of(int fd) {
     return name.size() == 12 && name[4] == ':' && name[7] == ':' ? name : std::string{};
 }
 
-bool is_orrery(int fd) {
-    drmVersionPtr version = drmGetVersion(fd);
-    if (version == nullptr) return false;
-    const bool ours = version->name != nullptr && std::strcmp(version->name, kDriverName) == 0;
-    drmFreeVersion(version);
-    return ours;
+// Of the driver, as ORR_MAKE_VERSION; nothing if it is somebody else's.
+std::optional<std::uint32_t> driver_version(int fd) {
+    const std::unique_ptr<drmVersion, void (*)(drmVersionPtr)> version(drmGetVersion(fd), drmFreeVersion);
+    if (version == nullptr || version->name == nullptr || std::strcmp(version->name, kDriverName) != 0)
+        return std::nullopt;
+    const auto part = [](int number) { return static_cast<std::uint32_t>(number) & 0xff; };
+    return ORR_MAKE_VERSION(part(version->version_major), part(version->version_minor),
+                            part(version->version_patchlevel));
 }
 
 class DrmWinsys final : public Winsys {
@@ -115,9 +119,10 @@ class DrmWinsys final : public Winsys {
                 refused = fmt::format("{}: {}", node, std::strerror(errno));
                 continue;
             }
-            if (!is_orrery(fd.get())) continue;
+            const auto version = driver_version(fd.get());
+            if (!version) continue;
             std::string address = pci_address_of(fd.get());
-            found.push_back({{node, std::move(address)}, std::move(fd)});
+            found.push_back({{node, std::move(address), *version}, std::move(fd)});
         }
         // A card of somebody else may be closed to us; one of ours that is closed must not be passed over
         // in silence when nothing else is there.

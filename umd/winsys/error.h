@@ -24,6 +24,11 @@ std::unexpected<Error> fail(orrError_t code, fmt::format_string<Args...> format,
     return std::unexpected(Error{code, fmt::format(format, std::forward<Args>(args)...)});
 }
 
+// Hands the failure of a Status or Result up to the caller of this function, and names the value otherwise.
+#define ORR_TRY(variable, expression) \
+    auto variable = (expression);     \
+    if (!variable) return std::unexpected(std::move(variable).error())
+
 // Of a failed system call: `what` names the call and its purpose; the code follows from `number` (errno).
 std::unexpected<Error> fail_errno(int number, std::string_view what);
 

@@ -91,8 +91,9 @@ class HwQueue {
 };
 
 struct DeviceInfo {
-    std::string node;         // "/dev/accel/accel0"
-    std::string pci_address;  // "0000:01:00.0", empty if unknown
+    std::string node;                  // "/dev/accel/accel0"
+    std::string pci_address;           // "0000:01:00.0", empty if unknown
+    std::uint32_t driver_version = 0;  // ORR_MAKE_VERSION
 };
 
 class Device {

@@ -95,7 +95,7 @@ double trap_ms(const Kernels& kernels, bool dependent) {
     orrError_t told = orrSuccess;
     if (dependent) {
         told = orrEventRecord(event.get(), failing.get());
-        if (told == orrSuccess) told = orrStreamWaitEvent(waiting.get(), event.get());
+        if (told == orrSuccess) told = orrStreamWaitEvent(waiting.get(), event.get(), nullptr);
     }
     if (told == orrSuccess) told = orrStreamSynchronize(dependent ? waiting.get() : failing.get());
     const double took = ms_since(begin);

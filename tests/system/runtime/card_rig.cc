@@ -49,7 +49,7 @@ bool write_file(const std::string& path, const std::string& text) {
 }
 
 std::string address_of(int device) {
-    orrDeviceProp prop{};
+    orrDeviceProp prop = ORR_INIT(orrDeviceProp);
     EXPECT_EQ(orrGetDeviceProperties(&prop, device), orrSuccess) << orrGetLastErrorText();
     return prop.pci_address;
 }

@@ -131,7 +131,7 @@ class FailureMatrix : public ::testing::TestWithParam<Cell> {
 
     static orrStream_t stream_named(int device, const char* stream_name, std::uint32_t limit_us = kPatience) {
         EXPECT_OK(orrSetDevice(device));
-        orrStreamAttributes attributes{};
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
         attributes.name = stream_name;
         attributes.limit_us = limit_us;
         orrStream_t stream = nullptr;
@@ -191,10 +191,10 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
     orrStream_t source = stream_named(0, "source", what == What::kLimit ? 2000 : kPatience);
     orrStream_t bystander = stream_named(0, "bystander");
     orrSemaphore_t gate = nullptr;
-    ASSERT_OK(orrSemaphoreCreate(&gate));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
     void *words_memory = nullptr, *canary = nullptr, *result_memory = nullptr, *steady = nullptr;
-    ASSERT_OK(orrMallocHost(&words_memory, 64));
-    ASSERT_OK(orrMallocHost(&result_memory, 64));
+    ASSERT_OK(orrMallocHost(&words_memory, 64, 0));
+    ASSERT_OK(orrMallocHost(&result_memory, 64, 0));
     ASSERT_OK(orrMalloc(&canary, kPages * 4096));
     ASSERT_OK(orrMalloc(&steady, 4096));
     std::memset(words_memory, 0, 64);
@@ -207,7 +207,7 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
         return orrLaunchKernel(obey, {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0, source);
     };
     const auto submit_failing_work = [&] {
-        EXPECT_OK(orrStreamWaitSemaphore(source, gate, 1));
+        EXPECT_OK(orrStreamWaitSemaphore(source, gate, 1, nullptr));
         switch (what) {
             case What::kTrap:
                 EXPECT_OK(act(kObeyTrap));
@@ -254,7 +254,7 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
             orrTaskGraph_t graph = nullptr;
             orrTaskKernel_t kernel = nullptr;
             const int devices[] = {0};
-            orrTaskGraphOptions options{};
+            orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
             options.devices = devices;
             options.device_count = 1;
             ASSERT_OK(orrTaskGraphCreate(&graph, &options));
@@ -265,7 +265,7 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
                                 : what == What::kFault ? kObeyStore
                                                        : kObeyEnd,
                                 0x1000};
-            orrTaskDesc desc{};
+            orrTaskDesc desc = ORR_INIT(orrTaskDesc);
             desc.kernel = kernel;
             desc.grid = desc.block = {1, 1, 1};
             desc.args = &args;
@@ -286,12 +286,12 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
         const int waits_on = who == Who::kOtherCard ? 1 : 0;
         waiter = stream_named(waits_on, "waiter");
         EXPECT_OK(orrSetDevice(0));
-        EXPECT_OK(orrEventCreate(&event));
+        EXPECT_OK(orrEventCreate(&event, 0));
         if (who == Who::kGraph) {
-            EXPECT_OK(orrGraphCreate(&graph));
+            EXPECT_OK(orrGraphCreate(&graph, 0));
             EXPECT_OK(orrGraphAddMemsetNode(nullptr, graph, nullptr, 0, result, 1, 8));
             EXPECT_OK(orrGraphAddMemsetNode(nullptr, graph, nullptr, 0, result + 8, 1, 8));  // a second lane
-            EXPECT_OK(orrGraphInstantiate(&exec, graph));
+            EXPECT_OK(orrGraphInstantiate(&exec, graph, 0));
         }
         orrError_t told = orrSuccess;
         std::string text;
@@ -304,7 +304,7 @@ TEST_P(FailureMatrix, TheRightOneIsTold) {
         const auto depend = [&] {
             if (who == Who::kSameStream) note(orrMemsetAsync(result, 1, 8, source));
             if (who == Who::kPoll || who == Who::kHostWait || who == Who::kSameStream) return;
-            note(orrStreamWaitEvent(waiter, event));
+            note(orrStreamWaitEvent(waiter, event, nullptr));
             if (told != orrSuccess) return;  // refused already
             note(who == Who::kGraph ? orrGraphLaunch(exec, waiter) : orrMemsetAsync(result, 1, 8, waiter));
         };

@@ -21,7 +21,7 @@ class Waits : public ::testing::Test {
     void SetUp() override { rig_ = make_rig(); }
     static orrStream_t stream_on(int device, const char* name) {
         EXPECT_OK(orrSetDevice(device));
-        orrStreamAttributes attributes{};
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
         attributes.name = name;
         orrStream_t stream = nullptr;
         EXPECT_OK(orrStreamCreateWithAttributes(&stream, &attributes));
@@ -30,7 +30,7 @@ class Waits : public ::testing::Test {
     static orrSemaphore_t semaphore_on(int device) {
         EXPECT_OK(orrSetDevice(device));
         orrSemaphore_t semaphore = nullptr;
-        EXPECT_OK(orrSemaphoreCreate(&semaphore));
+        EXPECT_OK(orrSemaphoreCreate(&semaphore, 0));
         return semaphore;
     }
     std::unique_ptr<Rig> rig_;
@@ -39,13 +39,13 @@ class Waits : public ::testing::Test {
 TEST_F(Waits, CycleOverCardsIsNamedAndCanBeLeft) {
     orrStream_t a = stream_on(0, "left"), b = stream_on(1, "right");
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
     ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrDeviceEnablePeerAccess(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(0, 0));
     orrSemaphore_t on0 = semaphore_on(0), on1 = semaphore_on(1);
-    ASSERT_OK(orrStreamWaitSemaphore(a, on0, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(a, on0, 1, nullptr));
     ASSERT_OK(orrStreamSignalSemaphore(a, on1, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(b, on1, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(b, on1, 1, nullptr));
     ASSERT_OK(orrStreamSignalSemaphore(b, on0, 1));
     EXPECT_EQ(orrStreamSynchronize(a), orrErrorDeadlock) << orrGetLastErrorText();
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'left'"));
@@ -62,7 +62,7 @@ TEST_F(Waits, CycleOverCardsIsNamedAndCanBeLeft) {
 TEST_F(Waits, ValuesAboveTheLargestAreRefused) {
     orrStream_t stream = stream_on(0, "stream");
     orrSemaphore_t semaphore = semaphore_on(0);
-    EXPECT_EQ(orrStreamWaitSemaphore(stream, semaphore, 1ull << 63), orrErrorInvalidValue);
+    EXPECT_EQ(orrStreamWaitSemaphore(stream, semaphore, 1ull << 63, nullptr), orrErrorInvalidValue);
     EXPECT_EQ(orrStreamSignalSemaphore(stream, semaphore, 1ull << 63), orrErrorInvalidValue);
     EXPECT_EQ(orrSemaphoreSignal(semaphore, ~0ull), orrErrorInvalidValue);
     ASSERT_OK(orrSemaphoreSignal(semaphore, (1ull << 63) - 1));
@@ -76,9 +76,9 @@ TEST_F(Waits, ValuesAboveTheLargestAreRefused) {
 TEST_F(Waits, AbortedStreamFailsWhatItWouldHaveSignalled) {
     orrStream_t source = stream_on(0, "source"), waiter = stream_on(0, "waiter");
     orrSemaphore_t never = semaphore_on(0), promised = semaphore_on(0);
-    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1, nullptr));
     ASSERT_OK(orrStreamSignalSemaphore(source, promised, 5));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 5));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 5, nullptr));
     ASSERT_OK(orrStreamAbort(source));
     EXPECT_EQ(orrStreamSynchronize(waiter), orrErrorAborted) << orrGetLastErrorText();
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
@@ -97,7 +97,7 @@ TEST_F(Waits, AbortedStreamFailsWhatItWouldHaveSignalled) {
     for (int i = 0; i < 8; ++i) {
         orrSemaphore_t semaphore = semaphore_on(0);
         ASSERT_OK(orrStreamSignalSemaphore(again, semaphore, 1));
-        ASSERT_OK(orrStreamWaitSemaphore(again, semaphore, 1));
+        ASSERT_OK(orrStreamWaitSemaphore(again, semaphore, 1, nullptr));
         ASSERT_OK(orrStreamSynchronize(again));
         ASSERT_OK(orrSemaphoreDestroy(semaphore));
     }
@@ -108,10 +108,10 @@ TEST_F(Waits, EventsOfStreamsThatAreGoneStillTellTheirFailure) {
     orrStream_t source = stream_on(0, "source"), waiter = stream_on(0, "waiter");
     orrSemaphore_t never = semaphore_on(0);
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrEventCreate(&event));
-    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1, nullptr));
     ASSERT_OK(orrEventRecord(event, source));
-    ASSERT_OK(orrStreamWaitEvent(waiter, event));
+    ASSERT_OK(orrStreamWaitEvent(waiter, event, nullptr));
     ASSERT_OK(orrEventDestroy(event));
     ASSERT_OK(orrStreamAbort(source));
     ASSERT_OK(orrStreamDestroy(source));
@@ -122,7 +122,7 @@ TEST_F(Waits, EventsOfStreamsThatAreGoneStillTellTheirFailure) {
 }
 
 orrWaitOptions limited(std::uint64_t limit_ns) {
-    orrWaitOptions options{};
+    orrWaitOptions options = ORR_INIT(orrWaitOptions);
     options.size = sizeof(options);
     options.limit_ns = limit_ns;
     return options;
@@ -134,8 +134,8 @@ TEST_F(Waits, LimitEndsAWaitAndNothingElse) {
     orrSemaphore_t never = semaphore_on(0), soon = semaphore_on(0);
     ASSERT_OK(orrSemaphoreSetName(never, "never"));
     const auto ten_ms = limited(10'000'000), hour = limited(3'600'000'000'000);
-    ASSERT_OK(orrStreamWaitSemaphoreWithOptions(patient, soon, 1, &hour));
-    ASSERT_OK(orrStreamWaitSemaphoreWithOptions(late, never, 3, &ten_ms));
+    ASSERT_OK(orrStreamWaitSemaphore(patient, soon, 1, &hour));
+    ASSERT_OK(orrStreamWaitSemaphore(late, never, 3, &ten_ms));
     EXPECT_EQ(orrStreamSynchronize(late), orrErrorTimeout) << orrGetLastErrorText();
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'never'"));
     EXPECT_EQ(orrStreamQuery(patient), orrErrorNotReady);
@@ -152,15 +152,15 @@ TEST_F(Waits, LimitEndsAWaitAndNothingElse) {
 
 TEST_F(Waits, LimitOfAnEventIsOfTheCardThatWaits) {
     orrStream_t source = stream_on(1, "source"), far = stream_on(0, "far"), near = stream_on(1, "near");
-    ASSERT_OK(orrDeviceEnablePeerAccess(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(0, 0));
     orrSemaphore_t gate = semaphore_on(1);
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrEventCreate(&event));
-    ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1, nullptr));
     ASSERT_OK(orrEventRecord(event, source));
     const auto ten_ms = limited(10'000'000);
     for (orrStream_t stream : {far, near}) {
-        ASSERT_OK(orrStreamWaitEventWithOptions(stream, event, &ten_ms));
+        ASSERT_OK(orrStreamWaitEvent(stream, event, &ten_ms));
         EXPECT_EQ(orrStreamSynchronize(stream), orrErrorTimeout) << orrGetLastErrorText();
     }
     EXPECT_EQ(orrStreamQuery(source), orrErrorNotReady) << "who is waited for goes on";
@@ -179,9 +179,9 @@ TEST_F(Waits, LastSignallerThatGoesEndsTheWait) {
     ASSERT_OK(orrSemaphoreAddSignaller(semaphore, last));
     ASSERT_OK(orrSemaphoreAddSignaller(semaphore, last)) << "twice is once";
     ASSERT_OK(orrStreamSignalSemaphore(first, semaphore, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 1, nullptr));
     ASSERT_OK(orrStreamSynchronize(waiter));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 2));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 2, nullptr));
     ASSERT_OK(orrStreamDestroy(first));
     EXPECT_EQ(orrStreamQuery(waiter), orrErrorNotReady) << "one is left";
     ASSERT_OK(orrSemaphoreRemoveSignaller(semaphore, last));
@@ -192,7 +192,7 @@ TEST_F(Waits, LastSignallerThatGoesEndsTheWait) {
     EXPECT_EQ(orrSemaphoreAddSignaller(semaphore, last), orrErrorAbandoned) << "too late";
     EXPECT_EQ(orrSemaphoreRemoveSignaller(semaphore, last), orrErrorInvalidValue);
     // What was signalled before stays signalled.
-    ASSERT_OK(orrStreamWaitSemaphore(last, semaphore, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(last, semaphore, 1, nullptr));
     EXPECT_OK(orrStreamSynchronize(last));
     for (orrStream_t stream : {last, waiter})
         EXPECT_OK(orrStreamDestroy(stream));
@@ -203,8 +203,8 @@ TEST_F(Waits, CauseOfTheLastSignallerIsTold) {
     orrStream_t source = stream_on(0, "source"), waiter = stream_on(0, "waiter");
     orrSemaphore_t gate = semaphore_on(0), semaphore = semaphore_on(0);
     ASSERT_OK(orrSemaphoreAddSignaller(semaphore, source));
-    ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1, nullptr));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 1, nullptr));
     ASSERT_OK(orrStreamAbort(source));  // it has not submitted the signal
     EXPECT_EQ(orrStreamSynchronize(waiter), orrErrorAborted) << orrGetLastErrorText();
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
@@ -219,10 +219,10 @@ TEST_F(Waits, SignallerOfAnotherCardCounts) {
     orrStream_t far = stream_on(1, "far"), waiter = stream_on(0, "waiter");
     orrSemaphore_t gate = semaphore_on(1), semaphore = semaphore_on(0);
     ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrDeviceEnablePeerAccess(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(0, 0));
     ASSERT_OK(orrSemaphoreAddSignaller(semaphore, far));
-    ASSERT_OK(orrStreamWaitSemaphore(far, gate, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(far, gate, 1, nullptr));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphore, 1, nullptr));
     ASSERT_OK(orrStreamAbort(far));
     EXPECT_EQ(orrStreamSynchronize(waiter), orrErrorAborted) << orrGetLastErrorText();
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'far'"));
@@ -244,7 +244,7 @@ TEST_F(Waits, SignallersStayWithTheirSemaphore) {
         }
         ASSERT_OK(orrSemaphoreDestroy(old));
         orrSemaphore_t next = semaphore_on(0);
-        ASSERT_OK(orrStreamWaitSemaphore(waiter, next, 1));
+        ASSERT_OK(orrStreamWaitSemaphore(waiter, next, 1, nullptr));
         ASSERT_OK(orrStreamDestroy(source));
         ASSERT_OK(orrStreamSignalSemaphore(host, next, 1));
         ASSERT_OK(orrStreamSynchronize(waiter)) << i;

@@ -13,12 +13,12 @@ namespace {
 class CaptureTest : public ::testing::Test {
   protected:
     CaptureTest() {
-        EXPECT_OK(orrStreamCreate(&a_));
-        EXPECT_OK(orrStreamCreate(&b_));
-        EXPECT_OK(orrEventCreate(&fork_));
-        EXPECT_OK(orrEventCreate(&join_));
+        EXPECT_OK(orrStreamCreate(&a_, 0));
+        EXPECT_OK(orrStreamCreate(&b_, 0));
+        EXPECT_OK(orrEventCreate(&fork_, 0));
+        EXPECT_OK(orrEventCreate(&join_, 0));
         void* memory = nullptr;
-        EXPECT_OK(orrMallocHost(&memory, 4096));
+        EXPECT_OK(orrMallocHost(&memory, 4096, 0));
         memory_ = static_cast<std::uint8_t*>(memory);
         std::memset(memory_, 0, 4096);
     }
@@ -37,20 +37,20 @@ class CaptureTest : public ::testing::Test {
 };
 
 TEST_F(CaptureTest, TwoStreamsBecomeOneGraph) {
-    ASSERT_OK(orrStreamBeginCapture(a_));
+    ASSERT_OK(orrStreamBeginCapture(a_, 0));
     ASSERT_OK(orrMemsetAsync(memory_, 4, 64, a_));
     ASSERT_OK(orrEventRecord(fork_, a_));
-    ASSERT_OK(orrStreamWaitEvent(b_, fork_));
+    ASSERT_OK(orrStreamWaitEvent(b_, fork_, nullptr));
     int capturing = 0;
     ASSERT_OK(orrStreamIsCapturing(&capturing, b_));
     EXPECT_EQ(capturing, 1);
     ASSERT_OK(orrMemcpyAsync(memory_ + 64, memory_, 64, orrMemcpyDefault, b_));
     ASSERT_OK(orrMemcpyAsync(memory_ + 128, memory_, 64, orrMemcpyDefault, a_));
     ASSERT_OK(orrEventRecord(join_, b_));
-    ASSERT_OK(orrStreamWaitEvent(a_, join_));
+    ASSERT_OK(orrStreamWaitEvent(a_, join_, nullptr));
     ASSERT_OK(orrMemsetAsync(memory_, 8, 64, a_));
     orrGraph_t graph = nullptr;
-    ASSERT_OK(orrStreamEndCapture(a_, &graph));
+    ASSERT_OK(orrStreamEndCapture(&graph, a_));
     EXPECT_EQ(memory_[64], 0) << "nothing ran yet";
     ASSERT_OK(orrStreamIsCapturing(&capturing, b_));
     EXPECT_EQ(capturing, 0);
@@ -58,9 +58,9 @@ TEST_F(CaptureTest, TwoStreamsBecomeOneGraph) {
     ASSERT_OK(orrGraphGetNodeCount(&nodes, graph));
     EXPECT_EQ(nodes, 4u);
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph, 0));
     ASSERT_OK(orrGraphDestroy(graph));
-    orrGraphExecInfo info{};
+    orrGraphExecInfo info = ORR_INIT(orrGraphExecInfo);
     ASSERT_OK(orrGraphExecGetInfo(&info, exec));
     EXPECT_EQ(info.queues, 2u);
     EXPECT_EQ(info.waits, 2u);
@@ -89,11 +89,11 @@ TEST_F(CaptureTest, EndsWhileOthersCaptureIntoIt) {
         }
     });
     for (int round = 0; round < 1000; ++round) {
-        ASSERT_OK(orrStreamBeginCapture(a_));
+        ASSERT_OK(orrStreamBeginCapture(a_, 0));
         ASSERT_OK(orrEventRecord(fork_, a_));
-        ASSERT_OK(orrStreamWaitEvent(b_, fork_));
+        ASSERT_OK(orrStreamWaitEvent(b_, fork_, nullptr));
         orrGraph_t graph = nullptr;
-        if (orrStreamEndCapture(a_, &graph) == orrSuccess) EXPECT_OK(orrGraphDestroy(graph));
+        if (orrStreamEndCapture(&graph, a_) == orrSuccess) EXPECT_OK(orrGraphDestroy(graph));
     }
     over.store(true);
     other.join();
@@ -101,40 +101,40 @@ TEST_F(CaptureTest, EndsWhileOthersCaptureIntoIt) {
 
 TEST_F(CaptureTest, Mistakes) {
     orrGraph_t graph = nullptr;
-    EXPECT_FAIL(orrStreamBeginCapture(nullptr), orrErrorStreamCapture, "null stream");
-    EXPECT_FAIL(orrStreamEndCapture(a_, &graph), orrErrorStreamCapture, "not being captured");
-    ASSERT_OK(orrStreamBeginCapture(a_));
-    EXPECT_FAIL(orrStreamBeginCapture(a_), orrErrorStreamCapture, "already");
+    EXPECT_FAIL(orrStreamBeginCapture(nullptr, 0), orrErrorStreamCapture, "null stream");
+    EXPECT_FAIL(orrStreamEndCapture(&graph, a_), orrErrorStreamCapture, "not being captured");
+    ASSERT_OK(orrStreamBeginCapture(a_, 0));
+    EXPECT_FAIL(orrStreamBeginCapture(a_, 0), orrErrorStreamCapture, "already");
     EXPECT_FAIL(orrStreamSynchronize(a_), orrErrorStreamCapture, "orrStreamSynchronize");
-    EXPECT_FAIL(orrStreamEndCapture(a_, &graph), orrErrorStreamCapture, "because a call failed");
+    EXPECT_FAIL(orrStreamEndCapture(&graph, a_), orrErrorStreamCapture, "because a call failed");
     EXPECT_EQ(graph, nullptr);
 
-    ASSERT_OK(orrStreamBeginCapture(a_));
+    ASSERT_OK(orrStreamBeginCapture(a_, 0));
     std::uint8_t ordinary[16] = {};
     EXPECT_FAIL(orrMemcpyAsync(memory_, ordinary, 16, orrMemcpyDefault, a_), orrErrorStreamCapture,
                 "orrMallocHost");
-    EXPECT_FAIL(orrStreamEndCapture(a_, &graph), orrErrorStreamCapture, "because a call failed");
+    EXPECT_FAIL(orrStreamEndCapture(&graph, a_), orrErrorStreamCapture, "because a call failed");
 
-    ASSERT_OK(orrStreamBeginCapture(a_));
+    ASSERT_OK(orrStreamBeginCapture(a_, 0));
     ASSERT_OK(orrEventRecord(fork_, a_));
     EXPECT_FAIL(orrEventSynchronize(fork_), orrErrorStreamCapture, "captured");
-    ASSERT_OK(orrStreamWaitEvent(b_, fork_));
+    ASSERT_OK(orrStreamWaitEvent(b_, fork_, nullptr));
     ASSERT_OK(orrMemsetAsync(memory_, 1, 8, b_));
-    EXPECT_FAIL(orrStreamEndCapture(b_, &graph), orrErrorStreamCapture, "another stream");
-    EXPECT_FAIL(orrStreamEndCapture(a_, &graph), orrErrorStreamCapture, "not joined back");
-    EXPECT_FAIL(orrStreamWaitEvent(b_, fork_), orrErrorStreamCapture, "has ended");
+    EXPECT_FAIL(orrStreamEndCapture(&graph, b_), orrErrorStreamCapture, "another stream");
+    EXPECT_FAIL(orrStreamEndCapture(&graph, a_), orrErrorStreamCapture, "not joined back");
+    EXPECT_FAIL(orrStreamWaitEvent(b_, fork_, nullptr), orrErrorStreamCapture, "has ended");
     ASSERT_OK(orrMemsetAsync(memory_, 1, 8, b_));
     ASSERT_OK(orrStreamSynchronize(b_));
 
     // An event from before the capture is no part of it.
     ASSERT_OK(orrEventRecord(join_, b_));
-    ASSERT_OK(orrStreamBeginCapture(a_));
-    EXPECT_FAIL(orrStreamWaitEvent(a_, join_), orrErrorStreamCapture, "outside");
-    EXPECT_EQ(orrStreamEndCapture(a_, &graph), orrErrorStreamCapture);
+    ASSERT_OK(orrStreamBeginCapture(a_, 0));
+    EXPECT_FAIL(orrStreamWaitEvent(a_, join_, nullptr), orrErrorStreamCapture, "outside");
+    EXPECT_EQ(orrStreamEndCapture(&graph, a_), orrErrorStreamCapture);
     // A stream that is destroyed while it is captured.
-    ASSERT_OK(orrStreamBeginCapture(a_));
+    ASSERT_OK(orrStreamBeginCapture(a_, 0));
     ASSERT_OK(orrStreamDestroy(a_));
-    ASSERT_OK(orrStreamCreate(&a_));
+    ASSERT_OK(orrStreamCreate(&a_, 0));
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace {
 class GraphTest : public ::testing::Test {
   protected:
     explicit GraphTest(int cards = 1) : system_(cards) {
-        EXPECT_OK(orrStreamCreate(&stream_));
-        EXPECT_OK(orrGraphCreate(&graph_));
+        EXPECT_OK(orrStreamCreate(&stream_, 0));
+        EXPECT_OK(orrGraphCreate(&graph_, 0));
     }
     ~GraphTest() override {
         EXPECT_OK(orrGraphDestroy(graph_));
@@ -24,7 +24,7 @@ class GraphTest : public ::testing::Test {
     }
     static void* pinned(std::size_t bytes) {
         void* memory = nullptr;
-        EXPECT_OK(orrMallocHost(&memory, bytes));
+        EXPECT_OK(orrMallocHost(&memory, bytes, 0));
         std::memset(memory, 0, bytes);
         return memory;
     }
@@ -48,7 +48,7 @@ class GraphTest : public ::testing::Test {
         return node;
     }
     orrGraphExecInfo info(orrGraphExec_t exec) {
-        orrGraphExecInfo result{};
+        orrGraphExecInfo result = ORR_INIT(orrGraphExecInfo);
         EXPECT_OK(orrGraphExecGetInfo(&result, exec));
         return result;
     }
@@ -63,7 +63,7 @@ class TwoCardGraph : public GraphTest {
     TwoCardGraph() : GraphTest(2) {
         for (int device = 0; device < 2; ++device) {
             EXPECT_OK(orrSetDevice(device));
-            EXPECT_OK(orrDeviceEnablePeerAccess(1 - device));
+            EXPECT_OK(orrDeviceEnablePeerAccess(1 - device, 0));
         }
         EXPECT_OK(orrSetDevice(0));
     }
@@ -76,7 +76,7 @@ TEST_F(GraphTest, ChainGoesStraightIntoTheStreamWithOneDoorbell) {
         last = memset_node(memory + i, i, 64 - static_cast<std::size_t>(i),
                            last == nullptr ? std::vector<orrGraphNode_t>{} : std::vector{last});
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     for (int i = 0; i < 3; ++i) {
         std::memset(memory, 0, 64);
         ASSERT_OK(orrGraphLaunch(exec, stream_));
@@ -108,7 +108,7 @@ TEST_F(GraphTest, BranchesJoinAgainAndDoorbellsAreOneAQueue) {
     // Behind a branch, independent of the join.
     copy_node(result, memory + 1024, 1024, {branches[0]});
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     constexpr int kLaunches = 50;
     for (int i = 0; i < kLaunches; ++i)
         ASSERT_OK(orrGraphLaunch(exec, stream_));
@@ -130,7 +130,7 @@ TEST_F(GraphTest, RandomGraphsRunInOrder) {
         constexpr std::size_t kNodes = 60;
         auto* words = static_cast<std::uint8_t*>(pinned(8 * (kNodes + 1) * 4));
         orrGraph_t graph = nullptr;
-        ASSERT_OK(orrGraphCreate(&graph));
+        ASSERT_OK(orrGraphCreate(&graph, 0));
         std::vector<orrGraphNode_t> nodes(kNodes);
         std::vector<std::vector<std::size_t>> sources(kNodes);
         for (std::size_t i = 0; i < kNodes; ++i) {
@@ -150,7 +150,7 @@ TEST_F(GraphTest, RandomGraphsRunInOrder) {
             }
         }
         orrGraphExec_t exec = nullptr;
-        ASSERT_OK(orrGraphInstantiate(&exec, graph));
+        ASSERT_OK(orrGraphInstantiate(&exec, graph, 0));
         ASSERT_OK(orrGraphDestroy(graph));
         for (int round = 0; round < 4; ++round) {
             std::memset(words, 0, 8 * kNodes);
@@ -179,10 +179,10 @@ TEST_F(TwoCardGraph, CrossesTheLinkBothWays) {
     const auto back = copy_node(a, b, kSize, {more});
     copy_node(out, a, kSize, {back});
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     ASSERT_OK(orrSetDevice(1));
     orrStream_t other = nullptr;
-    ASSERT_OK(orrStreamCreate(&other));
+    ASSERT_OK(orrStreamCreate(&other, 0));
     for (int round = 0; round < 6; ++round) {
         std::memset(out, 0, kSize);
         orrStream_t stream = round % 2 == 0 ? stream_ : other;  // launches stay in order across streams
@@ -234,7 +234,7 @@ TEST_F(TwoCardGraph, HostNodesRunBetweenCards) {
     ASSERT_OK(orrGraphAddHostNode(&last, graph_, both, 2, HostCall::call, &calls[1]));
     ASSERT_OK(orrGraphAddHostNode(nullptr, graph_, &last, 1, HostCall::call, &calls[2]));
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     for (int round = 0; round < 5; ++round) {
         ASSERT_OK(orrGraphLaunch(exec, stream_));
         ASSERT_OK(orrStreamSynchronize(stream_));
@@ -253,11 +253,11 @@ TEST_F(GraphTest, ChildGraphsAndEvents) {
     auto* memory = static_cast<std::uint8_t*>(pinned(64));
     memset_node(memory, 3, 8);
     orrGraph_t parent = nullptr;
-    ASSERT_OK(orrGraphCreate(&parent));
+    ASSERT_OK(orrGraphCreate(&parent, 0));
     orrGraphNode_t child = nullptr, again = nullptr, record = nullptr;
     ASSERT_OK(orrGraphAddChildGraphNode(&child, parent, nullptr, 0, graph_));
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrEventCreate(&event, 0));
     ASSERT_OK(orrGraphAddEventRecordNode(&record, parent, &child, 1, event));
     orrGraphNode_t copy = nullptr;
     ASSERT_OK(orrGraphAddMemcpyNode(&copy, parent, &record, 1, memory + 8, memory, 8, orrMemcpyDefault));
@@ -266,7 +266,7 @@ TEST_F(GraphTest, ChildGraphsAndEvents) {
     ASSERT_OK(orrGraphGetNodeCount(&count, parent));
     EXPECT_EQ(count, 9u);
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, parent));
+    ASSERT_OK(orrGraphInstantiate(&exec, parent, 0));
     ASSERT_OK(orrGraphLaunch(exec, stream_));
     ASSERT_OK(orrEventSynchronize(event));
     ASSERT_OK(orrStreamSynchronize(stream_));
@@ -290,7 +290,7 @@ TEST_F(GraphTest, Mistakes) {
     EXPECT_FAIL(orrGraphAddHostNode(nullptr, graph_, nullptr, 0, nullptr, nullptr), orrErrorInvalidValue,
                 "null");
     orrGraph_t other = nullptr;
-    ASSERT_OK(orrGraphCreate(&other));
+    ASSERT_OK(orrGraphCreate(&other, 0));
     EXPECT_FAIL(orrGraphAddEmptyNode(nullptr, other, &a, 1), orrErrorInvalidHandle,
                 "not a node of this graph");
     ASSERT_OK(orrGraphDestroy(other));
@@ -298,7 +298,7 @@ TEST_F(GraphTest, Mistakes) {
     EXPECT_FAIL(orrGraphAddDependencies(graph_, &a, &a, 1), orrErrorInvalidValue, "itself");
     ASSERT_OK(orrGraphAddDependencies(graph_, &b, &a, 1));
     orrGraphExec_t exec = nullptr;
-    EXPECT_FAIL(orrGraphInstantiate(&exec, graph_), orrErrorInvalidValue, "cycle");
+    EXPECT_FAIL(orrGraphInstantiate(&exec, graph_, 0), orrErrorInvalidValue, "cycle");
     ASSERT_OK(orrFreeHost(memory));
 }
 
@@ -309,7 +309,7 @@ TEST_F(GraphTest, FailureEndsTheLaunchAndTheGraph) {
     const auto good = memset_node(memory, 5, 8);
     memset_node(memory + 8, 6, 8, {bad, good});
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     {
         const std::lock_guard lock(system_.card().mutex());
         system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
@@ -320,7 +320,7 @@ TEST_F(GraphTest, FailureEndsTheLaunchAndTheGraph) {
     EXPECT_FAIL(orrGraphLaunch(exec, stream_), orrErrorIllegalAddress, "Instantiate it anew");
     ASSERT_OK(orrGraphExecDestroy(exec));
     ASSERT_OK(orrStreamDestroy(stream_));
-    ASSERT_OK(orrStreamCreate(&stream_));
+    ASSERT_OK(orrStreamCreate(&stream_, 0));
     ASSERT_OK(orrMemset(memory, 1, 8)) << "the card goes on";
     ASSERT_OK(orrFree(gone));
     ASSERT_OK(orrFreeHost(memory));
@@ -331,9 +331,9 @@ TEST_F(GraphTest, OutlivesTheStreamOfItsLastLaunch) {
     memset_node(memory, 1, 8);
     memset_node(memory + 8, 2, 8);
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     orrStream_t once = nullptr;
-    ASSERT_OK(orrStreamCreate(&once));
+    ASSERT_OK(orrStreamCreate(&once, 0));
     ASSERT_OK(orrGraphLaunch(exec, once));
     ASSERT_OK(orrStreamSynchronize(once));
     ASSERT_OK(orrStreamDestroy(once));
@@ -353,7 +353,7 @@ TEST_F(GraphTest, StoppedStreamHangsNobody) {
         memset_node(memory, 1, 8);
         memset_node(memory + 8, 2, 8);
         orrGraphExec_t exec = nullptr;
-        ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+        ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
         {
             const std::lock_guard lock(system_.card().mutex());
             system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
@@ -367,12 +367,12 @@ TEST_F(GraphTest, StoppedStreamHangsNobody) {
         EXPECT_OK(orrGraphExecDestroy(exec));
         EXPECT_EQ(memory[8], 0) << "a lane ran";
         ASSERT_OK(orrStreamDestroy(stream_));
-        ASSERT_OK(orrStreamCreate(&stream_));
+        ASSERT_OK(orrStreamCreate(&stream_, 0));
         EXPECT_OK(orrDeviceSynchronize());
         ASSERT_OK(orrFree(gone));
         ASSERT_OK(orrFreeHost(memory));
         ASSERT_OK(orrGraphDestroy(graph_));
-        ASSERT_OK(orrGraphCreate(&graph_));
+        ASSERT_OK(orrGraphCreate(&graph_, 0));
     }
 }
 
@@ -387,7 +387,7 @@ TEST_F(GraphTest, HostNodeBehindAFailureHoldsNobodyUp) {
         &host, graph_, &bad, 1, [](void* flag) { *static_cast<bool*>(flag) = true; }, &ran));
     memset_node(memory, 7, 8, {host});
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     {
         const std::lock_guard lock(system_.card().mutex());
         system_.card().mappings.erase(reinterpret_cast<std::uintptr_t>(gone));
@@ -407,18 +407,18 @@ TEST_F(GraphTest, LaunchesDoNotOverlapBehindAnAbort) {
     orrStream_t first = nullptr, other = nullptr;
     orrSemaphore_t gate = nullptr;
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrStreamCreate(&first));
-    ASSERT_OK(orrStreamCreate(&other));
-    ASSERT_OK(orrSemaphoreCreate(&gate));
-    ASSERT_OK(orrEventCreate(&event));
-    ASSERT_OK(orrStreamWaitSemaphore(other, gate, 1));
+    ASSERT_OK(orrStreamCreate(&first, 0));
+    ASSERT_OK(orrStreamCreate(&other, 0));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(other, gate, 1, nullptr));
     ASSERT_OK(orrEventRecord(event, other));
     memset_node(memory, 1, 8);
     orrGraphNode_t held = nullptr;
     ASSERT_OK(orrGraphAddEventWaitNode(&held, graph_, nullptr, 0, event));
     memset_node(memory + 8, 2, 8, {held});
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     const auto word = [&] {
         const std::lock_guard lock(system_.card().mutex());  // the card writes it
         return *memory;
@@ -450,7 +450,7 @@ TEST_F(GraphTest, LaunchesDoNotOverlapBehindAnAbort) {
 TEST_F(GraphTest, HostNodeSignalsThoughItsQueueHadCrashed) {
     auto* memory = static_cast<std::uint8_t*>(pinned(64));
     orrSemaphore_t semaphore = nullptr;
-    ASSERT_OK(orrSemaphoreCreate(&semaphore));
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
     ASSERT_OK(orrSemaphoreSignal(semaphore, 1));  // makes it
     const auto before = memset_node(memory, 1, 8);
     orrGraphNode_t host = nullptr;
@@ -459,7 +459,7 @@ TEST_F(GraphTest, HostNodeSignalsThoughItsQueueHadCrashed) {
         [](void* card) { static_cast<FakeCard*>(card)->crash("signals from the host"); }, &system_.card()));
     memset_node(memory + 8, 7, 8, {host});
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     ASSERT_OK(orrGraphLaunch(exec, stream_));
     EXPECT_OK(orrStreamSynchronize(stream_));
     EXPECT_EQ(memory[8], 7);
@@ -477,15 +477,15 @@ TEST_F(TwoCardGraph, FullRingOfHostSignalsHoldsNobodyUp) {
     auto* memory = static_cast<std::uint8_t*>(pinned(1024));
     orrStream_t source = nullptr, waiter = nullptr;
     orrSemaphore_t promised = nullptr, never = nullptr;
-    ASSERT_OK(orrStreamCreate(&waiter));
-    ASSERT_OK(orrSemaphoreCreate(&promised));
+    ASSERT_OK(orrStreamCreate(&waiter, 0));
+    ASSERT_OK(orrSemaphoreCreate(&promised, 0));
     ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrStreamCreate(&source));
-    ASSERT_OK(orrSemaphoreCreate(&never));
+    ASSERT_OK(orrStreamCreate(&source, 0));
+    ASSERT_OK(orrSemaphoreCreate(&never, 0));
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1, nullptr));
     ASSERT_OK(orrStreamSignalSemaphore(source, promised, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1, nullptr));
     for (int i = 0; i < 100; ++i) {
         orrGraphNode_t host = nullptr;
         ASSERT_OK(orrGraphAddHostNode(
@@ -500,7 +500,7 @@ TEST_F(TwoCardGraph, FullRingOfHostSignalsHoldsNobodyUp) {
         memset_node(memory + 8 * i, 1, 8, {host});
     }
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     ASSERT_OK(orrGraphLaunch(exec, stream_));
     std::this_thread::sleep_for(std::chrono::milliseconds(150));
     EXPECT_TRUE(mishap.happened.load());
@@ -522,7 +522,7 @@ TEST_F(GraphTest, DeadlockDoesNotBreakIt) {
     memset_node(memory, 1, 8);
     memset_node(memory + 8, 2, 8);
     orrGraphExec_t exec = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&exec, graph_));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph_, 0));
     system_.card().pause(true);
     for (int i = 0; i < 1024; ++i)
         ASSERT_OK(orrMemsetAsync(memory + 16, 3, 8, stream_));

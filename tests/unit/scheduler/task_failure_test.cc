@@ -11,25 +11,26 @@ namespace {
 
 TEST_F(TaskTest, FailureIsNamedByAllThatDependOnIt) {
     const auto x = data(1), y = data(2), z = data(3);
-    const orrTask_t bad =
-        add({0, 0, 0, 1, 1, 1}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.name = "bad one"; });
-    const orrTask_t next = add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kA}},
-                               [](orrTaskDesc& d) { d.name = "middle"; });
-    const orrTask_t last = add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}});
+    const orrTask_t bad = add({0, 0, 0, 1, 1, 1}, {{x, orrTaskAccessReadWrite, kOut}},
+                              [](orrTaskDesc& d) { d.name = "bad one"; });
+    const orrTask_t next =
+        add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}, {x, orrTaskAccessRead, kA}},
+            [](orrTaskDesc& d) { d.name = "middle"; });
+    const orrTask_t last = add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}});
     std::vector<orrTask_t> fine;
     for (int i = 0; i < 30; ++i)
-        fine.push_back(add({0, 0, 0, 1, 1, 0}, {{z, orrTaskReadWrite, kOut}}));
+        fine.push_back(add({0, 0, 0, 1, 1, 0}, {{z, orrTaskAccessReadWrite, kOut}}));
     EXPECT_FAIL(orrTaskGraphWait(graph_), orrErrorIllegalInstruction, "'bad one' failed");
     EXPECT_FAIL(orrTaskWait(graph_, last), orrErrorIllegalInstruction, "because task 0 'bad one' had failed");
-    EXPECT_EQ(info(bad).state, orrTaskFailed);
-    EXPECT_EQ(info(next).state, orrTaskCancelled);
+    EXPECT_EQ(info(bad).state, orrTaskStateFailed);
+    EXPECT_EQ(info(next).state, orrTaskStateCancelled);
     EXPECT_EQ(info(last).cause, bad);
     EXPECT_EQ(info(last).error, orrErrorIllegalInstruction);
     EXPECT_EQ(read(z), 33) << "what does not depend on it goes on";
     std::int64_t value = 0;
-    EXPECT_FAIL(orrTaskDataRead(y, &value, 8), orrErrorIllegalInstruction, "'bad one'");
+    EXPECT_FAIL(orrTaskDataRead(&value, y, 8), orrErrorIllegalInstruction, "'bad one'");
     // What is written anew is whole again.
-    add({0, 0, 0, 50, 0, 0}, {{y, orrTaskWrite, kOut}});
+    add({0, 0, 0, 50, 0, 0}, {{y, orrTaskAccessWrite, kOut}});
     EXPECT_EQ(read(y), 50);
 }
 
@@ -40,13 +41,13 @@ TEST_F(TaskTest, ManyFailuresAndStillTheRestIsRight) {
     for (int round = 0; round < 20; ++round) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             const bool trap = i % 4 == 3 && round == static_cast<int>(i);
-            add({0, 0, 0, 1, 1, trap ? 1u : 0u}, {{all[i], orrTaskReadWrite, kOut}});
+            add({0, 0, 0, 1, 1, trap ? 1u : 0u}, {{all[i], orrTaskAccessReadWrite, kOut}});
         }
     }
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
     for (std::size_t i = 0; i < all.size(); ++i) {
         std::int64_t value = 0;
-        const orrError_t error = orrTaskDataRead(all[i], &value, 8);
+        const orrError_t error = orrTaskDataRead(&value, all[i], 8);
         if (i % 4 == 3) {
             EXPECT_EQ(error, orrErrorIllegalInstruction) << i;
         } else {
@@ -59,8 +60,8 @@ TEST_F(TaskTest, ManyFailuresAndStillTheRestIsRight) {
 TEST_F(TaskTest, FailureWhileHostTasksQueue) {
     const auto x = data(1), y = data(2), z = data(3);
     const auto host_task = [&](orrTaskData_t of) {
-        orrTaskDesc desc{};
-        orrTaskAccess access{of, orrTaskReadWrite, -1};
+        orrTaskDesc desc = ORR_INIT(orrTaskDesc);
+        orrTaskAccess access{of, orrTaskAccessReadWrite, orrTaskAccessNoArgument, 0, 0};
         desc.function = [](void*, void* const* data, std::size_t) {
             std::this_thread::sleep_for(std::chrono::milliseconds(30));
             ++*static_cast<std::int64_t*>(data[0]);
@@ -71,7 +72,7 @@ TEST_F(TaskTest, FailureWhileHostTasksQueue) {
     };
     host_task(x);  // runs when the kernel traps
     host_task(y);  // is queued
-    add({0, 0, 0, 0, 0, 1}, {{z, orrTaskReadWrite, kOut}});
+    add({0, 0, 0, 0, 0, 1}, {{z, orrTaskAccessReadWrite, kOut}});
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
     EXPECT_EQ(read(x), 2);
     EXPECT_EQ(read(y), 3);
@@ -80,8 +81,8 @@ TEST_F(TaskTest, FailureWhileHostTasksQueue) {
 TEST_F(TaskTest, LostCardEndsTheGraph) {
     const auto x = data(1), y = data(2);
     system_.card(0).pause(true);
-    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
-    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 0); });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 1); });
     ASSERT_OK(orrTaskGraphStart(graph_));
     system_.card(0).lose();
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost);
@@ -90,7 +91,7 @@ TEST_F(TaskTest, LostCardEndsTheGraph) {
     std::vector<orrTaskData_t> more;
     for (int i = 0; i < 20; ++i) {
         more.push_back(data(i));
-        add({0, 0, 0, 1, 1, 0}, {{more.back(), orrTaskReadWrite, kOut}});
+        add({0, 0, 0, 1, 1, 0}, {{more.back(), orrTaskAccessReadWrite, kOut}});
     }
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost) << "the first cause stays";
     for (int i = 0; i < 20; ++i)
@@ -101,17 +102,17 @@ TEST_F(TaskTest, LostCardEndsTheGraph) {
 // host.
 TEST_F(TaskTest, AFailureAfterItsLinkWasCut) {
     const auto x = data(1), y = data(0), z = data(0);
-    const auto on = [](int card) { return [card](orrTaskDesc& d) { d.device_plus_1 = card; }; };
+    const auto on = [](int card) { return [card](orrTaskDesc& d) { on_device(d, card); }; };
     for (int i = 0; i < 4; ++i)
-        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, on(i % 2 + 1));
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}}, on(i % 2));
     ASSERT_OK(orrTaskGraphWait(graph_));
     system_.card(0).cut_link();
-    add({0, 0, 0, 0, 0, 1}, {{y, orrTaskReadWrite, kOut}}, on(2));
+    add({0, 0, 0, 0, 0, 1}, {{y, orrTaskAccessReadWrite, kOut}}, on(1));
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
-    const orrTask_t alone = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, on(1));
+    const orrTask_t alone = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}}, on(0));
     EXPECT_OK(orrTaskWait(graph_, alone));
     const orrTask_t across =
-        add({0, 0, 0, 0, 1, 0}, {{z, orrTaskReadWrite, kOut}, {x, orrTaskRead, kA}}, on(2));
+        add({0, 0, 0, 0, 1, 0}, {{z, orrTaskAccessReadWrite, kOut}, {x, orrTaskAccessRead, kA}}, on(1));
     EXPECT_OK(orrTaskWait(graph_, across));
     EXPECT_EQ(read(z), 6);
 }
@@ -125,8 +126,8 @@ TEST_F(TaskTest, TimesBesideACardThatIsGone) {
     system_.card(1).lose();
     const auto x = data(1), y = data(2);
     const orrTask_t runs =
-        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
-    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 0); });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 1); });
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost);
     EXPECT_OK(orrTaskWait(graph_, runs));
     EXPECT_LT(info(runs).start_ns, 100'000);
@@ -141,18 +142,18 @@ TEST_F(TaskTest, ChainsOverTheCardsBeforeAndAfterAFailure) {
     const auto x = data(0), y = data(0);
     const auto chain = [&] {
         for (int i = 0; i < 40; ++i) {
-            add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}},
-                [i](orrTaskDesc& d) { d.device_plus_1 = i % 2 + 1; });
+            add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}},
+                [i](orrTaskDesc& d) { on_device(d, i % 2); });
         }
         EXPECT_EQ(read(x) % 40, 0);
     };
     chain();
-    for (int card = 1; card <= 2; ++card) {
-        const orrTask_t trap = add({0, 0, 0, 0, 0, 1}, {{y, orrTaskWrite, kOut}},
-                                   [card](orrTaskDesc& d) { d.device_plus_1 = card; });
+    for (int card = 0; card < 2; ++card) {
+        const orrTask_t trap = add({0, 0, 0, 0, 0, 1}, {{y, orrTaskAccessWrite, kOut}},
+                                   [card](orrTaskDesc& d) { on_device(d, card); });
         EXPECT_EQ(orrTaskWait(graph_, trap), orrErrorIllegalInstruction);
         chain();
-        EXPECT_EQ(read(x), 40 * (card + 1));
+        EXPECT_EQ(read(x), 40 * (card + 2));
     }
 }
 
@@ -161,7 +162,7 @@ TEST_F(TaskTest, WhatALostCardWasNotGivenAnotherOneDoes) {
     std::vector<orrTaskData_t> all;
     for (int i = 0; i < 20; ++i) {
         all.push_back(data(i));
-        add({0, 0, 0, 1, 1, 0}, {{all.back(), orrTaskReadWrite, kOut}});
+        add({0, 0, 0, 1, 1, 0}, {{all.back(), orrTaskAccessReadWrite, kOut}});
     }
     system_.card(1).lose();
     ASSERT_OK(orrTaskGraphWait(graph_));
@@ -182,9 +183,9 @@ TEST_P(CardGoes, AtAnyMomentAndTheGraphEnds) {
     for (int k = 0; k < kRow; ++k) {
         for (int i = k + 1; i < kRow; ++i) {
             for (int j = k + 1; j < i; ++j)
-                add({0, 0, 0, 1, 1, 0}, {{at(i, j), orrTaskReadWrite, kOut},
-                                         {at(i, k), orrTaskRead, kA},
-                                         {at(j, k), orrTaskRead, kB}});
+                add({0, 0, 0, 1, 1, 0}, {{at(i, j), orrTaskAccessReadWrite, kOut},
+                                         {at(i, k), orrTaskAccessRead, kA},
+                                         {at(j, k), orrTaskAccessRead, kB}});
         }
     }
     ASSERT_OK(orrTaskGraphStart(graph_));
@@ -209,10 +210,10 @@ TEST_F(TaskTest, CanBeAskedWhileItRecovers) {
     };
     const auto x = data(1), y = data(2);
     const orrTask_t bad =
-        add({0, 0, 0, 0, 0, 1}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
-    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+        add({0, 0, 0, 0, 0, 1}, {{x, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 0); });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 1); });
     ASSERT_OK(orrTaskGraphStart(graph_));
-    while (info(bad).state != orrTaskFailed)
+    while (info(bad).state != orrTaskStateFailed)
         std::this_thread::yield();  // with the lock held over the recovery this never ends
     held.store(false);
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
@@ -254,17 +255,17 @@ class EightCards : public TaskTest {
             parts_.push_back(data(static_cast<std::int64_t>(card)));
     }
     static std::function<void(orrTaskDesc&)> on(std::size_t card) {
-        return [card](orrTaskDesc& desc) { desc.device_plus_1 = static_cast<std::int32_t>(card) + 1; };
+        return [card](orrTaskDesc& desc) { on_device(desc, static_cast<int>(card)); };
     }
     // Each card makes its part anew, and then needs all others'.
     void all_to_all(std::size_t cards) {
         for (std::size_t card = 0; card < cards; ++card)
-            add({0, 0, 0, 1, 0, 0}, {{parts_[card], orrTaskWrite, kOut}}, on(card));
+            add({0, 0, 0, 1, 0, 0}, {{parts_[card], orrTaskAccessWrite, kOut}}, on(card));
         for (std::size_t card = 0; card < cards; ++card) {
             const auto sum = data(0);
             for (std::size_t other = 0; other < cards; ++other)
-                add({0, 0, 0, 0, 1, 0}, {{sum, orrTaskReadWrite, kOut}, {parts_[other], orrTaskRead, kA}},
-                    on(card));
+                add({0, 0, 0, 0, 1, 0},
+                    {{sum, orrTaskAccessReadWrite, kOut}, {parts_[other], orrTaskAccessRead, kA}}, on(card));
         }
     }
 
@@ -280,7 +281,7 @@ TEST_F(EightCards, AFailureCostsOnlyTheQueuesThatItStopped) {
     const int all = queues_.load();
     EXPECT_GT(all, 100);
     system_.card(7).lose();
-    add({0, 0, 0, 1, 0, 0}, {{data(0), orrTaskWrite, kOut}}, on(7));
+    add({0, 0, 0, 1, 0, 0}, {{data(0), orrTaskAccessWrite, kOut}}, on(7));
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorDeviceLost);
     all_to_all(kCards - 1);
     for (std::size_t card = 0; card < kCards - 1; ++card)

@@ -3,6 +3,7 @@
 
 #include <orrery/task.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -47,6 +48,12 @@ inline FakeOutcome compute(FakeCard& card, const FakeDispatch& dispatch) {
     return {};
 }
 
+// The task runs on this device only.
+inline void on_device(orrTaskDesc& desc, int device) {
+    desc.flags |= orrTaskOnDevice;
+    desc.device = device;
+}
+
 class TaskTest : public ::testing::Test {
   public:
     explicit TaskTest(int cards = 2) : system_(cards) {
@@ -67,9 +74,19 @@ class TaskTest : public ::testing::Test {
         EXPECT_OK(orrTaskDataCreate(&made, graph_, &value, sizeof(value)));
         return made;
     }
-    orrTask_t add(const Args& args, std::vector<orrTaskAccess> accesses,
+    struct Use {
+        orrTaskData_t data;
+        orrTaskAccessMode mode;
+        int offset;  // in the arguments; -1: nowhere
+    };
+    orrTask_t add(const Args& args, const std::vector<Use>& uses,
                   const std::function<void(orrTaskDesc&)>& more = {}) {
-        orrTaskDesc desc{};
+        std::vector<orrTaskAccess> accesses;
+        for (const Use& use : uses) {
+            accesses.push_back({use.data, use.mode, use.offset < 0 ? orrTaskAccessNoArgument : 0,
+                                static_cast<std::uint32_t>(std::max(use.offset, 0)), 0});
+        }
+        orrTaskDesc desc = ORR_INIT(orrTaskDesc);
         desc.kernel = kernel_;
         desc.grid = desc.block = {1, 1, 1};
         desc.args = &args;
@@ -83,11 +100,11 @@ class TaskTest : public ::testing::Test {
     }
     std::int64_t read(orrTaskData_t from) {
         std::int64_t value = -1;
-        EXPECT_OK(orrTaskDataRead(from, &value, sizeof(value)));
+        EXPECT_OK(orrTaskDataRead(&value, from, sizeof(value)));
         return value;
     }
     orrTaskInfo info(orrTask_t task) {
-        orrTaskInfo told{};
+        orrTaskInfo told = ORR_INIT(orrTaskInfo);
         EXPECT_OK(orrTaskGetInfo(&told, graph_, task));
         return told;
     }

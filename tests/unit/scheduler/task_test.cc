@@ -14,18 +14,19 @@ namespace {
 TEST_F(TaskTest, DataFlowsBetweenTasksAndCards) {
     const auto x = data(5), y = data(7), z = data(0);
     const orrTask_t on0 =
-        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 0); });
     const orrTask_t on1 =
-        add({0, 0, 0, 2, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
-    add({0, 0, 0, 100, 0, 0}, {{z, orrTaskWrite, kOut}, {x, orrTaskRead, kA}, {y, orrTaskRead, kB}});
+        add({0, 0, 0, 2, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 1); });
+    add({0, 0, 0, 100, 0, 0},
+        {{z, orrTaskAccessWrite, kOut}, {x, orrTaskAccessRead, kA}, {y, orrTaskAccessRead, kB}});
     ASSERT_OK(orrTaskGraphWait(graph_));
     EXPECT_EQ(read(z), 100 + 6 + 9);
     EXPECT_EQ(read(x), 6);
     EXPECT_EQ(info(on0).device, 0);
     EXPECT_EQ(info(on1).device, 1);
-    EXPECT_EQ(info(on0).state, orrTaskDone);
+    EXPECT_EQ(info(on0).state, orrTaskStateDone);
     EXPECT_GT(info(on0).end_ns, info(on0).start_ns);
-    orrTaskStats stats{};
+    orrTaskStats stats = ORR_INIT(orrTaskStats);
     ASSERT_OK(orrTaskGraphGetStats(&stats, graph_));
     EXPECT_EQ(stats.done, stats.tasks);
     EXPECT_GT(stats.transfers, 2u);
@@ -51,12 +52,12 @@ TEST_F(TaskTest, RandomGraphsComputeWhatTheCpuComputes) {
             const bool use_a = a != out && random() % 3 != 0;
             const unsigned mode = random() % 4;
             Args args{0, 0, 0, value, mode == 0 ? 0u : 1u, 0};
-            std::vector<orrTaskAccess> accesses = {{handles[out],
-                                                    mode == 0   ? orrTaskWrite
-                                                    : mode == 1 ? orrTaskReadWrite
-                                                                : orrTaskReduce,
-                                                    kOut}};
-            if (use_a) accesses.push_back({handles[a], orrTaskRead, kA});
+            std::vector<Use> accesses = {{handles[out],
+                                          mode == 0   ? orrTaskAccessWrite
+                                          : mode == 1 ? orrTaskAccessReadWrite
+                                                      : orrTaskAccessReduce,
+                                          kOut}};
+            if (use_a) accesses.push_back({handles[a], orrTaskAccessRead, kA});
             add(args, accesses);
             const std::int64_t sum = value + (use_a ? model[a] : 0);
             model[out] = mode == 0 ? sum : model[out] + sum;
@@ -79,12 +80,12 @@ TEST_F(TaskTest, HostTasksReadWriteAndGrowTheGraph) {
             EXPECT_EQ(count, 1u);
             *static_cast<std::int64_t*>(at[0]) *= 2;
             if (--grow.left <= 0) return;
-            grow.test->add({0, 0, 0, 1, 1, 0}, {{grow.x, orrTaskReadWrite, kOut}});
+            grow.test->add({0, 0, 0, 1, 1, 0}, {{grow.x, orrTaskAccessReadWrite, kOut}});
             grow.submit();
         }
         void submit() {
-            const orrTaskAccess access{x, orrTaskReadWrite, -1};
-            orrTaskDesc desc{};
+            const orrTaskAccess access{x, orrTaskAccessReadWrite, orrTaskAccessNoArgument, 0, 0};
+            orrTaskDesc desc = ORR_INIT(orrTaskDesc);
             desc.name = "double";
             desc.function = call;
             desc.user = this;
@@ -109,7 +110,7 @@ TEST_F(TaskTest, DeviceSynchronizeWaitsForItsTasks) {
         return held.load() ? FakeOutcome{.running = true} : compute(card, dispatch);
     };
     const auto x = data(1);
-    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
+    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 0); });
     void* memory = nullptr;
     ASSERT_OK(orrMalloc(&memory, 64));
     ASSERT_OK(orrTaskGraphStart(graph_));
@@ -131,9 +132,10 @@ TEST_F(TaskTest, DeviceSynchronizeWaitsForItsTasks) {
 
 TEST_F(TaskTest, CancelBeforeTheStart) {
     const auto x = data(1), y = data(1);
-    const orrTask_t first = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}});
-    const orrTask_t second = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}});
-    const orrTask_t third = add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kA}});
+    const orrTask_t first = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}});
+    const orrTask_t second = add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}});
+    const orrTask_t third =
+        add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}, {x, orrTaskAccessRead, kA}});
     ASSERT_OK(orrTaskCancel(graph_, second));
     ASSERT_OK(orrTaskWait(graph_, first));
     EXPECT_FAIL(orrTaskWait(graph_, third), orrErrorCancelled, "was cancelled");
@@ -145,12 +147,12 @@ TEST_F(TaskTest, CancelBeforeTheStart) {
 TEST_F(TaskTest, CostsAreMeasuredAndKept) {
     const std::string path = ::testing::TempDir() + "/orrery_task_costs";
     std::remove(path.c_str());
-    orrTaskGraphOptions options{};
+    orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
     options.cost_file = path.c_str();
     create(&options);
     const auto x = data(0);
     for (int i = 0; i < 40; ++i)
-        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskReadWrite, kOut}});
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}});
     EXPECT_EQ(read(x), 40);
     create(nullptr);
     std::ifstream file(path);
@@ -177,9 +179,9 @@ TEST_F(TaskTest, DataOfNearlyAllAddresses) {
         std::int64_t value = 1;
         EXPECT_EQ(orrTaskDataCreate(&large, graph_, &value, bytes), orrErrorOutOfMemory) << bytes;
         ASSERT_OK(orrTaskDataCreate(&large, graph_, nullptr, bytes)) << bytes;
-        EXPECT_EQ(orrTaskWait(graph_, add({0, 0, 0, 1, 0, 0}, {{large, orrTaskWrite, kOut}})),
+        EXPECT_EQ(orrTaskWait(graph_, add({0, 0, 0, 1, 0, 0}, {{large, orrTaskAccessWrite, kOut}})),
                   orrErrorOutOfMemory);
-        const orrTask_t on_host = add({}, {{large, orrTaskWrite, -1}}, [](orrTaskDesc& desc) {
+        const orrTask_t on_host = add({}, {{large, orrTaskAccessWrite, -1}}, [](orrTaskDesc& desc) {
             desc.kernel = nullptr;
             desc.function = [](void*, void* const*, std::size_t) { ADD_FAILURE() << "without its data"; };
         });
@@ -189,35 +191,36 @@ TEST_F(TaskTest, DataOfNearlyAllAddresses) {
 
 TEST_F(TaskTest, Mistakes) {
     const auto x = data(1);
-    orrTaskDesc desc{};
+    orrTaskDesc desc = ORR_INIT(orrTaskDesc);
     EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "either a kernel or a function");
     desc.kernel = kernel_;
     desc.grid = desc.block = {1, 1, 1};
-    orrTaskAccess accesses[2] = {{x, orrTaskRead, 0}, {x, orrTaskWrite, -1}};
+    orrTaskAccess accesses[2] = {{x, orrTaskAccessRead, 0, 0, 0},
+                                 {x, orrTaskAccessWrite, orrTaskAccessNoArgument, 0, 0}};
     desc.accesses = accesses;
     desc.access_count = 2;
     EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "no place for an address");
-    accesses[0].arg_offset = -1;
+    accesses[0].flags = orrTaskAccessNoArgument;
     EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "second time");
     desc.access_count = 1;
-    accesses[0].mode = orrTaskReduce;
+    accesses[0].mode = orrTaskAccessReduce;
     EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "orrTaskDataSetMerge");
-    accesses[0].mode = orrTaskRead;
+    accesses[0].mode = orrTaskAccessRead;
     const orrTask_t later = 77;
     desc.after = &later;
     desc.after_count = 1;
     EXPECT_FAIL(orrTaskSubmit(nullptr, graph_, &desc), orrErrorInvalidValue, "no task 77");
     EXPECT_FAIL(orrTaskWait(graph_, 5), orrErrorInvalidValue, "no task 5");
     std::int64_t value[2];
-    EXPECT_FAIL(orrTaskDataRead(x, value, 16), orrErrorInvalidValue, "has 8");
+    EXPECT_FAIL(orrTaskDataRead(value, x, 16), orrErrorInvalidValue, "has 8");
     const int devices[] = {0, 0};
-    orrTaskGraphOptions options{};
+    orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
     options.devices = devices;
     options.device_count = 2;
     orrTaskGraph_t none = nullptr;
     EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, "twice");
     create(nullptr);
-    EXPECT_FAIL(orrTaskDataRead(x, value, 8), orrErrorInvalidHandle, "not a live");
+    EXPECT_FAIL(orrTaskDataRead(value, x, 8), orrErrorInvalidHandle, "not a live");
 }
 
 class FourCards : public TaskTest {
@@ -234,15 +237,14 @@ TEST_F(FourCards, CardsWithoutALinkMeetInHostMemory) {
     for (int round = 0; round < 10; ++round) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             add({0, 0, 0, 1, 1, 0},
-                {{all[i], orrTaskReadWrite, kOut}, {all[(i + 1) % all.size()], orrTaskRead, -1}},
+                {{all[i], orrTaskAccessReadWrite, kOut}, {all[(i + 1) % all.size()], orrTaskAccessRead, -1}},
                 [&](orrTaskDesc& d) {
-                    d.device_plus_1 =
-                        static_cast<std::int32_t>((i + static_cast<std::size_t>(round)) % 4) + 1;
+                    on_device(d, static_cast<int>((i + static_cast<std::size_t>(round)) % 4));
                 });
         }
     }
     for (const auto& one : all)
-        add({0, 0, 0, 0, 1, 0}, {{sum, orrTaskReadWrite, kOut}, {one, orrTaskRead, kA}});
+        add({0, 0, 0, 0, 1, 0}, {{sum, orrTaskAccessReadWrite, kOut}, {one, orrTaskAccessRead, kA}});
     EXPECT_EQ(read(sum), 28 + 80);
     ASSERT_OK(orrTaskGraphWait(graph_));
 }

@@ -16,7 +16,7 @@ FakeCard::Queue& newest(FakeSystem& system) {
 TEST(Attributes, ReachTheQueue) {
     FakeSystem system(1);
     orrStream_t stream = nullptr;
-    orrStreamAttributes attributes{};
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
     attributes.priority = -1;
     attributes.weight = 128;
     attributes.slice_us = 500;
@@ -69,21 +69,20 @@ TEST(Attributes, PrioritiesAreClampedAsInCuda) {
 TEST(Attributes, AreChecked) {
     FakeSystem system(1);
     orrStream_t stream = nullptr;
-    orrStreamAttributes attributes{};
-    EXPECT_FAIL(orrStreamCreateWithAttributes(&stream, nullptr), orrErrorInvalidValue, "attributes");
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
     EXPECT_FAIL(orrStreamCreateWithAttributes(nullptr, &attributes), orrErrorInvalidValue, "stream");
     EXPECT_FAIL(orrStreamCreateWithPriority(&stream, 2, 0), orrErrorInvalidValue, "flags");
     attributes.weight = 1025;
     EXPECT_FAIL(orrStreamCreateWithAttributes(&stream, &attributes), orrErrorInvalidValue, "1025");
     attributes.weight = 0;
-    attributes.reserved[3] = 1;
+    attributes.reserved = 1;
     EXPECT_FAIL(orrStreamCreateWithAttributes(&stream, &attributes), orrErrorInvalidValue, "reserved");
-    attributes.reserved[3] = 0;
+    attributes.reserved = 0;
     attributes.name = "twenty-four characters!!";
     EXPECT_FAIL(orrStreamCreateWithAttributes(&stream, &attributes), orrErrorInvalidValue, "23");
     attributes.name = "\x1b[2J";
     EXPECT_FAIL(orrStreamCreateWithAttributes(&stream, &attributes), orrErrorInvalidValue, "printable");
-    EXPECT_FAIL(orrStreamGetStats(nullptr, nullptr), orrErrorInvalidValue, "stats");
+    EXPECT_FAIL(orrStreamGetStats(nullptr, nullptr), orrErrorInvalidValue, "orrStreamStats");
     EXPECT_FAIL(orrStreamGetPriority(nullptr, nullptr), orrErrorInvalidValue, "priority");
 }
 
@@ -92,7 +91,7 @@ TEST(Attributes, StatisticsOfAStream) {
     void* memory = nullptr;
     ASSERT_OK(orrMalloc(&memory, 8));
     ASSERT_OK(orrMemset(memory, 0, 8));
-    orrStreamStats stats{};
+    orrStreamStats stats = ORR_INIT(orrStreamStats);
     ASSERT_OK(orrStreamGetStats(&stats, nullptr));
     EXPECT_GE(stats.jobs, 1u);
     ASSERT_OK(orrFree(memory));
@@ -100,12 +99,12 @@ TEST(Attributes, StatisticsOfAStream) {
 
 TEST(Quota, OfTheEnvironmentAndOfTheApi) {
     const auto quota_with = [](const char* text) {
-        ::setenv("ORRERY_QUOTA", text, 1);
+        ::setenv("ORR_QUOTA", text, 1);
         FakeSystem system(1);
         void* memory = nullptr;
         const orrError_t error = orrMalloc(&memory, 8);
         if (error == orrSuccess) EXPECT_OK(orrFree(memory));
-        ::unsetenv("ORRERY_QUOTA");
+        ::unsetenv("ORR_QUOTA");
         return std::pair(error, system.card().quota);
     };
     EXPECT_EQ(quota_with("250").second.permille, 250u);
@@ -115,7 +114,7 @@ TEST(Quota, OfTheEnvironmentAndOfTheApi) {
     for (const char* bad :
          {"x", "250/", "250/x", "0/100", "1001", "250/99", "250/1000001", "250/100 ", "-1"}) {
         EXPECT_EQ(quota_with(bad).first, orrErrorInvalidValue) << bad;
-        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("ORRERY_QUOTA"));
+        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("ORR_QUOTA"));
     }
 
     FakeSystem system(1);
@@ -134,13 +133,13 @@ TEST(Deadlock, IsToldByNamesAndDoesNotStopTheStream) {
     FakeSystem system(1);
     orrStream_t stream = nullptr;
     orrSemaphore_t semaphore = nullptr;
-    orrStreamAttributes attributes{};
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
     attributes.name = "left";
     ASSERT_OK(orrStreamCreateWithAttributes(&stream, &attributes));
-    ASSERT_OK(orrSemaphoreCreate(&semaphore));
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
     EXPECT_FAIL(orrSemaphoreSetName(semaphore, std::string(64, 'x').c_str()), orrErrorInvalidValue, "64");
     ASSERT_OK(orrSemaphoreSetName(semaphore, "halo ready"));
-    ASSERT_OK(orrStreamWaitSemaphore(stream, semaphore, 2));
+    ASSERT_OK(orrStreamWaitSemaphore(stream, semaphore, 2, nullptr));
 
     drm_orr_wait_edge edge{};
     edge.queue = 1;

@@ -47,39 +47,68 @@ TEST(Error, NoCardIsACountOfZeroAndAClearErrorElsewhere) {
     EXPECT_FAIL(orrSetDevice(0), orrErrorNoDevice, "module");
 }
 
-TEST(Error, PropertiesLinksAndCounters) {
+TEST(Error, PropertiesLinksAndVersions) {
     FakeSystem system(2);
-    orrDeviceProp prop{};
+    orrDeviceProp prop = ORR_INIT(orrDeviceProp);
     ASSERT_OK(orrGetDeviceProperties(&prop, 1));
     EXPECT_STREQ(prop.name, "fake");
     EXPECT_STREQ(prop.node, "/dev/accel/accel1");
     EXPECT_STREQ(prop.pci_address, "0000:02:00.0");
-    EXPECT_FAIL(orrGetDeviceProperties(nullptr, 0), orrErrorInvalidValue, "prop");
+    EXPECT_FAIL(orrGetDeviceProperties(nullptr, 0), orrErrorInvalidValue, "orrDeviceProp");
     EXPECT_FAIL(orrGetDeviceProperties(&prop, 2), orrErrorInvalidDevice, "0 to 1");
-    orrLinkInfo link{};
+    orrLinkInfo link = ORR_INIT(orrLinkInfo);
     ASSERT_OK(orrDeviceGetLink(&link, 0, 0));
     EXPECT_EQ(link.peer_device, 1);
+    EXPECT_EQ(link.state, orrLinkStateUp);
     EXPECT_FAIL(orrDeviceGetLink(&link, 0, 1), orrErrorInvalidValue, "no link port 1");
-    std::uint64_t values[8] = {};
-    std::size_t count = 3;
-    ASSERT_OK(orrDeviceGetCounters(values, &count, 0));
-    EXPECT_EQ(count, 3u);
-    count = 8;
-    ASSERT_OK(orrDeviceGetCounters(values, &count, 0));
-    EXPECT_EQ(count, 4u);
-    EXPECT_EQ(values[3], 4u);
-    int version = 0;
-    EXPECT_OK(orrRuntimeGetVersion(&version));
-    EXPECT_EQ(version, 100);
+    std::uint32_t version = 0;
+    EXPECT_OK(orrGetVersion(&version));
+    EXPECT_EQ(version, static_cast<std::uint32_t>(ORR_VERSION));
+    orrDeviceVersion below = ORR_INIT(orrDeviceVersion);
+    ASSERT_OK(orrDeviceGetVersion(&below, 0));
+    EXPECT_EQ(below.driver, static_cast<std::uint32_t>(ORR_MAKE_VERSION(1, 2, 3)));
+    EXPECT_FAIL(orrDeviceGetVersion(nullptr, 0), orrErrorInvalidValue, "orrDeviceVersion");
+}
+
+// The fake card has four counters, whose values are 1 to 4.
+TEST(Error, CountersByTheCatalogue) {
+    FakeSystem system(1);
+    std::size_t count = 0;
+    ASSERT_OK(orrDeviceGetCounterCount(&count, 0));
+    ASSERT_EQ(count, 4u);
+    std::vector<orrCounter_t> all;
+    for (std::size_t i = 0; i < count; ++i) {
+        orrCounterInfo info = ORR_INIT(orrCounterInfo);
+        ASSERT_OK(orrDeviceGetCounterInfo(&info, 0, i));
+        EXPECT_STRNE(info.unit, "") << info.name;
+        EXPECT_STRNE(info.meaning, "") << info.name;
+        orrCounter_t found = 0;
+        ASSERT_OK(orrDeviceFindCounter(&found, 0, info.name));
+        EXPECT_EQ(found, info.counter);
+        all.push_back(found);
+    }
+    std::uint64_t values[4] = {};
+    std::ranges::reverse(all);
+    ASSERT_OK(orrDeviceReadCounters(values, 0, all.data(), all.size()));
+    EXPECT_EQ(values[0], 4u);
+    EXPECT_EQ(values[3], 1u);
+    orrCounterInfo info = ORR_INIT(orrCounterInfo);
+    orrCounter_t counter = 0;
+    EXPECT_FAIL(orrDeviceGetCounterInfo(&info, 0, count), orrErrorInvalidValue, "has 4");
+    EXPECT_FAIL(orrDeviceFindCounter(&counter, 0, "teapots"), orrErrorNotFound, "'teapots'");
+    // The library knows it, this card does not have it.
+    EXPECT_FAIL(orrDeviceFindCounter(&counter, 0, "vector_busy_ps"), orrErrorNotFound, "'vector_busy_ps'");
+    counter = 1;
+    EXPECT_FAIL(orrDeviceReadCounters(values, 0, &counter, 1), orrErrorInvalidValue, "no counter");
 }
 
 TEST(Error, NullAndWrongHandles) {
     FakeSystem system(1);
     orrStream_t stream = nullptr;
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrStreamCreate(&stream));
-    ASSERT_OK(orrEventCreate(&event));
-    EXPECT_FAIL(orrStreamCreate(nullptr), orrErrorInvalidValue, "stream");
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    EXPECT_FAIL(orrStreamCreate(nullptr, 0), orrErrorInvalidValue, "stream");
     EXPECT_FAIL(orrEventRecord(reinterpret_cast<orrEvent_t>(stream), stream), orrErrorInvalidHandle, "event");
     EXPECT_FAIL(orrStreamSynchronize(reinterpret_cast<orrStream_t>(event)), orrErrorInvalidHandle, "stream");
     EXPECT_FAIL(orrEventDestroy(nullptr), orrErrorInvalidHandle, "event");

@@ -12,9 +12,9 @@ TEST(Event, ModelTimeIsExactAndHostTimeMoves) {
     orrStream_t stream = nullptr;
     orrEvent_t start = nullptr, end = nullptr;
     void* memory = nullptr;
-    ASSERT_OK(orrStreamCreate(&stream));
-    ASSERT_OK(orrEventCreate(&start));
-    ASSERT_OK(orrEventCreate(&end));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrEventCreate(&start, 0));
+    ASSERT_OK(orrEventCreate(&end, 0));
     ASSERT_OK(orrMalloc(&memory, 4096));
     for (int round = 0; round < 3; ++round) {
         ASSERT_OK(orrEventRecord(start, stream));
@@ -42,9 +42,9 @@ TEST(Event, StatesAndMistakes) {
     orrStream_t stream = nullptr;
     orrEvent_t event = nullptr, never = nullptr;
     double ns = 0;
-    ASSERT_OK(orrStreamCreate(&stream));
-    ASSERT_OK(orrEventCreate(&event));
-    ASSERT_OK(orrEventCreate(&never));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    ASSERT_OK(orrEventCreate(&never, 0));
     EXPECT_OK(orrEventSynchronize(never));
     EXPECT_FAIL(orrEventElapsedModelTime(&ns, never, never), orrErrorInvalidValue, "never recorded");
     system.card().pause(true);
@@ -71,14 +71,14 @@ TEST(Event, OrdersStreamsOfACard) {
     void* memory = nullptr;
     void* pinned = nullptr;
     ASSERT_OK(orrMalloc(&memory, 64));
-    ASSERT_OK(orrMallocHost(&pinned, kRounds * 8));
+    ASSERT_OK(orrMallocHost(&pinned, kRounds * 8, 0));
     for (auto& stream : streams)
-        ASSERT_OK(orrStreamCreate(&stream));
-    ASSERT_OK(orrEventCreate(&event));
+        ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
     // Each stream overwrites the word behind the one before: the last one to run must be the last submitted.
     for (int i = 0; i < kRounds; ++i) {
         orrStream_t stream = streams[static_cast<std::size_t>(i % kStreams)];
-        ASSERT_OK(orrStreamWaitEvent(stream, event));
+        ASSERT_OK(orrStreamWaitEvent(stream, event, nullptr));
         ASSERT_OK(orrMemsetAsync(memory, i, 8, stream));
         ASSERT_OK(
             orrMemcpyAsync(at(pinned, static_cast<std::size_t>(i) * 8), memory, 8, orrMemcpyDefault, stream));
@@ -98,13 +98,13 @@ TEST(Event, OrdersStreamsOfACard) {
 TEST(Event, SlotsComeBackWithoutWakingOldWaiters) {
     FakeSystem system(1);
     orrStream_t a = nullptr, b = nullptr;
-    ASSERT_OK(orrStreamCreate(&a));
-    ASSERT_OK(orrStreamCreate(&b));
+    ASSERT_OK(orrStreamCreate(&a, 0));
+    ASSERT_OK(orrStreamCreate(&b, 0));
     for (int i = 0; i < 5000; ++i) {  // more than a pool block has
         orrEvent_t event = nullptr;
-        ASSERT_OK(orrEventCreate(&event));
+        ASSERT_OK(orrEventCreate(&event, 0));
         ASSERT_OK(orrEventRecord(event, i % 2 == 0 ? a : b));
-        ASSERT_OK(orrStreamWaitEvent(i % 2 == 0 ? b : a, event));
+        ASSERT_OK(orrStreamWaitEvent(i % 2 == 0 ? b : a, event, nullptr));
         ASSERT_OK(orrEventDestroy(event));  // while the record may be pending
     }
     ASSERT_OK(orrDeviceSynchronize());
@@ -117,19 +117,19 @@ TEST(Event, StreamThatWaitsForAStoppedOneEndsWithItsError) {
     orrStream_t bad = nullptr, waiting = nullptr;
     orrEvent_t event = nullptr;
     void* gone = nullptr;
-    ASSERT_OK(orrStreamCreate(&bad));
-    ASSERT_OK(orrStreamCreate(&waiting));
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrStreamCreate(&bad, 0));
+    ASSERT_OK(orrStreamCreate(&waiting, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
     ASSERT_OK(orrMalloc(&gone, 2 << 20));
     system.card().pause(true);
     system.card().hide(gone);
     ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
     ASSERT_OK(orrEventRecord(event, bad));
-    ASSERT_OK(orrStreamWaitEvent(waiting, event));
+    ASSERT_OK(orrStreamWaitEvent(waiting, event, nullptr));
     system.card().pause(false);
     EXPECT_FAIL(orrStreamSynchronize(waiting), orrErrorIllegalAddress, "will never come");
     EXPECT_EQ(orrEventSynchronize(event), orrErrorIllegalAddress);
-    EXPECT_EQ(orrStreamWaitEvent(waiting, event), orrErrorIllegalAddress);
+    EXPECT_EQ(orrStreamWaitEvent(waiting, event, nullptr), orrErrorIllegalAddress);
     ASSERT_OK(orrStreamDestroy(bad));
     ASSERT_OK(orrStreamDestroy(waiting));
     ASSERT_OK(orrEventDestroy(event));
@@ -149,24 +149,24 @@ TEST(Event, SlotOfAStoppedStreamWakesNobody) {
     orrStream_t bad{}, waiting{}, other{};
     orrEvent_t event{};
     void* x{};
-    ASSERT_OK(orrStreamCreate(&bad));
-    ASSERT_OK(orrStreamCreate(&waiting));
-    ASSERT_OK(orrStreamCreate(&other));
-    ASSERT_OK(orrMallocHost(&x, 64));
+    ASSERT_OK(orrStreamCreate(&bad, 0));
+    ASSERT_OK(orrStreamCreate(&waiting, 0));
+    ASSERT_OK(orrStreamCreate(&other, 0));
+    ASSERT_OK(orrMallocHost(&x, 64, 0));
     std::memset(x, 0, 64);
     system.card().pause(true);
     void* gone = broken_memory(system);
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrEventCreate(&event, 0));
     ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
     ASSERT_OK(orrEventRecord(event, bad));
-    ASSERT_OK(orrStreamWaitEvent(waiting, event));
+    ASSERT_OK(orrStreamWaitEvent(waiting, event, nullptr));
     ASSERT_OK(orrMemsetAsync(x, 7, 8, waiting));
     ASSERT_OK(orrEventDestroy(event));
     system.card().pause(false);
     EXPECT_EQ(orrStreamSynchronize(bad), orrErrorIllegalAddress);
     for (int i = 0; i < 3; ++i) {  // the second of these got the slot
         orrEvent_t more{};
-        ASSERT_OK(orrEventCreate(&more));
+        ASSERT_OK(orrEventCreate(&more, 0));
         ASSERT_OK(orrEventRecord(more, other));
         ASSERT_OK(orrEventSynchronize(more));
         ASSERT_OK(orrEventDestroy(more));
@@ -184,8 +184,8 @@ TEST(Event, LostCardIsSeenByWhoPolls) {
     orrStream_t stream{};
     orrEvent_t event{};
     void* memory{};
-    ASSERT_OK(orrStreamCreate(&stream));
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
     ASSERT_OK(orrMalloc(&memory, 64));
     system.card().pause(true);
     ASSERT_OK(orrMemsetAsync(memory, 1, 64, stream));
@@ -204,11 +204,11 @@ TEST(Semaphore, OrdersStreamsAndTheHost) {
     orrStream_t a = nullptr, b = nullptr;
     orrSemaphore_t semaphore = nullptr;
     void* memory = nullptr;
-    ASSERT_OK(orrStreamCreate(&a));
-    ASSERT_OK(orrStreamCreate(&b));
-    ASSERT_OK(orrSemaphoreCreate(&semaphore));
+    ASSERT_OK(orrStreamCreate(&a, 0));
+    ASSERT_OK(orrStreamCreate(&b, 0));
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
     ASSERT_OK(orrMalloc(&memory, 8));
-    ASSERT_OK(orrStreamWaitSemaphore(b, semaphore, 5));
+    ASSERT_OK(orrStreamWaitSemaphore(b, semaphore, 5, nullptr));
     ASSERT_OK(orrMemsetAsync(memory, 2, 8, b));
     ASSERT_OK(orrStreamSignalSemaphore(b, semaphore, 6));
     std::uint64_t value = 99;
@@ -223,13 +223,13 @@ TEST(Semaphore, OrdersStreamsAndTheHost) {
     std::uint8_t byte = 0;
     ASSERT_OK(orrMemcpy(&byte, memory, 1, orrMemcpyDefault));
     EXPECT_EQ(byte, 2);
-    ASSERT_OK(orrStreamWaitSemaphore(b, semaphore, 10));
+    ASSERT_OK(orrStreamWaitSemaphore(b, semaphore, 10, nullptr));
     ASSERT_OK(orrSemaphoreSignal(semaphore, 10));
     ASSERT_OK(orrStreamSynchronize(b));
     EXPECT_FAIL(orrSemaphoreSignal(semaphore, 9), orrErrorInvalidValue, "only grows");
     ASSERT_OK(orrSemaphoreDestroy(semaphore));
     EXPECT_FAIL(orrSemaphoreSignal(semaphore, 11), orrErrorInvalidHandle, "semaphore");
-    ASSERT_OK(orrSemaphoreCreate(&semaphore));  // most likely the same memory
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));  // most likely the same memory
     ASSERT_OK(orrSemaphoreGetValue(&value, semaphore));
     EXPECT_EQ(value, 0u);
     ASSERT_OK(orrSemaphoreDestroy(semaphore));

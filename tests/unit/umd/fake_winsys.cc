@@ -132,7 +132,7 @@ class FakeDevice final : public Device {
   public:
     explicit FakeDevice(FakeCard& card) : card_(card) {
         info_ = {fmt::format("/dev/accel/accel{}", card.number),
-                 fmt::format("0000:0{}:00.0", card.number + 1)};
+                 fmt::format("0000:0{}:00.0", card.number + 1), ORR_MAKE_VERSION(1, 2, 3)};
     }
     const DeviceInfo& info() const override { return info_; }
 

@@ -17,7 +17,7 @@ class LaunchTest : public ::testing::Test {
     void SetUp() override {
         ASSERT_OK(orrModuleLoad(&module_, TEST_KERNELS));
         ASSERT_OK(orrModuleGetFunction(&function_, module_, "add_value"));
-        ASSERT_OK(orrStreamCreate(&stream_));
+        ASSERT_OK(orrStreamCreate(&stream_, 0));
     }
     void TearDown() override {
         if (stream_ != nullptr) EXPECT_OK(orrStreamDestroy(stream_));
@@ -125,7 +125,7 @@ TEST_F(LaunchTest, StackOverflowAndLocalOverrunAreNamed) {
     launch_and_fail_with({ORR_QERR_FAULT, ORR_STACK_TOP - ORR_STACK_BYTES - 8, ORR_FAULT_NOT_MAPPED});
     EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress, "stack overflow?");
     ASSERT_OK(orrStreamDestroy(stream_));
-    ASSERT_OK(orrStreamCreate(&stream_));
+    ASSERT_OK(orrStreamCreate(&stream_, 0));
     launch_and_fail_with({ORR_QERR_FAULT, ORR_LOCAL_BASE + ORR_LOCAL_BYTES, ORR_FAULT_NOT_MAPPED});
     EXPECT_FAIL(orrStreamSynchronize(stream_), orrErrorIllegalAddress, "local_bytes");
 }

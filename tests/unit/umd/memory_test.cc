@@ -13,7 +13,7 @@ TEST(Memory, CopiesInAllDirectionsKeepEveryByte) {
     void *card_a = nullptr, *card_b = nullptr, *pinned = nullptr;
     ASSERT_OK(orrMalloc(&card_a, kSize));
     ASSERT_OK(orrMalloc(&card_b, kSize));
-    ASSERT_OK(orrMallocHost(&pinned, kSize));
+    ASSERT_OK(orrMallocHost(&pinned, kSize, 0));
     const auto data = random_bytes(kSize, 1);
     std::vector<std::uint8_t> back(kSize);
     std::mt19937 random(2);
@@ -63,7 +63,7 @@ TEST(Memory, AddressesAreUniqueOverCardsAndHost) {
         void* pointer = nullptr;
         ASSERT_OK(orrSetDevice(i % 2));
         if (i % 3 == 0) {
-            ASSERT_OK(orrMallocHost(&pointer, 4096));
+            ASSERT_OK(orrMallocHost(&pointer, 4096, 0));
         } else {
             ASSERT_OK(orrMalloc(&pointer, i % 5 == 0 ? 2u << 20 : 1000));
         }
@@ -80,7 +80,7 @@ TEST(Memory, AddressesAreUniqueOverCardsAndHost) {
 TEST(Memory, PinnedMemoryIsSeenByCardsThatAreUsedLater) {
     FakeSystem system(2);
     void* pinned = nullptr;
-    ASSERT_OK(orrMallocHost(&pinned, 4096));  // card 0 only
+    ASSERT_OK(orrMallocHost(&pinned, 4096, 0));  // card 0 only
     std::memset(pinned, 0x3c, 4096);
     ASSERT_OK(orrSetDevice(1));
     void* memory = nullptr;
@@ -98,7 +98,7 @@ TEST(Memory, MistakesAreExplained) {
     void *memory = nullptr, *pinned = nullptr;
     char local[64];
     ASSERT_OK(orrMalloc(&memory, 1000));
-    ASSERT_OK(orrMallocHost(&pinned, 1000));
+    ASSERT_OK(orrMallocHost(&pinned, 1000, 0));
     EXPECT_FAIL(orrMalloc(nullptr, 1), orrErrorInvalidValue, "ptr");
     EXPECT_FAIL(orrMalloc(&memory, 0), orrErrorInvalidValue, "0 bytes");
     EXPECT_FAIL(orrMalloc(&memory, SIZE_MAX), orrErrorOutOfMemory, "more than any card");
@@ -180,7 +180,7 @@ TEST(Memory, LostCardLeavesTheOthersTheirPinnedMemory) {
     ASSERT_OK(orrSetDevice(1));
     ASSERT_OK(orrMalloc(&on1, 64));
     system.card(0).lose();
-    ASSERT_OK(orrMallocHost(&pinned, 4096));
+    ASSERT_OK(orrMallocHost(&pinned, 4096, 0));
     ASSERT_OK(orrMemset(on1, 5, 64));
     ASSERT_OK(orrMemcpy(pinned, on1, 64, orrMemcpyDefault));
     EXPECT_EQ(*static_cast<std::uint8_t*>(pinned), 5);

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 orrStream_t stream_on(int device, const char* name) {
     orrStream_t stream = nullptr;
     EXPECT_OK(orrSetDevice(device));
-    orrStreamAttributes attributes{};
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
     attributes.name = name;
     EXPECT_OK(orrStreamCreateWithAttributes(&stream, &attributes));
     return stream;
@@ -26,7 +26,7 @@ orrStream_t stream_on(int device, const char* name) {
 orrSemaphore_t semaphore_on(int device) {
     orrSemaphore_t semaphore = nullptr;
     EXPECT_OK(orrSetDevice(device));
-    EXPECT_OK(orrSemaphoreCreate(&semaphore));
+    EXPECT_OK(orrSemaphoreCreate(&semaphore, 0));
     return semaphore;
 }
 void* memory_on(int device, std::size_t bytes) {
@@ -37,7 +37,7 @@ void* memory_on(int device, std::size_t bytes) {
 }
 void let_write(int device, int peer) {
     EXPECT_OK(orrSetDevice(device));
-    EXPECT_OK(orrDeviceEnablePeerAccess(peer));
+    EXPECT_OK(orrDeviceEnablePeerAccess(peer, 0));
 }
 orrError_t poll(orrStream_t stream, std::chrono::milliseconds most = 1000ms) {
     const auto end = std::chrono::steady_clock::now() + most;
@@ -88,7 +88,7 @@ class Neighbour : public ::testing::Test {
         orrStream_t source = its_stream_first ? stream_on(0, "source") : stream(0, "source");
         let_write(0, 1);
         orrSemaphore_t x = semaphore_on(1);
-        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1));
+        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1, nullptr));
         system_.card(1).hold_arrivals(true);
         ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
         ASSERT_OK(orrStreamSynchronize(source));
@@ -111,10 +111,10 @@ TEST_F(Neighbour, CauseOfAPoisonedStreamIsNotTheStateOfItsCard) {
                 source = stream(1, "source");
     let_write(1, 0);
     orrSemaphore_t promised = semaphore_on(0), gate = semaphore_on(0), never = semaphore_on(1);
-    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1, nullptr));
     ASSERT_OK(orrStreamSignalSemaphore(source, promised, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(bystander, gate, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1, nullptr));
+    ASSERT_OK(orrStreamWaitSemaphore(bystander, gate, 1, nullptr));
     system_.card(0).pause(true);
     system_.card(1).lose();
     EXPECT_EQ(poll(waiter, 100ms), orrErrorNotReady);  // the failure is in a queue of card 0 now
@@ -145,12 +145,12 @@ TEST(NeighbourOfThree, SignalOnItsWayFromAHealthyCardArrives) {
     let_write(1, 0);
     let_write(2, 1);
     orrSemaphore_t x = semaphore_on(0), y = semaphore_on(1), never = semaphore_on(2);
-    ASSERT_OK(orrStreamWaitSemaphore(last, x, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(lost, never, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(last, x, 1, nullptr));
+    ASSERT_OK(orrStreamWaitSemaphore(lost, never, 1, nullptr));
     ASSERT_OK(orrStreamSignalSemaphore(lost, y, 1));
     system.card(0).hold_arrivals(true);
     ASSERT_OK(orrStreamSignalSemaphore(between, x, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(between, y, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(between, y, 1, nullptr));
     until([&] { return system.card(0).arrivals() == 1; });
     system.card(2).lose();
     EXPECT_EQ(poll(between), orrErrorDeviceLost) << orrGetLastErrorText();
@@ -182,9 +182,9 @@ TEST_F(Neighbour, SemaphoreInMemoryUsedAgainIsNotFailed) {
     std::vector<orrSemaphore_t> semaphores;
     for (int i = 0; i < 4; ++i) {
         semaphores.push_back(semaphore_on(1));
-        ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphores.back(), 1));
+        ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphores.back(), 1, nullptr));
     }
-    ASSERT_OK(orrStreamWaitSemaphore(helper, gate, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(helper, gate, 1, nullptr));
     for (orrSemaphore_t semaphore : semaphores)
         ASSERT_OK(orrStreamSignalSemaphore(helper, semaphore, 1));
     system_.card(0).lose();
@@ -216,9 +216,9 @@ TEST_F(Neighbour, SignalAfterALinkCameBackIsNotGivenUp) {
         orrSemaphore_t x = semaphore_on(1), gate = semaphore_on(0);
         ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
         ASSERT_OK(orrStreamSynchronize(source));
-        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 2));
+        ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 2, nullptr));
         if (queued) {  // submitted before, and sent after
-            ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1));
+            ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1, nullptr));
             ASSERT_OK(orrStreamSignalSemaphore(source, x, 2));
         }
         EXPECT_EQ(poll(waiter, 50ms), orrErrorNotReady);
@@ -242,7 +242,7 @@ TEST_F(Neighbour, WriteUnderWayToACardThatDiesIsToldToWhoPolls) {
         let_write(0, 1);
         orrStream_t writer = stream(0, "writer"), waiter = stream(0, "waiter");
         orrEvent_t event = nullptr;
-        ASSERT_OK(orrEventCreate(&event));
+        ASSERT_OK(orrEventCreate(&event, 0));
         system_.card(1).hold_arrivals(true);
         ASSERT_OK(orrMemcpyAsync(target, source, 4096, orrMemcpyDefault, writer));
         ASSERT_OK(orrEventRecord(event, writer));
@@ -326,7 +326,7 @@ TEST_F(Neighbour, ArrivedWorkIsNotForgotten) {
     let_write(0, 1);
     orrStream_t writer = stream(0, "writer");
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrEventCreate(&event, 0));
     ASSERT_OK(orrMemcpyAsync(target, source, 4096, orrMemcpyDefault, writer));
     ASSERT_OK(orrEventRecord(event, writer));
     system_.card(0).pause(true);
@@ -348,7 +348,7 @@ TEST_F(Neighbour, SignalsFromTheHostOutliveAFirmwareCrash) {
     orrSemaphore_t first = semaphore_on(0), second = semaphore_on(0);
     ASSERT_OK(orrSemaphoreSignal(first, 1));
     system_.card(0).crash("signals from the host");
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, second, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, second, 1, nullptr));
     EXPECT_OK(orrSemaphoreSignal(second, 1));
     EXPECT_OK(orrStreamSynchronize(waiter));
     EXPECT_OK(orrSemaphoreDestroy(first));
@@ -361,9 +361,9 @@ TEST_F(Neighbour, FailureIsToldThoughTheStreamForItHadCrashed) {
     let_write(1, 0);
     orrSemaphore_t promised = semaphore_on(0), never = semaphore_on(1);
     ASSERT_OK(orrSemaphoreSignal(semaphore_on(0), 1));
-    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(source, never, 1, nullptr));
     ASSERT_OK(orrStreamSignalSemaphore(source, promised, 1));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1, nullptr));
     system_.card(0).crash("signals from the host");
     system_.card(1).lose();
     EXPECT_EQ(poll(waiter), orrErrorDeviceLost) << orrGetLastErrorText();
@@ -391,7 +391,7 @@ TEST_F(Neighbour, SubmissionThatMeetsAnAbortLeavesNobodyWaiting) {
             ++sent;
         aborter.join();
         if (sent.load() != 0) {
-            ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphores[sent.load() - 1], 1));
+            ASSERT_OK(orrStreamWaitSemaphore(waiter, semaphores[sent.load() - 1], 1, nullptr));
             const orrError_t told = poll(waiter);
             ASSERT_NE(told, orrErrorNotReady) << "round " << round << ", signal " << sent.load();
             if (told != orrSuccess) {
@@ -410,7 +410,7 @@ TEST_F(Neighbour, NumberUsedAgainIsNotBlamed) {
     void* gone = memory_on(0, 2 << 20);
     orrStream_t waiter = stream(0, "waiter"), first = stream_on(0, "first");
     orrSemaphore_t promised = semaphore_on(0);
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, promised, 1, nullptr));
     system_.card(0).pause(true);
     ASSERT_OK(orrMemsetAsync(memory_on(0, 64), 0, 8, first));
     fault(system_.card(0), gone, first);
@@ -431,7 +431,7 @@ TEST_F(Neighbour, WaiterOfADestroyedSemaphoreIsToldSo) {
     orrStream_t waiter = stream(0, "waiter");
     orrSemaphore_t old = semaphore_on(0);
     ASSERT_OK(orrSemaphoreSetName(old, "forgotten"));
-    ASSERT_OK(orrStreamWaitSemaphore(waiter, old, 5));
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, old, 5, nullptr));
     ASSERT_OK(orrSemaphoreDestroy(old));
     orrSemaphore_t next = semaphore_on(0);
     ASSERT_OK(orrSemaphoreSignal(next, 5));
@@ -445,7 +445,7 @@ TEST_F(Neighbour, RefusedWaitDoesNotEndTheStream) {
     orrStream_t work = stream(0, "work");
     orrSemaphore_t gate = semaphore_on(0);
     for (const int number : {ENOSPC, EINVAL}) {
-        ASSERT_OK(orrStreamWaitSemaphore(work, gate, 1));
+        ASSERT_OK(orrStreamWaitSemaphore(work, gate, 1, nullptr));
         system_.card(0).wait_errno.store(number);
         (void)poll(work, 50ms);
         system_.card(0).wait_errno.store(number);
@@ -466,8 +466,8 @@ TEST_F(Neighbour, PeerAccessThatFailedOnceCanBeEnabledLater) {
     void* memory = memory_on(1, 64);
     ASSERT_OK(orrSetDevice(0));
     system_.card(0).refuse_import = 2;  // behind the semaphore of landings: the slab
-    EXPECT_EQ(orrDeviceEnablePeerAccess(1), orrErrorPeerAccess);
-    EXPECT_OK(orrDeviceEnablePeerAccess(1)) << orrGetLastErrorText();
+    EXPECT_EQ(orrDeviceEnablePeerAccess(1, 0), orrErrorPeerAccess);
+    EXPECT_OK(orrDeviceEnablePeerAccess(1, 0)) << orrGetLastErrorText();
     EXPECT_OK(orrFree(memory));
 }
 

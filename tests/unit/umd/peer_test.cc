@@ -24,10 +24,10 @@ TEST(Peer, CopiesPushAfterAccessIsEnabled) {
     EXPECT_EQ(can, 1);
     ASSERT_OK(orrMemset(source, 0x42, 4096));
     EXPECT_FAIL(orrMemcpy(before, source, 4096, orrMemcpyDeviceToDevice), orrErrorPeerAccess,
-                "orrDeviceEnablePeerAccess(1)");
+                "orrDeviceEnablePeerAccess(1, 0)");
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrDeviceEnablePeerAccess(1));
-    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
     ASSERT_OK(orrMemcpy(before, source, 4096, orrMemcpyDeviceToDevice));
     void* later = malloc_on(1, 3 << 20);  // of its own block
     ASSERT_OK(orrMemcpy(at(later, 1 << 20), source, 4096, orrMemcpyDefault));
@@ -37,10 +37,11 @@ TEST(Peer, CopiesPushAfterAccessIsEnabled) {
     ASSERT_OK(orrMemcpy(&byte, at(later, (1 << 20) + 4095), 1, orrMemcpyDefault));
     EXPECT_EQ(byte, 0x42);
     // The other direction was not enabled, and a pull is refused in any case.
-    EXPECT_FAIL(orrMemcpy(source, before, 4096, orrMemcpyDefault), orrErrorPeerAccess, "EnablePeerAccess(0)");
+    EXPECT_FAIL(orrMemcpy(source, before, 4096, orrMemcpyDefault), orrErrorPeerAccess,
+                "EnablePeerAccess(0, 0)");
     orrStream_t stream = nullptr;
     ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrStreamCreate(&stream));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
     EXPECT_FAIL(orrMemcpyAsync(before, source, 64, orrMemcpyDefault, stream), orrErrorPeerAccess,
                 "only writes");
     ASSERT_OK(orrStreamDestroy(stream));
@@ -54,9 +55,9 @@ TEST(Peer, NoLinkNoAccess) {
     ASSERT_OK(orrDeviceCanAccessPeer(&can, 0, 2));
     EXPECT_EQ(can, 0);
     ASSERT_OK(orrSetDevice(0));
-    EXPECT_FAIL(orrDeviceEnablePeerAccess(2), orrErrorPeerAccess, "no link");
-    EXPECT_FAIL(orrDeviceEnablePeerAccess(0), orrErrorInvalidDevice, "no peer of itself");
-    EXPECT_FAIL(orrDeviceEnablePeerAccess(3), orrErrorInvalidDevice, "no device 3");
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(2, 0), orrErrorPeerAccess, "no link");
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(0, 0), orrErrorInvalidDevice, "no peer of itself");
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(3, 0), orrErrorInvalidDevice, "no device 3");
     EXPECT_FAIL(orrSetDevice(-1), orrErrorInvalidDevice, "no device -1");
 }
 
@@ -64,7 +65,7 @@ TEST(Peer, GrantsThatRunOutCostOnlyTheRestPeerAccess) {
     FakeSystem system(2);
     system.card(0).max_grants = 3;  // two buffers, and the semaphores that say that copies have arrived
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
     void* source = malloc_on(0, 64);
     std::vector<void*> memory;
     for (int i = 0; i < 3; ++i)
@@ -85,16 +86,16 @@ TEST(Peer, SemaphoreIsSignalledOverTheLinkBehindTheData) {
     orrSemaphore_t arrived = nullptr;
     orrStream_t waiting = nullptr, sending = nullptr;
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrSemaphoreCreate(&arrived));
-    ASSERT_OK(orrStreamCreate(&waiting));
+    ASSERT_OK(orrSemaphoreCreate(&arrived, 0));
+    ASSERT_OK(orrStreamCreate(&waiting, 0));
     ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrStreamCreate(&sending));
-    EXPECT_FAIL(orrStreamSignalSemaphore(sending, arrived, 1), orrErrorPeerAccess, "EnablePeerAccess(0)");
-    ASSERT_OK(orrDeviceEnablePeerAccess(0));
+    ASSERT_OK(orrStreamCreate(&sending, 0));
+    EXPECT_FAIL(orrStreamSignalSemaphore(sending, arrived, 1), orrErrorPeerAccess, "EnablePeerAccess(0, 0)");
+    ASSERT_OK(orrDeviceEnablePeerAccess(0, 0));
     void* pinned = nullptr;
-    ASSERT_OK(orrMallocHost(&pinned, 4096));
+    ASSERT_OK(orrMallocHost(&pinned, 4096, 0));
     for (std::uint64_t round = 1; round <= 50; ++round) {
-        ASSERT_OK(orrStreamWaitSemaphore(waiting, arrived, round));
+        ASSERT_OK(orrStreamWaitSemaphore(waiting, arrived, round, nullptr));
         ASSERT_OK(orrMemcpyAsync(pinned, target, 4096, orrMemcpyDefault, waiting));
         ASSERT_OK(orrMemsetAsync(source, static_cast<int>(round), 4096, sending));
         ASSERT_OK(orrMemcpyAsync(target, source, 4096, orrMemcpyDefault, sending));
@@ -102,7 +103,8 @@ TEST(Peer, SemaphoreIsSignalledOverTheLinkBehindTheData) {
         ASSERT_OK(orrStreamSynchronize(waiting));
         ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[4095], round);
     }
-    EXPECT_FAIL(orrStreamWaitSemaphore(sending, arrived, 1), orrErrorInvalidValue, "only on its own");
+    EXPECT_FAIL(orrStreamWaitSemaphore(sending, arrived, 1, nullptr), orrErrorInvalidValue,
+                "only on its own");
     ASSERT_OK(orrStreamDestroy(waiting));
     ASSERT_OK(orrStreamDestroy(sending));
     ASSERT_OK(orrSemaphoreDestroy(arrived));
@@ -114,19 +116,19 @@ TEST(Peer, SemaphoreIsSignalledOverTheLinkBehindTheData) {
 TEST(Peer, EventsOrderStreamsOfLinkedCards) {
     FakeSystem system(2);
     void* pinned = nullptr;
-    ASSERT_OK(orrMallocHost(&pinned, 4096));
+    ASSERT_OK(orrMallocHost(&pinned, 4096, 0));
     orrStream_t streams[2] = {};
     for (int device = 0; device < 2; ++device) {
         ASSERT_OK(orrSetDevice(device));
-        ASSERT_OK(orrStreamCreate(&streams[device]));
+        ASSERT_OK(orrStreamCreate(&streams[device], 0));
     }
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrEventCreate(&event, 0));
     void* words[2] = {malloc_on(0, 8), malloc_on(1, 8)};
     // Two cards take turns on one pinned word; each copies it out before it writes its own.
     for (int i = 0; i < 100; ++i) {
         const int device = i % 2;
-        ASSERT_OK(orrStreamWaitEvent(streams[device], event));
+        ASSERT_OK(orrStreamWaitEvent(streams[device], event, nullptr));
         ASSERT_OK(orrMemcpyAsync(at(pinned, static_cast<std::size_t>(8 + 8 * i)), pinned, 8, orrMemcpyDefault,
                                  streams[device]));
         ASSERT_OK(orrMemsetAsync(words[device], i + 1, 8, streams[device]));
@@ -138,7 +140,7 @@ TEST(Peer, EventsOrderStreamsOfLinkedCards) {
         ASSERT_EQ(static_cast<std::uint8_t*>(pinned)[8 + 8 * i], i) << i;
     double ns = 0;
     orrEvent_t here = nullptr;
-    ASSERT_OK(orrEventCreate(&here));
+    ASSERT_OK(orrEventCreate(&here, 0));
     ASSERT_OK(orrEventRecord(here, streams[0]));
     ASSERT_OK(orrEventSynchronize(here));
     EXPECT_FAIL(orrEventElapsedModelTime(&ns, event, here), orrErrorInvalidValue, "not the same");
@@ -155,12 +157,12 @@ TEST(Peer, EventAcrossUnlinkedCardsIsRefused) {
     FakeSystem system(3);
     orrStream_t a = nullptr, c = nullptr;
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrStreamCreate(&a));
+    ASSERT_OK(orrStreamCreate(&a, 0));
     ASSERT_OK(orrSetDevice(2));
-    ASSERT_OK(orrStreamCreate(&c));
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrStreamCreate(&c, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
     ASSERT_OK(orrEventRecord(event, a));
-    EXPECT_FAIL(orrStreamWaitEvent(c, event), orrErrorPeerAccess, "link");
+    EXPECT_FAIL(orrStreamWaitEvent(c, event, nullptr), orrErrorPeerAccess, "link");
     ASSERT_OK(orrEventDestroy(event));
     ASSERT_OK(orrStreamDestroy(a));
     ASSERT_OK(orrStreamDestroy(c));
@@ -171,18 +173,18 @@ TEST(Peer, OutstandingWaitsForAnotherCardHoldNobodyUp) {
     FakeSystem system(2);
     constexpr int kWaits = 200;
     orrStream_t source = nullptr, waiting = nullptr, other = nullptr;
-    ASSERT_OK(orrStreamCreate(&source));
+    ASSERT_OK(orrStreamCreate(&source, 0));
     ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrStreamCreate(&waiting));
-    ASSERT_OK(orrStreamCreate(&other));
+    ASSERT_OK(orrStreamCreate(&waiting, 0));
+    ASSERT_OK(orrStreamCreate(&other, 0));
     void* word = malloc_on(1, 8);
     system.card(0).pause(true);
     std::vector<orrEvent_t> events(kWaits);
     for (orrEvent_t& event : events) {
         ASSERT_OK(orrSetDevice(0));
-        ASSERT_OK(orrEventCreate(&event));
+        ASSERT_OK(orrEventCreate(&event, 0));
         ASSERT_OK(orrEventRecord(event, source));
-        ASSERT_OK(orrStreamWaitEvent(waiting, event));
+        ASSERT_OK(orrStreamWaitEvent(waiting, event, nullptr));
     }
     ASSERT_OK(orrMemsetAsync(word, 7, 8, waiting));
     EXPECT_EQ(orrStreamQuery(waiting), orrErrorNotReady);
@@ -204,9 +206,9 @@ TEST(Peer, WorkThatFoundNoRoomIsNotWaitedFor) {
     FakeSystem system(2);
     void* there = malloc_on(1, 64);
     void* here = malloc_on(0, 64);
-    ASSERT_OK(orrDeviceEnablePeerAccess(1));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
     orrStream_t stream = nullptr;
-    ASSERT_OK(orrStreamCreate(&stream));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
     system.card(0).pause(true);
     for (int i = 0; i < 1024; ++i)
         ASSERT_OK(orrMemsetAsync(here, 3, 8, stream));

@@ -12,9 +12,9 @@ namespace {
 class StreamTest : public ::testing::Test {
   protected:
     void SetUp() override {
-        ASSERT_OK(orrStreamCreate(&stream_));
+        ASSERT_OK(orrStreamCreate(&stream_, 0));
         ASSERT_OK(orrMalloc(&memory_, 1 << 16));
-        ASSERT_OK(orrMallocHost(&pinned_, 1 << 16));
+        ASSERT_OK(orrMallocHost(&pinned_, 1 << 16, 0));
     }
     void TearDown() override {
         if (stream_ != nullptr) EXPECT_OK(orrStreamDestroy(stream_));
@@ -136,7 +136,7 @@ TEST_F(StreamTest, ErrorIsStickyForItsStreamOnly) {
     EXPECT_FAIL(orrMemsetAsync(memory_, 1, 64, stream_), orrErrorIllegalAddress, "destroy it");
     EXPECT_EQ(orrStreamQuery(stream_), orrErrorIllegalAddress);
     orrStream_t other = nullptr;
-    ASSERT_OK(orrStreamCreate(&other));
+    ASSERT_OK(orrStreamCreate(&other, 0));
     ASSERT_OK(orrMemsetAsync(memory_, 1, 64, other));
     ASSERT_OK(orrStreamSynchronize(other));
     EXPECT_EQ(orrDeviceSynchronize(), orrErrorIllegalAddress);
@@ -181,7 +181,7 @@ TEST_F(StreamTest, PollingSeesALostCard) {
 TEST_F(StreamTest, DestroyedWhileOthersWaitForTheDevice) {
     for (int round = 0; round < 30; ++round) {
         orrStream_t stream = nullptr;
-        ASSERT_OK(orrStreamCreate(&stream));
+        ASSERT_OK(orrStreamCreate(&stream, 0));
         system_.card().pause(true);
         ASSERT_OK(orrMemsetAsync(memory_, round, 64, stream));
         std::thread waiter([] { (void)orrDeviceSynchronize(); });
@@ -199,14 +199,14 @@ TEST_F(StreamTest, DeclaredStoppedMeansStopped) {
     orrStream_t bad = nullptr;
     orrEvent_t event = nullptr;
     void* gone = nullptr;
-    ASSERT_OK(orrStreamCreate(&bad));
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrStreamCreate(&bad, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
     ASSERT_OK(orrMalloc(&gone, 2 << 20));
     system_.card().pause(true);
     system_.card().hide(gone);
     ASSERT_OK(orrMemsetAsync(gone, 0, 8, bad));
     ASSERT_OK(orrEventRecord(event, bad));
-    ASSERT_OK(orrStreamWaitEvent(stream_, event));
+    ASSERT_OK(orrStreamWaitEvent(stream_, event, nullptr));
     ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
     system_.card().pause(false);
     EXPECT_EQ(orrStreamSynchronize(stream_), orrErrorIllegalAddress);

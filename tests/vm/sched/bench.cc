@@ -9,7 +9,7 @@ namespace orrery::sched_test {
 
 Stream::Stream(const char* name, int priority, std::uint32_t weight, std::uint32_t slice_us,
                std::uint32_t limit_us) {
-    orrStreamAttributes attributes{};
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
     attributes.name = name;
     attributes.priority = priority;
     attributes.weight = weight;
@@ -19,7 +19,7 @@ Stream::Stream(const char* name, int priority, std::uint32_t weight, std::uint32
 }
 
 orrStreamStats Stream::stats() const {
-    orrStreamStats stats{};
+    orrStreamStats stats = ORR_INIT(orrStreamStats);
     EXPECT_OK(orrStreamGetStats(&stats, stream_));
     return stats;
 }
@@ -29,12 +29,12 @@ void Stream::destroy() {
 }
 
 Semaphore::Semaphore(const char* name) {
-    EXPECT_OK(orrSemaphoreCreate(&semaphore_));
+    EXPECT_OK(orrSemaphoreCreate(&semaphore_, 0));
     EXPECT_OK(orrSemaphoreSetName(semaphore_, name));
 }
 
 Mark::Mark(const Stream& stream) {
-    EXPECT_OK(orrEventCreate(&event_));
+    EXPECT_OK(orrEventCreate(&event_, 0));
     EXPECT_OK(orrEventRecord(event_, stream.get()));
 }
 
@@ -54,7 +54,7 @@ constexpr std::uint64_t kSeed = 20261121;
 Count::Count(const Card& card, std::uint32_t groups, std::uint64_t us)
     : kernel_(card.kernel("count_up")), groups_(groups), iterations_(us * kIterationsPerUs) {
     void* memory = nullptr;
-    EXPECT_OK(orrMallocHost(&memory, 2 * sizeof(std::uint64_t) * groups));
+    EXPECT_OK(orrMallocHost(&memory, 2 * sizeof(std::uint64_t) * groups, 0));
     words_ = static_cast<std::uint64_t*>(memory);
     std::fill_n(words_, 2 * groups, 0);
 }

@@ -37,7 +37,7 @@ class Semaphore {
     Semaphore(const Semaphore&) = delete;
     Semaphore& operator=(const Semaphore&) = delete;
     void wait_on(const Stream& stream, std::uint64_t value = 1) const {
-        EXPECT_OK(orrStreamWaitSemaphore(stream.get(), semaphore_, value));
+        EXPECT_OK(orrStreamWaitSemaphore(stream.get(), semaphore_, value, nullptr));
     }
     void signal_on(const Stream& stream, std::uint64_t value = 1) const {
         EXPECT_OK(orrStreamSignalSemaphore(stream.get(), semaphore_, value));

@@ -21,7 +21,7 @@ class Restart : public ::testing::Test {
     void SetUp() override {
         if (::geteuid() != 0) GTEST_SKIP() << "needs debugfs";
         ::mount("debugfs", "/sys/kernel/debug", "debugfs", 0, nullptr);
-        orrDeviceProp prop{};
+        orrDeviceProp prop = ORR_INIT(orrDeviceProp);
         ASSERT_OK(orrGetDeviceProperties(&prop, 0));
         state_ = std::string("/sys/bus/pci/devices/") + prop.pci_address + "/state";
         debugfs_ = std::string("/sys/kernel/debug/accel/") + prop.pci_address + "/";
@@ -104,9 +104,9 @@ TEST_F(Restart, GenerationsOfQueuesAndQuotasSurvive) {
         return queue;
     };
     ::unlink("/tmp/quota-runs");
-    ::setenv("ORRERY_QUOTA", "250/1000", 1);
+    ::setenv("ORR_QUOTA", "250/1000", 1);
     const pid_t worker = umd::vm::start_worker("long-quota");
-    ::unsetenv("ORRERY_QUOTA");
+    ::unsetenv("ORR_QUOTA");
     while (::access("/tmp/quota-runs", F_OK) != 0) {
         ASSERT_EQ(::waitpid(worker, nullptr, WNOHANG), 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(5));

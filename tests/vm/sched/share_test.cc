@@ -100,7 +100,7 @@ TEST_F(Share, AnAttributeCanBeChanged) {
     const Semaphore gate("gate");
     const Load first(card_, gate, "first", -1, 0, 8, 32, 20);
     const Load second(card_, gate, "second", 1, 0, 8, 32, 20);
-    orrStreamAttributes attributes{};
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
     attributes.priority = 1;
     ASSERT_OK(orrStreamSetAttributes(first.stream.get(), &attributes));
     attributes.priority = -1;
@@ -228,9 +228,9 @@ TEST_F(Share, TimeSlicesGoRound) {
 }
 
 TEST_F(Share, AProcessKeepsItsQuota) {
-    ::setenv("ORRERY_QUOTA", "250/1000", 1);
+    ::setenv("ORR_QUOTA", "250/1000", 1);
     const pid_t worker = umd::vm::start_worker("quota");
-    ::unsetenv("ORRERY_QUOTA");
+    ::unsetenv("ORR_QUOTA");
     // What is beyond its quota is there for us meanwhile.
     EXPECT_EQ(umd::vm::wait_for(worker), 0);
 }

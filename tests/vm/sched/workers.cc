@@ -92,7 +92,7 @@ int half() {
         end = std::max(end, ends[n].ps());
         used += streams[n]->stats().vector_ps;
     }
-    orrDeviceProp prop{};
+    orrDeviceProp prop = ORR_INIT(orrDeviceProp);
     EXPECT_OK(orrGetDeviceProperties(&prop, 0));
     const double share = static_cast<double>(used) / (static_cast<double>(end - begin) * prop.vector_cores);
     if (std::abs(share - 0.5) <= 0.02) return 0;
@@ -100,7 +100,7 @@ int half() {
     return 1;
 }
 
-// Its own share of the cores is what ORRERY_QUOTA says: 250 of 1000 in each millisecond. `kernels` of them;
+// Its own share of the cores is what ORR_QUOTA says: 250 of 1000 in each millisecond. `kernels` of them;
 // the file says when the first has begun.
 int quota(unsigned kernels, double least) {
     const Card card(0);
@@ -112,7 +112,7 @@ int quota(unsigned kernels, double least) {
     const Mark end(stream);
     count.wait_for_begin(1);
     std::ofstream("/tmp/quota-runs") << "1\n";
-    orrDeviceProp prop{};
+    orrDeviceProp prop = ORR_INIT(orrDeviceProp);
     EXPECT_OK(orrGetDeviceProperties(&prop, 0));
     const double elapsed = static_cast<double>(end.ps() - begin.ps());
     const double share = static_cast<double>(stream.stats().vector_ps) / (elapsed * prop.vector_cores);

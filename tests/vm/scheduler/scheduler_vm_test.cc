@@ -34,12 +34,12 @@ class OneCardGraph : public ::testing::Test {
         const auto image = kernel_image();
         EXPECT_OK(orrModuleLoadData(&module_, image.data(), image.size()));
         EXPECT_OK(orrModuleGetFunction(&work_, module_, "work"));
-        EXPECT_OK(orrStreamCreate(&stream_));
-        EXPECT_OK(orrEventCreate(&start_));
-        EXPECT_OK(orrEventCreate(&end_));
-        EXPECT_OK(orrSemaphoreCreate(&gate_));
+        EXPECT_OK(orrStreamCreate(&stream_, 0));
+        EXPECT_OK(orrEventCreate(&start_, 0));
+        EXPECT_OK(orrEventCreate(&end_, 0));
+        EXPECT_OK(orrSemaphoreCreate(&gate_, 0));
         void* memory = nullptr;
-        EXPECT_OK(orrMallocHost(&memory, 4096));
+        EXPECT_OK(orrMallocHost(&memory, 4096, 0));
         words_ = static_cast<std::uint64_t*>(memory);
         std::memset(words_, 0, 4096);
     }
@@ -54,14 +54,14 @@ class OneCardGraph : public ::testing::Test {
     orrGraphNode_t node(orrGraph_t graph, std::uint64_t* out, const std::uint64_t* in,
                         std::vector<orrGraphNode_t> after) {
         const WorkArgs args{out, in, kRounds, 0};
-        const orrKernelNodeParams params{work_, {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0};
+        const orrKernelNodeParams params{sizeof(params), work_, {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0};
         orrGraphNode_t made = nullptr;
         EXPECT_OK(orrGraphAddKernelNode(&made, graph, after.data(), after.size(), &params));
         return made;
     }
     double run(orrGraphExec_t exec) {
         // All stands on the card before the first node runs: its clock goes on while the host is slow.
-        EXPECT_OK(orrStreamWaitSemaphore(stream_, gate_, ++runs_));
+        EXPECT_OK(orrStreamWaitSemaphore(stream_, gate_, ++runs_, nullptr));
         EXPECT_OK(orrEventRecord(start_, stream_));
         EXPECT_OK(orrGraphLaunch(exec, stream_));
         EXPECT_OK(orrEventRecord(end_, stream_));
@@ -83,8 +83,8 @@ class OneCardGraph : public ::testing::Test {
 
 TEST_F(OneCardGraph, IndependentBranchesOverlapInModelTime) {
     orrGraph_t chain = nullptr, wide = nullptr;
-    ASSERT_OK(orrGraphCreate(&chain));
-    ASSERT_OK(orrGraphCreate(&wide));
+    ASSERT_OK(orrGraphCreate(&chain, 0));
+    ASSERT_OK(orrGraphCreate(&wide, 0));
     std::vector<orrGraphNode_t> last;
     const auto root = node(wide, words_, nullptr, {});
     std::vector<orrGraphNode_t> branches;
@@ -94,8 +94,8 @@ TEST_F(OneCardGraph, IndependentBranchesOverlapInModelTime) {
         branches.push_back(node(wide, words_ + i, words_, {root}));
     node(wide, words_ + 8, words_ + 4, branches);
     orrGraphExec_t chained = nullptr, spread = nullptr;
-    ASSERT_OK(orrGraphInstantiate(&chained, chain));
-    ASSERT_OK(orrGraphInstantiate(&spread, wide));
+    ASSERT_OK(orrGraphInstantiate(&chained, chain, 0));
+    ASSERT_OK(orrGraphInstantiate(&spread, wide, 0));
     const double serial = run(chained), parallel = run(spread);
     RecordProperty("branches_over_chain", std::to_string(parallel / serial));
     // Six tasks each; four of them side by side on four ports of the card: half the time, and a little for
@@ -106,7 +106,7 @@ TEST_F(OneCardGraph, IndependentBranchesOverlapInModelTime) {
     EXPECT_EQ(words_[8], 3 * kRounds);
     for (int i = 0; i < 6; ++i)
         EXPECT_EQ(words_[64 + i], kRounds);
-    orrGraphExecInfo info{};
+    orrGraphExecInfo info = ORR_INIT(orrGraphExecInfo);
     ASSERT_OK(orrGraphExecGetInfo(&info, chained));
     EXPECT_EQ(info.queues, 1u);
     EXPECT_EQ(info.waits, 0u);
@@ -123,6 +123,12 @@ TEST_F(OneCardGraph, IndependentBranchesOverlapInModelTime) {
     ASSERT_OK(orrGraphDestroy(wide));
 }
 
+// The task runs on this device only.
+void on_device(orrTaskDesc& desc, int device) {
+    desc.flags |= orrTaskOnDevice;
+    desc.device = device;
+}
+
 class Tasks : public ::testing::Test {
   public:
     Tasks() {
@@ -137,10 +143,20 @@ class Tasks : public ::testing::Test {
         EXPECT_OK(orrTaskDataCreate(&made, graph_, &value, sizeof(value)));
         return made;
     }
-    orrTask_t add(std::vector<orrTaskAccess> accesses, std::uint64_t rounds = kRounds,
+    struct Use {
+        orrTaskData_t data;
+        orrTaskAccessMode mode;
+        int offset;  // in the arguments; -1: nowhere
+    };
+    orrTask_t add(const std::vector<Use>& uses, std::uint64_t rounds = kRounds,
                   const std::function<void(orrTaskDesc&, WorkArgs&)>& more = {}) {
         WorkArgs args{nullptr, nullptr, rounds, 0};
-        orrTaskDesc desc{};
+        std::vector<orrTaskAccess> accesses;
+        for (const Use& use : uses) {
+            accesses.push_back({use.data, use.mode, use.offset < 0 ? orrTaskAccessNoArgument : 0,
+                                static_cast<std::uint32_t>(std::max(use.offset, 0)), 0});
+        }
+        orrTaskDesc desc = ORR_INIT(orrTaskDesc);
         desc.kernel = work_;
         desc.grid = desc.block = {1, 1, 1};
         desc.args = &args;
@@ -154,11 +170,11 @@ class Tasks : public ::testing::Test {
     }
     std::uint64_t read(orrTaskData_t from) {
         std::uint64_t value = 0;
-        EXPECT_OK(orrTaskDataRead(from, &value, sizeof(value)));
+        EXPECT_OK(orrTaskDataRead(&value, from, sizeof(value)));
         return value;
     }
     orrTaskInfo info(orrTask_t task) {
-        orrTaskInfo told{};
+        orrTaskInfo told = ORR_INIT(orrTaskInfo);
         EXPECT_OK(orrTaskGetInfo(&told, graph_, task));
         return told;
     }
@@ -175,13 +191,13 @@ TEST_F(Tasks, IndependentChainsUseAllCardsAtOnce) {
         chains.push_back(data(i));
     for (int step = 0; step < 12; ++step)
         for (const auto& chain : chains)
-            tasks.push_back(add({{chain, orrTaskReadWrite, kOut}}));
+            tasks.push_back(add({{chain, orrTaskAccessReadWrite, kOut}}));
     ASSERT_OK(orrTaskGraphWait(graph_));
     std::vector<double> busy(cards);
     double sum = 0, makespan = 0;
     for (const orrTask_t task : tasks) {
         const orrTaskInfo told = info(task);
-        ASSERT_EQ(told.state, orrTaskDone);
+        ASSERT_EQ(told.state, orrTaskStateDone);
         ASSERT_GE(told.device, 0);
         busy[static_cast<std::size_t>(told.device)] += told.end_ns - told.start_ns;
         sum += told.end_ns - told.start_ns;
@@ -196,21 +212,23 @@ TEST_F(Tasks, IndependentChainsUseAllCardsAtOnce) {
 }
 
 TEST_F(Tasks, PrioritiesAndDeadlinesGoFirst) {
-    const auto on_first_card = [](orrTaskDesc& desc) { desc.device_plus_1 = 1; };
+    const auto on_first_card = [](orrTaskDesc& desc) { on_device(desc, 0); };
     std::vector<orrTask_t> plain;
     for (int i = 0; i < 40; ++i)
-        plain.push_back(add({{data(0), orrTaskReadWrite, kOut}}, 1000,
+        plain.push_back(add({{data(0), orrTaskAccessReadWrite, kOut}}, 1000,
                             [&](orrTaskDesc& desc, WorkArgs&) { on_first_card(desc); }));
     const auto x = data(0), y = data(0);
-    add({{x, orrTaskReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) { on_first_card(desc); });
-    const orrTask_t timed = add({{x, orrTaskReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) {
+    add({{x, orrTaskAccessReadWrite, kOut}}, 1000,
+        [&](orrTaskDesc& desc, WorkArgs&) { on_first_card(desc); });
+    const orrTask_t timed = add({{x, orrTaskAccessReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) {
         on_first_card(desc);
         desc.deadline_ns = 1e6;
     });
-    const orrTask_t urgent = add({{y, orrTaskReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) {
-        on_first_card(desc);
-        desc.priority = 1;
-    });
+    const orrTask_t urgent =
+        add({{y, orrTaskAccessReadWrite, kOut}}, 1000, [&](orrTaskDesc& desc, WorkArgs&) {
+            on_first_card(desc);
+            desc.priority = 1;
+        });
     ASSERT_OK(orrTaskGraphWait(graph_));
     EXPECT_LE(info(urgent).end_ns, info(timed).start_ns);
     for (const orrTask_t task : plain)
@@ -223,8 +241,8 @@ TEST_F(Tasks, DataCrossesCardsInOrder) {
     std::uint64_t a = 1, b = 2;
     for (int i = 0; i < 60; ++i) {
         const bool first = i % 2 == 0;
-        add({{first ? x : y, orrTaskReadWrite, kOut}, {first ? y : x, orrTaskRead, kIn}}, 10,
-            [&](orrTaskDesc& desc, WorkArgs&) { desc.device_plus_1 = i % cards + 1; });
+        add({{first ? x : y, orrTaskAccessReadWrite, kOut}, {first ? y : x, orrTaskAccessRead, kIn}}, 10,
+            [&](orrTaskDesc& desc, WorkArgs&) { on_device(desc, i % cards); });
         std::uint64_t& out = first ? a : b;
         out += 10 + (first ? b : a);
     }
@@ -236,45 +254,45 @@ TEST_F(Tasks, ReductionsAndHostTasks) {
     const auto sum = data(7);
     ASSERT_OK(orrTaskDataSetMerge(sum, merge_, {1, 1, 1}, {1, 1, 1}));
     for (int i = 0; i < 24; ++i)
-        add({{sum, orrTaskReduce, kOut}}, 1000);
+        add({{sum, orrTaskAccessReduce, kOut}}, 1000);
     static const auto halve = [](void*, void* const* at, std::size_t) {
         *static_cast<std::uint64_t*>(at[0]) /= 2;
     };
-    const orrTaskAccess access{sum, orrTaskReadWrite, -1};
-    orrTaskDesc host{};
+    const orrTaskAccess access{sum, orrTaskAccessReadWrite, orrTaskAccessNoArgument, 0, 0};
+    orrTaskDesc host = ORR_INIT(orrTaskDesc);
     host.function = +[](void* user, void* const* at, std::size_t count) { halve(user, at, count); };
     host.accesses = &access;
     host.access_count = 1;
     ASSERT_OK(orrTaskSubmit(nullptr, graph_, &host));
-    add({{sum, orrTaskReadWrite, kOut}}, 5);
+    add({{sum, orrTaskAccessReadWrite, kOut}}, 5);
     EXPECT_EQ(read(sum), (7u + 24'000u) / 2 + 5);
 }
 
 TEST_F(Tasks, FailureNamesTheFirstCauseAndTheRestGoesOn) {
     const auto x = data(0), y = data(0), z = data(0);
-    add({{x, orrTaskReadWrite, kOut}});
-    const orrTask_t bad = add({{x, orrTaskReadWrite, kOut}}, 1, [](orrTaskDesc& desc, WorkArgs& args) {
+    add({{x, orrTaskAccessReadWrite, kOut}});
+    const orrTask_t bad = add({{x, orrTaskAccessReadWrite, kOut}}, 1, [](orrTaskDesc& desc, WorkArgs& args) {
         desc.name = "bad one";
         args.fail = 1;
     });
-    const orrTask_t next = add({{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kIn}});
-    const orrTask_t last = add({{y, orrTaskReadWrite, kOut}});
+    const orrTask_t next = add({{y, orrTaskAccessReadWrite, kOut}, {x, orrTaskAccessRead, kIn}});
+    const orrTask_t last = add({{y, orrTaskAccessReadWrite, kOut}});
     for (int i = 0; i < 40; ++i)
-        add({{z, orrTaskReadWrite, kOut}}, 100);
+        add({{z, orrTaskAccessReadWrite, kOut}}, 100);
     EXPECT_EQ(orrTaskGraphWait(graph_), orrErrorIllegalInstruction);
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'bad one' failed: kernel 'work' trapped"));
     EXPECT_EQ(orrTaskWait(graph_, last), orrErrorIllegalInstruction);
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("because task 1 'bad one' had failed"));
-    EXPECT_EQ(info(next).state, orrTaskCancelled);
+    EXPECT_EQ(info(next).state, orrTaskStateCancelled);
     EXPECT_EQ(info(last).cause, bad);
     EXPECT_EQ(read(z), 4000u);
 }
 
 TEST_F(Tasks, CancelAndGrowth) {
     const auto x = data(0), y = data(0);
-    const orrTask_t kept = add({{x, orrTaskReadWrite, kOut}}, 10);
-    const orrTask_t dropped = add({{y, orrTaskReadWrite, kOut}, {x, orrTaskRead, kIn}}, 10);
-    const orrTask_t behind = add({{y, orrTaskReadWrite, kOut}}, 10);
+    const orrTask_t kept = add({{x, orrTaskAccessReadWrite, kOut}}, 10);
+    const orrTask_t dropped = add({{y, orrTaskAccessReadWrite, kOut}, {x, orrTaskAccessRead, kIn}}, 10);
+    const orrTask_t behind = add({{y, orrTaskAccessReadWrite, kOut}}, 10);
     ASSERT_OK(orrTaskCancel(graph_, dropped));
     struct Grow {
         Tasks* test;
@@ -284,12 +302,12 @@ TEST_F(Tasks, CancelAndGrowth) {
             auto& grow = *static_cast<Grow*>(self);
             *static_cast<std::uint64_t*>(at[0]) += 1;
             if (--grow.left == 0) return;
-            grow.test->add({{grow.x, orrTaskReadWrite, kOut}}, 100);
+            grow.test->add({{grow.x, orrTaskAccessReadWrite, kOut}}, 100);
             grow.submit();
         }
         void submit() {
-            const orrTaskAccess access{x, orrTaskReadWrite, -1};
-            orrTaskDesc desc{};
+            const orrTaskAccess access{x, orrTaskAccessReadWrite, orrTaskAccessNoArgument, 0, 0};
+            orrTaskDesc desc = ORR_INIT(orrTaskDesc);
             desc.function = call;
             desc.user = this;
             desc.accesses = &access;
@@ -299,8 +317,8 @@ TEST_F(Tasks, CancelAndGrowth) {
     } grow{this, x, 20};
     grow.submit();
     ASSERT_OK(orrTaskGraphWait(graph_));
-    EXPECT_EQ(info(kept).state, orrTaskDone);
-    EXPECT_EQ(info(behind).state, orrTaskCancelled);
+    EXPECT_EQ(info(kept).state, orrTaskStateDone);
+    EXPECT_EQ(info(behind).state, orrTaskStateCancelled);
     EXPECT_EQ(info(behind).cause, dropped);
     EXPECT_EQ(read(x), 10u + 19 * 100 + 20);
 }

@@ -22,7 +22,7 @@ Card::Card(int number) : device(number) {
     EXPECT_OK(orrSetDevice(device));
     const auto image = kernel_image();
     EXPECT_OK(orrModuleLoadData(&module, image.data(), image.size()));
-    EXPECT_OK(orrStreamCreate(&stream));
+    EXPECT_OK(orrStreamCreate(&stream, 0));
 }
 
 Card::~Card() {
@@ -44,7 +44,7 @@ orrError_t Card::launch(const char* name, const TestArgs& args, std::uint32_t gr
 void Card::renew_stream() {
     EXPECT_OK(orrStreamDestroy(stream));
     EXPECT_OK(orrSetDevice(device));
-    EXPECT_OK(orrStreamCreate(&stream));
+    EXPECT_OK(orrStreamCreate(&stream, 0));
 }
 
 pid_t start_worker(const std::string& worker) {

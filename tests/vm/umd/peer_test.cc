@@ -13,7 +13,7 @@ class TwoCards : public ::testing::Test {
         ASSERT_EQ(count, 2);
         for (int device = 0; device < 2; ++device) {
             ASSERT_OK(orrSetDevice(device));
-            ASSERT_OK(orrStreamCreate(&stream_[device]));
+            ASSERT_OK(orrStreamCreate(&stream_[device], 0));
         }
     }
     void TearDown() override {
@@ -28,7 +28,7 @@ class TwoCards : public ::testing::Test {
     }
     static void enable(int device, int peer) {
         ASSERT_OK(orrSetDevice(device));
-        ASSERT_OK(orrDeviceEnablePeerAccess(peer));
+        ASSERT_OK(orrDeviceEnablePeerAccess(peer, 0));
     }
 
     orrStream_t stream_[2] = {};
@@ -85,11 +85,11 @@ TEST_F(TwoCards, SemaphoreArrivesBehindTheDataItAnnounces) {
     enable(1, 0);
     orrSemaphore_t arrived = nullptr;
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrSemaphoreCreate(&arrived));
+    ASSERT_OK(orrSemaphoreCreate(&arrived, 0));
     void* pinned = nullptr;
-    ASSERT_OK(orrMallocHost(&pinned, kSize));
+    ASSERT_OK(orrMallocHost(&pinned, kSize, 0));
     for (std::uint64_t round = 1; round <= 60; ++round) {
-        ASSERT_OK(orrStreamWaitSemaphore(stream_[0], arrived, round));
+        ASSERT_OK(orrStreamWaitSemaphore(stream_[0], arrived, round, nullptr));
         ASSERT_OK(orrMemcpyAsync(pinned, target, kSize, orrMemcpyDefault, stream_[0]));
         ASSERT_OK(orrMemsetAsync(source, static_cast<int>(round), kSize, stream_[1]));
         ASSERT_OK(orrMemcpyAsync(target, source, kSize, orrMemcpyDefault, stream_[1]));
@@ -109,14 +109,14 @@ TEST_F(TwoCards, EventsOrderStreamsAcrossTheLink) {
     constexpr int kRounds = 100;
     void* pinned = nullptr;
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrMallocHost(&pinned, 8 * (kRounds + 1)));
+    ASSERT_OK(orrMallocHost(&pinned, 8 * (kRounds + 1), 0));
     std::memset(pinned, 0, 8 * (kRounds + 1));
     void* words[2] = {malloc_on(0, 8), malloc_on(1, 8)};
     orrEvent_t event = nullptr;
-    ASSERT_OK(orrEventCreate(&event));
+    ASSERT_OK(orrEventCreate(&event, 0));
     for (int i = 0; i < kRounds; ++i) {
         const int device = i % 2;
-        ASSERT_OK(orrStreamWaitEvent(stream_[device], event));
+        ASSERT_OK(orrStreamWaitEvent(stream_[device], event, nullptr));
         ASSERT_OK(orrMemcpyAsync(at(pinned, static_cast<std::size_t>(8 + 8 * i)), pinned, 8, orrMemcpyDefault,
                                  stream_[device]));
         ASSERT_OK(orrMemsetAsync(words[device], i + 1, 8, stream_[device]));

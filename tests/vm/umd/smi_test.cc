@@ -31,7 +31,7 @@ TEST(Smi, JsonSaysWhatTheApiSays) {
     EXPECT_TRUE(json.at("problem").is_null());
     for (int device = 0; device < count; ++device) {
         const auto& card = json.at("cards").at(static_cast<std::size_t>(device));
-        orrDeviceProp prop{};
+        orrDeviceProp prop = ORR_INIT(orrDeviceProp);
         ASSERT_OK(orrGetDeviceProperties(&prop, device));
         EXPECT_EQ(card.at("pci").at("address"), prop.pci_address);
         EXPECT_EQ(card.at("pci").at("link_width"), 16);

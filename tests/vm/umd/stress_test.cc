@@ -61,7 +61,7 @@ TEST(Stress, ManyStreams) {
     void* memory = nullptr;
     ASSERT_OK(orrMalloc(&memory, 64 * streams.size()));
     for (auto& stream : streams)
-        ASSERT_OK(orrStreamCreate(&stream));
+        ASSERT_OK(orrStreamCreate(&stream, 0));
     for (int round = 0; round < 20; ++round) {
         for (std::size_t i = 0; i < streams.size(); ++i) {
             ASSERT_OK(orrMemsetAsync(at(memory, 64 * i), round + static_cast<int>(i), 64, streams[i]));

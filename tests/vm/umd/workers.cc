@@ -74,10 +74,10 @@ int submit_without_system_calls() {
     const auto image = kernel_image();
     TRY(orrModuleLoadData(&module, image.data(), image.size()));
     TRY(orrModuleGetFunction(&function, module, "add_value"));
-    TRY(orrStreamCreate(&stream));
-    TRY(orrEventCreate(&event));
+    TRY(orrStreamCreate(&stream, 0));
+    TRY(orrEventCreate(&event, 0));
     TRY(orrMalloc(&memory, 4096));
-    TRY(orrMallocHost(&flag, 8));
+    TRY(orrMallocHost(&flag, 8, 0));
     TRY(orrMemset(memory, 0, 4096));
     const TestArgs args{static_cast<std::uint64_t*>(memory), 1, 1};
     const auto submit = [&]() -> int {

@@ -7,7 +7,7 @@
  * order inside a queue needs none, and what another wait implies needs none. A launch then writes the
  * prepared packets and rings each queue once. A graph may span several linked devices.
  *
- * Threads and errors as in orrery.h. A graph must not be changed by two threads at once. Launches of one
+ * Threads and errors as in orrery.h. Launches of one
  * orrGraphExec_t run one after the other, in the order of the calls. When a node fails, its dependents do not
  * run, the streams of that launch end with the failure, and the orrGraphExec_t cannot be launched again.
  */
@@ -24,11 +24,14 @@ typedef struct orrGraph_st* orrGraph_t;
 typedef struct orrGraphNode_st* orrGraphNode_t; /**< belongs to its graph and ends with it */
 typedef struct orrGraphExec_st* orrGraphExec_t;
 
-ORR_API orrError_t orrGraphCreate(orrGraph_t* graph);
-ORR_API orrError_t orrGraphDestroy(orrGraph_t graph); /**< what was instantiated from it lives on */
+/** Without nodes. flags: 0. */
+ORR_API orrError_t orrGraphCreate(orrGraph_t* graph, unsigned flags);
+/** What was instantiated from it lives on. */
+ORR_API orrError_t orrGraphDestroy(orrGraph_t graph);
 
 /** As orrLaunchKernel: the arguments are copied now. The node runs on the device of the function's module. */
 typedef struct orrKernelNodeParams {
+    size_t size; /**< see ORR_INIT */
     orrFunction_t function;
     orrDim3 grid;
     orrDim3 block;
@@ -48,11 +51,13 @@ ORR_API orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph,
 ORR_API orrError_t orrGraphAddMemcpyNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count, void* dst,
                                          const void* src, size_t bytes, orrMemcpyKind kind);
+/** As orrMemsetAsync, for memory of orrMalloc or orrMallocHost. */
 ORR_API orrError_t orrGraphAddMemsetNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count, void* dst,
                                          int value, size_t bytes);
 /** Called on a thread of the library; it must not call orr* functions that wait for this launch. */
 typedef void (*orrHostFn_t)(void* user);
+/** A call of `function` with `user`. */
 ORR_API orrError_t orrGraphAddHostNode(orrGraphNode_t* node, orrGraph_t graph,
                                        const orrGraphNode_t* dependencies, size_t count, orrHostFn_t function,
                                        void* user);
@@ -74,20 +79,23 @@ ORR_API orrError_t orrGraphAddChildGraphNode(orrGraphNode_t* node, orrGraph_t gr
 /** to[i] starts after from[i]. A cycle is found when the graph is instantiated. */
 ORR_API orrError_t orrGraphAddDependencies(orrGraph_t graph, const orrGraphNode_t* from,
                                            const orrGraphNode_t* to, size_t count);
+/** How many nodes it has, also those of child graphs. */
 ORR_API orrError_t orrGraphGetNodeCount(size_t* nodes, orrGraph_t graph);
 
-/** Copies the graph as it is now. Needs links between devices that depend on each other. */
-ORR_API orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph);
+/** Copies the graph as it is now. Needs links between devices that depend on each other. flags: 0. */
+ORR_API orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph, unsigned flags);
 /**
  * Behind the stream's earlier work; the stream's later work comes after the whole graph. Launches of one
  * graph come one after the other. orrErrorNotReady: host nodes of the last launch, whose stream was aborted,
  * still run.
  */
 ORR_API orrError_t orrGraphLaunch(orrGraphExec_t exec, orrStream_t stream);
-ORR_API orrError_t orrGraphExecDestroy(orrGraphExec_t exec); /**< waits for its launches */
+/** Waits for its launches. */
+ORR_API orrError_t orrGraphExecDestroy(orrGraphExec_t exec);
 
 /** What instantiating came to. */
 typedef struct orrGraphExecInfo {
+    size_t size;     /**< see ORR_INIT */
     uint32_t nodes;  /**< that do something */
     uint32_t edges;  /**< as given, without duplicates */
     uint32_t queues; /**< hardware queues; 1: a launch goes straight into its stream, if of the same device */
@@ -97,18 +105,21 @@ typedef struct orrGraphExecInfo {
     uint64_t launches;  /**< until now */
     uint64_t doorbells; /**< rung by all launches, also those of the launch's stream */
 } orrGraphExecInfo;
+/** What instantiating came to. */
 ORR_API orrError_t orrGraphExecGetInfo(orrGraphExecInfo* info, orrGraphExec_t exec);
 
 /**
  * From now until orrStreamEndCapture, work given to the stream is not run but becomes nodes of a new graph.
  * Another stream joins the capture when it waits for an event that was recorded in it, and must be joined
  * back the same way before the end. Synchronous calls, semaphores, ordinary host memory and queries fail
- * meanwhile with orrErrorStreamCapture. The null stream cannot be captured.
+ * meanwhile with orrErrorStreamCapture. The null stream cannot be captured. Calls on other streams are as
+ * ever. flags: 0.
  */
-ORR_API orrError_t orrStreamBeginCapture(orrStream_t stream);
+ORR_API orrError_t orrStreamBeginCapture(orrStream_t stream, unsigned flags);
 /** The graph is the caller's. After a failed call during the capture it fails, and names that call's error.
  */
-ORR_API orrError_t orrStreamEndCapture(orrStream_t stream, orrGraph_t* graph);
+ORR_API orrError_t orrStreamEndCapture(orrGraph_t* graph, orrStream_t stream);
+/** *capturing is 1 or 0. */
 ORR_API orrError_t orrStreamIsCapturing(int* capturing, orrStream_t stream);
 
 #ifdef __cplusplus

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * The C API with owners: objects that clean up after themselves, and failures as exceptions that carry the
- * library's text. Header only; threads and lifetimes as in orrery.h.
+ * library's text. Header only, C++17; threads and lifetimes as in orrery.h.
+ *
+ *   orrery::Stream stream;                              // made on the current device
+ *   orrery::Stream later(orrery::empty);                // nothing yet: later = orrery::Stream();
+ *   auto theirs = orrery::Stream::borrow(handle);       // used, and left alone
+ *   auto mine = orrery::Stream::adopt(handle);          // destroyed at the end
+ *   stream.destroy();                                   // as the destructor does it, and throws if it fails
  */
 #ifndef ORRERY_ORRERY_HPP
 #define ORRERY_ORRERY_HPP
@@ -16,6 +22,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace orrery {
 
@@ -35,43 +42,159 @@ inline void check(orrError_t code) {
     if (code != orrSuccess) throw ApiError(code);
 }
 
-/** Owner of a handle; movable, not copyable. */
-template <typename Handle, orrError_t (*Destroy)(Handle)>
-class Owner {
+struct Empty {};
+inline constexpr Empty empty{};
+
+/** A handle and whether it is ours to destroy; movable, not copyable. */
+template <typename Derived, typename Handle, orrError_t (*Destroy)(Handle)>
+class Object {
   public:
-    Owner() = default;
-    explicit Owner(Handle handle) : handle_(handle) {}
-    Owner(Owner&& other) noexcept : handle_(std::exchange(other.handle_, Handle{})) {}
-    Owner& operator=(Owner&& other) noexcept {
-        std::swap(handle_, other.handle_);
+    explicit Object(Empty) noexcept {}
+    Object(Object&& other) noexcept
+        : handle_(std::exchange(other.handle_, Handle{})), owned_(std::exchange(other.owned_, false)) {}
+    /** What was held is destroyed first; a failure of that is dropped, as in the destructor. */
+    Object& operator=(Object&& other) noexcept {
+        if (this == &other) return *this;
+        drop();
+        handle_ = std::exchange(other.handle_, Handle{});
+        owned_ = std::exchange(other.owned_, false);
         return *this;
     }
-    ~Owner() {
-        if (handle_ != Handle{}) (void)Destroy(handle_);
-    }
+    Object(const Object&) = delete;
+    Object& operator=(const Object&) = delete;
+    ~Object() { drop(); }
+
+    /** The handle stays somebody else's. */
+    static Derived borrow(Handle handle) { return hold(handle, false); }
+    static Derived adopt(Handle handle) { return hold(handle, true); }
+
     Handle get() const { return handle_; }
+    explicit operator bool() const { return handle_ != Handle{}; }
+    /** Empty afterwards, also when it throws; of one that is borrowed nothing is destroyed. */
+    void destroy() {
+        const Handle handle = std::exchange(handle_, Handle{});
+        if (std::exchange(owned_, false)) check(Destroy(handle));
+    }
+    /** Empty afterwards: the caller destroys it. */
+    Handle release() {
+        owned_ = false;
+        return std::exchange(handle_, Handle{});
+    }
+
+  protected:
+    explicit Object(Handle made) noexcept : handle_(made), owned_(true) {}
 
   private:
+    static Derived hold(Handle handle, bool owned) {
+        Derived object(empty);
+        object.handle_ = handle;
+        object.owned_ = owned;
+        return object;
+    }
+    void drop() noexcept {
+        if (owned_) (void)Destroy(handle_);
+    }
     Handle handle_{};
+    bool owned_ = false;
 };
 
-class Stream : public Owner<orrStream_t, orrStreamDestroy> {
+/* --- devices --- */
+
+inline int device_count() {
+    int count = 0;
+    check(orrGetDeviceCount(&count));
+    return count;
+}
+inline int current_device() {
+    int device = 0;
+    check(orrGetDevice(&device));
+    return device;
+}
+inline orrDeviceProp device_properties(int device) {
+    orrDeviceProp prop = ORR_INIT(orrDeviceProp);
+    check(orrGetDeviceProperties(&prop, device));
+    return prop;
+}
+
+/** Makes a device current, and the one before again at its end. */
+class DeviceGuard {
   public:
-    Stream() : Owner(make()) {}
-    explicit Stream(const orrStreamAttributes& attributes) : Owner(make(attributes)) {}
+    explicit DeviceGuard(int device) : before_(current_device()) { check(orrSetDevice(device)); }
+    ~DeviceGuard() { (void)orrSetDevice(before_); }
+    DeviceGuard(const DeviceGuard&) = delete;
+    DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+  private:
+    int before_;
+};
+
+/** Lets `device` write to memory of `peer`. */
+inline void enable_peer_access(int device, int peer) {
+    const DeviceGuard guard(device);
+    check(orrDeviceEnablePeerAccess(peer, 0));
+}
+
+/* --- semaphores, events, streams --- */
+
+class Semaphore : public Object<Semaphore, orrSemaphore_t, orrSemaphoreDestroy> {
+  public:
+    Semaphore() : Object(make()) {}
+    explicit Semaphore(Empty e) : Object(e) {}
+    void name(const std::string& text) const { check(orrSemaphoreSetName(get(), text.c_str())); }
+    /** From the host. */
+    void signal(std::uint64_t value) const { check(orrSemaphoreSignal(get(), value)); }
+    std::uint64_t value() const {
+        std::uint64_t value = 0;
+        check(orrSemaphoreGetValue(&value, get()));
+        return value;
+    }
+    /** This thread waits. */
+    void wait(std::uint64_t value) const { check(orrSemaphoreWait(get(), value, ORR_NO_LIMIT)); }
+    /** The same; false when limit_ns of the host's time were not enough. */
+    bool wait_for(std::uint64_t value, std::uint64_t limit_ns) const {
+        const orrError_t code = orrSemaphoreWait(get(), value, limit_ns);
+        if (code != orrErrorTimeout) check(code);
+        return code == orrSuccess;
+    }
+
+  private:
+    static orrSemaphore_t make() {
+        orrSemaphore_t semaphore{};
+        check(orrSemaphoreCreate(&semaphore, 0));
+        return semaphore;
+    }
+};
+
+class Event;
+
+/** An empty one stands for the null stream of the current device. */
+class Stream : public Object<Stream, orrStream_t, orrStreamDestroy> {
+  public:
+    Stream() : Object(make(ORR_INIT(orrStreamAttributes))) {}
+    explicit Stream(const orrStreamAttributes& attributes) : Object(make(attributes)) {}
+    explicit Stream(Empty e) : Object(e) {}
     void synchronize() const { check(orrStreamSynchronize(get())); }
+    /** All its work is done. */
+    bool done() const {
+        const orrError_t code = orrStreamQuery(get());
+        if (code != orrErrorNotReady) check(code);
+        return code == orrSuccess;
+    }
+    void abort() const { check(orrStreamAbort(get())); }
+    inline void wait(const Event& event) const;
+    void wait(const Semaphore& semaphore, std::uint64_t value) const {
+        check(orrStreamWaitSemaphore(get(), semaphore.get(), value, nullptr));
+    }
+    void signal(const Semaphore& semaphore, std::uint64_t value) const {
+        check(orrStreamSignalSemaphore(get(), semaphore.get(), value));
+    }
     orrStreamStats stats() const {
-        orrStreamStats stats{};
+        orrStreamStats stats = ORR_INIT(orrStreamStats);
         check(orrStreamGetStats(&stats, get()));
         return stats;
     }
 
   private:
-    static orrStream_t make() {
-        orrStream_t stream{};
-        check(orrStreamCreate(&stream));
-        return stream;
-    }
     static orrStream_t make(const orrStreamAttributes& attributes) {
         orrStream_t stream{};
         check(orrStreamCreateWithAttributes(&stream, &attributes));
@@ -79,40 +202,135 @@ class Stream : public Owner<orrStream_t, orrStreamDestroy> {
     }
 };
 
-class Event : public Owner<orrEvent_t, orrEventDestroy> {
+class Event : public Object<Event, orrEvent_t, orrEventDestroy> {
   public:
-    Event() : Owner(make()) {}
+    explicit Event(unsigned flags = orrEventDefault) : Object(make(flags)) {}
+    explicit Event(Empty e) : Object(e) {}
     void record(const Stream& stream) const { check(orrEventRecord(get(), stream.get())); }
     void synchronize() const { check(orrEventSynchronize(get())); }
+    bool done() const {
+        const orrError_t code = orrEventQuery(get());
+        if (code != orrErrorNotReady) check(code);
+        return code == orrSuccess;
+    }
     double model_ns_since(const Event& start) const {
         double ns = 0;
         check(orrEventElapsedModelTime(&ns, start.get(), get()));
         return ns;
     }
+    double host_ns_since(const Event& start) const {
+        double ns = 0;
+        check(orrEventElapsedHostTime(&ns, start.get(), get()));
+        return ns;
+    }
 
   private:
-    static orrEvent_t make() {
+    static orrEvent_t make(unsigned flags) {
         orrEvent_t event{};
-        check(orrEventCreate(&event));
+        check(orrEventCreate(&event, flags));
         return event;
     }
 };
 
-class Semaphore : public Owner<orrSemaphore_t, orrSemaphoreDestroy> {
+inline void Stream::wait(const Event& event) const {
+    check(orrStreamWaitEvent(get(), event.get(), nullptr));
+}
+
+/* --- memory --- */
+
+/** Returns when it is done. */
+inline void copy(void* dst, const void* src, std::size_t bytes) {
+    check(orrMemcpy(dst, src, bytes, orrMemcpyDefault));
+}
+/** In the stream's order; see orrMemcpyAsync. */
+inline void copy(void* dst, const void* src, std::size_t bytes, const Stream& stream) {
+    check(orrMemcpyAsync(dst, src, bytes, orrMemcpyDefault, stream.get()));
+}
+/** Returns when it is done. */
+inline void fill(void* dst, int value, std::size_t bytes) {
+    check(orrMemset(dst, value, bytes));
+}
+/** In the stream's order. */
+inline void fill(void* dst, int value, std::size_t bytes, const Stream& stream) {
+    check(orrMemsetAsync(dst, value, bytes, stream.get()));
+}
+
+class DeviceMemory : public Object<DeviceMemory, void*, orrFree> {
   public:
-    Semaphore() : Owner(make()) {}
+    explicit DeviceMemory(std::size_t bytes) : Object(make(bytes)) {}
+    explicit DeviceMemory(Empty e) : Object(e) {}
 
   private:
-    static orrSemaphore_t make() {
-        orrSemaphore_t semaphore{};
-        check(orrSemaphoreCreate(&semaphore));
-        return semaphore;
+    static void* make(std::size_t bytes) {
+        void* pointer = nullptr;
+        check(orrMalloc(&pointer, bytes));
+        return pointer;
     }
 };
 
-class Module : public Owner<orrModule_t, orrModuleUnload> {
+class PinnedMemory : public Object<PinnedMemory, void*, orrFreeHost> {
   public:
-    explicit Module(const std::string& path) : Owner(make(path)) {}
+    explicit PinnedMemory(std::size_t bytes) : Object(make(bytes)) {}
+    explicit PinnedMemory(Empty e) : Object(e) {}
+
+  private:
+    static void* make(std::size_t bytes) {
+        void* pointer = nullptr;
+        check(orrMallocHost(&pointer, bytes, 0));
+        return pointer;
+    }
+};
+
+template <typename T, typename Memory>
+class Array {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+  public:
+    explicit Array(std::size_t count) : memory_(count * sizeof(T)), count_(count) {}
+    explicit Array(Empty e) : memory_(e) {}
+    Array(Array&& other) noexcept
+        : memory_(std::move(other.memory_)), count_(std::exchange(other.count_, 0)) {}
+    Array& operator=(Array&& other) noexcept {
+        memory_ = std::move(other.memory_);
+        count_ = std::exchange(other.count_, 0);
+        return *this;
+    }
+    T* data() const { return static_cast<T*>(memory_.get()); }
+    std::size_t size() const { return count_; }
+    std::size_t bytes() const { return count_ * sizeof(T); }
+    /** Frees it and says so if that fails. */
+    void destroy() {
+        count_ = 0;
+        memory_.destroy();
+    }
+
+  private:
+    Memory memory_;
+    std::size_t count_ = 0;
+};
+
+/** `count` objects of T in memory of the current device. */
+template <typename T>
+using DeviceArray = Array<T, DeviceMemory>;
+
+/** `count` objects of T in pinned host memory, at the same address for the CPU and every device. */
+template <typename T>
+class PinnedArray : public Array<T, PinnedMemory> {
+  public:
+    using Array<T, PinnedMemory>::Array;
+    T* begin() const { return this->data(); }
+    T* end() const { return this->data() + this->size(); }
+    T& operator[](std::size_t index) const { return this->data()[index]; }
+};
+
+/* --- kernels --- */
+
+class Module : public Object<Module, orrModule_t, orrModuleUnload> {
+  public:
+    explicit Module(const std::string& path) : Object(make(path)) {}
+    /** From memory, as orrery_embed_kernel() puts it into a program. */
+    Module(const void* image, std::size_t bytes) : Object(make(image, bytes)) {}
+    explicit Module(Empty e) : Object(e) {}
     orrFunction_t function(const char* name) const {
         orrFunction_t function{};
         check(orrModuleGetFunction(&function, get(), name));
@@ -125,48 +343,11 @@ class Module : public Owner<orrModule_t, orrModuleUnload> {
         check(orrModuleLoad(&module, path.c_str()));
         return module;
     }
-};
-
-/** `count` objects of T in memory of the current device. */
-template <typename T>
-class DeviceArray {
-    static_assert(std::is_trivially_copyable_v<T>);
-
-  public:
-    explicit DeviceArray(std::size_t count) : count_(count) {
-        void* pointer = nullptr;
-        check(orrMalloc(&pointer, count * sizeof(T)));
-        memory_ = Owner<void*, orrFree>(pointer);
+    static orrModule_t make(const void* image, std::size_t bytes) {
+        orrModule_t module{};
+        check(orrModuleLoadData(&module, image, bytes));
+        return module;
     }
-    T* data() const { return static_cast<T*>(memory_.get()); }
-    std::size_t size() const { return count_; }
-    std::size_t bytes() const { return count_ * sizeof(T); }
-
-  private:
-    Owner<void*, orrFree> memory_;
-    std::size_t count_;
-};
-
-/** `count` objects of T in pinned host memory, at the same address for the CPU and every device. */
-template <typename T>
-class PinnedArray {
-    static_assert(std::is_trivially_copyable_v<T>);
-
-  public:
-    explicit PinnedArray(std::size_t count) : count_(count) {
-        void* pointer = nullptr;
-        check(orrMallocHost(&pointer, count * sizeof(T)));
-        memory_ = Owner<void*, orrFreeHost>(pointer);
-    }
-    T* data() const { return static_cast<T*>(memory_.get()); }
-    std::size_t size() const { return count_; }
-    std::size_t bytes() const { return count_ * sizeof(T); }
-    T* begin() const { return data(); }
-    T* end() const { return data() + count_; }
-
-  private:
-    Owner<void*, orrFreeHost> memory_;
-    std::size_t count_;
 };
 
 /** The launch of a kernel whose argument structure is Args. */
@@ -177,42 +358,101 @@ void launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const Args& arg
     check(orrLaunchKernel(function, grid, block, &args, sizeof(args), local_bytes, stream.get()));
 }
 
-class Graph : public Owner<orrGraph_t, orrGraphDestroy> {
+/* --- graphs --- */
+
+class Graph : public Object<Graph, orrGraph_t, orrGraphDestroy> {
   public:
-    Graph() : Owner(make()) {}
-    /** What is given to the stream between orrStreamBeginCapture and this. */
+    Graph() : Object(make()) {}
+    explicit Graph(Empty e) : Object(e) {}
+    static void begin_capture(const Stream& stream) { check(orrStreamBeginCapture(stream.get(), 0)); }
+    /** What was given to the stream since begin_capture(). */
     static Graph end_capture(const Stream& stream) {
         orrGraph_t graph{};
-        check(orrStreamEndCapture(stream.get(), &graph));
-        return Graph(graph);
+        check(orrStreamEndCapture(&graph, stream.get()));
+        return adopt(graph);
     }
 
   private:
-    explicit Graph(orrGraph_t graph) : Owner(graph) {}
     static orrGraph_t make() {
         orrGraph_t graph{};
-        check(orrGraphCreate(&graph));
+        check(orrGraphCreate(&graph, 0));
         return graph;
     }
 };
 
-class GraphExec : public Owner<orrGraphExec_t, orrGraphExecDestroy> {
+class GraphExec : public Object<GraphExec, orrGraphExec_t, orrGraphExecDestroy> {
   public:
-    explicit GraphExec(const Graph& graph) : Owner(make(graph)) {}
+    explicit GraphExec(const Graph& graph) : Object(make(graph)) {}
+    explicit GraphExec(Empty e) : Object(e) {}
     void launch(const Stream& stream) const { check(orrGraphLaunch(get(), stream.get())); }
+    orrGraphExecInfo info() const {
+        orrGraphExecInfo info = ORR_INIT(orrGraphExecInfo);
+        check(orrGraphExecGetInfo(&info, get()));
+        return info;
+    }
 
   private:
     static orrGraphExec_t make(const Graph& graph) {
         orrGraphExec_t exec{};
-        check(orrGraphInstantiate(&exec, graph.get()));
+        check(orrGraphInstantiate(&exec, graph.get(), 0));
         return exec;
     }
 };
 
-class TaskGraph : public Owner<orrTaskGraph_t, orrTaskGraphDestroy> {
+/* --- task graphs --- */
+
+/** The kernel finds the datum's address in its arguments at `offset`. */
+inline orrTaskAccess task_access(orrTaskData_t data, orrTaskAccessMode mode, std::size_t offset) {
+    return {data, mode, 0, static_cast<std::uint32_t>(offset), 0};
+}
+/** Nothing is put into arguments: of host tasks, or for order alone. */
+inline orrTaskAccess task_access(orrTaskData_t data, orrTaskAccessMode mode) {
+    return {data, mode, orrTaskAccessNoArgument, 0, 0};
+}
+
+class TaskGraph : public Object<TaskGraph, orrTaskGraph_t, orrTaskGraphDestroy> {
   public:
-    explicit TaskGraph(const orrTaskGraphOptions& options = {}) : Owner(make(options)) {}
+    TaskGraph() : TaskGraph(ORR_INIT(orrTaskGraphOptions)) {}
+    explicit TaskGraph(const orrTaskGraphOptions& options) : Object(make(options)) {}
+    explicit TaskGraph(Empty e) : Object(e) {}
+    /** host: first contents, or null. */
+    orrTaskData_t data(void* host, std::size_t bytes) const {
+        orrTaskData_t data{};
+        check(orrTaskDataCreate(&data, get(), host, bytes));
+        return data;
+    }
+    orrTaskKernel_t kernel(const void* image, std::size_t bytes, const char* name) const {
+        orrTaskKernel_t kernel{};
+        check(orrTaskKernelCreate(&kernel, get(), image, bytes, name));
+        return kernel;
+    }
+    orrTask_t submit(const orrTaskDesc& desc) const {
+        orrTask_t task = 0;
+        check(orrTaskSubmit(&task, get(), &desc));
+        return task;
+    }
+    /** The accesses take the place of those in desc. */
+    orrTask_t submit(orrTaskDesc desc, const std::vector<orrTaskAccess>& accesses) const {
+        desc.accesses = accesses.data();
+        desc.access_count = accesses.size();
+        return submit(desc);
+    }
+    void start() const { check(orrTaskGraphStart(get())); }
     void wait() const { check(orrTaskGraphWait(get())); }
+    void wait(orrTask_t task) const { check(orrTaskWait(get(), task)); }
+    static void read(void* dst, orrTaskData_t data, std::size_t bytes) {
+        check(orrTaskDataRead(dst, data, bytes));
+    }
+    orrTaskInfo info(orrTask_t task) const {
+        orrTaskInfo info = ORR_INIT(orrTaskInfo);
+        check(orrTaskGetInfo(&info, get(), task));
+        return info;
+    }
+    orrTaskStats stats() const {
+        orrTaskStats stats = ORR_INIT(orrTaskStats);
+        check(orrTaskGraphGetStats(&stats, get()));
+        return stats;
+    }
 
   private:
     static orrTaskGraph_t make(const orrTaskGraphOptions& options) {

@@ -8,7 +8,9 @@
  *   orrTaskKernelCreate(&kernel, graph, image, image_bytes, "saxpy");
  *   orrTaskSubmit(&task, graph, &desc); ...
  *   orrTaskGraphWait(graph);
- *   orrTaskDataRead(y, host_y, bytes);
+ *   orrTaskDataRead(host_y, y, bytes);
+ *
+ * Not to be taken for the graphs of graph.h, whose nodes, places and order the program says itself.
  *
  * Nothing starts before orrTaskGraphStart or a wait, so that a whole graph can be planned at once; after that
  * tasks may be added while others run, also from host tasks. Threads and errors as in orrery.h; everything
@@ -31,13 +33,16 @@ typedef struct orrTaskKernel_st* orrTaskKernel_t;
 typedef uint32_t orrTask_t; /**< a number in its graph; the library's own tasks (merges) have numbers too */
 
 typedef struct orrTaskGraphOptions {
+    size_t size;           /**< see ORR_INIT */
     const int* devices;    /**< to use; null: all */
     size_t device_count;   /**< at most 8 */
     const char* cost_file; /**< measured costs are read from it and written back at the end; null: neither */
     uint32_t issue_ahead;  /**< tasks a device that are handed out before others are done; 0: 32 for one
                               device, 3 for several; at most 32 */
+    uint32_t flags;        /**< 0 */
 } orrTaskGraphOptions;
 
+/** options: null for all defaults. */
 ORR_API orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* options);
 /** Waits for what runs (after a failure: stops it), cancels what does not, and frees all data and kernels of
  * the graph. */
@@ -51,7 +56,7 @@ ORR_API orrError_t orrTaskGraphDestroy(orrTaskGraph_t graph);
 ORR_API orrError_t orrTaskDataCreate(orrTaskData_t* data, orrTaskGraph_t graph, void* host, size_t bytes);
 /** The contents behind all tasks that were submitted until now; waits for them. Fails as the task that wrote
  * it failed. */
-ORR_API orrError_t orrTaskDataRead(orrTaskData_t data, void* dst, size_t bytes);
+ORR_API orrError_t orrTaskDataRead(void* dst, orrTaskData_t data, size_t bytes);
 
 /** A kernel of a module of orrery-cc, loaded on every device of the graph. Lives until the graph is
  * destroyed. */
@@ -72,23 +77,33 @@ ORR_API orrError_t orrTaskDataSetMerge(orrTaskData_t data, orrTaskKernel_t kerne
                                        orrDim3 block);
 
 typedef enum orrTaskAccessMode {
-    orrTaskRead = 1,
-    orrTaskWrite = 2, /**< all of it: what was there before is not brought */
-    orrTaskReadWrite = 3,
-    orrTaskReduce = 4 /**< adds to it, in any order; needs orrTaskDataSetMerge */
+    orrTaskAccessRead = 1,
+    orrTaskAccessWrite = 2, /**< all of it: what was there before is not brought */
+    orrTaskAccessReadWrite = 3,
+    orrTaskAccessReduce = 4, /**< adds to it, in any order; needs orrTaskDataSetMerge */
 } orrTaskAccessMode;
 
+/** The address of the datum is not put into the arguments. */
+#define orrTaskAccessNoArgument 0x1u
+
+/** An element of a list, so it never grows. */
 typedef struct orrTaskAccess {
     orrTaskData_t data; /**< each at most once a task */
     orrTaskAccessMode mode;
-    int32_t arg_offset; /**< where in args the datum's address on the device is put; -1: nowhere */
+    uint32_t flags;      /**< orrTaskAccessNoArgument; not asked of host tasks */
+    uint32_t arg_offset; /**< where in args the address of the datum on the device is put */
+    uint32_t reserved;   /**< 0 */
 } orrTaskAccess;
 
 /** data[i]: address in host memory of the i-th access. */
 typedef void (*orrTaskHostFn_t)(void* user, void* const* data, size_t count);
 
-/** Zero-initialise it: fields that are 0 have their default. */
+/** Run it on orrTaskDesc.device only. */
+#define orrTaskOnDevice 0x1u
+
+/** A task: a kernel or a function of the host, and its data. */
 typedef struct orrTaskDesc {
+    size_t size;            /**< see ORR_INIT */
     const char* name;       /**< for error texts; copied; null: the kernel's */
     orrTaskKernel_t kernel; /**< or a host task: */
     orrTaskHostFn_t function;
@@ -102,12 +117,16 @@ typedef struct orrTaskDesc {
     const orrTask_t* after;
     size_t after_count; /**< beside what follows from the accesses */
     double cost_ns; /**< expected model time; 0: from measurements of the same kernel, grid and data sizes */
-    double deadline_ns;    /**< model time since the start of the graph; 0: none. Earlier ones go first */
-    int32_t priority;      /**< higher first */
-    int32_t device_plus_1; /**< run on this device number only; 0: on any */
+    double deadline_ns; /**< model time since the start of the graph; 0: none. Earlier ones go first */
+    int32_t priority;   /**< higher first */
+    uint32_t flags;     /**< orrTaskOnDevice */
+    int32_t device;     /**< with orrTaskOnDevice: a device number of the graph */
+    uint32_t reserved;  /**< 0 */
 } orrTaskDesc;
+/** task: may be null if nobody needs its number. */
 ORR_API orrError_t orrTaskSubmit(orrTask_t* task, orrTaskGraph_t graph, const orrTaskDesc* desc);
 
+/** Lets tasks run that were submitted, and those to come. */
 ORR_API orrError_t orrTaskGraphStart(orrTaskGraph_t graph);
 /** All tasks submitted until it returns. The first failure's code, whose text names the task. */
 ORR_API orrError_t orrTaskGraphWait(orrTaskGraph_t graph);
@@ -117,30 +136,36 @@ ORR_API orrError_t orrTaskWait(orrTaskGraph_t graph, orrTask_t task);
 ORR_API orrError_t orrTaskCancel(orrTaskGraph_t graph, orrTask_t task);
 
 typedef enum orrTaskState {
-    orrTaskWaiting = 0,
-    orrTaskIssued = 1, /**< handed to a device */
-    orrTaskDone = 2,
-    orrTaskFailed = 3,
-    orrTaskCancelled = 4
+    orrTaskStateWaiting = 0,
+    orrTaskStateIssued = 1, /**< handed to a device */
+    orrTaskStateDone = 2,
+    orrTaskStateFailed = 3,
+    orrTaskStateCancelled = 4,
 } orrTaskState;
 
+/** What became of a task. */
 typedef struct orrTaskInfo {
+    size_t size; /**< see ORR_INIT */
     orrTaskState state;
-    int device;     /**< that runs or ran it; -1: the host, or none yet */
+    int32_t device; /**< that runs or ran it; -1: the host, or none yet */
     uint32_t cause; /**< failed or cancelled: the task that failed or was cancelled first */
     orrError_t error;
     double start_ns; /**< done: model time of that device since the start of the graph */
     double end_ns;
 } orrTaskInfo;
+/** What became of a task. */
 ORR_API orrError_t orrTaskGetInfo(orrTaskInfo* info, orrTaskGraph_t graph, orrTask_t task);
 
+/** Of all tasks until now. */
 typedef struct orrTaskStats {
+    size_t size; /**< see ORR_INIT */
     uint64_t tasks, done, failed, cancelled;
     uint64_t transfers, transfer_bytes;
     uint64_t plans_changed; /**< how often the rest was planned anew because times were not as expected */
     uint64_t packets, waits, doorbells;
     double end_ns; /**< latest end of a task */
 } orrTaskStats;
+/** Of all tasks until now. */
 ORR_API orrError_t orrTaskGraphGetStats(orrTaskStats* stats, orrTaskGraph_t graph);
 
 #ifdef __cplusplus

@@ -12,8 +12,6 @@
 
 namespace {
 
-using orrery::check;
-
 struct Tile {
     orrTaskData_t data = nullptr;
     orrTask_t writer = 0;
@@ -30,15 +28,11 @@ class Factorisation {
     Factorisation(const Matrix& matrix, const std::vector<int>& devices, const char* costs)
         : matrix_(matrix), graph_(options(devices, costs)) {
         const auto image = kernel_image();
-        for (const char* name : {"potrf", "trsm", "gemm"}) {
-            orrTaskKernel_t kernel{};
-            check(orrTaskKernelCreate(&kernel, graph_.get(), image.data(), image.size(), name));
-            kernels_.push_back(kernel);
-        }
+        for (const char* name : {"potrf", "trsm", "gemm"})
+            kernels_.push_back(graph_.kernel(image.data(), image.size(), name));
         for (auto& contents : matrix_.tile) {
             Tile tile;
-            check(orrTaskDataCreate(&tile.data, graph_.get(), contents.data(),
-                                    contents.size() * sizeof(double)));
+            tile.data = graph_.data(contents.data(), contents.size() * sizeof(double));
             tiles_.push_back(tile);
         }
     }
@@ -46,14 +40,14 @@ class Factorisation {
     Run run() {
         submit_all();
         // All results go into the last one: if it cannot come, that is known before the rest has ended.
-        check(orrTaskWait(graph_.get(), steps_.back().task));
-        check(orrTaskGraphWait(graph_.get()));
+        graph_.wait(steps_.back().task);
+        graph_.wait();
         Run run;
         run.factor = matrix_;
         report(run);
         for (std::size_t i = 0; i < tiles_.size(); ++i) {
             auto& contents = run.factor.tile[i];
-            check(orrTaskDataRead(tiles_[i].data, contents.data(), contents.size() * sizeof(double)));
+            orrery::TaskGraph::read(contents.data(), tiles_[i].data, contents.size() * sizeof(double));
         }
         return run;
     }
@@ -62,7 +56,7 @@ class Factorisation {
     enum Kernel : std::size_t { kPotrf, kTrsm, kGemm };
 
     static orrery::TaskGraph options(const std::vector<int>& devices, const char* costs) {
-        orrTaskGraphOptions options{};
+        orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
         options.devices = devices.data();
         options.device_count = devices.size();
         options.cost_file = costs;
@@ -73,11 +67,12 @@ class Factorisation {
     // a and b may be null.
     void submit(Kernel kernel, Tile* a, Tile* b, Tile& c) {
         const TileArgs args{nullptr, nullptr, nullptr, matrix_.size, 0};
-        std::vector<orrTaskAccess> accesses = {{c.data, orrTaskReadWrite, offsetof(TileArgs, c)}};
+        std::vector<orrTaskAccess> accesses = {
+            orrery::task_access(c.data, orrTaskAccessReadWrite, offsetof(TileArgs, c))};
         Step step;
         const auto reads = [&](Tile* from, std::size_t offset) {
             if (from == nullptr) return;
-            accesses.push_back({from->data, orrTaskRead, static_cast<std::int32_t>(offset)});
+            accesses.push_back(orrery::task_access(from->data, orrTaskAccessRead, offset));
             if (from->written) step.after.push_back(from->writer);
         };
         reads(a, offsetof(TileArgs, a));
@@ -85,15 +80,13 @@ class Factorisation {
         if (c.written) step.after.push_back(c.writer);
         // Eight groups, as many as a card has vector cores; potrf cannot be divided.
         const std::uint32_t items = kernel == kPotrf ? 1 : (matrix_.size + 7) / 8;
-        orrTaskDesc desc{};
+        orrTaskDesc desc = ORR_INIT(orrTaskDesc);
         desc.kernel = kernels_[kernel];
         desc.grid = {kernel == kPotrf ? 1u : 8u, 1, 1};
         desc.block = {items, 1, 1};
         desc.args = &args;
         desc.bytes = sizeof(args);
-        desc.accesses = accesses.data();
-        desc.access_count = accesses.size();
-        check(orrTaskSubmit(&step.task, graph_.get(), &desc));
+        step.task = graph_.submit(desc, accesses);
         c.writer = step.task;
         c.written = true;
         steps_.push_back(std::move(step));
@@ -113,16 +106,14 @@ class Factorisation {
         }
     }
     void report(Run& run) {
-        orrTaskStats stats{};
-        check(orrTaskGraphGetStats(&stats, graph_.get()));
+        const orrTaskStats stats = graph_.stats();
         run.tasks = stats.done;
         run.transfers = stats.transfers;
         run.transfer_bytes = stats.transfer_bytes;
         run.model_ns = stats.end_ns;
         std::vector<double> path(steps_.size());
         for (std::size_t i = 0; i < steps_.size(); ++i) {
-            orrTaskInfo info{};
-            check(orrTaskGetInfo(&info, graph_.get(), steps_[i].task));
+            const orrTaskInfo info = graph_.info(steps_[i].task);
             auto card = std::ranges::find(run.cards, info.device, &CardUse::device);
             if (card == run.cards.end()) card = run.cards.insert(card, {info.device, 0, 0});
             ++card->tasks;

@@ -78,8 +78,7 @@ void print(const Run& run) {
 }
 
 int run(const Options& options) {
-    int found = 0;
-    orrery::check(orrGetDeviceCount(&found));
+    const int found = orrery::device_count();
     if (found == 0)
         throw std::runtime_error("there is no Orrery card: is the module loaded (modprobe orrery)?");
     if (options.cards > static_cast<unsigned>(found)) {

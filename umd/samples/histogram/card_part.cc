@@ -10,41 +10,24 @@
 
 namespace {
 
-using orrery::check;
-
 constexpr std::uint32_t kGroups = 64;
 constexpr std::uint32_t kItemsPerGroup = 64;
 constexpr std::size_t kBinsBytes = kHistogramBins * sizeof(std::uint64_t);
 
-class KernelModule {
-  public:
-    KernelModule() {
-        const auto image = kernel_image();
-        check(orrModuleLoadData(&module_, image.data(), image.size()));
-    }
-    ~KernelModule() { (void)orrModuleUnload(module_); }
-    KernelModule(const KernelModule&) = delete;
-    KernelModule& operator=(const KernelModule&) = delete;
-    orrFunction_t function(const char* name) const {
-        orrFunction_t function{};
-        check(orrModuleGetFunction(&function, module_, name));
-        return function;
-    }
-
-  private:
-    orrModule_t module_{};
-};
-
 // Everything that one card needs; made with that card as the current device.
 struct Card {
     explicit Card(int number, std::span<const std::byte> part)
-        : device(number), host(part.size()), input(part.size()), bins(kHistogramBins) {
+        : device(number),
+          module(kernel_image().data(), kernel_image().size()),
+          host(part.size()),
+          input(part.size()),
+          bins(kHistogramBins) {
         std::memcpy(host.data(), part.data(), part.size());
     }
 
     int device;
     orrery::Stream stream;
-    KernelModule module;
+    orrery::Module module;
     orrery::PinnedArray<std::byte> host;
     orrery::DeviceArray<std::uint8_t> input;
     orrery::DeviceArray<std::uint64_t> bins;
@@ -52,11 +35,10 @@ struct Card {
 };
 
 void copy_and_count(Card& card) {
-    check(orrSetDevice(card.device));
+    const orrery::DeviceGuard guard(card.device);
     card.started.record(card.stream);
-    check(orrMemcpyAsync(card.input.data(), card.host.data(), card.host.bytes(), orrMemcpyHostToDevice,
-                         card.stream.get()));
-    check(orrMemsetAsync(card.bins.data(), 0, kBinsBytes, card.stream.get()));
+    orrery::copy(card.input.data(), card.host.data(), card.host.bytes(), card.stream);
+    orrery::fill(card.bins.data(), 0, kBinsBytes, card.stream);
     card.copied.record(card.stream);
     const HistogramArgs args{card.input.data(), card.input.size(), card.bins.data()};
     orrery::launch(card.module.function("histogram"), {kGroups, 1, 1}, {kItemsPerGroup, 1, 1}, args,
@@ -75,23 +57,21 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
         const bool last = number + 1 == cards;
         const auto part = data.first(last ? data.size() : std::min(share, data.size()));
         data = data.subspan(part.size());
-        check(orrSetDevice(number));
+        const orrery::DeviceGuard guard(number);
         all.push_back(std::make_unique<Card>(number, part));
     }
     Card& first = *all.front();
     const auto others = static_cast<std::uint32_t>(all.size() - 1);
 
-    check(orrSetDevice(first.device));
-    std::unique_ptr<orrery::DeviceArray<std::uint64_t>> partial;
+    const orrery::DeviceGuard guard(first.device);
+    orrery::DeviceArray<std::uint64_t> partial(orrery::empty);
     std::vector<orrery::Semaphore> arrived;  // one for each other card, in the first card's memory
     orrery::PinnedArray<std::uint64_t> result(kHistogramBins);
     if (others != 0) {
-        partial = std::make_unique<orrery::DeviceArray<std::uint64_t>>(std::size_t{others} * kHistogramBins);
+        partial = orrery::DeviceArray<std::uint64_t>(std::size_t{others} * kHistogramBins);
         arrived = std::vector<orrery::Semaphore>(others);
-        for (std::uint32_t i = 1; i <= others; ++i) {
-            check(orrSetDevice(all[i]->device));
-            check(orrDeviceEnablePeerAccess(first.device));
-        }
+        for (std::uint32_t i = 1; i <= others; ++i)
+            orrery::enable_peer_access(all[i]->device, first.device);
     }
 
     const auto begin = std::chrono::steady_clock::now();
@@ -99,21 +79,18 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
         copy_and_count(*card);
     for (std::uint32_t i = 0; i < others; ++i) {
         Card& card = *all[i + 1];
-        check(orrSetDevice(card.device));
-        check(orrMemcpyAsync(partial->data() + std::size_t{i} * kHistogramBins, card.bins.data(), kBinsBytes,
-                             orrMemcpyDeviceToDevice, card.stream.get()));
-        check(orrStreamSignalSemaphore(card.stream.get(), arrived[i].get(), 1));
+        orrery::copy(partial.data() + std::size_t{i} * kHistogramBins, card.bins.data(), kBinsBytes,
+                     card.stream);
+        card.stream.signal(arrived[i], 1);
     }
-    check(orrSetDevice(first.device));
     for (const auto& semaphore : arrived)
-        check(orrStreamWaitSemaphore(first.stream.get(), semaphore.get(), 1));
+        first.stream.wait(semaphore, 1);
     if (others != 0) {
-        const MergeArgs args{first.bins.data(), partial->data(), others, 0};
+        const MergeArgs args{first.bins.data(), partial.data(), others, 0};
         orrery::launch(first.module.function("merge"), {kHistogramBins / kItemsPerGroup, 1, 1},
                        {kItemsPerGroup, 1, 1}, args, 0, first.stream);
     }
-    check(orrMemcpyAsync(result.data(), first.bins.data(), kBinsBytes, orrMemcpyDeviceToHost,
-                         first.stream.get()));
+    orrery::copy(result.data(), first.bins.data(), kBinsBytes, first.stream);
     first.ended.record(first.stream);
     // The others first: if one of them stops, the first card waits for ever.
     for (std::uint32_t i = 1; i <= others; ++i)

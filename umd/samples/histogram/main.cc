@@ -68,7 +68,7 @@ std::size_t room_on(int cards) {
     std::size_t room = 0;
     for (int device = 0; device < cards; ++device) {
         std::size_t free_bytes = 0, total = 0;
-        orrery::check(orrSetDevice(device));
+        const orrery::DeviceGuard guard(device);
         orrery::check(orrMemGetInfo(&free_bytes, &total));
         const std::size_t reserve = 16u << 20;
         const std::size_t usable = free_bytes > reserve ? free_bytes - reserve : 0;

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/** Devices: what they are, how they are linked, what they count. A device is a card, by a number from 0. */
+#ifndef ORRERY_DEVICE_H
+#define ORRERY_DEVICE_H
+
+#include <orrery/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Cards in the order of their PCI addresses; 0 devices is a success. */
+ORR_API orrError_t orrGetDeviceCount(int* count);
+/** Makes it the current device of this thread. */
+ORR_API orrError_t orrSetDevice(int device);
+/** The current device of this thread; 0 at first. */
+ORR_API orrError_t orrGetDevice(int* device);
+/** Waits for all streams of the current device. */
+ORR_API orrError_t orrDeviceSynchronize(void);
+
+typedef enum orrDeviceState {
+    orrDeviceStateUnknown = 0, /**< one that this library does not know */
+    orrDeviceStateReset = 1,   /**< no firmware runs */
+    orrDeviceStateBooting = 2,
+    orrDeviceStateRunning = 3,
+    orrDeviceStateBootFailed = 4, /**< the kernel log says why */
+    orrDeviceStateHalted = 5,     /**< its firmware has crashed */
+} orrDeviceState;
+
+/** What a card is. */
+typedef struct orrDeviceProp {
+    size_t size;          /**< see ORR_INIT */
+    char name[32];        /**< of the kind of card (its SKU) */
+    char pci_address[16]; /**< "0000:01:00.0" */
+    char node[32];        /**< "/dev/accel/accel0" */
+    uint64_t uid;         /**< this one card's */
+    uint64_t vram_bytes;
+    uint64_t vram_used_bytes; /**< by all processes, now */
+    uint64_t core_hz;
+    uint64_t vector_hz;
+    uint32_t copy_engines;
+    uint32_t vector_ports; /**< kernels in flight at once */
+    uint32_t vector_cores;
+    uint32_t link_ports;
+    orrDeviceState state; /**< now */
+    uint32_t reserved;
+} orrDeviceProp;
+/** What a card is. */
+ORR_API orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device);
+
+/** What runs below the library: ORR_MAKE_VERSION numbers. */
+typedef struct orrDeviceVersion {
+    size_t size;             /**< see ORR_INIT */
+    char firmware_build[40]; /**< free text of the firmware's maker */
+    uint32_t driver;
+    uint32_t firmware;
+    uint32_t firmware_abi; /**< of the interface between driver and firmware */
+    uint32_t hardware;     /**< of the card's registers */
+} orrDeviceVersion;
+/** Versions of driver, firmware and card. */
+ORR_API orrError_t orrDeviceGetVersion(orrDeviceVersion* version, int device);
+
+/**
+ * Vector core time that this process may use on a device: permille (1 .. 1000) of all its cores in each
+ * period of period_us (100 .. 1000000) microseconds of model time; 0 and 0: no limit. Before the process uses
+ * the device; takes precedence over ORR_QUOTA.
+ */
+ORR_API orrError_t orrDeviceSetQuota(int device, uint32_t permille, uint32_t period_us);
+
+typedef enum orrLinkState {
+    orrLinkStateUnknown = 0, /**< one that this library does not know */
+    orrLinkStateDown = 1,    /**< no peer */
+    orrLinkStateTraining = 2,
+    orrLinkStateUp = 3,
+    orrLinkStateDegraded = 4, /**< up, with fewer lanes than it has */
+} orrLinkState;
+
+/** A link of a device, seen from its port. */
+typedef struct orrLinkInfo {
+    size_t size; /**< see ORR_INIT */
+    orrLinkState state;
+    uint32_t peer_port;
+    uint64_t peer_uid;   /**< 0 while down */
+    int32_t peer_device; /**< device number in this process, or -1 */
+    uint32_t lanes;
+    uint32_t gbps;
+    uint32_t latency_ns;
+} orrLinkInfo;
+/** port: 0 .. orrDeviceProp.link_ports - 1. */
+ORR_API orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port);
+
+/** *can is 1 if a link joins the two devices. */
+ORR_API orrError_t orrDeviceCanAccessPeer(int* can, int device, int peer);
+/** Lets copies and signals of the current device write to memory of `peer`, also of later allocations.
+ * flags: 0. */
+ORR_API orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags);
+
+/** Names a counter of a device. What it counts never changes; 0 is none. */
+typedef uint32_t orrCounter_t;
+
+/** An entry of a device's catalogue of counters. The texts live as long as the library. */
+typedef struct orrCounterInfo {
+    size_t size;         /**< see ORR_INIT */
+    const char* name;    /**< "vector_busy_ps" */
+    const char* unit;    /**< "ps", "bytes", "jobs": what it counts, or adds up */
+    const char* meaning; /**< a sentence */
+    orrCounter_t counter;
+    uint32_t reserved;
+} orrCounterInfo;
+/** How many counters a device has. */
+ORR_API orrError_t orrDeviceGetCounterCount(size_t* count, int device);
+/** For going through the catalogue: number 0 .. count - 1. The order may differ between versions. */
+ORR_API orrError_t orrDeviceGetCounterInfo(orrCounterInfo* info, int device, size_t number);
+/** By its name; orrErrorNotFound if this device has no such counter. */
+ORR_API orrError_t orrDeviceFindCounter(orrCounter_t* counter, int device, const char* name);
+/** values[i] of counters[i]; all of one moment. They count since the card's power-on. */
+ORR_API orrError_t orrDeviceReadCounters(uint64_t* values, int device, const orrCounter_t* counters,
+                                         size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ORRERY_DEVICE_H */

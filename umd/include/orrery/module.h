@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/** Modules of kernels, made by orrery-cc, and their launch. */
+#ifndef ORRERY_MODULE_H
+#define ORRERY_MODULE_H
+
+#include <orrery/base.h>
+#include <orrery/handles.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct orrDim3 {
+    uint32_t x, y, z;
+} orrDim3;
+
+/** An image made by orrery-cc, loaded on the current device. */
+ORR_API orrError_t orrModuleLoad(orrModule_t* module, const char* path);
+/** The same from memory; the image is not needed any more when this returns. */
+ORR_API orrError_t orrModuleLoadData(orrModule_t* module, const void* image, size_t bytes);
+/** Whether orrModuleLoadData would take the image; needs no device. */
+ORR_API orrError_t orrModuleCheckData(const void* image, size_t bytes);
+/** Waits for the device's streams; its functions end with it. */
+ORR_API orrError_t orrModuleUnload(orrModule_t module);
+/** A kernel of the module, by its name; orrErrorNotFound lists those that there are. */
+ORR_API orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, const char* name);
+/**
+ * Runs grid.x*y*z work-groups of block.x*y*z work-items; each item is one call of the kernel with
+ * a pointer to a copy of the `bytes` bytes at args (at most 4,096; taken before this returns).
+ * local_bytes of zeroed memory are shared by the items of a group. The function's module
+ * and the stream must be of one device.
+ */
+ORR_API orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
+                                   size_t bytes, size_t local_bytes, orrStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ORRERY_MODULE_H */
