@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -189,16 +190,27 @@ Status SemaphorePool::grow() {
     return {};
 }
 
-Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
-    std::vector<Retired> done;  // goes after the lock: its slots come back through it
-    std::unique_lock lock(mutex_);
-    std::erase_if(retired_, [&](Retired& r) {
+// Not under the lock: whoever tells what became of a stream looks for semaphores here, and slots that go come
+// back here.
+void SemaphorePool::take_back_retired() {
+    std::vector<Retired> all;
+    {
+        const std::lock_guard lock(mutex_);
+        all.swap(retired_);
+    }
+    std::erase_if(all, [&](const Retired& r) {
         const bool reached = r.stream->done(r.index);
         if (!reached && !r.stream->error()) return false;
         if (!reached) r.slot->lost = true;
-        done.push_back(std::move(r));
         return true;
     });
+    const std::lock_guard lock(mutex_);
+    std::ranges::move(all, std::back_inserter(retired_));
+}
+
+Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
+    take_back_retired();
+    std::unique_lock lock(mutex_);
     if (free_.empty()) {
         if (auto grown = grow(); !grown) return std::unexpected(grown.error());
     }

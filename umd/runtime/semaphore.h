@@ -83,6 +83,7 @@ class SemaphorePool {
         std::uint64_t index;
     };
     Status grow();
+    void take_back_retired();
     void give_back(std::unique_ptr<SemaphoreSlot> slot);
 
     Context& context_;

@@ -98,15 +98,15 @@ void Stream::close() {
             if (relay != nullptr) relay->source->close();
         }
     }
-    if (!done(producer_.load(std::memory_order_relaxed))) {
-        stop(Error{orrErrorInvalidHandle, "the stream was destroyed before this work was done"});
-    }
     std::shared_ptr<HwQueue> gone;
     {
+        // One lock over both: nobody would end what is published between them.
         const std::lock_guard lock(queue_mutex_);
+        if (queue_ == nullptr) return;
+        if (!done(producer_.load(std::memory_order_relaxed)))
+            stop_locked({orrErrorInvalidHandle, "the stream was destroyed before this work was done"});
         gone.swap(queue_);
     }
-    if (gone == nullptr) return;
     gone->destroy();  // for those too who wait with a reference of their own
     context_.fleet().bury(*this);
 }
@@ -119,6 +119,10 @@ std::shared_ptr<HwQueue> Stream::queue() const {
 // First the hardware: nobody may take the stream for stopped, and its memory for free, while it runs.
 Error Stream::stop(Error cause) {
     const std::lock_guard lock(queue_mutex_);
+    return stop_locked(std::move(cause));
+}
+
+Error Stream::stop_locked(Error cause) {
     if (queue_ != nullptr && !std::exchange(stopped_, true)) queue_->abort();
     const QueueState state = state_of_ring();
     // It may have stopped by itself before.

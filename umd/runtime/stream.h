@@ -187,6 +187,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                         std::span<Context* const> peers, std::span<const Crossing> crossings);
     void put_locked(std::uint64_t index, orr_packet packet, OpNote note);
+    Error stop_locked(Error cause);  // with queue_mutex_ held
     Status publish_locked(std::uint64_t end, std::span<const FlightSignal> flight);
     Status prepare_landing(Context& peer);
     Status wait_for_landing(std::uint64_t index);

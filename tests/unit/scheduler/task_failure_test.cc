@@ -225,8 +225,8 @@ TEST_F(TaskTest, DestroyedAfterAFailureItStopsWhatRuns) {
     system_.card(1).on_dispatch = [](FakeCard&, const FakeDispatch&) { return FakeOutcome{.running = true}; };
     const auto x = data(1), y = data(2);
     const orrTask_t bad =
-        add({0, 0, 0, 0, 0, 1}, {{x, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 1; });
-    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskReadWrite, kOut}}, [](orrTaskDesc& d) { d.device_plus_1 = 2; });
+        add({0, 0, 0, 0, 0, 1}, {{x, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 0); });
+    add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 1); });
     EXPECT_EQ(orrTaskWait(graph_, bad), orrErrorIllegalInstruction);
     EXPECT_OK(orrTaskGraphDestroy(graph_));  // else never
     graph_ = nullptr;
