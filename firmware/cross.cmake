@@ -2,7 +2,7 @@
 # clang's own and, for <assert.h>, picolibc's; memcpy and the like come from picolibc.
 #
 # Outputs in build/<preset>/firmware/: orrery-fw.elf (with debug information), orrery-fw.bin (the signed
-# image), dev.key and dev.pub (a key pair of this build tree, made once). Target: firmware.
+# image), orrery-fw.symbols (symbols and sources for recordings), dev.key and dev.pub (a key pair of this build tree, made once). Target: firmware.
 find_program(ORRERY_RV_CLANG NAMES clang++-19 clang++ REQUIRED)
 find_program(ORRERY_RV_GCC NAMES riscv64-unknown-elf-g++)
 set(picolibc /usr/lib/picolibc/riscv64-unknown-elf)
@@ -85,7 +85,16 @@ add_custom_command(
           --build-id-file ${out}/build_id.txt
   DEPENDS ${out}/orrery-fw-stripped.elf ${out}/dev.key ${out}/build_id.txt orrery-fwsign
   COMMENT "Sign orrery-fw.bin" VERBATIM)
-add_custom_target(firmware ALL DEPENDS ${out}/orrery-fw.elf ${out}/orrery-fw.bin)
+# What recordings carry along, so that they can be read anywhere (docs/trace.md).
+set(shown_sources ${hashed_sources})
+list(FILTER shown_sources INCLUDE REGEX "[.](h|cc|S)$")
+add_custom_command(
+  OUTPUT ${out}/orrery-fw.symbols
+  COMMAND orrery-fwsign symbols --elf ${out}/orrery-fw.elf --build-id-file ${out}/build_id.txt
+          --root ${CMAKE_SOURCE_DIR} --out ${out}/orrery-fw.symbols ${shown_sources}
+  DEPENDS ${out}/orrery-fw.elf ${out}/build_id.txt ${shown_sources} orrery-fwsign
+  COMMENT "Pack orrery-fw.symbols" VERBATIM)
+add_custom_target(firmware ALL DEPENDS ${out}/orrery-fw.elf ${out}/orrery-fw.bin ${out}/orrery-fw.symbols)
 
 # The second compiler: shows that the sources need no clang. Not part of the default build.
 if(ORRERY_RV_GCC)

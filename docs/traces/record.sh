@@ -7,7 +7,8 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 bin=../../build/release/bin
 
 for scenario in priority-inversion preemption deadlock unfair-weights; do
-    "$bin/orrery-step" run "$scenario.toml" -o "$scenario.otrace" > /dev/null
+    # Some end with work left over, which is what they show.
+    said=$("$bin/orrery-step" run "$scenario.toml" -o "$scenario.otrace" 2>&1) || [[ $said == *"NOT DONE"* ]]
 done
 if [ "${1:-}" != --no-vm ]; then
     folder=$(mktemp -d)

@@ -55,6 +55,7 @@ std::expected<void, std::string> Card::build_recorder() {
                                                   .start_ps = events_.now(),
                                                   .vram_bytes = vram_.size(),
                                                   .hw_version = ORR_HW_VERSION,
+                                                  .symbols = std::move(config_.symbols),
                                                   .write = config_.record_write});
     if (!made) return std::unexpected(made.error());
     recorder_ = *std::move(made);

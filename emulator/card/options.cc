@@ -2,6 +2,9 @@
 
 #include <sodium.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -17,12 +20,30 @@ namespace {
 constexpr std::uint64_t kUidBase = 0x4f520000;
 constexpr unsigned kMaxIndex = 65534;
 
+// Without a name those that the firmware's build left beside this program; empty if there are none. Whether
+// they are of the image that is booted is seen when it is.
+std::expected<std::vector<std::uint8_t>, std::string> load_symbols(std::string file) {
+    std::error_code error;
+    const bool named = !file.empty();
+    if (!named) {
+        const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+        file = (self.parent_path().parent_path() / "firmware" / "orrery-fw.symbols").string();
+    }
+    std::ifstream in(file, std::ios::binary);
+    std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
+    if (!named || (in && !bytes.empty())) return bytes;
+    return std::unexpected(fmt::format(
+        "{}: these symbols cannot be read; `orrery-fwsign symbols` makes them, as the firmware's build does",
+        file));
+}
+
 }  // namespace
 
 std::expected<Options, std::string> Options::parse(int argc, const char* const* argv) {
     Options options;
     std::string vram;
     std::string sku;
+    std::string symbols;
     std::string fuses;
     std::string faults;
     std::vector<std::string> links;
@@ -50,6 +71,9 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         ->check(CLI::Range(0u, 10'000'000u));
     app.add_option("--record", options.card.record,
                    "file to record the control core to, for orrery-step; replaced if it exists");
+    app.add_option(
+        "--symbols", symbols,
+        "the firmware's symbols and sources for the recording; else those of this build, if they fit");
     app.add_option("--gdb", options.card.gdb,
                    "port on 127.0.0.1 at which gdb-multiarch may debug the control core; 0: any free one");
     app.add_option("--faults", faults, "fault plan, a file or its text (docs/faults.md)");
@@ -69,6 +93,11 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         auto loaded = Sku::load(sku);
         if (!loaded) return std::unexpected(loaded.error());
         options.card.sku = *std::move(loaded);
+    }
+    if (!options.card.record.empty()) {
+        auto pack = load_symbols(symbols);
+        if (!pack) return std::unexpected(pack.error());
+        options.card.symbols = *std::move(pack);
     }
     if (!vram.empty()) {
         const auto bytes = parse_size(vram);

@@ -60,6 +60,8 @@ const char* kind_name(std::uint32_t kind) {
             return "log";
         case ORR_OTRACE_END:
             return "end";
+        case ORR_OTRACE_SYMBOLS:
+            return "symbols";
         default:
             return nullptr;
     }
@@ -173,7 +175,7 @@ std::expected<void, std::string> TraceReader::parse_header() {
 // What one block's header says, against itself and what came before.
 std::string TraceReader::check_block(const orr_otrace_block& block, std::uint64_t sequence) const {
     if (block.magic != ORR_OTRACE_BLOCK_MAGIC) return "no block begins here";
-    if (kind_name(block.kind) == nullptr)
+    if (kind_name(block.kind) == nullptr && info_.format_version <= ORR_OTRACE_VERSION)
         return fmt::format("a block of kind {}, which is unknown", block.kind);
     if (block.sequence != sequence) {
         return fmt::format("block {} stands where block {} belongs", block.sequence, sequence);
@@ -224,11 +226,17 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
         if (committed_ - offset < size) return refuse("the recording ends inside a block");
         if (checksum_of(block) != block.header.checksum) {
             return refuse(
-                fmt::format("the checksum of this {} block does not fit", kind_name(block.header.kind)));
+                fmt::format("the checksum of this {} block does not fit",
+                            kind_name(block.header.kind) != nullptr ? kind_name(block.header.kind) : "new"));
         }
         if (block.header.kind == ORR_OTRACE_END) {
             ended = true;
-        } else {
+        } else if (block.header.kind == ORR_OTRACE_SYMBOLS) {
+            if (images_.empty()) return refuse("symbols without an image before them");
+            auto bytes = payload(block);
+            if (!bytes) return std::unexpected(bytes.error());
+            images_.back().symbols = *std::move(bytes);
+        } else if (kind_name(block.header.kind) != nullptr) {
             if (block.header.kind == ORR_OTRACE_IMAGE) {
                 if (const auto good = parse_image(block); !good) return std::unexpected(good.error());
             } else if (block.header.kind == ORR_OTRACE_START) {

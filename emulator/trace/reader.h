@@ -37,7 +37,8 @@ struct TraceImage {
     std::vector<std::uint8_t> bytes;  // as the boot ROM got it: struct orr_image_header and the ELF
     std::vector<std::uint8_t> elf;    // empty if the image has no good header
     std::string build_id;
-    std::string sha256;  // of the ELF, as hexadecimal digits
+    std::string sha256;                 // of the ELF, as hexadecimal digits
+    std::vector<std::uint8_t> symbols;  // struct orr_otrace_symbols; empty: the recording has none
 };
 
 // Where a block stands in the file.

@@ -17,8 +17,10 @@ namespace orrery::emu {
 
 namespace {
 
-// Higher levels cost more time than they save bytes.
+// Of logs: higher levels cost more time than they save bytes.
 constexpr int kLevel = -5;
+// Of what is written once a start, mostly the same in memory and in the image.
+constexpr int kStartLevel = 9;
 // Not worth unpacking for less.
 constexpr std::size_t kMinSaved = 64;
 // After a full block that packing made not even this much smaller (in percent), so many are not packed.
@@ -112,9 +114,9 @@ void RecordWriter::write(Job& job) {
     const bool log = block.kind == ORR_OTRACE_LOG;
     if (log && unpacked_ != 0) {
         --unpacked_;
-    } else if (payload.size() > kMinSaved) {
-        const std::size_t packed =
-            ZSTD_compress(out_.data() + sizeof block, bound, payload.data(), payload.size(), kLevel);
+    } else if (payload.size() > kMinSaved && block.kind != ORR_OTRACE_SYMBOLS) {
+        const std::size_t packed = ZSTD_compress(out_.data() + sizeof block, bound, payload.data(),
+                                                 payload.size(), log ? kLevel : kStartLevel);
         if (ZSTD_isError(packed) == 0 && packed + kMinSaved <= payload.size()) {
             block.codec = ORR_OTRACE_ZSTD;
             stored = packed;

@@ -89,6 +89,7 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
             fmt::format("{}: the recording cannot be {}: {}", file.string(), what, std::strerror(errno)));
     };
     made->file_ = file;
+    if (info.symbols.size() <= ORR_OTRACE_MAX_BLOCK) made->symbols_ = info.symbols;
     UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     if (!fd) return refuse("made");
     // Never the file behind a link of somebody else's, nor a device.
@@ -249,6 +250,22 @@ void Recorder::write_image() {
     block.first_ps = block.last_ps = block_time_;
     write_block(block, image_);
     image_new_ = false;
+    write_symbols();
+}
+
+// Those of another build would be worse than none.
+void Recorder::write_symbols() {
+    orr_otrace_symbols head{};
+    orr_image_header image{};
+    if (symbols_.size() < sizeof head || image_.size() < sizeof image) return;
+    std::memcpy(&head, symbols_.data(), sizeof head);
+    std::memcpy(&image, image_.data(), sizeof image);
+    if (head.magic != ORR_OTRACE_SYMBOLS_MAGIC || !std::ranges::equal(head.build_id, image.build_id)) return;
+    orr_otrace_block block{};
+    block.kind = ORR_OTRACE_SYMBOLS;
+    block.first_step = block.last_step = offset_ + block_steps_;
+    block.first_ps = block.last_ps = block_time_;
+    write_block(block, symbols_);
 }
 
 void Recorder::start(const Start& start) {

@@ -37,7 +37,8 @@ struct RecordingInfo {
     std::uint64_t start_ps = 0;
     std::uint64_t vram_bytes = 0;
     std::uint32_t hw_version = 0;
-    RecordWriter::Write write;  // for tests; empty: write(2)
+    std::vector<std::uint8_t> symbols;  // struct orr_otrace_symbols, for the image that has its build id
+    RecordWriter::Write write;          // for tests; empty: write(2)
 };
 
 // The state of a hart as a recording knows it.
@@ -172,9 +173,11 @@ class Recorder {
     void write_block(const orr_otrace_block& block, std::span<const std::uint8_t> payload);
     bool on() const { return !ended_ && !writer_->failed(); }
     void write_image();
+    void write_symbols();
     void begin_block(std::uint64_t steps, std::uint64_t time);
 
     std::filesystem::path file_;
+    std::vector<std::uint8_t> symbols_;
     std::unique_ptr<RecordWriter> writer_;
     bool ended_ = false;               // finish() was called
     std::vector<std::uint8_t> image_;  // last written

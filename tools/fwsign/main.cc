@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// orrery-fwsign: makes key pairs, signs firmware images, shows them. Exit status: 0 done; 1 it failed, or
-// `show` found an image that a card would refuse; 2 wrong command line.
+// orrery-fwsign: makes key pairs, signs firmware images, packs their symbols, shows them. Exit status: 0
+// done; 1 it failed, or `show` found an image that a card would refuse; 2 wrong command line.
 #include <fmt/format.h>
 #include <orrery/fw/boot_block.h>
 #include <orrery/hw/bar0.h>
@@ -11,6 +11,7 @@
 #include <map>
 
 #include "tools/fwsign/image.h"
+#include "tools/fwsign/symbols.h"
 
 namespace {
 
@@ -62,6 +63,13 @@ std::uint32_t version_of_build_id(const std::string& id) {
     return (parts[0] & 0xff) << 16 | (parts[1] & 0xff) << 8 | (parts[2] & 0xff);
 }
 
+// The first line of a file.
+std::expected<std::string, std::string> read_build_id(const std::string& file) {
+    const auto text = read_file(file, 4096);
+    if (!text) return std::unexpected(text.error());
+    return std::string(text->begin(), std::ranges::find(*text, std::uint8_t{'\n'}));
+}
+
 struct Keygen {
     std::string key, pub;
     bool keep = false;
@@ -108,9 +116,9 @@ struct Sign {
             options.fw_abi = *version;
         }
         if (!build_id_file.empty()) {
-            const auto text = read_file(build_id_file, 4096);
-            if (!text) return fail(text.error());
-            options.build_id.assign(text->begin(), std::ranges::find(*text, std::uint8_t{'\n'}));
+            const auto id = read_build_id(build_id_file);
+            if (!id) return fail(id.error());
+            options.build_id = *id;
         }
         options.fw_version = version_of_build_id(options.build_id);
         if (!is_unsigned) {
@@ -131,6 +139,20 @@ struct Sign {
             image->resize(*truncate);
         }
         const auto done = write_file(out, *image, kPublicMode);
+        return done ? 0 : fail(done.error());
+    }
+};
+
+struct Symbols {
+    std::string elf, root = ".", out, build_id_file;
+    std::vector<std::string> files;
+
+    int run() const {
+        const auto id = read_build_id(build_id_file);
+        if (!id) return fail(id.error());
+        const auto pack = pack_symbols({elf, *id, root, {files.begin(), files.end()}});
+        if (!pack) return fail(pack.error());
+        const auto done = write_file(out, *pack, kPublicMode);
         return done ? 0 : fail(done.error());
     }
 };
@@ -204,6 +226,15 @@ int main(int argc, char** argv) {
         ->transform(CLI::CheckedTransformer(damages));
     sign_command->add_option("--truncate", sign.truncate, "for tests: write only the first BYTES bytes");
 
+    Symbols symbols;
+    auto* symbols_command =
+        app.add_subcommand("symbols", "Pack symbols and sources, which recordings carry along");
+    symbols_command->add_option("--elf", symbols.elf, "firmware ELF with debug information")->required();
+    symbols_command->add_option("--build-id-file", symbols.build_id_file, "as for sign")->required();
+    symbols_command->add_option("--root", symbols.root, "top of the source tree: names of files begin there");
+    symbols_command->add_option("--out", symbols.out, "file to write")->required();
+    symbols_command->add_option("FILES", symbols.files, "sources");
+
     Show show;
     auto* show_command = app.add_subcommand("show", "Show an image; fails if a card would refuse it");
     show_command->add_option("IMAGE", show.image, "image")->required();
@@ -217,5 +248,6 @@ int main(int argc, char** argv) {
     if (!init()) return fail("libsodium cannot be initialised on this machine");
     if (*keygen_command) return keygen.run();
     if (*sign_command) return sign.run();
+    if (*symbols_command) return symbols.run();
     return show.run();
 }

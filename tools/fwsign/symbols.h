@@ -13,8 +13,8 @@
 namespace orrery::fwsign {
 
 struct SymbolOptions {
-    std::filesystem::path elf;  // with debug information
-    std::string build_id;       // as in the image's header
+    std::filesystem::path elf;   // with debug information
+    std::string build_id;        // as in the image's header
     std::filesystem::path root;  // of the source tree: names of the files begin there
     std::vector<std::filesystem::path> files;
 };

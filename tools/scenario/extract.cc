@@ -534,6 +534,7 @@ std::expected<Extract, std::string> extract(const std::string& trace) {
     out.program = (*replayer)->info().program;
     out.build_id = booted.build_id;
     out.image = *std::move(image);
+    out.image.set_symbols(booted.symbols);
     for (std::size_t n = 0; n < (*replayer)->record_count(); ++n) {
         const emu::PortRecord record = (*replayer)->record(n);
         out.records.push_back(records::make_record(record.step, record.time_ps, record.header, record.words));

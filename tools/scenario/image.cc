@@ -71,7 +71,12 @@ std::expected<Image, std::string> Image::load(const std::filesystem::path& file)
     std::ifstream in(file, std::ios::binary);
     if (!in) return std::unexpected(file.string() + ": this firmware cannot be read");
     std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
-    return from_bytes(std::move(bytes), file.string());
+    auto image = from_bytes(std::move(bytes), file.string());
+    if (image) {
+        std::ifstream symbols(std::filesystem::path(file).replace_extension(".symbols"), std::ios::binary);
+        image->symbols_.assign(std::istreambuf_iterator<char>(symbols), {});
+    }
+    return image;
 }
 
 std::expected<Image, std::string> Image::from_bytes(std::vector<std::uint8_t> bytes, std::string name) {

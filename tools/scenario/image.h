@@ -27,6 +27,10 @@ class Image {
     const std::string& problem() const { return problem_; }  // not empty: unusable
     const std::vector<std::uint8_t>& elf() const { return elf_; }
     std::string build_id() const { return build_id_; }
+    // For recordings (struct orr_otrace_symbols): from the file of this name that ends in .symbols, or set.
+    // Empty: there are none.
+    const std::vector<std::uint8_t>& symbols() const { return symbols_; }
+    void set_symbols(std::vector<std::uint8_t> symbols) { symbols_ = std::move(symbols); }
     std::string sha256() const;  // of the ELF as it is now, 64 digits
 
     // Nothing: an image without a policy object.
@@ -43,7 +47,7 @@ class Image {
 
     std::string name_, problem_, build_id_;
     std::uint32_t hw_version_ = 0, fw_abi_ = 0, fw_version_ = 0;
-    std::vector<std::uint8_t> elf_;
+    std::vector<std::uint8_t> elf_, symbols_;
 };
 
 }  // namespace orrery::scenario

@@ -124,6 +124,7 @@ Runner::Done Runner::make_cards() {
         config.card.vram_bytes = scenario_.cards[n].vram_bytes;
         config.card.uid = n + 1;
         config.card.program = options_.program;
+        config.card.symbols = options_.image.symbols();
         config.card.key.emplace();
         std::ranges::copy(Image::public_key(), config.card.key->begin());
         for (std::uint32_t peer = 0; peer < count; ++peer) {

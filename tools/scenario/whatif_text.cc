@@ -49,7 +49,7 @@ std::string change(double before, double after, bool comparable) {
 
 std::string figures_text(const WhatIf& result) {
     const Statistics &before = result.before.figures, &after = result.after.figures;
-    // Waiting counts all that waited; latencies are of what has finished.
+    // Waiting counts all that waited; all else is of what has finished.
     const bool both_done = before.done && after.done, comparable = before.done == after.done;
     text::Table table(
         {{""}, {"recorded", Align::kRight}, {"what if", Align::kRight}, {"change", Align::kRight}});
@@ -70,10 +70,10 @@ std::string figures_text(const WhatIf& result) {
     times("latency", before.latency, after.latency, both_done);
     times("waiting", before.waiting, after.waiting, comparable);
     table.row({"fairness", fmt::format("{:.4f}", before.fairness), fmt::format("{:.4f}", after.fairness),
-               change(before.fairness, after.fairness, comparable)});
+               change(before.fairness, after.fairness, both_done)});
     const auto count = [&](const char* name, std::uint64_t was, std::uint64_t is) {
         table.row({name, fmt::format("{}", was), fmt::format("{}", is),
-                   change(static_cast<double>(was), static_cast<double>(is), comparable)});
+                   change(static_cast<double>(was), static_cast<double>(is), both_done)});
     };
     count("preemptions", before.preemptions, after.preemptions);
     count("jobs finished", before.jobs, after.jobs);

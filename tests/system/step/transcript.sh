@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the transcripts of docs/stepping.md: each command line in it that begins with "$ orrery-step" is run, and what it
-# prints is put behind it. It is run on the recordings that stand here and without symbols: so what it says does not depend on the
-# firmware that happens to be built, only on orrery-step.
+# prints is put behind it. It is run on the recordings that stand here, which hold their firmware and its sources: so what
+# it says does not depend on the firmware that happens to be built, only on orrery-step.
 #   transcript.sh ORRERY-STEP           rewrite them
 #   transcript.sh --record ORRERY-STEP  first record mixed.toml again (for short-slices.otrace with slices of 50 us), with the firmware of this build; then read the page: what
 #                                       its text says of the decisions must still be so
@@ -36,7 +36,7 @@ fresh=$(
                 if [ -n "$inside" ]; then
                     # The exit status is part of what is shown only if it is not 0.
                     status=0
-                    eval "'$program' ${line#\$ orrery-step } --elf none" 2>&1 || status=$?
+                    eval "'$program' ${line#\$ orrery-step }" 2>&1 || status=$?
                     [ "$status" = 0 ] || echo "(exit status $status)"
                 fi ;;
             *) [ -n "$inside" ] || printf '%s\n' "$line" ;;

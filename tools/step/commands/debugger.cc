@@ -13,7 +13,7 @@ namespace {
 volatile std::sig_atomic_t g_interrupted = 0;
 
 // Behind the layers that only reach for the hardware: who wanted it. Null: not known.
-const Frame* telling_frame(const std::vector<Frame>& frames) {
+const Frame* find_telling(const std::vector<Frame>& frames) {
     for (const Frame& frame : frames) {
         if (!frame.line) continue;
         const std::string& file = frame.line->file;
@@ -42,7 +42,7 @@ Result<std::unique_ptr<Debugger>> Debugger::make(std::unique_ptr<Session> sessio
     const About& about = s.about();
     debugger->history_ = std::make_unique<History>(s.records());
     std::string note;
-    auto program = Program::find(about.elf, debugger->options_.elf, note);
+    auto program = Program::find(about.elf, about.symbols, debugger->options_.elf, note);
     if (!program) return std::unexpected(program.error());
     debugger->program_ = std::move(*program);
     if (!about.divergence.empty()) {
@@ -107,6 +107,12 @@ bool Debugger::has_breakpoints() const {
     return std::ranges::any_of(breakpoints_, &Breakpoint::enabled);
 }
 
+std::optional<Line> Debugger::telling_line(std::uint64_t pc) const {
+    const auto frames = program_.debug().frames(pc);
+    const Frame* frame = find_telling(frames);
+    return frame != nullptr ? frame->line : program_.debug().line_at(pc);
+}
+
 std::string Debugger::place(std::uint64_t pc) const {
     const std::string where = program_.where(pc);
     return where.empty() ? fmt::format("{:#x}", pc) : fmt::format("{:#x} <{}>", pc, where);
@@ -132,8 +138,8 @@ Reply Debugger::here() const {
     }
     if (const std::string symbol = program_.where(pc); !symbol.empty()) reply.data["symbol"] = symbol;
     const auto frames = program_.debug().frames(pc);
-    const Frame* frame = telling_frame(frames);
-    const auto line = frame != nullptr ? frame->line : program_.debug().line_at(pc);
+    const Frame* frame = find_telling(frames);
+    const auto line = telling_line(pc);
     if (frame != nullptr) {
         // Said only where the symbol does not.
         if (frame != &frames.back()) first += fmt::format("  in {}", frame->function);

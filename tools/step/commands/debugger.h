@@ -82,6 +82,8 @@ class Debugger {
     // Where we are, in a line or two.
     Reply here() const;
     std::string place(std::uint64_t pc) const;  // "0x80001234 <Scheduler::turn+12>"
+    // The source line of the code there, or of who inlined it, if it only reaches for the hardware.
+    std::optional<Line> telling_line(std::uint64_t pc) const;
 
     std::vector<Breakpoint>& breakpoints() { return breakpoints_; }
     const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }

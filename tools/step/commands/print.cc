@@ -107,9 +107,10 @@ Result<Reply> cmd_list(Debugger& debugger, const Args& args) {
         }
     }
     Reply reply;
-    if (!line) line = debugger.program().debug().line_at(pc);
+    if (!line) line = debugger.telling_line(pc);
     if (line) {
-        const std::string source = source_text(line->file, line->line, 4, debugger.options().source_folders);
+        const std::string source =
+            debugger.program().source_text(line->file, line->line, 4, debugger.options().source_folders);
         reply.text +=
             fmt::format("{}:{}\n{}", line->file, line->line,
                         source.empty() ? "  (the source file is not here: --source FOLDER)\n" : source);

@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <span>
+#include <sstream>
 #include <tuple>
 
+#include "tools/step/program/symbol_pack.h"
 #include "tools/step/words.h"
 #include "tools/text/files.h"
 
@@ -112,8 +114,8 @@ Result<Program> Program::load(const std::string& file) {
     return parse(std::move(*bytes), file);
 }
 
-Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, const std::string& wanted,
-                              std::string& note) {
+Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, std::span<const std::uint8_t> pack,
+                              const std::string& wanted, std::string& note) {
     if (wanted == "none") return Program();
     if (!wanted.empty()) {
         auto bytes = read_file(wanted);
@@ -125,6 +127,16 @@ Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, const std
                 wanted);
         }
         return parse(std::move(*bytes), wanted);
+    }
+    if (!pack.empty()) {
+        auto symbols = SymbolPack::open(pack, loaded);
+        auto program = symbols ? parse(std::move(symbols->elf), "in the recording")
+                               : Result<Program>(std::unexpected(symbols.error()));
+        if (program) {
+            program->sources_ = std::move(symbols->sources);
+            return program;
+        }
+        note = program.error().text;
     }
     std::error_code error;
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -139,9 +151,11 @@ Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, const std
     }
     auto program = parse(loaded, "the recording's image");
     if (program && program->symbols_.empty()) {
-        note =
-            "no symbols and no source lines: the firmware was another build; name its orrery-fw.elf with "
-            "--elf";
+        note += fmt::format(
+            "{}no symbols and no source lines: the recording has none, and this build's firmware is another "
+            "one; "
+            "name its orrery-fw.elf with --elf",
+            note.empty() ? "" : "; ");
     }
     return program;
 }
@@ -219,13 +233,22 @@ std::vector<std::string> Program::function_names() const {
     return names;
 }
 
-std::string source_text(const std::string& file, unsigned line, unsigned around,
-                        const std::vector<std::string>& folders) {
-    std::ifstream in(file);
-    for (const std::string& folder : folders) {
-        if (in.is_open()) break;
-        in.open(std::filesystem::path(folder) / file);
+std::string Program::source_text(const std::string& file, unsigned line, unsigned around,
+                                 const std::vector<std::string>& folders) const {
+    std::ifstream opened;
+    std::istringstream carried;
+    std::istream* from = &opened;
+    if (const auto found = sources_.find(file); found != sources_.end()) {
+        carried.str(found->second);
+        from = &carried;
+    } else {
+        opened.open(file);
+        for (const std::string& folder : folders) {
+            if (opened.is_open()) break;
+            opened.open(std::filesystem::path(folder) / file);
+        }
     }
+    std::istream& in = *from;
     std::string text, row;
     for (unsigned number = 1; std::getline(in, row); ++number) {
         if (number + around < line) continue;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,16 +37,22 @@ class Program {
     // From the bytes of an ELF file. `name` is for errors and show.
     static Result<Program> parse(std::vector<std::uint8_t> elf, std::string name);
     static Result<Program> load(const std::string& file);
-    // The file with symbols that belongs to the ELF `loaded` (usually without): `wanted` if it is not empty,
-    // else the firmware of the build that this program is part of. Without one that fits: what `loaded`
-    // itself has. `note` gets what people should know about the choice.
-    static Result<Program> find(const std::vector<std::uint8_t>& loaded, const std::string& wanted,
-                                std::string& note);
+    // The symbols that belong to the ELF `loaded` (usually without): those of the file `wanted` if it is not
+    // empty, else those in the recording (`pack`), else of the firmware of the build that this program is
+    // part of. Without any that fit: what `loaded` itself has. `note` gets what people should know about the
+    // choice.
+    static Result<Program> find(const std::vector<std::uint8_t>& loaded, std::span<const std::uint8_t> pack,
+                                const std::string& wanted, std::string& note);
 
     const std::string& name() const { return name_; }
     const std::vector<Symbol>& symbols() const { return symbols_; }  // by address
     const DebugInfo& debug() const { return debug_; }
     const CallFrames& calls() const { return calls_; }
+    // A few lines of a source file around `line`, with a mark: from the recording, else below one of the
+    // folders;
+    // "" if it is not there.
+    std::string source_text(const std::string& file, unsigned line, unsigned around,
+                            const std::vector<std::string>& folders) const;
 
     // Names can leave out what stands in front of "::" if that makes no doubt. Data, and code with a symbol.
     const Symbol* symbol(std::string_view name) const;
@@ -65,11 +72,7 @@ class Program {
     std::map<std::string, std::size_t, std::less<>> by_name_;
     DebugInfo debug_;
     CallFrames calls_;
+    std::map<std::string, std::string> sources_;  // that came with the recording
 };
-
-// A few lines of a source file around `line`, with a mark; "" if the file is not here. Relative names are
-// sought below the folders.
-std::string source_text(const std::string& file, unsigned line, unsigned around,
-                        const std::vector<std::string>& folders);
 
 }  // namespace orrery::step

@@ -30,6 +30,7 @@ class ReplaySession final : public Session {
             about_.build_id = image.build_id;
             about_.firmware_hash = image.sha256;
             about_.elf = image.elf;
+            about_.symbols = image.symbols;
         }
         records_.reserve(replayer_->record_count());
         for (std::size_t i = 0; i < replayer_->record_count(); ++i) {

@@ -36,7 +36,8 @@ struct About {
     bool crashed = false;    // the recorder died; this is all up to its last block
     std::string divergence;  // not empty: replay does not make what was recorded
     std::uint64_t hashes_checked = 0;
-    std::vector<std::uint8_t> elf;  // of the firmware; empty: not known
+    std::vector<std::uint8_t> elf;      // of the firmware; empty: not known
+    std::vector<std::uint8_t> symbols;  // struct orr_otrace_symbols; empty: the recording has none
 };
 
 class Session {

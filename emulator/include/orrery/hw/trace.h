@@ -20,7 +20,7 @@
 
 #define ORR_OTRACE_MAGIC 0x454341525452524full /* "ORRTRACE" as bytes in the file */
 #define ORR_OTRACE_MAJOR 1u /* a reader refuses another one */
-#define ORR_OTRACE_MINOR 1u /* additions that a reader may skip */
+#define ORR_OTRACE_MINOR 2u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
 #define ORR_OTRACE_VERSION (ORR_OTRACE_MAJOR << 16 | ORR_OTRACE_MINOR)
 
 struct orr_otrace_header {
@@ -51,11 +51,13 @@ ORR_ASSERT_SIZE(struct orr_otrace_header, 200);
 #define ORR_OTRACE_BLOCK_MAGIC 0x4b4c424fu /* "OBLK" */
 #define ORR_OTRACE_MAX_BLOCK 0x500000u /* raw_bytes and stored_bytes at most */
 
-/* kinds of blocks; another one is refused */
+/* kinds of blocks; another one is refused in a file that is no newer than its reader */
 #define ORR_OTRACE_IMAGE 1u /* a firmware image as the boot ROM got it (boot.h); the starts after it run this one */
 #define ORR_OTRACE_START 2u /* the core starts: struct orr_otrace_start and its memory */
 #define ORR_OTRACE_LOG 3u /* what the core observed from first_step to last_step */
 #define ORR_OTRACE_END 4u /* no payload; the recording was ended in order; the last block */
+
+#define ORR_OTRACE_SYMBOLS 5u /* of the image before it, for people: struct orr_otrace_symbols. Since 1.2 */
 
 #define ORR_OTRACE_RAW 0u /* codecs */
 #define ORR_OTRACE_ZSTD 1u
@@ -74,6 +76,30 @@ struct orr_otrace_block {
 	uint64_t checksum; /* of this struct with this field as 0, and the stored payload */
 };
 ORR_ASSERT_SIZE(struct orr_otrace_block, 80);
+
+#define ORR_OTRACE_SYMBOLS_MAGIC 0x534d59535252524full /* "ORRRSYMS" as bytes */
+#define ORR_OTRACE_SYMBOLS_VERSION 1u
+
+/*
+ * Symbols, lines and sources of a firmware, made by its build (orrery-fwsign symbols). The card looks at the head only.
+ */
+struct orr_otrace_symbols {
+	uint64_t magic; /* ORR_OTRACE_SYMBOLS_MAGIC */
+	uint32_t version; /* ORR_OTRACE_SYMBOLS_VERSION */
+	uint32_t files;
+	uint64_t raw_bytes; /* of all files, unpacked */
+	uint8_t build_id[32]; /* of the image that they belong to, as in its header (boot.h) */
+	uint8_t code_sha256[32]; /* of each section of code in the image's ELF: its address (8 bytes), then its bytes */
+	/* then zstd to the end: files, each struct orr_otrace_file, its name and its bytes. The first one is an ELF without code; the
+	 * others are sources, with their names from the root of the tree */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_symbols, 88);
+
+struct orr_otrace_file {
+	uint32_t name_bytes;
+	uint32_t bytes;
+};
+ORR_ASSERT_SIZE(struct orr_otrace_file, 8);
 
 /*
  * The core starts at reset_pc, all registers clear, with this memory. state_hash is the
