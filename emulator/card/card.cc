@@ -74,6 +74,13 @@ void Card::flush_recording() {
     report_recording();
 }
 
+void Card::store_recording() {
+    if (recorder_ == nullptr) return;
+    core_->flush_recording();
+    recorder_->writer().drain();
+    report_recording();
+}
+
 bool Card::recording_waits() {
     if (recorder_ == nullptr) return false;
     RecordWriter& writer = recorder_->writer();

@@ -53,9 +53,10 @@ struct CardConfig {
     RecordWriter::Write record_write;     // for tests: in place of write(2) for the recording
     std::string program = "orrery-card";  // who records, for the recording's header
     std::optional<std::uint16_t> gdb;     // port on the loopback interface for a debugger; 0: any free one
-    std::optional<FaultPlan> faults;      // what shall fail
-    std::filesystem::path control;        // UNIX socket at which faults can be ordered; empty: none
-    std::function<void()> die;            // ends the process; empty: SIGKILL
+    std::filesystem::path stepper;    // orrery-step, which tells a debugger what the recording says; or empty
+    std::optional<FaultPlan> faults;  // what shall fail
+    std::filesystem::path control;    // UNIX socket at which faults can be ordered; empty: none
+    std::function<void()> die;        // ends the process; empty: SIGKILL
     std::function<void(unsigned)> raise;  // sends an interrupt vector to the host; called on the card thread
 };
 
@@ -97,6 +98,8 @@ class Card final : private SocEffects {
     // The first part of a round: looks at commands, doorbells and links. Who drives several cards in the
     // order of their model times calls it before it asks when each of them goes on.
     bool take_arrivals();
+    // The recording's file has all up to now.
+    void store_recording();
 
     // --- any thread ---
     void request_stop();

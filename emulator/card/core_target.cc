@@ -1,10 +1,13 @@
 #include "emulator/card/core_target.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "emulator/card/card.h"
+#include "emulator/card/stepper.h"
 
 namespace orrery::emu {
 
@@ -130,7 +133,12 @@ void CoreTarget::detach() {
 }
 
 std::string CoreTarget::monitor(const std::string& command) {
-    if (command != "where") return "where\n";
+    constexpr std::array<std::string_view, 4> kOfFirmware = {"why", "queues", "waits", "contexts"};
+    if (std::ranges::find(kOfFirmware, command) != kOfFirmware.end()) {
+        card_.store_recording();
+        return ask_stepper(card_.config().stepper, card_.config().record, command);
+    }
+    if (command != "where") return "where | why | queues | waits | contexts\n";
     return fmt::format("{} instructions since power-on, model time {} ps\n",
                        card_.counters().get(ORR_CTR_CORE_INSTRUCTIONS), card_.events().now());
 }

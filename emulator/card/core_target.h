@@ -31,7 +31,7 @@ class CoreTarget final : public gdb::Target {
     void interrupt() override;
     void attach() override;
     void detach() override;
-    // time
+    // where; why, queues, waits and contexts by orrery-step
     std::string monitor(const std::string& command) override;
 
   private:

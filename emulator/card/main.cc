@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -106,6 +107,9 @@ int run(int argc, char** argv) {
     if (!keeper) return fail(keeper.error());
     Interrupts interrupts;
     CardConfig config = std::move(options->card);
+    std::error_code error;
+    config.stepper = std::filesystem::read_symlink("/proc/self/exe", error).replace_filename("orrery-step");
+    if (error || !std::filesystem::exists(config.stepper, error)) config.stepper.clear();
     config.log = log_file ? log_file.get() : stderr;
     config.raise = [&interrupts](unsigned vector) { interrupts.raise(vector); };
     auto card = Card::create(std::move(config));

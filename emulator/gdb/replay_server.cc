@@ -9,10 +9,10 @@ namespace orrery::emu::gdb {
 
 std::expected<void, std::string> serve_replay(Replayer& replayer, std::uint16_t port,
                                               const std::function<void(std::uint16_t port)>& listening,
-                                              const std::function<bool()>& stop) {
+                                              const std::function<bool()>& stop, const MonitorHook& monitor) {
     auto server = Server::create(port);
     if (!server) return std::unexpected(server.error());
-    ReplayTarget target(replayer);
+    ReplayTarget target(replayer, monitor);
     if (listening) listening((*server)->port());
     while (!stop || !stop()) {
         // While the target runs, service() works for some milliseconds at a time.

@@ -141,9 +141,13 @@ std::string ReplayTarget::monitor(const std::string& command) {
         replayer_.next_record();
     } else if (command == "record previous") {
         replayer_.previous_record();
+    } else if (const auto known = monitor_ ? monitor_(command) : std::nullopt) {
+        return *known;
     } else {
         return "where | seek STEP | time PS | record next | record previous; then: maintenance flush "
-               "register-cache\n";
+               "register-cache. orrery-step --gdb also knows why | queues | waits | contexts | engines | "
+               "timeline | "
+               "events | summary | bt\n";
     }
     return here();
 }

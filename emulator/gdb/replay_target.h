@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +14,10 @@ namespace orrery::emu::gdb {
 
 class ReplayTarget final : public Target {
   public:
-    // The replayer is borrowed.
-    explicit ReplayTarget(Replayer& replayer) : replayer_(replayer) {}
+    using Monitor = std::function<std::optional<std::string>(const std::string& command)>;
+    // The replayer is borrowed. `monitor` may be empty.
+    explicit ReplayTarget(Replayer& replayer, Monitor monitor = {})
+        : replayer_(replayer), monitor_(std::move(monitor)) {}
 
     HartState state() override { return replayer_.state(); }
     bool set_state(const HartState&) override { return false; }
@@ -31,13 +35,14 @@ class ReplayTarget final : public Target {
     void interrupt() override { interrupted_ = true; }
     void attach() override {}
     void detach() override;
-    // where, seek STEP, time PS, record next, record previous
+    // where, seek STEP, time PS, record next, record previous, and what `monitor` knows
     std::string monitor(const std::string& command) override;
 
   private:
     Watch kind_of(const ReplayStopInfo& info) const;
 
     Replayer& replayer_;
+    Monitor monitor_;
     ReplayLimits limits_;
     Resume how_ = Resume::kStep;
     bool interrupted_ = false;

@@ -5,7 +5,7 @@
 
 namespace orrery::step {
 
-// Serves until gdb goes away. Exit status of the program.
-int serve_gdb(const std::string& trace, unsigned port);
+// Serves until gdb goes away. `elf` is as for Program::find(). Exit status of the program.
+int serve_gdb(const std::string& trace, const std::string& elf, unsigned port);
 
 }  // namespace orrery::step

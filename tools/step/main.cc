@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/step/commands/cards.h"
 #include "tools/step/commands/debugger.h"
 #include "tools/step/commands/script.h"
 #include "tools/step/gdb.h"
@@ -25,6 +26,7 @@ constexpr const char* kFooter =
     "  orrery-step run.otrace                                  a prompt; 'help' lists its commands\n"
     "  orrery-step run.otrace -c summary -c 'goto 1ms' -c why  some commands\n"
     "  orrery-step run.otrace --script FILE --json             commands of a file, an object of JSON each\n"
+    "  orrery-step card0.otrace card1.otrace -c together       linked cards on one time line\n"
     "  orrery-step run.otrace --gdb 1234                       then: gdb-multiarch -ex 'target remote :1234' "
     "orrery-fw.elf\n"
     "Other work:\n"
@@ -66,8 +68,8 @@ Result<std::unique_ptr<Session>> open_with_progress(const std::string& file) {
 }
 
 struct TraceOptions {
-    std::string trace, script, elf;
-    std::vector<std::string> commands, sources;
+    std::string script, elf;
+    std::vector<std::string> traces, commands, sources;
     bool json = false, no_init = false;
     int gdb_port = -1;
 };
@@ -91,7 +93,10 @@ int run_trace(const TraceOptions& options) {
         fmt::print(stderr, "orrery-step: {}\n", error.text);
         return 1;
     };
-    if (options.gdb_port >= 0) return serve_gdb(options.trace, static_cast<unsigned>(options.gdb_port));
+    if (options.gdb_port >= 0) {
+        if (options.traces.size() > 1) return complain({"gdb gets one recording at a time"});
+        return serve_gdb(options.traces.front(), options.elf, static_cast<unsigned>(options.gdb_port));
+    }
     std::vector<std::string> lines;
     if (!options.script.empty()) {
         auto script = script_lines(options.script);
@@ -99,28 +104,37 @@ int run_trace(const TraceOptions& options) {
         lines = std::move(*script);
     }
     lines.insert(lines.end(), options.commands.begin(), options.commands.end());
-    auto session = open_with_progress(options.trace);
-    if (!session) return complain(session.error());
     Debugger::Options setup;
     setup.elf = options.elf;
     setup.style = terminal_style();
     setup.open = open_with_progress;
     setup.source_folders = options.sources;
     setup.source_folders.emplace_back(ORRERY_SOURCE_FOLDER);
+    Cards cards;
+    for (const std::string& trace : options.traces) {
+        auto session = open_with_progress(trace);
+        if (!session) return complain(session.error());
+        auto debugger = Debugger::make(std::move(*session), setup);
+        if (!debugger) return complain(debugger.error());
+        if (options.traces.size() > 1) (*debugger)->cards = &cards;
+        cards.all.push_back(std::move(*debugger));
+    }
+    Debugger& first = *cards.all.front();
     const bool is_script = !options.script.empty() || !options.commands.empty();
-    auto debugger = Debugger::make(std::move(*session), std::move(setup));
-    if (!debugger) return complain(debugger.error());
     if (!is_script && isatty(STDIN_FILENO) == 1 && !options.json)
-        return run_prompt(**debugger, [&] { run_init(**debugger, options.no_init); });
+        return run_prompt(first, [&] { run_init(first, options.no_init); });
     if (!is_script) {
         auto script = script_lines("-");
         if (!script) return complain(script.error());
         lines = std::move(*script);
     }
-    if (!options.json)
-        for (const std::string& note : (*debugger)->notes())
-            fmt::print(stderr, "orrery-step: {}\n", note);
-    return run_script(**debugger, lines, options.json, stdout) ? 0 : 1;
+    if (!options.json) {
+        for (const auto& debugger : cards.all)
+            for (const std::string& note : debugger->notes())
+                fmt::print(stderr, "orrery-step: {}{}\n",
+                           cards.all.size() > 1 ? debugger->session().about().file + ": " : "", note);
+    }
+    return run_script(first, lines, options.json, stdout) ? 0 : 1;
 }
 
 }  // namespace
@@ -132,7 +146,7 @@ int main(int argc, char** argv) {
     app.footer(kFooter);
     app.set_help_flag("-h,--help", "this text");
     TraceOptions options;
-    app.add_option("TRACE", options.trace, "a recording (*.otrace)");
+    app.add_option("TRACE", options.traces, "a recording (*.otrace); several are those of linked cards");
     app.add_option("-s,--script", options.script, "commands from a file (-: standard input)");
     app.add_option("-c,--command", options.commands, "a command; may be given several times")
 
@@ -184,7 +198,7 @@ int main(int argc, char** argv) {
     }
     if (run_app->parsed()) return run_scenario(run);
     if (whatif_app->parsed()) return run_whatif(whatif);
-    if (options.trace.empty()) {
+    if (options.traces.empty()) {
         fmt::print(stderr, "orrery-step: which recording? 'orrery-step run.otrace'; --help shows more\n");
         return 2;
     }

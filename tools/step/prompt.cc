@@ -12,6 +12,7 @@
 
 #include "tools/step/commands/commands.h"
 #include "tools/step/commands/completion.h"
+#include "tools/step/commands/script.h"
 
 namespace orrery::step {
 namespace {
@@ -23,9 +24,12 @@ struct HistoryEnd {
     void operator()(::History* history) const { history_end(history); }
 };
 
-char* prompt_text(EditLine*) {
-    static char text[] = "orrery-step> ";
-    return text;
+char* prompt_text(EditLine* edit) {
+    static std::string text;
+    void* client = nullptr;
+    el_get(edit, EL_CLIENTDATA, &client);
+    text = prompt_of(*static_cast<const Debugger*>(client));
+    return text.data();
 }
 
 // What can follow, with an end to it.
@@ -61,7 +65,7 @@ bool moves_on(std::string_view line) {
 unsigned char complete_line(EditLine* edit, int) {
     void* client = nullptr;
     el_get(edit, EL_CLIENTDATA, &client);
-    const auto& debugger = *static_cast<const Debugger*>(client);
+    const Debugger& debugger = current_of(*static_cast<Debugger*>(client));
     const LineInfo* line = el_line(edit);
     const std::string_view text(line->buffer, static_cast<std::size_t>(line->cursor - line->buffer));
     const Completions found = complete(debugger, text);
@@ -122,11 +126,11 @@ int run_prompt(Debugger& debugger, const std::function<void()>& begin) {
     ::history(history.get(), &event, H_SETUNIQUE, 1);
     const std::string file = history_file();
     if (!file.empty()) ::history(history.get(), &event, H_LOAD, file.c_str());
+    el_set(edit.get(), EL_CLIENTDATA, &debugger);
     el_set(edit.get(), EL_PROMPT, prompt_text);
     el_set(edit.get(), EL_EDITOR, "emacs");
     el_set(edit.get(), EL_SIGNAL, 1);
     el_set(edit.get(), EL_HIST, ::history, history.get());
-    el_set(edit.get(), EL_CLIENTDATA, &debugger);
     el_set(edit.get(), EL_ADDFN, "orrery-complete", "completes the word", complete_line);
     el_set(edit.get(), EL_BIND, "^I", "orrery-complete", nullptr);
     el_set(edit.get(), EL_BIND, "^R", "em-inc-search-prev", nullptr);
@@ -138,7 +142,7 @@ int run_prompt(Debugger& debugger, const std::function<void()>& begin) {
     sigaction(SIGINT, &action, nullptr);
 
     std::string last;
-    while (!debugger.quit) {
+    while (!current_of(debugger).quit) {
         int count = 0;
         const char* typed = el_gets(edit.get(), &count);
         if (typed == nullptr && Debugger::take_interrupt()) {
@@ -163,7 +167,7 @@ int run_prompt(Debugger& debugger, const std::function<void()>& begin) {
         }
         last = line;
         (void)Debugger::take_interrupt();
-        const auto reply = debugger.execute(line);
+        const auto reply = current_of(debugger).execute(line);
         if (reply) {
             fmt::print("{}", reply->text);
         } else {

@@ -67,6 +67,7 @@ int live() {
         CardConfig config = CardRig::config();
         config.gdb = 0;
         config.record = file.path();
+        config.stepper = ORRERY_STEP;
         FirmwareRig fw(FirmwareRig::config(std::move(config)));
         const CardThread thread(fw.card());
         while (!fw.card().running())

@@ -156,6 +156,8 @@ printf "awake %d mtvec=%#lx\n", \$mcycle > 0, \$mtvec
 monitor where
 shell sleep 0.3
 monitor where
+monitor why
+monitor queues
 stepi
 printf "stepped %d\n", \$pc != \$there
 continue
@@ -199,6 +201,8 @@ expect 'inside Firmware::pass True'
 expect 'awake 1 mtvec=0x8'
 [ "$(grep -c 'instructions since power-on' "$folder/gdb.out")" = 2 ] || fail "no monitor command"
 [ "$(grep 'instructions since power-on' "$folder/gdb.out" | sort -u | wc -l)" = 1 ] || fail "time went on while the core stood"
+expect '^decision [0-9]* at '
+expect '^queue  name'
 expect 'stepped 1'
 expect 'watched 1'
 expect 'register 0x1234'

@@ -22,7 +22,7 @@ if [ -n "$record" ]; then
     "$program" run "$here/mixed.toml" -o "$here/mixed.otrace" > "$work/run"
     "$program" run "$here/mixed.toml" --policy slice_us=50 -o "$here/short-slices.otrace" > "$work/run"
 fi
-cp "$here"/{mixed.toml,mixed.otrace,short-slices.otrace} "$work"/
+cp "$here"/{mixed.toml,mixed.otrace,short-slices.otrace} "$root"/docs/traces/two-cards-?.otrace "$work"/
 cd "$work"
 
 fresh=$(

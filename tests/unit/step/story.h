@@ -55,6 +55,8 @@ class Story final : public Session {
 
     const About& about() const override { return info; }
     const std::vector<Record>& records() const override { return records_; }
+    const std::vector<ClockJump>& jumps() const override { return clock_jumps; }
+    std::vector<ClockJump> clock_jumps;
     std::uint64_t end() const override { return steps_.size(); }
     Time end_time() const override { return now_; }
     std::uint64_t position() const override { return position_; }

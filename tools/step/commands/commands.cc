@@ -179,6 +179,16 @@ std::vector<Command> make_commands() {
          "  whatif --firmware other/orrery-fw.bin\n",
          cmd_whatif,
          {"--firmware", "--policy", "--output"}},
+        {"card", "[NUMBER]", "of several recordings: which one commands are about; alone: all of them",
+         "  card       the cards, and where each one stands\n"
+         "  card 1     from here on card 1\n"
+         "'orrery-step card0.otrace card1.otrace' opens several.\n",
+         cmd_card},
+        {"together", "[FROM [TO]]", "decisions and link events of all cards on one time line",
+         "By system time: a card's own clock, and what it skipped to follow its peers.\n"
+         "  together 1200us 1300us\n",
+         cmd_together},
+        {"sync", "", "the other cards to this card's moment", "", cmd_sync},
         {"source", "FILE", "run the commands of a file, up to the first that fails", "", cmd_source},
         {"help", "[COMMAND]", "this list, or all about a command", "", cmd_help},
         {"quit", "", "leave", "", cmd_quit},

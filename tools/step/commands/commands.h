@@ -66,6 +66,9 @@ Result<Reply> cmd_where(Debugger& debugger, const Args& args);
 Result<Reply> cmd_export(Debugger& debugger, const Args& args);
 Result<Reply> cmd_summary(Debugger& debugger, const Args& args);
 Result<Reply> cmd_whatif(Debugger& debugger, const Args& args);
+Result<Reply> cmd_card(Debugger& debugger, const Args& args);
+Result<Reply> cmd_together(Debugger& debugger, const Args& args);
+Result<Reply> cmd_sync(Debugger& debugger, const Args& args);
 Result<Reply> cmd_help(Debugger& debugger, const Args& args);
 Result<Reply> cmd_quit(Debugger& debugger, const Args& args);
 

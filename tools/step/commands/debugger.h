@@ -48,6 +48,8 @@ struct Display {
     Expression expression;
 };
 
+struct Cards;
+
 class Debugger {
   public:
     struct Options {
@@ -93,7 +95,8 @@ class Debugger {
     unsigned next_display() { return ++last_display_; }
     unsigned next_breakpoint() { return ++last_breakpoint_; }
     bool quit = false;
-    unsigned sourcing = 0;  // files of commands that are being run, one out of the other
+    Cards* cards = nullptr;  // it is one of several; null: it is alone
+    unsigned sourcing = 0;   // files of commands that are being run, one out of the other
 
     // Ends a long move; from a signal handler.
     static void interrupt();

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "tools/step/commands/cards.h"
 #include "tools/step/commands/commands.h"
 
 namespace orrery::step {
@@ -20,12 +21,22 @@ Result<std::vector<std::string>> script_lines(const std::string& file) {
     return lines;
 }
 
-bool run_script(Debugger& debugger, const std::vector<std::string>& lines, bool json, std::FILE* out) {
+Debugger& current_of(Debugger& debugger) {
+    return debugger.cards != nullptr ? debugger.cards->now() : debugger;
+}
+
+std::string prompt_of(const Debugger& debugger) {
+    return debugger.cards != nullptr ? card_name(debugger.cards->current) + "> " : "orrery-step> ";
+}
+
+bool run_script(Debugger& first, const std::vector<std::string>& lines, bool json, std::FILE* out) {
     bool good = true;
     for (const std::string& line : lines) {
+        Debugger& debugger = current_of(first);
         if (debugger.quit) break;
         const std::size_t text = line.find_first_not_of(" \t\r");
         if (text == std::string::npos || line[text] == '#') continue;
+        const std::string prompt = prompt_of(first);
         const auto reply = debugger.execute(line);
         good = good && reply.has_value();
         if (json) {
@@ -37,7 +48,7 @@ bool run_script(Debugger& debugger, const std::vector<std::string>& lines, bool 
             }
             fmt::print(out, "{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
         } else {
-            fmt::print(out, "orrery-step> {}\n{}", line,
+            fmt::print(out, "{}{}\n{}", prompt, line,
                        reply ? reply->text : "error: " + reply.error().text + "\n");
         }
     }

@@ -7,8 +7,8 @@ namespace {
 
 class ReplaySession final : public Session {
   public:
-    ReplaySession(const std::string& file, std::unique_ptr<emu::Replayer> replayer)
-        : replayer_(std::move(replayer)) {
+    ReplaySession(const std::string& file, emu::Replayer& replayer, std::unique_ptr<emu::Replayer> owned)
+        : owned_(std::move(owned)), replayer_(&replayer) {
         const emu::TraceInfo& info = replayer_->info();
         about_.file = file;
         about_.program = info.program;
@@ -37,10 +37,13 @@ class ReplaySession final : public Session {
             const emu::PortRecord record = replayer_->record(i);
             records_.push_back(make_record(record.step, record.time_ps, record.header, record.words));
         }
+        for (const emu::TraceNote& note : replayer_->notes())
+            if (note.kind == ORR_OTRACE_NOTE_JUMP) jumps_.push_back({note.time_ps, note.field[0]});
     }
 
     const About& about() const override { return about_; }
     const std::vector<Record>& records() const override { return records_; }
+    const std::vector<ClockJump>& jumps() const override { return jumps_; }
     std::uint64_t end() const override { return replayer_->end(); }
     Time end_time() const override { return replayer_->end_time(); }
     std::uint64_t position() const override { return replayer_->step(); }
@@ -62,9 +65,11 @@ class ReplaySession final : public Session {
     }
 
   private:
-    std::unique_ptr<emu::Replayer> replayer_;
+    std::unique_ptr<emu::Replayer> owned_;  // may be null
+    emu::Replayer* replayer_;
     About about_;
     std::vector<Record> records_;
+    std::vector<ClockJump> jumps_;
 };
 
 }  // namespace
@@ -73,7 +78,12 @@ Result<std::unique_ptr<Session>> open_session(const std::string& file,
                                               const emu::Replayer::Progress& progress) {
     auto replayer = emu::Replayer::open(file, progress);
     if (!replayer) return fail("{}", replayer.error());
-    return std::make_unique<ReplaySession>(file, std::move(*replayer));
+    emu::Replayer& opened = **replayer;
+    return std::make_unique<ReplaySession>(file, opened, std::move(*replayer));
+}
+
+std::unique_ptr<Session> share_session(const std::string& file, emu::Replayer& replayer) {
+    return std::make_unique<ReplaySession>(file, replayer, nullptr);
 }
 
 }  // namespace orrery::step

@@ -40,12 +40,19 @@ struct About {
     std::vector<std::uint8_t> symbols;  // struct orr_otrace_symbols; empty: the recording has none
 };
 
+// Here the card's system time went ahead of its clock, to a linked card's (docs/links.md).
+struct ClockJump {
+    Time time = 0;  // of its clock
+    Time by = 0;
+};
+
 class Session {
   public:
     virtual ~Session() = default;
 
     virtual const About& about() const = 0;
-    virtual const std::vector<Record>& records() const = 0;  // all of them; the reference stays good
+    virtual const std::vector<Record>& records() const = 0;   // all of them; the reference stays good
+    virtual const std::vector<ClockJump>& jumps() const = 0;  // in order
     virtual std::uint64_t end() const = 0;
     virtual Time end_time() const = 0;
 
@@ -67,5 +74,7 @@ class Session {
 // Opens a recording and replays it once. `progress` may be empty; false cancels.
 Result<std::unique_ptr<Session>> open_session(const std::string& file,
                                               const emu::Replayer::Progress& progress);
+// The session of a replayer that somebody else moves too, and who outlives it.
+std::unique_ptr<Session> share_session(const std::string& file, emu::Replayer& replayer);
 
 }  // namespace orrery::step
