@@ -8,13 +8,14 @@ T      ?=
 RENEW  ?=
 ROUNDS ?= 20
 SEED   ?= 1
+ROOT   ?= debian
 
 BIN  := build/release/bin
 VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
 STEP := @echo "==>"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-kill lint bench shell programs build tree clean debug-kernel test-debug
+.PHONY: help run test test-kill lint bench shell programs build tree clean debug-kernel test-debug root test-root
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -67,6 +68,15 @@ build: ## compile everything; PRESET=gcc does it in build/gcc, with g++
 tree: ## the VM tree, if it is missing; RENEW=1 takes newer kernels and QEMU
 	@tools/setup/setup.sh run
 	@tools/vm/tree.sh $(if $(RENEW),--renew) > /dev/null
+
+root: ## a small Debian for orrery-vm --root; ROOT=debian+python3+gdb has more packages
+	@tools/setup/setup.sh run root
+	@tools/vm/root.sh '$(ROOT)' > /dev/null
+
+test-root: root ## the tests of that
+	@tools/setup/setup.sh run test
+	@tools/make/prepare.sh all tools/make/build.sh --for test release programs
+	@ctest --test-dir build/release --build-config root-image --label-regex '^root-image$$' --output-on-failure --no-tests=error
 
 clean: ## remove all that was built (the VM tree stays in the cache)
 	rm -rf build

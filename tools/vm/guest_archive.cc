@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -25,7 +27,31 @@ Result<std::string> bytes_of(const fs::path& host) {
     return read_file(host);
 }
 
+// Directories that a Debian has as links into /usr, and the loader looks into by itself.
+constexpr std::array<std::string_view, 4> kInUsr = {"bin", "sbin", "lib", "lib64"};
+constexpr std::string_view kLibraries = "/usr/lib/x86_64-linux-gnu";
+
+std::string merged(std::string_view path) {
+    const std::string_view first = path.substr(1, path.find('/', 1) - 1);
+    const bool in_usr = std::find(kInUsr.begin(), kInUsr.end(), first) != kInUsr.end();
+    return (in_usr ? "/usr" : "") + std::string(path);
+}
+
 }  // namespace
+
+std::string GuestArchive::at(std::string_view guest) const {
+    return root_ ? root_->layer + merged(guest) : std::string(guest);
+}
+
+// Where a shared library of this host goes; empty: nowhere, because the guest has its own, which its programs
+// were made with.
+std::string GuestArchive::library_place(const std::string& library) const {
+    if (!root_) return library;
+    const std::string directory = merged(fs::path(library).parent_path().string());
+    if (directory != kLibraries && directory != "/usr/lib64" && directory != "/usr/lib") return at(library);
+    const std::string name = fs::path(library).filename().string();
+    return root_->libraries.contains(name) ? "" : fmt::format("{}{}/{}", root_->layer, kLibraries, name);
+}
 
 Result<void> GuestArchive::add_libraries(const fs::path& host, const std::string& loader, bool all) {
     auto closure = library_closure(host, loader, libraries_);
@@ -41,21 +67,22 @@ Result<void> GuestArchive::add_libraries(const fs::path& host, const std::string
         notes_.push_back(text);
     }
     for (const auto& library : closure->paths) {
-        if (cpio_.contains(library)) continue;
+        const std::string place = library_place(library);
+        if (place.empty() || cpio_.contains(place)) continue;
         auto bytes = read_file(library);
         if (!bytes) return std::unexpected(bytes.error());
-        cpio_.file(library, *bytes, 0755);
+        cpio_.file(place, *bytes, 0755);
     }
     return {};
 }
 
 Result<void> GuestArchive::need(const fs::path& host, const std::string& guest) {
-    if (cpio_.contains(guest)) return {};
+    if (cpio_.contains(at(guest))) return {};
     auto bytes = bytes_of(host);
     if (!bytes) return std::unexpected(bytes.error());
     struct stat info;
     const bool executable = ::stat(host.c_str(), &info) == 0 && (info.st_mode & 0111) != 0;
-    cpio_.file(guest, *bytes, executable ? 0755 : 0644);
+    cpio_.file(at(guest), *bytes, executable ? 0755 : 0644);
     const std::string loader = elf_interpreter(*bytes);
     return loader.empty() ? Result<void>{} : add_libraries(host, loader, true);
 }
@@ -66,18 +93,18 @@ Result<void> GuestArchive::carry_entry(const fs::path& host, const std::string& 
         return fail(fmt::format("cannot read {}: {}", host.string(), std::strerror(errno)));
     std::error_code error;
     if (S_ISLNK(info.st_mode)) {
-        cpio_.symlink(guest, fs::read_symlink(host, error).string());
+        cpio_.symlink(at(guest), fs::read_symlink(host, error).string());
         return {};
     }
     if (S_ISDIR(info.st_mode)) {
-        cpio_.directory(guest, info.st_mode & 07777);
+        cpio_.directory(at(guest), info.st_mode & 07777);
         return {};
     }
     if (!S_ISREG(info.st_mode))
         return fail(fmt::format("--file: {} is neither a file nor a folder nor a link", host.string()));
     auto bytes = bytes_of(host);
     if (!bytes) return std::unexpected(bytes.error());
-    if (!cpio_.file(guest, *bytes, info.st_mode & 07777)) return {};
+    if (!cpio_.file(at(guest), *bytes, info.st_mode & 07777)) return {};
     const std::string loader = runnable_here(*bytes) ? elf_interpreter(*bytes) : "";
     return loader.empty() ? Result<void>{} : add_libraries(host, loader, false);
 }

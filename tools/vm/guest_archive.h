@@ -2,7 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/vm/cpio.h"
@@ -10,13 +13,25 @@
 
 namespace orrery::vm {
 
+// A root for the command that is not the archive itself.
+struct OtherRoot {
+    std::string layer;                             // the folder of the archive that is laid over that root
+    std::set<std::string, std::less<>> libraries;  // what that root has of its own, by name
+};
+
 class GuestArchive {
   public:
     // `libraries` is searched before the host's own directories of shared libraries.
-    explicit GuestArchive(std::filesystem::path libraries) : libraries_(std::move(libraries)) {}
+    explicit GuestArchive(std::filesystem::path libraries, std::optional<OtherRoot> root = {})
+        : libraries_(std::move(libraries)), root_(std::move(root)) {}
 
     Cpio& cpio() { return cpio_; }
 
+    // Where in the archive the command sees this path. A Debian has /bin, /lib … in /usr.
+    std::string at(std::string_view guest) const;
+
+    // Guest paths below are those that the command sees.
+    //
     // A file that is needed; a program with all of its libraries.
     Result<void> need(const std::filesystem::path& host, const std::string& guest);
 
@@ -34,7 +49,10 @@ class GuestArchive {
     Result<void> carry_entry(const std::filesystem::path& host, const std::string& guest);
     Result<void> add_libraries(const std::filesystem::path& host, const std::string& loader, bool all);
 
+    std::string library_place(const std::string& library) const;
+
     std::filesystem::path libraries_;
+    std::optional<OtherRoot> root_;
     Cpio cpio_;
     std::vector<std::string> notes_;
 };

@@ -47,7 +47,8 @@ Result<void> take_devices(const Options& options, const Kernel& kernel, const Kn
     const Need needs[] = {{!options.share.empty(), "--share", {"9pnet_virtio", "9p"}},
                           {!options.here.empty(), "the current folder", {"9pnet_virtio", "9p"}},
                           {options.nvme, "--nvme", {"nvme"}},
-                          {options.net.has_value(), "--net", {"virtio_net"}}};
+                          {options.net.has_value(), "--net", {"virtio_net"}},
+                          {!options.root.empty(), "--root", {"virtio_blk", "squashfs", "overlay"}}};
     for (const auto& need : needs) {
         if (!need.wanted) continue;
         for (const char* name : need.modules) {

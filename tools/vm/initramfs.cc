@@ -25,31 +25,39 @@ fs::path library_dir(const Options& options) {
     return options.programs.parent_path() / "lib";
 }
 
+constexpr const char* kLayer = "/orrery/files";
+
+std::optional<OtherRoot> other_root(const RootImage* root) {
+    if (root == nullptr) return std::nullopt;
+    return OtherRoot{kLayer, root->libraries};
+}
+
 class Builder {
   public:
-    Builder(const Options& options, const Tree& tree, const Kernel& kernel)
-        : options_(options), tree_(tree), kernel_(kernel), archive_(library_dir(options)) {}
+    Builder(const Options& options, const GuestParts& parts)
+        : options_(options), parts_(parts), archive_(library_dir(options), other_root(parts.root)) {}
 
     Result<void> busybox();
-    void modules(const GuestModules& chosen);
+    void modules();
     Result<void> firmware();
     Result<void> programs();
     Result<void> runtime_library();
     Result<void> files();
-    Result<void> settings(const TerminalSize& terminal, unsigned net_number);
+    void settings();
     const std::string& finish() { return cpio_.finish(); }
 
   private:
     const Options& options_;
-    const Tree& tree_;
-    const Kernel& kernel_;
+    const GuestParts& parts_;
     GuestArchive archive_;
     Cpio& cpio_ = archive_.cpio();
 };
 
 Result<void> Builder::busybox() {
-    const fs::path program = tree_.path() / "usr/bin/busybox";
-    if (auto done = archive_.need(program, "/bin/busybox"); !done) return done;
+    const fs::path program = parts_.tree.path() / "usr/bin/busybox";
+    auto bytes = read_file(program);  // needs no libraries
+    if (!bytes) return std::unexpected(bytes.error());
+    cpio_.file("/bin/busybox", *bytes, 0755);
     auto list = capture({program.string(), "--list"});
     if (!list) return std::unexpected(list.error());
     std::string_view names = *list;
@@ -62,6 +70,8 @@ Result<void> Builder::busybox() {
          {"/dev", "/proc", "/sys", "/run", "/var", "/etc/orrery", "/usr/bin", kCommandDirectory})
         cpio_.directory(path);
     cpio_.directory("/tmp", 01777);
+    cpio_.directory(archive_.at("/tmp"), 01777);
+    cpio_.directory(archive_.at(kCommandDirectory));  // Debian's is root's alone
     cpio_.directory("/share", 0755);
     const fs::path init = source_dir() / "tools/vm/guest/init";
     auto script = read_file(init);
@@ -70,8 +80,9 @@ Result<void> Builder::busybox() {
     return {};
 }
 
-void Builder::modules(const GuestModules& chosen) {
-    const std::string directory = "/lib/modules/" + kernel_.release;
+void Builder::modules() {
+    const GuestModules& chosen = parts_.modules;
+    const std::string directory = "/lib/modules/" + parts_.kernel.release;
     std::string list;
     for (const auto& module : chosen.first) {
         const std::string guest = fmt::format("{}/{}.ko", directory, module.name);
@@ -119,7 +130,7 @@ Result<void> Builder::runtime_library() {
         const fs::path file = fs::canonical(entry.path(), error);
         if (auto done = archive_.need(file, file.string()); !done) return done;
         if (auto done = archive_.libraries_of(file); !done) return done;
-        cpio_.symlink("/usr/lib/x86_64-linux-gnu/" + name, file.string());
+        cpio_.symlink(archive_.at("/usr/lib/x86_64-linux-gnu/" + name), file.string());
     }
     return {};
 }
@@ -147,10 +158,11 @@ Result<void> Builder::files() {
     const char* text = "/usr/share/common-licenses/GPL-3";
     if (std::error_code error; fs::exists(text, error))
         if (auto done = archive_.need(text, text); !done) return done;
-    return archive_.need(kernel_.image, "/boot/vmlinuz-" + kernel_.release);
+    return archive_.need(parts_.kernel.image, "/boot/vmlinuz-" + parts_.kernel.release);
 }
 
-Result<void> Builder::settings(const TerminalSize& terminal, unsigned net_number) {
+void Builder::settings() {
+    const unsigned net_number = parts_.net_number;
     const bool other_user = options_.user.has_value() && *options_.user != 0;
     std::string passwd = "root:x:0:0:root:/root:/bin/sh\n";
     std::string group = "root:x:0:\n";
@@ -164,7 +176,7 @@ Result<void> Builder::settings(const TerminalSize& terminal, unsigned net_number
     std::string hosts = "127.0.0.1 localhost\n";
     for (unsigned number = 1; net_number != 0 && number <= kLargestNumber; ++number)
         hosts += fmt::format("{} vm{}\n", segment_address(number), number);
-    cpio_.file("/etc/hosts", hosts);
+    cpio_.file(archive_.at("/etc/hosts"), hosts);
     // Nodes that appear later (the module loaded again, a card added) get the group too.
     cpio_.file("/etc/mdev.conf",
                fmt::format("accel/accel[0-9]+ root:{} 0660\n.* root:root 0660\n", kDeviceGroup));
@@ -175,20 +187,23 @@ Result<void> Builder::settings(const TerminalSize& terminal, unsigned net_number
         run += fmt::format("{}={}\n", name, shell_quote(value));
     };
     set("CARDS", options_.module ? fmt::format("{}", options_.cards) : "0");
-    set("MODULE", options_.module ? "/lib/modules/" + kernel_.release + "/orrery.ko" : "");
+    set("MODULE", options_.module ? "/lib/modules/" + parts_.kernel.release + "/orrery.ko" : "");
     set("MODULE_PARAMS", options_.module_params);
     set("EXPECT_PROBE_FAILURE", options_.expect_probe_failure ? "yes" : "");
     set("NAME", net_number == 0 ? "vm" : fmt::format("vm{}", net_number));
     set("ADDRESS", net_number == 0 ? "" : segment_address(net_number));
+    set("ROOT", options_.root);
+    set("USER_ID", other_user ? fmt::format("{}", *options_.user) : "");
+    set("USER_GROUPS", options_.device_group ? kDeviceGroup : "");
     set("GDB", options_.gdb ? "yes" : "");
     set("GROUP", kDeviceGroup);
     set("HERE", options_.here.string());
     set("SHARE", options_.share.empty() ? "" : "yes");
     set("COMMAND_USER", other_user ? "user" : "");
     set("COMMAND_SHELL", options_.shell ? "yes" : "");
-    set("PATIENCE", fmt::format("{}", kernel_.patience));
-    set("ROWS", fmt::format("{}", terminal.rows));
-    set("COLUMNS", fmt::format("{}", terminal.columns));
+    set("PATIENCE", fmt::format("{}", parts_.kernel.patience));
+    set("ROWS", fmt::format("{}", parts_.terminal.rows));
+    set("COLUMNS", fmt::format("{}", parts_.terminal.columns));
     set("TERMINAL", term != nullptr ? term : "linux");
     cpio_.file("/etc/orrery/run", run);
 
@@ -202,8 +217,7 @@ Result<void> Builder::settings(const TerminalSize& terminal, unsigned net_number
     command += "exec";
     for (const auto& word : options_.command)
         command += " " + shell_quote(word);
-    cpio_.file("/etc/orrery/command", command + "\n");
-    return {};
+    cpio_.file(archive_.at("/etc/orrery/command"), command + "\n");
 }
 
 }  // namespace
@@ -219,16 +233,14 @@ std::string shell_quote(const std::string& word) {
     return quoted + "'";
 }
 
-Result<std::string> build_initramfs(const Options& options, const Tree& tree, const Kernel& kernel,
-                                    const GuestModules& modules, unsigned net_number,
-                                    const TerminalSize& terminal) {
-    Builder builder(options, tree, kernel);
+Result<std::string> build_initramfs(const Options& options, const GuestParts& parts) {
+    Builder builder(options, parts);
     if (auto done = builder.busybox(); !done) return std::unexpected(done.error());
-    builder.modules(modules);
+    builder.modules();
     if (auto done = builder.firmware(); !done) return std::unexpected(done.error());
     if (auto done = builder.programs(); !done) return std::unexpected(done.error());
     if (auto done = builder.files(); !done) return std::unexpected(done.error());
-    if (auto done = builder.settings(terminal, net_number); !done) return std::unexpected(done.error());
+    builder.settings();
     const std::string& archive = builder.finish();
     // While the kernel unpacks the archive it holds it twice, and lets files take half of the memory at most.
     const std::uint64_t mib = archive.size() >> 20;

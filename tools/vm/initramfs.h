@@ -19,11 +19,17 @@ struct TerminalSize {
     unsigned columns = 80;
 };
 
-// `net_number` is the guest's place on a network, 0 if it has none. The archive, not compressed: unpacking
-// would cost the guest more than reading.
-Result<std::string> build_initramfs(const Options& options, const Tree& tree, const Kernel& kernel,
-                                    const GuestModules& modules, unsigned net_number,
-                                    const TerminalSize& terminal);
+struct GuestParts {
+    const Tree& tree;
+    const Kernel& kernel;
+    const GuestModules& modules;
+    const RootImage* root;  // nullptr: the archive is the command's root
+    unsigned net_number;    // the guest's place on a network, 0 if it is on none
+    TerminalSize terminal;
+};
+
+// The archive, not compressed: unpacking would cost the guest more than reading.
+Result<std::string> build_initramfs(const Options& options, const GuestParts& parts);
 
 // A word as a POSIX shell reads it back.
 std::string shell_quote(const std::string& word);

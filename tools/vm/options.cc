@@ -101,6 +101,9 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
                  "A WARNING of the guest kernel is not a failure");
     app.add_flag("--allow-card-exit", options.allow_card_exit, "A card that ends is not a failure");
 
+    app.add_option("--root", options.root,
+                   "A Debian for the command instead of busybox: debian, or debian+PACKAGE+PACKAGE ('make "
+                   "root' makes it)");
     app.add_option("--programs", options.programs,
                    "Directory of the guest's programs (default: that of orrery-vm)");
     app.add_option("--file", texts.files, "HOST[:GUEST]: put a file or directory into the guest (repeatable)")

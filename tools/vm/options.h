@@ -63,6 +63,7 @@ struct Options {
     bool qmp = false;
     bool gdb = false;
     std::optional<SegmentPlace> net;
+    std::string root;  // "debian", "debian+python3"; empty: busybox alone
     std::string append;
     std::vector<std::string> qemu_args;
 

@@ -123,6 +123,11 @@ std::vector<std::string> qemu_command(const Options& options, const Tree& tree, 
     };
     show("share", options.share);
     show("here", options.here);
+    if (!files.root.empty())
+        add({"-blockdev",
+             fmt::format("driver=raw,node-name=root,read-only=on,file.driver=file,file.filename={}",
+                         escaped(files.root)),
+             "-device", "virtio-blk-pci,drive=root"});
     if (fds.nvme >= 0)
         add({"-add-fd", fmt::format("fd={},set=1", fds.nvme), "-blockdev",
              "driver=raw,node-name=nvme,file.driver=file,file.filename=/dev/fdset/1,file.locking=off",

@@ -27,6 +27,7 @@ inline constexpr std::uint64_t kNvmeBytes = std::uint64_t{256} << 20;
 
 struct QemuFiles {
     std::filesystem::path initramfs;
+    std::filesystem::path root;                // empty: none
     std::vector<std::filesystem::path> cards;  // their sockets
     std::filesystem::path qmp;                 // empty: none
     std::filesystem::path gdb;                 // empty: none

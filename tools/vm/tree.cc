@@ -17,8 +17,10 @@ namespace {
 constexpr unsigned kDebugPatience = 6;
 
 // The directory that a script of tools/vm names when it is asked for --path; its own message if it has none.
-Result<fs::path> ask_for_path(const char* script) {
-    auto text = capture({(source_dir() / "tools/vm" / script).string(), "--path"});
+Result<fs::path> ask_for_path(const char* script, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> argv{(source_dir() / "tools/vm" / script).string(), "--path"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    auto text = capture(argv);
     if (text) return fs::path(text->substr(0, text->find('\n')));
     std::string reason = text.error().text;
     if (const auto at = reason.find("error: "); at != std::string::npos) reason.erase(0, at + 7);
@@ -82,6 +84,18 @@ std::optional<std::string> bzimage_release(const std::string& image) {
 Result<Kernel> find_kernel(const Tree& tree, const Options& options) {
     if (options.kernel.find('/') != std::string::npos) return own_kernel(options);
     return tree.kernel(options.kernel);
+}
+
+Result<RootImage> find_root(const std::string& name) {
+    const auto directory = ask_for_path("root.sh", {name});
+    if (!directory) return std::unexpected(directory.error());
+    RootImage root{*directory / "image.squashfs", {}};
+    std::ifstream files(*directory / "files");
+    for (std::string path; std::getline(files, path);)
+        if (const auto parent = fs::path(path).parent_path();
+            parent == "/usr/lib/x86_64-linux-gnu" || parent == "/usr/lib64")
+            root.libraries.insert(fs::path(path).filename().string());
+    return root;
 }
 
 fs::path source_dir() {

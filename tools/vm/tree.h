@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,15 @@ Result<Kernel> find_kernel(const Tree& tree, const Options& options);
 
 // What `uname -r` will say under this bzImage, read out of its boot header; nothing if it is no bzImage.
 std::optional<std::string> bzimage_release(const std::string& image);
+
+// An image that tools/vm/root.sh makes, for --root.
+struct RootImage {
+    std::filesystem::path image;
+    std::set<std::string, std::less<>> libraries;  // names of the shared libraries in its default directories
+};
+
+// The one of that name. A missing one is an error that names the command to make it.
+Result<RootImage> find_root(const std::string& name);
 
 std::filesystem::path source_dir();
 

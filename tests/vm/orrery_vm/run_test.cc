@@ -30,7 +30,7 @@ TEST_F(Running, StdinReachesTheCommandByteForByteAndEnds) {
     const auto outcome =
         capture({"sh", "-c",
                  ORRERY_VM " --cards 0 --no-module --user 1000 --logs " + (home_ / "logs").string() +
-                     " -- sh -c 'cat; echo after the end' < " + (home_ / "input").string()});
+                     " -- sh -c 'cat /dev/stdin; echo after the end' < " + (home_ / "input").string()});
     ASSERT_TRUE(outcome) << outcome.error().text;
     EXPECT_TRUE(*outcome == bytes + "after the end\n") << outcome->size() << " bytes";
 }
@@ -62,6 +62,21 @@ TEST_F(Running, DryRunPrintsAndRunsNothing) {
     ASSERT_TRUE(words) << words.error().text;
     EXPECT_THAT(*words, HasSubstr(" quiet 'x'\n"));
     EXPECT_EQ(run({"--dry-run", "--kernel", "9.9", "--", "true"}).status, kExitUsage);
+}
+
+TEST_F(Running, AMissingRootIsNamedWithTheCommandThatMakesIt) {
+    const auto tree = capture({ORRERY_CHECKOUT "/tools/vm/tree.sh", "--path"});
+    ASSERT_TRUE(tree);
+    ::setenv("ORRERY_VM_TREE", tree->substr(0, tree->find('\n')).c_str(), 1);
+    ::setenv("XDG_CACHE_HOME", (home_ / "empty").c_str(), 1);
+    const auto missing = command({"true"}, {"--root", "debian+python3"});
+    const auto wrong = command({"true"}, {"--root", "slackware"});
+    ::unsetenv("XDG_CACHE_HOME");
+    ::unsetenv("ORRERY_VM_TREE");
+    EXPECT_EQ(missing.status, kExitSetup);
+    EXPECT_THAT(missing.err, HasSubstr("make root ROOT=debian+python3"));
+    EXPECT_EQ(wrong.status, kExitSetup);
+    EXPECT_THAT(wrong.err, HasSubstr("'slackware' is no image"));
 }
 
 TEST_F(Running, OnATerminalThereIsNoTimeLimit) {

@@ -42,7 +42,12 @@ int print_commands(const Options& options) {
     if (!links) return fail_with(links.error());
 
     const fs::path directory = "DIRECTORY";
-    QemuFiles files{.initramfs = directory / "initramfs", .cards = {}, .qmp = {}, .gdb = {}};
+    QemuFiles files{.initramfs = directory / "initramfs", .root = {}, .cards = {}, .qmp = {}, .gdb = {}};
+    if (!options.root.empty()) {
+        const auto root = find_root(options.root);
+        if (!root) return fail_with(root.error());
+        files.root = root->image;
+    }
     fmt::print("# kernel {}, {}; DIRECTORY is made for the run and goes with it\n", kernel->release,
                options.timeout_s == 0
                    ? "no time limit"

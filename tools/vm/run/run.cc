@@ -72,8 +72,19 @@ Result<void> Run::prepare() {
         say(fmt::format("vm{} ({}) on the network {}", segment_->number(),
                         segment_address(segment_->number()), options_.net->name));
     }
-    auto archive = build_initramfs(options_, tree_, kernel_, *modules, segment_ ? segment_->number() : 0,
-                                   terminal_size());
+    std::optional<RootImage> root;
+    if (!options_.root.empty()) {
+        auto found = find_root(options_.root);
+        if (!found) return std::unexpected(found.error());
+        root = std::move(*found);
+        root_image_ = root->image;
+    }
+    auto archive = build_initramfs(options_, {.tree = tree_,
+                                              .kernel = kernel_,
+                                              .modules = *modules,
+                                              .root = root ? &*root : nullptr,
+                                              .net_number = segment_ ? segment_->number() : 0,
+                                              .terminal = terminal_size()});
     if (!archive) return std::unexpected(archive.error());
     {
         std::ofstream file(directory_->path() / "initramfs", std::ios::binary);
@@ -149,7 +160,11 @@ Result<void> Run::start_qemu() {
         launch.keep.push_back(fds.nvme);
     }
 
-    QemuFiles files{.initramfs = directory_->path() / "initramfs", .cards = {}, .qmp = {}, .gdb = {}};
+    QemuFiles files{.initramfs = directory_->path() / "initramfs",
+                    .root = root_image_,
+                    .cards = {},
+                    .qmp = {},
+                    .gdb = {}};
     for (const auto& card : cards_)
         files.cards.push_back(card.socket);
     if (options_.qmp) files.qmp = directory_->path() / "qmp.sock";

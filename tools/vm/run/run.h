@@ -66,6 +66,7 @@ class Run {
     Kernel kernel_;
     std::optional<RuntimeDir> directory_;
     std::filesystem::path logs_;
+    std::filesystem::path root_image_;  // of --root
 
     // Ends of the sockets to QEMU. They outlive it, so that nothing that it wrote is lost.
     Fd console_, status_, out_, err_, in_, nvme_;
