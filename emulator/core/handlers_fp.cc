@@ -63,6 +63,23 @@ bool host_has_fma() {
 #endif
 }
 
+// The instruction itself: std::fma() is a call, as long as this file is not compiled for hosts that have it.
+#if ORR_HOST_FP
+inline float host_fma(float a, float b, float c) {
+    asm volatile("vfmadd213ss %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+    return a;
+}
+inline double host_fma(double a, double b, double c) {
+    asm volatile("vfmadd213sd %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+    return a;
+}
+#else
+template <class T>
+T host_fma(T a, T b, T c) {
+    return std::fma(a, b, c);
+}
+#endif
+
 #define ORR_FP_ILLEGAL(core, op, left) \
     do {                               \
         (core)->publish(op, left);     \
@@ -188,7 +205,7 @@ Next op_fused(Core* core, Op* op, std::int64_t left) {
         using Host = typename F::Host;
         const FusedOperands<F, kNegateProduct, kNegateAddend> in(core, op);
         const auto result = std::bit_cast<BitsOf<F>>(
-            std::fma(std::bit_cast<Host>(in.a), std::bit_cast<Host>(in.b), std::bit_cast<Host>(in.c)));
+            host_fma(std::bit_cast<Host>(in.a), std::bit_cast<Host>(in.b), std::bit_cast<Host>(in.c)));
         if (ORR_LIKELY(!soft::is_nan<typename F::Soft>(result))) {
             F::put(core, op->rd, result);
             make_dirty(core);
