@@ -162,6 +162,7 @@ class Decoder {
 std::expected<void, LogError> decode_log(std::span<const std::uint8_t> payload, std::uint64_t steps,
                                          Log& out) {
     out.accesses.clear();
+    out.accesses.reserve(payload.size() / 2);
     out.boundaries.clear();
     out.notes.clear();
     out.bytes.clear();

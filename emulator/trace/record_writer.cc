@@ -69,6 +69,11 @@ void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> 
     more_.notify_one();
 }
 
+std::vector<std::uint8_t> RecordWriter::spare() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(spare_, {});
+}
+
 void RecordWriter::on_room(std::function<void()> hook) {
     const std::lock_guard lock(mutex_);
     on_room_ = std::move(hook);
@@ -98,6 +103,7 @@ void RecordWriter::run() {
         const bool was_full = !room();
         waiting_bytes_.fetch_sub(bytes, std::memory_order_acq_rel);
         lock.lock();
+        if (job.payload.capacity() > spare_.capacity()) spare_ = std::move(job.payload);
         busy_ = false;
         less_.notify_all();
         if (was_full && room() && on_room_) on_room_();

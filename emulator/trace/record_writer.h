@@ -39,6 +39,8 @@ class RecordWriter {
     // --- the recording thread ---
     // Never waits; also without room, for what cannot be put off. After a failure the block is dropped.
     void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload);
+    // A buffer of an earlier block, or an empty one.
+    std::vector<std::uint8_t> spare();
     bool room() const { return waiting_bytes_.load(std::memory_order_acquire) < kMostWaiting; }
     // Called on the writer's thread when room() is true again.
     void on_room(std::function<void()> hook);
@@ -52,7 +54,7 @@ class RecordWriter {
     std::string error() const;
     void fail(const std::string& what, int error, std::uint64_t good_until);
 
-    static constexpr std::size_t kMostWaiting = 4 << 20;
+    static constexpr std::size_t kMostWaiting = 8 << 20;
 
   private:
     struct Job {
@@ -77,6 +79,7 @@ class RecordWriter {
     mutable std::mutex mutex_;
     std::condition_variable more_, less_;
     std::deque<Job> jobs_;
+    std::vector<std::uint8_t> spare_;
     bool busy_ = false;
     bool stopping_ = false;
     std::string error_;

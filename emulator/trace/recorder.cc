@@ -163,7 +163,14 @@ void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram,
     block.first_ps = block_time_;
     block.last_ps = time;
     block.state_hash = last_hash_;
-    write_block(block, std::span(buffer_).first(used_));
+    if (on()) {
+        // The writer gets the buffer itself, and gives back one that it is done with.
+        const std::size_t size = buffer_.size();
+        std::vector<std::uint8_t> full = std::exchange(buffer_, writer_->spare());
+        full.resize(used_);
+        buffer_.resize(size);
+        writer_->put(block, std::move(full));
+    }
     begin_block(steps, time);
 }
 
@@ -176,6 +183,26 @@ void Recorder::finish(const HartState& state, std::span<const std::uint8_t> sram
     write_block(block, {});
     ended_ = true;
     writer_->drain();
+}
+
+void Recorder::unusual_access(unsigned tag, unsigned bytes, std::uint64_t value, std::uint64_t& usual,
+                              std::uint64_t stall, unsigned lines) {
+    if (used_ + kMostOfAccess > buffer_.size()) return overrun();
+    std::uint8_t* const at = buffer_.data() + used_;
+    std::memcpy(at + 1, &value, sizeof value);
+    std::size_t size = 1 + bytes;
+    if (stall != usual) {
+        usual = stall;
+        tag |= ORR_OTRACE_TAG_STALL;
+        size += varint(at + size, stall);
+    }
+    if (lines != lines_) {
+        lines_ = lines;
+        tag |= ORR_OTRACE_TAG_LINES;
+        at[size++] = static_cast<std::uint8_t>(lines);
+    }
+    at[0] = static_cast<std::uint8_t>(tag);
+    used_ += size;
 }
 
 void Recorder::put_varint(std::uint64_t value) {

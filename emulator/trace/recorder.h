@@ -65,7 +65,8 @@ class Recorder {
     const std::filesystem::path& file() const { return file_; }
 
     // --- inside an instruction: an access beyond SRAM, done. `lines` as they are after it. ---
-    void load(std::uint64_t address, std::uint64_t value, std::uint64_t stall, unsigned lines) {
+    [[gnu::always_inline]] void load(std::uint64_t address, std::uint64_t value, std::uint64_t stall,
+                                     unsigned lines) {
         std::uint64_t& predicted = values_[value_slot(address)];
         const unsigned n = value == predicted ? ORR_OTRACE_N_SAME
                                               : (71u - static_cast<unsigned>(std::countl_zero(value))) / 8u;
@@ -73,7 +74,7 @@ class Recorder {
         access(ORR_OTRACE_LOAD | n << 4, n == ORR_OTRACE_N_SAME ? 0 : n, value,
                stalls_[access_class(address, false)], stall, lines);
     }
-    void store(std::uint64_t address, std::uint64_t stall, unsigned lines) {
+    [[gnu::always_inline]] void store(std::uint64_t address, std::uint64_t stall, unsigned lines) {
         access(ORR_OTRACE_STORE, 0, 0, stalls_[access_class(address, true)], stall, lines);
     }
     // It faulted: no time passed, nothing changed.
@@ -124,35 +125,26 @@ class Recorder {
 
     // A run of the hart between two looks at full() records no more than this: each access at most
     // kMostOfAccess bytes.
-    static constexpr std::size_t kFlushBytes = 192 << 10;
+    // Long blocks: each costs a checksum of all of SRAM.
+    static constexpr std::size_t kFlushBytes = 512 << 10;
     static constexpr std::size_t kRoom = 128 << 10;
     static constexpr std::size_t kMostOfAccess = 24;
-    static constexpr std::uint64_t kFlushSteps = 4 << 20;
+    static constexpr std::uint64_t kFlushSteps = 7 << 20;
 
   private:
     Recorder() = default;
 
-    void access(unsigned tag, unsigned bytes, std::uint64_t value, std::uint64_t& usual, std::uint64_t stall,
-                unsigned lines) {
-        if (used_ + kMostOfAccess > buffer_.size()) [[unlikely]] {
-            return overrun();
-        }
+    [[gnu::always_inline]] void access(unsigned tag, unsigned bytes, std::uint64_t value,
+                                       std::uint64_t& usual, std::uint64_t stall, unsigned lines) {
+        if (stall != usual || lines != lines_ || used_ + kMostOfAccess > buffer_.size()) [[unlikely]]
+            return unusual_access(tag, bytes, value, usual, stall, lines);
         std::uint8_t* const at = buffer_.data() + used_;
-        std::memcpy(at + 1, &value, sizeof value);
-        std::size_t size = 1 + bytes;
-        if (stall != usual) [[unlikely]] {
-            usual = stall;
-            tag |= ORR_OTRACE_TAG_STALL;
-            size += varint(at + size, stall);
-        }
-        if (lines != lines_) [[unlikely]] {
-            lines_ = lines;
-            tag |= ORR_OTRACE_TAG_LINES;
-            at[size++] = static_cast<std::uint8_t>(lines);
-        }
         at[0] = static_cast<std::uint8_t>(tag);
-        used_ += size;
+        std::memcpy(at + 1, &value, sizeof value);
+        used_ += 1 + bytes;
     }
+    void unusual_access(unsigned tag, unsigned bytes, std::uint64_t value, std::uint64_t& usual,
+                        std::uint64_t stall, unsigned lines);
     static std::size_t varint(std::uint8_t* at, std::uint64_t value) {
         std::size_t size = 0;
         for (; value >= 0x80; value >>= 7)

@@ -347,7 +347,7 @@ const LoggedAccess* ReplayCore::next_access(unsigned kind) {
 void ReplayCore::after(const LoggedAccess& access, std::uint64_t va, std::uint64_t value) {
     std::uint64_t& stall = stalls_[access_class(va, access.kind == ORR_OTRACE_STORE)];
     if (access.has_stall) stall = access.stall;
-    if (listener_ != nullptr) {
+    if (tells_accesses_) {
         listener_->accessed({.step = step(),
                              .time_ps = clock_.time(hart_.steps()),
                              .address = va,

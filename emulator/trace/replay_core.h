@@ -28,6 +28,7 @@ class ReplayListener {
     virtual void started(std::uint64_t step) = 0;
     virtual void noted(const TraceNote& note) = 0;
     virtual void hash_checked() = 0;
+    virtual bool wants_accesses() const = 0;  // stays as it is
     virtual void accessed(const PortAccess& access) = 0;
 };
 
@@ -90,6 +91,7 @@ class ReplayCore final : public Bus {
 
     void set_listener(ReplayListener* listener) {
         listener_ = listener;
+        tells_accesses_ = listener != nullptr && listener->wants_accesses();
         hart_.flush_pages();
     }
     void set_breakpoints(std::span<const std::uint64_t> sorted);
@@ -137,6 +139,7 @@ class ReplayCore final : public Bus {
     Hart hart_;
     CoreClock clock_;
     ReplayListener* listener_ = nullptr;
+    bool tells_accesses_ = false;
 
     std::uint64_t offset_ = 0;  // steps of the recording minus the hart's
     std::uint64_t stopped_time_ = 0;

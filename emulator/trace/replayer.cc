@@ -87,9 +87,8 @@ struct Replayer::Impl final : ReplayListener {
     void started(std::uint64_t) override { drop_partial(); }
     void noted(const TraceNote& note) override { notes.push_back(note); }
     void hash_checked() override { ++hashes; }
-    void accessed(const PortAccess& access) override {
-        if (observer) observer(access);
-    }
+    bool wants_accesses() const override { return observer != nullptr; }
+    void accessed(const PortAccess& access) override { observer(access); }
     // The core stopped in the middle of a record.
     void drop_partial() {
         if (words_wanted == 0) return;

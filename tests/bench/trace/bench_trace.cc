@@ -111,9 +111,9 @@ class FirmwareCard {
 // What make bench puts into its table.
 nlohmann::ordered_json figures = nlohmann::ordered_json::array();
 
-constexpr int kPairs = 10;
+constexpr int kPairs = 20;
 constexpr int kTurns = 6;
-constexpr double kMostSlowdown = 1.10;
+constexpr double kMostSlowdown = 1.05;
 constexpr double kMostBackMs = 50;
 
 template <class CardType, class Amount>
