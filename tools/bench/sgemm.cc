@@ -3,11 +3,14 @@
 #include <orrery/orrery.hpp>
 
 #include <cstddef>
+#include <span>
 #include <stdexcept>
 
 #include "tools/bench/clock.h"
 #include "tools/bench/sgemm_args.h"
-#include "umd/samples/kernel_image.h"
+
+// What orrery_embed_kernel() put into this program.
+std::span<const std::byte> kernel_image();
 
 namespace orrery::bench {
 namespace {
