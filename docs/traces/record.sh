@@ -1,7 +1,8 @@
 #!/bin/bash
 # record.sh: records the gallery anew with the firmware of build/release, and puts the output of every command of
-# README.md and of docs/stepping.md into them. What the pages say about the output must be read again afterwards. The
-# recording over two cards needs a VM (make run has everything that it takes); --no-vm leaves it as it is.
+# README.md, of docs/stepping.md and of docs/first-change.md into them. What the pages say about the output must be
+# read again afterwards. The recording over two cards needs a VM (make run has everything that it takes); --no-vm
+# leaves it as it is.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 bin=../../build/release/bin
@@ -36,4 +37,5 @@ done < README.md > README.new
 mv README.new README.md
 # The guide's recordings and transcripts too.
 ../../tests/system/step/transcript.sh --record "$bin/orrery-step"
+../../tests/system/step/first_change.sh --write ../../build/release
 ls -l -- *.otrace
