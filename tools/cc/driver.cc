@@ -153,6 +153,8 @@ int compile(const Options& options) {
         if (int status = run_step(options, assembly)) return status;
     }
     step.insert(step.end(), {"-c", options.source, "-o", object});
+    if (!options.dependencies.empty())
+        step.insert(step.end(), {"-MD", "-MF", options.dependencies, "-MT", options.output});
     if (int status = run_step(options, step)) return status;
 
     Options plain;

@@ -11,6 +11,7 @@ struct Options {
     std::string output;
     std::string optimisation = "-O2";
     std::vector<std::string> passed_on;  // -g, -I, -D, -W..., -std=...
+    std::string dependencies;            // file for a list of the headers; empty: none
     bool save_temps = false;
     bool verbose = false;
 };

@@ -18,6 +18,8 @@ constexpr const char* kHelp =
     "  -I DIR         look for headers there\n"
     "  -D NAME[=V]    define a macro\n"
     "  -W..., -std=...  passed on to the compiler\n"
+    "  -MD            write the headers that the file includes to FILE.elf.d, for build tools\n"
+    "  -MF FILE       the same, to FILE\n"
     "  --save-temps   keep FILE.elf.s and FILE.elf.o\n"
     "  -v             show the commands\n";
 
@@ -30,20 +32,25 @@ int usage(const std::string& problem) {
 
 int main(int argc, char** argv) {
     orrery::cc::Options options;
+    bool default_dependencies = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view argument = argv[i];
         if (argument == "--help" || argument == "-h") {
             fmt::print("{}", kHelp);
             return 0;
         }
-        if (argument == "-o" || argument == "-I" || argument == "-D") {
+        if (argument == "-o" || argument == "-I" || argument == "-D" || argument == "-MF") {
             if (i + 1 == argc) return usage(fmt::format("{} needs a value", argument));
             const std::string value = argv[++i];
             if (argument == "-o") {
                 options.output = value;
+            } else if (argument == "-MF") {
+                options.dependencies = value;
             } else {
                 options.passed_on.push_back(std::string(argument) + value);
             }
+        } else if (argument == "-MD") {
+            default_dependencies = true;
         } else if (argument == "-v") {
             options.verbose = true;
         } else if (argument == "--save-temps") {
@@ -69,5 +76,6 @@ int main(int argc, char** argv) {
         const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
         options.output = options.source.substr(0, has_suffix ? dot : std::string::npos) + ".elf";
     }
+    if (default_dependencies && options.dependencies.empty()) options.dependencies = options.output + ".d";
     return orrery::cc::compile(options);
 }

@@ -62,6 +62,15 @@ TEST_F(CcTest, MakesAModuleAndNothingElse) {
     EXPECT_THAT(read(folder_ / "k.elf.s"), ::testing::HasSubstr("twice"));
 }
 
+TEST_F(CcTest, NamesTheHeadersForBuildTools) {
+    write("shared.h", "");
+    write("k.cc", "#include \"shared.h\"\n#include <orrery/kernel.h>\nORR_KERNEL void nothing() {}\n");
+    ASSERT_EQ(run("-MD -o k.elf k.cc"), 0) << output_;
+    EXPECT_THAT(read(folder_ / "k.elf.d"), ::testing::HasSubstr("shared.h"));
+    ASSERT_EQ(run("-MF list -o k.elf k.cc"), 0) << output_;
+    EXPECT_EQ(read(folder_ / "list"), read(folder_ / "k.elf.d"));
+}
+
 TEST_F(CcTest, CallsThatACompilerInventsAreThere) {
     write(
         "k.cc",
