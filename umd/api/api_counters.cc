@@ -15,7 +15,7 @@ Result<std::size_t> counters_of(Runtime& runtime, int device) {
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrDeviceGetCounterCount(size_t* count, int device) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -78,4 +78,4 @@ orrError_t orrDeviceReadCounters(uint64_t* values, int device, const orrCounter_
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

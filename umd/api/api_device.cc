@@ -62,7 +62,7 @@ std::uint32_t version_of(std::uint32_t contract) {
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrGetDeviceCount(int* count) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -204,4 +204,4 @@ orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

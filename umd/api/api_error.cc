@@ -97,7 +97,7 @@ orrError_t report_exception(orrError_t code, const std::exception& exception) no
 
 using namespace orrery::umd;
 
-extern "C" {
+namespace orrery::umd::api {
 
 const char* orrGetErrorName(orrError_t error) {
     return describe(error).name;
@@ -117,4 +117,4 @@ orrError_t orrGetVersion(uint32_t* version) {
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

@@ -54,7 +54,7 @@ Result<GraphNode> event_node(Runtime& runtime, NodeKind kind, orrEvent_t event) 
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrGraphCreate(orrGraph_t* graph, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -244,4 +244,4 @@ orrError_t orrStreamIsCapturing(int* capturing, orrStream_t stream) {
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

@@ -52,7 +52,7 @@ Result<std::uint64_t> fill(Runtime& runtime, void* dst, int value, std::size_t b
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrMalloc(void** ptr, size_t bytes) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -124,4 +124,4 @@ orrError_t orrMemsetAsync(void* dst, int value, size_t bytes, orrStream_t stream
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

@@ -36,7 +36,7 @@ Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> im
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrModuleLoad(orrModule_t* module, const char* path) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -120,4 +120,4 @@ orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, 
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

@@ -57,7 +57,7 @@ Result<std::uint64_t> limit_of(const orrWaitOptions* options) {
 
 }  // namespace orrery::umd
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -190,4 +190,4 @@ orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value) {
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

@@ -30,7 +30,7 @@ Status recorded_in_capture() {
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrStreamDestroy(orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -174,4 +174,4 @@ orrError_t orrEventGetModelTime(uint64_t* ps, orrEvent_t event) {
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

@@ -62,7 +62,7 @@ Status create_stream(Runtime& runtime, orrStream_t* stream, const orrStreamAttri
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrStreamCreate(orrStream_t* stream, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -136,4 +136,4 @@ orrError_t orrStreamGetStats(orrStreamStats* stats, orrStream_t stream) {
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

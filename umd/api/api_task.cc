@@ -114,7 +114,7 @@ Status read_work(Runtime& runtime, const TaskSession& session, const orrTaskDesc
 
 }  // namespace
 
-extern "C" {
+namespace orrery::umd::api {
 
 orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* options) {
     return with_runtime([&](Runtime& runtime) -> Status {
@@ -289,4 +289,4 @@ orrError_t orrTaskGraphGetStats(orrTaskStats* stats, orrTaskGraph_t graph) {
     });
 }
 
-}  // extern "C"
+}  // namespace orrery::umd::api

@@ -1,0 +1,8 @@
+#!/bin/bash
+# make.sh BUILD: how `program` and `kernels.elf` were made, once, when 0.2 was released. Not to be run again: what is
+# kept here is what users have.
+set -euo pipefail
+build=$(realpath -- "$1")
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+"$build/bin/orrery-cc" -o kernels.elf kernels.cc
+clang-19 -std=c11 -O1 -Wall -Wextra -Werror -Wl,-z,now -I"$build/include" program.c -L"$build/lib" -lorrery -s -o program

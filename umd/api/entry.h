@@ -1,0 +1,45 @@
+// What every exported function goes through: who listens is told which call it is, with which parameters, and
+// what it gave back. When nobody listens that costs one load.
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "entry_points.h"
+
+namespace orrery::umd {
+
+// For profilers. Called on the thread of the call; it may itself call the API, of which it is told as well.
+class EntryListener {
+  public:
+    virtual ~EntryListener() = default;
+    // params: the function's orr..._params, whose pointers are the caller's.
+    virtual void enter(Entry entry, const void* params) noexcept = 0;
+    // result: what the function gives back, an orrError_t for all but texts.
+    virtual void leave(Entry entry, const void* params, const void* result) noexcept = 0;
+};
+
+inline const char* entry_name(Entry entry) {
+    return kEntryNames[static_cast<std::size_t>(entry)];
+}
+
+// Null: nobody. It must live until all calls have ended that began before another one is set.
+inline std::atomic<EntryListener*> entry_listener{nullptr};
+
+template <typename Params, typename Call>
+auto enter(Entry entry, const Params& params, Call&& call) noexcept {
+    EntryListener* const listener = entry_listener.load(std::memory_order_acquire);
+    if (listener == nullptr) [[likely]]
+        return std::forward<Call>(call)();
+    listener->enter(entry, &params);
+    const auto result = std::forward<Call>(call)();
+    listener->leave(entry, &params, &result);
+    return result;
+}
+
+}  // namespace orrery::umd
+
+#define ORR_ENTRY(function, ...)                                        \
+    const orrery::umd::function##_params orr_params{__VA_ARGS__};       \
+    return orrery::umd::enter(orrery::umd::Entry::function, orr_params, \
+                              [&] { return orrery::umd::api::function(__VA_ARGS__); })
