@@ -49,12 +49,12 @@ lint: ## formatting, clang-tidy, shellcheck, checkpatch, sparse
 	@tools/make/prepare.sh lts tools/make/build.sh --for test $(PRESET)
 	@tools/lint/lint.sh
 
-bench: ## measure, print a table, write build/bench.json
-	@tools/setup/setup.sh run test bench
+bench: ## measure beside yardsticks, goals and the run before; ONLY=regex measures some
+	@tools/setup/setup.sh run test
 	@tools/make/prepare.sh lts tools/make/build.sh --for bench $(PRESET)
-	@tools/bench/run.sh
+	@$(BIN)/orrery-bench $(if $(ONLY),--only '$(ONLY)')
 
-programs: ## all that users run: those of `make run`, orrery-step, orrery-bench, every sample
+programs: ## all that users run: those of `make run`, orrery-step, every sample
 	@tools/setup/setup.sh run
 	@tools/make/prepare.sh $(KERNEL) tools/make/build.sh --for run release programs
 
@@ -62,7 +62,7 @@ shell: programs ## a console in a VM with two cards
 	@$(VM) --shell
 
 build: ## compile everything; PRESET=gcc does it in build/gcc, with g++
-	@tools/setup/setup.sh run test bench
+	@tools/setup/setup.sh run test
 	@tools/make/build.sh $(PRESET)
 
 tree: ## the VM tree, if it is missing; RENEW=1 takes newer kernels and QEMU

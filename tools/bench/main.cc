@@ -1,95 +1,145 @@
-// orrery-bench: measures a card from inside the guest, beside QEMU's own NVMe device. Prints JSON for
-// orrery-bench-report; `make bench` runs both.
+// orrery-bench: runs the programs that measure, and prints what they measured beside yardsticks, goals and
+// the run before.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
-#include <string_view>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
 
-#include "tools/bench/card.h"
-#include "tools/bench/clock.h"
-#include "tools/bench/nvme.h"
-#include "tools/bench/sgemm.h"
-#include "tools/bench/statistics.h"
+#include "tools/bench/history.h"
+#include "tools/bench/show.h"
+#include "tools/bench/suite.h"
 
 namespace {
 
-using orrery::bench::summarise;
-using Json = nlohmann::ordered_json;
+using namespace orrery::bench;
+namespace fs = std::filesystem;
 
-constexpr int kRounds = 10;  // card and yardstick take turns, so that both see the same noise
-constexpr int kJobs = 2000;
-constexpr int kReads = 300;
-constexpr int kBatch = 32;
-constexpr int kProducts = 20;
-constexpr std::size_t kCopyBytes = 64 << 20;
+struct Options {
+    std::string only = ".*";
+    std::vector<std::uint64_t> sizes;
+    fs::path root = ".", output = "build/bench.json", history = "build/bench-history.jsonl";
+    bool list = false, forget = false;
+};
 
-void append(std::vector<double>& to, const std::vector<double>& from) {
-    to.insert(to.end(), from.begin(), from.end());
-}
-
-// Time scaled to real time.
-Json times(const std::vector<double>& ns, double factor) {
-    const auto s = summarise(ns);
-    return {
-        {"median", s.median * factor}, {"p10", s.p10 * factor}, {"p90", s.p90 * factor}, {"count", s.count}};
-}
-
-Json rates(const std::vector<double>& bytes_per_ns, double factor) {
-    const auto s = summarise(bytes_per_ns);
-    return {
-        {"median", s.median / factor}, {"p10", s.p10 / factor}, {"p90", s.p90 / factor}, {"count", s.count}};
-}
-
-int measure() {
-    const orrDeviceProp prop = orrery::device_properties(0);
-    const auto nvme = orrery::bench::Nvme::open("/dev/nvme0n1");
-    if (nvme == nullptr) return 1;
-    const auto factor = orrery::bench::clock_factor();
-    orrery::bench::CardBench card;
-    card.job_latency(kJobs);  // warm up
-    std::vector<double> job, read, batch, deep;
-    for (int round = 0; round < kRounds; ++round) {
-        append(job, card.job_latency(kJobs));
-        append(read, nvme->read_latency(kReads));
-        append(batch, card.batched_jobs(kJobs / kBatch, kBatch));
-        append(deep, nvme->read_at_depth(kReads / kBatch * 4, kBatch));
+// Suites of the figures whose names, or suites' names, match.
+std::set<std::string_view> chosen(const Options& options) {
+    const std::regex only(options.only);
+    std::set<std::string_view> suites;
+    for (const Figure& figure : figures()) {
+        if (std::regex_search(figure.name.begin(), figure.name.end(), only) ||
+            std::regex_search(figure.suite.begin(), figure.suite.end(), only))
+            suites.insert(figure.suite);
     }
-    if (read.empty() || deep.empty()) {
-        fmt::print(stderr, "orrery-bench: reads of the NVMe device failed\n");
-        return 1;
+    if (suites.empty())
+        throw std::runtime_error(fmt::format(
+            "--only {}: no figure and no suite has such a name (--list shows them)", options.only));
+    return suites;
+}
+
+// What was measured is of this state of the sources.
+std::string commit(const fs::path& root) {
+    std::string text;
+    const std::string command = "git -C '" + root.string() + "' describe --always --dirty 2>/dev/null";
+    if (std::FILE* out = ::popen(command.c_str(), "r"); out != nullptr) {
+        char part[128];
+        while (std::fgets(part, sizeof part, out) != nullptr)
+            text += part;
+        ::pclose(out);
     }
-    const double f = factor.value_or(1);
-    Json result = {{"sku", prop.name},
-                   {"seed", nullptr},
-                   {"clock_factor", factor ? Json(*factor) : Json(nullptr)},
-                   {"job_latency_ns", times(job, f)},
-                   {"nvme_read_ns", times(read, f)},
-                   {"batched_job_ns", times(batch, f)},
-                   {"nvme_deep_read_ns", times(deep, f)},
-                   {"sgemm_ns", times(orrery::bench::sgemm_times(kProducts), f)},
-                   {"memcpy_gbps", rates(orrery::bench::memcpy_rate(kCopyBytes, 5), f)},
-                   {"h2d_pinned_gbps", rates(card.copy_rate(kCopyBytes, true, true, 5), f)},
-                   {"d2h_pinned_gbps", rates(card.copy_rate(kCopyBytes, false, true, 5), f)},
-                   {"h2d_pageable_gbps", rates(card.copy_rate(kCopyBytes, true, false, 5), f)},
-                   {"d2h_pageable_gbps", rates(card.copy_rate(kCopyBytes, false, false, 5), f)}};
-    fmt::print("{}\n", result.dump(2));
-    return std::fflush(stdout) == 0 ? 0 : 1;
+    text.erase(std::remove(text.begin(), text.end(), '\n'), text.end());
+    return text.empty() ? "unknown" : text;
+}
+
+void write(const fs::path& file, const std::vector<Result>& results) {
+    auto all = nlohmann::ordered_json::array();
+    for (const Result& result : results)
+        all.push_back(to_json(result));
+    std::ofstream out(file);
+    out << all.dump(2) << '\n';
+    if (!out.flush())
+        throw std::runtime_error(fmt::format("{} cannot be written: is the disk full?", file.string()));
+}
+
+int measure(const Options& options) {
+    const auto wanted = chosen(options);
+    const fs::path root = fs::absolute(options.root);
+    const Places places{root, fs::read_symlink("/proc/self/exe").parent_path(), root / "build/bench"};
+    fs::create_directories(places.out);
+    std::vector<Result> results;
+    bool failed = false;
+    for (const Suite& suite : suites()) {
+        if (!wanted.contains(suite.name)) continue;
+        fmt::print("==> {}: {}\n", suite.name, suite.what);
+        std::fflush(stdout);
+        // One that cannot be measured takes no other along.
+        try {
+            const auto some = results_of(suite.name, run(suite, options.sizes, places), options.sizes);
+            results.insert(results.end(), some.begin(), some.end());
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "orrery-bench: {}\n", error.what());
+            failed = true;
+        }
+    }
+    const auto factor = host_factor(results);
+    judge(results, factor.value_or(1));
+    const History history = History::read(root / options.history);
+    show(results, history);
+    if (factor)
+        fmt::print(
+            "Unicorn makes {:.0f} MIPS here: times of the host may be {:.2f} of those that goals name.\n",
+            kReferenceMips / *factor, *factor);
+    else
+        fmt::print("Unicorn was not measured (suite core): goals of host times are taken as they stand.\n");
+    write(root / options.output, results);
+    if (!options.forget) append(root / options.history, results, commit(root), factor);
+    const auto missed =
+        std::ranges::count_if(results, [](const Result& result) { return result.holds == false; });
+    if (failed) fmt::print("A suite failed: see above.\n");
+    if (missed != 0) fmt::print("{} goal{} missed.\n", missed, missed == 1 ? " is" : "s are");
+    return failed || missed != 0 ? 1 : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1) {
-        const bool help = std::string_view(argv[1]) == "--help";
-        fmt::print(
-            help ? stdout : stderr,
-            "usage: orrery-bench\nMeasures the first card and QEMU's NVMe device; for guests started with "
-            "orrery-vm --nvme.\nPrints JSON; `make bench` makes a table of it.\n");
-        return help ? 0 : 2;
+    Options options;
+    CLI::App app{
+        "Measures Orrery beside yardsticks of the same run. Exit status: 0 all goals hold, 1 one does "
+        "not or a suite failed, 2 a mistake in the command line.",
+        "orrery-bench"};
+    app.add_flag("--list", options.list, "show the table of figures, and measure nothing");
+    app.add_option("--only", options.only, "measure the suites whose names, or whose figures' names, match")
+        ->type_name("REGEX");
+    app.add_option("--sizes", options.sizes, "other sizes than the table's, for figures that have some")
+        ->delimiter(',')
+        ->type_name("N,...");
+    app.add_option("--root", options.root, "of the project's sources")->capture_default_str();
+    app.add_option("--output", options.output, "what was measured, as JSON")->capture_default_str();
+    app.add_option("--history", options.history, "results of earlier runs, a line of JSON each")
+        ->capture_default_str();
+    app.add_flag("--forget", options.forget, "leave the history as it is");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
     }
     try {
-        return measure();
+        if (options.list) {
+            list();
+            return std::fflush(stdout) == 0 ? 0 : 1;
+        }
+        return measure(options);
+    } catch (const std::regex_error&) {
+        fmt::print(stderr, "orrery-bench: --only {}: not a regular expression\n", options.only);
+        return 2;
     } catch (const std::exception& error) {
         fmt::print(stderr, "orrery-bench: {}\n", error.what());
         return 1;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the Debian packages of the PURPOSES (packages/*.txt: run, test, bench, lint; all if none is given) as far as they
+# Installs the Debian packages of the PURPOSES (packages/*.txt: run, test, lint; all if none is given) as far as they
 # are missing. With everything there it takes some milliseconds.
 #   setup.sh [PURPOSE...]          install
 #   setup.sh --check [PURPOSE...]  only say what is missing; fails if something is
@@ -11,7 +11,7 @@ die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
 mode=install
 if [ "${1:-}" = --check ]; then mode=check; shift; fi
-[ $# -gt 0 ] || set -- run test bench lint
+[ $# -gt 0 ] || set -- run test lint
 
 declare -A reason=()
 wanted=()

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Always in the guest, so that a console has them.
-constexpr std::array kGuestTools = {"orrery-smi", "orrery-bench", "orrery-prof", "orrery-diag"};
+constexpr std::array kGuestTools = {"orrery-smi", "orrery-prof", "orrery-diag"};
 
 bool is_program(const fs::path& path) {
     std::error_code error;

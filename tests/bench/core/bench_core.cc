@@ -1,20 +1,27 @@
-// Instructions a second of the interpreter on a scheduler-like program, whole and in small run() budgets, and
-// of Unicorn on the same program. The ratio within one run is what counts: hosts differ and are noisy.
-#include <benchmark/benchmark.h>
+// Instructions a second of the interpreter on a scheduler-like program, in run() budgets of the given sizes,
+// and of Unicorn on the same program, in turns.
+//   bench_core INSTRUCTIONS,...
+#include <fmt/format.h>
 #include <unicorn/unicorn.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/unit/core/machine.h"
+#include "tools/bench/measured.h"
+#include "tools/bench/thread_clock.h"
 
 namespace orrery::emu::test {
 namespace {
 
 constexpr std::uint64_t kInstructions = 10'000'000;
+constexpr int kRounds = 9;
 
 std::vector<char> program() {
     std::ifstream in(ORRERY_BENCH_PROGRAM, std::ios::binary);
@@ -25,49 +32,86 @@ std::vector<char> program() {
     return bytes;
 }
 
-void run_hart(benchmark::State& state) {
-    Machine machine({.reset_pc = kRam, .trap_to_host = true});
-    const std::vector<char> code = program();
-    std::copy(code.begin(), code.end(), machine.bus.ram());
-    machine.hart.set_x(10, 12345);
-    const auto budget = static_cast<std::uint64_t>(state.range(0));
-    for (auto _ : state) {
-        for (std::uint64_t done = 0; done < kInstructions; done += budget) {
-            if (machine.hart.run(budget) != StopReason::kBudget) state.SkipWithError("the program ended");
-        }
-    }
-    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kInstructions));
+// Millions a second, of so many instructions in pieces.
+template <typename Piece>
+double mips(std::uint64_t budget, Piece piece) {
+    const std::uint64_t all = std::max(kInstructions, budget);
+    const double took = bench::thread_seconds_of([&] {
+        for (std::uint64_t done = 0; done < all; done += budget)
+            piece();
+    });
+    return static_cast<double>(all) / took / 1e6;
 }
 
-void run_unicorn(benchmark::State& state) {
-    uc_engine* uc = nullptr;
-    if (uc_open(UC_ARCH_RISCV, UC_MODE_RISCV64, &uc) != UC_ERR_OK) return state.SkipWithError("uc_open");
-    const std::vector<char> code = program();
-    std::uint64_t seed = 12345;
-    std::uint64_t pc = kRam;
-    uc_mem_map(uc, kRam, kRamBytes, UC_PROT_ALL);
-    uc_mem_write(uc, kRam, code.data(), code.size());
-    uc_reg_write(uc, UC_RISCV_REG_A0, &seed);
-    const auto budget = static_cast<std::uint64_t>(state.range(0));
-    for (auto _ : state) {
-        for (std::uint64_t done = 0; done < kInstructions; done += budget) {
-            if (uc_emu_start(uc, pc, 0, 0, budget) != UC_ERR_OK) state.SkipWithError("the program ended");
-            uc_reg_read(uc, UC_RISCV_REG_PC, &pc);
-        }
+class OurHart {
+  public:
+    OurHart() {
+        const std::vector<char> code = program();
+        std::copy(code.begin(), code.end(), machine_.bus.ram());
+        machine_.hart.set_x(10, 12345);
     }
-    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kInstructions));
-    uc_close(uc);
-}
+    double run(std::uint64_t budget) {
+        return mips(budget, [&] {
+            if (machine_.hart.run(budget) != StopReason::kBudget)
+                throw std::runtime_error("the program ended on the interpreter");
+        });
+    }
 
-BENCHMARK(run_hart)->Name("hart")->Arg(kInstructions)->Arg(1000)->Arg(100)->Unit(benchmark::kMillisecond);
-BENCHMARK(run_unicorn)
-    ->Name("unicorn")
-    ->Arg(kInstructions)
-    ->Arg(1000)
-    ->Arg(100)
-    ->Unit(benchmark::kMillisecond);
+  private:
+    Machine machine_{{.reset_pc = kRam, .trap_to_host = true}};
+};
+
+class Unicorn {
+  public:
+    Unicorn() {
+        if (uc_open(UC_ARCH_RISCV, UC_MODE_RISCV64, &uc_) != UC_ERR_OK) throw std::runtime_error("uc_open");
+        const std::vector<char> code = program();
+        std::uint64_t seed = 12345;
+        uc_mem_map(uc_, kRam, kRamBytes, UC_PROT_ALL);
+        uc_mem_write(uc_, kRam, code.data(), code.size());
+        uc_reg_write(uc_, UC_RISCV_REG_A0, &seed);
+    }
+    ~Unicorn() { uc_close(uc_); }
+    Unicorn(const Unicorn&) = delete;
+    Unicorn& operator=(const Unicorn&) = delete;
+    double run(std::uint64_t budget) {
+        return mips(budget, [&] {
+            if (uc_emu_start(uc_, pc_, 0, 0, budget) != UC_ERR_OK)
+                throw std::runtime_error("the program ended on Unicorn");
+            uc_reg_read(uc_, UC_RISCV_REG_PC, &pc_);
+        });
+    }
+
+  private:
+    uc_engine* uc_ = nullptr;
+    std::uint64_t pc_ = kRam;
+};
+
+void measure(bench::Measured& measured, std::uint64_t budget) {
+    OurHart ours;
+    Unicorn unicorn;
+    bench::Measurement one{"interpreter", budget, {}, {}};
+    for (int round = 0; round <= kRounds; ++round) {
+        const double mine = ours.run(budget), theirs = unicorn.run(budget);
+        if (round == 0) continue;  // warms up
+        one.samples.push_back(mine);
+        one.yardstick.push_back(theirs);
+    }
+    measured.add(std::move(one));
+}
 
 }  // namespace
 }  // namespace orrery::emu::test
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+    std::istringstream sizes(argc == 2 ? argv[1] : "");
+    orrery::bench::Measured measured;
+    try {
+        for (std::string size; std::getline(sizes, size, ',');)
+            orrery::emu::test::measure(measured, std::stoull(size));
+        return measured.print() ? 0 : 1;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "bench_core: {}\n", error.what());
+        return 1;
+    }
+}

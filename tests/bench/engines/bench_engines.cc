@@ -1,46 +1,35 @@
-// How fast engines work on the host: copies against memcpy, kernels in instructions a second.
-//
-// Counter memcpy_ratio: memcpy's time for the same bytes divided by the engine's, taken in turns; the median.
-#include <benchmark/benchmark.h>
-#include <time.h>
+// How fast engines work on the host: copies beside memcpy, in turns, and kernels in instructions a second.
+//   bench_engines BYTES,...
+//   bench_engines --launches ITEMS,...    small kernels, with groups of so many work-items
+#include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/unit/engines/kernels.h"
 #include "tests/unit/engines/rig.h"
+#include "tools/bench/measured.h"
+#include "tools/bench/thread_clock.h"
 
 namespace orrery::emu::test {
 namespace {
 
 constexpr std::uint64_t kHost = 0x10'0000'0000, kCard = 0x20'0000'0000, kData = 0x30'0000'0000;
+constexpr std::uint64_t kMost = 64 << 20;  // bytes of a copy
+constexpr int kCopies = 15, kLaunches = 9;
 
-// Of this thread's processor time: both sides run on this thread only, and other processes do not count.
-double seconds_of(auto&& work) {
-    const auto now = [] {
-        timespec time{};
-        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-        return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-    };
-    const double begin = now();
-    work();
-    return now() - begin;
-}
-
-double median(std::vector<double>& values) {
-    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-    return values[values.size() / 2];
-}
-
-// Arguments: bytes; 0 host to card, 1 card to host; 0 pages of 4 KiB, 1 of 2 MiB on the card's side.
-void copy(benchmark::State& state) {
-    const auto bytes = static_cast<std::uint64_t>(state.range(0));
-    const bool to_host = state.range(1) != 0, huge = state.range(2) != 0;
+void copies(bench::Measured& measured, std::uint64_t bytes, bool to_host) {
+    if (bytes == 0 || bytes > kMost) throw std::runtime_error(fmt::format("copies of 1 to {} bytes", kMost));
     Rig rig(256 << 20, 128 << 20);
-    rig.map(kHost, bytes, ORR_TARGET_HOST, Rig::kHostBase);
-    rig.map(kCard, bytes, ORR_TARGET_VRAM, 0, Rig::kRights, 0, huge);
+    rig.map(kHost, kMost, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kCard, kMost, ORR_TARGET_VRAM, 0, Rig::kRights, 0, false);
     CopyEngine engine(0, CopyRates{}, rig.context);
     orr_desc_copy desc{};
     desc.op = ORR_DESC_COPY;
@@ -53,105 +42,114 @@ void copy(benchmark::State& state) {
     std::memset(rig.host_data, 2, bytes);
     std::uint8_t* const from = to_host ? rig.vram.data() : rig.host_data;
     std::uint8_t* const to = to_host ? rig.host_data : rig.vram.data();
-    std::vector<double> ratios;
+    bench::Measurement one{to_host ? "copy engine, from card" : "copy engine, to card", bytes, {}, {}};
+    const double gb = static_cast<double>(bytes) / 1e9;
     bool good = true;
-    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-        const double memcpy_s = seconds_of([&] {
-            std::memcpy(to, from, bytes);
-            benchmark::ClobberMemory();
+    for (int turn = 0; turn < kCopies; ++turn) {
+        one.yardstick.push_back(gb / bench::thread_seconds_of([&] {
+                                    std::memcpy(to, from, bytes);
+                                    bench::written();
+                                }));
+        one.samples.push_back(
+            gb / bench::thread_seconds_of([&] { good &= rig.run_one(engine, desc).status == ORR_DONE_OK; }));
+    }
+    if (!good) throw std::runtime_error("the copy failed");
+    measured.add(std::move(one));
+}
+
+// The test kernels on a vector unit; args are theirs.
+struct KernelRig {
+    KernelRig() {
+        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
+        image.assign(std::istreambuf_iterator<char>(file), {});
+        if (image.size() < kKernels * sizeof(std::uint64_t))
+            throw std::runtime_error("there is no kernel image");
+        std::memcpy(rig.vram.data(), image.data(), image.size());
+        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
+        rig.map(kData, 8 << 20, ORR_TARGET_VRAM, 16 << 20);
+        rig.map(kHost, 8 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    }
+    bool run(Kernel which, std::uint32_t groups, std::uint16_t items) {
+        orr_desc_kernel desc{};
+        desc.op = ORR_DESC_KERNEL;
+        desc.asid = 1;
+        std::memcpy(&desc.entry, image.data() + which * sizeof(std::uint64_t), sizeof(std::uint64_t));
+        desc.args = kData;
+        desc.grid_x = groups;
+        desc.block_x = items;
+        desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
+        return rig.run_one(unit.port(0), desc).status == ORR_DONE_OK;
+    }
+
+    Rig rig;
+    std::vector<char> image;
+    VectorUnit unit{{}, rig.context};
+    std::uint64_t* args = reinterpret_cast<std::uint64_t*>(rig.vram.data() + (16 << 20));
+};
+
+// Instructions a second.
+void kernel(bench::Measured& measured, const char* name, Kernel which, std::uint16_t items,
+            std::uint64_t rounds) {
+    KernelRig rig;
+    bench::Measurement one{name, {}, {}, {}};
+    for (int turn = 0; turn <= kLaunches; ++turn) {
+        rig.args[0] = which == kHistogram ? kHost : rounds;
+        rig.args[1] = 4 << 20;
+        rig.args[2] = kData + 4096;
+        const std::uint64_t before = rig.rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS);
+        bool good = false;
+        const double took = bench::thread_seconds_of([&] { good = rig.run(which, 64, items); });
+        if (!good) throw std::runtime_error("the kernel failed");
+        const std::uint64_t done = rig.rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS) - before;
+        if (turn > 0) one.samples.push_back(static_cast<double>(done) / took / 1e6);
+    }
+    measured.add(std::move(one));
+}
+
+// A graph of 100 small kernels, two kinds in turn, on all cores: microseconds a launch.
+void launches(bench::Measured& measured, std::uint16_t items) {
+    constexpr int kGraph = 100;
+    KernelRig rig;
+    rig.args[0] = 10;  // rounds of an item
+    rig.args[2] = kData + 4096;
+    bench::Measurement one{"launch of a small kernel", items, {}, {}};
+    for (int turn = 0; turn <= kLaunches; ++turn) {
+        bool good = true;
+        const double took = bench::thread_seconds_of([&] {
+            for (int launch = 0; launch < kGraph; ++launch)
+                good &= rig.run(launch % 2 == 0 ? kSpin : kRegisters, 8, items);
         });
-        const double engine_s = seconds_of([&] { good &= rig.run_one(engine, desc).status == ORR_DONE_OK; });
-        ratios.push_back(memcpy_s / engine_s);
-        state.SetIterationTime(engine_s);
+        if (!good) throw std::runtime_error("a small kernel failed");
+        if (turn > 0) one.samples.push_back(took * 1e6 / kGraph);
     }
-    if (!good) state.SkipWithError("the copy failed");
-    state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
-    state.counters["memcpy_ratio"] = median(ratios);
+    measured.add(std::move(one));
 }
-BENCHMARK(copy)
-    ->ArgNames({"bytes", "to_host", "huge"})
-    ->Args({64 << 20, 0, 0})
-    ->Args({64 << 20, 1, 0})
-    ->Args({64 << 20, 0, 1})
-    ->Args({64 << 20, 1, 1})
-    ->Args({64 << 10, 0, 0})
-    ->UseManualTime();
-
-// Arguments: kernel; work-items a group; rounds a work-item (for kSpin).
-void kernel(benchmark::State& state) {
-    Rig rig;
-    std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
-    const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-    if (image.size() < kKernels * sizeof(std::uint64_t)) return state.SkipWithError("no kernel image");
-    std::memcpy(rig.vram.data(), image.data(), image.size());
-    rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
-    rig.map(kData, 8 << 20, ORR_TARGET_VRAM, 16 << 20);
-    rig.map(kHost, 8 << 20, ORR_TARGET_HOST, Rig::kHostBase);
-    auto* args = reinterpret_cast<std::uint64_t*>(rig.vram.data() + (16 << 20));
-    VectorUnit unit({}, rig.context);
-    orr_desc_kernel desc{};
-    desc.op = ORR_DESC_KERNEL;
-    desc.asid = 1;
-    std::memcpy(&desc.entry, image.data() + state.range(0) * 8, 8);
-    desc.args = kData;
-    desc.grid_x = 64;
-    desc.block_x = static_cast<std::uint16_t>(state.range(1));
-    desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
-    bool good = true;
-    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-        args[0] = state.range(0) == kHistogram ? kHost : static_cast<std::uint64_t>(state.range(2));
-        args[1] = 4 << 20;
-        args[2] = kData + 4096;
-        good &= rig.run_one(unit.port(0), desc).status == ORR_DONE_OK;
-    }
-    if (!good) state.SkipWithError("the kernel failed");
-    const auto rate = [&](orr_counter counter) {
-        return benchmark::Counter(static_cast<double>(rig.counters.get(counter)),
-                                  benchmark::Counter::kIsRate);
-    };
-    state.counters["instructions"] = rate(ORR_CTR_VECTOR_INSTRUCTIONS);
-    state.counters["items"] = rate(ORR_CTR_VECTOR_ITEMS);
-}
-BENCHMARK(kernel)
-    ->ArgNames({"kernel", "items", "rounds"})
-    ->Args({kSpin, 64, 10'000})
-    ->Args({kSpin, 256, 10})
-    ->Args({kMark, 256, 0})
-    ->Args({kHistogram, 256, 0});
-
-// A graph of 100 small kernels, two kinds in turn, on all cores: what a launch costs the host. Arguments:
-// work-items a group; rounds a work-item.
-void launches(benchmark::State& state) {
-    constexpr int kLaunches = 100;
-    Rig rig;
-    std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
-    const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-    if (image.size() < kKernels * sizeof(std::uint64_t)) return state.SkipWithError("no kernel image");
-    std::memcpy(rig.vram.data(), image.data(), image.size());
-    rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
-    rig.map(kData, 8 << 20, ORR_TARGET_VRAM, 16 << 20);
-    auto* args = reinterpret_cast<std::uint64_t*>(rig.vram.data() + (16 << 20));
-    VectorUnit unit({}, rig.context);
-    orr_desc_kernel desc{};
-    desc.op = ORR_DESC_KERNEL;
-    desc.asid = 1;
-    desc.args = kData;
-    desc.grid_x = 8;
-    desc.block_x = static_cast<std::uint16_t>(state.range(0));
-    desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
-    args[0] = static_cast<std::uint64_t>(state.range(1));
-    args[2] = kData + 4096;
-    bool good = true;
-    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-        for (int launch = 0; launch < kLaunches; ++launch) {
-            std::memcpy(&desc.entry, image.data() + (launch % 2 == 0 ? kSpin : kRegisters) * 8, 8);
-            good &= rig.run_one(unit.port(0), desc).status == ORR_DONE_OK;
-        }
-    }
-    if (!good) state.SkipWithError("a kernel failed");
-    state.SetItemsProcessed(kLaunches * state.iterations());
-}
-BENCHMARK(launches)->ArgNames({"items", "rounds"})->Args({1, 10})->Args({8, 10})->Args({32, 10});
 
 }  // namespace
 }  // namespace orrery::emu::test
+
+int main(int argc, char** argv) {
+    using namespace orrery::emu::test;
+    const bool small = argc == 3 && std::string_view(argv[1]) == "--launches";
+    std::istringstream sizes(argc == 2 || small ? argv[argc - 1] : "");
+    orrery::bench::Measured measured;
+    try {
+        for (std::string size; std::getline(sizes, size, ',');) {
+            if (small) {
+                launches(measured, static_cast<std::uint16_t>(std::stoul(size)));
+                continue;
+            }
+            for (const bool to_host : {false, true})
+                copies(measured, std::stoull(size), to_host);
+        }
+        if (!small) {
+            kernel(measured, "kernel, long items", kSpin, 64, 10'000);
+            kernel(measured, "kernel, short items", kSpin, 256, 10);
+            kernel(measured, "kernel, histogram", kHistogram, 256, 0);
+        }
+        return measured.print() ? 0 : 1;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "bench_engines: {}\n", error.what());
+        return 1;
+    }
+}

@@ -2,8 +2,7 @@
 //   bench_failure          a kernel traps, or the process is killed that was to signal
 //   bench_failure --links  a link is cut; for a VM whose second card has the fault plan "link count=all fail"
 //   bench_failure --cards  a card dies; for a VM whose cards have "dispatch first=1 die"; the times only
-//   bench_failure --times N an entry of such times, N from standard input
-// Prints a list of entries for orrery-bench-report; ends with 1 if a goal does not hold.
+//   bench_failure --times N a measurement of such times, N from standard input
 #include <fmt/format.h>
 #include <orrery/fw/failure.h>
 #include <sys/wait.h>
@@ -19,49 +18,30 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/vm/kmod/device.h"
 #include "tests/vm/umd/kernels.h"
+#include "tools/bench/measured.h"
 #include "umd/samples/kernel_image.h"
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using orrery::bench::Measured;
 using Clock = std::chrono::steady_clock;
-
-constexpr double kGoalMs = 100;  // 95th percentile
 
 double ms_since(Clock::time_point begin) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-Json entry(const char* name, std::vector<double> times) {
-    if (times.empty()) throw std::runtime_error(fmt::format("{}: there was no round", name));
-    std::ranges::sort(times);
-    const auto at = [&](double share) {
-        return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
-    };
-    const double p95 = at(0.95);
-    return {{"name", name},
-            {"value", p95},
-            {"unit", "ms"},
-            {"goal", fmt::format("<= {:.0f} ms (95th pct)", kGoalMs)},
-            {"holds", p95 <= kGoalMs},
-            {"median", at(0.5)},
-            {"p10", at(0.1)},
-            {"p90", at(0.9)}};
-}
-
 // Of so many rounds.
-Json measure(const char* name, int rounds, const std::function<double()>& round_ms) {
+void measure(Measured& measured, const char* name, int rounds, const std::function<double()>& round_ms) {
     std::vector<double> times;
     for (int i = 0; i < rounds; ++i)
         times.push_back(round_ms());
-    return entry(name, std::move(times));
+    measured.add({name, {}, std::move(times), {}});
 }
 
 void expect(orrError_t told, orrError_t cause, const char* what) {
@@ -240,25 +220,28 @@ class Link {
     std::uint64_t rounds_ = 0;
 };
 
-Json measure_all(std::string_view what, std::string_view rounds) {
+Measured measure_all(std::string_view what, std::string_view rounds) {
+    Measured measured;
     if (what == "--times") {
         std::vector<double> times;
         for (double one = 0; std::cin >> one;)
             times.push_back(one);
         must(std::cin.eof() && std::to_string(times.size()) == rounds,
              fmt::format("{} times and no more were read, not {}", times.size(), rounds));
-        return Json::array({entry("card killed, told to its stream", std::move(times))});
+        measured.add({"card killed, told", {}, std::move(times), {}});
+        return measured;
     }
     if (what == "--links") {
         Link link;
-        return Json::array({measure("link cut, told to who waits", 40, [&] { return link.round_ms(); })});
+        measure(measured, "link cut, told", 40, [&] { return link.round_ms(); });
+        return measured;
     }
     // First, while this process has no threads.
-    const Json process = measure("process killed, told to who waits", 40, process_ms);
+    measure(measured, "process killed, told", 40, process_ms);
     const Kernels kernels;
-    return Json::array(
-        {measure("trap, told to its own stream", 200, [&] { return trap_ms(kernels, false); }),
-         measure("trap, told to a dependent stream", 200, [&] { return trap_ms(kernels, true); }), process});
+    measure(measured, "trap, told to its stream", 200, [&] { return trap_ms(kernels, false); });
+    measure(measured, "trap, told to a dependent", 200, [&] { return trap_ms(kernels, true); });
+    return measured;
 }
 
 }  // namespace
@@ -268,11 +251,7 @@ int main(int argc, char** argv) {
         const std::string_view what = argc > 1 ? argv[1] : "";
         if (what == "--die") return die();
         if (what == "--cards") return all_die();
-        const Json list = measure_all(what, argc > 2 ? argv[2] : "");
-        fmt::print("{}\n", list.dump(2));
-        const bool holds =
-            std::ranges::all_of(list, [](const Json& one) { return one.at("holds").get<bool>(); });
-        return std::fflush(stdout) == 0 && holds ? 0 : 1;
+        return measure_all(what, argc > 2 ? argv[2] : "").print() ? 0 : 1;
     } catch (const std::exception& error) {
         fmt::print(stderr, "bench_failure: {}\n", error.what());
         return 1;

@@ -1,8 +1,7 @@
 // Host time that the core needs for a task: submit, infer, plan, issue, retire, with an executor that does
 // nothing. CPU time of the thread, so that others on the machine do not count. The yardstick beside it, in
 // the same run: 10 inserts into a std::unordered_map, each under a mutex.
-#include <benchmark/benchmark.h>
-#include <time.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <mutex>
@@ -10,6 +9,8 @@
 #include <vector>
 
 #include "tests/bench/scheduler/task_graphs.h"
+#include "tools/bench/measured.h"
+#include "tools/bench/thread_clock.h"
 
 using namespace orrery::umd;
 
@@ -23,9 +24,7 @@ class NullExecutor final : public Executor {
 };
 
 double cpu_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+    return orrery::bench::thread_seconds() * 1e9;
 }
 
 double yardstick() {
@@ -37,7 +36,7 @@ double yardstick() {
         const std::lock_guard lock(mutex);
         map[i * 0x9e3779b97f4a7c15ull] = i;
     }
-    benchmark::DoNotOptimize(map.size());
+    if (map.size() != kInserts) std::abort();
     return (cpu_ns() - begin) / (kInserts / 10);
 }
 
@@ -59,21 +58,15 @@ double core_time(const graphs::TaskGraph& graph, unsigned cards) {
     return (end - begin) / static_cast<double>(graph.tasks.size());
 }
 
-void tasks(benchmark::State& state, graphs::TaskGraph (*make)()) {
-    const graphs::TaskGraph graph = make();
-    const auto cards = static_cast<unsigned>(state.range(0));
-    std::vector<double> ours, yard;
-    for (auto _ : state) {
-        ours.push_back(core_time(graph, cards));
-        yard.push_back(yardstick());
+void tasks(orrery::bench::Measured& measured, const char* name, const graphs::TaskGraph& graph) {
+    for (const unsigned cards : {1u, 2u, 8u}) {
+        orrery::bench::Measurement one{name, cards, {}, {}};
+        for (int turn = 0; turn < 15; ++turn) {
+            one.samples.push_back(core_time(graph, cards));
+            one.yardstick.push_back(yardstick());
+        }
+        measured.add(std::move(one));
     }
-    std::ranges::sort(ours);
-    std::ranges::sort(yard);
-    const double median = ours[ours.size() / 2];
-    state.counters["tasks"] = static_cast<double>(graph.tasks.size());
-    state.counters["ns_per_task"] = median;
-    state.counters["least_ns_per_task"] = ours.front();
-    state.counters["ratio_to_10_locked_inserts"] = median / yard[yard.size() / 2];
 }
 
 constexpr Ps kMs = 1'000'000'000;
@@ -89,6 +82,10 @@ graphs::TaskGraph fork_join() {
 
 }  // namespace
 
-BENCHMARK_CAPTURE(tasks, cholesky, cholesky)->ArgName("cards")->Arg(1)->Arg(2)->Arg(8)->Iterations(15);
-BENCHMARK_CAPTURE(tasks, layered, layered)->ArgName("cards")->Arg(1)->Arg(2)->Arg(8)->Iterations(15);
-BENCHMARK_CAPTURE(tasks, fork_join, fork_join)->ArgName("cards")->Arg(1)->Arg(2)->Arg(8)->Iterations(15);
+int main() {
+    orrery::bench::Measured measured;
+    tasks(measured, "task, planned: cholesky", cholesky());
+    tasks(measured, "task, planned: layered", layered());
+    tasks(measured, "task, planned: fork-join", fork_join());
+    return measured.print() ? 0 : 1;
+}

@@ -1,12 +1,8 @@
 // What recording costs, and how fast a recording is stepped back.
-//   bench_trace [SECONDS-OF-MODEL-TIME [FILE]]    (default 10; FILE: the figures as JSON too)
-// Slowdown: the same work on cards that record and on cards that do not, in turns, medians of the ratios.
+//   bench_trace SECONDS-OF-MODEL-TIME
+// Slowdown: the same work on cards that record and on cards that do not, in turns, as the ratios.
 // Stepping: from random positions of a recording of firmware that never sleeps, and of the real firmware.
-// Ends with 1 if a goal does not hold.
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -15,30 +11,15 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "tests/unit/trace/recordings.h"
+#include "tools/bench/measured.h"
+#include "tools/bench/thread_clock.h"
 
 namespace orrery::emu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Of this thread's own time: other programs on the host do not count.
-double cpu_now() {
-    timespec now{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
+using bench::thread_seconds;
 
 std::vector<std::uint8_t> program() {
     std::ifstream in(ORRERY_BENCH_PROGRAM, std::ios::binary);
@@ -58,13 +39,13 @@ class BusyCard {
     // Host seconds of this thread for `ps` more of model time.
     double run(ModelTime ps) {
         const ModelTime end = card_->events().now() + ps;
-        const double start = cpu_now();
+        const double start = thread_seconds();
         while (card_->events().now() < end) {
             if (card_->step()) continue;
             fmt::print(stderr, "the firmware has stopped\n");
             std::exit(1);
         }
-        return cpu_now() - start;
+        return thread_seconds() - start;
     }
     std::uint64_t instructions() { return card_->counters().get(ORR_CTR_CORE_INSTRUCTIONS); }
 
@@ -90,9 +71,9 @@ class FirmwareCard {
                     fw_.push(asid, nop);
                 fw_.submit(asid);
             }
-            const double start = cpu_now();
+            const double start = thread_seconds();
             fw_.rig().settle();
-            total += cpu_now() - start;
+            total += thread_seconds() - start;
         }
         return total;
     }
@@ -108,16 +89,10 @@ class FirmwareCard {
     FirmwareRig fw_;
 };
 
-// What make bench puts into its table.
-nlohmann::ordered_json figures = nlohmann::ordered_json::array();
-
 constexpr int kPairs = 20;
 constexpr int kTurns = 6;
-constexpr double kMostSlowdown = 1.05;
-constexpr double kMostBackMs = 50;
-
 template <class CardType, class Amount>
-bool slowdown(const char* name, Amount amount) {
+void slowdown(bench::Measured& measured, const char* name, Amount amount) {
     std::vector<double> ratios;
     // Where memory happens to lie changes the speed of a card for its life, by more than recording does:
     // several pairs, made in both orders.
@@ -133,97 +108,64 @@ bool slowdown(const char* name, Amount amount) {
             if (turn > 0) ratios.push_back(with / without);
         }
     }
-    std::ranges::sort(ratios);
-    const double middle = ratios[ratios.size() / 2];
-    fmt::print("recording, {}: {:.3f} of the time without (p10 {:.3f}, p90 {:.3f})\n", name, middle,
-               ratios[ratios.size() / 10], ratios[ratios.size() * 9 / 10]);
-    const bool good = middle <= kMostSlowdown;
-    figures.push_back({{"name", fmt::format("recording, {}", name)},
-                       {"value", middle},
-                       {"unit", "x"},
-                       {"goal", fmt::format("<= {:.2f} of time without", kMostSlowdown)},
-                       {"holds", good},
-                       {"p10", ratios[ratios.size() / 10]},
-                       {"p90", ratios[ratios.size() * 9 / 10]}});
-    return good;
+    measured.add({name, {}, std::move(ratios), {}});
 }
 
-bool step_back(const char* name, const std::filesystem::path& file) {
-    const auto start = Clock::now();
-    unsigned shown = 0;
-    auto opened = Replayer::open(file, [&](double) { return ++shown > 0; });
-    const double open_seconds = seconds_since(start);
-    if (!opened || (*opened)->divergence()) {
-        fmt::print("{}: does not replay\n", name);
-        return false;
-    }
+// of: seconds of model time, for the figures that say it.
+void step_back(bench::Measured& measured, const char* name, const char* opening,
+               std::optional<std::uint64_t> of, const std::filesystem::path& file) {
+    const double start = thread_seconds();
+    auto opened = Replayer::open(file, {});
+    const double open_seconds = thread_seconds() - start;
+    if (!opened || (*opened)->divergence()) throw std::runtime_error("a recording does not replay");
     Replayer& replayer = **opened;
     std::mt19937_64 random(1);
     std::vector<double> ms;
     for (int i = 0; i < 300; ++i) {
         replayer.seek(1 + random() % replayer.end());
-        const double before = cpu_now();
+        const double before = thread_seconds();
         replayer.step_back();
-        ms.push_back(1e3 * (cpu_now() - before));
+        ms.push_back(1e3 * (thread_seconds() - before));
     }
-    const double worst = std::ranges::max(ms);
-    fmt::print(
-        "stepping back, {}: {:.3f} s of model time, {} steps, {} records, file {:.1f} MB; opened in {:.2f} s "
-        "({} progress calls), {} snapshots of {:.1f} MB; a step back {:.2f} ms median, {:.2f} ms worst\n",
-        name, static_cast<double>(replayer.end_time()) / 1e12, replayer.end(), replayer.record_count(),
-        static_cast<double>(replayer.info().file_bytes) / 1e6, open_seconds, shown, replayer.snapshots(),
-        static_cast<double>(replayer.snapshot_bytes()) / 1e6, median(ms), worst);
-    const bool good = worst <= kMostBackMs;
-    std::ranges::sort(ms);
-    figures.push_back({{"name", fmt::format("step back, {}", name)},
-                       {"value", worst},
-                       {"unit", "ms"},
-                       {"goal", fmt::format("<= {:.0f} ms", kMostBackMs)},
-                       {"holds", good},
-                       {"median", median(ms)},
-                       {"p10", ms[ms.size() / 10]},
-                       {"p90", ms[ms.size() * 9 / 10]}});
-    return good;
+    fmt::print(stderr,
+               "{}: {:.3f} s of model time, {} steps, {} records, {:.1f} MB, {} snapshots of {:.1f} MB\n",
+               name, static_cast<double>(replayer.end_time()) / 1e12, replayer.end(), replayer.record_count(),
+               static_cast<double>(replayer.info().file_bytes) / 1e6, replayer.snapshots(),
+               static_cast<double>(replayer.snapshot_bytes()) / 1e6);
+    if (opening != nullptr) measured.add({opening, of, {open_seconds}, {}});
+    measured.add({name, of, std::move(ms), {}});
 }
 
-bool run(double seconds) {
-    bool good = slowdown<BusyCard, ModelTime>("core that never sleeps", 20'000'000'000);
-    good = slowdown<FirmwareCard, unsigned>("firmware under full load", 60) && good;
+bench::Measured run(std::uint64_t seconds) {
+    bench::Measured measured;
+    slowdown<BusyCard, ModelTime>(measured, "recording, busy core", 20'000'000'000);
+    slowdown<FirmwareCard, unsigned>(measured, "recording, firmware", 60);
     {
         const TemporaryFile file;
-        {
-            BusyCard card(file.path());
-            const double host = card.run(static_cast<ModelTime>(seconds * 1e12));
-            fmt::print("recorded {} instructions in {:.1f} s, {:.0f} MIPS\n", card.instructions(), host,
-                       static_cast<double>(card.instructions()) / host / 1e6);
-        }
-        good = step_back("core that never sleeps", file.path()) && good;
+        BusyCard(file.path()).run(static_cast<ModelTime>(seconds) * 1'000'000'000'000);
+        step_back(measured, "step back, busy core", "opening, busy core", seconds, file.path());
     }
     {
         const TemporaryFile file;
-        {
-            FirmwareCard card(file.path());
-            card.run(2000);
-        }
-        good = step_back("firmware under full load", file.path()) && good;
+        FirmwareCard(file.path()).run(2000);
+        step_back(measured, "step back, firmware", nullptr, {}, file.path());
     }
-    return good;
+    return measured;
 }
 
 }  // namespace
 }  // namespace orrery::emu
 
 int main(int argc, char** argv) {
-    const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
-    const bool good = orrery::emu::run(seconds);
-    if (argc > 2) {
-        std::ofstream out(argv[2]);
-        out << orrery::emu::figures.dump(2) << '\n';
-        if (!out.flush()) {
-            fmt::print(stderr, "{} cannot be written\n", argv[2]);
-            return 1;
-        }
+    const int seconds = argc == 2 ? std::atoi(argv[1]) : 0;
+    if (seconds <= 0) {
+        fmt::print(stderr, "usage: bench_trace SECONDS-OF-MODEL-TIME\n");
+        return 2;
     }
-    std::puts(good ? "all goals hold" : "a goal does not hold");
-    return good ? 0 : 1;
+    try {
+        return orrery::emu::run(static_cast<std::uint64_t>(seconds)).print() ? 0 : 1;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "bench_trace: {}\n", error.what());
+        return 1;
+    }
 }

@@ -1,4 +1,4 @@
-#include "tools/bench/sgemm.h"
+#include "tools/bench/guest/sgemm.h"
 
 #include <orrery/orrery.hpp>
 
@@ -6,8 +6,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "tools/bench/clock.h"
-#include "tools/bench/sgemm_args.h"
+#include "tools/bench/guest/clock.h"
+#include "tools/bench/guest/sgemm_args.h"
 
 // What orrery_embed_kernel() put into this program.
 std::span<const std::byte> kernel_image();

@@ -1,7 +1,7 @@
 // c = a * b, n x n: a work-item for each element.
 #include <orrery/kernel.h>
 
-#include "tools/bench/sgemm_args.h"
+#include "tools/bench/guest/sgemm_args.h"
 
 ORR_KERNEL void sgemm(const SgemmArgs* args) {
     const uint32_t n = args->n;

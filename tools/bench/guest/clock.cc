@@ -1,4 +1,4 @@
-#include "tools/bench/clock.h"
+#include "tools/bench/guest/clock.h"
 
 #include <fcntl.h>
 #include <linux/rtc.h>

@@ -1,8 +1,8 @@
-#include "tools/bench/card.h"
+#include "tools/bench/guest/card.h"
 
 #include <cstring>
 
-#include "tools/bench/clock.h"
+#include "tools/bench/guest/clock.h"
 
 namespace orrery::bench {
 

@@ -1,4 +1,4 @@
-#include "tools/bench/nvme.h"
+#include "tools/bench/guest/nvme.h"
 
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tools/bench/clock.h"
+#include "tools/bench/guest/clock.h"
 
 namespace orrery::bench {
 namespace {
@@ -25,7 +25,7 @@ constexpr int kDepth = 128;
 std::unique_ptr<Nvme> Nvme::open(const char* path) {
     const int fd = ::open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
     if (fd < 0) {
-        std::fprintf(stderr, "orrery-bench: %s: %s (start the VM with orrery-vm --nvme)\n", path,
+        std::fprintf(stderr, "orrery-bench-guest: %s: %s (start the VM with orrery-vm --nvme)\n", path,
                      std::strerror(errno));
         return nullptr;
     }

@@ -1,0 +1,160 @@
+// How measurements are judged, kept and compared, and what is said of suites that fail.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "tools/bench/history.h"
+#include "tools/bench/suite.h"
+
+namespace orrery::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+Json measurement(const char* name, Json size, std::vector<double> samples, std::vector<double> yardstick) {
+    return {{"name", name}, {"size", std::move(size)}, {"samples", samples}, {"yardstick", yardstick}};
+}
+
+Json card_suite(double job, double batch) {
+    Json all = Json::array({measurement("empty job", nullptr, {job}, {100}),
+                            measurement("job in a batch of 32", nullptr, {batch}, {50}),
+                            measurement("SGEMM 128^3", nullptr, {1}, {})});
+    for (const Figure& figure : figures()) {
+        for (const std::uint64_t size : figure.suite == "card" ? figure.sizes : std::vector<std::uint64_t>())
+            all.push_back(measurement(std::string(figure.name).c_str(), size, {1}, {2}));
+    }
+    return all;
+}
+
+std::vector<Result> judged(std::string_view suite, const Json& measured, double factor = 1) {
+    auto results = results_of(suite, measured, {});
+    judge(results, factor);
+    return results;
+}
+
+std::string thrown(const auto& what) {
+    try {
+        what();
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(BenchTable, EachFigureStandsInItOnceAndHasASuite) {
+    std::set<std::pair<std::string_view, bool>> names;
+    for (const Figure& figure : figures()) {
+        EXPECT_TRUE(names.insert({figure.name, figure.sizes.empty()}).second) << figure.name;
+        const auto has_name = [&](const Suite& suite) { return suite.name == figure.suite; };
+        EXPECT_EQ(std::ranges::count_if(suites(), has_name), 1) << figure.name;
+        const bool ratio = figure.goal.kind == Goal::Kind::kOfYardstickAtMost ||
+                           figure.goal.kind == Goal::Kind::kOfYardstickAtLeast ||
+                           figure.goal.kind == Goal::Kind::kFasterAtLeast;
+        EXPECT_TRUE(!ratio || !figure.yardstick.empty()) << figure.name;
+        EXPECT_TRUE(figure.goal.size == 0 ||
+                    std::ranges::find(figure.sizes, figure.goal.size) != figure.sizes.end())
+            << figure.name;
+    }
+}
+
+TEST(BenchTable, RatiosToAYardstick) {
+    auto results = judged("card", card_suite(1.7, 2));
+    EXPECT_EQ(results[0].holds, true);
+    EXPECT_DOUBLE_EQ(*results[0].ratio, 0.017);
+    EXPECT_EQ(results[1].holds, true) << "25 times as fast";
+    EXPECT_EQ(results[3].holds, std::nullopt) << "has no goal";
+    results = judged("card", card_suite(1.9, 2.1));
+    EXPECT_EQ(results[0].holds, false);
+    EXPECT_EQ(results[1].holds, false);
+    EXPECT_EQ(results[0].goal_text(), "<= 0.018 of it");
+}
+
+TEST(BenchTable, HostTimesScaleWithTheMachine) {
+    std::vector<double> samples(100, 90.0);
+    samples.front() = 1000;  // beyond the 95th percentile
+    const Json measured = Json::array({measurement("link cut, told", nullptr, samples, {})});
+    EXPECT_EQ(judged("link", measured)[0].holds, true);
+    EXPECT_EQ(judged("link", measured, 0.8)[0].holds, false) << "a quicker machine has less";
+    EXPECT_EQ(judged("link", measured, 0.8)[0].goal_text(), "95 % <= 80 ms");
+}
+
+TEST(BenchTable, OneSizeHasTheGoalAndSaysHowFastTheMachineIs) {
+    const Json measured = Json::array({measurement("interpreter", 100, {200}, {100}),
+                                       measurement("interpreter", 1000, {200}, {100}),
+                                       measurement("interpreter", 10'000'000, {800}, {54})});
+    const auto results = judged("core", measured);
+    EXPECT_EQ(results[0].holds, std::nullopt);
+    EXPECT_EQ(results[2].holds, true);
+    EXPECT_DOUBLE_EQ(host_factor(results).value(), 2);
+    EXPECT_EQ(results[2].label(), "interpreter [10000000 instr.]");
+    EXPECT_EQ(host_factor(judged("card", card_suite(1, 1))), std::nullopt);
+}
+
+TEST(BenchTable, WhatDoesNotFitTheTableIsAnError) {
+    Json measured = card_suite(1, 1);
+    measured.erase(0);
+    EXPECT_THAT(thrown([&] { (void)results_of("card", measured, {}); }),
+                HasSubstr("has not measured 'empty job'"));
+    measured.push_back(measurement("full job", nullptr, {1}, {}));
+    EXPECT_THAT(thrown([&] { (void)results_of("card", measured, {}); }),
+                HasSubstr("'full job', which is not"));
+    EXPECT_THAT(thrown([&] {
+                    (void)results_of("link", Json::array({measurement("link cut, told", nullptr, {}, {})}),
+                                     {});
+                }),
+                HasSubstr("no samples"));
+    EXPECT_THAT(thrown([&] {
+                    (void)results_of("link", Json::array({measurement("link cut, told", nullptr, {1}, {1})}),
+                                     {});
+                }),
+                HasSubstr("yardstick"));
+}
+
+class BenchFiles : public ::testing::Test {
+  protected:
+    BenchFiles() { std::filesystem::create_directories(folder_); }
+    ~BenchFiles() override { std::filesystem::remove_all(folder_); }
+    const std::filesystem::path folder_ =
+        std::filesystem::path(::testing::TempDir()) / ("bench files " + std::to_string(::getpid()));
+    const Places places_{folder_, folder_, folder_};
+};
+
+TEST_F(BenchFiles, TheLatestRunIsWhatIsComparedWith) {
+    const auto file = folder_ / "history.jsonl";
+    EXPECT_EQ(History::read(file).runs(), 0u);
+    append(file, judged("card", card_suite(1, 1)), "first", 1);
+    std::ofstream(file, std::ios::app) << "not JSON\n{\"figures\": 3}\n";
+    append(file, judged("card", card_suite(2, 1)), "second", std::nullopt);
+    const History history = History::read(file);
+    EXPECT_EQ(history.runs(), 2u);
+    const Earlier earlier = history.latest("empty job").value();
+    EXPECT_DOUBLE_EQ(earlier.value, 2);
+    const auto now = [&](double job) { return judged("card", card_suite(job, 1))[0]; };
+    EXPECT_EQ(change(now(2), earlier), "same");
+    EXPECT_EQ(change(now(1.5), earlier), "-25 %");
+    EXPECT_EQ(change(now(6), earlier), "3 x");
+    EXPECT_EQ(history.latest("full job"), std::nullopt);
+}
+
+TEST_F(BenchFiles, ASuiteThatFailsSaysWhy) {
+    const Suite fails{"card", "", "echo no card here >&2; exit 3"};
+    EXPECT_THAT(thrown([&] { (void)run(fails, {}, places_); }), HasSubstr("no card here"));
+    const Suite talks{"card", "", "echo hello"};
+    EXPECT_THAT(thrown([&] { (void)run(talks, {}, places_); }), HasSubstr("no list of measurements"));
+}
+
+TEST_F(BenchFiles, ASuiteIsToldItsSizes) {
+    const Suite echo{"core", "", "echo \"[$SIZES]\""};
+    EXPECT_EQ(run(echo, {}, places_), Json::array({100, 1000, 10'000'000}));
+    EXPECT_EQ(run(echo, {7, 8}, places_), Json::array({7, 8}));
+    const Suite timed{"boot", "", "", "true", 3};
+    EXPECT_EQ(run(timed, {}, places_).at(0).at("samples").size(), 3u);
+}
+
+}  // namespace
+}  // namespace orrery::bench

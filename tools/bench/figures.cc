@@ -1,0 +1,91 @@
+#include "tools/bench/figures.h"
+
+#include <array>
+
+namespace orrery::bench {
+namespace {
+
+using enum Goal::Kind;
+using enum Statistic;
+
+constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+const std::array kSuites = {
+    Suite{"card", "a card beside NVMe, in a VM",
+          "$BIN/orrery-vm --nvme --timeout 600 -- orrery-bench-guest --sizes $SIZES"},
+    Suite{"core", "the interpreter beside Unicorn", "$BIN/bench_core $SIZES"},
+    Suite{"engines", "engines beside memcpy", "$BIN/bench_engines $SIZES"},
+    Suite{"launches", "small kernels", "$BIN/bench_engines --launches $SIZES"},
+    Suite{"run", "make run, with all built", "", "make --no-print-directory run", 3},
+    Suite{"boot", "from boot to the first result", "", "$BIN/orrery-vm --cards 2 -- histogram", 3},
+    Suite{"failure", "failures, until who waits is told", "$BIN/orrery-vm --timeout 300 -- bench_failure"},
+    Suite{"link", "links that are cut",
+          "$BIN/orrery-vm --timeout 300 --cards 2 --faults '1:link count=all fail' -- bench_failure --links"},
+    // A card dies once only, so many are needed; that the last VM ends badly is what was asked for.
+    Suite{"death", "cards that die",
+          "for vm in 1 2; do $BIN/orrery-vm --timeout 300 --cards 16 --memory 2G --allow-card-exit"
+          " --faults 'dispatch first=1 die' -- bench_failure --cards || true; done > $OUT/deaths.txt;"
+          " $BIN/bench_failure --times 32 < $OUT/deaths.txt"},
+    Suite{"trace", "recording and going back", "$BIN/bench_trace $SIZES"},
+    Suite{"step", "stepping in a recording", "$BIN/bench_step"},
+    Suite{"tasks", "the task scheduler", "$BIN/bench_tasks"},
+};
+
+const std::array kFigures = {
+    Figure{"empty job", "card", {}, "", "us", "NVMe read of 4 KiB, depth 1", {kOfYardstickAtMost, 0.018}},
+    Figure{"job in a batch of 32", "card", {}, "", "us", "NVMe read, depth 32", {kFasterAtLeast, 25}},
+    Figure{"SGEMM 128^3", "card", {}, "", "ms", "", {kHostTime, 40}},
+    Figure{"copy to card, pinned", "card", {64 * kKiB, kMiB, 64 * kMiB}, "B", "GB/s", "memcpy"},
+    Figure{"copy from card, pinned", "card", {64 * kKiB, kMiB, 64 * kMiB}, "B", "GB/s", "memcpy"},
+    Figure{"copy to card, pageable", "card", {64 * kKiB, kMiB, 64 * kMiB}, "B", "GB/s", "memcpy"},
+    Figure{"copy from card, pageable", "card", {64 * kKiB, kMiB, 64 * kMiB}, "B", "GB/s", "memcpy"},
+    // The goal is for long runs.
+    Figure{"interpreter",
+           "core",
+           {100, 1000, 10'000'000},
+           "instr.",
+           "MIPS",
+           "Unicorn",
+           {kOfYardstickAtLeast, 7.5, kMedian, 10'000'000}},
+    Figure{"copy engine, to card", "engines", {64 * kMiB}, "B", "GB/s", "memcpy", {kOfYardstickAtLeast, 0.9}},
+    Figure{
+        "copy engine, from card", "engines", {64 * kMiB}, "B", "GB/s", "memcpy", {kOfYardstickAtLeast, 0.9}},
+    Figure{"launch of a small kernel", "launches", {1, 8, 32}, "items", "us", ""},
+    Figure{"kernel, long items", "engines", {}, "", "MIPS", ""},
+    Figure{"kernel, short items", "engines", {}, "", "MIPS", ""},
+    Figure{"kernel, histogram", "engines", {}, "", "MIPS", ""},
+    Figure{"make run", "run", {}, "", "s", "", {kHostTime, 20}},
+    Figure{"boot to first result", "boot", {}, "", "s", "", {kHostTime, 10}},
+    Figure{"trap, told to its stream", "failure", {}, "", "ms", "", {kHostTime, 100, kP95}},
+    Figure{"trap, told to a dependent", "failure", {}, "", "ms", "", {kHostTime, 100, kP95}},
+    Figure{"process killed, told", "failure", {}, "", "ms", "", {kHostTime, 100, kP95}},
+    Figure{"link cut, told", "link", {}, "", "ms", "", {kHostTime, 100, kP95}},
+    Figure{"card killed, told", "death", {}, "", "ms", "", {kHostTime, 100, kP95}},
+    Figure{"recording, busy core", "trace", {}, "", "x", "", {kAtMost, 1.05}},
+    Figure{"recording, firmware", "trace", {}, "", "x", "", {kAtMost, 1.10}},
+    Figure{"opening, busy core", "trace", {10}, "s", "s", "", {kHostTime, 5}},
+    Figure{"step back, busy core", "trace", {10}, "s", "ms", "", {kHostTime, 50, kMost}},
+    Figure{"step back, firmware", "trace", {}, "", "ms", "", {kHostTime, 50, kMost}},
+    Figure{"opening a scenario", "step", {}, "", "s", "", {kHostTime, 5}},
+    Figure{"back insn", "step", {}, "", "ms", "", {kHostTime, 50, kMost}},
+    Figure{"back event", "step", {}, "", "ms", "", {kHostTime, 50, kMost}},
+    Figure{"back decision", "step", {}, "", "ms", "", {kHostTime, 50, kMost}},
+    Figure{"goto anywhere", "step", {}, "", "ms", "", {kHostTime, 50, kMost}},
+    Figure{"step decision", "step", {}, "", "ms", ""},
+    Figure{"why", "step", {}, "", "ms", ""},
+    Figure{"task, planned: cholesky", "tasks", {1, 2, 8}, "cards", "ns", "ten inserts under a lock"},
+    Figure{"task, planned: layered", "tasks", {1, 2, 8}, "cards", "ns", "ten inserts under a lock"},
+    Figure{"task, planned: fork-join", "tasks", {1, 2, 8}, "cards", "ns", "ten inserts under a lock"},
+};
+
+}  // namespace
+
+std::span<const Figure> figures() {
+    return kFigures;
+}
+
+std::span<const Suite> suites() {
+    return kSuites;
+}
+
+}  // namespace orrery::bench
