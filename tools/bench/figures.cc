@@ -28,6 +28,8 @@ const std::array kSuites = {
           " $BIN/bench_failure --times 32 < $OUT/deaths.txt"},
     Suite{"trace", "recording and going back", "$BIN/bench_trace $SIZES"},
     Suite{"step", "stepping in a recording", "$BIN/bench_step"},
+    Suite{"endtoend", "tasks end to end, beside StarPU, in a VM",
+          "$BIN/orrery-vm --timeout 600 -- bench_end_to_end"},
     Suite{"tasks", "the task scheduler", "$BIN/bench_tasks"},
 };
 
@@ -73,6 +75,8 @@ const std::array kFigures = {
     Figure{"goto anywhere", "step", {}, "", "ms", "", {kHostTime, 50, kMost}},
     Figure{"step decision", "step", {}, "", "ms", ""},
     Figure{"why", "step", {}, "", "ms", ""},
+    Figure{"task end to end, on host", "endtoend", {1, 32}, "chains", "us", "starpu_task_*, on host"},
+    Figure{"task end to end, on card", "endtoend", {1, 32}, "chains", "us", "starpu_task_*, on host"},
     Figure{"task, planned: cholesky", "tasks", {1, 2, 8}, "cards", "ns", "ten inserts under a lock"},
     Figure{"task, planned: layered", "tasks", {1, 2, 8}, "cards", "ns", "ten inserts under a lock"},
     Figure{"task, planned: fork-join", "tasks", {1, 2, 8}, "cards", "ns", "ten inserts under a lock"},

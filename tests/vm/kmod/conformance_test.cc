@@ -1,6 +1,7 @@
 // Every ioctl with everything wrong that a process can say.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -468,6 +469,12 @@ TEST_F(Conformance, Mmap) {
 TEST_F(Conformance, ReadWritePollAndOtherCallsOfTheNode) {
     std::array<char, 64> data{};
     EXPECT_EQ(::write(fd(), data.data(), data.size()), -1);
+    // There are no events: nothing to read, now or ever.
+    pollfd events{fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&events, 1, 0), 0);
+    ASSERT_EQ(::fcntl(fd(), F_SETFL, O_RDWR | O_NONBLOCK), 0);
+    EXPECT_EQ(::read(fd(), data.data(), data.size()), -1);
+    EXPECT_EQ(errno, EAGAIN);
     drm_version version{};
     std::array<char, 64> name{};
     version.name = name.data();
