@@ -63,10 +63,14 @@ Result<void> take_devices(const Options& options, const Kernel& kernel, const Kn
 
 // What to do about a module that is not there.
 Failure no_orrery(const Kernel& kernel, const fs::path& file, bool given) {
-    if (given) return {kExitSetup, fmt::format("--module {}: there is no such file", file.string())};
     // kbuild.sh leaves one line that says why there is none.
     if (auto cause = read_file(file.parent_path() / "failed"))
         return {kExitSetup, cause->substr(0, cause->find('\n'))};
+    if (given)
+        return {kExitSetup,
+                fmt::format("--module {}: there is no such file; tools/vm/kbuild.sh builds the one that is "
+                            "taken without --module",
+                            file.string())};
     if (kernel.name != "own")
         return {kExitSetup,
                 fmt::format("no orrery module for kernel {} at {}: build it with tools/vm/kbuild.sh --kernel "

@@ -35,14 +35,6 @@ TEST_F(Running, StdinReachesTheCommandByteForByteAndEnds) {
     EXPECT_TRUE(*outcome == bytes + "after the end\n") << outcome->size() << " bytes";
 }
 
-TEST_F(Running, ACommandThatLeavesItsStdinAloneEndsAllTheSame) {
-    const auto outcome = capture(
-        {"sh", "-c",
-         "yes | " ORRERY_VM " --cards 0 --no-module --logs " + (home_ / "logs").string() + " -- head -n 2"});
-    ASSERT_TRUE(outcome) << outcome.error().text;
-    EXPECT_EQ(*outcome, "y\ny\n");
-}
-
 TEST_F(Running, DryRunPrintsAndRunsNothing) {
     const auto outcome = run({"--dry-run", "--cards", "2", "--nvme", "--append", "quiet 'x'", "--", "true"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
