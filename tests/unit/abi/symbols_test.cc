@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -73,6 +74,25 @@ TEST(Symbols, AllHaveAnEntryPoint) {
     for (const auto& [name, node] : listed()) {
         EXPECT_NE(source.find(fmt::format("ORR_ENTRY({}", name)), std::string::npos) << name;
     }
+}
+
+// A page that names a call which is not there sends its reader nowhere.
+TEST(Docs, NameNothingThatTheHeadersDoNotHave) {
+    std::string headers;
+    for (const auto& header : fs::directory_iterator(fs::path(ORRERY_CHECKOUT) / "umd/include/orrery"))
+        headers += contents(header.path());
+    const std::regex name("\\borr[A-Z][A-Za-z]+");
+    std::size_t names = 0;
+    for (const auto& page : fs::directory_iterator(fs::path(ORRERY_CHECKOUT) / "docs")) {
+        if (page.path().extension() != ".md") continue;
+        const std::string text = contents(page.path());
+        for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at, ++names) {
+            // "orrGraphAdd...Node" names a family.
+            EXPECT_NE(headers.find(at->str()), std::string::npos)
+                << page.path().filename() << ": " << at->str();
+        }
+    }
+    EXPECT_GT(names, 100u);
 }
 
 class Headers : public ::testing::Test {
