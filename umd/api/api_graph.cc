@@ -157,7 +157,7 @@ orrError_t orrGraphAddDependencies(orrGraph_t graph, const orrGraphNode_t* from,
         ORR_TRY(sources, numbers(**found, from, count));
         ORR_TRY(targets, numbers(**found, to, count));
         for (std::size_t i = 0; i < count; ++i) {
-            if (auto added = (*found)->add_edge((*sources)[i], (*targets)[i]); !added) return added;
+            ORR_TRY(added, (*found)->add_edge((*sources)[i], (*targets)[i]));
         }
         return {};
     });

@@ -23,7 +23,7 @@ Status drain_users(Runtime& runtime, int device) {
         const bool uses = device == kHost || context->device() == device ||
                           runtime.memory().peer_enabled(context->device(), device);
         if (!uses) continue;
-        if (auto drained = context->drain(); !drained) return drained;
+        ORR_TRY(drained, context->drain());
     }
     return {};
 }
@@ -36,7 +36,7 @@ Status free_memory(Runtime& runtime, void* ptr, bool host) {
         return fail(orrErrorInvalidValue, "{:#x} was not given by {}, or was freed before: it is {}", va,
                     host ? "orrMallocHost" : "orrMalloc", runtime.memory().describe(va));
     }
-    if (auto drained = drain_users(runtime, allocation->device); !drained) return drained;
+    ORR_TRY(drained, drain_users(runtime, allocation->device));
     return runtime.memory().free(va);
 }
 

@@ -37,8 +37,7 @@ orrError_t guarded(Body&& body) noexcept {
 template <typename Body>
 orrError_t with_runtime(Body&& body) noexcept {
     return guarded([&]() -> Status {
-        auto runtime = Runtime::get();
-        if (!runtime) return std::unexpected(runtime.error());
+        ORR_TRY(runtime, Runtime::get());
         return body(**runtime);
     });
 }

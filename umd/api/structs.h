@@ -65,7 +65,7 @@ Status check_result_struct(const Struct* to, const char* type) {
 template <typename Struct>
 Status write_struct(Struct* to, Struct value, const char* type) {
     static_assert(offsetof(Struct, size) == 0);
-    if (auto good = check_result_struct(to, type); !good) return good;
+    ORR_TRY(good, check_result_struct(to, type));
     const std::size_t size = to->size;
     value.size = size;
     std::memcpy(to, &value, std::min(size, sizeof(Struct)));

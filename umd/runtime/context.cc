@@ -18,13 +18,10 @@ QueueOptions named(const char* name) {
 
 Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory, Fleet& fleet,
                                                  Quota quota) {
-    auto card = winsys.query();
-    if (!card) return std::unexpected(card.error());
-    if (auto reserved = memory.reserve(device, winsys, card->vram_size); !reserved) {
-        return std::unexpected(reserved.error());
-    }
+    ORR_TRY(card, winsys.query());
+    ORR_TRY(reserved, memory.reserve(device, winsys, card->vram_size));
     // The last that can fail: another try makes nothing twice.
-    if (auto made = winsys.create_vm(quota); !made) return std::unexpected(made.error());
+    ORR_TRY(made, winsys.create_vm(quota));
     memory.attach(device);
     return std::unique_ptr<Context>(new Context(device, winsys, memory, fleet, *card));
 }
@@ -110,8 +107,7 @@ Result<std::shared_ptr<Stream>> Context::signal_stream() {
 
 Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> Context::signal(const orr_packet& packet) {
     while (true) {
-        auto stream = signal_stream();
-        if (!stream) return std::unexpected(stream.error());
+        ORR_TRY(stream, signal_stream());
         auto sent = (*stream)->submit({&packet, 1}, OpNote{Op::kSignal, nullptr});
         if (sent) return std::pair{std::move(*stream), *sent};
         if (!(*stream)->error() || lost()) return std::unexpected(sent.error());
@@ -148,7 +144,7 @@ Status Context::drain() {
         auto done = stream->synchronize();
         if (done) continue;
         if (!stream->error()) return done;
-        if (auto quiet = stream->wait_quiet(); !quiet) return quiet;
+        ORR_TRY(quiet, stream->wait_quiet());
     }
     return fleet_.wait_quiet(*this);
 }

@@ -38,7 +38,7 @@ class ElfParser {
     Result<ElfImage> parse() {
         for (auto step : {&ElfParser::read_header, &ElfParser::load_segments, &ElfParser::read_dynamic,
                           &ElfParser::read_relocations, &ElfParser::read_symbols}) {
-            if (auto done = (this->*step)(); !done) return std::unexpected(done.error());
+            ORR_TRY(done, (this->*step)());
         }
         return std::move(image_);
     }

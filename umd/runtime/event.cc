@@ -11,15 +11,11 @@ namespace orrery::umd {
 namespace {
 
 Result<std::shared_ptr<Stream::Relay>> make_relay(Context& source, Context& target) {
-    auto slot = target.semaphores().take(true);
-    if (!slot) return std::unexpected(slot.error());
-    if (auto shared = target.memory().share_block(*(*slot)->block, source.device()); !shared) {
-        return std::unexpected(shared.error());
-    }
+    ORR_TRY(slot, target.semaphores().take(true));
+    ORR_TRY(shared, target.memory().share_block(*(*slot)->block, source.device()));
     QueueOptions options;
     options.name = fmt::format("events to device {}", target.device());
-    auto stream = Stream::create(source, Stream::kDefaultEntries, 0, std::move(options));
-    if (!stream) return std::unexpected(stream.error());
+    ORR_TRY(stream, Stream::create(source, Stream::kDefaultEntries, 0, std::move(options)));
     auto relay = std::make_shared<Stream::Relay>();
     relay->source = std::move(*stream);
     relay->slot = std::move(*slot);
@@ -43,8 +39,7 @@ Status Event::record(const std::shared_ptr<Stream>& stream) {
     const bool reuse = record_ && record_->slot->context == &stream->context() &&
                        (record_->stream == stream || record_->stream->done(record_->index));
     if (!reuse) {
-        auto slot = stream->context().event_slots().take(false);
-        if (!slot) return std::unexpected(slot.error());
+        ORR_TRY(slot, stream->context().event_slots().take(false));
         if (record_) retire(*record_);
         record_.emplace();
         record_->slot = std::move(*slot);
@@ -79,7 +74,7 @@ void Event::note_seen(const Record& record) {
 Status Event::synchronize() {
     const auto record = current();
     if (!record) return {};  // as CUDA has it: what was never recorded is complete
-    if (auto done = record->stream->wait(record->index); !done) return done;
+    ORR_TRY(done, record->stream->wait(record->index));
     note_seen(*record);
     return {};
 }
@@ -100,7 +95,7 @@ Result<Event::Times> Event::times() {
         return fail(orrErrorInvalidValue,
                     "the event was made with orrEventDisableTiming, so it has no times to ask for");
     }
-    if (auto done = query(); !done) return std::unexpected(done.error());
+    ORR_TRY(done, query());
     const std::lock_guard lock(mutex_);
     if (!record_)
         return fail(orrErrorInvalidValue, "the event was never recorded: call orrEventRecord first");
@@ -123,8 +118,7 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t lim
     Context& target = stream->context();
     if (&source == &target) {
         const orr_packet wait = umd::make_wait(record->slot->va, record->value, limit_ns);
-        auto index = stream->submit({&wait, 1}, {Op::kWait, nullptr});
-        if (!index) return std::unexpected(index.error());
+        ORR_TRY(index, stream->submit({&wait, 1}, {Op::kWait, nullptr}));
         return {};
     }
     // Across cards: a stream on the record's card waits for it there and signals over the link. One such
@@ -144,13 +138,11 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t lim
     const orr_packet forward[] = {umd::make_wait(record->slot->va, record->value, 0),
                                   make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
     const Crossing crossing{2, relay.slot, value};
-    auto sent = relay.source->submit(forward, {Op::kSignal, nullptr}, {}, {&crossing, 1});
-    if (!sent) return std::unexpected(sent.error());
+    ORR_TRY(sent, relay.source->submit(forward, {Op::kSignal, nullptr}, {}, {&crossing, 1}));
     relay.slot->last = value;
     lock.unlock();
     const orr_packet arrive = umd::make_wait(relay.slot->va, value, limit_ns);
-    auto index = stream->submit({&arrive, 1}, {Op::kWait, nullptr});
-    if (!index) return std::unexpected(index.error());
+    ORR_TRY(index, stream->submit({&arrive, 1}, {Op::kWait, nullptr}));
     return {};
 }
 

@@ -68,16 +68,14 @@ void Memory::attach(int device) {
 
 Result<Block*> Memory::create(int device, std::uint64_t bytes, BoKind kind, bool bind) {
     Card& card = cards_.at(device);
-    auto bo = card.winsys->create_bo(round_up(bytes, kPage), kind);
-    if (!bo) return std::unexpected(bo.error());
+    ORR_TRY(bo, card.winsys->create_bo(round_up(bytes, kPage), kind));
     auto block = std::make_unique<Block>();
     block->device = device;
     block->kind = kind;
     block->size = (*bo)->size();
     block->bo = std::move(*bo);
     if (kind == BoKind::kSystem) {
-        auto mapped = block->bo->map();
-        if (!mapped) return std::unexpected(mapped.error());
+        ORR_TRY(mapped, block->bo->map());
         block->va = reinterpret_cast<std::uintptr_t>(*mapped);
     } else {
         const auto va = card.addresses.allocate(block->size, block->size >= kHugePage ? kHugePage : kPage);
@@ -169,8 +167,7 @@ Result<Allocation> Memory::create_pinned(int device, std::uint64_t bytes) {
         return Allocation{device, *va, size, slab.block};
     }
     const std::uint64_t whole = size > kOwnPinned ? size : kPinnedSlab;
-    auto block = create(device, whole, BoKind::kSystem, true);
-    if (!block) return std::unexpected(block.error());
+    ORR_TRY(block, create(device, whole, BoKind::kSystem, true));
     if (size > kOwnPinned) return Allocation{device, (*block)->va, size, *block};
     const std::lock_guard lock(mutex_);
     slabs.push_front({*block, RangeAllocator((*block)->va, whole)});
@@ -192,8 +189,7 @@ Result<std::uint64_t> Memory::allocate_from_slab(int device, std::uint64_t bytes
             return *va;
         }
     }
-    auto block = create(device, kSlabSize, BoKind::kVram, true);
-    if (!block) return std::unexpected(block.error());
+    ORR_TRY(block, create(device, kSlabSize, BoKind::kVram, true));
     share_with_writers(**block);
     {
         const std::lock_guard lock(mutex_);
@@ -207,8 +203,7 @@ Result<std::uint64_t> Memory::allocate_from_slab(int device, std::uint64_t bytes
 Result<std::uint64_t> Memory::allocate_device(int device, std::uint64_t bytes) {
     const std::lock_guard changing(changes_);
     if (bytes < kOwnBlock) return allocate_from_slab(device, bytes);
-    auto block = create(device, bytes, BoKind::kVram, true);
-    if (!block) return std::unexpected(block.error());
+    ORR_TRY(block, create(device, bytes, BoKind::kVram, true));
     share_with_writers(**block);
     insert({device, (*block)->va, bytes, *block});
     return (*block)->va;
@@ -216,8 +211,7 @@ Result<std::uint64_t> Memory::allocate_device(int device, std::uint64_t bytes) {
 
 Result<std::uint64_t> Memory::allocate_host(int device, std::uint64_t bytes) {
     const std::lock_guard changing(changes_);
-    auto block = create(device, bytes, BoKind::kSystem, true);
-    if (!block) return std::unexpected(block.error());
+    ORR_TRY(block, create(device, bytes, BoKind::kSystem, true));
     for (auto& [number, card] : cards_) {
         if (number == device || !card.attached) continue;
         offer(**block, number, kReadWrite);

@@ -8,9 +8,8 @@ namespace orrery::umd {
 Status Memory::share(Block& block, int device, std::uint32_t flags) {
     if (block.device == device || block.imports.contains(device)) return {};
     Device& importer = *cards_.at(device).winsys;
-    auto import = importer.import_bo(*block.bo);
-    if (!import) return std::unexpected(import.error());
-    if (auto bound = importer.bind(**import, 0, block.va, block.size, flags); !bound) return bound;
+    ORR_TRY(import, importer.import_bo(*block.bo));
+    ORR_TRY(bound, importer.bind(**import, 0, block.va, block.size, flags));
     const std::lock_guard lock(mutex_);
     block.imports.emplace(device, std::move(*import));
     return {};

@@ -10,21 +10,16 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const s
     auto image = ElfImage::parse(file);
     if (!image) return std::unexpected(Error{image.error().code, name + " is " + image.error().text});
     std::shared_ptr<Module> module(new Module(context, std::move(name)));
-    auto block = context.memory().create_unbound_block(context.device(), image->size(), BoKind::kVram);
-    if (!block) return std::unexpected(block.error());
+    ORR_TRY(block, context.memory().create_unbound_block(context.device(), image->size(), BoKind::kVram));
     module->block_ = *block;
-    auto mapped = (*block)->bo->map();
-    if (!mapped) return std::unexpected(mapped.error());
+    ORR_TRY(mapped, (*block)->bo->map());
     const auto bytes = image->relocated((*block)->va);
     std::memcpy(*mapped, bytes.data(), bytes.size());
     // From here on only the card sees it, each part as its segment says.
     (*block)->bo->unmap();
     for (const auto& segment : image->segments()) {
-        if (auto bound = context.winsys().bind(*(*block)->bo, segment.start, (*block)->va + segment.start,
-                                               segment.size, segment.bind);
-            !bound) {
-            return std::unexpected(bound.error());
-        }
+        ORR_TRY(bound, context.winsys().bind(*(*block)->bo, segment.start, (*block)->va + segment.start,
+                                             segment.size, segment.bind));
     }
     module->functions_ = image->functions();
     context.add_code((*block)->va, (*block)->size, module->name_);

@@ -13,8 +13,7 @@ class PinnedBuffer {
     PinnedBuffer() = default;
     // Zeroed, page-aligned.
     static Result<PinnedBuffer> create(Memory& memory, int device, std::uint64_t bytes) {
-        auto piece = memory.create_pinned(device, bytes);
-        if (!piece) return std::unexpected(piece.error());
+        ORR_TRY(piece, memory.create_pinned(device, bytes));
         return PinnedBuffer(memory, *piece);
     }
     PinnedBuffer(PinnedBuffer&& other) noexcept

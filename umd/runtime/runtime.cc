@@ -79,12 +79,10 @@ Status Runtime::open() {
     if (opened_.load(std::memory_order_acquire)) return {};
     const std::lock_guard lock(mutex_);
     if (opened_.load(std::memory_order_relaxed)) return {};
-    auto devices = winsys_->open_devices();
-    if (!devices) return std::unexpected(devices.error());
+    ORR_TRY(devices, winsys_->open_devices());
     // The next call looks again: the module may be loaded later.
     if (devices->empty()) return {};
-    auto visible = Env::visible_devices(devices->size());
-    if (!visible) return std::unexpected(visible.error());
+    ORR_TRY(visible, Env::visible_devices(devices->size()));
     std::vector<std::unique_ptr<Card>> cards;
     for (const std::size_t number : *visible) {
         auto& device = (*devices)[number];
@@ -100,13 +98,12 @@ Status Runtime::open() {
 }
 
 Result<int> Runtime::device_count() {
-    if (auto opened = open(); !opened) return std::unexpected(opened.error());
+    ORR_TRY(opened, open());
     return opened_.load(std::memory_order_acquire) ? static_cast<int>(cards_.size()) : 0;
 }
 
 Result<Device*> Runtime::device(int number) {
-    auto count = device_count();
-    if (!count) return std::unexpected(count.error());
+    ORR_TRY(count, device_count());
     if (*count == 0) {
         return fail(
             orrErrorNoDevice,
@@ -121,27 +118,24 @@ Result<Device*> Runtime::device(int number) {
 }
 
 Result<Context*> Runtime::context(int number) {
-    auto winsys = device(number);
-    if (!winsys) return std::unexpected(winsys.error());
+    ORR_TRY(winsys, device(number));
     Card& card = *cards_[static_cast<std::size_t>(number)];
     if (Context* context = card.context.load(std::memory_order_acquire)) return context;
     const std::lock_guard lock(mutex_);
     if (Context* context = card.context.load(std::memory_order_relaxed)) return context;
     if (!card.quota) {
-        auto quota = Env::quota();
-        if (!quota) return std::unexpected(quota.error());
+        ORR_TRY(quota, Env::quota());
         card.quota = *quota;
     }
-    auto made = Context::create(number, **winsys, memory_, fleet_, *card.quota);
-    if (!made) return std::unexpected(made.error());
+    ORR_TRY(made, Context::create(number, **winsys, memory_, fleet_, *card.quota));
     card.context_owner = std::move(*made);
     card.context.store(card.context_owner.get(), std::memory_order_release);
     return card.context_owner.get();
 }
 
 Status Runtime::set_quota(int number, Quota quota) {
-    if (auto winsys = device(number); !winsys) return std::unexpected(winsys.error());
-    if (auto good = check_quota(quota, "the quota"); !good) return good;
+    ORR_TRY(winsys, device(number));
+    ORR_TRY(good, check_quota(quota, "the quota"));
     Card& card = *cards_[static_cast<std::size_t>(number)];
     const std::lock_guard lock(mutex_);
     if (card.context.load(std::memory_order_relaxed) != nullptr) {
@@ -174,14 +168,11 @@ int Runtime::device_of_uid(std::uint64_t uid) {
 }
 
 Result<bool> Runtime::linked(int number, int peer) {
-    auto own = device(number);
-    if (!own) return std::unexpected(own.error());
-    if (auto other = device(peer); !other) return std::unexpected(other.error());
-    auto card = (*own)->query();
-    if (!card) return std::unexpected(card.error());
+    ORR_TRY(own, device(number));
+    ORR_TRY(other, device(peer));
+    ORR_TRY(card, (*own)->query());
     for (std::uint32_t port = 0; port < card->link_ports; ++port) {
-        auto link = (*own)->link(port);
-        if (!link) return std::unexpected(link.error());
+        ORR_TRY(link, (*own)->link(port));
         const bool up = link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED;
         if (up && device_of_uid(link->peer_uid) == peer) return true;
     }
@@ -196,8 +187,7 @@ Result<std::shared_ptr<Stream>> Runtime::stream(orrStream_t handle) {
         }
         return stream;
     }
-    auto context = current_context();
-    if (!context) return std::unexpected(context.error());
+    ORR_TRY(context, current_context());
     return (*context)->null_stream();
 }
 

@@ -133,7 +133,7 @@ Status Semaphore::add_signaller(const std::shared_ptr<Stream>& stream) {
         return fail(orrErrorAbandoned, "nobody was left who may signal {}: destroy it and make a new one",
                     slot->context->describe_semaphore(slot->va));
     }
-    if (auto added = stream->declare_signal(slot->va); !added) return added;
+    ORR_TRY(added, stream->declare_signal(slot->va));
     declared_ = true;
     std::erase_if(signallers_, [&](const auto& weak) {
         const auto one = weak.lock();
@@ -169,8 +169,7 @@ SemaphorePool::~SemaphorePool() {
 }
 
 Status SemaphorePool::grow() {
-    auto block = context_.memory().create_block(context_.device(), kBlockBytes, kind_);
-    if (!block) return std::unexpected(block.error());
+    ORR_TRY(block, context_.memory().create_block(context_.device(), kBlockBytes, kind_));
     auto mapped = (*block)->bo->map();
     if (!mapped) {
         context_.memory().free_block(*block);
@@ -212,7 +211,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
     take_back_retired();
     std::unique_lock lock(mutex_);
     if (free_.empty()) {
-        if (auto grown = grow(); !grown) return std::unexpected(grown.error());
+        ORR_TRY(grown, grow());
     }
     SemaphoreSlot* slot = free_.back().release();
     free_.pop_back();

@@ -63,12 +63,10 @@ Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t e
                                                std::uint64_t args_bytes, QueueOptions options, Use use) {
     // One piece of memory: each is made, bound and mapped with a system call of its own.
     const std::uint64_t ring = sizeof(orr_ring) + std::uint64_t{entries} * sizeof(orr_packet);
-    auto memory = PinnedBuffer::create(context.memory(), context.device(), ring + args_bytes);
-    if (!memory) return std::unexpected(memory.error());
+    ORR_TRY(memory, PinnedBuffer::create(context.memory(), context.device(), ring + args_bytes));
     const std::uint64_t ring_va = memory->va();
     std::shared_ptr<Stream> stream(new Stream(context, std::move(*memory), entries, args_bytes, use));
-    auto queue = context.winsys().create_queue(ring_va, entries, options);
-    if (!queue) return std::unexpected(queue.error());
+    ORR_TRY(queue, context.winsys().create_queue(ring_va, entries, options));
     stream->queue_ = std::move(*queue);
     stream->number_ = stream->queue_->firmware_number();
     stream->options_ = std::move(options);
@@ -159,7 +157,7 @@ Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, std::s
 Status Stream::submit_told(const orr_packet& packet, OpNote note,
                            const std::function<void(std::uint64_t)>& before) {
     const std::lock_guard lock(mutex_);
-    if (auto room = make_room_locked(1); !room) return room;
+    ORR_TRY(room, make_room_locked(1));
     const std::uint64_t index = producer_.load(std::memory_order_relaxed);
     before(index);
     put_locked(index, packet, note);
@@ -172,9 +170,9 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
     const std::uint64_t all = packets.size() + peers.size();
     if (all > entries_) return fail(orrErrorInternal, "{} packets at once", all);
     for (Context* peer : peers) {
-        if (auto ready = prepare_landing(*peer); !ready) return std::unexpected(ready.error());
+        ORR_TRY(ready, prepare_landing(*peer));
     }
-    if (auto room = make_room_locked(all); !room) return std::unexpected(room.error());
+    ORR_TRY(room, make_room_locked(all));
     std::uint64_t end = producer_.load(std::memory_order_relaxed);
     std::vector<FlightSignal> flight;
     for (const Crossing& crossing : crossings)
@@ -186,16 +184,15 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
         put_locked(end++, make_semaphore(ORR_PKT_SIGNAL, slot->va, ++slot->last), {Op::kSignal, nullptr});
         flight.push_back({end, slot, slot->last, true});
     }
-    if (auto published = publish_locked(end, flight); !published) return std::unexpected(published.error());
+    ORR_TRY(published, publish_locked(end, flight));
     return end;
 }
 
 Status Stream::prepare_landing(Context& peer) {
     auto& slot = landing_slots_[peer.device()];
     if (slot != nullptr) return {};
-    auto taken = peer.semaphores().take(true);
-    if (!taken) return std::unexpected(taken.error());
-    if (auto shared = peer.memory().share_block(*(*taken)->block, context_.device()); !shared) return shared;
+    ORR_TRY(taken, peer.semaphores().take(true));
+    ORR_TRY(shared, peer.memory().share_block(*(*taken)->block, context_.device()));
     slot = std::move(*taken);
     return {};
 }
@@ -279,8 +276,7 @@ Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const s
                                             const char* name, std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
     if (!args.empty()) {
-        auto va = take_args(args);
-        if (!va) return std::unexpected(va.error());
+        ORR_TRY(va, take_args(args));
         packet.word[1] = *va;
     }
     const OpNote note{Op::kKernel, name};
@@ -298,7 +294,7 @@ Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
     if (start % capacity + size > capacity) start = round_up(start, capacity);
     while (!args_in_use_.empty() &&
            (start + size - args_tail_ > capacity || done(args_in_use_.front().index))) {
-        if (auto free = wait(args_in_use_.front().index); !free) return std::unexpected(free.error());
+        ORR_TRY(free, wait(args_in_use_.front().index));
         args_tail_ = args_in_use_.front().end;
         args_in_use_.pop_front();
     }
@@ -449,7 +445,7 @@ Status Stream::set_options(const QueueOptions& options) {
     const std::lock_guard lock(mutex_);
     const auto hardware = queue();
     if (hardware == nullptr) return std::unexpected(ended());
-    if (auto set = hardware->set(options); !set) return set;
+    ORR_TRY(set, hardware->set(options));
     options_.priority = options.priority;
     options_.weight = options.weight;
     options_.slice_us = options.slice_us;

@@ -157,8 +157,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
         const std::lock_guard lock(relays_mutex_);
         auto& relay = relays_[device];
         if (relay == nullptr) {
-            auto made = make();
-            if (!made) return std::unexpected(made.error());
+            ORR_TRY(made, make());
             relay = std::move(*made);
         }
         return relay;

@@ -58,8 +58,7 @@ Result<std::optional<Allocation>> look_up(Runtime& runtime, std::uint64_t addres
                     "Was it freed?",
                     what, address, bytes, runtime.memory().describe(address));
     }
-    auto allocation = runtime.memory().find_range(address, bytes, what);
-    if (!allocation) return std::unexpected(allocation.error());
+    ORR_TRY(allocation, runtime.memory().find_range(address, bytes, what));
     return std::optional(*allocation);
 }
 
@@ -72,13 +71,12 @@ Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, st
     transfer.src = reinterpret_cast<std::uintptr_t>(src);
     transfer.bytes = bytes;
     if (bytes > kMaxBytes) return fail(orrErrorInvalidValue, "{} bytes are more than a copy can move", bytes);
-    auto found = look_up(runtime, transfer.dst, bytes, "destination");
-    if (!found) return std::unexpected(found.error());
+    ORR_TRY(found, look_up(runtime, transfer.dst, bytes, "destination"));
     transfer.dst_memory = *found;
     found = look_up(runtime, transfer.src, bytes, "source");
     if (!found) return std::unexpected(found.error());
     transfer.src_memory = *found;
-    if (auto kind_fits = check_kind(transfer, kind); !kind_fits) return std::unexpected(kind_fits.error());
+    ORR_TRY(kind_fits, check_kind(transfer, kind));
     return transfer;
 }
 
@@ -93,8 +91,7 @@ Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
     std::vector<Context*> peers;
     if (!on_card(dst_memory) || dst_memory->device == device) return peers;
     if (auto refused = runtime.memory().peer_refusal(device, *dst_memory)) return std::unexpected(*refused);
-    auto peer = runtime.context(dst_memory->device);
-    if (!peer) return std::unexpected(peer.error());
+    ORR_TRY(peer, runtime.context(dst_memory->device));
     peers.push_back(*peer);
     return peers;
 }
@@ -109,15 +106,14 @@ Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_
             "stream of the source's device",
             transfer.src_memory->device, device);
     }
-    auto peers = peers_written(runtime, device, transfer.dst_memory);
-    if (!peers) return std::unexpected(peers.error());
+    ORR_TRY(peers, peers_written(runtime, device, transfer.dst_memory));
     for (const auto* memory : {&transfer.src_memory, &transfer.dst_memory}) {
         if (!*memory || on_card(*memory)) continue;
         if (auto refused = runtime.memory().host_refusal(device, **memory)) return std::unexpected(*refused);
     }
     if (!transfer.src_memory && !transfer.dst_memory) {
         // Ordinary memory on both sides: nothing for a card to do but to keep the order.
-        if (auto done = stream->synchronize(); !done) return done;
+        ORR_TRY(done, stream->synchronize());
         std::memmove(reinterpret_cast<void*>(transfer.dst), reinterpret_cast<const void*>(transfer.src),
                      transfer.bytes);
         return {};
@@ -131,8 +127,7 @@ Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_
         return stream->staging().from_device(*stream, {dst, transfer.bytes}, transfer.src);
     }
     const orr_packet packet = make_copy(transfer.dst, transfer.src, transfer.bytes, true);
-    auto index = stream->submit({&packet, 1}, {Op::kCopy, nullptr}, *peers);
-    if (!index) return std::unexpected(index.error());
+    ORR_TRY(index, stream->submit({&packet, 1}, {Op::kCopy, nullptr}, *peers));
     return {};
 }
 

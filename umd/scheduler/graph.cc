@@ -80,9 +80,7 @@ Result<std::uint32_t> Graph::number(orrGraphNode_t handle) const {
 
 Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 block,
                               std::span<const std::byte> args, std::size_t local_bytes) {
-    if (auto valid = check_launch(grid, block, args.data(), args.size(), local_bytes); !valid) {
-        return std::unexpected(valid.error());
-    }
+    ORR_TRY(valid, check_launch(grid, block, args.data(), args.size(), local_bytes));
     GraphNode node;
     node.kind = NodeKind::kPacket;
     node.device = function.context->device();
@@ -107,9 +105,8 @@ Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::opt
                     "use a stream of the source's device",
                     transfer.src_memory->device, runner);
     }
-    if (auto context = runtime.context(runner); !context) return std::unexpected(context.error());
-    auto peers = peers_written(runtime, runner, transfer.dst_memory);
-    if (!peers) return std::unexpected(peers.error());
+    ORR_TRY(context, runtime.context(runner));
+    ORR_TRY(peers, peers_written(runtime, runner, transfer.dst_memory));
     GraphNode node;
     node.device = runner;
     if (transfer.bytes == 0) return node;
@@ -124,12 +121,10 @@ Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::opt
 Result<GraphNode> fill_node(Runtime& runtime, void* dst, int value, std::size_t bytes,
                             std::optional<int> device) {
     const auto va = reinterpret_cast<std::uintptr_t>(dst);
-    auto allocation = runtime.memory().find_range(va, bytes, "the memset's destination");
-    if (!allocation) return std::unexpected(allocation.error());
+    ORR_TRY(allocation, runtime.memory().find_range(va, bytes, "the memset's destination"));
     const int owner = allocation->device == kHost ? current_device() : allocation->device;
     const int runner = device.value_or(owner);
-    auto peers = peers_written(runtime, runner, *allocation);
-    if (!peers) return std::unexpected(peers.error());
+    ORR_TRY(peers, peers_written(runtime, runner, *allocation));
     GraphNode node;
     node.device = runner;
     if (bytes == 0) return node;

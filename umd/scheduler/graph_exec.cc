@@ -20,7 +20,7 @@ constexpr std::uint64_t kArgsAlignment = 64;
 
 Result<std::shared_ptr<GraphExec>> GraphExec::create(Runtime& runtime, std::span<const GraphNode> graph) {
     std::shared_ptr<GraphExec> exec(new GraphExec(runtime));
-    if (auto built = exec->build(graph); !built) return std::unexpected(built.error());
+    ORR_TRY(built, exec->build(graph));
     return exec;
 }
 
@@ -60,8 +60,7 @@ Status GraphExec::place_nodes(std::span<const GraphNode> graph, std::vector<Plan
             if (given[i].kind == NodeKind::kHostCall) continue;
             nodes[i].device = 0;  // an empty graph part of a thread without a card
         }
-        auto context = runtime_.context(nodes[i].device);
-        if (!context) return std::unexpected(context.error());
+        ORR_TRY(context, runtime_.context(nodes[i].device));
         if (!given[i].kernel) continue;
         for (const Context* peer : (*context)->peers())
             nodes[i].writes_to |= 1ull << peer->device();
@@ -70,8 +69,7 @@ Status GraphExec::place_nodes(std::span<const GraphNode> graph, std::vector<Plan
 }
 
 Status GraphExec::check_link(int from, int to) const {
-    auto linked = runtime_.linked(from, to);
-    if (!linked) return std::unexpected(linked.error());
+    ORR_TRY(linked, runtime_.linked(from, to));
     if (*linked) return {};
     return fail(
         orrErrorPeerAccess,
@@ -83,15 +81,12 @@ Status GraphExec::check_link(int from, int to) const {
 Result<std::shared_ptr<SemaphoreSlot>> GraphExec::slot(Lane& lane, int device) {
     auto& slot = lane.slots[device];
     if (slot == nullptr) {
-        auto waiting = runtime_.context(device);
-        if (!waiting) return std::unexpected(waiting.error());
-        auto taken = (*waiting)->semaphores().take(true);
-        if (!taken) return std::unexpected(taken.error());
+        ORR_TRY(waiting, runtime_.context(device));
+        ORR_TRY(taken, (*waiting)->semaphores().take(true));
         if (lane.device != device && lane.device != kHostLane) {
             if (auto linked = check_link(lane.device, device); !linked)
                 return std::unexpected(linked.error());
-            auto shared = (*waiting)->memory().share_block(*(*taken)->block, lane.device);
-            if (!shared) return std::unexpected(shared.error());
+            ORR_TRY(shared, (*waiting)->memory().share_block(*(*taken)->block, lane.device));
         }
         slot = std::move(*taken);
     }
@@ -101,16 +96,13 @@ Result<std::shared_ptr<SemaphoreSlot>> GraphExec::slot(Lane& lane, int device) {
 Result<std::shared_ptr<SemaphoreSlot>> GraphExec::start_slot(int device, int source) {
     auto& slot = start_slots_[device];
     if (slot == nullptr) {
-        auto waiting = runtime_.context(device);
-        if (!waiting) return std::unexpected(waiting.error());
-        auto taken = (*waiting)->semaphores().take(true);
-        if (!taken) return std::unexpected(taken.error());
+        ORR_TRY(waiting, runtime_.context(device));
+        ORR_TRY(taken, (*waiting)->semaphores().take(true));
         slot = std::move(*taken);
     }
     if (source != device) {
-        if (auto linked = check_link(source, device); !linked) return std::unexpected(linked.error());
-        auto shared = runtime_.memory().share_block(*slot->block, source);
-        if (!shared) return std::unexpected(shared.error());
+        ORR_TRY(linked, check_link(source, device));
+        ORR_TRY(shared, runtime_.memory().share_block(*slot->block, source));
     }
     return slot;
 }
@@ -131,8 +123,7 @@ Status GraphExec::make_stream(Lane& lane) {
     }
     const auto entries = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(std::bit_ceil(wanted), kMinEntries, kMaxEntries));
-    auto stream = Stream::create(*lane.context, entries, 0);
-    if (!stream) return std::unexpected(stream.error());
+    ORR_TRY(stream, Stream::create(*lane.context, entries, 0));
     lane.stream = std::move(*stream);
     return {};
 }
@@ -142,16 +133,14 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
     const PlannedLane& planned = plan_.lanes[number];
     lane.device = planned.device;
     if (lane.device == kHostLane) return {};
-    auto context = runtime_.context(lane.device);
-    if (!context) return std::unexpected(context.error());
+    ORR_TRY(context, runtime_.context(lane.device));
     lane.context = *context;
     std::uint64_t args_bytes = 0, args_used = 0;
     for (const PlannedNode& node : planned.nodes) {
         if (node.node != kArrival) args_bytes += round_up(graph[node.node].args.size(), kArgsAlignment);
     }
     if (args_bytes != 0) {
-        auto buffer = PinnedBuffer::create(runtime_.memory(), lane.device, round_up(args_bytes, kPage));
-        if (!buffer) return std::unexpected(buffer.error());
+        ORR_TRY(buffer, PinnedBuffer::create(runtime_.memory(), lane.device, round_up(args_bytes, kPage)));
         lane.args = std::move(*buffer);
     }
     const auto push = [&](const orr_packet& packet, OpNote note) {
@@ -165,15 +154,13 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
              {opcode == ORR_PKT_WAIT ? Op::kWait : Op::kSignal, nullptr});
     };
     if (planned.starts && lanes_.size() > 1) {
-        auto start = start_slot(lane.device, lane.device);
-        if (!start) return std::unexpected(start.error());
+        ORR_TRY(start, start_slot(lane.device, lane.device));
         push_semaphore(ORR_PKT_WAIT, **start, kStart, 1);
     }
     for (std::uint32_t position = 0; position < planned.nodes.size(); ++position) {
         const PlannedNode& node = planned.nodes[position];
         for (const LaneWait& wait : node.waits) {
-            auto from = slot(lanes_[wait.lane], lane.device);
-            if (!from) return std::unexpected(from.error());
+            ORR_TRY(from, slot(lanes_[wait.lane], lane.device));
             push_semaphore(ORR_PKT_WAIT, **from, wait.lane, wait.position + 1);
         }
         if (node.node != kArrival) {
@@ -191,8 +178,7 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
         }
         for (int device = 0; device < 64; ++device) {
             if ((node.signals >> device & 1) == 0) continue;
-            auto to = slot(lane, device);
-            if (!to) return std::unexpected(to.error());
+            ORR_TRY(to, slot(lane, device));
             if (device != lane.device)
                 lane.crossings.push_back(
                     {static_cast<std::uint32_t>(lane.packets.size()), *to, position + 1});
@@ -205,15 +191,14 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
 
 Status GraphExec::build(std::span<const GraphNode> graph) {
     std::vector<PlanNode> nodes;
-    if (auto placed = place_nodes(graph, nodes); !placed) return placed;
-    auto plan = plan_lanes(nodes);
-    if (!plan) return std::unexpected(plan.error());
+    ORR_TRY(placed, place_nodes(graph, nodes));
+    ORR_TRY(plan, plan_lanes(nodes));
     plan_ = std::move(*plan);
     lanes_.resize(plan_.lanes.size());
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
         lanes_[lane].device = plan_.lanes[lane].device;
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-        if (auto built = build_lane(graph, lane); !built) return built;
+        ORR_TRY(built, build_lane(graph, lane));
     }
     for (const GraphNode& node : graph)
         nodes_ += node.kind != NodeKind::kEmpty;
@@ -224,7 +209,7 @@ Status GraphExec::build(std::span<const GraphNode> graph) {
     if (lanes_.size() == 1 && !host) return {};  // its stream is made when a launch cannot do without
     for (Lane& lane : lanes_) {
         if (lane.device == kHostLane) continue;
-        if (auto made = make_stream(lane); !made) return made;
+        ORR_TRY(made, make_stream(lane));
     }
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
         if (lanes_[lane].device != kHostLane) continue;
@@ -264,8 +249,7 @@ Status GraphExec::prepare_ends(int device) {
         const PlannedLane& planned = plan_.lanes[number];
         Lane& lane = lanes_[number];
         if (!planned.ends) continue;
-        auto to = slot(lane, device);
-        if (!to) return std::unexpected(to.error());
+        ORR_TRY(to, slot(lane, device));
         if (lane.device == kHostLane || (planned.nodes.back().signals >> device & 1) != 0) continue;
         const auto packet = static_cast<std::uint32_t>(lane.packets.size());
         lane.patches.push_back({packet, number, planned.nodes.size()});
@@ -295,24 +279,23 @@ Status GraphExec::submit(std::uint32_t number, Stream& stream, std::span<Context
             crossings.push_back(
                 {crossing.packet - from + 1, crossing.slot, crossing.base + launches_ * span(number)});
         }
-        auto index = stream.submit(std::span(lane.packets).subspan(from, to - from),
-                                   std::span(lane.notes).subspan(from, to - from),
-                                   last ? peers : std::span<Context* const>{}, crossings);
-        if (!index) return std::unexpected(index.error());
+        ORR_TRY(index, stream.submit(std::span(lane.packets).subspan(from, to - from),
+                                     std::span(lane.notes).subspan(from, to - from),
+                                     last ? peers : std::span<Context* const>{}, crossings));
         ++doorbells_;
         lane.sent.push_back({to, *index});
         from = to;
         return {};
     };
     for (const EventStep& step : lane.events) {
-        if (auto sent = send(step.packet, false); !sent) return sent;
+        ORR_TRY(sent, send(step.packet, false));
         auto shared = stream.shared_from_this();
         auto done = step.record ? step.event->record(shared) : step.event->make_wait(shared);
         if (!done) return done;
         ++doorbells_;
     }
     const auto all = static_cast<std::uint32_t>(lane.packets.size());
-    if (auto sent = send(all, true); !sent) return sent;
+    ORR_TRY(sent, send(all, true));
     // Events may be the last.
     if (stream.submitted() != 0 && !lane.events.empty()) lane.sent.push_back({all, stream.submitted()});
     return {};
@@ -332,31 +315,30 @@ Status GraphExec::launch_single(const std::shared_ptr<Stream>& stream) {
     std::vector<Context*> peers;
     for (int device = 0; device < 64; ++device) {
         if ((plan_.lanes[0].unarrived >> device & 1) == 0) continue;
-        auto peer = runtime_.context(device);
-        if (!peer) return std::unexpected(peer.error());
+        ORR_TRY(peer, runtime_.context(device));
         peers.push_back(*peer);
     }
     if (direct) return submit(0, *stream, peers);
     if (lane.stream == nullptr) {
-        if (auto made = make_stream(lane); !made) return made;
+        ORR_TRY(made, make_stream(lane));
     }
     Event before, after;
-    if (auto done = before.record(stream); !done) return done;
-    if (auto done = before.make_wait(lane.stream); !done) return done;
-    if (auto done = submit(0, *lane.stream, peers); !done) return done;
+    ORR_TRY(recorded, before.record(stream));
+    ORR_TRY(joined, before.make_wait(lane.stream));
+    ORR_TRY(submitted, submit(0, *lane.stream, peers));
     // What went to a third card is not announced to this stream's card: see Known limits of scheduler.md.
     const auto third = [&](const Context* peer) { return peer != &stream->context(); };
     if (&stream->context() != lane.context && std::ranges::any_of(peers, third)) {
-        if (auto done = lane.stream->synchronize(); !done) return done;
+        ORR_TRY(finished, lane.stream->synchronize());
     }
-    if (auto done = after.record(lane.stream); !done) return done;
+    ORR_TRY(ended, after.record(lane.stream));
     doorbells_ += 4;
     return after.make_wait(stream);
 }
 
 Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
     const int device = stream->context().device();
-    if (auto ends = prepare_ends(device); !ends) return ends;
+    ORR_TRY(ends, prepare_ends(device));
     std::vector<orr_packet> joint;
     std::vector<Crossing> crossings;
     std::set<int> starts;
@@ -364,16 +346,14 @@ Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
         if (lane.starts && lane.device != kHostLane) starts.insert(lane.device);
     }
     for (const int to : starts) {
-        auto start = start_slot(to, device);
-        if (!start) return std::unexpected(start.error());
+        ORR_TRY(start, start_slot(to, device));
         joint.push_back(make_semaphore(ORR_PKT_SIGNAL, (*start)->va, launches_ + 1));
         if (to != device) crossings.push_back({joint.size(), *start, launches_ + 1});
     }
     const std::size_t start_packets = joint.size();
     for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
         if (!plan_.lanes[number].ends) continue;
-        auto end = slot(lanes_[number], device);
-        if (!end) return std::unexpected(end.error());
+        ORR_TRY(end, slot(lanes_[number], device));
         const std::uint64_t value = launches_ * span(number) + plan_.lanes[number].nodes.size();
         joint.push_back(make_semaphore(ORR_PKT_WAIT, (*end)->va, value));
     }
@@ -387,10 +367,9 @@ Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
         Lane& lane = lanes_[number];
         if (lane.device == kHostLane) continue;
         patch(lane);
-        if (auto sent = submit(number, *lane.stream, {}); !sent) return sent;
+        ORR_TRY(sent, submit(number, *lane.stream, {}));
     }
-    auto index = stream->submit(joint, notes, {}, crossings);
-    if (!index) return std::unexpected(index.error());
+    ORR_TRY(index, stream->submit(joint, notes, {}, crossings));
     ++doorbells_;
     if (hosts_.empty()) return {};
     return push_host_steps(stream, *index - joint.size() + start_packets);
@@ -421,8 +400,7 @@ Status GraphExec::push_host_steps(const std::shared_ptr<Stream>& stream, std::ui
             if (planned.ends && position + 1 == planned.nodes.size()) signals |= 1ull << end_device;
             for (int device = 0; device < 64; ++device) {
                 if ((signals >> device & 1) == 0) continue;
-                auto to = slot(lane, device);
-                if (!to) return std::unexpected(to.error());
+                ORR_TRY(to, slot(lane, device));
                 const std::uint64_t value = launches_ * span(host->lane) + position + 1;
                 step.signals.emplace_back((*to)->context, make_semaphore(ORR_PKT_SIGNAL, (*to)->va, value));
             }
@@ -455,10 +433,10 @@ Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& ste
             there = stream->wait(index);
         if (!there) return there;
     }
-    if (auto there = wait_hosts(stop, step); !there) return there;
+    ORR_TRY(there, wait_hosts(stop, step));
     step.function(step.user);
     for (const auto& [context, packet] : step.signals) {
-        if (auto sent = context->signal(packet); !sent) return std::unexpected(sent.error());
+        ORR_TRY(sent, context->signal(packet));
     }
     return {};
 }
@@ -523,8 +501,8 @@ Status GraphExec::order_behind_last(const std::shared_ptr<Stream>& stream) {
     for (const Lane& lane : lanes_) {
         if (lane.stream == nullptr || lane.stream->done(lane.stream->submitted())) continue;
         Event behind;
-        if (auto done = behind.record(lane.stream); !done) return done;
-        if (auto done = behind.make_wait(stream); !done) return done;
+        ORR_TRY(marked, behind.record(lane.stream));
+        ORR_TRY(ordered, behind.make_wait(stream));
     }
     const std::lock_guard lock(host_mutex_);
     const bool idle =
@@ -547,11 +525,11 @@ void GraphExec::give_up(const Error& error) {
 
 Status GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     const std::lock_guard lock(mutex_);
-    if (auto alive = check_alive(); !alive) return alive;
+    ORR_TRY(alive, check_alive());
     if (auto stopped = stream->error()) return std::unexpected(*stopped);
     if (lanes_.empty()) return {};
-    if (auto room = make_room(stream); !room) return room;
-    if (auto ordered = order_behind_last(stream); !ordered) return ordered;
+    ORR_TRY(room, make_room(stream));
+    ORR_TRY(ordered, order_behind_last(stream));
     const bool single = lanes_.size() == 1 && hosts_.empty();
     auto launched = single ? launch_single(stream) : launch_lanes(stream);
     ++launches_;  // also after a failure: its values are used up

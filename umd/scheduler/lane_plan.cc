@@ -270,9 +270,8 @@ void Planner::finish() {
 }
 
 Result<LanePlan> Planner::run() {
-    if (auto read = read_edges(); !read) return std::unexpected(read.error());
-    auto sorted = order();
-    if (!sorted) return std::unexpected(sorted.error());
+    ORR_TRY(read, read_edges());
+    ORR_TRY(sorted, order());
     inherit_through_host_nodes(*sorted);
     placed_.resize(nodes_.size());
     for (const std::uint32_t node : *sorted)

@@ -29,7 +29,7 @@ std::uint64_t load_word(const std::uint64_t* word) {
 Result<std::unique_ptr<RuntimeExecutor>> RuntimeExecutor::create(Runtime& runtime,
                                                                  std::span<const int> devices) {
     std::unique_ptr<RuntimeExecutor> executor(new RuntimeExecutor(runtime));
-    if (auto opened = executor->open(devices); !opened) return std::unexpected(opened.error());
+    ORR_TRY(opened, executor->open(devices));
     return executor;
 }
 
@@ -37,18 +37,15 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
     machine_.cards = static_cast<unsigned>(devices.size());
     machine_.slowness.fill(1.0);
     for (const int device : devices) {
-        auto context = runtime_.context(device);
-        if (!context) return std::unexpected(context.error());
+        ORR_TRY(context, runtime_.context(device));
         cards_.push_back({device, *context, {}, {}, 0, nullptr});
     }
     for (unsigned a = 0; a < cards_.size(); ++a) {
         const Channel host{kHostLatency, 1e12 / kHostBytesPerSecond, true};
         machine_.channel[a][machine_.host()] = machine_.channel[machine_.host()][a] = host;
-        auto card = cards_[a].context->winsys().query();
-        if (!card) return std::unexpected(card.error());
+        ORR_TRY(card, cards_[a].context->winsys().query());
         for (std::uint32_t port = 0; port < card->link_ports; ++port) {
-            auto link = cards_[a].context->winsys().link(port);
-            if (!link) return std::unexpected(link.error());
+            ORR_TRY(link, cards_[a].context->winsys().link(port));
             if (link->state != ORR_LINK_UP && link->state != ORR_LINK_DEGRADED) continue;
             const int peer = runtime_.device_of_uid(link->peer_uid);
             const auto b =
@@ -74,10 +71,8 @@ Result<std::shared_ptr<TaskKernel>> RuntimeExecutor::load(std::span<const std::b
     auto kernel = std::make_shared<TaskKernel>();
     kernel->name = name;
     for (const Card& card : cards_) {
-        auto module = Module::load(*card.context, image, "the module of task kernel " + name);
-        if (!module) return std::unexpected(module.error());
-        auto function = (*module)->function(name);
-        if (!function) return std::unexpected(function.error());
+        ORR_TRY(module, Module::load(*card.context, image, "the module of task kernel " + name));
+        ORR_TRY(function, (*module)->function(name));
         kernel->modules.push_back(std::move(*module));
         kernel->functions.push_back(std::move(*function));
     }
@@ -129,16 +124,14 @@ Result<std::uint64_t> RuntimeExecutor::buffer(std::uint64_t& place, unsigned nod
 }
 
 Result<std::byte*> RuntimeExecutor::host_memory(DataId data) {
-    auto va = buffer(data_[data].place.at[machine_.host()], machine_.host(), data_[data].bytes);
-    if (!va) return std::unexpected(va.error());
+    ORR_TRY(va, buffer(data_[data].place.at[machine_.host()], machine_.host(), data_[data].bytes));
     return reinterpret_cast<std::byte*>(*va);
 }
 
 Result<std::vector<void*>> RuntimeExecutor::host_addresses(TaskId task) {
     std::vector<void*> addresses;
     for (const DataAccess& access : core_->accesses(task)) {
-        auto memory = host_memory(access.data);
-        if (!memory) return std::unexpected(memory.error());
+        ORR_TRY(memory, host_memory(access.data));
         addresses.push_back(*memory);
     }
     return addresses;
@@ -184,13 +177,12 @@ Status RuntimeExecutor::wait(LaneId by, Wait what, std::vector<Wait>& noted) {
     if (knows(what.lane, what.position)) return {};
     const Wait original = what;
     if (source->signals != card) {
-        auto relay = lane(LaneKind::kRelay, source->signals, card);
-        if (!relay) return std::unexpected(relay.error());
+        ORR_TRY(relay, lane(LaneKind::kRelay, source->signals, card));
         Lane& between = lanes_[*relay];
         std::uint64_t& passed = between.relayed[what.lane];
         if (passed < what.position) {
             InFlight entry;
-            if (auto waits = wait(*relay, what, entry.waits); !waits) return waits;
+            ORR_TRY(waits, wait(*relay, what, entry.waits));
             finish(*relay, std::move(entry));
             passed = what.position;
         }
@@ -366,10 +358,8 @@ Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::spa
         if (node == command.origin) return data.place.partial[node];
         return data.place.received[{node, command.origin}];
     };
-    auto from = buffer(place(command.from), command.from, data.bytes);
-    if (!from) return std::unexpected(from.error());
-    auto to = buffer(place(command.to), command.to, data.bytes);
-    if (!to) return std::unexpected(to.error());
+    ORR_TRY(from, buffer(place(command.from), command.from, data.bytes));
+    ORR_TRY(to, buffer(place(command.to), command.to, data.bytes));
     InFlight entry;
     for (const Wait& before : waits) {
         if (auto done = wait(*id, before, entry.waits); !done) return abandon(*id, std::move(entry), done);
@@ -388,8 +378,7 @@ Status RuntimeExecutor::push_dispatches(Lane& lane, const RunCommand& command, s
     const auto accesses = core_->accesses(command.task);
     if (core_->is_merge(command.task)) {
         Data& data = data_[accesses[0].data];
-        auto into = buffer(data.place.at[node], node, data.bytes);
-        if (!into) return std::unexpected(into.error());
+        ORR_TRY(into, buffer(data.place.at[node], node, data.bytes));
         for (std::size_t i = 0; i < command.partials.size(); ++i) {
             const unsigned origin = command.partials[i];
             const std::uint64_t part =
@@ -408,8 +397,7 @@ Status RuntimeExecutor::push_dispatches(Lane& lane, const RunCommand& command, s
     for (std::size_t i = 0; i < accesses.size(); ++i) {
         Data& data = data_[accesses[i].data];
         const bool part = accesses[i].mode == Access::kReduce;
-        auto va = buffer(part ? data.place.partial[node] : data.place.at[node], node, data.bytes);
-        if (!va) return std::unexpected(va.error());
+        ORR_TRY(va, buffer(part ? data.place.partial[node] : data.place.at[node], node, data.bytes));
         if ((command.clear >> i & 1) != 0) push(lane, make_fill(*va, 0, data.bytes), {Op::kFill, nullptr});
         if (work.offsets[i] >= 0) std::memcpy(scratch + work.offsets[i], &*va, sizeof(*va));
     }
@@ -421,8 +409,7 @@ Status RuntimeExecutor::push_dispatches(Lane& lane, const RunCommand& command, s
 }
 
 Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wait> waits) {
-    auto id = lane(LaneKind::kRun, command.node, 0);
-    if (!id) return std::unexpected(id.error());
+    ORR_TRY(id, lane(LaneKind::kRun, command.node, 0));
     InFlight entry;
     for (const Wait& before : waits) {
         if (auto done = wait(*id, before, entry.waits); !done) return abandon(*id, std::move(entry), done);

@@ -20,7 +20,7 @@ Result<RuntimeExecutor::LaneId> RuntimeExecutor::lane(LaneKind kind, unsigned ca
     }
     Lane& lane = lanes_[id];
     if (lane.stream != nullptr) return id;
-    if (auto opened = open(lane); !opened) return std::unexpected(opened.error());
+    ORR_TRY(opened, open(lane));
     return id;
 }
 
@@ -31,21 +31,18 @@ Status RuntimeExecutor::open(Lane& lane) {
     options.name = kNames[static_cast<std::size_t>(lane.kind)];
     const bool crosses = lane.signals != lane.card;
     if (crosses) options.name += fmt::format(" {}", cards_[lane.signals].device);
-    auto slot = cards_[lane.signals].context->semaphores().take(true);
-    if (!slot) return std::unexpected(slot.error());
+    ORR_TRY(slot, cards_[lane.signals].context->semaphores().take(true));
     const int device = cards_[lane.card].device;
     if (crosses) {
-        if (auto shared = runtime_.memory().share_block(*(*slot)->block, device); !shared) return shared;
+        ORR_TRY(shared, runtime_.memory().share_block(*(*slot)->block, device));
     }
     PinnedBuffer scratch;
     if (lane.kind == LaneKind::kRun) {
-        auto made = PinnedBuffer::create(runtime_.memory(), device, kSlots * kSlotBytes);
-        if (!made) return std::unexpected(made.error());
+        ORR_TRY(made, PinnedBuffer::create(runtime_.memory(), device, kSlots * kSlotBytes));
         scratch = std::move(*made);
     }
-    auto stream = Stream::create(*cards_[lane.card].context, crosses ? kCrossingEntries : kEntries, 0,
-                                 std::move(options));
-    if (!stream) return std::unexpected(stream.error());
+    ORR_TRY(stream, Stream::create(*cards_[lane.card].context, crosses ? kCrossingEntries : kEntries, 0,
+                                   std::move(options)));
     lane.stream = std::move(*stream);
     lane.slot = std::move(*slot);
     lane.scratch = std::move(scratch);

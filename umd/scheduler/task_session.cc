@@ -31,8 +31,7 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
             return std::unexpected(loaded.error());
     }
     session->cost_file_ = options.cost_file;
-    auto executor = RuntimeExecutor::create(runtime, options.devices);
-    if (!executor) return std::unexpected(executor.error());
+    ORR_TRY(executor, RuntimeExecutor::create(runtime, options.devices));
     session->executor_ = std::move(*executor);
     CoreOptions core;
     core.issue_ahead = options.issue_ahead;
@@ -91,9 +90,7 @@ Result<DataId> TaskSession::add_data(Runtime& runtime, const void* host, std::ui
                     allocation->device);
     }
     if (allocation) {
-        if (auto whole = runtime.memory().find_range(va, bytes, "the datum"); !whole) {
-            return std::unexpected(whole.error());
-        }
+        ORR_TRY(whole, runtime.memory().find_range(va, bytes, "the datum"));
     }
     const std::lock_guard lock(mutex_);
     const bool pinned = allocation && va % 16 == 0;
@@ -101,8 +98,7 @@ Result<DataId> TaskSession::add_data(Runtime& runtime, const void* host, std::ui
     executor_->add_data(bytes, pinned ? va : 0);
     bytes_.push_back(bytes);
     if (host != nullptr && !pinned) {
-        auto memory = executor_->host_memory(id);
-        if (!memory) return std::unexpected(memory.error());
+        ORR_TRY(memory, executor_->host_memory(id));
         std::memcpy(*memory, host, bytes);
     }
     return id;
@@ -115,7 +111,7 @@ Result<std::shared_ptr<TaskKernel>> TaskSession::load(std::span<const std::byte>
 }
 
 Status TaskSession::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, orrDim3 grid, orrDim3 block) {
-    if (auto valid = check_launch(grid, block, nullptr, 0, 0); !valid) return valid;
+    ORR_TRY(valid, check_launch(grid, block, nullptr, 0, 0));
     const std::lock_guard lock(mutex_);
     executor_->set_merge(data, std::move(kernel), grid, block);
     core_->set_merge_cost(data, costs_.guess());
@@ -345,7 +341,7 @@ Status TaskSession::check_task(TaskId task) const {
 
 Status TaskSession::wait(TaskId task) {
     std::unique_lock lock(mutex_);
-    if (auto known = check_task(task); !known) return known;
+    ORR_TRY(known, check_task(task));
     started_ = true;
     changed_.notify_all();
     const auto awaited = awaited_.insert(task);
@@ -366,7 +362,7 @@ Status TaskSession::wait_all() {
 
 Status TaskSession::cancel(TaskId task) {
     const std::lock_guard lock(mutex_);
-    if (auto known = check_task(task); !known) return known;
+    ORR_TRY(known, check_task(task));
     if (core_->cancel(task)) {
         changed_.notify_all();
         return {};
@@ -398,8 +394,7 @@ Status TaskSession::read(DataId data, std::span<std::byte> dst) {
             return fail(orrErrorInvalidValue, "{} bytes were asked for, the datum has {}", dst.size(),
                         bytes_[data]);
         }
-        auto submitted = submit_locked(std::move(submission));
-        if (!submitted) return std::unexpected(submitted.error());
+        ORR_TRY(submitted, submit_locked(std::move(submission)));
         task = *submitted;
     }
     return wait(task);
@@ -407,7 +402,7 @@ Status TaskSession::read(DataId data, std::span<std::byte> dst) {
 
 Result<orrTaskInfo> TaskSession::info(TaskId task) {
     const std::lock_guard lock(mutex_);
-    if (auto known = check_task(task); !known) return std::unexpected(known.error());
+    ORR_TRY(known, check_task(task));
     orrTaskInfo info = ORR_INIT(orrTaskInfo);
     static constexpr orrTaskState kStates[] = {orrTaskStateWaiting, orrTaskStateWaiting,
                                                orrTaskStateIssued,  orrTaskStateDone,

@@ -209,8 +209,7 @@ class DrmDevice final : public Device {
     }
 
     Result<std::vector<std::uint64_t>> counters() override {
-        auto card = query();
-        if (!card) return std::unexpected(card.error());
+        ORR_TRY(card, query());
         std::vector<std::uint64_t> values(card->counters);
         drm_orr_query_counters query{};
         query.values = reinterpret_cast<std::uintptr_t>(values.data());
@@ -345,15 +344,13 @@ class DrmDevice final : public Device {
         }
         const std::lock_guard lock(file_->mutex);
         if (file_->doorbells == nullptr) {
-            auto page = map_file(*file_, ORR_DB_PAGE_SIZE, PROT_READ | PROT_WRITE, made.doorbell_offset,
-                                 "mmap of the doorbell page");
-            if (!page) return std::unexpected(page.error());
+            ORR_TRY(page, map_file(*file_, ORR_DB_PAGE_SIZE, PROT_READ | PROT_WRITE, made.doorbell_offset,
+                                   "mmap of the doorbell page"));
             file_->doorbells = static_cast<orr_doorbell_page*>(*page);
         }
         if (file_->kicks == nullptr) {
-            auto page =
-                map_file(*file_, ORR_DB_PAGE_SIZE, PROT_WRITE, made.kick_offset, "mmap of the kick page");
-            if (!page) return std::unexpected(page.error());
+            ORR_TRY(page, map_file(*file_, ORR_DB_PAGE_SIZE, PROT_WRITE, made.kick_offset,
+                                   "mmap of the kick page"));
             file_->kicks = static_cast<std::byte*>(*page);
         }
         return {};
