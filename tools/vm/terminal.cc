@@ -13,6 +13,11 @@ TerminalSize terminal_size() {
     return result;
 }
 
+bool stdin_is_taken() {
+    const pid_t owner = ::tcgetpgrp(STDIN_FILENO);
+    return owner > 0 && owner != ::getpgrp();
+}
+
 RawTerminal::RawTerminal() {
     if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
     termios raw = before_;

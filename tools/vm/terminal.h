@@ -9,6 +9,9 @@ namespace orrery::vm {
 
 TerminalSize terminal_size();
 
+// Whether reading stdin would stop this process: it is a terminal, and another job of the shell's has it.
+bool stdin_is_taken();
+
 // Puts the terminal on stdin into raw mode for as long as it lives. Nothing happens if stdin is no terminal.
 class RawTerminal {
   public:

@@ -35,6 +35,27 @@ TEST_F(Running, StdinReachesTheCommandByteForByteAndEnds) {
     EXPECT_TRUE(*outcome == bytes + "after the end\n") << outcome->size() << " bytes";
 }
 
+TEST_F(Running, AJobInTheBackgroundLeavesTheTerminalToOthers) {
+    const std::string line = "set -m; " ORRERY_VM " --cards 0 --no-module --logs " +
+                             (home_ / "logs").string() + " -- true & wait $!; echo status $?";
+    int terminal = -1;
+    const pid_t shell = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    ASSERT_GE(shell, 0);
+    if (shell == 0) {
+        ::execlp("bash", "bash", "-c", line.c_str(), nullptr);
+        ::_exit(127);
+    }
+    const Fd master(terminal);
+    ASSERT_EQ(::write(master.get(), "typed\n", 6), 6);  // for whoever has the terminal
+    std::string shown;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(master.get(), buffer, sizeof buffer)) > 0;)
+        shown.append(buffer, static_cast<std::size_t>(n));
+    int status = 0;
+    ASSERT_EQ(::waitpid(shell, &status, 0), shell);
+    EXPECT_THAT(shown, HasSubstr("status 0")) << shown;  // 149: stopped by SIGTTIN
+}
+
 TEST_F(Running, DryRunPrintsAndRunsNothing) {
     const auto outcome = run({"--dry-run", "--cards", "2", "--nvme", "--append", "quiet 'x'", "--", "true"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kCardStopLimit = 5000;  // milliseconds
+constexpr int kTerminalLook = 500;    // milliseconds
 
 Result<Fd> block_signals() {
     sigset_t set;
@@ -263,6 +264,9 @@ void Run::step() {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline_ - Clock::now());
         wait = static_cast<int>(std::max<std::int64_t>(0, left.count() + 1));
     }
+    // Nobody tells when our job gets the terminal back.
+    if (started_ && input_.wants_read() && stdin_is_taken())
+        wait = wait < 0 ? kTerminalLook : std::min(wait, kTerminalLook);
     if (::poll(fds.data(), fds.size(), wait) < 0) {
         if (errno != EINTR) stop({kExitSetup, fmt::format("poll: {}", std::strerror(errno))});
         return;

@@ -105,7 +105,7 @@ void Run::write_gdb_script() const {
 
 // The command gets nothing before it runs, so that a run that fails early leaves our stdin as it was.
 bool Run::wants_input() const {
-    return input_.wants_read() && (options_.shell || started_);
+    return input_.wants_read() && (options_.shell || (started_ && !stdin_is_taken()));
 }
 
 void Run::read_input() {
