@@ -478,8 +478,11 @@ bool RuntimeExecutor::poll(Listener& listener) {
 }
 
 bool RuntimeExecutor::idle() const {
-    return !broken() && held_.empty() && host_ready_.empty() && host_running_.empty() &&
-           std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.in_flight.empty(); });
+    return !broken() && held_.empty() && host_ready_.empty() && host_running_.empty() && !cards_work();
+}
+
+bool RuntimeExecutor::cards_work() const {
+    return std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.in_flight.empty(); });
 }
 
 std::vector<TaskId> RuntimeExecutor::take_host_tasks() {

@@ -81,6 +81,7 @@ class RuntimeExecutor final : public Executor {
     // Tells what has ended, and submits what was held back; true if there was anything.
     bool poll(Listener& listener);
     bool idle() const;
+    bool cards_work() const;
     // From any thread, for good: nothing more is submitted.
     void stop() { stopped_.store(true); }
     bool stopped() const { return stopped_.load(); }

@@ -14,6 +14,8 @@ namespace {
 // While cards work the thread looks often at first, then leaves the CPU to them.
 constexpr int kBusyLooks = 200;
 constexpr std::chrono::microseconds kNap{50};
+// While only the host works; stop() does not wake it.
+constexpr std::chrono::microseconds kHostNap{2000};
 constexpr std::chrono::milliseconds kCourtesy{100};
 
 // Tasks that a card has before others are done. A card whose model clock is ahead, because it has much to do
@@ -244,11 +246,15 @@ bool TaskSession::turn(std::unique_lock<std::mutex>& lock) {
         if (executor_->stopped()) give_up();
         return true;
     }
+    advance();
+    return false;
+}
+
+void TaskSession::advance() {
     core_->pump();
     executor_->flush();
     for (const TaskId task : executor_->take_host_tasks())
         host_tasks_.push_back(task);
-    return false;
 }
 
 void TaskSession::run(const std::stop_token& stop) {
@@ -271,11 +277,14 @@ void TaskSession::run(const std::stop_token& stop) {
             if (!executor_->broken() && !nap) continue;
         }
         if (std::exchange(told_, false) || !host_tasks_.empty()) changed_.notify_all();
+        // The end of a host task is told; the end of work on cards has to be looked for.
+        const bool looked = ++looks > kBusyLooks || nap;
+        if (looked || !executor_->cards_work()) {
+            (void)changed_.wait_for(lock, executor_->cards_work() || nap ? kNap : kHostNap);
+            continue;
+        }
         lock.unlock();
-        if (++looks > kBusyLooks || nap)
-            std::this_thread::sleep_for(kNap);
-        else
-            std::this_thread::yield();
+        std::this_thread::yield();
         lock.lock();
     }
 }
@@ -300,7 +309,13 @@ void TaskSession::run_host_tasks(const std::stop_token& stop) {
         executor_->host_task_done(task);
         core_->complete(task, core_->now(), core_->now());
         host_running_.reset();
-        changed_.notify_all();
+        // What waited for it is not left to the other thread, which would have to wake up first.
+        if (!executor_->broken() && !executor_->stopped()) {
+            (void)executor_->poll(*this);
+            advance();
+        }
+        // Each that wakes up takes the CPU from the tasks.
+        if (host_tasks_.empty() || !awaited_.empty() || executor_->broken()) changed_.notify_all();
     }
 }
 

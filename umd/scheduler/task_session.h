@@ -98,6 +98,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
     void run_host_tasks(const std::stop_token& stop);
     // Whether a recovery has ended.
     bool turn(std::unique_lock<std::mutex>& lock);
+    void advance();
     void give_up();
     void let_waiters_go(std::unique_lock<std::mutex>& lock);
     Status outcome(TaskId task) const;
