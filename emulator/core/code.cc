@@ -40,17 +40,32 @@ bool still_good(const CodePage& page, const std::uint8_t* host) {
     return true;
 }
 
-// Decodes `bits` into everything of *op but its handler, which is returned.
-Handler decode_into(const Core* core, Op* op, std::uint32_t bits) {
+Decoded decode_at(const Core* core, const Op* op, std::uint32_t bits) {
     const bool four = is_four_bytes(static_cast<std::uint16_t>(bits));
     const std::uint32_t expanded = four ? bits : expand_compressed(static_cast<std::uint16_t>(bits));
-    const Decoded d = decode(expanded, core->pc_of(op), core->config.fp);
+    return decode(expanded, core->pc_of(op), core->config.fp);
+}
+
+// All of *op but its handler.
+void fill(Op* op, const Decoded& d, std::uint32_t bits) {
     op->imm = d.code == OpCode::kIllegal ? static_cast<std::int32_t>(bits) : d.imm;
     op->rd = d.rd;
     op->rs1 = d.rs1;
     op->rs2 = d.rs2;
     op->aux = d.aux;
-    return handler_table().of[static_cast<unsigned>(d.code)][four ? 1 : 0];
+}
+
+// Decodes `bits` into everything of *op but its handler, which is returned.
+Handler decode_into(const Core* core, Op* op, std::uint32_t bits) {
+    const Decoded d = decode_at(core, op, bits);
+    fill(op, d, bits);
+    return handler_table()
+        .of[static_cast<unsigned>(d.code)][is_four_bytes(static_cast<std::uint16_t>(bits)) ? 1 : 0];
+}
+
+bool stops_at(const Core* core, std::uint64_t pc) {
+    return (core->config.has_exit_pc && pc == core->config.exit_pc) ||
+           std::find(core->breakpoints.begin(), core->breakpoints.end(), pc) != core->breakpoints.end();
 }
 
 // A four-byte instruction of which two bytes are in the next page. The second half is read each time.
@@ -78,18 +93,46 @@ Next op_straddle(Core* core, Op* op, std::int64_t left) {
     ORR_CALL(handler, core, op, left);
 }
 
+// The instruction in this slot, which is not the last one.
+std::uint32_t bits_at(CodePage& page, std::size_t slot) {
+    read_line(page, 2 * slot);
+    const std::uint16_t first = halfword(page.bytes + 2 * slot);
+    if (!is_four_bytes(first)) return first;
+    read_line(page, 2 * slot + 2);
+    return first | static_cast<std::uint32_t>(halfword(page.bytes + 2 * slot + 2)) << 16;
+}
+
+// The handler of the instruction at op and the one behind it together, whose Op gets all but its handler;
+// nullptr: there is none.
+Handler fuse(const Core* core, CodePage& page, Op* op, const Decoded& first, unsigned length) {
+    if (!begins_pair(first.code)) return nullptr;
+    Op* const next = op + length;
+    const auto slot = static_cast<std::size_t>(next - page.ops);
+    if (slot >= kSlots - 1 || stops_at(core, core->pc_of(next))) return nullptr;
+    const std::uint32_t bits = bits_at(page, slot);
+    const Decoded second = decode_at(core, next, bits);
+    const unsigned second_length = is_four_bytes(static_cast<std::uint16_t>(bits)) ? 2 : 1;
+    const Handler handler = pair_handler(first, length, second, second_length);
+    if (handler != nullptr) fill(next, second, bits);
+    return handler;
+}
+
 // The real handler of the instruction at op; the rest of *op is filled in.
 Handler decode_slot(Core* core, Op* op) {
     CodePage& page = current_page(core);
     const auto slot = static_cast<std::size_t>(op - page.ops);
-    const std::uint8_t* bytes = page.bytes + 2 * slot;
-    read_line(page, 2 * slot);
-    const std::uint16_t first = halfword(bytes);
-    if (slot == kSlots - 1) page.straddler = nullptr;
-    if (!is_four_bytes(first)) return decode_into(core, op, first);
-    if (slot == kSlots - 1) return op_straddle;
-    read_line(page, 2 * slot + 2);
-    return decode_into(core, op, first | static_cast<std::uint32_t>(halfword(bytes + 2)) << 16);
+    if (slot == kSlots - 1) {
+        page.straddler = nullptr;
+        read_line(page, 2 * slot);
+        const std::uint16_t only = halfword(page.bytes + 2 * slot);
+        return is_four_bytes(only) ? op_straddle : decode_into(core, op, only);
+    }
+    const std::uint32_t bits = bits_at(page, slot);
+    const Decoded d = decode_at(core, op, bits);
+    fill(op, d, bits);
+    const unsigned length = is_four_bytes(static_cast<std::uint16_t>(bits)) ? 2 : 1;
+    const Handler pair = fuse(core, page, op, d, length);
+    return pair != nullptr ? pair : handler_table().of[static_cast<unsigned>(d.code)][length - 1];
 }
 
 Next op_breakpoint(Core* core, Op* op, std::int64_t left) {
@@ -199,10 +242,11 @@ bool holds_code(const Core* core, const std::uint8_t* host, std::size_t size) {
 void forget_code(Core* core, const std::uint8_t* host, std::size_t size) {
     for (CodePage& page : core->code) {
         if (page.va == kNoPage || !overlap(host, size, page.host, kPageBytes)) continue;
-        // A four-byte instruction that begins two bytes before is hit too.
+        // Two four-byte instructions of which the first begins six bytes before are hit too
+        // (handlers_pair.cc).
         const auto page_begin = reinterpret_cast<std::uintptr_t>(page.host);
         const auto begin = reinterpret_cast<std::uintptr_t>(host);
-        const std::size_t first = begin < page_begin + 2 ? 0 : (begin - page_begin - 2) / 2;
+        const std::size_t first = begin < page_begin + 6 ? 0 : (begin - page_begin - 6) / 2;
         const std::size_t last = std::min<std::size_t>((begin + size - 1 - page_begin) / 2, kSlots - 1);
         for (std::size_t slot = first; slot <= last; ++slot)
             page.ops[slot].fn = op_decode;

@@ -26,6 +26,12 @@ std::uint32_t expand_compressed(std::uint16_t bits);
 // fp false) gives kIllegal with imm 0; the caller puts the bits there.
 Decoded decode(std::uint32_t bits, std::uint64_t pc, bool fp);
 
+// Whether a pair may begin with it, and the handler of two instructions in a row, by their lengths in
+// halfwords; nullptr: they have none. handlers_pair.cc.
+bool begins_pair(OpCode code);
+Handler pair_handler(const Decoded& first, unsigned first_length, const Decoded& second,
+                     unsigned second_length);
+
 // aux of AmoW and AmoD.
 enum class AmoFunction : std::uint8_t { kSwap, kAdd, kXor, kAnd, kOr, kMin, kMax, kMinu, kMaxu };
 

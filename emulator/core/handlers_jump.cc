@@ -1,17 +1,9 @@
 // Branches and jumps. All budget checks of straight code are in ORR_NEXT; here too every path makes its own.
+#include "emulator/core/alu.h"
 #include "emulator/core/handler.h"
 
 namespace orrery::emu {
 namespace {
-
-// clang-format off
-struct Eq { static bool of(std::uint64_t a, std::uint64_t b) { return a == b; } };
-struct Ne { static bool of(std::uint64_t a, std::uint64_t b) { return a != b; } };
-struct Lt { static bool of(std::uint64_t a, std::uint64_t b) { return as_signed(a) < as_signed(b); } };
-struct Ge { static bool of(std::uint64_t a, std::uint64_t b) { return as_signed(a) >= as_signed(b); } };
-struct Ltu { static bool of(std::uint64_t a, std::uint64_t b) { return a < b; } };
-struct Geu { static bool of(std::uint64_t a, std::uint64_t b) { return a >= b; } };
-// clang-format on
 
 template <class Condition, unsigned kLength>
 Next op_branch_near(Core* core, Op* op, std::int64_t left) {

@@ -1,33 +1,9 @@
 // Loads and stores, integer and FP: the page cache's hits here, everything else in pages.cc.
 #include "emulator/core/handler.h"
+#include "emulator/core/page_access.h"
 
 namespace orrery::emu {
 namespace {
-
-// The page's address if the access is aligned; else equal to no tag.
-template <class T>
-std::uint64_t tag_of(std::uint64_t va) {
-    return va & (~kPageOffset | (sizeof(T) - 1));
-}
-
-template <class T>
-struct Host;
-template <>
-struct Host<std::uint8_t> {
-    using Type = std::uint8_t;
-};
-template <>
-struct Host<std::uint16_t> {
-    using Type = HostU16;
-};
-template <>
-struct Host<std::uint32_t> {
-    using Type = HostU32;
-};
-template <>
-struct Host<std::uint64_t> {
-    using Type = HostU64;
-};
 
 // Where a loaded value goes.
 template <class Signed>
