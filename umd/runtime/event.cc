@@ -52,7 +52,7 @@ Status Event::record(const std::shared_ptr<Stream>& stream) {
         return std::unexpected(index.error());
     }
     record_->slot->last = value;
-    record_->stream = stream;
+    if (record_->stream != stream) record_->stream = stream;
     record_->index = *index;
     record_->value = value;
     record_->seen_ns = 0;

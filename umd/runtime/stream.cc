@@ -266,9 +266,10 @@ Status Stream::make_room(std::uint64_t packets) {
 // Holds the lock while it waits: later submitters would have to wait all the same.
 Status Stream::make_room_locked(std::uint64_t packets) {
     if (auto stopped = error()) return std::unexpected(*stopped);
-    if (queue() == nullptr) return std::unexpected(ended());
     const std::uint64_t needed = producer_.load(std::memory_order_relaxed) + packets;
-    if (needed <= entries_) return {};
+    // Whether there still is a queue is asked when they are published.
+    if (needed <= entries_ || done(needed - entries_)) return {};
+    if (queue() == nullptr) return std::unexpected(ended());
     return wait(needed - entries_);
 }
 
