@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/api/sku.h"
 #include "emulator/card/boot_rom.h"
 #include "emulator/card/command_queue.h"
 #include "emulator/card/control_core.h"
@@ -23,7 +24,6 @@
 #include "emulator/card/doorbells.h"
 #include "emulator/card/fault_control.h"
 #include "emulator/card/register_file.h"
-#include "emulator/card/sku.h"
 #include "emulator/card/soc_registers.h"
 #include "emulator/card/windows.h"
 #include "emulator/engines/copy_engine.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/card/sku.h"
+#include "emulator/api/sku.h"
 #include "emulator/card/soc_registers.h"
 #include "emulator/card/windows.h"
 #include "emulator/core/bus.h"

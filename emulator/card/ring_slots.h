@@ -12,7 +12,7 @@
 
 #include <orrery/hw/soc.h>
 
-#include "emulator/card/sku.h"
+#include "emulator/api/sku.h"
 #include "emulator/card/windows.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"

@@ -10,12 +10,12 @@
 
 #include <orrery/hw/soc.h>
 
+#include "emulator/api/sku.h"
 #include "emulator/card/access_watch.h"
 #include "emulator/card/doorbells.h"
 #include "emulator/card/fifo.h"
 #include "emulator/card/pokes.h"
 #include "emulator/card/ring_slots.h"
-#include "emulator/card/sku.h"
 #include "emulator/card/windows.h"
 #include "emulator/engines/engine.h"
 #include "emulator/faults/faults.h"

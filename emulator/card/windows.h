@@ -8,7 +8,7 @@
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
-#include "emulator/card/sku.h"
+#include "emulator/api/sku.h"
 #include "emulator/link/peer.h"
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/mmu.h"

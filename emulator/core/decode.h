@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "emulator/api/instruction.h"
 #include "emulator/core/op.h"
 
 namespace orrery::emu {
@@ -12,15 +13,6 @@ struct Decoded {
     std::uint8_t rd = 0, rs1 = 0, rs2 = 0, aux = 0;
     std::int32_t imm = 0;
 };
-
-// True if the instruction that begins with this halfword has four bytes. (Longer ones do not exist here:
-// their first halfword decodes as an illegal four-byte instruction.)
-constexpr bool is_four_bytes(std::uint16_t first) {
-    return (first & 3) == 3;
-}
-
-// The four-byte instruction that a two-byte one stands for, or 0, which is illegal.
-std::uint32_t expand_compressed(std::uint16_t bits);
 
 // `pc` places near jumps and pc-relative constants. An illegal instruction (also: F or D with
 // fp false) gives kIllegal with imm 0; the caller puts the bits there.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 
+#include "emulator/api/hart_state.h"
 #include "emulator/core/bus.h"
 
 namespace orrery::emu {
@@ -61,26 +62,6 @@ struct Config {
     std::uint64_t vendor_id = 0, arch_id = 0, impl_id = 0;
     // Pages of decoded code that are kept, 36 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
-};
-
-// All architectural state: trivially copyable, no padding, no pointers. Two harts with equal states, equal
-// memory and the same answers from their buses stay equal for ever. Caches are not state.
-struct HartState {
-    std::uint64_t x[32] = {};  // x[0] is 0, whatever is written there
-    std::uint64_t f[32] = {};  // NaN-boxed singles
-    std::uint64_t pc = 0;
-    // Instructions retired plus exceptions taken since reset: the hart's own position in its history. Only
-    // set_state() sets it back. The budget of run() counts these.
-    std::uint64_t steps = 0;
-    std::uint64_t minstret = 0;  // instructions retired (the guest may write it)
-    std::uint64_t mcycle = 0;    // steps, plus advance_cycles() (the guest may write it)
-    std::uint64_t mstatus = 0, mie = 0, mip = 0, mtvec = 0, mscratch = 0, mepc = 0, mcause = 0, mtval = 0;
-    std::uint64_t reservation_address = 0, reservation_value = 0;
-    std::uint32_t fcsr = 0;             // frm in 7:5, fflags in 4:0
-    std::uint8_t reservation_size = 0;  // 0 (none), 4 or 8
-    std::uint8_t waiting = 0;           // 1 after a WFI that found nothing pending
-    std::uint8_t reserved[2] = {};
-    bool operator==(const HartState&) const = default;
 };
 
 class Hart {

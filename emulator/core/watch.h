@@ -7,17 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "emulator/api/watch_range.h"
 #include "emulator/core/bus.h"
 
 namespace orrery::emu {
-
-struct WatchRange {
-    std::uint64_t address = 0;
-    std::uint64_t bytes = 8;
-    bool on_read = false;
-    bool on_write = true;
-    bool operator==(const WatchRange&) const = default;
-};
 
 class WatchSet {
   public:

@@ -1,4 +1,4 @@
-#include "emulator/gdb/replay_server.h"
+#include "emulator/api/replay_server.h"
 
 #include <poll.h>
 

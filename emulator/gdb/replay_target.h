@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "emulator/api/replayer.h"
 #include "emulator/gdb/target.h"
-#include "emulator/trace/replayer.h"
 
 namespace orrery::emu::gdb {
 

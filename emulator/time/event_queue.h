@@ -9,21 +9,12 @@
 #include <cstdint>
 #include <vector>
 
-namespace orrery::emu {
+#include "emulator/api/model_time.h"
 
-// Picoseconds of model time since power-on; 2^64 ps are 213 days.
-using ModelTime = std::uint64_t;
-inline constexpr ModelTime kNever = ~ModelTime{0};
-inline constexpr ModelTime kPsPerNs = 1'000;
-inline constexpr ModelTime kPsPerSecond = 1'000'000'000'000;
+namespace orrery::emu {
 
 // No card gets this far by itself (53 days); a clock that ran beyond would soon wrap.
 inline constexpr ModelTime kLatestSystemTime = ModelTime{1} << 62;
-
-// a + b, stopping at the end of time.
-constexpr ModelTime later(ModelTime a, ModelTime b) {
-    return a > kNever - b ? kNever : a + b;
-}
 
 class EventQueue;
 

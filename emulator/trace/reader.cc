@@ -1,4 +1,4 @@
-#include "emulator/trace/reader.h"
+#include "emulator/api/trace_reader.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "emulator/api/replayer.h"
+#include "emulator/api/trace_reader.h"
+#include "emulator/core/watch.h"
 #include "emulator/core/bus.h"
 #include "emulator/core/hart.h"
 #include "emulator/trace/clock.h"
 #include "emulator/trace/log.h"
-#include "emulator/trace/reader.h"
-#include "emulator/trace/replayer.h"
 #include "emulator/trace/snapshots.h"
 
 namespace orrery::emu {

@@ -1,4 +1,4 @@
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 
 #include <algorithm>
 #include <chrono>

@@ -12,10 +12,10 @@ namespace orrery::scenario {
 
 namespace {
 
-std::vector<std::uint64_t> counters_of(emu::Card& card) {
+std::vector<std::uint64_t> counters_of(const emu::LoneCard& card) {
     std::vector<std::uint64_t> all(ORR_COUNTER_COUNT);
     for (unsigned n = 0; n < ORR_COUNTER_COUNT; ++n)
-        all[n] = card.counters().get(n);
+        all[n] = card.counter(n);
     return all;
 }
 
@@ -34,9 +34,8 @@ void Collector::place(std::uint32_t queue, std::uint32_t card, std::uint32_t num
     numbers_[card][number] = queue;
 }
 
-void Collector::listen(std::uint32_t card, emu::Card& hardware) {
-    hardware.core().set_trace_listener(
-        [this, card](std::uint64_t value, emu::ModelTime now) { word(card, value, now); });
+void Collector::listen(std::uint32_t card, emu::LoneCard& hardware) {
+    hardware.on_trace([this, card](std::uint64_t value, emu::ModelTime now) { word(card, value, now); });
 }
 
 void Collector::begin(Ps start, std::vector<std::unique_ptr<Machine>>& machines) {

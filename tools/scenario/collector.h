@@ -19,7 +19,7 @@ class Collector {
     // The scenario's queue is number `number` of that card's firmware.
     void place(std::uint32_t queue, std::uint32_t card, std::uint32_t number);
     // Hears the trace port of the card from now on; this object outlives the card's use.
-    void listen(std::uint32_t card, emu::Card& hardware);
+    void listen(std::uint32_t card, emu::LoneCard& hardware);
     // The scenario starts at this model time of the cards. What came before does not count.
     void begin(Ps start, std::vector<std::unique_ptr<Machine>>& machines);
     void end(bool done, std::vector<std::unique_ptr<Machine>>& machines);

@@ -15,7 +15,7 @@
 #include <orrery/hw/engine.h>
 #include <orrery/hw/soc.h>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 #include "tools/scenario/layout.h"
 #include "tools/scenario/observed.h"
 #include "tools/scenario/spin.h"

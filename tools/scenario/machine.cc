@@ -1,14 +1,9 @@
 #include "tools/scenario/machine.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,56 +24,24 @@ constexpr unsigned kMaxQuietRounds = 64;
 
 std::expected<std::unique_ptr<Machine>, std::string> Machine::create(Config config) {
     std::unique_ptr<Machine> machine(new Machine);
-    if (auto built = machine->build(std::move(config)); !built) return std::unexpected(built.error());
+    config.card.ram_base = kRamBase;
+    config.card.raise = [made = machine.get()](unsigned vector) { made->on_interrupt(vector); };
+    auto card = emu::LoneCard::create(std::move(config.card));
+    if (!card) return std::unexpected(card.error());
+    machine->card_ = *std::move(card);
+    machine->next_table_ = machine->card_->vram().size();
+    machine->image_ = std::move(config.image);
+    machine->save_areas_ = config.save_areas;
     return machine;
 }
 
 Machine::~Machine() = default;
 
-std::expected<void, std::string> Machine::build(Config config) {
-    const auto system_error = [](const char* what) {
-        return std::unexpected(fmt::format("cannot make {}: {}", what, std::strerror(errno)));
-    };
-    ram_bytes_ = config.ram_bytes;
-    ram_fd_ = emu::UniqueFd(memfd_create("scenario", MFD_CLOEXEC));
-    if (!ram_fd_ || ftruncate(ram_fd_.get(), static_cast<off_t>(ram_bytes_)) != 0)
-        return system_error("host memory");
-    auto ram = emu::Mapping::create(ram_fd_.get(), 0, ram_bytes_, true);
-    if (!ram) return system_error("host memory");
-    ram_ = *std::move(ram);
-    log_.reset(std::tmpfile());
-    if (!log_) return system_error("a temporary file for the card's log");
-
-    config.card.log = log_.get();
-    config.card.raise = [this](unsigned vector) { on_interrupt(vector); };
-    auto card = emu::Card::create(std::move(config.card));
-    if (!card) return std::unexpected(card.error());
-    card_ = *std::move(card);
-    device_ = std::make_unique<emu::CardDevice>(*card_);
-    auto doorbells = emu::Mapping::create(card_->doorbells().fd(), 0, emu::Doorbells::kBytes, true);
-    if (!doorbells) return system_error("a mapping of the doorbells");
-    doorbells_ = *std::move(doorbells);
-    next_table_ = card_->vram().size();
-    image_ = std::move(config.image);
-    save_areas_ = config.save_areas;
-
-    device_->client_attached();
-    device_->bus_master(true);
-    emu::DmaMap map;
-    map.address = kRamBase;
-    map.size = ram_bytes_;
-    map.fd = emu::UniqueFd(fcntl(ram_fd_.get(), F_DUPFD_CLOEXEC, 0));
-    map.readable = map.writable = true;
-    if (const int error = device_->dma_map(std::move(map)); error != 0)
-        return std::unexpected(fmt::format("cannot map host memory for the card: {}", std::strerror(error)));
-    return {};
-}
-
 // --- memory ---
 
 std::uint64_t Machine::take_host(std::uint64_t bytes, std::uint64_t align) {
     const std::uint64_t start = (next_host_ + align - 1) / align * align;
-    if (start + bytes > kRamBase + ram_bytes_) return 0;
+    if (start + bytes > kRamBase + card_->ram().size()) return 0;
     next_host_ = start + bytes;
     return start;
 }
@@ -128,26 +91,10 @@ bool Machine::map(std::uint32_t asid, std::uint64_t va, std::uint64_t address, s
     return true;
 }
 
-// --- arrivals ---
-
-void Machine::at(emu::ModelTime time, std::function<void()> arrival) {
-    arrivals_.emplace(time, std::move(arrival));
-    card_->events().schedule(arrival_, arrivals_.begin()->first);
-}
-
-void Machine::fire(emu::ModelTime now) {
-    while (!arrivals_.empty() && arrivals_.begin()->first <= now) {
-        const auto arrival = std::move(arrivals_.begin()->second);
-        arrivals_.erase(arrivals_.begin());
-        arrival();
-    }
-    if (!arrivals_.empty()) card_->events().schedule(arrival_, arrivals_.begin()->first);
-    // The doorbells are looked at in this very moment, whatever the card does next.
-    card_->take_arrivals();
-}
+// --- what an arrival does ---
 
 void Machine::ring(std::uint32_t page, std::uint32_t slot, std::uint64_t value) {
-    auto& doorbells = reinterpret_cast<orr_doorbell_page*>(doorbells_.data())[page];
+    auto& doorbells = reinterpret_cast<orr_doorbell_page*>(card_->doorbells().data())[page];
     std::atomic_ref(doorbells.doorbell[slot]).store(value, std::memory_order_release);
     std::atomic_ref(doorbells.summary).store(doorbells.summary + 1, std::memory_order_release);
 }
@@ -167,8 +114,7 @@ void Machine::send(std::uint16_t opcode, std::initializer_list<std::uint64_t> ar
 }
 
 void Machine::on_interrupt(unsigned vector) {
-    if (vector == ORR_IRQ_FAULT && on_halt && card_->core().state() == emu::ControlCore::State::kHalted)
-        on_halt();
+    if (vector == ORR_IRQ_FAULT && on_halt && card_->halted()) on_halt();
     auto& ring = *reinterpret_cast<orr_mbox_ring*>(host(kMessages));
     while (std::atomic_ref(ring.producer).load(std::memory_order_acquire) != ring.consumer) {
         const orr_mbox_message message = ring.entry[ring.consumer % ORR_MBOX_ENTRIES];
@@ -183,34 +129,6 @@ void Machine::on_interrupt(unsigned vector) {
         waiting_.erase(waits);
         reply(message);
     }
-}
-
-void Machine::write32(std::uint64_t offset, std::uint32_t value) {
-    device_->bar_write(ORR_BAR_REGS, offset, std::as_bytes(std::span(&value, 1)));
-}
-
-void Machine::write64(std::uint64_t offset, std::uint64_t value) {
-    device_->bar_write(ORR_BAR_REGS, offset, std::as_bytes(std::span(&value, 1)));
-}
-
-std::uint32_t Machine::read32(std::uint64_t offset) {
-    std::uint32_t value = 0;
-    device_->bar_read(ORR_BAR_REGS, offset, std::as_writable_bytes(std::span(&value, 1)));
-    return value;
-}
-
-// --- time ---
-
-bool Machine::step(emu::ModelTime limit) {
-    if (limit != emu::kNever) card_->events().schedule(horizon_, limit);
-    const bool busy = card_->step(true, limit - 1);
-    card_->events().cancel(horizon_);
-    return busy;
-}
-
-emu::ModelTime Machine::next_activity() {
-    card_->take_arrivals();
-    return card_->core().runnable() ? now() : card_->events().next_time();
 }
 
 // --- the driver ---
@@ -280,20 +198,6 @@ std::expected<orr_mbox_message, std::string> Machine::call(std::uint16_t opcode,
     waiting_.clear();
     return std::unexpected(fmt::format("the firmware does not answer command {} (state {}, halt cause {:#x})",
                                        opcode, read32(ORR_R_STATE), read32(ORR_R_HALT_CAUSE)));
-}
-
-std::vector<std::string> Machine::log() {
-    std::vector<std::string> lines;
-    card_->errors().flush();
-    std::fflush(log_.get());
-    std::rewind(log_.get());
-    char line[512];
-    while (std::fgets(line, sizeof line, log_.get()) != nullptr) {
-        lines.emplace_back(line);
-        while (!lines.back().empty() && lines.back().back() == '\n')
-            lines.back().pop_back();
-    }
-    return lines;
 }
 
 }  // namespace orrery::scenario

@@ -14,10 +14,11 @@
 #include <orrery/fw/boot_block.h>
 #include <orrery/fw/mailbox.h>
 #include <orrery/fw/queue.h>
+#include <orrery/hw/bar0.h>
 #include <orrery/hw/doorbell.h>
+#include <orrery/hw/mmu.h>
 
-#include "emulator/card/card.h"
-#include "emulator/card/card_device.h"
+#include "emulator/api/lone_card.h"
 #include "tools/scenario/layout.h"
 
 namespace orrery::scenario {
@@ -25,8 +26,7 @@ namespace orrery::scenario {
 class Machine {
   public:
     struct Config {
-        emu::CardConfig card;  // without raise and log
-        std::uint64_t ram_bytes = 64u << 20;
+        emu::LoneCardConfig card;  // without raise and where host memory is
         std::uint32_t save_areas = 0;
         std::vector<std::uint8_t> image;
     };
@@ -35,11 +35,11 @@ class Machine {
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
 
-    emu::Card& card() { return *card_; }
-    emu::ModelTime now() { return card_->events().now(); }
+    emu::LoneCard& card() { return *card_; }
+    emu::ModelTime now() { return card_->now(); }
 
     // --- memory ---
-    std::uint8_t* host(std::uint64_t bus) { return ram_.data() + (bus - kRamBase); }
+    std::uint8_t* host(std::uint64_t bus) { return card_->ram().data() + (bus - kRamBase); }
     std::uint8_t* vram(std::uint64_t offset) { return card_->vram().data() + offset; }
     // 0: full.
     std::uint64_t take_host(std::uint64_t bytes, std::uint64_t align = 4096);
@@ -51,26 +51,25 @@ class Machine {
     std::uint64_t root(std::uint32_t asid);  // 0: no room
 
     // --- arrivals: calls what is due at its model time, those of one time in their order here ---
-    void at(emu::ModelTime time, std::function<void()> arrival);
-    std::size_t arrivals() const { return arrivals_.size(); }
+    void at(emu::ModelTime time, std::function<void()> arrival) { card_->at(time, std::move(arrival)); }
 
     // --- what an arrival does ---
     void ring(std::uint32_t page, std::uint32_t slot, std::uint64_t value);
     // A command; `reply` is called when the firmware answers (never, with ORR_MBOX_F_NO_REPLY).
     void send(std::uint16_t opcode, std::initializer_list<std::uint64_t> args,
               std::function<void(const orr_mbox_message&)> reply = {}, std::uint16_t flags = 0);
-    void write32(std::uint64_t offset, std::uint32_t value);
-    void write64(std::uint64_t offset, std::uint64_t value);
-    std::uint32_t read32(std::uint64_t offset);
+    void write32(std::uint64_t offset, std::uint32_t value) { card_->write32(offset, value); }
+    void write64(std::uint64_t offset, std::uint64_t value) { card_->write64(offset, value); }
+    std::uint32_t read32(std::uint64_t offset) { return card_->read32(offset); }
     // As a driver does it when the control core has halted: the firmware anew, engines and SRAM as they are.
     void restart();
 
     // --- time ---
     // One round of the card: events before `limit`, and instructions that begin before it. false: there was
     // nothing to do.
-    bool step(emu::ModelTime limit);
+    bool step(emu::ModelTime limit) { return card_->step(limit); }
     // When the card would do something next; it has looked for what has arrived. kNever: never by itself.
-    emu::ModelTime next_activity();
+    emu::ModelTime next_activity() { return card_->next_activity(); }
 
     // --- the driver's side before a scenario starts: these step the card until they are done ---
     std::expected<void, std::string> boot();
@@ -86,36 +85,19 @@ class Machine {
     // The control core has halted.
     std::function<void()> on_halt;
     // What the card complained about so far.
-    std::vector<std::string> log();
+    std::vector<std::string> log() { return card_->log(); }
 
   private:
-    void start_image();
-    struct FileCloser {
-        void operator()(std::FILE* file) const { std::fclose(file); }
-    };
     Machine() = default;
-    std::expected<void, std::string> build(Config config);
+    void start_image();
     void on_interrupt(unsigned vector);
-    void fire(emu::ModelTime now);
-    void nothing(emu::ModelTime) {}
 
-    emu::UniqueFd ram_fd_;
-    emu::Mapping ram_;
-    emu::Mapping doorbells_;
-    std::unique_ptr<std::FILE, FileCloser> log_;
-    std::unique_ptr<emu::Card> card_;
-    std::unique_ptr<emu::CardDevice> device_;
+    std::unique_ptr<emu::LoneCard> card_;
     std::vector<std::uint8_t> image_;
     std::uint32_t save_areas_ = 0;
-    std::uint64_t ram_bytes_ = 0;
     std::uint64_t next_host_ = kHostFree;
     std::uint64_t next_vram_ = kFreeOffset, next_table_ = 0;
     std::vector<std::uint64_t> roots_ = std::vector<std::uint64_t>(ORR_ASIDS);
-
-    std::multimap<emu::ModelTime, std::function<void()>> arrivals_;
-    emu::Event arrival_ = emu::Event::of<&Machine::fire>(this);
-    emu::Event horizon_ =
-        emu::Event::of<&Machine::nothing>(this);  // keeps the core from running past a limit
 
     std::uint32_t sequence_ = 0;
     std::map<std::uint32_t, std::function<void(const orr_mbox_message&)>> waiting_;

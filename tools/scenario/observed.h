@@ -11,7 +11,7 @@
 #include <orrery/fw/mailbox.h>
 #include <orrery/fw/packet.h>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 
 namespace orrery::scenario {
 

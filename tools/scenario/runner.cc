@@ -125,24 +125,22 @@ Runner::Done Runner::make_cards() {
         config.card.uid = n + 1;
         config.card.program = options_.program;
         config.card.symbols = options_.image.symbols();
-        config.card.key.emplace();
-        std::ranges::copy(Image::public_key(), config.card.key->begin());
+        std::ranges::copy(Image::public_key(), config.card.key.begin());
         for (std::uint32_t peer = 0; peer < count; ++peer) {
             if (peer == n) continue;
-            emu::LinkConfig link;
+            emu::LoneCardConfig::Link link;
             link.port = port_to(n, peer);
             link.listen = n < peer;
             link.path = (folder / fmt::format("{}-{}", std::min(n, peer), std::max(n, peer))).string();
             config.card.links.push_back(link);
         }
         if (n < options_.record.size()) config.card.record = options_.record[n];
-        config.ram_bytes = (ram[n] + 4095) / 4096 * 4096;
+        config.card.ram_bytes = (ram[n] + 4095) / 4096 * 4096;
         config.save_areas = scenario_.save_areas;
         config.image = options_.image.signed_image();
         auto made = Machine::create(std::move(config));
         if (!made) return std::unexpected(made.error());
         machines_.push_back(*std::move(made));
-        if (options_.on_card) options_.on_card(n, machines_[n]->card());
     }
     Done linked;
     if (count > 1) {
@@ -392,7 +390,7 @@ void Runner::act(const Action& action) {
             const std::uint64_t offset = kSemaphoreOffset + action.semaphore * sizeof(orr_semaphore);
             const orr_semaphore now{action.value, on.now()};
             std::memcpy(on.vram(offset), &now, sizeof now);
-            on.card().soc().poked(offset);
+            on.card().poke(offset);
             return;
         }
     }
@@ -469,7 +467,7 @@ void Runner::play() {
     poll();
     collector_.end(all_done(), machines_);
     for (auto& one : machines_)
-        one->card().core().finish_recording();
+        one->card().finish_recording();
 }
 
 std::expected<Result, std::string> Runner::finish() {

@@ -17,10 +17,6 @@
 #include "tools/scenario/image.h"
 #include "tools/scenario/scenario.h"
 
-namespace orrery::emu {
-class Card;
-}
-
 namespace orrery::scenario {
 
 // In the header of recordings; the second one in those of before orrery-step ran scenarios.
@@ -106,8 +102,6 @@ struct Options {
     std::string program = kProgram;
     bool keep_records = false;
     bool keep_history = false;
-    // Called with every card before it starts; for tests.
-    std::function<void(std::uint32_t, emu::Card&)> on_card;
 };
 
 // Errors: a scenario that check() refuses, an image that does not boot, a command that the firmware refuses.

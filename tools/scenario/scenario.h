@@ -14,7 +14,7 @@
 
 #include <orrery/fw/mailbox.h>
 
-#include "emulator/card/sku.h"
+#include "emulator/api/sku.h"
 
 namespace orrery::scenario {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "emulator/card/sku.h"
+#include "emulator/api/sku.h"
 
 namespace orrery::scenario {
 

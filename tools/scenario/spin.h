@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "emulator/card/sku.h"
+#include "emulator/api/sku.h"
 
 namespace orrery::scenario {
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "emulator/gdb/replay_server.h"
+#include "emulator/api/replay_server.h"
 #include "tools/step/commands/debugger.h"
 
 namespace orrery::step {

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "emulator/api/replayer.h"
 #include "emulator/trace/recorder.h"
-#include "emulator/trace/replayer.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/gdb/replay_server.h"
+#include "emulator/api/replay_server.h"
 #include "tests/unit/trace/recordings.h"
 
 namespace orrery::emu {

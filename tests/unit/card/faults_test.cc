@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {

@@ -1,4 +1,4 @@
-#include "emulator/card/sku.h"
+#include "emulator/api/sku.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

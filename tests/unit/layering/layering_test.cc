@@ -38,6 +38,11 @@ TEST(Rules, TellForbiddenFromAllowed) {
     EXPECT_NE(why_forbidden("tools/records/why.cc", "tools/step/commands/debugger.h"), "");
     EXPECT_NE(why_forbidden("tools/scenario/runner.cc", "tools/step/session/session.h"), "");
     EXPECT_NE(why_forbidden("tools/vm/main.cc", "tools/text/units.h"), "");
+    EXPECT_EQ(why_forbidden("tools/step/session/session.h", "emulator/api/replayer.h"), "");
+    EXPECT_NE(why_forbidden("tools/step/session/session.h", "emulator/trace/replay_core.h"), "");
+    EXPECT_NE(why_forbidden("tools/scenario/machine.cc", "emulator/card/card.h"), "");
+    EXPECT_NE(why_forbidden("umd/runtime/stream.cc", "emulator/api/lone_card.h"), "");
+    EXPECT_NE(why_forbidden("emulator/api/replayer.h", "emulator/core/hart.h"), "");
     EXPECT_EQ(why_forbidden("tools/step/main.cc", "tools/step/commands/debugger.h"), "");
     EXPECT_NE(why_forbidden("emulator/nowhere/x.cc", "emulator/core/hart.h"), "");
     EXPECT_EQ(why_forbidden("tests/unit/card/x.cc", "emulator/card/card.h"), "");

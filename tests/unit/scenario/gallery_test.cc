@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 #include "tools/scenario/runner.h"
 #include "tools/scenario/whatif.h"
 

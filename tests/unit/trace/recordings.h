@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 #include "tests/unit/card/card_rig.h"
 #include "tests/unit/card/firmware_rig.h"
 

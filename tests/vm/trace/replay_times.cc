@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 
 namespace orrery::emu {
 namespace {

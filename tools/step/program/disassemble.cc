@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/core/decode.h"
+#include "emulator/api/instruction.h"
 
 namespace orrery::step {
 namespace {

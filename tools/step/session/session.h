@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 #include "tools/records/inspect.h"
 #include "tools/records/records.h"
 #include "tools/step/words.h"

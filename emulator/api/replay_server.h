@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "emulator/trace/replayer.h"
+#include "emulator/api/replayer.h"
 
 namespace orrery::emu::gdb {
 

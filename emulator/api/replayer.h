@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "emulator/core/hart.h"
-#include "emulator/core/watch.h"
-#include "emulator/trace/reader.h"
+#include "emulator/api/hart_state.h"
+#include "emulator/api/trace_reader.h"
+#include "emulator/api/watch_range.h"
 
 namespace orrery::emu {
 

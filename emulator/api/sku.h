@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "emulator/time/event_queue.h"
+#include "emulator/api/model_time.h"
 
 namespace orrery::emu {
 
