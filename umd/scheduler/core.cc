@@ -1,20 +1,9 @@
 #include "umd/scheduler/core.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 namespace orrery::umd {
-namespace {
-
-constexpr unsigned bit(unsigned node) {
-    return 1u << node;
-}
-bool reads(Access mode) {
-    return mode == Access::kRead || mode == Access::kReadWrite;
-}
-
-}  // namespace
 
 Core::Core(const Machine& machine, Executor& executor, const CoreOptions& options)
     : machine_(machine), executor_(executor), options_(options) {}
@@ -509,107 +498,6 @@ void Core::cancel_all() {
     for (TaskId id = 0; id < tasks_.size(); ++id) {
         if (tasks_[id].state < TaskState::kIssued) end_unissued(tasks_[id], TaskState::kCancelled, id);
     }
-}
-
-// What is planned and not issued goes back to the unplanned.
-void Core::unplan() {
-    for (std::size_t i = queue_head_; i < queue_.size(); ++i) {
-        Task& task = tasks_[queue_[i].task];
-        if (task.state != TaskState::kPlanned) continue;
-        task.state = TaskState::kWaiting;
-        unplanned_.push_back(queue_[i].task);
-    }
-    queue_.clear();
-    queue_head_ = 0;
-    std::ranges::sort(unplanned_);
-    planned_ = issued_;
-    for (unsigned node = 0; node < machine_.nodes(); ++node) {
-        node_time_[node] = Timeline(issued_until_[node]);
-        channel_time_[node].fill(Timeline(now_));
-    }
-}
-
-void Core::consider_replanning(const Task& task, Ps finish) {
-    const std::size_t left = queue_.size() - queue_head_;
-    if (!options_.replan || left < 16 || completions_since_plan_ < left / 4) return;
-    const Ps drift = finish - task.finish;
-    const Ps remaining = std::max<Ps>(node_time_[task.node].end() - task.finish, 1);
-    if (std::abs(drift) * 20 < remaining) return;
-    for (Ps& until : issued_until_)
-        until += drift;
-    replan();
-}
-
-void Core::replan() {
-    ++stats_.replans;
-    unplan();
-}
-
-// From what is done: of tasks that were lost nothing remains.
-void Core::rebuild_places() {
-    for (DataId id = 0; id < data_.size(); ++id) {
-        Place place{};
-        place.valid = static_cast<std::uint16_t>(bit(data_[id].home));
-        place.owner = data_[id].home;
-        issued_.places[id] = place;
-    }
-    for (const Issued& issued : issue_log_) {
-        const Task& task = tasks_[issued.task];
-        if (task.state != TaskState::kDone || task.command != issued.command) continue;
-        for (std::uint32_t a = 0; a < task.access_count; ++a) {
-            const DataAccess& access = accesses_[task.accesses + a];
-            Place& place = issued_.places[access.data];
-            if (reads(access.mode)) {
-                place.valid = static_cast<std::uint16_t>(place.valid | bit(task.node));
-                place.at[task.node] = now_;
-            }
-            write(issued_, access, task.merge, task.node, task.finish, task.command);
-        }
-    }
-    for (Place& place : issued_.places) {
-        const unsigned left = place.valid & ~lost_;
-        if (left == 0) continue;  // whoever reads it learns that it is gone
-        place.valid = static_cast<std::uint16_t>(left);
-        if ((lost_ & bit(place.owner)) != 0) place.owner = static_cast<std::uint8_t>(std::countr_zero(left));
-    }
-}
-
-void Core::reissue(unsigned lost) {
-    const unsigned all = bit(machine_.cards) - 1;
-    lost_ = (lost & all) == all ? 0 : lost;
-    for (const Issued& issued : issue_log_) {
-        Task& task = tasks_[issued.task];
-        if (task.state != TaskState::kIssued || task.command != issued.command) continue;
-        task.state = TaskState::kWaiting;
-        unplanned_.push_back(issued.task);
-    }
-    in_flight_.fill(0);
-    rebuild_places();
-    issued_until_.fill(now_);
-    unplan();
-}
-
-std::vector<TaskId> Core::stranded() const {
-    std::vector<bool> gone(data_.size());
-    for (DataId id = 0; id < data_.size(); ++id)
-        gone[id] = (issued_.places[id].valid & ~lost_) == 0;
-    std::vector<TaskId> found;
-    for (TaskId id = 0; id < tasks_.size(); ++id) {
-        const Task& task = tasks_[id];
-        if (task.state != TaskState::kWaiting) continue;
-        bool stuck = false;
-        for (std::uint32_t a = 0; a < task.access_count; ++a) {
-            const DataAccess& access = accesses_[task.accesses + a];
-            stuck |= reads(access.mode) && gone[access.data];
-            stuck |= task.merge && (issued_.places[access.data].partials & lost_) != 0;
-        }
-        if (stuck) found.push_back(id);
-        for (std::uint32_t a = 0; a < task.access_count && !stuck; ++a) {
-            const DataAccess& access = accesses_[task.accesses + a];
-            if (access.mode == Access::kWrite) gone[access.data] = false;
-        }
-    }
-    return found;
 }
 
 }  // namespace orrery::umd

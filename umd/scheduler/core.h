@@ -22,6 +22,9 @@
 namespace orrery::umd {
 
 enum class Access : std::uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3, kReduce = 4 };
+constexpr bool reads(Access mode) {
+    return mode == Access::kRead || mode == Access::kReadWrite;
+}
 
 struct DataAccess {
     DataId data = 0;

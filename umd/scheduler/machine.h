@@ -13,6 +13,10 @@ constexpr Ps kNever = INT64_MAX;
 
 constexpr unsigned kMaxCards = 8;
 constexpr unsigned kMaxNodes = kMaxCards + 1;  // memories: the cards', then the host's
+// In sets of nodes.
+constexpr unsigned bit(unsigned node) {
+    return 1u << node;
+}
 
 struct Channel {
     Ps latency = 0;
