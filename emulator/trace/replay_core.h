@@ -12,9 +12,9 @@
 
 #include "emulator/api/replayer.h"
 #include "emulator/api/trace_reader.h"
-#include "emulator/core/watch.h"
 #include "emulator/core/bus.h"
 #include "emulator/core/hart.h"
+#include "emulator/core/watch.h"
 #include "emulator/trace/clock.h"
 #include "emulator/trace/log.h"
 #include "emulator/trace/snapshots.h"

@@ -28,6 +28,8 @@ constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};
 // The registers of a group on their way to VRAM and back.
 constexpr Ps kSavedBytesPs = 10'000;
 constexpr Ps kGrain = kMs;  // a scenario of ours starts at a multiple of this
+// A driver may be faster than that.
+constexpr Ps kEarlyGrain = 10 * kUs;
 
 // What the engines were asked to do for a packet, and how long it took.
 struct Demand {
@@ -98,7 +100,8 @@ void Extractor::find_start() {
     for (const emu::TraceNote& one : replayer_.notes()) {
         if (one.kind == ORR_OTRACE_NOTE_DOORBELL) first = std::min(first, one.time_ps);
     }
-    start_ = first / kGrain * kGrain;
+    const Ps grain = first >= kGrain ? kGrain : kEarlyGrain;
+    start_ = first / grain * grain;
 }
 
 void Extractor::read_records() {

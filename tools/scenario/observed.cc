@@ -4,6 +4,7 @@
 
 #include <orrery/fw/boot_block.h>
 #include <orrery/fw/queue.h>
+#include <orrery/hw/mmu.h>
 #include <orrery/hw/soc.h>
 
 namespace orrery::scenario {
@@ -53,6 +54,14 @@ void Observer::see_register(const emu::PortAccess& access) {
         launched_ = static_cast<std::size_t>(access.value >> 32);
     if (!access.store && offset == SOC_LAUNCH_RESULT && ~access.value != 0 && launched_ < slots_.size())
         ++slots_[launched_].next;
+    // So does a signal that went from there: to memory of this card, or of a linked one, which has no name
+    // here.
+    if (access.store && offset == SOC_SEM_LAUNCH) signalled_ = static_cast<std::size_t>(access.value >> 32);
+    if (!access.store && signalled_ < slots_.size() &&
+        ((offset == SOC_SEM_MEMORY && ~access.value != 0) || offset == SOC_SEM_STATUS)) {
+        if (offset == SOC_SEM_MEMORY || access.value == ORR_FAULT_NONE) ++slots_[signalled_].next;
+        signalled_ = slots_.size();
+    }
     if (offset < SOC_SLOT(0) || offset >= SOC_SLOT(SOC_SLOTS)) return;
     Slot& slot = slots_[(offset - SOC_SLOT(0)) / 0x200];
     const std::uint64_t reg = (offset - SOC_SLOT(0)) % 0x200;

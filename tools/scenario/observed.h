@@ -75,7 +75,8 @@ class Observer {
     std::uint64_t commands_at_ = 0, commands_read_ = 0;
     std::array<orr_mbox_message, ORR_MBOX_ENTRIES> ring_{};
     std::array<Slot, 64> slots_{};
-    std::size_t launched_ = 64;  // slot of the last launch
+    std::size_t launched_ = 64;   // slot of the last launch
+    std::size_t signalled_ = 64;  // slot of a signal, until it is known whether it went
 };
 
 }  // namespace orrery::scenario

@@ -49,8 +49,11 @@ std::optional<std::size_t> first_difference(const WhatIf& result) {
 // At the recorded times if that can be: the cards boot faster than a guest does, but a recording may begin
 // early.
 std::expected<Result, std::string> play(Extract& from, const Options& options, std::int64_t& later) {
-    if (auto played = run(from.scenario, options); played || from.scenario.start == 0) return played;
-    const Ps recorded = std::exchange(from.scenario.start, 0);
+    const Ps recorded = from.scenario.start;
+    if (recorded != 0) {
+        if (auto played = run(from.scenario, options)) return played;
+        from.scenario.start = 0;
+    }
     auto played = run(from.scenario, options);
     if (played) later = static_cast<std::int64_t>(played->start - recorded);
     return played;
