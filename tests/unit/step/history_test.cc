@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/step/story.h"
+#include "tools/records/figures.h"
 #include "tools/records/history.h"
 #include "tools/records/statistics.h"
 
@@ -87,6 +88,41 @@ TEST(History, SurvivesRecordsThatMakeNoSense) {
     for (const Record& record : history.records())
         EXPECT_FALSE(describe(record, history).empty());
     EXPECT_LE(statistics(history, story->end_time()).jobs, history.jobs().size());
+}
+
+// What waits when the recording ends has waited so long, and what was not done wins nothing.
+TEST(Statistics, CountWhatHasNotComeToAnEnd) {
+    Story s;
+    s.at(1 * kUs)
+        .create(1, 0, ORR_PRIORITY_NORMAL, 64, "starved")
+        .create(2, 0, ORR_PRIORITY_HIGH, 64, "busy");
+    s.at(2 * kUs).doorbell(1, 1).doorbell(2, 1).state(1, ORR_TSTATE_READY).state(2, ORR_TSTATE_TURN);
+    s.start_job(2, 0, 0, 1).state(2, ORR_TSTATE_OWN);
+    s.at(5 * kUs).end_job(2, 0, 0, 2 * kUs, 3 * kUs).state(2, ORR_TSTATE_IDLE);
+    const auto story = s.finish();
+    const History history(story->records());
+    const Statistics figures = statistics(history, 12 * kUs);
+    EXPECT_FALSE(figures.done);
+    EXPECT_EQ(figures.jobs, 1u);
+    EXPECT_EQ(figures.makespan(), 12 * kUs - figures.first_doorbell);
+    const QueueStatistics* starved = figures.of(&history.queues()[0]);
+    ASSERT_NE(starved, nullptr);
+    EXPECT_FALSE(starved->done);
+    EXPECT_NEAR(static_cast<double>(starved->waiting.max), 10e6, 1e5);
+    EXPECT_TRUE(figures.of(&history.queues()[1])->done);
+    EXPECT_NE(to_text(history, figures).find("makespan > "), std::string::npos);
+    EXPECT_NE(to_text(history, figures).find("not all work was done by 12.000 us"), std::string::npos);
+    EXPECT_TRUE(to_json(history, figures)["makespan_ps"].is_null());
+    // The same without the starved one: done, and measured to the end of the last job.
+    Story t;
+    t.at(2 * kUs).create(2, 0, ORR_PRIORITY_HIGH, 64, "busy").doorbell(2, 1).state(2, ORR_TSTATE_TURN);
+    t.start_job(2, 0, 0, 1).at(5 * kUs).end_job(2, 0, 0, 2 * kUs, 3 * kUs).state(2, ORR_TSTATE_IDLE);
+    const auto done = t.finish();
+    const History all(done->records());
+    const Statistics ended = statistics(all, 12 * kUs);
+    EXPECT_TRUE(ended.done);
+    EXPECT_EQ(ended.makespan(), ended.last_end - ended.first_doorbell);
+    EXPECT_LT(ended.makespan(), 4 * kUs);
 }
 
 TEST(Percentiles, AreByNearestRank) {
