@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <system_error>
 #include <utility>
 
 namespace orrery::apigen {
@@ -14,12 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 
 std::pair<unsigned long, unsigned long> numbers(const std::string& version) {
-    std::size_t end = 0;
-    try {
-        const unsigned long major = std::stoul(version, &end);
-        if (end < version.size() && version[end] == '.') return {major, std::stoul(version.substr(end + 1))};
-    } catch (const std::exception&) {
-        // Told below.
+    std::pair<unsigned long, unsigned long> found;
+    const char* const end = version.data() + version.size();
+    const auto [dot, first] = std::from_chars(version.data(), end, found.first);
+    if (first == std::errc{} && dot != end && *dot == '.') {
+        const auto [rest, second] = std::from_chars(dot + 1, end, found.second);
+        if (second == std::errc{} && rest == end) return found;
     }
     throw Problem(version + " is no version of a release: MAJOR.MINOR");
 }

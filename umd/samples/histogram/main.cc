@@ -56,8 +56,7 @@ Options parse(int argc, char** argv) {
 }
 
 int count_cards(int wanted) {
-    int found = 0;
-    orrery::check(orrGetDeviceCount(&found));
+    const int found = orrery::device_count();
     if (found == 0) throw InputError("there is no Orrery card: is the module loaded (modprobe orrery)?");
     if (wanted > found) throw InputError(fmt::format("--cards {}: there are only {}", wanted, found));
     return wanted == 0 ? found : wanted;
