@@ -67,11 +67,14 @@ class TraceReader {
 
     // The payload, unpacked. Errors name the offset.
     std::expected<std::vector<std::uint8_t>, std::string> payload(const TraceBlock& block) const;
+    // The same without a copy: in `room`, or where it stands in the file.
+    std::expected<std::span<const std::uint8_t>, std::string> payload(const TraceBlock& block,
+                                                                      std::vector<std::uint8_t>& room) const;
     // "name: offset 0x..: reason"
     std::string error_at(std::uint64_t offset, const std::string& reason) const;
 
     // Steps of a log block at most: a bound for what a file can make its reader do.
-    static constexpr std::uint64_t kMaxSteps = 8 << 20;
+    static constexpr std::uint64_t kMaxSteps = 32 << 20;
 
   private:
     TraceReader() = default;

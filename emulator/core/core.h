@@ -112,6 +112,7 @@ struct Core {
 
     Config config;
     Bus* bus = nullptr;
+    const HandlerTable* handlers = nullptr;
     std::vector<CodePage> code;
     std::unique_ptr<Op[]> pool;
     std::unique_ptr<std::uint8_t[]> code_bytes;

@@ -93,7 +93,7 @@ inline constexpr bool kIsBranch<Branch<kOf, Condition>> = true;
 // The first one by itself: what it accesses is not for the page cache.
 template <OpCode kCode, unsigned kLength>
 ORR_COLD Next op_alone(Core* core, Op* op, std::int64_t left) {
-    const Handler handler = handler_table().of[static_cast<unsigned>(kCode)][kLength - 1];
+    const Handler handler = core->handlers->of[static_cast<unsigned>(kCode)][kLength - 1];
     ORR_CALL(handler, core, op, left);
 }
 

@@ -132,7 +132,7 @@ Hart::Hart(const Config& config, Bus& bus)
     core.code_pages = core.code.data();
     core.code_mask = core.code.size() - 1;
     core.breakpoints.reserve(kMaxBreakpoints);
-    handler_table();  // made here, not in run()
+    core.handlers = &handler_table();  // made here, not in run()
     reset();
 }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -259,25 +260,35 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
 }
 
 std::uint64_t TraceReader::checksum_of(const TraceBlock& block) const {
-    const std::uint8_t* const begin = bytes_.data() + block.offset;
-    std::vector<std::uint8_t> plain(begin, begin + sizeof(orr_otrace_block) + block.header.stored_bytes);
-    std::memset(plain.data() + offsetof(orr_otrace_block, checksum), 0, sizeof block.header.checksum);
-    return XXH3_64bits(plain.data(), plain.size());
+    orr_otrace_block plain = block.header;
+    plain.checksum = 0;
+    const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+    XXH3_64bits_reset(state.get());
+    XXH3_64bits_update(state.get(), &plain, sizeof plain);
+    XXH3_64bits_update(state.get(), bytes_.data() + block.offset + sizeof plain, block.header.stored_bytes);
+    return XXH3_64bits_digest(state.get());
 }
 
-std::expected<std::vector<std::uint8_t>, std::string> TraceReader::payload(const TraceBlock& block) const {
+std::expected<std::span<const std::uint8_t>, std::string> TraceReader::payload(
+    const TraceBlock& block, std::vector<std::uint8_t>& room) const {
     const std::uint8_t* const stored = bytes_.data() + block.offset + sizeof(orr_otrace_block);
-    if (block.header.codec == ORR_OTRACE_RAW)
-        return std::vector<std::uint8_t>(stored, stored + block.header.stored_bytes);
-    std::vector<std::uint8_t> raw(block.header.raw_bytes);
-    const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), stored, block.header.stored_bytes);
-    if (ZSTD_isError(size) != 0 || size != raw.size()) {
+    if (block.header.codec == ORR_OTRACE_RAW) return std::span(stored, block.header.stored_bytes);
+    room.resize(block.header.raw_bytes);
+    const std::size_t size = ZSTD_decompress(room.data(), room.size(), stored, block.header.stored_bytes);
+    if (ZSTD_isError(size) != 0 || size != room.size()) {
         return std::unexpected(error_at(
             block.offset + sizeof(orr_otrace_block),
             fmt::format("the payload cannot be unpacked: {}",
                         ZSTD_isError(size) != 0 ? ZSTD_getErrorName(size) : "it is shorter than it says")));
     }
-    return raw;
+    return room;
+}
+
+std::expected<std::vector<std::uint8_t>, std::string> TraceReader::payload(const TraceBlock& block) const {
+    std::vector<std::uint8_t> room;
+    const auto found = payload(block, room);
+    if (!found) return std::unexpected(found.error());
+    return std::vector<std::uint8_t>(found->begin(), found->end());
 }
 
 std::expected<void, std::string> TraceReader::parse_image(const TraceBlock& block) {

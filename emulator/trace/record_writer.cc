@@ -71,7 +71,10 @@ void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> 
 
 std::vector<std::uint8_t> RecordWriter::spare() {
     const std::lock_guard lock(mutex_);
-    return std::exchange(spare_, {});
+    if (spares_.empty()) return {};
+    std::vector<std::uint8_t> spare = std::move(spares_.back());
+    spares_.pop_back();
+    return spare;
 }
 
 void RecordWriter::on_room(std::function<void()> hook) {
@@ -103,7 +106,8 @@ void RecordWriter::run() {
         const bool was_full = !room();
         waiting_bytes_.fetch_sub(bytes, std::memory_order_acq_rel);
         lock.lock();
-        if (job.payload.capacity() > spare_.capacity()) spare_ = std::move(job.payload);
+        if (job.block.kind == ORR_OTRACE_LOG && spares_.size() < kSpares)
+            spares_.push_back(std::move(job.payload));
         busy_ = false;
         less_.notify_all();
         if (was_full && room() && on_room_) on_room_();

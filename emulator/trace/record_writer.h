@@ -55,6 +55,7 @@ class RecordWriter {
     void fail(const std::string& what, int error, std::uint64_t good_until);
 
     static constexpr std::size_t kMostWaiting = 8 << 20;
+    static constexpr std::size_t kSpares = 4;
 
   private:
     struct Job {
@@ -79,7 +80,7 @@ class RecordWriter {
     mutable std::mutex mutex_;
     std::condition_variable more_, less_;
     std::deque<Job> jobs_;
-    std::vector<std::uint8_t> spare_;
+    std::vector<std::vector<std::uint8_t>> spares_;
     bool busy_ = false;
     bool stopping_ = false;
     std::string error_;

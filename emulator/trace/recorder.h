@@ -126,10 +126,10 @@ class Recorder {
     // A run of the hart between two looks at full() records no more than this: each access at most
     // kMostOfAccess bytes.
     // Long blocks: each costs a checksum of all of SRAM.
-    static constexpr std::size_t kFlushBytes = 512 << 10;
+    static constexpr std::size_t kFlushBytes = 1 << 20;
     static constexpr std::size_t kRoom = 128 << 10;
     static constexpr std::size_t kMostOfAccess = 24;
-    static constexpr std::uint64_t kFlushSteps = 7 << 20;
+    static constexpr std::uint64_t kFlushSteps = 24 << 20;
 
   private:
     Recorder() = default;

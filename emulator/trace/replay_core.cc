@@ -110,7 +110,7 @@ bool ReplayCore::load_log() {
     logs_.front().block = block_;
     log_ = &logs_.front().log;
     const TraceBlock& from = reader_.blocks()[block_];
-    const auto payload = reader_.payload(from);
+    const auto payload = reader_.payload(from, unpacked_);
     if (!payload) {
         error_ = payload.error();
         return false;

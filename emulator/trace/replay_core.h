@@ -136,6 +136,7 @@ class ReplayCore final : public Bus {
     const TraceReader& reader_;
     std::vector<Page> memory_;                                  // page 0: ROM, then SRAM
     std::unique_ptr<Page> unheard_ = std::make_unique<Page>();  // words for the trace port, while moving
+    std::vector<std::uint8_t> unpacked_;                        // of the log that was read last
     std::size_t recorded_sram_ = ORR_SRAM_SIZE;                 // bytes of SRAM of the card that was recorded
     Hart hart_;
     CoreClock clock_;
