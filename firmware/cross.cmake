@@ -11,9 +11,10 @@ find_library(ORRERY_RV_LIBC libc.a PATHS ${picolibc}/lib/rv64imac/lp64 ${picolib
   NO_DEFAULT_PATH REQUIRED)
 
 set(out ${CMAKE_CURRENT_BINARY_DIR})
-set(cross_sources boot/crt0.S boot/main.cc ${logic_sources})
+set(cross_sources main/crt0.S main/main.cc ${logic_sources})
 file(GLOB hashed_sources CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/sched/*/*.h ${CMAKE_CURRENT_SOURCE_DIR}/sched/*/*.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/*/*.S ${CMAKE_CURRENT_SOURCE_DIR}/*/*.ld ${CMAKE_CURRENT_SOURCE_DIR}/*.cmake
   ${CMAKE_SOURCE_DIR}/firmware/include/orrery/fw/*.h ${CMAKE_SOURCE_DIR}/emulator/include/orrery/hw/*.h)
 
@@ -36,7 +37,7 @@ set(rv_flags
   -I${out}/gen -isystem ${ORRERY_RV_INCLUDE})
 set(rv_clang_flags --target=riscv64-unknown-elf -std=c++20 -nostdlibinc -flto ${rv_flags})
 set(rv_gcc_flags -std=c++20 ${rv_flags})
-set(linker_script ${CMAKE_CURRENT_SOURCE_DIR}/boot/link.ld)
+set(linker_script ${CMAKE_CURRENT_SOURCE_DIR}/main/link.ld)
 
 # One command an object, so that a change rebuilds what it touches.
 function(orrery_rv_objects result folder compiler)
@@ -47,7 +48,7 @@ function(orrery_rv_objects result folder compiler)
     file(MAKE_DIRECTORY ${dir})
     # SRAM is short: what is not on the way of a packet is built for size.
     set(size)
-    if(source MATCHES "mailbox/|sched/(deadlock|gang|inspect|lifecycle|packets|policy|quota|restart|retire|wait_table|waits)[.]cc")
+    if(source MATCHES "mailbox/|sched/.*/(deadlock|gang|inspect|lifecycle|packets|policy|quota|restart|retire|wait_table|waits)[.]cc")
       set(size -Os)
     endif()
     add_custom_command(

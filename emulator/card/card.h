@@ -17,15 +17,10 @@
 #include <vector>
 
 #include "emulator/api/sku.h"
-#include "emulator/card/boot_rom.h"
 #include "emulator/card/command_queue.h"
-#include "emulator/card/control_core.h"
 #include "emulator/card/core_target.h"
-#include "emulator/card/doorbells.h"
 #include "emulator/card/fault_control.h"
 #include "emulator/card/register_file.h"
-#include "emulator/card/soc_registers.h"
-#include "emulator/card/windows.h"
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
 #include "emulator/faults/faults.h"
@@ -36,6 +31,11 @@
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
+#include "emulator/soc/boot_rom.h"
+#include "emulator/soc/control_core.h"
+#include "emulator/soc/doorbells.h"
+#include "emulator/soc/soc_registers.h"
+#include "emulator/soc/windows.h"
 #include "emulator/time/event_queue.h"
 
 namespace orrery::emu {

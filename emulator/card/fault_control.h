@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "emulator/base/unique_fd.h"
 #include "emulator/faults/faults.h"
-#include "emulator/os/unique_fd.h"
 
 namespace orrery::emu {
 

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 
 extern char** environ;
 

@@ -7,19 +7,9 @@
 
 #include <cstdint>
 
+#include "emulator/base/access.h"
+
 namespace orrery::emu {
-
-enum class Access : std::uint8_t { kLoad, kStore, kFetch };
-
-inline constexpr std::uint64_t kPageBytes = 4096;
-
-// Rights of a page, to be or-ed together.
-inline constexpr std::uint8_t kPageRead = 1;
-inline constexpr std::uint8_t kPageWrite = 2;
-inline constexpr std::uint8_t kPageExec = 4;
-// Naturally aligned loads and stores only: a misaligned one raises an address-misaligned exception, and every
-// atomic a store access fault (LR: load access fault).
-inline constexpr std::uint8_t kPageStrict = 8;
 
 enum class PageKind : std::uint8_t {
     kFault,   // nothing there, or not for this access: the hart takes an access fault

@@ -14,8 +14,8 @@
 #include <orrery/hw/link.h>
 
 #include "emulator/engines/descriptor.h"
-#include "emulator/link/peer.h"
 #include "emulator/memory/mmu.h"
+#include "emulator/memory/peer.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "emulator/base/unique_fd.h"
 #include "emulator/gdb/session.h"
 #include "emulator/gdb/target.h"
-#include "emulator/os/unique_fd.h"
 
 namespace orrery::emu::gdb {
 

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "emulator/faults/faults.h"
-#include "emulator/link/peer.h"
+#include "emulator/memory/peer.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/os/descriptors.h"
+#include "emulator/base/descriptors.h"
 
 namespace orrery::emu::link {
 

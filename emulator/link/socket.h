@@ -7,8 +7,8 @@
 #include <expected>
 #include <string>
 
+#include "emulator/base/unique_fd.h"
 #include "emulator/link/wire.h"
-#include "emulator/os/unique_fd.h"
 
 namespace orrery::emu::link {
 

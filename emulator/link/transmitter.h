@@ -9,8 +9,8 @@
 #include <string>
 
 #include "emulator/faults/faults.h"
-#include "emulator/link/peer.h"
 #include "emulator/link/shared_area.h"
+#include "emulator/memory/peer.h"
 #include "emulator/probes/counters.h"
 
 namespace orrery::emu::link {

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "emulator/base/unique_fd.h"
 #include "emulator/faults/faults.h"
 #include "emulator/memory/mapping.h"
-#include "emulator/os/unique_fd.h"
 
 namespace orrery::emu {
 

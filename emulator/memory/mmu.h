@@ -11,7 +11,7 @@
 
 #include <orrery/hw/mmu.h>
 
-#include "emulator/core/bus.h"
+#include "emulator/base/access.h"
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"

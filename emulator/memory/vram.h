@@ -5,8 +5,8 @@
 #include <expected>
 #include <string>
 
+#include "emulator/base/unique_fd.h"
 #include "emulator/memory/mapping.h"
-#include "emulator/os/unique_fd.h"
 
 namespace orrery::emu {
 

@@ -13,7 +13,7 @@
 
 #include <orrery/hw/pci.h>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 
 namespace orrery::emu {
 

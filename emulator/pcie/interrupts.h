@@ -6,7 +6,7 @@
 #include <mutex>
 #include <span>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 #include "emulator/pcie/device.h"
 
 namespace orrery::emu {

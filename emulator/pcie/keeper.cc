@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-#include "emulator/os/descriptors.h"
+#include "emulator/base/descriptors.h"
 #include "emulator/pcie/protocol.h"
 
 namespace orrery::emu {

@@ -12,7 +12,7 @@
 #include <expected>
 #include <string>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 
 namespace orrery::emu {
 

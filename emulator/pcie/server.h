@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 #include "emulator/pcie/device.h"
 #include "emulator/pcie/interrupts.h"
 #include "emulator/pcie/keeper.h"

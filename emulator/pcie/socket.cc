@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "emulator/os/descriptors.h"
+#include "emulator/base/descriptors.h"
 
 namespace orrery::emu {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 #include "emulator/pcie/protocol.h"
 
 namespace orrery::emu {

@@ -20,7 +20,7 @@
 
 #include <orrery/hw/trace.h>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 
 namespace orrery::emu {
 

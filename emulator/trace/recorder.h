@@ -18,8 +18,8 @@
 
 #include <orrery/hw/trace.h>
 
+#include "emulator/base/unique_fd.h"
 #include "emulator/core/hart.h"
-#include "emulator/os/unique_fd.h"
 #include "emulator/trace/clock.h"
 #include "emulator/trace/record_writer.h"
 

@@ -5,7 +5,7 @@
 #include <orrery/hw/doorbell.h>
 #include <orrery/hw/link.h>
 
-#include "firmware/sched/trace.h"
+#include "firmware/sched/show/trace.h"
 #include "firmware/version.h"
 
 namespace orrery::fw {

@@ -5,8 +5,8 @@
 #include <orrery/fw/mailbox.h>
 
 #include "firmware/hal/hal.h"
-#include "firmware/sched/halt.h"
-#include "firmware/sched/host_irq.h"
+#include "firmware/hal/halt.h"
+#include "firmware/hal/host_irq.h"
 
 namespace orrery::fw {
 

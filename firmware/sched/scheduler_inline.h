@@ -2,7 +2,7 @@
 // The small steps that every packet takes: inline wherever they are taken. Part of scheduler.h.
 #pragma once
 
-#include "firmware/sched/packets.h"
+#include "firmware/sched/queue/packets.h"
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {

@@ -3,9 +3,9 @@
 // stranger's word: see restart.h.
 #pragma once
 
-#include "firmware/sched/engines.h"
-#include "firmware/sched/queue.h"
-#include "firmware/sched/suspended.h"
+#include "firmware/sched/policy/suspended.h"
+#include "firmware/sched/queue/queue.h"
+#include "firmware/sched/run/engines.h"
 
 namespace orrery::fw {
 

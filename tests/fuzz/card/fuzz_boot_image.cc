@@ -11,7 +11,7 @@
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/soc.h>
 
-#include "emulator/card/boot_rom.h"
+#include "emulator/soc/boot_rom.h"
 
 namespace orrery::emu {
 namespace {

@@ -18,7 +18,7 @@
 #include <orrery/hw/pci.h>
 
 #include "emulator/card/card.h"
-#include "emulator/card/card_device.h"
+#include "emulator/host/card_device.h"
 
 namespace orrery::emu {
 namespace {

@@ -15,7 +15,7 @@
 #include <orrery/hw/engine.h>
 
 #include "emulator/card/card.h"
-#include "emulator/card/card_device.h"
+#include "emulator/host/card_device.h"
 #include "tests/unit/card/script.h"
 
 namespace orrery::emu {

@@ -1,5 +1,5 @@
 // The doorbell unit alone: bindings, order, coalescing, what a summary costs.
-#include "emulator/card/doorbells.h"
+#include "emulator/soc/doorbells.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <orrery/fw/packet.h>
 
 #include "emulator/engines/descriptor.h"
-#include "firmware/sched/packets.h"
+#include "firmware/sched/queue/packets.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/card/register_names.h"
+#include "emulator/soc/register_names.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {

@@ -1,4 +1,4 @@
-#include "emulator/card/options.h"
+#include "emulator/main/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

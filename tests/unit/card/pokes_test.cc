@@ -1,7 +1,7 @@
 // The lanes of pokes: nothing is lost, nothing waits twice, no lane stands in another's way.
 #include <gtest/gtest.h>
 
-#include "emulator/card/pokes.h"
+#include "emulator/soc/pokes.h"
 
 namespace orrery::emu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "emulator/card/standard_sku.h"
+#include "emulator/skus/standard_sku.h"
 
 namespace orrery::emu {
 namespace {

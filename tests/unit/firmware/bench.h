@@ -14,7 +14,7 @@
 #include <memory>
 #include <optional>
 
-#include "firmware/boot/firmware.h"
+#include "firmware/main/firmware.h"
 #include "tests/unit/firmware/fake_soc.h"
 
 namespace orrery::fw::test {

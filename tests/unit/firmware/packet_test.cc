@@ -1,5 +1,5 @@
 // What is a valid packet, and the descriptor that an engine gets for it.
-#include "firmware/sched/packets.h"
+#include "firmware/sched/queue/packets.h"
 
 #include "tests/unit/firmware/bench.h"
 

@@ -1,5 +1,5 @@
 // The table of those who wait for a semaphore, against a plain list.
-#include "firmware/sched/wait_table.h"
+#include "firmware/sched/sync/wait_table.h"
 
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ TEST(Rules, TellForbiddenFromAllowed) {
     EXPECT_EQ(why_forbidden("umd/runtime/stream.cc", "orrery/fw/packet.h"), "");
     EXPECT_NE(why_forbidden("kmod/orr_drv.c", "orrery/orrery.h"), "");
     EXPECT_NE(why_forbidden("tools/smi/main.cc", "umd/runtime/device.h"), "");
-    EXPECT_NE(why_forbidden("firmware/include/orrery/fw/queue.h", "firmware/sched/queue.h"), "");
+    EXPECT_NE(why_forbidden("firmware/include/orrery/fw/queue.h", "firmware/sched/queue/queue.h"), "");
     EXPECT_EQ(why_forbidden("tools/step/session/session.h", "tools/step/program/program.h"), "");
     EXPECT_NE(why_forbidden("tools/step/session/session.h", "tools/step/commands/debugger.h"), "");
     EXPECT_NE(why_forbidden("tools/step/nowhere/x.cc", "tools/step/session/session.h"), "");
@@ -45,6 +45,15 @@ TEST(Rules, TellForbiddenFromAllowed) {
     EXPECT_NE(why_forbidden("emulator/api/replayer.h", "emulator/core/hart.h"), "");
     EXPECT_EQ(why_forbidden("tools/step/main.cc", "tools/step/commands/debugger.h"), "");
     EXPECT_NE(why_forbidden("emulator/nowhere/x.cc", "emulator/core/hart.h"), "");
+    EXPECT_NE(why_forbidden("emulator/soc/windows.h", "emulator/card/card.h"), "");
+    EXPECT_NE(why_forbidden("emulator/card/card.h", "emulator/host/host_registers.h"), "");
+    EXPECT_NE(why_forbidden("firmware/hal/hal.h", "firmware/sched/scheduler.h"), "");
+    EXPECT_NE(why_forbidden("firmware/sched/queue/queue.h", "firmware/sched/policy/tenants.h"), "");
+    EXPECT_NE(why_forbidden("firmware/sched/queue/queue.h", "firmware/sched/scheduler.h"), "");
+    EXPECT_NE(why_forbidden("firmware/sched/nowhere/x.cc", "firmware/sched/scheduler.h"), "");
+    EXPECT_EQ(why_forbidden("firmware/sched/policy/tenants.h", "firmware/sched/queue/queue.h"), "");
+    EXPECT_EQ(why_forbidden("firmware/sched/queue/lifecycle.cc", "firmware/sched/recover/restart.h"), "");
+    EXPECT_EQ(why_forbidden("firmware/main/firmware.cc", "firmware/version.h"), "");
     EXPECT_EQ(why_forbidden("tests/unit/card/x.cc", "emulator/card/card.h"), "");
 }
 

@@ -9,6 +9,8 @@
 namespace orrery::layering {
 namespace {
 
+using Arrows = std::map<std::string, std::set<std::string>, std::less<>>;
+
 // Contracts a part may include, by the prefix under which it includes them.
 constexpr std::string_view kHw = "orrery/hw/";
 constexpr std::string_view kFw = "orrery/fw/";
@@ -38,8 +40,8 @@ std::string contract_of(std::string_view name) {
     return "";
 }
 
-const std::map<std::string, std::set<std::string>, std::less<>>& allowed_contracts() {
-    static const std::map<std::string, std::set<std::string>, std::less<>> map = {
+const Arrows& allowed_contracts() {
+    static const Arrows map = {
         {"emulator", {"hw"}},           {"firmware", {"hw", "fw"}},
         {"kmod", {"hw", "fw", "uapi"}}, {"umd", {"hw", "fw", "uapi", "api"}},
         {"tools", {"api", "fw", "hw"}},
@@ -47,37 +49,68 @@ const std::map<std::string, std::set<std::string>, std::less<>>& allowed_contrac
     return map;
 }
 
-// Inside the emulator: a folder may include these others. The card joins them all.
-const std::map<std::string, std::set<std::string>, std::less<>>& emulator_arrows() {
-    static const std::map<std::string, std::set<std::string>, std::less<>> map = {
+// Inside the emulator: a folder may include these others.
+const Arrows& emulator_arrows() {
+    static const Arrows map = {
+        // What everybody may use.
+        {"emulator/base", {}},
         {"emulator/api", {}},
-        {"emulator/core", {}},
-        {"emulator/pcie", {"emulator/os"}},
         {"emulator/time", {}},
         {"emulator/probes", {}},
-        {"emulator/os", {}},
-        {"emulator/memory",
-         {"emulator/core", "emulator/faults", "emulator/os", "emulator/probes", "emulator/time"}},
-        {"emulator/link",
-         {"emulator/faults", "emulator/memory", "emulator/os", "emulator/probes", "emulator/time"}},
-        {"emulator/engines",
-         {"emulator/core", "emulator/link", "emulator/memory", "emulator/os", "emulator/probes",
-          "emulator/time"}},
         {"emulator/faults", {"emulator/probes", "emulator/time"}},
-        {"emulator/skus", {}},
-        {"emulator/trace", {"emulator/core", "emulator/os"}},
-        {"emulator/gdb", {"emulator/core", "emulator/os", "emulator/trace"}},
+        // The parts of a card.
+        {"emulator/core", {"emulator/base"}},
+        {"emulator/pcie", {"emulator/base"}},
+        {"emulator/memory", {"emulator/base", "emulator/faults", "emulator/probes", "emulator/time"}},
+        {"emulator/link",
+         {"emulator/base", "emulator/faults", "emulator/memory", "emulator/probes", "emulator/time"}},
+        {"emulator/engines",
+         {"emulator/base", "emulator/core", "emulator/memory", "emulator/probes", "emulator/time"}},
+        {"emulator/skus", {"emulator/memory", "emulator/time"}},
+        {"emulator/trace", {"emulator/base", "emulator/core"}},
+        {"emulator/gdb", {"emulator/base", "emulator/core", "emulator/trace"}},
+        {"emulator/soc",
+         {"emulator/base", "emulator/core", "emulator/engines", "emulator/faults", "emulator/memory",
+          "emulator/probes", "emulator/skus", "emulator/time", "emulator/trace"}},
+        // The card joins them, its host's side is in front of it, and the program starts both.
         {"emulator/card",
-         {"emulator/core", "emulator/engines", "emulator/faults", "emulator/link", "emulator/memory",
-          "emulator/gdb", "emulator/os", "emulator/pcie", "emulator/probes", "emulator/skus", "emulator/time",
-          "emulator/trace"}},
+         {"emulator/base", "emulator/core", "emulator/engines", "emulator/faults", "emulator/gdb",
+          "emulator/link", "emulator/memory", "emulator/pcie", "emulator/probes", "emulator/skus",
+          "emulator/soc", "emulator/time", "emulator/trace"}},
+        {"emulator/host",
+         {"emulator/base", "emulator/card", "emulator/engines", "emulator/pcie", "emulator/soc"}},
+        {"emulator/main", {"emulator/card", "emulator/host", "emulator/pcie"}},
+    };
+    return map;
+}
+
+// Inside the firmware. The headers of a folder of the scheduler may include those of these others; its
+// sources are parts of one class and may include all of the scheduler.
+const Arrows& firmware_arrows() {
+    static const Arrows map = {
+        {"firmware/hal", {}},
+        {"firmware/sched", {"firmware/hal"}},
+        {"firmware/mailbox", {"firmware/hal", "firmware/sched"}},
+        {"firmware/main", {"firmware/hal", "firmware/mailbox", "firmware/sched"}},
+    };
+    return map;
+}
+
+const Arrows& sched_arrows() {
+    static const Arrows map = {
+        {"queue", {}},
+        {"policy", {"queue"}},
+        {"show", {"tables.h"}},
+        {"run", {"queue", "show"}},
+        {"sync", {"queue", "run"}},
+        {"recover", {"tables.h"}},
     };
     return map;
 }
 
 // The tools' own libraries: who may include them. Other tools are programs, and nobody's.
-const std::map<std::string, std::set<std::string>, std::less<>>& tool_arrows() {
-    static const std::map<std::string, std::set<std::string>, std::less<>> map = {
+const Arrows& tool_arrows() {
+    static const Arrows map = {
         {"tools/records", {"tools/text"}},
         {"tools/scenario", {"tools/text", "tools/records"}},
         {"tools/step", {"tools/text", "tools/records", "tools/scenario"}},
@@ -86,8 +119,8 @@ const std::map<std::string, std::set<std::string>, std::less<>>& tool_arrows() {
 }
 
 // Inside the stepping tool, by folder below tools/step; the program itself joins them all.
-const std::map<std::string, std::set<std::string>, std::less<>>& step_arrows() {
-    static const std::map<std::string, std::set<std::string>, std::less<>> map = {
+const Arrows& step_arrows() {
+    static const Arrows map = {
         {"program", {}},
         {"session", {"program"}},
         {"report", {}},
@@ -96,11 +129,33 @@ const std::map<std::string, std::set<std::string>, std::less<>>& step_arrows() {
     return map;
 }
 
-// "records" of "tools/records/why.cc"; "" for the program's own files.
-std::string step_folder(std::string_view path) {
-    path.remove_prefix(std::string_view("tools/step/").size());
+// What follows `prefix` up to the next slash: "records" of "tools/records/why.cc" after "tools/". With
+// `whole` the name of a file that lies there is given too; else it is "".
+std::string folder_after(std::string_view prefix, std::string_view path, bool whole = false) {
+    path.remove_prefix(prefix.size());
     const size_t slash = path.find('/');
-    return std::string(path.substr(0, slash == std::string_view::npos ? 0 : slash));
+    if (slash == std::string_view::npos) return whole ? std::string(path) : "";
+    return std::string(path.substr(0, slash));
+}
+
+// One part's own rule: `from` may include `to` if they are the same, or the row of `from` says so.
+std::string why_not(const Arrows& arrows, const std::string& below, const std::string& from,
+                    const std::string& to) {
+    const auto row = arrows.find(from);
+    if (row == arrows.end()) return below + from + " has no row in the layering rules";
+    if (from != to && !row->second.contains(to)) return below + from + " must not include " + below + to;
+    return "";
+}
+
+// Between the headers of the scheduler's folders.
+std::string why_not_in_sched(std::string_view file, std::string_view name) {
+    constexpr std::string_view kSched = "firmware/sched/";
+    if (!starts(file, kSched) || !starts(name, kSched)) return "";
+    const std::string from = folder_after(kSched, file);
+    if (from.empty()) return "";
+    if (!sched_arrows().contains(from)) return "firmware/sched/" + from + " has no row in the layering rules";
+    if (!file.ends_with(".h")) return "";
+    return why_not(sched_arrows(), std::string(kSched), from, folder_after(kSched, name, true));
 }
 
 }  // namespace
@@ -143,12 +198,14 @@ std::string why_forbidden(std::string_view file, std::string_view name) {
         if (part == "tools" && two_folders(name) == "emulator/api") return "";
         if (other != part) return part + " must not include the inside of " + other;
         if (part == "emulator") {
-            const std::string from = two_folders(file);
-            const std::string to = two_folders(name);
-            const auto arrows = emulator_arrows().find(from);
-            if (arrows == emulator_arrows().end()) return from + " has no row in the layering rules";
-            if (from != to && to != "emulator/api" && !arrows->second.contains(to))
-                return from + " must not include " + to;
+            // Every folder may use, and implement, what is published.
+            const std::string to =
+                two_folders(name) == "emulator/api" ? two_folders(file) : two_folders(name);
+            return why_not(emulator_arrows(), "", two_folders(file), to);
+        }
+        if (part == "firmware" && two_folders(file) != file && two_folders(name) != name) {
+            const std::string why = why_not(firmware_arrows(), "", two_folders(file), two_folders(name));
+            return why.empty() ? why_not_in_sched(file, name) : why;
         }
         if (part == "tools" && two_folders(file) != two_folders(name)) {
             const auto arrows = tool_arrows().find(two_folders(file));
@@ -157,14 +214,10 @@ std::string why_forbidden(std::string_view file, std::string_view name) {
             return "";
         }
         if (starts(file, "tools/step/") && starts(name, "tools/step/")) {
-            const std::string from = step_folder(file);
-            const std::string to = step_folder(name);
-            if (from.empty() || from == to || name == "tools/step/words.h") return "";
-            const auto arrows = step_arrows().find(from);
-            if (arrows == step_arrows().end())
-                return "tools/step/" + from + " has no row in the layering rules";
-            if (!arrows->second.contains(to))
-                return "tools/step/" + from + " must not include tools/step/" + to;
+            const std::string from = folder_after("tools/step/", file);
+            const std::string to = folder_after("tools/step/", name);
+            if (from.empty() || name == "tools/step/words.h") return "";
+            return why_not(step_arrows(), "tools/step/", from, to);
         }
         return "";
     }

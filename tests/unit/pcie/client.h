@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/base/unique_fd.h"
 #include "emulator/pcie/protocol.h"
 
 namespace orrery::test {

@@ -17,7 +17,7 @@ const Frame* find_telling(const std::vector<Frame>& frames) {
     for (const Frame& frame : frames) {
         if (!frame.line) continue;
         const std::string& file = frame.line->file;
-        if (file.find("/hal/") == std::string::npos && !file.ends_with("sched/trace.h")) return &frame;
+        if (file.find("/hal/") == std::string::npos && !file.ends_with("/trace.h")) return &frame;
     }
     return frames.empty() ? nullptr : &frames.front();
 }

@@ -1,0 +1,397 @@
+#include "emulator/host/host_registers.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <orrery/hw/pci.h>
+
+#include "emulator/engines/save_area.h"
+#include "emulator/soc/register_names.h"
+
+namespace orrery::emu {
+
+namespace {
+
+// A read waits at most this long for the writes before it.
+constexpr std::uint32_t kReadWaitUs = 20'000;
+
+constexpr std::uint64_t kLinkFirst = ORR_R_LINK(0);
+constexpr std::uint64_t kLinkStride = ORR_R_LINK(1) - ORR_R_LINK(0);
+constexpr std::uint64_t kLinkEnd = ORR_R_LINK(ORR_LINK_MAX_PORTS);
+constexpr std::uint64_t kSkuNameBytes = 32;
+
+std::uint32_t half(std::uint64_t value, bool upper) {
+    return static_cast<std::uint32_t>(upper ? value >> 32 : value);
+}
+
+void set_half(std::uint64_t& word, bool upper, std::uint32_t value) {
+    if (upper) {
+        word = (word & 0xffffffffu) | std::uint64_t{value} << 32;
+    } else {
+        word = (word & ~std::uint64_t{0xffffffffu}) | value;
+    }
+}
+
+void make_faulty(const Fault& fault, std::span<std::byte> bytes) {
+    if (fault.action == FaultAction::kAllOnes) std::ranges::fill(bytes, std::byte{0xff});
+    if (fault.action == FaultAction::kCorrupt && !bytes.empty()) {
+        const std::uint64_t bit = Faults::bit_of(fault, bytes.size() * 8);
+        bytes[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    }
+}
+
+}  // namespace
+
+void HostRegisters::read(std::uint64_t offset, std::span<std::byte> bytes) {
+    std::ranges::fill(bytes, std::byte{0});
+    if (!card_.flush_within(kReadWaitUs)) {
+        card_.errors().report(ErrorKind::kHostError,
+                              "the card thread took more than {} us: BAR 0 read at {:#x} may be stale",
+                              kReadWaitUs, offset);
+    }
+    bool good = bytes.size() >= 4;
+    for (std::size_t at = 0; good && at < bytes.size(); at += 4) {
+        std::uint32_t value = 0;
+        good = read32(offset + at, value);
+        if (good) std::memcpy(bytes.data() + at, &value, sizeof value);
+    }
+    if (!good) nothing_there(offset, bytes.size(), "read");
+    if (Faults* faults = card_.faults()) make_faulty(faults->at(FaultPoint::kRegister, offset), bytes);
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+    if (!watch_.read(offset, value)) return;
+    const char* why = good ? why_it_stays(offset) : "nothing is there";
+    if (why == nullptr) return;
+    card_.errors().note("the host has read {} (BAR 0 offset {:#x}) {} times in a row, and it stays {:#x}: {}",
+                        name_of_host_register(offset), offset, watch_.row(), value, why);
+}
+
+void HostRegisters::nothing_there(std::uint64_t offset, std::size_t bytes, const char* access) {
+    const std::uint64_t number = watch_.unknown(offset);
+    card_.errors().guest_if(AccessWatch::shown(number),
+                            "BAR 0: {} of {} bytes at {:#x}, where nothing takes it (nearest: {}); {} times",
+                            access, bytes, offset, name_of_host_register(offset), number);
+}
+
+const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
+    if (offset < ORR_R_MODEL_TIME) return "it is a constant of the card";
+    if (offset >= kLinkFirst && offset < kLinkEnd) {
+        const auto port = (offset - kLinkFirst) / kLinkStride;
+        const auto& links = card_.config().links;
+        const bool there =
+            std::ranges::any_of(links, [&](const LinkConfig& one) { return one.port == port; });
+        if (!there) return "this port has no link (--link)";
+        switch ((offset - kLinkFirst) % kLinkStride & ~std::uint64_t{3}) {
+            case ORR_R_LINK_GBPS:
+            case ORR_R_LINK_LATENCY_NS:
+                return "it is a constant of the card";
+            case ORR_R_LINK_GRANT_DONE:
+                return "all commands that were written are done";
+            case ORR_R_LINK_GRANT_BASE:
+            case ORR_R_LINK_GRANT_BASE + 4:
+            case ORR_R_LINK_GRANT_SIZE:
+            case ORR_R_LINK_GRANT_SIZE + 4:
+                return "only the host's own writes change it";
+            default:
+                return nullptr;
+        }
+    }
+    switch (offset & ~std::uint64_t{3}) {
+        case ORR_R_RESET_COUNT:
+            return "all resets that were written are done";
+        case ORR_R_BOOT_IMAGE:
+        case ORR_R_BOOT_IMAGE + 4:
+        case ORR_R_BOOT_SIZE:
+        case ORR_R_BOOT_ARG:
+        case ORR_R_BOOT_ARG + 4:
+        case ORR_R_IRQ_MASK:
+            return "only the host's own writes change it";
+        case ORR_R_STATE:
+        case ORR_R_BOOT_STATUS:
+        case ORR_R_BOOT_DETAIL:
+        case ORR_R_PROGRESS:
+        case ORR_R_HEARTBEAT:
+        case ORR_R_HEARTBEAT + 4:
+        case ORR_R_HALT_CAUSE:
+        case ORR_R_HALT_PC:
+        case ORR_R_HALT_TVAL:
+            break;
+        default:
+            return nullptr;
+    }
+    switch (card_.registers().state.load(std::memory_order_acquire)) {
+        case ORR_STATE_RESET:
+            return "the control core waits in reset: write ORR_R_BOOT_START";
+        case ORR_STATE_BOOT_FAILED:
+            return "the boot has failed (ORR_R_BOOT_STATUS says why): write ORR_R_RESET or "
+                   "ORR_R_CORE_RESTART";
+        case ORR_STATE_HALTED:
+            return "the control core has halted (ORR_R_HALT_CAUSE): write ORR_R_RESET or ORR_R_CORE_RESTART";
+        default:
+            return nullptr;
+    }
+}
+
+void HostRegisters::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+    watch_.other();
+    bool good = bytes.size() >= 4;
+    for (std::size_t at = 0; good && at < bytes.size(); at += 4) {
+        std::uint32_t value = 0;
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+        good = write32(offset + at, value);
+    }
+    if (!good) nothing_there(offset, bytes.size(), "write");
+}
+
+bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const {
+    const RegisterFile& file = card_.registers();
+    const Sku& sku = card_.sku();
+    if (offset >= ORR_R_COUNTER(0) && offset < ORR_R_COUNTER(ORR_COUNTER_COUNT)) {
+        value = card_.counters().get(static_cast<unsigned>((offset - ORR_R_COUNTER(0)) / 8));
+        return true;
+    }
+    if (offset >= ORR_R_SKU_NAME && offset < ORR_R_SKU_NAME + kSkuNameBytes) {
+        std::array<char, kSkuNameBytes> name{};
+        sku.name.copy(name.data(), name.size() - 1);
+        std::memcpy(&value, name.data() + (offset - ORR_R_SKU_NAME), sizeof value);
+        return true;
+    }
+    switch (offset) {
+        case ORR_R_UID:
+            value = card_.config().uid;
+            return true;
+        case ORR_R_VRAM_SIZE:
+            value = card_.config().vram_bytes;
+            return true;
+        case ORR_R_CORE_HZ:
+            value = sku.core_hz;
+            return true;
+        case ORR_R_VECTOR_HZ:
+            value = sku.vector_hz;
+            return true;
+        case ORR_R_MODEL_TIME:
+            value = file.model_time.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_HEARTBEAT:
+            value = file.heartbeat.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_HALT_CAUSE:
+            value = file.halt_cause.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_HALT_PC:
+            value = file.halt_pc.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_HALT_TVAL:
+            value = file.halt_tval.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_BOOT_IMAGE:
+            value = boot_image_;
+            return true;
+        case ORR_R_BOOT_ARG:
+            value = boot_arg_;
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
+    if (offset >= kLinkFirst && offset < kLinkEnd) {
+        const std::uint64_t at = offset - kLinkFirst;
+        const auto port = static_cast<unsigned>(at / kLinkStride);
+        return port < card_.sku().link_ports && read_link(port, at % kLinkStride, value);
+    }
+    const RegisterFile& file = card_.registers();
+    const Sku& sku = card_.sku();
+    switch (offset) {
+        case ORR_R_ID:
+            value = ORR_ID_MAGIC;
+            return true;
+        case ORR_R_HW_VERSION:
+            value = ORR_HW_VERSION;
+            return true;
+        case ORR_R_COPY_ENGINES:
+            value = sku.copy_engines;
+            return true;
+        case ORR_R_VECTOR_PORTS:
+            value = sku.vector_ports;
+            return true;
+        case ORR_R_VECTOR_CORES:
+            value = sku.vector_cores;
+            return true;
+        case ORR_R_LINK_PORTS:
+            value = sku.link_ports;
+            return true;
+        case ORR_R_DOORBELL_PAGES:
+            value = ORR_DB_PAGES;
+            return true;
+        case ORR_R_COUNTERS:
+            value = ORR_COUNTER_COUNT;
+            return true;
+        case ORR_R_SAVE_BYTES:
+            value = static_cast<std::uint32_t>(save_area_bytes(sku.vector_cores));
+            return true;
+        case ORR_R_STATE:
+            value = file.state.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_RESET_COUNT:
+            value = file.reset_count.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_BOOT_SIZE:
+            value = boot_size_;
+            return true;
+        case ORR_R_BOOT_STATUS:
+            value = file.boot_status.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_BOOT_DETAIL:
+            value = file.boot_detail.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_PROGRESS:
+            value = file.progress.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_IRQ_STATUS:
+            value = file.irq_status.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_IRQ_MASK:
+            value = file.irq_mask.load(std::memory_order_acquire);
+            return true;
+        default:
+            break;
+    }
+    std::uint64_t wide = 0;
+    if (!read_wide(offset & ~std::uint64_t{7}, wide)) return false;
+    value = half(wide, (offset & 4) != 0);
+    return true;
+}
+
+bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& value) const {
+    const RegisterFile::Link& link = card_.registers().links[port];
+    const bool upper = (reg & 4) != 0;
+    switch (reg) {
+        case ORR_R_LINK_STATE:
+            value = link.state.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_LINK_LANES:
+            value = link.lanes.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_LINK_PEER_UID:
+        case ORR_R_LINK_PEER_UID + 4:
+            value = half(link.peer_uid.load(std::memory_order_acquire), upper);
+            return true;
+        case ORR_R_LINK_PEER_PORT:
+            value = link.peer_port.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_LINK_GBPS:
+            value = card_.sku().link_gbps;
+            return true;
+        case ORR_R_LINK_LATENCY_NS:
+            value = card_.sku().link_latency_ns;
+            return true;
+        case ORR_R_LINK_LOSSES:
+            value = link.losses.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_LINK_GRANT_BASE:
+        case ORR_R_LINK_GRANT_BASE + 4:
+            value = half(grants_[port].base, upper);
+            return true;
+        case ORR_R_LINK_GRANT_SIZE:
+        case ORR_R_LINK_GRANT_SIZE + 4:
+            value = half(grants_[port].size, upper);
+            return true;
+        case ORR_R_LINK_GRANT_DONE:
+            value = link.grants_done.load(std::memory_order_acquire);
+            return true;
+        default:
+            return false;
+    }
+}
+
+std::uint64_t* HostRegisters::wide_storage(std::uint64_t offset) {
+    switch (offset) {
+        case ORR_R_BOOT_IMAGE:
+            return &boot_image_;
+        case ORR_R_BOOT_ARG:
+            return &boot_arg_;
+        default:
+            return nullptr;
+    }
+}
+
+bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
+    if (offset >= kLinkFirst && offset < kLinkEnd) {
+        const std::uint64_t at = offset - kLinkFirst;
+        const auto port = static_cast<unsigned>(at / kLinkStride);
+        return port < card_.sku().link_ports && write_link(port, at % kLinkStride, value);
+    }
+    RegisterFile& file = card_.registers();
+    switch (offset) {
+        case ORR_R_RESET:
+            if (value != ORR_RESET_MAGIC) return false;
+            reset();
+            return true;
+        case ORR_R_CORE_RESTART:
+            if (value != ORR_RESTART_MAGIC) return false;
+            card_.post({.kind = Command::Kind::kRestartCore});
+            return true;
+        case ORR_R_BOOT_SIZE:
+            boot_size_ = value;
+            return true;
+        case ORR_R_BOOT_START:
+            if (value != 1) return false;
+            card_.post(
+                {.kind = Command::Kind::kBootStart, .a = boot_image_, .b = boot_size_, .c = boot_arg_});
+            return true;
+        case ORR_R_IRQ_STATUS:
+            file.irq_status.fetch_and(~value, std::memory_order_acq_rel);
+            return true;
+        case ORR_R_IRQ_MASK:
+            file.irq_mask.store(value & ((1u << ORR_IRQ_VECTORS) - 1), std::memory_order_release);
+            return true;
+        case ORR_R_MBOX_DOORBELL:
+            card_.post({.kind = Command::Kind::kMailbox});
+            return true;
+        default:
+            break;
+    }
+    std::uint64_t* word = wide_storage(offset & ~std::uint64_t{7});
+    if (word == nullptr) return false;
+    set_half(*word, (offset & 4) != 0, value);
+    return true;
+}
+
+bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t value) {
+    Grant& grant = grants_[port];
+    const bool upper = (reg & 4) != 0;
+    switch (reg) {
+        case ORR_R_LINK_GRANT_BASE:
+        case ORR_R_LINK_GRANT_BASE + 4:
+            set_half(grant.base, upper, value);
+            return true;
+        case ORR_R_LINK_GRANT_SIZE:
+        case ORR_R_LINK_GRANT_SIZE + 4:
+            set_half(grant.size, upper, value);
+            return true;
+        case ORR_R_LINK_GRANT_CMD:
+            card_.post({.kind = Command::Kind::kGrant,
+                        .number = port,
+                        .a = grant.base,
+                        .b = grant.size,
+                        .c = value});
+            return true;
+        default:
+            return false;
+    }
+}
+
+void HostRegisters::clear() {
+    boot_image_ = boot_arg_ = 0;
+    boot_size_ = 0;
+    grants_ = {};
+}
+
+void HostRegisters::reset() {
+    clear();
+    card_.post({.kind = Command::Kind::kReset});
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,134 @@
+#include "emulator/main/options.h"
+
+#include <sodium.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace orrery::emu {
+
+namespace {
+
+// A card's number in its machine gives its uid, so that the same command line always makes the same card.
+constexpr std::uint64_t kUidBase = 0x4f520000;
+constexpr unsigned kMaxIndex = 65534;
+
+// Without a name those that the firmware's build left beside this program; empty if there are none. Whether
+// they are of the image that is booted is seen when it is.
+std::expected<std::vector<std::uint8_t>, std::string> load_symbols(std::string file) {
+    std::error_code error;
+    const bool named = !file.empty();
+    if (!named) {
+        const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+        file = (self.parent_path().parent_path() / "firmware" / "orrery-fw.symbols").string();
+    }
+    std::ifstream in(file, std::ios::binary);
+    std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
+    if (!named || (in && !bytes.empty())) return bytes;
+    return std::unexpected(fmt::format(
+        "{}: these symbols cannot be read; `orrery-fwsign symbols` makes them, as the firmware's build does",
+        file));
+}
+
+}  // namespace
+
+std::expected<Options, std::string> Options::parse(int argc, const char* const* argv) {
+    Options options;
+    std::string vram;
+    std::string sku;
+    std::string symbols;
+    std::string fuses;
+    std::string faults;
+    std::vector<std::string> links;
+    std::uint64_t uid = 0;
+    const std::map<std::string, InterruptMode> modes{
+        {"msix", InterruptMode::kMsix}, {"msi", InterruptMode::kMsi}, {"single", InterruptMode::kSingle}};
+
+    CLI::App app("One Orrery card: serves its PCIe function to a virtual machine over vfio-user.",
+                 "orrery-card");
+    app.add_option("--socket", options.socket, "UNIX socket to listen on")->required();
+    app.add_option("--index", options.index, "number of the card; gives it its uid")
+        ->required()
+        ->check(CLI::Range(0u, kMaxIndex));
+    app.add_option("--uid", uid, "unique id instead of the one from --index; not 0");
+    app.add_option("--vram", vram, "bytes of VRAM, such as 256M or 64G; sparse");
+    app.add_option("--irq", options.interrupts, "msix, msi (a card that QEMU can unplug) or single")
+        ->transform(CLI::CheckedTransformer(modes))
+        ->option_text("NAME");
+    app.add_option("--sku", sku, "SKU file; without it: Orrery 1");
+    app.add_option("--fuses", fuses,
+                   "Ed25519 public key that firmware must be signed with: 32 bytes or 64 hex digits");
+    app.add_option("--link", links, "PORT:listen:PATH or PORT:connect:PATH; once a link")->take_all();
+    app.add_option("--spin-us", options.card.spin_us,
+                   "microseconds without work before the card sleeps; 0 is legal")
+        ->check(CLI::Range(0u, 10'000'000u));
+    app.add_option("--record", options.card.record,
+                   "file to record the control core to, for orrery-step; replaced if it exists");
+    app.add_option(
+        "--symbols", symbols,
+        "the firmware's symbols and sources for the recording; else those of this build, if they fit");
+    app.add_option("--gdb", options.card.gdb,
+                   "port on 127.0.0.1 at which gdb-multiarch may debug the control core; 0: any free one");
+    app.add_option("--faults", faults, "fault plan, a file or its text (docs/faults.md)");
+    app.add_option("--control", options.card.control,
+                   "UNIX socket to listen on, at which faults can be ordered and counted");
+    app.add_option("--log", options.log, "file to append the card's log to; without it: stderr");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp& help) {
+        app.exit(help);
+        return std::unexpected("");
+    } catch (const CLI::ParseError& error) {
+        return std::unexpected(fmt::format("{}; try --help", error.what()));
+    }
+
+    if (!sku.empty()) {
+        auto loaded = Sku::load(sku);
+        if (!loaded) return std::unexpected(loaded.error());
+        options.card.sku = *std::move(loaded);
+    }
+    if (!options.card.record.empty()) {
+        auto pack = load_symbols(symbols);
+        if (!pack) return std::unexpected(pack.error());
+        options.card.symbols = *std::move(pack);
+    }
+    if (!vram.empty()) {
+        const auto bytes = parse_size(vram);
+        if (!bytes) return std::unexpected(fmt::format("--vram: {}", bytes.error()));
+        if (const auto good = check_vram_size(*bytes); !good) {
+            return std::unexpected(fmt::format("--vram: {}", good.error()));
+        }
+        options.card.vram_bytes = *bytes;
+    }
+    if (!fuses.empty()) {
+        auto key = load_fuses(fuses);
+        if (!key) return std::unexpected(key.error());
+        options.card.key = *key;
+    }
+    if (!faults.empty()) {
+        auto plan = FaultPlan::load(faults);
+        if (!plan) return std::unexpected(fmt::format("--faults: {}", plan.error()));
+        options.card.faults = *std::move(plan);
+    }
+    for (const std::string& text : links) {
+        auto link = LinkConfig::parse(text);
+        if (!link) return std::unexpected(fmt::format("--link: {}", link.error()));
+        options.card.links.push_back(*std::move(link));
+    }
+    options.card.uid = kUidBase + options.index + 1;
+    if (app.count("--uid") != 0) {
+        if (uid == 0 || uid == UINT64_MAX)
+            return std::unexpected("--uid: a card's uid must be neither 0 nor all ones");
+        options.card.uid = uid;
+    }
+    return options;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,64 @@
+// The ring slots (orrery/hw/soc.h, SOC_SLOT): they read packets of queues ahead, so that the control core
+// does not wait for memory.
+//
+// A packet is read when its fetch is issued, at the model time of the register write that makes room for it
+// or lets it be read; the core can have it when the burst has arrived: latency of the memory after the issue,
+// and behind all earlier bursts from the same memory at that memory's rate.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <orrery/hw/soc.h>
+
+#include "emulator/api/sku.h"
+#include "emulator/probes/counters.h"
+#include "emulator/probes/errors.h"
+#include "emulator/soc/windows.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+// Card thread only.
+class RingSlots {
+  public:
+    RingSlots(const Sku& sku, EventQueue& events, Windows& windows, Counters& counters, Errors& errors);
+
+    // `offset` from SOC_SLOT(0). false: no such register, or none for this access.
+    // `wait`: how long the core waits for the packet, beyond the access.
+    bool read(std::uint32_t offset, std::uint64_t& value, ModelTime& wait);
+    bool write(std::uint32_t offset, std::uint64_t value);
+    // The packet that SLOT_PACKET shows; null: none, or it could not be read. `wait` grows by how long the
+    // core waits for it.
+    const PacketWords* front(std::uint64_t slot, ModelTime& wait) const;
+    // SLOT_NEXT moves on by one.
+    void drop(std::uint64_t slot) { move_to(slots_[slot], slots_[slot].next + 1); }
+    void reset();
+
+  private:
+    struct Packet {
+        PacketWords words{};
+        std::uint64_t address = 0;
+        std::uint32_t fault = ORR_FAULT_NONE;
+        ModelTime ready = 0;
+    };
+    struct Slot {
+        std::uint64_t ring = 0, mask = 0, next = 0, limit = 0;
+        std::array<Packet, SOC_SLOT_DEPTH> packets;  // packet n at n % SOC_SLOT_DEPTH
+        std::uint32_t count = 0;                     // packets from `next` on that were fetched
+    };
+    void move_to(Slot& slot, std::uint64_t next);
+    void prefetch(Slot& slot);
+    void fetch(Packet& packet, const Slot& slot, std::uint64_t index);
+
+    const Sku& sku_;
+    EventQueue& events_;
+    Windows& windows_;
+    Counters& counters_;
+    Errors& errors_;
+    std::vector<Slot> slots_{SOC_SLOTS};
+    ModelTime vram_ready_ = 0, host_ready_ = 0;  // arrival of the last burst
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT
+// Who waits for a resource, and who gets it next.
+//
+// Classes: REALTIME before all else. HIGH before NORMAL before LOW, except that a class which has been there
+// for the policy's bound without being served gets one turn or slice. In a class: of the user who has used
+// the least of this resource the process that has, and of that the queue that has for its weight (tenants.h).
+#pragma once
+
+#include <orrery/fw/mailbox.h>
+#include <orrery/fw/trace.h>
+
+#include "firmware/sched/policy/calendar.h"
+#include "firmware/sched/policy/tenants.h"
+
+namespace orrery::fw {
+
+inline constexpr uint32_t kClasses = ORR_PRIORITY_REALTIME + 1;
+
+// Calendars for shelves with more queues than they hold themselves. A queue waits in one place only, and a
+// shelf gives its calendar back when it has few: there is always one left.
+class Calendars {
+  public:
+    // From 1 on.
+    uint16_t take() {
+        if (free_ != 0) {
+            const uint16_t number = free_;
+            free_ = next_[number];
+            return number;
+        }
+        return ++made_;
+    }
+    void give(uint16_t number) {
+        next_[number] = free_;
+        free_ = number;
+        all_[number] = {};
+    }
+    Calendar& operator[](uint16_t number) { return all_[number]; }
+
+  private:
+    static constexpr uint32_t kMost = ORR_FW_QUEUES / 3 + 2;
+    Calendar all_[kMost];
+    uint16_t next_[kMost];
+    uint16_t free_, made_;
+};
+
+// The queues of one process that wait for a resource in one class.
+struct Shelf {
+    static constexpr uint32_t kFew = 4;
+
+    Link link;  // among those of its user
+    uint32_t key;
+    uint16_t few[kFew];  // numbers, in the order in which they came; without a calendar
+    uint16_t count;
+    uint16_t calendar;  // 0: none
+    uint16_t number;    // row of its process
+
+    void add(Calendars& calendars, Queue* all, Queue& queue, uint32_t resource) {
+        if (calendar == 0 && count == kFew) {
+            calendar = calendars.take();
+            for (const uint16_t n : few)
+                calendars[calendar].insert(all, all[n], all[n].vtime[resource]);
+        }
+        if (calendar != 0)
+            calendars[calendar].insert(all, queue, queue.vtime[resource]);
+        else
+            few[count] = queue.number;
+        ++count;
+    }
+    void remove(Calendars& calendars, Queue* all, Queue& queue, uint32_t resource) {
+        --count;
+        if (calendar != 0) {
+            calendars[calendar].remove(all, queue);
+            // Two, so that one more who comes and goes does not fetch it again each time.
+            if (count == 2) spread(calendars, all, resource);
+            return;
+        }
+        uint32_t n = 0;
+        while (few[n] != queue.number)
+            ++n;
+        for (; n < count; ++n)
+            few[n] = few[n + 1];
+    }
+    // There is one.
+    Queue& front(Calendars& calendars, Queue* all, uint32_t resource) const {
+        if (calendar != 0) return *calendars[calendar].front(all, resource);
+        Queue* best = &all[few[0]];
+        for (uint32_t n = 1; n < count; ++n) {
+            Queue& other = all[few[n]];
+            if (other.vtime[resource] >> Calendar::kWidthShift < best->vtime[resource] >>
+                Calendar::kWidthShift)
+                best = &other;
+        }
+        return *best;
+    }
+
+  private:
+    [[gnu::noinline]] void spread(Calendars& calendars, Queue* all, uint32_t resource) {
+        for (uint32_t n = 0; n < count; ++n) {
+            Queue* const queue = calendars[calendar].front(all, resource);
+            calendars[calendar].remove(all, *queue);
+            few[n] = queue->number;
+        }
+        calendars.give(calendar);
+        calendar = 0;
+    }
+};
+
+// Shelves, or users with some, by what they have used, to within a bucket's width: those that are equal in
+// the order in which they came. What has been used since they came is looked at when they are at the front.
+template <typename T>
+class Ranks {
+  public:
+    bool empty() const { return list_.empty(); }
+    void insert(T* all, T& one, uint64_t vtime) {
+        one.key = key_of(vtime);
+        T* after = list_.back(all);
+        while (after != nullptr && static_cast<int32_t>(after->key - one.key) > 0)
+            after = List<T, &T::link>::previous(all, *after);
+        list_.insert_after(all, after, one);
+    }
+    void remove(T* all, T& one) { list_.remove(all, one); }
+    // It goes behind its equals.
+    void again(T* all, T& one, uint64_t vtime) {
+        if (list_.only(one)) return;
+        remove(all, one);
+        insert(all, one, vtime);
+    }
+    // There is one. `vtime_of`: of a row.
+    template <typename F>
+    T& front(T* all, F vtime_of) {
+        for (;;) {
+            T& first = *list_.front(all);
+            if (list_.only(first)) return first;
+            const uint64_t vtime = vtime_of(first);
+            if (static_cast<int32_t>(key_of(vtime) - first.key) <= 0) return first;
+            again(all, first, vtime);
+        }
+    }
+
+  private:
+    // Wraps after 40 hours of use; only differences count.
+    static uint32_t key_of(uint64_t vtime) { return static_cast<uint32_t>(vtime >> Calendar::kWidthShift); }
+    List<T, &T::link> list_;
+};
+
+// A user's processes that wait for a resource in one class.
+struct Stand {
+    Link link;
+    uint32_t key;
+    Ranks<Shelf> shelves;
+    uint16_t number;  // row of the user
+};
+
+// What the markets keep of each tenant.
+struct Shelves {
+    uint64_t reached[kResources][kClasses][kProcesses];  // how far the queues of a process have come
+    Shelf of_process[kResources][kClasses][kProcesses];
+    Stand of_user[kResources][kClasses][kUsers];
+    Calendars calendars;
+};
+
+// `kResource`: of which resource; kOther: as init() says.
+inline constexpr uint32_t kOther = kResources;
+template <uint32_t kResource>
+class MarketOf {
+  public:
+    // Who comes back may be `credit_ps` of virtual time behind the others, but not more.
+    void init(uint64_t credit_ps, Tenants& tenants, Shelves& shelves, Resource which = Resource{kResource}) {
+        tenants_ = &tenants;
+        shelves_ = &shelves;
+        resource_ = static_cast<uint32_t>(which);
+        reached_ = shelves.reached[resource_];
+        credit_ps_ = credit_ps;
+    }
+
+    bool empty() const { return count_ == 0; }
+    uint32_t count() const { return count_; }
+    uint32_t classes() const { return classes_; }  // bit n: somebody of class n
+    bool has(uint32_t level) const { return (classes_ >> level & 1) != 0; }
+    uint32_t count_of(uint32_t level) const {
+        return solo_ != nullptr ? classes_ >> level & 1 : of_class_[level];
+    }
+    // Of the class; null: nobody. It stays.
+    Queue* front(Queue* all, uint32_t level) {
+        if (solo_ != nullptr) return has(level) ? solo_ : nullptr;
+        if (!has(level)) return nullptr;
+        const uint32_t r = resource();
+        Stand& stand = users_[level].front(stands(level),
+                                           [&](const Stand& s) { return tenants_->user(s.number).vtime[r]; });
+        Shelf& shelf = stand.shelves.front(
+            shelves(level), [&](const Shelf& s) { return tenants_->process(s.number).vtime[r]; });
+        return &shelf.front(shelves_->calendars, all, r);
+    }
+    // Who waits, if it is one alone; else null.
+    Queue* solo() const { return solo_; }
+
+    // It cannot save up time by being away.
+    void admit(Queue& queue) const {
+        uint64_t& vtime = queue.vtime[resource()];
+        const uint64_t reached = reached_[queue.priority][queue.process];
+        if (vtime + credit_ps_ < reached) vtime = reached - credit_ps_;
+    }
+    [[gnu::noinline]] void enter(Queue* all, Queue& queue) {
+        admit(queue);
+        classes_ |= 1u << queue.priority;
+        if (count_++ == 0) {
+            solo_ = &queue;
+            return;
+        }
+        if (solo_ != nullptr) share(all);
+        insert(all, queue);
+    }
+    // The queue must be in here.
+    void leave(Queue* all, Queue& queue) {
+        --count_;
+        if (solo_ != nullptr) {
+            solo_ = nullptr;
+            classes_ = 0;
+            return;
+        }
+        const uint32_t level = queue.priority;
+        Shelf& shelf = shelf_of(queue);
+        shelf.remove(shelves_->calendars, all, queue, resource());
+        if (--of_class_[level] == 0) classes_ &= ~(1u << level);
+        if (shelf.count == 0) close(shelf, level);
+    }
+
+    // It has used some time, and waits again; as leave() and enter().
+    void move(Queue* all, Queue& queue) {
+        if (solo_ != nullptr) {
+            admit(queue);
+            return;
+        }
+        leave(all, queue);
+        enter(all, queue);
+    }
+
+    // The class has come as far as this queue: call it for whom gets the resource.
+    void serve(const Queue& queue) {
+        uint64_t& reached = reached_[queue.priority][queue.process];
+        if (reached < queue.vtime[resource()]) reached = queue.vtime[resource()];
+        if (tenants_->several()) [[unlikely]]
+            serve_tenant(queue);
+    }
+    uint64_t reached(const Queue& queue) const { return reached_[queue.priority][queue.process]; }
+
+  private:
+    uint32_t resource() const { return kResource == kOther ? resource_ : kResource; }
+    Shelf* shelves(uint32_t level) const { return shelves_->of_process[resource()][level]; }
+    Stand* stands(uint32_t level) const { return shelves_->of_user[resource()][level]; }
+    Shelf& shelf_of(const Queue& queue) const { return shelves(queue.priority)[queue.process]; }
+
+    void insert(Queue* all, Queue& queue) {
+        Shelf& shelf = shelf_of(queue);
+        if (shelf.count == 0) open(shelf, queue);
+        shelf.add(shelves_->calendars, all, queue, resource());
+        ++of_class_[queue.priority];
+    }
+    // Somebody comes to one that was alone.
+    [[gnu::noinline]] void share(Queue* all) {
+        insert(all, *solo_);
+        solo_ = nullptr;
+    }
+    // The first queue of a process in this class, and the last.
+    void open(Shelf& shelf, const Queue& queue) {
+        const uint32_t r = resource();
+        const uint32_t level = queue.priority;
+        const uint16_t user = tenants_->user_of(queue.process);
+        Stand& stand = stands(level)[user];
+        shelf.number = queue.process;
+        stand.number = user;
+        if (tenants_->several()) tenants_->arrive(queue.process, r);
+        if (stand.shelves.empty()) users_[level].insert(stands(level), stand, tenants_->user(user).vtime[r]);
+        stand.shelves.insert(shelves(level), shelf, tenants_->process(queue.process).vtime[r]);
+    }
+    void close(Shelf& shelf, uint32_t level) {
+        Stand& stand = stands(level)[tenants_->user_of(shelf.number)];
+        stand.shelves.remove(shelves(level), shelf);
+        if (stand.shelves.empty()) users_[level].remove(stands(level), stand);
+    }
+    // Its tenants go behind those that have had as much.
+    [[gnu::noinline]] void serve_tenant(const Queue& queue) {
+        const uint32_t r = resource();
+        const uint32_t level = queue.priority;
+        tenants_->serve(queue, r);
+        Shelf& shelf = shelf_of(queue);
+        if (shelf.count == 0) return;
+        const uint16_t user = tenants_->user_of(queue.process);
+        Stand& stand = stands(level)[user];
+        stand.shelves.again(shelves(level), shelf, tenants_->process(queue.process).vtime[r]);
+        users_[level].again(stands(level), stand, tenants_->user(user).vtime[r]);
+    }
+
+    Queue* solo_;  // one alone is on no shelf
+    uint64_t credit_ps_;
+    uint32_t count_;
+    uint32_t classes_;
+    uint64_t (*reached_)[kProcesses];  // by class
+    Tenants* tenants_;
+    Shelves* shelves_;
+    uint32_t resource_;
+    uint32_t of_class_[kClasses];
+    Ranks<Stand> users_[kClasses];
+};
+using Market = MarketOf<kOther>;
+
+// Who waits for the core's attention. As a market, but for a short way: as long as all who wait are of one
+// process, one class and in one bucket of virtual time, they stand in a lane, in the order in which they
+// came, as they would in their bucket.
+class Turns {
+  public:
+    void init(Tenants& tenants, Shelves& shelves) { others_.init(0, tenants, shelves); }
+
+    bool empty() const { return count() == 0; }
+    uint32_t count() const { return tail_ - head_ + others_.count(); }
+    // All who wait are in the lane, of this class. (They can be of one class without it.)
+    bool of_one_class() const { return tail_ != head_; }
+    uint32_t level() const { return level_; }
+    // Those in the lane are not asked for.
+    uint32_t classes() const { return others_.classes(); }
+    uint32_t count_of(uint32_t level) const { return others_.count_of(level); }
+    Queue* front(Queue* all, uint32_t level) { return others_.front(all, level); }
+
+    void enter(Queue* all, Queue& queue) {
+        others_.admit(queue);
+        const auto bucket = static_cast<uint32_t>(vtime(queue) >> Calendar::kWidthShift);
+        if (others_.count() == 0) {
+            if (tail_ == head_) {
+                level_ = queue.priority;
+                process_ = queue.process;
+                bucket_ = bucket;
+            }
+            if (level_ == queue.priority && bucket_ == bucket && process_ == queue.process) [[likely]] {
+                lane_[tail_++ % ORR_FW_QUEUES] = queue.number;
+                return;
+            }
+            spread(all);
+        }
+        others_.enter(all, queue);
+    }
+
+    // The one of the class that is next leaves; the class has somebody. `next`: who comes after it, if that
+    // is known already; else null.
+    Queue& take(Queue* all, uint32_t level, Queue*& next) {
+        if (tail_ != head_) [[likely]] {
+            Queue& queue = all[lane_[head_++ % ORR_FW_QUEUES]];
+            next = tail_ != head_ ? &all[lane_[head_ % ORR_FW_QUEUES]] : nullptr;
+            return queue;
+        }
+        Queue& queue = *others_.front(all, level);
+        others_.leave(all, queue);
+        return queue;
+    }
+
+    // The queue must be in here.
+    void leave(Queue* all, Queue& queue) {
+        if (tail_ != head_) spread(all);
+        others_.leave(all, queue);
+    }
+
+    // Somebody has a turn without having waited in here.
+    void admit(Queue& queue) const { others_.admit(queue); }
+    void serve(const Queue& queue) { others_.serve(queue); }
+    uint64_t reached(const Queue& queue) const { return others_.reached(queue); }
+
+  private:
+    static uint64_t vtime(const Queue& queue) { return queue.vtime[static_cast<uint32_t>(Resource::kTurn)]; }
+    // All from the lane to their buckets.
+    [[gnu::noinline]] void spread(Queue* all) {
+        while (tail_ != head_)
+            others_.enter(all, all[lane_[head_++ % ORR_FW_QUEUES]]);
+    }
+
+    uint32_t head_, tail_;
+    uint32_t bucket_;                                          // of all in the lane, modulo 2^32
+    uint16_t process_;                                         // theirs
+    uint8_t level_;                                            // their class
+    MarketOf<static_cast<uint32_t>(Resource::kTurn)> others_;  // empty unless the lane is
+    uint16_t lane_[ORR_FW_QUEUES];
+};
+static_assert((ORR_FW_QUEUES & (ORR_FW_QUEUES - 1)) == 0);
+
+// Which of several classes that wait is next. Bit n of a mask: class n.
+class Bound {
+  public:
+    struct Choice {
+        uint32_t level;
+        bool due;  // ORR_RULE_BOUND
+    };
+    // `waiting` is not 0; `running`: those that hold what is waited for.
+    Choice choose(uint32_t waiting, uint32_t running, uint64_t now, uint64_t bound_ps) {
+        const uint32_t top = highest(waiting | running);
+        // Who does not wait now has not waited until now.
+        for (uint32_t level = 0; level < kClasses; ++level) {
+            if ((waiting >> level & 1) == 0) since_[level] = 0;
+        }
+        if (top != ORR_PRIORITY_REALTIME) {
+            for (uint32_t level = 0; level < top; ++level) {
+                if ((waiting >> level & 1) == 0) continue;
+                if (since_[level] == 0)
+                    since_[level] = now;
+                else if (now - since_[level] >= bound_ps)
+                    return {level, true};
+            }
+        }
+        return {highest(waiting), false};
+    }
+    void served(uint32_t level) { since_[level] = 0; }
+    // It was served, but did not get what it should: as if it had waited since the beginning of time.
+    void owe(uint32_t level) { since_[level] = 1; }
+    // When a class below the highest that waits will be due; all-ones: never.
+    uint64_t next(uint32_t waiting, uint64_t bound_ps) const {
+        uint64_t at = ~uint64_t{0};
+        for (uint32_t level = 0; level < kClasses; ++level) {
+            if ((waiting >> level & 1) != 0 && since_[level] != 0 && since_[level] + bound_ps < at)
+                at = since_[level] + bound_ps;
+        }
+        return at;
+    }
+
+    // Of the bits set.
+    static uint32_t highest(uint32_t waiting) {
+        static constexpr uint8_t kHighest[1 << kClasses] = {0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3};
+        return kHighest[waiting];
+    }
+
+  private:
+    uint64_t
+        since_[kClasses];  // since when it waits without having been served; 0: does not, or not noticed yet
+};
+
+}  // namespace orrery::fw

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+// Taking an engine from what runs on it: for a higher class, at the end of a time slice, and because of time
+// limits. First at a work-group's border; after the policy's grace inside the kernel.
+#include "firmware/sched/recover/restart.h"
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+namespace {
+
+constexpr uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+uint64_t add_sat(uint64_t a, uint64_t b) {
+    return a < kNever - b ? a + b : kNever - 1;
+}
+
+// A dispatch whose neighbours have all the cores is given more time to use up its limit, but not for ever: an
+// engine that hangs looks the same.
+constexpr uint64_t kMostExtensions = 16;
+
+// So long after its start a dispatch of a higher class is given as many cores as it can use; later it has to
+// wait for groups to end.
+constexpr uint64_t kSettlePs = 20 * kPsPerUs;
+
+// Of a port whose slice by the bound it is: twice that of the heaviest queue.
+constexpr uint16_t kBoostWeight = 0xffff;
+
+}  // namespace
+
+// What ran on the port is saved, and waits to go on.
+void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
+    Suspended& job = suspended_.row(port.area);
+    job.kind = static_cast<uint8_t>(port.kind);
+    job.level = queue.priority;
+    job.opcode = port.opcode;
+    job.queue = &queue;
+    job.index = port.index;
+    job.seal = seal_of(job);
+    job.limit_ps = port.limit_ps > ran_ps ? port.limit_ps - ran_ps : 1;
+    // Whose slice is over stands behind those that have used less; whom a higher class has pushed aside goes
+    // first.
+    const uint64_t stopped = add_sat(port.started_ps, ran_ps);
+    job.first = port.slice_end_ps > stopped;
+    // A slice by the bound that REALTIME cuts short is given in full all the same.
+    job.owed_us = 0;
+    if (port.boosted && job.first) {
+        job.owed_us = static_cast<uint32_t>((port.slice_end_ps - stopped) / kPsPerUs) + 1;
+        bound(port.kind).owe(queue.priority);
+    }
+    ++queue.suspended;
+    ++queue.stats.preempted;
+    if (queue.context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+        suspended_.hold(job);
+    } else {
+        begin_pressing(port.kind);
+        suspended_.add(job);
+    }
+    rest(queue);
+}
+
+void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
+    for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {
+        Suspended& job = suspended_.row(static_cast<uint8_t>(area));
+        if (!job.used || job.queue != &queue || job.index < first) continue;
+        suspended_.remove(job);
+        suspended_.free_area(static_cast<uint8_t>(area));
+        --queue.suspended;
+        --queue.in_flight;
+    }
+    areas_freed();
+}
+
+// False: it cannot be preempted, or soon will be.
+bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now) {
+    if (port.preempting >= how || port.aborted || port.bare) return false;
+    if (port.area == kNoArea) {
+        if (!suspended_.area_left()) return false;
+        port.area = suspended_.take_area();
+        hal_->set_reg(engines_.reg(port, SOC_ENGINE_SAVE), suspended_.offset(port.area));
+    }
+    port.preempting = static_cast<uint8_t>(how);
+    port.grace_ps = how == SOC_PREEMPT_GROUP ? now + policy_.grace_ps : kNever;
+    trace::preempt(*hal_, port.number, engines_.number(port), how, for_queue, port.index);
+    hal_->set_reg(engines_.reg(port, SOC_ENGINE_PREEMPT), how);
+    wake_ports(port.grace_ps);
+    return true;
+}
+
+// Somebody waits for a port of this kind, and there is none: takes one from a lower class, or from one whose
+// slice is over. Gives the moment at which looking again can make a difference.
+uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
+    kinds_[kind].press_at = 0;
+    if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
+    const uint32_t classes = waiting_classes(kind);
+    if (classes == 0) return kNever;
+    const bool realtime = (classes >> ORR_PRIORITY_REALTIME & 1) != 0;
+    uint32_t coming = 0;
+    bool soon = false;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& port = engines_.row(n);
+        if (!port.busy || port.kind != kind || (port.preempting == 0 && !port.aborted)) continue;
+        ++coming;
+        if (!realtime) continue;
+        // Between equals there is time to come to a group's border; now there is not.
+        if (port.level < ORR_PRIORITY_REALTIME) preempt(port, SOC_PREEMPT_NOW, port.number, now);
+        soon |= kind == ORR_ENGINE_COPY || active_groups(port) == 0;
+    }
+    // One at a time is enough: when it is there, others are looked for again. But REALTIME does not wait for
+    // cores to be saved, if another has none.
+    if (coming != 0 && (!realtime || soon)) return kNever;
+
+    const Bound::Choice choice = bound(kind).choose(classes, engines_.levels(kind), now, policy_.bound_ps);
+    const bool due = choice.due;
+    const uint32_t level = due ? choice.level : fair_level(kind, classes, choice.level);
+    uint64_t next = bound(kind).next(classes, policy_.bound_ps);
+    if (next <= now) next = now + policy_.bound_ps;
+    const Next next_one = next_of(kind, level);
+    const Queue* const who = next_one.queue;
+    if (who == nullptr) return kNever;
+    Port* const victim = find_victim(kind, level, *who, due, now, next);
+    if (coming != 0 && (victim == nullptr || level != ORR_PRIORITY_REALTIME || active_groups(*victim) != 0))
+        return kNever;
+    if (victim == nullptr) {
+        kinds_[kind].press_at = next;
+        kinds_[kind].press_level = level;
+        return next;
+    }
+    trace::decision(*hal_, who->number,
+                    due                     ? ORR_RULE_BOUND
+                    : victim->level < level ? ORR_RULE_PREEMPT
+                                            : ORR_RULE_SLICE,
+                    kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR,
+                    market(kind).count() + suspended_.count(kind),
+                    next_one.job == nullptr ? who->next : next_one.job->index);
+    // What has no group on a core can be saved at once.
+    const bool idle = kind == ORR_ENGINE_VECTOR && victim->level < level && active_groups(*victim) == 0;
+    preempt(*victim, idle ? SOC_PREEMPT_NOW : SOC_PREEMPT_GROUP, who->number, now);
+    return next;
+}
+
+// Of the lowest class, and in it who has used most for its weight.
+Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bool due, uint64_t now,
+                             uint64_t& next) {
+    const auto resource =
+        static_cast<uint32_t>(kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
+    const Queue* const fresh =
+        market(kind).count_of(level) > 1 ? nullptr : market(kind).front(queues_, level);
+    const Suspended* const job = suspended_.front(kind, level);
+    const bool many =
+        market(kind).count_of(level) > 1 || (job != nullptr && suspended_.next(*job) != nullptr);
+    Port* victim = nullptr;
+    uint64_t least_active = 0;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& port = engines_.row(n);
+        if (!port.busy || port.kind != kind || port.gang || port.bare || port.preempting != 0 || port.aborted)
+            continue;
+        const bool above = port.level > level;
+        if (above && port.level == ORR_PRIORITY_REALTIME) continue;
+        // Between users HIGH is before NORMAL only within its share.
+        if (above && !due &&
+            !(port.level == ORR_PRIORITY_HIGH && level == ORR_PRIORITY_NORMAL &&
+              too_far(*port.queue, who, kind)))
+            continue;
+        if (port.level >= level || too_far(who, *port.queue, kind)) {
+            if (port.slice_end_ps > now) {
+                next = earlier(next, port.slice_end_ps);
+                continue;
+            }
+            // Nobody takes a port from itself.
+            if (!many && (fresh == nullptr || fresh == port.queue) &&
+                (job == nullptr || job->queue == port.queue))
+                continue;
+            if (!above && !due) {
+                charge(port, hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS)), now);
+                if (tenants_.before(*port.queue, who, resource)) {
+                    // It still has less than its share: another slice.
+                    port.slice_end_ps = add_sat(now, slice_ps(*port.queue));
+                    next = earlier(next, port.slice_end_ps);
+                    continue;
+                }
+            }
+        }
+        if (victim != nullptr && port.level > victim->level) continue;
+        // For a higher class: rather one that has no core to lose, since that is soonest.
+        const uint64_t active = kind == ORR_ENGINE_VECTOR && port.level < level ? active_groups(port) : 0;
+        if (victim == nullptr || port.level < victim->level || active < least_active ||
+            (active == least_active && tenants_.before(*victim->queue, *port.queue, resource))) {
+            victim = &port;
+            least_active = active;
+        }
+    }
+    return victim;
+}
+
+// A slice for a class below those that hold the cores.
+void Scheduler::boost(Port& port, uint64_t now, uint64_t slice_ps) {
+    // Those that wait would take it back at once.
+    const uint32_t others = engines_.levels(port.kind) | waiting_classes(port.kind);
+    const uint32_t top = Bound::highest(others & ~(1u << ORR_PRIORITY_REALTIME));
+    if (top <= port.level) return;
+    // It has every core that comes free.
+    engines_.set_share(*hal_, port, static_cast<uint8_t>(top), kBoostWeight);
+    port.boosted = true;
+    port.slice_end_ps = add_sat(now, slice_ps);
+    wake_ports(port.slice_end_ps);
+    if (port.kind != ORR_ENGINE_VECTOR) return;
+    port.starved_ps = add_sat(now, policy_.grace_ps);
+    wake_ports(port.starved_ps);
+}
+
+void Scheduler::check_ports(uint64_t now) {
+    alarm_->set(*hal_, Alarm::kPorts, kNever);
+    uint64_t next = kNever;
+    // A look at a port takes some 0.5 us: REALTIME does not wait for the others'.
+    for (uint32_t round = 0; round < 2; ++round) {
+        for (uint32_t n = 0; n < engines_.end(); ++n) {
+            Port& port = engines_.row(n);
+            if (port.busy && (port.level == ORR_PRIORITY_REALTIME) == (round == 0))
+                next = earlier(next, check_port(port, now));
+        }
+    }
+    if (waiting(ORR_ENGINE_COPY)) next = earlier(next, press(ORR_ENGINE_COPY, now));
+    if (waiting(ORR_ENGINE_VECTOR)) next = earlier(next, press(ORR_ENGINE_VECTOR, now));
+    wake_ports(next);
+}
+
+// What is due with a port, and when to look again.
+uint64_t Scheduler::check_port(Port& port, uint64_t now) {
+    // The engine has been told to let go of it: its end comes by itself.
+    if (port.aborted) return kNever;
+    uint64_t next = kNever;
+    if (port.grace_ps <= now) preempt(port, SOC_PREEMPT_NOW, port.number, now);
+    next = earlier(next, port.grace_ps);
+    if (port.boosted && port.slice_end_ps <= now && port.preempting == 0) {
+        // Its slice is over: back behind the classes above it.
+        port.boosted = false;
+        kinds_[port.kind].press_at = 0;
+        const Queue& queue = *port.queue;
+        engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
+        if (queue.ports > 1) share_cores(*port.queue);
+        if (port.kind == ORR_ENGINE_VECTOR) port.starved_ps = add_sat(now, policy_.bound_ps);
+    }
+    if (port.boosted) next = earlier(next, port.slice_end_ps);
+    if (port.starved_ps <= now) port.starved_ps = check_cores(port, now);
+    next = earlier(next, port.starved_ps);
+    if (port.deadline <= now) port.deadline = check_watchdog(port, now);
+    return earlier(next, port.deadline);
+}
+
+// Has the dispatch got a core? If not, those who hold them must make room.
+uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
+    if (port.preempting != 0 || port.aborted || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
+    // It may have had its share meanwhile.
+    if (const uint8_t level = level_on_cores(*port.queue); level < port.level && !port.boosted) {
+        engines_.set_share(*hal_, port, level, port.weight);
+        share_cores(*port.queue);
+    }
+    const uint64_t active = active_groups(port);
+    const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
+    const bool below =
+        port.level < Bound::highest(engines_.levels(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
+    const uint64_t before = port.charged_ps;
+    charge(port, used, now);
+    const uint64_t most = port.groups < engines_.vector_cores() ? port.groups : engines_.vector_cores();
+    const bool new_here = now - port.started_ps < kSettlePs;
+    const uint64_t fair = fair_cores(port);
+    const uint64_t wanted = new_here && most != 0 ? most : fair < most || most == 0 ? fair : most;
+    // A slice by the bound is watched to its end: between two groups others may get the core.
+    if (active >= wanted && !below)
+        return port.boosted ? now + kSettlePs : fair > 1 ? add_sat(now, policy_.slice_ps / 4) : kNever;
+    if (below) {
+        if (lower_ports(port, now)) return now + policy_.grace_ps;
+        if (active != 0 || used != before || port.below_ps == kNever) port.below_ps = now;
+        if (now - port.below_ps < policy_.bound_ps) return port.below_ps + policy_.bound_ps;
+        boost(port, now, bound_slice_ps(*port.queue));
+        return now + policy_.grace_ps;
+    }
+    port.below_ps = kNever;
+    // From as many of those below as it takes; from its equals one at a time.
+    for (bool some = false;; some = true) {
+        uint64_t coming = active;
+        Port* const victim = find_holder(port, active, wanted < fair ? wanted : fair, now, coming);
+        if (coming >= wanted) return now + (some ? kLaunchPs : policy_.grace_ps);
+        if (victim == nullptr)
+            return some ? now + kLaunchPs : add_sat(now, port.boosted ? kSettlePs : slice_ps(*port.queue));
+        trace::decision(*hal_, port.number,
+                        port.boosted                 ? ORR_RULE_BOUND
+                        : victim->level < port.level ? ORR_RULE_PREEMPT
+                                                     : ORR_RULE_SLICE,
+                        ORR_RESOURCE_VECTOR, engines_.busy_vector(), port.index);
+        // It has had its grace while we looked on.
+        if (!preempt(*victim, SOC_PREEMPT_NOW, port.number, now) || victim->level >= port.level)
+            return now + kLaunchPs;
+    }
+}
+
+// Who of those whom the port may take cores from has most of them; null: nobody. `coming` grows by the cores
+// of those who have been told to make room.
+Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, uint64_t now,
+                             uint64_t& coming) {
+    Port* victim = nullptr;
+    uint64_t most_active = 0;
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& other = engines_.row(n);
+        if (!other.busy || other.kind != port.kind || &other == &port || other.gang || other.bare) continue;
+        // A slice by the bound is one on a core, whoever of the other classes has it.
+        const bool must = port.boosted && !other.boosted && other.level != ORR_PRIORITY_REALTIME;
+        // Groups that do not end give no core back when another's turn on a port comes: who has had less
+        // takes it.
+        const bool owed =
+            active < fair && other.level == port.level && !other.boosted &&
+            tenants_.before(*port.queue, *other.queue, static_cast<uint32_t>(Resource::kVector));
+        const bool over =
+            owed || ((other.slice_end_ps <= now || must) && other.level <= port.level && active == 0);
+        if (other.level >= port.level && !over) continue;
+        if (!over && too_far(*port.queue, *other.queue, port.kind)) continue;
+        const uint64_t holds = active_groups(other);
+        if (holds == 0) continue;
+        if (other.preempting != 0) {
+            if (other.level < port.level) preempt(other, SOC_PREEMPT_NOW, port.number, now);
+            coming += holds;
+            continue;
+        }
+        if (victim != nullptr && other.level > victim->level) continue;
+        if (victim == nullptr || other.level < victim->level || holds > most_active) {
+            victim = &other;
+            most_active = holds;
+        }
+    }
+    return victim;
+}
+
+// The limit counts time on the engine. A dispatch whose neighbours have the cores has not had it.
+uint64_t Scheduler::check_watchdog(Port& port, uint64_t now) {
+    if (port.kind == ORR_ENGINE_VECTOR && engines_.busy_vector() > 1 &&
+        now - port.started_ps < port.limit_ps * kMostExtensions) {
+        const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
+        if (used < port.limit_ps - port.limit_ps / 8) return add_sat(now, port.limit_ps - used);
+    }
+    port.timed_out = true;
+    engines_.abort(*hal_, port);
+    return kNever;
+}
+
+}  // namespace orrery::fw

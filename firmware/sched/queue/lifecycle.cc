@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+// Contexts and queues come and go.
+#include <orrery/hw/doorbell.h>
+
+#include "firmware/sched/recover/restart.h"
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+namespace {
+
+void mmu_command(Hal& hal, uint32_t asid, uint64_t argument, uint64_t command) {
+    hal.set_reg(SOC_MMU_ASID, asid);
+    hal.set_reg(SOC_MMU_ARG, argument);
+    hal.set_reg(SOC_MMU_CMD, command);
+}
+
+// A shorter slice would be used up by what it costs to save a kernel.
+constexpr uint32_t kMinSliceUs = 50;
+constexpr uint32_t kMaxSliceUs = 1'000'000;
+
+constexpr uint64_t ahead_of(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+
+// The generation after `last`; 0 is never used, so that a doorbell page of zeros names no queue.
+uint16_t next_generation(uint16_t last) {
+    const auto next = static_cast<uint16_t>(last + 1);
+    return next == 0 ? uint16_t{1} : next;
+}
+
+}  // namespace
+
+void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostTables host, SaveAreas areas) {
+    hal_ = &hal;
+    irq_ = &irq;
+    alarm_ = &alarm;
+    contexts_ = tables.contexts;
+    queues_ = tables.queues;
+    persist_ = &tables.header;
+    status_table_ = host.status;
+    usage_table_ = host.usage;
+    policy_ = Policy::load();
+    tenants_.init(tenant_rows_);
+    turns_.init(tenants_, shelves_);
+    market(ORR_ENGINE_COPY).init(kCreditPs, tenants_, shelves_, Resource::kCopy);
+    market(ORR_ENGINE_VECTOR).init(kCreditPs, tenants_, shelves_, Resource::kVector);
+    slots_.init(hal);
+    suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
+    engines_.discover(hal, tables.ports);
+    waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
+    limits_.init(alarm);
+    deadlocks_.init(hal, alarm, queues_, waits_, policy_.deadlock_ps);
+}
+
+Context* Scheduler::context(uint32_t number) {
+    return number < ORR_FW_CONTEXTS && contexts_[number].exists ? &contexts_[number] : nullptr;
+}
+
+Queue* Scheduler::queue(uint32_t number) {
+    return number < ORR_FW_QUEUES && queues_[number].exists ? &queues_[number] : nullptr;
+}
+
+uint32_t Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page, uint32_t user,
+                                   uint32_t process) {
+    const uint16_t row = tenants_.join(user, process);
+    if (row == 0) return ORR_STATUS_NO_RESOURCE;
+    Context& context = contexts_[number];
+    context = {};
+    context.number = static_cast<uint16_t>(number);
+    context.page = page;
+    context.user_id = user;
+    context.process_id = process;
+    context.process = row;
+    context.exists = true;
+    context.seal = seal_of(context);
+    mmu_command(*hal_, number, root, SOC_MMU_SET_ROOT);
+    trace::context(*hal_, number, true);
+    return ORR_STATUS_OK;
+}
+
+// Virtual time per time, 16.16.
+void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
+    queue.priority = policy_.has(ORR_POLICY_F_NO_PRIORITIES) ? uint8_t{ORR_PRIORITY_NORMAL} : priority;
+    queue.weight = policy_.has(ORR_POLICY_F_NO_WEIGHTS) ? uint16_t{ORR_WEIGHT_DEFAULT} : weight;
+    queue.slice_us = slice_us == 0            ? 0
+                     : slice_us < kMinSliceUs ? kMinSliceUs
+                     : slice_us < kMaxSliceUs ? slice_us
+                                              : kMaxSliceUs;
+    queue.rate = (ORR_WEIGHT_DEFAULT << 16) / queue.weight;
+}
+
+// A queue that is new in its class begins where the class is.
+uint64_t Scheduler::reached(const Queue& queue, uint32_t resource) const {
+    if (resource == static_cast<uint32_t>(Resource::kTurn)) return turns_.reached(queue);
+    const bool copy = resource == static_cast<uint32_t>(Resource::kCopy);
+    return market(copy ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).reached(queue);
+}
+void Scheduler::meet_class(Queue& queue) {
+    for (uint32_t resource = 0; resource < kResources; ++resource)
+        queue.vtime[resource] = reached(queue, resource);
+}
+
+void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
+    const WorkingFor blame(*persist_, queue.number);
+    // Off its class's list and onto the other's; what runs keeps the class with which it started.
+    const Place place = queue.place;
+    const bool waits = leave_market(queue, place);
+    // What it has had more than its old class it has had more than its new one.
+    uint64_t lead[kResources];
+    for (uint32_t resource = 0; resource < kResources; ++resource)
+        lead[resource] = ahead_of(queue.vtime[resource], reached(queue, resource));
+    const uint8_t before = queue.priority;
+    set_share(queue, priority, weight, slice_us);
+    for (uint32_t area = 0; area < SuspendedJobs::kMax && queue.suspended != 0; ++area) {
+        Suspended& job = suspended_.row(static_cast<uint8_t>(area));
+        if (!job.used || job.held || job.queue != &queue) continue;
+        suspended_.remove(job);
+        job.level = queue.priority;
+        suspended_.add(job);
+    }
+    queue.seal = seal_of(queue);
+    for (uint32_t resource = 0; resource < kResources && queue.priority != before; ++resource)
+        queue.vtime[resource] = reached(queue, resource) + lead[resource];
+    if (waits) enter_market(queue, place);
+    kinds_[ORR_ENGINE_COPY].press_at = kinds_[ORR_ENGINE_VECTOR].press_at = 0;
+    trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
+}
+
+// Into and out of the market in which a queue in this place stands. False: there is none.
+void Scheduler::enter_market(Queue& queue, Place place) {
+    if (place == Place::kReady)
+        turns_.enter(queues_, queue);
+    else
+        market(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).enter(queues_, queue);
+}
+bool Scheduler::leave_market(Queue& queue, Place place) {
+    if (place == Place::kReady)
+        turns_.leave(queues_, queue);
+    else if (place == Place::kCopyPort || place == Place::kVectorPort)
+        market(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).leave(queues_, queue);
+    else
+        return false;
+    return true;
+}
+
+void Scheduler::destroy_context(Context& context) {
+    mmu_command(*hal_, context.number, 0, SOC_MMU_CLEAR_ROOT);
+    if (context.stale) stale_contexts_.remove(contexts_, context);
+    if (context.listed) quota_contexts_.remove(contexts_, context);
+    trace::context(*hal_, context.number, false);
+    tenants_.leave(context.process);
+    context = {};
+}
+
+uint32_t Scheduler::create_queue(const QueueConfig& config) {
+    Context& context = contexts_[config.context];
+    uint32_t existing = 0;
+    for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n) {
+        const Queue& other = queues_[n];
+        if (!other.exists) continue;
+        ++existing;
+        if (other.context->page == context.page && other.slot == config.slot && !other.destroying)
+            return ORR_STATUS_EXISTS;
+    }
+    if (existing >= ORR_DB_BINDINGS) return ORR_STATUS_NO_RESOURCE;
+
+    Queue& queue = queues_[config.queue];
+    const WorkingFor blame(*persist_, config.queue);
+    const uint64_t status = status_table_ + config.queue * sizeof(orr_queue_status);
+    // The status line outlives a reset of the card: going on from its generation makes old doorbells stale.
+    uint16_t last = queue.generation;
+    if (last == 0) last = static_cast<uint16_t>(hal_->load(status + offsetof(orr_queue_status, generation)));
+    queue = {};
+    queue.context = &context;
+    queue.context_number = context.number;
+    queue.process = context.process;
+    queue.ring_slot = kNoSlot;
+    queue.ring = ORR_CONTEXT_WINDOW(context.number, config.ring_va);
+    queue.mask = static_cast<uint32_t>(config.entries - 1);
+    queue.limit_ps = config.limit_ps;
+    queue.number = static_cast<uint16_t>(config.queue);
+    queue.generation = next_generation(last);
+    queue.slot = config.slot;
+    set_share(queue, config.priority, config.weight, config.slice_us);
+    if (queue.limit_ps == 0) queue.limit_ps = policy_.limit_ps;
+    meet_class(queue);
+
+    // The lines that are ours start from zero; that they can be written, and the last packet read, shows that
+    // the ring is all there.
+    for (uint64_t offset = offsetof(orr_ring, consumer); offset < offsetof(orr_ring, pad1); offset += 8)
+        hal_->store(queue.ring + offset, 0);
+    for (uint64_t offset = offsetof(orr_ring, error); offset < offsetof(orr_ring, pad2); offset += 8)
+        hal_->store(queue.ring + offset, 0);
+    static_cast<void>(hal_->load(queue.ring + offsetof(orr_ring, producer)));
+    static_cast<void>(hal_->load(queue.ring + sizeof(orr_ring) + config.entries * ORR_PACKET_SIZE - 8));
+    if (const WindowFault fault = take_window_fault(*hal_)) {
+        if (fault.host()) fatal_ = kHaltHostMemory;
+        free_row(queue);
+        return ORR_STATUS_FAULT;
+    }
+    const orr_queue_status line{.completed = 0,
+                                .time_ps = hal_->reg(SOC_SYSTEM_TIME),
+                                .error = ORR_QERR_NONE,
+                                .error_index = 0,
+                                .error_address = 0,
+                                .error_detail = 0,
+                                .generation = queue.generation,
+                                .reserved = 0};
+    uint64_t words[sizeof(line) / 8];
+    __builtin_memcpy(words, &line, sizeof(line));
+    store_words(*hal_, status, words, sizeof(line) / 8);
+    publish_usage(queue, offsetof(orr_queue_usage, vector_ps), 0);
+    publish_usage(queue, offsetof(orr_queue_usage, copy_ps), 0);
+    if (take_window_fault(*hal_)) fatal_ = kHaltHostMemory;
+
+    queue.exists = true;
+    queue.seal = seal_of(queue);
+    ++context.queues;
+    doorbell_command(queue, SOC_DB_BIND);
+    trace::queue(*hal_, queue.number, context.number, queue.priority, queue.weight, queue.slice_us);
+    return ORR_STATUS_OK;
+}
+
+// All zeros but for its number and generation.
+void Scheduler::free_row(Queue& queue) {
+    Queue blank = {};
+    blank.number = queue.number;
+    blank.generation = queue.generation;
+    queue = blank;
+}
+
+void Scheduler::doorbell_command(const Queue& queue, uint64_t command) {
+    if (queue.slot == kNoDoorbell) return;
+    hal_->set_reg(SOC_DB_PAGE, queue.context->page);
+    hal_->set_reg(SOC_DB_SLOT, queue.slot);
+    hal_->set_reg(SOC_DB_TAG, queue.number);
+    hal_->set_reg(SOC_DB_CMD, command);
+}
+
+void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
+    const WorkingFor blame(*persist_, queue.number);
+    if (!queue.stopping) {
+        queue.error = {ORR_QERR_ABORTED, queue.retired, 0, 0};
+        queue.abort_sequence = 0;
+    }
+    if (!queue.stopped) queue.told = false;
+    queue.destroying = true;
+    queue.seal = seal_of(queue);
+    queue.destroy_sequence = sequence;
+    queue.destroy_silent = silent;
+    queue.has_packet = false;
+    leave_gang(queue);
+    unplace(queue);
+    doorbell_command(queue, SOC_DB_UNBIND);
+    slots_.release(*hal_, queue);
+    abort_jobs(queue, 0);
+    if (queue.in_flight == 0) finish_destroy(queue);
+    hurry_failing(queue);
+}
+
+bool Scheduler::tell_end(Queue& queue, uint32_t sequence) {
+    if (!queue.destroy_silent) return false;
+    queue.destroy_silent = false;
+    queue.destroy_sequence = sequence;
+    return true;
+}
+
+void Scheduler::crash(uint32_t number) {
+    persist_->working = static_cast<uint16_t>(number < ORR_FW_QUEUES ? number + 1 : 0);
+    hal_->crash();
+}
+
+// Nothing of the queue runs any more.
+void Scheduler::finish_destroy(Queue& queue) {
+    // One that is told has begun before a restart.
+    if (queue.stopped || queue.told) {
+        fail_rest(queue);
+        return;
+    }
+    queue.told = true;
+    begin_failing(queue);
+}
+
+void Scheduler::arm(Queue& queue, uint64_t index) {
+    // Behind an error nothing will ever complete: tell at once rather than never.
+    if (queue.retired >= index || queue.stopped) {
+        irq_->raise(ORR_IRQ_QUEUE);
+        return;
+    }
+    if (!queue.armed) {
+        queue.armed_first = index;
+        queue.armed_last = index;
+    }
+    queue.armed = true;
+    if (index < queue.armed_first) queue.armed_first = index;
+    if (index > queue.armed_last) queue.armed_last = index;
+}
+
+uint32_t Scheduler::state(const Queue& queue) const {
+    if (queue.stopped) return ORR_QUEUE_STOPPED;
+    if (queue.place == Place::kSemaphore) return ORR_QUEUE_WAITING;
+    if (queue.place != Place::kNone || queue.in_flight != 0) return ORR_QUEUE_RUNNING;
+    return ORR_QUEUE_IDLE;
+}
+
+// Takes the queue off whatever list it is on.
+[[gnu::noinline]] void Scheduler::unplace(Queue& queue) {
+    switch (queue.place) {
+        case Place::kReady:
+        case Place::kCopyPort:
+        case Place::kVectorPort:
+            leave_market(queue, queue.place);
+            break;
+        case Place::kSemaphore:
+            waits_.remove(queue);
+            queue.context->parked.remove(queues_, queue);
+            if (queue.wait_end != 0) limits_.leave(*hal_);
+            break;
+        case Place::kQuota:
+            quota_waiters_.remove(queues_, queue);
+            break;
+        case Place::kArea:
+            area_waiters_.remove(queues_, queue);
+            if (area_looks_ > --area_waiting_) area_looks_ = area_waiting_;
+            break;
+        case Place::kGang:
+        case Place::kNone:
+        case Place::kOwn:
+            break;
+    }
+    place(queue, Place::kNone);
+}
+
+void Scheduler::notify(Queue& queue) {
+    if (queue.in_outbox) return;
+    queue.in_outbox = true;
+    outbox_.push_back(queues_, queue);
+}
+
+bool Scheduler::abort_due(const Queue& queue) const {
+    return (queue.stopped || queue.destroyed) && queue.abort_sequence != 0 && !failing(queue);
+}
+
+bool Scheduler::take_message(orr_mbox_message& message) {
+    while (Queue* const queue = outbox_.front(queues_)) {
+        message = {};
+        bool taken = false;
+        if (queue->event_due) {
+            queue->event_due = false;
+            message.opcode = ORR_EVENT_QUEUE_ERROR;
+            message.arg[0] = queue->number;
+            message.arg[1] = queue->error.code;
+            message.arg[2] = queue->error.index;
+            message.arg[3] = queue->error.address;
+            message.arg[4] = queue->error_time_ps;
+            taken = true;
+        } else if (abort_due(*queue)) {
+            message.sequence = queue->abort_sequence;
+            message.opcode = ORR_MBOX_QUEUE_ABORT;
+            message.status = ORR_STATUS_OK;
+            queue->abort_sequence = 0;
+            taken = true;
+        } else if (queue->destroyed && !queue->destroy_silent) {
+            queue->destroy_silent = true;
+            message.sequence = queue->destroy_sequence;
+            message.opcode = ORR_MBOX_QUEUE_DESTROY;
+            message.status = ORR_STATUS_OK;
+            taken = true;
+        }
+        const bool more =
+            queue->event_due || abort_due(*queue) || (queue->destroyed && !queue->destroy_silent);
+        if (!more) {
+            outbox_.remove(queues_, *queue);
+            queue->in_outbox = false;
+            if (queue->destroyed) {
+                const WorkingFor blame(*persist_, queue->number);
+                trace::queue_destroyed(*hal_, queue->number);
+                --queue->context->queues;
+                free_row(*queue);
+            }
+        }
+        if (taken) return true;
+    }
+    return deadlocks_.telling() && deadlocks_.take_message(message);
+}
+
+}  // namespace orrery::fw

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// What a packet must look like, and the engine descriptor that it asks for. Pure functions on words that have
+// already been copied out of user memory.
+#pragma once
+
+#include <orrery/fw/packet.h>
+#include <orrery/hw/engine.h>
+
+#include "firmware/sched/queue/queue.h"
+
+namespace orrery::fw {
+
+inline constexpr size_t kDescWords = sizeof(orr_desc_copy) / 8;
+
+struct Verdict {
+    uint64_t code;  // ORR_QERR_*, ORR_QERR_NONE: the packet may be carried out
+    uint64_t detail;
+};
+
+inline uint32_t packet_opcode(const uint64_t* packet) {
+    return static_cast<uint32_t>(packet[0] & 0xffff);
+}
+inline uint32_t packet_flags(const uint64_t* packet) {
+    return static_cast<uint32_t>(packet[0] >> 16 & 0xffff);
+}
+
+// Word 0 of the descriptor of a COPY, FILL or DISPATCH without flags.
+inline uint64_t descriptor_word(uint32_t opcode, uint32_t asid) {
+    static_assert(ORR_DESC_COPY == ORR_PKT_COPY && ORR_DESC_KERNEL == ORR_PKT_DISPATCH);
+    return (opcode == ORR_PKT_FILL ? ORR_DESC_PATTERN : opcode) | uint64_t{asid} << 32;
+}
+
+// Checks everything that can be known without touching memory: opcode, flags, reserved fields, sizes.
+Verdict validate_packet(const uint64_t (&packet)[kPacketWords]);
+
+// For a valid COPY, FILL or DISPATCH: the descriptor, in the address space of the queue.
+void build_descriptor(const uint64_t (&packet)[kPacketWords], uint32_t asid, uint64_t (&desc)[kDescWords]);
+
+}  // namespace orrery::fw

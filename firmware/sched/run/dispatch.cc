@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: MIT
+// Packets that run on engines: from a free port to the completion.
+#include "firmware/sched/queue/packets.h"
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+namespace {
+
+// For traces: bytes of a copy or fill, groups of a dispatch.
+uint64_t job_size(const uint64_t (&words)[kPacketWords]) {
+    if (packet_opcode(words) != ORR_PKT_DISPATCH) return words[3] * (words[4] & 0xffffffff);
+    return (words[3] & 0xffffffff) * (words[3] >> 32) * (words[4] & 0xffffffff);
+}
+
+uint32_t resource_of(uint32_t kind) {
+    return kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR;
+}
+
+}  // namespace
+
+// Of a job that starts or goes on: how long it may, and when somebody has to look at it.
+[[gnu::always_inline]] inline void Scheduler::set_times(Port& port, uint32_t kind, Queue& queue,
+                                                        uint64_t limit_ps, uint64_t now, uint64_t waited_ps) {
+    port.started_ps = now;
+    port.limit_ps = limit_ps;
+    // Limits and slices are far below what could overflow.
+    port.deadline = now + limit_ps;
+    port.slice_end_ps = now + slice_ps(queue);
+    uint64_t look = port.deadline;
+    if (waiting(kind)) {
+        // The next look at who may take a port from whom: now if this is a new kind of victim, else after
+        // its slice.
+        Kind& others = kinds_[kind];
+        if (port.level < others.press_level) others.press_at = 0;
+        if (port.slice_end_ps < others.press_at) others.press_at = port.slice_end_ps;
+        const uint64_t at = others.press_at < now ? now : others.press_at;
+        if (at < look) look = at;
+    }
+    if (kind == ORR_ENGINE_VECTOR) {
+        if (engines_.busy_vector() > queue.ports) {
+            if (engines_.only_level(ORR_ENGINE_VECTOR, port.level) && queue.ports == 1 && !tenants_.several())
+                [[likely]] {
+                // Only its equals have cores.
+                port.starved_ps = port.slice_end_ps;
+                if (port.slice_end_ps < look) look = port.slice_end_ps;
+            } else {
+                watch_cores(port, queue, now, waited_ps);
+            }
+        }
+        if (queue.context->quota_period_us != 0) [[unlikely]]
+            watch_quota(*queue.context, now);
+    }
+    wake_ports(look);
+}
+
+// Packet `next` has just started on the port: what is to be known of it. `size`: groups or bytes.
+[[gnu::always_inline]] inline void Scheduler::begun(Queue& queue, Port& port, uint32_t kind, uint64_t header,
+                                                    uint64_t size, uint64_t now, uint64_t waited_ps) {
+    const uint32_t opcode = packet_opcode(&header);
+    trace::start_job(*hal_, queue.number, engines_.number(port), opcode, queue.next, size);
+    port.groups = size < 0xffffffff ? static_cast<uint32_t>(size) : 0xffffffff;
+    market(kind).serve(queue);
+    set_times(port, kind, queue, queue.limit_ps, now, waited_ps);
+    ++queue.in_flight;
+    port.opcode = static_cast<uint8_t>(opcode);
+    consume_packet(queue, header);
+}
+
+// Starts packet `next` of the queue, which has been read, on a free port.
+[[gnu::noinline]] void Scheduler::start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
+    uint64_t desc[kDescWords];
+    build_descriptor(queue.packet, queue.context->number, desc);
+    engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.start(*hal_, port, desc, queue, queue.next);
+    begun(queue, port, port.kind, queue.packet[0], job_size(queue.packet), now, waited_ps);
+    if (!suspended_.idle()) claim_area(port);
+}
+
+// Starts packet `next` as it stands in the queue's ring slot; its header has been seen and is launchable().
+// False: the chip does not take it, and nothing has happened; reading it will show why.
+template <Scheduler::Onto kOnto>
+[[gnu::always_inline]] inline bool Scheduler::launch(Queue& queue, Port& port, uint32_t kind, uint64_t now,
+                                                     uint64_t waited_ps, uint32_t rule) {
+    const uint64_t header = queue.packet[0];
+    const uint32_t base = engines_.reg(port, 0);
+    slots_.show(*hal_, queue, packet_opcode(&header) == ORR_PKT_COPY);
+    const uint8_t level = level_on_cores(queue);
+    if (kOnto == Onto::kFree || queue.ports == 1)
+        engines_.set_share(*hal_, port, level, static_cast<uint16_t>(queue.weight * kPortWeight));
+    else
+        engines_.set_share(*hal_, port, level, port.weight);
+    hal_->set_reg(base + SOC_ENGINE_DESC, descriptor_word(packet_opcode(&header), queue.context_number));
+    const uint32_t tag = engines_.next_tag();
+    hal_->set_reg(base + SOC_ENGINE_LAUNCH, uint64_t{queue.ring_slot} << 32 | tag);
+    const uint64_t size = hal_->reg(SOC_LAUNCH_RESULT);
+    if (size == ~uint64_t{0}) [[unlikely]]
+        return false;
+    const uint64_t index = queue.next;
+    if (rule != 0) trace::decision(*hal_, queue.number, rule, resource_of(kind), 1, index);
+    if constexpr (kOnto == Onto::kFree)
+        engines_.take(port, kind, queue, index, tag);
+    else
+        engines_.take_again(port, index, tag);
+    begun(queue, port, kind, header, size, now, waited_ps);
+    // Who comes after its own has that one's area.
+    if (kOnto == Onto::kFree && !suspended_.idle()) [[unlikely]]
+        claim_area(port);
+    return true;
+}
+
+// The packet with the header that has been seen can be launched on a port of this kind.
+inline bool Scheduler::launchable(const Queue& queue, uint32_t kind) {
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if (kind == ORR_ENGINE_VECTOR ? opcode != ORR_PKT_DISPATCH : opcode - ORR_PKT_COPY > 1) return false;
+    const uint32_t flags = packet_flags(queue.packet);
+    return flags == 0 || flags == ORR_PKT_F_INTERRUPT ||
+           ((flags & ~(ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT)) == 0 && queue.in_flight == 0);
+}
+
+Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
+    const uint32_t kind = opcode == ORR_PKT_DISPATCH ? ORR_ENGINE_VECTOR : ORR_ENGINE_COPY;
+    if (!engines_.has(kind)) {
+        fail(queue, {ORR_QERR_NOT_IMPLEMENTED, queue.next, 0, queue.packet[0]});
+        return Step::kFailed;
+    }
+    const uint64_t now = hal_->reg(SOC_TIME);
+    if (kind == ORR_ENGINE_VECTOR && queue.context->throttled) {
+        place(queue, Place::kQuota);
+        quota_waiters_.push_back(queues_, queue);
+        return Step::kParked;
+    }
+    if (queue.gang != 0) return join_gang(queue);
+    if (!may_start(queue, kind)) {
+        park_for_area(queue, kind);
+        return Step::kParked;
+    }
+    Port* const port = find_port(kind, queue.priority);
+    if (port == nullptr) {
+        begin_pressing(kind);
+        market(kind).enter(queues_, queue);
+        place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
+        begin_wait(queue, now);
+        press_if_due(kind, queue.priority, now);
+        return Step::kParked;
+    }
+    trace::decision(*hal_, queue.number, ORR_RULE_ONLY, resource_of(kind), 1, queue.next);
+    market(kind).admit(queue);
+    start_job(queue, *port, now, 0);
+    return Step::kStarted;
+}
+
+// Starts packet `next` on an engine if it can be done without looking at more than its header. False: it has
+// to be read.
+bool Scheduler::try_launch(Queue& queue) {
+    if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
+    if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if (opcode == ORR_PKT_DISPATCH)
+        return queue.gang == 0 && !queue.context->throttled && launch_now(queue, ORR_ENGINE_VECTOR);
+    return opcode - ORR_PKT_COPY <= ORR_PKT_FILL - ORR_PKT_COPY && queue.gang == 0 &&
+           launch_now(queue, ORR_ENGINE_COPY);
+}
+
+[[gnu::always_inline]] inline bool Scheduler::launch_now(Queue& queue, uint32_t kind) {
+    Port* const port = engines_.find_free(kind);
+    if (port == nullptr || !launchable(queue, kind) || !may_start(queue, kind)) return false;
+    market(kind).admit(queue);
+    return launch<Onto::kFree>(queue, *port, kind, hal_->reg(SOC_TIME), 0, ORR_RULE_ONLY);
+}
+
+[[gnu::noinline]] void Scheduler::resume_job(Suspended& job, Port& port, uint64_t now) {
+    Queue& queue = *job.queue;
+    const WorkingFor blame(*persist_, queue.number);
+    const auto area = static_cast<uint8_t>(job.number);
+    suspended_.remove(job);
+    market(port.kind).serve(queue);
+    engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.resume(*hal_, port, area, suspended_.offset(area), queue, job.index);
+    port.opcode = job.opcode;
+    set_times(port, port.kind, queue, job.limit_ps, now, 0);
+    --queue.suspended;
+    trace::resume(*hal_, queue.number, engines_.number(port), job.index);
+    rest(queue);
+}
+
+// Others have cores too: when to see whether this one has got what it should.
+[[gnu::noinline]] void Scheduler::watch_cores(Port& port, Queue& queue, uint64_t now, uint64_t waited_ps) {
+    // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
+    // below.
+    const uint32_t levels = engines_.levels(port.kind);
+    port.starved_ps = port.slice_end_ps;
+    if ((levels & ((1u << port.level) - 1)) != 0) {
+        // Those below have a grace before a core is taken from them; what this one has waited for its
+        // port is part of it.
+        port.starved_ps =
+            now + (policy_.grace_ps > waited_ps + kLaunchPs ? policy_.grace_ps - waited_ps : kLaunchPs);
+        watch_below(port.level, now);
+    }
+    if (levels >> port.level > 1) {
+        port.below_ps = now;
+        if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
+    }
+    // Tenants have their parts of the cores soon, not only of the ports.
+    if (tenants_.several() && port.starved_ps > now + policy_.slice_ps / 4)
+        port.starved_ps = now + policy_.slice_ps / 4;
+    wake_ports(port.starved_ps);
+    if (queue.ports > 1 || tenants_.several()) share_cores(queue);
+}
+
+// A higher class has come: those below must still get something in the end.
+void Scheduler::watch_below(uint32_t level, uint64_t now) {
+    for (uint32_t n = 0; n < engines_.end(); ++n) {
+        Port& port = engines_.row(n);
+        if (!port.busy || port.kind != ORR_ENGINE_VECTOR || port.level >= level || port.below_ps != kNever)
+            continue;
+        port.below_ps = now;
+        if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
+        wake_ports(port.starved_ps);
+    }
+}
+
+// Ports have become free: who is next gets them.
+[[gnu::noinline]] void Scheduler::serve(uint32_t kind, uint64_t now) {
+    while (waiting(kind)) {
+        Port* const port = find_port(kind, Bound::highest(waiting_classes(kind)));
+        if (port == nullptr) {
+            press_if_due(kind, Bound::highest(waiting_classes(kind)), now);
+            return;
+        }
+        if (!give(*port, now)) return;
+    }
+}
+
+// False: nobody may have it.
+bool Scheduler::give(Port& port, uint64_t now) {
+    Market& waiters = market(port.kind);
+    const uint32_t classes = waiting_classes(port.kind);
+    if (classes == 0) return false;
+    const Bound::Choice choice = bound(port.kind).choose(classes, 0, now, policy_.bound_ps);
+    const uint32_t level = choice.due ? choice.level : fair_level(port.kind, classes, choice.level);
+    const auto [queue, job] = next_of(port.kind, level);
+    if (queue == nullptr) return false;
+    if (queue->context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+        if (job != nullptr) {
+            suspended_.remove(*job);
+            suspended_.hold(*job);
+            return true;
+        }
+        end_wait(*queue, now);
+        unplace(*queue);
+        quota_waiters_.push_back(queues_, *queue);
+        place(*queue, Place::kQuota);
+        return true;
+    }
+    if (job == nullptr && !may_start(*queue, port.kind)) {
+        end_wait(*queue, now);
+        unplace(*queue);
+        park_for_area(*queue, port.kind);
+        return true;
+    }
+    const uint32_t candidates = waiters.count() + suspended_.count(port.kind);
+    const uint32_t in_class =
+        waiters.count_of(level) + (suspended_.front(port.kind, level) != nullptr ? 1 : 0);
+    trace::decision(*hal_, queue->number,
+                    choice.due                               ? ORR_RULE_BOUND
+                    : job != nullptr && job->first           ? ORR_RULE_RESUME
+                    : candidates == 1                        ? ORR_RULE_ONLY
+                    : in_class == 1 && level == choice.level ? ORR_RULE_PRIORITY
+                                                             : ORR_RULE_SHARE,
+                    resource_of(port.kind), candidates, job != nullptr ? job->index : queue->next);
+    bound(port.kind).served(level);
+    uint64_t slice = bound_slice_ps(*queue);
+    if (job != nullptr) {
+        if (job->owed_us != 0) slice = job->owed_us * kPsPerUs;
+        resume_job(*job, port, now);
+    } else {
+        start_waiter(*queue, port, now);
+    }
+    if (choice.due && port.busy) boost(port, now, slice);
+    if (level < choice.level && port.busy && port.kind == ORR_ENGINE_VECTOR) lower_ports(port, now);
+    return true;
+}
+
+// A queue that waits gets a port.
+[[gnu::noinline]] void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
+    const WorkingFor blame(*persist_, queue.number);
+    const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
+    end_wait(queue, now);
+    if (start_for_waiter(queue, port, now, waited) && stays(queue, port.kind)) {
+        add_vtime(queue, Resource::kTurn, policy_.turn_ps);
+        queue.ready_since_ps = now;
+        market(port.kind).move(queues_, queue);
+        return;
+    }
+    if (queue.place != Place::kNone) {
+        market(port.kind).leave(queues_, queue);
+        place(queue, Place::kNone);
+        make_ready(queue);
+    }
+}
+
+bool Scheduler::start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
+    if (!queue.has_packet) {
+        if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
+        if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
+        if (launchable(queue, port.kind) && launch<Onto::kFree>(queue, port, port.kind, now, waited_ps, 0))
+            return true;
+        if (!fetch_for(queue, port.kind)) return false;
+    }
+    start_job(queue, port, now, waited_ps);
+    return true;
+}
+
+// One of its packets has started. If the next wants a port of this kind too, it is read when there is one,
+// without a turn. What cannot be read shows zeros, and tells why when it is read again.
+[[gnu::always_inline]] inline bool Scheduler::stays(Queue& queue, uint32_t kind) {
+    if (queue.next == queue.producer || queue.next - queue.retired == kWindow || queue.ring_slot == kNoSlot)
+        return false;
+    queue.packet[0] = slots_.peek(*hal_, queue);
+    if (queue.packet[0] == 0) hal_->set_reg(SOC_WINDOW_FAULT, 0);
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0) return false;
+    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH
+                                     : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
+}
+
+// Reads the next packet of a queue that waits for a port. False: it does not want one now, or the queue has
+// been stopped.
+bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
+    if (!fetch(queue)) return false;
+    const uint32_t opcode = packet_opcode(queue.packet);
+    if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0 && queue.in_flight != 0) return false;
+    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH
+                                     : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
+}
+
+bool Scheduler::drain_completions() {
+    // What finished is made known once a queue, not once a job.
+    Queue* finished = nullptr;
+    WorkingForEach blame(*persist_);
+    uint32_t n = 0;
+    for (; n < kEventsPerPass; ++n) {
+        const uint64_t popped = hal_->reg(SOC_DONE_POP);
+        if (popped == ~uint64_t{0}) break;
+        Port* const port = engines_.find_done(popped);
+        if (port == nullptr) [[unlikely]] {
+            ++stats_.wild_completions;
+            continue;
+        }
+        Queue& queue = *port->queue;
+        if (finished != &queue && finished != nullptr) go_on(*finished);
+        finished = nullptr;
+        blame.now(queue.number);  // NOLINT(clang-analyzer-core.NullDereference): a busy port has a queue
+        const Done done = account(queue, *port);
+        const uint32_t kind = port->kind;
+        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 &&
+            locked_by_ == nullptr) [[likely]] {
+            --queue.in_flight;
+            ++queue.stats.finished;
+            queue.done |= 1u << static_cast<uint32_t>(port->index - queue.retired);
+            finished = &queue;
+            if (relay(queue, *port)) continue;
+            free_port(queue, *port);
+        } else {
+            free_port(queue, *port);
+            if (complete(queue, *port, done)) finished = &queue;
+        }
+        if (!waiting(kind)) continue;
+        const uint64_t now = hal_->reg(SOC_TIME);
+        Queue* const only = market(kind).solo();
+        if (only != nullptr && suspended_.classes(kind) == 0 && !only->context->throttled &&
+            engines_.held() == 0 && may_start(*only, kind)) {
+            // One alone waits: it takes the port from its predecessor.
+            trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(kind), 1, only->next);
+            start_waiter(*only, *port, now);
+        } else {
+            serve(kind, now);
+        }
+    }
+    if (finished != nullptr) go_on(*finished);
+    areas_freed();
+    if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
+        !waiting(ORR_ENGINE_VECTOR))
+        alarm_->set(*hal_, Alarm::kPorts, kNever);
+    return n != 0;
+}
+
+// After a restart: what has ended meanwhile. Nobody waits for ports yet.
+void Scheduler::take_completions() {
+    for (uint64_t popped; (popped = hal_->reg(SOC_DONE_POP)) != ~uint64_t{0};) {
+        Port* const port = engines_.find_done(popped);
+        if (port == nullptr) {
+            ++stats_.wild_completions;
+            continue;
+        }
+        Queue& queue = *port->queue;
+        const WorkingFor blame(*persist_, queue.number);
+        const Done done = account(queue, *port);
+        free_port(queue, *port);
+        if (complete(queue, *port, done)) go_on(queue);
+    }
+}
+
+// The port of a job that has just ended goes to the next packet of the same queue, which waits alone for it.
+// False: this is not such a case, or the packet has to be read first; the port is still the old job's.
+[[gnu::always_inline]] inline bool Scheduler::relay(Queue& queue, Port& port) {
+    Market& waiters = market(port.kind);
+    if (waiters.solo() != &queue || queue.has_packet || suspended_.classes(port.kind) != 0 ||
+        queue.ring_slot == kNoSlot || !launchable(queue, port.kind) || queue.context->throttled ||
+        engines_.held() != 0)
+        return false;
+    const uint64_t now = hal_->reg(SOC_TIME);
+    const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
+    if (!launch<Onto::kSame>(queue, port, port.kind, now, waited, ORR_RULE_ONLY)) return false;
+    end_wait(queue, now);
+    // Rather tell now what has finished than give up the place.
+    if (queue.next - queue.retired == kWindow && (queue.done & 1) != 0 && !settle(queue)) return true;
+    if (stays(queue, port.kind)) {
+        add_vtime(queue, Resource::kTurn, policy_.turn_ps);
+        queue.ready_since_ps = now;
+        waiters.admit(queue);
+        return true;
+    }
+    waiters.leave(queues_, queue);
+    place(queue, Place::kNone);
+    make_ready(queue);
+    return true;
+}
+
+[[gnu::always_inline]] inline void Scheduler::free_port(Queue& queue, Port& port) {
+    engines_.release(port);
+    if (port.kind == ORR_ENGINE_VECTOR && (queue.ports != 0 || tenants_.several())) share_cores(queue);
+}
+
+// Jobs of the queue have finished; it is the one that the core works for.
+void Scheduler::go_on(Queue& queue) {
+    if (queue.ending != 0) return;
+    if ((queue.done & 1) != 0) {
+        bool good = false;
+        ORRERY_FW_INLINE good = settle(queue);
+        if (!good) return;
+    }
+    if (queue.place == Place::kNone) rest(queue);
+    if (queue.place != Place::kOwn) return;
+    if (queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow) make_ready(queue);
+}
+
+// Engine time used by what runs on the port, on all the accounts that it belongs to. `used_ps` counts from
+// its start or resumption.
+[[gnu::always_inline]] inline void Scheduler::add_used(Queue& queue, Port& port, uint64_t used_ps,
+                                                       uint64_t now) {
+    const uint64_t more = used_ps > port.charged_ps ? used_ps - port.charged_ps : 0;
+    port.charged_ps = used_ps;
+    if (port.kind == ORR_ENGINE_COPY) {
+        queue.stats.copy_ps += more;
+        publish_usage(queue, offsetof(orr_queue_usage, copy_ps), queue.stats.copy_ps);
+        add_vtime(queue, Resource::kCopy, more);
+        return;
+    }
+    queue.stats.vector_ps += more;
+    publish_usage(queue, offsetof(orr_queue_usage, vector_ps), queue.stats.vector_ps);
+    add_vtime(queue, Resource::kVector, more / engines_.vector_cores());
+    if (queue.context->quota_period_us != 0) [[unlikely]]
+        charge_quota(*queue.context, more, now);
+}
+
+void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
+    add_used(*port.queue, port, used_ps, now);
+}
+
+// The completion that was popped last, of what ran on the port: traced and charged.
+[[gnu::always_inline]] inline Scheduler::Done Scheduler::account(Queue& queue, Port& port) {
+    const Done done{hal_->reg(SOC_DONE_STATUS), hal_->reg(SOC_DONE_START_PS), hal_->reg(SOC_DONE_END_PS)};
+    const uint64_t used = hal_->reg(SOC_DONE_USED_PS);
+    trace::end_job(*hal_, queue.number, engines_.number(port), static_cast<uint32_t>(done.status), port.index,
+                   done.start, done.end, used);
+    add_used(queue, port, used, done.end);
+    return done;
+}
+
+// The rest of a completion with anything unusual about it. The port is free again, but nothing else has been
+// started on it. True: go_on() is due.
+[[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
+    ++progress_;
+    const uint64_t status = popped.status;
+    if (port.gang || locked_by_ != nullptr) [[unlikely]] {
+        if (port.cross) --cross_jobs_;
+        gangs_due_ = true;
+    }
+    const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
+    if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {
+        suspend(queue, port, popped.end - popped.start);
+        return false;
+    }
+    if (port.area != kNoArea) suspended_.free_area(port.area);
+    --queue.in_flight;
+    ++queue.stats.finished;
+    if (queue.destroying) {
+        if (queue.in_flight == 0) finish_destroy(queue);
+        return false;
+    }
+    if (!wanted) {
+        // Ended because of the error; it counts as not done even if it got to its end.
+    } else if (status == ORR_DONE_OK) [[likely]] {
+        queue.done |= 1u << static_cast<uint32_t>(port.index - queue.retired);
+    } else {
+        const uint64_t fault = hal_->reg(SOC_DONE_FAULT);
+        const uint64_t detail = hal_->reg(SOC_DONE_DETAIL);
+        QueueError error{ORR_QERR_BAD_DESC, port.index, 0, status};
+        if (status == ORR_DONE_FAULT) error = {ORR_QERR_FAULT, port.index, detail, fault};
+        if (status == ORR_DONE_TRAP) error = {ORR_QERR_KERNEL_TRAP, port.index, detail, fault};
+        if (status == ORR_DONE_ABORTED || status == ORR_DONE_PREEMPTED)
+            error = {ORR_QERR_TIMEOUT, port.index, 0, 0};
+        fail(queue, error);
+        return false;
+    }
+    if (!queue.stopping) [[likely]]
+        return true;
+    if (queue.in_flight == 0) publish_error(queue);
+    return false;
+}
+
+void Scheduler::abort_jobs(Queue& queue, uint64_t first) {
+    if (queue.suspended != 0) drop_suspended(queue, first);
+    if (queue.in_flight != 0) engines_.abort(*hal_, queue, first);
+}
+
+void Scheduler::on_timer(uint64_t now) {
+    deadlocks_.on_timer(now);
+    if (alarm_->at(Alarm::kPorts) <= now) check_ports(now);
+    if (alarm_->at(Alarm::kQuota) <= now) check_quotas(now);
+    if (alarm_->at(Alarm::kGang) <= now) check_gangs(now);
+    fail_semaphores(now);
+    check_wait_limits(now);
+}
+
+}  // namespace orrery::fw

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "firmware/sched/run/engines.h"
+
+namespace orrery::fw {
+
+void Engines::discover(Hal& hal, Port* rows) {
+    ports_ = rows;
+    vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_CONFIG) >> 48);
+    if (vector_cores_ == 0) vector_cores_ = 1;
+    for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n) {
+        const uint64_t kind = hal.reg(SOC_ENGINE(n) + SOC_ENGINE_KIND);
+        if (kind == ORR_ENGINE_COPY || kind == ORR_ENGINE_VECTOR) end_ = n + 1;
+    }
+}
+
+void Engines::collect() {
+    for (Pool& p : pools_)
+        p = {};
+    // From the last to the first, so that the first port is taken first.
+    for (uint32_t n = end_; n-- > 0;) {
+        Port& port = ports_[n];
+        name(port);
+        if (port.kind == 0) continue;
+        Pool& p = pool(port.kind);
+        ++p.ports;
+        if (port.busy) {
+            ++port.queue->ports;
+            p.at_level += at(port.level);
+            if (port.tag >= next_tag_) next_tag_ = port.tag + 1;
+        } else {
+            p.free[p.free_count++] = static_cast<uint8_t>(n);
+        }
+    }
+}
+
+void Engines::start(Hal& hal, Port& port, const uint64_t (&desc)[kDescWords], Queue& queue, uint64_t index) {
+    take(port, port.kind, queue, index, next_tag());
+    const uint32_t base = reg(port, 0);
+    hal.set_regs(base + SOC_ENGINE_DESC, desc);
+    hal.set_reg(base + SOC_ENGINE_START, port.tag);
+}
+
+void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& queue, uint64_t index) {
+    take(port, port.kind, queue, index, next_tag());
+    port.area = area;
+    hal.set_reg(reg(port, SOC_ENGINE_SAVE), save);
+    hal.set_reg(reg(port, SOC_ENGINE_RESUME), port.tag);
+}
+
+[[gnu::noinline]] void Engines::change_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
+    if (port.level != level) {
+        if (port.busy) {
+            pool(port.kind).at_level += at(level) - at(port.level);
+        }
+        port.level = level;
+        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
+    }
+    if (port.weight != weight) {
+        port.weight = weight;
+        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
+    }
+}
+
+void Engines::abort(Hal& hal, const Queue& queue, uint64_t first) {
+    for (uint32_t n = 0; n < end_; ++n) {
+        Port& port = ports_[n];
+        if (port.busy && port.queue == &queue && port.index >= first) abort(hal, port);
+    }
+}
+
+}  // namespace orrery::fw

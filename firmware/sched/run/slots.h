@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// The chip's ring slots, which read packets ahead: 64 of them for all queues. A queue has one only while it
+// has packets to fetch; then the slot changes hands: in turn, but a queue that has got more packets while it
+// had its slot keeps it for one more round.
+#pragma once
+
+#include <orrery/hw/soc.h>
+
+#include "firmware/hal/hal.h"
+#include "firmware/sched/queue/queue.h"
+#include "firmware/sched/show/trace.h"
+
+namespace orrery::fw {
+
+class Slots {
+  public:
+    // All slots are empty and nobody's.
+    void init(Hal& hal);
+
+    // The chip may read the queue's packets up to its producer. Takes a slot over, from whomever it is.
+    void attach(Hal& hal, Queue* all, Queue& queue) {
+        if (queue.ring_slot == kNoSlot)
+            take(hal, all, queue);
+        else
+            extend(hal, queue);
+    }
+    // The same, but only if that hurts nobody: the queue has a slot, or the next one to change hands is of an
+    // owner who has nothing to fetch.
+    void attach_idle(Hal& hal, Queue* all, Queue& queue) {
+        if (queue.ring_slot != kNoSlot)
+            extend(hal, queue);
+        else if (const uint16_t owner = owner_[hand_];
+                 owner == kNobody || all[owner].next == all[owner].producer)
+            take(hal, all, queue);
+    }
+    // The packet `queue.next`, and the chip goes on to the one behind it. The queue must have a slot. A fault
+    // shows in SOC_WINDOW_FAULT.
+    void read(Hal& hal, Queue& queue) {
+        const uint32_t base = SOC_SLOT(queue.ring_slot);
+        if (queue.packet[0] == 0) queue.packet[0] = hal.reg(base + SOC_SLOT_PACKET);
+        for (uint32_t i = 1; i < kPacketWords; ++i)
+            queue.packet[i] = hal.reg(base + SOC_SLOT_PACKET + 8 * i);
+        hal.set_reg(base + SOC_SLOT_NEXT, queue.next + 1);
+    }
+    // The other words that can be other than 0, so that whoever records what the core observes has the packet
+    // too.
+    [[gnu::always_inline]] void show(Hal& hal, const Queue& queue, bool copy) {
+        const uint32_t base = SOC_SLOT(queue.ring_slot) + SOC_SLOT_PACKET;
+        for (uint32_t i = 1; i < 6; ++i)
+            static_cast<void>(hal.reg(base + 8 * i));
+        if (copy) static_cast<void>(hal.reg(base + 8 * 6));
+    }
+    // The first word of the packet that read() would give.
+    uint64_t peek(Hal& hal, const Queue& queue) { return hal.reg(at(queue.ring_slot, SOC_SLOT_PACKET)); }
+    // The chip reads nothing more of the queue: its memory may go away.
+    void release(Hal& hal, Queue& queue);
+
+  private:
+    static constexpr uint16_t kNobody = 0xffff;
+
+    static constexpr uint32_t at(uint32_t slot, uint32_t offset) { return SOC_SLOT(slot) + offset; }
+    // The queue's producer has grown.
+    void extend(Hal& hal, const Queue& queue) {
+        keep_ |= uint64_t{1} << queue.ring_slot;
+        hal.set_reg(at(queue.ring_slot, SOC_SLOT_LIMIT), queue.producer);
+    }
+    void take(Hal& hal, Queue* all, Queue& queue);
+
+    uint64_t keep_;  // bit n: slot n is passed by once
+    uint32_t hand_;  // the next to change hands
+    uint16_t owner_[SOC_SLOTS];
+};
+
+}  // namespace orrery::fw
