@@ -138,7 +138,7 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
 
 // What seldom asks for attention. True: the mailbox is to be served.
 [[gnu::noinline]] bool Firmware::take_events(uint64_t lines) {
-    if ((lines & 1u << SOC_LINE_POKE) != 0) static_cast<void>(scheduler_.drain_pokes());
+    if ((lines & 1u << SOC_LINE_POKE) != 0) static_cast<void>(scheduler_.drain_remote_signals());
     bool mail = false;
     if ((lines & 1u << SOC_LINE_MAILBOX) != 0) {
         hal_->set_reg(SOC_MBOX_ACK, 1);

@@ -17,8 +17,8 @@
 #include "firmware/hal/halt.h"
 #include "firmware/hal/host_irq.h"
 #include "firmware/hal/window.h"
-#include "firmware/sched/policy/market.h"
 #include "firmware/sched/policy/policy.h"
+#include "firmware/sched/policy/run_queue.h"
 #include "firmware/sched/policy/suspended.h"
 #include "firmware/sched/policy/tenants.h"
 #include "firmware/sched/queue/queue.h"
@@ -37,13 +37,13 @@ namespace orrery::fw {
 inline constexpr uint32_t kPortWeight = 32;
 // How far behind in virtual time who comes back to an engine may be: a queue that is away between its jobs
 // keeps its share.
-inline constexpr uint64_t kCreditPs = 500 * kPsPerUs;
+inline constexpr uint64_t kMaxLagPs = 500 * kPsPerUs;
 // After its start a dispatch needs so long until it can use a core.
 inline constexpr uint64_t kLaunchPs = kPsPerUs;
 // Doorbells and pokes that are taken between two turns: whoever rings without end does not keep others
 // waiting.
 inline constexpr uint32_t kDoorbellsPerTurn = 8;
-inline constexpr uint32_t kPokesPerTurn = 8;
+inline constexpr uint32_t kRemoteSignalsPerTurn = 8;
 // What a doorbell that brings nothing costs its queue in turns.
 inline constexpr uint64_t kDoorbellPs = 100 * kPsPerNs;
 // So much more of the core's attention may a user have had before HIGH is no longer before others' NORMAL.
@@ -88,7 +88,7 @@ class Scheduler {
     // --- events: each takes what is there (bounded), and says whether there was anything ---
     bool drain_doorbells();
     bool drain_completions();
-    bool drain_pokes();
+    bool drain_remote_signals();
     // What signals and changed mappings have left to do.
     bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
     // The same, or gangs_due().
@@ -169,13 +169,13 @@ class Scheduler {
     bool run(Queue& queue);  // true: it can go on at once
     bool run_signals(Queue& queue);
     bool run_rest(Queue& queue);
-    bool conclude(Queue& queue);
-    Queue* rung(uint64_t popped);
-    void wake_rung(Queue& queue);
-    void odd_doorbell(Queue* queue, uint64_t value);
-    void wrong_index(Queue& queue, uint64_t more);
+    bool end_turn(Queue& queue);
+    Queue* decode_doorbell(uint64_t popped);
+    void accept_doorbell(Queue& queue);
+    void reject_doorbell(Queue* queue, uint64_t value);
+    void reject_index(Queue& queue, uint64_t more);
     template <typename Begin>
-    void give_turn(Queue& queue, uint64_t now, Begin begin);
+    void run_turn(Queue& queue, uint64_t now, Begin begin);
     bool read_producer(Queue& queue);
     bool fetch(Queue& queue);
     bool try_launch(Queue& queue);
@@ -205,26 +205,26 @@ class Scheduler {
                                                                          : queue.priority;
     }
     uint8_t lowered_level(const Queue& queue);
-    bool too_far(const Queue& a, const Queue& b, uint32_t kind) const;
+    bool exceeds_share(const Queue& a, const Queue& b, uint32_t kind) const;
     bool lower_ports(const Port& below, uint64_t now);
     void share_among_tenants();
-    void begun(Queue& queue, Port& port, uint32_t kind, uint64_t header, uint64_t size, uint64_t now,
-               uint64_t waited_ps);
-    bool relay(Queue& queue, Port& port);
+    void job_started(Queue& queue, Port& port, uint32_t kind, uint64_t header, uint64_t size, uint64_t now,
+                     uint64_t waited_ps);
+    bool chain_launch(Queue& queue, Port& port);
     bool start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps);
-    bool stays(Queue& queue, uint32_t kind);
+    bool next_uses_engine(Queue& queue, uint32_t kind);
     void resume_job(Suspended& job, Port& port, uint64_t now);
     void set_times(Port& port, uint32_t kind, Queue& queue, uint64_t limit_ps, uint64_t now,
                    uint64_t waited_ps);
-    void serve(uint32_t kind, uint64_t now);
-    bool give(Port& port, uint64_t now);
+    void grant_free_ports(uint32_t kind, uint64_t now);
+    bool grant_port(Port& port, uint64_t now);
     void start_waiter(Queue& queue, Port& port, uint64_t now);
     bool fetch_for(Queue& queue, uint32_t kind);
     static bool launchable(const Queue& queue, uint32_t kind);
-    void go_on(Queue& queue);
+    void continue_after_completion(Queue& queue);
     void share_cores(Queue& queue);
     void watch_cores(Port& port, Queue& queue, uint64_t now, uint64_t waited_ps);
-    void watch_below(uint32_t level, uint64_t now);
+    void watch_lower_classes(uint32_t level, uint64_t now);
     void add_used(Queue& queue, Port& port, uint64_t used_ps, uint64_t now);
     void charge(Port& port, uint64_t used_ps, uint64_t now);
     struct Done {
@@ -232,10 +232,10 @@ class Scheduler {
     };
     Done account(Queue& queue, Port& port);
     bool complete(Queue& queue, Port& port, Done done);
-    void free_port(Queue& queue, Port& port);
+    void release_port(Queue& queue, Port& port);
     bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
     uint32_t waiting_classes(uint32_t kind) const {
-        return market(kind).classes() | suspended_.classes(kind);
+        return run_queue(kind).classes() | suspended_.classes(kind);
     }
 
     // areas.cc: who may start something new.
@@ -255,15 +255,16 @@ class Scheduler {
 
     // preempt.cc: taking an engine from what runs on it.
     void suspend(Queue& queue, const Port& port, uint64_t used_ps);
-    uint64_t press(uint32_t kind, uint64_t now);
+    uint64_t request_preemption(uint32_t kind, uint64_t now);
     // Somebody is about to wait for an engine of this kind. What is known of when to press is kept only while
     // somebody does.
-    void begin_pressing(uint32_t kind) {
-        if (!waiting(kind)) kinds_[kind].press_at = 0;
+    void note_waiter(uint32_t kind) {
+        if (!waiting(kind)) kinds_[kind].preempt_check_ps = 0;
     }
     // Somebody of this class waits for a port. Looks only if that can make a difference already.
-    void press_if_due(uint32_t kind, uint32_t level, uint64_t now) {
-        if (level > kinds_[kind].press_level || now >= kinds_[kind].press_at) wake_ports(press(kind, now));
+    void request_preemption_if_due(uint32_t kind, uint32_t level, uint64_t now) {
+        if (level > kinds_[kind].preempt_check_level || now >= kinds_[kind].preempt_check_ps)
+            wake_ports(request_preemption(kind, now));
     }
     Port* find_victim(uint32_t kind, uint32_t level, const Queue& who, bool due, uint64_t now,
                       uint64_t& next);
@@ -278,7 +279,7 @@ class Scheduler {
         if (at_ps < alarm_->at(Alarm::kPorts)) alarm_->set(*hal_, Alarm::kPorts, at_ps);
     }
     uint64_t active_groups(const Port& port) { return hal_->reg(engines_.reg(port, SOC_ENGINE_ACTIVE)); }
-    void boost(Port& port, uint64_t now, uint64_t slice_ps);
+    void boost_priority(Port& port, uint64_t now, uint64_t slice_ps);
     void drop_suspended(Queue& queue, uint64_t first);
     // Ends what the queue has on engines or suspended from packet `first` on.
     void abort_jobs(Queue& queue, uint64_t first);
@@ -296,7 +297,7 @@ class Scheduler {
 
     // retire.cc: telling the outside what has finished, and what has failed.
     void publish_progress(Queue& queue);
-    bool settle(Queue& queue);
+    bool publish_or_fail(Queue& queue);
     void fail(Queue& queue, const QueueError& error);
     void publish_error(Queue& queue);
     void fail_window(Queue& queue, uint64_t code, uint64_t index, const WindowFault& fault);
@@ -307,13 +308,13 @@ class Scheduler {
     bool try_signal(Queue& queue);
     Step execute_wait(Queue& queue);
     void signalled(const Queue& by, uint64_t memory, uint64_t value, uint64_t va);
-    bool locate(Queue& queue, uint64_t va, uint64_t& memory);
+    bool translate_va(Queue& queue, uint64_t va, uint64_t& memory);
     void park_on_semaphore(Queue& queue, uint64_t memory);
     void leave_semaphore(Queue& queue);
     uint32_t take_due(uint64_t memory, uint64_t value, uint32_t how, Queue* (&due)[kWakesPerPass]);
     void release(Queue& queue, uint64_t value, uint32_t how);
     void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
-    void look_again(Queue& queue);
+    void recheck_wait(Queue& queue);
     void check_wait_limits(uint64_t now);
 
     // failure.cc: failure travels with the semaphore.
@@ -326,7 +327,7 @@ class Scheduler {
     void all_failed(Queue& queue);
     bool fail_packet(Queue& queue);
     void enter_failing(Queue& queue);
-    void hurry_failing(Queue& queue);
+    void expedite_failing(Queue& queue);
     uint64_t fail_chunk(Queue& queue, uint64_t now, uint64_t chunk_ps);
     void fail_semaphores(uint64_t now);
     uint64_t cause_of(const Queue& queue);
@@ -335,9 +336,9 @@ class Scheduler {
     // gang.cc: dispatches that start together.
     Step execute_gang(Queue& queue);
     Step join_gang(Queue& queue);
-    void tell_gang(const Gang& gang, const Queue& queue, uint32_t what);
-    bool tell_cards(Gang& gang, uint64_t step);
-    bool cards_at(Gang& gang, uint64_t step, uint32_t cards);
+    void trace_gang(const Gang& gang, const Queue& queue, uint32_t what);
+    bool signal_cards(Gang& gang, uint64_t step);
+    bool cards_reached(Gang& gang, uint64_t step, uint32_t cards);
     void gang_woken(Queue& leader, uint64_t value);
     uint64_t& gang_pause_of(const Gang& gang);
     void advance_gang(Gang& gang);
@@ -358,7 +359,7 @@ class Scheduler {
     }
 
     // restart.cc: the tables that the last run left.
-    void make_limbo();
+    void init_orphan_owner();
     void revive_context(Context& context, uint32_t number, uint64_t now);
     void revive_queue(Queue& queue, uint32_t number, bool guilty);
     Queue* owner_of(const Queue* claimed, uint64_t index);
@@ -366,24 +367,24 @@ class Scheduler {
     bool right_area(Port& port);
     void revive_port(Port& port, uint64_t now);
     void revive_suspended(uint32_t area);
-    void judge(Queue& queue, const PersistHeader& header);
+    void stop_if_inconsistent(Queue& queue, const PersistHeader& header);
     void look_for_completion(Port& port);
     void take_completions();
     bool resume(Queue& queue);
 
     // lifecycle.cc
     void set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
-    uint64_t reached(const Queue& queue, uint32_t resource) const;
-    void meet_class(Queue& queue);
-    void enter_market(Queue& queue, Place place);
-    bool leave_market(Queue& queue, Place place);
+    uint64_t class_vtime(const Queue& queue, uint32_t resource) const;
+    void start_at_class_vtime(Queue& queue);
+    void enqueue(Queue& queue, Place place);
+    bool dequeue(Queue& queue, Place place);
     void make_ready(Queue& queue);
     void begin_wait(Queue& queue, uint64_t now);
     void end_wait(Queue& queue, uint64_t now);
     void unplace(Queue& queue);
     void place(Queue& queue, Place place);
     void set_state(Queue& queue, uint32_t state);  // ORR_TSTATE_*
-    void rest(Queue& queue);
+    void update_idle_state(Queue& queue);
     void finish_destroy(Queue& queue);
     static void free_row(Queue& queue);
     void notify(Queue& queue);
@@ -399,9 +400,9 @@ class Scheduler {
         if (usage_table_ != 0)
             hal_->store(usage_table_ + queue.number * sizeof(orr_queue_usage) + field, used_ps);
     }
-    Market& market(uint32_t kind) { return kinds_[kind].market; }
-    const Market& market(uint32_t kind) const { return kinds_[kind].market; }
-    Bound& bound(uint32_t kind) { return kinds_[kind].bound; }
+    RunQueue& run_queue(uint32_t kind) { return kinds_[kind].run_queue; }
+    const RunQueue& run_queue(uint32_t kind) const { return kinds_[kind].run_queue; }
+    StarvationBound& starvation_bound(uint32_t kind) { return kinds_[kind].bound; }
     uint64_t slice_ps(const Queue& queue) const {
         return queue.slice_us == 0 ? policy_.slice_ps : queue.slice_us * kPsPerUs;
     }
@@ -434,13 +435,13 @@ class Scheduler {
     QueueList area_waiters_;
     uint32_t area_waiting_;  // how many they are
     uint32_t area_looks_;    // how many of them, from the front on, have still to look whether they may start
-    Bound turn_bound_;
+    StarvationBound turn_bound_;
     // Who waits for engines of a kind. Rows are as large as makes them quick to find.
     struct alignas(128) Kind {
-        Market market;
-        Bound bound;
-        uint64_t press_at;     // press() makes no difference before,
-        uint32_t press_level;  // unless it is for a class above this one
+        RunQueue run_queue;
+        StarvationBound bound;
+        uint64_t preempt_check_ps;     // request_preemption() makes no difference before,
+        uint32_t preempt_check_level;  // unless it is for a class above this one
     };
     Kind kinds_[kKinds];
     OutboxList outbox_;
@@ -480,8 +481,8 @@ class Scheduler {
     WaitTable waits_;
     WaitLimits limits_;
     TenantRows tenant_rows_;
-    Shelves shelves_;
-    Queue limbo_;  // owner of what runs and belongs to nobody any more
+    RunQueueTables run_queue_tables_;
+    Queue orphan_owner_;  // owner of what runs and belongs to nobody any more
 };
 
 }  // namespace orrery::fw

@@ -8,7 +8,7 @@
 namespace orrery::fw {
 
 inline void Scheduler::make_ready(Queue& queue) {
-    turns_.enter(queues_, queue);
+    turns_.enqueue(queues_, queue);
     place(queue, Place::kReady);
     begin_wait(queue, hal_->reg(SOC_TIME));
 }
@@ -41,7 +41,7 @@ inline void Scheduler::set_state(Queue& queue, uint32_t state) {
 }
 
 // Of a queue that waits for nothing: its own packets run, or it has none.
-inline void Scheduler::rest(Queue& queue) {
+inline void Scheduler::update_idle_state(Queue& queue) {
     if (queue.place != Place::kNone) return;
     set_state(queue, queue.stopped                        ? ORR_TSTATE_STOPPED
                      : queue.in_flight == 0               ? ORR_TSTATE_IDLE
@@ -93,7 +93,7 @@ inline void Scheduler::publish_progress(Queue& queue) {
 }
 
 // Publishes progress, of which there must be some. False: the ring is not usable; the queue has been stopped.
-inline bool Scheduler::settle(Queue& queue) {
+inline bool Scheduler::publish_or_fail(Queue& queue) {
     publish_progress(queue);
     if (const WindowFault fault = take_window_fault(*hal_)) [[unlikely]] {
         fail_window(queue, ORR_QERR_RING_FAULT, queue.retired, fault);

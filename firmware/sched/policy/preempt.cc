@@ -43,20 +43,20 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     const uint64_t stopped = add_sat(port.started_ps, ran_ps);
     job.first = port.slice_end_ps > stopped;
     // A slice by the bound that REALTIME cuts short is given in full all the same.
-    job.owed_us = 0;
+    job.slice_left_us = 0;
     if (port.boosted && job.first) {
-        job.owed_us = static_cast<uint32_t>((port.slice_end_ps - stopped) / kPsPerUs) + 1;
-        bound(port.kind).owe(queue.priority);
+        job.slice_left_us = static_cast<uint32_t>((port.slice_end_ps - stopped) / kPsPerUs) + 1;
+        starvation_bound(port.kind).make_due(queue.priority);
     }
     ++queue.suspended;
     ++queue.stats.preempted;
     if (queue.context->throttled && port.kind == ORR_ENGINE_VECTOR) {
         suspended_.hold(job);
     } else {
-        begin_pressing(port.kind);
+        note_waiter(port.kind);
         suspended_.add(job);
     }
-    rest(queue);
+    update_idle_state(queue);
 }
 
 void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
@@ -73,7 +73,7 @@ void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
 
 // False: it cannot be preempted, or soon will be.
 bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now) {
-    if (port.preempting >= how || port.aborted || port.bare) return false;
+    if (port.preempting >= how || port.aborted || port.not_preemptible) return false;
     if (port.area == kNoArea) {
         if (!suspended_.area_left()) return false;
         port.area = suspended_.take_area();
@@ -89,8 +89,8 @@ bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t n
 
 // Somebody waits for a port of this kind, and there is none: takes one from a lower class, or from one whose
 // slice is over. Gives the moment at which looking again can make a difference.
-uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
-    kinds_[kind].press_at = 0;
+uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
+    kinds_[kind].preempt_check_ps = 0;
     if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
     const uint32_t classes = waiting_classes(kind);
     if (classes == 0) return kNever;
@@ -110,10 +110,11 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     // cores to be saved, if another has none.
     if (coming != 0 && (!realtime || soon)) return kNever;
 
-    const Bound::Choice choice = bound(kind).choose(classes, engines_.levels(kind), now, policy_.bound_ps);
+    const StarvationBound::Choice choice =
+        starvation_bound(kind).choose(classes, engines_.levels(kind), now, policy_.bound_ps);
     const bool due = choice.due;
     const uint32_t level = due ? choice.level : fair_level(kind, classes, choice.level);
-    uint64_t next = bound(kind).next(classes, policy_.bound_ps);
+    uint64_t next = starvation_bound(kind).next(classes, policy_.bound_ps);
     if (next <= now) next = now + policy_.bound_ps;
     const Next next_one = next_of(kind, level);
     const Queue* const who = next_one.queue;
@@ -122,8 +123,8 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
     if (coming != 0 && (victim == nullptr || level != ORR_PRIORITY_REALTIME || active_groups(*victim) != 0))
         return kNever;
     if (victim == nullptr) {
-        kinds_[kind].press_at = next;
-        kinds_[kind].press_level = level;
+        kinds_[kind].preempt_check_ps = next;
+        kinds_[kind].preempt_check_level = level;
         return next;
     }
     trace::decision(*hal_, who->number,
@@ -131,7 +132,7 @@ uint64_t Scheduler::press(uint32_t kind, uint64_t now) {
                     : victim->level < level ? ORR_RULE_PREEMPT
                                             : ORR_RULE_SLICE,
                     kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR,
-                    market(kind).count() + suspended_.count(kind),
+                    run_queue(kind).count() + suspended_.count(kind),
                     next_one.job == nullptr ? who->next : next_one.job->index);
     // What has no group on a core can be saved at once.
     const bool idle = kind == ORR_ENGINE_VECTOR && victim->level < level && active_groups(*victim) == 0;
@@ -145,24 +146,25 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
     const auto resource =
         static_cast<uint32_t>(kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
     const Queue* const fresh =
-        market(kind).count_of(level) > 1 ? nullptr : market(kind).front(queues_, level);
+        run_queue(kind).count_of(level) > 1 ? nullptr : run_queue(kind).front(queues_, level);
     const Suspended* const job = suspended_.front(kind, level);
     const bool many =
-        market(kind).count_of(level) > 1 || (job != nullptr && suspended_.next(*job) != nullptr);
+        run_queue(kind).count_of(level) > 1 || (job != nullptr && suspended_.next(*job) != nullptr);
     Port* victim = nullptr;
     uint64_t least_active = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
-        if (!port.busy || port.kind != kind || port.gang || port.bare || port.preempting != 0 || port.aborted)
+        if (!port.busy || port.kind != kind || port.gang || port.not_preemptible || port.preempting != 0 ||
+            port.aborted)
             continue;
         const bool above = port.level > level;
         if (above && port.level == ORR_PRIORITY_REALTIME) continue;
         // Between users HIGH is before NORMAL only within its share.
         if (above && !due &&
             !(port.level == ORR_PRIORITY_HIGH && level == ORR_PRIORITY_NORMAL &&
-              too_far(*port.queue, who, kind)))
+              exceeds_share(*port.queue, who, kind)))
             continue;
-        if (port.level >= level || too_far(who, *port.queue, kind)) {
+        if (port.level >= level || exceeds_share(who, *port.queue, kind)) {
             if (port.slice_end_ps > now) {
                 next = earlier(next, port.slice_end_ps);
                 continue;
@@ -194,10 +196,10 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
 }
 
 // A slice for a class below those that hold the cores.
-void Scheduler::boost(Port& port, uint64_t now, uint64_t slice_ps) {
+void Scheduler::boost_priority(Port& port, uint64_t now, uint64_t slice_ps) {
     // Those that wait would take it back at once.
     const uint32_t others = engines_.levels(port.kind) | waiting_classes(port.kind);
-    const uint32_t top = Bound::highest(others & ~(1u << ORR_PRIORITY_REALTIME));
+    const uint32_t top = StarvationBound::highest(others & ~(1u << ORR_PRIORITY_REALTIME));
     if (top <= port.level) return;
     // It has every core that comes free.
     engines_.set_share(*hal_, port, static_cast<uint8_t>(top), kBoostWeight);
@@ -205,8 +207,8 @@ void Scheduler::boost(Port& port, uint64_t now, uint64_t slice_ps) {
     port.slice_end_ps = add_sat(now, slice_ps);
     wake_ports(port.slice_end_ps);
     if (port.kind != ORR_ENGINE_VECTOR) return;
-    port.starved_ps = add_sat(now, policy_.grace_ps);
-    wake_ports(port.starved_ps);
+    port.core_check_ps = add_sat(now, policy_.grace_ps);
+    wake_ports(port.core_check_ps);
 }
 
 void Scheduler::check_ports(uint64_t now) {
@@ -220,8 +222,8 @@ void Scheduler::check_ports(uint64_t now) {
                 next = earlier(next, check_port(port, now));
         }
     }
-    if (waiting(ORR_ENGINE_COPY)) next = earlier(next, press(ORR_ENGINE_COPY, now));
-    if (waiting(ORR_ENGINE_VECTOR)) next = earlier(next, press(ORR_ENGINE_VECTOR, now));
+    if (waiting(ORR_ENGINE_COPY)) next = earlier(next, request_preemption(ORR_ENGINE_COPY, now));
+    if (waiting(ORR_ENGINE_VECTOR)) next = earlier(next, request_preemption(ORR_ENGINE_VECTOR, now));
     wake_ports(next);
 }
 
@@ -235,15 +237,15 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
     if (port.boosted && port.slice_end_ps <= now && port.preempting == 0) {
         // Its slice is over: back behind the classes above it.
         port.boosted = false;
-        kinds_[port.kind].press_at = 0;
+        kinds_[port.kind].preempt_check_ps = 0;
         const Queue& queue = *port.queue;
         engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
         if (queue.ports > 1) share_cores(*port.queue);
-        if (port.kind == ORR_ENGINE_VECTOR) port.starved_ps = add_sat(now, policy_.bound_ps);
+        if (port.kind == ORR_ENGINE_VECTOR) port.core_check_ps = add_sat(now, policy_.bound_ps);
     }
     if (port.boosted) next = earlier(next, port.slice_end_ps);
-    if (port.starved_ps <= now) port.starved_ps = check_cores(port, now);
-    next = earlier(next, port.starved_ps);
+    if (port.core_check_ps <= now) port.core_check_ps = check_cores(port, now);
+    next = earlier(next, port.core_check_ps);
     if (port.deadline <= now) port.deadline = check_watchdog(port, now);
     return earlier(next, port.deadline);
 }
@@ -259,7 +261,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     const uint64_t active = active_groups(port);
     const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
     const bool below =
-        port.level < Bound::highest(engines_.levels(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
+        port.level < StarvationBound::highest(engines_.levels(port.kind) & ~(1u << ORR_PRIORITY_REALTIME));
     const uint64_t before = port.charged_ps;
     charge(port, used, now);
     const uint64_t most = port.groups < engines_.vector_cores() ? port.groups : engines_.vector_cores();
@@ -271,12 +273,12 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
         return port.boosted ? now + kSettlePs : fair > 1 ? add_sat(now, policy_.slice_ps / 4) : kNever;
     if (below) {
         if (lower_ports(port, now)) return now + policy_.grace_ps;
-        if (active != 0 || used != before || port.below_ps == kNever) port.below_ps = now;
-        if (now - port.below_ps < policy_.bound_ps) return port.below_ps + policy_.bound_ps;
-        boost(port, now, bound_slice_ps(*port.queue));
+        if (active != 0 || used != before || port.starved_since_ps == kNever) port.starved_since_ps = now;
+        if (now - port.starved_since_ps < policy_.bound_ps) return port.starved_since_ps + policy_.bound_ps;
+        boost_priority(port, now, bound_slice_ps(*port.queue));
         return now + policy_.grace_ps;
     }
-    port.below_ps = kNever;
+    port.starved_since_ps = kNever;
     // From as many of those below as it takes; from its equals one at a time.
     for (bool some = false;; some = true) {
         uint64_t coming = active;
@@ -303,18 +305,19 @@ Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, u
     uint64_t most_active = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& other = engines_.row(n);
-        if (!other.busy || other.kind != port.kind || &other == &port || other.gang || other.bare) continue;
+        if (!other.busy || other.kind != port.kind || &other == &port || other.gang || other.not_preemptible)
+            continue;
         // A slice by the bound is one on a core, whoever of the other classes has it.
         const bool must = port.boosted && !other.boosted && other.level != ORR_PRIORITY_REALTIME;
         // Groups that do not end give no core back when another's turn on a port comes: who has had less
         // takes it.
-        const bool owed =
+        const bool behind =
             active < fair && other.level == port.level && !other.boosted &&
             tenants_.before(*port.queue, *other.queue, static_cast<uint32_t>(Resource::kVector));
         const bool over =
-            owed || ((other.slice_end_ps <= now || must) && other.level <= port.level && active == 0);
+            behind || ((other.slice_end_ps <= now || must) && other.level <= port.level && active == 0);
         if (other.level >= port.level && !over) continue;
-        if (!over && too_far(*port.queue, *other.queue, port.kind)) continue;
+        if (!over && exceeds_share(*port.queue, *other.queue, port.kind)) continue;
         const uint64_t holds = active_groups(other);
         if (holds == 0) continue;
         if (other.preempting != 0) {

@@ -103,10 +103,10 @@ void Scheduler::release(Context& context, uint64_t now) {
         Suspended& job = suspended_.row(static_cast<uint8_t>(area));
         if (!job.used || !job.held || job.queue->context != &context) continue;
         suspended_.remove(job);
-        begin_pressing(job.kind);
+        note_waiter(job.kind);
         suspended_.add(job);
     }
-    serve(ORR_ENGINE_VECTOR, now);
+    grant_free_ports(ORR_ENGINE_VECTOR, now);
 }
 
 }  // namespace orrery::fw

@@ -34,7 +34,7 @@ Suspended* Scheduler::next_suspended(uint32_t kind, uint32_t level) {
 
 Scheduler::Next Scheduler::next_of(uint32_t kind, uint32_t level) {
     Suspended* const job = next_suspended(kind, level);
-    Queue* const fresh = market(kind).front(queues_, level);
+    Queue* const fresh = run_queue(kind).front(queues_, level);
     if (job == nullptr) return {fresh, nullptr};
     const bool first = fresh == nullptr || (job->first && fresh->process == job->queue->process) ||
                        !tenants_.before(*fresh, *job->queue, resource_of(kind));
@@ -49,11 +49,11 @@ uint32_t Scheduler::fair_level(uint32_t kind, uint32_t classes, uint32_t level) 
         return level;
     const Queue* const high = next_of(kind, ORR_PRIORITY_HIGH).queue;
     const Queue* const normal = next_of(kind, ORR_PRIORITY_NORMAL).queue;
-    const bool over = high != nullptr && normal != nullptr && too_far(*high, *normal, kind);
+    const bool over = high != nullptr && normal != nullptr && exceeds_share(*high, *normal, kind);
     return over ? ORR_PRIORITY_NORMAL : level;
 }
 
-bool Scheduler::too_far(const Queue& a, const Queue& b, uint32_t kind) const {
+bool Scheduler::exceeds_share(const Queue& a, const Queue& b, uint32_t kind) const {
     return tenants_.ahead(a, b, resource_of(kind), policy_.slice_ps);
 }
 
@@ -62,7 +62,7 @@ uint8_t Scheduler::lowered_level(const Queue& queue) {
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         const Port& port = engines_.row(n);
         if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.level == ORR_PRIORITY_NORMAL &&
-            too_far(queue, *port.queue, port.kind))
+            exceeds_share(queue, *port.queue, port.kind))
             return ORR_PRIORITY_NORMAL;
     }
     return queue.priority;
@@ -78,7 +78,7 @@ bool Scheduler::lower_ports(const Port& below, uint64_t now) {
             below.level != ORR_PRIORITY_NORMAL || port.boosted)
             continue;
         charge(port, hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS)), now);
-        if (!too_far(*port.queue, *below.queue, port.kind)) continue;
+        if (!exceeds_share(*port.queue, *below.queue, port.kind)) continue;
         engines_.set_share(*hal_, port, below.level, port.weight);
         some = true;
     }

@@ -5,7 +5,7 @@
 #include <orrery/hw/engine.h>
 
 #include "firmware/hal/bits.h"
-#include "firmware/sched/policy/market.h"
+#include "firmware/sched/policy/run_queue.h"
 #include "firmware/sched/queue/list.h"
 #include "firmware/sched/queue/queue.h"
 
@@ -22,9 +22,9 @@ struct Suspended {
     bool held;   // on the list of those whose context is over its quota
     Queue* queue;
     uint64_t index;
-    uint64_t limit_ps;  // that it may still run
-    uint32_t seal;      // restart.h
-    uint32_t owed_us;   // what is left of its slice by ORR_RULE_BOUND; 0: none
+    uint64_t limit_ps;       // that it may still run
+    uint32_t seal;           // restart.h
+    uint32_t slice_left_us;  // what is left of its slice by ORR_RULE_BOUND; 0: none
 };
 
 class SuspendedJobs {

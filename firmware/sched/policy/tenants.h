@@ -22,20 +22,20 @@ inline constexpr uint32_t kUsers = 256;
 // classes, does not save up more. Of engines more than the lead that HIGH may
 // have over others (a slice), else who works in short jobs would never be found behind. Of turns, copy
 // engines, vector cores.
-inline constexpr uint64_t kTenantCreditPs[kResources] = {20'000'000, 2'000'000'000, 2'000'000'000};
+inline constexpr uint64_t kTenantMaxLagPs[kResources] = {20'000'000, 2'000'000'000, 2'000'000'000};
 
 // One process, or one user.
 struct Tenant {
-    uint64_t vtime[kResources];    // used, in picoseconds of engine time
-    uint64_t reached[kResources];  // how far those below it have come
-    uint64_t gang_pause_ps;        // of a user: gang.cc
+    uint64_t vtime[kResources];      // used, in picoseconds of engine time
+    uint64_t min_vtime[kResources];  // how far those below it have come
+    uint64_t gang_pause_ps;          // of a user: gang.cc
     uint32_t id;
     uint16_t user;      // row; of a process
     uint16_t contexts;  // 0: it has none now
 };
 
 struct TenantRows {
-    Tenant card;  // only `reached`
+    Tenant card;  // only `min_vtime`
     Tenant processes[kProcesses];
     Tenant users[kUsers];
 };
@@ -82,16 +82,16 @@ class Tenants {
     void arrive(uint16_t row, uint32_t resource) {
         Tenant& process = processes_[row];
         Tenant& user = users_[process.user];
-        meet(process, user, resource);
-        meet(user, *card_, resource);
+        limit_lag(process, user, resource);
+        limit_lag(user, *card_, resource);
     }
     // It gets the resource: others who come now begin where it is.
-    void serve(const Queue& queue, uint32_t resource) {
+    void advance(const Queue& queue, uint32_t resource) {
         arrive(queue.process, resource);
         Tenant& process = processes_[queue.process];
         Tenant& user = users_[process.user];
-        raise(user.reached[resource], process.vtime[resource]);
-        raise(card_->reached[resource], user.vtime[resource]);
+        raise(user.min_vtime[resource], process.vtime[resource]);
+        raise(card_->min_vtime[resource], user.vtime[resource]);
     }
 
     // `a` has less than `b` of the resource, first by their users, then processes, then by what they have
@@ -117,9 +117,9 @@ class Tenants {
     static void raise(uint64_t& to, uint64_t at_least) {
         if (to < at_least) to = at_least;
     }
-    static void meet(Tenant& tenant, const Tenant& above, uint32_t resource) {
-        if (above.reached[resource] > kTenantCreditPs[resource])
-            raise(tenant.vtime[resource], above.reached[resource] - kTenantCreditPs[resource]);
+    static void limit_lag(Tenant& tenant, const Tenant& above, uint32_t resource) {
+        if (above.min_vtime[resource] > kTenantMaxLagPs[resource])
+            raise(tenant.vtime[resource], above.min_vtime[resource] - kTenantMaxLagPs[resource]);
     }
 
     // The row that has this name, or else the one of those without contexts that has used least.
@@ -135,7 +135,7 @@ class Tenants {
         rows[best].id = id;
         rows[best].user = user;
         for (uint32_t resource = 0; resource < kResources; ++resource)
-            rows[best].vtime[resource] = above.reached[resource];
+            rows[best].vtime[resource] = above.min_vtime[resource];
         return static_cast<uint16_t>(best);
     }
     static uint64_t used(const Tenant& tenant) {

@@ -41,9 +41,9 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostT
     usage_table_ = host.usage;
     policy_ = Policy::load();
     tenants_.init(tenant_rows_);
-    turns_.init(tenants_, shelves_);
-    market(ORR_ENGINE_COPY).init(kCreditPs, tenants_, shelves_, Resource::kCopy);
-    market(ORR_ENGINE_VECTOR).init(kCreditPs, tenants_, shelves_, Resource::kVector);
+    turns_.init(tenants_, run_queue_tables_);
+    run_queue(ORR_ENGINE_COPY).init(kMaxLagPs, tenants_, run_queue_tables_, Resource::kCopy);
+    run_queue(ORR_ENGINE_VECTOR).init(kMaxLagPs, tenants_, run_queue_tables_, Resource::kVector);
     slots_.init(hal);
     suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal, tables.ports);
@@ -90,25 +90,25 @@ void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint3
 }
 
 // A queue that is new in its class begins where the class is.
-uint64_t Scheduler::reached(const Queue& queue, uint32_t resource) const {
-    if (resource == static_cast<uint32_t>(Resource::kTurn)) return turns_.reached(queue);
+uint64_t Scheduler::class_vtime(const Queue& queue, uint32_t resource) const {
+    if (resource == static_cast<uint32_t>(Resource::kTurn)) return turns_.min_vtime(queue);
     const bool copy = resource == static_cast<uint32_t>(Resource::kCopy);
-    return market(copy ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).reached(queue);
+    return run_queue(copy ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).min_vtime(queue);
 }
-void Scheduler::meet_class(Queue& queue) {
+void Scheduler::start_at_class_vtime(Queue& queue) {
     for (uint32_t resource = 0; resource < kResources; ++resource)
-        queue.vtime[resource] = reached(queue, resource);
+        queue.vtime[resource] = class_vtime(queue, resource);
 }
 
 void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
     const WorkingFor blame(*persist_, queue.number);
     // Off its class's list and onto the other's; what runs keeps the class with which it started.
     const Place place = queue.place;
-    const bool waits = leave_market(queue, place);
+    const bool waits = dequeue(queue, place);
     // What it has had more than its old class it has had more than its new one.
     uint64_t lead[kResources];
     for (uint32_t resource = 0; resource < kResources; ++resource)
-        lead[resource] = ahead_of(queue.vtime[resource], reached(queue, resource));
+        lead[resource] = ahead_of(queue.vtime[resource], class_vtime(queue, resource));
     const uint8_t before = queue.priority;
     set_share(queue, priority, weight, slice_us);
     for (uint32_t area = 0; area < SuspendedJobs::kMax && queue.suspended != 0; ++area) {
@@ -120,24 +120,24 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     }
     queue.seal = seal_of(queue);
     for (uint32_t resource = 0; resource < kResources && queue.priority != before; ++resource)
-        queue.vtime[resource] = reached(queue, resource) + lead[resource];
-    if (waits) enter_market(queue, place);
-    kinds_[ORR_ENGINE_COPY].press_at = kinds_[ORR_ENGINE_VECTOR].press_at = 0;
+        queue.vtime[resource] = class_vtime(queue, resource) + lead[resource];
+    if (waits) enqueue(queue, place);
+    kinds_[ORR_ENGINE_COPY].preempt_check_ps = kinds_[ORR_ENGINE_VECTOR].preempt_check_ps = 0;
     trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
 }
 
 // Into and out of the market in which a queue in this place stands. False: there is none.
-void Scheduler::enter_market(Queue& queue, Place place) {
+void Scheduler::enqueue(Queue& queue, Place place) {
     if (place == Place::kReady)
-        turns_.enter(queues_, queue);
+        turns_.enqueue(queues_, queue);
     else
-        market(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).enter(queues_, queue);
+        run_queue(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).enqueue(queues_, queue);
 }
-bool Scheduler::leave_market(Queue& queue, Place place) {
+bool Scheduler::dequeue(Queue& queue, Place place) {
     if (place == Place::kReady)
-        turns_.leave(queues_, queue);
+        turns_.dequeue(queues_, queue);
     else if (place == Place::kCopyPort || place == Place::kVectorPort)
-        market(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).leave(queues_, queue);
+        run_queue(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).dequeue(queues_, queue);
     else
         return false;
     return true;
@@ -183,7 +183,7 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     queue.slot = config.slot;
     set_share(queue, config.priority, config.weight, config.slice_us);
     if (queue.limit_ps == 0) queue.limit_ps = policy_.limit_ps;
-    meet_class(queue);
+    start_at_class_vtime(queue);
 
     // The lines that are ours start from zero; that they can be written, and the last packet read, shows that
     // the ring is all there.
@@ -255,7 +255,7 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     slots_.release(*hal_, queue);
     abort_jobs(queue, 0);
     if (queue.in_flight == 0) finish_destroy(queue);
-    hurry_failing(queue);
+    expedite_failing(queue);
 }
 
 bool Scheduler::tell_end(Queue& queue, uint32_t sequence) {
@@ -309,7 +309,7 @@ uint32_t Scheduler::state(const Queue& queue) const {
         case Place::kReady:
         case Place::kCopyPort:
         case Place::kVectorPort:
-            leave_market(queue, queue.place);
+            dequeue(queue, queue.place);
             break;
         case Place::kSemaphore:
             waits_.remove(queue);

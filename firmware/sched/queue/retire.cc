@@ -67,7 +67,7 @@ void Scheduler::publish_error(Queue& queue) {
 
     trace::error(*hal_, queue.number, static_cast<uint32_t>(error.code), error.index, error.address,
                  error.detail);
-    rest(queue);
+    update_idle_state(queue);
     queue.armed = false;
     irq_->raise(ORR_IRQ_QUEUE);
     ++progress_;

@@ -92,7 +92,7 @@ uint32_t Scheduler::close_semaphore(uint64_t memory, uint64_t word) {
     // What has been signalled before is carried out first, and its pokes need room.
     uint64_t status = ORR_FAULT_PEER_BUSY;
     for (uint32_t tries = 0; tries < kCloseTries && status == ORR_FAULT_PEER_BUSY; ++tries) {
-        if (tries != 0) static_cast<void>(drain_pokes());
+        if (tries != 0) static_cast<void>(drain_remote_signals());
         hal_->set_reg(SOC_SEM_CLOSE, memory);
         status = hal_->reg(SOC_SEM_STATUS);
     }
@@ -157,7 +157,7 @@ void Scheduler::enter_failing(Queue& queue) {
 }
 
 // Somebody waits for the end of this queue: it goes before the others of its user, and begins now.
-void Scheduler::hurry_failing(Queue& queue) {
+void Scheduler::expedite_failing(Queue& queue) {
     if (!failing(queue)) return;
     QueueList& own = failing_of_[tenants_.user_of(queue.process)].queues;
     own.remove(queues_, queue);
@@ -254,7 +254,7 @@ bool Scheduler::abort_queue(Queue& queue, uint32_t sequence) {
     if (!queue.stopped) fail(queue, {ORR_QERR_ABORTED, queue.retired, 0, 0});
     queue.abort_sequence = sequence;
     if (queue.stopped && sequence != 0) notify(queue);
-    hurry_failing(queue);
+    expedite_failing(queue);
     return true;
 }
 

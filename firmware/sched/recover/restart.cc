@@ -30,7 +30,7 @@ uint8_t raw(const bool& flag) {
     __builtin_memcpy(&byte, &flag, 1);
     return byte;
 }
-void tame(bool& flag) {
+void sanitize(bool& flag) {
     flag = raw(flag) != 0;
 }
 
@@ -46,7 +46,7 @@ bool all_zero(const Row& row) {
     return true;
 }
 
-void tame(char (&name)[ORR_NAME_BYTES]) {
+void sanitize(char (&name)[ORR_NAME_BYTES]) {
     bool end = false;
     for (size_t i = 0; i < sizeof(name); ++i) {
         end = end || name[i] == 0 || i + 1 == sizeof(name);
@@ -110,7 +110,7 @@ uint64_t layout_of(const char* build_id) {
 
 void Scheduler::cold_start(Tables& tables, bool clear) {
     if (clear) __builtin_memset(static_cast<void*>(&tables), 0, sizeof(tables));
-    make_limbo();
+    init_orphan_owner();
     for (uint32_t n = 0; n < engines_.end(); ++n)
         revive_port(engines_.row(n), 0);
     for (uint32_t n = 0; n < SuspendedJobs::kMax; ++n)
@@ -120,14 +120,14 @@ void Scheduler::cold_start(Tables& tables, bool clear) {
 }
 
 // Where goes what nobody owns any more: it runs on engines until they have let go of it.
-void Scheduler::make_limbo() {
-    limbo_ = {};
-    limbo_.context = &contexts_[0];
-    limbo_.number = ORR_FW_QUEUES;
-    limbo_.weight = 1;
-    limbo_.ring_slot = kNoSlot;
-    limbo_.destroying = true;
-    limbo_.in_flight = 1;  // never over
+void Scheduler::init_orphan_owner() {
+    orphan_owner_ = {};
+    orphan_owner_.context = &contexts_[0];
+    orphan_owner_.number = ORR_FW_QUEUES;
+    orphan_owner_.weight = 1;
+    orphan_owner_.ring_slot = kNoSlot;
+    orphan_owner_.destroying = true;
+    orphan_owner_.in_flight = 1;  // never over
     contexts_[0] = {};
     contexts_[0].page = kNoPage;
 }
@@ -136,7 +136,7 @@ uint32_t Scheduler::warm_start(Tables& tables) {
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint32_t guilty = tables.header.working;  // plus one
     tables.header.working = 0;
-    make_limbo();
+    init_orphan_owner();
     for (uint32_t n = 1; n < ORR_FW_CONTEXTS; ++n)
         revive_context(contexts_[n], n, now);
     for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n)
@@ -148,7 +148,7 @@ uint32_t Scheduler::warm_start(Tables& tables) {
     engines_.collect();
     count_areas();
     for (uint32_t n = 0; n < ORR_FW_QUEUES; ++n)
-        judge(queues_[n], tables.header);
+        stop_if_inconsistent(queues_[n], tables.header);
     take_completions();
     for (uint32_t n = 0; n < engines_.end(); ++n)
         look_for_completion(engines_.row(n));
@@ -157,8 +157,8 @@ uint32_t Scheduler::warm_start(Tables& tables) {
         if (queues_[n].exists && resume(queues_[n])) ++resumed;
     }
     if (engines_.busy()) wake_ports(now + policy_.grace_ps);
-    serve(ORR_ENGINE_COPY, now);
-    serve(ORR_ENGINE_VECTOR, now);
+    grant_free_ports(ORR_ENGINE_COPY, now);
+    grant_free_ports(ORR_ENGINE_VECTOR, now);
     irq_->raise(ORR_IRQ_QUEUE);
     return resumed;
 }
@@ -174,8 +174,8 @@ void Scheduler::revive_context(Context& context, uint32_t number, uint64_t now) 
         return;
     }
     context.exists = true;
-    tame(context.lost);
-    tame(context.name);
+    sanitize(context.lost);
+    sanitize(context.name);
     context.link = context.stale_link = {0, 0};
     context.parked = {};
     context.queues = 0;
@@ -234,13 +234,13 @@ void Scheduler::revive_queue(Queue& queue, uint32_t number, bool guilty) {
     queue.ring_slot = kNoSlot;
     queue.has_packet = queue.in_outbox = false;
     if (!queue.stopping) queue.packet[0] = 0;
-    tame(queue.event_due);
-    tame(queue.armed);
-    tame(queue.name);
+    sanitize(queue.event_due);
+    sanitize(queue.armed);
+    sanitize(queue.name);
     queue.destroy_silent = true;  // who asked will ask again
     queue.in_flight = queue.suspended = queue.ports = 0;
     queue.ready_since_ps = 0;
-    meet_class(queue);
+    start_at_class_vtime(queue);
     queue.wait = {};
     queue.wait.marks = guilty ? kGuilty : kGood;
     if (!queue.stopping) queue.error_code = ORR_QERR_NONE;
@@ -251,7 +251,7 @@ void Scheduler::revive_queue(Queue& queue, uint32_t number, bool guilty) {
         if (!guilty) queue.wait.marks = kLost;
     }
     queue.producer = queue.next;  // the ring tells
-    if (queue.stopped) tame(queue.told);
+    if (queue.stopped) sanitize(queue.told);
     // Not again what the core crashed at.
     if ((queue.stopped || (queue.destroying && queue.told)) && guilty) queue.failed_to = ~uint64_t{0};
     if (queue.destroying && !queue.stopping) queue.error = {ORR_QERR_ABORTED, queue.retired, 0, 0};
@@ -306,19 +306,19 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
         port.level = 0xff;
         port.special = kPlain;
         if (!runs) return;
-        port.queue = &limbo_;
-        port.number = limbo_.number;
+        port.queue = &orphan_owner_;
+        port.number = orphan_owner_.number;
         port.tag = tag;
         engines_.set_share(*hal_, port, 0, 1);
         port.busy = true;
-        port.deadline = port.slice_end_ps = port.grace_ps = port.starved_ps = kNever;
-        ++limbo_.in_flight;
+        port.deadline = port.slice_end_ps = port.grace_ps = port.core_check_ps = kNever;
+        ++orphan_owner_.in_flight;
         engines_.abort(*hal_, port);
         return;
     }
     queue->wait.memory |= bit_of(*queue, port.index);
     ++queue->in_flight;
-    port.timed_out = port.aborted = port.boosted = port.gang = port.cross = port.bare = false;
+    port.timed_out = port.aborted = port.boosted = port.gang = port.cross = port.not_preemptible = false;
     port.busy = false;
     port.level = 0xff;  // so that both are written
     port.weight = 0;
@@ -332,7 +332,7 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
     if (port.deadline > latest) port.deadline = latest;
     port.slice_end_ps = no_later(port.slice_end_ps, now + slice_ps(*queue));
     port.grace_ps = port.preempting != 0 ? now : kNever;
-    port.starved_ps = no_later(port.starved_ps, now + policy_.bound_ps);
+    port.core_check_ps = no_later(port.core_check_ps, now + policy_.bound_ps);
 }
 
 void Scheduler::revive_suspended(uint32_t area) {
@@ -347,8 +347,8 @@ void Scheduler::revive_suspended(uint32_t area) {
     job.number = static_cast<uint16_t>(area);
     job.link = {0, 0};
     job.level = queue->priority;
-    tame(job.first);
-    job.owed_us = 0;
+    sanitize(job.first);
+    job.slice_left_us = 0;
     if (job.limit_ps == 0 || job.limit_ps > queue->limit_ps) job.limit_ps = queue->limit_ps;
     suspended_.add(job);
     queue->wait.memory |= bit_of(*queue, job.index);
@@ -357,7 +357,7 @@ void Scheduler::revive_suspended(uint32_t area) {
 }
 
 // Stops who is guilty, and who does not add up.
-void Scheduler::judge(Queue& queue, const PersistHeader& header) {
+void Scheduler::stop_if_inconsistent(Queue& queue, const PersistHeader& header) {
     if (!queue.exists || queue.stopped || queue.destroying) return;
     const auto outside = static_cast<uint32_t>(queue.wait.memory);
     const uint32_t window = window_of(queue);

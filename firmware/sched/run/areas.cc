@@ -65,8 +65,8 @@ bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
 
 // A job has just started on the port: of REALTIME, perhaps one too many; or of a kind that has no areas.
 void Scheduler::claim_area(Port& port) {
-    port.bare = (port.level == ORR_PRIORITY_REALTIME || areas_[port.kind] == 0) &&
-                claimed(port.kind) > areas_[port.kind];
+    port.not_preemptible = (port.level == ORR_PRIORITY_REALTIME || areas_[port.kind] == 0) &&
+                           claimed(port.kind) > areas_[port.kind];
 }
 
 // The queue's next packet wants an engine, and its tenant owns too much of the kind.

@@ -31,9 +31,9 @@ uint32_t resource_of(uint32_t kind) {
         // The next look at who may take a port from whom: now if this is a new kind of victim, else after
         // its slice.
         Kind& others = kinds_[kind];
-        if (port.level < others.press_level) others.press_at = 0;
-        if (port.slice_end_ps < others.press_at) others.press_at = port.slice_end_ps;
-        const uint64_t at = others.press_at < now ? now : others.press_at;
+        if (port.level < others.preempt_check_level) others.preempt_check_ps = 0;
+        if (port.slice_end_ps < others.preempt_check_ps) others.preempt_check_ps = port.slice_end_ps;
+        const uint64_t at = others.preempt_check_ps < now ? now : others.preempt_check_ps;
         if (at < look) look = at;
     }
     if (kind == ORR_ENGINE_VECTOR) {
@@ -41,7 +41,7 @@ uint32_t resource_of(uint32_t kind) {
             if (engines_.only_level(ORR_ENGINE_VECTOR, port.level) && queue.ports == 1 && !tenants_.several())
                 [[likely]] {
                 // Only its equals have cores.
-                port.starved_ps = port.slice_end_ps;
+                port.core_check_ps = port.slice_end_ps;
                 if (port.slice_end_ps < look) look = port.slice_end_ps;
             } else {
                 watch_cores(port, queue, now, waited_ps);
@@ -54,12 +54,13 @@ uint32_t resource_of(uint32_t kind) {
 }
 
 // Packet `next` has just started on the port: what is to be known of it. `size`: groups or bytes.
-[[gnu::always_inline]] inline void Scheduler::begun(Queue& queue, Port& port, uint32_t kind, uint64_t header,
-                                                    uint64_t size, uint64_t now, uint64_t waited_ps) {
+[[gnu::always_inline]] inline void Scheduler::job_started(Queue& queue, Port& port, uint32_t kind,
+                                                          uint64_t header, uint64_t size, uint64_t now,
+                                                          uint64_t waited_ps) {
     const uint32_t opcode = packet_opcode(&header);
     trace::start_job(*hal_, queue.number, engines_.number(port), opcode, queue.next, size);
     port.groups = size < 0xffffffff ? static_cast<uint32_t>(size) : 0xffffffff;
-    market(kind).serve(queue);
+    run_queue(kind).advance(queue);
     set_times(port, kind, queue, queue.limit_ps, now, waited_ps);
     ++queue.in_flight;
     port.opcode = static_cast<uint8_t>(opcode);
@@ -72,7 +73,7 @@ uint32_t resource_of(uint32_t kind) {
     build_descriptor(queue.packet, queue.context->number, desc);
     engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.start(*hal_, port, desc, queue, queue.next);
-    begun(queue, port, port.kind, queue.packet[0], job_size(queue.packet), now, waited_ps);
+    job_started(queue, port, port.kind, queue.packet[0], job_size(queue.packet), now, waited_ps);
     if (!suspended_.idle()) claim_area(port);
 }
 
@@ -101,7 +102,7 @@ template <Scheduler::Onto kOnto>
         engines_.take(port, kind, queue, index, tag);
     else
         engines_.take_again(port, index, tag);
-    begun(queue, port, kind, header, size, now, waited_ps);
+    job_started(queue, port, kind, header, size, now, waited_ps);
     // Who comes after its own has that one's area.
     if (kOnto == Onto::kFree && !suspended_.idle()) [[unlikely]]
         claim_area(port);
@@ -136,15 +137,15 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     }
     Port* const port = find_port(kind, queue.priority);
     if (port == nullptr) {
-        begin_pressing(kind);
-        market(kind).enter(queues_, queue);
+        note_waiter(kind);
+        run_queue(kind).enqueue(queues_, queue);
         place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
         begin_wait(queue, now);
-        press_if_due(kind, queue.priority, now);
+        request_preemption_if_due(kind, queue.priority, now);
         return Step::kParked;
     }
     trace::decision(*hal_, queue.number, ORR_RULE_ONLY, resource_of(kind), 1, queue.next);
-    market(kind).admit(queue);
+    run_queue(kind).limit_lag(queue);
     start_job(queue, *port, now, 0);
     return Step::kStarted;
 }
@@ -164,7 +165,7 @@ bool Scheduler::try_launch(Queue& queue) {
 [[gnu::always_inline]] inline bool Scheduler::launch_now(Queue& queue, uint32_t kind) {
     Port* const port = engines_.find_free(kind);
     if (port == nullptr || !launchable(queue, kind) || !may_start(queue, kind)) return false;
-    market(kind).admit(queue);
+    run_queue(kind).limit_lag(queue);
     return launch<Onto::kFree>(queue, *port, kind, hal_->reg(SOC_TIME), 0, ORR_RULE_ONLY);
 }
 
@@ -173,14 +174,14 @@ bool Scheduler::try_launch(Queue& queue) {
     const WorkingFor blame(*persist_, queue.number);
     const auto area = static_cast<uint8_t>(job.number);
     suspended_.remove(job);
-    market(port.kind).serve(queue);
+    run_queue(port.kind).advance(queue);
     engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.resume(*hal_, port, area, suspended_.offset(area), queue, job.index);
     port.opcode = job.opcode;
     set_times(port, port.kind, queue, job.limit_ps, now, 0);
     --queue.suspended;
     trace::resume(*hal_, queue.number, engines_.number(port), job.index);
-    rest(queue);
+    update_idle_state(queue);
 }
 
 // Others have cores too: when to see whether this one has got what it should.
@@ -188,55 +189,57 @@ bool Scheduler::try_launch(Queue& queue) {
     // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
     // below.
     const uint32_t levels = engines_.levels(port.kind);
-    port.starved_ps = port.slice_end_ps;
+    port.core_check_ps = port.slice_end_ps;
     if ((levels & ((1u << port.level) - 1)) != 0) {
         // Those below have a grace before a core is taken from them; what this one has waited for its
         // port is part of it.
-        port.starved_ps =
+        port.core_check_ps =
             now + (policy_.grace_ps > waited_ps + kLaunchPs ? policy_.grace_ps - waited_ps : kLaunchPs);
-        watch_below(port.level, now);
+        watch_lower_classes(port.level, now);
     }
     if (levels >> port.level > 1) {
-        port.below_ps = now;
-        if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
+        port.starved_since_ps = now;
+        if (port.core_check_ps > now + policy_.bound_ps) port.core_check_ps = now + policy_.bound_ps;
     }
     // Tenants have their parts of the cores soon, not only of the ports.
-    if (tenants_.several() && port.starved_ps > now + policy_.slice_ps / 4)
-        port.starved_ps = now + policy_.slice_ps / 4;
-    wake_ports(port.starved_ps);
+    if (tenants_.several() && port.core_check_ps > now + policy_.slice_ps / 4)
+        port.core_check_ps = now + policy_.slice_ps / 4;
+    wake_ports(port.core_check_ps);
     if (queue.ports > 1 || tenants_.several()) share_cores(queue);
 }
 
 // A higher class has come: those below must still get something in the end.
-void Scheduler::watch_below(uint32_t level, uint64_t now) {
+void Scheduler::watch_lower_classes(uint32_t level, uint64_t now) {
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
-        if (!port.busy || port.kind != ORR_ENGINE_VECTOR || port.level >= level || port.below_ps != kNever)
+        if (!port.busy || port.kind != ORR_ENGINE_VECTOR || port.level >= level ||
+            port.starved_since_ps != kNever)
             continue;
-        port.below_ps = now;
-        if (port.starved_ps > now + policy_.bound_ps) port.starved_ps = now + policy_.bound_ps;
-        wake_ports(port.starved_ps);
+        port.starved_since_ps = now;
+        if (port.core_check_ps > now + policy_.bound_ps) port.core_check_ps = now + policy_.bound_ps;
+        wake_ports(port.core_check_ps);
     }
 }
 
 // Ports have become free: who is next gets them.
-[[gnu::noinline]] void Scheduler::serve(uint32_t kind, uint64_t now) {
+[[gnu::noinline]] void Scheduler::grant_free_ports(uint32_t kind, uint64_t now) {
     while (waiting(kind)) {
-        Port* const port = find_port(kind, Bound::highest(waiting_classes(kind)));
+        Port* const port = find_port(kind, StarvationBound::highest(waiting_classes(kind)));
         if (port == nullptr) {
-            press_if_due(kind, Bound::highest(waiting_classes(kind)), now);
+            request_preemption_if_due(kind, StarvationBound::highest(waiting_classes(kind)), now);
             return;
         }
-        if (!give(*port, now)) return;
+        if (!grant_port(*port, now)) return;
     }
 }
 
 // False: nobody may have it.
-bool Scheduler::give(Port& port, uint64_t now) {
-    Market& waiters = market(port.kind);
+bool Scheduler::grant_port(Port& port, uint64_t now) {
+    RunQueue& waiters = run_queue(port.kind);
     const uint32_t classes = waiting_classes(port.kind);
     if (classes == 0) return false;
-    const Bound::Choice choice = bound(port.kind).choose(classes, 0, now, policy_.bound_ps);
+    const StarvationBound::Choice choice =
+        starvation_bound(port.kind).choose(classes, 0, now, policy_.bound_ps);
     const uint32_t level = choice.due ? choice.level : fair_level(port.kind, classes, choice.level);
     const auto [queue, job] = next_of(port.kind, level);
     if (queue == nullptr) return false;
@@ -268,15 +271,15 @@ bool Scheduler::give(Port& port, uint64_t now) {
                     : in_class == 1 && level == choice.level ? ORR_RULE_PRIORITY
                                                              : ORR_RULE_SHARE,
                     resource_of(port.kind), candidates, job != nullptr ? job->index : queue->next);
-    bound(port.kind).served(level);
+    starvation_bound(port.kind).served(level);
     uint64_t slice = bound_slice_ps(*queue);
     if (job != nullptr) {
-        if (job->owed_us != 0) slice = job->owed_us * kPsPerUs;
+        if (job->slice_left_us != 0) slice = job->slice_left_us * kPsPerUs;
         resume_job(*job, port, now);
     } else {
         start_waiter(*queue, port, now);
     }
-    if (choice.due && port.busy) boost(port, now, slice);
+    if (choice.due && port.busy) boost_priority(port, now, slice);
     if (level < choice.level && port.busy && port.kind == ORR_ENGINE_VECTOR) lower_ports(port, now);
     return true;
 }
@@ -286,14 +289,14 @@ bool Scheduler::give(Port& port, uint64_t now) {
     const WorkingFor blame(*persist_, queue.number);
     const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
     end_wait(queue, now);
-    if (start_for_waiter(queue, port, now, waited) && stays(queue, port.kind)) {
+    if (start_for_waiter(queue, port, now, waited) && next_uses_engine(queue, port.kind)) {
         add_vtime(queue, Resource::kTurn, policy_.turn_ps);
         queue.ready_since_ps = now;
-        market(port.kind).move(queues_, queue);
+        run_queue(port.kind).requeue(queues_, queue);
         return;
     }
     if (queue.place != Place::kNone) {
-        market(port.kind).leave(queues_, queue);
+        run_queue(port.kind).dequeue(queues_, queue);
         place(queue, Place::kNone);
         make_ready(queue);
     }
@@ -313,7 +316,7 @@ bool Scheduler::start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_
 
 // One of its packets has started. If the next wants a port of this kind too, it is read when there is one,
 // without a turn. What cannot be read shows zeros, and tells why when it is read again.
-[[gnu::always_inline]] inline bool Scheduler::stays(Queue& queue, uint32_t kind) {
+[[gnu::always_inline]] inline bool Scheduler::next_uses_engine(Queue& queue, uint32_t kind) {
     if (queue.next == queue.producer || queue.next - queue.retired == kWindow || queue.ring_slot == kNoSlot)
         return false;
     queue.packet[0] = slots_.peek(*hal_, queue);
@@ -348,7 +351,7 @@ bool Scheduler::drain_completions() {
             continue;
         }
         Queue& queue = *port->queue;
-        if (finished != &queue && finished != nullptr) go_on(*finished);
+        if (finished != &queue && finished != nullptr) continue_after_completion(*finished);
         finished = nullptr;
         blame.now(queue.number);  // NOLINT(clang-analyzer-core.NullDereference): a busy port has a queue
         const Done done = account(queue, *port);
@@ -359,25 +362,25 @@ bool Scheduler::drain_completions() {
             ++queue.stats.finished;
             queue.done |= 1u << static_cast<uint32_t>(port->index - queue.retired);
             finished = &queue;
-            if (relay(queue, *port)) continue;
-            free_port(queue, *port);
+            if (chain_launch(queue, *port)) continue;
+            release_port(queue, *port);
         } else {
-            free_port(queue, *port);
+            release_port(queue, *port);
             if (complete(queue, *port, done)) finished = &queue;
         }
         if (!waiting(kind)) continue;
         const uint64_t now = hal_->reg(SOC_TIME);
-        Queue* const only = market(kind).solo();
+        Queue* const only = run_queue(kind).solo();
         if (only != nullptr && suspended_.classes(kind) == 0 && !only->context->throttled &&
             engines_.held() == 0 && may_start(*only, kind)) {
             // One alone waits: it takes the port from its predecessor.
             trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(kind), 1, only->next);
             start_waiter(*only, *port, now);
         } else {
-            serve(kind, now);
+            grant_free_ports(kind, now);
         }
     }
-    if (finished != nullptr) go_on(*finished);
+    if (finished != nullptr) continue_after_completion(*finished);
     areas_freed();
     if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
         !waiting(ORR_ENGINE_VECTOR))
@@ -396,15 +399,15 @@ void Scheduler::take_completions() {
         Queue& queue = *port->queue;
         const WorkingFor blame(*persist_, queue.number);
         const Done done = account(queue, *port);
-        free_port(queue, *port);
-        if (complete(queue, *port, done)) go_on(queue);
+        release_port(queue, *port);
+        if (complete(queue, *port, done)) continue_after_completion(queue);
     }
 }
 
 // The port of a job that has just ended goes to the next packet of the same queue, which waits alone for it.
 // False: this is not such a case, or the packet has to be read first; the port is still the old job's.
-[[gnu::always_inline]] inline bool Scheduler::relay(Queue& queue, Port& port) {
-    Market& waiters = market(port.kind);
+[[gnu::always_inline]] inline bool Scheduler::chain_launch(Queue& queue, Port& port) {
+    RunQueue& waiters = run_queue(port.kind);
     if (waiters.solo() != &queue || queue.has_packet || suspended_.classes(port.kind) != 0 ||
         queue.ring_slot == kNoSlot || !launchable(queue, port.kind) || queue.context->throttled ||
         engines_.held() != 0)
@@ -414,33 +417,34 @@ void Scheduler::take_completions() {
     if (!launch<Onto::kSame>(queue, port, port.kind, now, waited, ORR_RULE_ONLY)) return false;
     end_wait(queue, now);
     // Rather tell now what has finished than give up the place.
-    if (queue.next - queue.retired == kWindow && (queue.done & 1) != 0 && !settle(queue)) return true;
-    if (stays(queue, port.kind)) {
+    if (queue.next - queue.retired == kWindow && (queue.done & 1) != 0 && !publish_or_fail(queue))
+        return true;
+    if (next_uses_engine(queue, port.kind)) {
         add_vtime(queue, Resource::kTurn, policy_.turn_ps);
         queue.ready_since_ps = now;
-        waiters.admit(queue);
+        waiters.limit_lag(queue);
         return true;
     }
-    waiters.leave(queues_, queue);
+    waiters.dequeue(queues_, queue);
     place(queue, Place::kNone);
     make_ready(queue);
     return true;
 }
 
-[[gnu::always_inline]] inline void Scheduler::free_port(Queue& queue, Port& port) {
+[[gnu::always_inline]] inline void Scheduler::release_port(Queue& queue, Port& port) {
     engines_.release(port);
     if (port.kind == ORR_ENGINE_VECTOR && (queue.ports != 0 || tenants_.several())) share_cores(queue);
 }
 
 // Jobs of the queue have finished; it is the one that the core works for.
-void Scheduler::go_on(Queue& queue) {
+void Scheduler::continue_after_completion(Queue& queue) {
     if (queue.ending != 0) return;
     if ((queue.done & 1) != 0) {
         bool good = false;
-        ORRERY_FW_INLINE good = settle(queue);
+        ORRERY_FW_INLINE good = publish_or_fail(queue);
         if (!good) return;
     }
-    if (queue.place == Place::kNone) rest(queue);
+    if (queue.place == Place::kNone) update_idle_state(queue);
     if (queue.place != Place::kOwn) return;
     if (queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow) make_ready(queue);
 }
@@ -479,7 +483,7 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
 }
 
 // The rest of a completion with anything unusual about it. The port is free again, but nothing else has been
-// started on it. True: go_on() is due.
+// started on it. True: continue_after_completion() is due.
 [[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
     ++progress_;
     const uint64_t status = popped.status;

@@ -21,11 +21,11 @@ struct Port {
     uint64_t started_ps;  // or resumed
     uint64_t limit_ps;    // time that it may still have, from then on
     uint64_t deadline;
-    uint64_t slice_end_ps;  // it may be preempted for others of its class
-    uint64_t grace_ps;      // a preemption at a group's border becomes one inside the kernel
-    uint64_t starved_ps;    // look whether it has got a core
-    uint64_t below_ps;      // since when higher classes have had the cores, and it none
-    uint64_t charged_ps;    // used time since started_ps that is already on the queue's account
+    uint64_t slice_end_ps;      // it may be preempted for others of its class
+    uint64_t grace_ps;          // a preemption at a group's border becomes one inside the kernel
+    uint64_t core_check_ps;     // look whether it has got a core
+    uint64_t starved_since_ps;  // since when higher classes have had the cores, and it none
+    uint64_t charged_ps;        // used time since started_ps that is already on the queue's account
     uint32_t tag;
     uint32_t groups;  // of a dispatch; 0: not known
     uint16_t number;  // of the queue
@@ -41,11 +41,11 @@ struct Port {
             uint8_t preempting;  // SOC_PREEMPT_*, 0: not
             bool timed_out;
             bool aborted;
-            bool boosted;  // has a slice by ORR_RULE_BOUND: `level` is above its queue's
-            bool gang;     // is left alone
-            bool cross;    // of several cards
-            uint8_t area;  // save area; kNoArea: none
-            bool bare;     // owns no area, and is not preempted
+            bool boosted;          // has a slice by ORR_RULE_BOUND: `level` is above its queue's
+            bool gang;             // is left alone
+            bool cross;            // of several cards
+            uint8_t area;          // save area; kNoArea: none
+            bool not_preemptible;  // owns no area, and is not preempted
         };
     };
     uint32_t kind;  // ORR_ENGINE_*, 0: no such port
@@ -110,7 +110,7 @@ class Engines {
     void take_again(Port& port, uint64_t index, uint32_t tag) {
         port.index = index;
         port.tag = tag;
-        port.grace_ps = port.starved_ps = port.below_ps = kNever;
+        port.grace_ps = port.core_check_ps = port.starved_since_ps = kNever;
         port.charged_ps = 0;
     }
     uint32_t next_tag() { return next_tag_++; }

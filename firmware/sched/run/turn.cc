@@ -18,10 +18,10 @@ bool is_ordered(uint32_t opcode, uint32_t flags) {
 
 // The queue is on no list. `begin`: carries out packets, and says whether the queue can go on at once.
 template <typename Begin>
-[[gnu::always_inline]] inline void Scheduler::give_turn(Queue& queue, uint64_t now, Begin begin) {
+[[gnu::always_inline]] inline void Scheduler::run_turn(Queue& queue, uint64_t now, Begin begin) {
     WorkingForEach blame(*persist_);
     blame.now(queue.number);
-    turns_.serve(queue);
+    turns_.advance(queue);
     turn_bound_.served(queue.priority);
     set_state(queue, ORR_TSTATE_TURN);
     ++stats_.turns;
@@ -31,7 +31,7 @@ template <typename Begin>
     if (again)
         make_ready(queue);
     else
-        rest(queue);
+        update_idle_state(queue);
 }
 
 // Packet `next` is a signal. False: it has to be read and looked at; nothing has happened.
@@ -67,9 +67,9 @@ template <typename Begin>
 }
 
 // True: the queue can go on at once.
-[[gnu::always_inline]] inline bool Scheduler::conclude(Queue& queue) {
+[[gnu::always_inline]] inline bool Scheduler::end_turn(Queue& queue) {
     // What finished is made known once a turn.
-    if ((queue.done & 1) != 0 && !settle(queue)) return false;
+    if ((queue.done & 1) != 0 && !publish_or_fail(queue)) return false;
     if (queue.place == Place::kOwn && queue.next - queue.retired < kWindow && !queue.has_packet)
         place(queue, Place::kNone);
     return queue.place == Place::kNone && (queue.has_packet || queue.next != queue.producer);
@@ -94,7 +94,7 @@ template <typename Begin>
         if (step == Step::kFailed) return false;
         if (step == Step::kParked) break;
     }
-    return conclude(queue);
+    return end_turn(queue);
 }
 
 [[gnu::noinline]] bool Scheduler::run_rest(Queue& queue) {
@@ -102,20 +102,20 @@ template <typename Begin>
 }
 
 // The queue whose doorbell was popped, if there is anything to do for it.
-[[gnu::always_inline]] inline Queue* Scheduler::rung(uint64_t popped) {
+[[gnu::always_inline]] inline Queue* Scheduler::decode_doorbell(uint64_t popped) {
     const uint64_t value = hal_->reg(SOC_DB_VALUE);
     const auto tag = static_cast<uint32_t>(popped);
     Queue* const queue = tag < ORR_FW_QUEUES ? &queues_[tag] : nullptr;
     if (queue == nullptr || !queue->exists || queue->ending != 0 || queue->generation != value >> 48)
         [[unlikely]] {
-        odd_doorbell(queue, value);
+        reject_doorbell(queue, value);
         return nullptr;
     }
     // The index of a doorbell saves reading the producer from the ring: its one writer is the same, and if it
     // lies about it, it has the packets that it deserves.
     const uint64_t more = (value - queue->producer) & ORR_DB_INDEX_MASK;
     if (more == 0 || queue->producer - queue->retired + more > uint64_t{queue->mask} + 1) [[unlikely]] {
-        wrong_index(*queue, more);
+        reject_index(*queue, more);
         return nullptr;
     }
     queue->producer += more;
@@ -124,7 +124,7 @@ template <typename Begin>
 }
 
 // A queue has got more packets than it had.
-[[gnu::always_inline]] inline void Scheduler::wake_rung(Queue& queue) {
+[[gnu::always_inline]] inline void Scheduler::accept_doorbell(Queue& queue) {
     // With so many before it that its turn is far away, others need the slots more.
     if (queue.next != queue.producer && (queue.ring_slot != kNoSlot || turns_.count() < SOC_SLOTS))
         slots_.attach_idle(*hal_, queues_, queue);
@@ -136,8 +136,8 @@ bool Scheduler::drain_doorbells() {
     uint64_t popped = hal_->reg(SOC_DB_POP);
     if (popped == ~uint64_t{0}) return false;
     for (uint32_t n = 0;;) {
-        if (Queue* const queue = rung(popped)) {
-            wake_rung(*queue);
+        if (Queue* const queue = decode_doorbell(popped)) {
+            accept_doorbell(*queue);
             // It does not wait for what else was rung.
             if (queue->priority >= ORR_PRIORITY_HIGH && queue->place == Place::kReady) break;
         }
@@ -152,25 +152,25 @@ bool Scheduler::drain_doorbells() {
 void Scheduler::answer_doorbell() {
     const uint64_t popped = hal_->reg(SOC_DB_POP);
     if (popped == ~uint64_t{0}) return;
-    Queue* const queue = rung(popped);
+    Queue* const queue = decode_doorbell(popped);
     if (queue == nullptr) return;
     const bool choice = (popped & SOC_DB_MORE) != 0 && queue->priority < ORR_PRIORITY_HIGH;
     if (choice || queue->place != Place::kNone || queue->next == queue->producer) {
-        wake_rung(*queue);
+        accept_doorbell(*queue);
         return;
     }
     const uint64_t now = hal_->reg(SOC_TIME);
     slots_.attach(*hal_, queues_, *queue);
-    turns_.admit(*queue);
+    turns_.limit_lag(*queue);
     set_state(*queue, ORR_TSTATE_READY);
     trace::decision(*hal_, queue->number, ORR_RULE_ONLY, ORR_RESOURCE_TURN, 1, queue->next);
     // An event that is recorded is a signal and nothing else.
-    give_turn(*queue, now, [&] { return run_signals(*queue) ? conclude(*queue) : run_rest(*queue); });
+    run_turn(*queue, now, [&] { return run_signals(*queue) ? end_turn(*queue) : run_rest(*queue); });
 }
 
 // Of a queue that is not there any more, or has stopped: then what is submitted fails, when its user's turn
 // comes.
-[[gnu::noinline]] void Scheduler::odd_doorbell(Queue* queue, uint64_t value) {
+[[gnu::noinline]] void Scheduler::reject_doorbell(Queue* queue, uint64_t value) {
     if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != value >> 48) {
         ++stats_.stale_doorbells;
         return;
@@ -182,7 +182,7 @@ void Scheduler::answer_doorbell() {
 
 // One that is nothing new is dropped and costs its queue, so that a storm of it has fewer turns and takes
 // none from others; one that cannot be true stops the queue.
-[[gnu::noinline]] void Scheduler::wrong_index(Queue& queue, uint64_t more) {
+[[gnu::noinline]] void Scheduler::reject_index(Queue& queue, uint64_t more) {
     ++stats_.idle_doorbells;
     add_vtime(queue, Resource::kTurn, kDoorbellPs);
     if (more - 1 < ORR_DB_INDEX_MASK / 2)
@@ -193,7 +193,7 @@ bool Scheduler::turn() {
     if (turns_.empty()) return false;
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint32_t candidates = turns_.count();
-    Bound::Choice choice{turns_.level(), false};
+    StarvationBound::Choice choice{turns_.level(), false};
     uint32_t rule = candidates == 1 ? ORR_RULE_ONLY : ORR_RULE_SHARE;
     if (!turns_.of_one_class()) [[unlikely]] {
         choice = turn_bound_.choose(turns_.classes(), 0, now, policy_.bound_ps);
@@ -216,7 +216,7 @@ bool Scheduler::turn() {
     // The packets of the next are read while this one has its turn.
     if (next != nullptr && next->ring_slot == kNoSlot && next->next != next->producer)
         slots_.attach(*hal_, queues_, *next);
-    give_turn(queue, now, [&] { return run(queue); });
+    run_turn(queue, now, [&] { return run(queue); });
     return true;
 }
 

@@ -67,7 +67,7 @@ inline void wake(Hal& hal, uint32_t queue, uint32_t how, uint64_t memory, uint64
 inline void signal(Hal& hal, uint32_t queue, uint32_t woken, uint64_t memory, uint64_t value, uint64_t va) {
     write(hal, ORR_TRACE_SIGNAL, queue, woken, memory, value, va);
 }
-inline void poke(Hal& hal, uint32_t woken, uint64_t memory) {
+inline void remote_signal(Hal& hal, uint32_t woken, uint64_t memory) {
     write(hal, ORR_TRACE_POKE, 0, woken, memory);
 }
 inline void retire(Hal& hal, uint32_t queue, uint64_t finished) {

@@ -101,14 +101,14 @@ uint64_t& Scheduler::gang_pause_of(const Gang& gang) {
     }
     ++gang.joined;
     place(queue, Place::kGang);
-    tell_gang(gang, queue, ORR_GANG_JOINED);
+    trace_gang(gang, queue, ORR_GANG_JOINED);
     if (gang.joined == gang.members) {
         gang.deadline = kNever;
         gang.step = GangStep::kWaits;
         if (gang.cards > 1) {
             gang.step = GangStep::kArrived;
             gang.deadline = hal_->reg(SOC_TIME) + gang.limit_ps;
-            if (!tell_cards(gang, kArrived)) return queue.stopping ? Step::kFailed : Step::kParked;
+            if (!signal_cards(gang, kArrived)) return queue.stopping ? Step::kFailed : Step::kParked;
         }
         advance_gang(gang);
         set_gang_alarm(hal_->reg(SOC_TIME));
@@ -117,13 +117,13 @@ uint64_t& Scheduler::gang_pause_of(const Gang& gang) {
     return queue.stopping ? Step::kFailed : Step::kParked;
 }
 
-void Scheduler::tell_gang(const Gang& gang, const Queue& queue, uint32_t what) {
+void Scheduler::trace_gang(const Gang& gang, const Queue& queue, uint32_t what) {
     trace::gang(*hal_, queue.number, what, gang.round, gang.memory);
 }
 
 // Signals this card's step on the boards of the others. False: that could not be done, and the gang has
 // failed.
-bool Scheduler::tell_cards(Gang& gang, uint64_t step) {
+bool Scheduler::signal_cards(Gang& gang, uint64_t step) {
     for (uint16_t card = 0; card < gang.cards; ++card) {
         if (card == gang.card) continue;
         const uint64_t entry = gang.peers + 8ull * card;
@@ -148,7 +148,7 @@ bool Scheduler::tell_cards(Gang& gang, uint64_t step) {
 
 // Whether all cards that matter have come to a step; the gang is woken when the first that has not does. A
 // board that cannot be read, or a card that has given up, ends the gang.
-bool Scheduler::cards_at(Gang& gang, uint64_t step, uint32_t cards) {
+bool Scheduler::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
     Queue& leader = queues_[gang.queue[0]];
     const uint64_t base = gang.round * kSteps;
     for (uint32_t card = 0; card < cards; ++card) {
@@ -197,12 +197,12 @@ void Scheduler::gang_woken(Queue& leader, uint64_t value) {
 void Scheduler::advance_gang(Gang& gang) {
     if (gang.parked) return;
     if (gang.step == GangStep::kArrived) {
-        if (!cards_at(gang, kArrived, gang.cards)) return;
+        if (!cards_reached(gang, kArrived, gang.cards)) return;
         gang.step = GangStep::kWaits;
         gang.deadline = hal_->reg(SOC_TIME) + gang.limit_ps;
     }
     if (gang.step == GangStep::kWaits) {
-        if (gang.cards > 1 && !cards_at(gang, kLocked, gang.card)) return;
+        if (gang.cards > 1 && !cards_reached(gang, kLocked, gang.card)) return;
         const uint64_t now = hal_->reg(SOC_TIME);
         const uint64_t pause = gang_pause_of(gang);
         if (gang.cards > 1 && gang.not_before < pause) gang.not_before = pause;
@@ -211,10 +211,10 @@ void Scheduler::advance_gang(Gang& gang) {
         gang.step = GangStep::kLocked;
         // No longer than it may hold ports: what the other cards are said to do may be a lie.
         gang.deadline = now + (gang.limit_ps < kGangCrossHoldPs ? gang.limit_ps : kGangCrossHoldPs);
-        if (gang.cards > 1 && !tell_cards(gang, kLocked)) return;
+        if (gang.cards > 1 && !signal_cards(gang, kLocked)) return;
     }
     if (gang.step == GangStep::kLocked) {
-        if (!cards_at(gang, kLocked, gang.cards)) return;
+        if (!cards_reached(gang, kLocked, gang.cards)) return;
         gang.step = GangStep::kHolds;
         gang.deadline = hal_->reg(SOC_TIME) + (gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs);
         engines_.hold(engines_.ports(ORR_ENGINE_VECTOR));
@@ -222,10 +222,10 @@ void Scheduler::advance_gang(Gang& gang) {
     if (gang.step == GangStep::kHolds) {
         if (!make_room(gang)) return;
         gang.step = GangStep::kHeld;
-        tell_gang(gang, queues_[gang.queue[0]], ORR_GANG_HELD);
-        if (gang.cards > 1 && !tell_cards(gang, kHeld)) return;
+        trace_gang(gang, queues_[gang.queue[0]], ORR_GANG_HELD);
+        if (gang.cards > 1 && !signal_cards(gang, kHeld)) return;
     }
-    if (gang.step != GangStep::kHeld || !cards_at(gang, kHeld, gang.cards)) return;
+    if (gang.step != GangStep::kHeld || !cards_reached(gang, kHeld, gang.cards)) return;
     // REALTIME may have taken a port meanwhile.
     if (engines_.free_ports(ORR_ENGINE_VECTOR) < gang.members)
         gang.step = GangStep::kHolds;
@@ -268,16 +268,16 @@ void Scheduler::start_gang(Gang& gang) {
         trace::decision(*hal_, queue.number, ORR_RULE_GANG, ORR_RESOURCE_VECTOR, gang.members, queue.next);
         place(queue, Place::kNone);
         queue.gang = 0;
-        market(ORR_ENGINE_VECTOR).admit(queue);
+        run_queue(ORR_ENGINE_VECTOR).limit_lag(queue);
         start_job(queue, *port, now, 0);
         port->gang = true;
         port->cross = gang.cards > 1;
         if (port->cross) ++cross_jobs_;
-        tell_gang(gang, queue, ORR_GANG_GO);
+        trace_gang(gang, queue, ORR_GANG_GO);
         make_ready(queue);
     }
     free_gang(gang);
-    serve(ORR_ENGINE_VECTOR, now);
+    grant_free_ports(ORR_ENGINE_VECTOR, now);
 }
 
 // The record is free, and so is what it held.
@@ -309,16 +309,16 @@ void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uin
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
         if (except != nullptr && queue.number == except->number) continue;
-        tell_gang(failed, queue, ORR_GANG_FAILED);
+        trace_gang(failed, queue, ORR_GANG_FAILED);
         if ((value & ORR_SEM_FAILED) != 0)
             fail(queue, {ORR_QERR_POISON, queue.next, failed.board, ORR_SEM_FAILURE(value)});
         else
             fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
-    if (failed.cards > 1) static_cast<void>(tell_cards(failed, kFailed));
+    if (failed.cards > 1) static_cast<void>(signal_cards(failed, kFailed));
     // Who had the card in vain does not get it again at once, and nobody else pays for it.
     if (locked) gang_pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
-    if (locked) serve(ORR_ENGINE_VECTOR, hal_->reg(SOC_TIME));
+    if (locked) grant_free_ports(ORR_ENGINE_VECTOR, hal_->reg(SOC_TIME));
 }
 
 // What this card's own entry on the board says; 0: it cannot be read.
@@ -356,7 +356,7 @@ uint64_t Scheduler::own_entry(uint16_t context, const orr_packet_gang& packet) {
     absent.context = queue.context_number;
     absent.card = packet.card;
     absent.cards = packet.cards;
-    static_cast<void>(tell_cards(absent, kFailed));
+    static_cast<void>(signal_cards(absent, kFailed));
 }
 
 // A queue stops or goes away.
@@ -418,7 +418,7 @@ void Scheduler::check_gangs(uint64_t now) {
         gang.not_before = now + kGangPause * kGangHoldPs;
         gang.deadline = kNever;
         gangs_due_ = true;
-        serve(ORR_ENGINE_VECTOR, now);
+        grant_free_ports(ORR_ENGINE_VECTOR, now);
     }
     gangs_due_ = true;
     set_gang_alarm(now);

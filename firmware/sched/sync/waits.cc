@@ -17,7 +17,7 @@ static_assert(ORR_SEM_FAILED == uint64_t{1} << 63 && ORR_SEM_CLOSED == ORR_SEM_F
 }  // namespace
 
 // Which memory a VA of the queue's context leads to. False: to none; the queue has been stopped.
-bool Scheduler::locate(Queue& queue, uint64_t va, uint64_t& memory) {
+bool Scheduler::translate_va(Queue& queue, uint64_t va, uint64_t& memory) {
     hal_->set_reg(SOC_MMU_ASID, queue.context->number);
     hal_->set_reg(SOC_MMU_ARG, va);
     hal_->set_reg(SOC_MMU_CMD, SOC_MMU_TRANSLATE);
@@ -43,7 +43,7 @@ Scheduler::Step Scheduler::execute_wait(Queue& queue) {
     if (value < queue.packet[2]) {
         // A signal that comes now is either ours, later, or a peer's, whose poke is still to be taken.
         uint64_t memory = 0;
-        if (!locate(queue, va, memory) || abandoned(queue, memory, value)) return Step::kFailed;
+        if (!translate_va(queue, va, memory) || abandoned(queue, memory, value)) return Step::kFailed;
         if (value < queue.packet[2]) {
             queue.wait_end = queue.packet[3] == 0 ? 0 : limits_.end_of(*hal_, queue.packet[3] * kPsPerNs);
             park_on_semaphore(queue, memory);
@@ -158,7 +158,7 @@ void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
     }
     const Context& context = *queue.context;
     if (context.stale && WaitTable::parked_before(queue, context.flushed_at)) [[unlikely]] {
-        look_again(queue);
+        recheck_wait(queue);
         return;
     }
     leave_semaphore(queue);
@@ -171,19 +171,19 @@ void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
     make_ready(queue);  // also to make this known
 }
 
-bool Scheduler::drain_pokes() {
-    for (uint32_t n = 0; n < kPokesPerTurn; ++n) {
+bool Scheduler::drain_remote_signals() {
+    for (uint32_t n = 0; n < kRemoteSignalsPerTurn; ++n) {
         const uint64_t offset = hal_->reg(SOC_POKE_POP);
         if (offset == ~uint64_t{0}) return n != 0;
         const uint64_t memory = ORR_VRAM_WINDOW + offset;
         if (waits_.first(memory) == nullptr) {
-            trace::poke(*hal_, 0, memory);
+            trace::remote_signal(*hal_, 0, memory);
             continue;
         }
         const uint64_t value = hal_->load(memory);
         Queue* due[kWakesPerPass];
         const uint32_t count = take_due(memory, value, ORR_WAKE_PEER, due);
-        trace::poke(*hal_, count, memory);
+        trace::remote_signal(*hal_, count, memory);
         release_all(due, count, value, ORR_WAKE_PEER);
     }
     return true;
@@ -198,7 +198,7 @@ void Scheduler::remapped(Context& context) {
 }
 
 // The mappings of the queue's context have changed. It is no longer in the table.
-void Scheduler::look_again(Queue& queue) {
+void Scheduler::recheck_wait(Queue& queue) {
     const WorkingFor blame(*persist_, queue.number);
     leave_semaphore(queue);
     const uint64_t va = queue.packet[1];
@@ -208,7 +208,7 @@ void Scheduler::look_again(Queue& queue) {
         return;
     }
     uint64_t memory = 0;
-    if (!locate(queue, va, memory)) return;
+    if (!translate_va(queue, va, memory)) return;
     if (value < queue.packet[2] && abandoned(queue, memory, value)) return;
     if (value < queue.packet[2]) {
         park_on_semaphore(queue, memory);
@@ -245,7 +245,7 @@ void Scheduler::look_again(Queue& queue) {
             break;
         }
         waits_.remove(*queue);
-        look_again(*queue);
+        recheck_wait(*queue);
     }
     return true;
 }

@@ -29,7 +29,7 @@ class Calendars {
         }
         return ++made_;
     }
-    void give(uint16_t number) {
+    void give_back(uint16_t number) {
         next_[number] = free_;
         free_ = number;
         all_[number] = {};
@@ -44,7 +44,7 @@ class Calendars {
 };
 
 // The queues of one process that wait for a resource in one class.
-struct Shelf {
+struct ProcessGroup {
     static constexpr uint32_t kFew = 4;
 
     Link link;  // among those of its user
@@ -100,15 +100,16 @@ struct Shelf {
             calendars[calendar].remove(all, *queue);
             few[n] = queue->number;
         }
-        calendars.give(calendar);
+        calendars.give_back(calendar);
         calendar = 0;
     }
 };
 
-// Shelves, or users with some, by what they have used, to within a bucket's width: those that are equal in
-// the order in which they came. What has been used since they came is looked at when they are at the front.
+// RunQueueTables, or users with some, by what they have used, to within a bucket's width: those that are
+// equal in the order in which they came. What has been used since they came is looked at when they are at the
+// front.
 template <typename T>
-class Ranks {
+class VtimeOrder {
   public:
     bool empty() const { return list_.empty(); }
     void insert(T* all, T& one, uint64_t vtime) {
@@ -144,33 +145,34 @@ class Ranks {
 };
 
 // A user's processes that wait for a resource in one class.
-struct Stand {
+struct UserGroup {
     Link link;
     uint32_t key;
-    Ranks<Shelf> shelves;
+    VtimeOrder<ProcessGroup> processes;
     uint16_t number;  // row of the user
 };
 
 // What the markets keep of each tenant.
-struct Shelves {
-    uint64_t reached[kResources][kClasses][kProcesses];  // how far the queues of a process have come
-    Shelf of_process[kResources][kClasses][kProcesses];
-    Stand of_user[kResources][kClasses][kUsers];
+struct RunQueueTables {
+    uint64_t min_vtime[kResources][kClasses][kProcesses];  // how far the queues of a process have come
+    ProcessGroup of_process[kResources][kClasses][kProcesses];
+    UserGroup of_user[kResources][kClasses][kUsers];
     Calendars calendars;
 };
 
 // `kResource`: of which resource; kOther: as init() says.
 inline constexpr uint32_t kOther = kResources;
 template <uint32_t kResource>
-class MarketOf {
+class RunQueueOf {
   public:
-    // Who comes back may be `credit_ps` of virtual time behind the others, but not more.
-    void init(uint64_t credit_ps, Tenants& tenants, Shelves& shelves, Resource which = Resource{kResource}) {
+    // Who comes back may be `max_lag_ps` of virtual time behind the others, but not more.
+    void init(uint64_t max_lag_ps, Tenants& tenants, RunQueueTables& tables,
+              Resource which = Resource{kResource}) {
         tenants_ = &tenants;
-        shelves_ = &shelves;
+        tables_ = &tables;
         resource_ = static_cast<uint32_t>(which);
-        reached_ = shelves.reached[resource_];
-        credit_ps_ = credit_ps;
+        min_vtime_ = tables.min_vtime[resource_];
+        max_lag_ps_ = max_lag_ps;
     }
 
     bool empty() const { return count_ == 0; }
@@ -185,23 +187,24 @@ class MarketOf {
         if (solo_ != nullptr) return has(level) ? solo_ : nullptr;
         if (!has(level)) return nullptr;
         const uint32_t r = resource();
-        Stand& stand = users_[level].front(stands(level),
-                                           [&](const Stand& s) { return tenants_->user(s.number).vtime[r]; });
-        Shelf& shelf = stand.shelves.front(
-            shelves(level), [&](const Shelf& s) { return tenants_->process(s.number).vtime[r]; });
-        return &shelf.front(shelves_->calendars, all, r);
+        UserGroup& user = users_[level].front(
+            user_groups(level), [&](const UserGroup& s) { return tenants_->user(s.number).vtime[r]; });
+        ProcessGroup& group = user.processes.front(process_groups(level), [&](const ProcessGroup& s) {
+            return tenants_->process(s.number).vtime[r];
+        });
+        return &group.front(tables_->calendars, all, r);
     }
     // Who waits, if it is one alone; else null.
     Queue* solo() const { return solo_; }
 
     // It cannot save up time by being away.
-    void admit(Queue& queue) const {
+    void limit_lag(Queue& queue) const {
         uint64_t& vtime = queue.vtime[resource()];
-        const uint64_t reached = reached_[queue.priority][queue.process];
-        if (vtime + credit_ps_ < reached) vtime = reached - credit_ps_;
+        const uint64_t min_vtime = min_vtime_[queue.priority][queue.process];
+        if (vtime + max_lag_ps_ < min_vtime) vtime = min_vtime - max_lag_ps_;
     }
-    [[gnu::noinline]] void enter(Queue* all, Queue& queue) {
-        admit(queue);
+    [[gnu::noinline]] void enqueue(Queue* all, Queue& queue) {
+        limit_lag(queue);
         classes_ |= 1u << queue.priority;
         if (count_++ == 0) {
             solo_ = &queue;
@@ -211,7 +214,7 @@ class MarketOf {
         insert(all, queue);
     }
     // The queue must be in here.
-    void leave(Queue* all, Queue& queue) {
+    void dequeue(Queue* all, Queue& queue) {
         --count_;
         if (solo_ != nullptr) {
             solo_ = nullptr;
@@ -219,41 +222,41 @@ class MarketOf {
             return;
         }
         const uint32_t level = queue.priority;
-        Shelf& shelf = shelf_of(queue);
-        shelf.remove(shelves_->calendars, all, queue, resource());
+        ProcessGroup& group = group_of(queue);
+        group.remove(tables_->calendars, all, queue, resource());
         if (--of_class_[level] == 0) classes_ &= ~(1u << level);
-        if (shelf.count == 0) close(shelf, level);
+        if (group.count == 0) close(group, level);
     }
 
-    // It has used some time, and waits again; as leave() and enter().
-    void move(Queue* all, Queue& queue) {
+    // It has used some time, and waits again; as dequeue() and enqueue().
+    void requeue(Queue* all, Queue& queue) {
         if (solo_ != nullptr) {
-            admit(queue);
+            limit_lag(queue);
             return;
         }
-        leave(all, queue);
-        enter(all, queue);
+        dequeue(all, queue);
+        enqueue(all, queue);
     }
 
     // The class has come as far as this queue: call it for whom gets the resource.
-    void serve(const Queue& queue) {
-        uint64_t& reached = reached_[queue.priority][queue.process];
-        if (reached < queue.vtime[resource()]) reached = queue.vtime[resource()];
+    void advance(const Queue& queue) {
+        uint64_t& min_vtime = min_vtime_[queue.priority][queue.process];
+        if (min_vtime < queue.vtime[resource()]) min_vtime = queue.vtime[resource()];
         if (tenants_->several()) [[unlikely]]
-            serve_tenant(queue);
+            advance_tenant(queue);
     }
-    uint64_t reached(const Queue& queue) const { return reached_[queue.priority][queue.process]; }
+    uint64_t min_vtime(const Queue& queue) const { return min_vtime_[queue.priority][queue.process]; }
 
   private:
     uint32_t resource() const { return kResource == kOther ? resource_ : kResource; }
-    Shelf* shelves(uint32_t level) const { return shelves_->of_process[resource()][level]; }
-    Stand* stands(uint32_t level) const { return shelves_->of_user[resource()][level]; }
-    Shelf& shelf_of(const Queue& queue) const { return shelves(queue.priority)[queue.process]; }
+    ProcessGroup* process_groups(uint32_t level) const { return tables_->of_process[resource()][level]; }
+    UserGroup* user_groups(uint32_t level) const { return tables_->of_user[resource()][level]; }
+    ProcessGroup& group_of(const Queue& queue) const { return process_groups(queue.priority)[queue.process]; }
 
     void insert(Queue* all, Queue& queue) {
-        Shelf& shelf = shelf_of(queue);
-        if (shelf.count == 0) open(shelf, queue);
-        shelf.add(shelves_->calendars, all, queue, resource());
+        ProcessGroup& group = group_of(queue);
+        if (group.count == 0) open(group, queue);
+        group.add(tables_->calendars, all, queue, resource());
         ++of_class_[queue.priority];
     }
     // Somebody comes to one that was alone.
@@ -262,54 +265,55 @@ class MarketOf {
         solo_ = nullptr;
     }
     // The first queue of a process in this class, and the last.
-    void open(Shelf& shelf, const Queue& queue) {
+    void open(ProcessGroup& group, const Queue& queue) {
         const uint32_t r = resource();
         const uint32_t level = queue.priority;
-        const uint16_t user = tenants_->user_of(queue.process);
-        Stand& stand = stands(level)[user];
-        shelf.number = queue.process;
-        stand.number = user;
+        const uint16_t row = tenants_->user_of(queue.process);
+        UserGroup& user = user_groups(level)[row];
+        group.number = queue.process;
+        user.number = row;
         if (tenants_->several()) tenants_->arrive(queue.process, r);
-        if (stand.shelves.empty()) users_[level].insert(stands(level), stand, tenants_->user(user).vtime[r]);
-        stand.shelves.insert(shelves(level), shelf, tenants_->process(queue.process).vtime[r]);
+        if (user.processes.empty())
+            users_[level].insert(user_groups(level), user, tenants_->user(row).vtime[r]);
+        user.processes.insert(process_groups(level), group, tenants_->process(queue.process).vtime[r]);
     }
-    void close(Shelf& shelf, uint32_t level) {
-        Stand& stand = stands(level)[tenants_->user_of(shelf.number)];
-        stand.shelves.remove(shelves(level), shelf);
-        if (stand.shelves.empty()) users_[level].remove(stands(level), stand);
+    void close(ProcessGroup& group, uint32_t level) {
+        UserGroup& user = user_groups(level)[tenants_->user_of(group.number)];
+        user.processes.remove(process_groups(level), group);
+        if (user.processes.empty()) users_[level].remove(user_groups(level), user);
     }
     // Its tenants go behind those that have had as much.
-    [[gnu::noinline]] void serve_tenant(const Queue& queue) {
+    [[gnu::noinline]] void advance_tenant(const Queue& queue) {
         const uint32_t r = resource();
         const uint32_t level = queue.priority;
-        tenants_->serve(queue, r);
-        Shelf& shelf = shelf_of(queue);
-        if (shelf.count == 0) return;
-        const uint16_t user = tenants_->user_of(queue.process);
-        Stand& stand = stands(level)[user];
-        stand.shelves.again(shelves(level), shelf, tenants_->process(queue.process).vtime[r]);
-        users_[level].again(stands(level), stand, tenants_->user(user).vtime[r]);
+        tenants_->advance(queue, r);
+        ProcessGroup& group = group_of(queue);
+        if (group.count == 0) return;
+        const uint16_t row = tenants_->user_of(queue.process);
+        UserGroup& user = user_groups(level)[row];
+        user.processes.again(process_groups(level), group, tenants_->process(queue.process).vtime[r]);
+        users_[level].again(user_groups(level), user, tenants_->user(row).vtime[r]);
     }
 
     Queue* solo_;  // one alone is on no shelf
-    uint64_t credit_ps_;
+    uint64_t max_lag_ps_;
     uint32_t count_;
     uint32_t classes_;
-    uint64_t (*reached_)[kProcesses];  // by class
+    uint64_t (*min_vtime_)[kProcesses];  // by class
     Tenants* tenants_;
-    Shelves* shelves_;
+    RunQueueTables* tables_;
     uint32_t resource_;
     uint32_t of_class_[kClasses];
-    Ranks<Stand> users_[kClasses];
+    VtimeOrder<UserGroup> users_[kClasses];
 };
-using Market = MarketOf<kOther>;
+using RunQueue = RunQueueOf<kOther>;
 
 // Who waits for the core's attention. As a market, but for a short way: as long as all who wait are of one
 // process, one class and in one bucket of virtual time, they stand in a lane, in the order in which they
 // came, as they would in their bucket.
 class Turns {
   public:
-    void init(Tenants& tenants, Shelves& shelves) { others_.init(0, tenants, shelves); }
+    void init(Tenants& tenants, RunQueueTables& tables) { others_.init(0, tenants, tables); }
 
     bool empty() const { return count() == 0; }
     uint32_t count() const { return tail_ - head_ + others_.count(); }
@@ -321,8 +325,8 @@ class Turns {
     uint32_t count_of(uint32_t level) const { return others_.count_of(level); }
     Queue* front(Queue* all, uint32_t level) { return others_.front(all, level); }
 
-    void enter(Queue* all, Queue& queue) {
-        others_.admit(queue);
+    void enqueue(Queue* all, Queue& queue) {
+        others_.limit_lag(queue);
         const auto bucket = static_cast<uint32_t>(vtime(queue) >> Calendar::kWidthShift);
         if (others_.count() == 0) {
             if (tail_ == head_) {
@@ -336,7 +340,7 @@ class Turns {
             }
             spread(all);
         }
-        others_.enter(all, queue);
+        others_.enqueue(all, queue);
     }
 
     // The one of the class that is next leaves; the class has somebody. `next`: who comes after it, if that
@@ -348,40 +352,40 @@ class Turns {
             return queue;
         }
         Queue& queue = *others_.front(all, level);
-        others_.leave(all, queue);
+        others_.dequeue(all, queue);
         return queue;
     }
 
     // The queue must be in here.
-    void leave(Queue* all, Queue& queue) {
+    void dequeue(Queue* all, Queue& queue) {
         if (tail_ != head_) spread(all);
-        others_.leave(all, queue);
+        others_.dequeue(all, queue);
     }
 
     // Somebody has a turn without having waited in here.
-    void admit(Queue& queue) const { others_.admit(queue); }
-    void serve(const Queue& queue) { others_.serve(queue); }
-    uint64_t reached(const Queue& queue) const { return others_.reached(queue); }
+    void limit_lag(Queue& queue) const { others_.limit_lag(queue); }
+    void advance(const Queue& queue) { others_.advance(queue); }
+    uint64_t min_vtime(const Queue& queue) const { return others_.min_vtime(queue); }
 
   private:
     static uint64_t vtime(const Queue& queue) { return queue.vtime[static_cast<uint32_t>(Resource::kTurn)]; }
     // All from the lane to their buckets.
     [[gnu::noinline]] void spread(Queue* all) {
         while (tail_ != head_)
-            others_.enter(all, all[lane_[head_++ % ORR_FW_QUEUES]]);
+            others_.enqueue(all, all[lane_[head_++ % ORR_FW_QUEUES]]);
     }
 
     uint32_t head_, tail_;
-    uint32_t bucket_;                                          // of all in the lane, modulo 2^32
-    uint16_t process_;                                         // theirs
-    uint8_t level_;                                            // their class
-    MarketOf<static_cast<uint32_t>(Resource::kTurn)> others_;  // empty unless the lane is
+    uint32_t bucket_;                                            // of all in the lane, modulo 2^32
+    uint16_t process_;                                           // theirs
+    uint8_t level_;                                              // their class
+    RunQueueOf<static_cast<uint32_t>(Resource::kTurn)> others_;  // empty unless the lane is
     uint16_t lane_[ORR_FW_QUEUES];
 };
 static_assert((ORR_FW_QUEUES & (ORR_FW_QUEUES - 1)) == 0);
 
 // Which of several classes that wait is next. Bit n of a mask: class n.
-class Bound {
+class StarvationBound {
   public:
     struct Choice {
         uint32_t level;
@@ -407,7 +411,7 @@ class Bound {
     }
     void served(uint32_t level) { since_[level] = 0; }
     // It was served, but did not get what it should: as if it had waited since the beginning of time.
-    void owe(uint32_t level) { since_[level] = 1; }
+    void make_due(uint32_t level) { since_[level] = 1; }
     // When a class below the highest that waits will be due; all-ones: never.
     uint64_t next(uint32_t waiting, uint64_t bound_ps) const {
         uint64_t at = ~uint64_t{0};
