@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The scheduler: contexts, queues, and what runs when.
-//
-// Policy: three things are shared out, each on its own (market.h): the core's attention, a turn of some
-// packets at a time; copy engines; vector ports. A queue that cannot go on (no free engine, a semaphore, its
-// own earlier packets) costs nothing until the event that it waits for; nothing is polled.
+// Policy: three resources are scheduled independently of each other, each with run queues of its own
+// (run_queue.h): turns on the control core (a few packets at a time), copy engines, and vector ports. A queue
+// that cannot continue (no free engine, a semaphore, its own earlier packets) costs nothing until the event
+// that it waits for; nothing is polled.
 //
 // Trust: everything in user memory is read once into the queue's own state and checked there. What a process
 // gets wrong stops its queue and nothing else.
@@ -33,31 +33,32 @@
 
 namespace orrery::fw {
 
-// A queue's weight on a port of the chip: so much finer that it can be shared among several ports.
+// Scale of a queue's weight in the chip's port weights: fine enough to be divided among several ports.
 inline constexpr uint32_t kPortWeight = 32;
-// How far behind in virtual time who comes back to an engine may be: a queue that is away between its jobs
-// keeps its share.
+// How far a queue that returns to an engine may lag behind in virtual time: a queue that pauses between its
+// jobs keeps its share.
 inline constexpr uint64_t kMaxLagPs = 500 * kPsPerUs;
-// After its start a dispatch needs so long until it can use a core.
+// Time from the start of a dispatch until it can use a core.
 inline constexpr uint64_t kLaunchPs = kPsPerUs;
-// Doorbells and pokes that are taken between two turns: whoever rings without end does not keep others
-// waiting.
+// Doorbells and remote signals (SOC_POKE_POP) that are taken between two turns: a process that rings without
+// end does not starve the others.
 inline constexpr uint32_t kDoorbellsPerTurn = 8;
 inline constexpr uint32_t kRemoteSignalsPerTurn = 8;
-// What a doorbell that brings nothing costs its queue in turns.
+// Virtual turn time that a doorbell without new packets costs its queue.
 inline constexpr uint64_t kDoorbellPs = 100 * kPsPerNs;
-// So much more of the core's attention may a user have had before HIGH is no longer before others' NORMAL.
+// A user who has had this much more turn time than another has his HIGH queues treated as NORMAL against the
+// other's.
 inline constexpr uint64_t kTurnLeadPs = 100 * kPsPerUs;
 // Events of one kind that are taken before queues get their turn again.
 inline constexpr uint32_t kEventsPerPass = 64;
-// Queues that one signal sets free before others get their turn; the rest follow in the next passes.
+// Queues that one signal wakes before others get their turn; the rest follow in the next passes.
 inline constexpr uint32_t kWakesPerPass = 32;
-// Queues that look again whether they may start when others have ended.
+// Queues per pass that check again for a save area after a job has ended.
 inline constexpr uint32_t kAreaTries = 2;
 // Waits whose memory is looked up again in one pass after a context's mappings have changed.
 inline constexpr uint32_t kRemapsPerPass = 8;
 
-// Events that could not be meant seriously, by whom they were caused. For debuggers; nothing depends on them.
+// Counts of invalid events. For debuggers; nothing depends on them.
 struct SchedulerStats {
     uint64_t stale_doorbells;   // wrong generation, or a queue that is gone
     uint64_t idle_doorbells;    // of a living queue, but nothing new, or an index that cannot be true
@@ -89,7 +90,7 @@ class Scheduler {
     bool drain_doorbells();
     bool drain_completions();
     bool drain_remote_signals();
-    // What signals and changed mappings have left to do.
+    // Work that signals and changed mappings have left over.
     bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
     // The same, or gangs_due().
     bool unsettled() const { return waits_unsettled() || gangs_due_; }
@@ -98,14 +99,14 @@ class Scheduler {
     bool wants_deadlocks() const { return deadlocks_.wants(); }
     bool look_for_deadlocks();
     const Deadlocks& deadlocks() const { return deadlocks_; }
-    // Gangs whose card or ports may have become free, or queues that wait for a save area.
+    // A gang's card or ports may have become free, or queues wait for a save area.
     bool gangs_due() const { return gangs_due_; }
     void serve_gangs();
     void on_timer(uint64_t now);
 
     // One turn of the queue that is next. False: nothing to do.
     bool turn();
-    // For a doorbell while !has_ready().
+    // Takes one doorbell; only while !has_ready().
     void answer_doorbell();
 
     // --- life of contexts and queues; numbers below their table's size, arguments checked by the caller ---
@@ -136,7 +137,8 @@ class Scheduler {
     uint32_t create_queue(const QueueConfig& config);
     // Starts the end of a queue. The reply comes from take_message() once nothing of it runs.
     void destroy_queue(Queue& queue, uint32_t sequence, bool silent);
-    // The end of this queue is under way and nobody is to be told: now somebody is. False: somebody else is.
+    // The queue is being destroyed silently: its end is now reported with this sequence. False: it is already
+    // reported to another.
     bool tell_end(Queue& queue, uint32_t sequence);
     // For tests: the core crashes as if it worked for this queue (ORR_FW_QUEUES: for none).
     void crash(uint32_t number);
@@ -191,11 +193,11 @@ class Scheduler {
     template <Onto kOnto>
     bool launch(Queue& queue, Port& port, uint32_t kind, uint64_t now, uint64_t waited_ps, uint32_t rule);
     bool launch_now(Queue& queue, uint32_t kind);
-    // Who is next of a class: one that has been preempted, or one that has not begun. `queue` is null:
-    // nobody.
+    // The next candidate of a class: a preempted job or a queue's next packet. `queue` is null: there is
+    // none.
     struct Next {
         Queue* queue;
-        Suspended* job;  // null: not begun
+        Suspended* job;  // null: the queue's next packet
     };
     Next next_of(uint32_t kind, uint32_t level);
     Suspended* next_suspended(uint32_t kind, uint32_t level);
@@ -238,7 +240,7 @@ class Scheduler {
         return run_queue(kind).classes() | suspended_.classes(kind);
     }
 
-    // areas.cc: who may start something new.
+    // areas.cc: which queues may start a job, given the save areas.
     uint32_t claimed(uint32_t kind);
     bool may_start(const Queue& queue, uint32_t kind) { return suspended_.idle() || area_for(queue, kind); }
     bool area_for(const Queue& queue, uint32_t kind);
@@ -256,12 +258,12 @@ class Scheduler {
     // preempt.cc: taking an engine from what runs on it.
     void suspend(Queue& queue, const Port& port, uint64_t used_ps);
     uint64_t request_preemption(uint32_t kind, uint64_t now);
-    // Somebody is about to wait for an engine of this kind. What is known of when to press is kept only while
-    // somebody does.
+    // A queue is about to wait for an engine of this kind. The time of the next preemption check is valid
+    // only while one waits.
     void note_waiter(uint32_t kind) {
         if (!waiting(kind)) kinds_[kind].preempt_check_ps = 0;
     }
-    // Somebody of this class waits for a port. Looks only if that can make a difference already.
+    // A queue of this class waits for a port. Checks only if the result can differ from the last time.
     void request_preemption_if_due(uint32_t kind, uint32_t level, uint64_t now) {
         if (level > kinds_[kind].preempt_check_level || now >= kinds_[kind].preempt_check_ps)
             wake_ports(request_preemption(kind, now));
@@ -358,7 +360,7 @@ class Scheduler {
         return engines_.find_held();
     }
 
-    // restart.cc: the tables that the last run left.
+    // restart.cc: taking over the tables of the run before a restart.
     void init_orphan_owner();
     void revive_context(Context& context, uint32_t number, uint64_t now);
     void revive_queue(Queue& queue, uint32_t number, bool guilty);
@@ -406,7 +408,7 @@ class Scheduler {
     uint64_t slice_ps(const Queue& queue) const {
         return queue.slice_us == 0 ? policy_.slice_ps : queue.slice_us * kPsPerUs;
     }
-    // What a class below the others gets by the bound: not what its queue would like.
+    // The slice that the starvation bound gives: the policy's, however long the queue's own is.
     uint64_t bound_slice_ps(const Queue& queue) const {
         const uint64_t own = slice_ps(queue);
         return own < policy_.slice_ps ? own : policy_.slice_ps;
@@ -429,18 +431,18 @@ class Scheduler {
     Context* contexts_;
     Queue* queues_;
     PersistHeader* persist_;
-    // What every packet needs comes first: short offsets make short code.
+    // Members that every packet needs come first: short offsets make short code.
     Policy policy_;
     Tenants tenants_;
     QueueList area_waiters_;
     uint32_t area_waiting_;  // how many they are
-    uint32_t area_looks_;    // how many of them, from the front on, have still to look whether they may start
+    uint32_t area_looks_;    // how many of them, from the front on, are still to check whether they may start
     StarvationBound turn_bound_;
-    // Who waits for engines of a kind. Rows are as large as makes them quick to find.
+    // The queues that wait for engines of a kind. Aligned so that a row's address is a shift.
     struct alignas(128) Kind {
         RunQueue run_queue;
         StarvationBound bound;
-        uint64_t preempt_check_ps;     // request_preemption() makes no difference before,
+        uint64_t preempt_check_ps;     // request_preemption() has no effect before,
         uint32_t preempt_check_level;  // unless it is for a class above this one
     };
     Kind kinds_[kKinds];
@@ -449,11 +451,11 @@ class Scheduler {
     Engines engines_;
     Slots slots_;
     SuspendedJobs suspended_;
-    uint32_t areas_[kKinds];  // how many are for jobs of a kind
+    uint32_t areas_[kKinds];  // save areas reserved for jobs of a kind
     Turns turns_;
     ContextList quota_contexts_;
     QueueList quota_waiters_;
-    // Signals that have set free as many as one pass may, and have more to do.
+    // Signals that woke as many queues as one pass may, and have more to wake.
     struct Backlog {
         uint64_t memory;
         uint64_t value;
@@ -462,14 +464,14 @@ class Scheduler {
     static constexpr uint32_t kBacklog = 16;
     Backlog backlog_[kBacklog];
     Deadlocks deadlocks_;
-    // Queues that have stopped and have semaphores to fail. Users take turns; of each one queue after the
-    // other.
+    // Stopped queues whose semaphores are still to be failed: round robin over users, and one queue of a user
+    // after the other.
     struct Failing {
         Link link;
         uint16_t number;
         QueueList queues;
     };
-    uint64_t failing_[ORR_FW_QUEUES / 64];  // bit: a queue that is one of them
+    uint64_t failing_[ORR_FW_QUEUES / 64];  // bit n: queue n is among them
     uint32_t failing_count_;
     bool fail_busy_;  // the last chunk ended because a peer has no room
     List<Failing, &Failing::link> failing_users_;
@@ -482,7 +484,7 @@ class Scheduler {
     WaitLimits limits_;
     TenantRows tenant_rows_;
     RunQueueTables run_queue_tables_;
-    Queue orphan_owner_;  // owner of what runs and belongs to nobody any more
+    Queue orphan_owner_;  // owner of jobs that still run but whose queue was lost in a restart
 };
 
 }  // namespace orrery::fw

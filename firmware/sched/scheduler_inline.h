@@ -13,7 +13,7 @@ inline void Scheduler::make_ready(Queue& queue) {
     begin_wait(queue, hal_->reg(SOC_TIME));
 }
 
-// Statistics: it could run, but does not.
+// Statistics: the queue could run, but does not.
 inline void Scheduler::begin_wait(Queue& queue, uint64_t now) {
     if (queue.ready_since_ps == 0) queue.ready_since_ps = now;
 }
@@ -40,7 +40,7 @@ inline void Scheduler::set_state(Queue& queue, uint32_t state) {
     trace::state(*hal_, queue.number, state);
 }
 
-// Of a queue that waits for nothing: its own packets run, or it has none.
+// Traces the state of a queue that is on no list: its own packets run, or it has none.
 inline void Scheduler::update_idle_state(Queue& queue) {
     if (queue.place != Place::kNone) return;
     set_state(queue, queue.stopped                        ? ORR_TSTATE_STOPPED
@@ -69,7 +69,7 @@ inline void Scheduler::add_vtime(Queue& queue, Resource resource, uint64_t used_
         tenants_.charge(queue, resource, used_ps);
 }
 
-// Makes known all that has finished in order: the ring first, because a process may be polling it, then the
+// Publishes all that has finished in order: the ring first, because a process may be polling it, then the
 // status line; in each the time before the index. The packet `retired` must have finished.
 inline void Scheduler::publish_progress(Queue& queue) {
     uint32_t count = 1;

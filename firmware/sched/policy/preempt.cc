@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Taking an engine from what runs on it: for a higher class, at the end of a time slice, and because of time
-// limits. First at a work-group's border; after the policy's grace inside the kernel.
+// Preemption: for a higher class, at the end of a time slice, and at a time limit. First at a work-group
+// boundary; after the policy's grace period inside the kernel.
 #include "firmware/sched/recover/restart.h"
 #include "firmware/sched/scheduler.h"
 
@@ -15,20 +15,20 @@ uint64_t add_sat(uint64_t a, uint64_t b) {
     return a < kNever - b ? a + b : kNever - 1;
 }
 
-// A dispatch whose neighbours have all the cores is given more time to use up its limit, but not for ever: an
-// engine that hangs looks the same.
+// The watchdog counts core time, so a dispatch that gets no cores has its deadline extended; at most so many
+// times, because an engine that hangs looks the same.
 constexpr uint64_t kMostExtensions = 16;
 
-// So long after its start a dispatch of a higher class is given as many cores as it can use; later it has to
-// wait for groups to end.
+// For this long after its start a dispatch of a higher class preempts for all the cores that it can use;
+// later it waits for groups to end.
 constexpr uint64_t kSettlePs = 20 * kPsPerUs;
 
-// Of a port whose slice by the bound it is: twice that of the heaviest queue.
+// Port weight during a slice by the starvation bound: twice that of the heaviest queue.
 constexpr uint16_t kBoostWeight = 0xffff;
 
 }  // namespace
 
-// What ran on the port is saved, and waits to go on.
+// The port's job has been saved: it is queued for resumption.
 void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     Suspended& job = suspended_.row(port.area);
     job.kind = static_cast<uint8_t>(port.kind);
@@ -38,11 +38,11 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     job.index = port.index;
     job.seal = seal_of(job);
     job.limit_ps = port.limit_ps > ran_ps ? port.limit_ps - ran_ps : 1;
-    // Whose slice is over stands behind those that have used less; whom a higher class has pushed aside goes
-    // first.
+    // A job whose slice is over goes behind those that have used less; one that a higher class has displaced
+    // goes first.
     const uint64_t stopped = add_sat(port.started_ps, ran_ps);
     job.first = port.slice_end_ps > stopped;
-    // A slice by the bound that REALTIME cuts short is given in full all the same.
+    // If REALTIME cuts a boosted slice short, the rest of it is given later.
     job.slice_left_us = 0;
     if (port.boosted && job.first) {
         job.slice_left_us = static_cast<uint32_t>((port.slice_end_ps - stopped) / kPsPerUs) + 1;
@@ -71,7 +71,7 @@ void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
     areas_freed();
 }
 
-// False: it cannot be preempted, or soon will be.
+// Tells the port to save its job. False: it cannot be preempted, or has already been told.
 bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now) {
     if (port.preempting >= how || port.aborted || port.not_preemptible) return false;
     if (port.area == kNoArea) {
@@ -87,8 +87,8 @@ bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t n
     return true;
 }
 
-// Somebody waits for a port of this kind, and there is none: takes one from a lower class, or from one whose
-// slice is over. Gives the moment at which looking again can make a difference.
+// Queues wait for a port of this kind and none is free: preempts a lower class, or a job whose slice is over.
+// Returns the time of the next check.
 uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
     kinds_[kind].preempt_check_ps = 0;
     if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
@@ -102,12 +102,12 @@ uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
         if (!port.busy || port.kind != kind || (port.preempting == 0 && !port.aborted)) continue;
         ++coming;
         if (!realtime) continue;
-        // Between equals there is time to come to a group's border; now there is not.
+        // REALTIME waits: what was to stop at a group boundary is preempted inside the kernel.
         if (port.level < ORR_PRIORITY_REALTIME) preempt(port, SOC_PREEMPT_NOW, port.number, now);
         soon |= kind == ORR_ENGINE_COPY || active_groups(port) == 0;
     }
-    // One at a time is enough: when it is there, others are looked for again. But REALTIME does not wait for
-    // cores to be saved, if another has none.
+    // One preemption at a time: its completion brings us here again. But REALTIME does not wait for cores to
+    // be saved if another victim holds none.
     if (coming != 0 && (!realtime || soon)) return kNever;
 
     const StarvationBound::Choice choice =
@@ -134,13 +134,13 @@ uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
                     kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR,
                     run_queue(kind).count() + suspended_.count(kind),
                     next_one.job == nullptr ? who->next : next_one.job->index);
-    // What has no group on a core can be saved at once.
+    // A job without groups on cores can be saved at once.
     const bool idle = kind == ORR_ENGINE_VECTOR && victim->level < level && active_groups(*victim) == 0;
     preempt(*victim, idle ? SOC_PREEMPT_NOW : SOC_PREEMPT_GROUP, who->number, now);
     return next;
 }
 
-// Of the lowest class, and in it who has used most for its weight.
+// The port to preempt: of the lowest class, and in it of the tenant that has used most.
 Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bool due, uint64_t now,
                              uint64_t& next) {
     const auto resource =
@@ -159,7 +159,7 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
             continue;
         const bool above = port.level > level;
         if (above && port.level == ORR_PRIORITY_REALTIME) continue;
-        // Between users HIGH is before NORMAL only within its share.
+        // Between users, HIGH precedes NORMAL only within its user's share.
         if (above && !due &&
             !(port.level == ORR_PRIORITY_HIGH && level == ORR_PRIORITY_NORMAL &&
               exceeds_share(*port.queue, who, kind)))
@@ -169,14 +169,14 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
                 next = earlier(next, port.slice_end_ps);
                 continue;
             }
-            // Nobody takes a port from itself.
+            // A queue does not preempt itself.
             if (!many && (fresh == nullptr || fresh == port.queue) &&
                 (job == nullptr || job->queue == port.queue))
                 continue;
             if (!above && !due) {
                 charge(port, hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS)), now);
                 if (tenants_.before(*port.queue, who, resource)) {
-                    // It still has less than its share: another slice.
+                    // It is still below its share: another slice.
                     port.slice_end_ps = add_sat(now, slice_ps(*port.queue));
                     next = earlier(next, port.slice_end_ps);
                     continue;
@@ -184,7 +184,7 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
             }
         }
         if (victim != nullptr && port.level > victim->level) continue;
-        // For a higher class: rather one that has no core to lose, since that is soonest.
+        // For a higher class prefer a victim with fewer cores: it is saved sooner.
         const uint64_t active = kind == ORR_ENGINE_VECTOR && port.level < level ? active_groups(port) : 0;
         if (victim == nullptr || port.level < victim->level || active < least_active ||
             (active == least_active && tenants_.before(*victim->queue, *port.queue, resource))) {
@@ -195,13 +195,13 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
     return victim;
 }
 
-// A slice for a class below those that hold the cores.
+// Gives a starved port one slice in the highest class that holds cores (below REALTIME).
 void Scheduler::boost_priority(Port& port, uint64_t now, uint64_t slice_ps) {
-    // Those that wait would take it back at once.
+    // Waiting classes count too: they would take the port back at once.
     const uint32_t others = engines_.levels(port.kind) | waiting_classes(port.kind);
     const uint32_t top = StarvationBound::highest(others & ~(1u << ORR_PRIORITY_REALTIME));
     if (top <= port.level) return;
-    // It has every core that comes free.
+    // It gets every core that becomes free.
     engines_.set_share(*hal_, port, static_cast<uint8_t>(top), kBoostWeight);
     port.boosted = true;
     port.slice_end_ps = add_sat(now, slice_ps);
@@ -214,7 +214,7 @@ void Scheduler::boost_priority(Port& port, uint64_t now, uint64_t slice_ps) {
 void Scheduler::check_ports(uint64_t now) {
     alarm_->set(*hal_, Alarm::kPorts, kNever);
     uint64_t next = kNever;
-    // A look at a port takes some 0.5 us: REALTIME does not wait for the others'.
+    // Checking a port takes some 0.5 us: REALTIME ports come first.
     for (uint32_t round = 0; round < 2; ++round) {
         for (uint32_t n = 0; n < engines_.end(); ++n) {
             Port& port = engines_.row(n);
@@ -227,15 +227,15 @@ void Scheduler::check_ports(uint64_t now) {
     wake_ports(next);
 }
 
-// What is due with a port, and when to look again.
+// Handles what is due on a port. Returns the time of the next check.
 uint64_t Scheduler::check_port(Port& port, uint64_t now) {
-    // The engine has been told to let go of it: its end comes by itself.
+    // The engine is ending it: a completion will follow.
     if (port.aborted) return kNever;
     uint64_t next = kNever;
     if (port.grace_ps <= now) preempt(port, SOC_PREEMPT_NOW, port.number, now);
     next = earlier(next, port.grace_ps);
     if (port.boosted && port.slice_end_ps <= now && port.preempting == 0) {
-        // Its slice is over: back behind the classes above it.
+        // Its slice by the starvation bound is over: back to its own class.
         port.boosted = false;
         kinds_[port.kind].preempt_check_ps = 0;
         const Queue& queue = *port.queue;
@@ -250,10 +250,11 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
     return earlier(next, port.deadline);
 }
 
-// Has the dispatch got a core? If not, those who hold them must make room.
+// Whether the dispatch has the cores that it should; if not, preempts those that hold them. Returns the time
+// of the next check.
 uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     if (port.preempting != 0 || port.aborted || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
-    // It may have had its share meanwhile.
+    // Its user may have used up his share meanwhile.
     if (const uint8_t level = level_on_cores(*port.queue); level < port.level && !port.boosted) {
         engines_.set_share(*hal_, port, level, port.weight);
         share_cores(*port.queue);
@@ -268,7 +269,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
     const bool new_here = now - port.started_ps < kSettlePs;
     const uint64_t fair = fair_cores(port);
     const uint64_t wanted = new_here && most != 0 ? most : fair < most || most == 0 ? fair : most;
-    // A slice by the bound is watched to its end: between two groups others may get the core.
+    // A boosted slice is watched to its end: between two of its groups others may get the core.
     if (active >= wanted && !below)
         return port.boosted ? now + kSettlePs : fair > 1 ? add_sat(now, policy_.slice_ps / 4) : kNever;
     if (below) {
@@ -279,7 +280,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
         return now + policy_.grace_ps;
     }
     port.starved_since_ps = kNever;
-    // From as many of those below as it takes; from its equals one at a time.
+    // Preempts as many lower ports as it takes, but only one at a time of its own class.
     for (bool some = false;; some = true) {
         uint64_t coming = active;
         Port* const victim = find_holder(port, active, wanted < fair ? wanted : fair, now, coming);
@@ -291,14 +292,14 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
                         : victim->level < port.level ? ORR_RULE_PREEMPT
                                                      : ORR_RULE_SLICE,
                         ORR_RESOURCE_VECTOR, engines_.busy_vector(), port.index);
-        // It has had its grace while we looked on.
+        // Its grace period has passed since core_check_ps was set.
         if (!preempt(*victim, SOC_PREEMPT_NOW, port.number, now) || victim->level >= port.level)
             return now + kLaunchPs;
     }
 }
 
-// Who of those whom the port may take cores from has most of them; null: nobody. `coming` grows by the cores
-// of those who have been told to make room.
+// The port with most cores among those that `port` may preempt; null: there is none. `coming` grows by the
+// cores of those that are being preempted already.
 Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, uint64_t now,
                              uint64_t& coming) {
     Port* victim = nullptr;
@@ -307,10 +308,9 @@ Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, u
         Port& other = engines_.row(n);
         if (!other.busy || other.kind != port.kind || &other == &port || other.gang || other.not_preemptible)
             continue;
-        // A slice by the bound is one on a core, whoever of the other classes has it.
+        // A boosted slice may preempt any class but REALTIME.
         const bool must = port.boosted && !other.boosted && other.level != ORR_PRIORITY_REALTIME;
-        // Groups that do not end give no core back when another's turn on a port comes: who has had less
-        // takes it.
+        // Groups that do not end free no core for an equal port: the tenant that has had less preempts.
         const bool behind =
             active < fair && other.level == port.level && !other.boosted &&
             tenants_.before(*port.queue, *other.queue, static_cast<uint32_t>(Resource::kVector));
@@ -334,7 +334,7 @@ Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, u
     return victim;
 }
 
-// The limit counts time on the engine. A dispatch whose neighbours have the cores has not had it.
+// The limit counts core time: a dispatch whose cores others had gets an extension. Returns the new deadline.
 uint64_t Scheduler::check_watchdog(Port& port, uint64_t now) {
     if (port.kind == ORR_ENGINE_VECTOR && engines_.busy_vector() > 1 &&
         now - port.started_ps < port.limit_ps * kMostExtensions) {

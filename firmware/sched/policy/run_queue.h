@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Who waits for a resource, and who gets it next.
-//
-// Classes: REALTIME before all else. HIGH before NORMAL before LOW, except that a class which has been there
-// for the policy's bound without being served gets one turn or slice. In a class: of the user who has used
-// the least of this resource the process that has, and of that the queue that has for its weight (tenants.h).
+// Run queues: which queues wait for a resource, and which gets it next.
+// Classes: REALTIME first, then HIGH, NORMAL, LOW, except that a class which has waited for the policy's
+// bound without being served gets one turn or slice. Within a class, hierarchical fair queueing by virtual
+// time: the user with least use of the resource, his process with least use, and its queue with least use for
+// its weight (tenants.h).
 #pragma once
 
 #include <orrery/fw/mailbox.h>
@@ -16,8 +16,8 @@ namespace orrery::fw {
 
 inline constexpr uint32_t kClasses = ORR_PRIORITY_REALTIME + 1;
 
-// Calendars for shelves with more queues than they hold themselves. A queue waits in one place only, and a
-// shelf gives its calendar back when it has few: there is always one left.
+// A pool of calendars for process groups with more queues than fit into the group itself. A queue waits in
+// one run queue at a time, and a group returns its calendar when few are left: so the pool never runs out.
 class Calendars {
   public:
     // From 1 on.
@@ -49,7 +49,7 @@ struct ProcessGroup {
 
     Link link;  // among those of its user
     uint32_t key;
-    uint16_t few[kFew];  // numbers, in the order in which they came; without a calendar
+    uint16_t few[kFew];  // numbers of the queues in order of arrival, while there is no calendar
     uint16_t count;
     uint16_t calendar;  // 0: none
     uint16_t number;    // row of its process
@@ -70,7 +70,7 @@ struct ProcessGroup {
         --count;
         if (calendar != 0) {
             calendars[calendar].remove(all, queue);
-            // Two, so that one more who comes and goes does not fetch it again each time.
+            // At two, not at kFew: one queue that comes and goes does not make it switch each time.
             if (count == 2) spread(calendars, all, resource);
             return;
         }
@@ -105,9 +105,8 @@ struct ProcessGroup {
     }
 };
 
-// RunQueueTables, or users with some, by what they have used, to within a bucket's width: those that are
-// equal in the order in which they came. What has been used since they came is looked at when they are at the
-// front.
+// Process groups or user groups in order of virtual time, to within a bucket's width; equals in order of
+// arrival. Time used since an entry was inserted is taken into account when it reaches the front.
 template <typename T>
 class VtimeOrder {
   public:
@@ -120,7 +119,7 @@ class VtimeOrder {
         list_.insert_after(all, after, one);
     }
     void remove(T* all, T& one) { list_.remove(all, one); }
-    // It goes behind its equals.
+    // Sorts it in again, behind its equals.
     void again(T* all, T& one, uint64_t vtime) {
         if (list_.only(one)) return;
         remove(all, one);
@@ -152,9 +151,9 @@ struct UserGroup {
     uint16_t number;  // row of the user
 };
 
-// What the markets keep of each tenant.
+// What the run queues keep for each tenant.
 struct RunQueueTables {
-    uint64_t min_vtime[kResources][kClasses][kProcesses];  // how far the queues of a process have come
+    uint64_t min_vtime[kResources][kClasses][kProcesses];  // floor of the virtual times of a process's queues
     ProcessGroup of_process[kResources][kClasses][kProcesses];
     UserGroup of_user[kResources][kClasses][kUsers];
     Calendars calendars;
@@ -182,7 +181,7 @@ class RunQueueOf {
     uint32_t count_of(uint32_t level) const {
         return solo_ != nullptr ? classes_ >> level & 1 : of_class_[level];
     }
-    // Of the class; null: nobody. It stays.
+    // The next queue of the class, which stays enqueued; null: there is none.
     Queue* front(Queue* all, uint32_t level) {
         if (solo_ != nullptr) return has(level) ? solo_ : nullptr;
         if (!has(level)) return nullptr;
@@ -194,10 +193,10 @@ class RunQueueOf {
         });
         return &group.front(tables_->calendars, all, r);
     }
-    // Who waits, if it is one alone; else null.
+    // The only queue that waits; null: there are none or several.
     Queue* solo() const { return solo_; }
 
-    // It cannot save up time by being away.
+    // Raises the queue's virtual time so that it cannot save up time by being away.
     void limit_lag(Queue& queue) const {
         uint64_t& vtime = queue.vtime[resource()];
         const uint64_t min_vtime = min_vtime_[queue.priority][queue.process];
@@ -228,7 +227,7 @@ class RunQueueOf {
         if (group.count == 0) close(group, level);
     }
 
-    // It has used some time, and waits again; as dequeue() and enqueue().
+    // It has used some time, and waits again: dequeue() and enqueue().
     void requeue(Queue* all, Queue& queue) {
         if (solo_ != nullptr) {
             limit_lag(queue);
@@ -238,7 +237,7 @@ class RunQueueOf {
         enqueue(all, queue);
     }
 
-    // The class has come as far as this queue: call it for whom gets the resource.
+    // Advances the minimum virtual time to the queue's: call it for the queue that gets the resource.
     void advance(const Queue& queue) {
         uint64_t& min_vtime = min_vtime_[queue.priority][queue.process];
         if (min_vtime < queue.vtime[resource()]) min_vtime = queue.vtime[resource()];
@@ -259,12 +258,12 @@ class RunQueueOf {
         group.add(tables_->calendars, all, queue, resource());
         ++of_class_[queue.priority];
     }
-    // Somebody comes to one that was alone.
+    // A second queue arrives: the first goes into its groups.
     [[gnu::noinline]] void share(Queue* all) {
         insert(all, *solo_);
         solo_ = nullptr;
     }
-    // The first queue of a process in this class, and the last.
+    // The group gets its first queue in this class; close(): has lost its last.
     void open(ProcessGroup& group, const Queue& queue) {
         const uint32_t r = resource();
         const uint32_t level = queue.priority;
@@ -282,7 +281,7 @@ class RunQueueOf {
         user.processes.remove(process_groups(level), group);
         if (user.processes.empty()) users_[level].remove(user_groups(level), user);
     }
-    // Its tenants go behind those that have had as much.
+    // Its process and user are sorted in behind those with equal use.
     [[gnu::noinline]] void advance_tenant(const Queue& queue) {
         const uint32_t r = resource();
         const uint32_t level = queue.priority;
@@ -295,7 +294,7 @@ class RunQueueOf {
         users_[level].again(user_groups(level), user, tenants_->user(row).vtime[r]);
     }
 
-    Queue* solo_;  // one alone is on no shelf
+    Queue* solo_;  // a single queue is in no group
     uint64_t max_lag_ps_;
     uint32_t count_;
     uint32_t classes_;
@@ -308,16 +307,16 @@ class RunQueueOf {
 };
 using RunQueue = RunQueueOf<kOther>;
 
-// Who waits for the core's attention. As a market, but for a short way: as long as all who wait are of one
-// process, one class and in one bucket of virtual time, they stand in a lane, in the order in which they
-// came, as they would in their bucket.
+// The run queue for turns on the control core, with a fast path: while all queues that wait belong to one
+// process, one class and one bucket of virtual time, they are kept in a FIFO (the lane), which is the order
+// that their bucket would give.
 class Turns {
   public:
     void init(Tenants& tenants, RunQueueTables& tables) { others_.init(0, tenants, tables); }
 
     bool empty() const { return count() == 0; }
     uint32_t count() const { return tail_ - head_ + others_.count(); }
-    // All who wait are in the lane, of this class. (They can be of one class without it.)
+    // All queues that wait are in the lane, which has one class.
     bool of_one_class() const { return tail_ != head_; }
     uint32_t level() const { return level_; }
     // Those in the lane are not asked for.
@@ -343,8 +342,8 @@ class Turns {
         others_.enqueue(all, queue);
     }
 
-    // The one of the class that is next leaves; the class has somebody. `next`: who comes after it, if that
-    // is known already; else null.
+    // Dequeues the next queue of the class, which must not be empty. `next`: the one after it if that is
+    // known already, else null.
     Queue& take(Queue* all, uint32_t level, Queue*& next) {
         if (tail_ != head_) [[likely]] {
             Queue& queue = all[lane_[head_++ % ORR_FW_QUEUES]];
@@ -362,7 +361,7 @@ class Turns {
         others_.dequeue(all, queue);
     }
 
-    // Somebody has a turn without having waited in here.
+    // For a queue that gets a turn without having been enqueued.
     void limit_lag(Queue& queue) const { others_.limit_lag(queue); }
     void advance(const Queue& queue) { others_.advance(queue); }
     uint64_t min_vtime(const Queue& queue) const { return others_.min_vtime(queue); }
@@ -384,7 +383,7 @@ class Turns {
 };
 static_assert((ORR_FW_QUEUES & (ORR_FW_QUEUES - 1)) == 0);
 
-// Which of several classes that wait is next. Bit n of a mask: class n.
+// Chooses among the classes that wait, with a bound on starvation. Bit n of a mask: class n.
 class StarvationBound {
   public:
     struct Choice {
@@ -394,7 +393,7 @@ class StarvationBound {
     // `waiting` is not 0; `running`: those that hold what is waited for.
     Choice choose(uint32_t waiting, uint32_t running, uint64_t now, uint64_t bound_ps) {
         const uint32_t top = highest(waiting | running);
-        // Who does not wait now has not waited until now.
+        // A class that does not wait now starts its wait afresh.
         for (uint32_t level = 0; level < kClasses; ++level) {
             if ((waiting >> level & 1) == 0) since_[level] = 0;
         }
@@ -410,7 +409,7 @@ class StarvationBound {
         return {highest(waiting), false};
     }
     void served(uint32_t level) { since_[level] = 0; }
-    // It was served, but did not get what it should: as if it had waited since the beginning of time.
+    // It was served but lost its slice early: it is due again at once.
     void make_due(uint32_t level) { since_[level] = 1; }
     // When a class below the highest that waits will be due; all-ones: never.
     uint64_t next(uint32_t waiting, uint64_t bound_ps) const {

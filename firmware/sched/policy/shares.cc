@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who is next, where more than a market has a say: jobs that were preempted, classes between tenants, and the
-// cores that the ports of several tenants have.
+// Fairness beyond a single run queue: preempted jobs against waiting queues, classes between tenants, and the
+// division of the cores among ports.
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -9,7 +9,7 @@ namespace {
 // The chip's weight of all that a user has on the cores.
 constexpr uint32_t kUserWeight = 32768;
 
-// Who was preempted first stands in front: among so many the one that has had least is looked for.
+// How many preempted jobs, from the front, are compared for the one whose tenant has had least.
 constexpr uint32_t kSuspendedLooks = 8;
 
 constexpr uint32_t resource_of(uint32_t kind) {
@@ -18,7 +18,7 @@ constexpr uint32_t resource_of(uint32_t kind) {
 
 }  // namespace
 
-// Of those that were preempted. Of one process first whom a higher class has pushed aside.
+// The preempted job to resume next; within a process first those that a higher class has displaced.
 Suspended* Scheduler::next_suspended(uint32_t kind, uint32_t level) {
     Suspended* best = suspended_.front(kind, level);
     if (best == nullptr) return nullptr;
@@ -41,8 +41,8 @@ Scheduler::Next Scheduler::next_of(uint32_t kind, uint32_t level) {
     return first ? Next{job->queue, job} : Next{fresh, nullptr};
 }
 
-// HIGH goes before NORMAL while its user has not had more than his share; then it is as NORMAL to others. So
-// nobody needs a privilege for it, and nobody is shut out by it; REALTIME is for those who may have more.
+// HIGH precedes NORMAL while its user is within his share; beyond it, it counts as NORMAL against other
+// users. So it needs no privilege and shuts nobody out; REALTIME, which does, needs one.
 uint32_t Scheduler::fair_level(uint32_t kind, uint32_t classes, uint32_t level) {
     if (level != ORR_PRIORITY_HIGH || (classes >> ORR_PRIORITY_NORMAL & 1) == 0 || !tenants_.several())
         [[likely]]
@@ -57,7 +57,7 @@ bool Scheduler::exceeds_share(const Queue& a, const Queue& b, uint32_t kind) con
     return tenants_.ahead(a, b, resource_of(kind), policy_.slice_ps);
 }
 
-// The class as which a dispatch of the queue is given cores.
+// The class in which a dispatch of the queue competes for cores.
 uint8_t Scheduler::lowered_level(const Queue& queue) {
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         const Port& port = engines_.row(n);
@@ -68,8 +68,8 @@ uint8_t Scheduler::lowered_level(const Queue& queue) {
     return queue.priority;
 }
 
-// A port of a lower class has no core: those of HIGH whose users have had more than their share give way.
-// False: there are none.
+// `below` has no core: HIGH ports whose users are beyond their share are lowered to its class. False: there
+// are none.
 bool Scheduler::lower_ports(const Port& below, uint64_t now) {
     bool some = false;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
@@ -86,7 +86,7 @@ bool Scheduler::lower_ports(const Port& below, uint64_t now) {
     return some;
 }
 
-// Cores that are the port's by its weight, among several tenants; else one.
+// The number of cores due to the port by its weight; one if there is a single tenant.
 uint64_t Scheduler::fair_cores(const Port& port) {
     if (!tenants_.several()) return 1;
     uint64_t sum = 0;
@@ -98,7 +98,7 @@ uint64_t Scheduler::fair_cores(const Port& port) {
     return cores == 0 ? 1 : cores;
 }
 
-// The queue's weight, shared among the ports that it has.
+// Divides the queue's weight among its ports.
 void Scheduler::share_cores(Queue& queue) {
     if (queue.ports == engines_.busy_vector()) return;  // alone on the card
     if (tenants_.several()) {
@@ -119,8 +119,8 @@ void Scheduler::share_cores(Queue& queue) {
     }
 }
 
-// The same for all ports: in each class equal parts for the users that have some, of these for their
-// processes, and in these by the queues' weights.
+// The same for all ports: within a class equal parts for each user, in these for each of his processes, and
+// in these by the queues' weights.
 void Scheduler::share_among_tenants() {
     struct Part {
         uint32_t weight;   // of its queue, divided by its ports

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Tenants: the users and processes that the driver names with a context. What a queue uses of a resource is
-// also on the account of its process and of that one's user, and shares go by these first: user, then
-// process, then queue. So more queues, address spaces or processes get nobody more, and no change of a queue,
-// nor a new one, makes anybody forget what he has had.
-//
-// A row outlives its last context until another tenant needs it, and with it the account.
+// charged to its process and to that process's user as well, and shares are divided in that order: user, then
+// process, then queue. So nobody gains by more queues, address spaces or processes, and neither changing a
+// queue nor making a new one resets the account. A row, and with it the account, outlives its last context
+// until another tenant needs the row.
 #pragma once
 
 #include <orrery/fw/boot_block.h>
@@ -18,16 +17,15 @@ namespace orrery::fw {
 inline constexpr uint32_t kProcesses = ORR_DB_PAGES;
 inline constexpr uint32_t kUsers = 256;
 
-// How far behind in virtual time a tenant may be: who was away, or wanted only what is left by higher
-// classes, does not save up more. Of engines more than the lead that HIGH may
-// have over others (a slice), else who works in short jobs would never be found behind. Of turns, copy
-// engines, vector cores.
+// How far a tenant may lag behind in virtual time: one that was away saves up no more than that. For engines
+// it exceeds the lead that HIGH may have (a slice), else a tenant with short jobs would never be found
+// behind. For turns, copy engines, vector cores.
 inline constexpr uint64_t kTenantMaxLagPs[kResources] = {20'000'000, 2'000'000'000, 2'000'000'000};
 
 // One process, or one user.
 struct Tenant {
     uint64_t vtime[kResources];      // used, in picoseconds of engine time
-    uint64_t min_vtime[kResources];  // how far those below it have come
+    uint64_t min_vtime[kResources];  // floor of the virtual times below it
     uint64_t gang_pause_ps;          // of a user: gang.cc
     uint32_t id;
     uint16_t user;      // row; of a process
@@ -64,7 +62,7 @@ class Tenants {
         --users_[processes_[process].user].contexts;
     }
 
-    // More than one has contexts. While there is one alone, nothing is on any tenant's account.
+    // More than one process has contexts. While there is only one, nothing is charged to tenants.
     bool several() const { return several_; }
 
     Tenant& process(uint32_t row) { return processes_[row]; }
@@ -78,14 +76,14 @@ class Tenants {
         users_[process.user].vtime[static_cast<uint32_t>(resource)] += used_ps;
     }
 
-    // It begins to wait for the resource: what it did not want before is not owed to it.
+    // It begins to wait for the resource: unused time of before is not made up for.
     void arrive(uint16_t row, uint32_t resource) {
         Tenant& process = processes_[row];
         Tenant& user = users_[process.user];
         limit_lag(process, user, resource);
         limit_lag(user, *card_, resource);
     }
-    // It gets the resource: others who come now begin where it is.
+    // It gets the resource: those that arrive later start from its virtual time.
     void advance(const Queue& queue, uint32_t resource) {
         arrive(queue.process, resource);
         Tenant& process = processes_[queue.process];

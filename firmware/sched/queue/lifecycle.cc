@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Contexts and queues come and go.
+// Creating, changing and destroying contexts and queues; replies to the host.
 #include <orrery/hw/doorbell.h>
 
 #include "firmware/sched/recover/restart.h"
@@ -78,7 +78,7 @@ uint32_t Scheduler::create_context(uint32_t number, uint64_t root, uint16_t page
     return ORR_STATUS_OK;
 }
 
-// Virtual time per time, 16.16.
+// Sets class, weight and slice, and the rate of virtual time that follows from the weight.
 void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
     queue.priority = policy_.has(ORR_POLICY_F_NO_PRIORITIES) ? uint8_t{ORR_PRIORITY_NORMAL} : priority;
     queue.weight = policy_.has(ORR_POLICY_F_NO_WEIGHTS) ? uint16_t{ORR_WEIGHT_DEFAULT} : weight;
@@ -89,7 +89,7 @@ void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint3
     queue.rate = (ORR_WEIGHT_DEFAULT << 16) / queue.weight;
 }
 
-// A queue that is new in its class begins where the class is.
+// The virtual time at which a queue that is new in its class begins.
 uint64_t Scheduler::class_vtime(const Queue& queue, uint32_t resource) const {
     if (resource == static_cast<uint32_t>(Resource::kTurn)) return turns_.min_vtime(queue);
     const bool copy = resource == static_cast<uint32_t>(Resource::kCopy);
@@ -102,10 +102,10 @@ void Scheduler::start_at_class_vtime(Queue& queue) {
 
 void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
     const WorkingFor blame(*persist_, queue.number);
-    // Off its class's list and onto the other's; what runs keeps the class with which it started.
+    // It moves to the new class's run queue; what runs keeps the class with which it started.
     const Place place = queue.place;
     const bool waits = dequeue(queue, place);
-    // What it has had more than its old class it has had more than its new one.
+    // Its lead over the old class becomes its lead over the new one: a change forgives nothing.
     uint64_t lead[kResources];
     for (uint32_t resource = 0; resource < kResources; ++resource)
         lead[resource] = ahead_of(queue.vtime[resource], class_vtime(queue, resource));
@@ -126,7 +126,7 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
 }
 
-// Into and out of the market in which a queue in this place stands. False: there is none.
+// Into and out of the run queue that belongs to the place. False: there is none.
 void Scheduler::enqueue(Queue& queue, Place place) {
     if (place == Place::kReady)
         turns_.enqueue(queues_, queue);

@@ -23,7 +23,7 @@ constexpr uint64_t kFailFirstPs = 8 * kPsPerUs;
 // needs milliseconds; one that stands in a debugger gets none, and those who wait there are not told.
 constexpr uint8_t kBusyTries = 255;
 constexpr uint64_t kBusyPausePs = 100 * kPsPerUs;
-// Of a close that waits for pokes to be taken: each brings hundreds of messages further.
+// Tries of a close that waits for remote signals to be drained: each try drains hundreds of messages.
 constexpr uint32_t kCloseTries = 128;
 
 }  // namespace
@@ -89,7 +89,7 @@ bool Scheduler::abandoned(Queue& queue, uint64_t memory, uint64_t& value) {
 }
 
 uint32_t Scheduler::close_semaphore(uint64_t memory, uint64_t word) {
-    // What has been signalled before is carried out first, and its pokes need room.
+    // Earlier signals are delivered first, and peers' need room in the remote signal FIFO.
     uint64_t status = ORR_FAULT_PEER_BUSY;
     for (uint32_t tries = 0; tries < kCloseTries && status == ORR_FAULT_PEER_BUSY; ++tries) {
         if (tries != 0) static_cast<void>(drain_remote_signals());

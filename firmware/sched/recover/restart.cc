@@ -119,7 +119,7 @@ void Scheduler::cold_start(Tables& tables, bool clear) {
     count_areas();
 }
 
-// Where goes what nobody owns any more: it runs on engines until they have let go of it.
+// The owner of jobs whose queue was lost: it exists until the engines have ended them.
 void Scheduler::init_orphan_owner() {
     orphan_owner_ = {};
     orphan_owner_.context = &contexts_[0];
@@ -356,7 +356,7 @@ void Scheduler::revive_suspended(uint32_t area) {
     ++queue->suspended;
 }
 
-// Stops who is guilty, and who does not add up.
+// Stops the queue that the core worked for when it crashed, and any whose row is inconsistent.
 void Scheduler::stop_if_inconsistent(Queue& queue, const PersistHeader& header) {
     if (!queue.exists || queue.stopped || queue.destroying) return;
     const auto outside = static_cast<uint32_t>(queue.wait.memory);

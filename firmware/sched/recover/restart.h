@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A restart of the core alone: SRAM outside the image, doorbells, MMU and engines are as the last run left
-// them. The tables are then a stranger's word. Each row is checked, and either goes on or is told to be lost;
-// nothing that is wrong in one can harm another.
-//
-// What protects a row: what seldom changes has a checksum, the seal; an index that has finished is what the
-// driver's status line says; and each packet between `retired` and `next` is either done, or on a port whose
-// tag the chip confirms, or in a save area: exactly one of these. Lists and pointers are not believed but
-// made anew.
+// them. The tables are then untrusted input. Each row is checked, and is either resumed or
+// reported as lost; a corrupt row cannot harm another.
+// How a row is checked: what seldom changes has a checksum, the seal; the index of finished packets must be
+// what the driver's status line says; and each packet between `retired` and `next` is exactly one of done, on
+// a port whose tag the chip confirms, or in a save area. Lists and pointers are rebuilt, not trusted.
 #pragma once
 
 #include "firmware/sched/tables.h"
@@ -18,7 +16,7 @@ uint32_t seal_of(const Queue& queue);
 uint32_t seal_of(const Context& context);
 uint32_t seal_of(const Suspended& job);
 
-// Of this build: another one may have another idea of a row.
+// Differs between builds, whose rows may have different layouts.
 uint64_t layout_of(const char* build_id);
 
 // Whether the tables are what this build left behind.

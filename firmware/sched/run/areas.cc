@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Save areas: every job that has started and not ended owns one, whether it runs or has been preempted, so
-// that what runs can always be taken off for others. Who would own too many starts nothing new until one of
-// his own has ended; the port goes to a job that has begun.
-//
-// A user may own as many of one class as are free: alone half of them, two a third each, and so on. So one is
-// left for who comes, whoever was there before, and however long his kernels are. Who owns none in its class
-// may have one, the last quarter only for a user. REALTIME starts without one if there is none, and so do
-// copies on a card with a single area; then they are not preempted.
+// that a running job can always be preempted. A tenant that owns its share starts nothing new until one of
+// its jobs has ended; the port then goes to a job that has started already. A user may own as many in one
+// class as are still free: a single user half of them, two a third each, and so on. So a newcomer always
+// finds one, however long the kernels of the others are. The last quarter is kept for users who own none in
+// their class; above it, a process that owns none may have one. REALTIME starts without an area if none is
+// left, and so do copies on a card with a single area; these are not preempted.
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -19,10 +18,11 @@ uint32_t least(uint32_t a, uint32_t b) {
 
 }  // namespace
 
-// Copies have a part of their own, so that nobody's kernels keep his copies waiting.
+// Copies have areas of their own, so that long kernels do not delay them.
 void Scheduler::count_areas() {
     const uint32_t all = suspended_.areas();
-    // Of very few one: kernels run longer. Of a single one none: then copies start without.
+    // With very few areas copies get one, since kernels need them more; with a single one none: they start
+    // without.
     const uint32_t copies = least(2 * engines_.ports(ORR_ENGINE_COPY), all > 1 && all < 4 ? 1 : all / 4);
     areas_[ORR_ENGINE_COPY] = copies;
     areas_[ORR_ENGINE_VECTOR] = all - copies;
@@ -69,7 +69,7 @@ void Scheduler::claim_area(Port& port) {
                            claimed(port.kind) > areas_[port.kind];
 }
 
-// The queue's next packet wants an engine, and its tenant owns too much of the kind.
+// The queue's next packet needs an engine, and its tenant owns its share of the save areas.
 void Scheduler::park_for_area(Queue& queue, uint32_t kind) {
     queue.area_kind = static_cast<uint8_t>(kind);
     area_waiters_.push_back(queues_, queue);
@@ -78,7 +78,7 @@ void Scheduler::park_for_area(Queue& queue, uint32_t kind) {
     begin_wait(queue, hal_->reg(SOC_TIME));
 }
 
-// Some of those who wait look again, in turn, until all have since the last end of a job.
+// After a job has ended, the queues that wait for an area check again, a few at a time.
 void Scheduler::retry_areas() {
     for (uint32_t tries = 0; tries < kAreaTries && area_looks_ != 0; ++tries) {
         --area_looks_;

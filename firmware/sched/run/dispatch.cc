@@ -18,7 +18,7 @@ uint32_t resource_of(uint32_t kind) {
 
 }  // namespace
 
-// Of a job that starts or goes on: how long it may, and when somebody has to look at it.
+// A job starts or resumes: sets its limit and slice, and the alarm for the first check of its port.
 [[gnu::always_inline]] inline void Scheduler::set_times(Port& port, uint32_t kind, Queue& queue,
                                                         uint64_t limit_ps, uint64_t now, uint64_t waited_ps) {
     port.started_ps = now;
@@ -28,8 +28,8 @@ uint32_t resource_of(uint32_t kind) {
     port.slice_end_ps = now + slice_ps(queue);
     uint64_t look = port.deadline;
     if (waiting(kind)) {
-        // The next look at who may take a port from whom: now if this is a new kind of victim, else after
-        // its slice.
+        // The next preemption check: now if this job is a victim of a lower class than before, else at the
+        // end of its slice.
         Kind& others = kinds_[kind];
         if (port.level < others.preempt_check_level) others.preempt_check_ps = 0;
         if (port.slice_end_ps < others.preempt_check_ps) others.preempt_check_ps = port.slice_end_ps;
@@ -40,7 +40,7 @@ uint32_t resource_of(uint32_t kind) {
         if (engines_.busy_vector() > queue.ports) {
             if (engines_.only_level(ORR_ENGINE_VECTOR, port.level) && queue.ports == 1 && !tenants_.several())
                 [[likely]] {
-                // Only its equals have cores.
+                // All the cores are held by its own class.
                 port.core_check_ps = port.slice_end_ps;
                 if (port.slice_end_ps < look) look = port.slice_end_ps;
             } else {
@@ -53,7 +53,7 @@ uint32_t resource_of(uint32_t kind) {
     wake_ports(look);
 }
 
-// Packet `next` has just started on the port: what is to be known of it. `size`: groups or bytes.
+// Packet `next` has just started on the port: fills in the port's row. `size`: groups or bytes.
 [[gnu::always_inline]] inline void Scheduler::job_started(Queue& queue, Port& port, uint32_t kind,
                                                           uint64_t header, uint64_t size, uint64_t now,
                                                           uint64_t waited_ps) {
@@ -103,7 +103,7 @@ template <Scheduler::Onto kOnto>
     else
         engines_.take_again(port, index, tag);
     job_started(queue, port, kind, header, size, now, waited_ps);
-    // Who comes after its own has that one's area.
+    // A chained launch inherits its predecessor's save area.
     if (kOnto == Onto::kFree && !suspended_.idle()) [[unlikely]]
         claim_area(port);
     return true;
@@ -150,8 +150,7 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     return Step::kStarted;
 }
 
-// Starts packet `next` on an engine if it can be done without looking at more than its header. False: it has
-// to be read.
+// Starts packet `next` on an engine if its header is enough for that. False: it has to be read.
 bool Scheduler::try_launch(Queue& queue) {
     if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
     if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
@@ -184,15 +183,14 @@ bool Scheduler::try_launch(Queue& queue) {
     update_idle_state(queue);
 }
 
-// Others have cores too: when to see whether this one has got what it should.
+// Other ports hold cores too: when to check that this one gets its share.
 [[gnu::noinline]] void Scheduler::watch_cores(Port& port, Queue& queue, uint64_t now, uint64_t waited_ps) {
-    // Others have the cores: see that this one gets some, soon if it is above them, in time if it is
-    // below.
+    // Soon if lower classes hold the cores, within the starvation bound if higher ones do.
     const uint32_t levels = engines_.levels(port.kind);
     port.core_check_ps = port.slice_end_ps;
     if ((levels & ((1u << port.level) - 1)) != 0) {
-        // Those below have a grace before a core is taken from them; what this one has waited for its
-        // port is part of it.
+        // Lower classes have a grace period before they lose a core; the time that this job has waited for
+        // its port counts towards it.
         port.core_check_ps =
             now + (policy_.grace_ps > waited_ps + kLaunchPs ? policy_.grace_ps - waited_ps : kLaunchPs);
         watch_lower_classes(port.level, now);
@@ -201,14 +199,14 @@ bool Scheduler::try_launch(Queue& queue) {
         port.starved_since_ps = now;
         if (port.core_check_ps > now + policy_.bound_ps) port.core_check_ps = now + policy_.bound_ps;
     }
-    // Tenants have their parts of the cores soon, not only of the ports.
+    // Between tenants the cores are shared out promptly, not only the ports.
     if (tenants_.several() && port.core_check_ps > now + policy_.slice_ps / 4)
         port.core_check_ps = now + policy_.slice_ps / 4;
     wake_ports(port.core_check_ps);
     if (queue.ports > 1 || tenants_.several()) share_cores(queue);
 }
 
-// A higher class has come: those below must still get something in the end.
+// A job of a higher class has started: the starvation clocks of those below begin to run.
 void Scheduler::watch_lower_classes(uint32_t level, uint64_t now) {
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
@@ -221,7 +219,7 @@ void Scheduler::watch_lower_classes(uint32_t level, uint64_t now) {
     }
 }
 
-// Ports have become free: who is next gets them.
+// Grants the free ports of a kind to those that wait, in order.
 [[gnu::noinline]] void Scheduler::grant_free_ports(uint32_t kind, uint64_t now) {
     while (waiting(kind)) {
         Port* const port = find_port(kind, StarvationBound::highest(waiting_classes(kind)));
@@ -233,7 +231,7 @@ void Scheduler::watch_lower_classes(uint32_t level, uint64_t now) {
     }
 }
 
-// False: nobody may have it.
+// Gives the free port to the next candidate. False: there is none.
 bool Scheduler::grant_port(Port& port, uint64_t now) {
     RunQueue& waiters = run_queue(port.kind);
     const uint32_t classes = waiting_classes(port.kind);
@@ -284,7 +282,7 @@ bool Scheduler::grant_port(Port& port, uint64_t now) {
     return true;
 }
 
-// A queue that waits gets a port.
+// Starts a waiting queue's next packet on the port.
 [[gnu::noinline]] void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
     const WorkingFor blame(*persist_, queue.number);
     const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
@@ -314,8 +312,8 @@ bool Scheduler::start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_
     return true;
 }
 
-// One of its packets has started. If the next wants a port of this kind too, it is read when there is one,
-// without a turn. What cannot be read shows zeros, and tells why when it is read again.
+// Whether the next packet uses this kind of engine too: then the queue stays enqueued for it and needs no
+// turn. A header that cannot be read is zero; the fault is reported when it is fetched.
 [[gnu::always_inline]] inline bool Scheduler::next_uses_engine(Queue& queue, uint32_t kind) {
     if (queue.next == queue.producer || queue.next - queue.retired == kWindow || queue.ring_slot == kNoSlot)
         return false;
@@ -327,8 +325,8 @@ bool Scheduler::start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_
                                      : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
 }
 
-// Reads the next packet of a queue that waits for a port. False: it does not want one now, or the queue has
-// been stopped.
+// Fetches the next packet of a queue that waits for a port. False: it needs another resource, or the queue
+// has been stopped.
 bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
     if (!fetch(queue)) return false;
     const uint32_t opcode = packet_opcode(queue.packet);
@@ -338,7 +336,7 @@ bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
 }
 
 bool Scheduler::drain_completions() {
-    // What finished is made known once a queue, not once a job.
+    // Progress is published once per queue, not once per job.
     Queue* finished = nullptr;
     WorkingForEach blame(*persist_);
     uint32_t n = 0;
@@ -373,7 +371,7 @@ bool Scheduler::drain_completions() {
         Queue* const only = run_queue(kind).solo();
         if (only != nullptr && suspended_.classes(kind) == 0 && !only->context->throttled &&
             engines_.held() == 0 && may_start(*only, kind)) {
-            // One alone waits: it takes the port from its predecessor.
+            // A single waiter: it gets the port without a choice.
             trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(kind), 1, only->next);
             start_waiter(*only, *port, now);
         } else {
@@ -388,7 +386,7 @@ bool Scheduler::drain_completions() {
     return n != 0;
 }
 
-// After a restart: what has ended meanwhile. Nobody waits for ports yet.
+// After a restart: completions of the time between. No queue waits for a port yet.
 void Scheduler::take_completions() {
     for (uint64_t popped; (popped = hal_->reg(SOC_DONE_POP)) != ~uint64_t{0};) {
         Port* const port = engines_.find_done(popped);
@@ -404,8 +402,8 @@ void Scheduler::take_completions() {
     }
 }
 
-// The port of a job that has just ended goes to the next packet of the same queue, which waits alone for it.
-// False: this is not such a case, or the packet has to be read first; the port is still the old job's.
+// Launches the queue's next packet on the port of its job that has just ended, if nobody else waits: no port
+// is freed and taken again. False: not possible, or the packet has to be read first; the port is unchanged.
 [[gnu::always_inline]] inline bool Scheduler::chain_launch(Queue& queue, Port& port) {
     RunQueue& waiters = run_queue(port.kind);
     if (waiters.solo() != &queue || queue.has_packet || suspended_.classes(port.kind) != 0 ||
@@ -416,7 +414,7 @@ void Scheduler::take_completions() {
     const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
     if (!launch<Onto::kSame>(queue, port, port.kind, now, waited, ORR_RULE_ONLY)) return false;
     end_wait(queue, now);
-    // Rather tell now what has finished than give up the place.
+    // The window is full: publishing now makes room, and the queue keeps its place.
     if (queue.next - queue.retired == kWindow && (queue.done & 1) != 0 && !publish_or_fail(queue))
         return true;
     if (next_uses_engine(queue, port.kind)) {
@@ -436,7 +434,8 @@ void Scheduler::take_completions() {
     if (port.kind == ORR_ENGINE_VECTOR && (queue.ports != 0 || tenants_.several())) share_cores(queue);
 }
 
-// Jobs of the queue have finished; it is the one that the core works for.
+// Some of the queue's jobs have finished: publishes its progress, and makes it ready if its next packet
+// waited for them. The caller has set WorkingFor to this queue.
 void Scheduler::continue_after_completion(Queue& queue) {
     if (queue.ending != 0) return;
     if ((queue.done & 1) != 0) {
@@ -449,7 +448,7 @@ void Scheduler::continue_after_completion(Queue& queue) {
     if (queue.has_packet ? queue.in_flight == 0 : queue.next - queue.retired < kWindow) make_ready(queue);
 }
 
-// Engine time used by what runs on the port, on all the accounts that it belongs to. `used_ps` counts from
+// Charges the engine time used by the port's job to its queue, process, user and quota. `used_ps` counts from
 // its start or resumption.
 [[gnu::always_inline]] inline void Scheduler::add_used(Queue& queue, Port& port, uint64_t used_ps,
                                                        uint64_t now) {
@@ -472,7 +471,7 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
     add_used(*port.queue, port, used_ps, now);
 }
 
-// The completion that was popped last, of what ran on the port: traced and charged.
+// Traces the completion that was popped last, and charges its time.
 [[gnu::always_inline]] inline Scheduler::Done Scheduler::account(Queue& queue, Port& port) {
     const Done done{hal_->reg(SOC_DONE_STATUS), hal_->reg(SOC_DONE_START_PS), hal_->reg(SOC_DONE_END_PS)};
     const uint64_t used = hal_->reg(SOC_DONE_USED_PS);
@@ -482,8 +481,8 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
     return done;
 }
 
-// The rest of a completion with anything unusual about it. The port is free again, but nothing else has been
-// started on it. True: continue_after_completion() is due.
+// A completion that is not plain success: preempted, failed, or of a gang or a stopping queue. The port is
+// free again, and nothing has been started on it. True: continue_after_completion() is due.
 [[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
     ++progress_;
     const uint64_t status = popped.status;
@@ -504,7 +503,7 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
         return false;
     }
     if (!wanted) {
-        // Ended because of the error; it counts as not done even if it got to its end.
+        // It came after the failed packet: not done, even if it ran to its end.
     } else if (status == ORR_DONE_OK) [[likely]] {
         queue.done |= 1u << static_cast<uint32_t>(port.index - queue.retired);
     } else {

@@ -23,8 +23,9 @@ struct Port {
     uint64_t deadline;
     uint64_t slice_end_ps;      // it may be preempted for others of its class
     uint64_t grace_ps;          // a preemption at a group's border becomes one inside the kernel
-    uint64_t core_check_ps;     // look whether it has got a core
-    uint64_t starved_since_ps;  // since when higher classes have had the cores, and it none
+    uint64_t core_check_ps;     // when to check that it has its cores
+    uint64_t starved_since_ps;  // since when higher classes have held the cores and it none; kNever: it is
+                                // not starved
     uint64_t charged_ps;        // used time since started_ps that is already on the queue's account
     uint32_t tag;
     uint32_t groups;  // of a dispatch; 0: not known
@@ -34,7 +35,7 @@ struct Port {
     uint8_t opcode;   // of the packet
     uint8_t row;      // its own number
     bool busy;
-    // What is not as with most; kPlain: nothing.
+    // All that is unusual about it; kPlain: nothing is.
     union {
         uint64_t special;
         struct {
@@ -42,7 +43,7 @@ struct Port {
             bool timed_out;
             bool aborted;
             bool boosted;          // has a slice by ORR_RULE_BOUND: `level` is above its queue's
-            bool gang;             // is left alone
+            bool gang;             // of a gang: not preempted
             bool cross;            // of several cards
             uint8_t area;          // save area; kNoArea: none
             bool not_preemptible;  // owns no area, and is not preempted

@@ -17,15 +17,16 @@ class Slots {
     // All slots are empty and nobody's.
     void init(Hal& hal);
 
-    // The chip may read the queue's packets up to its producer. Takes a slot over, from whomever it is.
+    // Lets the chip prefetch the queue's packets up to its producer; the slot may be taken from another
+    // queue.
     void attach(Hal& hal, Queue* all, Queue& queue) {
         if (queue.ring_slot == kNoSlot)
             take(hal, all, queue);
         else
             extend(hal, queue);
     }
-    // The same, but only if that hurts nobody: the queue has a slot, or the next one to change hands is of an
-    // owner who has nothing to fetch.
+    // The same, but only if no other queue loses by it: this one has a slot, or the owner of the next slot to
+    // be reused has nothing to fetch.
     void attach_idle(Hal& hal, Queue* all, Queue& queue) {
         if (queue.ring_slot != kNoSlot)
             extend(hal, queue);
@@ -33,8 +34,8 @@ class Slots {
                  owner == kNobody || all[owner].next == all[owner].producer)
             take(hal, all, queue);
     }
-    // The packet `queue.next`, and the chip goes on to the one behind it. The queue must have a slot. A fault
-    // shows in SOC_WINDOW_FAULT.
+    // Reads packet `queue.next`, and lets the chip go on to the one behind it. The queue must have a slot. A
+    // fault shows in SOC_WINDOW_FAULT.
     void read(Hal& hal, Queue& queue) {
         const uint32_t base = SOC_SLOT(queue.ring_slot);
         if (queue.packet[0] == 0) queue.packet[0] = hal.reg(base + SOC_SLOT_PACKET);

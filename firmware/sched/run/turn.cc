@@ -16,7 +16,7 @@ bool is_ordered(uint32_t opcode, uint32_t flags) {
 
 }  // namespace
 
-// The queue is on no list. `begin`: carries out packets, and says whether the queue can go on at once.
+// One turn of a queue that is on no list. `begin` executes packets; true: the queue can continue at once.
 template <typename Begin>
 [[gnu::always_inline]] inline void Scheduler::run_turn(Queue& queue, uint64_t now, Begin begin) {
     WorkingForEach blame(*persist_);
@@ -54,7 +54,7 @@ template <typename Begin>
     return true;
 }
 
-// The signals that come first of what is submitted. True: there was nothing else.
+// Executes the signals at the head of the ring. True: there was nothing else.
 [[gnu::always_inline]] inline bool Scheduler::run_signals(Queue& queue) {
     if (queue.has_packet || queue.ring_slot == kNoSlot) return false;
     for (uint32_t budget = policy_.window; budget != 0; --budget) {
@@ -66,9 +66,9 @@ template <typename Begin>
     return false;
 }
 
-// True: the queue can go on at once.
+// Publishes what has finished. True: the queue can continue at once.
 [[gnu::always_inline]] inline bool Scheduler::end_turn(Queue& queue) {
-    // What finished is made known once a turn.
+    // Progress is published once a turn.
     if ((queue.done & 1) != 0 && !publish_or_fail(queue)) return false;
     if (queue.place == Place::kOwn && queue.next - queue.retired < kWindow && !queue.has_packet)
         place(queue, Place::kNone);
@@ -101,7 +101,7 @@ template <typename Begin>
     return run(queue);
 }
 
-// The queue whose doorbell was popped, if there is anything to do for it.
+// The queue whose doorbell was popped, with its producer index updated; null: there is nothing new.
 [[gnu::always_inline]] inline Queue* Scheduler::decode_doorbell(uint64_t popped) {
     const uint64_t value = hal_->reg(SOC_DB_VALUE);
     const auto tag = static_cast<uint32_t>(popped);
@@ -111,8 +111,8 @@ template <typename Begin>
         reject_doorbell(queue, value);
         return nullptr;
     }
-    // The index of a doorbell saves reading the producer from the ring: its one writer is the same, and if it
-    // lies about it, it has the packets that it deserves.
+    // The doorbell's index saves reading the producer from the ring: the same process writes both, and a
+    // wrong one harms only its own queue.
     const uint64_t more = (value - queue->producer) & ORR_DB_INDEX_MASK;
     if (more == 0 || queue->producer - queue->retired + more > uint64_t{queue->mask} + 1) [[unlikely]] {
         reject_index(*queue, more);
@@ -123,9 +123,9 @@ template <typename Begin>
     return queue;
 }
 
-// A queue has got more packets than it had.
+// New packets have been submitted: makes the queue ready if it was idle.
 [[gnu::always_inline]] inline void Scheduler::accept_doorbell(Queue& queue) {
-    // With so many before it that its turn is far away, others need the slots more.
+    // If its turn is far away, others need the prefetch slots more.
     if (queue.next != queue.producer && (queue.ring_slot != kNoSlot || turns_.count() < SOC_SLOTS))
         slots_.attach_idle(*hal_, queues_, queue);
     if (queue.place == Place::kNone && queue.next != queue.producer) make_ready(queue);
@@ -138,7 +138,7 @@ bool Scheduler::drain_doorbells() {
     for (uint32_t n = 0;;) {
         if (Queue* const queue = decode_doorbell(popped)) {
             accept_doorbell(*queue);
-            // It does not wait for what else was rung.
+            // A high class does not wait until the other doorbells have been read.
             if (queue->priority >= ORR_PRIORITY_HIGH && queue->place == Place::kReady) break;
         }
         if ((popped & SOC_DB_MORE) == 0 || ++n == kDoorbellsPerTurn) break;
@@ -147,8 +147,8 @@ bool Scheduler::drain_doorbells() {
     return true;
 }
 
-// As drain_doorbells() and turn(), where nobody has a turn coming: a queue has it without standing in line if
-// no other was rung, or if it would not wait for others.
+// Fast path for drain_doorbells() and turn() while no queue is ready: the rung queue gets its turn directly,
+// unless others were rung too and it has no precedence.
 void Scheduler::answer_doorbell() {
     const uint64_t popped = hal_->reg(SOC_DB_POP);
     if (popped == ~uint64_t{0}) return;
@@ -164,12 +164,11 @@ void Scheduler::answer_doorbell() {
     turns_.limit_lag(*queue);
     set_state(*queue, ORR_TSTATE_READY);
     trace::decision(*hal_, queue->number, ORR_RULE_ONLY, ORR_RESOURCE_TURN, 1, queue->next);
-    // An event that is recorded is a signal and nothing else.
+    // A recorded event is just a signal: the common case.
     run_turn(*queue, now, [&] { return run_signals(*queue) ? end_turn(*queue) : run_rest(*queue); });
 }
 
-// Of a queue that is not there any more, or has stopped: then what is submitted fails, when its user's turn
-// comes.
+// The doorbell of a queue that is gone is counted; if it has stopped, what was submitted will be failed.
 [[gnu::noinline]] void Scheduler::reject_doorbell(Queue* queue, uint64_t value) {
     if (queue == nullptr || !queue->exists || queue->destroying || queue->generation != value >> 48) {
         ++stats_.stale_doorbells;
@@ -180,8 +179,8 @@ void Scheduler::answer_doorbell() {
     if (!failing(*queue)) enter_failing(*queue);
 }
 
-// One that is nothing new is dropped and costs its queue, so that a storm of it has fewer turns and takes
-// none from others; one that cannot be true stops the queue.
+// A doorbell without news is dropped and charged to its queue, so that a storm costs the sender turns and
+// nobody else; an impossible index stops the queue.
 [[gnu::noinline]] void Scheduler::reject_index(Queue& queue, uint64_t more) {
     ++stats_.idle_doorbells;
     add_vtime(queue, Resource::kTurn, kDoorbellPs);
@@ -282,7 +281,7 @@ Scheduler::Step Scheduler::execute_timestamp(Queue& queue) {
     return finish_packet(queue);
 }
 
-// Packet `next` was carried out on the spot.
+// Packet `next` was executed synchronously.
 Scheduler::Step Scheduler::finish_packet(Queue& queue) {
     queue.done |= 1u << static_cast<uint32_t>(queue.next - queue.retired);
     consume_packet(queue, queue.packet[0]);

@@ -4,12 +4,11 @@
 // A member's GANG packet attaches its queue to the record of its gang (same context, board and round); the
 // dispatch behind it joins. When all members of this card have joined, a gang of several cards goes through
 // three steps, each told to the others on their boards (board[card] = round * 8 + step):
-//   arrived   all members of this card are there. Nothing is held for a gang before all cards have said so.
-//   locked    no other gang may take this card's vector ports. Cards lock in the order of their number, and a
-//   card that
-//             runs a gang of several cards is not locked: so gangs cannot hold each other up.
-//   held      ports and cores are free for it: what ran there has been preempted. Takes microseconds, for all
-//   have locked.
+//   arrived   all members of this card are there. Nothing is held before all cards have arrived.
+//   locked    no other gang may take this card's vector ports. Cards lock in order of their numbers, and a
+//             card that runs a gang of several cards is not locked: so gangs cannot deadlock.
+//   held      ports and cores are free for it: what ran there has been preempted. This takes microseconds,
+//             since all cards have locked.
 // When all hold, all start. A gang of one card locks, holds and starts. A card that gives up says `failed`.
 #pragma once
 
@@ -21,8 +20,8 @@ namespace orrery::fw {
 
 inline constexpr uint32_t kGangs = 16;
 inline constexpr uint32_t kGangsOfAContext = 4;
-// How long ports may stand idle for a gang, and how long none of its kind may have them after one that had
-// them in vain. Cards keep no common clock: one that waits for another must be patient.
+// How long ports may stay idle for a gang, and, in multiples of that, how long gangs are kept from them after
+// one that failed to start. Cards have no common clock, so waiting for another card takes the longer limit.
 inline constexpr uint64_t kGangHoldPs = 1'000'000'000;
 inline constexpr uint64_t kGangCrossHoldPs = 100'000'000'000;
 inline constexpr uint64_t kGangPause = 20;  // times the hold

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Queues that wait for a semaphore, and what sets them free: a signal of this firmware or of a peer, each for
-// one memory, and a change of the mappings through which they named it. Nothing is polled, and nobody else is
+// Queues that wait for a semaphore, and what wakes them: a signal of this firmware or of a peer, each for one
+// memory, and a change of the mappings through which they named it. Nothing is polled, and no other queue is
 // looked at.
 #include <orrery/hw/link.h>
 
@@ -41,7 +41,8 @@ Scheduler::Step Scheduler::execute_wait(Queue& queue) {
         return Step::kFailed;
     }
     if (value < queue.packet[2]) {
-        // A signal that comes now is either ours, later, or a peer's, whose poke is still to be taken.
+        // No signal is lost here: this card's come from this firmware, and a peer's leave a remote signal to
+        // drain.
         uint64_t memory = 0;
         if (!translate_va(queue, va, memory) || abandoned(queue, memory, value)) return Step::kFailed;
         if (value < queue.packet[2]) {
@@ -85,7 +86,7 @@ void Scheduler::check_wait_limits(uint64_t now) {
         const uint64_t va = queue.packet[1];
         const uint64_t value = hal_->load(window(queue, va));
         if (!take_window_fault(*hal_) && value >= queue.packet[2]) {
-            // Its poke is still to be taken.
+            // Its remote signal has not been drained yet.
             waits_.remove(queue);
             release(queue, value, ORR_WAKE_PEER);
             continue;
@@ -116,7 +117,7 @@ Scheduler::Step Scheduler::execute_signal(Queue& queue) {
     return finish_packet(queue);
 }
 
-// Somebody waits for something.
+// A signal while queues wait: wakes those that it satisfies.
 [[gnu::noinline]] void Scheduler::signalled(const Queue& by, uint64_t memory, uint64_t value, uint64_t va) {
     Queue* due[kWakesPerPass];
     const uint32_t count = take_due(memory, value, ORR_WAKE_LOCAL, due);
@@ -124,8 +125,7 @@ Scheduler::Step Scheduler::execute_signal(Queue& queue) {
     release_all(due, count, value, ORR_WAKE_LOCAL);
 }
 
-// Takes those for whom `value` is enough out of the table, as many as fit. What is left is put on the
-// backlog.
+// Takes the queues that `value` satisfies out of the table, as many as fit; the rest goes onto the backlog.
 uint32_t Scheduler::take_due(uint64_t memory, uint64_t value, uint32_t how, Queue* (&due)[kWakesPerPass]) {
     uint32_t count = 0;
     while (Queue* const queue = waits_.take(memory, value)) {
@@ -133,7 +133,7 @@ uint32_t Scheduler::take_due(uint64_t memory, uint64_t value, uint32_t how, Queu
         if (count < kWakesPerPass) continue;
         const Queue* const more = waits_.first(memory);
         if (more == nullptr || more->wait.value > value) break;
-        // A backlog that is full is no reason to lose anybody: then all go at once.
+        // If the backlog is full, all are woken at once rather than lost.
         if (backlog_count_ < kBacklog) {
             backlog_[backlog_count_++] = {memory, value, how};
             break;
