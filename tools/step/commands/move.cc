@@ -79,12 +79,14 @@ Result<Reply> continued(Debugger& debugger, Result<RunEnd> end) {
     return arrived(debugger, *end, note);
 }
 
-// A recording's last position that is not after a moment, without going there.
-std::uint64_t position_at(Session& session, Time time) {
+// A recording's last position that is not after a moment; without going there if a breakpoint may be on the
+// way.
+std::uint64_t position_at(Debugger& debugger, Time time) {
+    Session& session = debugger.session();
     const std::uint64_t here = session.position();
     session.seek_time(time);
     const std::uint64_t there = session.position();
-    session.seek(here);
+    if (debugger.has_breakpoints()) session.seek(here);
     return there;
 }
 
@@ -260,7 +262,7 @@ Result<Reply> cmd_goto(Debugger& debugger, const Args& args) {
         if (*time < session.about().start)
             return fail("the recording begins at {}", moment_text(session.about().start));
         moment = *time;
-        target = position_at(session, *time);
+        target = position_at(debugger, *time);
     } else {
         return fail(
             "'{}' is neither a time (with its unit, as in 12.5us) nor a step, start, end, 'event N' or "
