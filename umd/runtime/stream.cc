@@ -488,7 +488,10 @@ Status Stream::wait(std::uint64_t index) {
         // What happens on other cards raises no interrupt here.
         const bool watched = use_ == Use::kWork && context_.fleet().several();
         const auto hardware = queue();
-        if (hardware == nullptr) return std::unexpected(ended());
+        if (hardware == nullptr) {
+            if (done(index)) break;  // and closed after that
+            return std::unexpected(ended());
+        }
         auto state = hardware->wait(index, now_ns() + (watched ? kLookNs : kSleepNs));
         if (done(index)) break;
         if (!state) {
