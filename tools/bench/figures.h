@@ -14,7 +14,8 @@ struct Goal {
     enum class Kind : std::uint8_t {
         kNone,
         kAtMost,    // of the value
-        kHostTime,  // of the value, on a machine on which Unicorn makes kReferenceMips: elsewhere it scales
+        kHostTime,  // of the value, on a machine on which Unicorn, counting, makes kReferenceMips: elsewhere
+                    // it scales
         kOfYardstickAtMost,
         kOfYardstickAtLeast,
         kFasterAtLeast,  // the yardstick's time over the value

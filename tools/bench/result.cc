@@ -144,7 +144,7 @@ void judge(std::vector<Result>& results, double host_factor) {
 
 std::optional<double> host_factor(const std::vector<Result>& results) {
     for (const Result& result : results) {
-        if (result.figure->yardstick == "Unicorn" && result.size == result.figure->goal.size)
+        if (result.figure->yardstick == "Unicorn, counting" && result.size == result.figure->goal.size)
             return kReferenceMips / result.yardstick.value();
     }
     return std::nullopt;

@@ -61,7 +61,10 @@ Status TaskSession::close() {
     executor_->stop();  // it goes: who holds the lock makes no more queues
     {
         std::unique_lock lock(mutex_);
-        if (std::exchange(closing_, true)) return {};
+        if (std::exchange(closing_, true)) {
+            changed_.wait(lock, [&] { return closed_; });
+            return fail(orrErrorInvalidHandle, "another thread has destroyed the task graph");
+        }
         changed_.notify_all();
         changed_.wait(lock,
                       [&] { return !started_ || (core_->idle() && executor_->idle() && !host_running_); });
@@ -74,7 +77,8 @@ Status TaskSession::close() {
     {
         // Whoever still waits for what was never started.
         const std::lock_guard lock(mutex_);
-        core_->cancel_all();
+        give_up();
+        closed_ = true;
         changed_.notify_all();
     }
     if (!cost_file_.empty()) (void)costs_.save(cost_file_);
@@ -215,7 +219,7 @@ void TaskSession::failed(TaskId task, const Error& error) {
 void TaskSession::give_up() {
     if (core_->idle()) return;
     core_->cancel_all();
-    told_ = true;
+    cancelled_ = told_ = true;
 }
 
 // Who has heard of a failure may want to end here and now, before queues are closed and made for the rest.
@@ -370,8 +374,9 @@ Status TaskSession::wait_all() {
     std::unique_lock lock(mutex_);
     started_ = true;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return core_->idle() && executor_->idle(); });
+    changed_.wait(lock, [&] { return closed_ || (core_->idle() && executor_->idle()); });
     if (first_failure_) return outcome(*first_failure_);
+    if (cancelled_) return fail(orrErrorCancelled, "the task graph was destroyed before all had run");
     return {};
 }
 

@@ -127,7 +127,9 @@ class TaskSession final : private RuntimeExecutor::Listener {
     std::optional<TaskId> host_running_;
     bool started_ = false;
     bool closing_ = false;
-    bool told_ = false;  // a task ended, and nobody has been notified yet
+    bool closed_ = false;     // its threads have ended
+    bool cancelled_ = false;  // some of it, as it was closed
+    bool told_ = false;       // a task ended, and nobody has been notified yet
     std::multiset<TaskId> awaited_;
     std::vector<void*> data_handles_, kernel_handles_;
     std::thread::id host_thread_id_;

@@ -1,6 +1,6 @@
 // What scheduler firmware does all day, as a freestanding program for the interpreter: linked ready queues by
-// priority with a bitmap, a timer list, rings with indices, a little hashing. Runs for ever; a0 is where it
-// starts its pseudo-random numbers.
+// priority with a bitmap, a timer list, rings with indices, a little hashing. a0 is where it
+// starts its pseudo-random numbers, a1 how many rounds it makes before its ebreak.
 typedef unsigned long u64;
 typedef unsigned int u32;
 
@@ -83,7 +83,7 @@ static __attribute__((noinline)) u64 consume(u32 index, u32 budget) {
     return hash;
 }
 
-__attribute__((noreturn, used)) void schedule(u64 seed) {
+__attribute__((noreturn, used)) void schedule(u64 seed, u64 rounds) {
     random_state = seed | 1;
     for (u32 i = 0; i < kPriorities; ++i)
         queues[i].next = queues[i].prev = &queues[i];
@@ -95,6 +95,7 @@ __attribute__((noreturn, used)) void schedule(u64 seed) {
         enqueue(&tasks[i]);
     }
     for (u64 now = 0;; ++now) {
+        if (now == rounds) __asm__ volatile("ebreak");
         struct task* task = choose();
         if (task == 0) continue;
         dequeue(task);

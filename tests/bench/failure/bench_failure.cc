@@ -24,6 +24,7 @@
 
 #include "tests/vm/kmod/device.h"
 #include "tests/vm/umd/kernels.h"
+#include "tools/bench/guest/clock.h"
 #include "tools/bench/measured.h"
 #include "umd/samples/kernel_image.h"
 
@@ -32,8 +33,10 @@ namespace {
 using orrery::bench::Measured;
 using Clock = std::chrono::steady_clock;
 
+// Real time, whatever the guest's clock does.
 double ms_since(Clock::time_point begin) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    static const double factor = orrery::bench::clock_factor().value_or(1);
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count() * factor;
 }
 
 // Of so many rounds.

@@ -3,6 +3,7 @@
 // Slowdown: the same work on cards that record and on cards that do not, in turns, as the ratios.
 // Stepping: from random positions of a recording of firmware that never sleeps, and of the real firmware.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -21,6 +22,23 @@ namespace {
 
 using bench::thread_seconds;
 
+// Of the card's thread on a CPU; and of real time, in which it may wait for the one that writes.
+struct Took {
+    double thread = 0, real = 0;
+    Took& operator+=(const Took& other) {
+        thread += other.thread;
+        real += other.real;
+        return *this;
+    }
+};
+
+template <typename Work>
+Took took(Work&& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    const double thread = bench::thread_seconds_of(work);
+    return {thread, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+}
+
 std::vector<std::uint8_t> program() {
     std::ifstream in(ORRERY_BENCH_PROGRAM, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -36,16 +54,16 @@ class BusyCard {
         std::ranges::copy(program(), card_->core().sram().begin());
         card_->start_core_for_test(ORR_SRAM_BASE);
     }
-    // Host seconds of this thread for `ps` more of model time.
-    double run(ModelTime ps) {
+    // `ps` more of model time.
+    Took run(ModelTime ps) {
         const ModelTime end = card_->events().now() + ps;
-        const double start = thread_seconds();
-        while (card_->events().now() < end) {
-            if (card_->step()) continue;
-            fmt::print(stderr, "the firmware has stopped\n");
-            std::exit(1);
-        }
-        return thread_seconds() - start;
+        return took([&] {
+            while (card_->events().now() < end) {
+                if (card_->step()) continue;
+                fmt::print(stderr, "the firmware has stopped\n");
+                std::exit(1);
+            }
+        });
     }
     std::uint64_t instructions() { return card_->counters().get(ORR_CTR_CORE_INSTRUCTIONS); }
 
@@ -61,19 +79,17 @@ class FirmwareCard {
         for (std::uint32_t asid = 1; asid <= kQueues; ++asid)
             fw_.make_queue(asid);
     }
-    double run(unsigned rounds) {
+    Took run(unsigned rounds) {
         orr_packet_fill nop{};
         nop.header.opcode = ORR_PKT_NOP;
-        double total = 0;
+        Took total;
         for (unsigned round = 0; round < rounds; ++round) {
             for (std::uint32_t asid = 1; asid <= kQueues; ++asid) {
                 for (unsigned i = 0; i < 32; ++i)
                     fw_.push(asid, nop);
                 fw_.submit(asid);
             }
-            const double start = thread_seconds();
-            fw_.rig().settle();
-            total += thread_seconds() - start;
+            total += took([&] { fw_.rig().settle(); });
         }
         return total;
     }
@@ -93,7 +109,7 @@ constexpr int kPairs = 20;
 constexpr int kTurns = 6;
 template <class CardType, class Amount>
 void slowdown(bench::Measured& measured, const char* name, Amount amount) {
-    std::vector<double> ratios;
+    std::vector<double> ratios, real_ratios;
     // Where memory happens to lie changes the speed of a card for its life, by more than recording does:
     // several pairs, made in both orders.
     for (int pair = 0; pair < kPairs; ++pair) {
@@ -103,12 +119,15 @@ void slowdown(bench::Measured& measured, const char* name, Amount amount) {
         recorded = std::make_unique<CardType>(file.path());
         if (pair % 2 != 0) plain = std::make_unique<CardType>(std::filesystem::path());
         for (int turn = 0; turn <= kTurns; ++turn) {
-            const double without = plain->run(amount);
-            const double with = recorded->run(amount);
-            if (turn > 0) ratios.push_back(with / without);
+            const Took without = plain->run(amount);
+            const Took with = recorded->run(amount);
+            if (turn == 0) continue;
+            ratios.push_back(with.thread / without.thread);
+            real_ratios.push_back(with.real / without.real);
         }
     }
     measured.add({name, {}, std::move(ratios), {}});
+    measured.add({fmt::format("{}, real time", name), {}, std::move(real_ratios), {}});
 }
 
 // of: seconds of model time, for the figures that say it.

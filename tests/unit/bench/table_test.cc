@@ -86,7 +86,8 @@ TEST(BenchTable, HostTimesScaleWithTheMachine) {
 TEST(BenchTable, OneSizeHasTheGoalAndSaysHowFastTheMachineIs) {
     const Json measured = Json::array({measurement("interpreter", 100, {200}, {100}),
                                        measurement("interpreter", 1000, {200}, {100}),
-                                       measurement("interpreter", 10'000'000, {800}, {54})});
+                                       measurement("interpreter", 10'000'000, {800}, {54}),
+                                       measurement("interpreter, to the end", nullptr, {800}, {400})});
     const auto results = judged("core", measured);
     EXPECT_EQ(results[0].holds, std::nullopt);
     EXPECT_EQ(results[2].holds, true);

@@ -235,6 +235,51 @@ TEST_F(TaskTest, DestroyedAfterAFailureItStopsWhatRuns) {
     EXPECT_EQ(read(data(5)), 5);
 }
 
+// Of several that destroy it one does, and nobody is told so before it has ended.
+TEST_F(TaskTest, DestroyedByTwoAtOnce) {
+    struct {
+        std::atomic<bool> runs{false}, may_end{false}, ended{false};
+    } state;
+    const auto x = data(1);
+    orrTaskAccess access{};
+    access.data = x;
+    access.mode = orrTaskAccessReadWrite;
+    orrTaskDesc desc = ORR_INIT(orrTaskDesc);
+    desc.user = &state;
+    desc.function = [](void* user, void* const*, std::size_t) {
+        auto& task = *static_cast<decltype(state)*>(user);
+        task.runs.store(true);
+        while (!task.may_end.load())
+            std::this_thread::yield();
+        task.ended.store(true);
+    };
+    desc.accesses = &access;
+    desc.access_count = 1;
+    ASSERT_OK(orrTaskSubmit(nullptr, graph_, &desc));
+    ASSERT_OK(orrTaskGraphStart(graph_));
+    while (!state.runs.load())
+        std::this_thread::yield();
+    std::atomic<int> first{0}, late{0}, called{0};
+    const auto destroy = [&] {
+        ++called;
+        const orrError_t told = orrTaskGraphDestroy(graph_);
+        EXPECT_TRUE(state.ended.load());
+        if (told == orrSuccess) ++first;
+        if (told == orrErrorInvalidHandle) ++late;
+    };
+    {
+        std::jthread one(destroy), other(destroy);
+        while (called.load() < 2)
+            std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // they are in it, most likely
+        state.may_end.store(true);
+    }
+    EXPECT_EQ(first.load(), 1);
+    EXPECT_EQ(late.load(), 1);
+    graph_ = nullptr;
+    create(nullptr);
+}
+
 // Each linked with each.
 class EightCards : public TaskTest {
   protected:

@@ -140,7 +140,8 @@ class Crowd : public ::testing::Test {
                 orrTaskData_t data = nullptr;
                 std::uint64_t value = 7;
                 expect(orrTaskDataCreate(&data, tasks_.any(random), &value, sizeof(value)));
-                return expect(orrTaskDataRead(&value, data, sizeof(value)));
+                expect(orrTaskDataRead(&value, data, sizeof(value)));
+                return expect(orrTaskGraphWait(tasks_.any(random)));
             }
             default: {
                 orrGraphExec_t exec = nullptr;

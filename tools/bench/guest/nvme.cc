@@ -62,7 +62,7 @@ std::vector<double> Nvme::read_latency(int reads) {
     return times;
 }
 
-std::vector<double> Nvme::read_at_depth(int rounds, int depth) {
+std::vector<double> Nvme::read_at_depth(int rounds, int depth, bool together) {
     if (depth > kDepth) return {};
     aio_context_t context = 0;
     if (::syscall(SYS_io_setup, depth, &context) != 0) return {};
@@ -90,7 +90,8 @@ std::vector<double> Nvme::read_at_depth(int rounds, int depth) {
     std::int64_t begin = now_ns();
     int finished = 0;
     for (int done_rounds = 0; good && done_rounds < rounds;) {
-        const long got = ::syscall(SYS_io_getevents, context, 1, depth, events.data(), nullptr);
+        const long got =
+            ::syscall(SYS_io_getevents, context, together ? depth : 1, depth, events.data(), nullptr);
         if (got <= 0) break;
         for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
             good = good && events[i].res == static_cast<__s64>(kBlock);

@@ -17,8 +17,10 @@ class Nvme {
 
     // Nanoseconds of each read, one at a time. Empty: a read failed.
     std::vector<double> read_latency(int reads);
-    // Nanoseconds a read with `depth` in flight at all times; one value for each `depth` completions.
-    std::vector<double> read_at_depth(int rounds, int depth);
+    // Nanoseconds a read at this depth; one value for each `depth` completions. together: `depth` are
+    // submitted at once and waited for; else as many as have come are submitted anew, so that so many are in
+    // flight at all times.
+    std::vector<double> read_at_depth(int rounds, int depth, bool together);
 
   private:
     Nvme(int fd, std::byte* buffer);

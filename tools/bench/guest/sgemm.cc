@@ -43,21 +43,26 @@ std::vector<double> sgemm_times(int rounds) {
     check(orrMemcpy(card_a.data(), a.data(), bytes, orrMemcpyHostToDevice));
     check(orrMemcpy(card_b.data(), b.data(), bytes, orrMemcpyHostToDevice));
     const SgemmArgs args{card_a.data(), card_b.data(), card_c.data(), n};
+    const auto right = [&] {
+        for (unsigned row = 0; row < n; ++row) {
+            for (unsigned column = 0; column < n; ++column) {
+                float sum = 0;
+                for (unsigned k = 0; k < n; ++k)
+                    sum += a_at(row * n + k) * b_at(k * n + column);
+                if (c.data()[row * n + column] != sum) return false;
+            }
+        }
+        return true;
+    };
     std::vector<double> times;
     for (int round = 0; round < rounds; ++round) {
+        check(orrMemset(card_c.data(), 0xff, bytes));
         const std::int64_t begin = now_ns();
         launch(function, {n / block, n / block, 1}, {block, block, 1}, args, 0, stream);
         check(orrMemcpyAsync(c.data(), card_c.data(), bytes, orrMemcpyDeviceToHost, stream.get()));
         stream.synchronize();
         times.push_back(static_cast<double>(now_ns() - begin));
-    }
-    for (unsigned row = 0; row < n; ++row) {
-        for (unsigned column = 0; column < n; ++column) {
-            float sum = 0;
-            for (unsigned k = 0; k < n; ++k)
-                sum += a_at(row * n + k) * b_at(k * n + column);
-            if (c.data()[row * n + column] != sum) throw std::runtime_error("the matrix product is wrong");
-        }
+        if (!right()) throw std::runtime_error("the matrix product is wrong");
     }
     check(orrModuleUnload(module));
     return times;
