@@ -194,7 +194,7 @@ TEST(Manual, HasEveryStructureWithItsSize) {
             ++count;
             std::string bytes = (*at)[2];
             if (bytes == "ORR_DB_PAGE_SIZE") bytes = "4096";
-            const std::regex wanted("`struct " + (*at)[1].str() + "`(, | \\| )" + bytes + " bytes");
+            const std::regex wanted("`struct " + (*at)[1].str() + R"(`(,\s+| \| ))" + bytes + R"(\s+bytes)");
             EXPECT_TRUE(std::regex_search(manual, wanted))
                 << "struct " << (*at)[1] << " with its " << bytes << " bytes is not in docs/hardware.md";
         }

@@ -108,5 +108,36 @@ TEST(Docs, EverySubsystemPageEndsInKnownLimits) {
     EXPECT_GT(pages, 0);
 }
 
+int columns(const std::string& line) {
+    // Bytes that begin a character.
+    return static_cast<int>(
+        std::ranges::count_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+TEST(Docs, ProseIsWrapped) {
+    constexpr int kColumns = 100;
+    std::vector<std::filesystem::path> pages = {kRoot / "README.md"};
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / "docs"))
+        if (entry.path().extension() == ".md") pages.push_back(entry.path());
+    EXPECT_GT(pages.size(), 10u);
+    for (const auto& page : pages) {
+        std::istringstream in(read(page));
+        std::string line;
+        bool code = false;
+        for (int number = 1; std::getline(in, line); ++number) {
+            const size_t first = line.find_first_not_of(' ');
+            if (first == std::string::npos) continue;
+            const bool fence = line.compare(first, 3, "```") == 0;
+            if (fence) code = !code;
+            // Code and tables are as wide as they are; one word, mostly a link, cannot be wrapped.
+            if (fence || code || line[first] == '|' || line.starts_with("    ") ||
+                line.find(' ', first) == std::string::npos)
+                continue;
+            EXPECT_LE(columns(line), kColumns) << page << ":" << number << ": " << line;
+        }
+        EXPECT_FALSE(code) << page << ": a block of code has no end";
+    }
+}
+
 }  // namespace
 }  // namespace orrery::layering
