@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 namespace orrery::vm {
@@ -19,6 +20,15 @@ namespace {
 constexpr std::uint64_t kKernelStart = 0xffffffff80000000;
 constexpr std::uint64_t kKernelSize = 0x7fffff00;
 constexpr std::uint64_t kFewSymbols = 1000;
+
+// A kernel with all of its modules has some 16 MiB of kallsyms, in lines of 600 bytes at most.
+constexpr std::size_t kMostKallsyms = std::size_t{64} << 20;
+constexpr std::size_t kLongestSymbol = 1024;
+constexpr std::size_t kLongestSection = 64;
+constexpr std::size_t kMostSections = 64;
+
+constexpr char kOfNames[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+constexpr char kOfNumbers[] = "0123456789abcdef";
 
 enum Section : std::uint16_t { kNone, kText, kSymbols, kNames, kSectionNames, kSections };
 
@@ -36,7 +46,7 @@ bool parse(const std::string& line, std::uint64_t& address, char& type, std::str
     const char* begin = end + 3;
     name.assign(begin, static_cast<std::size_t>(line.data() + line.size() - begin));
     name.resize(std::min(name.size(), name.find_first_of(" \t")));
-    return !name.empty();
+    return !name.empty() && name.find_first_not_of(kOfNames) == std::string::npos;
 }
 
 // Debian's headers bring a vmlinux that has a table with next to nothing in it.
@@ -152,6 +162,36 @@ std::string symbol_file(const std::string& kallsyms) {
     for (const auto& section : sections)
         append(file, section);
     return file;
+}
+
+Result<void> GuestSymbols::kernel(const std::string& line) {
+    if (line.size() > kLongestSymbol) return {};
+    if (kallsyms_.size() + line.size() >= kMostKallsyms)
+        return fail(fmt::format("--gdb: the guest says more than {} MiB of symbols: run without --gdb",
+                                kMostKallsyms >> 20));
+    kallsyms_ += line;
+    kallsyms_ += '\n';
+    return {};
+}
+
+Result<void> GuestSymbols::section(const std::string& name_and_address) {
+    const auto space = name_and_address.find(' ');
+    const std::string name = name_and_address.substr(0, space);
+    const std::string address = space == std::string::npos ? "" : name_and_address.substr(space + 1);
+    if (name.size() < 2 || name.size() > kLongestSection || name.front() != '.' ||
+        name.find_first_not_of(kOfNames) != std::string::npos || address.size() < 3 || address.size() > 18 ||
+        !address.starts_with("0x") || address.find_first_not_of(kOfNumbers, 2) != std::string::npos ||
+        ++section_count_ > kMostSections)
+        return fail(
+            "--gdb: what the guest says of the sections of orrery.ko is not names and addresses: run without "
+            "--gdb");
+    sections_ += fmt::format(" -s {} {}", name, address);
+    return {};
+}
+
+std::string GuestSymbols::take_symbol_file() {
+    const std::string lines = std::exchange(kallsyms_, {});
+    return lines.empty() ? "" : symbol_file(lines);
 }
 
 fs::path find_vmlinux(const Kernel& kernel) {

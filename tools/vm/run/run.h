@@ -13,7 +13,9 @@
 #include "tools/vm/net/switch.h"
 #include "tools/vm/options.h"
 #include "tools/vm/process.h"
+#include "tools/vm/run/gdb.h"
 #include "tools/vm/run/relay.h"
+#include "tools/vm/run/status_lines.h"
 #include "tools/vm/runtime_dir.h"
 #include "tools/vm/terminal.h"
 #include "tools/vm/tree.h"
@@ -77,10 +79,9 @@ class Run {
     Relay input_;  // from our stdin: to the command's, or to the console's keyboard
     bool input_ended_ = false;
     EscapeFilter escape_;
-    std::string status_text_;
+    StatusLines status_lines_;
     std::filesystem::path module_file_;  // orrery.ko on the host; empty: none
-    std::string kallsyms_;
-    std::string sections_;  // of orrery.ko, as gdb takes them
+    GuestSymbols guest_symbols_;         // with --gdb
     bool console_open_ = true;
     bool status_open_ = true;
 

@@ -59,13 +59,14 @@ void Run::read_status() {
         status_open_ = n < 0 && (errno == EINTR || errno == EAGAIN);
         return;
     }
-    status_text_.append(buffer, static_cast<std::size_t>(n));
-    std::size_t begin = 0;
-    for (auto end = status_text_.find('\n'); end != std::string::npos; end = status_text_.find('\n', begin)) {
-        guest_says(status_text_.substr(begin, end - begin));
-        begin = end + 1;
+    const auto lines = status_lines_.feed({buffer, static_cast<std::size_t>(n)});
+    if (!lines) {
+        status_open_ = false;
+        stop(lines.error());
+        return;
     }
-    status_text_.erase(0, begin);
+    for (const auto& line : *lines)
+        guest_says(line);
 }
 
 void Run::read_console() {
@@ -78,19 +79,17 @@ void Run::read_console() {
     if (!console_open_) console_log_->feed("\n");
 }
 
-// A line of kallsyms, a section of orrery.ko, or that all of them have come.
+// A line of kallsyms, a section of orrery.ko, or that all of them have come. From its start on the command
+// could say so too.
 void Run::tell_gdb(const std::string& what, const std::string& rest) {
-    if (what == "kernel") {
-        kallsyms_ += rest + "\n";
+    if (started_) return;
+    if (what != "symbols") {
+        const auto done = what == "kernel" ? guest_symbols_.kernel(rest) : guest_symbols_.section(rest);
+        if (!done) stop(done.error());
         return;
     }
-    if (what == "section") {
-        sections_ += fmt::format(" -s {}", rest);
-        return;
-    }
-    if (!kallsyms_.empty())
-        std::ofstream(logs_ / "kernel.symbols", std::ios::binary) << symbol_file(kallsyms_);
-    kallsyms_.clear();
+    if (const std::string symbols = guest_symbols_.take_symbol_file(); !symbols.empty())
+        std::ofstream(logs_ / "kernel.symbols", std::ios::binary) << symbols;
     write_gdb_script();
     say("gdb has the symbols");
 }
@@ -100,7 +99,7 @@ void Run::write_gdb_script() const {
     fs::path symbols = find_vmlinux(kernel_);
     if (symbols.empty() && fs::exists(logs_ / "kernel.symbols", error)) symbols = logs_ / "kernel.symbols";
     std::ofstream(logs_ / "kernel.gdb")
-        << gdb_script(symbols, directory_->path() / "gdb.sock", module_file_, sections_);
+        << gdb_script(symbols, directory_->path() / "gdb.sock", module_file_, guest_symbols_.sections());
 }
 
 // The command gets nothing before it runs, so that a run that fails early leaves our stdin as it was.
