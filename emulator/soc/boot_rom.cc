@@ -163,7 +163,9 @@ BootResult ImageReader::finish(const std::optional<PublicKey>& key, std::span<st
                                     key->data()) != 0) {
         return failed(ORR_BOOT_BAD_SIGNATURE, 0, "not signed with the key in the card's fuses");
     }
-    return load_elf(elf, sram, load);
+    BootResult result = load_elf(elf, sram, load);
+    result.hw_minor = header->hw_version & 0xffffu;
+    return result;
 }
 
 std::expected<PublicKey, std::string> load_fuses(const std::filesystem::path& file) {
