@@ -160,7 +160,8 @@ orrError_t orrEventElapsedHostTime(double* ns, orrEvent_t start, orrEvent_t end)
         if (ns == nullptr) return null_argument("ns");
         ORR_TRY(from, times_of(runtime, start));
         ORR_TRY(to, times_of(runtime, end));
-        *ns = static_cast<double>(to->host_ns - from->host_ns);
+        // Nobody may have looked at the start while it was the latest: when it was seen says nothing.
+        *ns = static_cast<double>(to->seen_ns - from->recorded_ns);
         return {};
     });
 }

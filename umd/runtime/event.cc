@@ -45,6 +45,7 @@ Status Event::record(const std::shared_ptr<Stream>& stream) {
         record_->slot = std::move(*slot);
     }
     const std::uint64_t value = record_->slot->last + 1;
+    const std::int64_t recorded_ns = now_ns();
     const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, record_->slot->va, value);
     auto index = stream->submit({&packet, 1}, {Op::kSignal, nullptr});
     if (!index) {
@@ -55,6 +56,7 @@ Status Event::record(const std::shared_ptr<Stream>& stream) {
     if (record_->stream != stream) record_->stream = stream;
     record_->index = *index;
     record_->value = value;
+    record_->recorded_ns = recorded_ns;
     record_->seen_ns = 0;
     captured_.reset();
     return {};
@@ -103,7 +105,8 @@ Result<Event::Times> Event::times() {
     if (!record_->stream->done(record_->index))
         return fail(orrErrorNotReady, "the event was recorded anew, and that is not done yet");
     if (record_->seen_ns == 0) record_->seen_ns = now_ns();
-    return Times{record_->slot->context->device(), record_->slot->time_ps(), record_->seen_ns};
+    return Times{record_->slot->context->device(), record_->slot->time_ps(), record_->recorded_ns,
+                 record_->seen_ns};
 }
 
 Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns) {

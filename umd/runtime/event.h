@@ -20,7 +20,9 @@ struct EventRecord {
     std::uint64_t index = 0;
     std::shared_ptr<SemaphoreSlot> slot;
     std::uint64_t value = 0;
-    std::int64_t seen_ns = 0;  // 0: not seen yet
+    // The host's clock: when it was recorded, and when a call on the event first saw it done; 0: not yet.
+    std::int64_t recorded_ns = 0;
+    std::int64_t seen_ns = 0;
 };
 
 // Thread safe.
@@ -44,7 +46,8 @@ class Event {
     struct Times {
         int device = 0;
         std::uint64_t model_ps = 0;
-        std::int64_t host_ns = 0;
+        std::int64_t recorded_ns = 0;
+        std::int64_t seen_ns = 0;
     };
     Result<Times> times();
 

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -17,15 +18,22 @@ TEST(Event, ModelTimeIsExactAndHostTimeMoves) {
     ASSERT_OK(orrEventCreate(&end, 0));
     ASSERT_OK(orrMalloc(&memory, 4096));
     for (int round = 0; round < 3; ++round) {
+        const auto begin = std::chrono::steady_clock::now();
         ASSERT_OK(orrEventRecord(start, stream));
         ASSERT_OK(orrMemsetAsync(memory, 1, 4096, stream));
         ASSERT_OK(orrEventRecord(end, stream));
         ASSERT_OK(orrEventSynchronize(end));
-        double model = 0, host = -1;
+        double model = 0, host = -1, again = -1;
         ASSERT_OK(orrEventElapsedModelTime(&model, start, end));
         // The fake takes 1 ns a packet and 10 ps a byte.
         EXPECT_EQ(model, 2.0 + 40.96);
+        // The start is looked at here for the first time, after the end.
         ASSERT_OK(orrEventElapsedHostTime(&host, start, end));
+        const std::chrono::duration<double, std::nano> all = std::chrono::steady_clock::now() - begin;
+        EXPECT_GE(host, 0);
+        EXPECT_LE(host, all.count());
+        ASSERT_OK(orrEventElapsedHostTime(&again, start, end));
+        EXPECT_EQ(again, host) << "when the end was seen does not change";
         std::uint64_t ps = 0;
         ASSERT_OK(orrEventGetModelTime(&ps, end));
         EXPECT_GT(ps, 0u);

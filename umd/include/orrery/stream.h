@@ -105,7 +105,11 @@ ORR_API orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event, cons
 
 /** Model time between two finished records on one device, in ns with fraction: exact and repeatable. */
 ORR_API orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end);
-/** Host time between the moments at which the two records were seen to be finished, in ns. */
+/**
+ * Host time in ns from the orrEventRecord of `start` to the moment at which a call on `end`
+ * (orrEventSynchronize, orrEventQuery, or else this one) first saw that it was finished. Not negative if
+ * `end` was recorded after `start`. Earlier work of the stream that was not done yet counts as well.
+ */
 ORR_API orrError_t orrEventElapsedHostTime(double* ns, orrEvent_t start, orrEvent_t end);
 /** Model time of the record in picoseconds since the card's power-on. */
 ORR_API orrError_t orrEventGetModelTime(uint64_t* ps, orrEvent_t event);
