@@ -154,8 +154,8 @@ int die() {
     const Kernels kernels;
     const orrery::Stream stream;
     const auto begin = Clock::now();
-    orrError_t told = orrLaunchKernel(kernels.trap, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream.get());
-    if (told == orrSuccess) told = orrStreamSynchronize(stream.get());
+    orrError_t told = orrLaunchKernel(kernels.trap, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream.handle());
+    if (told == orrSuccess) told = orrStreamSynchronize(stream.handle());
     fmt::print("{}\n", ms_since(begin));
     expect(told, orrErrorDeviceLost, "the death of a card");
     std::fflush(stdout);

@@ -57,6 +57,44 @@ TEST(Owners, EmptyBorrowedAndReleased) {
     EXPECT_FALSE(lives(handle));
 }
 
+TEST(Owners, EmptyStreamsRefuseAndTheNullStreamIsAskedFor) {
+    FakeSystem system;
+    DeviceArray<int> array(8);
+    Stream first;
+    const Event event;
+    Stream second = std::move(first);
+    const auto refuses = [](const auto& call) {
+        try {
+            call();
+        } catch (const ApiError& error) {
+            return error.code() == orrErrorInvalidHandle;
+        }
+        return false;
+    };
+    const auto all_refuse = [&](const Stream& stream) {
+        return refuses([&] { stream.synchronize(); }) && refuses([&] { (void)stream.done(); }) &&
+               refuses([&] { stream.wait(event); }) && refuses([&] { event.record(stream); }) &&
+               refuses([&] { fill(array.data(), 0, array.bytes(), stream); }) &&
+               refuses([&] { Graph::begin_capture(stream); });
+    };
+    EXPECT_TRUE(all_refuse(first));  // NOLINT(bugprone-use-after-move)
+    second.destroy();
+    EXPECT_TRUE(all_refuse(second));
+    EXPECT_TRUE(all_refuse(Stream(empty)));
+
+    Stream null = Stream::null();
+    fill(array.data(), 0, array.bytes(), null);
+    event.record(null);
+    null.synchronize();
+    EXPECT_TRUE(event.done());
+    const Stream moved = std::move(null);
+    moved.synchronize();
+    EXPECT_TRUE(all_refuse(null));  // NOLINT(bugprone-use-after-move)
+    Stream released = Stream::null();
+    EXPECT_EQ(released.release(), nullptr);
+    EXPECT_TRUE(all_refuse(released));
+}
+
 TEST(Owners, DestroyingByHandTellsFailures) {
     FakeSystem system;
     auto stream = Stream::adopt(reinterpret_cast<orrStream_t>(0x1234));

@@ -59,7 +59,7 @@ std::vector<double> sgemm_times(int rounds) {
         check(orrMemset(card_c.data(), 0xff, bytes));
         const std::int64_t begin = now_ns();
         launch(function, {n / block, n / block, 1}, {block, block, 1}, args, 0, stream);
-        check(orrMemcpyAsync(c.data(), card_c.data(), bytes, orrMemcpyDeviceToHost, stream.get()));
+        check(orrMemcpyAsync(c.data(), card_c.data(), bytes, orrMemcpyDeviceToHost, stream.handle()));
         stream.synchronize();
         times.push_back(static_cast<double>(now_ns() - begin));
         if (!right()) throw std::runtime_error("the matrix product is wrong");

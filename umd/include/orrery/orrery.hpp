@@ -5,6 +5,7 @@
  *
  *   orrery::Stream stream;                              // made on the current device
  *   orrery::Stream later(orrery::empty);                // nothing yet: later = orrery::Stream();
+ *   auto null = orrery::Stream::null();                 // the null stream of the current device
  *   auto theirs = orrery::Stream::borrow(handle);       // used, and left alone
  *   auto mine = orrery::Stream::adopt(handle);          // destroyed at the end
  *   stream.destroy();                                   // as the destructor does it, and throws if it fails
@@ -32,6 +33,9 @@ class ApiError : public std::runtime_error {
     explicit ApiError(orrError_t code)
         : std::runtime_error(std::string(orrGetErrorName(code)) + ": " + orrGetLastErrorText()),
           code_(code) {}
+    /** Of this header: the library was not called. */
+    ApiError(orrError_t code, const char* text)
+        : std::runtime_error(std::string(orrGetErrorName(code)) + ": " + text), code_(code) {}
     orrError_t code() const { return code_; }
 
   private:
@@ -167,30 +171,62 @@ class Semaphore : public Object<Semaphore, orrSemaphore_t, orrSemaphoreDestroy> 
 
 class Event;
 
-/** An empty one stands for the null stream of the current device. */
+/**
+ * For the C API a null handle is the null stream of the current device; here that is Stream::null(). An empty
+ * object, as moving leaves it, is no stream: its calls throw orrErrorInvalidHandle.
+ */
 class Stream : public Object<Stream, orrStream_t, orrStreamDestroy> {
   public:
     Stream() : Object(make(ORR_INIT(orrStreamAttributes))) {}
     explicit Stream(const orrStreamAttributes& attributes) : Object(make(attributes)) {}
     explicit Stream(Empty e) : Object(e) {}
-    void synchronize() const { check(orrStreamSynchronize(get())); }
+    /** Not owned. Each call means the device that is current then. */
+    static Stream null() {
+        Stream stream(empty);
+        stream.null_ = true;
+        return stream;
+    }
+    Stream(Stream&& other) noexcept : Object(std::move(other)), null_(std::exchange(other.null_, false)) {}
+    Stream& operator=(Stream&& other) noexcept {
+        const bool null = std::exchange(other.null_, false);
+        Object::operator=(std::move(other));
+        null_ = null;
+        return *this;
+    }
+    explicit operator bool() const { return get() != nullptr || null_; }
+    void destroy() {
+        null_ = false;
+        Object::destroy();
+    }
+    orrStream_t release() {
+        null_ = false;
+        return Object::release();
+    }
+    /** A handle for calls of the C API; throws if this is empty. */
+    orrStream_t handle() const {
+        if (get() == nullptr && !null_)
+            throw ApiError(orrErrorInvalidHandle,
+                           "the orrery::Stream is empty: it was moved from, destroyed or never set");
+        return get();
+    }
+    void synchronize() const { check(orrStreamSynchronize(handle())); }
     /** All its work is done. */
     bool done() const {
-        const orrError_t code = orrStreamQuery(get());
+        const orrError_t code = orrStreamQuery(handle());
         if (code != orrErrorNotReady) check(code);
         return code == orrSuccess;
     }
-    void abort() const { check(orrStreamAbort(get())); }
+    void abort() const { check(orrStreamAbort(handle())); }
     inline void wait(const Event& event) const;
     void wait(const Semaphore& semaphore, std::uint64_t value) const {
-        check(orrStreamWaitSemaphore(get(), semaphore.get(), value, nullptr));
+        check(orrStreamWaitSemaphore(handle(), semaphore.get(), value, nullptr));
     }
     void signal(const Semaphore& semaphore, std::uint64_t value) const {
-        check(orrStreamSignalSemaphore(get(), semaphore.get(), value));
+        check(orrStreamSignalSemaphore(handle(), semaphore.get(), value));
     }
     orrStreamStats stats() const {
         orrStreamStats stats = ORR_INIT(orrStreamStats);
-        check(orrStreamGetStats(&stats, get()));
+        check(orrStreamGetStats(&stats, handle()));
         return stats;
     }
 
@@ -200,13 +236,14 @@ class Stream : public Object<Stream, orrStream_t, orrStreamDestroy> {
         check(orrStreamCreateWithAttributes(&stream, &attributes));
         return stream;
     }
+    bool null_ = false;
 };
 
 class Event : public Object<Event, orrEvent_t, orrEventDestroy> {
   public:
     explicit Event(unsigned flags = orrEventDefault) : Object(make(flags)) {}
     explicit Event(Empty e) : Object(e) {}
-    void record(const Stream& stream) const { check(orrEventRecord(get(), stream.get())); }
+    void record(const Stream& stream) const { check(orrEventRecord(get(), stream.handle())); }
     void synchronize() const { check(orrEventSynchronize(get())); }
     bool done() const {
         const orrError_t code = orrEventQuery(get());
@@ -233,7 +270,7 @@ class Event : public Object<Event, orrEvent_t, orrEventDestroy> {
 };
 
 inline void Stream::wait(const Event& event) const {
-    check(orrStreamWaitEvent(get(), event.get(), nullptr));
+    check(orrStreamWaitEvent(handle(), event.get(), nullptr));
 }
 
 /* --- memory --- */
@@ -244,7 +281,7 @@ inline void copy(void* dst, const void* src, std::size_t bytes) {
 }
 /** In the stream's order; see orrMemcpyAsync. */
 inline void copy(void* dst, const void* src, std::size_t bytes, const Stream& stream) {
-    check(orrMemcpyAsync(dst, src, bytes, orrMemcpyDefault, stream.get()));
+    check(orrMemcpyAsync(dst, src, bytes, orrMemcpyDefault, stream.handle()));
 }
 /** Returns when it is done. */
 inline void fill(void* dst, int value, std::size_t bytes) {
@@ -252,7 +289,7 @@ inline void fill(void* dst, int value, std::size_t bytes) {
 }
 /** In the stream's order. */
 inline void fill(void* dst, int value, std::size_t bytes, const Stream& stream) {
-    check(orrMemsetAsync(dst, value, bytes, stream.get()));
+    check(orrMemsetAsync(dst, value, bytes, stream.handle()));
 }
 
 class DeviceMemory : public Object<DeviceMemory, void*, orrFree> {
@@ -355,7 +392,7 @@ template <typename Args>
 void launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const Args& args, std::size_t local_bytes,
             const Stream& stream) {
     static_assert(std::is_trivially_copyable_v<Args>);
-    check(orrLaunchKernel(function, grid, block, &args, sizeof(args), local_bytes, stream.get()));
+    check(orrLaunchKernel(function, grid, block, &args, sizeof(args), local_bytes, stream.handle()));
 }
 
 /* --- graphs --- */
@@ -364,11 +401,11 @@ class Graph : public Object<Graph, orrGraph_t, orrGraphDestroy> {
   public:
     Graph() : Object(make()) {}
     explicit Graph(Empty e) : Object(e) {}
-    static void begin_capture(const Stream& stream) { check(orrStreamBeginCapture(stream.get(), 0)); }
+    static void begin_capture(const Stream& stream) { check(orrStreamBeginCapture(stream.handle(), 0)); }
     /** What was given to the stream since begin_capture(). */
     static Graph end_capture(const Stream& stream) {
         orrGraph_t graph{};
-        check(orrStreamEndCapture(&graph, stream.get()));
+        check(orrStreamEndCapture(&graph, stream.handle()));
         return adopt(graph);
     }
 
@@ -384,7 +421,7 @@ class GraphExec : public Object<GraphExec, orrGraphExec_t, orrGraphExecDestroy> 
   public:
     explicit GraphExec(const Graph& graph) : Object(make(graph)) {}
     explicit GraphExec(Empty e) : Object(e) {}
-    void launch(const Stream& stream) const { check(orrGraphLaunch(get(), stream.get())); }
+    void launch(const Stream& stream) const { check(orrGraphLaunch(get(), stream.handle())); }
     orrGraphExecInfo info() const {
         orrGraphExecInfo info = ORR_INIT(orrGraphExecInfo);
         check(orrGraphExecGetInfo(&info, get()));
