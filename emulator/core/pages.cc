@@ -215,6 +215,12 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
         mmio = true;
         return nullptr;
     }
+    // A page that takes stores for the bus: whether an SC without a reservation fails or traps must not
+    // depend on who takes them.
+    if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageStrict) {
+        mmio = true;
+        return nullptr;
+    }
     if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageRead)
         return target.host;
     core->raise(is_lr ? Cause::kLoadAccess : Cause::kStoreAccess, va);

@@ -25,6 +25,7 @@
 #define OP_READ8 10
 #define OP_AMO 11    /* atomic add of value at address */
 #define OP_CYCLES 12 /* result = mcycle */
+#define OP_SC 13     /* SC of value to address, without a reservation; result = 1: it failed */
 
 struct script_op {
     uint64_t code;

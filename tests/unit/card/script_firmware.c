@@ -53,6 +53,9 @@ static uint64_t run_one(uint64_t bus)
 	case OP_AMO:
 		__atomic_fetch_add((volatile uint64_t *)address, value, __ATOMIC_SEQ_CST);
 		break;
+	case OP_SC:
+		__asm__ volatile("sc.d %0, %2, (%1)" : "=r"(result) : "r"(address), "r"(value) : "memory");
+		break;
 	case OP_WAIT:
 		wait_for_line(value);
 		result = REG(SOC_IRQ_PENDING);

@@ -362,6 +362,16 @@ TEST_F(Soc, TraceWordsCostACycleHeardOrNot) {
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
+TEST_F(Soc, ScToTheTracePageFailsHeardOrNot) {
+    const auto sc = [&] { return rig_.run({{OP_SC, ORR_SOC_BASE + SOC_TRACE, 1, 0}})[0].result; };
+    EXPECT_EQ(sc(), 1u);
+    unsigned heard = 0;
+    rig_.card().core().set_trace_listener([&](std::uint64_t, ModelTime) { ++heard; });
+    EXPECT_EQ(sc(), 1u);
+    EXPECT_EQ(heard, 0u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
 TEST_F(Soc, WaitsForMemoryAreCounted) {
     const std::uint64_t before = rig_.counter(ORR_CTR_CORE_STALL_PS);
     rig_.run({});
