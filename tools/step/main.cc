@@ -16,6 +16,7 @@
 #include "tools/step/init_file.h"
 #include "tools/step/prompt.h"
 #include "tools/step/scenario_commands.h"
+#include "tools/text/shown.h"
 
 namespace {
 
@@ -81,16 +82,16 @@ void run_init(Debugger& debugger, bool none) {
     for (const std::string& file : init_files(note)) {
         const auto reply = debugger.execute("source '" + file + "'");
         if (reply)
-            fmt::print("{}", reply->text);
+            fmt::print("{}", shown(reply->text));
         else
-            fmt::print(stderr, "orrery-step: {}\n", reply.error().text);
+            fmt::print(stderr, "orrery-step: {}\n", shown(reply.error().text));
     }
     if (!note.empty()) fmt::print(stderr, "orrery-step: {}\n", note);
 }
 
 int run_trace(const TraceOptions& options) {
     const auto complain = [](const Error& error) {
-        fmt::print(stderr, "orrery-step: {}\n", error.text);
+        fmt::print(stderr, "orrery-step: {}\n", shown(error.text));
         return 1;
     };
     if (options.gdb_port >= 0) {

@@ -13,6 +13,7 @@
 #include "tools/step/commands/commands.h"
 #include "tools/step/commands/completion.h"
 #include "tools/step/commands/script.h"
+#include "tools/text/shown.h"
 
 namespace orrery::step {
 namespace {
@@ -103,10 +104,11 @@ void greet(const Debugger& debugger) {
     const About& about = debugger.session().about();
     const History& history = debugger.history();
     fmt::print("{}: card {}, firmware {}, {}\n{} events, {} decisions, {} jobs. 'help' lists the commands.\n",
-               about.file, about.sku, about.build_id, duration(debugger.session().end_time() - about.start),
-               history.records().size(), history.decisions().size(), history.jobs().size());
+               about.file, shown(about.sku), shown(about.build_id),
+               duration(debugger.session().end_time() - about.start), history.records().size(),
+               history.decisions().size(), history.jobs().size());
     for (const std::string& note : debugger.notes())
-        fmt::print("{}: {}\n", debugger.style().bad("note"), note);
+        fmt::print("{}: {}\n", debugger.style().bad("note"), shown(note));
 }
 
 }  // namespace
@@ -169,9 +171,9 @@ int run_prompt(Debugger& debugger, const std::function<void()>& begin) {
         (void)Debugger::take_interrupt();
         const auto reply = current_of(debugger).execute(line);
         if (reply) {
-            fmt::print("{}", reply->text);
+            fmt::print("{}", shown(reply->text));
         } else {
-            fmt::print("{}\n", debugger.style().bad("error: " + reply.error().text));
+            fmt::print("{}\n", debugger.style().bad("error: " + shown(reply.error().text)));
         }
         std::fflush(stdout);
     }

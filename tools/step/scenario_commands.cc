@@ -8,12 +8,13 @@
 #include "tools/scenario/report.h"
 #include "tools/scenario/runner.h"
 #include "tools/scenario/whatif.h"
+#include "tools/text/shown.h"
 
 namespace orrery::step {
 namespace {
 
-int complain(const std::string& text) {
-    fmt::print(stderr, "orrery-step: {}\n", text);
+int complain(const std::string& reason) {
+    fmt::print(stderr, "orrery-step: {}\n", text::shown(reason));
     return 1;
 }
 
@@ -38,7 +39,7 @@ int run_scenario(const RunOptions& options) {
     const auto scenario = scenario::Scenario::load(options.scenario);
     if (!scenario) return complain(scenario.error());
     if (options.print) {
-        fmt::print("{}", scenario->to_toml());
+        fmt::print("{}", text::shown(scenario->to_toml()));
         return std::fflush(stdout) == 0 ? 0 : complain("the standard output cannot be written");
     }
     scenario::Options setup;
@@ -58,12 +59,12 @@ int run_scenario(const RunOptions& options) {
     if (options.json) {
         fmt::print("{}\n", scenario::to_json(*scenario, *result).dump(2));
     } else {
-        fmt::print("{}", scenario::to_text(*scenario, *result));
+        fmt::print("{}", text::shown(scenario::to_text(*scenario, *result)));
         for (const std::string& file : setup.record)
             fmt::print("recorded in {}\n", file);
     }
     for (const std::string& line : result->log)
-        fmt::print(stderr, "orrery-step: card: {}\n", line);
+        fmt::print(stderr, "orrery-step: card: {}\n", text::shown(line));
     if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");
     if (!result->done) return complain("not all work was done when the scenario ended");
     return 0;
@@ -77,7 +78,7 @@ int run_whatif(const WhatIfCommand& options) {
     if (options.json) {
         fmt::print("{}\n", scenario::to_json(*result).dump(2));
     } else {
-        fmt::print("{}", scenario::to_text(*result));
+        fmt::print("{}", text::shown(scenario::to_text(*result)));
         if (!options.output.empty()) fmt::print("recorded in {}\n", options.output);
     }
     if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");

@@ -5,6 +5,7 @@
 
 #include "tools/step/commands/cards.h"
 #include "tools/step/commands/commands.h"
+#include "tools/text/shown.h"
 
 namespace orrery::step {
 
@@ -49,7 +50,7 @@ bool run_script(Debugger& first, const std::vector<std::string>& lines, bool jso
             fmt::print(out, "{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
         } else {
             fmt::print(out, "{}{}\n{}", prompt, line,
-                       reply ? reply->text : "error: " + reply.error().text + "\n");
+                       shown(reply ? reply->text : "error: " + reply.error().text + "\n"));
         }
     }
     return std::fflush(out) == 0 && good;

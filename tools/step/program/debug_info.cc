@@ -31,9 +31,15 @@ bool is_file(std::string_view full, std::string_view wanted) {
 // A line without code stands for the next one that has some, but not for one far away.
 constexpr unsigned kNearLines = 10;
 
+// The debug information may come from anybody's recording. No compiler nests this deep, or makes names this
+// long; what does is left out.
+constexpr unsigned kDeepest = 256;
+constexpr std::size_t kLongestName = 16384;
+
 }  // namespace
 
 std::string readable_name(const char* linkage_name) {
+    if (std::string_view(linkage_name).size() > kLongestName) return "?";
     int status = 0;
     const std::unique_ptr<char, void (*)(void*)> plain(
         abi::__cxa_demangle(linkage_name, nullptr, nullptr, &status), std::free);
@@ -71,7 +77,7 @@ class DebugInfo::Reader {
         while (dwarf_nextcu(dwarf_, offset, &next, &header_bytes, nullptr, nullptr, nullptr) == 0) {
             if (dwarf_offdie(dwarf_, offset + header_bytes, &unit_) != nullptr) {
                 read_lines();
-                descend(unit_, 0);
+                (void)descend(unit_, 0);
             }
             offset = next;
         }
@@ -103,24 +109,29 @@ class DebugInfo::Reader {
         }
     }
 
-    // `depth`: how many functions are around.
-    void descend(Dwarf_Die& parent, unsigned depth) {
+    // `depth`: how many functions are around; `level`: how many entries of any kind. False: it is too deep,
+    // and the rest of the unit is left out.
+    bool descend(Dwarf_Die& parent, unsigned depth, unsigned level = 0) {
+        if (level == kDeepest) return false;
         Dwarf_Die child;
-        if (dwarf_child(&parent, &child) != 0) return;
+        if (dwarf_child(&parent, &child) != 0) return true;
         do {
+            bool good = true;
             switch (dwarf_tag(&child)) {
                 case DW_TAG_namespace:
                 case DW_TAG_lexical_block:
-                    descend(child, depth);
+                    good = descend(child, depth, level + 1);
                     break;
                 case DW_TAG_subprogram:
                 case DW_TAG_inlined_subroutine:
-                    if (take(child, depth)) descend(child, depth + 1);
+                    if (take(child, depth)) good = descend(child, depth + 1, level + 1);
                     break;
                 default:
                     break;
             }
+            if (!good) return false;
         } while (dwarf_siblingof(&child, &child) == 0);
+        return true;
     }
 
     // False: it has no code here.
