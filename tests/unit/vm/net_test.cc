@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "tools/vm/net/switch.h"
 
@@ -130,6 +131,41 @@ TEST_F(NetTest, AMemberThatSpeaksNonsenseIsLeftOut) {
     say(one, frame("still here"));
     settle();
     EXPECT_THAT(heard(one), IsEmpty());
+}
+
+TEST_F(NetTest, AMemberWithoutRoomIsWaitedForAndNotLeftOut) {
+    join("a");
+    const fs::path directory = base_ / ("orrery-net-" + std::to_string(::getuid()) + "-a");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (directory / "2.sock").c_str());
+    std::vector<Fd> waiting;
+    {
+        const Fd full(::socket(AF_UNIX, SOCK_STREAM, 0));
+        ASSERT_EQ(::bind(full.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+        ASSERT_EQ(::listen(full.get(), 1), 0);
+        for (;;) {
+            waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+            if (::connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&address),
+                          sizeof address) != 0)
+                break;
+        }
+        for (const char* place : {"a", "a:7"}) {
+            const auto refused = Segment::join(parse_place(place).value(), std::chrono::milliseconds(1));
+            ASSERT_FALSE(refused);
+            EXPECT_THAT(refused.error().text, HasSubstr("run 2 of this name answers nobody"));
+        }
+        std::thread member([&] {
+            std::vector<Fd> accepted;
+            do
+                accepted.emplace_back(::accept(full.get(), nullptr, nullptr));
+            while (accepted.back());
+        });
+        EXPECT_EQ(join("a").ports.number(), 3U);
+        ::shutdown(full.get(), SHUT_RDWR);
+        member.join();
+    }
+    fs::remove(directory / "2.sock");
 }
 
 TEST_F(NetTest, ADirectoryOfSomebodyElseIsRefused) {

@@ -10,7 +10,9 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "tools/vm/runtime_dir.h"
 
@@ -21,7 +23,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLongestName = 15;  // leaves room for the rest of a socket's path, 107 bytes in all
-constexpr int kBacklog = 64;
+constexpr int kBacklog = kLargestNumber;  // every member can wait for one that has not begun to accept
+constexpr auto kPause = std::chrono::milliseconds(50);
 
 fs::path socket_of(const fs::path& directory, unsigned number) {
     return directory / fmt::format("{}.sock", number);
@@ -39,13 +42,24 @@ Fd new_socket() {
     return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// A connection to a member, or nothing; the socket of one that is gone is removed.
-std::optional<Fd> reach(const fs::path& path) {
-    Fd fd = new_socket();
+// A connection to a member; none if there is no such member, and the socket of one that is gone is removed.
+// One that is there and has no room for more is waited for: without it the segment would have a hole.
+Result<std::optional<Fd>> reach(const fs::path& path, std::chrono::steady_clock::duration patience) {
+    const auto give_up = std::chrono::steady_clock::now() + patience;
     const sockaddr_un address = address_of(path);
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
-    if (errno == ECONNREFUSED) ::unlink(path.c_str());
-    return std::nullopt;
+    for (;;) {
+        Fd fd = new_socket();
+        if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+        if (errno == EINTR) continue;
+        if (errno == ECONNREFUSED) ::unlink(path.c_str());
+        if (errno != EAGAIN) return std::nullopt;
+        if (std::chrono::steady_clock::now() >= give_up)
+            return fail(
+                fmt::format("--net: run {} of this name answers nobody: is it stopped? End it, or "
+                            "try again when it has started",
+                            path.stem().string()));
+        std::this_thread::sleep_for(kPause);
+    }
 }
 
 // The directory, locked. The last member removes it, so what was locked may be gone already.
@@ -102,7 +116,7 @@ std::string segment_mac(unsigned number) {
     return fmt::format("52:54:00:4f:00:{:02x}", number);
 }
 
-Result<Segment> Segment::join(const SegmentPlace& place) {
+Result<Segment> Segment::join(const SegmentPlace& place, std::chrono::steady_clock::duration patience) {
     Segment segment;
     segment.directory_ = runtime_base() / fmt::format("orrery-net-{}-{}", ::getuid(), place.name);
     const auto lock = lock_directory(segment.directory_);
@@ -110,10 +124,12 @@ Result<Segment> Segment::join(const SegmentPlace& place) {
     for (unsigned number = 1; number <= kLargestNumber; ++number) {
         const fs::path path = socket_of(segment.directory_, number);
         if (std::error_code error; fs::exists(path, error)) {
-            if (auto peer = reach(path)) {
+            auto peer = reach(path, patience);
+            if (!peer) return std::unexpected(peer.error());
+            if (*peer) {
                 if (number == place.number)
                     return fail(fmt::format("--net {}:{}: another run has this number", place.name, number));
-                segment.peers_.push_back(std::move(*peer));
+                segment.peers_.push_back(std::move(**peer));
                 continue;
             }
         }

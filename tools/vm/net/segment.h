@@ -1,6 +1,7 @@
 // A network segment of runs that were given the same name: who is on it, and how a run joins and leaves.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -30,7 +31,9 @@ std::string segment_mac(unsigned number);
 // member.
 class Segment {
   public:
-    static Result<Segment> join(const SegmentPlace& place);
+    // `patience`: how long to wait for a member that has no room for another connection.
+    static Result<Segment> join(const SegmentPlace& place,
+                                std::chrono::steady_clock::duration patience = std::chrono::seconds(10));
     Segment(Segment&& other) noexcept
         : directory_(std::exchange(other.directory_, {})),
           number_(other.number_),
