@@ -100,6 +100,16 @@ class Card final : private SocEffects {
     bool take_arrivals();
     // The recording's file has all up to now.
     void store_recording();
+    // For what waits on the card's thread with the core stopped: takes what the host and peers want
+    // meanwhile. false: the card is to stop.
+    bool serve_host() {
+        // As in step().
+        if (recording_waits())
+            drain_commands();
+        else
+            take_arrivals();
+        return !stop_.load(std::memory_order_acquire);
+    }
 
     // --- any thread ---
     void request_stop();

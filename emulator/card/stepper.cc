@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -24,20 +25,24 @@ namespace {
 
 // The whole recording is replayed. The card answers its host meanwhile, but gdb waits.
 constexpr std::chrono::seconds kPatience{20};
+constexpr int kLookMs = 1;
 constexpr std::size_t kMostText = 1 << 20;
 
-// All that it writes; false: it took too long.
-bool read_all(int fd, std::string& text) {
+// All that it writes, or why not.
+enum class Heard : std::uint8_t { kAll, kTooMuch, kTooLate, kNobodyWaits };
+
+Heard read_all(int fd, std::string& text, const std::function<bool()>& meanwhile) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     std::array<char, 4096> buffer;
     for (;;) {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+        if (!meanwhile()) return Heard::kNobodyWaits;
+        if (std::chrono::steady_clock::now() >= end) return Heard::kTooLate;
         pollfd wait{fd, POLLIN, 0};
-        if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) == 0) return false;
+        if (::poll(&wait, 1, kLookMs) <= 0) continue;
         const ssize_t got = ::read(fd, buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0 || text.size() > kMostText) return true;
+        if (got <= 0) return Heard::kAll;
+        if (text.size() > kMostText) return Heard::kTooMuch;
         text.append(buffer.data(), static_cast<std::size_t>(got));
     }
 }
@@ -45,7 +50,7 @@ bool read_all(int fd, std::string& text) {
 }  // namespace
 
 std::string ask_stepper(const std::filesystem::path& program, const std::filesystem::path& recording,
-                        const std::string& command) {
+                        const std::string& command, const std::function<bool()>& meanwhile) {
     if (program.empty())
         return "orrery-step is not beside this card's program: build it, and start the card anew\n";
     if (recording.empty())
@@ -70,12 +75,17 @@ std::string ask_stepper(const std::filesystem::path& program, const std::filesys
     to.reset();
     if (error != 0) return fmt::format("{}: {}\n", program.string(), std::strerror(error));
     std::string text;
-    const bool done = read_all(from.get(), text);
-    if (!done) ::kill(child, SIGKILL);
+    const Heard heard = read_all(from.get(), text, meanwhile);
+    // What has said all has nothing left to do, and what has not may never end by itself.
+    ::kill(child, SIGKILL);
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    if (!done) return "the recording is too long to be replayed while gdb waits: run orrery-step on it\n";
+    if (heard == Heard::kNobodyWaits) return "the card is being stopped\n";
+    if (heard == Heard::kTooMuch)
+        return "that is more than gdb can be told: run orrery-step on the recording\n";
+    if (heard == Heard::kTooLate)
+        return "the recording is too long to be replayed while gdb waits: run orrery-step on it\n";
     const std::string asked = "orrery-step> " + command + "\n";
     const std::size_t at = text.find(asked);
     if (at == std::string::npos)
