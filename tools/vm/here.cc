@@ -36,4 +36,11 @@ bool can_be_shown(const fs::path& folder) {
            std::none_of(kThemselves.begin(), kThemselves.end(), is_first);
 }
 
+bool holds_home(const fs::path& folder, const fs::path& home) {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(home, error);
+    if (error || !real.is_absolute() || real == "/") return false;
+    return *real.lexically_relative(folder).begin() != "..";
+}
+
 }  // namespace orrery::vm

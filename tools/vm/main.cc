@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -31,6 +32,15 @@ bool complete(orrery::vm::Options& options) {
                        "own: start in "
                        "another folder, or give it with --file or --share\n",
                        here.string());
+            return false;
+        }
+        if (const char* home = std::getenv("HOME"); home != nullptr && orrery::vm::holds_home(here, home)) {
+            fmt::print(
+                stderr,
+                "orrery-vm: error: the command names a file in {}, which the guest could then write, your "
+                "home directory with all in it: start in a folder below, or give it with --file or "
+                "--share\n",
+                here.string());
             return false;
         }
     }

@@ -38,5 +38,15 @@ TEST(Here, LeavesTheGuestsOwnFoldersAlone) {
         EXPECT_TRUE(can_be_shown(path)) << path;
 }
 
+TEST(Here, IsNotAHomeDirectory) {
+    EXPECT_TRUE(holds_home("/home/me", "/home/me"));
+    EXPECT_TRUE(holds_home("/home/me", "/home/me/"));
+    EXPECT_TRUE(holds_home("/home", "/home/me"));
+    for (const char* folder : {"/home/me/gemm", "/home/other", "/home/m", "/work"})
+        EXPECT_FALSE(holds_home(folder, "/home/me")) << folder;
+    for (const char* home : {"", "/", "me"})
+        EXPECT_FALSE(holds_home("/work", home)) << home;
+}
+
 }  // namespace
 }  // namespace orrery::vm
