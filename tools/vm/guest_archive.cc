@@ -39,6 +39,19 @@ std::string merged(std::string_view path) {
 
 }  // namespace
 
+std::uint64_t size_of_all(const fs::path& host) {
+    std::error_code error;
+    if (fs::is_regular_file(host, error)) return fs::file_size(host, error);
+    std::uint64_t bytes = 0;
+    fs::recursive_directory_iterator entry(host, error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+        std::error_code unreadable;  // carry() says so
+        if (!entry->is_regular_file(unreadable) || entry->is_symlink(unreadable)) continue;
+        if (const auto size = entry->file_size(unreadable); !unreadable) bytes += size;
+    }
+    return bytes;
+}
+
 std::string GuestArchive::at(std::string_view guest) const {
     return root_ ? root_->layer + merged(guest) : std::string(guest);
 }

@@ -1,6 +1,7 @@
 // What goes into the guest's initial root file system, with what it needs there.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -18,6 +19,9 @@ struct OtherRoot {
     std::string layer;                             // the folder of the archive that is laid over that root
     std::set<std::string, std::less<>> libraries;  // what that root has of its own, by name
 };
+
+// Bytes of a file, or of all files in a folder, without reading them.
+std::uint64_t size_of_all(const std::filesystem::path& host);
 
 class GuestArchive {
   public:

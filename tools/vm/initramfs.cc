@@ -32,6 +32,16 @@ std::optional<OtherRoot> other_root(const RootImage* root) {
     return OtherRoot{kLayer, root->libraries};
 }
 
+// While the kernel unpacks the archive it holds it twice, and lets files take half of the memory at most.
+Result<void> fits_in_memory(std::uint64_t bytes, const Options& options) {
+    const std::uint64_t mib = bytes >> 20;
+    if (mib * 5 <= options.memory_mib * 2) return {};
+    return fail(fmt::format(
+        "{} MiB of files are too much for a guest with {} MiB: give --memory {}M or more, or show "
+        "it a folder with --share",
+        mib, options.memory_mib, mib * 5 / 2 + 64));
+}
+
 class Builder {
   public:
     Builder(const Options& options, const GuestParts& parts)
@@ -136,6 +146,10 @@ Result<void> Builder::runtime_library() {
 }
 
 Result<void> Builder::files() {
+    std::uint64_t bytes = 0;
+    for (const auto& file : options_.files)
+        bytes += size_of_all(file.host);
+    if (auto fits = fits_in_memory(bytes, options_); !fits) return fits;
     for (const auto& file : options_.files) {
         std::error_code error;
         if (!fs::exists(file.host, error))
@@ -242,13 +256,7 @@ Result<std::string> build_initramfs(const Options& options, const GuestParts& pa
     if (auto done = builder.files(); !done) return std::unexpected(done.error());
     builder.settings();
     const std::string& archive = builder.finish();
-    // While the kernel unpacks the archive it holds it twice, and lets files take half of the memory at most.
-    const std::uint64_t mib = archive.size() >> 20;
-    if (mib * 5 > options.memory_mib * 2)
-        return fail(fmt::format(
-            "{} MiB of files are too much for a guest with {} MiB: give --memory {}M or more, or show "
-            "it a folder with --share",
-            mib, options.memory_mib, mib * 5 / 2 + 64));
+    if (auto fits = fits_in_memory(archive.size(), options); !fits) return std::unexpected(fits.error());
     return archive;
 }
 

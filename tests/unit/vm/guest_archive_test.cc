@@ -46,6 +46,17 @@ class GuestArchiveTest : public testing::Test {
     std::string shell_;
 };
 
+TEST_F(GuestArchiveTest, SizesAreKnownWithoutReading) {
+    write("three", "abc");
+    EXPECT_EQ(size_of_all(folder_ / "three"), 3U);
+    fs::create_directory(folder_ / "below");
+    write("below/large", "");
+    fs::resize_file(folder_ / "below/large", std::uintmax_t{1} << 40);
+    fs::create_symlink("large", folder_ / "below/link");
+    EXPECT_EQ(size_of_all(folder_), (std::uint64_t{1} << 40) + 3);
+    EXPECT_EQ(size_of_all(folder_ / "missing"), 0U);
+}
+
 TEST_F(GuestArchiveTest, ForeignProgramsAreFilesLikeOthers) {
     std::string other_machine = shell_;
     other_machine[offsetof(Elf64_Ehdr, e_machine)] = static_cast<char>(EM_AARCH64);
