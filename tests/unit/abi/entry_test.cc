@@ -1,4 +1,10 @@
 // Every call through the C API can be listened to.
+
+// Some C++ programs include headers of C like this, so it has to compile.
+extern "C" {
+#include <orrery/orrery.h>
+}
+
 #include "umd/api/entry.h"
 
 #include <string>

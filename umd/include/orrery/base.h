@@ -33,11 +33,14 @@
 
 /** ORR_INIT(type): a value of a struct whose first member is its size, with all else zero. */
 #ifdef __cplusplus
+/* A program may include this inside of extern "C", where no template can be. */
+extern "C++" {
 template <typename Struct>
 constexpr Struct orrInit() {
     Struct value{};
     value.size = sizeof(Struct);
     return value;
+}
 }
 #define ORR_INIT(type) (orrInit<type>())
 #else
