@@ -87,7 +87,10 @@ ORR_API const char* orrGetErrorString(orrError_t error);
 /** Text of this thread's last failure: cause and next step. Valid until the thread's next failure. */
 ORR_API const char* orrGetLastErrorText(void);
 
-/** Of the library that is loaded: an ORR_MAKE_VERSION number, which is at least ORR_VERSION. */
+/**
+ * Of the library that is loaded: an ORR_MAKE_VERSION number. It may be below ORR_VERSION if the program uses
+ * nothing that is newer.
+ */
 ORR_API orrError_t orrGetVersion(uint32_t* version);
 
 #ifdef __cplusplus

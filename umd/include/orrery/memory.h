@@ -12,7 +12,7 @@ extern "C" {
 
 /** On the current device. */
 ORR_API orrError_t orrMalloc(void** ptr, size_t bytes);
-/** Waits for the device's streams; null is fine. */
+/** Waits for the streams of its device and of those that may write to it as peers; null is fine. */
 ORR_API orrError_t orrFree(void* ptr);
 /** Pinned host memory, which every device and the CPU use at this address. flags: 0. */
 ORR_API orrError_t orrMallocHost(void** ptr, size_t bytes, unsigned flags);
