@@ -75,6 +75,8 @@ class TraceReader {
 
     // Steps of a log block at most: a bound for what a file can make its reader do.
     static constexpr std::uint64_t kMaxSteps = 32 << 20;
+    // Images and symbols of a recording, unpacked, at most.
+    static constexpr std::uint64_t kMaxImageBytes = 256 << 20;
 
   private:
     TraceReader() = default;

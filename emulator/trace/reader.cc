@@ -211,6 +211,13 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
     std::uint64_t offset = first_block_;
     std::uint32_t image = 0;
     bool ended = false;
+    // What is unpacked is kept.
+    std::uint64_t kept = 0;
+    const auto fits = [&kept](const TraceBlock& block) {
+        kept += block.header.raw_bytes;
+        return kept <= kMaxImageBytes;
+    };
+    constexpr const char* kTooMuch = "more firmware images than any recording has";
     for (std::uint64_t sequence = 0; offset < committed_; ++sequence) {
         const auto refuse = [&](const std::string& reason) {
             return std::unexpected(error_at(offset, fmt::format("{}; {}", reason, kAgain)));
@@ -234,11 +241,13 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
             ended = true;
         } else if (block.header.kind == ORR_OTRACE_SYMBOLS) {
             if (images_.empty()) return refuse("symbols without an image before them");
+            if (!fits(block)) return refuse(kTooMuch);
             auto bytes = payload(block);
             if (!bytes) return std::unexpected(bytes.error());
             images_.back().symbols = *std::move(bytes);
         } else if (kind_name(block.header.kind) != nullptr) {
             if (block.header.kind == ORR_OTRACE_IMAGE) {
+                if (!fits(block)) return refuse(kTooMuch);
                 if (const auto good = parse_image(block); !good) return std::unexpected(good.error());
             } else if (block.header.kind == ORR_OTRACE_START) {
                 const auto found = image_of(block);

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include <zstd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -149,6 +151,42 @@ TEST_F(Damage, AnotherStateIsADivergence) {
     EXPECT_EQ((*replayer)->divergence()->offset, all.back().offset);
     EXPECT_THAT((*replayer)->divergence()->reason, HasSubstr("state hash"));
     EXPECT_EQ((*replayer)->end(), all.back().header.first_step) << "up to what is known to be good";
+}
+
+TEST_F(Damage, ImagesAreNotUnpackedWithoutEnd) {
+    const auto all = blocks();
+    const auto image = std::ranges::find(all, std::uint32_t{ORR_OTRACE_IMAGE}, [](const TraceBlock& block) {
+        return std::uint32_t{block.header.kind};
+    });
+    ASSERT_NE(image, all.end());
+    // Images of nothing but zeros.
+    const std::vector<std::uint8_t> zeros(4 << 20);
+    std::vector<std::uint8_t> packed(ZSTD_compressBound(zeros.size()));
+    packed.resize(ZSTD_compress(packed.data(), packed.size(), zeros.data(), zeros.size(), 1));
+    const auto with_images = [&](std::uint64_t count) {
+        std::vector<std::uint8_t> bytes = good();
+        bytes.resize(all.front().offset);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            orr_otrace_block block = image->header;
+            block.sequence = i;
+            block.first_step = block.last_step = all.front().header.first_step;
+            block.first_ps = block.last_ps = all.front().header.first_ps;
+            block.codec = ORR_OTRACE_ZSTD;
+            block.raw_bytes = static_cast<std::uint32_t>(zeros.size());
+            block.stored_bytes = static_cast<std::uint32_t>(packed.size());
+            const std::uint64_t offset = bytes.size();
+            bytes.resize(offset + sizeof block);
+            std::memcpy(bytes.data() + offset, &block, sizeof block);
+            bytes.insert(bytes.end(), packed.begin(), packed.end());
+            seal(bytes, offset);
+        }
+        const std::uint64_t committed[2] = {bytes.size(), ~std::uint64_t{bytes.size()}};
+        std::memcpy(bytes.data() + offsetof(orr_otrace_header, committed), committed, sizeof committed);
+        return error_of(std::move(bytes));
+    };
+    const std::uint64_t most = TraceReader::kMaxImageBytes / zeros.size();
+    EXPECT_EQ(with_images(most), "taken");
+    EXPECT_THAT(with_images(most + 1), HasSubstr("more firmware images than any recording has"));
 }
 
 TEST_F(Damage, ADyingRecorderLeavesAReadableFile) {
