@@ -11,22 +11,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "tools/text/shell.h"
+
 namespace orrery::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-std::string quoted(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text) {
-        if (c == '\'')
-            result += "'\\''";
-        else
-            result += c;
-    }
-    return result + "'";
-}
 
 std::string last_lines(const fs::path& file) {
     std::deque<std::string> lines;
@@ -42,9 +33,10 @@ void shell(const Suite& suite, std::string_view command, const std::vector<std::
            const Places& places) {
     const fs::path log = places.out / fmt::format("{}.log", suite.name);
     const std::string line = fmt::format(
-        "cd {} && export BIN={} OUT={} SIZES={} && {{ {} ; }} > {} 2> {}", quoted(places.root),
-        quoted(places.programs), quoted(places.out), quoted(fmt::format("{}", fmt::join(sizes, ","))),
-        command, quoted(places.out / fmt::format("{}.json", suite.name)), quoted(log));
+        "cd {} && export BIN={} OUT={} SIZES={} && {{ {} ; }} > {} 2> {}", text::shell_quote(places.root),
+        text::shell_quote(places.programs), text::shell_quote(places.out),
+        text::shell_quote(fmt::format("{}", fmt::join(sizes, ","))), command,
+        text::shell_quote(places.out / fmt::format("{}.json", suite.name)), text::shell_quote(log));
     if (const int status = std::system(line.c_str()); status != 0) {
         throw std::runtime_error(fmt::format("suite {} failed (status {:#x}); {} ends with\n{}", suite.name,
                                              status, log.string(), last_lines(log)));

@@ -17,6 +17,9 @@ end_sides() {
 both() {
     # Before there are sides: no terminal reaches their groups.
     trap 'end_sides; exit 130' INT TERM HUP
+    # The signal that ends this shell ends relay.sh too, perhaps first: what bash says of it then must not end this shell before
+    # its sides. A handler, for the sides are to die of a closed pipe.
+    trap : PIPE
     set -m
     { tools/vm/tree.sh > /dev/null && { tools/vm/kbuild.sh --kernel "$kernel" || [ "$kernel" = all ]; }; } < /dev/null &
     sides=($!)

@@ -133,7 +133,8 @@ int run_prompt(Debugger& debugger, const std::function<void()>& begin) {
     el_set(edit.get(), EL_EDITOR, "emacs");
     el_set(edit.get(), EL_SIGNAL, 1);
     el_set(edit.get(), EL_HIST, ::history, history.get());
-    el_set(edit.get(), EL_ADDFN, "orrery-complete", "completes the word", complete_line);
+    // The wide form keeps these two strings; the narrow one copies them, and nothing frees the copies.
+    el_wset(edit.get(), EL_ADDFN, L"orrery-complete", L"completes the word", complete_line);
     el_set(edit.get(), EL_BIND, "^I", "orrery-complete", nullptr);
     el_set(edit.get(), EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(edit.get(), nullptr);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "tools/text/shell.h"
 #include "tools/vm/guest_archive.h"
 #include "tools/vm/here.h"
 #include "tools/vm/modules.h"
@@ -198,7 +199,7 @@ void Builder::settings() {
     const char* term = std::getenv("TERM");
     std::string run;
     const auto set = [&run](const char* name, const std::string& value) {
-        run += fmt::format("{}={}\n", name, shell_quote(value));
+        run += fmt::format("{}={}\n", name, text::shell_quote(value));
     };
     set("CARDS", options_.module ? fmt::format("{}", options_.cards) : "0");
     set("MODULE", options_.module ? "/lib/modules/" + parts_.kernel.release + "/orrery.ko" : "");
@@ -222,30 +223,19 @@ void Builder::settings() {
     cpio_.file("/etc/orrery/run", run);
 
     std::string command = fmt::format(
-        "cd {}\n", options_.here.empty() ? kCommandDirectory : shell_quote(options_.here.string()));
+        "cd {}\n", options_.here.empty() ? kCommandDirectory : text::shell_quote(options_.here.string()));
     for (const auto& entry : options_.env) {
         const auto equals = entry.find('=');
-        command +=
-            fmt::format("export {}={}\n", entry.substr(0, equals), shell_quote(entry.substr(equals + 1)));
+        command += fmt::format("export {}={}\n", entry.substr(0, equals),
+                               text::shell_quote(entry.substr(equals + 1)));
     }
     command += "exec";
     for (const auto& word : options_.command)
-        command += " " + shell_quote(word);
+        command += " " + text::shell_quote(word);
     cpio_.file(archive_.at("/etc/orrery/command"), command + "\n");
 }
 
 }  // namespace
-
-std::string shell_quote(const std::string& word) {
-    std::string quoted = "'";
-    for (const char c : word) {
-        if (c == '\'')
-            quoted += "'\\''";
-        else
-            quoted += c;
-    }
-    return quoted + "'";
-}
 
 Result<std::string> build_initramfs(const Options& options, const GuestParts& parts) {
     Builder builder(options, parts);

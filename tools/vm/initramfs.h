@@ -31,7 +31,4 @@ struct GuestParts {
 // The archive, not compressed: unpacking would cost the guest more than reading.
 Result<std::string> build_initramfs(const Options& options, const GuestParts& parts);
 
-// A word as a POSIX shell reads it back.
-std::string shell_quote(const std::string& word);
-
 }  // namespace orrery::vm

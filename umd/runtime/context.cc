@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <orrery/hw/link.h>
-
 namespace orrery::umd {
 namespace {
 
@@ -64,8 +62,7 @@ std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
     for (std::uint32_t port = 0; port < ports_; ++port) {
         const auto link = winsys_.link(port);
         if (!link) return 0;
-        const bool up = link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED;
-        if (up && link->peer_uid == peer.uid_) return (port + 1ull) << 32 | link->losses;
+        if (is_up(*link) && link->peer_uid == peer.uid_) return (port + 1ull) << 32 | link->losses;
     }
     return std::nullopt;
 }
@@ -75,7 +72,7 @@ std::optional<std::set<std::uint64_t>> Context::neighbours() const {
     for (std::uint32_t port = 0; port < ports_; ++port) {
         const auto link = winsys_.link(port);
         if (!link) return std::nullopt;
-        if (link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED) found.insert(link->peer_uid);
+        if (is_up(*link)) found.insert(link->peer_uid);
     }
     return found;
 }

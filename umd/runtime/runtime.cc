@@ -173,8 +173,7 @@ Result<bool> Runtime::linked(int number, int peer) {
     ORR_TRY(card, (*own)->query());
     for (std::uint32_t port = 0; port < card->link_ports; ++port) {
         ORR_TRY(link, (*own)->link(port));
-        const bool up = link->state == ORR_LINK_UP || link->state == ORR_LINK_DEGRADED;
-        if (up && device_of_uid(link->peer_uid) == peer) return true;
+        if (is_up(*link) && device_of_uid(link->peer_uid) == peer) return true;
     }
     return false;
 }

@@ -25,10 +25,10 @@ constexpr unsigned kTurnsPerLook = 256;
 // A wait in the kernel is cut into pieces only so that a lost interrupt costs a second, not for ever.
 constexpr std::int64_t kSleepNs = 1'000'000'000;
 constexpr std::int64_t kLookNs = 20'000'000;
-// A write crosses a link in microseconds; this is for peers that are gone.
 // How old an answer of the driver on a link may be, and a way that no link is (see Context::way_to()).
 constexpr std::int64_t kWayNs = 20'000'000;
 constexpr std::uint64_t kNoWay = 1;
+// A write crosses a link in microseconds; this is for peers that are gone.
 constexpr std::int64_t kLandingNs = 20'000'000'000;
 
 std::uint64_t load(const std::uint64_t& word, std::memory_order order) {

@@ -46,7 +46,7 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
         ORR_TRY(card, cards_[a].context->winsys().query());
         for (std::uint32_t port = 0; port < card->link_ports; ++port) {
             ORR_TRY(link, cards_[a].context->winsys().link(port));
-            if (link->state != ORR_LINK_UP && link->state != ORR_LINK_DEGRADED) continue;
+            if (!is_up(*link)) continue;
             const int peer = runtime_.device_of_uid(link->peer_uid);
             const auto b =
                 static_cast<unsigned>(std::ranges::find(cards_, peer, &Card::device) - cards_.begin());

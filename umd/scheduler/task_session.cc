@@ -282,9 +282,9 @@ void TaskSession::run(const std::stop_token& stop) {
         }
         if (std::exchange(told_, false) || !host_tasks_.empty()) changed_.notify_all();
         // The end of a host task is told; the end of work on cards has to be looked for.
-        const bool looked = ++looks > kBusyLooks || nap;
-        if (looked || !executor_->cards_work()) {
-            (void)changed_.wait_for(lock, executor_->cards_work() || nap ? kNap : kHostNap);
+        const bool cards_work = executor_->cards_work();
+        if (++looks > kBusyLooks || nap || !cards_work) {
+            (void)changed_.wait_for(lock, cards_work || nap ? kNap : kHostNap);
             continue;
         }
         lock.unlock();

@@ -9,6 +9,7 @@
 
 #include <drm.h>
 #include <drm/orrery_accel.h>
+#include <orrery/hw/link.h>
 
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,10 @@
 namespace orrery::umd {
 
 enum class BoKind : std::uint8_t { kVram, kSystem };
+
+inline bool is_up(const drm_orr_query_link& link) {
+    return link.state == ORR_LINK_UP || link.state == ORR_LINK_DEGRADED;
+}
 
 // A buffer object. Destruction closes it; the caller has unbound it before.
 class Bo {

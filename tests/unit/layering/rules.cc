@@ -111,9 +111,11 @@ const Arrows& sched_arrows() {
 // The tools' own libraries: who may include them. Other tools are programs, and nobody's.
 const Arrows& tool_arrows() {
     static const Arrows map = {
+        {"tools/bench", {"tools/text"}},
         {"tools/records", {"tools/text"}},
         {"tools/scenario", {"tools/text", "tools/records"}},
         {"tools/step", {"tools/text", "tools/records", "tools/scenario"}},
+        {"tools/vm", {"tools/text"}},
     };
     return map;
 }

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "tools/vm/initramfs.h"
+#include "tools/text/shell.h"
 #include "tools/vm/modules.h"
 #include "tools/vm/process.h"
 #include "tools/vm/programs.h"
@@ -43,7 +43,7 @@ TEST(Modules, DependenciesComeFromModinfo) {
 TEST(ShellQuote, SurvivesARealShell) {
     for (const std::string word :
          {"", "plain", "two words", "it's", "$HOME `id` \\ \" ' ''", "a\nb\t*", "-n"}) {
-        const auto echoed = capture({"sh", "-c", "printf %s. " + shell_quote(word)});
+        const auto echoed = capture({"sh", "-c", "printf %s. " + text::shell_quote(word)});
         ASSERT_TRUE(echoed) << echoed.error().text;
         EXPECT_EQ(*echoed, word + ".");
     }

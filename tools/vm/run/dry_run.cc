@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "tools/text/shell.h"
 #include "tools/vm/cards.h"
-#include "tools/vm/initramfs.h"
 #include "tools/vm/qemu.h"
 
 namespace orrery::vm {
@@ -23,7 +23,7 @@ bool is_plain(const std::string& word) {
 void print_line(const std::vector<std::string>& argv) {
     std::string line;
     for (const auto& word : argv)
-        line += (line.empty() ? "" : " ") + (is_plain(word) ? word : shell_quote(word));
+        line += (line.empty() ? "" : " ") + (is_plain(word) ? word : text::shell_quote(word));
     fmt::print("{}\n", line);
 }
 

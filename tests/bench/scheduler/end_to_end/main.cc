@@ -17,14 +17,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <span>
 #include <stdexcept>
 #include <vector>
 
 #include "tools/bench/measured.h"
-
-// What orrery_embed_kernel() put into this program.
-std::span<const std::byte> kernel_image();
+#include "umd/samples/kernel_image.h"
 
 namespace {
 
