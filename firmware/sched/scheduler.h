@@ -17,7 +17,9 @@
 #include "firmware/hal/halt.h"
 #include "firmware/hal/host_irq.h"
 #include "firmware/hal/window.h"
+#include "firmware/sched/arbiter.h"
 #include "firmware/sched/policy/policy.h"
+#include "firmware/sched/policy/quota.h"
 #include "firmware/sched/policy/run_queue.h"
 #include "firmware/sched/policy/suspended.h"
 #include "firmware/sched/policy/tenants.h"
@@ -93,15 +95,18 @@ class Scheduler {
     // Work that signals and changed mappings have left over.
     bool waits_unsettled() const { return backlog_count_ != 0 || !stale_contexts_.empty(); }
     // The same, or gangs_due().
-    bool unsettled() const { return waits_unsettled() || gangs_due_; }
+    bool unsettled() const { return waits_unsettled() || gangs_.due(); }
     bool settle_waits();
     // Looks for cycles of waits, a little at a time. False: there is nothing to look at now.
     bool wants_deadlocks() const { return deadlocks_.wants(); }
     bool look_for_deadlocks();
     const Deadlocks& deadlocks() const { return deadlocks_; }
     // A gang's card or ports may have become free, or queues wait for a save area.
-    bool gangs_due() const { return gangs_due_; }
-    void serve_gangs();
+    bool gangs_due() const { return gangs_.due(); }
+    void serve_gangs() {
+        retry_areas();
+        gangs_.serve(area_looks_ != 0);
+    }
     void on_timer(uint64_t now);
 
     // One turn of the queue that is next. False: nothing to do.
@@ -127,7 +132,9 @@ class Scheduler {
     // Of this user's process (tenants.h). ORR_STATUS_OK or _NO_RESOURCE.
     uint32_t create_context(uint32_t number, uint64_t root, uint16_t page, uint32_t user, uint32_t process);
     // Vector core time in 1/1000 of the card's in a period; 0, 0: no limit.
-    void set_quota(Context& context, uint16_t permille, uint32_t period_us);
+    void set_quota(Context& context, uint16_t permille, uint32_t period_us) {
+        quotas_.set(context, permille, period_us);
+    }
     // From its next turn on.
     void set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us);
     void destroy_context(Context& context);  // must have no queues
@@ -251,7 +258,7 @@ class Scheduler {
         if (area_waiting_ == 0) [[likely]]
             return;
         area_looks_ = area_waiting_;
-        gangs_due_ = true;
+        gangs_.set_due();
     }
     void retry_areas();
 
@@ -285,17 +292,6 @@ class Scheduler {
     void drop_suspended(Queue& queue, uint64_t first);
     // Ends what the queue has on engines or suspended from packet `first` on.
     void abort_jobs(Queue& queue, uint64_t first);
-
-    // quota.cc: vector core time of contexts.
-    void begin_period(Context& context, uint64_t now);
-    void charge_quota(Context& context, uint64_t used_ps, uint64_t now);
-    void watch_quota(Context& context, uint64_t now);
-    void check_quotas(uint64_t now);
-    void throttle(Context& context, uint64_t now);
-    void release(Context& context, uint64_t now);
-    uint64_t quota_ps(const Context& context) const {
-        return context.quota_period_us * (kPsPerUs / 1000) * context.quota_permille * engines_.vector_cores();
-    }
 
     // retire.cc: telling the outside what has finished, and what has failed.
     void publish_progress(Queue& queue);
@@ -335,24 +331,9 @@ class Scheduler {
     uint64_t cause_of(const Queue& queue);
     uint64_t fail_semaphore(const Queue& by, uint64_t va, uint64_t value);
 
-    // gang.cc: dispatches that start together.
-    Step execute_gang(Queue& queue);
-    Step join_gang(Queue& queue);
-    void trace_gang(const Gang& gang, const Queue& queue, uint32_t what);
-    bool signal_cards(Gang& gang, uint64_t step);
-    bool cards_reached(Gang& gang, uint64_t step, uint32_t cards);
-    void gang_woken(Queue& leader, uint64_t value);
-    uint64_t& gang_pause_of(const Gang& gang);
-    void advance_gang(Gang& gang);
-    bool make_room(const Gang& gang);
-    void start_gang(Gang& gang);
-    void free_gang(Gang& gang);
-    void fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value = 0);
-    void leave_gang(Queue& queue);
-    uint64_t own_entry(uint16_t context, const orr_packet_gang& packet);
-    void fail_unread_gang(Queue& queue, const uint64_t (&words)[kPacketWords]);
-    void check_gangs(uint64_t now);
-    void set_gang_alarm(uint64_t now);
+    // Parts that are classes of their own see no more of this one than arbiter.h.
+    friend class Arbiter;
+
     // A free port; REALTIME has those that are held for a gang too.
     Port* find_port(uint32_t kind, uint32_t level) {
         Port* const port = engines_.find_free(kind);
@@ -427,7 +408,6 @@ class Scheduler {
     uint32_t fatal_;
     uint32_t backlog_count_;
     StaleList stale_contexts_;
-    bool gangs_due_;
     Context* contexts_;
     Queue* queues_;
     PersistHeader* persist_;
@@ -453,8 +433,8 @@ class Scheduler {
     SuspendedJobs suspended_;
     uint32_t areas_[kKinds];  // save areas reserved for jobs of a kind
     Turns turns_;
-    ContextList quota_contexts_;
-    QueueList quota_waiters_;
+    Arbiter arbiter_;
+    Quotas quotas_;
     // Signals that woke as many queues as one pass may, and have more to wake.
     struct Backlog {
         uint64_t memory;
@@ -476,10 +456,7 @@ class Scheduler {
     bool fail_busy_;  // the last chunk ended because a peer has no room
     List<Failing, &Failing::link> failing_users_;
     Failing failing_of_[kUsers];
-    Gang gangs_[kGangs];
-    Gang* locked_by_;  // the gang that may take the vector ports; null: none
-    uint32_t gang_order_;
-    uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
+    Gangs gangs_;
     WaitTable waits_;
     WaitLimits limits_;
     TenantRows tenant_rows_;

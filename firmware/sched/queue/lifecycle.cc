@@ -50,6 +50,9 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostT
     waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
     limits_.init(alarm);
     deadlocks_.init(hal, alarm, queues_, waits_, policy_.deadlock_ps);
+    arbiter_.init(*this);
+    quotas_.init(hal, alarm, engines_, tables, arbiter_);
+    gangs_.init(hal, alarm, engines_, waits_, tenants_, tables, arbiter_);
 }
 
 Context* Scheduler::context(uint32_t number) {
@@ -146,7 +149,7 @@ bool Scheduler::dequeue(Queue& queue, Place place) {
 void Scheduler::destroy_context(Context& context) {
     mmu_command(*hal_, context.number, 0, SOC_MMU_CLEAR_ROOT);
     if (context.stale) stale_contexts_.remove(contexts_, context);
-    if (context.listed) quota_contexts_.remove(contexts_, context);
+    quotas_.forget(context);
     trace::context(*hal_, context.number, false);
     tenants_.leave(context.process);
     context = {};
@@ -249,7 +252,7 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     queue.destroy_sequence = sequence;
     queue.destroy_silent = silent;
     queue.has_packet = false;
-    leave_gang(queue);
+    gangs_.leave(queue);
     unplace(queue);
     doorbell_command(queue, SOC_DB_UNBIND);
     slots_.release(*hal_, queue);
@@ -317,7 +320,7 @@ uint32_t Scheduler::state(const Queue& queue) const {
             if (queue.wait_end != 0) limits_.leave(*hal_);
             break;
         case Place::kQuota:
-            quota_waiters_.remove(queues_, queue);
+            quotas_.remove_waiter(queue);
             break;
         case Place::kArea:
             area_waiters_.remove(queues_, queue);

@@ -25,7 +25,7 @@ void Scheduler::fail_window(Queue& queue, uint64_t code, uint64_t index, const W
 void Scheduler::fail(Queue& queue, const QueueError& error) {
     if (queue.stopped || queue.destroying) return;
     const WorkingFor blame(*persist_, queue.number);
-    if (queue.gang != 0) leave_gang(queue);
+    if (queue.gang != 0) gangs_.leave(queue);
     if (!queue.stopping) {
         queue.error = error;
         queue.abort_sequence = 0;

@@ -191,7 +191,7 @@ bool Scheduler::fail_packet(Queue& queue) {
     if (opcode == ORR_PKT_GANG) {
         uint64_t words[kPacketWords];
         load_words(*hal_, slot, words, kPacketWords);
-        if (!take_window_fault(*hal_)) fail_unread_gang(queue, words);
+        if (!take_window_fault(*hal_)) gangs_.fail_unread(queue, words);
         return true;
     }
     const bool signal = opcode == ORR_PKT_SIGNAL || opcode == ORR_PKT_FAIL;

@@ -182,11 +182,7 @@ void Scheduler::revive_context(Context& context, uint32_t number, uint64_t now) 
     // Accounts begin anew; there was a row for everybody before.
     context.process = tenants_.join(context.user_id, context.process_id);
     context.throttled = context.listed = context.stale = false;
-    if (context.quota_period_us == 0) return;
-    // What it has used stays used; a period longer than its own is none.
-    if (context.period_end_ps > now + context.quota_period_us * kPsPerUs) begin_period(context, now);
-    quota_contexts_.push_back(contexts_, context);
-    context.listed = true;
+    quotas_.revive(context, now);
 }
 
 void Scheduler::revive_queue(Queue& queue, uint32_t number, bool guilty) {

@@ -48,7 +48,7 @@ uint32_t resource_of(uint32_t kind) {
             }
         }
         if (queue.context->quota_period_us != 0) [[unlikely]]
-            watch_quota(*queue.context, now);
+            quotas_.watch(*queue.context, now);
     }
     wake_ports(look);
 }
@@ -127,10 +127,14 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     const uint64_t now = hal_->reg(SOC_TIME);
     if (kind == ORR_ENGINE_VECTOR && queue.context->throttled) {
         place(queue, Place::kQuota);
-        quota_waiters_.push_back(queues_, queue);
+        quotas_.add_waiter(queue);
         return Step::kParked;
     }
-    if (queue.gang != 0) return join_gang(queue);
+    if (queue.gang != 0) {
+        gangs_.join(queue);
+        // It may have failed, or started already: then it is ready for its next packet.
+        return queue.stopping ? Step::kFailed : Step::kParked;
+    }
     if (!may_start(queue, kind)) {
         park_for_area(queue, kind);
         return Step::kParked;
@@ -249,7 +253,7 @@ bool Scheduler::grant_port(Port& port, uint64_t now) {
         }
         end_wait(*queue, now);
         unplace(*queue);
-        quota_waiters_.push_back(queues_, *queue);
+        quotas_.add_waiter(*queue);
         place(*queue, Place::kQuota);
         return true;
     }
@@ -355,7 +359,7 @@ bool Scheduler::drain_completions() {
         const Done done = account(queue, *port);
         const uint32_t kind = port->kind;
         if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 &&
-            locked_by_ == nullptr) [[likely]] {
+            !gangs_.locked()) [[likely]] {
             --queue.in_flight;
             ++queue.stats.finished;
             queue.done |= 1u << static_cast<uint32_t>(port->index - queue.retired);
@@ -464,7 +468,7 @@ void Scheduler::continue_after_completion(Queue& queue) {
     publish_usage(queue, offsetof(orr_queue_usage, vector_ps), queue.stats.vector_ps);
     add_vtime(queue, Resource::kVector, more / engines_.vector_cores());
     if (queue.context->quota_period_us != 0) [[unlikely]]
-        charge_quota(*queue.context, more, now);
+        quotas_.charge(*queue.context, more, now);
 }
 
 void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
@@ -486,10 +490,8 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
 [[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
     ++progress_;
     const uint64_t status = popped.status;
-    if (port.gang || locked_by_ != nullptr) [[unlikely]] {
-        if (port.cross) --cross_jobs_;
-        gangs_due_ = true;
-    }
+    if (port.gang || gangs_.locked()) [[unlikely]]
+        gangs_.port_freed(port.cross);
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {
         suspend(queue, port, popped.end - popped.start);
@@ -531,8 +533,8 @@ void Scheduler::abort_jobs(Queue& queue, uint64_t first) {
 void Scheduler::on_timer(uint64_t now) {
     deadlocks_.on_timer(now);
     if (alarm_->at(Alarm::kPorts) <= now) check_ports(now);
-    if (alarm_->at(Alarm::kQuota) <= now) check_quotas(now);
-    if (alarm_->at(Alarm::kGang) <= now) check_gangs(now);
+    if (alarm_->at(Alarm::kQuota) <= now) quotas_.check(now);
+    if (alarm_->at(Alarm::kGang) <= now) gangs_.check(now);
     fail_semaphores(now);
     check_wait_limits(now);
 }

@@ -249,7 +249,7 @@ bool Scheduler::fetch(Queue& queue) {
     }
     switch (opcode) {
         case ORR_PKT_GANG:
-            return execute_gang(queue);
+            return gangs_.attach(queue) ? finish_packet(queue) : Step::kFailed;
         case ORR_PKT_SIGNAL:
             return execute_signal(queue);
         case ORR_PKT_WAIT:

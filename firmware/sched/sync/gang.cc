@@ -3,8 +3,12 @@
 
 #include <orrery/fw/failure.h>
 
+#include "firmware/hal/window.h"
+#include "firmware/sched/arbiter.h"
 #include "firmware/sched/queue/packets.h"
-#include "firmware/sched/scheduler.h"
+#include "firmware/sched/policy/tenants.h"
+#include "firmware/sched/show/trace.h"
+#include "firmware/sched/tables.h"
 
 namespace orrery::fw {
 namespace {
@@ -25,49 +29,60 @@ uint32_t groups_of(const uint64_t (&words)[kPacketWords]) {
 
 }  // namespace
 
-// Until when no gang of several cards of this gang's user locks the card.
-uint64_t& Scheduler::gang_pause_of(const Gang& gang) {
-    return tenants_.user(tenants_.user_of(contexts_[gang.context].process)).gang_pause_ps;
+void Gangs::init(Hal& hal, Alarm& alarm, Engines& engines, WaitTable& waits, Tenants& tenants, Tables& tables,
+                 Arbiter& arbiter) {
+    hal_ = &hal;
+    alarm_ = &alarm;
+    engines_ = &engines;
+    waits_ = &waits;
+    tenants_ = &tenants;
+    contexts_ = tables.contexts;
+    queues_ = tables.queues;
+    arbiter_ = &arbiter;
 }
 
-// The GANG packet: the queue belongs to a gang from now on.
-[[gnu::noinline]] Scheduler::Step Scheduler::execute_gang(Queue& queue) {
+// Until when no gang of several cards of this gang's user locks the card.
+uint64_t& Gangs::pause_of(const Gang& gang) {
+    return tenants_->user(tenants_->user_of(contexts_[gang.context].process)).gang_pause_ps;
+}
+
+[[gnu::noinline]] bool Gangs::attach(Queue& queue) {
     const auto packet = __builtin_bit_cast(orr_packet_gang, queue.packet);
-    if (!engines_.has(ORR_ENGINE_VECTOR) || packet.members > engines_.ports(ORR_ENGINE_VECTOR)) {
-        fail(queue, {ORR_QERR_BAD_PACKET, queue.next, 0, 4});
-        return Step::kFailed;
+    if (!engines_->has(ORR_ENGINE_VECTOR) || packet.members > engines_->ports(ORR_ENGINE_VECTOR)) {
+        arbiter_->fail(queue, {ORR_QERR_BAD_PACKET, queue.next, 0, 4});
+        return false;
     }
     Gang* gang = nullptr;
-    Gang* free = nullptr;
+    Gang* unused = nullptr;
     uint32_t of_context = 0;
-    for (Gang& g : gangs_) {
+    for (Gang& g : rows_) {
         if (g.step == GangStep::kFree) {
-            if (free == nullptr) free = &g;
+            if (unused == nullptr) unused = &g;
             continue;
         }
         if (g.context != queue.context_number) continue;
         ++of_context;
         if (g.board == packet.board && g.round == packet.round) gang = &g;
     }
-    if (gang == nullptr && (free == nullptr || of_context >= kGangsOfAContext)) {
-        fail(queue, {ORR_QERR_GANG, queue.next, packet.board, 0});
-        return Step::kFailed;
+    if (gang == nullptr && (unused == nullptr || of_context >= kGangsOfAContext)) {
+        arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, 0});
+        return false;
     }
     const uint64_t now = hal_->reg(SOC_TIME);
     if (gang == nullptr) {
         if (own_entry(queue.context_number, packet) >= packet.round * kSteps + kFailed) {
             // A member has stopped before anybody was here.
-            fail(queue, {ORR_QERR_GANG, queue.next, packet.board, uint64_t{packet.card} << 32});
-            return Step::kFailed;
+            arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, uint64_t{packet.card} << 32});
+            return false;
         }
-        gang = free;
+        gang = unused;
         *gang = {};
         gang->board = packet.board;
         gang->peers = packet.peers;
         gang->round = packet.round;
         gang->limit_ps = queue.limit_ps;
         gang->deadline = now + queue.limit_ps;
-        gang->order = gang_order_++;
+        gang->order = order_++;
         gang->context = queue.context_number;
         gang->card = packet.card;
         gang->cards = packet.cards;
@@ -77,53 +92,50 @@ uint64_t& Scheduler::gang_pause_of(const Gang& gang) {
         hal_->set_reg(SOC_MMU_ARG, gang->board);
         hal_->set_reg(SOC_MMU_CMD, SOC_MMU_TRANSLATE);
         gang->memory = hal_->reg(SOC_MMU_RESULT);
-        set_gang_alarm(now);
+        set_alarm(now);
     } else if (gang->step != GangStep::kGather || gang->attached == gang->members ||
                gang->peers != packet.peers || gang->card != packet.card || gang->cards != packet.cards ||
                gang->members != packet.members) {
         // Whoever contradicts the first is out; the others go on waiting for the one that is meant.
-        fail(queue, {ORR_QERR_GANG, queue.next, packet.board, gang->attached});
-        return Step::kFailed;
+        arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, gang->attached});
+        return false;
     }
     gang->queue[gang->attached++] = queue.number;
-    queue.gang = static_cast<uint8_t>(gang - gangs_ + 1);
-    return finish_packet(queue);
+    queue.gang = static_cast<uint8_t>(gang - rows_ + 1);
+    return true;
 }
 
-// The dispatch behind a GANG packet.
-[[gnu::noinline]] Scheduler::Step Scheduler::join_gang(Queue& queue) {
-    Gang& gang = gangs_[queue.gang - 1];
+[[gnu::noinline]] void Gangs::join(Queue& queue) {
+    Gang& gang = rows_[queue.gang - 1];
     gang.cores += groups_of(queue.packet);
-    if (gang.cores > engines_.vector_cores()) {
+    if (gang.cores > engines_->vector_cores()) {
         // Never all at once: nobody can wait for that.
-        fail(queue, {ORR_QERR_GANG, queue.next, gang.board, gang.joined});
-        return Step::kFailed;
+        arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, gang.board, gang.joined});
+        return;
     }
     ++gang.joined;
-    place(queue, Place::kGang);
-    trace_gang(gang, queue, ORR_GANG_JOINED);
+    arbiter_->place(queue, Place::kGang);
+    tell(gang, queue, ORR_GANG_JOINED);
     if (gang.joined == gang.members) {
         gang.deadline = kNever;
         gang.step = GangStep::kWaits;
         if (gang.cards > 1) {
             gang.step = GangStep::kArrived;
             gang.deadline = hal_->reg(SOC_TIME) + gang.limit_ps;
-            if (!signal_cards(gang, kArrived)) return queue.stopping ? Step::kFailed : Step::kParked;
+            if (!signal_cards(gang, kArrived)) return;
         }
-        advance_gang(gang);
-        set_gang_alarm(hal_->reg(SOC_TIME));
+        advance(gang);
+        set_alarm(hal_->reg(SOC_TIME));
     }
-    // It may have failed, or started already: then it is ready for its next packet.
-    return queue.stopping ? Step::kFailed : Step::kParked;
 }
 
-void Scheduler::trace_gang(const Gang& gang, const Queue& queue, uint32_t what) {
+void Gangs::tell(const Gang& gang, const Queue& queue, uint32_t what) {
     trace::gang(*hal_, queue.number, what, gang.round, gang.memory);
 }
 
 // Signals this card's step on the boards of the others. False: that could not be done, and the gang has
 // failed.
-bool Scheduler::signal_cards(Gang& gang, uint64_t step) {
+bool Gangs::signal_cards(Gang& gang, uint64_t step) {
     for (uint16_t card = 0; card < gang.cards; ++card) {
         if (card == gang.card) continue;
         const uint64_t entry = gang.peers + 8ull * card;
@@ -140,7 +152,7 @@ bool Scheduler::signal_cards(Gang& gang, uint64_t step) {
             }
         }
         if (fault == ORR_FAULT_NONE || step == kFailed) continue;
-        fail_gang(gang, card, nullptr);
+        fail(gang, card, nullptr);
         return false;
     }
     return true;
@@ -148,7 +160,7 @@ bool Scheduler::signal_cards(Gang& gang, uint64_t step) {
 
 // Whether all cards that matter have come to a step; the gang is woken when the first that has not does. A
 // board that cannot be read, or a card that has given up, ends the gang.
-bool Scheduler::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
+bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
     Queue& leader = queues_[gang.queue[0]];
     const uint64_t base = gang.round * kSteps;
     for (uint32_t card = 0; card < cards; ++card) {
@@ -161,7 +173,7 @@ bool Scheduler::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
             bad = static_cast<bool>(take_window_fault(*hal_));
         }
         if (bad || value >= base + kFailed) {
-            fail_gang(gang, card, nullptr, value);
+            fail(gang, card, nullptr, value);
             return false;
         }
         if (value >= base + step) continue;
@@ -170,9 +182,9 @@ bool Scheduler::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
         hal_->set_reg(SOC_MMU_CMD, SOC_MMU_TRANSLATE);
         const uint64_t memory = hal_->reg(SOC_MMU_RESULT);
         if (memory == ~uint64_t{0}) {
-            fail_gang(gang, card, nullptr);
+            fail(gang, card, nullptr);
         } else {
-            waits_.park(leader, memory, base + step);
+            waits_->park(leader, memory, base + step);
             gang.parked = true;
         }
         return false;
@@ -180,21 +192,20 @@ bool Scheduler::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
     return true;
 }
 
-// The gang's first queue has been taken out of the wait table.
-void Scheduler::gang_woken(Queue& leader, uint64_t value) {
-    Gang& gang = gangs_[leader.gang - 1];
+void Gangs::woken(Queue& leader, uint64_t value) {
+    Gang& gang = rows_[leader.gang - 1];
     gang.parked = false;
     if ((value & ORR_SEM_FAILED) != 0) {
         // A failed board, or one that is closed.
-        fail_gang(gang, ~0u, nullptr, value);
+        fail(gang, ~0u, nullptr, value);
         return;
     }
-    advance_gang(gang);
-    set_gang_alarm(hal_->reg(SOC_TIME));
+    advance(gang);
+    set_alarm(hal_->reg(SOC_TIME));
 }
 
 // As far as it goes.
-void Scheduler::advance_gang(Gang& gang) {
+void Gangs::advance(Gang& gang) {
     if (gang.parked) return;
     if (gang.step == GangStep::kArrived) {
         if (!cards_reached(gang, kArrived, gang.cards)) return;
@@ -204,7 +215,7 @@ void Scheduler::advance_gang(Gang& gang) {
     if (gang.step == GangStep::kWaits) {
         if (gang.cards > 1 && !cards_reached(gang, kLocked, gang.card)) return;
         const uint64_t now = hal_->reg(SOC_TIME);
-        const uint64_t pause = gang_pause_of(gang);
+        const uint64_t pause = pause_of(gang);
         if (gang.cards > 1 && gang.not_before < pause) gang.not_before = pause;
         if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0) || gang.not_before > now) return;
         locked_by_ = &gang;
@@ -217,125 +228,119 @@ void Scheduler::advance_gang(Gang& gang) {
         if (!cards_reached(gang, kLocked, gang.cards)) return;
         gang.step = GangStep::kHolds;
         gang.deadline = hal_->reg(SOC_TIME) + (gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs);
-        engines_.hold(engines_.ports(ORR_ENGINE_VECTOR));
+        engines_->hold(engines_->ports(ORR_ENGINE_VECTOR));
     }
     if (gang.step == GangStep::kHolds) {
         if (!make_room(gang)) return;
         gang.step = GangStep::kHeld;
-        trace_gang(gang, queues_[gang.queue[0]], ORR_GANG_HELD);
+        tell(gang, queues_[gang.queue[0]], ORR_GANG_HELD);
         if (gang.cards > 1 && !signal_cards(gang, kHeld)) return;
     }
     if (gang.step != GangStep::kHeld || !cards_reached(gang, kHeld, gang.cards)) return;
     // REALTIME may have taken a port meanwhile.
-    if (engines_.free_ports(ORR_ENGINE_VECTOR) < gang.members)
+    if (engines_->free_ports(ORR_ENGINE_VECTOR) < gang.members)
         gang.step = GangStep::kHolds;
     else
-        start_gang(gang);
+        start(gang);
 }
 
 // Whether ports and cores suffice. What runs is asked to make room, except for higher classes and other
 // gangs.
-bool Scheduler::make_room(const Gang& gang) {
+bool Gangs::make_room(const Gang& gang) {
     const uint8_t level = queues_[gang.queue[0]].priority;
     uint32_t active = 0;
-    for (uint32_t n = 0; n < engines_.end(); ++n) {
-        const Port& port = engines_.row(n);
+    for (uint32_t n = 0; n < engines_->end(); ++n) {
+        const Port& port = engines_->row(n);
         if (port.busy && port.kind == ORR_ENGINE_VECTOR)
-            active += static_cast<uint32_t>(hal_->reg(engines_.reg(port, SOC_ENGINE_ACTIVE)));
+            active += static_cast<uint32_t>(hal_->reg(engines_->reg(port, SOC_ENGINE_ACTIVE)));
     }
-    if (engines_.free_ports(ORR_ENGINE_VECTOR) >= gang.members &&
-        active + gang.cores <= engines_.vector_cores())
+    if (engines_->free_ports(ORR_ENGINE_VECTOR) >= gang.members &&
+        active + gang.cores <= engines_->vector_cores())
         return true;
-    if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return false;
+    if (!arbiter_->preempts()) return false;
     const uint64_t now = hal_->reg(SOC_TIME);
-    for (uint32_t n = 0; n < engines_.end(); ++n) {
-        Port& port = engines_.row(n);
+    for (uint32_t n = 0; n < engines_->end(); ++n) {
+        Port& port = engines_->row(n);
         if (port.busy && port.kind == ORR_ENGINE_VECTOR && !port.gang && port.level <= level &&
             port.preempting == 0)
-            preempt(port, SOC_PREEMPT_GROUP, gang.queue[0], now);
+            arbiter_->preempt(port, gang.queue[0], now);
     }
     return false;
 }
 
-void Scheduler::start_gang(Gang& gang) {
+void Gangs::start(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
-    engines_.hold(0);
+    engines_->hold(0);
     for (uint32_t n = 0; n < gang.members; ++n) {
         Queue& queue = queues_[gang.queue[n]];
-        Port* const port = engines_.find_free(ORR_ENGINE_VECTOR);
+        Port* const port = engines_->find_free(ORR_ENGINE_VECTOR);
         if (port == nullptr) break;  // make_room() has seen to it
-        const WorkingFor blame(*persist_, queue.number);
-        trace::decision(*hal_, queue.number, ORR_RULE_GANG, ORR_RESOURCE_VECTOR, gang.members, queue.next);
-        place(queue, Place::kNone);
         queue.gang = 0;
-        run_queue(ORR_ENGINE_VECTOR).limit_lag(queue);
-        start_job(queue, *port, now, 0);
+        arbiter_->start_member(queue, *port, gang.members, now);
         port->gang = true;
         port->cross = gang.cards > 1;
         if (port->cross) ++cross_jobs_;
-        trace_gang(gang, queue, ORR_GANG_GO);
-        make_ready(queue);
+        tell(gang, queue, ORR_GANG_GO);
+        arbiter_->make_ready(queue);
     }
-    free_gang(gang);
-    grant_free_ports(ORR_ENGINE_VECTOR, now);
+    free(gang);
+    arbiter_->grant_vector_ports(now);
 }
 
 // The record is free, and so is what it held.
-void Scheduler::free_gang(Gang& gang) {
-    if (gang.parked) waits_.remove(queues_[gang.queue[0]]);
+void Gangs::free(Gang& gang) {
+    if (gang.parked) waits_->remove(queues_[gang.queue[0]]);
     gang.parked = false;
     gang.step = GangStep::kFree;
     if (locked_by_ == &gang) {
         locked_by_ = nullptr;
-        engines_.hold(0);
-        gangs_due_ = true;
+        engines_->hold(0);
+        due_ = true;
     }
-    set_gang_alarm(hal_->reg(SOC_TIME));
+    set_alarm(hal_->reg(SOC_TIME));
 }
 
 // All members that are there stop, but for one that has already. `lacking`: the card, or all-ones: a member
 // here. `value`: of the board that failed, if one did: then that is the cause.
-void Scheduler::fail_gang(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value) {
+void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value) {
     Gang failed = gang;
     const bool locked = locked_by_ == &gang;
-    free_gang(gang);
+    free(gang);
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
         queue.gang = 0;
-        if (queue.place == Place::kGang) place(queue, Place::kNone);
+        if (queue.place == Place::kGang) arbiter_->place(queue, Place::kNone);
     }
     const uint64_t detail =
         lacking < failed.cards ? uint64_t{lacking} << 32 : uint64_t{failed.card} << 32 | failed.joined;
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
         if (except != nullptr && queue.number == except->number) continue;
-        trace_gang(failed, queue, ORR_GANG_FAILED);
+        tell(failed, queue, ORR_GANG_FAILED);
         if ((value & ORR_SEM_FAILED) != 0)
-            fail(queue, {ORR_QERR_POISON, queue.next, failed.board, ORR_SEM_FAILURE(value)});
+            arbiter_->fail(queue, {ORR_QERR_POISON, queue.next, failed.board, ORR_SEM_FAILURE(value)});
         else
-            fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
+            arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
     if (failed.cards > 1) static_cast<void>(signal_cards(failed, kFailed));
     // Who had the card in vain does not get it again at once, and nobody else pays for it.
-    if (locked) gang_pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
-    if (locked) grant_free_ports(ORR_ENGINE_VECTOR, hal_->reg(SOC_TIME));
+    if (locked) pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
+    if (locked) arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
 }
 
 // What this card's own entry on the board says; 0: it cannot be read.
-uint64_t Scheduler::own_entry(uint16_t context, const orr_packet_gang& packet) {
+uint64_t Gangs::own_entry(uint16_t context, const orr_packet_gang& packet) {
     const uint64_t va = packet.board + sizeof(orr_semaphore) * packet.card;
     if (va >= kVaEnd) return 0;
     const uint64_t value = hal_->load(ORR_CONTEXT_WINDOW(context, va));
     return take_window_fault(*hal_) ? 0 : value;
 }
 
-// A GANG packet that a queue which has stopped did not come to: the gang will never be complete. Those of its
-// members who are here, the other cards, and those who are still to come, learn why.
-[[gnu::noinline]] void Scheduler::fail_unread_gang(Queue& queue, const uint64_t (&words)[kPacketWords]) {
+[[gnu::noinline]] void Gangs::fail_unread(Queue& queue, const uint64_t (&words)[kPacketWords]) {
     const bool own_fault = queue.error.index + 1 == queue.failed_to && queue.error.code == ORR_QERR_GANG;
     if (own_fault || validate_packet(words).code != ORR_QERR_NONE) return;
     const auto packet = __builtin_bit_cast(orr_packet_gang, words);
-    for (Gang& gang : gangs_) {
+    for (Gang& gang : rows_) {
         if (gang.step == GangStep::kFree || gang.context != queue.context_number ||
             gang.board != packet.board || gang.round != packet.round)
             continue;
@@ -343,11 +348,11 @@ uint64_t Scheduler::own_entry(uint16_t context, const orr_packet_gang& packet) {
         if (gang.step != GangStep::kGather || gang.attached == gang.members || gang.peers != packet.peers ||
             gang.card != packet.card || gang.cards != packet.cards || gang.members != packet.members)
             return;
-        fail_gang(gang, ~0u, nullptr, cause_of(queue));
+        fail(gang, ~0u, nullptr, arbiter_->cause_of(queue));
         break;
     }
     const uint64_t own = packet.board + sizeof(orr_semaphore) * packet.card;
-    if (own < kVaEnd) static_cast<void>(fail_semaphore(queue, own, packet.round * kSteps + kFailed));
+    if (own < kVaEnd) static_cast<void>(arbiter_->fail_semaphore(queue, own, packet.round * kSteps + kFailed));
     if (packet.cards == 1) return;
     Gang absent = {};
     absent.board = packet.board;
@@ -359,41 +364,38 @@ uint64_t Scheduler::own_entry(uint16_t context, const orr_packet_gang& packet) {
     static_cast<void>(signal_cards(absent, kFailed));
 }
 
-// A queue stops or goes away.
-void Scheduler::leave_gang(Queue& queue) {
+void Gangs::leave(Queue& queue) {
     if (queue.gang == 0) return;
-    Gang& gang = gangs_[queue.gang - 1];
+    Gang& gang = rows_[queue.gang - 1];
     queue.gang = 0;
-    fail_gang(gang, ~0u, &queue);
+    fail(gang, ~0u, &queue);
 }
 
-// A card or ports may be free for the gangs that wait for them.
-void Scheduler::serve_gangs() {
-    retry_areas();
-    gangs_due_ = area_looks_ != 0;
+void Gangs::serve(bool more) {
+    due_ = more;
     if (locked_by_ != nullptr) {
-        if (locked_by_->step == GangStep::kHolds) advance_gang(*locked_by_);
-        set_gang_alarm(hal_->reg(SOC_TIME));
+        if (locked_by_->step == GangStep::kHolds) advance(*locked_by_);
+        set_alarm(hal_->reg(SOC_TIME));
         if (locked_by_ != nullptr) return;
     }
     // First come, first served; one that waits for other cards does not hold up those behind it.
     for (uint32_t tries = 0; tries < kGangs && locked_by_ == nullptr; ++tries) {
         Gang* next = nullptr;
-        for (Gang& gang : gangs_) {
+        for (Gang& gang : rows_) {
             if (gang.step != GangStep::kWaits || gang.parked || gang.not_before > hal_->reg(SOC_TIME))
                 continue;
             if (gang.cards > 1 && cross_jobs_ != 0) continue;
             if (next == nullptr || static_cast<int32_t>(gang.order - next->order) < 0) next = &gang;
         }
         if (next == nullptr) break;
-        advance_gang(*next);
+        advance(*next);
     }
-    set_gang_alarm(hal_->reg(SOC_TIME));
+    set_alarm(hal_->reg(SOC_TIME));
 }
 
-void Scheduler::check_gangs(uint64_t now) {
+void Gangs::check(uint64_t now) {
     alarm_->set(*hal_, Alarm::kGang, kNever);
-    for (Gang& gang : gangs_) {
+    for (Gang& gang : rows_) {
         if (gang.step == GangStep::kFree || gang.deadline > now) continue;
         if (gang.step != GangStep::kHolds || gang.cards > 1) {
             uint32_t lacking = ~0u;
@@ -408,25 +410,25 @@ void Scheduler::check_gangs(uint64_t now) {
                     lacking = card;
             }
             static_cast<void>(take_window_fault(*hal_));
-            fail_gang(gang, lacking, nullptr);
+            fail(gang, lacking, nullptr);
             continue;
         }
         // What runs does not make room: others get the ports for a while.
-        engines_.hold(0);
+        engines_->hold(0);
         locked_by_ = nullptr;
         gang.step = GangStep::kWaits;
         gang.not_before = now + kGangPause * kGangHoldPs;
         gang.deadline = kNever;
-        gangs_due_ = true;
-        grant_free_ports(ORR_ENGINE_VECTOR, now);
+        due_ = true;
+        arbiter_->grant_vector_ports(now);
     }
-    gangs_due_ = true;
-    set_gang_alarm(now);
+    due_ = true;
+    set_alarm(now);
 }
 
-void Scheduler::set_gang_alarm(uint64_t now) {
+void Gangs::set_alarm(uint64_t now) {
     uint64_t next = kNever;
-    for (const Gang& gang : gangs_) {
+    for (const Gang& gang : rows_) {
         if (gang.step == GangStep::kFree) continue;
         if (gang.deadline < next) next = gang.deadline;
         if (gang.not_before > now && gang.not_before < next) next = gang.not_before;

@@ -14,9 +14,17 @@
 
 #include <orrery/fw/packet.h>
 
+#include "firmware/hal/alarm.h"
+#include "firmware/hal/hal.h"
 #include "firmware/sched/queue/queue.h"
+#include "firmware/sched/run/engines.h"
+#include "firmware/sched/sync/wait_table.h"
 
 namespace orrery::fw {
+
+class Arbiter;
+class Tenants;
+struct Tables;
 
 inline constexpr uint32_t kGangs = 16;
 inline constexpr uint32_t kGangsOfAContext = 4;
@@ -53,6 +61,69 @@ struct Gang {
     uint16_t queue[ORR_GANG_MAX_MEMBERS];  // attached; those that have joined wait in Place::kGang
     GangStep step;
     bool parked;  // queue[0] stands in the wait table for a value on the board
+};
+
+// All gangs of the card. Zeroed memory is a valid object without gangs.
+class Gangs {
+  public:
+    // Call once before all else.
+    void init(Hal& hal, Alarm& alarm, Engines& engines, WaitTable& waits, Tenants& tenants, Tables& tables,
+              Arbiter& arbiter);
+
+    // The queue's GANG packet: it belongs to a gang from now on. False: it has been stopped.
+    bool attach(Queue& queue);
+    // The dispatch behind a GANG packet, of a queue with a gang. Afterwards the queue waits, is ready for its
+    // next packet (the gang has started), or is stopping (it has failed).
+    void join(Queue& queue);
+    // The gang's first queue has been taken out of the wait table.
+    void woken(Queue& leader, uint64_t value);
+    // A queue stops or goes away.
+    void leave(Queue& queue);
+    // A GANG packet that a queue which has stopped did not come to: the gang will never be complete. Those of
+    // its members who are here, the other cards, and those who are still to come, learn why.
+    void fail_unread(Queue& queue, const uint64_t (&words)[kPacketWords]);
+
+    // serve() is wanted.
+    bool due() const { return due_; }
+    void set_due() { due_ = true; }
+    // A card or ports may be free for the gangs that wait for them. `more`: it stays due.
+    void serve(bool more);
+    void check(uint64_t now);  // Alarm::kGang
+
+    // Ports are held for a gang, or are about to be.
+    bool locked() const { return locked_by_ != nullptr; }
+    // A job has left a port that was a gang's (`cross`: of several cards), or that a gang waits for.
+    void port_freed(bool cross) {
+        if (cross) --cross_jobs_;
+        due_ = true;
+    }
+
+  private:
+    uint64_t& pause_of(const Gang& gang);
+    void tell(const Gang& gang, const Queue& queue, uint32_t what);
+    bool signal_cards(Gang& gang, uint64_t step);
+    bool cards_reached(Gang& gang, uint64_t step, uint32_t cards);
+    void advance(Gang& gang);
+    bool make_room(const Gang& gang);
+    void start(Gang& gang);
+    void free(Gang& gang);
+    void fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value = 0);
+    uint64_t own_entry(uint16_t context, const orr_packet_gang& packet);
+    void set_alarm(uint64_t now);
+
+    Hal* hal_;
+    Alarm* alarm_;
+    Engines* engines_;
+    WaitTable* waits_;
+    Tenants* tenants_;
+    Context* contexts_;
+    Queue* queues_;
+    Arbiter* arbiter_;
+    Gang rows_[kGangs];
+    Gang* locked_by_;  // the gang that may take the vector ports; null: none
+    uint32_t order_;
+    uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
+    bool due_;
 };
 
 }  // namespace orrery::fw

@@ -153,7 +153,7 @@ void Scheduler::release_all(Queue* const* due, uint32_t count, uint64_t value, u
 void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
     const WorkingFor blame(*persist_, queue.number);
     if (queue.place == Place::kGang) {
-        gang_woken(queue, value);
+        gangs_.woken(queue, value);
         return;
     }
     const Context& context = *queue.context;

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "firmware/sched/arbiter.h"
+
+#include "firmware/sched/scheduler.h"
+
+namespace orrery::fw {
+
+void Arbiter::fail(Queue& queue, const QueueError& error) {
+    scheduler_->fail(queue, error);
+}
+
+void Arbiter::place(Queue& queue, Place place) {
+    scheduler_->place(queue, place);
+}
+
+void Arbiter::make_ready(Queue& queue) {
+    scheduler_->make_ready(queue);
+}
+
+uint64_t Arbiter::cause_of(const Queue& queue) {
+    return scheduler_->cause_of(queue);
+}
+
+uint64_t Arbiter::fail_semaphore(const Queue& by, uint64_t va, uint64_t value) {
+    return scheduler_->fail_semaphore(by, va, value);
+}
+
+void Arbiter::start_member(Queue& queue, Port& port, uint32_t members, uint64_t now) {
+    const WorkingFor blame(*scheduler_->persist_, queue.number);
+    trace::decision(*scheduler_->hal_, queue.number, ORR_RULE_GANG, ORR_RESOURCE_VECTOR, members, queue.next);
+    scheduler_->place(queue, Place::kNone);
+    scheduler_->run_queue(ORR_ENGINE_VECTOR).limit_lag(queue);
+    scheduler_->start_job(queue, port, now, 0);
+}
+
+bool Arbiter::preempts() const {
+    return !scheduler_->policy_.has(ORR_POLICY_F_NO_PREEMPTION);
+}
+
+void Arbiter::preempt(Port& port, uint32_t for_queue, uint64_t now) {
+    scheduler_->preempt(port, SOC_PREEMPT_GROUP, for_queue, now);
+}
+
+void Arbiter::charge(Port& port, uint64_t now) {
+    const uint64_t used_ps = scheduler_->hal_->reg(scheduler_->engines_.reg(port, SOC_ENGINE_USED_PS));
+    scheduler_->charge(port, used_ps, now);
+}
+
+void Arbiter::release_held(const Context& context) {
+    SuspendedJobs& jobs = scheduler_->suspended_;
+    for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {
+        Suspended& job = jobs.row(static_cast<uint8_t>(area));
+        if (!job.used || !job.held || job.queue->context != &context) continue;
+        jobs.remove(job);
+        scheduler_->note_waiter(job.kind);
+        jobs.add(job);
+    }
+}
+
+void Arbiter::grant_vector_ports(uint64_t now) {
+    scheduler_->grant_free_ports(ORR_ENGINE_VECTOR, now);
+}
+
+}  // namespace orrery::fw

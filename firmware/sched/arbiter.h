@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// What the parts of the scheduler that are classes of their own (gangs, quotas) may ask of it: to move a queue,
+// and to take or give vector ports. Nothing else of the scheduler is theirs.
+#pragma once
+
+#include <stdint.h>
+
+#include "firmware/sched/queue/queue.h"
+#include "firmware/sched/run/engines.h"
+
+namespace orrery::fw {
+
+class Scheduler;
+
+class Arbiter {
+  public:
+    // Call once before all else.
+    void init(Scheduler& scheduler) { scheduler_ = &scheduler; }
+
+    // --- queues ---
+    // Stops the queue; of several errors the one with the lowest index counts.
+    void fail(Queue& queue, const QueueError& error);
+    void place(Queue& queue, Place place);
+    void make_ready(Queue& queue);
+    // Failure word of the cause for which a stopped queue fails semaphores.
+    uint64_t cause_of(const Queue& queue);
+    // Signals `value`, or a failure, at an address of the queue's context. ORR_FAULT_*.
+    uint64_t fail_semaphore(const Queue& by, uint64_t va, uint64_t value);
+
+    // --- vector ports ---
+    // Starts the dispatch at the queue's head on a free port, whoever else waits for it.
+    void start_member(Queue& queue, Port& port, uint32_t members, uint64_t now);
+    // The policy lets jobs be preempted.
+    bool preempts() const;
+    // Asks the job to make room at the end of its work-groups.
+    void preempt(Port& port, uint32_t for_queue, uint64_t now);
+    // Charges what a running job has used so far.
+    void charge(Port& port, uint64_t now);
+    // Suspended jobs that were held back compete again.
+    void release_held(const Context& context);
+    // Free ports go to those who wait for them.
+    void grant_vector_ports(uint64_t now);
+
+  private:
+    Scheduler* scheduler_;
+};
+
+}  // namespace orrery::fw
