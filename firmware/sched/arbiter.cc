@@ -25,6 +25,18 @@ uint64_t Arbiter::fail_semaphore(const Queue& by, uint64_t va, uint64_t value) {
     return scheduler_->fail_semaphore(by, va, value);
 }
 
+bool Arbiter::fail_packet(Queue& queue) {
+    return scheduler_->fail_packet(queue);
+}
+
+void Arbiter::all_failed(Queue& queue) {
+    scheduler_->all_failed(queue);
+}
+
+bool Arbiter::busy() const {
+    return scheduler_->engines_.busy() || scheduler_->has_ready();
+}
+
 void Arbiter::start_member(Queue& queue, Port& port, uint32_t members, uint64_t now) {
     const WorkingFor blame(*scheduler_->persist_, queue.number);
     trace::decision(*scheduler_->hal_, queue.number, ORR_RULE_GANG, ORR_RESOURCE_VECTOR, members, queue.next);

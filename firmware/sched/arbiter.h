@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the parts of the scheduler that are classes of their own (gangs, quotas) may ask of it: to move a queue,
-// and to take or give vector ports. Nothing else of the scheduler is theirs.
+// What the parts of the scheduler that are classes of their own (gangs, quotas, failing queues) may ask of
+// it: to move a queue, and to take or give vector ports. Nothing else of the scheduler is theirs.
 #pragma once
 
 #include <stdint.h>
@@ -27,6 +27,12 @@ class Arbiter {
     // Signals `value`, or a failure, at an address of the queue's context. ORR_FAULT_*.
     uint64_t fail_semaphore(const Queue& by, uint64_t va, uint64_t value);
 
+    // Fails what packet `failed_to` of a stopped queue would have signalled. False: there is no room for that
+    // now.
+    bool fail_packet(Queue& queue);
+    // All of the stopped queue's packets have been failed: whoever waits for that is told.
+    void all_failed(Queue& queue);
+
     // --- vector ports ---
     // Starts the dispatch at the queue's head on a free port, whoever else waits for it.
     void start_member(Queue& queue, Port& port, uint32_t members, uint64_t now);
@@ -38,6 +44,8 @@ class Arbiter {
     void charge(Port& port, uint64_t now);
     // Suspended jobs that were held back compete again.
     void release_held(const Context& context);
+    // Engines run, or queues wait for their turn.
+    bool busy() const;
     // Free ports go to those who wait for them.
     void grant_vector_ports(uint64_t now);
 

@@ -24,6 +24,7 @@
 #include "firmware/sched/policy/suspended.h"
 #include "firmware/sched/policy/tenants.h"
 #include "firmware/sched/queue/queue.h"
+#include "firmware/sched/recover/failing.h"
 #include "firmware/sched/run/engines.h"
 #include "firmware/sched/run/slots.h"
 #include "firmware/sched/show/trace.h"
@@ -319,15 +320,8 @@ class Scheduler {
     Step execute_fail(Queue& queue);
     void poison(Queue& queue, uint64_t value);
     bool abandoned(Queue& queue, uint64_t memory, uint64_t& value);
-    bool failing(const Queue& queue) const;
-    void begin_failing(Queue& queue);
-    void fail_rest(Queue& queue);
     void all_failed(Queue& queue);
     bool fail_packet(Queue& queue);
-    void enter_failing(Queue& queue);
-    void expedite_failing(Queue& queue);
-    uint64_t fail_chunk(Queue& queue, uint64_t now, uint64_t chunk_ps);
-    void fail_semaphores(uint64_t now);
     uint64_t cause_of(const Queue& queue);
     uint64_t fail_semaphore(const Queue& by, uint64_t va, uint64_t value);
 
@@ -444,18 +438,7 @@ class Scheduler {
     static constexpr uint32_t kBacklog = 16;
     Backlog backlog_[kBacklog];
     Deadlocks deadlocks_;
-    // Stopped queues whose semaphores are still to be failed: round robin over users, and one queue of a user
-    // after the other.
-    struct Failing {
-        Link link;
-        uint16_t number;
-        QueueList queues;
-    };
-    uint64_t failing_[ORR_FW_QUEUES / 64];  // bit n: queue n is among them
-    uint32_t failing_count_;
-    bool fail_busy_;  // the last chunk ended because a peer has no room
-    List<Failing, &Failing::link> failing_users_;
-    Failing failing_of_[kUsers];
+    FailingQueues failing_;
     Gangs gangs_;
     WaitTable waits_;
     WaitLimits limits_;

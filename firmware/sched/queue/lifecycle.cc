@@ -52,6 +52,7 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostT
     deadlocks_.init(hal, alarm, queues_, waits_, policy_.deadlock_ps);
     arbiter_.init(*this);
     quotas_.init(hal, alarm, engines_, tables, arbiter_);
+    failing_.init(hal, alarm, tenants_, tables, arbiter_);
     gangs_.init(hal, alarm, engines_, waits_, tenants_, tables, arbiter_);
 }
 
@@ -258,7 +259,7 @@ void Scheduler::destroy_queue(Queue& queue, uint32_t sequence, bool silent) {
     slots_.release(*hal_, queue);
     abort_jobs(queue, 0);
     if (queue.in_flight == 0) finish_destroy(queue);
-    expedite_failing(queue);
+    failing_.expedite(queue);
 }
 
 bool Scheduler::tell_end(Queue& queue, uint32_t sequence) {
@@ -277,11 +278,11 @@ void Scheduler::crash(uint32_t number) {
 void Scheduler::finish_destroy(Queue& queue) {
     // One that is told has begun before a restart.
     if (queue.stopped || queue.told) {
-        fail_rest(queue);
+        failing_.look(queue);
         return;
     }
     queue.told = true;
-    begin_failing(queue);
+    failing_.begin(queue);
 }
 
 void Scheduler::arm(Queue& queue, uint64_t index) {
@@ -341,7 +342,7 @@ void Scheduler::notify(Queue& queue) {
 }
 
 bool Scheduler::abort_due(const Queue& queue) const {
-    return (queue.stopped || queue.destroyed) && queue.abort_sequence != 0 && !failing(queue);
+    return (queue.stopped || queue.destroyed) && queue.abort_sequence != 0 && !failing_.has(queue);
 }
 
 bool Scheduler::take_message(orr_mbox_message& message) {

@@ -72,7 +72,7 @@ void Scheduler::publish_error(Queue& queue) {
     irq_->raise(ORR_IRQ_QUEUE);
     ++progress_;
     queue.told = false;
-    begin_failing(queue);
+    failing_.begin(queue);
 }
 
 }  // namespace orrery::fw

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Failure travels with the semaphore (orrery/fw/failure.h): a queue that stops fails what its packets would
 // have signalled, and whoever waits for what has failed stops too, with the first cause.
-//
-// A process can have many packets in a ring, and many rings. They are looked at in chunks of kFailChunkPs,
-// one user after the other, and of a user one queue after the other, those first for whose end somebody
-// waits: back to back while the card has nothing else to do, else with pauses of kFailPause times as long.
 #include <orrery/fw/failure.h>
 
 #include "firmware/hal/bits.h"
@@ -15,14 +11,9 @@
 namespace orrery::fw {
 namespace {
 
-constexpr uint64_t kFailChunkPs = 2 * kPsPerUs;
-constexpr uint64_t kFailPause = 19;
-// Of a queue that is just being destroyed or aborted: a usual ring has failed before the command is over.
-constexpr uint64_t kFailFirstPs = 8 * kPsPerUs;
-// Tries of a signal for which a peer's inbox has no room, and the time between two. A peer that computes
-// needs milliseconds; one that stands in a debugger gets none, and those who wait there are not told.
+// Tries of a signal for which a peer's inbox has no room. A peer that computes needs milliseconds; one that
+// stands in a debugger gets none, and those who wait there are not told.
 constexpr uint8_t kBusyTries = 255;
-constexpr uint64_t kBusyPausePs = 100 * kPsPerUs;
 // Tries of a close that waits for remote signals to be drained: each try drains hundreds of messages.
 constexpr uint32_t kCloseTries = 128;
 
@@ -110,63 +101,6 @@ uint32_t Scheduler::close_semaphore(uint64_t memory, uint64_t word) {
     return ORR_STATUS_OK;
 }
 
-bool Scheduler::failing(const Queue& queue) const {
-    return (failing_[queue.number / 64] >> queue.number % 64 & 1) != 0;
-}
-
-// Nothing of the queue runs any more, and nothing will: `error` says why.
-void Scheduler::begin_failing(Queue& queue) {
-    queue.failed_to = queue.next;
-    queue.fail_tries = 0;
-    fail_rest(queue);
-}
-
-// The packets up to the producer index are to be failed, if there are any left.
-void Scheduler::fail_rest(Queue& queue) {
-    if (failing(queue)) return;  // it looks again at the end
-    const uint64_t entries = uint64_t{queue.mask} + 1;
-    const uint64_t from = queue.failed_to - queue.retired;
-    if (queue.ring == 0 || from > entries) {
-        // Nobody knows where its packets are; or it is not to be tried again.
-        queue.failed_to = queue.producer;
-    } else {
-        const uint64_t producer = hal_->load(queue.ring + offsetof(orr_ring, producer));
-        const uint64_t used = producer - queue.retired;
-        if (!take_window_fault(*hal_) && used <= entries && used >= from) queue.producer = producer;
-        if (queue.producer - queue.retired < from) queue.producer = queue.failed_to;
-    }
-    if (queue.failed_to == queue.producer) {
-        all_failed(queue);
-        return;
-    }
-    enter_failing(queue);
-}
-
-void Scheduler::enter_failing(Queue& queue) {
-    failing_[queue.number / 64] |= uint64_t{1} << queue.number % 64;
-    const uint16_t row = tenants_.user_of(queue.process);
-    Failing& user = failing_of_[row];
-    user.number = row;
-    if (user.queues.empty()) failing_users_.push_back(failing_of_, user);
-    if (queue.destroying || queue.abort_sequence != 0)
-        user.queues.push_front(queues_, queue);
-    else
-        user.queues.push_back(queues_, queue);
-    // The alarm is due at once, so that the main loop need not look.
-    if (failing_count_++ == 0) alarm_->set(*hal_, Alarm::kFailing, 0);
-}
-
-// Somebody waits for the end of this queue: it goes before the others of its user, and begins now.
-void Scheduler::expedite_failing(Queue& queue) {
-    if (!failing(queue)) return;
-    QueueList& own = failing_of_[tenants_.user_of(queue.process)].queues;
-    own.remove(queues_, queue);
-    own.push_front(queues_, queue);
-    // On top of what all have together, so it puts nobody else off.
-    static_cast<void>(fail_chunk(queue, hal_->reg(SOC_TIME), kFailFirstPs));
-    if (failing_count_ == 0) alarm_->set(*hal_, Alarm::kFailing, kNever);
-}
-
 void Scheduler::all_failed(Queue& queue) {
     if (!queue.told) {
         queue.told = true;
@@ -213,48 +147,13 @@ bool Scheduler::fail_packet(Queue& queue) {
     return true;
 }
 
-// Gives the time at its end.
-uint64_t Scheduler::fail_chunk(Queue& queue, uint64_t now, uint64_t chunk_ps) {
-    const WorkingFor blame(*persist_, queue.number);
-    Failing& user = failing_of_[tenants_.user_of(queue.process)];
-    failing_users_.remove(failing_of_, user);
-    uint64_t time = now;
-    bool room = true;
-    while (room && queue.failed_to != queue.producer && time - now < chunk_ps) {
-        room = fail_packet(queue);
-        time = hal_->reg(SOC_TIME);
-    }
-    fail_busy_ = !room;
-    const bool done = queue.failed_to == queue.producer;
-    if (done) {
-        user.queues.remove(queues_, queue);
-        failing_[queue.number / 64] &= ~(uint64_t{1} << queue.number % 64);
-        --failing_count_;
-    }
-    if (!user.queues.empty()) failing_users_.push_back(failing_of_, user);
-    if (!done) return time;
-    fail_rest(queue);
-    return hal_->reg(SOC_TIME);
-}
-
-// A chunk, if it is time for one.
-void Scheduler::fail_semaphores(uint64_t now) {
-    if (failing_count_ == 0 || alarm_->at(Alarm::kFailing) > now) return;
-    Queue& queue = *failing_users_.front(failing_of_)->queues.front(queues_);
-    const uint64_t time = fail_chunk(queue, now, kFailChunkPs);
-    const bool others = engines_.busy() || has_ready();
-    uint64_t pause = others ? kFailPause * (time - now) : 0;
-    if (fail_busy_ && pause < kBusyPausePs) pause = kBusyPausePs;
-    alarm_->set(*hal_, Alarm::kFailing, failing_count_ == 0 ? kNever : time + pause);
-}
-
 bool Scheduler::abort_queue(Queue& queue, uint32_t sequence) {
     if (queue.stopping && queue.abort_sequence != 0) return false;
     const WorkingFor blame(*persist_, queue.number);
     if (!queue.stopped) fail(queue, {ORR_QERR_ABORTED, queue.retired, 0, 0});
     queue.abort_sequence = sequence;
     if (queue.stopped && sequence != 0) notify(queue);
-    expedite_failing(queue);
+    failing_.expedite(queue);
     return true;
 }
 

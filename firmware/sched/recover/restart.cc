@@ -419,7 +419,7 @@ bool Scheduler::resume(Queue& queue) {
         return false;
     }
     if (queue.stopped) {
-        fail_rest(queue);
+        failing_.look(queue);
         return false;
     }
     if (queue.stopping) {

@@ -358,8 +358,8 @@ bool Scheduler::drain_completions() {
         blame.now(queue.number);  // NOLINT(clang-analyzer-core.NullDereference): a busy port has a queue
         const Done done = account(queue, *port);
         const uint32_t kind = port->kind;
-        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 &&
-            !gangs_.locked()) [[likely]] {
+        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 && !gangs_.locked())
+            [[likely]] {
             --queue.in_flight;
             ++queue.stats.finished;
             queue.done |= 1u << static_cast<uint32_t>(port->index - queue.retired);
@@ -535,7 +535,7 @@ void Scheduler::on_timer(uint64_t now) {
     if (alarm_->at(Alarm::kPorts) <= now) check_ports(now);
     if (alarm_->at(Alarm::kQuota) <= now) quotas_.check(now);
     if (alarm_->at(Alarm::kGang) <= now) gangs_.check(now);
-    fail_semaphores(now);
+    failing_.serve(now);
     check_wait_limits(now);
 }
 

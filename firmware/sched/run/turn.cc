@@ -176,7 +176,7 @@ void Scheduler::answer_doorbell() {
     }
     if (!queue->stopped) return;
     add_vtime(*queue, Resource::kTurn, kDoorbellPs);
-    if (!failing(*queue)) enter_failing(*queue);
+    if (!failing_.has(*queue)) failing_.add(*queue);
 }
 
 // A doorbell without news is dropped and charged to its queue, so that a storm costs the sender turns and

@@ -5,8 +5,8 @@
 
 #include "firmware/hal/window.h"
 #include "firmware/sched/arbiter.h"
-#include "firmware/sched/queue/packets.h"
 #include "firmware/sched/policy/tenants.h"
+#include "firmware/sched/queue/packets.h"
 #include "firmware/sched/show/trace.h"
 #include "firmware/sched/tables.h"
 
@@ -352,7 +352,8 @@ uint64_t Gangs::own_entry(uint16_t context, const orr_packet_gang& packet) {
         break;
     }
     const uint64_t own = packet.board + sizeof(orr_semaphore) * packet.card;
-    if (own < kVaEnd) static_cast<void>(arbiter_->fail_semaphore(queue, own, packet.round * kSteps + kFailed));
+    if (own < kVaEnd)
+        static_cast<void>(arbiter_->fail_semaphore(queue, own, packet.round * kSteps + kFailed));
     if (packet.cards == 1) return;
     Gang absent = {};
     absent.board = packet.board;
