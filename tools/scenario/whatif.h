@@ -54,7 +54,12 @@ struct WhatIf {
     std::vector<std::string> notes;  // what was taken over inexactly
     WhatIfSide before, after;
     std::optional<std::size_t> first_different;  // index in both lists of decisions; nothing: all the same
+
+    // The recording got all its work done, and what was played did not. What the recording itself leaves
+    // over is no failure of the other policy.
+    bool fell_short() const { return before.figures.done && !after.figures.done; }
 };
+inline constexpr const char* kFellShort = "not all work was done when the what-if ended";
 
 // Errors are one line that says what to do.
 std::expected<WhatIf, std::string> what_if(const std::string& trace, const WhatIfOptions& options);

@@ -28,8 +28,8 @@ constexpr const char* kFooter =
     "  orrery-step run.otrace -c summary -c 'goto 1ms' -c why  some commands\n"
     "  orrery-step run.otrace --script FILE --json             commands of a file, an object of JSON each\n"
     "  orrery-step card0.otrace card1.otrace -c together       linked cards on one time line\n"
-    "  orrery-step run.otrace --gdb 1234                       then: gdb-multiarch -ex 'target remote :1234' "
-    "orrery-fw.elf\n"
+    "  orrery-step run.otrace --gdb 1234                       then: gdb-multiarch -ex 'target remote "
+    ":1234'\n"
     "Other work:\n"
     "  orrery-step run SCENARIO -o FILE                        run a scenario on a card of its own, and "
     "record it\n"
@@ -37,7 +37,8 @@ constexpr const char* kFooter =
     "firmware\n"
     "A prompt begins with the commands of ~/.config/orrery/step (under $XDG_CONFIG_HOME) and of .orrery-step "
     "in the\ncurrent folder, if they are there; scripts do not, so that they say the same everywhere.\n"
-    "Exit status: 0, 1 if a command failed or a scenario left work over, 2 a mistake in the command line.\n";
+    "Exit status: 0, 1 if a command failed or a scenario or what-if left work over, 2 a mistake in the "
+    "command line.\n";
 
 Style terminal_style() {
     Style style;
@@ -81,10 +82,9 @@ void run_init(Debugger& debugger, bool none) {
     std::string note;
     for (const std::string& file : init_files(note)) {
         const auto reply = debugger.execute("source '" + file + "'");
-        if (reply)
-            fmt::print("{}", shown(reply->text));
-        else
-            fmt::print(stderr, "orrery-step: {}\n", shown(reply.error().text));
+        if (reply) fmt::print("{}", shown(reply->text));
+        if (const std::string error = reply ? reply->failure : reply.error().text; !error.empty())
+            fmt::print(stderr, "orrery-step: {}\n", shown(error));
     }
     if (!note.empty()) fmt::print(stderr, "orrery-step: {}\n", note);
 }

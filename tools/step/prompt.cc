@@ -171,11 +171,9 @@ int run_prompt(Debugger& debugger, const std::function<void()>& begin) {
         last = line;
         (void)Debugger::take_interrupt();
         const auto reply = current_of(debugger).execute(line);
-        if (reply) {
-            fmt::print("{}", shown(reply->text));
-        } else {
-            fmt::print("{}\n", debugger.style().bad("error: " + shown(reply.error().text)));
-        }
+        if (reply) fmt::print("{}", shown(reply->text));
+        if (const std::string error = reply ? reply->failure : reply.error().text; !error.empty())
+            fmt::print("{}\n", debugger.style().bad("error: " + shown(error)));
         std::fflush(stdout);
     }
     if (!file.empty()) ::history(history.get(), &event, H_SAVE, file.c_str());

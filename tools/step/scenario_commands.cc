@@ -82,6 +82,7 @@ int run_whatif(const WhatIfCommand& options) {
         if (!options.output.empty()) fmt::print("recorded in {}\n", options.output);
     }
     if (std::fflush(stdout) != 0) return complain("the standard output cannot be written");
+    if (result->fell_short()) return complain(scenario::kFellShort);
     return 0;
 }
 

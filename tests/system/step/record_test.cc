@@ -306,6 +306,51 @@ TEST(Program, AnswersInJsonAndInText) {
     EXPECT_EQ(text.out.find('\x1b'), std::string::npos) << "no colours into a pipe";
 }
 
+// A kernel that never ends is aborted at the limit of a dispatch. Without that limit it runs on, until the
+// what-if is ended.
+TEST(Program, FailsWhenAWhatIfDoesNotEnd) {
+    const std::string base = ::testing::TempDir() + fmt::format("orrery-step-hung-{}", getpid());
+    const std::string scenario = base + ".toml", trace = base + ".otrace", script = base + ".script";
+    ASSERT_TRUE(write_file(scenario, R"(
+name = "hung"
+until = "10ms"
+[[context]]
+name = "c"
+[[queue]]
+name = "q"
+context = "c"
+[[submit]]
+queue = "q"
+at = "1100us"
+jobs = [{op = "kernel", cycles = 1000000000}]
+)"));
+    const Ran recorded = program(fmt::format("run {} --policy limit_us=1000 -o {}", scenario, trace));
+    EXPECT_EQ(recorded.status, 0) << recorded.out;
+    const std::string patient = " --policy limit_us=60000000", complaint = "not all work was done when";
+    for (const std::string& arguments :
+         {"whatif " + trace + patient, trace + " -c 'whatif" + patient + "' -c summary"}) {
+        const Ran stuck = program(arguments);
+        EXPECT_EQ(stuck.status, 1) << arguments;
+        EXPECT_THAT(stuck.out, HasSubstr("NOT DONE: the what-if ended at")) << arguments;
+        EXPECT_THAT(stuck.out, HasSubstr(complaint)) << arguments;
+    }
+    const Ran json = program(trace + " --json -c 'whatif" + patient + "'");
+    const Json object = Json::parse(json.out);
+    EXPECT_EQ(object["ok"], false);
+    EXPECT_THAT(object["error"].get<std::string>(), HasSubstr(complaint));
+    EXPECT_TRUE(object["result"].contains("what_if"));
+    // A script that is sourced ends there.
+    ASSERT_TRUE(write_file(script, "whatif" + patient + "\nsummary\n"));
+    const Ran sourced = program(trace + " -c 'source " + script + "'");
+    EXPECT_EQ(sourced.status, 1);
+    EXPECT_THAT(sourced.out, HasSubstr("orrery-step-hung"));
+    EXPECT_THAT(sourced.out, HasSubstr(":1: " + complaint));
+    const Ran same = program("whatif " + trace + " --policy slice_us=50");
+    EXPECT_EQ(same.status, 0) << same.out;
+    for (const std::string& file : {scenario, trace, script})
+        std::filesystem::remove(file);
+}
+
 TEST(Program, FailsWhenACommandFails) {
     EXPECT_EQ(program(recording() + " -c nonsense -c summary").status, 1);
     EXPECT_EQ(program("/nowhere.otrace -c summary").status, 1);

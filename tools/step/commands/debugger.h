@@ -29,6 +29,7 @@ using Json = nlohmann::ordered_json;
 struct Reply {
     std::string text;
     Json data = Json::object();
+    std::string failure{};  // what was asked for is answered, but did not end well; empty: it did
 };
 
 // Ends a move on its way.

@@ -39,18 +39,16 @@ bool run_script(Debugger& first, const std::vector<std::string>& lines, bool jso
         if (text == std::string::npos || line[text] == '#') continue;
         const std::string prompt = prompt_of(first);
         const auto reply = debugger.execute(line);
-        good = good && reply.has_value();
+        const std::string error = reply ? reply->failure : reply.error().text;
+        good = good && error.empty();
         if (json) {
-            Json object = {{"command", line}, {"ok", reply.has_value()}};
-            if (reply) {
-                object["result"] = reply->data;
-            } else {
-                object["error"] = reply.error().text;
-            }
+            Json object = {{"command", line}, {"ok", error.empty()}};
+            if (reply) object["result"] = reply->data;
+            if (!error.empty()) object["error"] = error;
             fmt::print(out, "{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
         } else {
-            fmt::print(out, "{}{}\n{}", prompt, line,
-                       shown(reply ? reply->text : "error: " + reply.error().text + "\n"));
+            fmt::print(out, "{}{}\n{}{}", prompt, line, reply ? shown(reply->text) : "",
+                       error.empty() ? "" : shown("error: " + error + "\n"));
         }
     }
     return std::fflush(out) == 0 && good;
@@ -75,6 +73,9 @@ Result<Reply> cmd_source(Debugger& debugger, const Args& args) {
         }
         reply.text += done->text;
         if (!done->data.empty()) reply.data["replies"].push_back(done->data);
+        if (done->failure.empty()) continue;
+        reply.failure = fmt::format("{}:{}: {}", args.words.front(), i + 1, done->failure);
+        break;
     }
     --debugger.sourcing;
     if (!done) return done;

@@ -34,6 +34,7 @@ Result<Reply> cmd_whatif(Debugger& debugger, const Args& args) {
     Reply reply;
     reply.text = scenario::to_text(*result);
     reply.data = scenario::to_json(*result);
+    if (result->fell_short()) reply.failure = scenario::kFellShort;
     return reply;
 }
 
