@@ -1,7 +1,9 @@
 // Runs on one segment, each with a socket in the place of its QEMU.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -34,6 +36,9 @@ class NetTest : public testing::Test {
         ASSERT_NE(::mkdtemp(name.data()), nullptr);
         base_ = name;
         ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", name.c_str(), 1), 0);
+        told_ = socket_pair().value();
+        stop_ = told_.first.get();
+        ASSERT_EQ(::write(told_.second.get(), "!", 1), 1);
     }
     void TearDown() override {
         members_.clear();
@@ -78,6 +83,8 @@ class NetTest : public testing::Test {
     }
 
     fs::path base_;
+    std::pair<Fd, Fd> told_;
+    int stop_ = -1;  // is readable
     std::vector<std::unique_ptr<Member>> members_;
 };
 
@@ -151,9 +158,13 @@ TEST_F(NetTest, AMemberWithoutRoomIsWaitedForAndNotLeftOut) {
                 break;
         }
         for (const char* place : {"a", "a:7"}) {
-            const auto refused = Segment::join(parse_place(place).value(), std::chrono::milliseconds(1));
+            const auto refused = Segment::join(parse_place(place).value(), -1, std::chrono::milliseconds(1));
             ASSERT_FALSE(refused);
             EXPECT_THAT(refused.error().text, HasSubstr("run 2 of this name answers nobody"));
+            // Not after its patience, but when it is told to.
+            const auto told = Segment::join(parse_place(place).value(), stop_, std::chrono::hours(1));
+            ASSERT_FALSE(told);
+            EXPECT_THAT(told.error().text, HasSubstr("stopped before the run was on the network"));
         }
         std::thread member([&] {
             std::vector<Fd> accepted;
@@ -166,6 +177,20 @@ TEST_F(NetTest, AMemberWithoutRoomIsWaitedForAndNotLeftOut) {
         member.join();
     }
     fs::remove(directory / "2.sock");
+}
+
+// One that joins holds the lock as long as it waits for a member.
+TEST_F(NetTest, WhoWaitsForAnotherOneToJoinCanBeStopped) {
+    const fs::path directory = base_ / ("orrery-net-" + std::to_string(::getuid()) + "-a");
+    fs::create_directory(directory);
+    fs::permissions(directory, fs::perms::owner_all);
+    const Fd locked(::open(directory.c_str(), O_RDONLY | O_DIRECTORY));
+    ASSERT_EQ(::flock(locked.get(), LOCK_EX), 0);
+    const auto told = Segment::join(parse_place("a").value(), stop_);
+    ASSERT_FALSE(told);
+    EXPECT_THAT(told.error().text, HasSubstr("stopped before the run was on the network"));
+    ASSERT_EQ(::flock(locked.get(), LOCK_UN), 0);
+    EXPECT_EQ(join("a").ports.number(), 1U);
 }
 
 TEST_F(NetTest, ADirectoryOfSomebodyElseIsRefused) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,7 +13,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "tools/vm/runtime_dir.h"
 
@@ -23,8 +23,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLongestName = 15;  // leaves room for the rest of a socket's path, 107 bytes in all
+constexpr int kNobody = -1;               // as a descriptor that poll() looks at
 constexpr int kBacklog = kLargestNumber;  // every member can wait for one that has not begun to accept
-constexpr auto kPause = std::chrono::milliseconds(50);
+constexpr int kPause = 50;                // milliseconds between two tries
+constexpr unsigned kTriesToRemove = 10;
 
 fs::path socket_of(const fs::path& directory, unsigned number) {
     return directory / fmt::format("{}.sock", number);
@@ -42,9 +44,20 @@ Fd new_socket() {
     return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
+// Until it is time for another try; false: somebody wants no more of them.
+bool pause(int stop) {
+    pollfd wanted{stop, POLLIN, 0};
+    return ::poll(&wanted, 1, kPause) <= 0;
+}
+
+std::unexpected<Failure> stopped() {
+    return fail("--net: stopped before the run was on the network");
+}
+
 // A connection to a member; none if there is no such member, and the socket of one that is gone is removed.
 // One that is there and has no room for more is waited for: without it the segment would have a hole.
-Result<std::optional<Fd>> reach(const fs::path& path, std::chrono::steady_clock::duration patience) {
+Result<std::optional<Fd>> reach(const fs::path& path, int stop,
+                                std::chrono::steady_clock::duration patience) {
     const auto give_up = std::chrono::steady_clock::now() + patience;
     const sockaddr_un address = address_of(path);
     for (;;) {
@@ -58,12 +71,13 @@ Result<std::optional<Fd>> reach(const fs::path& path, std::chrono::steady_clock:
                 fmt::format("--net: run {} of this name answers nobody: is it stopped? End it, or "
                             "try again when it has started",
                             path.stem().string()));
-        std::this_thread::sleep_for(kPause);
+        if (!pause(stop)) return stopped();
     }
 }
 
-// The directory, locked. The last member removes it, so what was locked may be gone already.
-Result<Fd> lock_directory(const fs::path& path) {
+// The directory, locked; none if somebody else has locked it. The last member removes it, so what was locked
+// may be gone already.
+Result<std::optional<Fd>> try_lock(const fs::path& path) {
     for (;;) {
         if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
             return fail(fmt::format("--net: cannot make {}: {}", path.string(), std::strerror(errno)));
@@ -76,9 +90,21 @@ Result<Fd> lock_directory(const fs::path& path) {
             return fail(
                 fmt::format("--net: {} is not a directory of yours alone: remove it, or take another name",
                             path.string()));
-        while (::flock(fd.get(), LOCK_EX) != 0 && errno == EINTR) {
+        if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+            if (errno == EWOULDBLOCK) return std::nullopt;
+            return fail(fmt::format("--net: cannot lock {}: {}", path.string(), std::strerror(errno)));
         }
         if (::stat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino) return fd;
+    }
+}
+
+// Who holds the lock may be waiting for a member, with the patience of its own run.
+Result<Fd> lock_directory(const fs::path& path, int stop) {
+    for (;;) {
+        auto lock = try_lock(path);
+        if (!lock) return std::unexpected(lock.error());
+        if (*lock) return std::move(**lock);
+        if (!pause(stop)) return stopped();
     }
 }
 
@@ -116,15 +142,17 @@ std::string segment_mac(unsigned number) {
     return fmt::format("52:54:00:4f:00:{:02x}", number);
 }
 
-Result<Segment> Segment::join(const SegmentPlace& place, std::chrono::steady_clock::duration patience) {
-    Segment segment;
-    segment.directory_ = runtime_base() / fmt::format("orrery-net-{}-{}", ::getuid(), place.name);
-    const auto lock = lock_directory(segment.directory_);
+Result<Segment> Segment::join(const SegmentPlace& place, int stop,
+                              std::chrono::steady_clock::duration patience) {
+    Segment segment;  // goes after the lock does, and takes it again
+    const fs::path directory = runtime_base() / fmt::format("orrery-net-{}-{}", ::getuid(), place.name);
+    const auto lock = lock_directory(directory, stop);
     if (!lock) return std::unexpected(lock.error());
+    segment.directory_ = directory;
     for (unsigned number = 1; number <= kLargestNumber; ++number) {
         const fs::path path = socket_of(segment.directory_, number);
         if (std::error_code error; fs::exists(path, error)) {
-            auto peer = reach(path, patience);
+            auto peer = reach(path, stop, patience);
             if (!peer) return std::unexpected(peer.error());
             if (*peer) {
                 if (number == place.number)
@@ -146,9 +174,15 @@ Result<Segment> Segment::join(const SegmentPlace& place, std::chrono::steady_clo
 
 Segment::~Segment() {
     if (directory_.empty()) return;
-    const auto lock = lock_directory(directory_);
     if (listener_) ::unlink(socket_of(directory_, number_).c_str());
-    ::rmdir(directory_.c_str());  // if it was the last
+    // If it was the last. One that leaves holds the lock for a moment only; one that joins and waits for a
+    // member does so for long, and removes the directory itself when it leaves.
+    for (unsigned tries = 0; tries < kTriesToRemove; ++tries) {
+        const auto lock = try_lock(directory_);
+        if (lock && *lock) ::rmdir(directory_.c_str());
+        if (!lock || *lock) return;
+        pause(kNobody);
+    }
 }
 
 std::optional<Fd> Segment::accept() const {

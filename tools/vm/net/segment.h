@@ -31,8 +31,9 @@ std::string segment_mac(unsigned number);
 // member.
 class Segment {
   public:
-    // `patience`: how long to wait for a member that has no room for another connection.
-    static Result<Segment> join(const SegmentPlace& place,
+    // Fails as soon as the descriptor `stop` (-1: none) is readable. `patience`: how long to wait for a
+    // member that has no room for another connection.
+    static Result<Segment> join(const SegmentPlace& place, int stop = -1,
                                 std::chrono::steady_clock::duration patience = std::chrono::seconds(10));
     Segment(Segment&& other) noexcept
         : directory_(std::exchange(other.directory_, {})),

@@ -67,7 +67,7 @@ Result<void> Run::prepare() {
     if (!modules) return std::unexpected(modules.error());
     module_file_ = modules->orrery_file;
     if (options_.net) {
-        auto segment = Segment::join(*options_.net);
+        auto segment = Segment::join(*options_.net, signals_.get());
         if (!segment) return std::unexpected(segment.error());
         segment_.emplace(std::move(*segment));
         say(fmt::format("vm{} ({}) on the network {}", segment_->number(),
