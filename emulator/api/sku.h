@@ -51,8 +51,6 @@ struct Sku {
     static const Sku& standard();
 };
 
-// "64M", "2G", "65536": bytes, with a binary suffix K, M, G or none.
-std::expected<std::uint64_t, std::string> parse_size(std::string_view text);
 std::expected<void, std::string> check_vram_size(std::uint64_t bytes);
 
 }  // namespace orrery::emu

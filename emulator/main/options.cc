@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "emulator/api/size.h"
+
 namespace orrery::emu {
 
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -17,41 +16,11 @@
 #include <orrery/hw/link.h>
 #include <orrery/hw/soc.h>
 
+#include "emulator/api/size.h"
 #include "emulator/memory/vram.h"
 #include "emulator/skus/standard_sku.h"
 
 namespace orrery::emu {
-
-std::expected<std::uint64_t, std::string> parse_size(std::string_view text) {
-    const auto bad = [&] {
-        return std::unexpected(fmt::format(
-            "'{}' is not a size: write a number with K, M, G or nothing behind it, such as 256M", text));
-    };
-    std::uint64_t value = 0;
-    const char* begin = text.data();
-    const char* end = begin + text.size();
-    const auto [rest, error] = std::from_chars(begin, end, value);
-    if (error != std::errc{}) return bad();
-    unsigned shift = 0;
-    if (rest != end) {
-        if (rest + 1 != end) return bad();
-        switch (*rest) {
-            case 'K':
-                shift = 10;
-                break;
-            case 'M':
-                shift = 20;
-                break;
-            case 'G':
-                shift = 30;
-                break;
-            default:
-                return bad();
-        }
-    }
-    if (value != 0 && value > (~std::uint64_t{0} >> shift)) return bad();
-    return value << shift;
-}
 
 std::expected<void, std::string> check_vram_size(std::uint64_t bytes) {
     if (!std::has_single_bit(bytes) || bytes < (std::uint64_t{1} << 20) || bytes > Vram::kMaxBytes) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/api/size.h"
 #include "tools/scenario/scenario.h"
 
 namespace orrery::scenario {

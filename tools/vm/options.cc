@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
+#include "emulator/api/size.h"
 #include "tools/vm/qemu.h"
 
 namespace orrery::vm {
@@ -156,32 +156,6 @@ unsigned default_timeout(bool on_terminal) {
     return on_terminal ? 0 : 300;
 }
 
-std::optional<std::uint64_t> parse_size(const std::string& text) {
-    std::uint64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{}) return std::nullopt;
-    unsigned shift = 0;
-    if (rest != end) {
-        switch (*rest) {
-            case 'K':
-                shift = 10;
-                break;
-            case 'M':
-                shift = 20;
-                break;
-            case 'G':
-                shift = 30;
-                break;
-            default:
-                return std::nullopt;
-        }
-        if (rest + 1 != end) return std::nullopt;
-    }
-    if (value > (std::numeric_limits<std::uint64_t>::max() >> shift)) return std::nullopt;
-    return value << shift;
-}
-
 std::variant<Options, int> parse_options(const std::vector<std::string>& arguments) {
     Options options;
     CLI::App app{
@@ -210,13 +184,13 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     }
 
     if (!texts.memory.empty()) {
-        const auto bytes = parse_size(texts.memory);
+        const auto bytes = emu::parse_size(texts.memory);
         if (!bytes)
             return usage_error(fmt::format("--memory '{}' is no size such as 512M or 2G", texts.memory));
         options.memory_mib = *bytes >> 20;
     }
     if (!options.vram.empty()) {
-        const auto bytes = parse_size(options.vram);
+        const auto bytes = emu::parse_size(options.vram);
         if (!bytes || *bytes == 0)
             return usage_error(fmt::format("--vram '{}' is no size such as 256M", options.vram));
         options.vram_bytes = *bytes;

@@ -79,7 +79,4 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
 // The time limit when none is given: none where somebody watches.
 unsigned default_timeout(bool on_terminal);
 
-// "256M", "1G", "64K" or bytes; nothing if it is none of these or overflows.
-std::optional<std::uint64_t> parse_size(const std::string& text);
-
 }  // namespace orrery::vm

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "emulator/api/size.h"
 #include "emulator/skus/standard_sku.h"
 
 namespace orrery::emu {
@@ -66,11 +67,12 @@ TEST(SkuFile, AMissingFileIsAnError) {
 
 TEST(Sizes, HaveBinarySuffixes) {
     EXPECT_EQ(parse_size("0"), 0u);
+    EXPECT_EQ(parse_size("18446744073709551615"), ~std::uint64_t{0});
     EXPECT_EQ(parse_size("1K"), 1024u);
     EXPECT_EQ(parse_size("256M"), 256u << 20);
     EXPECT_EQ(parse_size("64G"), std::uint64_t{64} << 30);
-    for (const char* bad :
-         {"", "M", "-1", "1k", "1MB", "1.5G", " 1", "99999999999999999999", "99999999999999G"}) {
+    for (const char* bad : {"", "M", "-1", "1k", "1MB", "1.5G", " 1", "99999999999999999999",
+                            "99999999999999G", "18446744073709551615K", "1T", "1KM"}) {
         EXPECT_FALSE(parse_size(bad)) << bad;
     }
 }
