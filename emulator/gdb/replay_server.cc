@@ -9,10 +9,11 @@ namespace orrery::emu::gdb {
 
 std::expected<void, std::string> serve_replay(Replayer& replayer, std::uint16_t port,
                                               const std::function<void(std::uint16_t port)>& listening,
-                                              const std::function<bool()>& stop, const MonitorHook& monitor) {
+                                              const std::function<bool()>& stop, const MonitorHook& monitor,
+                                              std::span<const std::uint8_t> program) {
     auto server = Server::create(port);
     if (!server) return std::unexpected(server.error());
-    ReplayTarget target(replayer, monitor);
+    ReplayTarget target(replayer, monitor, program);
     if (listening) listening((*server)->port());
     while (!stop || !stop()) {
         // While the target runs, service() works for some milliseconds at a time.

@@ -147,7 +147,7 @@ std::string ReplayTarget::monitor(const std::string& command) {
         return "where | seek STEP | time PS | record next | record previous; then: maintenance flush "
                "register-cache. orrery-step --gdb also knows why | queues | waits | contexts | engines | "
                "timeline | "
-               "events | summary | bt\n";
+               "events | summary | bt | list\n";
     }
     return here();
 }

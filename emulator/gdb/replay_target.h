@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace orrery::emu::gdb {
 class ReplayTarget final : public Target {
   public:
     using Monitor = std::function<std::optional<std::string>(const std::string& command)>;
-    // The replayer is borrowed. `monitor` may be empty.
-    explicit ReplayTarget(Replayer& replayer, Monitor monitor = {})
-        : replayer_(replayer), monitor_(std::move(monitor)) {}
+    // The replayer and the program's ELF are borrowed. `monitor` and `program` may be empty.
+    explicit ReplayTarget(Replayer& replayer, Monitor monitor = {},
+                          std::span<const std::uint8_t> program = {})
+        : replayer_(replayer), monitor_(std::move(monitor)), program_(program) {}
 
     HartState state() override { return replayer_.state(); }
     bool set_state(const HartState&) override { return false; }
@@ -30,6 +32,7 @@ class ReplayTarget final : public Target {
     bool insert_watchpoint(std::uint64_t address, std::uint64_t bytes, Watch kind) override;
     bool remove_watchpoint(std::uint64_t address, std::uint64_t bytes, Watch kind) override;
     bool can_reverse() const override { return true; }
+    std::span<const std::uint8_t> program() const override { return program_; }
     void resume(Resume how) override;
     bool poll(Stop& stop) override;
     void interrupt() override { interrupted_ = true; }
@@ -43,6 +46,7 @@ class ReplayTarget final : public Target {
 
     Replayer& replayer_;
     Monitor monitor_;
+    std::span<const std::uint8_t> program_;
     ReplayLimits limits_;
     Resume how_ = Resume::kStep;
     bool interrupted_ = false;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/gdb/program_file.h"
 #include "emulator/gdb/registers.h"
 
 namespace orrery::emu::gdb {
@@ -165,6 +166,7 @@ void Session::handle(std::string_view packet) {
                 killed_ = true;
                 return end();
             }
+            if (rest.starts_with("File:")) return reply(program_file(rest.substr(5), target_.program()));
             return reply("");
         default:
             return reply("");
@@ -173,7 +175,8 @@ void Session::handle(std::string_view packet) {
 
 void Session::query(std::string_view packet) {
     if (packet.starts_with("qSupported")) {
-        return reply(fmt::format("PacketSize={:x};QStartNoAckMode+;qXfer:features:read+{}", kMaxPacket,
+        return reply(fmt::format("PacketSize={:x};QStartNoAckMode+;qXfer:features:read+{}{}", kMaxPacket,
+                                 target_.program().empty() ? "" : ";qXfer:exec-file:read+",
                                  target_.can_reverse() ? ";ReverseStep+;ReverseContinue+" : ""));
     }
     if (packet == "QStartNoAckMode") {
@@ -182,6 +185,7 @@ void Session::query(std::string_view packet) {
         return;
     }
     if (packet.starts_with("qXfer:features:read:")) return reply(description(packet.substr(20)));
+    if (packet.starts_with("qXfer:exec-file:read:")) return reply(program_path(packet.substr(21)));
     if (packet.starts_with("qAttached")) return reply("1");
     if (packet.starts_with("qRcmd,")) return reply(monitor(packet.substr(6)));
     reply("");
@@ -191,16 +195,26 @@ void Session::query(std::string_view packet) {
 std::string Session::description(std::string_view text) {
     constexpr std::string_view kFile = "target.xml:";
     if (!text.starts_with(kFile)) return "E00";
-    text.remove_prefix(kFile.size());
+    return part(target_description(), text.substr(kFile.size()));
+}
+
+// PROCESS:OFFSET,LENGTH; there is one process, whatever it is called.
+std::string Session::program_path(std::string_view text) {
+    const auto colon = text.find(':');
+    if (colon == std::string_view::npos || target_.program().empty()) return "E00";
+    return part(kProgramPath, text.substr(colon + 1));
+}
+
+// OFFSET,LENGTH
+std::string Session::part(std::string_view all, std::string_view text) {
     const auto offset = take_number(text);
     if (!offset || !take(text, ',')) return kBadRequest;
     const auto length = take_number(text);
     if (!length || !text.empty()) return kBadRequest;
-    const std::string& all = target_description();
     if (*offset >= all.size()) return "l";
     const std::size_t most = std::min<std::size_t>(*length, kMaxPacket / 2);
-    const std::string part = all.substr(*offset, most);
-    return (*offset + part.size() < all.size() ? "m" : "l") + part;
+    const std::string_view some = all.substr(*offset, most);
+    return (*offset + some.size() < all.size() ? "m" : "l") + std::string(some);
 }
 
 std::string Session::monitor(std::string_view text) {

@@ -42,6 +42,8 @@ class Session {
     std::string write_memory(std::string_view text);
     std::string point(std::string_view text, bool insert);
     std::string description(std::string_view text);
+    std::string program_path(std::string_view text);
+    static std::string part(std::string_view all, std::string_view text);
     std::string monitor(std::string_view text);
     void end();
 

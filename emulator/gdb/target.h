@@ -48,6 +48,8 @@ class Target {
     virtual bool remove_watchpoint(std::uint64_t address, std::uint64_t bytes, Watch kind) = 0;
 
     virtual bool can_reverse() const { return false; }
+    // The ELF of what it runs, for a debugger that has none; empty: not known.
+    virtual std::span<const std::uint8_t> program() const { return {}; }
     // Lets it go. It may run on the spot or by itself; poll() tells.
     virtual void resume(Resume how) = 0;
     // Works for at most some milliseconds or waits that long; true: it stands, `stop` says why.

@@ -8,7 +8,6 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string_view>
 
@@ -18,8 +17,7 @@ namespace {
 constexpr std::size_t kMostFile = 64 << 20;
 constexpr int kLevel = 19;  // once a build, and then in every recording
 constexpr std::string_view kElfName = "orrery-fw.elf";
-// They take a sixth of the pack, and say where variables are: people look at tables and memory.
-constexpr std::array<std::string_view, 3> kLeftOut = {".debug_loclists", ".debug_loc", ".debug_aranges"};
+constexpr std::string_view kLeftOut = ".debug_aranges";  // no reader needs it
 
 struct Sections {
     Elf64_Ehdr header{};
@@ -84,7 +82,7 @@ std::expected<Bytes, std::string> slim_elf(Bytes elf) {
             continue;
         }
         const std::uint64_t from = section.sh_offset;
-        if (std::ranges::find(kLeftOut, sections->names[n]) != kLeftOut.end()) section.sh_size = 0;
+        if (sections->names[n] == kLeftOut) section.sh_size = 0;
         out.resize((out.size() + 7) / 8 * 8);
         section.sh_offset = out.size();
         append(out, elf.data() + from, section.sh_type == SHT_NOBITS ? 0 : section.sh_size);

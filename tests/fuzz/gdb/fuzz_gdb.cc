@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FakeTarget target;
     target.reverse = (data[0] & 2) != 0;
     target.stops = (data[0] & 4) != 0;
+    if ((data[0] & 8) != 0) target.elf.assign(3 * kMaxPacket, '}');  // every byte needs an escape
     {
         Session session(target);
         const auto give = [&](std::string_view bytes) {

@@ -46,6 +46,7 @@ class FakeTarget : public Target {
         return points.erase(address) != 0;
     }
     bool can_reverse() const override { return reverse; }
+    std::span<const std::uint8_t> program() const override { return elf; }
     void resume(Resume how) override { resumes.push_back(how); }
     bool poll(Stop& stop) override {
         if (!stops) return false;
@@ -65,6 +66,7 @@ class FakeTarget : public Target {
 
     HartState hart;
     std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(kBytes);
+    std::vector<std::uint8_t> elf;
     std::map<std::uint64_t, std::uint64_t> points;
     std::vector<Resume> resumes;
     Stop next;

@@ -55,6 +55,51 @@ TEST_F(SessionTest, SaysWhatItCan) {
     EXPECT_EQ(ask("nonsense"), "");
 }
 
+// As gdb reads it: where it is, then the file in pieces.
+TEST_F(SessionTest, ADebuggerWithoutTheProgramReadsItFromTheTarget) {
+    EXPECT_EQ(ask("qSupported").find("exec-file"), std::string::npos);
+    EXPECT_EQ(ask("vFile:open:2f6f72726572792d66772e656c66,0,0"), "") << "this target has none";
+    EXPECT_EQ(ask("qXfer:exec-file:read::0,400"), "E00");
+    for (std::size_t n = 0; n < 10'000; ++n)
+        target_.elf.push_back(static_cast<std::uint8_t>(n % 4 == 0 ? '}' : n % 4 == 1 ? '#' : n));
+    EXPECT_NE(ask("qSupported").find(";qXfer:exec-file:read+"), std::string::npos);
+    EXPECT_EQ(ask("qXfer:exec-file:read::0,400"), "l/orrery-fw.elf");
+    EXPECT_EQ(ask("qXfer:exec-file:read:1:0,4"), "m/orr");
+    EXPECT_EQ(ask("qXfer:exec-file:read:1:4,400"), "lery-fw.elf");
+    ASSERT_EQ(ask("vFile:open:2f6f72726572792d66772e656c66,0,0"), "F1");
+    const std::string status = ask("vFile:fstat:1");
+    ASSERT_EQ(status.size(), 4u + 64);
+    EXPECT_EQ(status.substr(0, 4), "F40;");
+    EXPECT_EQ(status.substr(4 + 7 * 4, 8), std::string("\0\0\0\0\0\0\x27\x10", 8));
+    std::string got;
+    for (;;) {
+        const std::string reply = ask(fmt::format("vFile:pread:1,fff,{:x}", got.size()));
+        const auto begin = reply.find(';');
+        ASSERT_NE(begin, std::string::npos) << reply;
+        ASSERT_LT(reply.size(), kMaxPacket / 2);
+        if (reply == "F0;") break;
+        EXPECT_EQ(reply.substr(0, begin), fmt::format("F{:x}", reply.size() - begin - 1));
+        got += reply.substr(begin + 1);
+    }
+    EXPECT_EQ(got, std::string(target_.elf.begin(), target_.elf.end()));
+    EXPECT_EQ(ask("vFile:close:1"), "F0");
+}
+
+TEST_F(SessionTest, NoOtherFileIsRead) {
+    target_.elf = {1, 2, 3};
+    EXPECT_EQ(ask("vFile:open:2f6574632f686f73746e616d65,0,0"), "F-1,2") << "/etc/hostname";
+    EXPECT_EQ(ask("vFile:open:2f6f72726572792d66772e656c66,2,0"), "F-1,1e") << "nor written";
+    EXPECT_EQ(ask("vFile:open:2f6,0,0"), "F-1,16");
+    EXPECT_EQ(ask("vFile:open:"), "F-1,16");
+    EXPECT_EQ(ask("vFile:pread:2,1,0"), "F-1,9");
+    EXPECT_EQ(ask("vFile:pread:1"), "F-1,16");
+    EXPECT_EQ(ask("vFile:pread:1,1,ffffffffffffffff"), "F0;");
+    EXPECT_EQ(ask("vFile:close:1x"), "F-1,16");
+    EXPECT_EQ(ask("vFile:unlink:2f78"), "");
+    EXPECT_EQ(ask("vFile:"), "");
+    EXPECT_EQ(ask("vFile"), "");
+}
+
 TEST_F(SessionTest, Registers) {
     for (unsigned i = 0; i < 32; ++i)
         target_.hart.x[i] = i * 0x0101;

@@ -83,9 +83,17 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
     program.name_ = std::move(name);
     const ElfPtr elf = open_elf(bytes);
     if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return fail("{}: not an ELF file", program.name_);
+    std::size_t names = 0;
+    if (elf_getshdrstrndx(elf.get(), &names) != 0)
+        return fail("{}: its sections have no names", program.name_);
+    bool lacks_locations = false;
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf.get(), section)) != nullptr;) {
         GElf_Shdr header;
-        if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_SYMTAB) continue;
+        if (gelf_getshdr(section, &header) == nullptr) continue;
+        const char* section_name = elf_strptr(elf.get(), names, header.sh_name);
+        if (section_name != nullptr && std::string_view(section_name) == ".debug_loclists")
+            lacks_locations = header.sh_size == 0;
+        if (header.sh_type != SHT_SYMTAB) continue;
         Elf_Data* data = elf_getdata(section, nullptr);
         if (data == nullptr || header.sh_entsize == 0) continue;
         const std::size_t count = data->d_size / header.sh_entsize;
@@ -115,6 +123,8 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
         program.debug_ = DebugInfo(dwarf.get());
         program.calls_ = CallFrames(bytes);
     }
+    // Older recordings leave out where variables are; gdb then refuses all of it.
+    if (!program.symbols_.empty() && !lacks_locations) program.elf_ = std::move(bytes);
     return program;
 }
 

@@ -45,6 +45,9 @@ class Program {
                                 const std::string& wanted, std::string& note);
 
     const std::string& name() const { return name_; }
+    // What it was read from, if a debugger can use it: nothing that its debug information refers to is left
+    // out, and it names something. Else empty.
+    const std::vector<std::uint8_t>& elf() const { return elf_; }
     const std::vector<Symbol>& symbols() const { return symbols_; }  // by address
     const DebugInfo& debug() const { return debug_; }
     const CallFrames& calls() const { return calls_; }
@@ -68,6 +71,7 @@ class Program {
 
   private:
     std::string name_;
+    std::vector<std::uint8_t> elf_;
     std::vector<Symbol> symbols_;
     std::map<std::string, std::size_t, std::less<>> by_name_;
     DebugInfo debug_;

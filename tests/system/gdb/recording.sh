@@ -1,0 +1,52 @@
+#!/bin/bash
+# gdb on a recording from elsewhere: functions, lines and variables come with it, and gdb needs no file.
+#   recording.sh ORRERY-STEP SCENARIO
+set -euo pipefail
+program=$1 scenario=$2
+folder=$(mktemp -d)
+server=''
+trap '[ -z "$server" ] || kill -KILL "$server" 2>/dev/null || :; rm -rf "$folder"' EXIT
+fail() {
+    echo "FAILED: $*" >&2
+    cat "$folder"/*.out >&2
+    exit 1
+}
+
+"$program" run "$scenario" -o "$folder/run.otrace" > "$folder/run.out"
+# Nothing of the build is in reach: neither as a file of gdb's nor beside the program.
+mkdir "$folder/elsewhere"
+cp "$program" "$folder/elsewhere/orrery-step"
+cd "$folder"
+: > step.out
+elsewhere/orrery-step run.otrace --gdb 0 > step.out 2>&1 &
+server=$!
+until port=$(sed -n 's/^waiting for gdb on port \([0-9]*\).*/\1/p' step.out) && [ -n "$port" ]; do
+    kill -0 "$server" 2>/dev/null || fail "orrery-step ended"
+    sleep 0.05
+done
+cat > script <<END
+set pagination off
+set width 0
+target remote :$port
+break orrery::fw::Firmware::pass()
+continue
+backtrace
+info line
+info args
+info symbol orr_main
+monitor list
+kill
+END
+gdb-multiarch -nx -batch -x script > gdb.out 2>&1 || fail "gdb ended with status $?"
+expect() { grep -Eq -- "$1" gdb.out || fail "no '$1'"; }
+expect 'Reading symbols from target:/orrery-fw.elf'
+expect '^#0 .*Firmware::pass \(this=0x8.*\) at .*firmware/main/firmware\.cc:[0-9]+'
+expect '^#[0-9]+ .*orr_main \(\) at .*firmware/main/main\.cc:[0-9]+'
+expect '^Line [0-9]+ of ".*firmware/main/firmware\.cc"'
+expect '^this = 0x8'
+expect '^orr_main in section \.text'
+# gdb has no way to the sources; orrery-step has them.
+expect 'bool Firmware::pass\(\) \{'
+wait "$server" || fail "orrery-step ended with status $?"
+server=''
+echo PASSED
