@@ -2,11 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <map>
+#include <set>
 
 #include <orrery/fw/trace.h>
 
+#include "perfetto.pb.h"
 #include "tools/step/commands/cards.h"
+#include "tools/text/files.h"
 
 namespace orrery::step {
 namespace {
@@ -72,6 +78,43 @@ TEST_F(TwoCards, OneIsChosenAndTheOthersFollowItsMoment) {
     EXPECT_GT(one.position(), 1000u);
     EXPECT_FALSE(run("card 2"));
     EXPECT_FALSE(run("together nowhen"));
+}
+
+TEST_F(TwoCards, AreExportedAsOneTraceWithTheirMessages) {
+    const std::string file = ::testing::TempDir() + fmt::format("orrery-two-cards-{}", ::getpid());
+    const auto exported = run("export perfetto " + file);
+    ASSERT_TRUE(exported) << exported.error().text;
+    EXPECT_THAT(exported->text, HasSubstr("a Perfetto trace of 2 cards"));
+    const auto bytes = text::read_file(file);
+    std::filesystem::remove(file);
+    ASSERT_TRUE(bytes);
+    perfetto::Trace trace;
+    ASSERT_TRUE(trace.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())));
+    // By flow: the process (its number is in the track's id) and the time of its two ends.
+    struct End {
+        std::uint64_t card = 0, time = 0;
+    };
+    std::map<std::uint64_t, End> begin, end;
+    std::set<std::string> processes;
+    for (const auto& packet : trace.packet()) {
+        if (packet.track_descriptor().has_process())
+            processes.insert(packet.track_descriptor().process().process_name());
+        const auto& event = packet.track_event();
+        for (const auto flow : event.flow_ids())
+            begin[flow] = {event.track_uuid() >> 32, packet.timestamp()};
+        for (const auto flow : event.terminating_flow_ids())
+            end[flow] = {event.track_uuid() >> 32, packet.timestamp()};
+    }
+    EXPECT_THAT(processes, testing::ElementsAre(testing::StartsWith("card 0: Orrery 1 0"),
+                                                testing::StartsWith("card 1: Orrery 1 0")));
+    std::size_t messages = 0;
+    for (const auto& [flow, from] : begin) {
+        EXPECT_LE(from.time, end[flow].time);
+        if (from.card == end[flow].card) continue;
+        ++messages;
+        EXPECT_EQ(from.card, 1u) << "card 0 tells nothing that wakes anybody";
+    }
+    EXPECT_GE(messages, 1u);
 }
 
 TEST_F(TwoCards, TimesTurnIntoOneAnother) {

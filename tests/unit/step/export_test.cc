@@ -20,8 +20,8 @@ namespace pb = orrery::perfetto;
 pb::Trace exported(const Story& story) {
     const History history(story.records());
     pb::Trace trace;
-    EXPECT_TRUE(
-        trace.ParseFromString(perfetto_trace(history, {"orrery-1 1", {"copy 0", "vector 1", "vector 2"}})));
+    EXPECT_TRUE(trace.ParseFromString(
+        perfetto_trace({{{&history, {}}, "card orrery-1 1", {"copy 0", "vector 1", "vector 2"}}})));
     return trace;
 }
 
@@ -82,6 +82,84 @@ TEST(Perfetto, FlowsLeadFromSignalsToThoseTheyWoke) {
     }
     EXPECT_EQ(begun.size(), 1u);
     EXPECT_EQ(begun, ended);
+}
+
+// Card 0 signals a semaphore of card 1, whose clock is 100 us behind.
+class LinkedCards : public ::testing::Test {
+  protected:
+    static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0}, kMemory = 0x1000;
+    static constexpr Time kBehind = 100 * kUs;
+
+    LinkedCards() {
+        Story tells, hears;
+        tells.create(1, 0, 1, 64, "tells");
+        for (const auto& [time, value] : {std::pair{105 * kUs, 6u}, {110 * kUs, 7u}, {190 * kUs, 7u}})
+            tells.at(time).record(ORR_TRACE_SIGNAL, 1, 0, {kElsewhere, value, 0x40});
+        hears.create(2, 0, 1, 64, "hears").at(5 * kUs).record(ORR_TRACE_WAIT, 2, 0, {kMemory, 7, 0x80, 0});
+        hears.at(6 * kUs).record(ORR_TRACE_POKE, 0, 0, {kMemory});  // of 6: wakes nobody
+        hears.at(12 * kUs).record(ORR_TRACE_POKE, 0, 1, {kMemory});
+        hears.record(ORR_TRACE_WAKE, 2, ORR_WAKE_PEER, {kMemory, 7});
+        // One of its own queues is woken by a signal of this card: no message.
+        hears.at(20 * kUs).record(ORR_TRACE_SIGNAL, 2, 1, {kMemory, 8, 0x80});
+        tells_ = std::make_unique<History>(tells.finish()->records());
+        hears_ = std::make_unique<History>(hears.finish()->records());
+        cards_ = {{{tells_.get(), {}}, "card 0: a", {}},
+                  {{hears_.get(), [](Time own) { return own + kBehind; }}, "card 1: b", {}}};
+    }
+
+    std::unique_ptr<History> tells_, hears_;
+    std::vector<ExportCard> cards_;
+};
+
+TEST_F(LinkedCards, AreAProcessEachInOneTrace) {
+    pb::Trace trace;
+    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(cards_)));
+    std::map<std::int32_t, std::string> processes;
+    std::map<std::uint64_t, std::string> tracks;
+    std::map<std::uint64_t, std::set<std::string>> children;
+    for (const auto& packet : trace.packet()) {
+        if (packet.has_track_event()) {
+            EXPECT_TRUE(tracks.contains(packet.track_event().track_uuid()));
+        }
+        if (!packet.has_track_descriptor()) continue;
+        const auto& track = packet.track_descriptor();
+        EXPECT_TRUE(tracks.try_emplace(track.uuid(), track.name()).second) << track.name();
+        if (track.has_process()) processes[track.process().pid()] = track.process().process_name();
+        if (track.has_parent_uuid()) children[track.parent_uuid()].insert(track.name());
+    }
+    EXPECT_THAT(processes, testing::ElementsAre(std::pair(1, "card 0: a"), std::pair(2, "card 1: b")));
+    ASSERT_EQ(children.size(), 2u);
+    for (const auto& [parent, names] : children) {
+        const bool tells = tracks[parent] == "card 0: a";
+        EXPECT_TRUE(names.contains("control core"));
+        EXPECT_TRUE(names.contains(tells ? "queue 1 \"tells\"" : "queue 2 \"hears\""));
+        EXPECT_FALSE(names.contains(tells ? "queue 2 \"hears\"" : "queue 1 \"tells\""));
+    }
+}
+
+TEST_F(LinkedCards, AMessageIsAFlowFromOneToTheOther) {
+    pb::Trace trace;
+    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(cards_)));
+    std::map<std::uint64_t, std::string> begin, end;
+    for (const auto& packet : trace.packet()) {
+        const auto& event = packet.track_event();
+        const std::string here = fmt::format("{} {}", packet.timestamp(), event.name());
+        for (const auto flow : event.flow_ids())
+            begin[flow] = here;
+        for (const auto flow : event.terminating_flow_ids())
+            end[flow] = here;
+    }
+    // On the common time line: the signal of 7 that came before, and on from there to who woke.
+    std::map<std::string, std::string> flows;
+    for (const auto& [flow, from] : begin)
+        flows[from] = end[flow];
+    EXPECT_THAT(flows, testing::ElementsAre(std::pair("110000 signal", "112000 poke"),
+                                            std::pair("112000 poke", "112001 wake")));
+}
+
+TEST_F(LinkedCards, AMessageIsNotHeardBeforeItWasSent) {
+    cards_[1].system_time = {};
+    EXPECT_TRUE(find_messages({cards_[0], cards_[1]}).empty());
 }
 
 TEST(Csv, HasAJobALine) {

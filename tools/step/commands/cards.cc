@@ -4,6 +4,7 @@
 #include <orrery/fw/trace.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "tools/records/names.h"
@@ -62,9 +63,10 @@ std::vector<Row> rows_between(const Cards& cards, Time from, Time to) {
     for (std::size_t card = 0; card < cards.all.size(); ++card) {
         const Debugger& debugger = *cards.all[card];
         const auto& records = debugger.history().records();
+        const auto system_time = system_clock(debugger.session());
         for (std::size_t n = 0; n < records.size(); ++n) {
             if (records[n].type != ORR_TRACE_DECISION && !is_of_link(records[n])) continue;
-            const Time system = system_time(debugger.session(), records[n].time);
+            const Time system = system_time(records[n].time);
             if (system >= from && system <= to) rows.push_back({system, card, n});
         }
     }
@@ -78,11 +80,21 @@ std::string card_name(std::size_t card) {
     return fmt::format("card {}", card);
 }
 
-Time system_time(const Session& session, Time own) {
-    Time system = own;
+std::function<Time(Time own)> system_clock(const Session& session) {
+    struct Skipped {
+        Time from = 0, all = 0;
+    };
+    std::vector<Skipped> jumps;
     for (const ClockJump& jump : session.jumps())
-        if (jump.time <= own) system += jump.by;
-    return system;
+        jumps.push_back({jump.time, jump.by + (jumps.empty() ? 0 : jumps.back().all)});
+    return [jumps = std::move(jumps)](Time own) {
+        const auto next = std::ranges::upper_bound(jumps, own, {}, &Skipped::from);
+        return own + (next == jumps.begin() ? 0 : std::prev(next)->all);
+    };
+}
+
+Time system_time(const Session& session, Time own) {
+    return system_clock(session)(own);
 }
 
 Time own_time(const Session& session, Time system) {

@@ -5,6 +5,7 @@
 // times together, so they are put on one time line by system time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ struct Cards {
 };
 std::string card_name(std::size_t card);  // "card 0"
 
-// Of a moment of the card's own clock.
+// From a moment of the card's own clock to system time; for many of them. Knows nothing of the session later.
+std::function<Time(Time own)> system_clock(const Session& session);
 Time system_time(const Session& session, Time own);
 // The last moment of its own clock that is not after this system time.
 Time own_time(const Session& session, Time system);

@@ -1,5 +1,6 @@
 // export
 #include "tools/step/report/export.h"
+#include "tools/step/commands/cards.h"
 #include "tools/step/commands/commands.h"
 #include "tools/step/words.h"
 #include "tools/text/files.h"
@@ -14,6 +15,26 @@ std::string beside(const std::string& file, const std::string& what) {
     const std::size_t slash = file.rfind('/');
     if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) return file + "-" + what;
     return file.substr(0, dot) + "-" + what + file.substr(dot);
+}
+
+// All cards of the prompt, on their common time line.
+std::vector<ExportCard> exported(Debugger& debugger) {
+    const auto card = [](Debugger& one, const std::string& which) {
+        ExportCard made;
+        made.history = &one.history();
+        const About& about = one.session().about();
+        made.name = fmt::format("{} {} {:016x}", which, about.sku, about.uid);
+        made.engine_names = engine_names(one);
+        return made;
+    };
+    if (debugger.cards == nullptr) return {card(debugger, "card")};
+    std::vector<ExportCard> all;
+    for (std::size_t n = 0; n < debugger.cards->all.size(); ++n) {
+        Debugger& one = *debugger.cards->all[n];
+        all.push_back(card(one, card_name(n) + ":"));
+        all.back().system_time = system_clock(one.session());
+    }
+    return all;
 }
 
 }  // namespace
@@ -34,11 +55,10 @@ Result<Reply> cmd_export(Debugger& debugger, const Args& args) {
     };
     Result<void> done;
     if (args.words[0] == "perfetto") {
-        const About& about = debugger.session().about();
-        done = write(file,
-                     perfetto_trace(
-                         history, {fmt::format("{} {:016x}", about.sku, about.uid), engine_names(debugger)}),
-                     "a Perfetto trace (open it in ui.perfetto.dev)");
+        const std::vector<ExportCard> cards = exported(debugger);
+        const std::string of = cards.size() == 1 ? "" : fmt::format(" of {} cards", cards.size());
+        done = write(file, perfetto_trace(cards),
+                     fmt::format("a Perfetto trace{} (open it in ui.perfetto.dev)", of));
     } else {
         done = write(file, jobs_csv(history), fmt::format("{} jobs", history.jobs().size()));
         if (done)

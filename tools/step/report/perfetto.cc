@@ -13,7 +13,7 @@ namespace {
 
 namespace pb = orrery::perfetto;
 
-// Track ids. Any numbers do that differ.
+// Track ids. Any numbers do that differ; those of a card have its number above bit 32.
 constexpr std::uint64_t kCard = 1, kCore = 2, kReady = 3, kRunning = 4;
 constexpr std::uint64_t kEngines = 0x1000, kQueues = 0x10000;
 constexpr std::uint32_t kSequence = 1;
@@ -21,26 +21,30 @@ constexpr std::uint32_t kCleared = 1;  // the sequence begins: nothing before it
 
 class Writer {
   public:
-    void process(const std::string& name) {
-        pb::TrackDescriptor& track = descriptor(kCard, name);
-        track.mutable_process()->set_pid(1);
-        track.mutable_process()->set_process_name(name);
+    // What follows is of this card.
+    void process(std::size_t number, const ExportCard& card) {
+        base_ = std::uint64_t{number} << 32;
+        card_ = &card;
+        rank_ = 0;
+        pb::TrackDescriptor& track = descriptor(kCard, card.name);
+        track.mutable_process()->set_pid(static_cast<std::int32_t>(number + 1));
+        track.mutable_process()->set_process_name(card.name);
         track.set_child_ordering(pb::TrackDescriptor::EXPLICIT);
     }
     void track(std::uint64_t id, const std::string& name, bool counter = false) {
         pb::TrackDescriptor& track = descriptor(id, name);
-        track.set_parent_uuid(kCard);
+        track.set_parent_uuid(base_ + kCard);
         track.set_sibling_order_rank(rank_++);
         if (counter) track.mutable_counter()->set_unit_name("queues");
     }
 
     pb::TrackEvent& event(Time time, std::uint64_t track, pb::TrackEvent::Type type) {
         pb::TracePacket& packet = *trace_.add_packet();
-        packet.set_timestamp(time / 1000);
+        packet.set_timestamp(card_->system(time) / 1000);
         packet.set_trusted_packet_sequence_id(kSequence);
         pb::TrackEvent& event = *packet.mutable_track_event();
         event.set_type(type);
-        event.set_track_uuid(track);
+        event.set_track_uuid(base_ + track);
         return event;
     }
     pb::TrackEvent& slice(std::uint64_t track, const std::string& name, Time start, Time end) {
@@ -64,6 +68,7 @@ class Writer {
         annotation.set_name(name);
         annotation.set_string_value(value);
     }
+    std::uint64_t new_flow() { return ++flow_; }
     std::string finish() {
         std::string bytes;
         trace_.SerializeToString(&bytes);
@@ -76,12 +81,15 @@ class Writer {
         packet.set_trusted_packet_sequence_id(kSequence);
         if (trace_.packet_size() == 1) packet.set_sequence_flags(kCleared);
         pb::TrackDescriptor& track = *packet.mutable_track_descriptor();
-        track.set_uuid(id);
+        track.set_uuid(base_ + id);
         track.set_name(name);
         return track;
     }
 
     pb::Trace trace_;
+    std::uint64_t base_ = 0;
+    const ExportCard* card_ = nullptr;
+    std::uint64_t flow_ = 0;
     std::int32_t rank_ = 0;
 };
 
@@ -144,12 +152,25 @@ void write_counters(Writer& writer, const History& history) {
         writer.counter(kRunning, time, running += change);
 }
 
-void write_instants(Writer& writer, const History& history) {
+// By record: the flows to and from other cards that begin or end there.
+struct Flows {
+    std::map<std::size_t, std::vector<std::uint64_t>> begin, end;
+};
+
+void add_flows(pb::TrackEvent& event, const Flows& flows, std::size_t record) {
+    if (const auto begin = flows.begin.find(record); begin != flows.begin.end())
+        for (const std::uint64_t flow : begin->second)
+            event.add_flow_ids(flow);
+    if (const auto end = flows.end.find(record); end != flows.end.end())
+        for (const std::uint64_t flow : end->second)
+            event.add_terminating_flow_ids(flow);
+}
+
+void write_instants(Writer& writer, const History& history, const Flows& linked) {
     // A flow for each signal that woke somebody, from its record to theirs.
     std::map<std::size_t, std::vector<const Wait*>> woken;
     for (const Wait& wait : history.waits())
         if (wait.signal) woken[*wait.signal].push_back(&wait);
-    std::uint64_t flow = 0;
     const auto& records = history.records();
     for (std::size_t i = 0; i < records.size(); ++i) {
         const Record& record = records[i];
@@ -174,10 +195,12 @@ void write_instants(Writer& writer, const History& history) {
                 pb::TrackEvent& event = writer.event(record.time, track, pb::TrackEvent::TYPE_INSTANT);
                 event.set_name(record_name(record.type));
                 Writer::note(event, "what", describe(record, history));
+                add_flows(event, linked, i);
                 const auto found = woken.find(i);
                 if (found == woken.end()) break;
                 for (const Wait* wait : found->second) {
-                    event.add_flow_ids(++flow);
+                    const std::uint64_t flow = writer.new_flow();
+                    event.add_flow_ids(flow);
                     pb::TrackEvent& end =
                         writer.event(wait->to, kQueues + wait->queue, pb::TrackEvent::TYPE_INSTANT);
                     end.set_name("wake");
@@ -192,15 +215,12 @@ void write_instants(Writer& writer, const History& history) {
     }
 }
 
-}  // namespace
-
-std::string perfetto_trace(const History& history, const ExportInfo& info) {
-    Writer writer;
-    writer.process("card " + info.card);
-    const std::size_t ports = std::max<std::size_t>(history.ports(), info.engine_names.size());
+void write_card(Writer& writer, const ExportCard& card, const Flows& linked) {
+    const History& history = *card.history;
+    const std::size_t ports = std::max<std::size_t>(history.ports(), card.engine_names.size());
     for (std::size_t port = 0; port < ports; ++port) {
-        const bool named = port < info.engine_names.size() && !info.engine_names[port].empty();
-        writer.track(kEngines + port, named ? info.engine_names[port] : fmt::format("port {}", port));
+        const bool named = port < card.engine_names.size() && !card.engine_names[port].empty();
+        writer.track(kEngines + port, named ? card.engine_names[port] : fmt::format("port {}", port));
     }
     writer.track(kCore, "control core");
     writer.track(kReady, "queues that wait for a turn or an engine", true);
@@ -212,7 +232,23 @@ std::string perfetto_trace(const History& history, const ExportInfo& info) {
     write_jobs(writer, history);
     write_queues(writer, history);
     write_counters(writer, history);
-    write_instants(writer, history);
+    write_instants(writer, history, linked);
+}
+
+}  // namespace
+
+std::string perfetto_trace(const std::vector<ExportCard>& cards) {
+    Writer writer;
+    std::vector<Flows> linked(cards.size());
+    for (const Message& message : find_messages(std::vector<CardHistory>(cards.begin(), cards.end()))) {
+        const std::uint64_t flow = writer.new_flow();
+        linked[message.from].begin[message.signal].push_back(flow);
+        linked[message.to].end[message.poke].push_back(flow);
+    }
+    for (std::size_t n = 0; n < cards.size(); ++n) {
+        writer.process(n, cards[n]);
+        write_card(writer, cards[n], linked[n]);
+    }
     return writer.finish();
 }
 

@@ -1,0 +1,31 @@
+// What linked cards told each other, as far as their recordings say so.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "tools/records/history.h"
+#include "tools/step/words.h"
+
+namespace orrery::step {
+
+// A recording, and where its card's clock stands on the common time line (empty: it is that line).
+struct CardHistory {
+    const History* history = nullptr;
+    std::function<Time(Time)> system_time;
+
+    Time system(Time own) const { return system_time ? system_time(own) : own; }
+};
+
+// A signal of a semaphore of a linked card, and the record with which that card heard of it.
+struct Message {
+    std::size_t from = 0, signal = 0;  // card, and in its history's records
+    std::size_t to = 0, poke = 0;
+};
+
+// Records do not name their message. What woke a queue is found by its value: the last signal of that value
+// that another card sent before. What woke nobody is left out. In order of the cards that heard, and of time.
+std::vector<Message> find_messages(const std::vector<CardHistory>& cards);
+
+}  // namespace orrery::step
