@@ -3,31 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
 
 namespace orrery::apigen {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-// Kernels include it; it declares nothing of the API.
-constexpr const char* kForKernels = "kernel.h";
-
-std::string output_of(const std::string& command) {
-    std::FILE* const pipe = ::popen(command.c_str(), "re");
-    if (pipe == nullptr) throw Problem("cannot start: " + command);
-    std::string text;
-    std::array<char, 65536> piece{};
-    while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe))
-        text.append(piece.data(), got);
-    if (::pclose(pipe) != 0)
-        throw Problem("failed (is clang-19 installed, and are the headers C?): " + command);
-    return text;
-}
 
 bool has_child(const Json& node, const char* kind) {
     const auto inner = node.find("inner");
@@ -61,6 +47,38 @@ Function read_function(const Json& node) {
     return function;
 }
 
+// The constant expression in or below it, if any.
+const Json* constant_in(const Json& node) {
+    if (node.value("kind", "") == "ConstantExpr" && node.contains("value")) return &node["value"];
+    const auto inner = node.find("inner");
+    if (inner == node.end()) return nullptr;
+    for (const Json& child : *inner) {
+        if (const Json* const found = constant_in(child)) return found;
+    }
+    return nullptr;
+}
+
+Enum read_enum(const Json& node) {
+    Enum found{node.value("name", ""), {}};
+    long long next = 0;  // an enumerator without a value of its own follows the one before
+    for (const Json& child : node.at("inner")) {
+        if (child.value("kind", "") != "EnumConstantDecl") continue;
+        if (const Json* const constant = constant_in(child)) {
+            const std::string text = *constant;
+            if (std::from_chars(text.data(), text.data() + text.size(), next).ec != std::errc{})
+                throw Problem(fmt::format("{} = {} is too large for an enumerator", child.at("name"), text));
+        }
+        found.enumerators.push_back({child.at("name"), next++});
+    }
+    return found;
+}
+
+// `typedef struct orrDim3 {...} orrDim3;` says nothing that the struct does not say.
+bool is_plain_tag(const std::string& name, const std::string& type) {
+    const bool record = type.starts_with("struct ") || type.starts_with("union ");
+    return (record && !type.ends_with('*')) || type == "enum " + name;
+}
+
 bool is_result(const Parameter& parameter) {
     return parameter.type.ends_with('*') && !parameter.type.starts_with("const ") &&
            parameter.type != "void *";
@@ -68,31 +86,32 @@ bool is_result(const Parameter& parameter) {
 
 }  // namespace
 
-std::vector<Function> read_headers(const std::string& folder) {
-    std::string includes;
-    std::vector<fs::path> headers;
-    for (const auto& entry : fs::directory_iterator(fs::path(folder) / "orrery"))
-        headers.push_back(entry.path());
-    std::ranges::sort(headers);
-    for (const auto& header : headers) {
-        if (header.extension() == ".h" && header.filename() != kForKernels)
-            includes += fmt::format(" -include {}", header.string());
-    }
-    const Json tree = Json::parse(output_of(fmt::format(
-        "clang-19 -std=c11 -I{}{} -fsyntax-only -Xclang -ast-dump=json -x c /dev/null", folder, includes)));
-    std::vector<Function> functions;
+bool is_api_name(const std::string& name) {
+    return name.starts_with("orr") || name.starts_with("ORR_");
+}
+
+Headers read_headers(const std::string& folder) {
+    const Json tree = Json::parse(clang(folder, "-fsyntax-only -Xclang -ast-dump=json"));
+    Headers headers;
     std::string file;
     for (const Json& node : tree.at("inner")) {
         if (node.contains("range")) follow_file(node["range"].value("begin", Json()), file);
         follow_file(node.value("loc", Json()), file);
+        const std::string kind = node.value("kind", ""), name = node.value("name", "");
         // What is exported is the API; system headers export nothing by attribute.
-        const bool exported = node.value("kind", "") == "FunctionDecl" && has_child(node, "VisibilityAttr");
-        if (!exported) continue;
-        functions.push_back(read_function(node));
-        functions.back().header = fs::path(file).filename();
+        if (kind == "FunctionDecl" && has_child(node, "VisibilityAttr")) {
+            headers.functions.push_back(read_function(node));
+            headers.functions.back().header = fs::path(file).filename();
+        } else if (kind == "EnumDecl" && node.contains("inner")) {
+            Enum found = read_enum(node);
+            if (is_api_name(found.enumerators.front().name)) headers.enums.push_back(std::move(found));
+        } else if (kind == "TypedefDecl" && is_api_name(name) &&
+                   !is_plain_tag(name, node.at("type").at("qualType"))) {
+            headers.typedefs.push_back(name);
+        }
     }
-    if (functions.empty()) throw Problem(folder + " declares no function with ORR_API");
-    return functions;
+    if (headers.functions.empty()) throw Problem(folder + " declares no function with ORR_API");
+    return headers;
 }
 
 void check_rules(const std::vector<Function>& functions) {

@@ -1,5 +1,5 @@
 // orrery-apigen: makes the map of exported symbols and all entry points from the headers of the C API, and
-// refuses headers that break its rules.
+// refuses headers that break its rules or what a release had.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -20,26 +20,65 @@ void write(const fs::path& path, const std::string& text) {
     if (!file) throw Problem(path.string() + " cannot be written");
 }
 
+// The headers and the lists, which fit together.
+struct Api {
+    Headers headers;
+    std::vector<Release> releases;
+    std::vector<Item> missing;  // in the lists
+};
+
+Api read(const std::string& include, const std::string& lists) {
+    Api api{read_headers(include), read_releases(lists), {}};
+    check_rules(api.headers.functions);
+    const auto contract = read_contract(include, api.headers);
+    check_releases(api.releases, contract, lists);
+    api.missing = unlisted(api.releases, contract);
+    return api;
+}
+
+void make(const std::string& program, const std::string& include, const std::string& lists,
+          const fs::path& output) {
+    const Api api = read(include, lists);
+    std::string missing;
+    for (const Item& item : api.missing)
+        missing += fmt::format("no release has: {}\n", line(item));
+    if (!missing.empty()) {
+        throw Problem(fmt::format("{}add this to the list of the next release: {} list MAJOR.MINOR {} {}",
+                                  missing, program, include, lists));
+    }
+    const auto functions = in_order_of(api.releases, api.headers.functions);
+    write(output / "orrery.map", symbol_map(api.releases));
+    write(output / "entry_points.h", entry_points_header(functions));
+    write(output / "entry_points.cc", entry_points_source(functions));
+}
+
+void list(const std::string& version, const std::string& include, const std::string& lists) {
+    const auto missing = read(include, lists).missing;
+    if (!missing.empty()) add_to_release(lists, version, missing);
+    fmt::print("{} lines added to {}/{}\n", missing.size(), lists, version);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) {
+    const std::vector<std::string> words(argv, argv + argc);
+    const bool lists = words.size() == 5 && words[1] == "list";
+    if (!lists && words.size() != 4) {
         fmt::print(stderr,
-                   "usage: orrery-apigen INCLUDE SYMBOLS OUTPUT\n"
-                   "  INCLUDE  the folder of orrery/*.h\n"
-                   "  SYMBOLS  the folder with a list of functions for each release\n"
-                   "  OUTPUT   where orrery.map, entry_points.h and entry_points.cc go\n");
+                   "usage: orrery-apigen INCLUDE RELEASES OUTPUT\n"
+                   "       orrery-apigen list VERSION INCLUDE RELEASES\n"
+                   "  INCLUDE   the folder of orrery/*.h\n"
+                   "  RELEASES  the folder with a list of what each release brought\n"
+                   "  OUTPUT    where orrery.map, entry_points.h and entry_points.cc go\n"
+                   "  list      adds what no release has to the list of this one, MAJOR.MINOR\n");
         return 2;
     }
     try {
-        const auto functions = read_headers(argv[1]);
-        const auto releases = read_releases(argv[2]);
-        check_rules(functions);
-        check_releases(releases, functions, argv[2]);
-        const fs::path output = argv[3];
-        write(output / "orrery.map", symbol_map(releases));
-        write(output / "entry_points.h", entry_points_header(functions));
-        write(output / "entry_points.cc", entry_points_source(functions));
+        if (lists) {
+            list(words[2], words[3], words[4]);
+        } else {
+            make(words[0], words[1], words[2], words[3]);
+        }
         return 0;
     } catch (const std::exception& error) {
         fmt::print(stderr, "orrery-apigen: {}\n", error.what());

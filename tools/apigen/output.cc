@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace orrery::apigen {
 namespace {
 
@@ -21,12 +19,13 @@ std::string declared(const Function& function) {
 std::string symbol_map(const std::vector<Release>& releases) {
     std::string text, before;
     for (const Release& release : releases) {
+        std::string names;
+        for (const Item& item : release.items) {
+            if (item.kind == "function") names += fmt::format("    {};\n", item.name);
+        }
+        if (names.empty()) continue;
         const std::string node = "ORRERY_" + release.version;
-        text += node + " {\n  global:\n";
-        auto names = release.functions;
-        std::ranges::sort(names);
-        for (const auto& name : names)
-            text += fmt::format("    {};\n", name);
+        text += fmt::format("{} {{\n  global:\n{}", node, names);
         text += before.empty() ? "  local: *;\n};\n" : fmt::format("}} {};\n", before);
         before = node;
     }

@@ -6,7 +6,10 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <regex>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +17,11 @@ namespace orrery::apigen {
 namespace {
 
 namespace fs = std::filesystem;
+using Key = std::pair<std::string, std::string>;
+
+Key key(const Item& item) {
+    return {item.kind, item.name};
+}
 
 std::pair<unsigned long, unsigned long> numbers(const std::string& version) {
     std::pair<unsigned long, unsigned long> found;
@@ -26,45 +34,191 @@ std::pair<unsigned long, unsigned long> numbers(const std::string& version) {
     throw Problem(version + " is no version of a release: MAJOR.MINOR");
 }
 
+Release read_release(const fs::path& path) {
+    static const std::regex item(R"((\w+) ([\w.]+) = (.+))");
+    Release release{path.filename(), {}};
+    (void)numbers(release.version);
+    std::ifstream file(path);
+    std::smatch found;
+    for (std::string text; std::getline(file, text);) {
+        if (text.empty() || text.starts_with('#')) continue;
+        if (!std::regex_match(text, found, item))
+            throw Problem(fmt::format("{}: \"{}\" is not KIND NAME = VALUE", path.string(), text));
+        release.items.push_back({found[1], found[2], found[3]});
+    }
+    return release;
+}
+
+// "12 bytes, alignment 4" of a struct.
+struct Layout {
+    unsigned long bytes = 0;
+    std::string rest;
+};
+
+Layout layout_of(const Item& record) {
+    Layout layout;
+    const char* const end = record.value.data() + record.value.size();
+    layout.rest.assign(std::from_chars(record.value.data(), end, layout.bytes).ptr, end);
+    return layout;
+}
+
+// "unsigned int at 4"
+unsigned long offset_of(const Item& member) {
+    return std::stoul(member.value.substr(member.value.rfind(' ')));
+}
+
+std::string instead_of(const std::string& kind) {
+    if (kind == "member" || kind == "struct" || kind == "union")
+        return "put it back, and add members at the end of a struct that starts with its size, or a new "
+               "struct";
+    return "put it back, and add " + std::string(kind == "enum" || kind == "enumerator" ? "an " : "a ") +
+           kind + " with a new name";
+}
+
+// Compares release by release, oldest first, with the contract of today.
+class Comparison {
+  public:
+    Comparison(const std::vector<Item>& contract, std::string folder)
+        : contract_(contract), folder_(std::move(folder)) {
+        for (const Item& item : contract)
+            today_.emplace(key(item), &item);
+    }
+
+    void add(const Release& release) {
+        list_ = folder_ + "/" + release.version;
+        version_ = release.version;
+        for (const Item& item : release.items) {
+            if (!listed_.insert(key(item)).second && item.kind != "struct")
+                problem("{} {} is listed twice", item.kind, item.name);
+        }
+        for (const Item& item : release.items) {
+            const auto found = today_.find(key(item));
+            if (found == today_.end()) {
+                problem("{}: no header has it now; programs use it, so put it back", line(item));
+            } else if (item.kind == "struct") {
+                compare_struct(item, *found->second);
+            } else if (item.value != found->second->value) {
+                changed(item, *found->second);
+            }
+        }
+    }
+
+    const std::string& problems() const { return problems_; }
+
+  private:
+    template <typename... Values>
+    void problem(fmt::format_string<Values...> text, Values&&... values) {
+        problems_ += list_ + ": " + fmt::format(text, std::forward<Values>(values)...) + "\n";
+    }
+
+    void changed(const Item& was, const Item& is) {
+        problem("{} {} was \"{}\" and is \"{}\" now; programs of {} use what was: {}", was.kind, was.name,
+                was.value, is.value, version_, instead_of(was.kind));
+    }
+
+    void compare_struct(const Item& was, const Item& is) {
+        const bool sized = starts_with_size(was.name);
+        const Layout old = layout_of(was), now = layout_of(is);
+        const bool good = sized ? now.bytes >= old.bytes && now.rest == old.rest : is.value == was.value;
+        if (!good) changed(was, is);
+        for (const Item& item : contract_) {
+            const bool added = item.kind == "member" && item.name.starts_with(was.name + ".") &&
+                               !listed_.contains(key(item));
+            if (added && !sized) {
+                problem(
+                    "{}: it is new in a struct that does not start with its size, so the library cannot "
+                    "tell who has it: add a new struct",
+                    line(item));
+            } else if (added && offset_of(item) < old.bytes) {
+                problem(
+                    "{}: it is new within the {} bytes of {}, where programs leave anything: add it "
+                    "behind them",
+                    line(item), old.bytes, version_);
+            }
+        }
+    }
+
+    // As it was released.
+    bool starts_with_size(const std::string& record) const {
+        const auto size = today_.find({"member", record + ".size"});
+        return listed_.contains({"member", record + ".size"}) && size != today_.end() &&
+               size->second->value == "unsigned long at 0";
+    }
+
+    const std::vector<Item>& contract_;
+    const std::string folder_;
+    std::map<Key, const Item*> today_;
+    std::set<Key> listed_;
+    std::string list_, version_, problems_;
+};
+
 }  // namespace
 
 std::vector<Release> read_releases(const std::string& folder) {
     std::vector<Release> releases;
-    for (const auto& entry : fs::directory_iterator(folder)) {
-        Release release{entry.path().filename(), {}};
-        (void)numbers(release.version);
-        std::ifstream file(entry.path());
-        for (std::string line; std::getline(file, line);) {
-            if (!line.empty() && !line.starts_with('#')) release.functions.push_back(line);
-        }
-        releases.push_back(std::move(release));
-    }
-    if (releases.empty()) throw Problem(folder + " holds no release");
+    for (const auto& entry : fs::directory_iterator(folder))
+        releases.push_back(read_release(entry.path()));
     std::ranges::sort(releases, {}, [](const Release& release) { return numbers(release.version); });
     return releases;
 }
 
-void check_releases(const std::vector<Release>& releases, const std::vector<Function>& functions,
+void check_releases(const std::vector<Release>& releases, const std::vector<Item>& contract,
                     const std::string& folder) {
-    std::string problems;
-    std::map<std::string, std::string> listed;  // with its release
+    Comparison comparison(contract, folder);
+    for (const Release& release : releases)
+        comparison.add(release);
+    if (!comparison.problems().empty()) throw Problem(comparison.problems());
+}
+
+std::vector<Item> unlisted(const std::vector<Release>& releases, const std::vector<Item>& contract) {
+    std::map<Key, std::string> listed;
     for (const Release& release : releases) {
-        for (const std::string& name : release.functions) {
-            if (!listed.emplace(name, release.version).second)
-                problems += fmt::format("{}/{}: {} is listed twice\n", folder, release.version, name);
+        for (const Item& item : release.items)
+            listed[key(item)] = item.value;
+    }
+    std::vector<Item> missing;
+    std::ranges::copy_if(contract, std::back_inserter(missing), [&](const Item& item) {
+        const auto found = listed.find(key(item));
+        return found == listed.end() || found->second != item.value;
+    });
+    return missing;
+}
+
+void add_to_release(const std::string& folder, const std::string& version, const std::vector<Item>& items) {
+    for (const Release& release : read_releases(folder)) {
+        if (numbers(release.version) > numbers(version)) {
+            throw Problem(
+                fmt::format("{} was followed by {}, which brings what is new: name that one or a later",
+                            version, release.version));
         }
     }
-    for (const Function& function : functions) {
-        if (listed.erase(function.name) != 0) continue;
-        problems +=
-            fmt::format("{} declares {}, which is in no release: add it to the list of the next one, {}/{}\n",
-                        function.header, function.name, folder, "MAJOR.MINOR");
+    const fs::path path = fs::path(folder) / version;
+    std::string text;
+    if (!fs::exists(path))
+        text = fmt::format("# What {} brought. Programs use it: no line ever changes, goes or moves.\n",
+                           version);
+    const std::string* before = nullptr;
+    for (const Item& item : items) {
+        const bool part = item.kind == "member" || item.kind == "enumerator";
+        if (!part && (before == nullptr || *before != item.kind)) text += "\n";
+        before = &item.kind;
+        text += line(item) + "\n";
     }
-    for (const auto& [name, version] : listed) {
-        problems += fmt::format("{}/{} has {}, which no header declares: programs use it, so it cannot go\n",
-                                folder, version, name);
+    std::ofstream file(path, std::ios::app);
+    file << text << std::flush;
+    if (!file) throw Problem(path.string() + " cannot be written");
+}
+
+std::vector<Function> in_order_of(const std::vector<Release>& releases,
+                                  const std::vector<Function>& functions) {
+    std::vector<Function> ordered;
+    for (const Release& release : releases) {
+        for (const Item& item : release.items) {
+            if (item.kind == "function")
+                ordered.push_back(*std::ranges::find(functions, item.name, &Function::name));
+        }
     }
-    if (!problems.empty()) throw Problem(problems);
+    return ordered;
 }
 
 }  // namespace orrery::apigen

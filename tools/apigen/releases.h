@@ -1,23 +1,36 @@
-// Which release brought which function: a file for each release, named by its version, a name a line.
+// What each release brought: a file for each, named by its version, with an item of the contract a line. What
+// a release brought stays as it is for ever, as there are programs that use it.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "tools/apigen/headers.h"
+#include "tools/apigen/contract.h"
 
 namespace orrery::apigen {
 
 struct Release {
     std::string version;  // "0.2"
-    std::vector<std::string> functions;
+    // A struct that has grown stands here again, with its new size and its new members.
+    std::vector<Item> items;
 };
 
 // Oldest first.
 std::vector<Release> read_releases(const std::string& folder);
 
-// Every function is in one release, and no release's function has gone.
-void check_releases(const std::vector<Release>& releases, const std::vector<Function>& functions,
+// Each item of a release is in the contract of today as it was. Structs that start with their size may have
+// grown at the end.
+void check_releases(const std::vector<Release>& releases, const std::vector<Item>& contract,
                     const std::string& folder);
+
+// What no release has yet.
+std::vector<Item> unlisted(const std::vector<Release>& releases, const std::vector<Item>& contract);
+
+// Behind what the list of that release has. It is the newest one, as numbers go by the order of the lists.
+void add_to_release(const std::string& folder, const std::string& version, const std::vector<Item>& items);
+
+// In the order of the lists, in which each has its place for ever.
+std::vector<Function> in_order_of(const std::vector<Release>& releases,
+                                  const std::vector<Function>& functions);
 
 }  // namespace orrery::apigen
