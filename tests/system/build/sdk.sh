@@ -1,7 +1,9 @@
 #!/bin/bash
-# sdk.sh BUILD: what `cmake --install --component sdk` leaves is enough to build a program and a kernel elsewhere.
+# sdk.sh BUILD VERSION: what `cmake --install --component sdk` leaves is enough to build a program and a kernel elsewhere.
 set -euo pipefail
 build=$1
+version=$2
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 fail() { echo "FAILED: $1" >&2; exit 1; }
@@ -23,12 +25,32 @@ echo '#include <orrery/orrery.hpp>
 int main() { return orrery::Stream(orrery::empty) ? 1 : 0; }' > owners.cc
 echo '#include <orrery/kernel.h>
 ORR_KERNEL void set(uint32_t* words) { words[orr::global_id()] = 1; }' > kernel.cc
-cc -std=c11 -Wall -Wextra -Werror -pedantic -I sdk/include -o program program.c -L sdk/lib -lorrery
+export PKG_CONFIG_PATH=$folder/sdk/lib/pkgconfig
+pkg-config --exact-version "$version" orrery || fail "pkg-config says $(pkg-config --modversion orrery), not $version"
+# shellcheck disable=SC2046 # flags are words
+cc -std=c11 -Wall -Wextra -Werror -pedantic $(pkg-config --cflags orrery) -o program program.c $(pkg-config --libs orrery)
 c++ -std=c++17 -Wall -Wextra -Werror -pedantic -I sdk/include -o owners owners.cc -L sdk/lib -lorrery
 export LD_LIBRARY_PATH=$folder/sdk/lib
 [ "$(./program)" = "orrSuccess 1" ] || fail "the program prints '$(./program)'"
 ./owners || fail "the C++ program ends with $?"
 unset LD_LIBRARY_PATH
+# The page's program, by its commands for pkg-config and by its lines for CMake.
+page=$root/docs/own-program.md
+block() { sed -n '/^## With pkg-config or CMake/,$p' "$page" | sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/!p}"; }
+mkdir page
+cd page
+awk '/^```cpp$/ { getline name; sub("// ", "", name); next } /^```/ { name = "" } name { print > name }' "$page"
+block sh | sed "s|DIR|$folder/sdk|" > commands
+grep -q pkg-config commands || fail "the page has no commands for pkg-config"
+bash -eu commands || fail "the page's commands do not build its program"
+readelf -d gemm | grep -q 'liborrery.so.1' || fail "the page's program is not bound to liborrery.so.1"
+{ echo 'cmake_minimum_required(VERSION 3.25)
+project(gemm LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 17)'; block cmake; } > CMakeLists.txt
+{ cmake -DCMAKE_PREFIX_PATH="$folder/sdk" -B out . && cmake --build out; } > log 2>&1 || { cat log; fail "CMake does not build the page's program"; }
+ldd out/gemm | grep -q "$folder/sdk/lib/liborrery.so.1" || fail "the program of CMake finds another library: $(ldd out/gemm)"
+readelf -s out/gemm.elf | grep -q ' gemm$' || fail "CMake made no kernel"
+cd ..
 sdk/bin/orrery-cc -v -o kernel.elf kernel.cc 2> commands || { cat commands; fail "orrery-cc ends with an error"; }
 grep -q "$folder/sdk/include" commands || fail "orrery-cc does not use the headers beside it: $(cat commands)"
 readelf -s kernel.elf | grep -q ' set$' || fail "the module has no kernel"

@@ -14,6 +14,7 @@ fail() { echo "FAILED: $1" >&2; exit 1; }
 kind='' name='' commands='' shown=''
 while IFS= read -r line; do
     case $line in
+        '## With pkg-config or CMake') break ;; # build_sdk does what follows
         '```') kind='' name='' ;;
         '```'*) kind=${line#'```'} ;;
         *) case $kind in
