@@ -21,6 +21,14 @@ Result<Event::Times> times_of(Runtime& runtime, orrEvent_t handle) {
     return (*event)->times();
 }
 
+// Most events are recorded on one stream again and again. False: nothing happened.
+bool record_again(orrEvent_t event, orrStream_t stream) noexcept {
+    Runtime* const runtime = Runtime::usable();
+    if (runtime == nullptr || stream == nullptr || !runtime->streams.is_live(stream)) return false;
+    const auto found = runtime->events.find(event);
+    return found && found->record_again(stream);
+}
+
 Status recorded_in_capture() {
     return fail(
         orrErrorStreamCapture,
@@ -103,26 +111,31 @@ orrError_t orrEventDestroy(orrEvent_t event) {
 }
 
 orrError_t orrEventRecord(orrEvent_t event, orrStream_t stream) {
+    if (record_again(event, stream)) [[likely]]
+        return orrSuccess;
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_event(runtime, event));
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing()) return capture_record(**queue, **found);
-        return (*found)->record(*queue);
+        return (*found)->record(*queue, stream);
     });
 }
 
 orrError_t orrEventSynchronize(orrEvent_t event) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(found, find_event(runtime, event));
-        if ((*found)->captured() != nullptr) return recorded_in_capture();
-        return (*found)->synchronize();
+        const auto found = runtime.events.find(event);
+        if (!found) [[unlikely]]
+            return bad_handle("event", event);
+        if (found->in_capture()) [[unlikely]]
+            return recorded_in_capture();
+        return found->synchronize();
     });
 }
 
 orrError_t orrEventQuery(orrEvent_t event) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_event(runtime, event));
-        if ((*found)->captured() != nullptr) return recorded_in_capture();
+        if ((*found)->in_capture()) return recorded_in_capture();
         return (*found)->query();
     });
 }
@@ -132,7 +145,7 @@ orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event, const orrWai
         ORR_TRY(found, find_event(runtime, event));
         ORR_TRY(queue, runtime.stream(stream));
         ORR_TRY(limit_ns, limit_of(options));
-        if ((*queue)->capturing() || (*found)->captured() != nullptr) {
+        if ((*queue)->capturing() || (*found)->in_capture()) {
             if (*limit_ns != 0) return refuse_capture(**queue, "a wait with a limit");
             return capture_wait(*queue, **found);
         }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <utility>
+#include <cstddef>
 
 #include "entry_points.h"
 
@@ -27,19 +27,20 @@ inline const char* entry_name(Entry entry) {
 inline std::atomic<EntryListener*> entry_listener{nullptr};
 
 template <typename Params, typename Call>
-auto enter(Entry entry, const Params& params, Call&& call) noexcept {
-    EntryListener* const listener = entry_listener.load(std::memory_order_acquire);
-    if (listener == nullptr) [[likely]]
-        return std::forward<Call>(call)();
-    listener->enter(entry, &params);
-    const auto result = std::forward<Call>(call)();
-    listener->leave(entry, &params, &result);
+[[gnu::cold, gnu::noinline]] auto enter(EntryListener& listener, Entry entry, const Params& params,
+                                        const Call& call) noexcept {
+    listener.enter(entry, &params);
+    const auto result = call();
+    listener.leave(entry, &params, &result);
     return result;
 }
 
 }  // namespace orrery::umd
 
-#define ORR_ENTRY(function, ...)                                        \
-    const orrery::umd::function##_params orr_params{__VA_ARGS__};       \
-    return orrery::umd::enter(orrery::umd::Entry::function, orr_params, \
-                              [&] { return orrery::umd::api::function(__VA_ARGS__); })
+#define ORR_ENTRY(function, ...)                                                            \
+    auto* const orr_listener = orrery::umd::entry_listener.load(std::memory_order_acquire); \
+    if (orr_listener == nullptr) [[likely]]                                                 \
+        return orrery::umd::api::function(__VA_ARGS__);                                     \
+    return orrery::umd::enter(*orr_listener, orrery::umd::Entry::function,                  \
+                              orrery::umd::function##_params{__VA_ARGS__},                  \
+                              [=] { return orrery::umd::api::function(__VA_ARGS__); })

@@ -20,7 +20,8 @@ template <typename Body>
 orrError_t guarded(Body&& body) noexcept {
     try {
         Status status = std::forward<Body>(body)();
-        if (status) return orrSuccess;
+        if (status) [[likely]]
+            return orrSuccess;
         return report(status.error());
     } catch (const std::bad_alloc&) {
         return report(Error{orrErrorOutOfMemory, {}});
@@ -47,7 +48,7 @@ inline Status null_argument(const char* name) {
 }
 
 template <typename T>
-Status bad_handle(const char* what, T* handle) {
+[[gnu::cold]] Status bad_handle(const char* what, T* handle) {
     return fail(orrErrorInvalidHandle, "{} is not a live {}", static_cast<const void*>(handle), what);
 }
 

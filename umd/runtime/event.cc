@@ -33,32 +33,37 @@ void Event::retire(Record& record) {
     pool.retire(std::move(record.slot), std::move(record.stream), record.index);
 }
 
-Status Event::record(const std::shared_ptr<Stream>& stream) {
+Status Event::submit_locked(Record& record, Stream& stream) {
+    const std::uint64_t value = record.slot->last + 1;
+    const std::int64_t recorded_ns = timed_ ? now_ns() : 0;
+    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, record.slot->va, value);
+    ORR_TRY(index, stream.submit({&packet, 1}, {Op::kSignal, nullptr}));
+    note_recorded(record, value, *index, recorded_ns);
+    captured_.reset();
+    in_capture_.store(false, std::memory_order_release);
+    return {};
+}
+
+Status Event::record(const std::shared_ptr<Stream>& stream, orrStream_t handle) {
     const std::lock_guard lock(mutex_);
     // A slot is used again only where the old signal cannot come after the new one.
     const bool reuse = record_ && record_->slot->context == &stream->context() &&
                        (record_->stream == stream || record_->stream->done(record_->index));
-    if (!reuse) {
+    if (reuse) {
+        ORR_TRY(submitted, submit_locked(*record_, *stream));
+        if (record_->stream != stream) record_->stream = stream;
+    } else {
         ORR_TRY(slot, stream->context().event_slots().take(false));
         if (record_) retire(*record_);
-        record_.emplace();
-        record_->slot = std::move(*slot);
+        record_.reset();
+        handle_ = nullptr;
+        Record first;
+        first.slot = std::move(*slot);
+        ORR_TRY(submitted, submit_locked(first, *stream));
+        first.stream = stream;
+        record_ = std::move(first);
     }
-    const std::uint64_t value = record_->slot->last + 1;
-    const std::int64_t recorded_ns = now_ns();
-    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, record_->slot->va, value);
-    auto index = stream->submit({&packet, 1}, {Op::kSignal, nullptr});
-    if (!index) {
-        if (!reuse) record_.reset();
-        return std::unexpected(index.error());
-    }
-    record_->slot->last = value;
-    if (record_->stream != stream) record_->stream = stream;
-    record_->index = *index;
-    record_->value = value;
-    record_->recorded_ns = recorded_ns;
-    record_->seen_ns = 0;
-    captured_.reset();
+    handle_ = handle;
     return {};
 }
 
@@ -67,17 +72,17 @@ std::optional<Event::Record> Event::current() {
     return record_;
 }
 
-void Event::note_seen(const Record& record) {
-    const std::lock_guard lock(mutex_);
-    const bool same = record_ && record_->slot == record.slot && record_->value == record.value;
-    if (same && record_->seen_ns == 0) record_->seen_ns = now_ns();
-}
-
 Status Event::synchronize() {
-    const auto record = current();
-    if (!record) return {};  // as CUDA has it: what was never recorded is complete
-    ORR_TRY(done, record->stream->wait(record->index));
-    note_seen(*record);
+    std::shared_ptr<Stream> stream;
+    std::uint64_t index = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!record_) return {};  // as CUDA has it: what was never recorded is complete
+        stream = record_->stream;
+        index = record_->index;
+    }
+    ORR_TRY(done, stream->wait(index));
+    note_seen(stream.get(), index);
     return {};
 }
 
@@ -88,7 +93,7 @@ Status Event::query() {
         if (auto stopped = record->stream->failed(record->index)) return std::unexpected(*stopped);
         return fail(orrErrorNotReady, "the event's record is not done yet");
     }
-    note_seen(*record);
+    note_seen(record->stream.get(), record->index);
     return {};
 }
 

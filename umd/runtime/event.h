@@ -2,11 +2,14 @@
 // the model time with the value, so one packet is time stamp and something to wait for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "umd/runtime/clock.h"
+#include "umd/runtime/mutex.h"
 #include "umd/runtime/semaphore.h"
 #include "umd/runtime/stream.h"
 
@@ -34,7 +37,11 @@ class Event {
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
 
-    Status record(const std::shared_ptr<Stream>& stream);
+    // `handle`: the stream's, or null.
+    Status record(const std::shared_ptr<Stream>& stream, orrStream_t handle = nullptr);
+    // The same where it was recorded last, the short way, if that is the stream of this live handle. False:
+    // nothing happened, and record() will do it, or tell what is in the way.
+    bool record_again(orrStream_t handle) noexcept;
     Status synchronize();
     // orrErrorNotReady while it is not done.
     Status query();
@@ -51,7 +58,9 @@ class Event {
     };
     Result<Times> times();
 
-    // Not null: the last record was in a capture, so it is no record that can be waited for.
+    // The last record was in a capture, so it is no record that can be waited for.
+    bool in_capture() const { return in_capture_.load(std::memory_order_acquire); }
+    // Null if it was not.
     std::shared_ptr<CapturedRecord> captured() const {
         const std::lock_guard lock(mutex_);
         return captured_;
@@ -59,19 +68,55 @@ class Event {
     void set_captured(std::shared_ptr<CapturedRecord> record) {
         const std::lock_guard lock(mutex_);
         captured_ = std::move(record);
+        in_capture_.store(captured_ != nullptr, std::memory_order_release);
     }
 
   private:
     using Record = EventRecord;
     // nullopt if it was never recorded.
     std::optional<Record> current();
-    void note_seen(const Record& record);
+    // Records on `stream`, with the slot of `record`.
+    Status submit_locked(Record& record, Stream& stream);
+    static void note_recorded(Record& record, std::uint64_t value, std::uint64_t index,
+                              std::int64_t recorded_ns) noexcept;
+    void note_seen(const Stream* stream, std::uint64_t index);
     void retire(Record& record);
 
     const bool timed_;
-    mutable std::mutex mutex_;
+    mutable Mutex mutex_;
     std::optional<Record> record_;
+    orrStream_t handle_ = nullptr;  // of its stream; null: not known
     std::shared_ptr<CapturedRecord> captured_;
+    std::atomic<bool> in_capture_{false};
 };
+
+inline void Event::note_recorded(Record& record, std::uint64_t value, std::uint64_t index,
+                                 std::int64_t recorded_ns) noexcept {
+    record.slot->last = value;
+    record.index = index;
+    record.value = value;
+    record.recorded_ns = recorded_ns;
+    record.seen_ns = 0;
+}
+
+inline bool Event::record_again(orrStream_t handle) noexcept {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || handle_ != handle || in_capture() || record_->stream->capturing()) [[unlikely]]
+        return false;
+    const std::uint64_t value = record_->slot->last + 1;
+    const std::uint64_t index = record_->stream->try_signal(record_->slot->va, value);
+    if (index == 0) [[unlikely]]
+        return false;
+    // The card is at work meanwhile.
+    note_recorded(*record_, value, index, timed_ ? now_ns() : 0);
+    return true;
+}
+
+inline void Event::note_seen(const Stream* stream, std::uint64_t index) {
+    if (!timed_) return;  // nobody can ask
+    const std::lock_guard lock(mutex_);
+    const bool same = record_ && record_->stream.get() == stream && record_->index == index;
+    if (same && record_->seen_ns == 0) record_->seen_ns = now_ns();
+}
 
 }  // namespace orrery::umd

@@ -65,8 +65,7 @@ void Flight::add(FlightSignal signal) {
     if (landing) any_landing_.store(true, std::memory_order_release);
 }
 
-bool Flight::landed(std::uint64_t index, std::uint64_t executed) const {
-    if (!any_landing_.load(std::memory_order_acquire)) return true;
+bool Flight::all_landed(std::uint64_t index, std::uint64_t executed) const {
     std::vector<FlightSignal> gone;
     const std::lock_guard lock(mutex_);
     gone = tidy(executed);

@@ -46,7 +46,9 @@ class Flight {
     // Before the packet can be done.
     void add(FlightSignal signal);
     // All landings up to `index` have arrived. `executed`: packets that the queue has done.
-    bool landed(std::uint64_t index, std::uint64_t executed) const;
+    bool landed(std::uint64_t index, std::uint64_t executed) const {
+        return !any_landing_.load(std::memory_order_acquire) || all_landed(index, executed);
+    }
     // No write is on its way any more: all landings have arrived or never will.
     bool quiet() const;
     // What the queue has done and what is not there.
@@ -68,6 +70,7 @@ class Flight {
 
   private:
     static constexpr std::size_t kTidyAt = 64;
+    bool all_landed(std::uint64_t index, std::uint64_t executed) const;
     std::vector<FlightSignal> tidy(std::uint64_t executed) const;
 
     mutable std::mutex mutex_;

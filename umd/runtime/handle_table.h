@@ -111,6 +111,11 @@ class HandleTable {
         }
         return {};
     }
+    // There is such an object, now.
+    bool is_live(const void* handle) const {
+        const auto [slot, index] = slot_of(handle);
+        return slot != nullptr && is(slot->word.load(std::memory_order_acquire), handle);
+    }
     std::shared_ptr<T> find_shared(const void* handle) { return find(handle).share(); }
 
     // Takes it out: nobody finds it any more. Null if there is no such object, so one of many that remove it
@@ -164,11 +169,14 @@ class HandleTable {
     }
     void release(Slot& slot, std::uint32_t index) {
         const std::uint64_t left = slot.word.fetch_sub(1, std::memory_order_acq_rel) - 1;
-        if ((left & (kLive | kCount)) != 0) return;
+        if ((left & (kLive | kCount)) == 0) [[unlikely]]
+            drop(slot, index);
+    }
+    [[gnu::cold, gnu::noinline]] void drop(Slot& slot, std::uint32_t index) {
         // Goes after the lock: what it holds may come back here.
         const std::shared_ptr<T> gone = std::move(slot.object);
         // A slot whose generations are used up would make old handles valid again.
-        if (left >> 32 == 0xffffffff) return;
+        if (slot.word.load(std::memory_order_relaxed) >> 32 == 0xffffffff) return;
         const std::lock_guard lock(mutex_);
         free_.push_back(index);
     }

@@ -3,7 +3,10 @@
 
 #include <orrery/fw/packet.h>
 
+#include <array>
+#include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace orrery::umd {
@@ -63,6 +66,31 @@ inline orr_packet make_fail(std::uint64_t semaphore, std::uint64_t code) {
     packet.semaphore = semaphore;
     packet.code = code;
     return std::bit_cast<orr_packet>(packet);
+}
+
+// Other threads read packets of a ring: see Stream::signals().
+constexpr std::size_t kPacketWords = sizeof(orr_packet) / sizeof(std::uint64_t);
+using PacketWords = std::array<std::uint64_t, kPacketWords>;
+
+inline void store_packet(orr_packet& to, const orr_packet& from, std::uint32_t tag) {
+    auto words = std::bit_cast<PacketWords>(from);
+    orr_packet_header header = from.header;
+    header.tag = tag;
+    words[0] = std::bit_cast<std::uint64_t>(header);
+    auto* raw = reinterpret_cast<std::uint64_t*>(&to);
+    std::atomic_ref(raw[0]).store(words[0], std::memory_order_relaxed);
+    for (std::size_t i = 1; i < kPacketWords; ++i)
+        std::atomic_ref(raw[i]).store(words[i], std::memory_order_release);
+}
+
+// The tag is stored first and loaded last: a packet that is being overwritten has another one.
+inline orr_packet load_packet(const orr_packet& from) {
+    PacketWords words{};
+    auto* raw = reinterpret_cast<std::uint64_t*>(const_cast<orr_packet*>(&from));
+    for (std::size_t i = 1; i < kPacketWords; ++i)
+        words[i] = std::atomic_ref(raw[i]).load(std::memory_order_acquire);
+    words[0] = std::atomic_ref(raw[0]).load(std::memory_order_relaxed);
+    return std::bit_cast<orr_packet>(words);
 }
 
 }  // namespace orrery::umd

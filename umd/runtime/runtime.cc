@@ -15,12 +15,6 @@ std::mutex g_mutex;
 std::atomic<Runtime*> g_runtime{nullptr};
 std::atomic<bool> g_in_child{false};
 
-void mark_child() {
-    if (g_runtime.load(std::memory_order_relaxed) != nullptr)
-        g_in_child.store(true, std::memory_order_relaxed);
-    close_inherited_cards();
-}
-
 }  // namespace
 
 int& current_device() {
@@ -28,26 +22,35 @@ int& current_device() {
     return device;
 }
 
-Result<Runtime*> Runtime::get() {
+void Runtime::enter_child() {
+    if (g_runtime.load(std::memory_order_relaxed) != nullptr)
+        g_in_child.store(true, std::memory_order_relaxed);
+    usable_.store(nullptr, std::memory_order_relaxed);
+    close_inherited_cards();
+}
+
+Result<Runtime*> Runtime::make() {
     if (g_in_child.load(std::memory_order_relaxed)) {
         return fail(
             orrErrorNotSupported,
             "this process is a fork() of one that had used its cards, and cannot share them: fork before "
             "the first orr* call, or exec a new program");
     }
-    if (Runtime* runtime = g_runtime.load(std::memory_order_acquire)) return runtime;
     const std::lock_guard lock(g_mutex);
     if (Runtime* runtime = g_runtime.load(std::memory_order_relaxed)) return runtime;
-    static const int registered = ::pthread_atfork(nullptr, nullptr, mark_child);
+    static const int registered = ::pthread_atfork(nullptr, nullptr, &Runtime::enter_child);
     if (registered != 0) return fail_errno(registered, "pthread_atfork");
     auto* runtime = std::make_unique<Runtime>(make_drm_winsys()).release();
-    g_runtime.store(runtime, std::memory_order_release);
+    g_runtime.store(runtime, std::memory_order_relaxed);
+    usable_.store(runtime, std::memory_order_release);
     return runtime;
 }
 
 void Runtime::replace(std::unique_ptr<Runtime> runtime) {
     const std::lock_guard lock(g_mutex);
     const std::unique_ptr<Runtime> old(g_runtime.exchange(runtime.release()));
+    usable_.store(g_in_child.load(std::memory_order_relaxed) ? nullptr : g_runtime.load(),
+                  std::memory_order_release);
     current_device() = 0;
 }
 

@@ -34,10 +34,18 @@ class Runtime {
 
     // Of this process, made at first use with the cards of /dev/accel. In a child after fork() of a process
     // that had made it: an error.
-    static Result<Runtime*> get();
+    static Result<Runtime*> get() {
+        if (Runtime* const runtime = usable()) [[likely]]
+            return runtime;
+        return make();
+    }
+    // Null: get() makes one, or says why there is none.
+    static Runtime* usable() noexcept { return usable_.load(std::memory_order_acquire); }
     // For tests: the next get() gives this one; null: back to the cards. Nobody is inside the library
     // meanwhile.
     static void replace(std::unique_ptr<Runtime> runtime);
+    // After a fork(): the child cannot use the parent's.
+    static void enter_child();
 
     Result<int> device_count();
     Result<Device*> device(int number);
@@ -78,7 +86,11 @@ class Runtime {
         std::optional<Quota> quota;  // nullopt: as the environment says
         std::atomic<Context*> context{nullptr};
     };
+    static Result<Runtime*> make();
     Status open();
+
+    // Null: there is none yet, or it is the parent's.
+    inline static std::atomic<Runtime*> usable_{nullptr};
 
     std::unique_ptr<Winsys> winsys_;
     mutable std::mutex mutex_;

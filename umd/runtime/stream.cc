@@ -35,28 +35,6 @@ std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
     return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(order);
 }
 
-// Other threads read packets of the ring: see signals().
-constexpr std::size_t kPacketWords = sizeof(orr_packet) / sizeof(std::uint64_t);
-using PacketWords = std::array<std::uint64_t, kPacketWords>;
-
-void store_packet(orr_packet& to, const orr_packet& from) {
-    const auto words = std::bit_cast<PacketWords>(from);
-    auto* raw = reinterpret_cast<std::uint64_t*>(&to);
-    std::atomic_ref(raw[0]).store(words[0], std::memory_order_relaxed);
-    for (std::size_t i = 1; i < kPacketWords; ++i)
-        std::atomic_ref(raw[i]).store(words[i], std::memory_order_release);
-}
-
-// The tag is stored first and loaded last: a packet that is being overwritten has another one.
-orr_packet load_packet(const orr_packet& from) {
-    PacketWords words{};
-    auto* raw = reinterpret_cast<std::uint64_t*>(const_cast<orr_packet*>(&from));
-    for (std::size_t i = 1; i < kPacketWords; ++i)
-        words[i] = std::atomic_ref(raw[i]).load(std::memory_order_acquire);
-    words[0] = std::atomic_ref(raw[0]).load(std::memory_order_relaxed);
-    return std::bit_cast<orr_packet>(words);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries,
@@ -83,6 +61,7 @@ Stream::Stream(Context& context, PinnedBuffer memory, std::uint32_t entries, std
       ring_(reinterpret_cast<orr_ring*>(memory_.data())),
       packets_(reinterpret_cast<orr_packet*>(memory_.data() + sizeof(orr_ring))),
       args_(reinterpret_cast<std::byte*>(packets_ + entries), args_bytes),
+      room_until_(entries),
       notes_(entries) {}
 
 Stream::~Stream() {
@@ -128,17 +107,16 @@ Error Stream::stop_locked(Error cause) {
     return fate_.end(std::move(cause));
 }
 
-std::uint64_t Stream::consumer() const {
-    return load(ring_->consumer, std::memory_order_acquire);
-}
-
-bool Stream::done(std::uint64_t index) const {
-    const std::uint64_t executed = consumer();
-    return executed >= index && flight_.landed(index, executed);
-}
-
 bool Stream::arriving(std::uint64_t index) const {
     return consumer() >= index && !flight_.quiet();
+}
+
+Status Stream::publish_locked(std::uint64_t end, std::span<const FlightSignal> flight) {
+    const std::lock_guard lock(queue_mutex_);
+    if (queue_ == nullptr || stopped_) return std::unexpected(ended());
+    if (!flight.empty()) add_flight_locked(flight);
+    ring_locked(end);
+    return {};
 }
 
 Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote note,
@@ -197,17 +175,7 @@ Status Stream::prepare_landing(Context& peer) {
     return {};
 }
 
-// There is room.
-void Stream::put_locked(std::uint64_t index, orr_packet packet, OpNote note) {
-    const std::uint64_t slot = index & (entries_ - 1);
-    notes_[slot] = note;
-    packet.header.tag = static_cast<std::uint32_t>(index);
-    store_packet(packets_[slot], packet);
-}
-
-Status Stream::publish_locked(std::uint64_t end, std::span<const FlightSignal> flight) {
-    const std::lock_guard lock(queue_mutex_);
-    if (queue_ == nullptr || stopped_) return std::unexpected(ended());
+void Stream::add_flight_locked(std::span<const FlightSignal> flight) {
     for (const FlightSignal& signal : flight) {
         Context& there = *signal.slot->context;
         // It asks the driver: not for each signal.
@@ -218,10 +186,6 @@ Status Stream::publish_locked(std::uint64_t end, std::span<const FlightSignal> f
         }
         flight_.add(signal);
     }
-    std::atomic_ref(ring_->producer).store(end, std::memory_order_release);
-    queue_->ring(end);
-    producer_.store(end, std::memory_order_release);
-    return {};
 }
 
 // All packets are done here; their last writes are on the link.
@@ -268,9 +232,14 @@ Status Stream::make_room_locked(std::uint64_t packets) {
     if (auto stopped = error()) return std::unexpected(*stopped);
     const std::uint64_t needed = producer_.load(std::memory_order_relaxed) + packets;
     // Whether there still is a queue is asked when they are published.
-    if (needed <= entries_ || done(needed - entries_)) return {};
-    if (queue() == nullptr) return std::unexpected(ended());
-    return wait(needed - entries_);
+    if (needed <= room_until_) return {};
+    if (!done(needed - entries_)) {
+        if (queue() == nullptr) return std::unexpected(ended());
+        ORR_TRY(waited, wait(needed - entries_));
+    }
+    const std::uint64_t executed = consumer();
+    room_until_ = flight_.landed(executed, executed) ? executed + entries_ : needed;
+    return {};
 }
 
 Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const std::byte> args,

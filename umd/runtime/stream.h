@@ -22,6 +22,8 @@
 #include "umd/runtime/deadlock_search.h"
 #include "umd/runtime/fate.h"
 #include "umd/runtime/flight.h"
+#include "umd/runtime/mutex.h"
+#include "umd/runtime/packets.h"
 #include "umd/runtime/pinned_buffer.h"
 #include "umd/runtime/staging.h"
 #include "umd/winsys/winsys.h"
@@ -79,6 +81,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Result<std::uint64_t> submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                  std::span<Context* const> peers = {},
                                  std::span<const Crossing> crossings = {});
+    // A SIGNAL of a semaphore on this card, the short way: index behind it. 0: nothing happened, as somebody
+    // would have to be waited for, or an error to be told, which submit() does.
+    std::uint64_t try_signal(std::uint64_t semaphore, std::uint64_t value) noexcept;
     // One packet; `before` is told its index before anybody can see it. It must not come back here.
     Status submit_told(const orr_packet& packet, OpNote note,
                        const std::function<void(std::uint64_t)>& before);
@@ -185,9 +190,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // The packets and the landings behind them, all or nothing.
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                         std::span<Context* const> peers, std::span<const Crossing> crossings);
-    void put_locked(std::uint64_t index, orr_packet packet, OpNote note);
+    void put_locked(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept;
     Error stop_locked(Error cause);  // with queue_mutex_ held
     Status publish_locked(std::uint64_t end, std::span<const FlightSignal> flight);
+    void ring_locked(std::uint64_t end) noexcept;  // with queue_mutex_ held, as the next
+    void add_flight_locked(std::span<const FlightSignal> flight);
     Status prepare_landing(Context& peer);
     Status wait_for_landing(std::uint64_t index);
     Status make_room_locked(std::uint64_t packets);
@@ -212,13 +219,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Who waits takes a reference along. Publishing and ringing are under the lock, and nothing is published
     // to a queue that was stopped: its doorbell may be another one's, and nobody would fail what was
     // promised.
-    mutable std::mutex queue_mutex_;
+    mutable Mutex queue_mutex_;
     std::shared_ptr<HwQueue> queue_;
     bool stopped_ = false;  // by us; under queue_mutex_
     QueueOptions options_;  // under mutex_
 
-    std::mutex mutex_;  // orders producers
+    Mutex mutex_;  // orders producers
     std::atomic<std::uint64_t> producer_{0};
+    std::uint64_t room_until_;   // up to here there was room at the last look; under mutex_
     std::vector<OpNote> notes_;  // by slot
     std::deque<ArgsInUse> args_in_use_;
     std::uint64_t args_head_ = 0, args_tail_ = 0;  // positions, modulo the buffer's size
@@ -239,5 +247,45 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::shared_ptr<StreamCapture> capture_;
     std::atomic<bool> capturing_{false};
 };
+
+// What each submission and each wait does is in place, without a call.
+
+inline std::uint64_t Stream::consumer() const {
+    return std::atomic_ref(ring_->consumer).load(std::memory_order_acquire);
+}
+
+inline bool Stream::done(std::uint64_t index) const {
+    const std::uint64_t executed = consumer();
+    return executed >= index && flight_.landed(index, executed);
+}
+
+// There is room.
+inline void Stream::put_locked(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept {
+    const std::uint64_t slot = index & (entries_ - 1);
+    notes_[slot] = note;
+    store_packet(packets_[slot], packet, static_cast<std::uint32_t>(index));
+}
+
+inline void Stream::ring_locked(std::uint64_t end) noexcept {
+    std::atomic_ref(ring_->producer).store(end, std::memory_order_release);
+    queue_->ring(end);
+    producer_.store(end, std::memory_order_release);
+}
+
+inline std::uint64_t Stream::try_signal(std::uint64_t semaphore, std::uint64_t value) noexcept {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) [[unlikely]]
+        return 0;
+    const std::uint64_t index = producer_.load(std::memory_order_relaxed);
+    if (index >= room_until_ || fate_.ended() ||
+        std::atomic_ref(ring_->error).load(std::memory_order_relaxed) != ORR_QERR_NONE) [[unlikely]]
+        return 0;
+    const std::unique_lock queue_lock(queue_mutex_, std::try_to_lock);
+    if (!queue_lock || queue_ == nullptr || stopped_) [[unlikely]]
+        return 0;
+    put_locked(index, make_semaphore(ORR_PKT_SIGNAL, semaphore, value), {Op::kSignal, nullptr});
+    ring_locked(index + 1);
+    return index + 1;
+}
 
 }  // namespace orrery::umd

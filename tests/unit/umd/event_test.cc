@@ -1,3 +1,5 @@
+#include <orrery/graph.h>
+
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -101,6 +103,50 @@ TEST(Event, OrdersStreamsOfACard) {
     ASSERT_OK(orrEventDestroy(event));
     ASSERT_OK(orrFree(memory));
     ASSERT_OK(orrFreeHost(pinned));
+}
+
+// Records on one stream take a shorter way from the second on.
+TEST(Event, RecordedAgainOnItsStream) {
+    FakeSystem system(1);
+    orrStream_t stream = nullptr, other = nullptr;
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrStreamCreate(&other, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    std::uint64_t before = 0, now = 0;
+    for (int i = 0; i < 3000; ++i) {  // more than the ring holds
+        ASSERT_OK(orrEventRecord(event, stream));
+        if (i % 256 != 0) continue;
+        ASSERT_OK(orrEventSynchronize(event));
+        ASSERT_OK(orrEventGetModelTime(&now, event));
+        ASSERT_GT(now, before);
+        before = now;
+    }
+    // On another one it must wait for that one.
+    ASSERT_OK(orrStreamSynchronize(stream));
+    system.card().pause(true);
+    ASSERT_OK(orrEventRecord(event, other));
+    EXPECT_OK(orrStreamQuery(stream));
+    EXPECT_FAIL(orrEventQuery(event), orrErrorNotReady, "not done");
+    system.card().pause(false);
+    ASSERT_OK(orrEventSynchronize(event));
+    ASSERT_OK(orrEventRecord(event, stream));
+    // A capture takes it in.
+    orrGraph_t graph = nullptr;
+    ASSERT_OK(orrStreamBeginCapture(stream, 0));
+    ASSERT_OK(orrEventRecord(event, stream));
+    EXPECT_FAIL(orrEventSynchronize(event), orrErrorStreamCapture, "captured");
+    ASSERT_OK(orrStreamEndCapture(&graph, stream));
+    ASSERT_OK(orrEventRecord(event, stream));
+    ASSERT_OK(orrEventSynchronize(event));
+    // A handle without its stream is refused, though the event still has that.
+    ASSERT_OK(orrStreamDestroy(stream));
+    EXPECT_FAIL(orrEventRecord(event, stream), orrErrorInvalidHandle, "not a stream");
+    ASSERT_OK(orrEventRecord(event, other));
+    ASSERT_OK(orrEventSynchronize(event));
+    ASSERT_OK(orrGraphDestroy(graph));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrStreamDestroy(other));
 }
 
 TEST(Event, SlotsComeBackWithoutWakingOldWaiters) {
