@@ -67,19 +67,21 @@ std::string bytes_of(const std::string& type) {
     return type.substr(from, type.find(']') - from) + " bytes";
 }
 
-// Macros that stand for a value. Those of the version change with it and promise nothing.
-std::vector<Item> read_constants(const std::string& folder) {
+// Macros without parameters, by name.
+std::map<std::string, std::string> read_macros(const std::string& folder) {
     const std::regex definition(R"(#define (\w+) (.+))");
-    std::vector<Item> constants;
+    std::map<std::string, std::string> macros;
     std::istringstream lines(clang(folder, "-E -dM"));
     std::smatch found;
     for (std::string text; std::getline(lines, text);) {
-        if (!std::regex_match(text, found, definition)) continue;
-        const std::string name = found[1];
-        if (is_api_name(name) && name != "ORR_API" && !name.starts_with("ORR_VERSION"))
-            constants.push_back({"constant", name, found[2]});
+        if (std::regex_match(text, found, definition) && is_api_name(found[1])) macros[found[1]] = found[2];
     }
-    return constants;
+    return macros;
+}
+
+// Macros that stand for a value. Those of the version change with it and promise nothing.
+bool is_constant(const std::string& name) {
+    return name != "ORR_API" && !name.starts_with("ORR_VERSION");
 }
 
 }  // namespace
@@ -120,9 +122,18 @@ std::vector<Item> read_contract(const std::string& folder, const Headers& header
     }
     for (const std::string& name : headers.typedefs)
         contract.push_back({"typedef", name, types.at(name)});
-    const auto constants = read_constants(folder);
-    contract.insert(contract.end(), constants.begin(), constants.end());
+    for (const auto& [name, value] : read_macros(folder)) {
+        if (is_constant(name)) contract.push_back({"constant", name, value});
+    }
     return contract;
+}
+
+std::string read_version(const std::string& folder) {
+    const auto macros = read_macros(folder);
+    const auto major = macros.find("ORR_VERSION_MAJOR"), minor = macros.find("ORR_VERSION_MINOR");
+    if (major == macros.end() || minor == macros.end())
+        throw Problem(folder + " lacks ORR_VERSION_MAJOR or ORR_VERSION_MINOR");
+    return major->second + "." + minor->second;
 }
 
 }  // namespace orrery::apigen

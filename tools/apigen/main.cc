@@ -22,13 +22,14 @@ void write(const fs::path& path, const std::string& text) {
 
 // The headers and the lists, which fit together.
 struct Api {
+    std::string version;
     Headers headers;
     std::vector<Release> releases;
     std::vector<Item> missing;  // in the lists
 };
 
 Api read(const std::string& include, const std::string& lists) {
-    Api api{read_headers(include), read_releases(lists), {}};
+    Api api{read_version(include), read_headers(include), read_releases(lists), {}};
     check_rules(api.headers.functions);
     const auto contract = read_contract(include, api.headers);
     check_releases(api.releases, contract, lists);
@@ -46,6 +47,7 @@ void make(const std::string& program, const std::string& include, const std::str
         throw Problem(fmt::format("{}add this to the list of the next release: {} list MAJOR.MINOR {} {}",
                                   missing, program, include, lists));
     }
+    check_version(api.releases.back().version, api.version);
     const auto functions = in_order_of(api.releases, api.headers.functions);
     write(output / "orrery.map", symbol_map(api.releases));
     write(output / "entry_points.h", entry_points_header(functions));
@@ -53,9 +55,10 @@ void make(const std::string& program, const std::string& include, const std::str
 }
 
 void list(const std::string& version, const std::string& include, const std::string& lists) {
-    const auto missing = read(include, lists).missing;
-    if (!missing.empty()) add_to_release(lists, version, missing);
-    fmt::print("{} lines added to {}/{}\n", missing.size(), lists, version);
+    const Api api = read(include, lists);
+    check_version(version, api.version);
+    if (!api.missing.empty()) add_to_release(lists, version, api.missing);
+    fmt::print("{} lines added to {}/{}\n", api.missing.size(), lists, version);
 }
 
 }  // namespace

@@ -170,6 +170,14 @@ void check_releases(const std::vector<Release>& releases, const std::vector<Item
     if (!comparison.problems().empty()) throw Problem(comparison.problems());
 }
 
+void check_version(const std::string& listed, const std::string& headers) {
+    if (numbers(listed) <= numbers(headers)) return;
+    throw Problem(
+        fmt::format("the headers are of {}, so nothing is in the list of {} yet: first raise "
+                    "ORR_VERSION_MINOR in orrery/base.h and the version in CMakeLists.txt",
+                    headers, listed));
+}
+
 std::vector<Item> unlisted(const std::vector<Release>& releases, const std::vector<Item>& contract) {
     std::map<Key, std::string> listed;
     for (const Release& release : releases) {

@@ -23,6 +23,9 @@ std::vector<Release> read_releases(const std::string& folder);
 void check_releases(const std::vector<Release>& releases, const std::vector<Item>& contract,
                     const std::string& folder);
 
+// A program that sees a version of headers has all that was listed for it.
+void check_version(const std::string& listed, const std::string& headers);
+
 // What no release has yet.
 std::vector<Item> unlisted(const std::vector<Release>& releases, const std::vector<Item>& contract);
 

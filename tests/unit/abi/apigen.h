@@ -32,8 +32,11 @@ class Apigen : public ::testing::Test {
 
     void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
     void header(const std::string& text) {
+        const std::string version =
+            fmt::format("#define ORR_VERSION_MAJOR 0\n#define ORR_VERSION_MINOR {}\n", minor_);
         write("include/orrery/api.h",
-              "#include <stddef.h>\n#define ORR_API __attribute__((visibility(\"default\")))\n" + text);
+              version + "#include <stddef.h>\n#define ORR_API __attribute__((visibility(\"default\")))\n" +
+                  text);
     }
     // Exit status; what it printed is in output_.
     int run() { return apigen("include releases out"); }
@@ -41,6 +44,7 @@ class Apigen : public ::testing::Test {
     std::string made(const std::string& name) { return contents(folder_ / name); }
 
     std::string output_;
+    int minor_ = 10;  // of the headers to come
 
   private:
     int apigen(const std::string& parameters) {

@@ -16,7 +16,6 @@ constexpr const char* kHeader = R"(
 typedef struct orrBox_st* orrBox_t;
 typedef void (*orrCall_t)(void* user);
 #define orrBoxFlat 0x1u
-#define ORR_VERSION_MINOR 2
 typedef enum orrCode {
     orrCodeGood = 0,
     orrCodeLate = 2,
@@ -103,7 +102,8 @@ class Releases : public Apigen {
 TEST_F(Releases, AreListedWithAllThatIsInBinaries) {
     EXPECT_EQ(made("releases/0.2"), kList);
     EXPECT_EQ(run(), 0) << output_;
-    change("MINOR 2", "MINOR 3");
+    minor_ = 11;
+    header(kHeader);
     EXPECT_EQ(run(), 0) << output_;
 }
 
@@ -231,6 +231,22 @@ TEST_F(Releases, AreWrittenInTheOrderOfTheirVersions) {
     EXPECT_THAT(output_, HasSubstr("next is no version of a release: MAJOR.MINOR"));
     ASSERT_EQ(list("0.10"), 0) << output_;
     EXPECT_THAT(made("releases/0.10"), HasSubstr("constant orrBoxRed = 4\n"));
+    EXPECT_EQ(run(), 0) << output_;
+}
+
+TEST_F(Releases, AreNotAheadOfTheHeaders) {
+    minor_ = 2;
+    change("#define orrBoxFlat 0x1u\n", "#define orrBoxFlat 0x1u\n#define orrBoxRound 0x2u\n");
+    EXPECT_EQ(list("0.3"), 1);
+    EXPECT_THAT(output_,
+                HasSubstr("the headers are of 0.2, so nothing is in the list of 0.3 yet: first raise "
+                          "ORR_VERSION_MINOR"));
+    EXPECT_EQ(made("releases/0.3"), "");
+    write("releases/0.3", "constant orrBoxRound = 0x2u\n");
+    EXPECT_EQ(run(), 1);
+    EXPECT_THAT(output_, HasSubstr("the headers are of 0.2"));
+    minor_ = 3;
+    change("#define orrBoxFlat 0x1u\n", "#define orrBoxFlat 0x1u\n#define orrBoxRound 0x2u\n");
     EXPECT_EQ(run(), 0) << output_;
 }
 
