@@ -7,6 +7,7 @@
 
 #include "emulator/core/hart.h"
 #include "tests/unit/firmware/bench.h"
+#include "tests/unit/firmware/documented.h"
 
 namespace orrery::fw::test {
 namespace {
@@ -121,10 +122,9 @@ TEST_F(ImageTest, EmptyJobIsCheap) {
         cost({signal(kSharedVa, 3), signal(kSharedVa, 4), signal(kSharedVa, 5), signal(kSharedVa, 6),
               signal(kSharedVa, 7), signal(kSharedVa, 8), signal(kSharedVa, 9), signal(kSharedVa, 10)});
     EXPECT_EQ(bench.status(0).completed, 10u);
-    RecordProperty("empty_job_instructions", static_cast<int>(one));
-    RecordProperty("job_of_a_batch_instructions", static_cast<int>((eight - one) / 7));
-    std::printf("instructions: empty job %llu, each further one of a batch %llu\n",
-                static_cast<unsigned long long>(one), static_cast<unsigned long long>((eight - one) / 7));
+    expect_documented("an empty job: doorbell, packet, signal, retirement, back to sleep", 0,
+                      static_cast<double>(one));
+    expect_documented("each further one of a batch", 0, static_cast<double>(eight - one) / 7);
 }
 
 TEST_F(ImageTest, WorksAsTheNativeBuildDoes) {
