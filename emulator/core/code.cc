@@ -13,8 +13,11 @@
 namespace orrery::emu {
 namespace {
 
-CodePage& current_page(Core* core) {
+CodeEntry& current_entry(Core* core) {
     return core->code_pages[core->code_va / kPageBytes & core->code_mask];
+}
+CodePage& current_page(Core* core) {
+    return *current_entry(core).page;
 }
 
 std::uint16_t halfword(const std::uint8_t* host) {
@@ -32,10 +35,11 @@ void read_line(CodePage& page, std::size_t offset) {
 }
 
 // Is what was decoded what stands there now?
-bool still_good(const CodePage& page, const std::uint8_t* host) {
+bool still_good(const CodePage& page) {
+    if (page.stale) return false;
     for (std::uint64_t left = page.lines; left != 0; left &= left - 1) {
         const std::size_t at = static_cast<std::size_t>(std::countr_zero(left)) * kCodeLine;
-        if (std::memcmp(page.bytes + at, host + at, kCodeLine) != 0) return false;
+        if (std::memcmp(page.bytes + at, page.host + at, kCodeLine) != 0) return false;
     }
     return true;
 }
@@ -43,7 +47,16 @@ bool still_good(const CodePage& page, const std::uint8_t* host) {
 Decoded decode_at(const Core* core, const Op* op, std::uint32_t bits) {
     const bool four = is_four_bytes(static_cast<std::uint16_t>(bits));
     const std::uint32_t expanded = four ? bits : expand_compressed(static_cast<std::uint16_t>(bits));
-    return decode(expanded, core->pc_of(op), core->config.fp);
+    Decoded d = decode(expanded, core->pc_of(op), core->config.fp);
+    constexpr unsigned kWrites = 1;  // see decode.h
+    const std::uint32_t word = static_cast<std::uint32_t>(d.imm) - core->config.first_csr_word;
+    if (d.code == OpCode::kCsr && (d.aux & 3u) != kWrites && d.rs1 == 0 &&
+        word < core->config.csr_words.size()) {
+        d.code = OpCode::kCsrWord;
+        d.imm = static_cast<std::int32_t>(word);
+        if (d.rd == 0) d.rd = kDumpRegister;
+    }
+    return d;
 }
 
 // All of *op but its handler.
@@ -70,21 +83,22 @@ bool stops_at(const Core* core, std::uint64_t pc) {
 
 // A four-byte instruction of which two bytes are in the next page. The second half is read each time.
 Next op_straddle(Core* core, Op* op, std::int64_t left) {
-    CodePage& page = current_page(core);
+    CodeEntry& entry = current_entry(core);
+    CodePage& page = *entry.page;
     const std::uint16_t low = halfword(page.bytes + kPageBytes - 2);
-    if (page.next_host == nullptr) {
+    if (entry.next_host == nullptr) {
         core->publish(op, left);
-        const std::uint64_t next_va = page.va + kPageBytes;
+        const std::uint64_t next_va = core->code_va + kPageBytes;
         const HostFpPause pause(core);
         const PageRef ref = core->bus->translate(next_va, Access::kFetch);
         if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & kPageExec) == 0) {
             core->raise(Cause::kFetchAccess, next_va);
             ORR_STOP();
         }
-        page.next_host = ref.host;
+        entry.next_host = ref.host;
         if (core->attention) core->only_this_one(left);
     }
-    const std::uint32_t bits = low | static_cast<std::uint32_t>(halfword(page.next_host)) << 16;
+    const std::uint32_t bits = low | static_cast<std::uint32_t>(halfword(entry.next_host)) << 16;
     if (page.straddler == nullptr || page.straddler_bits != bits) {
         page.straddler = decode_into(core, op, bits);
         page.straddler_bits = bits;
@@ -157,6 +171,7 @@ Next op_decode(Core* core, Op* op, std::int64_t left) {
     CodePage& page = current_page(core);
     const auto slot = static_cast<std::size_t>(op - page.ops);
     page.decoded[slot / 64] |= std::uint64_t{1} << slot % 64;
+    ++core->pool->decoded;
     if (core->config.has_exit_pc && pc == core->config.exit_pc) {
         op->fn = op_exit;
     } else if (std::find(core->breakpoints.begin(), core->breakpoints.end(), pc) != core->breakpoints.end()) {
@@ -170,11 +185,11 @@ Next op_decode(Core* core, Op* op, std::int64_t left) {
 // Behind the last slots of a page. Costs no budget.
 Next op_page_end(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t pc = core->pc_of(op);
-    const CodePage& page = core->code_pages[pc / kPageBytes & core->code_mask];
-    if (page.va != (pc & ~kPageOffset)) ORR_CALL(leave, core, op, left);
-    core->code_va = page.va;
-    core->code_ops = page.ops;
-    Op* const next = page.ops + (pc & kPageOffset) / 2;
+    const CodeEntry& entry = core->code_pages[pc / kPageBytes & core->code_mask];
+    if (entry.va != (pc & ~kPageOffset)) ORR_CALL(leave, core, op, left);
+    core->code_va = entry.va;
+    core->code_ops = entry.ops;
+    Op* const next = entry.ops + (pc & kPageOffset) / 2;
     ORR_DISPATCH(core, next, left);
 }
 
@@ -190,6 +205,7 @@ void clear_page(CodePage& page) {
     page.lines = 0;
     page.straddler = nullptr;
     page.straddler_bits = 0;
+    page.stale = false;
 }
 
 bool overlap(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b, std::size_t b_size) {
@@ -202,24 +218,24 @@ bool overlap(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b, s
 
 Op* find_op(Core* core) {
     const std::uint64_t va = core->pc & ~kPageOffset;
-    CodePage& page = core->code_pages[va / kPageBytes & core->code_mask];
-    if (page.va != va) {
+    CodeEntry& entry = core->code_pages[va / kPageBytes & core->code_mask];
+    if (entry.va != va) {
         const HostFpPause pause(core);
         const PageRef ref = core->bus->translate(core->pc, Access::kFetch);
         if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & kPageExec) == 0) {
             core->raise(Cause::kFetchAccess, core->pc);
             return nullptr;
         }
-        page.host = ref.host;
-        page.next_host = nullptr;
-        if (page.kept_va != va || !still_good(page, ref.host)) clear_page(page);
-        page.va = page.kept_va = va;
+        if (entry.page == nullptr || entry.page->va != va || entry.page->host != ref.host)
+            entry.page = core->pool->exchange(entry.page, va, ref.host);
+        if (!still_good(*entry.page)) clear_page(*entry.page);
+        entry = {.va = va, .ops = entry.page->ops, .page = entry.page, .host = ref.host};
         // From now on slow_store() has to see every store to it.
         refuse_stores(core, ref.host);
     }
     core->code_va = va;
-    core->code_ops = page.ops;
-    return page.ops + (core->pc & kPageOffset) / 2;
+    core->code_ops = entry.ops;
+    return entry.ops + (core->pc & kPageOffset) / 2;
 }
 
 void run_ops(Core* core, Op* op, std::int64_t left) {
@@ -234,14 +250,15 @@ void run_ops(Core* core, Op* op, std::int64_t left) {
 }
 
 bool holds_code(const Core* core, const std::uint8_t* host, std::size_t size) {
-    return std::any_of(core->code.begin(), core->code.end(), [&](const CodePage& page) {
-        return page.va != kNoPage && overlap(host, size, page.host, kPageBytes);
+    return std::any_of(core->code.begin(), core->code.end(), [&](const CodeEntry& entry) {
+        return entry.va != kNoPage && overlap(host, size, entry.host, kPageBytes);
     });
 }
 
 void forget_code(Core* core, const std::uint8_t* host, std::size_t size) {
-    for (CodePage& page : core->code) {
-        if (page.va == kNoPage || !overlap(host, size, page.host, kPageBytes)) continue;
+    for (const CodeEntry& entry : core->code) {
+        if (entry.va == kNoPage || !overlap(host, size, entry.host, kPageBytes)) continue;
+        CodePage& page = *entry.page;
         // Two four-byte instructions of which the first begins six bytes before are hit too
         // (handlers_pair.cc).
         const auto page_begin = reinterpret_cast<std::uintptr_t>(page.host);
@@ -273,11 +290,9 @@ void raise_illegal(Core* core, const Op* op) {
     core->raise(Cause::kIllegal, first | second << 16);
 }
 
-void drop_code(Core* core, bool changed) {
-    for (CodePage& page : core->code) {
-        page.va = kNoPage;
-        if (changed) page.kept_va = kNoPage;
-    }
+void drop_code(Core* core) {
+    for (CodeEntry& entry : core->code)
+        entry.va = kNoPage;
     core->attention = true;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
 #include "emulator/core/op.h"
 
@@ -40,24 +41,70 @@ struct PageEntry {
 };
 inline constexpr std::size_t kPageEntries = 1024;
 
-// Decoded code of one page. `ops` has an Op for each halfword and two that leave the page.
+// Decoded code of one page: what stood at `host` when it was decoded, for execution at `va`. `ops` has an Op
+// for each halfword and two that leave the page.
 inline constexpr std::size_t kSlots = kPageBytes / 2;
 inline constexpr std::size_t kOpsPerPage = kSlots + 2;
 inline constexpr std::size_t kCodeLine = kPageBytes / 64;
 struct CodePage {
-    std::uint64_t va = kNoPage;  // kNoPage: nothing, or dropped
-    std::uint64_t kept_va =
-        kNoPage;  // of what `ops` hold, also when it is dropped: good again if `bytes` are
+    std::uint64_t va = kNoPage;
+    const std::uint8_t* host = nullptr;
+    bool stale = true;  // nothing of what `ops` hold is to be used
     Op* ops = nullptr;
     std::uint8_t* bytes = nullptr;                   // what was decoded, as it was read
     std::uint64_t lines = 0;                         // bit: this line of `bytes` has been read
     std::array<std::uint64_t, kSlots / 64> decoded;  // bit: this slot is not op_decode
-    const std::uint8_t* host = nullptr;
-    const std::uint8_t* next_host = nullptr;  // of the following page, once a straddling instruction asked
     CodePage() { decoded.fill(~std::uint64_t{0}); }
     // The straddling instruction in the last slot, as last decoded: spares decoding it again.
     std::uint32_t straddler_bits = 0;
     Handler straddler = nullptr;
+
+    // --- of the pool ---
+    std::uint32_t users = 0;  // entries that have it
+    CodePage* same_hash = nullptr;
+    CodePage* older = nullptr;  // among those that nobody has
+    CodePage* newer = nullptr;
+};
+
+// A page of code as one hart executes it. Decoded code may be older than memory where somebody else has
+// written, but never older than the time at which the hart last asked the bus for the page.
+struct CodeEntry {
+    std::uint64_t va = kNoPage;  // kNoPage: nothing, or to be asked for again
+    Op* ops = nullptr;
+    CodePage* page = nullptr;  // also when it is to be asked for again
+    const std::uint8_t* host = nullptr;
+    const std::uint8_t* next_host = nullptr;  // of the following page, once a straddling instruction asked
+};
+
+// The pages of one hart, or of several that decode for one another. There is one for each entry of each hart,
+// so that one is always free.
+class CodePool {
+  public:
+    CodePool() { ends_.older = ends_.newer = &ends_; }
+    CodePool(const CodePool&) = delete;
+    CodePool& operator=(const CodePool&) = delete;
+
+    // For the entries of one more hart. Afterwards nothing allocates.
+    void add(std::size_t pages);
+    // Gives `old` (nullptr: none) back, and the page for (va, host): as it was kept, or stale.
+    CodePage* exchange(CodePage* old, std::uint64_t va, const std::uint8_t* host);
+    void give_back(CodePage* page);
+    void all_stale();
+
+    std::uint64_t decoded = 0;  // instructions, ever
+
+  private:
+    struct Block {
+        std::unique_ptr<Op[]> ops;
+        std::unique_ptr<std::uint8_t[]> bytes;
+        std::vector<CodePage> pages;
+    };
+    CodePage*& bucket(std::uint64_t va, const std::uint8_t* host);
+    void unlink(CodePage& page);
+
+    std::vector<Block> blocks_;
+    std::vector<CodePage*> buckets_;  // a power of two
+    CodePage ends_;                   // of the ring of pages that nobody has: newer is the oldest
 };
 
 // Guest memory as the host accesses it.
@@ -72,13 +119,13 @@ struct Core {
     // The page that is executing.
     std::uint64_t code_va = kNoPage;
     Op* code_ops = nullptr;
-    CodePage* code_pages = nullptr;
+    CodeEntry* code_pages = nullptr;
     std::uint64_t code_mask = 0;
     std::uint64_t mstatus = 0;
     std::uint8_t frm = 0;
     std::uint8_t fflags = 0;  // without those that are still in the host's status register (host_fp.h)
     bool fp_wrapped = false;  // the host's FP status belongs to the guest just now
-    bool f_unsure = true;     // f may hold something although mstatus does not say so
+    bool f_unsure = true;     // f, frm or fflags may hold something although mstatus does not say so
 
     // --- reasons to leave the handlers; looked at by slow paths and by run() ---
     bool attention = false;  // any of: interrupts may have changed, caches were dropped, stop requested
@@ -113,9 +160,9 @@ struct Core {
     Config config;
     Bus* bus = nullptr;
     const HandlerTable* handlers = nullptr;
-    std::vector<CodePage> code;
-    std::unique_ptr<Op[]> pool;
-    std::unique_ptr<std::uint8_t[]> code_bytes;
+    std::vector<CodeEntry> code;
+    std::unique_ptr<CodePool> own_pool;  // nullptr: it is shared
+    CodePool* pool = nullptr;
     std::vector<std::uint64_t> breakpoints;
 
     std::uint64_t steps() const { return steps_end - static_cast<std::uint64_t>(left); }
@@ -158,8 +205,8 @@ void run_ops(Core* core, Op* op, std::int64_t left);
 bool holds_code(const Core* core, const std::uint8_t* host, std::size_t size);
 // Those bytes were written: instructions decoded from them are forgotten.
 void forget_code(Core* core, const std::uint8_t* host, std::size_t size);
-// `changed`: breakpoints are other ones, so nothing that was decoded is good again.
-void drop_code(Core* core, bool changed = false);
+// Asks the bus anew for each page of code.
+void drop_code(Core* core);
 // After publish(): raises kIllegal with the bits of the instruction at op. Not after calls of the bus.
 void raise_illegal(Core* core, const Op* op);
 void drop_pages(Core* core);

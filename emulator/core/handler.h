@@ -43,20 +43,20 @@ namespace orrery::emu {
     } while (0)
 
 // The instruction is complete; the next one is at `target`, anywhere.
-#define ORR_JUMP(core, target, left)                                                                  \
-    do {                                                                                              \
-        const std::uint64_t jump_target = (target);                                                   \
-        const std::uint64_t jump_page = jump_target & ~kPageOffset;                                   \
-        const CodePage& jump_code = (core)->code_pages[jump_target / kPageBytes & (core)->code_mask]; \
-        if (ORR_UNLIKELY(--(left) == 0 || jump_code.va != jump_page)) {                               \
-            (core)->pc = jump_target;                                                                 \
-            (core)->left = left;                                                                      \
-            ORR_STOP();                                                                               \
-        }                                                                                             \
-        (core)->code_va = jump_page;                                                                  \
-        (core)->code_ops = jump_code.ops;                                                             \
-        Op* const jump_op = jump_code.ops + (jump_target & kPageOffset) / 2;                          \
-        ORR_DISPATCH(core, jump_op, left);                                                            \
+#define ORR_JUMP(core, target, left)                                                                   \
+    do {                                                                                               \
+        const std::uint64_t jump_target = (target);                                                    \
+        const std::uint64_t jump_page = jump_target & ~kPageOffset;                                    \
+        const CodeEntry& jump_code = (core)->code_pages[jump_target / kPageBytes & (core)->code_mask]; \
+        if (ORR_UNLIKELY(--(left) == 0 || jump_code.va != jump_page)) {                                \
+            (core)->pc = jump_target;                                                                  \
+            (core)->left = left;                                                                       \
+            ORR_STOP();                                                                                \
+        }                                                                                              \
+        (core)->code_va = jump_page;                                                                   \
+        (core)->code_ops = jump_code.ops;                                                              \
+        Op* const jump_op = jump_code.ops + (jump_target & kPageOffset) / 2;                           \
+        ORR_DISPATCH(core, jump_op, left);                                                             \
     } while (0)
 
 inline std::uint64_t sext(std::int32_t value) {

@@ -79,6 +79,13 @@ Next op_csr(Core* core, Op* op, std::int64_t left) {
     ORR_NEXT_SLOW(core, op, left);
 }
 
+// A read of one of Config::csr_words.
+Next op_csr_word(Core* core, Op* op, std::int64_t left) {
+    core->x[op->rd] = core->config.csr_words[static_cast<std::uint32_t>(op->imm)];
+    op += 2;
+    ORR_NEXT(core, op, left);
+}
+
 }  // namespace
 
 void add_sys_handlers(HandlerTable& table) {
@@ -89,6 +96,7 @@ void add_sys_handlers(HandlerTable& table) {
     table.set(OpCode::kWfi, nullptr, op_wfi);
     table.set(OpCode::kFenceI, nullptr, op_fence_i);
     table.set(OpCode::kCsr, nullptr, op_csr);
+    table.set(OpCode::kCsrWord, nullptr, op_csr_word);
 }
 
 }  // namespace orrery::emu

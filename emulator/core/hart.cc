@@ -114,21 +114,17 @@ struct Hart::Impl {
     Core core;
 };
 
-Hart::Hart(const Config& config, Bus& bus)
+Hart::Hart(const Config& config, Bus& bus, CodeStore* shared)
     : impl_(std::make_unique<Impl>()), steps_end_(&impl_->core.steps_end), left_(&impl_->core.left) {
     Core& core = impl_->core;
     core.config = config;
     core.config.code_pages = std::bit_ceil(std::clamp(config.code_pages, 1u, 256u));
     core.config.exit_pc &= ~std::uint64_t{1};
     core.bus = &bus;
-    // Pages are filled when they are first used; until then they cost address space only.
-    core.pool = std::make_unique_for_overwrite<Op[]>(core.config.code_pages * kOpsPerPage);
+    if (shared == nullptr) core.own_pool = std::make_unique<CodePool>();
+    core.pool = shared != nullptr ? &shared->pool() : core.own_pool.get();
+    core.pool->add(core.config.code_pages);
     core.code.resize(core.config.code_pages);
-    core.code_bytes = std::make_unique_for_overwrite<std::uint8_t[]>(core.config.code_pages * kPageBytes);
-    for (std::size_t i = 0; i < core.code.size(); ++i) {
-        core.code[i].ops = core.pool.get() + i * kOpsPerPage;
-        core.code[i].bytes = core.code_bytes.get() + i * kPageBytes;
-    }
     core.code_pages = core.code.data();
     core.code_mask = core.code.size() - 1;
     core.breakpoints.reserve(kMaxBreakpoints);
@@ -136,7 +132,11 @@ Hart::Hart(const Config& config, Bus& bus)
     reset();
 }
 
-Hart::~Hart() = default;
+Hart::~Hart() {
+    for (const CodeEntry& entry : impl_->core.code) {
+        if (entry.page != nullptr) impl_->core.pool->give_back(entry.page);
+    }
+}
 
 void Hart::reset() {
     HartState state;
@@ -266,15 +266,17 @@ void Hart::set_state(const HartState& s) {
 void Hart::restart(std::uint64_t pc) {
     Core& core = impl_->core;
     std::fill_n(core.x, 32, 0);
-    if (core.f_unsure || (core.mstatus & kMstatusFs) == kMstatusFs) std::fill_n(core.f, 32, 0);
+    if (core.f_unsure || (core.mstatus & kMstatusFs) == kMstatusFs) {
+        std::fill_n(core.f, 32, 0);
+        core.frm = 0;
+        set_fflags(&core, 0);
+    }
     core.f_unsure = false;
     core.pc = pc & ~std::uint64_t{1};
     core.mstatus = legal_mstatus(core.config, core.config.fp ? kMstatusFsInitial : 0);
     core.mie = core.mscratch = core.mepc = core.mcause = core.mtval = 0;
     core.mtvec = legal_mtvec(0);
     core.drop_reservation();
-    core.frm = 0;
-    set_fflags(&core, 0);
     core.waiting = core.has_trap = core.has_stop = core.stop_requested = false;
 }
 
@@ -298,9 +300,12 @@ void Hart::set_pc(std::uint64_t pc) {
 
 bool Hart::set_breakpoints(std::span<const std::uint64_t> addresses) {
     Core& core = impl_->core;
-    const std::size_t count = std::min<std::size_t>(addresses.size(), kMaxBreakpoints);
+    // Decoded code holds them, and the others would stop there too.
+    const std::size_t most = core.own_pool != nullptr ? kMaxBreakpoints : 0;
+    const std::size_t count = std::min(addresses.size(), most);
     core.breakpoints.assign(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
-    drop_code(&core, true);
+    if (core.own_pool != nullptr) core.own_pool->all_stale();
+    drop_code(&core);
     return count == addresses.size();
 }
 

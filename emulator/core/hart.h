@@ -60,14 +60,21 @@ struct Config {
     bool has_exit_pc = false;
     std::uint64_t exit_pc = 0;  // even
     std::uint64_t vendor_id = 0, arch_id = 0, impl_id = 0;
+    // CSRs that only the host writes, and not inside run(): reads of `first_csr_word` and those behind it
+    // come from here, without the bus. Read-only numbers that no hart has (Bus::read_csr); outlives the hart.
+    std::uint32_t first_csr_word = 0;
+    std::span<const std::uint64_t> csr_words = {};
     // Pages of decoded code that are kept, 36 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
 };
 
+class CodeStore;
+
 class Hart {
   public:
-    // `bus` outlives the hart.
-    Hart(const Config& config, Bus& bus);
+    // `bus` outlives the hart, and so does `shared`, in which harts keep decoded code in common
+    // (code_store.h); nullptr: it keeps its own.
+    Hart(const Config& config, Bus& bus, CodeStore* shared = nullptr);
     ~Hart();
     Hart(const Hart&) = delete;
     Hart& operator=(const Hart&) = delete;
@@ -127,7 +134,8 @@ class Hart {
     void set_x(unsigned index, std::uint64_t value);  // not inside run()
     void set_pc(std::uint64_t pc);                    // not inside run()
 
-    // Replaces the set of breakpoints; at most kMaxBreakpoints, more are dropped and false is returned.
+    // Replaces the set of breakpoints; at most kMaxBreakpoints, more are dropped and false is returned. A
+    // hart that shares decoded code takes none.
     static constexpr unsigned kMaxBreakpoints = 64;
     bool set_breakpoints(std::span<const std::uint64_t> addresses);
 

@@ -78,7 +78,7 @@ enum class OpCode : std::uint8_t {
     kFcvtSD, kFcvtDS, kFmvXW, kFmvXD, kFmvWX, kFmvDX,
     kFcvtToIntS, kFcvtToIntD, kFcvtFromIntS, kFcvtFromIntD,
     // handlers_sys.cc
-    kIllegal, kEcall, kEbreak, kMret, kWfi, kFenceI, kCsr,
+    kIllegal, kEcall, kEbreak, kMret, kWfi, kFenceI, kCsr, kCsrWord,
     kCount
 };
 // clang-format on

@@ -17,8 +17,10 @@ constexpr std::uint64_t kFetchLookups = 8;
 constexpr std::uint64_t kMostLookups = 512;
 constexpr unsigned kArgs = 10, kStackPointer = 2, kReturnAddress = 1;  // a0, sp, ra
 
-Config hart_config(std::uint32_t number) {
+Config hart_config(std::uint32_t number, std::span<const std::uint64_t> csrs) {
     Config config;
+    config.first_csr_word = ORR_CSR_GROUP_X;
+    config.csr_words = csrs;
     config.hart_id = number;
     config.fp = true;
     config.trap_to_host = true;
@@ -39,13 +41,15 @@ struct VectorCore::OwnMemory {
     alignas(ORR_PAGE_SIZE) std::uint8_t local[ORR_LOCAL_BYTES];
 };
 
-VectorCore::VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu)
-    : number_(number),
-      hz_(hz),
+VectorCore::VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu,
+                       CodeStore& code)
+    : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
-      hart_(hart_config(number), *this) {}
+      hart_(hart_config(number, csrs_), *this, &code) {
+    csr(ORR_CSR_CORE) = number;
+}
 
 VectorCore::~VectorCore() = default;
 
@@ -78,11 +82,34 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group) {
     launch_ = launch;
     number_in_grid_ = group;
     const orr_desc_kernel& desc = launch_.desc;
-    group_[0] = group % desc.grid_x;
-    group_[1] = group / desc.grid_x % desc.grid_y;
-    group_[2] = group / desc.grid_x / desc.grid_y;
-    item_ = 0;
+    csr(ORR_CSR_GROUP_X) = group % desc.grid_x;
+    csr(ORR_CSR_GROUP_Y) = group / desc.grid_x % desc.grid_y;
+    csr(ORR_CSR_GROUP_Z) = group / desc.grid_x / desc.grid_y;
+    csr(ORR_CSR_GRID_X) = desc.grid_x;
+    csr(ORR_CSR_GRID_Y) = desc.grid_y;
+    csr(ORR_CSR_GRID_Z) = desc.grid_z;
+    csr(ORR_CSR_BLOCK_X) = desc.block_x;
+    csr(ORR_CSR_BLOCK_Y) = desc.block_y;
+    csr(ORR_CSR_BLOCK_Z) = desc.block_z;
+    go_to_item(0);
     in_item_ = false;
+}
+
+void VectorCore::go_to_item(std::uint32_t item) {
+    const orr_desc_kernel& desc = launch_.desc;
+    item_ = item;
+    csr(ORR_CSR_ITEM_X) = item % desc.block_x;
+    csr(ORR_CSR_ITEM_Y) = item / desc.block_x % desc.block_y;
+    csr(ORR_CSR_ITEM_Z) = item / desc.block_x / desc.block_y;
+}
+
+void VectorCore::next_item() {
+    ++item_;
+    if (++csr(ORR_CSR_ITEM_X) != launch_.desc.block_x) return;
+    csr(ORR_CSR_ITEM_X) = 0;
+    if (++csr(ORR_CSR_ITEM_Y) != launch_.desc.block_y) return;
+    csr(ORR_CSR_ITEM_Y) = 0;
+    ++csr(ORR_CSR_ITEM_Z);
 }
 
 SavedGroup VectorCore::save() const {
@@ -129,7 +156,7 @@ void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
     take_pages(memory_->stack, sizeof memory_->stack, record.stack_pages);
     take_pages(memory_->local, sizeof memory_->local, record.local_pages);
     enter(launch, record.group);
-    item_ = record.item;
+    go_to_item(record.item);
     in_item_ = record.in_item != 0;
     if (!in_item_) return;
     HartState state = hart_of(record.hart);
@@ -171,10 +198,11 @@ Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
         }
         in_item_ = false;
         ++quantum.items;
-        if (++item_ == launch_.items()) {
+        if (item_ + 1 == launch_.items()) {
             quantum.end = Quantum::End::kGroupDone;
             return quantum;
         }
+        next_item();
     }
     return quantum;
 }
@@ -247,55 +275,10 @@ PageRef VectorCore::translate(std::uint64_t va, Access access) {
 
 bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {
     constexpr std::uint32_t kTime = 0xc01;
-    const orr_desc_kernel& desc = launch_.desc;
-    switch (number) {
-        case ORR_CSR_GROUP_X:
-            value = group_[0];
-            return true;
-        case ORR_CSR_GROUP_Y:
-            value = group_[1];
-            return true;
-        case ORR_CSR_GROUP_Z:
-            value = group_[2];
-            return true;
-        case ORR_CSR_ITEM_X:
-            value = item_ % desc.block_x;
-            return true;
-        case ORR_CSR_ITEM_Y:
-            value = item_ / desc.block_x % desc.block_y;
-            return true;
-        case ORR_CSR_ITEM_Z:
-            value = item_ / desc.block_x / desc.block_y;
-            return true;
-        case ORR_CSR_GRID_X:
-            value = desc.grid_x;
-            return true;
-        case ORR_CSR_GRID_Y:
-            value = desc.grid_y;
-            return true;
-        case ORR_CSR_GRID_Z:
-            value = desc.grid_z;
-            return true;
-        case ORR_CSR_BLOCK_X:
-            value = desc.block_x;
-            return true;
-        case ORR_CSR_BLOCK_Y:
-            value = desc.block_y;
-            return true;
-        case ORR_CSR_BLOCK_Z:
-            value = desc.block_z;
-            return true;
-        case ORR_CSR_CORE:
-            value = number_;
-            return true;
-        case kTime: {
-            const std::uint64_t cycles = began_cycles_ + (hart_.steps() - began_steps_);
-            value = later(began_, duration_ps(cycles, hz_)) / kPsPerNs;
-            return true;
-        }
-        default:
-            return false;
-    }
+    if (number != kTime) return false;
+    const std::uint64_t cycles = began_cycles_ + (hart_.steps() - began_steps_);
+    value = later(began_, duration_ps(cycles, hz_)) / kPsPerNs;
+    return true;
 }
 
 }  // namespace orrery::emu

@@ -2,6 +2,7 @@
 // describes, with its own stack and work-group memory and the MMU behind it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <orrery/hw/engine.h>
 #include <orrery/hw/kernel_abi.h>
 
+#include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/memory/mmu.h"
@@ -40,7 +42,8 @@ struct Quantum {
 
 class VectorCore final : private Bus {
   public:
-    VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu);
+    // `code`: in common with the other cores of the card.
+    VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu, CodeStore& code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;
@@ -66,15 +69,19 @@ class VectorCore final : private Bus {
     PageRef translate_own(std::uint64_t va, Access access);
     void enter(const KernelLaunch& launch, std::uint64_t group);
     void start_item();
+    void go_to_item(std::uint32_t item);
+    void next_item();
+    std::uint64_t& csr(std::uint32_t number) { return csrs_[number - ORR_CSR_GROUP_X]; }
     void stop(Quantum& quantum, StopReason reason);
 
     struct OwnMemory;  // stack and work-group memory, page aligned
 
-    std::uint32_t number_;
     std::uint64_t hz_;
     std::uint64_t item_cycles_;
     Mmu& mmu_;
     std::unique_ptr<OwnMemory> memory_;
+    // ORR_CSR_GROUP_X and those behind it, as the present item reads them.
+    std::array<std::uint64_t, ORR_CSR_CORE - ORR_CSR_GROUP_X + 1> csrs_{};
     Hart hart_;
 
     KernelLaunch launch_;
@@ -82,7 +89,6 @@ class VectorCore final : private Bus {
     std::uint64_t stack_generation_ = 0;  // and when the stack was last cleared
     std::uint64_t local_mapped_ = 0;      // bytes of work-group memory that the hart may have pages of
     std::uint64_t number_in_grid_ = 0;
-    std::uint64_t group_[3] = {};
     std::uint32_t item_ = 0;
     bool in_item_ = false;
     // For the time CSR: model time and steps at which this go began.

@@ -28,7 +28,7 @@ class VectorUnit::Impl {
         };
         Core(Impl& unit_, std::uint32_t number, const VectorConfig& config, Mmu& mmu)
             : unit(unit_),
-              core(number, config.hz, config.item_cycles, mmu),
+              core(number, config.hz, config.item_cycles, mmu, unit.code),
               event(Event::of<&Core::on_event>(this)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }
 
@@ -56,6 +56,7 @@ class VectorUnit::Impl {
 
     const VectorConfig config;
     EngineContext& context;
+    CodeStore code;          // of all cores: they run on one thread
     std::deque<Core> cores;  // events do not move
     std::deque<Port> ports;
     std::uint64_t serial = 0;  // of the last launch

@@ -1,6 +1,7 @@
 // Random code on a random and unfriendly bus. Besides not crashing, a hart must do the same whether it runs
-// in one piece, in many, or with all caches dropped all the time; and must not touch memory that the bus has
-// revoked: pages are separate allocations that move when they are flushed, so that ASan sees a stale pointer.
+// in one piece, in many, with all caches dropped all the time, or with code that another hart has decoded;
+// and must not touch memory that the bus has revoked: pages are separate allocations that move when they are
+// flushed, so that ASan sees a stale pointer.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
 
 namespace orrery::emu {
@@ -127,14 +129,19 @@ class FuzzBus : public Bus {
     std::uint64_t accesses_ = 0;
 };
 
+bool has_breakpoints(const Header& header) {
+    return header.breakpoints % 8 == 7;
+}
+
 struct Outcome {
     HartState state;
     std::string memory;
     bool operator==(const Outcome&) const = default;
 };
 
-// `chunk` is the budget of each run(); `flush` drops all caches between them.
-Outcome execute(const Header& header, std::span<const std::uint8_t> code, std::uint64_t chunk, bool flush) {
+// `chunk` is the budget of each run(); `flush` drops all caches between them; `shared`: see Hart.
+Outcome execute(const Header& header, std::span<const std::uint8_t> code, std::uint64_t chunk, bool flush,
+                CodeStore* shared = nullptr) {
     FuzzBus bus(header, code);
     const Config config{.reset_pc = kRam,
                         .fp = (header.fp & 1) != 0,
@@ -142,7 +149,7 @@ Outcome execute(const Header& header, std::span<const std::uint8_t> code, std::u
                         .has_exit_pc = true,
                         .exit_pc = kRam + kPages * kPageBytes - 2,
                         .code_pages = 1u << (header.code_pages & 3)};
-    Hart hart(config, bus);
+    Hart hart(config, bus, shared);
     bus.attach(&hart);
     HartState state = hart.state();
     const std::uint64_t bases[] = {kRam + 0x800, kRam + 0x1ff8, kRam + 2 * kPageBytes,
@@ -153,7 +160,7 @@ Outcome execute(const Header& header, std::span<const std::uint8_t> code, std::u
     state.mie = 0x888;
     state.mstatus |= header.irq & 8;
     hart.set_state(state);
-    if (header.breakpoints % 8 == 7) {
+    if (has_breakpoints(header)) {
         const std::uint64_t points[] = {kRam + 4, kRam + 0xffe, kRam + 0x400};
         hart.set_breakpoints(points);
     }
@@ -201,5 +208,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Outcome whole = execute(header, code, kSteps, false);
     expect_same(whole, execute(header, code, 1 + header.chunk % 32, false), "the size of the budget");
     expect_same(whole, execute(header, code, 1 + header.chunk % 64, true), "what is cached");
+    if (has_breakpoints(header)) return 0;
+    CodeStore store;
+    for (const bool flush : {false, true, false})
+        expect_same(whole, execute(header, code, 1 + header.chunk % 32, flush, &store), "what is shared");
     return 0;
 }

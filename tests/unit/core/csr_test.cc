@@ -195,5 +195,35 @@ TEST(Csr, TheBusesOwnArithmeticLeavesNoFlags) {
     EXPECT_GT(third, 0.3);
 }
 
+// CSRs that are words of the host's are the same to the program as those of the bus, which is not asked.
+TEST(Csr, WordsOfTheHost) {
+    constexpr Word kFirst = 0xcc0;
+    std::uint64_t words[2] = {7, 8};
+    Config config = to_host();
+    config.first_csr_word = kFirst;
+    config.csr_words = words;
+    Machine m(config);
+    m.code({csrr(a0, kFirst), csrrci(a1, kFirst + 1, 0), csrrs(x0, kFirst, x0), csrr(a3, kFirst)});
+    EXPECT_EQ(m.hart.run(4), StopReason::kBudget);
+    EXPECT_EQ(m.hart.x(a0), 7u);
+    EXPECT_EQ(m.hart.x(a1), 8u);
+    EXPECT_EQ(m.hart.x(0), 0u);
+    // As they are when they are read, not as they were when the instruction was decoded.
+    words[0] = 70;
+    m.hart.set_pc(kRam);
+    m.hart.run(1);
+    EXPECT_EQ(m.hart.x(a0), 70u);
+    // Behind them the bus is asked, and writes are refused without it.
+    m.bus.csrs = {{kFirst, 1}, {kFirst + 1, 1}, {kFirst + 2, 9}};
+    m.code({csrr(a0, kFirst), csrr(a2, kFirst + 2)});
+    m.hart.set_pc(kRam);
+    m.hart.run(2);
+    EXPECT_EQ(m.hart.x(a0), 70u);
+    EXPECT_EQ(m.hart.x(a2), 9u);
+    EXPECT_TRUE(illegal(csrrw(x0, kFirst, x0), config));
+    EXPECT_TRUE(illegal(csrrs(x0, kFirst, a0), config));
+    EXPECT_TRUE(illegal(csrrsi(a0, kFirst + 1, 1), config));
+}
+
 }  // namespace
 }  // namespace orrery::emu::test
