@@ -64,6 +64,28 @@ std::vector<std::uint8_t> elf_of(std::vector<std::pair<std::string, std::vector<
     return file;
 }
 
+// An image whose section headers are cut has no names; what it recorded can be looked at all the same.
+TEST(Hostile, AnElfWithoutSectionNamesIsTaken) {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_ident[EI_VERSION] = EV_CURRENT;
+    header.e_type = ET_EXEC;
+    header.e_machine = EM_RISCV;
+    header.e_version = EV_CURRENT;
+    header.e_ehsize = sizeof header;
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shoff = 1 << 20;
+    header.e_shstrndx = SHN_XINDEX;
+    std::vector<std::uint8_t> bytes(sizeof header);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    const auto program = Program::parse(bytes, "cut");
+    ASSERT_TRUE(program) << program.error().text;
+    EXPECT_TRUE(program->symbols().empty());
+    EXPECT_TRUE(program->elf().empty());
+}
+
 TEST(Hostile, BlocksInBlocksWithoutEnd) {
     constexpr std::size_t kDeep = 400'000;
     // 1: a unit, 2: a block; both with children and without attributes.

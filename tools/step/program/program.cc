@@ -84,8 +84,7 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
     const ElfPtr elf = open_elf(bytes);
     if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return fail("{}: not an ELF file", program.name_);
     std::size_t names = 0;
-    if (elf_getshdrstrndx(elf.get(), &names) != 0)
-        return fail("{}: its sections have no names", program.name_);
+    if (elf_getshdrstrndx(elf.get(), &names) != 0) names = 0;  // no section has a name then
     bool lacks_locations = false;
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf.get(), section)) != nullptr;) {
         GElf_Shdr header;
