@@ -29,6 +29,14 @@ bool record_again(orrEvent_t event, orrStream_t stream) noexcept {
     return found && found->record_again(stream);
 }
 
+// Most waits that are short end before anything else is asked. False: nothing happened.
+bool synchronize_soon(orrEvent_t event) noexcept {
+    Runtime* const runtime = Runtime::usable();
+    if (runtime == nullptr) return false;
+    const auto found = runtime->events.find(event);
+    return found && found->synchronize_soon();
+}
+
 Status recorded_in_capture() {
     return fail(
         orrErrorStreamCapture,
@@ -122,13 +130,12 @@ orrError_t orrEventRecord(orrEvent_t event, orrStream_t stream) {
 }
 
 orrError_t orrEventSynchronize(orrEvent_t event) {
+    if (synchronize_soon(event)) [[likely]]
+        return orrSuccess;
     return with_runtime([&](Runtime& runtime) -> Status {
-        const auto found = runtime.events.find(event);
-        if (!found) [[unlikely]]
-            return bad_handle("event", event);
-        if (found->in_capture()) [[unlikely]]
-            return recorded_in_capture();
-        return found->synchronize();
+        ORR_TRY(found, find_event(runtime, event));
+        if ((*found)->in_capture()) return recorded_in_capture();
+        return (*found)->synchronize();
     });
 }
 

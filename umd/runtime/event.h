@@ -43,6 +43,8 @@ class Event {
     // nothing happened, and record() will do it, or tell what is in the way.
     bool record_again(orrStream_t handle) noexcept;
     Status synchronize();
+    // The same the short way, if the record is done soon; false: synchronize() waits, or tells what is wrong.
+    bool synchronize_soon() noexcept;
     // orrErrorNotReady while it is not done.
     Status query();
     // Later work of `stream` waits; a record on another card needs a link from that card to the stream's.
@@ -117,6 +119,22 @@ inline void Event::note_seen(const Stream* stream, std::uint64_t index) {
     const std::lock_guard lock(mutex_);
     const bool same = record_ && record_->stream.get() == stream && record_->index == index;
     if (same && record_->seen_ns == 0) record_->seen_ns = now_ns();
+}
+
+inline bool Event::synchronize_soon() noexcept {
+    std::shared_ptr<Stream> stream;
+    std::uint64_t index = 0;
+    {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock || !record_ || in_capture()) [[unlikely]]
+            return false;
+        stream = record_->stream;
+        index = record_->index;
+    }
+    if (!stream->done_soon(index)) [[unlikely]]
+        return false;
+    note_seen(stream.get(), index);
+    return true;
 }
 
 }  // namespace orrery::umd

@@ -45,9 +45,11 @@ class Flight {
     bool knows_way(const Context& there, std::int64_t since_ns) const;
     // Before the packet can be done.
     void add(FlightSignal signal);
+    // No write is on its way to another card, as far as anybody has noted.
+    bool none_lands() const noexcept { return !any_landing_.load(std::memory_order_acquire); }
     // All landings up to `index` have arrived. `executed`: packets that the queue has done.
     bool landed(std::uint64_t index, std::uint64_t executed) const {
-        return !any_landing_.load(std::memory_order_acquire) || all_landed(index, executed);
+        return none_lands() || all_landed(index, executed);
     }
     // No write is on its way any more: all landings have arrived or never will.
     bool quiet() const;

@@ -21,7 +21,6 @@ constexpr std::uint64_t kArgsAlignment = 64;
 
 // Longer than an idle card needs to wake up and finish a small job, shorter than anybody minds.
 constexpr std::int64_t kSpinNs = 100'000;
-constexpr unsigned kTurnsPerLook = 256;
 // A wait in the kernel is cut into pieces only so that a lost interrupt costs a second, not for ever.
 constexpr std::int64_t kSleepNs = 1'000'000'000;
 constexpr std::int64_t kLookNs = 20'000'000;
@@ -442,9 +441,7 @@ Status Stream::wait(std::uint64_t index) {
     if (done(index)) return {};
     std::int64_t spin_end = 0;
     while (true) {
-        for (unsigned turn = 0; turn < kTurnsPerLook; ++turn) {
-            if (done(index)) return {};
-        }
+        if (done_soon(index) || done(index)) return {};
         if (arriving(index)) return wait_for_landing(index);
         if (auto stopped = error()) return std::unexpected(*stopped);
         const std::int64_t now = now_ns();

@@ -102,6 +102,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Returns when done(index), or with the error that stopped the queue. orrErrorDeadlock: it is in a cycle
     // of waits now; the stream has not stopped, and goes on when somebody signals.
     Status wait(std::uint64_t index);
+    // Looks for some microseconds; false: wait() has to say.
+    bool done_soon(std::uint64_t index) const noexcept {
+        for (unsigned turn = 0; turn < kTurnsPerLook; ++turn) {
+            if (consumer() >= index) return flight_.none_lands();
+        }
+        return false;
+    }
     Status synchronize() { return wait(submitted()); }
     // Nothing while the queue runs; the same error for ever once it has stopped. Nothing of a stream that has
     // an error runs any more.
@@ -180,6 +187,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     static constexpr std::uint32_t kMaxArgs = 4096;
 
   private:
+    static constexpr unsigned kTurnsPerLook = 256;  // without the clock
+
     struct ArgsInUse {
         std::uint64_t index;  // free when the stream has done this
         std::uint64_t end;    // position after it
@@ -272,7 +281,8 @@ inline void Stream::ring_locked(std::uint64_t end) noexcept {
     producer_.store(end, std::memory_order_release);
 }
 
-inline std::uint64_t Stream::try_signal(std::uint64_t semaphore, std::uint64_t value) noexcept {
+[[gnu::always_inline]] inline std::uint64_t Stream::try_signal(std::uint64_t semaphore,
+                                                               std::uint64_t value) noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) [[unlikely]]
         return 0;
