@@ -38,7 +38,6 @@ bool Arbiter::busy() const {
 }
 
 void Arbiter::start_member(Queue& queue, Port& port, uint32_t members, uint64_t now) {
-    const WorkingFor blame(*scheduler_->persist_, queue.number);
     trace::decision(*scheduler_->hal_, queue.number, ORR_RULE_GANG, ORR_RESOURCE_VECTOR, members, queue.next);
     scheduler_->place(queue, Place::kNone);
     scheduler_->run_queue(ORR_ENGINE_VECTOR).limit_lag(queue);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the parts of the scheduler that are classes of their own (gangs, quotas, failing queues) may ask of
-// it: to move a queue, and to take or give vector ports. Nothing else of the scheduler is theirs.
+// it: to move a queue, and to take or give vector ports. Beside that they see the tables and engines that
+// init() gives them.
 #pragma once
 
 #include <stdint.h>

@@ -38,6 +38,7 @@ void Gangs::init(Hal& hal, Alarm& alarm, Engines& engines, WaitTable& waits, Ten
     tenants_ = &tenants;
     contexts_ = tables.contexts;
     queues_ = tables.queues;
+    persist_ = &tables.header;
     arbiter_ = &arbiter;
 }
 
@@ -275,6 +276,7 @@ void Gangs::start(Gang& gang) {
         Queue& queue = queues_[gang.queue[n]];
         Port* const port = engines_->find_free(ORR_ENGINE_VECTOR);
         if (port == nullptr) break;  // make_room() has seen to it
+        const WorkingFor blame(*persist_, queue.number);
         queue.gang = 0;
         arbiter_->start_member(queue, *port, gang.members, now);
         port->gang = true;

@@ -24,6 +24,7 @@ namespace orrery::fw {
 
 class Arbiter;
 class Tenants;
+struct PersistHeader;
 struct Tables;
 
 inline constexpr uint32_t kGangs = 16;
@@ -118,6 +119,7 @@ class Gangs {
     Tenants* tenants_;
     Context* contexts_;
     Queue* queues_;
+    PersistHeader* persist_;
     Arbiter* arbiter_;
     Gang rows_[kGangs];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none

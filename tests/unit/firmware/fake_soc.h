@@ -77,7 +77,11 @@ class FakeSoc final : public Hal {
     std::uint32_t busy_signals = 0, busy_closes = 0;  // that find no room
     std::function<void()> on_close;                   // what was under way is carried out
     void store(std::uint64_t window, std::uint64_t value) override;
-    void trace(std::uint64_t word) override { trace_words.push_back(word); }
+    void trace(std::uint64_t word) override {
+        trace_words.push_back(word);
+        if (on_trace) on_trace(word);
+    }
+    std::function<void(std::uint64_t word)> on_trace;
     void fence() override {}
     [[noreturn]] void crash() override;
     bool timer_pending() override { return time >= timer; }

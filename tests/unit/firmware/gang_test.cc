@@ -110,6 +110,20 @@ TEST_F(GangTest, MembersStartTogether) {
                                                  ORR_GANG_HELD, ORR_GANG_GO, ORR_GANG_GO, ORR_GANG_GO}));
 }
 
+// A core that crashes while it starts a member blames that member, not whoever came last.
+TEST_F(GangTest, EachMemberStartsOnItsOwnAccount) {
+    std::vector<std::uint32_t> started;
+    bench.soc.on_trace = [&](std::uint64_t word) {
+        if (ORR_TRACE_TYPE(word) != ORR_TRACE_GANG || ORR_TRACE_B(word) != ORR_GANG_GO) return;
+        started.push_back(ORR_TRACE_A(word));
+        EXPECT_EQ(bench.tables->header.working, ORR_TRACE_A(word) + 1);
+    };
+    for (std::size_t n = 0; n < 3; ++n)
+        bench.submit(queues[n], {gang(3), resident(2)});
+    EXPECT_EQ(started.size(), 3u);
+    finish_all();
+}
+
 TEST_F(GangTest, ABoardIsUsedAgainWithTheNextRound) {
     for (std::uint64_t round = 1; round <= 5; ++round) {
         for (const std::uint32_t n : {1u, 0u})

@@ -31,6 +31,7 @@ TEST(Rules, TellForbiddenFromAllowed) {
     EXPECT_NE(why_forbidden("tools/smi/main.cc", "umd/runtime/device.h"), "");
     EXPECT_NE(why_forbidden("firmware/include/orrery/fw/queue.h", "firmware/sched/queue/queue.h"), "");
     EXPECT_NE(why_forbidden("firmware/sched/sync/gang.cc", "firmware/sched/scheduler.h"), "");
+    EXPECT_NE(why_forbidden("firmware/sched/sync/gang.cc", "firmware/sched/scheduler_inline.h"), "");
     EXPECT_EQ(why_forbidden("firmware/sched/sync/waits.cc", "firmware/sched/scheduler.h"), "");
     EXPECT_EQ(why_forbidden("tools/step/session/session.h", "tools/step/program/program.h"), "");
     EXPECT_NE(why_forbidden("tools/step/session/session.h", "tools/step/commands/debugger.h"), "");

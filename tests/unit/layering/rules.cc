@@ -164,7 +164,7 @@ std::string why_not_in_sched(std::string_view file, std::string_view name) {
         "firmware/sched/sync/deadlock.cc",   "firmware/sched/sync/gang.cc",
         "firmware/sched/sync/wait_table.cc",
     };
-    if (own_class.contains(file) && name == "firmware/sched/scheduler.h")
+    if (own_class.contains(file) && starts(name, "firmware/sched/scheduler"))
         return std::string(file) + " is a class of its own: it asks the scheduler through arbiter.h";
     if (!file.ends_with(".h")) return "";
     return why_not(sched_arrows(), std::string(kSched), from, folder_after(kSched, name, true));
