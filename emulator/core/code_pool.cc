@@ -6,11 +6,12 @@
 namespace orrery::emu {
 
 void CodePool::add(std::size_t pages) {
+    Block& block = blocks_.emplace_back();
     // Ops and bytes are filled when they are first used; until then they cost address space only.
-    Block block{std::make_unique_for_overwrite<Op[]>(pages * kOpsPerPage),
-                std::make_unique_for_overwrite<std::uint8_t[]>(pages * kPageBytes),
-                std::vector<CodePage>(pages)};
-    std::size_t all = pages;
+    block.ops = std::make_unique_for_overwrite<Op[]>(pages * kOpsPerPage);
+    block.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(pages * kPageBytes);
+    block.pages.resize(pages);
+    std::size_t all = 0;
     for (const Block& each : blocks_)
         all += each.pages.size();
     std::vector<CodePage*> old(std::bit_ceil(all));
@@ -30,7 +31,6 @@ void CodePool::add(std::size_t pages) {
         block.pages[i].users = 1;
         give_back(&block.pages[i]);
     }
-    blocks_.push_back(std::move(block));
 }
 
 CodePage*& CodePool::bucket(std::uint64_t va, const std::uint8_t* host) {
