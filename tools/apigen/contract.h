@@ -21,7 +21,4 @@ std::string line(const Item& item);
 // Functions come first, members behind their struct and enumerators behind their enum; else as declared.
 std::vector<Item> read_contract(const std::string& folder, const Headers& headers);
 
-// "0.2", as the headers say.
-std::string read_version(const std::string& folder);
-
 }  // namespace orrery::apigen

@@ -5,30 +5,16 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <regex>
 #include <system_error>
 #include <utility>
+
+#include "tools/apigen/ast.h"
 
 namespace orrery::apigen {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
-bool has_child(const Json& node, const char* kind) {
-    const auto inner = node.find("inner");
-    return inner != node.end() &&
-           std::ranges::any_of(*inner, [&](const Json& child) { return child.value("kind", "") == kind; });
-}
-
-// Where it stands, if the dump says so: a file is named only where it differs from the node before.
-void follow_file(const Json& location, std::string& file) {
-    if (!location.is_object()) return;
-    for (const char* part : {"spellingLoc", "expansionLoc"}) {
-        if (location.contains(part)) follow_file(location[part], file);
-    }
-    file = location.value("file", file);
-}
 
 Function read_function(const Json& node) {
     Function function;
@@ -38,31 +24,19 @@ Function read_function(const Json& node) {
     while (function.result.ends_with(' '))
         function.result.pop_back();
     function.documented = has_child(node, "FullComment");
-    if (!node.contains("inner")) return function;
-    for (const Json& child : node["inner"]) {
-        if (child.value("kind", "") != "ParmVarDecl") continue;
+    for (const Json& child : inner(node)) {
+        if (kind_of(child) != "ParmVarDecl") continue;
         if (!child.contains("name")) throw Problem(function.name + ": a parameter has no name");
         function.parameters.push_back({child.at("type").at("qualType"), child.at("name")});
     }
     return function;
 }
 
-// The constant expression in or below it, if any.
-const Json* constant_in(const Json& node) {
-    if (node.value("kind", "") == "ConstantExpr" && node.contains("value")) return &node["value"];
-    const auto inner = node.find("inner");
-    if (inner == node.end()) return nullptr;
-    for (const Json& child : *inner) {
-        if (const Json* const found = constant_in(child)) return found;
-    }
-    return nullptr;
-}
-
 Enum read_enum(const Json& node) {
-    Enum found{node.value("name", ""), {}};
+    Enum found{name_of(node), {}};
     long long next = 0;  // an enumerator without a value of its own follows the one before
-    for (const Json& child : node.at("inner")) {
-        if (child.value("kind", "") != "EnumConstantDecl") continue;
+    for (const Json& child : inner(node)) {
+        if (kind_of(child) != "EnumConstantDecl") continue;
         if (const Json* const constant = constant_in(child)) {
             const std::string text = *constant;
             if (std::from_chars(text.data(), text.data() + text.size(), next).ec != std::errc{})
@@ -75,8 +49,14 @@ Enum read_enum(const Json& node) {
 
 // `typedef struct orrDim3 {...} orrDim3;` says nothing that the struct does not say.
 bool is_plain_tag(const std::string& name, const std::string& type) {
-    const bool record = type.starts_with("struct ") || type.starts_with("union ");
-    return (record && !type.ends_with('*')) || type == "enum " + name;
+    return type == "struct " + name || type == "union " + name || type == "enum " + name;
+}
+
+// "struct orrBox_st" of another name for it, else empty.
+std::string tag_of(const Json& type) {
+    static const std::regex tag(R"((struct|union) \w+)");
+    const std::string name = type.at("qualType"), text = type.value("desugaredQualType", name);
+    return std::regex_match(text, tag) ? text : "";
 }
 
 bool is_result(const Parameter& parameter) {
@@ -84,34 +64,73 @@ bool is_result(const Parameter& parameter) {
            parameter.type != "void *";
 }
 
-}  // namespace
-
-bool is_api_name(const std::string& name) {
-    return name.starts_with("orr") || name.starts_with("ORR_");
-}
-
-Headers read_headers(const std::string& folder) {
-    const Json tree = Json::parse(clang(folder, "-fsyntax-only -Xclang -ast-dump=json"));
-    Headers headers;
-    std::string file;
-    for (const Json& node : tree.at("inner")) {
-        if (node.contains("range")) follow_file(node["range"].value("begin", Json()), file);
-        follow_file(node.value("loc", Json()), file);
-        const std::string kind = node.value("kind", ""), name = node.value("name", "");
-        // What is exported is the API; system headers export nothing by attribute.
-        if (kind == "FunctionDecl" && has_child(node, "VisibilityAttr")) {
+class Reader {
+  public:
+    void add(const Declaration& declaration) {
+        const Json& node = declaration.node;
+        const std::string kind = kind_of(node), name = name_of(node);
+        if (kind == "FunctionDecl") {
+            if (!has_child(node, "VisibilityAttr"))
+                throw Problem(name + " is declared without ORR_API, so no program could call it: add that");
             headers.functions.push_back(read_function(node));
-            headers.functions.back().header = fs::path(file).filename();
-        } else if (kind == "EnumDecl" && node.contains("inner")) {
-            Enum found = read_enum(node);
-            if (is_api_name(found.enumerators.front().name)) headers.enums.push_back(std::move(found));
-        } else if (kind == "TypedefDecl" && is_api_name(name) &&
-                   !is_plain_tag(name, node.at("type").at("qualType"))) {
-            headers.typedefs.push_back(name);
+            headers.functions.back().header = fs::path(declaration.file).filename();
+        } else if (kind == "VarDecl") {
+            throw Problem(name + " is a variable, which no library can ever change: add a function instead");
+        } else if (kind == "TypedefDecl") {
+            check_tags(node);
+            if (!is_plain_tag(name, node.at("type").at("qualType")))
+                headers.typedefs.push_back({name, tag_of(node.at("type"))});
+        } else if (kind == "RecordDecl" || kind == "EnumDecl") {
+            if (name.empty()) untagged_.push_back(node.at("id"));
+            add_type(node);
         }
     }
-    if (headers.functions.empty()) throw Problem(folder + " declares no function with ORR_API");
-    return headers;
+
+    Headers headers;
+
+  private:
+    // A struct, union or enum, and those in it.
+    void add_type(const Json& node) {
+        const std::string name = name_of(node);
+        if (has_child(node, "EnumConstantDecl")) headers.enums.push_back(read_enum(node));
+        if (kind_of(node) == "EnumDecl" || name.empty()) return;
+        for (const Json& child : inner(node)) {
+            const std::string kind = kind_of(child);
+            const bool type = kind == "RecordDecl" || kind == "EnumDecl";
+            if ((type || kind == "FieldDecl") && name_of(child).empty()) {
+                throw Problem(name +
+                              " has a member without a name, or of a type without one: "
+                              "give it one, as contracts know members by name");
+            }
+            if (type) add_type(child);
+        }
+        if (node.value("completeDefinition", false)) headers.records.push_back(name);
+    }
+
+    // Clang lays out and compares what has a tag.
+    void check_tags(const Json& node) const {
+        for (const std::string& id : untagged_) {
+            if (!refers_to(node, id)) continue;
+            throw Problem(fmt::format(
+                "{0} is a struct, union or enum without a tag: write `typedef struct {0} {{...}} {0};`, as "
+                "contracts know types by their tags",
+                name_of(node)));
+        }
+    }
+
+    std::vector<std::string> untagged_;  // ids
+};
+
+}  // namespace
+
+Headers read_headers(const std::string& folder) {
+    OwnFiles own(folder);
+    Reader reader;
+    for (const Declaration& declaration : read_declarations(folder)) {
+        if (own.has(declaration.file)) reader.add(declaration);
+    }
+    if (reader.headers.functions.empty()) throw Problem(folder + " declares no function with ORR_API");
+    return std::move(reader.headers);
 }
 
 void check_rules(const std::vector<Function>& functions) {

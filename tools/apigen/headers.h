@@ -24,18 +24,22 @@ struct Enumerator {
 };
 
 struct Enum {
-    std::string name;  // may be empty
+    std::string name;  // empty: no type of that kind is used
     std::vector<Enumerator> enumerators;
 };
 
-struct Headers {
-    std::vector<Function> functions;
-    std::vector<Enum> enums;
-    std::vector<std::string> typedefs;  // all that are more than another word for a struct or enum
+struct Typedef {
+    std::string name;
+    std::string tag;  // "struct orrBox_st" if it is another word for that, which may be opaque
 };
 
-// All names of the API begin like this.
-bool is_api_name(const std::string& name);
+// Whatever their names begin with.
+struct Headers {
+    std::vector<Function> functions;
+    std::vector<std::string> records;  // structs and unions whose members are told
+    std::vector<Enum> enums;
+    std::vector<Typedef> typedefs;  // all but `typedef struct orrBox {...} orrBox`
+};
 
 // Of all headers in `folder`/orrery that are C, in the order in which they are declared.
 Headers read_headers(const std::string& folder);

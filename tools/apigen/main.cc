@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/apigen/constants.h"
 #include "tools/apigen/output.h"
 
 namespace {

@@ -33,7 +33,7 @@ class Apigen : public ::testing::Test {
     void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
     void header(const std::string& text) {
         const std::string version =
-            fmt::format("#define ORR_VERSION_MAJOR 0\n#define ORR_VERSION_MINOR {}\n", minor_);
+            fmt::format("#pragma once\n#define ORR_VERSION_MAJOR 0\n#define ORR_VERSION_MINOR {}\n", minor_);
         write("include/orrery/api.h",
               version + "#include <stddef.h>\n#define ORR_API __attribute__((visibility(\"default\")))\n" +
                   text);
@@ -43,6 +43,7 @@ class Apigen : public ::testing::Test {
     int list(const std::string& version) { return apigen("list " + version + " include releases"); }
     std::string made(const std::string& name) { return contents(folder_ / name); }
 
+    std::filesystem::path folder_;
     std::string output_;
     int minor_ = 10;  // of the headers to come
 
@@ -54,8 +55,6 @@ class Apigen : public ::testing::Test {
         output_ = contents(folder_ / "output");
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
-
-    std::filesystem::path folder_;
 };
 
 }  // namespace orrery::test

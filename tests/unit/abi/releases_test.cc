@@ -51,7 +51,7 @@ member orrBoxInfo.at = struct orrPoint at 8
 member orrBoxInfo.name = const char * at 16
 member orrBoxInfo.code = enum orrCode at 24
 
-enum orrCode = 4 bytes
+enum orrCode = 4 bytes, unsigned
 enumerator orrCodeGood = 0
 enumerator orrCodeLate = 2
 enumerator orrCodeNever = 3
@@ -59,7 +59,7 @@ enumerator orrCodeNever = 3
 typedef orrBox_t = struct orrBox_st *
 typedef orrCall_t = void (*)(void *)
 
-constant orrBoxFlat = 0x1u
+constant orrBoxFlat = unsigned int 1
 )";
 
 class Releases : public Apigen {
@@ -202,22 +202,28 @@ TEST_F(Releases, KeepEnumerators) {
     change("    orrCodeNever,\n", "");
     refused("enumerator orrCodeNever = 3: no header has it now");
     change("    orrCodeNever,\n", "    orrCodeNever = 3,\n    orrCodeHuge = 0x100000000,\n");
-    refused("enum orrCode was \"4 bytes\" and is \"8 bytes\"");
+    refused("enum orrCode was \"4 bytes, unsigned\" and is \"8 bytes, unsigned\"");
 }
 
 TEST_F(Releases, KeepConstants) {
     change("orrBoxFlat 0x1u", "orrBoxFlat 0x2u");
-    refused("constant orrBoxFlat was \"0x1u\" and is \"0x2u\"");
+    refused("constant orrBoxFlat was \"unsigned int 1\" and is \"unsigned int 2\"");
+    change("orrBoxFlat 0x1u", "orrBoxFlat 1");
+    refused("constant orrBoxFlat was \"unsigned int 1\" and is \"int 1\"");
+    change("orrBoxFlat 0x1u", "orrBoxFlat (1u << orrCodeGood)");
+    EXPECT_EQ(run(), 0) << output_;
 }
 
 TEST_F(Releases, MayBringMore) {
     header(std::string(kHeader) +
            "typedef struct orrBall_st* orrBall_t;\n#define orrBoxRound 0x2u\n"
-           "typedef enum { orrSideLeft = -1 } orrSide;\n/** New. */\nORR_API orrSide orrBallSide(orrBall_t "
+           "typedef enum orrSide { orrSideLeft = -1 } orrSide;\n/** New. */\nORR_API orrSide "
+           "orrBallSide(orrBall_t "
            "ball);\n");
     brings(
-        "\nfunction orrBallSide = orrSide (struct orrBall_st *)\nenumerator orrSideLeft = -1\n"
-        "\ntypedef orrBall_t = struct orrBall_st *\n\nconstant orrBoxRound = 0x2u\n");
+        "\nfunction orrBallSide = enum orrSide (struct orrBall_st *)\n"
+        "\nenum orrSide = 4 bytes, signed\nenumerator orrSideLeft = -1\n"
+        "\ntypedef orrBall_t = struct orrBall_st *\n\nconstant orrBoxRound = unsigned int 2\n");
 }
 
 TEST_F(Releases, AreWrittenInTheOrderOfTheirVersions) {
@@ -230,7 +236,7 @@ TEST_F(Releases, AreWrittenInTheOrderOfTheirVersions) {
     EXPECT_EQ(list("next"), 1);
     EXPECT_THAT(output_, HasSubstr("next is no version of a release: MAJOR.MINOR"));
     ASSERT_EQ(list("0.10"), 0) << output_;
-    EXPECT_THAT(made("releases/0.10"), HasSubstr("constant orrBoxRed = 4\n"));
+    EXPECT_THAT(made("releases/0.10"), HasSubstr("constant orrBoxRed = int 4\n"));
     EXPECT_EQ(run(), 0) << output_;
 }
 
@@ -242,7 +248,7 @@ TEST_F(Releases, AreNotAheadOfTheHeaders) {
                 HasSubstr("the headers are of 0.2, so nothing is in the list of 0.3 yet: first raise "
                           "ORR_VERSION_MINOR"));
     EXPECT_EQ(made("releases/0.3"), "");
-    write("releases/0.3", "constant orrBoxRound = 0x2u\n");
+    write("releases/0.3", "constant orrBoxRound = unsigned int 2\n");
     EXPECT_EQ(run(), 1);
     EXPECT_THAT(output_, HasSubstr("the headers are of 0.2"));
     minor_ = 3;
@@ -254,7 +260,7 @@ TEST_F(Releases, HaveListsThatCanBeRead) {
     write("releases/0.2", std::string(kList) + "orrBoxOpen\n");
     EXPECT_EQ(run(), 1);
     EXPECT_THAT(output_, HasSubstr("releases/0.2: \"orrBoxOpen\" is not KIND NAME = VALUE"));
-    write("releases/0.2", std::string(kList) + "constant orrBoxFlat = 0x1u\n");
+    write("releases/0.2", std::string(kList) + "constant orrBoxFlat = unsigned int 1\n");
     EXPECT_EQ(run(), 1);
     EXPECT_THAT(output_, HasSubstr("releases/0.2: constant orrBoxFlat is listed twice"));
     write("releases/0.2", std::string(kList) + "struct orrPoint = large\n");
