@@ -4,8 +4,9 @@
 // with everything applied that the card did by then (interrupt lines, time that passed in sleep). Position 0
 // is the core before it was ever started; end() is the last one. A start of the core takes a step of its own.
 //
-// open() replays the whole recording once: it checks every state hash, collects the records of the trace
-// port and the notes, and keeps snapshots from which any position is reached within a few milliseconds.
+// Of a long recording open() takes the records of the trace port, the notes and the keyframes from the file,
+// and every state hash is checked when a replay first gets there. It replays a short one from end to end, and
+// one from before format 1.3, which has none of these. Any position is reached from the nearest snapshot.
 //
 // One thread at a time. Spans and references stay valid until the next call that is not const.
 #pragma once
@@ -86,9 +87,17 @@ struct PortAccess {
     bool store = false;
 };
 
+// What open() does.
+enum class Opening : std::uint8_t {
+    kUsual,  // see above
+    kWhole,  // replays all, and checks all
+    kIndex,  // replays nothing, if the recording is one from which that can be had
+};
+
 class Replayer {
   public:
-    // Called for every access of the recording, in order, while it is opened. Not for stores to SOC_TRACE.
+    // Called for every access of the recording, in order, while it is opened: which is kWhole then. Not for
+    // stores to SOC_TRACE.
     using AccessObserver = std::function<void(const PortAccess&)>;
     // Called with the part that is done, 0 to 1, about every 50 ms of host time. false cancels.
     using Progress = std::function<bool(double done)>;
@@ -96,9 +105,11 @@ class Replayer {
     // Refuses what TraceReader refuses, and a log that does not fit its recording (offset and reason). A
     // state that differs from the recorded hash is no error here: see divergence().
     static std::expected<std::unique_ptr<Replayer>, std::string> open(const std::filesystem::path& file,
-                                                                      const Progress& progress = {});
+                                                                      const Progress& progress = {},
+                                                                      Opening opening = Opening::kUsual);
     static std::expected<std::unique_ptr<Replayer>, std::string> open(TraceReader reader,
                                                                       const Progress& progress = {},
+                                                                      Opening opening = Opening::kUsual,
                                                                       AccessObserver observer = {});
     ~Replayer();
     Replayer(const Replayer&) = delete;
@@ -112,13 +123,20 @@ class Replayer {
     const TraceImage* image() const;
     std::uint64_t end() const;       // last position
     std::uint64_t end_time() const;  // model time there
-    // All state hashes were checked, this many held; the first that did not.
+    // So many state hashes held by now; whether all was replayed; the first that did not hold. A move that
+    // finds one ends with kDiverged, and the recording ends before it from then on.
     std::uint64_t hashes_checked() const;
+    bool verified() const;
+    // Replays all, if open() did not, and holds the records and notes that the file has against those of the
+    // firmware: divergence() tells what it found. The position stays, if the recording still has it.
+    // false: the progress callback said so.
+    bool verify(const Progress& progress = {});
     struct Divergence {
         std::uint64_t step =
             0;  // at which the hash was taken; the deviation lies between it and the one before
         std::uint64_t offset = 0;  // of the block in the file
         std::string reason;
+        bool operator==(const Divergence&) const = default;
     };
     const std::optional<Divergence>& divergence() const;
 

@@ -48,6 +48,12 @@ struct TraceBlock {
     std::uint32_t image = 0;  // START, LOG: index in images() + 1; 0: none
 };
 
+// A block that tells of a log: PORT of the one that follows it, KEYFRAME of the one before it.
+struct TraceBeside {
+    TraceBlock at;
+    std::size_t log = 0;  // index in blocks()
+};
+
 // Thread safety: const members from any thread.
 class TraceReader {
   public:
@@ -61,6 +67,10 @@ class TraceReader {
     // In file order; the end mark is not among them.
     std::span<const TraceBlock> blocks() const { return blocks_; }
     std::span<const TraceImage> images() const { return images_; }
+    // Whether all that a recording says is found without a replay: it is of format 1.3 or later.
+    bool indexed() const { return (info_.format_version & 0xffff) >= 3; }
+    std::span<const TraceBeside> ports() const { return ports_; }
+    std::span<const TraceBeside> keyframes() const { return keyframes_; }
     // Of the last block: everything that was recorded lies before.
     std::uint64_t last_step() const { return last_step_; }
     std::uint64_t last_ps() const { return last_ps_; }
@@ -83,6 +93,7 @@ class TraceReader {
     std::expected<void, std::string> parse_header();
     std::expected<void, std::string> parse_blocks();
     std::expected<void, std::string> parse_image(const TraceBlock& block);
+    std::string check_beside(const orr_otrace_block& block) const;
     std::string check_block(const orr_otrace_block& block, std::uint64_t sequence) const;
     std::uint64_t checksum_of(const TraceBlock& block) const;
     std::expected<std::uint32_t, std::string> image_of(const TraceBlock& block) const;
@@ -93,6 +104,7 @@ class TraceReader {
     std::uint64_t committed_ = 0, first_block_ = 0;
     std::vector<TraceBlock> blocks_;
     std::vector<TraceImage> images_;
+    std::vector<TraceBeside> ports_, keyframes_;
     std::uint64_t last_step_ = 0, last_ps_ = 0;
 };
 

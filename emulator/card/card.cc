@@ -56,7 +56,8 @@ std::expected<void, std::string> Card::build_recorder() {
                                                   .vram_bytes = vram_.size(),
                                                   .hw_version = ORR_HW_VERSION,
                                                   .symbols = std::move(config_.symbols),
-                                                  .write = config_.record_write});
+                                                  .write = config_.record_write,
+                                                  .keyframe_cost = config_.record_keyframe_cost});
     if (!made) return std::unexpected(made.error());
     recorder_ = *std::move(made);
     core_->record(recorder_.get());

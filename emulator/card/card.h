@@ -45,11 +45,12 @@ struct CardConfig {
     std::uint64_t vram_bytes = 0;  // 0: what the SKU says
     std::uint64_t uid = 1;         // not 0
     std::optional<PublicKey> key;
-    std::vector<LinkConfig> links;        // rates and uid are filled in from the SKU
-    std::uint32_t spin_us = 200;          // host time without work before the card blocks; 0 is legal
-    std::FILE* log = nullptr;             // borrowed
-    std::filesystem::path record;         // file for a recording (docs/trace.md); empty: none
-    std::vector<std::uint8_t> symbols;    // of the firmware, for the recording: struct orr_otrace_symbols
+    std::vector<LinkConfig> links;      // rates and uid are filled in from the SKU
+    std::uint32_t spin_us = 200;        // host time without work before the card blocks; 0 is legal
+    std::FILE* log = nullptr;           // borrowed
+    std::filesystem::path record;       // file for a recording (docs/trace.md); empty: none
+    std::vector<std::uint8_t> symbols;  // of the firmware, for the recording: struct orr_otrace_symbols
+    std::uint64_t record_keyframe_cost = RecordingInfo::kKeyframeCost;
     RecordWriter::Write record_write;     // for tests: in place of write(2) for the recording
     std::string program = "orrery-card";  // who records, for the recording's header
     std::optional<std::uint16_t> gdb;     // port on the loopback interface for a debugger; 0: any free one

@@ -82,7 +82,7 @@ void ControlCore::halt(std::uint64_t cause) {
 void ControlCore::flush_recording() {
     if (recorder_ == nullptr) return;
     if (state_ != State::kReset) catch_up();
-    recorder_->flush(hart_->state(), sram(), own_time());
+    recorder_->flush(hart_->state(), sram(), own_time(), clock_.rest());
 }
 
 void ControlCore::finish_recording() {
@@ -238,7 +238,8 @@ PageRef ControlCore::translate(std::uint64_t va, Access access) {
         if (access == Access::kStore) return PageRef::fault();
         return PageRef::memory(memory_[0].bytes, kPageRead | kPageExec);
     }
-    if (page == ORR_SOC_BASE + SOC_TRACE && access == Access::kStore && !trace_listener_)
+    if (page == ORR_SOC_BASE + SOC_TRACE && access == Access::kStore && !trace_listener_ &&
+        recorder_ == nullptr)
         return PageRef::memory(unheard_->bytes, kPageWrite | kPageStrict);
     if (in_soc(va) || Windows::covers(va)) return PageRef::mmio();
     return PageRef::fault();
@@ -284,17 +285,18 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
         look(va, size, false);
         return true;
     }
+    if (is_trace_port(va)) {
+        // Instrumentation: a cycle and nothing else, so that it changes no time whether it is heard or not.
+        if (recorder_ != nullptr) recorder_->port_word(hart_->steps(), local_time(), value);
+        if (trace_listener_) trace_listener_(value, local_time());
+        return true;
+    }
     ModelTime stall = 0;
     events_.advance_to(local_time());
     if (!in_soc(va)) {
         if (!windows_.store(va, size, value, stall)) return fault(true);
         settle_memory(stall);
         if (recorder_ != nullptr) recorder_->store(va, stall, lines());
-        return true;
-    }
-    if (is_trace_port(va)) {
-        // Instrumentation: a cycle and nothing else, so that it changes no time whether it is heard or not.
-        if (trace_listener_) trace_listener_(value, events_.now());
         return true;
     }
     if (size != 8) return fault(true);

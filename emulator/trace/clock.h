@@ -18,6 +18,12 @@ class CoreClock {
         base_ = time;
         rest_ = 0;
     }
+    // It goes on at `time`, before step `steps`, with `rest` of a cycle that passed and is not in mcycle.
+    void resume(std::uint64_t time, std::uint64_t steps, std::uint64_t rest) {
+        base_ = time - steps * cycle_ps_;
+        rest_ = rest;
+    }
+    std::uint64_t rest() const { return rest_; }
     // Model time before step `steps` of this start; inside an access: at its begin.
     std::uint64_t time(std::uint64_t steps) const { return base_ + steps * cycle_ps_; }
     // Time passes on top of the steps. Returns the cycles by which mcycle moves on.

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <fmt/format.h>
+
 namespace orrery::emu {
 
 namespace {
@@ -158,6 +160,10 @@ class Decoder {
 };
 
 }  // namespace
+
+std::string describe(const LogError& error) {
+    return fmt::format("at byte {} of this block's payload: {}", error.at, error.reason);
+}
 
 std::expected<void, LogError> decode_log(std::span<const std::uint8_t> payload, std::uint64_t steps,
                                          Log& out) {

@@ -53,6 +53,9 @@ struct LogError {
     const char* reason = "";
 };
 
+// For an error of a file.
+std::string describe(const LogError& error);
+
 // `steps` of the block: nothing may lie beyond.
 std::expected<void, LogError> decode_log(std::span<const std::uint8_t> payload, std::uint64_t steps,
                                          Log& out);

@@ -63,6 +63,10 @@ const char* kind_name(std::uint32_t kind) {
             return "end";
         case ORR_OTRACE_SYMBOLS:
             return "symbols";
+        case ORR_OTRACE_PORT:
+            return "port";
+        case ORR_OTRACE_KEYFRAME:
+            return "keyframe";
         default:
             return nullptr;
     }
@@ -207,6 +211,19 @@ std::string TraceReader::check_block(const orr_otrace_block& block, std::uint64_
     return "";
 }
 
+// What stands beside a log, at the right place?
+std::string TraceReader::check_beside(const orr_otrace_block& block) const {
+    const bool port_waits = !ports_.empty() && ports_.back().log == blocks_.size();
+    if (port_waits && block.kind != ORR_OTRACE_LOG) return "a port block without its log";
+    if (block.kind != ORR_OTRACE_KEYFRAME) return "";
+    if (blocks_.empty() || blocks_.back().header.kind != ORR_OTRACE_LOG ||
+        (!keyframes_.empty() && keyframes_.back().log + 1 == blocks_.size()))
+        return "a keyframe that does not follow a log";
+    if (block.state_hash != blocks_.back().header.state_hash)
+        return "a keyframe of another state than the log before it ends with";
+    return "";
+}
+
 std::expected<void, std::string> TraceReader::parse_blocks() {
     std::uint64_t offset = first_block_;
     std::uint32_t image = 0;
@@ -230,6 +247,7 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
         block.header = read_as<orr_otrace_block>(bytes_.data() + offset);
         if (const std::string reason = check_block(block.header, sequence); !reason.empty())
             return refuse(reason);
+        if (const std::string reason = check_beside(block.header); !reason.empty()) return refuse(reason);
         const std::uint64_t size = sizeof(orr_otrace_block) + block.header.stored_bytes;
         if (committed_ - offset < size) return refuse("the recording ends inside a block");
         if (checksum_of(block) != block.header.checksum) {
@@ -239,6 +257,10 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
         }
         if (block.header.kind == ORR_OTRACE_END) {
             ended = true;
+        } else if (block.header.kind == ORR_OTRACE_PORT) {
+            ports_.push_back({block, blocks_.size()});
+        } else if (block.header.kind == ORR_OTRACE_KEYFRAME) {
+            keyframes_.push_back({block, blocks_.size() - 1});
         } else if (block.header.kind == ORR_OTRACE_SYMBOLS) {
             if (images_.empty()) return refuse("symbols without an image before them");
             if (!fits(block)) return refuse(kTooMuch);
@@ -265,6 +287,8 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
         return std::unexpected(error_at(committed_, "there are bytes behind the end mark"));
     }
     info_.crashed = !ended;
+    // Its log was not written any more.
+    if (!ports_.empty() && ports_.back().log == blocks_.size()) ports_.pop_back();
     return {};
 }
 

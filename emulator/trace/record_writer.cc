@@ -17,7 +17,7 @@ namespace orrery::emu {
 
 namespace {
 
-// Of logs: higher levels cost more time than they save bytes.
+// Of what is written while the core runs: higher levels cost more time than they save bytes.
 constexpr int kLevel = -5;
 // Of what is written once a start, mostly the same in memory and in the image.
 constexpr int kStartLevel = 9;
@@ -27,6 +27,10 @@ constexpr std::size_t kMinSaved = 64;
 constexpr std::size_t kGoodPercent = 60;
 constexpr std::size_t kFullBlock = 192 << 10;
 constexpr unsigned kUnpacked = 15;
+
+bool is_of_start(std::uint32_t kind) {
+    return kind == ORR_OTRACE_IMAGE || kind == ORR_OTRACE_SYMBOLS || kind == ORR_OTRACE_START;
+}
 
 }  // namespace
 
@@ -59,12 +63,12 @@ void RecordWriter::fail(const std::string& what, int error, std::uint64_t good_u
     failed_.store(true, std::memory_order_release);
 }
 
-void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> payload) {
+void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> payload, std::size_t bytes) {
     if (failed()) return;
     {
         const std::lock_guard lock(mutex_);
-        waiting_bytes_.fetch_add(sizeof block + payload.size(), std::memory_order_acq_rel);
-        jobs_.push_back({block, std::move(payload)});
+        waiting_bytes_.fetch_add(sizeof block + bytes, std::memory_order_acq_rel);
+        jobs_.push_back({block, std::move(payload), bytes});
     }
     more_.notify_one();
 }
@@ -102,12 +106,13 @@ void RecordWriter::run() {
         busy_ = true;
         lock.unlock();
         if (!failed()) write(job);
-        const std::size_t bytes = sizeof job.block + job.payload.size();
+        const std::size_t bytes = sizeof job.block + job.bytes;
         const bool was_full = !room();
         waiting_bytes_.fetch_sub(bytes, std::memory_order_acq_rel);
         lock.lock();
-        if (job.block.kind == ORR_OTRACE_LOG && spares_.size() < kSpares)
-            spares_.push_back(std::move(job.payload));
+        // Of what comes once a start there is no second.
+        if (!is_of_start(job.block.kind) && spares_.size() < kSpares)
+            spares_.push_back(std::move(job.buffer));
         busy_ = false;
         less_.notify_all();
         if (was_full && room() && on_room_) on_room_();
@@ -116,7 +121,7 @@ void RecordWriter::run() {
 
 void RecordWriter::write(Job& job) {
     orr_otrace_block& block = job.block;
-    const std::span<const std::uint8_t> payload = job.payload;
+    const std::span<const std::uint8_t> payload = job.payload();
     const std::size_t bound = ZSTD_compressBound(payload.size());
     out_.resize(sizeof block + std::max(bound, payload.size()));
     std::size_t stored = payload.size();
@@ -125,8 +130,9 @@ void RecordWriter::write(Job& job) {
     if (log && unpacked_ != 0) {
         --unpacked_;
     } else if (payload.size() > kMinSaved && block.kind != ORR_OTRACE_SYMBOLS) {
-        const std::size_t packed = ZSTD_compress(out_.data() + sizeof block, bound, payload.data(),
-                                                 payload.size(), log ? kLevel : kStartLevel);
+        const std::size_t packed =
+            ZSTD_compress(out_.data() + sizeof block, bound, payload.data(), payload.size(),
+                          is_of_start(block.kind) ? kStartLevel : kLevel);
         if (ZSTD_isError(packed) == 0 && packed + kMinSaved <= payload.size()) {
             block.codec = ORR_OTRACE_ZSTD;
             stored = packed;

@@ -14,8 +14,10 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <orrery/hw/trace.h>
@@ -38,7 +40,13 @@ class RecordWriter {
 
     // --- the recording thread ---
     // Never waits; also without room, for what cannot be put off. After a failure the block is dropped.
-    void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload);
+    void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload) {
+        const std::size_t bytes = payload.size();
+        put(block, std::move(payload), bytes);
+    }
+    // Of which the first `bytes` count: a buffer in its whole size comes back as a spare one that need not be
+    // made longer, and cleared, again.
+    void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload, std::size_t bytes);
     // A buffer of an earlier block, or an empty one.
     std::vector<std::uint8_t> spare();
     bool room() const { return waiting_bytes_.load(std::memory_order_acquire) < kMostWaiting; }
@@ -55,12 +63,14 @@ class RecordWriter {
     void fail(const std::string& what, int error, std::uint64_t good_until);
 
     static constexpr std::size_t kMostWaiting = 8 << 20;
-    static constexpr std::size_t kSpares = 4;
+    static constexpr std::size_t kSpares = 6;
 
   private:
     struct Job {
         orr_otrace_block block;
-        std::vector<std::uint8_t> payload;
+        std::vector<std::uint8_t> buffer;
+        std::size_t bytes;
+        std::span<const std::uint8_t> payload() const { return std::span(buffer).first(bytes); }
     };
     void run();
     void write(Job& job);

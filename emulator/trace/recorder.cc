@@ -100,7 +100,8 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
             "{}: a recording needs a regular file, and this is none; give another name", file.string()));
     }
     if (::ftruncate(fd.get(), 0) != 0) return refuse("emptied");
-    made->buffer_.resize(kFlushBytes + kRoom);
+    made->set_buffer(std::vector<std::uint8_t>(kFlushBytes + kRoom));
+    made->keyframe_cost_ = info.keyframe_cost;
 
     orr_otrace_header header{};
     header.magic = ORR_OTRACE_MAGIC;
@@ -143,19 +144,54 @@ void Recorder::write_block(const orr_otrace_block& block, std::span<const std::u
     if (on()) writer_->put(block, {payload.begin(), payload.end()});
 }
 
+// Returns the one before it.
+std::vector<std::uint8_t> Recorder::set_buffer(std::vector<std::uint8_t> buffer) {
+    limit_ = buffer.size() - kMostOfAccess;
+    return std::exchange(buffer_, std::move(buffer));
+}
+
+orr_otrace_block Recorder::point(std::uint32_t kind) const {
+    orr_otrace_block block{};
+    block.kind = kind;
+    block.first_step = block.last_step = offset_ + block_steps_;
+    block.first_ps = block.last_ps = block_time_;
+    return block;
+}
+
 void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
     used_ = 0;
+    notes_ = 0;
     values_.fill(0);
     stalls_.fill(0);
     block_steps_ = last_steps_ = steps;
     block_time_ = last_note_time_ = time;
+    port_.begin(steps, time);
 }
 
-void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time) {
+void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time,
+                     std::uint64_t rest_ps) {
+    if (!write_log(state, sram, time) || !running_ || cost_ < keyframe_cost_) return;
+    cost_ = 0;
+    orr_otrace_block block = point(ORR_OTRACE_KEYFRAME);
+    block.state_hash = last_hash_;
     if (!on()) return;
+    std::vector<std::uint8_t> payload = writer_->spare();
+    pages_.keyframe(state, rest_ps, sram, payload);
+    writer_->put(block, std::move(payload));
+}
+
+// false: there was nothing to write.
+bool Recorder::write_log(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time) {
+    if (!on()) return false;
     const std::uint64_t steps = running_ ? state.steps : block_steps_;
-    if (!dirty(steps) && time == block_time_) return;
+    if (!dirty(steps) && time == block_time_) return false;
     if (running_) last_hash_ = trace_hash(state, sram);
+    cost_ += steps - block_steps_ + RecordingInfo::kByteCost * used_;
+    // Before its log: one that a dying recorder leaves behind belongs to nothing.
+    if (!port_.empty() || notes_ != 0) {
+        const std::size_t bytes = port_.used();
+        writer_->put(point(ORR_OTRACE_PORT), port_.take(notes_, writer_->spare()), bytes);
+    }
     orr_otrace_block block{};
     block.kind = ORR_OTRACE_LOG;
     block.first_step = offset_ + block_steps_;
@@ -165,29 +201,24 @@ void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram,
     block.state_hash = last_hash_;
     if (on()) {
         // The writer gets the buffer itself, and gives back one that it is done with.
-        const std::size_t size = buffer_.size();
-        std::vector<std::uint8_t> full = std::exchange(buffer_, writer_->spare());
-        full.resize(used_);
-        buffer_.resize(size);
-        writer_->put(block, std::move(full));
+        std::vector<std::uint8_t> next = writer_->spare();
+        next.resize(buffer_.size());
+        writer_->put(block, set_buffer(std::move(next)), used_);
     }
     begin_block(steps, time);
+    return true;
 }
 
 void Recorder::finish(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time) {
-    flush(state, sram, time);
-    orr_otrace_block block{};
-    block.kind = ORR_OTRACE_END;
-    block.first_step = block.last_step = offset_ + block_steps_;
-    block.first_ps = block.last_ps = block_time_;
-    write_block(block, {});
+    write_log(state, sram, time);
+    write_block(point(ORR_OTRACE_END), {});
     ended_ = true;
     writer_->drain();
 }
 
 void Recorder::unusual_access(unsigned tag, unsigned bytes, std::uint64_t value, std::uint64_t& usual,
                               std::uint64_t stall, unsigned lines) {
-    if (used_ + kMostOfAccess > buffer_.size()) return overrun();
+    if (used_ > limit_) return overrun();
     std::uint8_t* const at = buffer_.data() + used_;
     std::memcpy(at + 1, &value, sizeof value);
     std::size_t size = 1 + bytes;
@@ -230,12 +261,15 @@ bool Recorder::begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time
     // Notes may pile up before the core runs again: whatever they take, the room for a run of the core stays.
     if (used_ + room + 32 + kRoom > buffer_.size()) {
         if (buffer_.size() >= kMostBuffer) return false;
-        buffer_.resize(2 * buffer_.size() + room);
+        std::vector<std::uint8_t> larger(2 * buffer_.size() + room);
+        std::copy_n(buffer_.begin(), used_, larger.begin());
+        set_buffer(std::move(larger));
     }
     put(static_cast<std::uint8_t>(ORR_OTRACE_NOTE | kind << 4));
     put_steps(running_ ? steps : block_steps_);
     put_varint(zigzag(time - last_note_time_));
     last_note_time_ = time;
+    ++notes_;
     return true;
 }
 
@@ -271,11 +305,7 @@ void Recorder::image(std::span<const std::uint8_t> bytes) {
 }
 
 void Recorder::write_image() {
-    orr_otrace_block block{};
-    block.kind = ORR_OTRACE_IMAGE;
-    block.first_step = block.last_step = offset_ + block_steps_;
-    block.first_ps = block.last_ps = block_time_;
-    write_block(block, image_);
+    write_block(point(ORR_OTRACE_IMAGE), image_);
     image_new_ = false;
     write_symbols();
 }
@@ -288,16 +318,14 @@ void Recorder::write_symbols() {
     std::memcpy(&head, symbols_.data(), sizeof head);
     std::memcpy(&image, image_.data(), sizeof image);
     if (head.magic != ORR_OTRACE_SYMBOLS_MAGIC || !std::ranges::equal(head.build_id, image.build_id)) return;
-    orr_otrace_block block{};
-    block.kind = ORR_OTRACE_SYMBOLS;
-    block.first_step = block.last_step = offset_ + block_steps_;
-    block.first_ps = block.last_ps = block_time_;
-    write_block(block, symbols_);
+    write_block(point(ORR_OTRACE_SYMBOLS), symbols_);
 }
 
 void Recorder::start(const Start& start) {
     if (!on()) return;
-    flush({}, {}, start.time);  // notes of the time in between
+    write_log({}, {}, start.time);  // notes of the time in between
+    port_.cut();
+    pages_.begin(start.sram);
     if (image_new_) write_image();
     orr_otrace_start head{};
     head.warm = start.warm ? 1 : 0;
@@ -330,7 +358,7 @@ void Recorder::stop(const HartState& state, std::span<const std::uint8_t> sram, 
                     unsigned note_kind) {
     if (!running_) return;
     note(note_kind, state.steps, time, {});
-    flush(state, sram, time);
+    write_log(state, sram, time);
     running_ = false;
 }
 

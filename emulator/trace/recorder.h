@@ -21,6 +21,8 @@
 #include "emulator/base/unique_fd.h"
 #include "emulator/core/hart.h"
 #include "emulator/trace/clock.h"
+#include "emulator/trace/keyframes.h"
+#include "emulator/trace/port_words.h"
 #include "emulator/trace/record_writer.h"
 
 namespace orrery::emu {
@@ -39,6 +41,10 @@ struct RecordingInfo {
     std::uint32_t hw_version = 0;
     std::vector<std::uint8_t> symbols;  // struct orr_otrace_symbols, for the image that has its build id
     RecordWriter::Write write;          // for tests; empty: write(2)
+    // From one keyframe to the next: steps, and the bytes of logs as so many steps each. For tests too.
+    std::uint64_t keyframe_cost = kKeyframeCost;
+    static constexpr std::uint64_t kKeyframeCost = 80 << 20;
+    static constexpr std::uint64_t kByteCost = 8;
 };
 
 // The state of a hart as a recording knows it.
@@ -83,6 +89,12 @@ class Recorder {
                                                                                          << 4));
     }
 
+    // A word for the trace port. It takes no time, and replay makes it again: what the file has of it spares
+    // the reader the replay.
+    [[gnu::always_inline]] void port_word(std::uint64_t steps, std::uint64_t time, std::uint64_t word) {
+        if (!port_.put(steps, time, word)) overrun();
+    }
+
     // --- any time; `steps` are those of the hart since its start ---
     void note(unsigned kind, std::uint64_t steps, std::uint64_t time,
               std::initializer_list<std::uint64_t> fields);
@@ -113,20 +125,21 @@ class Recorder {
 
     // Whether a flush() is due for the sake of the block's size; asked before each run of the hart.
     bool full(std::uint64_t steps) const {
-        return used_ >= kFlushBytes || steps - block_steps_ >= kFlushSteps;
+        return used_ >= kFlushBytes || port_.used() >= kFlushBytes || steps - block_steps_ >= kFlushSteps;
     }
     // Anything that a crash would lose.
     bool dirty(std::uint64_t steps) const { return used_ != 0 || (running_ && steps != block_steps_); }
-    // Hands over what there is. After boundary(), with the hart as it stands at `time`; while the core is
-    // stopped only the time counts.
-    void flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time);
-    // The same, and the end mark.
+    // Hands over what there is, and a keyframe if one is due. After boundary(), with the hart as it stands at
+    // `time`, and `rest_ps` of CoreClock; while the core is stopped only the time counts.
+    void flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time,
+               std::uint64_t rest_ps);
+    // The same without a keyframe, and the end mark.
     void finish(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time);
 
     // A run of the hart between two looks at full() records no more than this: each access at most
     // kMostOfAccess bytes.
     // Long blocks: each costs a checksum of all of SRAM.
-    static constexpr std::size_t kFlushBytes = 1 << 20;
+    static constexpr std::size_t kFlushBytes = 3 << 19;
     static constexpr std::size_t kRoom = 128 << 10;
     static constexpr std::size_t kMostOfAccess = 24;
     static constexpr std::uint64_t kFlushSteps = 24 << 20;
@@ -136,7 +149,7 @@ class Recorder {
 
     [[gnu::always_inline]] void access(unsigned tag, unsigned bytes, std::uint64_t value,
                                        std::uint64_t& usual, std::uint64_t stall, unsigned lines) {
-        if (stall != usual || lines != lines_ || used_ + kMostOfAccess > buffer_.size()) [[unlikely]]
+        if (stall != usual || lines != lines_ || used_ > limit_) [[unlikely]]
             return unusual_access(tag, bytes, value, usual, stall, lines);
         std::uint8_t* const at = buffer_.data() + used_;
         at[0] = static_cast<std::uint8_t>(tag);
@@ -161,12 +174,16 @@ class Recorder {
     void put_boundary(std::uint64_t steps, std::uint64_t ps, unsigned lines);
     void overrun();
     bool begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time, std::size_t room);
-    static constexpr std::size_t kMostBuffer = 4 << 20;
+    static constexpr std::size_t kMostBuffer = 3 << 20;  // doubled once it stays below ORR_OTRACE_MAX_BLOCK
     void write_block(const orr_otrace_block& block, std::span<const std::uint8_t> payload);
+    bool write_log(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time);
+    // At the begin of a block.
+    orr_otrace_block point(std::uint32_t kind) const;
     bool on() const { return !ended_ && !writer_->failed(); }
     void write_image();
     void write_symbols();
     void begin_block(std::uint64_t steps, std::uint64_t time);
+    std::vector<std::uint8_t> set_buffer(std::vector<std::uint8_t> buffer);
 
     std::filesystem::path file_;
     std::vector<std::uint8_t> symbols_;
@@ -177,10 +194,16 @@ class Recorder {
     bool image_new_ = false;           // and it has not been written yet
     bool running_ = false;             // between start() and stop()
     std::uint64_t last_hash_ = 0;
+    ChangedPages pages_;  // since the last keyframe
+    std::uint64_t keyframe_cost_ = 0;
+    std::uint64_t cost_ = 0;  // since the last keyframe
 
     // The block that is being filled.
     std::vector<std::uint8_t> buffer_;
+    std::size_t limit_ = 0;  // an access fits at it
     std::size_t used_ = 0;
+    PortWords port_{kFlushBytes + kRoom};
+    std::uint32_t notes_ = 0;
     std::array<std::uint64_t, kValueSlots> values_{};
     std::array<std::uint64_t, kAccessClasses> stalls_{};
     std::uint64_t offset_ = 0;       // recording's steps are the hart's plus this

@@ -29,9 +29,19 @@ bool in_sram(std::uint64_t va) {
 
 }  // namespace
 
+TraceNote trace_note(const orr_otrace_block& block, const LoggedNote& note) {
+    TraceNote out;
+    out.step = block.first_step + note.step;
+    out.time_ps = block.first_ps + static_cast<std::uint64_t>(note.time_ps);
+    out.kind = note.kind;
+    std::ranges::copy(note.field, out.field);
+    return out;
+}
+
 ReplayCore::ReplayCore(const TraceReader& reader)
     : reader_(reader),
       memory_(1 + ORR_SRAM_SIZE / kPageBytes),
+      checked_(reader.blocks().size()),
       hart_(hart_config(), *this),
       clock_(reader.info().cycle_ps),
       stopped_time_(reader.info().start_ps) {}
@@ -51,6 +61,20 @@ ReplayCore::Position ReplayCore::save() const {
             .running = running_,
             .in_block = in_block_,
             .image = image_};
+}
+
+ReplayCore::Position ReplayCore::position_of(std::size_t block, const Keyframe& keyframe) const {
+    const TraceBlock& log = reader_.blocks()[block];
+    Position position;
+    position.step = log.header.last_step;
+    position.state = keyframe.state;
+    position.clock = CoreClock(reader_.info().cycle_ps);
+    position.clock.resume(log.header.last_ps, keyframe.state.steps, keyframe.rest_ps);
+    position.stopped_time = log.header.last_ps;
+    position.block = block + 1;
+    position.running = true;
+    position.image = log.image;
+    return position;
 }
 
 void ReplayCore::restore(const Position& position) {
@@ -88,7 +112,7 @@ bool ReplayCore::read(std::uint64_t address, std::span<std::uint8_t> out) const 
 void ReplayCore::diverge(const std::string& reason) {
     diverged_now_ = true;
     hart_.request_stop();
-    if (divergence_) return;
+    if (divergence_ && divergence_->step <= step()) return;
     const std::uint64_t offset = block_ < reader_.blocks().size() ? reader_.blocks()[block_].offset : 0;
     divergence_ = Replayer::Divergence{step(), offset, fmt::format("{} (pc {:#x})", reason, hart_.pc())};
 }
@@ -117,8 +141,7 @@ bool ReplayCore::load_log() {
     }
     const auto decoded = decode_log(*payload, from.header.last_step - from.header.first_step, *log_);
     if (!decoded) {
-        error_ = reader_.error_at(from.offset, fmt::format("at byte {} of this log's payload: {}",
-                                                           decoded.error().at, decoded.error().reason));
+        error_ = reader_.error_at(from.offset, describe(decoded.error()));
         return false;
     }
     return true;
@@ -135,14 +158,20 @@ void ReplayCore::enter_block() {
         return;
     }
     if (listener_ == nullptr) return;
-    for (const LoggedNote& note : log_->notes) {
-        TraceNote out;
-        out.step = block().first_step + note.step;
-        out.time_ps = block().first_ps + static_cast<std::uint64_t>(note.time_ps);
-        out.kind = note.kind;
-        std::ranges::copy(note.field, out.field);
-        listener_->noted(out);
+    for (const LoggedNote& note : log_->notes)
+        listener_->noted(trace_note(block(), note));
+}
+
+// At the end of block_.
+bool ReplayCore::check_hash(const char* otherwise) {
+    if (checked_[block_]) return true;
+    if (trace_hash(hart_.state(), recorded_sram()) != block().state_hash) {
+        diverge(otherwise);
+        return false;
     }
+    checked_[block_] = true;
+    ++hashes_checked_;
+    return true;
 }
 
 // false: not what was recorded.
@@ -156,13 +185,7 @@ bool ReplayCore::leave_block() {
             diverge(fmt::format("model time {} ps, recorded {} ps", time(), block().last_ps));
             return false;
         }
-        if (listener_ != nullptr && running_) {
-            if (trace_hash(hart_.state(), sram().first(recorded_sram_)) != block().state_hash) {
-                diverge("the state hash is not the recorded one");
-                return false;
-            }
-            listener_->hash_checked();
-        }
+        if (running_ && !check_hash("the state hash is not the recorded one")) return false;
         if (log_->stops) running_ = false;
         stopped_time_ = block().last_ps;
     }
@@ -220,35 +243,34 @@ void ReplayCore::apply(const LoggedBoundary& boundary) {
     hart_.flush_code();
 }
 
-void ReplayCore::start() {
-    const TraceBlock& from = reader_.blocks()[block_];
-    const auto payload = reader_.payload(from);
-    if (!payload) {
-        error_ = payload.error();
-        return diverge("a start cannot be read");
-    }
+std::expected<orr_otrace_start, const char*> ReplayCore::load_start(std::size_t block) {
+    const auto payload = reader_.payload(reader_.blocks()[block]);
+    if (!payload) return std::unexpected("a start cannot be read");
     orr_otrace_start head;
     std::memcpy(&head, payload->data(), sizeof head);
     const std::uint8_t* const rom = payload->data() + sizeof head;
     if (rom_known_ && std::memcmp(memory_[0].bytes, rom, ORR_ROM_SIZE) != 0)
-        return diverge("a start with another ROM");
+        return std::unexpected("a start with another ROM");
     rom_known_ = true;
     // A card of an older build had less SRAM: the rest is not there for its firmware, and in no hash.
     recorded_sram_ = payload->size() - sizeof head - ORR_ROM_SIZE;
     std::memcpy(memory_.data(), rom, ORR_ROM_SIZE + recorded_sram_);
     std::fill(sram().begin() + static_cast<std::ptrdiff_t>(recorded_sram_), sram().end(), std::uint8_t{0});
+    return head;
+}
+
+void ReplayCore::start() {
+    const TraceBlock& from = reader_.blocks()[block_];
+    const auto head = load_start(block_);
+    if (!head) return diverge(head.error());
     hart_.reset();
-    hart_.set_pc(head.reset_pc);
+    hart_.set_pc(head->reset_pc);
     offset_ = from.header.last_step;
     clock_.start(from.header.last_ps);
     running_ = true;
     image_ = from.image;
-    if (listener_ != nullptr) {
-        listener_->started(step());
-        if (trace_hash(hart_.state(), sram().first(recorded_sram_)) != from.header.state_hash)
-            return diverge("the state hash at a start is not the recorded one");
-        listener_->hash_checked();
-    }
+    if (listener_ != nullptr) listener_->started(step());
+    if (!check_hash("the state hash at a start is not the recorded one")) return;
     ++block_;
 }
 

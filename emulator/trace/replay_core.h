@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <expected>
 #include <list>
 #include <memory>
 #include <optional>
@@ -16,19 +17,21 @@
 #include "emulator/core/hart.h"
 #include "emulator/core/watch.h"
 #include "emulator/trace/clock.h"
+#include "emulator/trace/keyframes.h"
 #include "emulator/trace/log.h"
 #include "emulator/trace/snapshots.h"
 
 namespace orrery::emu {
 
-// Told what happens while a part is replayed for the first time.
+TraceNote trace_note(const orr_otrace_block& block, const LoggedNote& note);
+
+// Told what happens while it is replayed.
 class ReplayListener {
   public:
     virtual ~ReplayListener() = default;
     virtual void port_word(std::uint64_t step, std::uint64_t time_ps, std::uint64_t word) = 0;
     virtual void started(std::uint64_t step) = 0;
     virtual void noted(const TraceNote& note) = 0;
-    virtual void hash_checked() = 0;
     virtual bool wants_accesses() const = 0;  // stays as it is
     virtual void accessed(const PortAccess& access) = 0;
 };
@@ -52,6 +55,10 @@ class ReplayCore final : public Bus {
         std::size_t image = 0;
     };
     Position save() const;
+    // Behind the log `block`, of a file's keyframe.
+    Position position_of(std::size_t block, const Keyframe& keyframe) const;
+    // Puts the memory there that the start `block` begins with.
+    std::expected<orr_otrace_start, const char*> load_start(std::size_t block);
     // The memory has been put back already.
     void restore(const Position& position);
 
@@ -64,9 +71,14 @@ class ReplayCore final : public Bus {
     std::uint64_t started_at() const { return offset_; }  // position of the last start
     std::span<std::uint8_t> sram() { return {memory_[1].bytes, ORR_SRAM_SIZE}; }
     std::span<const std::uint8_t> sram() const { return {memory_[1].bytes, ORR_SRAM_SIZE}; }
+    // As much of it as the recorded card had.
+    std::span<std::uint8_t> recorded_sram() { return sram().first(recorded_sram_); }
     bool read(std::uint64_t address, std::span<std::uint8_t> out) const;
+    // The state hash at the end of each block is checked when a replay first gets there.
+    std::uint64_t hashes_checked() const { return hashes_checked_; }
     // The accesses replayed since the begin: what a position costs besides its steps.
     std::uint64_t accesses() const { return accesses_done_; }
+    // The earliest one found.
     const std::optional<Replayer::Divergence>& divergence() const { return divergence_; }
     // The log itself is unreadable; the offset is in it.
     const std::string& error() const { return error_; }
@@ -95,6 +107,7 @@ class ReplayCore final : public Bus {
         tells_accesses_ = listener != nullptr && listener->wants_accesses();
         hart_.flush_pages();
     }
+    bool listening() const { return listener_ != nullptr; }
     void set_breakpoints(std::span<const std::uint64_t> sorted);
     void set_watchpoints(std::span<const Watchpoint> watchpoints);
     void set_time_limit(std::uint64_t time_ps) { time_limit_ = time_ps; }
@@ -132,12 +145,15 @@ class ReplayCore final : public Bus {
     void after(const LoggedAccess& access, std::uint64_t va, std::uint64_t value);
     void look(std::uint64_t va, unsigned size, bool read);
     void diverge(const std::string& reason);
+    bool check_hash(const char* otherwise);
 
     const TraceReader& reader_;
     std::vector<Page> memory_;                                  // page 0: ROM, then SRAM
     std::unique_ptr<Page> unheard_ = std::make_unique<Page>();  // words for the trace port, while moving
     std::vector<std::uint8_t> unpacked_;                        // of the log that was read last
     std::size_t recorded_sram_ = ORR_SRAM_SIZE;                 // bytes of SRAM of the card that was recorded
+    std::vector<bool> checked_;                                 // of each block: its state hash held
+    std::uint64_t hashes_checked_ = 0;
     Hart hart_;
     CoreClock clock_;
     ReplayListener* listener_ = nullptr;

@@ -1,40 +1,11 @@
 #include "emulator/api/replayer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "emulator/trace/replay_core.h"
+#include "emulator/trace/replayer_impl.h"
 
 namespace orrery::emu {
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kProgressPeriod = std::chrono::milliseconds(50);
-// Between two looks at the clock, or two snapshots.
-constexpr std::uint64_t kSlice = 256 << 10;
-// A snapshot after this many steps; an access costs as much as some steps.
-constexpr std::uint64_t kSnapshotCost = 3 << 20;
-constexpr std::uint64_t kAccessCost = 16;
-constexpr std::uint64_t kSnapshotBytes = std::uint64_t{1} << 30;
-
-// Says how far a long run is, now and then.
-class Pace {
-  public:
-    bool due() {
-        const Clock::time_point now = Clock::now();
-        if (now - last_ < kProgressPeriod) return false;
-        last_ = now;
-        return true;
-    }
-
-  private:
-    Clock::time_point last_ = Clock::now();
-};
-
-}  // namespace
 
 const char* to_string(ReplayStop stop) {
     switch (stop) {
@@ -58,163 +29,19 @@ const char* to_string(ReplayStop stop) {
     return "unknown";
 }
 
-struct Replayer::Impl final : ReplayListener {
-    explicit Impl(TraceReader from) : reader(std::move(from)), core(reader) {}
-
-    struct PortIndex {
-        std::uint64_t step = 0, time_ps = 0;
-        std::size_t first_word = 0;
-    };
-    struct Snapshot {
-        ReplayCore::Position position;
-        std::uint64_t time_ps = 0;
-        std::unique_ptr<MemoryHistory::Index> memory;
-    };
-
-    // --- the first pass ---
-    std::expected<void, std::string> replay_all(const Progress& progress);
-    void take_snapshot();
-    void thin_out();
-    void port_word(std::uint64_t step, std::uint64_t time_ps, std::uint64_t word) override {
-        if (words_wanted == 0) {
-            records.push_back({step, time_ps, words.size()});
-            words_wanted = ORR_OTRACE_PORT_WORDS(word);
-        } else {
-            --words_wanted;
-        }
-        words.push_back(word);
-    }
-    void started(std::uint64_t) override { drop_partial(); }
-    void noted(const TraceNote& note) override { notes.push_back(note); }
-    void hash_checked() override { ++hashes; }
-    bool wants_accesses() const override { return observer != nullptr; }
-    void accessed(const PortAccess& access) override { observer(access); }
-    // The core stopped in the middle of a record.
-    void drop_partial() {
-        if (words_wanted == 0) return;
-        words.resize(records.back().first_word);
-        records.pop_back();
-        words_wanted = 0;
-    }
-
-    // --- moving ---
-    // Index of the last snapshot at or before a position.
-    std::size_t snapshot_before(std::uint64_t step) const {
-        const auto after = std::ranges::upper_bound(snapshots, step, {},
-                                                    [](const Snapshot& each) { return each.position.step; });
-        return static_cast<std::size_t>(after - snapshots.begin()) - 1;
-    }
-    void restore(const Snapshot& snapshot) {
-        history.restore(*snapshot.memory, core.sram());
-        core.restore(snapshot.position);
-    }
-    ReplayStop go(std::uint64_t step);
-    void set_limits(const ReplayLimits& limits);
-    void clear_limits() {
-        core.set_breakpoints({});
-        core.set_watchpoints({});
-    }
-    ReplayStopInfo stop_info(ReplayStop stop) const;
-    ReplayStopInfo forward(std::uint64_t target, const ReplayLimits& limits);
-    std::optional<std::pair<std::uint64_t, ReplayStopInfo>> last_stop_in(std::uint64_t low,
-                                                                         std::uint64_t upper,
-                                                                         const ReplayLimits& limits);
-    ReplayStopInfo records_forward(std::uint64_t target, const ReplayLimits& limits, const Replayer& self);
-    bool halted() const;
-
-    TraceReader reader;
-    ReplayCore core;
-    MemoryHistory history;
-    std::vector<Snapshot> snapshots;
-    std::uint64_t snapshot_cost = kSnapshotCost;
-    std::uint64_t last_cost = 0;
-    std::vector<PortIndex> records;
-    std::vector<std::uint64_t> words;
-    std::uint32_t words_wanted = 0;
-    std::vector<TraceNote> notes;
-    AccessObserver observer;
-    std::vector<std::uint64_t> halts;  // steps
-    std::uint64_t hashes = 0;
-    std::uint64_t end = 0, end_time = 0;
-    std::optional<Divergence> divergence;
-};
-
-// --- the first pass ---
-
-void Replayer::Impl::take_snapshot() {
-    snapshots.push_back({core.save(), core.time(), history.save(core.sram())});
-    if (history.bytes() + snapshots.size() * (sizeof(Snapshot) + sizeof(MemoryHistory::Index)) >
-        kSnapshotBytes)
-        thin_out();
-}
-
-// Every second one goes, and from now on they are made half as often.
-void Replayer::Impl::thin_out() {
-    std::vector<Snapshot> kept;
-    for (std::size_t i = 0; i < snapshots.size(); ++i) {
-        if (i % 2 == 0) {
-            kept.push_back(std::move(snapshots[i]));
-        } else {
-            history.forget(*snapshots[i].memory);
-        }
-    }
-    snapshots = std::move(kept);
-    snapshot_cost *= 2;
-}
-
-std::expected<void, std::string> Replayer::Impl::replay_all(const Progress& progress) {
-    Pace pace;
-    core.set_listener(this);
-    ReplayCore::Why why = core.settle();
-    take_snapshot();
-    const double all = static_cast<double>(std::max<std::uint64_t>(1, reader.last_step()));
-    while (why != ReplayCore::Why::kEnd && why != ReplayCore::Why::kDiverged) {
-        why = core.run(core.step() + kSlice);
-        const std::uint64_t cost = core.step() + kAccessCost * core.accesses();
-        if (why == ReplayCore::Why::kSteps && cost - last_cost >= snapshot_cost) {
-            last_cost = cost;
-            take_snapshot();
-        }
-        if (progress && pace.due() && !progress(static_cast<double>(core.step()) / all))
-            return std::unexpected(reader.name() + ": cancelled");
-    }
-    core.set_listener(nullptr);
-    drop_partial();
-    if (!core.error().empty()) return std::unexpected(core.error());
-    divergence = core.divergence();
-    end = reader.last_step();
-    end_time = reader.last_ps();
-    if (divergence) {
-        // What comes after the last good block cannot be trusted.
-        const auto blocks = reader.blocks();
-        const auto bad = std::ranges::find(blocks, divergence->offset, &TraceBlock::offset);
-        end = bad->header.first_step;
-        end_time = bad->header.first_ps;
-        while (snapshots.size() > 1 && snapshots.back().position.step > end) {
-            history.forget(*snapshots.back().memory);
-            snapshots.pop_back();
-        }
-        const auto behind = [&](const auto& each) { return each.step > end; };
-        std::erase_if(records, behind);
-        std::erase_if(notes, behind);
-    }
-    for (const TraceNote& note : notes) {
-        if (note.kind == ORR_OTRACE_NOTE_HALT) halts.push_back(note.step);
-    }
-    restore(snapshots.front());
-    core.settle();
-    if (progress) progress(1);
-    return {};
-}
-
 // --- moving ---
 
 ReplayStop Replayer::Impl::go(std::uint64_t step) {
     const std::uint64_t target = std::min(step, end);
     const Snapshot& near = snapshots[snapshot_before(target)];
-    if (target < core.step() || near.position.step > core.step()) restore(near);
-    const ReplayCore::Why why = core.run(target);
-    if (why == ReplayCore::Why::kDiverged) return ReplayStop::kDiverged;
+    // A short way is gone, over keyframes too: so what they say is checked.
+    const bool far = target - core.step() > kSlice && near.step > core.step();
+    if (target < core.step() || far) restore(near);
+    do {
+        const ReplayCore::Why why = run(std::min(target, core.step() + kSlice));
+        if (why == ReplayCore::Why::kDiverged) return ReplayStop::kDiverged;
+        if (why == ReplayCore::Why::kEnd) break;
+    } while (core.step() < target);
     return step > end ? ReplayStop::kEnd : ReplayStop::kTarget;
 }
 
@@ -244,7 +71,7 @@ ReplayStopInfo Replayer::Impl::forward(std::uint64_t target, const ReplayLimits&
     const std::uint64_t last = std::min(target, end);
     while (core.step() < last) {
         const std::uint64_t upto = each_step ? core.step() + 1 : std::min(last, core.step() + kSlice);
-        const ReplayCore::Why why = core.run(upto);
+        const ReplayCore::Why why = run(upto);
         if (why == ReplayCore::Why::kDiverged) return stop_info(ReplayStop::kDiverged);
         if (why == ReplayCore::Why::kWatchpoint) return stop_info(ReplayStop::kWatchpoint);
         if (why == ReplayCore::Why::kBreakpoint || (core.step() < last && core.at_breakpoint()))
@@ -260,6 +87,7 @@ ReplayStopInfo Replayer::Impl::records_forward(std::uint64_t target, const Repla
                                                const Replayer& self) {
     for (;;) {
         const std::size_t next = self.record_at(core.step() + 1);
+        const auto& records = port.entries();
         const std::uint64_t upto = next < records.size() ? std::min(target, records[next].step) : target;
         const ReplayStopInfo info = forward(upto, limits);
         if (info.stop != ReplayStop::kTarget) return info;
@@ -283,7 +111,7 @@ std::optional<std::pair<std::uint64_t, ReplayStopInfo>> Replayer::Impl::last_sto
     };
     look();
     while (core.step() < upper) {
-        const ReplayCore::Why why = core.run(each_step ? core.step() + 1 : upper);
+        const ReplayCore::Why why = run(each_step ? core.step() + 1 : upper);
         // Backward the access is about to be done.
         if (why == ReplayCore::Why::kWatchpoint)
             found = {core.step() - 1, stop_info(ReplayStop::kWatchpoint)};
@@ -308,18 +136,20 @@ Replayer::Replayer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Replayer::~Replayer() = default;
 
 std::expected<std::unique_ptr<Replayer>, std::string> Replayer::open(const std::filesystem::path& file,
-                                                                     const Progress& progress) {
+                                                                     const Progress& progress,
+                                                                     Opening opening) {
     auto reader = TraceReader::open(file);
     if (!reader) return std::unexpected(reader.error());
-    return open(*std::move(reader), progress);
+    return open(*std::move(reader), progress, opening);
 }
 
 std::expected<std::unique_ptr<Replayer>, std::string> Replayer::open(TraceReader reader,
                                                                      const Progress& progress,
+                                                                     Opening opening,
                                                                      AccessObserver observer) {
     auto impl = std::make_unique<Impl>(std::move(reader));
     impl->observer = std::move(observer);
-    if (const auto done = impl->replay_all(progress); !done) return std::unexpected(done.error());
+    if (const auto done = impl->open(progress, opening); !done) return std::unexpected(done.error());
     return std::unique_ptr<Replayer>(new Replayer(std::move(impl)));
 }
 
@@ -343,27 +173,28 @@ std::uint64_t Replayer::end_time() const {
     return impl_->end_time;
 }
 std::uint64_t Replayer::hashes_checked() const {
-    return impl_->hashes;
+    return impl_->core.hashes_checked();
+}
+bool Replayer::verified() const {
+    return impl_->verified;
 }
 const std::optional<Replayer::Divergence>& Replayer::divergence() const {
     return impl_->divergence;
 }
 
 std::size_t Replayer::record_count() const {
-    return impl_->records.size();
+    return impl_->port.entries().size();
 }
 PortRecord Replayer::record(std::size_t index) const {
-    const Impl::PortIndex& at = impl_->records[index];
-    const std::uint64_t header = impl_->words[at.first_word];
-    return {at.step, at.time_ps, header,
-            std::span(impl_->words).subspan(at.first_word + 1, ORR_OTRACE_PORT_WORDS(header))};
+    return impl_->port.record(index);
 }
 std::span<const TraceNote> Replayer::notes() const {
     return impl_->notes;
 }
 std::size_t Replayer::record_at(std::uint64_t step) const {
-    const auto at = std::ranges::lower_bound(impl_->records, step, {}, &Impl::PortIndex::step);
-    return static_cast<std::size_t>(at - impl_->records.begin());
+    const auto& entries = impl_->port.entries();
+    const auto at = std::ranges::lower_bound(entries, step, {}, &PortLog::Entry::step);
+    return static_cast<std::size_t>(at - entries.begin());
 }
 
 std::uint64_t Replayer::step() const {
@@ -416,8 +247,7 @@ ReplayStopInfo Replayer::step_back(std::uint64_t count) {
 ReplayStopInfo Replayer::seek_time(std::uint64_t time_ps) {
     Impl& impl = *impl_;
     if (time_ps >= impl.end_time) return seek(impl.end);
-    const auto after = std::ranges::upper_bound(impl.snapshots, time_ps, {},
-                                                [](const Impl::Snapshot& each) { return each.time_ps; });
+    const auto after = std::ranges::upper_bound(impl.snapshots, time_ps, {}, &Impl::Snapshot::time_ps);
     if (after == impl.snapshots.begin()) {
         ReplayStopInfo info = seek(0);
         info.stop = ReplayStop::kBegin;
@@ -425,22 +255,26 @@ ReplayStopInfo Replayer::seek_time(std::uint64_t time_ps) {
     }
     impl.restore(*std::prev(after));
     impl.core.set_time_limit(time_ps);
-    const ReplayCore::Why why = impl.core.run(impl.end);
+    ReplayCore::Why why = ReplayCore::Why::kSteps;
+    do {
+        why = impl.run(std::min(impl.end, impl.core.step() + kSlice));
+    } while (why == ReplayCore::Why::kSteps && impl.core.step() < impl.end);
     impl.core.set_time_limit(~std::uint64_t{0});
+    if (why == ReplayCore::Why::kDiverged) return impl.stop_info(ReplayStop::kDiverged);
     if (why == ReplayCore::Why::kTime) return step_back();
     return impl.stop_info(ReplayStop::kTarget);
 }
 
 ReplayStopInfo Replayer::next_record() {
     const std::size_t next = record_at(step() + 1);
-    if (next < record_count()) return seek(impl_->records[next].step);
+    if (next < record_count()) return seek(record(next).step);
     ReplayStopInfo info = seek(end());
     info.stop = ReplayStop::kEnd;
     return info;
 }
 ReplayStopInfo Replayer::previous_record() {
     const std::size_t at = record_at(step());
-    if (at != 0) return seek(impl_->records[at - 1].step);
+    if (at != 0) return seek(record(at - 1).step);
     ReplayStopInfo info = seek(0);
     info.stop = ReplayStop::kBegin;
     return info;
@@ -460,13 +294,12 @@ ReplayStopInfo Replayer::run_back_until(std::uint64_t target, const ReplayLimits
     Pace pace;
     std::uint64_t upper = impl.core.step();
     while (upper > target) {
-        const std::uint64_t low =
-            std::max(target, impl.snapshots[impl.snapshot_before(upper - 1)].position.step);
+        const std::uint64_t low = std::max(target, impl.snapshots[impl.snapshot_before(upper - 1)].step);
         auto found = impl.last_stop_in(low, upper, limits);
         if (limits.condition && limits.condition_at_records) {
             const std::uint64_t least = found ? found->first + 1 : low;
-            for (std::size_t i = record_at(upper); i != 0 && impl.records[i - 1].step >= least; --i) {
-                impl.go(impl.records[i - 1].step);
+            for (std::size_t i = record_at(upper); i != 0 && record(i - 1).step >= least; --i) {
+                impl.go(record(i - 1).step);
                 if (!limits.condition()) continue;
                 return impl.stop_info(ReplayStop::kCondition);
             }
@@ -494,8 +327,7 @@ std::uint64_t Replayer::time_of(std::uint64_t position) {
 }
 
 std::uint64_t Replayer::snapshot_bytes() const {
-    return impl_->history.bytes() +
-           impl_->snapshots.size() * (sizeof(Impl::Snapshot) + sizeof(MemoryHistory::Index));
+    return impl_->snapshot_bytes();
 }
 std::size_t Replayer::snapshots() const {
     return impl_->snapshots.size();

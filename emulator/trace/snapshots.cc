@@ -47,9 +47,15 @@ std::unique_ptr<MemoryHistory::Index> MemoryHistory::save(std::span<const std::u
     return std::make_unique<Index>(last_index_);
 }
 
-void MemoryHistory::restore(const Index& index, std::span<std::uint8_t> memory) const {
-    for (std::size_t i = 0; i < kPieces; ++i)
-        std::memcpy(memory.data() + i * kPiece, piece(index[i]), kPiece);
+void MemoryHistory::restore(const Index& index, std::span<std::uint8_t> memory) {
+    for (std::size_t i = 0; i < kPieces; ++i) {
+        if (last_index_[i] == index[i]) continue;
+        ++uses_[index[i]];
+        drop(last_index_[i]);
+        last_index_[i] = index[i];
+        std::memcpy(last_.data() + i * kPiece, piece(index[i]), kPiece);
+    }
+    std::memcpy(memory.data(), last_.data(), kPieces * kPiece);
 }
 
 void MemoryHistory::forget(const Index& index) {

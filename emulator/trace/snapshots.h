@@ -22,7 +22,8 @@ class MemoryHistory {
 
     // What is in `memory` now; cheap if little changed since the last call.
     std::unique_ptr<Index> save(std::span<const std::uint8_t> memory);
-    void restore(const Index& index, std::span<std::uint8_t> memory) const;
+    // The next save() finds what changed since this.
+    void restore(const Index& index, std::span<std::uint8_t> memory);
     void forget(const Index& index);
     std::uint64_t bytes() const { return (slabs_.size() * kSlab - free_.size()) * kPiece; }
 
@@ -37,7 +38,7 @@ class MemoryHistory {
     std::vector<std::unique_ptr<std::uint8_t[]>> slabs_;
     std::vector<std::uint32_t> uses_;
     std::vector<std::uint32_t> free_;
-    // As save() last saw it; its pieces are used by it too.
+    // As save() or restore() last saw it; its pieces are used by it too.
     std::vector<std::uint8_t> last_;
     Index last_index_{};
 };

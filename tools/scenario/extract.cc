@@ -520,7 +520,7 @@ std::expected<Extract, std::string> extract(const std::string& trace) {
     auto sku = emu::Sku::parse(reader->info().sku_text, trace + " (its SKU)");
     if (!sku) return std::unexpected(sku.error());
     Observer observer(sku->host_store_ps);
-    auto replayer = emu::Replayer::open(*std::move(reader), {},
+    auto replayer = emu::Replayer::open(*std::move(reader), {}, emu::Opening::kWhole,
                                         [&](const emu::PortAccess& access) { observer.see(access); });
     if (!replayer) return std::unexpected(replayer.error());
     if ((*replayer)->divergence()) {

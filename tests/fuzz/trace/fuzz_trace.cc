@@ -1,7 +1,8 @@
 // Recordings from nobody in particular: the file as it is, or a log of any content in a file that is good.
 //
 // First byte: 0: the rest is the file; else the rest is what the log of a started core says, and the low bits
-// of the byte choose the code that runs (it loads, stores, sleeps) and how many steps the block claims.
+// of the byte choose the code that runs (it loads, stores, sleeps) and how many steps the block claims. With
+// bit 2 the rest is the payload of the log's PORT block instead, with bit 3 that of a KEYFRAME behind it.
 #include <xxhash.h>
 
 #include <cstdint>
@@ -47,7 +48,15 @@ constexpr std::uint32_t kCode[] = {
     0xfe9ff06f,  // j    -24
 };
 
-std::vector<std::uint8_t> wrap(std::uint8_t shape, std::span<const std::uint8_t> log) {
+// So that the keyframe is believed, and then used.
+std::uint64_t keyframe_hash(std::span<const std::uint8_t> payload) {
+    std::vector<std::uint8_t> memory(ORR_SRAM_SIZE);
+    std::memcpy(memory.data(), kCode, sizeof kCode);
+    const auto keyframe = apply_keyframe(payload, memory);
+    return keyframe ? trace_hash(keyframe->state, memory) : 0;
+}
+
+std::vector<std::uint8_t> wrap(std::uint8_t shape, std::span<const std::uint8_t> rest) {
     std::vector<std::uint8_t> file;
     orr_otrace_header header{};
     header.magic = ORR_OTRACE_MAGIC;
@@ -76,19 +85,66 @@ std::vector<std::uint8_t> wrap(std::uint8_t shape, std::span<const std::uint8_t>
     block.state_hash = trace_hash(state, std::span(payload).subspan(sizeof start + ORR_ROM_SIZE));
     append_block(file, block, payload);
 
+    const bool is_port = (shape & 4) != 0, is_keyframe = !is_port && (shape & 8) != 0;
+    std::uint64_t sequence = 1;
     block = {};
+    block.first_step = block.last_step = 1;
+    block.first_ps = block.last_ps = 5;
+    if (is_port) {
+        block.kind = ORR_OTRACE_PORT;
+        block.sequence = sequence++;
+        append_block(file, block, rest);
+    }
     block.kind = ORR_OTRACE_LOG;
-    block.sequence = 1;
-    block.first_step = 1;
+    block.sequence = sequence++;
     block.last_step = 1 + (std::uint64_t{1} << (shape >> 4));
-    block.first_ps = 5;
     block.last_ps = 1'000'000;
-    append_block(file, block, log);
+    if (is_keyframe) block.state_hash = keyframe_hash(rest);
+    append_block(file, block, is_port || is_keyframe ? std::span<const std::uint8_t>() : rest);
+    if (is_keyframe) {
+        block.kind = ORR_OTRACE_KEYFRAME;
+        block.sequence = sequence++;
+        block.first_step = block.last_step;
+        block.first_ps = block.last_ps;
+        append_block(file, block, rest);
+        // From it the core goes on.
+        block.kind = ORR_OTRACE_LOG;
+        block.sequence = sequence++;
+        block.last_step += 64;
+        block.last_ps += 64'000;
+        append_block(file, block, {});
+    }
 
     header.committed = file.size();
     header.not_committed = ~header.committed;
     std::memcpy(file.data(), &header, sizeof header);
     return file;
+}
+
+void replay(const TraceReader& reader, Opening opening, bool plain) {
+    unsigned calls = 0;
+    const auto opened = Replayer::open(reader, [&](double) { return ++calls < 20; }, opening);
+    if (!opened) return;
+    Replayer& replayer = **opened;
+    // The start fits, whatever comes then.
+    if (!plain && replayer.end() == 0) std::abort();
+    for (std::size_t i = 0; i < replayer.record_count(); ++i)
+        (void)replayer.record(i);
+    replayer.seek(replayer.end());
+    const std::uint64_t end = replayer.end();
+    const std::uint64_t hash = trace_hash(replayer.state(), replayer.sram());
+    ReplayLimits limits;
+    limits.watchpoints = {{.address = ORR_SRAM_BASE + 0x100, .bytes = 8}};
+    limits.breakpoints = {ORR_SRAM_BASE + 8};
+    for (int i = 0; i < 4; ++i)
+        replayer.run_back_until(0, limits);
+    replayer.seek_time(replayer.end_time() / 2);
+    replayer.seek(0);
+    replayer.run_until(replayer.end(), limits);
+    replayer.seek(replayer.end());
+    // What was found to lie on the way is no part of the recording any more.
+    if (replayer.end() == end && trace_hash(replayer.state(), replayer.sram()) != hash) std::abort();
+    (void)replayer.verify([&](double) { return ++calls < 20; });
 }
 
 }  // namespace
@@ -103,25 +159,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (!plain) std::abort();  // the wrapping is good
         return 0;
     }
-    unsigned calls = 0;
-    const auto opened = Replayer::open(*std::move(reader), [&](double) { return ++calls < 20; });
-    if (!opened) return 0;
-    Replayer& replayer = **opened;
-    // The start fits, whatever comes then.
-    if (!plain && replayer.end() == 0) std::abort();
-    for (std::size_t i = 0; i < replayer.record_count(); ++i)
-        (void)replayer.record(i);
-    replayer.seek(replayer.end());
-    const std::uint64_t hash = trace_hash(replayer.state(), replayer.sram());
-    ReplayLimits limits;
-    limits.watchpoints = {{.address = ORR_SRAM_BASE + 0x100, .bytes = 8}};
-    limits.breakpoints = {ORR_SRAM_BASE + 8};
-    for (int i = 0; i < 4; ++i)
-        replayer.run_back_until(0, limits);
-    replayer.seek_time(replayer.end_time() / 2);
-    replayer.seek(0);
-    replayer.run_until(replayer.end(), limits);
-    replayer.seek(replayer.end());
-    if (trace_hash(replayer.state(), replayer.sram()) != hash) std::abort();
+    for (const Opening opening : {Opening::kIndex, Opening::kWhole})
+        replay(*reader, opening, plain);
     return 0;
 }

@@ -119,6 +119,21 @@ TEST_F(CarriedSymbols, OldRecordingsOpenWithoutThem) {
     EXPECT_TRUE(debugger->execute("why"));
 }
 
+// One from before recordings told what the firmware says: it is replayed when it is opened.
+TEST_F(CarriedSymbols, RecordingsOfFormat12OpenAsTheyDid) {
+    const auto debugger = open(RECORDING_1_2);
+    ASSERT_TRUE(debugger) << problem_;
+    EXPECT_EQ(debugger->session().about().divergence, "");
+    EXPECT_TRUE(debugger->session().about().verified);
+    EXPECT_GT(debugger->session().about().hashes_checked, 0u);
+    EXPECT_GT(debugger->history().decisions().size(), 3u);
+    EXPECT_EQ(debugger->program().name(), "in the recording");
+    EXPECT_TRUE(debugger->execute("step 3 decision"));
+    EXPECT_TRUE(debugger->execute("why"));
+    EXPECT_TRUE(debugger->execute("back 1 decision"));
+    EXPECT_TRUE(debugger->execute("verify"));
+}
+
 // Makes the recording one of a later format, with a block of a kind that nobody here knows.
 TEST_F(CarriedSymbols, WhatIsNewerThanTheReaderIsLeftOutOrRefused) {
     ASSERT_NO_FATAL_FAILURE(record(built_));

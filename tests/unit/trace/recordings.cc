@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
 
 #include <atomic>
 #include <cstring>
@@ -46,9 +48,12 @@ LiveEnd record_scripts(const std::filesystem::path& file) {
     return live_end(rig.card());
 }
 
-LiveEnd record_firmware(const std::filesystem::path& file, unsigned rounds) {
+namespace {
+
+LiveEnd record_rounds(const std::filesystem::path& file, unsigned rounds, bool keyframes) {
     CardConfig config = CardRig::config();
     config.record = file;
+    if (keyframes) config.record_keyframe_cost = 0;
     FirmwareRig fw(FirmwareRig::config(std::move(config)));
     fw.boot();
     constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
@@ -75,10 +80,62 @@ LiveEnd record_firmware(const std::filesystem::path& file, unsigned rounds) {
             fw.submit(asid);
         }
         fw.rig().settle();
+        if (keyframes) fw.card().flush_recording();
     }
     EXPECT_EQ(fw.ring(1).error, 0u);
     EXPECT_EQ(fw.ring(2).consumer, 2 * rounds);
     return live_end(fw.card());
+}
+
+}  // namespace
+
+LiveEnd record_firmware(const std::filesystem::path& file, unsigned rounds) {
+    return record_rounds(file, rounds, false);
+}
+LiveEnd record_keyframes(const std::filesystem::path& file, unsigned rounds) {
+    return record_rounds(file, rounds, true);
+}
+
+std::vector<RawBlock> raw_blocks(const std::vector<std::uint8_t>& file) {
+    orr_otrace_header header{};
+    std::memcpy(&header, file.data(), sizeof header);
+    std::vector<RawBlock> blocks;
+    for (std::size_t at = header.header_bytes; at < file.size();) {
+        RawBlock& block = blocks.emplace_back();
+        std::memcpy(&block.header, file.data() + at, sizeof block.header);
+        const std::uint8_t* const stored = file.data() + at + sizeof block.header;
+        at += sizeof block.header + block.header.stored_bytes;
+        block.payload.assign(stored, stored + block.header.stored_bytes);
+        if (block.header.codec == ORR_OTRACE_RAW) continue;
+        block.payload.resize(block.header.raw_bytes);
+        EXPECT_EQ(
+            ZSTD_decompress(block.payload.data(), block.payload.size(), stored, block.header.stored_bytes),
+            block.payload.size());
+    }
+    return blocks;
+}
+
+std::vector<std::uint8_t> sealed(const std::vector<std::uint8_t>& file, std::vector<RawBlock> blocks) {
+    orr_otrace_header header{};
+    std::memcpy(&header, file.data(), sizeof header);
+    std::vector<std::uint8_t> out(file.begin(), file.begin() + header.header_bytes);
+    std::uint64_t sequence = 0;
+    for (RawBlock& block : blocks) {
+        block.header.sequence = sequence++;
+        block.header.codec = ORR_OTRACE_RAW;
+        block.header.raw_bytes = block.header.stored_bytes = static_cast<std::uint32_t>(block.payload.size());
+        block.header.checksum = 0;
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&block.header);
+        const std::size_t at = out.size();
+        out.insert(out.end(), bytes, bytes + sizeof block.header);
+        out.insert(out.end(), block.payload.begin(), block.payload.end());
+        block.header.checksum = XXH3_64bits(out.data() + at, out.size() - at);
+        std::memcpy(out.data() + at, &block.header, sizeof block.header);
+    }
+    header.committed = out.size();
+    header.not_committed = ~header.committed;
+    std::memcpy(out.data(), &header, sizeof header);
+    return out;
 }
 
 std::vector<std::uint8_t> bytes_of(const std::filesystem::path& file) {

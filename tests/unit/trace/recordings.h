@@ -37,6 +37,16 @@ LiveEnd live_end(Card& card);
 LiveEnd record_scripts(const std::filesystem::path& file);
 // Records the real firmware with `rounds` of work on two queues.
 LiveEnd record_firmware(const std::filesystem::path& file, unsigned rounds = 4);
+// The same, with a keyframe after each of them.
+LiveEnd record_keyframes(const std::filesystem::path& file, unsigned rounds = 4);
+
+// A file's blocks, unpacked; to be changed and made a good file again.
+struct RawBlock {
+    orr_otrace_block header{};
+    std::vector<std::uint8_t> payload;
+};
+std::vector<RawBlock> raw_blocks(const std::vector<std::uint8_t>& file);
+std::vector<std::uint8_t> sealed(const std::vector<std::uint8_t>& file, std::vector<RawBlock> blocks);
 
 std::vector<std::uint8_t> bytes_of(const std::filesystem::path& file);
 void write_bytes(const std::filesystem::path& file, const std::vector<std::uint8_t>& bytes);

@@ -25,7 +25,7 @@ struct Result {
 };
 
 std::optional<Result> replay(const TraceReader& reader) {
-    const auto opened = Replayer::open(reader);
+    const auto opened = Replayer::open(reader, {}, Opening::kWhole);
     if (!opened) {
         fmt::print(stderr, "{}\n", opened.error());
         return std::nullopt;

@@ -145,6 +145,11 @@ std::vector<Command> make_commands() {
          "",
          cmd_info,
          {"registers"}},
+        {"verify", "", "replay all of the recording, and hold it against every state hash",
+         "A short recording was replayed when it was opened. Of a long one what has been replayed so far is "
+         "checked\n"
+         "('info' says how much).\n",
+         cmd_verify},
         {"bt", "", "the functions that were called to come here, inlined ones too", "", cmd_bt},
         {"x", "[/COUNT FORMAT SIZE] ADDRESS", "memory, as gdb shows it",
          "  x/8gx sp       8 words of 8 bytes (b h w g: 1 2 4 8) in hexadecimal (x; also d u t)\n"

@@ -52,6 +52,7 @@ Result<Reply> cmd_delete(Debugger& debugger, const Args& args);
 Result<Reply> cmd_enable(Debugger& debugger, const Args& args);
 Result<Reply> cmd_disable(Debugger& debugger, const Args& args);
 Result<Reply> cmd_info(Debugger& debugger, const Args& args);
+Result<Reply> cmd_verify(Debugger& debugger, const Args& args);
 Result<Reply> cmd_why(Debugger& debugger, const Args& args);
 Result<Reply> cmd_queues(Debugger& debugger, const Args& args);
 Result<Reply> cmd_contexts(Debugger& debugger, const Args& args);

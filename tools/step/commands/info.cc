@@ -21,7 +21,30 @@ std::string policy_text(std::string_view name, std::uint64_t value) {
     return flags.empty() ? "none" : flags;
 }
 
+std::string replay_text(Debugger& debugger) {
+    const About& about = debugger.session().about();
+    if (!about.divergence.empty()) return debugger.style().bad("NOT exact: " + about.divergence);
+    return fmt::format("exact{}: {} state hashes checked{}", about.verified ? "" : " so far",
+                       about.hashes_checked, about.verified ? "" : "; 'verify' checks all");
+}
+
 }  // namespace
+
+Result<Reply> cmd_verify(Debugger& debugger, const Args&) {
+    Session& session = debugger.session();
+    Debugger::take_interrupt();
+    if (!session.verify([](double) { return !Debugger::take_interrupt(); }))
+        return fail("interrupted: not all was checked");
+    const About& about = session.about();
+    Reply reply;
+    reply.text = replay_text(debugger) + "\n";
+    reply.data = {{"hashes_checked", about.hashes_checked},
+                  {"verified", about.verified},
+                  {"divergence", about.divergence}};
+    if (!about.divergence.empty())
+        return fail("replay does not make what was recorded: {}", about.divergence);
+    return reply;
+}
 
 Result<Reply> cmd_info(Debugger& debugger, const Args& args) {
     if (args.all == "registers") return registers_reply(debugger);
@@ -46,6 +69,7 @@ Result<Reply> cmd_info(Debugger& debugger, const Args& args) {
             {"events", history.records().size()},
             {"decisions", history.decisions().size()},
             {"hashes_checked", about.hashes_checked},
+            {"verified", about.verified},
             {"crashed", about.crashed},
             {"divergence", about.divergence},
             {"symbols", debugger.program().name()}};
@@ -74,9 +98,7 @@ Result<Reply> cmd_info(Debugger& debugger, const Args& args) {
                                moment_text(about.start), moment_text(debugger.session().end_time())));
     line("contents", fmt::format("{} events, {} decisions, {} jobs", history.records().size(),
                                  history.decisions().size(), history.jobs().size()));
-    line("replay", about.divergence.empty()
-                       ? fmt::format("exact: {} state hashes checked", about.hashes_checked)
-                       : debugger.style().bad("NOT exact: " + about.divergence));
+    line("replay", replay_text(debugger));
     if (const auto policy = find_policy(debugger.session().sram())) {
         std::string values;
         Json numbers = Json::object();

@@ -45,7 +45,8 @@ struct Piece {
     std::vector<std::uint8_t> bytes;
     bool operator==(const Piece&) const = default;
 };
-std::vector<Piece> pieces_of(std::vector<std::uint8_t> elf) {
+std::vector<Piece> pieces_of(std::span<const std::uint8_t> from_elf) {
+    std::vector<std::uint8_t> elf(from_elf.begin(), from_elf.end());
     std::vector<Piece> pieces;
     const ElfPtr handle = open_elf(elf);
     std::size_t count = 0;
@@ -73,7 +74,7 @@ bool can_be_source(const std::filesystem::path& file, const std::filesystem::pat
 
 }  // namespace
 
-bool Program::same_code(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
+bool Program::same_code(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
     const auto pieces = pieces_of(a);
     return !pieces.empty() && pieces == pieces_of(b);
 }
@@ -133,7 +134,7 @@ Result<Program> Program::load(const std::string& file) {
     return parse(std::move(*bytes), file);
 }
 
-Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, std::span<const std::uint8_t> pack,
+Result<Program> Program::find(std::span<const std::uint8_t> loaded, std::span<const std::uint8_t> pack,
                               const std::string& wanted, std::string& note) {
     if (wanted == "none") return Program();
     if (!wanted.empty()) {
@@ -148,7 +149,7 @@ Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, std::span
         return parse(std::move(*bytes), wanted);
     }
     if (!pack.empty()) {
-        auto symbols = SymbolPack::open(pack, loaded);
+        auto symbols = SymbolPack::open(pack, {loaded.begin(), loaded.end()});
         auto program = symbols ? parse(std::move(symbols->elf), "in the recording")
                                : Result<Program>(std::unexpected(symbols.error()));
         if (program) {
@@ -168,7 +169,7 @@ Result<Program> Program::find(const std::vector<std::uint8_t>& loaded, std::span
         note = "the recording holds no firmware image: no symbols, no source lines";
         return Program();
     }
-    auto program = parse(loaded, "the recording's image");
+    auto program = parse({loaded.begin(), loaded.end()}, "the recording's image");
     if (program && program->symbols_.empty()) {
         note += fmt::format(
             "{}no symbols and no source lines: the recording has none, and this build's firmware is another "

@@ -41,7 +41,7 @@ class Program {
     // empty, else those in the recording (`pack`), else of the firmware of the build that this program is
     // part of. Without any that fit: what `loaded` itself has. `note` gets what people should know about the
     // choice.
-    static Result<Program> find(const std::vector<std::uint8_t>& loaded, std::span<const std::uint8_t> pack,
+    static Result<Program> find(std::span<const std::uint8_t> loaded, std::span<const std::uint8_t> pack,
                                 const std::string& wanted, std::string& note);
 
     const std::string& name() const { return name_; }
@@ -67,7 +67,7 @@ class Program {
     std::vector<std::string> function_names() const;  // all that function() finds
 
     // Do both load the same bytes to the same addresses?
-    static bool same_code(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b);
+    static bool same_code(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b);
 
   private:
     std::string name_;

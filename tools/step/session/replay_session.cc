@@ -20,11 +20,7 @@ class ReplaySession final : public Session {
         about_.cycle_ps = info.cycle_ps;
         about_.start = info.start_ps;
         about_.crashed = info.crashed;
-        about_.hashes_checked = replayer_->hashes_checked();
-        if (const auto& divergence = replayer_->divergence()) {
-            about_.divergence = fmt::format("{} (before step {}, block at offset {:#x} of the file)",
-                                            divergence->reason, divergence->step, divergence->offset);
-        }
+        look();
         if (!replayer_->images().empty()) {
             const emu::TraceImage& image = replayer_->images().front();
             about_.build_id = image.build_id;
@@ -55,19 +51,40 @@ class ReplaySession final : public Session {
     bool read(std::uint64_t address, std::span<std::uint8_t> out) const override {
         return replayer_->read(address, out);
     }
-    emu::ReplayStopInfo seek(std::uint64_t position) override { return replayer_->seek(position); }
-    emu::ReplayStopInfo seek_time(Time time) override { return replayer_->seek_time(time); }
+    bool verify(const std::function<bool(double)>& progress) override {
+        const bool done = replayer_->verify(progress);
+        look();
+        return done;
+    }
+    emu::ReplayStopInfo seek(std::uint64_t position) override { return moved(replayer_->seek(position)); }
+    emu::ReplayStopInfo seek_time(Time time) override { return moved(replayer_->seek_time(time)); }
     emu::ReplayStopInfo run(std::uint64_t target, const emu::ReplayLimits& limits) override {
-        return replayer_->run_until(target, limits);
+        return moved(replayer_->run_until(target, limits));
     }
     emu::ReplayStopInfo run_back(std::uint64_t target, const emu::ReplayLimits& limits) override {
-        return replayer_->run_back_until(target, limits);
+        return moved(replayer_->run_back_until(target, limits));
     }
 
   private:
+    emu::ReplayStopInfo moved(emu::ReplayStopInfo info) {
+        look();
+        return info;
+    }
+    // What is known of the recording's exactness by now.
+    void look() {
+        about_.hashes_checked = replayer_->hashes_checked();
+        about_.verified = replayer_->verified();
+        if (const auto& divergence = replayer_->divergence(); divergence && divergence_ != divergence) {
+            divergence_ = divergence;
+            about_.divergence = fmt::format("{} (before step {}, block at offset {:#x} of the file)",
+                                            divergence->reason, divergence->step, divergence->offset);
+        }
+    }
+
     std::unique_ptr<emu::Replayer> owned_;  // may be null
     emu::Replayer* replayer_;
     About about_;
+    std::optional<emu::Replayer::Divergence> divergence_;
     std::vector<Record> records_;
     std::vector<ClockJump> jumps_;
 };

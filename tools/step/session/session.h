@@ -36,8 +36,10 @@ struct About {
     bool crashed = false;    // the recorder died; this is all up to its last block
     std::string divergence;  // not empty: replay does not make what was recorded
     std::uint64_t hashes_checked = 0;
-    std::vector<std::uint8_t> elf;      // of the firmware; empty: not known
-    std::vector<std::uint8_t> symbols;  // struct orr_otrace_symbols; empty: the recording has none
+    bool verified = true;  // all was replayed and checked; a long recording not when it is opened
+    // They last as long as the session.
+    std::span<const std::uint8_t> elf;      // of the firmware; empty: not known
+    std::span<const std::uint8_t> symbols;  // struct orr_otrace_symbols; empty: the recording has none
 };
 
 // Here the card's system time went ahead of its clock, to a linked card's (docs/links.md).
@@ -50,7 +52,7 @@ class Session {
   public:
     virtual ~Session() = default;
 
-    virtual const About& about() const = 0;
+    virtual const About& about() const = 0;                   // a move can find a divergence
     virtual const std::vector<Record>& records() const = 0;   // all of them; the reference stays good
     virtual const std::vector<ClockJump>& jumps() const = 0;  // in order
     virtual std::uint64_t end() const = 0;
@@ -64,6 +66,9 @@ class Session {
     virtual Sram sram() const = 0;
     virtual bool read(std::uint64_t address, std::span<std::uint8_t> out) const = 0;  // SRAM and ROM
 
+    // Replays all that has not been, and checks it; see about(). false: cancelled.
+    virtual bool verify(const std::function<bool(double)>& progress) = 0;
+
     virtual emu::ReplayStopInfo seek(std::uint64_t position) = 0;
     // The last position whose time is not after `time`.
     virtual emu::ReplayStopInfo seek_time(Time time) = 0;
@@ -71,7 +76,8 @@ class Session {
     virtual emu::ReplayStopInfo run_back(std::uint64_t target, const emu::ReplayLimits& limits) = 0;
 };
 
-// Opens a recording and replays it once. `progress` may be empty; false cancels.
+// Opens a recording, and replays it once if it is short or old (emu::Opening). `progress` may be empty; false
+// cancels.
 Result<std::unique_ptr<Session>> open_session(const std::string& file,
                                               const emu::Replayer::Progress& progress);
 // The session of a replayer that somebody else moves too, and who outlives it.

@@ -20,7 +20,7 @@
 
 #define ORR_OTRACE_MAGIC 0x454341525452524full /* "ORRTRACE" as bytes in the file */
 #define ORR_OTRACE_MAJOR 1u /* a reader refuses another one */
-#define ORR_OTRACE_MINOR 2u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
+#define ORR_OTRACE_MINOR 3u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
 #define ORR_OTRACE_VERSION (ORR_OTRACE_MAJOR << 16 | ORR_OTRACE_MINOR)
 
 struct orr_otrace_header {
@@ -58,6 +58,8 @@ ORR_ASSERT_SIZE(struct orr_otrace_header, 200);
 #define ORR_OTRACE_END 4u /* no payload; the recording was ended in order; the last block */
 
 #define ORR_OTRACE_SYMBOLS 5u /* of the image before it, for people: struct orr_otrace_symbols. Since 1.2 */
+#define ORR_OTRACE_PORT 6u /* of the LOG that follows it at once: struct orr_otrace_port. Since 1.3 */
+#define ORR_OTRACE_KEYFRAME 7u /* the core's state after the LOG before it: struct orr_otrace_keyframe. Since 1.3 */
 
 #define ORR_OTRACE_RAW 0u /* codecs */
 #define ORR_OTRACE_ZSTD 1u
@@ -72,7 +74,7 @@ struct orr_otrace_block {
 	uint32_t reserved; /* 0 */
 	uint64_t first_step, last_step; /* first_step is the last_step of the block before; START: + 1 */
 	uint64_t first_ps, last_ps; /* model times at these steps */
-	uint64_t state_hash; /* at last_step, all records applied; IMAGE, END: 0 */
+	uint64_t state_hash; /* at last_step, all records applied; IMAGE, SYMBOLS, PORT, END: 0; KEYFRAME: that of the LOG before it */
 	uint64_t checksum; /* of this struct with this field as 0, and the stored payload */
 };
 ORR_ASSERT_SIZE(struct orr_otrace_block, 80);
@@ -128,6 +130,36 @@ struct orr_otrace_state {
 	uint32_t waiting; /* 1: in WFI */
 };
 ORR_ASSERT_SIZE(struct orr_otrace_state, 376);
+
+/*
+ * What the core said in a LOG, so that it is known without a replay. A LOG of a 1.3 file without this block has no notes, and
+ * nothing was stored to SOC_TRACE in it. The words follow, in order:
+ *
+ *   a header:   one byte, a | b << 4; a bytes: steps since the header before it in this block (or the LOG's first_step);
+ *               b bytes: picoseconds since then (or since the LOG's first_ps); then as any other word
+ *   every word: one byte, n; n bytes: the word. a, b and n are 0 to 8; what is left out of a number is zero
+ *
+ * Which words are headers the words say (ORR_OTRACE_PORT_WORDS). A record may begin in one LOG and end in another; one that a
+ * start of the core or the end of the recording cuts does not count.
+ */
+struct orr_otrace_port {
+	uint32_t notes; /* NOTEs in the LOG */
+	uint32_t reserved; /* 0 */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_port, 8);
+
+/*
+ * State of the core, from which a replay can begin: the memory is that of the KEYFRAME before it (of the START, if it is the first
+ * since then), with these pages of SRAM changed. There are some so that any place is near one; where they stand means nothing.
+ */
+struct orr_otrace_keyframe {
+	struct orr_otrace_state state;
+	uint64_t rest_ps; /* time that passed beside steps and is not in mcycle yet: less than cycle_ps */
+	uint32_t pages; /* of 4 KiB */
+	uint32_t reserved; /* 0 */
+	/* then the numbers of the pages in SRAM, ascending, 4 bytes each; then the pages */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_keyframe, 392);
 
 /*
  * A LOG block is a sequence of records. Each begins with a tag; the fields follow in the order below. An

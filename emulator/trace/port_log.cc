@@ -1,0 +1,105 @@
+#include "emulator/trace/port_log.h"
+
+#include <algorithm>
+#include <span>
+
+#include "emulator/trace/log.h"
+#include "emulator/trace/port_words.h"
+#include "emulator/trace/replay_core.h"
+
+namespace orrery::emu {
+
+void PortLog::drop_partial() {
+    if (wanted_ == 0) return;
+    words_.resize(entries_.back().first_word);
+    entries_.pop_back();
+    wanted_ = 0;
+}
+
+void PortLog::end_at(std::uint64_t step) {
+    const auto behind = std::ranges::upper_bound(entries_, step, {}, &Entry::step);
+    entries_.erase(behind, entries_.end());
+}
+
+PortRecord PortLog::record(std::size_t index) const {
+    const Entry& at = entries_[index];
+    const std::uint64_t header = words_[at.first_word];
+    return {at.step, at.time_ps, header,
+            std::span(words_).subspan(at.first_word + 1, ORR_OTRACE_PORT_WORDS(header))};
+}
+
+std::optional<std::uint64_t> PortLog::first_difference(const PortLog& other) const {
+    const std::size_t both = std::min(entries_.size(), other.entries_.size());
+    for (std::size_t i = 0; i < both; ++i) {
+        const PortRecord a = record(i), b = other.record(i);
+        if (entries_[i] != other.entries_[i] || a.header != b.header || !std::ranges::equal(a.words, b.words))
+            return std::min(a.step, b.step);
+    }
+    if (entries_.size() > both) return entries_[both].step;
+    if (other.entries_.size() > both) return other.entries_[both].step;
+    return std::nullopt;
+}
+
+namespace {
+
+class SpeechReader {
+  public:
+    explicit SpeechReader(const TraceReader& reader) : reader_(reader) {}
+
+    std::expected<RecordedSpeech, std::string> read() {
+        auto port = reader_.ports().begin();
+        for (std::size_t i = 0; i < reader_.blocks().size(); ++i) {
+            if (reader_.blocks()[i].header.kind == ORR_OTRACE_START) speech_.port.drop_partial();
+            if (port == reader_.ports().end() || port->log != i) continue;
+            if (auto good = read_port(port->at, reader_.blocks()[i]); !good)
+                return std::unexpected(good.error());
+            ++port;
+        }
+        speech_.port.drop_partial();
+        return std::move(speech_);
+    }
+
+  private:
+    using Done = std::expected<void, std::string>;
+
+    Done read_port(const TraceBlock& at, const TraceBlock& log) {
+        const auto payload = reader_.payload(at, room_);
+        if (!payload) return std::unexpected(payload.error());
+        const auto refuse = [&](const LogError& error) {
+            return std::unexpected(reader_.error_at(at.offset, describe(error)));
+        };
+        const orr_otrace_block& of = log.header;
+        PortDecoder decoder(*payload, of.last_step - of.first_step, of.last_ps - of.first_ps);
+        const auto head = decoder.head();
+        if (!head) return refuse(head.error());
+        while (!decoder.done()) {
+            const auto word = decoder.next(speech_.port.header_next());
+            if (!word) return refuse(word.error());
+            speech_.port.word(of.first_step + word->step, of.first_ps + word->ps, word->value);
+        }
+        return head->notes == 0 ? Done{} : read_notes(log);
+    }
+
+    Done read_notes(const TraceBlock& log) {
+        const auto payload = reader_.payload(log, room_);
+        if (!payload) return std::unexpected(payload.error());
+        const auto decoded = decode_log(*payload, log.header.last_step - log.header.first_step, log_);
+        if (!decoded) return std::unexpected(reader_.error_at(log.offset, describe(decoded.error())));
+        for (const LoggedNote& note : log_.notes)
+            speech_.notes.push_back(trace_note(log.header, note));
+        return {};
+    }
+
+    const TraceReader& reader_;
+    RecordedSpeech speech_;
+    std::vector<std::uint8_t> room_;
+    Log log_;
+};
+
+}  // namespace
+
+std::expected<RecordedSpeech, std::string> read_speech(const TraceReader& reader) {
+    return SpeechReader(reader).read();
+}
+
+}  // namespace orrery::emu
