@@ -43,7 +43,7 @@ TEST(Gallery, IsAllThere) {
     EXPECT_THAT(files(".toml"),
                 testing::ElementsAre("deadlock", "preemption", "priority-inversion", "unfair-weights"));
     for (const auto& entry : std::filesystem::directory_iterator(kGallery))
-        EXPECT_LT(entry.file_size(), 400u << 10) << entry.path() << " is no small file";
+        EXPECT_LT(entry.file_size(), 450u << 10) << entry.path() << " is no small file";
 }
 
 TEST(Gallery, ReplaysToTheLastBit) {
