@@ -43,7 +43,7 @@ struct RecordingInfo {
     RecordWriter::Write write;          // for tests; empty: write(2)
     // From one keyframe to the next: steps, and the bytes of logs as so many steps each. For tests too.
     std::uint64_t keyframe_cost = kKeyframeCost;
-    static constexpr std::uint64_t kKeyframeCost = 80 << 20;
+    static constexpr std::uint64_t kKeyframeCost = 160 << 20;
     static constexpr std::uint64_t kByteCost = 8;
 };
 
