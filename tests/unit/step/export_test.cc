@@ -162,6 +162,19 @@ TEST_F(LinkedCards, AMessageIsNotHeardBeforeItWasSent) {
     EXPECT_TRUE(find_messages({cards_[0], cards_[1]}).empty());
 }
 
+// A third card sends 7 to somebody else: behind the true sender, or too late to be taken for it.
+TEST_F(LinkedCards, AMessageOfOneOfSeveralCardsHasNoFlow) {
+    for (const auto& [time, messages] : {std::pair{111 * kUs, 0u}, {113 * kUs, 1u}}) {
+        Story other;
+        other.create(1, 0, 1, 64, "other").at(time).record(ORR_TRACE_SIGNAL, 1, 0, {kElsewhere, 7, 0xc0});
+        const History history(other.finish()->records());
+        const auto found = find_messages({cards_[0], cards_[1], {&history, {}}});
+        ASSERT_EQ(found.size(), messages) << time;
+        for (const Message& message : found)
+            EXPECT_EQ(message.from, 0u);
+    }
+}
+
 TEST(Csv, HasAJobALine) {
     const auto story = three_queues();
     const History history(story->records());

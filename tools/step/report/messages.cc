@@ -2,6 +2,7 @@
 
 #include <orrery/fw/trace.h>
 
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -10,11 +11,8 @@ namespace {
 
 constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};  // the memory of a semaphore of a linked card
 
-struct Sent {
-    std::size_t card = 0, record = 0;
-};
-// Value: system time.
-using Signals = std::map<std::uint64_t, std::multimap<Time, Sent>>;
+// Value: card: the signals that it sent, by system time.
+using Signals = std::map<std::uint64_t, std::map<std::size_t, std::multimap<Time, std::size_t>>>;
 
 Signals signals_of(const std::vector<CardHistory>& cards) {
     Signals signals;
@@ -23,21 +21,29 @@ Signals signals_of(const std::vector<CardHistory>& cards) {
         for (std::size_t n = 0; n < records.size(); ++n) {
             const Record& record = records[n];
             if (record.type == ORR_TRACE_SIGNAL && record.word[0] == kElsewhere)
-                signals[record.word[1]].emplace(cards[card].system(record.time), Sent{card, n});
+                signals[record.word[1]][card].emplace(cards[card].system(record.time), n);
         }
     }
     return signals;
 }
 
-// Sent by somebody else than `hears`.
+struct Sent {
+    std::size_t card = 0, record = 0;
+};
+
+// Nothing, too, if it may have come from several cards.
 std::optional<Sent> last_before(const Signals& signals, std::uint64_t value, Time system, std::size_t hears) {
     const auto same = signals.find(value);
     if (same == signals.end()) return std::nullopt;
-    for (auto at = same->second.upper_bound(system); at != same->second.begin();) {
-        --at;
-        if (at->second.card != hears) return at->second;
+    std::optional<Sent> sent;
+    for (const auto& [card, times] : same->second) {
+        if (card == hears) continue;
+        const auto after = times.upper_bound(system);
+        if (after == times.begin()) continue;
+        if (sent) return std::nullopt;
+        sent = Sent{card, std::prev(after)->second};
     }
-    return std::nullopt;
+    return sent;
 }
 
 }  // namespace
@@ -47,18 +53,16 @@ std::vector<Message> find_messages(const std::vector<CardHistory>& cards) {
     std::vector<Message> messages;
     for (std::size_t card = 0; card < cards.size(); ++card) {
         const auto& records = cards[card].history->records();
-        std::map<std::uint64_t, std::size_t> pokes;  // memory: the last one that nothing is known of
+        std::map<std::uint64_t, std::size_t> pokes;  // memory: the one that woke whoever wakes next
         for (std::size_t n = 0; n < records.size(); ++n) {
             const Record& record = records[n];
-            if (record.type == ORR_TRACE_POKE) pokes[record.word[0]] = n;
+            if (record.type == ORR_TRACE_POKE && record.b != 0) pokes[record.word[0]] = n;
             if (record.type != ORR_TRACE_WAKE || record.b != ORR_WAKE_PEER) continue;
-            const auto poke = pokes.find(record.word[0]);
-            if (poke == pokes.end()) continue;
-            const Time heard = cards[card].system(records[poke->second].time);
+            const auto poke = pokes.extract(record.word[0]);
+            if (poke.empty()) continue;
+            const Time heard = cards[card].system(records[poke.mapped()].time);
             const auto sent = last_before(signals, record.word[1], heard, card);
-            if (!sent) continue;
-            messages.push_back({sent->card, sent->record, card, poke->second});
-            pokes.erase(poke);
+            if (sent) messages.push_back({sent->card, sent->record, card, poke.mapped()});
         }
     }
     return messages;

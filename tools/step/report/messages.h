@@ -25,7 +25,8 @@ struct Message {
 };
 
 // Records do not name their message. What woke a queue is found by its value: the last signal of that value
-// that another card sent before. What woke nobody is left out. In order of the cards that heard, and of time.
+// that another card sent before. If several cards sent one, nothing tells whose it was, and the message is
+// left out; so is what woke nobody. In order of the cards that heard, and of time.
 std::vector<Message> find_messages(const std::vector<CardHistory>& cards);
 
 }  // namespace orrery::step
