@@ -23,11 +23,21 @@ class Doorbell {
         // An addition, as all threads of the process share the summary: a lost change would be a lost ring.
         std::atomic_ref<std::uint64_t>(page_->summary).fetch_add(1, std::memory_order_seq_cst);
         // The card sets need_wakeup, fences and looks at the summary; we do the reverse. One of us sees.
-        std::atomic_thread_fence(std::memory_order_seq_cst);
+        fence();
         if (std::atomic_ref<std::uint64_t>(page_->need_wakeup).load(std::memory_order_relaxed) != 0) kick();
     }
 
   private:
+    // Stores before it are seen before loads after it are done, by a card in another process too. Compilers
+    // may make a locked instruction of the standard fence, and QEMU that emulates a single CPU carries that
+    // out without a fence of the host's; MFENCE it always translates into one.
+    static void fence() noexcept {
+#ifdef __x86_64__
+        asm volatile("mfence" ::: "memory");
+#else
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+    }
     void kick() const noexcept {
         const std::size_t offset = offsetof(orr_doorbell_page, doorbell) + slot_ * sizeof(std::uint64_t);
         std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(kick_ + offset))
