@@ -23,14 +23,14 @@ void write(const fs::path& path, const std::string& text) {
 
 // The headers and the lists, which fit together.
 struct Api {
+    std::vector<Release> releases;
     std::string version;
     Headers headers;
-    std::vector<Release> releases;
     std::vector<Item> missing;  // in the lists
 };
 
 Api read(const std::string& include, const std::string& lists) {
-    Api api{read_version(include), read_headers(include), read_releases(lists), {}};
+    Api api{read_releases(lists), read_version(include), read_headers(include), {}};
     check_rules(api.headers.functions);
     const auto contract = read_contract(include, api.headers);
     check_releases(api.releases, contract, lists);
@@ -49,6 +49,7 @@ void make(const std::string& program, const std::string& include, const std::str
                                   missing, program, include, lists));
     }
     check_version(api.releases.back().version, api.version);
+    check_locks(api.releases, api.version, lists);
     const auto functions = in_order_of(api.releases, api.headers.functions);
     write(output / "orrery.map", symbol_map(api.releases));
     write(output / "entry_points.h", entry_points_header(functions));
@@ -58,6 +59,7 @@ void make(const std::string& program, const std::string& include, const std::str
 void list(const std::string& version, const std::string& include, const std::string& lists) {
     const Api api = read(include, lists);
     check_version(version, api.version);
+    check_locks(api.releases, api.version, lists);
     if (!api.missing.empty()) add_to_release(lists, version, api.missing);
     fmt::print("{} lines added to {}/{}\n", api.missing.size(), lists, version);
 }
@@ -67,19 +69,24 @@ void list(const std::string& version, const std::string& include, const std::str
 int main(int argc, char** argv) {
     const std::vector<std::string> words(argv, argv + argc);
     const bool lists = words.size() == 5 && words[1] == "list";
+    const bool locks = words.size() == 4 && words[1] == "release";
     if (!lists && words.size() != 4) {
         fmt::print(stderr,
                    "usage: orrery-apigen INCLUDE RELEASES OUTPUT\n"
                    "       orrery-apigen list VERSION INCLUDE RELEASES\n"
+                   "       orrery-apigen release VERSION RELEASES\n"
                    "  INCLUDE   the folder of orrery/*.h\n"
                    "  RELEASES  the folder with a list of what each release brought\n"
                    "  OUTPUT    where orrery.map, entry_points.h and entry_points.cc go\n"
-                   "  list      adds what no release has to the list of this one, MAJOR.MINOR\n");
+                   "  list      adds what no release has to the list of this one, MAJOR.MINOR\n"
+                   "  release   locks the list of a version that is out: nobody can change it by accident\n");
         return 2;
     }
     try {
         if (lists) {
             list(words[2], words[3], words[4]);
+        } else if (locks) {
+            lock_release(words[3], words[2]);
         } else {
             make(words[0], words[1], words[2], words[3]);
         }

@@ -1,8 +1,11 @@
 #include "tools/apigen/releases.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sodium.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +13,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -34,14 +38,46 @@ std::pair<unsigned long, unsigned long> numbers(const std::string& version) {
     throw Problem(version + " is no version of a release: MAJOR.MINOR");
 }
 
+// "released SHA256", the last line of a list that is out.
+constexpr const char* kLock = "released ";
+
+std::string read_text(const fs::path& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (!file) throw Problem(path.string() + " cannot be read");
+    return text.str();
+}
+
+std::string lock_of(const std::string& text) {
+    std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+    crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    return fmt::format("{}{:02x}\n", kLock, fmt::join(hash, ""));
+}
+
+// Whether there is one; it has to be right.
+bool is_locked(const fs::path& path, const std::string& text) {
+    const auto at = text.find(std::string("\n") + kLock);
+    if (at == std::string::npos) return false;
+    if (text.substr(at + 1) != lock_of(text.substr(0, at + 1))) {
+        throw Problem(fmt::format(
+            "{0}: {1} is out, and its list is not as it was then, on which programs rely: put it back (git "
+            "checkout {0}) and list what is new for a later version",
+            path.string(), path.filename().string()));
+    }
+    return true;
+}
+
 Release read_release(const fs::path& path) {
     static const std::regex item(R"((\w+) ([\w.]+) = (.+))");
-    Release release{path.filename(), {}};
+    Release release{path.filename(), {}, false};
     (void)numbers(release.version);
-    std::ifstream file(path);
+    const std::string all = read_text(path);
+    release.out = is_locked(path, all);
+    std::istringstream lines(all);
     std::smatch found;
-    for (std::string text; std::getline(file, text);) {
-        if (text.empty() || text.starts_with('#')) continue;
+    for (std::string text; std::getline(lines, text);) {
+        if (text.empty() || text.starts_with('#') || text.starts_with(kLock)) continue;
         if (!std::regex_match(text, found, item))
             throw Problem(fmt::format("{}: \"{}\" is not KIND NAME = VALUE", path.string(), text));
         release.items.push_back({found[1], found[2], found[3]});
@@ -178,6 +214,26 @@ void check_version(const std::string& listed, const std::string& headers) {
                     headers, listed));
 }
 
+void check_locks(const std::vector<Release>& releases, const std::string& headers,
+                 const std::string& folder) {
+    for (const Release& release : releases) {
+        if (release.out || numbers(release.version) >= numbers(headers)) continue;
+        throw Problem(fmt::format(
+            "{0}/{1}: the headers are of {2}, so {1} is out: first lock its list by `orrery-apigen "
+            "release {1} {0}`",
+            folder, release.version, headers));
+    }
+}
+
+void lock_release(const std::string& folder, const std::string& version) {
+    const fs::path path = fs::path(folder) / version;
+    const Release release = read_release(path);
+    if (release.out) throw Problem(fmt::format("{} is out since its list was locked", version));
+    std::ofstream file(path, std::ios::app);
+    file << lock_of(read_text(path)) << std::flush;
+    if (!file) throw Problem(path.string() + " cannot be written");
+}
+
 std::vector<Item> unlisted(const std::vector<Release>& releases, const std::vector<Item>& contract) {
     std::map<Key, std::string> listed;
     for (const Release& release : releases) {
@@ -198,6 +254,12 @@ void add_to_release(const std::string& folder, const std::string& version, const
             throw Problem(
                 fmt::format("{} was followed by {}, which brings what is new: name that one or a later",
                             version, release.version));
+        }
+        if (release.out && release.version == version) {
+            throw Problem(fmt::format(
+                "{} is out, so programs may have its library without what is new: raise ORR_VERSION_MINOR in "
+                "orrery/base.h and the version in CMakeLists.txt, and list this for that version",
+                version));
         }
     }
     const fs::path path = fs::path(folder) / version;

@@ -41,11 +41,12 @@ class Apigen : public ::testing::Test {
     // Exit status; what it printed is in output_.
     int run() { return apigen("include releases out"); }
     int list(const std::string& version) { return apigen("list " + version + " include releases"); }
+    int release(const std::string& version) { return apigen("release " + version + " releases"); }
     std::string made(const std::string& name) { return contents(folder_ / name); }
 
     std::filesystem::path folder_;
     std::string output_;
-    int minor_ = 10;  // of the headers to come
+    int minor_ = 2;  // of the headers to come
 
   private:
     int apigen(const std::string& parameters) {

@@ -68,6 +68,9 @@ class Releases : public Apigen {
         Apigen::SetUp();
         header(kHeader);
         ASSERT_EQ(list("0.2"), 0) << output_;
+        ASSERT_EQ(made("releases/0.2"), kList);
+        ASSERT_EQ(release("0.2"), 0) << output_;
+        minor_ = 3;
     }
 
     // The header with `to` in the place of `from`.
@@ -100,7 +103,6 @@ class Releases : public Apigen {
 };
 
 TEST_F(Releases, AreListedWithAllThatIsInBinaries) {
-    EXPECT_EQ(made("releases/0.2"), kList);
     EXPECT_EQ(run(), 0) << output_;
     minor_ = 11;
     header(kHeader);
@@ -227,6 +229,7 @@ TEST_F(Releases, MayBringMore) {
 }
 
 TEST_F(Releases, AreWrittenInTheOrderOfTheirVersions) {
+    minor_ = 10;
     change("#define orrBoxFlat 0x1u\n", "#define orrBoxFlat 0x1u\n#define orrBoxRound 0x2u\n");
     ASSERT_EQ(list("0.10"), 0) << output_;
     change("#define orrBoxFlat 0x1u\n",
@@ -253,6 +256,64 @@ TEST_F(Releases, AreNotAheadOfTheHeaders) {
     EXPECT_THAT(output_, HasSubstr("the headers are of 0.2"));
     minor_ = 3;
     change("#define orrBoxFlat 0x1u\n", "#define orrBoxFlat 0x1u\n#define orrBoxRound 0x2u\n");
+    EXPECT_EQ(run(), 0) << output_;
+}
+
+constexpr const char* kRed = "#define orrBoxFlat 0x1u\n#define orrBoxRed 4\n";
+
+TEST_F(Releases, ThatAreOutGetNoMore) {
+    const std::string locked = made("releases/0.2");
+    minor_ = 2;
+    change("#define orrBoxFlat 0x1u\n", kRed);
+    EXPECT_EQ(list("0.2"), 1);
+    EXPECT_THAT(output_, HasSubstr("0.2 is out, so programs may have its library without what is new: raise "
+                                   "ORR_VERSION_MINOR"));
+    EXPECT_EQ(std::ranges::count(output_, '\n'), 1) << output_;
+    EXPECT_EQ(release("0.2"), 1);
+    EXPECT_EQ(made("releases/0.2"), locked);
+    minor_ = 3;
+    change("#define orrBoxFlat 0x1u\n", kRed);
+    EXPECT_EQ(list("0.3"), 0) << output_;
+    EXPECT_EQ(run(), 0) << output_;
+}
+
+TEST_F(Releases, ThatAreOutDoNotChange) {
+    const std::string locked = made("releases/0.2");
+    const std::string first =
+        "function orrBoxOpen = enum orrCode (struct orrBox_st **, const struct orrPoint *, unsigned long)\n";
+    const std::string second = "function orrBoxCall = void (struct orrBox_st *, void (*)(void *))\n";
+    const auto with = [&](const std::string& from, const std::string& to) {
+        std::string text = locked;
+        return text.replace(text.find(from), from.size(), to);
+    };
+    for (const std::string& text :
+         {with(first + second, second + first), with(second, ""),
+          with(second, second + "enumerator orrCodeBad = 4\n"), with("# What", "# what"),
+          locked + "constant orrBoxRed = int 4\n", locked.substr(0, locked.size() - 9) + "\n"}) {
+        write("releases/0.2", text);
+        for (const char* command : {"make", "list", "release"}) {
+            const std::string word = command;
+            EXPECT_EQ(word == "make" ? run() : word == "list" ? list("0.3") : release("0.2"), 1) << text;
+            EXPECT_THAT(output_, HasSubstr("releases/0.2: 0.2 is out, and its list is not as it was then"));
+            EXPECT_EQ(std::ranges::count(output_, '\n'), 1) << output_;
+        }
+        EXPECT_EQ(made("releases/0.2"), text);
+    }
+    write("releases/0.2", locked);
+    EXPECT_EQ(run(), 0) << output_;
+}
+
+// Nobody forgets it: a later version of the headers wants it.
+TEST_F(Releases, AreLockedBeforeTheNextOneIsMade) {
+    write("releases/0.2", kList);
+    change("#define orrBoxFlat 0x1u\n", kRed);
+    EXPECT_EQ(list("0.3"), 1);
+    EXPECT_THAT(output_,
+                HasSubstr("releases/0.2: the headers are of 0.3, so 0.2 is out: first lock its list by "
+                          "`orrery-apigen release 0.2 releases`"));
+    EXPECT_EQ(made("releases/0.3"), "");
+    ASSERT_EQ(release("0.2"), 0) << output_;
+    EXPECT_EQ(list("0.3"), 0) << output_;
     EXPECT_EQ(run(), 0) << output_;
 }
 

@@ -72,6 +72,20 @@ TEST(Symbols, AllHaveAnEntryPoint) {
     }
 }
 
+// Programs that are kept of a release show that it is out.
+TEST(Symbols, OfReleasesThatAreOutAreLocked) {
+    std::size_t kept = 0;
+    for (const auto& release : fs::directory_iterator(fs::path(ORRERY_CHECKOUT) / "tests/vm/compat")) {
+        if (!release.is_directory()) continue;
+        ++kept;
+        const std::string version = release.path().filename();
+        EXPECT_THAT(contents(fs::path(ORRERY_CHECKOUT) / "umd/api/releases" / version),
+                    HasSubstr("\nreleased "))
+            << "lock it: orrery-apigen release " << version << " umd/api/releases";
+    }
+    EXPECT_GE(kept, 1u);
+}
+
 // A page that names a call which is not there sends its reader nowhere.
 TEST(Docs, NameNothingThatTheHeadersDoNotHave) {
     std::string headers;
@@ -96,9 +110,13 @@ using Headers = orrery::test::Apigen;
 TEST_F(Headers, MakeANodeForEachRelease) {
     header("/** Old. */\nORR_API int orrOld(int x);\n");
     ASSERT_EQ(list("0.2"), 0) << output_;
+    ASSERT_EQ(release("0.2"), 0) << output_;
     // A release that brings no function has no node.
+    minor_ = 9;
     header("/** Old. */\nORR_API int orrOld(int x);\n#define orrFlag 1\n");
     ASSERT_EQ(list("0.9"), 0) << output_;
+    ASSERT_EQ(release("0.9"), 0) << output_;
+    minor_ = 10;
     header(
         "/** New. */\nORR_API int orrNew(void);\n/** Old. */\nORR_API int orrOld(int x);\n"
         "#define orrFlag 1\n");
@@ -116,6 +134,8 @@ TEST_F(Headers, MayPutANewFunctionAnywhereAndNoNumberChanges) {
                       x = "/** X. */\nORR_API int orrX(void);\n", y = "/** Y. */\nORR_API int orrY(void);\n";
     header(b + a);
     ASSERT_EQ(list("0.2"), 0) << output_;
+    ASSERT_EQ(release("0.2"), 0) << output_;
+    minor_ = 3;
     header(b + x + a);
     ASSERT_EQ(list("0.3"), 0) << output_;
     header(y + a + x + b);
