@@ -36,16 +36,16 @@ bool is_constant(const std::string& name, const std::string& text) {
            !text.starts_with("_Noreturn");
 }
 
-std::string read_version(const std::string& folder) {
-    const auto macros = read_macros(folder);
+std::string version_of(const Macros& macros) {
     const auto major = macros.find("ORR_VERSION_MAJOR"), minor = macros.find("ORR_VERSION_MINOR");
     if (major == macros.end() || minor == macros.end())
-        throw Problem(folder + " lacks ORR_VERSION_MAJOR or ORR_VERSION_MINOR");
+        throw Problem("the headers lack ORR_VERSION_MAJOR or ORR_VERSION_MINOR");
     return major->second + "." + minor->second;
 }
 
 std::map<std::string, std::string> evaluate(const std::string& folder,
                                             const std::vector<std::string>& names) {
+    if (names.empty()) return {};
     const std::string mark = "orrery_apigen_";
     std::string source;
     for (const std::string& name : names)

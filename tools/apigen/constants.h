@@ -15,7 +15,7 @@ Macros read_macros(const std::string& folder);
 bool is_constant(const std::string& name, const std::string& text);
 
 // "0.2", as the headers say.
-std::string read_version(const std::string& folder);
+std::string version_of(const Macros& macros);
 
 // What they are, by name; only of constants of an integer type.
 std::map<std::string, std::string> evaluate(const std::string& folder, const std::vector<std::string>& names);

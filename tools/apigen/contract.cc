@@ -7,8 +7,6 @@
 #include <regex>
 #include <sstream>
 
-#include "tools/apigen/constants.h"
-
 namespace orrery::apigen {
 namespace {
 
@@ -109,8 +107,7 @@ std::string line(const Item& item) {
     return fmt::format("{} {} = {}", item.kind, item.name, item.value);
 }
 
-std::vector<Item> read_contract(const std::string& folder, const Headers& headers) {
-    Macros macros = read_macros(folder);
+std::vector<Item> read_contract(const std::string& folder, const Headers& headers, Macros macros) {
     std::erase_if(macros, [](const auto& macro) { return !is_constant(macro.first, macro.second); });
     const auto records = read_layouts(clang(folder,
                                             "-fsyntax-only -Xclang -fdump-record-layouts-complete "

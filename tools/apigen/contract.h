@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/apigen/constants.h"
 #include "tools/apigen/headers.h"
 
 namespace orrery::apigen {
@@ -19,6 +20,6 @@ struct Item {
 std::string line(const Item& item);
 
 // Functions come first, members behind their struct and enumerators behind their enum; else as declared.
-std::vector<Item> read_contract(const std::string& folder, const Headers& headers);
+std::vector<Item> read_contract(const std::string& folder, const Headers& headers, Macros macros);
 
 }  // namespace orrery::apigen

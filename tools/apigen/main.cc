@@ -30,9 +30,13 @@ struct Api {
 };
 
 Api read(const std::string& include, const std::string& lists) {
-    Api api{read_releases(lists), read_version(include), read_headers(include), {}};
+    Api api;
+    api.releases = read_releases(lists);
+    const auto macros = read_macros(include);
+    api.version = version_of(macros);
+    api.headers = read_headers(include);
     check_rules(api.headers.functions);
-    const auto contract = read_contract(include, api.headers);
+    const auto contract = read_contract(include, api.headers, macros);
     check_releases(api.releases, contract, lists);
     api.missing = unlisted(api.releases, contract);
     return api;

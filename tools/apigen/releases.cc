@@ -111,6 +111,18 @@ std::string instead_of(const std::string& kind) {
            kind + " with a new name";
 }
 
+// Structs that it has as a whole, not behind a pointer. An array behind a pointer counts too: its stride is
+// the struct's size.
+std::set<std::string> by_value(const Item& item) {
+    static const std::regex record(R"(struct (\w+)(?!\w)(?!( const)? \*))"), name(R"(struct \w+)");
+    std::set<std::string> found;
+    const bool lines = item.kind == "function" || item.kind == "member" || item.kind == "typedef";
+    if (!lines || (item.kind == "typedef" && std::regex_match(item.value, name))) return found;
+    for (std::sregex_iterator at(item.value.begin(), item.value.end(), record), end; at != end; ++at)
+        found.insert((*at)[1]);
+    return found;
+}
+
 // Compares release by release, oldest first, with the contract of today.
 class Comparison {
   public:
@@ -126,6 +138,12 @@ class Comparison {
         for (const Item& item : release.items) {
             if (!listed_.insert(key(item)).second && item.kind != "struct")
                 problem("{} {} is listed twice", item.kind, item.name);
+            if (item.kind == "struct") check_growth(item);
+        }
+        for (const Item& item : release.items) {
+            if (item.kind == "struct") sizes_[item.name] = item.value;
+            for (const std::string& record : by_value(item))
+                by_value_.try_emplace(record, item.kind + " " + item.name);
         }
         for (const Item& item : release.items) {
             const auto found = today_.find(key(item));
@@ -139,7 +157,12 @@ class Comparison {
         }
     }
 
-    const std::string& problems() const { return problems_; }
+    std::string problems() {
+        for (const Item& item : contract_) {
+            if (item.kind == "struct") check_growth(item);
+        }
+        return problems_;
+    }
 
   private:
     template <typename... Values>
@@ -150,6 +173,18 @@ class Comparison {
     void changed(const Item& was, const Item& is) {
         problem("{} {} was \"{}\" and is \"{}\" now; programs of {} use what was: {}", was.kind, was.name,
                 was.value, is.value, version_, instead_of(was.kind));
+    }
+
+    // Of a struct that the lists so far have.
+    void check_growth(const Item& now) {
+        const auto user = by_value_.find(now.name);
+        const auto size = sizes_.find(now.name);
+        if (user == by_value_.end() || size == sizes_.end()) return;
+        if (layout_of(now).bytes <= layout_of({{}, {}, size->second}).bytes) return;
+        problem(
+            "struct {} was \"{}\" and is \"{}\" now: it never grows, as {} has it by value, where "
+            "nobody knows its size: add a new struct",
+            now.name, size->second, now.value, user->second);
     }
 
     void compare_struct(const Item& was, const Item& is) {
@@ -185,6 +220,8 @@ class Comparison {
     const std::string folder_;
     std::map<Key, const Item*> today_;
     std::set<Key> listed_;
+    std::map<std::string, std::string> sizes_;     // of structs, as last listed
+    std::map<std::string, std::string> by_value_;  // struct, and what has it
     std::string list_, version_, problems_;
 };
 
@@ -203,7 +240,7 @@ void check_releases(const std::vector<Release>& releases, const std::vector<Item
     Comparison comparison(contract, folder);
     for (const Release& release : releases)
         comparison.add(release);
-    if (!comparison.problems().empty()) throw Problem(comparison.problems());
+    if (const std::string problems = comparison.problems(); !problems.empty()) throw Problem(problems);
 }
 
 void check_version(const std::string& listed, const std::string& headers) {
