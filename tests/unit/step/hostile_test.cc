@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +24,7 @@ void append(std::vector<std::uint8_t>& to, const T& value) {
     to.insert(to.end(), begin, begin + sizeof value);
 }
 
-// An ELF file with these sections; debug information is all that it has.
+// An ELF file with these sections, none of which is loaded.
 std::vector<std::uint8_t> elf_of(std::vector<std::pair<std::string, std::vector<std::uint8_t>>> sections) {
     std::string names(1, '\0');
     sections.emplace_back(".shstrtab", std::vector<std::uint8_t>());
@@ -33,6 +34,12 @@ std::vector<std::uint8_t> elf_of(std::vector<std::pair<std::string, std::vector<
         head.sh_name = static_cast<Elf64_Word>(names.size());
         head.sh_type = SHT_PROGBITS;
         head.sh_addralign = 1;
+        if (name == ".strtab") head.sh_type = SHT_STRTAB;
+        if (name == ".symtab") {
+            head.sh_type = SHT_SYMTAB;
+            head.sh_entsize = sizeof(Elf64_Sym);
+            head.sh_link = static_cast<Elf64_Word>(heads.size() + 1);  // what comes next
+        }
         heads.push_back(head);
         names += name + '\0';
     }
@@ -84,6 +91,89 @@ TEST(Hostile, AnElfWithoutSectionNamesIsTaken) {
     ASSERT_TRUE(program) << program.error().text;
     EXPECT_TRUE(program->symbols().empty());
     EXPECT_TRUE(program->elf().empty());
+}
+
+// An ELF file that names one function, and whose last section is `section`.
+std::vector<std::uint8_t> elf_with(const std::string& section, std::string_view contents) {
+    std::vector<std::uint8_t> symbols(sizeof(Elf64_Sym));
+    Elf64_Sym symbol{};
+    symbol.st_name = 1;
+    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+    symbol.st_shndx = SHN_ABS;
+    symbol.st_value = 0x8000'0000;
+    append(symbols, symbol);
+    const std::string_view names("\0orr_main\0", 10);
+    return elf_of({{".symtab", symbols},
+                   {".strtab", {names.begin(), names.end()}},
+                   {section, {contents.begin(), contents.end()}}});
+}
+
+bool holds(const std::vector<std::uint8_t>& bytes, std::string_view text) {
+    return !std::ranges::search(bytes, text).empty();
+}
+
+TEST(Hostile, ADebuggerIsGivenNoScriptAndNoOtherFilesName) {
+    constexpr std::string_view kContents = "\x04gdb.inlined\nimport os\n";
+    for (const std::string name :
+         {".debug_gdb_scripts", ".zdebug_gdb_scripts", ".gnu_debuglink", ".gnu_debugaltlink",
+          ".gnu_debugdata", ".debug_sup", ".note.gnu.build-id", ".debug_str.dwo"}) {
+        const auto program = Program::parse(elf_with(name, kContents), "mailed");
+        ASSERT_TRUE(program) << program.error().text;
+        const std::vector<std::uint8_t>& served = program->elf();
+        EXPECT_TRUE(holds(served, "orr_main")) << name;
+        EXPECT_FALSE(holds(served, kContents)) << name;
+        EXPECT_FALSE(holds(served, name)) << name;
+        // Symbols are found in what is served as they were.
+        const auto again = Program::parse(served, "served");
+        ASSERT_TRUE(again) << again.error().text;
+        EXPECT_EQ(again->where(0x8000'0000), "orr_main");
+    }
+    EXPECT_TRUE(holds(Program::parse(elf_with(".debug_str", kContents), "whole")->elf(), kContents));
+}
+
+// Of what is loaded it gets names and addresses; the bytes are the target's.
+TEST(Hostile, ADebuggerIsGivenNoScriptThatSaysItIsLoaded) {
+    std::vector<std::uint8_t> elf = elf_with(".debug_gdb_scripts", "\x04gdb.inlined\n");
+    Elf64_Ehdr header;
+    std::memcpy(&header, elf.data(), sizeof header);
+    Elf64_Shdr head;
+    std::uint8_t* const at = elf.data() + header.e_shoff + 3 * sizeof head;
+    std::memcpy(&head, at, sizeof head);
+    head.sh_flags = SHF_ALLOC;
+    std::memcpy(at, &head, sizeof head);
+    const auto program = Program::parse(elf, "loaded");
+    ASSERT_TRUE(program) << program.error().text;
+    EXPECT_TRUE(holds(program->elf(), "orr_main"));
+    EXPECT_FALSE(holds(program->elf(), "gdb.inlined"));
+}
+
+// Heads may say what they like: sections outside the file, or all of them the same bytes.
+TEST(Hostile, ADebuggerIsGivenNothingOfAnElfThatLies) {
+    const std::vector<std::uint8_t> whole = elf_with(".debug_str", std::string(4096, 'x'));
+    Elf64_Ehdr header;
+    std::memcpy(&header, whole.data(), sizeof header);
+    const auto changed = [&](auto change) {
+        std::vector<std::uint8_t> elf = whole;
+        Elf64_Shdr head;
+        std::uint8_t* const at = elf.data() + header.e_shoff + 3 * sizeof head;
+        std::memcpy(&head, at, sizeof head);
+        change(head);
+        std::memcpy(at, &head, sizeof head);
+        return elf;
+    };
+    EXPECT_FALSE(Program::parse(whole, "whole")->elf().empty());
+    const auto outside = Program::parse(changed([](Elf64_Shdr& head) { head.sh_size = 1 << 30; }), "outside");
+    EXPECT_TRUE(!outside || outside->elf().empty());
+    std::vector<std::uint8_t> many = whole;
+    for (int n = 0; n < 1000; ++n)
+        many.insert(many.end(), whole.begin() + static_cast<std::ptrdiff_t>(header.e_shoff) + 3 * 64,
+                    whole.begin() + static_cast<std::ptrdiff_t>(header.e_shoff) + 4 * 64);
+    header.e_shnum = static_cast<Elf64_Half>(header.e_shnum + 1000);
+    std::memcpy(many.data(), &header, sizeof header);
+    const auto repeated = Program::parse(many, "repeated");
+    ASSERT_TRUE(repeated) << repeated.error().text;
+    EXPECT_FALSE(repeated->symbols().empty());
+    EXPECT_TRUE(repeated->elf().empty());
 }
 
 TEST(Hostile, BlocksInBlocksWithoutEnd) {

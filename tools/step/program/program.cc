@@ -13,6 +13,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "tools/step/program/debugger_elf.h"
 #include "tools/step/program/symbol_pack.h"
 #include "tools/step/words.h"
 #include "tools/text/files.h"
@@ -124,7 +125,7 @@ Result<Program> Program::parse(std::vector<std::uint8_t> bytes, std::string name
         program.calls_ = CallFrames(bytes);
     }
     // Older recordings leave out where variables are; gdb then refuses all of it.
-    if (!program.symbols_.empty() && !lacks_locations) program.elf_ = std::move(bytes);
+    if (!program.symbols_.empty() && !lacks_locations) program.elf_ = elf_for_debugger(bytes);
     return program;
 }
 
