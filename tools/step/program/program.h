@@ -45,8 +45,8 @@ class Program {
                                 const std::string& wanted, std::string& note);
 
     const std::string& name() const { return name_; }
-    // What it was read from as elf_for_debugger() gives it, if a debugger can use that: nothing that its debug
-    // information refers to is left out, and it names something. Else empty.
+    // What it was read from as elf_for_debugger() gives it, if a debugger can use that: nothing that its
+    // debug information refers to is left out, and it names something. Else empty.
     const std::vector<std::uint8_t>& elf() const { return elf_; }
     const std::vector<Symbol>& symbols() const { return symbols_; }  // by address
     const DebugInfo& debug() const { return debug_; }
