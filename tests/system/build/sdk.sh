@@ -34,24 +34,65 @@ export LD_LIBRARY_PATH=$folder/sdk/lib
 [ "$(./program)" = "orrSuccess 1" ] || fail "the program prints '$(./program)'"
 ./owners || fail "the C++ program ends with $?"
 unset LD_LIBRARY_PATH
+# The folder may be moved: from here on it is elsewhere.
+mv sdk moved
+sdk=$folder/moved
+export PKG_CONFIG_PATH=$sdk/lib/pkgconfig
+# CMake finds it for versions that it keeps its promise to, in each scope that asks, and if it is whole.
+mkdir finds
+cat > finds/CMakeLists.txt << 'END'
+cmake_minimum_required(VERSION 3.25)
+project(finds LANGUAGES NONE)
+function(set_up_dependencies)
+  find_package(orrery REQUIRED)
+endfunction()
+set_up_dependencies()
+find_package(orrery ${wanted} REQUIRED)
+if(NOT EXISTS "${ORRERY_CC}" OR NOT TARGET orrery::orrery)
+  message(FATAL_ERROR "ORRERY_CC is '${ORRERY_CC}'")
+endif()
+END
+finds() {
+    rm -rf found
+    cmake -Dwanted="$1" -DCMAKE_PREFIX_PATH="$sdk" -S finds -B found > log 2>&1
+}
+newer=${version%%.*}.$(($(cut -d. -f2 <<< "$version") + 1))
+for wanted in "" 0.2 "$version" "$version;EXACT" 0.1...9.9 "$version...<$newer"; do
+  finds "$wanted" || { cat log; fail "CMake does not find $version for '$wanted'"; }
+done
+for wanted in 0 0.1 "$newer" 9.0 0.1...0.1.9 "0.1...<$version" "$newer...9.9" "0.1;EXACT"; do
+  ! finds "$wanted" || fail "CMake finds $version for '$wanted'"
+  grep -q "requested" log || { cat log; fail "CMake fails otherwise for '$wanted'"; }
+done
+for part in lib/liborrery.so bin/orrery-cc include/orrery/orrery.h; do
+  mv "$sdk/$part" part
+  ! finds "" || fail "CMake finds an SDK without $part"
+  tr -s '[:space:]' ' ' < log | grep -q "$part is not there" || { cat log; fail "CMake does not say that $part is missing"; }
+  mv part "$sdk/$part"
+done
 # The page's program, by its commands for pkg-config and by its lines for CMake.
 page=$root/docs/own-program.md
 block() { sed -n '/^## With pkg-config or CMake/,$p' "$page" | sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/!p}"; }
 mkdir page
 cd page
 awk '/^```cpp$/ { getline name; sub("// ", "", name); next } /^```/ { name = "" } name { print > name }' "$page"
-block sh | sed "s|DIR|$folder/sdk|" > commands
+block sh | sed "s|DIR|$sdk|" > commands
 grep -q pkg-config commands || fail "the page has no commands for pkg-config"
 bash -eu commands || fail "the page's commands do not build its program"
 readelf -d gemm | grep -q 'liborrery.so.1' || fail "the page's program is not bound to liborrery.so.1"
 { echo 'cmake_minimum_required(VERSION 3.25)
 project(gemm LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 17)'; block cmake; } > CMakeLists.txt
-{ cmake -DCMAKE_PREFIX_PATH="$folder/sdk" -B out . && cmake --build out; } > log 2>&1 || { cat log; fail "CMake does not build the page's program"; }
-ldd out/gemm | grep -q "$folder/sdk/lib/liborrery.so.1" || fail "the program of CMake finds another library: $(ldd out/gemm)"
+{ cmake -DCMAKE_PREFIX_PATH="$sdk" -B out . && cmake --build out; } > log 2>&1 || { cat log; fail "CMake does not build the page's program"; }
+ldd out/gemm | grep -q "$sdk/lib/liborrery.so.1" || fail "the program of CMake finds another library: $(ldd out/gemm)"
 readelf -s out/gemm.elf | grep -q ' gemm$' || fail "CMake made no kernel"
+# They run, as far as it goes without a card.
+"$sdk/bin/orrery-cc" -o gemm.elf gemm_kernel.cc
+runs() { grep -qE '^gemm: .*orrErrorNoDevice|correct$' <<< "$1" || fail "the page's program prints '$1'"; }
+runs "$(LD_LIBRARY_PATH=$sdk/lib ./gemm gemm.elf 2>&1)"
+runs "$(out/gemm gemm.elf 2>&1)"
 cd ..
-sdk/bin/orrery-cc -v -o kernel.elf kernel.cc 2> commands || { cat commands; fail "orrery-cc ends with an error"; }
-grep -q "$folder/sdk/include" commands || fail "orrery-cc does not use the headers beside it: $(cat commands)"
+"$sdk/bin/orrery-cc" -v -o kernel.elf kernel.cc 2> commands || { cat commands; fail "orrery-cc ends with an error"; }
+grep -q "$sdk/include" commands || fail "orrery-cc does not use the headers beside it: $(cat commands)"
 readelf -s kernel.elf | grep -q ' set$' || fail "the module has no kernel"
 readelf -d program | grep -q 'liborrery.so.1' || fail "the program is not bound to liborrery.so.1"
