@@ -1,9 +1,17 @@
 // Which page of decoded code is kept, and for whom.
+#include <algorithm>
 #include <bit>
 
 #include "emulator/core/core.h"
 
 namespace orrery::emu {
+
+bool CodePool::suits(const Config& config) {
+    const DecodedFor decoded_for{config.fp, config.has_exit_pc, config.has_exit_pc ? config.exit_pc : 0,
+                                 config.first_csr_word, config.csr_words.size()};
+    if (!for_) for_ = decoded_for;
+    return *for_ == decoded_for;
+}
 
 void CodePool::add(std::size_t pages) {
     Block& block = blocks_.emplace_back();
@@ -34,9 +42,24 @@ void CodePool::add(std::size_t pages) {
 }
 
 CodePage*& CodePool::bucket(std::uint64_t va, const std::uint8_t* host) {
-    constexpr std::uint64_t kFibonacci = 0x9e37'79b9'7f4a'7c15;
-    const std::uint64_t key = (va ^ reinterpret_cast<std::uintptr_t>(host)) / kPageBytes;
-    return buckets_[(key * kFibonacci >> 32) & (buckets_.size() - 1)];
+    // The two run in parallel in contiguous code: each has a factor of its own, so that they do not cancel
+    // each other. The middle step keeps a guest, which knows va only, from choosing pages of one bucket.
+    constexpr std::uint64_t kOfVa = 0x9e37'79b9'7f4a'7c15, kOfHost = 0xc2b2'ae3d'27d4'eb4f;
+    std::uint64_t key =
+        va / kPageBytes * kOfVa + reinterpret_cast<std::uintptr_t>(host) / kPageBytes * kOfHost;
+    key = (key ^ key >> 32) * kOfVa;
+    return buckets_[(key >> 32) & (buckets_.size() - 1)];
+}
+
+std::size_t CodePool::longest_chain() const {
+    std::size_t longest = 0;
+    for (const CodePage* page : buckets_) {
+        std::size_t length = 0;
+        for (; page != nullptr; page = page->same_hash)
+            ++length;
+        longest = std::max(longest, length);
+    }
+    return longest;
 }
 
 void CodePool::give_back(CodePage* page) {

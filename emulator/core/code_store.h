@@ -1,8 +1,10 @@
 // Decoded code that several harts have in common: what one of them has decoded, the others need not.
 //
-// For harts of one thread whose Config differs in hart_id only. Each goes on as if its code were its own: it
-// sees its own stores at once and those of others, its sharers too, after FENCE.I or flush_code() at the
-// latest. When a hart comes to a page, what was decoded is compared with what stands there now.
+// For harts of one thread. They agree in what decoding depends on: fp, exit_pc, first_csr_word and the number
+// of csr_words; one that differs from the first keeps its code for itself. A hart sees its own stores at once
+// and those of others, its sharers too, after FENCE.I or flush_code() at the latest. When it comes to a page,
+// what was decoded is compared with what stands there now. Until it comes to it again it may execute what a
+// sharer decoded there earlier, also where it has not been before.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
-// The inside of a hart: what handlers work on. Not for anybody outside emulator/core.
+// The inside of a hart: what handlers work on. Not for anybody outside emulator/core but its tests.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "emulator/core/code_store.h"
@@ -84,12 +85,16 @@ class CodePool {
     CodePool(const CodePool&) = delete;
     CodePool& operator=(const CodePool&) = delete;
 
+    // Whether a hart of this configuration decodes as those before it; the first one decides.
+    bool suits(const Config& config);
     // For the entries of one more hart. Afterwards nothing allocates.
     void add(std::size_t pages);
     // Gives `old` (nullptr: none) back, and the page for (va, host): as it was kept, or stale.
     CodePage* exchange(CodePage* old, std::uint64_t va, const std::uint8_t* host);
     void give_back(CodePage* page);
     void all_stale();
+    // Of pages that a look-up walks through.
+    std::size_t longest_chain() const;
 
     std::uint64_t decoded = 0;  // instructions, ever
 
@@ -99,9 +104,18 @@ class CodePool {
         std::unique_ptr<std::uint8_t[]> bytes;
         std::vector<CodePage> pages;
     };
+    // What decoded code depends on.
+    struct DecodedFor {
+        bool fp, has_exit_pc;
+        std::uint64_t exit_pc;
+        std::uint32_t first_csr_word;
+        std::size_t csr_words;
+        bool operator==(const DecodedFor&) const = default;
+    };
     CodePage*& bucket(std::uint64_t va, const std::uint8_t* host);
     void unlink(CodePage& page);
 
+    std::optional<DecodedFor> for_;
     std::vector<Block> blocks_;
     std::vector<CodePage*> buckets_;  // a power of two
     CodePage ends_;                   // of the ring of pages that nobody has: newer is the oldest

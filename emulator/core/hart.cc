@@ -121,8 +121,8 @@ Hart::Hart(const Config& config, Bus& bus, CodeStore* shared)
     core.config.code_pages = std::bit_ceil(std::clamp(config.code_pages, 1u, 256u));
     core.config.exit_pc &= ~std::uint64_t{1};
     core.bus = &bus;
-    if (shared == nullptr) core.own_pool = std::make_unique<CodePool>();
-    core.pool = shared != nullptr ? &shared->pool() : core.own_pool.get();
+    if (shared == nullptr || !shared->pool().suits(core.config)) core.own_pool = std::make_unique<CodePool>();
+    core.pool = core.own_pool != nullptr ? core.own_pool.get() : &shared->pool();
     core.pool->add(core.config.code_pages);
     core.code.resize(core.config.code_pages);
     core.code_pages = core.code.data();

@@ -73,7 +73,7 @@ class CodeStore;
 class Hart {
   public:
     // `bus` outlives the hart, and so does `shared`, in which harts keep decoded code in common
-    // (code_store.h); nullptr: it keeps its own.
+    // if they decode alike (code_store.h); nullptr: it keeps its own.
     Hart(const Config& config, Bus& bus, CodeStore* shared = nullptr);
     ~Hart();
     Hart(const Hart&) = delete;

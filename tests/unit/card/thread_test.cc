@@ -123,9 +123,11 @@ TEST(CardThread, MoreCommandsThanTheQueueHolds) {
         rig.write32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_CMD, ORR_LINK_GRANT_CLEAR);
     }
     // As a driver does: on a busy host one read may be answered before the card has had time for all of them.
-    while (rig.read32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_DONE) < 3 * CommandQueue::kCapacity)
+    const auto done = [&] { return rig.read32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_DONE); };
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (done() < 3 * CommandQueue::kCapacity && std::chrono::steady_clock::now() < end)
         std::this_thread::yield();
-    EXPECT_EQ(rig.read32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_DONE), 3 * CommandQueue::kCapacity);
+    EXPECT_EQ(done(), 3 * CommandQueue::kCapacity) << "commands that the card carried out";
 }
 
 }  // namespace

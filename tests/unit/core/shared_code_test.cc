@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "emulator/core/code_store.h"
+#include "emulator/core/core.h"
 #include "tests/unit/core/encode.h"
 #include "tests/unit/core/machine.h"
 
@@ -167,6 +168,22 @@ TEST(SharedCode, APageThatIsInUseStays) {
     }
 }
 
+// A kernel whose memory is contiguous for it and for the host, at all alignments of the two to each other.
+TEST(SharedCode, ContiguousPagesAreFoundAtOnce) {
+    constexpr std::uint64_t kPages = 1024, kVa = 0x7f00'0020'0000;
+    for (std::uint64_t offset = 0; offset <= 0x20'0000; offset += 0x4000) {
+        CodePool pool;
+        pool.add(kPages);
+        for (std::uint64_t i = 0; i < kPages; ++i) {
+            // Only compared, never read.
+            const std::uintptr_t host = 0x5500'0020'0000 + offset + i * kPageBytes;
+            pool.exchange(nullptr, kVa + i * kPageBytes,
+                          reinterpret_cast<const std::uint8_t*>(host));  // NOLINT(performance-no-int-to-ptr)
+        }
+        EXPECT_LT(pool.longest_chain(), 16u) << std::hex << offset;
+    }
+}
+
 TEST(SharedCode, HartsComeAndGo) {
     CodeStore store;
     TestBus bus;
@@ -180,6 +197,31 @@ TEST(SharedCode, HartsComeAndGo) {
             EXPECT_EQ(call(stays, kRam + (3 - page) * kPageBytes), 3 - page);
         }
     }
+}
+
+// What one has decoded would be wrong for the other: it would read beyond its words, or run on at its exit.
+TEST(SharedCode, HartsThatDecodeOtherwiseHaveTheirOwn) {
+    constexpr std::uint32_t kWord = 0xcc0;
+    const std::uint64_t words[] = {10, 11, 12};
+    Config of_first = to_host();
+    of_first.first_csr_word = kWord;
+    of_first.csr_words = words;
+    Config fewer = of_first, elsewhere = of_first, with_exit = of_first;
+    fewer.csr_words = std::span(words).first(1);
+    elsewhere.first_csr_word = kWord - 1;
+    with_exit.has_exit_pc = true;
+    with_exit.exit_pc = kRam + 4;
+    CodeStore store;
+    TestBus bus;
+    bus.put_code(kRam, {csrr(a2, kWord + 1), jalr(x0, ra, 0)});
+    Hart first(of_first, bus, &store);
+    EXPECT_EQ(call(first), 11u);
+    Hart of_fewer(fewer, bus, &store);
+    EXPECT_EQ(of_fewer.run(1), StopReason::kTrap);
+    Hart of_elsewhere(elsewhere, bus, &store);
+    EXPECT_EQ(call(of_elsewhere), 12u);
+    Hart of_exit(with_exit, bus, &store);
+    EXPECT_EQ(of_exit.run(2), StopReason::kExit);
 }
 
 TEST(SharedCode, TakesNoBreakpoints) {
