@@ -1,8 +1,8 @@
 #!/bin/bash
 # gdb on a recording from elsewhere: functions, lines and variables come with it, and gdb needs no file.
-#   recording.sh ORRERY-STEP SCENARIO
+#   recording.sh ORRERY-STEP SCENARIO FIRMWARE-ELF
 set -euo pipefail
-program=$1 scenario=$2
+program=$1 scenario=$2 firmware=$3
 folder=$(mktemp -d)
 server=''
 trap '[ -z "$server" ] || kill -KILL "$server" 2>/dev/null || :; rm -rf "$folder"' EXIT
@@ -17,13 +17,21 @@ fail() {
 mkdir "$folder/elsewhere"
 cp "$program" "$folder/elsewhere/orrery-step"
 cd "$folder"
-: > step.out
-elsewhere/orrery-step run.otrace --gdb 0 > step.out 2>&1 &
-server=$!
-until port=$(sed -n 's/^waiting for gdb on port \([0-9]*\).*/\1/p' step.out) && [ -n "$port" ]; do
-    kill -0 "$server" 2>/dev/null || fail "orrery-step ended"
-    sleep 0.05
-done
+serve() {
+    : > step.out
+    elsewhere/orrery-step run.otrace --gdb 0 "$@" > step.out 2>&1 &
+    server=$!
+    until port=$(sed -n 's/^waiting for gdb on port \([0-9]*\).*/\1/p' step.out) && [ -n "$port" ]; do
+        kill -0 "$server" 2>/dev/null || fail "orrery-step ended"
+        sleep 0.05
+    done
+}
+end() {
+    wait "$server" || fail "orrery-step ended with status $?"
+    server=''
+}
+
+serve
 cat > script <<END
 set pagination off
 set width 0
@@ -47,6 +55,15 @@ expect '^this = 0x8'
 expect '^orr_main in section \.text'
 # gdb has no way to the sources; orrery-step has them.
 expect 'bool Firmware::pass\(\) \{'
-wait "$server" || fail "orrery-step ended with status $?"
-server=''
+end
+
+# What comes over the connection has no link to another file, though the ELF has one.
+LC_ALL=C sed 's/\.debug_aranges/.gnu_debuglink/' "$firmware" > linked.elf
+grep -q gnu_debuglink linked.elf || fail "the firmware has no such section to rename"
+serve --elf linked.elf
+gdb-multiarch -nx -batch -ex "target remote :$port" -ex 'remote get /orrery-fw.elf got.elf' -ex kill \
+    > gdb.out 2>&1 || fail "gdb ended with status $?"
+end
+grep -q debug_info got.elf || fail "gdb did not get the ELF"
+! grep -q gnu_debuglink got.elf || fail "gdb was given a link to another file"
 echo PASSED
