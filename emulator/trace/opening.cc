@@ -36,7 +36,8 @@ std::expected<void, std::string> Replayer::Impl::open(const Progress& progress, 
 // --- from the file ---
 
 std::expected<void, std::string> Replayer::Impl::load_keyframes(const Progress& progress) {
-    auto speech = read_speech(reader);
+    // Reading takes about as long as what follows.
+    auto speech = read_speech(reader, [&](double done) { return !progress || progress(done / 2); });
     if (!speech) return std::unexpected(speech.error());
     take_speech(*std::move(speech));
     Pace pace;
@@ -64,7 +65,7 @@ std::expected<void, std::string> Replayer::Impl::load_keyframes(const Progress& 
         add_snapshot(core.position_of(i, *keyframe), block.header.last_ps);
         ++next;
         if (progress && pace.due() &&
-            !progress(static_cast<double>(block.header.last_step) / static_cast<double>(end + 1)))
+            !progress(0.5 + static_cast<double>(block.header.last_step) / static_cast<double>(end + 1) / 2))
             return std::unexpected(reader.name() + ": cancelled");
     }
     return {};
@@ -92,7 +93,8 @@ bool Replayer::Impl::listen_to_all(const Progress& progress) {
     ReplayCore::Why why = ReplayCore::Why::kSteps;
     const double all = static_cast<double>(std::max<std::uint64_t>(1, reader.last_step()));
     bool cancelled = false;
-    while (!cancelled && why != ReplayCore::Why::kEnd && why != ReplayCore::Why::kDiverged) {
+    while (!cancelled && why != ReplayCore::Why::kEnd && why != ReplayCore::Why::kDiverged &&
+           heard.fits(reader)) {
         why = run(core.step() + kSlice);
         cancelled = progress && pace.due() && !progress(static_cast<double>(core.step()) / all);
     }
@@ -104,8 +106,13 @@ bool Replayer::Impl::listen_to_all(const Progress& progress) {
 std::expected<void, std::string> Replayer::Impl::replay_all(const Progress& progress) {
     if (!listen_to_all(progress)) return std::unexpected(reader.name() + ": cancelled");
     if (!core.error().empty()) return std::unexpected(core.error());
-    if (reader.indexed()) {
-        const auto file = read_speech(reader);
+    if (!heard.fits(reader)) {
+        const auto block = std::ranges::lower_bound(
+            reader.blocks(), core.step(), {}, [](const TraceBlock& each) { return each.header.last_step; });
+        return std::unexpected(too_much_speech(reader, *block));
+    }
+    if (reader.indexed() && !divergence) {
+        const auto file = read_speech(reader, [&](double) { return !progress || progress(1); });
         if (!file) return std::unexpected(file.error());
         compare_with_file(*file);
     }

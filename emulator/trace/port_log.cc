@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include <fmt/format.h>
+
 #include "emulator/trace/log.h"
 #include "emulator/trace/port_words.h"
-#include "emulator/trace/replay_core.h"
+#include "emulator/trace/replayer_impl.h"
 
 namespace orrery::emu {
 
@@ -46,13 +48,19 @@ class SpeechReader {
   public:
     explicit SpeechReader(const TraceReader& reader) : reader_(reader) {}
 
-    std::expected<RecordedSpeech, std::string> read() {
+    std::expected<RecordedSpeech, std::string> read(const Replayer::Progress& progress) {
         auto port = reader_.ports().begin();
+        Pace pace;
+        const double all = static_cast<double>(reader_.info().file_bytes);
         for (std::size_t i = 0; i < reader_.blocks().size(); ++i) {
             if (reader_.blocks()[i].header.kind == ORR_OTRACE_START) speech_.port.drop_partial();
             if (port == reader_.ports().end() || port->log != i) continue;
+            const bool first = port == reader_.ports().begin();  // who has cancelled need not wait
+            if ((first || pace.due()) && !progress(static_cast<double>(port->at.offset) / all))
+                return std::unexpected(reader_.name() + ": cancelled");
             if (auto good = read_port(port->at, reader_.blocks()[i]); !good)
                 return std::unexpected(good.error());
+            if (!speech_.fits(reader_)) return std::unexpected(too_much_speech(reader_, port->at));
             ++port;
         }
         speech_.port.drop_partial();
@@ -98,8 +106,19 @@ class SpeechReader {
 
 }  // namespace
 
-std::expected<RecordedSpeech, std::string> read_speech(const TraceReader& reader) {
-    return SpeechReader(reader).read();
+std::string too_much_speech(const TraceReader& reader, const TraceBlock& block) {
+    return reader.error_at(
+        block.offset,
+        fmt::format(
+            "up to here the firmware says more than is kept of a recording of this "
+            "length ({} MiB): its records cannot be shown; the file is damaged, or "
+            "the firmware repeats itself without end: record less of it",
+            (RecordedSpeech::kMostBytes + RecordedSpeech::kBytesOfFile * reader.info().file_bytes) >> 20));
+}
+
+std::expected<RecordedSpeech, std::string> read_speech(const TraceReader& reader,
+                                                       const Replayer::Progress& progress) {
+    return SpeechReader(reader).read(progress);
 }
 
 }  // namespace orrery::emu

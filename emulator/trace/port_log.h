@@ -35,6 +35,9 @@ class PortLog {
     void end_at(std::uint64_t step);
 
     const std::vector<Entry>& entries() const { return entries_; }
+    std::uint64_t bytes() const {
+        return entries_.size() * sizeof(Entry) + words_.size() * sizeof(words_[0]);
+    }
     PortRecord record(std::size_t index) const;
     // The step of the first record that another log does not have in this way; nothing: there is none.
     std::optional<std::uint64_t> first_difference(const PortLog& other) const;
@@ -45,11 +48,24 @@ class PortLog {
     std::uint32_t wanted_ = 0;
 };
 
-// What the file itself says (TraceReader::indexed()); nobody vouches for it. The error names the offset.
 struct RecordedSpeech {
     PortLog port;
     std::vector<TraceNote> notes;
+
+    // Little can say much: a few bytes unpack to a million words, and code that loops says one a step. What
+    // there is of it is bounded by the file's length, with room for a firmware that repeats itself.
+    bool fits(const TraceReader& reader) const {
+        return port.bytes() + notes.size() * sizeof(TraceNote) <=
+               kMostBytes + kBytesOfFile * reader.info().file_bytes;
+    }
+    static constexpr std::uint64_t kMostBytes = 256 << 20;
+    static constexpr std::uint64_t kBytesOfFile = 16;
 };
-std::expected<RecordedSpeech, std::string> read_speech(const TraceReader& reader);
+// The error for what does not fit; `block` is the one in which it no longer does.
+std::string too_much_speech(const TraceReader& reader, const TraceBlock& block);
+
+// What the file itself says (TraceReader::indexed()); nobody vouches for it. The error names the offset.
+std::expected<RecordedSpeech, std::string> read_speech(const TraceReader& reader,
+                                                       const Replayer::Progress& progress);
 
 }  // namespace orrery::emu

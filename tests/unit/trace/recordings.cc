@@ -115,7 +115,8 @@ std::vector<RawBlock> raw_blocks(const std::vector<std::uint8_t>& file) {
     return blocks;
 }
 
-std::vector<std::uint8_t> sealed(const std::vector<std::uint8_t>& file, std::vector<RawBlock> blocks) {
+std::vector<std::uint8_t> sealed(const std::vector<std::uint8_t>& file, std::vector<RawBlock> blocks,
+                                 bool packed) {
     orr_otrace_header header{};
     std::memcpy(&header, file.data(), sizeof header);
     std::vector<std::uint8_t> out(file.begin(), file.begin() + header.header_bytes);
@@ -123,7 +124,15 @@ std::vector<std::uint8_t> sealed(const std::vector<std::uint8_t>& file, std::vec
     for (RawBlock& block : blocks) {
         block.header.sequence = sequence++;
         block.header.codec = ORR_OTRACE_RAW;
-        block.header.raw_bytes = block.header.stored_bytes = static_cast<std::uint32_t>(block.payload.size());
+        block.header.raw_bytes = static_cast<std::uint32_t>(block.payload.size());
+        if (packed && !block.payload.empty()) {
+            std::vector<std::uint8_t> small(ZSTD_compressBound(block.payload.size()));
+            small.resize(
+                ZSTD_compress(small.data(), small.size(), block.payload.data(), block.payload.size(), 1));
+            block.payload = std::move(small);
+            block.header.codec = ORR_OTRACE_ZSTD;
+        }
+        block.header.stored_bytes = static_cast<std::uint32_t>(block.payload.size());
         block.header.checksum = 0;
         const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&block.header);
         const std::size_t at = out.size();

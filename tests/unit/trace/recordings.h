@@ -46,7 +46,8 @@ struct RawBlock {
     std::vector<std::uint8_t> payload;
 };
 std::vector<RawBlock> raw_blocks(const std::vector<std::uint8_t>& file);
-std::vector<std::uint8_t> sealed(const std::vector<std::uint8_t>& file, std::vector<RawBlock> blocks);
+std::vector<std::uint8_t> sealed(const std::vector<std::uint8_t>& file, std::vector<RawBlock> blocks,
+                                 bool packed = false);
 
 std::vector<std::uint8_t> bytes_of(const std::filesystem::path& file);
 void write_bytes(const std::filesystem::path& file, const std::vector<std::uint8_t>& bytes);

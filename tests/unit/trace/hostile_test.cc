@@ -1,0 +1,150 @@
+// Recordings that are whole and well-formed, and made to harm their reader.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "emulator/trace/recorder.h"
+#include "tests/unit/trace/recordings.h"
+
+namespace orrery::emu {
+namespace {
+
+using testing::HasSubstr;
+using Bytes = std::vector<std::uint8_t>;
+
+class Hostile : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        const TemporaryFile file;
+        record_keyframes(file.path(), 3);
+        good_ = new Bytes(bytes_of(file.path()));
+    }
+    static void TearDownTestSuite() {
+        delete good_;
+        good_ = nullptr;
+    }
+    static const Bytes& good() { return *good_; }
+
+    static std::expected<std::unique_ptr<Replayer>, std::string> open(
+        const Bytes& bytes, Opening opening, const Replayer::Progress& progress = {}) {
+        auto reader = TraceReader::parse(bytes, "x.otrace");
+        if (!reader) return std::unexpected(reader.error());
+        return Replayer::open(*std::move(reader), progress, opening);
+    }
+    static std::string error_of(const Bytes& bytes, Opening opening,
+                                const Replayer::Progress& progress = {}) {
+        const auto replayer = open(bytes, opening, progress);
+        return replayer ? "taken" : replayer.error();
+    }
+    static std::size_t nth(const std::vector<RawBlock>& blocks, std::uint32_t kind, std::size_t n) {
+        for (std::size_t i = 0; i < blocks.size(); ++i)
+            if (blocks[i].header.kind == kind && n-- == 0) return i;
+        ADD_FAILURE() << "no such block of kind " << kind;
+        return 0;
+    }
+    // What a recorder that died left, and `pairs` of a PORT and its LOG of so many steps.
+    static std::vector<RawBlock> with_pairs(unsigned pairs, const Bytes& port, const Bytes& log,
+                                            std::uint64_t steps) {
+        auto blocks = raw_blocks(good());
+        blocks.pop_back();
+        for (unsigned i = 0; i < pairs; ++i) {
+            RawBlock said;
+            said.header = point_behind(blocks.back().header, ORR_OTRACE_PORT);
+            said.payload = port;
+            RawBlock took;
+            took.header = point_behind(blocks.back().header, ORR_OTRACE_LOG);
+            took.header.last_step += steps;
+            took.payload = log;
+            blocks.push_back(said);
+            blocks.push_back(took);
+        }
+        return blocks;
+    }
+    static orr_otrace_block point_behind(const orr_otrace_block& before, std::uint32_t kind) {
+        orr_otrace_block block{};
+        block.magic = ORR_OTRACE_BLOCK_MAGIC;
+        block.kind = kind;
+        block.first_step = block.last_step = before.last_step;
+        block.first_ps = block.last_ps = before.last_ps;
+        block.state_hash = before.state_hash;
+        return block;
+    }
+    static Bytes repeated(Bytes begin, const Bytes& what, std::size_t times) {
+        for (std::size_t i = 0; i < times; ++i)
+            begin.insert(begin.end(), what.begin(), what.end());
+        return begin;
+    }
+    // Each of 1.7 million records of no words, a step apart: some hundred bytes in the file.
+    static std::vector<RawBlock> with_records() {
+        constexpr std::size_t kRecords = 1'700'000;
+        return with_pairs(6, repeated(Bytes(sizeof(orr_otrace_port)), {0x01, 0x01, 0x00}, kRecords), {},
+                          kRecords + 1);
+    }
+
+  private:
+    static Bytes* good_;
+};
+Bytes* Hostile::good_ = nullptr;
+
+TEST_F(Hostile, AFewBytesAreNotMillionsOfRecords) {
+    const Bytes bytes = sealed(good(), with_records(), true);
+    EXPECT_LT(bytes.size(), 2u << 20);
+    const std::string error = error_of(bytes, Opening::kIndex);
+    EXPECT_THAT(error, HasSubstr("x.otrace: offset 0x"));
+    EXPECT_THAT(error, HasSubstr("more than is kept"));
+}
+
+TEST_F(Hostile, AFewBytesAreNotMillionsOfNotes) {
+    Bytes port(sizeof(orr_otrace_port));
+    port[0] = 1;
+    const Bytes log = repeated({}, {ORR_OTRACE_NOTE | ORR_OTRACE_NOTE_MAILBOX << 4, 0x00, 0x00}, 1'700'000);
+    const Bytes bytes = sealed(good(), with_pairs(6, port, log, 0), true);
+    EXPECT_LT(bytes.size(), 2u << 20);
+    for (const Opening opening : {Opening::kIndex, Opening::kWhole})
+        EXPECT_THAT(error_of(bytes, opening), HasSubstr("more than is kept"));
+}
+
+// The firmware itself says them, in a loop.
+TEST_F(Hostile, AFewStepsAreNotMillionsOfRecords) {
+    auto blocks = raw_blocks(good());
+    const std::size_t start = nth(blocks, ORR_OTRACE_START, 0);
+    blocks.resize(start + 1);
+    orr_otrace_start head{};
+    std::memcpy(&head, blocks[start].payload.data(), sizeof head);
+    constexpr std::uint32_t kPort = ORR_SOC_BASE + SOC_TRACE;
+    const std::uint32_t code[] = {
+        (kPort & ~0xfffu) | 0x2b7,                                                 // lui t0, port
+        (kPort & 0xfe0u) << 20 | 5u << 15 | 3u << 12 | (kPort & 31u) << 7 | 0x23,  // sd zero, port(t0)
+        0xffdff06f,                                                                // j to the one before
+    };
+    static_assert((kPort & 0x800u) == 0 && kPort < 1u << 31);
+    std::memcpy(blocks[start].payload.data() + sizeof head + (head.reset_pc - ORR_ROM_BASE), code,
+                sizeof code);
+    RawBlock log;
+    log.header = point_behind(blocks[start].header, ORR_OTRACE_LOG);
+    log.header.last_step += TraceReader::kMaxSteps;
+    blocks.push_back(log);
+    EXPECT_THAT(error_of(sealed(good(), std::move(blocks), true), Opening::kWhole),
+                HasSubstr("more than is kept"));
+}
+
+TEST_F(Hostile, WhatTheFileSaysIsNotReadBehindADivergence) {
+    auto blocks = with_records();
+    blocks[nth(blocks, ORR_OTRACE_LOG, 1)].header.state_hash ^= 1;
+    std::erase_if(blocks, [](const RawBlock& each) { return each.header.kind == ORR_OTRACE_KEYFRAME; });
+    const auto replayer = open(sealed(good(), std::move(blocks), true), Opening::kWhole);
+    ASSERT_TRUE(replayer) << replayer.error();
+    EXPECT_TRUE((*replayer)->divergence());
+}
+
+TEST_F(Hostile, ReadingWhatTheFileSaysCanBeCancelled) {
+    auto blocks = raw_blocks(good());
+    std::erase_if(blocks, [](const RawBlock& each) { return each.header.kind == ORR_OTRACE_KEYFRAME; });
+    const Bytes bytes = sealed(good(), std::move(blocks));
+    EXPECT_EQ(error_of(bytes, Opening::kIndex), "taken");
+    EXPECT_THAT(error_of(bytes, Opening::kIndex, [](double) { return false; }), HasSubstr("cancelled"));
+}
+
+}  // namespace
+}  // namespace orrery::emu
