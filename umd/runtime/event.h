@@ -103,14 +103,16 @@ inline void Event::note_recorded(Record& record, std::uint64_t value, std::uint6
 
 inline bool Event::record_again(orrStream_t handle) noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock || handle_ != handle || in_capture() || record_->stream->capturing()) [[unlikely]]
+    if (!lock || handle == nullptr || handle_ != handle || in_capture() || record_->stream->capturing())
+        [[unlikely]]
         return false;
     const std::uint64_t value = record_->slot->last + 1;
+    // Before the card hears of it: what the doorbell takes belongs to the work that follows.
+    const std::int64_t recorded_ns = timed_ ? now_ns() : 0;
     const std::uint64_t index = record_->stream->try_signal(record_->slot->va, value);
     if (index == 0) [[unlikely]]
         return false;
-    // The card is at work meanwhile.
-    note_recorded(*record_, value, index, timed_ ? now_ns() : 0);
+    note_recorded(*record_, value, index, recorded_ns);
     return true;
 }
 

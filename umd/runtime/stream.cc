@@ -237,7 +237,9 @@ Status Stream::make_room_locked(std::uint64_t packets) {
         ORR_TRY(waited, wait(needed - entries_));
     }
     const std::uint64_t executed = consumer();
-    room_until_ = flight_.landed(executed, executed) ? executed + entries_ : needed;
+    // It counts for a whole ring from now on, so one that cannot be is not believed.
+    const bool possible = executed <= producer_.load(std::memory_order_relaxed);
+    room_until_ = possible && flight_.landed(executed, executed) ? executed + entries_ : needed;
     return {};
 }
 
