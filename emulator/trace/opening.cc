@@ -19,7 +19,7 @@ std::expected<void, std::string> Replayer::Impl::open(const Progress& progress, 
     end = reader.last_step();
     end_time = reader.last_ps();
     core.settle();
-    add_snapshot(core.save(), core.time());
+    add_snapshot(core.save(), core.time(), false);
     const bool whole = !reader.indexed() || observer != nullptr || opening == Opening::kWhole ||
                        (opening == Opening::kUsual && end <= kShort);
     if (const auto done = whole ? replay_all(progress) : load_keyframes(progress); !done) return done;
@@ -62,7 +62,7 @@ std::expected<void, std::string> Replayer::Impl::load_keyframes(const Progress& 
             return std::unexpected(reader.error_at(at, "a keyframe of another place than its own"));
         if (trace_hash(keyframe->state, core.recorded_sram()) != block.header.state_hash)
             return std::unexpected(reader.error_at(at, "a keyframe's state is not the recorded one"));
-        add_snapshot(core.position_of(i, *keyframe), block.header.last_ps);
+        add_snapshot(core.position_of(i, *keyframe), block.header.last_ps, true);
         ++next;
         if (progress && pace.due() &&
             !progress(0.5 + static_cast<double>(block.header.last_step) / static_cast<double>(end + 1) / 2))
@@ -168,12 +168,24 @@ void Replayer::Impl::end_at_divergence() {
 // --- snapshots ---
 
 // With the memory as the core has it.
-void Replayer::Impl::add_snapshot(ReplayCore::Position position, std::uint64_t time_ps) {
+void Replayer::Impl::add_snapshot(ReplayCore::Position position, std::uint64_t time_ps, bool from_keyframe) {
     const auto behind = std::ranges::upper_bound(snapshots, position.step, {}, &Snapshot::step);
     const std::uint64_t step = position.step;
     snapshots.insert(behind, {step, time_ps, std::make_unique<ReplayCore::Position>(std::move(position)),
-                              history.save(core.sram())});
+                              history.save(core.sram()), from_keyframe});
     if (snapshot_bytes() > kSnapshotBytes) thin_out();
+}
+
+// What only the file tells is not exact, though all it says be so: a hash that fits proves little of a state
+// that was made for it, and nothing of what is not in it (rest_ps).
+void Replayer::Impl::drop_told(std::uint64_t from) {
+    const auto first = std::ranges::lower_bound(snapshots, from, {}, &Snapshot::step);
+    const auto last = std::ranges::upper_bound(snapshots, core.step(), {}, &Snapshot::step);
+    const auto left = std::remove_if(first, last, [this](const Snapshot& each) {
+        if (each.told) history.forget(*each.memory);
+        return each.told;
+    });
+    snapshots.erase(left, last);
 }
 
 // Every second one goes, and from now on they are made half as often.
@@ -191,7 +203,9 @@ void Replayer::Impl::thin_out() {
 }
 
 ReplayCore::Why Replayer::Impl::run(std::uint64_t target) {
+    const std::uint64_t from = core.step();
     const ReplayCore::Why why = core.run(target);
+    if (core.listening()) drop_told(from);
     if (why == ReplayCore::Why::kDiverged) {
         const std::optional<Divergence>& found = core.divergence();
         if (found && (!divergence || found->step < divergence->step)) divergence = found;
@@ -208,7 +222,7 @@ ReplayCore::Why Replayer::Impl::run(std::uint64_t target) {
         passed_accesses = core.accesses();
     }
     const std::uint64_t cost = core.step() - near + kAccessCost * (core.accesses() - passed_accesses);
-    if (cost >= snapshot_cost) add_snapshot(core.save(), core.time());
+    if (cost >= snapshot_cost) add_snapshot(core.save(), core.time(), told);
     return why;
 }
 

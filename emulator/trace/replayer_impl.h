@@ -40,6 +40,7 @@ struct Replayer::Impl final : ReplayListener {
         std::uint64_t step = 0, time_ps = 0;
         std::unique_ptr<ReplayCore::Position> position;
         std::unique_ptr<MemoryHistory::Index> memory;
+        bool told = false;  // by the file: it is a keyframe, or was replayed from one
     };
 
     // --- opening ---
@@ -49,7 +50,9 @@ struct Replayer::Impl final : ReplayListener {
     bool listen_to_all(const Progress& progress);
     void compare_with_file(const RecordedSpeech& file);
     void take_speech(RecordedSpeech speech);
-    void add_snapshot(ReplayCore::Position position, std::uint64_t time_ps);
+    void add_snapshot(ReplayCore::Position position, std::uint64_t time_ps, bool from_keyframe);
+    // Those that the file tells, from there to where the core stands.
+    void drop_told(std::uint64_t from);
     void thin_out();
     void end_at_divergence();
 
@@ -70,6 +73,7 @@ struct Replayer::Impl final : ReplayListener {
     void restore(const Snapshot& snapshot) {
         history.restore(*snapshot.memory, core.sram());
         core.restore(*snapshot.position);
+        told = snapshot.told;
     }
     // As the core's, and leaves snapshots where none are near.
     ReplayCore::Why run(std::uint64_t target);
@@ -100,6 +104,7 @@ struct Replayer::Impl final : ReplayListener {
     const ReplayCore::Position begin;  // before anything was applied
     MemoryHistory history;
     std::vector<Snapshot> snapshots;
+    bool told = false;  // as Snapshot::told, of where the core stands
     std::uint64_t snapshot_cost = kSnapshotCost;
     // The snapshot last passed, and the accesses done there.
     std::uint64_t passed_step = 0, passed_accesses = 0;

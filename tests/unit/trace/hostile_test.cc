@@ -70,6 +70,10 @@ class Hostile : public testing::Test {
         block.state_hash = before.state_hash;
         return block;
     }
+    static std::uint64_t cycle_ps() {
+        const auto reader = TraceReader::parse(good(), "good");
+        return reader ? reader->info().cycle_ps : 0;
+    }
     static Bytes repeated(Bytes begin, const Bytes& what, std::size_t times) {
         for (std::size_t i = 0; i < times; ++i)
             begin.insert(begin.end(), what.begin(), what.end());
@@ -144,6 +148,36 @@ TEST_F(Hostile, ReadingWhatTheFileSaysCanBeCancelled) {
     const Bytes bytes = sealed(good(), std::move(blocks));
     EXPECT_EQ(error_of(bytes, Opening::kIndex), "taken");
     EXPECT_THAT(error_of(bytes, Opening::kIndex, [](double) { return false; }), HasSubstr("cancelled"));
+}
+
+// rest_ps is in no hash: what it leads to is not told as exact.
+TEST_F(Hostile, NothingOfAKeyframeIsLeftBehindAVerify) {
+    auto blocks = raw_blocks(good());
+    unsigned lies = 0;
+    for (RawBlock& block : blocks) {
+        if (block.header.kind != ORR_OTRACE_KEYFRAME) continue;
+        std::uint64_t rest = 0;
+        std::memcpy(&rest, block.payload.data() + offsetof(orr_otrace_keyframe, rest_ps), sizeof rest);
+        rest = rest != 0 ? 0 : cycle_ps() - 1;
+        std::memcpy(block.payload.data() + offsetof(orr_otrace_keyframe, rest_ps), &rest, sizeof rest);
+        ++lies;
+    }
+    ASSERT_GE(lies, 2u);
+    const auto index = open(sealed(good(), std::move(blocks)), Opening::kIndex);
+    const auto whole = open(good(), Opening::kWhole);
+    ASSERT_TRUE(index && whole);
+    EXPECT_GT((*index)->snapshots(), lies);
+    EXPECT_TRUE((*index)->verify());
+    EXPECT_FALSE((*index)->divergence());
+    EXPECT_EQ((*index)->end(), (*whole)->end());
+    EXPECT_EQ((*index)->snapshots(), (*whole)->snapshots());
+    for (std::uint64_t step = (*index)->end(); step > 20; step -= 1 + step / 100) {
+        (*index)->seek(step);
+        (*whole)->seek(step);
+        ASSERT_EQ(trace_hash((*index)->state(), (*index)->sram()),
+                  trace_hash((*whole)->state(), (*whole)->sram()))
+            << step;
+    }
 }
 
 }  // namespace
