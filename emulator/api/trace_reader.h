@@ -106,6 +106,7 @@ class TraceReader {
     std::vector<TraceImage> images_;
     std::vector<TraceBeside> ports_, keyframes_;
     std::uint64_t last_step_ = 0, last_ps_ = 0;
+    std::uint32_t start_bytes_ = 0;  // of the first start; 0: there was none
 };
 
 }  // namespace orrery::emu

@@ -35,6 +35,26 @@ std::expected<void, std::string> Replayer::Impl::open(const Progress& progress, 
 
 // --- from the file ---
 
+namespace {
+
+// Whether the core, which runs before the block `first`, is stopped in `last` or in a log before it since
+// when it made no step. What cannot be read is found by who replays it.
+bool stops_in(const TraceReader& reader, std::size_t first, std::size_t last) {
+    std::vector<std::uint8_t> room;
+    Log log;
+    for (std::size_t i = last + 1; i-- > first;) {
+        const orr_otrace_block& block = reader.blocks()[i].header;
+        if (block.kind != ORR_OTRACE_LOG) continue;
+        const std::uint64_t steps = block.last_step - block.first_step;
+        const auto payload = reader.payload(reader.blocks()[i], room);
+        if (payload && decode_log(*payload, steps, log) && log.stops) return true;
+        if (steps != 0) break;
+    }
+    return false;
+}
+
+}  // namespace
+
 std::expected<void, std::string> Replayer::Impl::load_keyframes(const Progress& progress) {
     // Reading takes about as long as what follows.
     auto speech = read_speech(reader, [&](double done) { return !progress || progress(done / 2); });
@@ -44,17 +64,22 @@ std::expected<void, std::string> Replayer::Impl::load_keyframes(const Progress& 
     std::vector<std::uint8_t> room;
     auto next = reader.keyframes().begin();
     std::uint64_t started = 0;
+    std::optional<std::size_t> runs;  // the core does, before this block
     for (std::size_t i = 0; i < reader.blocks().size() && next != reader.keyframes().end(); ++i) {
         const TraceBlock& block = reader.blocks()[i];
         if (block.header.kind == ORR_OTRACE_START) {
             if (const auto head = core.load_start(i); !head)
                 return std::unexpected(reader.error_at(block.offset, head.error()));
             started = block.header.last_step;
+            runs = i + 1;
         }
         if (next->log != i) continue;
         const std::uint64_t at = next->at.offset;
         const auto payload = reader.payload(next->at, room);
         if (!payload) return std::unexpected(payload.error());
+        if (!runs || stops_in(reader, *runs, i))
+            return std::unexpected(reader.error_at(at, "a keyframe of a core that does not run"));
+        runs = i + 1;
         const auto keyframe = apply_keyframe(*payload, core.recorded_sram());
         if (!keyframe) return std::unexpected(reader.error_at(at, keyframe.error()));
         if (keyframe->state.steps != block.header.last_step - started ||

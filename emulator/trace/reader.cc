@@ -198,6 +198,8 @@ std::string TraceReader::check_block(const orr_otrace_block& block, std::uint64_
         case ORR_OTRACE_START:
             if (steps != 1) return "a start takes one step, and this one does not";
             if (!fits_sram(block.raw_bytes)) return "a start of another size than this card's memory";
+            if (start_bytes_ != 0 && block.raw_bytes != start_bytes_)
+                return "a start of another size than the first one's memory";
             break;
         case ORR_OTRACE_LOG:
             if (steps > kMaxSteps) return "a log of more steps than a recorder puts into a block";
@@ -275,6 +277,7 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
                 const auto found = image_of(block);
                 if (!found) return std::unexpected(found.error());
                 image = *found;
+                start_bytes_ = block.header.raw_bytes;
             }
             block.image = image;
             blocks_.push_back(block);

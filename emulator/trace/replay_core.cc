@@ -209,7 +209,11 @@ ReplayCore::Why ReplayCore::settle() {
                 apply(log_->boundaries[boundary_++]);
                 if (diverged_now_) return Why::kDiverged;
             }
-            if (step() < block().last_step) return Why::kSteps;
+            if (step() < block().last_step) {
+                if (running_) return Why::kSteps;
+                diverge("steps of a core that does not run");
+                return Why::kDiverged;
+            }
         }
         if (!leave_block()) return Why::kDiverged;
     }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 
+#include "emulator/trace/keyframes.h"
 #include "emulator/trace/recorder.h"
 #include "tests/unit/trace/recordings.h"
 
@@ -178,6 +180,127 @@ TEST_F(Hostile, NothingOfAKeyframeIsLeftBehindAVerify) {
                   trace_hash((*whole)->state(), (*whole)->sram()))
             << step;
     }
+}
+
+// --- a core that does not run ---
+
+// Two starts; the card is reset between them.
+Bytes with_reset() {
+    const TemporaryFile file;
+    {
+        CardConfig config = CardRig::config();
+        config.record = file.path();
+        CardRig rig(std::move(config));
+        for (int start = 0; start < 2; ++start) {
+            if (start != 0) rig.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+            rig.settle();
+            rig.boot_script();
+            rig.run({CardRig::read(SOC_TIME)});
+        }
+    }
+    return bytes_of(file.path());
+}
+
+// A true one, with all pages.
+RawBlock keyframe_behind(const orr_otrace_block& log, const HartState& state,
+                         std::span<const std::uint8_t> sram) {
+    RawBlock out;
+    out.header = log;
+    out.header.kind = ORR_OTRACE_KEYFRAME;
+    out.header.first_step = log.last_step;
+    out.header.first_ps = log.last_ps;
+    Bytes other(sram.begin(), sram.end());
+    for (std::uint8_t& byte : other)
+        byte ^= 1;
+    ChangedPages pages;
+    pages.begin(other);
+    pages.keyframe(state, 0, sram, out.payload);
+    return out;
+}
+
+// The log at whose end the reset is, in blocks with a true keyframe behind it.
+struct WithStop {
+    Bytes file;
+    std::vector<RawBlock> blocks;
+    std::size_t log = 0;
+    RawBlock keyframe;
+};
+WithStop with_stop() {
+    WithStop out;
+    out.file = with_reset();
+    out.blocks = raw_blocks(out.file);
+    for (std::size_t i = 0, starts = 0; i < out.blocks.size() && starts < 2; ++i) {
+        starts += out.blocks[i].header.kind == ORR_OTRACE_START;
+        if (out.blocks[i].header.kind == ORR_OTRACE_LOG &&
+            out.blocks[i].header.last_step != out.blocks[i].header.first_step && starts == 1)
+            out.log = i;
+    }
+    auto reader = TraceReader::parse(out.file, "x.otrace");
+    EXPECT_TRUE(reader) << reader.error();
+    const auto whole = Replayer::open(*std::move(reader), {}, Opening::kWhole);
+    EXPECT_TRUE(whole) << whole.error();
+    EXPECT_FALSE((*whole)->divergence());
+    (*whole)->seek(out.blocks[out.log].header.last_step);
+    EXPECT_FALSE((*whole)->running());
+    out.keyframe = keyframe_behind(out.blocks[out.log].header, (*whole)->state(), (*whole)->sram());
+    return out;
+}
+
+TEST_F(Hostile, AKeyframeOfAStoppedCoreIsRefused) {
+    for (const bool later : {false, true}) {
+        WithStop stop = with_stop();
+        auto at = stop.blocks.begin() + static_cast<std::ptrdiff_t>(stop.log) + 1;
+        if (later) {
+            RawBlock idle;
+            idle.header = point_behind(stop.blocks[stop.log].header, ORR_OTRACE_LOG);
+            at = stop.blocks.insert(at, idle) + 1;
+        }
+        stop.blocks.insert(at, stop.keyframe);
+        const std::string error = error_of(sealed(stop.file, stop.blocks), Opening::kIndex);
+        EXPECT_THAT(error, HasSubstr("x.otrace: offset 0x"));
+        EXPECT_THAT(error, HasSubstr("of a core that does not run"));
+    }
+}
+
+TEST_F(Hostile, AKeyframeBeforeAnyStartIsRefused) {
+    auto blocks = raw_blocks(good());
+    const Bytes sram(ORR_SRAM_SIZE);
+    RawBlock log;
+    log.header = blocks.front().header;
+    log.header.kind = ORR_OTRACE_LOG;
+    log.header.last_step = log.header.first_step;
+    log.header.last_ps = log.header.first_ps;
+    log.header.state_hash = trace_hash({}, sram);
+    const RawBlock keyframe = keyframe_behind(log.header, {}, sram);
+    blocks.insert(blocks.begin(), {log, keyframe});
+    EXPECT_THAT(error_of(sealed(good(), blocks), Opening::kIndex), HasSubstr("of a core that does not run"));
+}
+
+// Nobody could hold a hash against them.
+TEST_F(Hostile, AStoppedCoreMakesNoSteps) {
+    WithStop stop = with_stop();
+    stop.blocks.resize(stop.log + 1);
+    RawBlock steps;
+    steps.header = point_behind(stop.blocks.back().header, ORR_OTRACE_LOG);
+    steps.header.last_step += 5;
+    stop.blocks.push_back(steps);
+    const auto replayer = open(sealed(stop.file, stop.blocks), Opening::kWhole);
+    ASSERT_TRUE(replayer) << replayer.error();
+    ASSERT_TRUE((*replayer)->divergence());
+    EXPECT_THAT((*replayer)->divergence()->reason, HasSubstr("does not run"));
+}
+
+TEST_F(Hostile, AllStartsHaveTheSameMemory) {
+    const Bytes file = with_reset();
+    auto blocks = raw_blocks(file);
+    RawBlock& second = blocks[nth(blocks, ORR_OTRACE_START, 1)];
+    second.payload.resize(second.payload.size() - 4096);
+    orr_otrace_start head{};
+    std::memcpy(&head, second.payload.data(), sizeof head);
+    head.sram_bytes -= 4096;
+    std::memcpy(second.payload.data(), &head, sizeof head);
+    EXPECT_THAT(error_of(sealed(file, std::move(blocks)), Opening::kWhole),
+                HasSubstr("than the first one's memory"));
 }
 
 }  // namespace
