@@ -27,6 +27,8 @@ constexpr std::size_t kMinSaved = 64;
 constexpr std::size_t kGoodPercent = 60;
 constexpr std::size_t kFullBlock = 192 << 10;
 constexpr unsigned kUnpacked = 15;
+// Of a buffer: a copy costs less than to go without the buffer until it is written.
+constexpr std::size_t kFew = 4;
 
 bool is_of_start(std::uint32_t kind) {
     return kind == ORR_OTRACE_IMAGE || kind == ORR_OTRACE_SYMBOLS || kind == ORR_OTRACE_START;
@@ -65,10 +67,17 @@ void RecordWriter::fail(const std::string& what, int error, std::uint64_t good_u
 
 void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> payload, std::size_t bytes) {
     if (failed()) return;
+    Job job{block, std::move(payload), bytes};
+    std::vector<std::uint8_t> spare;
+    if (bytes <= job.buffer.size() / kFew) {
+        const auto used = job.payload();
+        spare = std::exchange(job.buffer, {used.begin(), used.end()});
+    }
     {
         const std::lock_guard lock(mutex_);
-        waiting_bytes_.fetch_add(sizeof block + bytes, std::memory_order_acq_rel);
-        jobs_.push_back({block, std::move(payload), bytes});
+        if (!spare.empty()) keep(std::move(spare));
+        waiting_bytes_.fetch_add(job.memory(), std::memory_order_acq_rel);
+        jobs_.push_back(std::move(job));
     }
     more_.notify_one();
 }
@@ -106,13 +115,11 @@ void RecordWriter::run() {
         busy_ = true;
         lock.unlock();
         if (!failed()) write(job);
-        const std::size_t bytes = sizeof job.block + job.bytes;
+        const std::size_t bytes = job.memory();
         const bool was_full = !room();
         waiting_bytes_.fetch_sub(bytes, std::memory_order_acq_rel);
         lock.lock();
-        // Of what comes once a start there is no second.
-        if (!is_of_start(job.block.kind) && spares_.size() < kSpares)
-            spares_.push_back(std::move(job.buffer));
+        if (job.whole()) keep(std::move(job.buffer));
         busy_ = false;
         less_.notify_all();
         if (was_full && room() && on_room_) on_room_();

@@ -45,9 +45,10 @@ class RecordWriter {
         put(block, std::move(payload), bytes);
     }
     // Of which the first `bytes` count: a buffer in its whole size comes back as a spare one that need not be
-    // made longer, and cleared, again.
+    // made longer, and cleared, again. If they are few, they wait as a copy: what waits is memory, whatever
+    // of it is used.
     void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload, std::size_t bytes);
-    // A buffer of an earlier block, or an empty one.
+    // A buffer in its whole size, of an earlier block, or an empty one.
     std::vector<std::uint8_t> spare();
     bool room() const { return waiting_bytes_.load(std::memory_order_acquire) < kMostWaiting; }
     // Called on the writer's thread when room() is true again.
@@ -71,7 +72,12 @@ class RecordWriter {
         std::vector<std::uint8_t> buffer;
         std::size_t bytes;
         std::span<const std::uint8_t> payload() const { return std::span(buffer).first(bytes); }
+        std::size_t memory() const { return sizeof(Job) + buffer.capacity(); }
+        bool whole() const { return buffer.size() > bytes; }
     };
+    void keep(std::vector<std::uint8_t> buffer) {
+        if (spares_.size() < kSpares) spares_.push_back(std::move(buffer));
+    }
     void run();
     void write(Job& job);
 

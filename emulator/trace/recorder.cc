@@ -175,7 +175,7 @@ void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram,
     orr_otrace_block block = point(ORR_OTRACE_KEYFRAME);
     block.state_hash = last_hash_;
     if (!on()) return;
-    std::vector<std::uint8_t> payload = writer_->spare();
+    std::vector<std::uint8_t> payload;
     pages_.keyframe(state, rest_ps, sram, payload);
     writer_->put(block, std::move(payload));
 }

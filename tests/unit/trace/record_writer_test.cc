@@ -1,0 +1,77 @@
+// What waits for a file that takes nothing: how much memory that is.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <utility>
+#include <vector>
+
+#include "emulator/trace/record_writer.h"
+#include "tests/unit/trace/recordings.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::size_t kWhole = 1600 << 10;
+
+class Waiting : public testing::Test {
+  protected:
+    std::vector<std::uint8_t> buffer() {
+        std::vector<std::uint8_t> next = writer_.spare();
+        if (next.empty()) ++fresh_;
+        next.resize(kWhole);
+        return next;
+    }
+    void put(std::size_t bytes) {
+        orr_otrace_block block{};
+        block.kind = ORR_OTRACE_LOG;
+        writer_.put(block, buffer(), bytes);
+    }
+    ~Waiting() override {
+        if (!open_.try_wait()) open_.count_down();
+    }
+
+    const TemporaryFile file_;
+    std::latch open_{1};
+    unsigned fresh_ = 0;  // buffers that had to be made
+    RecordWriter writer_{file_.path(), UniqueFd(::open(file_.path().c_str(), O_WRONLY | O_CREAT, 0644)), 0,
+                         [this](int, const void*, std::size_t count) {
+                             open_.wait();
+                             return static_cast<ssize_t>(count);
+                         }};
+};
+
+// As of a core that sleeps: next to nothing, twice a second, for as long as the disk stands.
+TEST_F(Waiting, LittleTakesLittle) {
+    for (int i = 0; i < 2'000; ++i)
+        put(28);
+    EXPECT_TRUE(writer_.room());
+    EXPECT_LE(fresh_, 2u);
+}
+
+TEST_F(Waiting, MemoryCountsUsedOrNot) {
+    std::size_t waiting = 0;
+    for (; writer_.room(); ++waiting)
+        put(kWhole / 2);
+    EXPECT_LE((waiting - 1) * kWhole, RecordWriter::kMostWaiting);
+    EXPECT_EQ(fresh_, waiting);
+    open_.count_down();
+    writer_.wait_for_room();
+    writer_.drain();
+    EXPECT_TRUE(writer_.room());
+    put(kWhole / 2);
+    EXPECT_EQ(fresh_, waiting) << "they come back";
+}
+
+// It would have to be made longer, and cleared, by the thread of the card.
+TEST_F(Waiting, WhatWasMadeToMeasureIsNoSpare) {
+    open_.count_down();
+    orr_otrace_block block{};
+    block.kind = ORR_OTRACE_KEYFRAME;
+    writer_.put(block, std::vector<std::uint8_t>(5'000));
+    writer_.drain();
+    EXPECT_TRUE(writer_.spare().empty());
+}
+
+}  // namespace
+}  // namespace orrery::emu
