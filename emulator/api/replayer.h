@@ -41,6 +41,7 @@ struct TraceNote {
     std::uint64_t time_ps = 0;  // as the card saw it
     std::uint32_t kind = 0;
     std::uint64_t field[ORR_OTRACE_NOTE_FIELDS] = {};
+    bool operator==(const TraceNote&) const = default;
 };
 
 using Watchpoint = WatchRange;  // in SRAM

@@ -1,5 +1,6 @@
 // How a Replayer comes to know what there is in a recording: from the file, or by replaying all of it.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "emulator/trace/recorder.h"
@@ -117,11 +118,14 @@ bool Replayer::Impl::listen_to_all(const Progress& progress) {
     core.restore(begin);  // with the notes of the first block
     ReplayCore::Why why = ReplayCore::Why::kSteps;
     const double all = static_cast<double>(std::max<std::uint64_t>(1, reader.last_step()));
-    bool cancelled = false;
-    while (!cancelled && why != ReplayCore::Why::kEnd && why != ReplayCore::Why::kDiverged &&
-           heard.fits(reader)) {
+    bool first = true, cancelled = false;
+    while (!cancelled && heard.fits(reader)) {
         why = run(core.step() + kSlice);
-        cancelled = progress && pace.due() && !progress(static_cast<double>(core.step()) / all);
+        // What has been found is not thrown away because nobody wants to wait for more.
+        if (why == ReplayCore::Why::kEnd || why == ReplayCore::Why::kDiverged) break;
+        if (!progress || !(pace.due() || first)) continue;
+        cancelled = !progress(static_cast<double>(core.step()) / all);
+        first = false;
     }
     core.set_listener(nullptr);
     heard.port.drop_partial();
@@ -149,14 +153,29 @@ std::expected<void, std::string> Replayer::Impl::replay_all(const Progress& prog
 
 void Replayer::Impl::compare_with_file(const RecordedSpeech& file) {
     if (divergence) return;
-    std::optional<std::uint64_t> bad = heard.port.first_difference(file.port);
-    if (!bad && heard.notes.size() != file.notes.size()) bad = 0;
-    if (!bad) return;
     const auto blocks = reader.blocks();
-    const auto block = std::ranges::upper_bound(blocks, *bad, {},
-                                                [](const TraceBlock& each) { return each.header.last_step; });
-    divergence = Divergence{*bad, block != blocks.end() ? block->offset : 0,
-                            "the firmware said something else than the file says"};
+    const auto differ = [&](std::uint64_t step, auto block, const char* reason) {
+        if (divergence && divergence->step <= step) return;
+        divergence = Divergence{step, block != blocks.end() ? block->offset : 0, reason};
+    };
+    if (const auto bad = heard.port.first_difference(file.port)) {
+        differ(*bad,
+               std::ranges::upper_bound(blocks, *bad, {},
+                                        [](const TraceBlock& each) { return each.header.last_step; }),
+               "the firmware said something else than the file says");
+    }
+    const auto [own, filed] = std::ranges::mismatch(heard.notes, file.notes);
+    if (own != heard.notes.end() || filed != file.notes.end()) {
+        // Those of the file are some of its logs' own, and so the first that it leaves out is one of these.
+        const TraceNote& note = own != heard.notes.end() ? *own : *filed;
+        auto log = std::ranges::upper_bound(
+            blocks, std::pair(note.step, note.time_ps), {},
+            [](const TraceBlock& each) { return std::pair(each.header.first_step, each.header.first_ps); });
+        while (log != blocks.begin() && std::prev(log)->header.kind != ORR_OTRACE_LOG)
+            --log;
+        differ(note.step, log != blocks.begin() ? std::prev(log) : log,
+               "the file's PORT blocks tell of other notes than its logs");
+    }
 }
 
 bool Replayer::verify(const Progress& progress) {
@@ -233,6 +252,9 @@ ReplayCore::Why Replayer::Impl::run(std::uint64_t target) {
     if (core.listening()) drop_told(from);
     if (why == ReplayCore::Why::kDiverged) {
         const std::optional<Divergence>& found = core.divergence();
+        // What is due at the end belongs to a block that is known to be bad.
+        if (divergence && divergence == found && core.step() == end && !core.listening())
+            return ReplayCore::Why::kEnd;
         if (found && (!divergence || found->step < divergence->step)) divergence = found;
         if (core.listening()) return why;
         end_at_divergence();

@@ -134,16 +134,17 @@ bool ReplayCore::load_log() {
     logs_.front().block = block_;
     log_ = &logs_.front().log;
     const TraceBlock& from = reader_.blocks()[block_];
+    const auto unreadable = [&](std::string why) {
+        error_ = std::move(why);
+        // Neither half of it nor the log that was in its place is this block's.
+        logs_.pop_front();
+        log_ = &nothing_;
+        return false;
+    };
     const auto payload = reader_.payload(from, unpacked_);
-    if (!payload) {
-        error_ = payload.error();
-        return false;
-    }
+    if (!payload) return unreadable(payload.error());
     const auto decoded = decode_log(*payload, from.header.last_step - from.header.first_step, *log_);
-    if (!decoded) {
-        error_ = reader_.error_at(from.offset, describe(decoded.error()));
-        return false;
-    }
+    if (!decoded) return unreadable(reader_.error_at(from.offset, describe(decoded.error())));
     return true;
 }
 
@@ -154,7 +155,8 @@ void ReplayCore::enter_block() {
     in_block_ = true;
     if (block().kind != ORR_OTRACE_LOG) return;
     if (!load_log()) {
-        diverge("the log cannot be read");
+        in_block_ = false;
+        diverge(error_);
         return;
     }
     if (listener_ == nullptr) return;

@@ -173,6 +173,7 @@ class ReplayCore final : public Bus {
     std::uint64_t time_limit_ = ~std::uint64_t{0};
 
     Log* log_ = nullptr;  // of block_, if that is a log
+    Log nothing_;         // stands for one that cannot be read
     std::list<CachedLog> logs_;
 
     std::vector<std::uint64_t> breakpoints_;  // sorted

@@ -295,6 +295,86 @@ TEST_F(Keyframes, WordsThatTheFirmwareDidNotSayAreFoundOut) {
     }
 }
 
+// A head that hides its log's notes costs what comes after that, and no more.
+TEST_F(Keyframes, NotesThatAreKeptBackAreFoundOut) {
+    std::uint64_t log = 0;
+    const auto bytes = changed(ORR_OTRACE_PORT, 5, [](std::vector<RawBlock>& blocks, std::size_t i) {
+        orr_otrace_port head;
+        std::memcpy(&head, blocks[i].payload.data(), sizeof head);
+        ASSERT_NE(head.notes, 0u);
+        head.notes = 0;
+        std::memcpy(blocks[i].payload.data(), &head, sizeof head);
+    });
+    const auto index = open(bytes, Opening::kIndex), whole = open(bytes, Opening::kWhole);
+    log = index->reader().blocks()[index->reader().ports()[5].log].offset;
+    EXPECT_TRUE(index->verify());
+    for (const Replayer* each : {index.get(), whole.get()}) {
+        ASSERT_TRUE(each->divergence());
+        EXPECT_THAT(each->divergence()->reason, HasSubstr("other notes"));
+        EXPECT_EQ(each->divergence()->offset, log);
+        EXPECT_GT(each->record_count(), 5u);
+        EXPECT_GT(each->notes().size(), 5u);
+    }
+}
+
+// Who interrupts it at the moment at which it finds something hears of it all the same.
+TEST_F(Keyframes, WhatACancelledCheckFoundIsKept) {
+    const TemporaryFile file;
+    record_scripts(file.path());  // short: found before anybody is asked
+    const auto scripts = bytes_of(file.path());
+    auto blocks = raw_blocks(scripts);
+    const std::size_t log = nth(blocks, ORR_OTRACE_LOG, 1);  // the core runs
+    blocks[log].header.state_hash ^= 1;
+    const std::uint64_t first = blocks[log].header.first_step;
+    // They would have to say the same.
+    std::erase_if(blocks, [](const RawBlock& each) { return each.header.kind == ORR_OTRACE_KEYFRAME; });
+    const auto index = open(sealed(scripts, std::move(blocks)), Opening::kIndex);
+    EXPECT_TRUE(index->verify([](double) { return false; }));
+    ASSERT_TRUE(index->divergence());
+    EXPECT_EQ(index->end(), first);
+    EXPECT_TRUE(index->verified());
+}
+
+// Its checksum is good, and what it holds is no log. Nothing of another one comes in its place, and the end
+// before it is a place like any other.
+TEST_F(Keyframes, ALogThatCannotBeReadEndsTheRecordingBeforeIt) {
+    std::size_t bad = 0;
+    std::vector<RawBlock> cut;
+    const auto bytes = changed(ORR_OTRACE_PORT, 4, [&](std::vector<RawBlock>& blocks, std::size_t i) {
+        blocks[i].payload[offsetof(orr_otrace_port, notes)] = 0;  // its log is not read to open
+        bad = i + 1;
+        ASSERT_EQ(blocks[bad].header.kind, ORR_OTRACE_LOG);
+        cut.assign(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(i));
+        blocks[bad].payload.back() ^= 0xff;
+        blocks[bad].payload.resize(blocks[bad].payload.size() + 1, 0xee);
+    });
+    const auto index = open(bytes, Opening::kIndex), whole = open(sealed(good(), cut), Opening::kWhole);
+    const std::uint64_t end = whole->end();
+    index->seek(end - 1);  // from here it is not jumped over
+    EXPECT_EQ(index->seek(end + 1000).stop, ReplayStop::kDiverged);
+    ASSERT_TRUE(index->divergence());
+    EXPECT_THAT(index->divergence()->reason, HasSubstr("x.otrace: offset 0x"));
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(index->end(), end);
+        EXPECT_EQ(index->seek(end).stop, ReplayStop::kTarget);
+        whole->seek(end);
+        EXPECT_EQ(hash(*index), hash(*whole));
+        EXPECT_EQ(index->time(), whole->time());
+        EXPECT_EQ(index->seek(end + 1).stop, ReplayStop::kEnd);
+        EXPECT_EQ(index->step_back(1).stop, ReplayStop::kTarget);
+        EXPECT_EQ(index->step_forward(1).stop, ReplayStop::kTarget);
+        EXPECT_EQ(hash(*index), hash(*whole));
+        EXPECT_EQ(index->run_until(end + 5, {}).stop, ReplayStop::kEnd);
+    }
+    const auto verified = open(bytes, Opening::kIndex);
+    EXPECT_TRUE(verified->verify());
+    EXPECT_EQ(verified->end(), end);
+    verified->seek(end);
+    EXPECT_EQ(verified->running(), whole->running());
+    expect_the_same_speech(*verified, *whole);
+    EXPECT_THAT(try_open(bytes, Opening::kWhole).error(), HasSubstr("x.otrace: offset 0x"));
+}
+
 TEST_F(Keyframes, WordsThatCannotBeAreRefused) {
     const auto with = [](auto change) {
         return error_of(changed(ORR_OTRACE_PORT, 1, [&](std::vector<RawBlock>& blocks, std::size_t i) {
