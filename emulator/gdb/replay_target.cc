@@ -132,15 +132,16 @@ std::string ReplayTarget::monitor(const std::string& command) {
                            replayer_.time());
     };
     std::uint64_t value = 0;
+    ReplayStopInfo info;
     if (command == "where") return here();
     if (argument("seek ", value)) {
-        replayer_.seek(value);
+        info = replayer_.seek(value);
     } else if (argument("time ", value)) {
-        replayer_.seek_time(value);
+        info = replayer_.seek_time(value);
     } else if (command == "record next") {
-        replayer_.next_record();
+        info = replayer_.next_record();
     } else if (command == "record previous") {
-        replayer_.previous_record();
+        info = replayer_.previous_record();
     } else if (const auto known = monitor_ ? monitor_(command) : std::nullopt) {
         return *known;
     } else {
@@ -148,6 +149,11 @@ std::string ReplayTarget::monitor(const std::string& command) {
                "register-cache. orrery-step --gdb also knows why | queues | waits | contexts | engines | "
                "timeline | "
                "events | summary | bt | list\n";
+    }
+    if (info.stop == ReplayStop::kDiverged) {
+        return fmt::format("replay does NOT make what was recorded: {}. The recording ends before it now\n",
+                           replayer_.divergence()->reason) +
+               here();
     }
     return here();
 }

@@ -269,7 +269,7 @@ ReplayStopInfo Replayer::next_record() {
     const std::size_t next = record_at(step() + 1);
     if (next < record_count()) return seek(record(next).step);
     ReplayStopInfo info = seek(end());
-    info.stop = ReplayStop::kEnd;
+    if (info.stop != ReplayStop::kDiverged) info.stop = ReplayStop::kEnd;
     return info;
 }
 ReplayStopInfo Replayer::previous_record() {
@@ -292,10 +292,12 @@ ReplayStopInfo Replayer::run_until(std::uint64_t target, const ReplayLimits& lim
 ReplayStopInfo Replayer::run_back_until(std::uint64_t target, const ReplayLimits& limits) {
     Impl& impl = *impl_;
     Pace pace;
+    const std::optional<Divergence> known = impl.divergence;
     std::uint64_t upper = impl.core.step();
     while (upper > target) {
         const std::uint64_t low = std::max(target, impl.snapshots[impl.snapshot_before(upper - 1)].step);
         auto found = impl.last_stop_in(low, upper, limits);
+        if (impl.divergence != known) return impl.stop_info(ReplayStop::kDiverged);
         if (limits.condition && limits.condition_at_records) {
             const std::uint64_t least = found ? found->first + 1 : low;
             for (std::size_t i = record_at(upper); i != 0 && record(i - 1).step >= least; --i) {
@@ -314,7 +316,7 @@ ReplayStopInfo Replayer::run_back_until(std::uint64_t target, const ReplayLimits
             return impl.stop_info(ReplayStop::kCancelled);
         }
     }
-    impl.go(target);
+    if (impl.go(target) == ReplayStop::kDiverged) return impl.stop_info(ReplayStop::kDiverged);
     return impl.stop_info(target == 0 ? ReplayStop::kBegin : ReplayStop::kTarget);
 }
 

@@ -67,6 +67,7 @@ class Story final : public Session {
     Sram sram() const override { return sram_; }
     bool read(std::uint64_t address, std::span<std::uint8_t> out) const override;
     bool verify(const std::function<bool(double)>&) override { return true; }
+    bool take_divergence() override { return false; }
     emu::ReplayStopInfo seek(std::uint64_t position) override;
     emu::ReplayStopInfo seek_time(Time time) override;
     emu::ReplayStopInfo run(std::uint64_t target, const emu::ReplayLimits& limits) override;

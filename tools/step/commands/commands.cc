@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tools/step/commands/cards.h"
+
 namespace orrery::step {
 namespace {
 
@@ -292,6 +294,22 @@ Result<const Command*> find_command(std::string_view name) {
     return fail("there is no command '{}'; 'help' lists them", name);
 }
 
+namespace {
+
+// What the moves since found; some commands move all the cards.
+std::string divergences(Debugger& debugger) {
+    if (debugger.cards == nullptr) return debugger.take_divergence();
+    std::string all;
+    for (std::size_t n = 0; n < debugger.cards->all.size(); ++n) {
+        const std::string one = debugger.cards->all[n]->take_divergence();
+        if (one.empty()) continue;
+        all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", card_name(n), one);
+    }
+    return all;
+}
+
+}  // namespace
+
 Result<Reply> run_command(Debugger& debugger, std::string_view line) {
     while (!line.empty() && (line.front() == ' ' || line.front() == '\t'))
         line.remove_prefix(1);
@@ -304,8 +322,14 @@ Result<Reply> run_command(Debugger& debugger, std::string_view line) {
     if (!args) return std::unexpected(args.error());
     if ((*command)->usage.empty() && !args->words.empty())
         return fail("'{}' stands alone: there is nothing to add to it", (*command)->name);
+    // gdb may have moved since, and it shows what it found in its own way.
+    (void)divergences(debugger);
     auto reply = (*command)->run(debugger, *args);
+    // A move that ended before its goal makes any answer one about another moment.
+    if (const std::string found = divergences(debugger); !found.empty()) return fail("{}", found);
     if (reply && (*command)->moves) append_displays(debugger, *reply);
+    // Whoever computes with the answer must know that nobody has checked it.
+    if (reply && !debugger.session().about().verified) reply->data["verified"] = false;
     return reply;
 }
 

@@ -12,6 +12,10 @@ namespace {
 
 volatile std::sig_atomic_t g_interrupted = 0;
 
+constexpr const char* kNotWhatWasRecorded = "replay does NOT make what was recorded: ";
+constexpr const char* kNoTables =
+    "the firmware did not say where its tables are: no queues, contexts and engines";
+
 // Behind the layers that only reach for the hardware: who wanted it. Null: not known.
 const Frame* find_telling(const std::vector<Frame>& frames) {
     for (const Frame& frame : frames) {
@@ -40,31 +44,55 @@ Result<std::unique_ptr<Debugger>> Debugger::make(std::unique_ptr<Session> sessio
     debugger->options_ = std::move(options);
     Session& s = *debugger->session_;
     const About& about = s.about();
-    debugger->history_ = std::make_unique<History>(s.records());
     std::string note;
     auto program = Program::find(about.elf, about.symbols, debugger->options_.elf, note);
     if (!program) return std::unexpected(program.error());
     debugger->program_ = std::move(*program);
+    // These moves too may find a divergence, and fewer records are left then.
+    do {
+        debugger->history_ = std::make_unique<History>(s.records());
+        debugger->find_inspect();
+        debugger->go_to_first();
+    } while (s.take_divergence());
     if (!about.divergence.empty()) {
-        debugger->notes_.push_back("replay does NOT make what was recorded: " + about.divergence +
-                                   ". What is shown from there on is not what happened");
+        debugger->notes_.push_back(kNotWhatWasRecorded + about.divergence +
+                                   ". The recording ends before that here");
     }
+    if (!about.verified)
+        debugger->notes_.emplace_back(
+            "not verified: the events are what the file says; 'verify' replays and checks them");
     if (about.crashed)
         debugger->notes_.emplace_back("the recorder died; this is all up to the last block that it wrote");
     if (!note.empty()) debugger->notes_.push_back(note);
-    debugger->find_inspect();
     if (!debugger->no_inspect_.empty()) debugger->notes_.push_back(debugger->no_inspect_);
-    s.seek(debugger->history_->records().empty() ? 0 : debugger->history_->records().front().step);
     return debugger;
+}
+
+void Debugger::go_to_first() {
+    session_->seek(history_->records().empty() ? 0 : history_->records().front().step);
+}
+
+std::string Debugger::take_divergence() {
+    if (!session_->take_divergence()) return {};
+    history_ = std::make_unique<History>(session_->records());
+    // The tables stay known to the conditions of breakpoints, which have been given their places.
+    if (!history_->tables()) no_inspect_ = kNoTables;
+    return fmt::format(
+        "{}{}. The recording ends at step {} from now on, and this is step {}; what was asked for can be "
+        "asked "
+        "of what is left",
+        kNotWhatWasRecorded, session_->about().divergence, session_->end(), session_->position());
 }
 
 // The tables are constant data: as they are when the firmware says where they are, they stay.
 void Debugger::find_inspect() {
+    inspect_.reset();
+    no_inspect_.clear();
     const auto& tables = history_->tables();
     if (!tables) {
         no_inspect_ = history_->records().empty()
                           ? "the firmware wrote no trace records: only instructions can be stepped"
-                          : "the firmware did not say where its tables are: no queues, contexts and engines";
+                          : kNoTables;
         return;
     }
     session_->seek(tables->step);
@@ -77,8 +105,8 @@ void Debugger::find_inspect() {
 }
 
 Result<const Inspect*> Debugger::inspect() const {
-    if (!inspect_) return fail("{}", no_inspect_);
-    if (history_->tables() && session_->position() < history_->tables()->step) {
+    if (!inspect_ || !history_->tables()) return fail("{}", no_inspect_);
+    if (session_->position() < history_->tables()->step) {
         return fail(
             "the firmware has not started yet at this position; 'step event' goes to its first record");
     }

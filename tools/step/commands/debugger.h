@@ -73,6 +73,9 @@ class Debugger {
     const Options& options() const { return options_; }
     const Style& style() const { return options_.style; }
     const std::vector<std::string>& notes() const { return notes_; }  // for the greeting
+    // What to say of a divergence that a move has found since this was asked last; empty: none has. The
+    // history ends before it from then on.
+    std::string take_divergence();
     Meanings meanings() const { return {inspect_ ? &*inspect_ : nullptr, &program_}; }
 
     // The firmware's tables; an error if there are none at this position.
@@ -106,6 +109,7 @@ class Debugger {
   private:
     Debugger() = default;
     void find_inspect();
+    void go_to_first();
 
     std::unique_ptr<Session> session_;
     std::unique_ptr<History> history_;

@@ -22,9 +22,7 @@ bool same(const Record& a, const Record& b) {
 }
 
 Result<Reply> why_of(Debugger& debugger, std::size_t decision) {
-    Args args;
-    args.words = {fmt::format("{}", decision)};
-    return cmd_why(debugger, args);
+    return run_command(debugger, fmt::format("why {}", decision));
 }
 
 std::string indent(const std::string& text) {
@@ -78,10 +76,14 @@ Result<Reply> cmd_diff(Debugger& debugger, const Args& args) {
                   {"decisions_a", da.size()},
                   {"decisions_b", db.size()},
                   {"same", at}};
+    for (const Debugger* each : {&a, &b})
+        if (!each->session().about().verified) reply.data["verified"] = false;
     std::string& t = reply.text;
-    t = fmt::format("A  {}  firmware {}, {} decisions\nB  {}  firmware {}, {} decisions\n",
-                    a.session().about().file, a.session().about().build_id, da.size(),
-                    b.session().about().file, b.session().about().build_id, db.size());
+    for (const auto& [name, each] : {std::pair{"A", &a}, {"B", &b}}) {
+        const About& about = each->session().about();
+        t += fmt::format("{}  {}  firmware {}, {} decisions{}\n", name, about.file, about.build_id,
+                         each->history().decisions().size(), about.verified ? "" : ", not verified");
+    }
     if (at == da.size() && at == db.size()) {
         t += fmt::format("all {} decisions are the same", at);
         t += first_late ? fmt::format("; from decision {} on the times differ\n", *first_late)

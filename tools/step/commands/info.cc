@@ -24,8 +24,13 @@ std::string policy_text(std::string_view name, std::uint64_t value) {
 std::string replay_text(Debugger& debugger) {
     const About& about = debugger.session().about();
     if (!about.divergence.empty()) return debugger.style().bad("NOT exact: " + about.divergence);
-    return fmt::format("exact{}: {} state hashes checked{}", about.verified ? "" : " so far",
-                       about.hashes_checked, about.verified ? "" : "; 'verify' checks all");
+    if (about.verified) return fmt::format("exact: {} state hashes checked", about.hashes_checked);
+    if (about.hashes_checked == 0)
+        return "not checked yet: this is what the file says; 'verify' replays and checks it";
+    return fmt::format(
+        "exact where it was replayed, {} state hashes checked; the events are what the file says; 'verify' "
+        "replays and checks all",
+        about.hashes_checked);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class Run {
         RunEnd at_record = cap(target);
         const bool capped = at_record.why != RunEnd::Why::kTarget;
         if (limits_.breakpoints.empty() && limits_.watchpoints.empty() && !limits_.condition) {
-            session_.seek(target);
+            if (session_.seek(target).stop == emu::ReplayStop::kDiverged) return diverged();
             return at_record;
         }
         while (session_.position() != target) {
@@ -79,7 +79,7 @@ class Run {
                 case emu::ReplayStop::kCancelled:
                     return RunEnd{RunEnd::Why::kInterrupted, 0, "interrupted"};
                 case emu::ReplayStop::kDiverged:
-                    return fail("replay stopped: {}", session_.about().divergence);
+                    return diverged();
                 default:
                     return capped && session_.position() == target ? at_record : RunEnd{};
             }
@@ -88,6 +88,9 @@ class Run {
     }
 
   private:
+    std::unexpected<Error> diverged() const {
+        return fail("replay stopped: {}", session_.about().divergence);
+    }
     bool goal_everywhere() const { return goal_.holds && goal_.pcs.empty(); }
     bool has(Grain grain) const {
         return std::ranges::any_of(probes_, [&](const Probe& p) { return p.grain == grain; });

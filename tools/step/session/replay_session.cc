@@ -28,13 +28,7 @@ class ReplaySession final : public Session {
             about_.elf = image.elf;
             about_.symbols = image.symbols;
         }
-        records_.reserve(replayer_->record_count());
-        for (std::size_t i = 0; i < replayer_->record_count(); ++i) {
-            const emu::PortRecord record = replayer_->record(i);
-            records_.push_back(make_record(record.step, record.time_ps, record.header, record.words));
-        }
-        for (const emu::TraceNote& note : replayer_->notes())
-            if (note.kind == ORR_OTRACE_NOTE_JUMP) jumps_.push_back({note.time_ps, note.field[0]});
+        take_speech();
     }
 
     const About& about() const override { return about_; }
@@ -56,6 +50,12 @@ class ReplaySession final : public Session {
         look();
         return done;
     }
+    bool take_divergence() override {
+        look();
+        if (divergence_ == taken_) return false;
+        take_speech();
+        return true;
+    }
     emu::ReplayStopInfo seek(std::uint64_t position) override { return moved(replayer_->seek(position)); }
     emu::ReplayStopInfo seek_time(Time time) override { return moved(replayer_->seek_time(time)); }
     emu::ReplayStopInfo run(std::uint64_t target, const emu::ReplayLimits& limits) override {
@@ -69,6 +69,18 @@ class ReplaySession final : public Session {
     emu::ReplayStopInfo moved(emu::ReplayStopInfo info) {
         look();
         return info;
+    }
+    void take_speech() {
+        taken_ = divergence_;
+        records_.clear();
+        records_.reserve(replayer_->record_count());
+        for (std::size_t i = 0; i < replayer_->record_count(); ++i) {
+            const emu::PortRecord record = replayer_->record(i);
+            records_.push_back(make_record(record.step, record.time_ps, record.header, record.words));
+        }
+        jumps_.clear();
+        for (const emu::TraceNote& note : replayer_->notes())
+            if (note.kind == ORR_OTRACE_NOTE_JUMP) jumps_.push_back({note.time_ps, note.field[0]});
     }
     // What is known of the recording's exactness by now.
     void look() {
@@ -85,6 +97,7 @@ class ReplaySession final : public Session {
     emu::Replayer* replayer_;
     About about_;
     std::optional<emu::Replayer::Divergence> divergence_;
+    std::optional<emu::Replayer::Divergence> taken_;  // as records_ and jumps_ are
     std::vector<Record> records_;
     std::vector<ClockJump> jumps_;
 };
@@ -92,8 +105,8 @@ class ReplaySession final : public Session {
 }  // namespace
 
 Result<std::unique_ptr<Session>> open_session(const std::string& file,
-                                              const emu::Replayer::Progress& progress) {
-    auto replayer = emu::Replayer::open(file, progress);
+                                              const emu::Replayer::Progress& progress, emu::Opening opening) {
+    auto replayer = emu::Replayer::open(file, progress, opening);
     if (!replayer) return fail("{}", replayer.error());
     emu::Replayer& opened = **replayer;
     return std::make_unique<ReplaySession>(file, opened, std::move(*replayer));

@@ -52,9 +52,10 @@ class Session {
   public:
     virtual ~Session() = default;
 
-    virtual const About& about() const = 0;                   // a move can find a divergence
-    virtual const std::vector<Record>& records() const = 0;   // all of them; the reference stays good
-    virtual const std::vector<ClockJump>& jumps() const = 0;  // in order
+    virtual const About& about() const = 0;  // a move can find a divergence
+    // All of them, in order; the references stay good. Which they are changes with take_divergence() only.
+    virtual const std::vector<Record>& records() const = 0;
+    virtual const std::vector<ClockJump>& jumps() const = 0;
     virtual std::uint64_t end() const = 0;
     virtual Time end_time() const = 0;
 
@@ -68,6 +69,9 @@ class Session {
 
     // Replays all that has not been, and checks it; see about(). false: cancelled.
     virtual bool verify(const std::function<bool(double)>& progress) = 0;
+    // true: a move has found a divergence since this was asked last, or since the session was opened. end()
+    // is before it then, and from this call on there are no records behind end().
+    virtual bool take_divergence() = 0;
 
     virtual emu::ReplayStopInfo seek(std::uint64_t position) = 0;
     // The last position whose time is not after `time`.
@@ -79,7 +83,8 @@ class Session {
 // Opens a recording, and replays it once if it is short or old (emu::Opening). `progress` may be empty; false
 // cancels.
 Result<std::unique_ptr<Session>> open_session(const std::string& file,
-                                              const emu::Replayer::Progress& progress);
+                                              const emu::Replayer::Progress& progress,
+                                              emu::Opening opening = emu::Opening::kUsual);
 // The session of a replayer that somebody else moves too, and who outlives it.
 std::unique_ptr<Session> share_session(const std::string& file, emu::Replayer& replayer);
 
