@@ -40,7 +40,6 @@ Status Event::submit_locked(Record& record, Stream& stream) {
     ORR_TRY(index, stream.submit({&packet, 1}, {Op::kSignal, nullptr}));
     note_recorded(record, value, *index, recorded_ns);
     captured_.reset();
-    in_capture_.store(false, std::memory_order_release);
     return {};
 }
 

@@ -2,7 +2,6 @@
 // the model time with the value, so one packet is time stamp and something to wait for.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -61,7 +60,10 @@ class Event {
     Result<Times> times();
 
     // The last record was in a capture, so it is no record that can be waited for.
-    bool in_capture() const { return in_capture_.load(std::memory_order_acquire); }
+    bool in_capture() const {
+        const std::lock_guard lock(mutex_);
+        return captured_ != nullptr;
+    }
     // Null if it was not.
     std::shared_ptr<CapturedRecord> captured() const {
         const std::lock_guard lock(mutex_);
@@ -70,7 +72,6 @@ class Event {
     void set_captured(std::shared_ptr<CapturedRecord> record) {
         const std::lock_guard lock(mutex_);
         captured_ = std::move(record);
-        in_capture_.store(captured_ != nullptr, std::memory_order_release);
     }
 
   private:
@@ -89,7 +90,6 @@ class Event {
     std::optional<Record> record_;
     orrStream_t handle_ = nullptr;  // of its stream; null: not known
     std::shared_ptr<CapturedRecord> captured_;
-    std::atomic<bool> in_capture_{false};
 };
 
 inline void Event::note_recorded(Record& record, std::uint64_t value, std::uint64_t index,
@@ -103,8 +103,8 @@ inline void Event::note_recorded(Record& record, std::uint64_t value, std::uint6
 
 inline bool Event::record_again(orrStream_t handle) noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock || handle == nullptr || handle_ != handle || in_capture() || record_->stream->capturing())
-        [[unlikely]]
+    if (!lock || handle == nullptr || handle_ != handle || captured_ != nullptr ||
+        record_->stream->capturing()) [[unlikely]]
         return false;
     const std::uint64_t value = record_->slot->last + 1;
     // Before the card hears of it: what the doorbell takes belongs to the work that follows.
@@ -128,7 +128,7 @@ inline bool Event::synchronize_soon() noexcept {
     std::uint64_t index = 0;
     {
         const std::unique_lock lock(mutex_, std::try_to_lock);
-        if (!lock || !record_ || in_capture()) [[unlikely]]
+        if (!lock || !record_ || captured_ != nullptr) [[unlikely]]
             return false;
         stream = record_->stream;
         index = record_->index;

@@ -3,22 +3,10 @@
 #   monitor.sh ORRERY-STEP RECORDING
 set -euo pipefail
 program=$1 recording=$2
-folder=$(mktemp -d)
-server=''
-trap '[ -z "$server" ] || kill -KILL "$server" 2>/dev/null || :; rm -rf "$folder"' EXIT
-fail() {
-    echo "FAILED: $*" >&2
-    cat "$folder"/*.out >&2
-    exit 1
-}
+# shellcheck source=tests/system/gdb/served.sh
+. "${BASH_SOURCE[0]%/*}/served.sh"
 
-: > "$folder/step.out"
-"$program" "$recording" --gdb 0 > "$folder/step.out" 2>&1 &
-server=$!
-until port=$(sed -n 's/^waiting for gdb on port \([0-9]*\).*/\1/p' "$folder/step.out") && [ -n "$port" ]; do
-    kill -0 "$server" 2>/dev/null || fail "orrery-step ended"
-    sleep 0.05
-done
+serve "$program" "$recording"
 cat > "$folder/script" <<END
 set pagination off
 set architecture riscv:rv64
@@ -45,6 +33,5 @@ expect '^queue  name'
 expect 'why | queues | waits'
 # Looking moves nothing.
 [ "$(sed -n 's/^here //p' "$folder/gdb.out")" = "$(sed -n 's/^there //p' "$folder/gdb.out")" ] || fail "the position changed"
-wait "$server" || fail "orrery-step ended with status $?"
-server=''
+end
 echo PASSED

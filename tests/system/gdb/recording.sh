@@ -3,35 +3,16 @@
 #   recording.sh ORRERY-STEP SCENARIO FIRMWARE-ELF
 set -euo pipefail
 program=$1 scenario=$2 firmware=$3
-folder=$(mktemp -d)
-server=''
-trap '[ -z "$server" ] || kill -KILL "$server" 2>/dev/null || :; rm -rf "$folder"' EXIT
-fail() {
-    echo "FAILED: $*" >&2
-    cat "$folder"/*.out >&2
-    exit 1
-}
+# shellcheck source=tests/system/gdb/served.sh
+. "${BASH_SOURCE[0]%/*}/served.sh"
 
 "$program" run "$scenario" -o "$folder/run.otrace" > "$folder/run.out"
 # Nothing of the build is in reach: neither as a file of gdb's nor beside the program.
 mkdir "$folder/elsewhere"
 cp "$program" "$folder/elsewhere/orrery-step"
 cd "$folder"
-serve() {
-    : > step.out
-    elsewhere/orrery-step run.otrace --gdb 0 "$@" > step.out 2>&1 &
-    server=$!
-    until port=$(sed -n 's/^waiting for gdb on port \([0-9]*\).*/\1/p' step.out) && [ -n "$port" ]; do
-        kill -0 "$server" 2>/dev/null || fail "orrery-step ended"
-        sleep 0.05
-    done
-}
-end() {
-    wait "$server" || fail "orrery-step ended with status $?"
-    server=''
-}
 
-serve
+serve elsewhere/orrery-step run.otrace
 cat > script <<END
 set pagination off
 set width 0
@@ -60,7 +41,7 @@ end
 # What comes over the connection has no link to another file, though the ELF has one.
 LC_ALL=C sed 's/\.debug_aranges/.gnu_debuglink/' "$firmware" > linked.elf
 grep -q gnu_debuglink linked.elf || fail "the firmware has no such section to rename"
-serve --elf linked.elf
+serve elsewhere/orrery-step run.otrace --elf linked.elf
 gdb-multiarch -nx -batch -ex "target remote :$port" -ex 'remote get /orrery-fw.elf got.elf' -ex kill \
     > gdb.out 2>&1 || fail "gdb ended with status $?"
 end

@@ -24,6 +24,21 @@ void append(std::vector<std::uint8_t>& to, const T& value) {
     to.insert(to.end(), begin, begin + sizeof value);
 }
 
+// Of a program for RISC-V, without sections.
+Elf64_Ehdr elf_header() {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_ident[EI_VERSION] = EV_CURRENT;
+    header.e_type = ET_EXEC;
+    header.e_machine = EM_RISCV;
+    header.e_version = EV_CURRENT;
+    header.e_ehsize = sizeof header;
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    return header;
+}
+
 // An ELF file with these sections, none of which is loaded.
 std::vector<std::uint8_t> elf_of(std::vector<std::pair<std::string, std::vector<std::uint8_t>>> sections) {
     std::string names(1, '\0');
@@ -52,17 +67,8 @@ std::vector<std::uint8_t> elf_of(std::vector<std::pair<std::string, std::vector<
         file.insert(file.end(), sections[i].second.begin(), sections[i].second.end());
     }
     file.resize((file.size() + 7) & ~std::size_t{7});
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_ident[EI_VERSION] = EV_CURRENT;
-    header.e_type = ET_EXEC;
-    header.e_machine = EM_RISCV;
-    header.e_version = EV_CURRENT;
+    Elf64_Ehdr header = elf_header();
     header.e_shoff = file.size();
-    header.e_ehsize = sizeof header;
-    header.e_shentsize = sizeof(Elf64_Shdr);
     header.e_shnum = static_cast<Elf64_Half>(heads.size());
     header.e_shstrndx = static_cast<Elf64_Half>(heads.size() - 1);
     std::memcpy(file.data(), &header, sizeof header);
@@ -73,16 +79,7 @@ std::vector<std::uint8_t> elf_of(std::vector<std::pair<std::string, std::vector<
 
 // An image whose section headers are cut has no names; what it recorded can be looked at all the same.
 TEST(Hostile, AnElfWithoutSectionNamesIsTaken) {
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_ident[EI_VERSION] = EV_CURRENT;
-    header.e_type = ET_EXEC;
-    header.e_machine = EM_RISCV;
-    header.e_version = EV_CURRENT;
-    header.e_ehsize = sizeof header;
-    header.e_shentsize = sizeof(Elf64_Shdr);
+    Elf64_Ehdr header = elf_header();
     header.e_shoff = 1 << 20;
     header.e_shstrndx = SHN_XINDEX;
     std::vector<std::uint8_t> bytes(sizeof header);

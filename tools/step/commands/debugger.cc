@@ -79,8 +79,7 @@ std::string Debugger::take_divergence() {
     if (!history_->tables()) no_inspect_ = kNoTables;
     return fmt::format(
         "{}{}. The recording ends at step {} from now on, and this is step {}; what was asked for can be "
-        "asked "
-        "of what is left",
+        "asked of what is left",
         kNotWhatWasRecorded, session_->about().divergence, session_->end(), session_->position());
 }
 
