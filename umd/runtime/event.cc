@@ -33,37 +33,46 @@ void Event::retire(Record& record) {
     pool.retire(std::move(record.slot), std::move(record.stream), record.index);
 }
 
-Status Event::submit_locked(Record& record, Stream& stream) {
+Result<bool> Event::submit_locked(Record& record, Stream& stream) {
     const std::uint64_t value = record.slot->last + 1;
     const std::int64_t recorded_ns = timed_ ? now_ns() : 0;
-    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, record.slot->va, value);
-    ORR_TRY(index, stream.submit({&packet, 1}, {Op::kSignal, nullptr}));
+    ORR_TRY(index, stream.signal_now(record.slot->va, value));
+    if (*index == 0) return false;
     note_recorded(record, value, *index, recorded_ns);
     captured_.reset();
-    return {};
+    return true;
 }
 
 Status Event::record(const std::shared_ptr<Stream>& stream, orrStream_t handle) {
+    // No lock of the event is held while room is waited for: whoever would make it may need the event first.
+    while (true) {
+        ORR_TRY(room, stream->make_room(1));
+        ORR_TRY(recorded, try_record(stream, handle));
+        if (*recorded) return {};
+    }
+}
+
+Result<bool> Event::try_record(const std::shared_ptr<Stream>& stream, orrStream_t handle) {
     const std::lock_guard lock(mutex_);
     // A slot is used again only where the old signal cannot come after the new one.
     const bool reuse = record_ && record_->slot->context == &stream->context() &&
                        (record_->stream == stream || record_->stream->done(record_->index));
     if (reuse) {
         ORR_TRY(submitted, submit_locked(*record_, *stream));
+        if (!*submitted) return false;
         if (record_->stream != stream) record_->stream = stream;
     } else {
         ORR_TRY(slot, stream->context().event_slots().take(false));
-        if (record_) retire(*record_);
-        record_.reset();
-        handle_ = nullptr;
         Record first;
         first.slot = std::move(*slot);
         ORR_TRY(submitted, submit_locked(first, *stream));
+        if (!*submitted) return false;
         first.stream = stream;
+        if (record_) retire(*record_);
         record_ = std::move(first);
     }
     handle_ = handle;
-    return {};
+    return true;
 }
 
 std::optional<Event::Record> Event::current() {

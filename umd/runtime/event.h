@@ -78,8 +78,10 @@ class Event {
     using Record = EventRecord;
     // nullopt if it was never recorded.
     std::optional<Record> current();
-    // Records on `stream`, with the slot of `record`.
-    Status submit_locked(Record& record, Stream& stream);
+    // False: room has to be waited for first.
+    Result<bool> try_record(const std::shared_ptr<Stream>& stream, orrStream_t handle);
+    // Records on `stream`, with the slot of `record`; false: as above.
+    Result<bool> submit_locked(Record& record, Stream& stream);
     static void note_recorded(Record& record, std::uint64_t value, std::uint64_t index,
                               std::int64_t recorded_ns) noexcept;
     void note_seen(const Stream* stream, std::uint64_t index);

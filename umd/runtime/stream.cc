@@ -131,6 +131,17 @@ Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, std::s
     return submit_locked(packets, notes, peers, crossings);
 }
 
+Result<std::uint64_t> Stream::signal_now(std::uint64_t semaphore, std::uint64_t value) {
+    // Whoever holds it may be waiting for room.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return 0;
+    const std::uint64_t index = producer_.load(std::memory_order_relaxed);
+    if (index >= room_until_) return 0;
+    put_locked(index, make_semaphore(ORR_PKT_SIGNAL, semaphore, value), {Op::kSignal, nullptr});
+    ORR_TRY(published, publish_locked(index + 1, {}));
+    return index + 1;
+}
+
 Status Stream::submit_told(const orr_packet& packet, OpNote note,
                            const std::function<void(std::uint64_t)>& before) {
     const std::lock_guard lock(mutex_);

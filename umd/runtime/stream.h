@@ -84,6 +84,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // A SIGNAL of a semaphore on this card, the short way: index behind it. 0: nothing happened, as somebody
     // would have to be waited for, or an error to be told, which submit() does.
     std::uint64_t try_signal(std::uint64_t semaphore, std::uint64_t value) noexcept;
+    // The same, and it tells errors. 0: make_room() has to come first, again if somebody else took the room.
+    Result<std::uint64_t> signal_now(std::uint64_t semaphore, std::uint64_t value);
     // One packet; `before` is told its index before anybody can see it. It must not come back here.
     Status submit_told(const orr_packet& packet, OpNote note,
                        const std::function<void(std::uint64_t)>& before);

@@ -1,8 +1,12 @@
 // The short way of events that are recorded again on their stream (Event::record_again).
+#include <orrery/graph.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "tests/unit/umd/api_test.h"
@@ -170,6 +174,84 @@ TEST(EventAgain, WhileItIsDestroyed) {
             EXPECT_OK(orrEventDestroy(event));
         }
     }
+}
+
+// A stream that joins a capture, and one that is in none beside it.
+TEST(EventAgain, UnderCapture) {
+    FakeSystem system(1);
+    orrStream_t origin = nullptr, joined = nullptr, outside = nullptr;
+    orrEvent_t fork = nullptr, join = nullptr, apart = nullptr;
+    for (orrStream_t* stream : {&origin, &joined, &outside})
+        ASSERT_OK(orrStreamCreate(stream, 0));
+    for (orrEvent_t* event : {&fork, &join, &apart})
+        ASSERT_OK(orrEventCreate(event, 0));
+    for (int i = 0; i < 2; ++i) {  // the second one goes the short way
+        ASSERT_OK(orrEventRecord(fork, origin));
+        ASSERT_OK(orrEventRecord(join, joined));
+        ASSERT_OK(orrEventRecord(apart, outside));
+    }
+    ASSERT_OK(orrDeviceSynchronize());
+    ASSERT_OK(orrStreamBeginCapture(origin, 0));
+    ASSERT_OK(orrEventRecord(fork, origin));
+    ASSERT_OK(orrStreamWaitEvent(joined, fork, nullptr));
+    const std::uint64_t before = system.card().packets();
+    for (int i = 0; i < 2; ++i)
+        ASSERT_OK(orrEventRecord(join, joined));
+    EXPECT_FAIL(orrEventSynchronize(join), orrErrorStreamCapture, "captured");
+    ASSERT_OK(orrStreamWaitEvent(origin, join, nullptr));
+    ASSERT_OK(orrEventRecord(apart, outside));
+    ASSERT_OK(orrEventSynchronize(apart));
+    EXPECT_EQ(system.card().packets() - before, 1u) << "only what is in no capture gets to the card";
+    // Recorded in a capture, and again where it was recorded before: that is what counts.
+    ASSERT_OK(orrEventRecord(apart, origin));
+    ASSERT_OK(orrEventRecord(apart, outside));
+    ASSERT_OK(orrEventSynchronize(apart));
+    orrGraph_t graph = nullptr;
+    ASSERT_OK(orrStreamEndCapture(&graph, origin));
+    for (int i = 0; i < 2; ++i) {
+        ASSERT_OK(orrEventRecord(join, joined));
+        ASSERT_OK(orrEventSynchronize(join));
+    }
+    ASSERT_OK(orrGraphDestroy(graph));
+    for (orrEvent_t event : {fork, join, apart})
+        ASSERT_OK(orrEventDestroy(event));
+    for (orrStream_t stream : {origin, joined, outside})
+        ASSERT_OK(orrStreamDestroy(stream));
+}
+
+// The child has the handles, and none of the cards behind them.
+TEST(EventAgain, AfterAFork) {
+    // The real runtime listens for forks from its first use on, whether there is a card or not.
+    Runtime::replace(nullptr);
+    int count = 0;
+    (void)orrGetDeviceCount(&count);
+    FakeSystem system(1);
+    orrStream_t stream = nullptr;
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    for (int i = 0; i < 2; ++i)
+        ASSERT_OK(orrEventRecord(event, stream));
+    ASSERT_OK(orrEventSynchronize(event));
+    const std::uint64_t before = system.card().packets();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        const auto told = [](orrError_t state) {
+            return state == orrErrorNotSupported && std::strstr(orrGetLastErrorText(), "fork") != nullptr;
+        };
+        const bool recorded = told(orrEventRecord(event, stream));
+        ::_exit(recorded && told(orrEventSynchronize(event)) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    ASSERT_OK(orrEventRecord(event, stream));
+    ASSERT_OK(orrEventSynchronize(event));
+    EXPECT_EQ(system.card().packets() - before, 1u);
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrStreamDestroy(stream));
 }
 
 }  // namespace
