@@ -1,0 +1,24 @@
+# orrery_simd_sources(target file...): compiles the files into the target once for each set of host instructions,
+# with ORR_SIMD as the namespace of what they define. They call nothing but each other, and define no function that
+# the linker could take for another file's (templates of the standard library): that one would need a newer host.
+function(orrery_simd_sources target)
+  set(kinds portable)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    list(APPEND kinds avx2 avx512)
+  endif()
+  set(flags_portable)
+  set(flags_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt)
+  set(flags_avx512 ${flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
+  foreach(kind ${kinds})
+    set(copies)
+    foreach(file ${ARGN})
+      get_filename_component(stem ${file} NAME_WE)
+      set(copy ${CMAKE_CURRENT_BINARY_DIR}/${stem}_${kind}.cc)
+      file(GENERATE OUTPUT ${copy} CONTENT "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${file}\"\n")
+      set_source_files_properties(${copy} PROPERTIES SKIP_PRECOMPILE_HEADERS ON OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file}
+        COMPILE_OPTIONS "-DORR_SIMD=${kind};${flags_${kind}};-fno-math-errno;-ffp-contract=off;-fomit-frame-pointer;-O3")
+      list(APPEND copies ${copy})
+    endforeach()
+    target_sources(${target} PRIVATE ${copies})
+  endforeach()
+endfunction()
