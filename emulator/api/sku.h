@@ -1,17 +1,20 @@
-// What a card is made of and how fast its parts are: a SKU file (emulator/skus/*.toml).
+// What a card is made of and how fast its parts are: a SKU file (emulator/skus/*.toml, docs/skus.md).
 #pragma once
 
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "emulator/api/model_time.h"
+#include "emulator/api/sku_key.h"
 
 namespace orrery::emu {
 
-// All values have been checked against the ranges in sku.cc. emulator/skus/orrery-1.toml explains each.
+// All values have been checked against the ranges of sku_keys(), which also explains each.
 struct Sku {
     std::string name;  // 1 to 31 bytes of printable ASCII
     std::string text;  // the file as it was read; what is changed afterwards does not show here
@@ -44,11 +47,25 @@ struct Sku {
     std::uint32_t link_gbps = 0;
     std::uint32_t link_latency_ns = 0;
 
-    // Errors name the file, the line and what is wrong. Every key must be there, and none else.
+    std::vector<SkuSource> sources;  // one for each of sku_keys()
+
+    // Errors name the file, the line and what is wrong. Every key must be there with its origin, and none
+    // else.
     static std::expected<Sku, std::string> load(const std::filesystem::path& file);
     static std::expected<Sku, std::string> parse(std::string_view toml, const std::string& name_for_errors);
-    // emulator/skus/orrery-1.toml as it was when this program was built.
-    static const Sku& standard();
+    // Of a recording, which may be older than some keys and than origins.
+    static std::expected<Sku, std::string> parse_recorded(std::string_view toml,
+                                                          const std::string& name_for_errors);
+
+    // What comes with the program: the files of emulator/skus/ as they were when it was built.
+    static const Sku& standard();  // orrery-1
+    static std::span<const std::string_view> names();
+    // A name of these, or else a file; a relative path is sought in `folder`.
+    static std::expected<Sku, std::string> find(const std::string& name_or_file,
+                                                const std::filesystem::path& folder = {});
+
+    // A line a key, as a card publishes it (orrery/hw/sku.h), with the values as they are now.
+    std::string table() const;
 };
 
 std::expected<void, std::string> check_vram_size(std::uint64_t bytes);

@@ -40,7 +40,29 @@ void make_faulty(const Fault& fault, std::span<std::byte> bytes) {
     }
 }
 
+// The numbers of the card as it is: --vram goes before the SKU's file.
+std::string table_of(const Card& card) {
+    Sku sku = card.sku();
+    if (sku.vram_bytes != card.config().vram_bytes) {
+        sku.vram_bytes = card.config().vram_bytes;
+        const auto keys = sku_keys();
+        const auto vram =
+            std::ranges::find_if(keys, [](const SkuKey& key) { return full_name(key) == "card.vram"; });
+        sku.sources.resize(keys.size());
+        sku.sources[static_cast<std::size_t>(vram - keys.begin())] = {SkuOrigin::kAssumed,
+                                                                      "given when the card was started"};
+    }
+    std::string table = sku.table();
+    if (table.size() > ORR_SKU_MAX_BYTES) table.clear();  // cannot be: a test adds up the longest texts
+    return table;
+}
+
 }  // namespace
+
+HostRegisters::HostRegisters(Card& card)
+    : card_(card), sku_table_(table_of(card)), sku_bytes_(static_cast<std::uint32_t>(sku_table_.size())) {
+    sku_table_.resize((sku_table_.size() + 7) & ~std::size_t{7});
+}
 
 void HostRegisters::read(std::uint64_t offset, std::span<std::byte> bytes) {
     std::ranges::fill(bytes, std::byte{0});
@@ -74,7 +96,7 @@ void HostRegisters::nothing_there(std::uint64_t offset, std::size_t bytes, const
 }
 
 const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
-    if (offset < ORR_R_MODEL_TIME) return "it is a constant of the card";
+    if (offset < ORR_R_MODEL_TIME || offset >= ORR_R_SKU) return "it is a constant of the card";
     if (offset >= kLinkFirst && offset < kLinkEnd) {
         const auto port = (offset - kLinkFirst) / kLinkStride;
         const auto& links = card_.config().links;
@@ -156,6 +178,10 @@ bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const 
         std::memcpy(&value, name.data() + (offset - ORR_R_SKU_NAME), sizeof value);
         return true;
     }
+    if (offset >= ORR_R_SKU && offset - ORR_R_SKU < sku_table_.size()) {
+        std::memcpy(&value, sku_table_.data() + (offset - ORR_R_SKU), sizeof value);
+        return true;
+    }
     switch (offset) {
         case ORR_R_UID:
             value = card_.config().uid;
@@ -230,6 +256,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_SAVE_BYTES:
             value = static_cast<std::uint32_t>(save_area_bytes(sku.vector_cores));
+            return true;
+        case ORR_R_SKU_BYTES:
+            value = sku_bytes_;
             return true;
         case ORR_R_STATE:
             value = file.state.load(std::memory_order_acquire);

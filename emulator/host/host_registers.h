@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <orrery/hw/bar0.h>
 
@@ -17,7 +18,7 @@ namespace orrery::emu {
 // I/O thread only.
 class HostRegisters {
   public:
-    explicit HostRegisters(Card& card) : card_(card) {}
+    explicit HostRegisters(Card& card);
 
     // `bytes` are 1, 2, 4 or 8, naturally aligned, inside the BAR. A read is ordered behind all earlier
     // writes: it waits until the card has taken them, but no longer than some milliseconds.
@@ -51,6 +52,8 @@ class HostRegisters {
     static constexpr std::uint64_t kSpins = 1024;
 
     Card& card_;
+    std::string sku_table_;  // padded to whole words
+    std::uint32_t sku_bytes_;
     AccessWatch watch_{kSpins};
     std::uint64_t boot_image_ = 0;
     std::uint64_t boot_arg_ = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "emulator/api/size.h"
@@ -39,6 +40,12 @@ std::expected<std::vector<std::uint8_t>, std::string> load_symbols(std::string f
         file));
 }
 
+// `--sku list` needs no other option and starts no card.
+std::string list_skus(const std::string& sku) {
+    if (sku == "list") throw CLI::CallForVersion(fmt::format("{}", fmt::join(Sku::names(), "\n")), 0);
+    return "";
+}
+
 }  // namespace
 
 std::expected<Options, std::string> Options::parse(int argc, const char* const* argv) {
@@ -64,7 +71,9 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     app.add_option("--irq", options.interrupts, "msix, msi (a card that QEMU can unplug) or single")
         ->transform(CLI::CheckedTransformer(modes))
         ->option_text("NAME");
-    app.add_option("--sku", sku, "SKU file; without it: Orrery 1");
+    app.add_option("--sku", sku, "what kind of card: a name, a SKU file, or `list` for the names (orrery-1)")
+        ->check(list_skus)
+        ->trigger_on_parse();
     app.add_option("--fuses", fuses,
                    "Ed25519 public key that firmware must be signed with: 32 bytes or 64 hex digits");
     app.add_option("--link", links, "PORT:listen:PATH or PORT:connect:PATH; once a link")->take_all();
@@ -84,15 +93,15 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     app.add_option("--log", options.log, "file to append the card's log to; without it: stderr");
     try {
         app.parse(argc, argv);
-    } catch (const CLI::CallForHelp& help) {
-        app.exit(help);
+    } catch (const CLI::Success& told) {
+        app.exit(told);
         return std::unexpected("");
     } catch (const CLI::ParseError& error) {
         return std::unexpected(fmt::format("{}; try --help", error.what()));
     }
 
     if (!sku.empty()) {
-        auto loaded = Sku::load(sku);
+        auto loaded = Sku::find(sku);
         if (!loaded) return std::unexpected(loaded.error());
         options.card.sku = *std::move(loaded);
     }

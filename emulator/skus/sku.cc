@@ -2,23 +2,19 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
-#include <set>
+#include <system_error>
 #include <utility>
 
 #define TOML_EXCEPTIONS 0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
-
-#include <orrery/hw/link.h>
-#include <orrery/hw/soc.h>
 
 #include "emulator/api/size.h"
 #include "emulator/memory/vram.h"
-#include "emulator/skus/standard_sku.h"
+#include "emulator/skus/built_in.h"
 
 namespace orrery::emu {
 
@@ -32,73 +28,147 @@ std::expected<void, std::string> check_vram_size(std::uint64_t bytes) {
 
 namespace {
 
-// Reads the keys of a file one by one, keeps the first error, and finds keys that nobody asked for.
+constexpr std::size_t kMaxSource = 300;
+
+bool printable(std::string_view text) {
+    return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+std::string origins() {
+    std::string all;
+    for (auto n = static_cast<unsigned>(SkuOrigin::kUnsaid) + 1; n <= static_cast<unsigned>(kLastSkuOrigin);
+         ++n) {
+        all += fmt::format("{}{}", all.empty() ? "" : ", ", name_of(static_cast<SkuOrigin>(n)));
+    }
+    return all;
+}
+
+// Reads the keys of the table out of a file, keeps the first error, and finds what is no key.
 class Reader {
   public:
-    Reader(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
+    Reader(const toml::table& root, std::string file, bool recorded)
+        : root_(root), file_(std::move(file)), recorded_(recorded) {}
 
-    template <class T>
-    void integer(const char* section, const char* key, T& out, std::uint64_t low, std::uint64_t high,
-                 std::uint64_t scale = 1) {
-        const toml::node* node = find(section, key);
-        if (node == nullptr) return;
-        const auto value = node->value_exact<std::int64_t>();
-        if (!value || *value < 0 || static_cast<std::uint64_t>(*value) < low ||
-            static_cast<std::uint64_t>(*value) > high) {
-            fail(*node, fmt::format("{}.{} must be a whole number from {} to {}", section, key, low, high));
-            return;
-        }
-        out = static_cast<T>(static_cast<std::uint64_t>(*value) * scale);
-    }
-
-    // A key that came later: files without it, in older recordings, are as good as ever.
-    template <class T>
-    void later_integer(const char* section, const char* key, T& out, std::uint64_t low, std::uint64_t high,
-                       std::uint64_t scale = 1) {
-        keys_.insert(fmt::format("{}.{}", section, key));
-        if (root_[section][key].node() != nullptr) integer(section, key, out, low, high, scale);
-    }
-
-    std::string text(const char* section, const char* key) {
-        const toml::node* node = find(section, key);
-        if (node == nullptr) return {};
-        const auto value = node->value_exact<std::string>();
-        if (!value) fail(*node, fmt::format("{}.{} must be a text in quotes", section, key));
-        return value.value_or("");
-    }
-
-    void complain(const char* section, const char* key, const std::string& what) {
-        if (const toml::node* node = find(section, key)) {
-            fail(*node, fmt::format("{}.{}: {}", section, key, what));
-        }
-    }
-
-    void refuse_unknown() {
-        for (const auto& [section, node] : root_) {
-            const toml::table* table = node.as_table();
-            if (table == nullptr || !sections_.contains(std::string(section.str()))) {
-                fail(node, fmt::format("'{}' is no section of a SKU file", section.str()));
-                continue;
+    void read(Sku& sku) {
+        for (const SkuKey& key : sku_keys()) {
+            SkuSource& source = sku.sources.emplace_back();
+            const toml::node* node = root_[key.section][key.name].node();
+            if (node != nullptr) {
+                value(sku, key, take_source(key, *node, source));
+            } else if (recorded_ && key.since > 1) {
+                put(sku, key, key.before);
+            } else if (error_.empty()) {
+                error_ = fmt::format("{}: {} is missing; emulator/skus/orrery-1.toml has all keys", file_,
+                                     full_name(key));
             }
-            for (const auto& [key, value] : *table) {
-                const std::string name = fmt::format("{}.{}", section.str(), key.str());
-                if (!keys_.contains(name)) fail(value, fmt::format("'{}' is no key of a SKU file", name));
-            }
+        }
+        refuse_unknown();
+    }
+
+    // Says what is wrong with a value that only other values can tell.
+    void complain(std::string_view section, std::string_view name, const std::string& what) {
+        if (const toml::node* node = root_[section][name].node()) {
+            fail(*node, fmt::format("{}.{}: {}", section, name, what));
         }
     }
 
     const std::string& error() const { return error_; }
 
   private:
-    const toml::node* find(const char* section, const char* key) {
-        sections_.insert(section);
-        keys_.insert(fmt::format("{}.{}", section, key));
-        const toml::node* node = root_[section][key].node();
-        if (node == nullptr && error_.empty()) {
-            error_ = fmt::format("{}: {}.{} is missing; emulator/skus/orrery-1.toml has all keys", file_,
-                                 section, key);
+    // [value, "origin", "source"]: the node of the value.
+    const toml::node& take_source(const SkuKey& key, const toml::node& node, SkuSource& source) {
+        if (key.kind == SkuKey::Kind::kName) return node;
+        const toml::array* parts = node.as_array();
+        if (parts == nullptr) {
+            if (!recorded_) {
+                fail(node,
+                     fmt::format("{} must say where it is from: [value, \"{}\", \"why, or the document\"]",
+                                 full_name(key), name_of(SkuOrigin::kAssumed)));
+            }
+            return node;
         }
-        return node;
+        const auto origin = parts->size() == 3 ? (*parts)[1].value_exact<std::string>() : std::nullopt;
+        const auto from = parts->size() == 3 ? (*parts)[2].value_exact<std::string>() : std::nullopt;
+        if (!origin || !from) {
+            fail(node, fmt::format("{} must be [value, \"origin\", \"source\"]", full_name(key)));
+            return parts->empty() ? node : (*parts)[0];
+        }
+        for (auto n = static_cast<unsigned>(SkuOrigin::kUnsaid) + 1;
+             n <= static_cast<unsigned>(kLastSkuOrigin); ++n) {
+            if (*origin == name_of(static_cast<SkuOrigin>(n))) source.origin = static_cast<SkuOrigin>(n);
+        }
+        source.from = *from;
+        if (source.origin == SkuOrigin::kUnsaid) {
+            fail(node, fmt::format("{}: '{}' is no origin: {}", full_name(key), *origin, origins()));
+        } else if (from->empty() || from->size() > kMaxSource || !printable(*from)) {
+            fail(node, fmt::format("{}: its source must be 1 to {} characters of printable ASCII",
+                                   full_name(key), kMaxSource));
+        }
+        return (*parts)[0];
+    }
+
+    void value(Sku& sku, const SkuKey& key, const toml::node& node) {
+        if (key.kind == SkuKey::Kind::kName || key.kind == SkuKey::Kind::kSize) {
+            const auto text = node.value_exact<std::string>();
+            if (!text) return fail(node, fmt::format("{} must be a text in quotes", full_name(key)));
+            if (key.kind == SkuKey::Kind::kName) return name(sku, key, node, *text);
+            return size(sku, key, node, *text);
+        }
+        const auto number = node.value_exact<std::int64_t>();
+        const auto bits = static_cast<std::uint64_t>(number.value_or(-1));
+        if (!number || *number < 0 || bits < key.low || bits > key.high) {
+            return fail(node, fmt::format("{} must be a whole number from {} to {}", full_name(key), key.low,
+                                          key.high));
+        }
+        if (key.kind == SkuKey::Kind::kPowerOfTwo && !std::has_single_bit(bits)) {
+            return fail(node, fmt::format("{} must be a power of two", full_name(key)));
+        }
+        put(sku, key, bits);
+    }
+
+    void name(Sku& sku, const SkuKey& key, const toml::node& node, const std::string& text) {
+        if (text.size() < key.low || text.size() > key.high || !printable(text)) {
+            return fail(node, fmt::format("{}: must be {} to {} characters of printable ASCII",
+                                          full_name(key), key.low, key.high));
+        }
+        sku.*std::get<std::string Sku::*>(key.field) = text;
+    }
+
+    void size(Sku& sku, const SkuKey& key, const toml::node& node, const std::string& text) {
+        const auto bytes = parse_size(text);
+        if (!bytes) return fail(node, fmt::format("{}: {}", full_name(key), bytes.error()));
+        if (const auto good = check_vram_size(*bytes); !good) {
+            return fail(node, fmt::format("{}: {}", full_name(key), good.error()));
+        }
+        put(sku, key, *bytes);
+    }
+
+    static void put(Sku& sku, const SkuKey& key, std::uint64_t number) {
+        if (const auto* narrow = std::get_if<std::uint32_t Sku::*>(&key.field)) {
+            sku.*(*narrow) = static_cast<std::uint32_t>(number * key.scale);
+        } else {
+            sku.*std::get<std::uint64_t Sku::*>(key.field) = number * key.scale;
+        }
+    }
+
+    void refuse_unknown() {
+        for (const auto& [section, node] : root_) {
+            const toml::table* table = node.as_table();
+            const auto in_section = [&](const SkuKey& key) { return key.section == section.str(); };
+            if (table == nullptr || std::ranges::none_of(sku_keys(), in_section)) {
+                fail(node, fmt::format("'{}' is no section of a SKU file", section.str()));
+                continue;
+            }
+            for (const auto& [name, value] : *table) {
+                const auto same = [&](const SkuKey& key) {
+                    return in_section(key) && key.name == name.str();
+                };
+                if (std::ranges::none_of(sku_keys(), same)) {
+                    fail(value, fmt::format("'{}.{}' is no key of a SKU file (docs/skus.md has all)",
+                                            section.str(), name.str()));
+                }
+            }
+        }
     }
 
     void fail(const toml::node& node, const std::string& what) {
@@ -108,78 +178,36 @@ class Reader {
     const toml::table& root_;
     std::string file_;
     std::string error_;
-    std::set<std::string> sections_;
-    std::set<std::string> keys_;
+    bool recorded_;
 };
 
-constexpr std::uint64_t kMaxHz = 100'000'000'000;
-constexpr std::uint64_t kMaxPs = kPsPerSecond;  // a latency of a second is a mistake
-constexpr std::uint64_t kMaxGb = 1'000'000;
-constexpr std::uint64_t kGb = 1'000'000'000;
-constexpr std::uint64_t kMb = 1'000'000;
-
-}  // namespace
-
-std::expected<Sku, std::string> Sku::parse(std::string_view text, const std::string& file) {
+std::expected<Sku, std::string> read_text(std::string_view text, const std::string& file, bool recorded) {
     const toml::parse_result parsed = toml::parse(text);
     if (!parsed) {
         const toml::parse_error& error = parsed.error();
         return std::unexpected(
             fmt::format("{}:{}: {}", file, error.source().begin.line, std::string_view(error.description())));
     }
-    Reader in(parsed.table(), file);
+    Reader in(parsed.table(), file, recorded);
     Sku sku;
     sku.text = text;
-    sku.name = in.text("card", "name");
-    if (sku.name.empty() || sku.name.size() > 31 ||
-        !std::all_of(sku.name.begin(), sku.name.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
-        in.complain("card", "name", "must be 1 to 31 characters of printable ASCII");
-    }
-    const auto vram = parse_size(in.text("card", "vram"));
-    if (!vram) {
-        in.complain("card", "vram", vram.error());
-    } else if (const auto good = check_vram_size(*vram); !good) {
-        in.complain("card", "vram", good.error());
-    } else {
-        sku.vram_bytes = *vram;
-    }
-
-    in.integer("core", "hz", sku.core_hz, 1, kMaxHz);
+    in.read(sku);
     if (sku.core_hz != 0 && kPsPerSecond % sku.core_hz != 0) {
         in.complain("core", "hz", "must divide 10^12, so that a cycle is a whole number of picoseconds");
     }
     sku.cycle_ps = sku.core_hz != 0 ? kPsPerSecond / sku.core_hz : 0;
-    in.integer("core", "register_ps", sku.register_ps, 0, kMaxPs);
-    in.integer("core", "vram_load_ps", sku.vram_load_ps, 0, kMaxPs);
-    in.integer("core", "vram_store_ps", sku.vram_store_ps, 0, kMaxPs);
-    in.integer("core", "host_load_ps", sku.host_load_ps, 0, kMaxPs);
-    in.integer("core", "host_store_ps", sku.host_store_ps, 0, kMaxPs);
-    in.integer("core", "boot_ps", sku.boot_ps, 0, kMaxPs);
-    in.later_integer("core", "boot_mb_per_s", sku.boot_bytes_per_s, 0, kMaxGb, kMb);
-
-    in.integer("copy", "engines", sku.copy_engines, 1, 16);
-    in.integer("copy", "setup_ps", sku.copy_setup_ps, 0, kMaxPs);
-    in.integer("copy", "engine_gb_per_s", sku.copy_engine_bytes_per_s, 1, kMaxGb, kGb);
-    in.integer("copy", "vram_gb_per_s", sku.copy_vram_bytes_per_s, 1, kMaxGb, kGb);
-    in.integer("copy", "host_gb_per_s", sku.copy_host_bytes_per_s, 1, kMaxGb, kGb);
-
-    in.integer("vector", "ports", sku.vector_ports, 1, 32);
-    in.integer("vector", "cores", sku.vector_cores, 1, 256);
-    in.integer("vector", "hz", sku.vector_hz, 1, kMaxHz);
-    in.integer("vector", "launch_ps", sku.vector_launch_ps, 0, kMaxPs);
-    in.integer("vector", "group_ps", sku.vector_group_ps, 0, kMaxPs);
-    in.integer("vector", "item_cycles", sku.vector_item_cycles, 0, 1'000'000);
-    in.integer("vector", "save_core_ps", sku.vector_save_core_ps, 0, kMaxPs);
-    static_assert(16 + 32 <= SOC_ENGINES_MAX);
-
-    in.integer("link", "ports", sku.link_ports, 0, ORR_LINK_MAX_PORTS);
-    in.integer("link", "lanes", sku.link_lanes, 1, 64);
-    in.integer("link", "gbit_per_s", sku.link_gbps, 1, 100'000);
-    in.integer("link", "latency_ns", sku.link_latency_ns, 0, 1'000'000'000);
-
-    in.refuse_unknown();
     if (!in.error().empty()) return std::unexpected(in.error());
     return sku;
+}
+
+}  // namespace
+
+std::expected<Sku, std::string> Sku::parse(std::string_view text, const std::string& file) {
+    return read_text(text, file, false);
+}
+
+std::expected<Sku, std::string> Sku::parse_recorded(std::string_view text, const std::string& file) {
+    return read_text(text, file, true);
 }
 
 std::expected<Sku, std::string> Sku::load(const std::filesystem::path& file) {
@@ -198,7 +226,8 @@ std::expected<Sku, std::string> Sku::load(const std::filesystem::path& file) {
 
 const Sku& Sku::standard() {
     static const Sku sku = [] {
-        auto parsed = parse(kStandardSku, "orrery-1.toml");
+        const BuiltInSku& first = built_in_skus().front();
+        auto parsed = parse(first.text, std::string(first.name));
         if (!parsed) {
             // Checked by tests/unit/card: a build with a bad file does not pass.
             std::fprintf(stderr, "orrery-card: the built-in SKU is not valid: %s\n", parsed.error().c_str());
@@ -207,6 +236,30 @@ const Sku& Sku::standard() {
         return *std::move(parsed);
     }();
     return sku;
+}
+
+std::span<const std::string_view> Sku::names() {
+    static const std::vector<std::string_view> names = [] {
+        std::vector<std::string_view> all;
+        for (const BuiltInSku& sku : built_in_skus())
+            all.push_back(sku.name);
+        return all;
+    }();
+    return names;
+}
+
+std::expected<Sku, std::string> Sku::find(const std::string& name_or_file,
+                                          const std::filesystem::path& folder) {
+    for (const BuiltInSku& sku : built_in_skus()) {
+        if (sku.name == name_or_file) return parse(sku.text, name_or_file);
+    }
+    const std::filesystem::path file = folder / name_or_file;
+    std::error_code error;
+    if (name_or_file.find('/') == std::string::npos && !std::filesystem::exists(file, error)) {
+        return std::unexpected(fmt::format("{}: neither a SKU that comes with Orrery ({}) nor a file",
+                                           name_or_file, fmt::join(names(), ", ")));
+    }
+    return load(file);
 }
 
 }  // namespace orrery::emu

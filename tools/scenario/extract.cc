@@ -517,7 +517,7 @@ void Extractor::poke_what_nobody_signals() {
 std::expected<Extract, std::string> extract(const std::string& trace) {
     auto reader = emu::TraceReader::open(trace);
     if (!reader) return std::unexpected(reader.error());
-    auto sku = emu::Sku::parse(reader->info().sku_text, trace + " (its SKU)");
+    auto sku = emu::Sku::parse_recorded(reader->info().sku_text, trace + " (its SKU)");
     if (!sku) return std::unexpected(sku.error());
     Observer observer(sku->host_store_ps);
     auto replayer = emu::Replayer::open(*std::move(reader), {}, emu::Opening::kWhole,

@@ -132,7 +132,7 @@ class Parser {
         std::string sku;
         in.text("sku", sku);
         if (!sku.empty()) {
-            auto loaded = emu::Sku::load(folder_ / sku);
+            auto loaded = emu::Sku::find(sku, folder_);
             if (!loaded) return in.fail("sku", loaded.error());
             made.sku = *std::move(loaded);
         }

@@ -81,7 +81,7 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
                                   "--fuses",
                                   (options.programs.parent_path() / "firmware/dev.pub").string()};
     if (!options.vram.empty()) argv.insert(argv.end(), {"--vram", options.vram});
-    if (!options.sku.empty()) argv.insert(argv.end(), {"--sku", options.sku.string()});
+    if (!options.sku.empty()) argv.insert(argv.end(), {"--sku", options.sku});
     if (!options.record.empty()) argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
     if (index < options.faults.size() && !options.faults[index].empty())
         argv.insert(argv.end(), {"--faults", options.faults[index]});

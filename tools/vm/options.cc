@@ -1,12 +1,14 @@
 #include "tools/vm/options.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
 #include "emulator/api/size.h"
+#include "emulator/api/sku.h"
 #include "tools/vm/qemu.h"
 
 namespace orrery::vm {
@@ -77,8 +79,15 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
 
     app.add_option("--irq", options.irq, "Interrupts of the cards: msix (default), msi or single")
         ->check(CLI::IsMember({"msix", "msi", "single"}));
-    app.add_option("--vram", options.vram, "VRAM of each card (default 256M)");
-    app.add_option("--sku", options.sku, "SKU file of the cards");
+    app.add_option("--vram", options.vram, "VRAM of each card (default: what its SKU says)");
+    app.add_option("--sku", options.sku,
+                   "What kind of cards: a name, a SKU file, or `list` for the names (default orrery-1)")
+        ->check([](const std::string& sku) {
+            if (sku == "list")
+                throw CLI::CallForVersion(fmt::format("{}", fmt::join(emu::Sku::names(), "\n")), 0);
+            return std::string();
+        })
+        ->trigger_on_parse();
     app.add_option("--topology", options.topology, "Links between the cards, a TOML file (default: a chain)");
     app.add_option("--record", options.record,
                    "Directory for recordings of the cards' control cores: cardN.otrace, for orrery-step");
@@ -175,8 +184,8 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     std::reverse(own.begin(), own.end());
     try {
         app.parse(own);
-    } catch (const CLI::CallForHelp& help) {
-        return app.exit(help);
+    } catch (const CLI::Success& told) {
+        return app.exit(told);
     } catch (const CLI::ExtrasError& error) {
         return usage_error(fmt::format("{} (a command goes after '--')", error.what()));
     } catch (const CLI::ParseError& error) {
@@ -189,6 +198,9 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
             return usage_error(fmt::format("--memory '{}' is no size such as 512M or 2G", texts.memory));
         options.memory_mib = *bytes >> 20;
     }
+    const auto sku = options.sku.empty() ? emu::Sku::standard() : emu::Sku::find(options.sku);
+    if (!sku) return usage_error(fmt::format("--sku: {}", sku.error()));
+    options.vram_bytes = sku->vram_bytes;
     if (!options.vram.empty()) {
         const auto bytes = emu::parse_size(options.vram);
         if (!bytes || *bytes == 0)

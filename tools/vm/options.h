@@ -35,7 +35,7 @@ struct Options {
     std::string irq = "msix";
     std::string vram;  // as orrery-card takes it
     std::uint64_t vram_bytes = std::uint64_t{256} << 20;
-    std::filesystem::path sku;
+    std::string sku;  // name or file; empty: the default
     std::filesystem::path topology;
     std::filesystem::path record;        // directory for the cards' recordings; empty: none
     std::filesystem::path card_program;  // default: orrery-card beside orrery-vm

@@ -42,6 +42,7 @@ refused "--index" --socket "$folder/s"
 refused "power of two" --socket "$folder/s" --index 0 --vram 100M
 refused "SKU has 4 ports" --socket "$folder/s" --index 0 --link "5:connect:$folder/l"
 refused "cannot be read" --socket "$folder/s" --index 0 --sku "$folder/none"
+refused "neither a SKU that comes with Orrery" --socket "$folder/s" --index 0 --sku orrery-2
 refused "key" --socket "$folder/s" --index 0 --fuses /dev/null
 refused "log" --socket "$folder/s" --index 0 --log "$folder/none/log"
 refused "No such file" --socket "$folder/none/s" --index 0
@@ -50,4 +51,6 @@ refused "gdb" --socket "$folder/s" --index 0 --gdb 70000
 [ ! -e "$folder/s" ] || fail "a refused start left a socket"
 "$card" --help > "$folder/out" || fail "--help failed"
 grep -q -- --spin-us "$folder/out" || fail "--help does not help"
+"$card" --sku list > "$folder/out" || fail "--sku list failed"
+[ "$(cat "$folder/out")" = "$(printf 'orrery-1\norrery-0\norrery-edge')" ] || fail "--sku list: $(cat "$folder/out")"
 echo PASSED

@@ -49,6 +49,35 @@ TEST_F(HostRegistersTest, IdentifyTheCard) {
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
+TEST_F(HostRegistersTest, SayWhatTheCardIsMadeOf) {
+    const std::uint32_t bytes = rig_.read32(ORR_R_SKU_BYTES);
+    ASSERT_LE(bytes, ORR_SKU_MAX_BYTES);
+    const std::uint32_t padded = (bytes + 7) / 8 * 8;
+    std::string text(padded, '\0'), halves(padded, '\0');
+    for (std::uint32_t at = 0; at < padded; at += 8) {
+        const std::uint64_t word = rig_.read64(ORR_R_SKU + at);
+        std::memcpy(text.data() + at, &word, 8);
+        for (const std::uint32_t half : {at, at + 4}) {
+            const std::uint32_t part = rig_.read32(ORR_R_SKU + half);
+            std::memcpy(halves.data() + half, &part, 4);
+        }
+    }
+    EXPECT_EQ(text, halves);
+    EXPECT_EQ(text.find('\0'), bytes < padded ? bytes : std::string::npos);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+    // As the SKU says, but for the VRAM that this card was given.
+    Sku sku = Sku::standard();
+    const std::string vram = "card.vram\t67108864\tbytes\tassumed\tgiven when the card was started\t";
+    EXPECT_NE(text.find(vram), std::string::npos) << text;
+    const std::string rest = sku.table().substr(sku.table().find("core.hz"));
+    EXPECT_EQ(text.substr(text.find("core.hz"), rest.size()), rest);
+    EXPECT_EQ(text.find("core.hz") + rest.size(), bytes);
+    // And no more behind it.
+    EXPECT_EQ(rig_.read64(ORR_R_SKU + padded), 0u);
+    rig_.write64(ORR_R_SKU, 0);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 2u);
+}
+
 TEST_F(HostRegistersTest, WideOnesTakeBothHalvesOrOneAccess) {
     for (const std::uint64_t reg : {std::uint64_t{ORR_R_BOOT_IMAGE}, std::uint64_t{ORR_R_BOOT_ARG},
                                     std::uint64_t{ORR_R_LINK(1) + ORR_R_LINK_GRANT_BASE},
@@ -74,7 +103,7 @@ TEST_F(HostRegistersTest, WhatIsNotThereReadsAsZeroAndCounts) {
         return one_more;
     };
     for (const std::uint64_t hole :
-         {0x64ull, 0x9cull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
+         {0x68ull, 0x9cull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
           ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x38ull,
           ORR_R_LINK(7) + 0xfcull}) {
         EXPECT_EQ(rig_.read32(hole), 0u) << hole;

@@ -45,6 +45,17 @@ TEST(Options, Sizes) {
         EXPECT_EQ(status({option, "1T", "--", "x"}), kExitUsage) << option;
 }
 
+TEST(Options, ASkuIsANameOrAFileAndSaysHowMuchVramThereIs) {
+    EXPECT_EQ(good({"--", "x"}).vram_bytes, std::uint64_t{256} << 20);
+    EXPECT_EQ(good({"--sku", "orrery-0", "--", "x"}).vram_bytes, std::uint64_t{32} << 30);
+    EXPECT_EQ(good({"--sku", "orrery-0", "--vram", "1G", "--", "x"}).vram_bytes, std::uint64_t{1} << 30);
+    EXPECT_EQ(status({"--sku", "/nonexistent", "--", "x"}), kExitUsage);
+    EXPECT_EQ(status({"--sku", "orrery-2", "--", "x"}), kExitUsage);
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(status({"--sku", "list"}), 0);
+    EXPECT_NE(testing::internal::GetCapturedStdout().find("orrery-edge\n"), std::string::npos);
+}
+
 TEST(Options, TheTimeLimitIsForRunsThatNobodyWatches) {
     EXPECT_EQ(default_timeout(false), 300U);
     EXPECT_EQ(default_timeout(true), 0U);

@@ -28,10 +28,11 @@
 #define ORR_R_VECTOR_HZ 0x0038 /* 64: model frequency of the vector cores */
 #define ORR_R_SKU_NAME 0x0040 /* 32 bytes, zero-padded ASCII */
 #define ORR_R_SAVE_BYTES 0x0060 /* bytes of a save area (SOC_SAVE_BYTES), a multiple of 4 KiB; 0: no preemption inside kernels */
+#define ORR_R_SKU_BYTES 0x0064 /* bytes of text at ORR_R_SKU, at most ORR_SKU_MAX_BYTES */
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 1u
-#define ORR_HW_VERSION_MINOR 2u
+#define ORR_HW_VERSION_MINOR 3u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -101,5 +102,14 @@
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
 #define ORR_LINK_GRANT_SLOTS 64u
+
+/*
+ * --- what the card is made of, read-only ---
+ * A text for people and tools: ASCII, zero-padded to 8 bytes, a line for each number of the card's SKU, with six fields
+ * that tabs separate: key, value, unit, origin, source, meaning. A field is printable and may be empty.
+ */
+#define ORR_R_SKU 0x10000 /* ORR_R_SKU_BYTES bytes */
+#define ORR_SKU_MAX_BYTES 0x10000u
+#define ORR_SKU_FIELDS 6u
 
 #endif /* ORRERY_HW_BAR0_H */

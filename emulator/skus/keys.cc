@@ -1,0 +1,120 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include <orrery/hw/link.h>
+#include <orrery/hw/soc.h>
+
+#include "emulator/api/sku.h"
+#include "emulator/memory/vram.h"
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kMaxHz = 100'000'000'000;
+constexpr std::uint64_t kMaxPs = kPsPerSecond;  // a latency of a second is a mistake
+constexpr std::uint64_t kMaxGb = 1'000'000;
+constexpr std::uint64_t kGb = 1'000'000'000;
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMb = 1'000'000;
+constexpr std::uint64_t kMostCopyEngines = 16, kMostVectorPorts = 32;
+static_assert(kMostCopyEngines + kMostVectorPorts <= SOC_ENGINES_MAX);
+
+struct Range {
+    std::uint64_t low, high, scale = 1;
+};
+
+constexpr SkuKey key(std::string_view section, std::string_view name, std::string_view unit,
+                     SkuKey::Field field, Range range, std::string_view meaning) {
+    return {.section = section,
+            .name = name,
+            .unit = unit,
+            .field = field,
+            .low = range.low,
+            .high = range.high,
+            .scale = range.scale,
+            .meaning = meaning};
+}
+
+constexpr SkuKey of(SkuKey::Kind kind, SkuKey row) {
+    row.kind = kind;
+    return row;
+}
+
+// A key that came with version `since` of the table; recordings from before are as if it had been `before`.
+constexpr SkuKey later(SkuKey row, unsigned since, std::uint64_t before) {
+    row.since = since;
+    row.before = before;
+    return row;
+}
+
+// A new key is a row here, a field of Sku, a value in each file of this folder and a row of docs/skus.md.
+constexpr auto kKeys = std::to_array<SkuKey>({
+    of(SkuKey::Kind::kName, key("card", "name", "", &Sku::name, {1, 31}, "what the card calls itself")),
+    of(SkuKey::Kind::kSize, key("card", "vram", "bytes", &Sku::vram_bytes, {kMiB, Vram::kMaxBytes},
+                                "size of VRAM, unless --vram says another")),
+
+    key("core", "hz", "Hz", &Sku::core_hz, {1, kMaxHz},
+        "control core: one instruction a cycle; divides 10^12, so that a cycle is whole picoseconds"),
+    key("core", "register_ps", "ps", &Sku::register_ps, {0, kMaxPs},
+        "control core: an access to a SoC register, on top of its cycle"),
+    key("core", "vram_load_ps", "ps", &Sku::vram_load_ps, {0, kMaxPs},
+        "control core: a load through the VRAM window, or a context window onto VRAM"),
+    key("core", "vram_store_ps", "ps", &Sku::vram_store_ps, {0, kMaxPs},
+        "control core: a store there, which is posted"),
+    key("core", "host_load_ps", "ps", &Sku::host_load_ps, {0, kMaxPs},
+        "control core: a load through the host window: a PCIe round trip"),
+    key("core", "host_store_ps", "ps", &Sku::host_store_ps, {0, kMaxPs},
+        "control core: a store there, which is posted"),
+    key("core", "boot_ps", "ps", &Sku::boot_ps, {0, kMaxPs},
+        "boot ROM: from start to the first instruction, without the image"),
+    later(key("core", "boot_mb_per_s", "MB/s", &Sku::boot_bytes_per_s, {0, kMaxGb, kMb},
+              "boot ROM: the image, read and hashed; 0: takes no time"),
+          2, 0),
+
+    key("copy", "engines", "", &Sku::copy_engines, {1, kMostCopyEngines}, "copy engines"),
+    key("copy", "setup_ps", "ps", &Sku::copy_setup_ps, {0, kMaxPs}, "a copy: from start to the first byte"),
+    key("copy", "engine_gb_per_s", "GB/s", &Sku::copy_engine_bytes_per_s, {1, kMaxGb, kGb},
+        "what one copy engine moves at most"),
+    key("copy", "vram_gb_per_s", "GB/s", &Sku::copy_vram_bytes_per_s, {1, kMaxGb, kGb},
+        "VRAM, reads and writes together"),
+    key("copy", "host_gb_per_s", "GB/s", &Sku::copy_host_bytes_per_s, {1, kMaxGb, kGb},
+        "PCIe, one direction"),
+
+    key("vector", "ports", "", &Sku::vector_ports, {1, kMostVectorPorts},
+        "kernels that can be in flight at once"),
+    key("vector", "cores", "", &Sku::vector_cores, {1, 256}, "vector cores"),
+    key("vector", "hz", "Hz", &Sku::vector_hz, {1, kMaxHz}, "vector cores: one scalar instruction a cycle"),
+    key("vector", "launch_ps", "ps", &Sku::vector_launch_ps, {0, kMaxPs},
+        "a kernel: from start to the first work-group"),
+    key("vector", "group_ps", "ps", &Sku::vector_group_ps, {0, kMaxPs}, "to hand a work-group to a core"),
+    key("vector", "item_cycles", "cycles", &Sku::vector_item_cycles, {0, 1'000'000},
+        "to start a work-item on a core"),
+    key("vector", "save_core_ps", "ps", &Sku::vector_save_core_ps, {0, kMaxPs},
+        "to save a work-group inside a kernel, or to load it again; its bytes come on top"),
+
+    key("link", "ports", "", &Sku::link_ports, {0, ORR_LINK_MAX_PORTS}, "links to other cards"),
+    key("link", "lanes", "", &Sku::link_lanes, {1, 64}, "lanes of a link; they share its rate"),
+    key("link", "gbit_per_s", "Gbit/s", &Sku::link_gbps, {1, 100'000}, "payload of a link, one direction"),
+    key("link", "latency_ns", "ns", &Sku::link_latency_ns, {0, 1'000'000'000}, "of a link, one way"),
+});
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(kLastSkuOrigin) + 1> kOrigins{
+    "unsaid", "published", "measured", "derived", "assumed"};
+
+}  // namespace
+
+std::span<const SkuKey> sku_keys() {
+    return kKeys;
+}
+
+std::string full_name(const SkuKey& key) {
+    return fmt::format("{}.{}", key.section, key.name);
+}
+
+std::string_view name_of(SkuOrigin origin) {
+    return kOrigins.at(static_cast<std::size_t>(origin));
+}
+
+}  // namespace orrery::emu
