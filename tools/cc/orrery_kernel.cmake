@@ -13,13 +13,15 @@ function(orrery_kernel target file)
   add_custom_target(${target} ALL DEPENDS ${output})
 endfunction()
 
-# orrery_embed_kernel(TARGET KERNEL): the result of orrery_kernel(KERNEL ...) travels inside the program, so that it is one
-# file to copy into a guest. kernel_image() of umd/samples/kernel_image.h gives it. One kernel a folder.
-function(orrery_embed_kernel target kernel)
-  set(image ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${kernel}.elf)
-  set(source ${CMAKE_SOURCE_DIR}/umd/samples/kernel_image.cc)
-  target_sources(${target} PRIVATE ${source})
-  set_source_files_properties(${source} PROPERTIES
-    COMPILE_DEFINITIONS KERNEL_IMAGE="${image}" OBJECT_DEPENDS ${image})
-  add_dependencies(${target} ${kernel})
+# orrery_embed_kernel(TARGET KERNEL...): what orrery_kernel(KERNEL ...) makes travels inside the program, so that it is one
+# file to copy into a guest. orrery/embedded_kernel.hpp says how it reaches them.
+function(orrery_embed_kernel target)
+  foreach(kernel IN LISTS ARGN)
+    set(image ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${kernel}.elf)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${kernel}_image.cc)
+    configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/embedded_kernel.cc.in ${source} @ONLY)
+    target_sources(${target} PRIVATE ${source})
+    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${image})
+    add_dependencies(${target} ${kernel})
+  endforeach()
 endfunction()

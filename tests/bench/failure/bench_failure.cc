@@ -7,6 +7,7 @@
 #include <orrery/fw/failure.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <orrery/embedded_kernel.hpp>
 
 #include <orrery/orrery.hpp>
 
@@ -26,7 +27,8 @@
 #include "tests/vm/umd/kernels.h"
 #include "tools/bench/guest/clock.h"
 #include "tools/bench/measured.h"
-#include "umd/samples/kernel_image.h"
+
+ORR_EMBEDDED_KERNEL(umd_test_kernels);
 
 namespace {
 
@@ -55,7 +57,8 @@ void expect(orrError_t told, orrError_t cause, const char* what) {
 
 struct Kernels {
     Kernels() {
-        orrery::check(orrModuleLoadData(&module, kernel_image().data(), kernel_image().size()));
+        orrery::check(
+            orrModuleLoadData(&module, umd_test_kernels_image().data(), umd_test_kernels_image().size()));
         orrery::check(orrModuleGetFunction(&trap, module, "trap"));
     }
     ~Kernels() { (void)orrModuleUnload(module); }

@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <orrery/embedded_kernel.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,7 +28,8 @@
 
 #include "tests/system/runtime/hand.h"
 #include "tests/system/runtime/rig.h"
-#include "umd/samples/kernel_image.h"
+
+ORR_EMBEDDED_KERNEL(umd_test_kernels);
 
 namespace orrery::umd::conformance {
 namespace {
@@ -86,7 +88,7 @@ std::string first_bound() {
 
 class CardRig final : public Rig {
   public:
-    std::span<const std::byte> module() const override { return kernel_image(); }
+    std::span<const std::byte> module() const override { return umd_test_kernels_image(); }
     std::string cannot(Mishap mishap) const override {
         if (mishap == Mishap::kLinkCut && ::access(kCables, F_OK) != 0)
             return "nobody on the host pulls the cable (cable.sh does)";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <orrery/graph.h>
 #include <orrery/task.h>
+#include <orrery/embedded_kernel.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -11,7 +12,8 @@
 #include <vector>
 
 #include "tests/vm/scheduler/kernels.h"
-#include "umd/samples/kernel_image.h"
+
+ORR_EMBEDDED_KERNEL(scheduler_test_kernels);
 
 #define ASSERT_OK(call) ASSERT_EQ((call), orrSuccess) << orrGetLastErrorText()
 #define EXPECT_OK(call) EXPECT_EQ((call), orrSuccess) << orrGetLastErrorText()
@@ -31,7 +33,7 @@ class OneCardGraph : public ::testing::Test {
   protected:
     OneCardGraph() {
         EXPECT_OK(orrSetDevice(0));
-        const auto image = kernel_image();
+        const auto image = scheduler_test_kernels_image();
         EXPECT_OK(orrModuleLoadData(&module_, image.data(), image.size()));
         EXPECT_OK(orrModuleGetFunction(&work_, module_, "work"));
         EXPECT_OK(orrStreamCreate(&stream_, 0));
@@ -133,7 +135,7 @@ class Tasks : public ::testing::Test {
   public:
     Tasks() {
         EXPECT_OK(orrTaskGraphCreate(&graph_, nullptr));
-        const auto image = kernel_image();
+        const auto image = scheduler_test_kernels_image();
         EXPECT_OK(orrTaskKernelCreate(&work_, graph_, image.data(), image.size(), "work"));
         EXPECT_OK(orrTaskKernelCreate(&merge_, graph_, image.data(), image.size(), "merge"));
     }

@@ -6,7 +6,9 @@
 
 #include <cerrno>
 
-#include "umd/samples/kernel_image.h"
+#include <orrery/embedded_kernel.hpp>
+
+ORR_EMBEDDED_KERNEL(umd_test_kernels);
 
 namespace orrery::umd::vm {
 
@@ -20,7 +22,7 @@ std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed) {
 
 Card::Card(int number) : device(number) {
     EXPECT_OK(orrSetDevice(device));
-    const auto image = kernel_image();
+    const auto image = umd_test_kernels_image();
     EXPECT_OK(orrModuleLoadData(&module, image.data(), image.size()));
     EXPECT_OK(orrStreamCreate(&stream, 0));
 }

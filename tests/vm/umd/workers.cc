@@ -10,8 +10,11 @@
 #include <cstddef>
 #include <cstdio>
 
+#include <orrery/embedded_kernel.hpp>
+
 #include "tests/vm/umd/helpers.h"
-#include "umd/samples/kernel_image.h"
+
+ORR_EMBEDDED_KERNEL(umd_test_kernels);
 
 namespace orrery::umd::vm {
 namespace {
@@ -30,7 +33,7 @@ int add_steadily() {
     orrModule_t module = nullptr;
     orrFunction_t function = nullptr;
     void* memory = nullptr;
-    const auto image = kernel_image();
+    const auto image = umd_test_kernels_image();
     TRY(orrModuleLoadData(&module, image.data(), image.size()));
     TRY(orrModuleGetFunction(&function, module, "add_value"));
     TRY(orrMalloc(&memory, kCount * 8));
@@ -71,7 +74,7 @@ int submit_without_system_calls() {
     orrModule_t module = nullptr;
     orrFunction_t function = nullptr;
     void *memory = nullptr, *flag = nullptr;
-    const auto image = kernel_image();
+    const auto image = umd_test_kernels_image();
     TRY(orrModuleLoadData(&module, image.data(), image.size()));
     TRY(orrModuleGetFunction(&function, module, "add_value"));
     TRY(orrStreamCreate(&stream, 0));
@@ -109,7 +112,7 @@ int submit_without_system_calls() {
 int spin() {
     orrModule_t module = nullptr;
     orrFunction_t function = nullptr;
-    const auto image = kernel_image();
+    const auto image = umd_test_kernels_image();
     TRY(orrModuleLoadData(&module, image.data(), image.size()));
     TRY(orrModuleGetFunction(&function, module, "spin_for_ever"));
     TRY(orrLaunchKernel(function, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, nullptr));

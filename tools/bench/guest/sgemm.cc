@@ -1,5 +1,6 @@
 #include "tools/bench/guest/sgemm.h"
 
+#include <orrery/embedded_kernel.hpp>
 #include <orrery/orrery.hpp>
 
 #include <cstddef>
@@ -9,8 +10,7 @@
 #include "tools/bench/guest/clock.h"
 #include "tools/bench/guest/sgemm_args.h"
 
-// What orrery_embed_kernel() put into this program.
-std::span<const std::byte> kernel_image();
+ORR_EMBEDDED_KERNEL(bench_kernels);
 
 namespace orrery::bench {
 namespace {
@@ -28,7 +28,7 @@ float b_at(std::size_t i) {
 std::vector<double> sgemm_times(int rounds) {
     constexpr unsigned n = kSgemmSize, block = 8;
     constexpr std::size_t elements = std::size_t{n} * n, bytes = elements * sizeof(float);
-    const auto image = kernel_image();
+    const auto image = bench_kernels_image();
     orrModule_t module{};
     check(orrModuleLoadData(&module, image.data(), image.size()));
     orrFunction_t function{};

@@ -1,5 +1,6 @@
 #include "umd/samples/cholesky/factor.h"
 
+#include <orrery/embedded_kernel.hpp>
 #include <orrery/orrery.hpp>
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 #include <random>
 
 #include "umd/samples/cholesky/kernels.h"
-#include "umd/samples/kernel_image.h"
+
+ORR_EMBEDDED_KERNEL(cholesky_kernels);
 
 namespace {
 
@@ -27,7 +29,7 @@ class Factorisation {
   public:
     Factorisation(const Matrix& matrix, const std::vector<int>& devices, const char* costs)
         : matrix_(matrix), graph_(options(devices, costs)) {
-        const auto image = kernel_image();
+        const auto image = cholesky_kernels_image();
         for (const char* name : {"potrf", "trsm", "gemm"})
             kernels_.push_back(graph_.kernel(image.data(), image.size(), name));
         for (auto& contents : matrix_.tile) {

@@ -1,12 +1,13 @@
 #include "umd/samples/histogram/card_part.h"
 
+#include <orrery/embedded_kernel.hpp>
 #include <orrery/orrery.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
-#include "umd/samples/kernel_image.h"
+ORR_EMBEDDED_KERNEL(histogram_kernels);
 
 namespace {
 
@@ -18,7 +19,7 @@ constexpr std::size_t kBinsBytes = kHistogramBins * sizeof(std::uint64_t);
 struct Card {
     explicit Card(int number, std::span<const std::byte> part)
         : device(number),
-          module(kernel_image().data(), kernel_image().size()),
+          module(histogram_kernels_image().data(), histogram_kernels_image().size()),
           host(part.size()),
           input(part.size()),
           bins(kHistogramBins) {

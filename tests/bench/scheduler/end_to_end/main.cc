@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <starpu.h>
 
+#include <orrery/embedded_kernel.hpp>
 #include <orrery/orrery.hpp>
 
 #include <algorithm>
@@ -21,7 +22,8 @@
 #include <vector>
 
 #include "tools/bench/measured.h"
-#include "umd/samples/kernel_image.h"
+
+ORR_EMBEDDED_KERNEL(end_to_end_kernels);
 
 namespace {
 
@@ -37,7 +39,7 @@ double us_each(Clock::time_point begin) {
 
 double orrery_us(unsigned chains, bool on_card) {
     const orrery::TaskGraph graph;
-    const auto image = kernel_image();
+    const auto image = end_to_end_kernels_image();
     orrTaskDesc desc = ORR_INIT(orrTaskDesc);
     if (on_card) {
         desc.kernel = graph.kernel(image.data(), image.size(), "nothing");

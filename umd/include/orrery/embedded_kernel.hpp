@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Compiled kernels inside a program, C++20: orrery_embed_kernel(program saxpy gemm) of orrery_kernel.cmake
+ * puts them there, as many as it names, and
+ *
+ *   ORR_EMBEDDED_KERNEL(saxpy);
+ *   orrery::Module module(saxpy_image().data(), saxpy_image().size());
+ *
+ * reaches them. A kernel that was not embedded is an error of the linker.
+ */
+#ifndef ORRERY_EMBEDDED_KERNEL_HPP
+#define ORRERY_EMBEDDED_KERNEL_HPP
+
+#include <cstddef>
+#include <span>
+
+#define ORR_EMBEDDED_KERNEL(name) std::span<const std::byte> name##_image()
+
+#endif /* ORRERY_EMBEDDED_KERNEL_HPP */
