@@ -25,4 +25,19 @@ struct HartState {
     bool operator==(const HartState&) const = default;
 };
 
+inline constexpr std::uint32_t kVectorRegisters = 32;
+inline constexpr std::uint32_t kMaxVlenBytes = 512;
+
+// What a hart with vectors has beside it. Its own struct, since it is large and most harts have none.
+struct VectorState {
+    std::uint64_t vl = 0;
+    std::uint64_t vtype = 1ull << 63;  // vill
+    std::uint64_t vstart = 0;
+    std::uint8_t vxrm = 0, vxsat = 0;
+    std::uint8_t reserved[6] = {};
+    // VLEN / 8 bytes of v0, then those of v1 and so on; what is behind v31 is 0.
+    std::uint8_t v[kVectorRegisters * kMaxVlenBytes] = {};
+    bool operator==(const VectorState&) const = default;
+};
+
 }  // namespace orrery::emu

@@ -47,7 +47,7 @@ bool still_good(const CodePage& page) {
 Decoded decode_at(const Core* core, const Op* op, std::uint32_t bits) {
     const bool four = is_four_bytes(static_cast<std::uint16_t>(bits));
     const std::uint32_t expanded = four ? bits : expand_compressed(static_cast<std::uint16_t>(bits));
-    Decoded d = decode(expanded, core->pc_of(op), core->config.fp);
+    Decoded d = decode(expanded, core->pc_of(op), core->config.fp, core->vector != nullptr);
     constexpr unsigned kWrites = 1;  // see decode.h
     const std::uint32_t word = static_cast<std::uint32_t>(d.imm) - core->config.first_csr_word;
     if (d.code == OpCode::kCsr && (d.aux & 3u) != kWrites && d.rs1 == 0 &&
@@ -305,6 +305,7 @@ const HandlerTable& handler_table() {
         add_atomic_handlers(t);
         add_fp_handlers(t);
         add_sys_handlers(t);
+        add_vector_handlers(t);
         return t;
     }();
     return table;

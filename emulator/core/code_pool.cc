@@ -7,8 +7,12 @@
 namespace orrery::emu {
 
 bool CodePool::suits(const Config& config) {
-    const DecodedFor decoded_for{config.fp, config.has_exit_pc, config.has_exit_pc ? config.exit_pc : 0,
-                                 config.first_csr_word, config.csr_words.size()};
+    const DecodedFor decoded_for{config.fp,
+                                 config.vlen != 0,
+                                 config.has_exit_pc,
+                                 config.has_exit_pc ? config.exit_pc : 0,
+                                 config.first_csr_word,
+                                 config.csr_words.size()};
     if (!for_) for_ = decoded_for;
     return *for_ == decoded_for;
 }

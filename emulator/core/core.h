@@ -1,6 +1,7 @@
 // The inside of a hart: what handlers work on. Not for anybody outside emulator/core but its tests.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
 #include "emulator/core/op.h"
+#include "emulator/core/vector/file.h"
 
 namespace orrery::emu {
 
@@ -23,6 +25,8 @@ inline constexpr std::uint64_t kMstatusMpie = 1u << 7;
 inline constexpr std::uint64_t kMstatusMpp = 3u << 11;  // always machine mode
 inline constexpr std::uint64_t kMstatusFs = 3u << 13;
 inline constexpr std::uint64_t kMstatusFsInitial = 1u << 13;
+inline constexpr std::uint64_t kMstatusVs = 3u << 9;
+inline constexpr std::uint64_t kMstatusVsInitial = 1u << 9;
 inline constexpr std::uint64_t kMstatusSd = 1ull << 63;
 inline constexpr std::uint64_t kIrqMask = 1u << 3 | 1u << 7 | 1u << 11;
 
@@ -106,7 +110,7 @@ class CodePool {
     };
     // What decoded code depends on.
     struct DecodedFor {
-        bool fp, has_exit_pc;
+        bool fp, vector, has_exit_pc;
         std::uint64_t exit_pc;
         std::uint32_t first_csr_word;
         std::size_t csr_words;
@@ -153,9 +157,10 @@ struct Core {
     // --- counting: valid while handlers run, left is then in a register ---
     std::uint64_t steps_end = 0;  // steps when left reaches 0
     std::int64_t left = 0;
-    std::uint64_t first_step = 0;  // steps when run() was called
-    std::int64_t deferred = 0;     // budget set aside by only_this_one()
-    std::uint64_t last_step = 0;   // the budget ends here at the latest (Hart::limit)
+    std::uint64_t first_step = 0;    // steps when run() was called
+    std::int64_t deferred = 0;       // budget set aside by only_this_one()
+    std::uint64_t last_step = 0;     // the budget ends here at the latest (Hart::limit)
+    std::uint64_t extra_cycles = 0;  // what vector instructions cost beyond one cycle each
     // What to add to steps (modulo 2^64).
     std::uint64_t minstret_delta = 0;
     std::uint64_t mcycle_delta = 0;
@@ -170,6 +175,8 @@ struct Core {
     // Lines of the page cache that let stores through, counted by a hash of their host page: code that comes
     // to a page to which nobody stores has no need to look at all lines.
     std::array<std::uint16_t, kPageEntries> stored_pages{};
+
+    std::unique_ptr<VectorFile> vector;  // nullptr: none
 
     Config config;
     Bus* bus = nullptr;
@@ -202,6 +209,16 @@ struct Core {
         steps_end -= static_cast<std::uint64_t>(now_left - 1);
         now_left = 1;
     }
+    // An instruction takes so many cycles, at least one, of which the caller's ORR_NEXT counts the last.
+    void charge(std::int64_t& now_left, std::uint64_t cycles) {
+        const std::uint64_t extra = cycles - 1;
+        extra_cycles += extra;
+        mcycle_delta += extra;
+        const auto taken = std::min(extra, static_cast<std::uint64_t>(now_left - 1));
+        now_left -= static_cast<std::int64_t>(taken);
+        steps_end -= taken;
+        deferred -= static_cast<std::int64_t>(std::min(extra - taken, static_cast<std::uint64_t>(deferred)));
+    }
     PageEntry& page_entry(std::uint64_t va) { return pages[va / kPageBytes % kPageEntries]; }
 };
 
@@ -209,6 +226,11 @@ struct Core {
 // was raised and nothing changed. publish() first.
 bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value);
 bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value);
+// Host memory at va for elements of `size` bytes, and how many bytes of it follow in the page; nullptr: they
+// have to go through slow_load() or slow_store(), which say why. To be used before the bus is called again;
+// stored() after stores to it. publish() first.
+std::uint8_t* span_of(Core* core, std::uint64_t va, unsigned size, Access access, std::uint64_t& bytes);
+void stored(Core* core, const std::uint8_t* host, std::size_t size);
 // Host memory for an aligned atomic; nullptr with `mmio` true: go through the bus; with false: raised.
 std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_lr, bool& mmio);
 

@@ -1,18 +1,24 @@
 // The CSRs that a hart has itself.
 #include "emulator/core/core.h"
 #include "emulator/core/host_fp.h"
+#include "emulator/core/vector/execute.h"
 
 namespace orrery::emu {
 namespace {
 
 constexpr std::uint64_t kMisaBase =
     2ull << 62 | 1u << ('I' - 'A') | 1u << ('M' - 'A') | 1u << 0 | 1u << ('C' - 'A');
+constexpr std::uint64_t kMisaVector = 1u << ('V' - 'A');
 constexpr std::uint64_t kMisaFp = 1u << ('F' - 'A') | 1u << ('D' - 'A');
 
 enum : std::uint32_t {
     kFflags = 0x001,
     kFrm = 0x002,
     kFcsr = 0x003,
+    kVstart = 0x008,
+    kVxsat = 0x009,
+    kVxrm = 0x00a,
+    kVcsr = 0x00f,
     kMstatus = 0x300,
     kMisa = 0x301,
     kMie = 0x304,
@@ -27,6 +33,9 @@ enum : std::uint32_t {
     kMinstret = 0xb02,
     kCycle = 0xc00,
     kInstret = 0xc02,
+    kVl = 0xc20,
+    kVtype = 0xc21,
+    kVlenb = 0xc22,
     kMvendorid = 0xf11,
     kMarchid = 0xf12,
     kMimpid = 0xf13,
@@ -64,7 +73,8 @@ bool write_fp(Core* core, std::uint32_t number, std::uint64_t value) {
 }  // namespace
 
 std::uint64_t legal_mstatus(const Config& config, std::uint64_t value) {
-    const std::uint64_t writable = kMstatusMie | kMstatusMpie | (config.fp ? kMstatusFs : 0);
+    const std::uint64_t writable =
+        kMstatusMie | kMstatusMpie | (config.fp ? kMstatusFs : 0) | (config.vlen != 0 ? kMstatusVs : 0);
     return (value & writable) | kMstatusMpp;
 }
 
@@ -80,12 +90,20 @@ bool read_csr(Core* core, std::uint32_t number, std::uint64_t& value) {
         case kFrm:
         case kFcsr:
             return access_fp(core, number, value);
+        case kVstart:
+        case kVxsat:
+        case kVxrm:
+        case kVcsr:
+        case kVl:
+        case kVtype:
+        case kVlenb:
+            return read_vector_csr(core, number, value);
         case kMstatus:
             value = core->mstatus;
-            if ((value & kMstatusFs) == kMstatusFs) value |= kMstatusSd;
+            if ((value & kMstatusFs) == kMstatusFs || (value & kMstatusVs) == kMstatusVs) value |= kMstatusSd;
             return true;
         case kMisa:
-            value = kMisaBase | (core->config.fp ? kMisaFp : 0);
+            value = kMisaBase | (core->config.fp ? kMisaFp : 0) | (core->config.vlen != 0 ? kMisaVector : 0);
             return true;
         case kMie:
             value = core->mie;
@@ -144,6 +162,11 @@ bool write_csr(Core* core, std::uint32_t number, std::uint64_t value) {
         case kFrm:
         case kFcsr:
             return write_fp(core, number, value);
+        case kVstart:
+        case kVxsat:
+        case kVxrm:
+        case kVcsr:
+            return write_vector_csr(core, number, value);
         case kMstatus:
             core->f_unsure = true;
             core->mstatus = legal_mstatus(core->config, value);

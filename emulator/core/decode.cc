@@ -1,5 +1,7 @@
 #include "emulator/core/decode.h"
 
+#include "emulator/core/vector/execute.h"
+
 namespace orrery::emu {
 namespace {
 
@@ -29,10 +31,11 @@ std::int32_t imm_j(std::uint32_t b) {
 
 class Decoder {
   public:
-    Decoder(std::uint32_t bits, std::uint64_t pc, bool fp)
+    Decoder(std::uint32_t bits, std::uint64_t pc, bool fp, bool has_vector)
         : bits_(bits),
           pc_(pc),
           fp_(fp),
+          vector_(has_vector),
           rd_(static_cast<std::uint8_t>(bits >> 7 & 31)),
           rs1_(static_cast<std::uint8_t>(bits >> 15 & 31)),
           rs2_(static_cast<std::uint8_t>(bits >> 20 & 31)),
@@ -76,6 +79,8 @@ class Decoder {
                 return fused(OpCode::kFnmaddS, OpCode::kFnmaddD);
             case 0x14:
                 return fp_op();
+            case 0x15:
+                return vector();
             case 0x18:
                 return branch();
             case 0x19:
@@ -120,11 +125,13 @@ class Decoder {
         return {.code = kCodes[funct3_], .rs1 = rs1_, .rs2 = rs2_, .imm = imm_s(bits_)};
     }
     Decoded fp_load() const {
+        if (funct3_ == 0 || funct3_ > 4) return vector();
         if (!fp_ || (funct3_ != 2 && funct3_ != 3)) return {};
         return {
             .code = funct3_ == 2 ? OpCode::kFlw : OpCode::kFld, .rd = rd_, .rs1 = rs1_, .imm = imm_i(bits_)};
     }
     Decoded fp_store() const {
+        if (funct3_ == 0 || funct3_ > 4) return vector();
         if (!fp_ || (funct3_ != 2 && funct3_ != 3)) return {};
         return {.code = funct3_ == 2 ? OpCode::kFsw : OpCode::kFsd,
                 .rs1 = rs1_,
@@ -321,6 +328,24 @@ class Decoder {
                 .imm = static_cast<std::int32_t>(bits_ >> 20)};
     }
 
+    Decoded vector() const {
+        const VectorOp op = vector_ ? decode_vector(bits_) : VectorOp::kNone;
+        if (op == VectorOp::kNone) return {};
+        const VectorRow& what = row(op);
+        Decoded d{.code = OpCode::kVector, .rd = rd_, .rs1 = rs1_, .rs2 = rs2_};
+        if (what.has(vector_property::kConfig)) {
+            d.code = OpCode::kVectorConfig;
+            d.aux = static_cast<std::uint8_t>(bits_ >> 30);
+            d.imm = static_cast<std::int32_t>(op == VectorOp::kVsetvli ? bits_ >> 20 & 0x7ff
+                                                                       : bits_ >> 20 & 0x3ff);
+            return d;
+        }
+        if (what.has(vector_property::kLoad | vector_property::kStore)) d.code = OpCode::kVectorMemory;
+        d.aux = vector_aux(bits_);
+        d.imm = static_cast<std::int32_t>(op);
+        return d;
+    }
+
     // Formats: 0 single, 1 double. Rounding modes 5 and 6 are reserved; 7 is looked up when it executes.
     bool rounds() const { return funct3_ != 5 && funct3_ != 6; }
     Decoded fused(OpCode single, OpCode wide) const {
@@ -393,15 +418,15 @@ class Decoder {
 
     std::uint32_t bits_;
     std::uint64_t pc_;
-    bool fp_;
+    bool fp_, vector_;
     std::uint8_t rd_, rs1_, rs2_;
     std::uint32_t funct3_, funct7_;
 };
 
 }  // namespace
 
-Decoded decode(std::uint32_t bits, std::uint64_t pc, bool fp) {
-    return Decoder(bits, pc, fp).run();
+Decoded decode(std::uint32_t bits, std::uint64_t pc, bool fp, bool vector) {
+    return Decoder(bits, pc, fp, vector).run();
 }
 
 }  // namespace orrery::emu

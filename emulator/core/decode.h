@@ -16,7 +16,7 @@ struct Decoded {
 
 // `pc` places near jumps and pc-relative constants. An illegal instruction (also: F or D with
 // fp false) gives kIllegal with imm 0; the caller puts the bits there.
-Decoded decode(std::uint32_t bits, std::uint64_t pc, bool fp);
+Decoded decode(std::uint32_t bits, std::uint64_t pc, bool fp, bool vector = false);
 
 // Whether a pair may begin with it, and the handler of two instructions in a row, by their lengths in
 // halfwords; nullptr: they have none. handlers_pair.cc.
@@ -29,6 +29,8 @@ enum class AmoFunction : std::uint8_t { kSwap, kAdd, kXor, kAnd, kOr, kMin, kMax
 
 // aux of Csr: bits 1:0 as funct3 (1 write, 2 set, 3 clear), bit 2: rs1 is an immediate. imm is the CSR's
 // number. rd is not replaced by kDumpRegister: x0 matters.
+
+// Of vector instructions rd, rs1 and rs2 are the fields vd, vs1 and vs2; vector/execute.h has the rest.
 
 // aux of FcvtToInt* and FcvtFromInt*: rounding mode in 2:0, the integer's kind in 4:3.
 enum class IntKind : std::uint8_t { kI32, kU32, kI64, kU64 };

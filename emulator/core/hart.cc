@@ -108,6 +108,11 @@ StopReason run_core(Core* core) {
     return reason;
 }
 
+// So that code without a run-time of its own, a kernel, may use F, D and V at once.
+std::uint64_t initial_mstatus(const Config& config) {
+    return (config.fp ? kMstatusFsInitial : 0) | (config.vlen != 0 ? kMstatusVsInitial : 0);
+}
+
 }  // namespace
 
 struct Hart::Impl {
@@ -115,12 +120,24 @@ struct Hart::Impl {
 };
 
 Hart::Hart(const Config& config, Bus& bus, CodeStore* shared)
-    : impl_(std::make_unique<Impl>()), steps_end_(&impl_->core.steps_end), left_(&impl_->core.left) {
+    : impl_(std::make_unique<Impl>()),
+      steps_end_(&impl_->core.steps_end),
+      left_(&impl_->core.left),
+      extra_cycles_(&impl_->core.extra_cycles) {
     Core& core = impl_->core;
     core.config = config;
     core.config.code_pages = std::bit_ceil(std::clamp(config.code_pages, 1u, 256u));
     core.config.exit_pc &= ~std::uint64_t{1};
     core.bus = &bus;
+    core.config.vlen =
+        config.fp && config.vlen != 0 ? std::bit_ceil(std::clamp(config.vlen, 128u, 8 * kMaxVlenBytes)) : 0;
+    core.config.vector_datapath = std::max(config.vector_datapath, 1u);
+    if (core.config.vlen != 0) {
+        core.vector = std::make_unique<VectorFile>();
+        core.vector->vlen_bytes = core.config.vlen / 8;
+        core.vector->datapath_bits = core.config.vector_datapath;
+        core.vector->kernels = &vector_kernels(std::min(config.simd, best_simd()));
+    }
     if (shared == nullptr || !shared->pool().suits(core.config)) core.own_pool = std::make_unique<CodePool>();
     core.pool = core.own_pool != nullptr ? core.own_pool.get() : &shared->pool();
     core.pool->add(core.config.code_pages);
@@ -141,9 +158,9 @@ Hart::~Hart() {
 void Hart::reset() {
     HartState state;
     state.pc = impl_->core.config.reset_pc;
-    // So that code without a run-time of its own, a kernel, may use F and D at once.
-    if (impl_->core.config.fp) state.mstatus = kMstatusFsInitial;
+    state.mstatus = initial_mstatus(impl_->core.config);
     set_state(state);
+    set_vector_state({});
 }
 
 StopReason Hart::run(std::uint64_t budget) {
@@ -263,6 +280,37 @@ void Hart::set_state(const HartState& s) {
     flush_pages();
 }
 
+VectorState Hart::vector_state() const {
+    VectorState s;
+    const VectorFile* file = impl_->core.vector.get();
+    if (file == nullptr) {
+        s.vtype = 0;
+        return s;
+    }
+    s.vl = file->vl;
+    s.vtype = file->vtype;
+    s.vstart = file->vstart;
+    s.vxrm = file->vxrm;
+    s.vxsat = file->vxsat;
+    std::copy_n(file->v, std::size_t{kVectorRegisters} * file->vlen_bytes, s.v);
+    return s;
+}
+
+void Hart::set_vector_state(const VectorState& s) {
+    VectorFile* file = impl_->core.vector.get();
+    if (file == nullptr) return;
+    file->vl = file->set_vtype(s.vtype) ? std::min(s.vl, file->vlmax) : 0;
+    file->vstart = s.vstart & (impl_->core.config.vlen - 1);
+    file->vxrm = s.vxrm & 3;
+    file->vxsat = s.vxsat & 1;
+    std::copy_n(s.v, std::size_t{kVectorRegisters} * file->vlen_bytes, file->v);
+    file->touched = true;
+}
+
+bool Hart::vector_dirty() const {
+    return (impl_->core.mstatus & kMstatusVs) == kMstatusVs;
+}
+
 void Hart::restart(std::uint64_t pc) {
     Core& core = impl_->core;
     std::fill_n(core.x, 32, 0);
@@ -273,7 +321,8 @@ void Hart::restart(std::uint64_t pc) {
     }
     core.f_unsure = false;
     core.pc = pc & ~std::uint64_t{1};
-    core.mstatus = legal_mstatus(core.config, core.config.fp ? kMstatusFsInitial : 0);
+    if (core.vector != nullptr) core.vector->clear();
+    core.mstatus = legal_mstatus(core.config, initial_mstatus(core.config));
     core.mie = core.mscratch = core.mepc = core.mcause = core.mtval = 0;
     core.mtvec = legal_mtvec(0);
     core.drop_reservation();

@@ -1,4 +1,4 @@
-// A RISC-V hart: RV64IMAC, Zicsr, Zifencei, machine mode only; F and D where the configuration says so.
+// A RISC-V hart: RV64IMAC, Zicsr, Zifencei, machine mode only; F, D and V where the configuration says so.
 //
 // Everything is deterministic: what a hart does depends on its state, on memory and on what its bus answers,
 // never on the host's time, on the size of the run() calls, or on what happens to be cached. A hart is not
@@ -13,6 +13,7 @@
 
 #include "emulator/api/hart_state.h"
 #include "emulator/core/bus.h"
+#include "emulator/core/vector/simd.h"
 
 namespace orrery::emu {
 
@@ -54,7 +55,11 @@ struct Trap {
 struct Config {
     std::uint64_t hart_id = 0;
     std::uint64_t reset_pc = 0;
-    bool fp = false;              // F and D; without them FP instructions and CSRs are illegal
+    bool fp = false;  // F and D; without them FP instructions and CSRs are illegal
+    // VLEN in bits, a power of two from 128 to 4096; 0: no vectors. Needs fp.
+    std::uint32_t vlen = 0;
+    std::uint32_t vector_datapath = 512;  // bits of elements that a vector instruction does in a cycle
+    Simd simd = Simd::kAvx512;            // the host instructions to use for them at most
     bool trap_to_host = false;    // exceptions stop run() instead of entering mtvec; interrupts still do that
     bool ebreak_to_host = false;  // EBREAK stops run() (a debugger is attached)
     bool has_exit_pc = false;
@@ -82,8 +87,10 @@ class Hart {
     // Back to the state after construction, caches dropped. Interrupt lines go low, breakpoints stay.
     void reset();
 
-    // Runs until something in StopReason happens, at most `budget` steps (see HartState::steps). How the
-    // budget is cut into calls makes no difference to what the program does.
+    // Runs until something in StopReason happens, at most `budget` cycles: one for each step (see
+    // HartState::steps), and more for vector instructions, of which the last may take the hart beyond the
+    // budget; cycles() says how far. How the budget is cut into calls makes no difference to what the program
+    // does.
     StopReason run(std::uint64_t budget);
 
     // The exception behind the last StopReason::kTrap.
@@ -108,6 +115,11 @@ class Hart {
     HartState state() const;
     // Loads all architectural state and drops all caches. Fields are made legal as a CSR write would.
     void set_state(const HartState& state);
+    // The same of vectors, apart; of a hart without them it is all zero, and setting it does nothing.
+    VectorState vector_state() const;
+    void set_vector_state(const VectorState& state);
+    // mstatus.VS is dirty: vector state may not be what it is after restart().
+    bool vector_dirty() const;
 
     // The next program in the same memory: registers and CSRs as after reset(), pc as given. Counters go on,
     // caches and interrupt lines stay, so it costs as much as clearing the registers. Not inside run().
@@ -130,6 +142,8 @@ class Hart {
     // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.
     std::uint64_t pc() const;  // inside a callback: of the instruction that is executing
     std::uint64_t steps() const { return *steps_end_ - static_cast<std::uint64_t>(*left_); }
+    // Steps, and what vector instructions cost beyond theirs; set_state() moves it by as much as the steps.
+    std::uint64_t cycles() const { return steps() + *extra_cycles_; }
     std::uint64_t x(unsigned index) const;            // index < 32
     void set_x(unsigned index, std::uint64_t value);  // not inside run()
     void set_pc(std::uint64_t pc);                    // not inside run()
@@ -146,6 +160,7 @@ class Hart {
     std::unique_ptr<Impl> impl_;
     const std::uint64_t* steps_end_;  // in *impl_: steps() is asked for at each access
     const std::int64_t* left_;
+    const std::uint64_t* extra_cycles_;
 };
 
 }  // namespace orrery::emu

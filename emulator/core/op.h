@@ -79,6 +79,8 @@ enum class OpCode : std::uint8_t {
     kFcvtToIntS, kFcvtToIntD, kFcvtFromIntS, kFcvtFromIntD,
     // handlers_sys.cc
     kIllegal, kEcall, kEbreak, kMret, kWfi, kFenceI, kCsr, kCsrWord,
+    // vector/
+    kVectorConfig, kVector, kVectorMemory,
     kCount
 };
 // clang-format on
@@ -97,6 +99,7 @@ void add_mem_handlers(HandlerTable& table);
 void add_atomic_handlers(HandlerTable& table);
 void add_fp_handlers(HandlerTable& table);
 void add_sys_handlers(HandlerTable& table);
+void add_vector_handlers(HandlerTable& table);
 const HandlerTable& handler_table();
 
 }  // namespace orrery::emu

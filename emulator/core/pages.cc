@@ -130,11 +130,20 @@ unsigned size_in_page(std::uint64_t va, unsigned size) {
     return to_end < size ? static_cast<unsigned>(to_end) : size;
 }
 
-void stored(Core* core, const std::uint8_t* host, unsigned size) {
+}  // namespace
+
+void stored(Core* core, const std::uint8_t* host, std::size_t size) {
     if (holds_code(core, host, size)) forget_code(core, host, size);
 }
 
-}  // namespace
+std::uint8_t* span_of(Core* core, std::uint64_t va, unsigned size, Access access, std::uint64_t& bytes) {
+    bytes = kPageBytes - (va & kPageOffset);
+    if (bytes < size) return nullptr;
+    const Target target = look_up(core, va, access);
+    if (target.kind != PageKind::kMemory) return nullptr;
+    if ((target.rights & kPageStrict) != 0 && misaligned(va, size)) return nullptr;
+    return target.host;
+}
 
 bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value) {
     if (misaligned(va, size)) {

@@ -9,11 +9,11 @@
 
 #include <cstdint>
 
+#include "emulator/api/hart_state.h"
 #include "emulator/core/vector/opcodes.h"
 
 namespace orrery::emu {
 
-inline constexpr std::uint32_t kMaxVlenBytes = 512;
 inline constexpr std::uint32_t kMaxGroupBytes = 8 * kMaxVlenBytes;
 
 // Register groups are little-endian arrays of elements, registers of a group one behind the other.

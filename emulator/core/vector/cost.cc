@@ -1,0 +1,85 @@
+#include "emulator/core/vector/cost.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace orrery::emu {
+namespace {
+
+using namespace vector_property;
+
+// Dividers and roots give a result every so many cycles.
+constexpr std::uint64_t kDivide = 8;
+
+bool divides(VectorOp op) {
+    switch (op) {
+        case VectorOp::kVdivVv:
+        case VectorOp::kVdivVx:
+        case VectorOp::kVdivuVv:
+        case VectorOp::kVdivuVx:
+        case VectorOp::kVremVv:
+        case VectorOp::kVremVx:
+        case VectorOp::kVremuVv:
+        case VectorOp::kVremuVx:
+        case VectorOp::kVfdivVv:
+        case VectorOp::kVfdivVf:
+        case VectorOp::kVfrdivVf:
+        case VectorOp::kVfsqrtV:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool in_order(VectorOp op) {
+    return op == VectorOp::kVfredosumVs || op == VectorOp::kVfwredosumVs;
+}
+
+bool picks(VectorOp op) {
+    switch (op) {
+        case VectorOp::kVrgatherVv:
+        case VectorOp::kVrgatherei16Vv:
+        case VectorOp::kVcompressVm:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// The widest of what an element is made of and becomes, in bits.
+unsigned widest(const VectorFile& file, const VectorRow& what) {
+    const auto of = [&](VectorOperand operand) {
+        return operand == VectorOperand::kWide || operand == VectorOperand::kWideElement ? file.sew_log2 + 1
+               : operand == VectorOperand::kMask                                         ? 0
+                                                                                         : file.sew_log2;
+    };
+    return static_cast<unsigned>(std::max({of(what.vd), of(what.vs2), of(what.vs1)}));
+}
+
+}  // namespace
+
+std::uint64_t cycles_of_bits(const VectorFile& file, std::uint64_t bits) {
+    return std::max<std::uint64_t>(1, (bits + file.datapath_bits - 1) / file.datapath_bits);
+}
+
+std::uint64_t cycles_of_places(const VectorFile& file, std::uint64_t elements) {
+    return cycles_of_bits(file, elements * 64);
+}
+
+std::uint64_t cycles_of(const VectorFile& file, const VectorRow& what, VectorOp op) {
+    // A register alone; masks of vl bits.
+    if (what.has(kScalar)) return 1;
+    const bool masks_only = what.vd == VectorOperand::kMask && what.vs2 == VectorOperand::kMask;
+    if (masks_only || op == VectorOp::kVcpopM || op == VectorOp::kVfirstM)
+        return cycles_of_bits(file, file.vl);
+    if (in_order(op)) return std::max<std::uint64_t>(1, file.vl);
+    if (picks(op)) return cycles_of_places(file, file.vl);
+    const unsigned log2 = widest(file, what);
+    std::uint64_t cycles = cycles_of_bits(file, file.vl << log2);
+    if (divides(op)) cycles *= kDivide;
+    // A tree over what the lanes have at last.
+    if (what.has(kReduce)) cycles += std::bit_width(std::max(file.datapath_bits >> log2, 1u)) - 1u;
+    return cycles;
+}
+
+}  // namespace orrery::emu

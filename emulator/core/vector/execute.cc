@@ -1,0 +1,178 @@
+// Arithmetic vector instructions: what all have in common around their element kernels.
+#include "emulator/core/vector/execute.h"
+
+#include <bit>
+#include <cstring>
+
+#include "emulator/core/host_fp.h"
+#include "emulator/core/vector/cost.h"
+#include "emulator/core/vector/legal.h"
+
+namespace orrery::emu {
+
+void merge_bits(std::uint8_t* vd, const std::uint8_t* from, const std::uint8_t* mask, std::uint64_t start,
+                std::uint64_t vl) {
+    for (std::uint64_t byte = start / 8; byte * 8 < vl; ++byte) {
+        unsigned bits = mask != nullptr ? mask[byte] : 0xff;
+        if (byte == start / 8) bits &= 0xffu << start % 8;
+        if (vl - byte * 8 < 8) bits &= (1u << (vl - byte * 8)) - 1;
+        vd[byte] = static_cast<std::uint8_t>((vd[byte] & ~bits) | (from[byte] & bits));
+    }
+}
+
+namespace {
+
+using namespace vector_property;
+
+// Of these an element depends on all before it, and the specification wants vstart to be 0.
+bool begins_at_zero(const VectorRow& what, VectorOp op) {
+    if (what.has(kReduce)) return true;
+    switch (op) {
+        case VectorOp::kVcpopM:
+        case VectorOp::kVfirstM:
+        case VectorOp::kVmsbfM:
+        case VectorOp::kVmsifM:
+        case VectorOp::kVmsofM:
+        case VectorOp::kViotaM:
+        case VectorOp::kVcompressVm:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool fp_ready(const Core* core) {
+    constexpr unsigned kLastMode = 4;
+    return (core->mstatus & kMstatusFs) != 0 && core->frm <= kLastMode;
+}
+
+std::uint64_t scalar_of(const Core* core, const Op* op, VectorOperand operand) {
+    switch (operand) {
+        case VectorOperand::kX:
+        case VectorOperand::kXWhole:
+            return core->x[op->rs1];
+        case VectorOperand::kF:
+            return core->f[op->rs1];
+        case VectorOperand::kSigned:
+            return static_cast<std::uint64_t>(static_cast<std::int64_t>(std::uint64_t{op->rs1} << 59) >> 59);
+        case VectorOperand::kUnsigned:
+            return op->rs1;
+        default:
+            return 0;
+    }
+}
+
+// vmv<n>r.v: elements of SEW, as many as the registers hold.
+std::uint64_t move_whole(VectorFile& file, const Op* op) {
+    const std::uint64_t bytes = (op->rs1 + std::uint64_t{1}) * file.vlen_bytes;
+    const std::uint64_t start = std::min(file.vstart << (file.sew_log2 - 3), bytes);
+    std::memmove(file.reg(op->rd) + start, file.reg(op->rs2) + start, bytes - start);
+    return cycles_of_bits(file, bytes * 8);
+}
+
+// The kernel writes beside vd, because operands lie there or because it minds no mask.
+void run_aside(VectorFile& file, VectorOperands& o, const VectorKernels::Entry& kernel,
+               const std::uint8_t* active, const GroupShape& to, bool is_mask) {
+    std::uint8_t* const vd = o.vd;
+    o.vd = file.aside;
+    if (kernel.minds_mask) {
+        const std::size_t bytes = static_cast<std::size_t>(to.registers()) * file.vlen_bytes;
+        std::memcpy(file.aside, vd, bytes);
+        kernel.run(o);
+        std::memcpy(vd, file.aside, bytes);
+        return;
+    }
+    if (is_mask) {
+        kernel.run(o);
+        merge_bits(vd, file.aside, active, o.start, o.vl);
+        return;
+    }
+    const auto log2 = static_cast<unsigned>(to.eew_log2 - 3);
+    std::memcpy(file.aside, vd, o.vl << log2);
+    kernel.run(o);
+    if (active != nullptr) {
+        file.kernels->blend(vd, file.aside, active, o.start, o.vl, log2);
+    } else {
+        std::memcpy(vd + (o.start << log2), file.aside + (o.start << log2), (o.vl - o.start) << log2);
+    }
+}
+
+// Between kernel and hart: what comes out besides vd.
+void take_results(Core* core, const Op* op, const VectorRow& what, const VectorOperands& o) {
+    VectorFile& file = *core->vector;
+    file.vxsat = file.vxsat | (o.vxsat & 1);
+    core->fflags = core->fflags | (o.fflags & 31);
+    if (what.has(kFp)) core->mstatus |= kMstatusFs;
+    if (what.vd == VectorOperand::kXResult && op->rd != 0) core->x[op->rd] = o.result;
+    if (what.vd == VectorOperand::kFResult) core->f[op->rd] = o.result;
+}
+
+// What it took, in cycles.
+std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
+                         const VectorKernels::Entry& kernel) {
+    VectorFile& file = *core->vector;
+    const bool gives_scalar = what.vd == VectorOperand::kXResult || what.vd == VectorOperand::kFResult;
+    if (file.vstart >= file.vl && !gives_scalar) return 1;
+    VectorOperands o;
+    o.vd = file.reg(op->rd);
+    o.vs2 = file.reg(op->rs2);
+    o.vs1 = file.reg(op->rs1);
+    o.scalar = scalar_of(core, op, what.vs1);
+    o.mask = unmasked(op) ? nullptr : file.v;
+    o.start = file.vstart;
+    o.vl = file.vl;
+    o.vlmax = file.vlmax;
+    o.vlen_bytes = file.vlen_bytes;
+    o.frm = core->frm;
+    o.vxrm = file.vxrm;
+    // Carries and merges take v0 for an operand.
+    const std::uint8_t* const active = what.maskable() ? o.mask : nullptr;
+    const GroupShape to = shape_of(file, what.vd, what.eew);
+    const bool is_mask = what.vd == VectorOperand::kMask;
+    const bool minds = kernel.minds_mask;
+    if (!gives_scalar && ((static_cast<std::uint32_t>(op->imm) & kOverlaps) != 0 ||
+                          (active != nullptr && (!minds || op->rd == 0)) || (is_mask && !minds))) {
+        run_aside(file, o, kernel, active, to, is_mask);
+    } else {
+        kernel.run(o);
+    }
+    take_results(core, op, what, o);
+    return cycles_of(file, what, vector_op(op));
+}
+
+Next op_vector(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    const VectorOp number = vector_op(op);
+    const VectorRow& what = row(number);
+    VectorFile& file = *core->vector;
+    bool legal = vector_on(core) && vector_legal(file, op) && (!what.has(kFp) || fp_ready(core)) &&
+                 (file.vstart == 0 || !begins_at_zero(what, number));
+    const VectorKernels::Entry* kernel = nullptr;
+    if (legal && !what.has(kWhole)) {
+        kernel = &file.kernels->of[static_cast<std::size_t>(number)][file.sew_log2 - 3];
+        legal = kernel->run != nullptr;
+    }
+    if (!legal) {
+        raise_illegal(core, op);
+        ORR_STOP();
+    }
+    const std::uint64_t cycles =
+        kernel != nullptr ? run_kernel(core, op, what, *kernel) : move_whole(file, op);
+    file.vstart = 0;
+    vector_written(core);
+    core->charge(left, cycles);
+    op += 2;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+}  // namespace
+
+void add_config_handlers(HandlerTable& table);
+
+void add_vector_handlers(HandlerTable& table) {
+    add_config_handlers(table);
+    table.set(OpCode::kVector, nullptr, op_vector);
+    table.set(OpCode::kVectorMemory, nullptr, op_vector_memory);
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,65 @@
+// Vector instructions: what their Ops hold, and what their handlers have in common.
+//
+// rd, rs1 and rs2 of the Op are the fields vd, vs1 and vs2. imm holds the VectorOp, and whether the registers
+// fit one another at a vtype: that is looked at when vtype is not the one of last time. aux holds vm and nf.
+#pragma once
+
+#include "emulator/core/handler.h"
+
+namespace orrery::emu {
+
+constexpr std::uint8_t vector_aux(std::uint32_t bits) {
+    return static_cast<std::uint8_t>((bits >> 25 & 1) | (bits >> 29) << 1);
+}
+inline bool unmasked(const Op* op) {
+    return (op->aux & 1) != 0;
+}
+inline unsigned fields_of(const Op* op) {
+    return (op->aux >> 1 & 7u) + 1;
+}
+inline VectorOp vector_op(const Op* op) {
+    return static_cast<VectorOp>(op->imm & 0xffff);
+}
+
+// What imm says beside the VectorOp.
+inline constexpr std::uint32_t kCheckedVtype = 0xff << 16;
+inline constexpr std::uint32_t kChecked = 1 << 24;   // legal at that vtype
+inline constexpr std::uint32_t kOverlaps = 1 << 25;  // a source is not apart from vd, nor the same group
+
+// EEW and EMUL of an operand, as powers of two; size is that of an element in bits.
+struct GroupShape {
+    int eew_log2;
+    int emul_log2;
+    int registers() const { return emul_log2 > 0 ? 1 << emul_log2 : 1; }
+};
+GroupShape shape_of(const VectorFile& file, VectorOperand operand, unsigned eew);
+inline bool fits(const GroupShape& shape, unsigned number) {
+    return shape.eew_log2 >= 3 && shape.eew_log2 <= 6 && shape.emul_log2 >= -3 && shape.emul_log2 <= 3 &&
+           number % static_cast<unsigned>(shape.registers()) == 0;
+}
+// Whether vd may lie as it does against a group that is read (5.2 of the specification).
+bool may_overlap(unsigned vd, const GroupShape& to, unsigned vs, const GroupShape& from);
+inline bool overlap(unsigned a, int a_registers, unsigned b, int b_registers) {
+    return static_cast<int>(a) < static_cast<int>(b) + b_registers &&
+           static_cast<int>(b) < static_cast<int>(a) + a_registers;
+}
+
+inline bool vector_on(const Core* core) {
+    return (core->mstatus & kMstatusVs) != 0;
+}
+inline void vector_written(Core* core) {
+    core->mstatus |= kMstatusVs;
+    core->vector->touched = true;
+}
+
+// Bits [start, vl) of vd where the mask (nullptr: everywhere) has a one.
+void merge_bits(std::uint8_t* vd, const std::uint8_t* from, const std::uint8_t* mask, std::uint64_t start,
+                std::uint64_t vl);
+
+// CSRs of vectors; false: illegal.
+bool read_vector_csr(Core* core, std::uint32_t number, std::uint64_t& value);
+bool write_vector_csr(Core* core, std::uint32_t number, std::uint64_t value);
+
+Next op_vector_memory(Core* core, Op* op, std::int64_t left);
+
+}  // namespace orrery::emu

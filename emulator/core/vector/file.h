@@ -1,0 +1,41 @@
+// The vector registers of a hart and what belongs to them.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/core/vector/kernels.h"
+
+namespace orrery::emu {
+
+inline constexpr std::uint64_t kVill = 1ull << 63;
+
+struct VectorFile {
+    // Groups may be read a little beyond their end, in whole host vectors.
+    static constexpr std::uint32_t kBeyond = 64;
+
+    alignas(64) std::uint8_t v[kVectorRegisters * kMaxVlenBytes + kBeyond] = {};
+    // Results and operands aside, while one instruction executes.
+    alignas(64) std::uint8_t aside[kMaxGroupBytes + kBeyond] = {};
+    alignas(64) std::uint8_t aside2[kMaxGroupBytes + kBeyond] = {};
+    alignas(64) std::uint8_t aside1[kMaxGroupBytes + kBeyond] = {};
+    alignas(64) std::uint8_t aside_mask[kMaxVlenBytes + kBeyond] = {};
+
+    const VectorKernels* kernels = nullptr;
+    std::uint32_t vlen_bytes = 0;
+    std::uint32_t datapath_bits = 0;
+    bool touched = true;  // something may not be as after reset
+
+    std::uint64_t vl = 0, vtype = kVill, vstart = 0;
+    std::uint8_t vxrm = 0, vxsat = 0;
+    // What vtype says; while it is illegal, of no meaning.
+    int sew_log2 = 3;   // 3 to 6
+    int lmul_log2 = 0;  // -3 to 3
+    std::uint64_t vlmax = 0;
+
+    std::uint8_t* reg(unsigned number) { return v + std::uint64_t{number} * vlen_bytes; }
+    // Also of a legal vtype of which vl was not chosen yet. False: it is illegal.
+    bool set_vtype(std::uint64_t value);
+    void clear();
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,38 @@
+// The element kernels, as built for each kind of host.
+#pragma once
+
+#include "emulator/core/vector/operands.h"
+#include "emulator/core/vector/simd.h"
+
+namespace orrery::emu {
+
+// A namespace of simd.cmake. nullptr: there is no such instruction, or not at this SEW.
+#define ORR_SIMD_KERNELS(kind)                                                                              \
+    namespace kind {                                                                                        \
+    /* Results of all elements, active or not, which the prologue then blends; raises no flags. */          \
+    VectorKernel vector_plain_kernel(VectorOp op, unsigned sew_log2);                                       \
+    /* Kernels that mind the mask. */                                                                       \
+    VectorKernel vector_masked_kernel(VectorOp op, unsigned sew_log2);                                      \
+    /* vd[i] = from[i] where bit i of the mask is set, start <= i < vl; elements of 1 << log2 bytes. */     \
+    void blend(void* vd, const void* from, const std::uint8_t* mask, std::uint64_t start, std::uint64_t vl, \
+               unsigned log2);                                                                              \
+    }
+ORR_SIMD_KERNELS(portable)
+#if defined(__x86_64__)
+ORR_SIMD_KERNELS(avx2)
+ORR_SIMD_KERNELS(avx512)
+#endif
+#undef ORR_SIMD_KERNELS
+
+// The tables of one kind, made at first use.
+struct VectorKernels {
+    struct Entry {
+        VectorKernel run = nullptr;  // nullptr: illegal
+        bool minds_mask = false;
+    };
+    Entry of[kVectorOps][4];  // by SEW: 8, 16, 32, 64
+    void (*blend)(void*, const void*, const std::uint8_t*, std::uint64_t, std::uint64_t, unsigned) = nullptr;
+};
+const VectorKernels& vector_kernels(Simd simd);
+
+}  // namespace orrery::emu

@@ -1,0 +1,249 @@
+// Vector loads and stores.
+//
+// Elements in a row go by the page, as one copy from or into host memory; elements that straddle pages, and
+// pages that are no plain memory, go one by one through slow_load() and slow_store(), which raise what there
+// is to raise. So each element is done or not, and vstart names the first that is not.
+#include <cstring>
+
+#include "emulator/core/page_access.h"
+#include "emulator/core/vector/cost.h"
+#include "emulator/core/vector/execute.h"
+
+namespace orrery::emu {
+namespace {
+
+using namespace vector_property;
+
+// One access, taken apart.
+struct Plan {
+    std::uint64_t base = 0;
+    std::uint64_t count = 0;  // elements, or segments
+    unsigned log2 = 0;        // of the size of an element in bytes
+    unsigned fields = 1;
+    std::uint64_t field_stride = 0;  // bytes from a field's group to the next one's
+    std::uint8_t* data = nullptr;
+    const std::uint8_t* mask = nullptr;
+    // Of strided and indexed ones.
+    std::uint64_t stride = 0;
+    const std::uint8_t* index = nullptr;
+    unsigned index_log2 = 0;
+
+    bool active(std::uint64_t i) const { return mask == nullptr || (mask[i / 8] >> (i % 8) & 1) != 0; }
+    std::uint64_t offset(std::uint64_t i) const {
+        switch (index_log2) {
+            case 0:
+                return index[i];
+            case 1:
+                return reinterpret_cast<const HostU16*>(index)[i];
+            case 2:
+                return reinterpret_cast<const HostU32*>(index)[i];
+            default:
+                return reinterpret_cast<const HostU64*>(index)[i];
+        }
+    }
+};
+
+// An element in a register; false: raised.
+template <class T, bool kStore>
+bool move_element(Core* core, std::uint64_t va, typename Host<T>::Type* element) {
+    const PageEntry& entry = core->page_entry(va);
+    if constexpr (kStore) {
+        if (entry.store_tag != tag_of<T>(va)) [[unlikely]]
+            return slow_store(core, va, sizeof(T), *element);
+        __atomic_store_n(reinterpret_cast<typename Host<T>::Type*>(entry.host(va)), *element,
+                         __ATOMIC_RELAXED);
+    } else {
+        if (entry.load_tag != tag_of<T>(va)) [[unlikely]] {
+            std::uint64_t value = 0;
+            if (!slow_load(core, va, sizeof(T), value)) return false;
+            *element = static_cast<T>(value);
+            return true;
+        }
+        *element = __atomic_load_n(reinterpret_cast<const typename Host<T>::Type*>(entry.host(va)),
+                                   __ATOMIC_RELAXED);
+    }
+    return true;
+}
+
+template <class T, bool kStore>
+bool move_segment(Core* core, const Plan& plan, std::uint64_t i, std::uint64_t va) {
+    for (unsigned field = 0; field < plan.fields; ++field) {
+        auto* const group = reinterpret_cast<typename Host<T>::Type*>(plan.data + field * plan.field_stride);
+        if (!move_element<T, kStore>(core, va + field * sizeof(T), group + i)) return false;
+    }
+    return true;
+}
+
+// Segments [i, i + count) at `host`, whose bytes need not be aligned.
+template <class T, bool kStore>
+void move_span(const VectorFile& file, const Plan& plan, std::uint64_t i, std::uint64_t count,
+               std::uint8_t* host) {
+    const std::uint64_t at = i * sizeof(T);
+    if (plan.fields == 1) {
+        std::uint8_t* const group = plan.data + at;
+        std::uint8_t* const to = kStore ? host : group;
+        const std::uint8_t* const from = kStore ? group : host;
+        if (plan.mask == nullptr) {
+            std::memcpy(to, from, count * sizeof(T));
+        } else {
+            file.kernels->blend(to - at, from - at, plan.mask, i, i + count, plan.log2);
+        }
+        return;
+    }
+    for (unsigned field = 0; field < plan.fields; ++field) {
+        std::uint8_t* const group = plan.data + field * plan.field_stride + at;
+        std::uint8_t* place = host + field * sizeof(T);
+        for (std::uint64_t k = 0; k < count; ++k, place += plan.fields * sizeof(T)) {
+            if (!plan.active(i + k)) continue;
+            std::memcpy(kStore ? place : group + k * sizeof(T), kStore ? group + k * sizeof(T) : place,
+                        sizeof(T));
+        }
+    }
+}
+
+// The index of the first segment that was not moved; plan.count: all were.
+template <class T, bool kStore>
+std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
+    const std::uint64_t segment = plan.fields * sizeof(T);
+    while (i < plan.count) {
+        if (!plan.active(i)) {
+            ++i;
+            continue;
+        }
+        const std::uint64_t va = plan.base + i * segment;
+        std::uint64_t bytes = 0;
+        std::uint8_t* const host =
+            span_of(core, va, sizeof(T), kStore ? Access::kStore : Access::kLoad, bytes);
+        const std::uint64_t whole = std::min(bytes / segment, plan.count - i);
+        if (host != nullptr && whole != 0) {
+            move_span<T, kStore>(*core->vector, plan, i, whole, host);
+            if (kStore && core->page_entry(va).store_tag != (va & ~kPageOffset))
+                stored(core, host, whole * segment);
+            i += whole;
+            continue;
+        }
+        if (!move_segment<T, kStore>(core, plan, i, va)) return i;
+        ++i;
+    }
+    return i;
+}
+
+template <class T, bool kStore>
+std::uint64_t move_places(Core* core, const Plan& plan, std::uint64_t i) {
+    for (; i < plan.count; ++i) {
+        if (!plan.active(i)) continue;
+        const std::uint64_t va = plan.base + (plan.index != nullptr ? plan.offset(i) : i * plan.stride);
+        if (!move_segment<T, kStore>(core, plan, i, va)) return i;
+    }
+    return i;
+}
+
+template <class T>
+std::uint64_t move_all(Core* core, const Plan& plan, std::uint64_t from, bool store, bool in_a_row) {
+    if (in_a_row) return store ? move_row<T, true>(core, plan, from) : move_row<T, false>(core, plan, from);
+    return store ? move_places<T, true>(core, plan, from) : move_places<T, false>(core, plan, from);
+}
+
+std::uint64_t move_all(Core* core, const Plan& plan, std::uint64_t from, const VectorRow& what) {
+    const bool store = what.has(kStore);
+    const bool in_a_row = !what.has(kStrided | kIndexed);
+    switch (plan.log2) {
+        case 0:
+            return move_all<std::uint8_t>(core, plan, from, store, in_a_row);
+        case 1:
+            return move_all<std::uint16_t>(core, plan, from, store, in_a_row);
+        case 2:
+            return move_all<std::uint32_t>(core, plan, from, store, in_a_row);
+        default:
+            return move_all<std::uint64_t>(core, plan, from, store, in_a_row);
+    }
+}
+
+GroupShape data_shape(const VectorFile& file, const VectorRow& what) {
+    if (what.has(kMaskBits)) return {3, 0};
+    if (what.has(kWhole)) return {what.eew == 8 ? 3 : what.eew == 16 ? 4 : what.eew == 32 ? 5 : 6, 0};
+    return shape_of(file, what.vd, what.eew);
+}
+
+bool registers_fit(const VectorFile& file, const Op* op, const VectorRow& what) {
+    const unsigned fields = fields_of(op);
+    if (what.has(kWhole)) return op->rd % fields == 0;
+    if (file.vtype == kVill) return false;
+    const GroupShape data = data_shape(file, what);
+    const int all = data.registers() * static_cast<int>(fields);
+    if (!fits(data, op->rd) || all > 8 || op->rd + all > static_cast<int>(kVectorRegisters)) return false;
+    if (what.has(kLoad) && !unmasked(op) && op->rd == 0) return false;
+    if (!what.has(kIndexed)) return true;
+    const GroupShape index = shape_of(file, what.vs2, what.eew);
+    if (!fits(index, op->rs2)) return false;
+    if (what.has(kStore)) return true;
+    return fields == 1 ? may_overlap(op->rd, data, op->rs2, index)
+                       : !overlap(op->rd, all, op->rs2, index.registers());
+}
+
+bool memory_legal(const VectorFile& file, Op* op, const VectorRow& what) {
+    const std::uint32_t now = static_cast<std::uint32_t>(file.vtype & 0xff) << 16 | kChecked;
+    const auto imm = static_cast<std::uint32_t>(op->imm);
+    // vtype does not matter to whole registers, and to all others an illegal one does.
+    const bool checked = (imm & (kCheckedVtype | kChecked)) == now;
+    if (checked && (file.vtype != kVill || what.has(kWhole))) return true;
+    if (!registers_fit(file, op, what)) return false;
+    op->imm = static_cast<std::int32_t>((imm & 0xffff) | now);
+    return true;
+}
+
+Plan plan_of(const Core* core, const Op* op, const VectorRow& what) {
+    VectorFile& file = *core->vector;
+    const GroupShape data = data_shape(file, what);
+    Plan plan;
+    plan.base = core->x[op->rs1];
+    plan.log2 = static_cast<unsigned>(data.eew_log2 - 3);
+    plan.data = file.reg(op->rd);
+    plan.mask = unmasked(op) ? nullptr : file.v;
+    if (what.has(kWhole)) {
+        plan.count = std::uint64_t{fields_of(op)} * file.vlen_bytes >> plan.log2;
+        return plan;
+    }
+    plan.fields = fields_of(op);
+    plan.field_stride = static_cast<std::uint64_t>(data.registers()) * file.vlen_bytes;
+    plan.count = what.has(kMaskBits) ? (file.vl + 7) / 8 : file.vl;
+    if (what.has(kStrided)) plan.stride = core->x[op->rs2];
+    if (what.has(kIndexed)) {
+        plan.index = file.reg(op->rs2);
+        plan.index_log2 = static_cast<unsigned>(shape_of(file, what.vs2, what.eew).eew_log2 - 3);
+    }
+    return plan;
+}
+
+}  // namespace
+
+Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    const VectorRow& what = row(vector_op(op));
+    if (!vector_on(core) || !memory_legal(*core->vector, op, what)) {
+        raise_illegal(core, op);
+        ORR_STOP();
+    }
+    VectorFile& file = *core->vector;
+    const Plan plan = plan_of(core, op, what);
+    vector_written(core);
+    if (file.vstart < plan.count) {
+        const std::uint64_t stopped = move_all(core, plan, file.vstart, what);
+        if (stopped != plan.count) {
+            if (stopped == 0 || !what.has(kFaultFirst)) {
+                file.vstart = stopped;
+                ORR_STOP();
+            }
+            core->has_trap = false;
+            file.vl = stopped;
+        }
+    }
+    file.vstart = 0;
+    const std::uint64_t elements = plan.count * plan.fields;
+    core->charge(left, what.has(kStrided | kIndexed) ? cycles_of_places(file, elements)
+                                                     : cycles_of_bits(file, elements * 8 << plan.log2));
+    op += 2;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+}  // namespace orrery::emu
