@@ -9,6 +9,7 @@
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist
+ *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card
  *   orr_device.grant_lock mutex    grant registers and slots of all link ports
  *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
  *   orr_device.bo_lock   mutex     list of BOs, and the DMA mappings of each
@@ -280,6 +281,13 @@ struct orr_device {
 	/** @bos: all BOs with a DMA mapping, which an unbind has to end */
 	struct list_head bos;
 
+	/** @sku_lock: guards the making of @sku_text and @sku_bytes, which stay then */
+	struct mutex sku_lock;
+	/** @sku_text: what the card says of its SKU; checked; NULL: nobody has asked yet */
+	char *sku_text;
+	/** @sku_bytes: of @sku_text; no zero at the end */
+	u32 sku_bytes;
+
 	/** @contexts: context numbers (ASIDs), from 1 */
 	struct ida contexts;
 	/** @queue_numbers: the firmware's queue numbers, from 0 */
@@ -455,6 +463,9 @@ u64 orr_vram_used(struct orr_device *odev);
 /* orr_doorbell.c */
 int orr_doorbell_page_get(struct orr_device *odev);
 void orr_doorbell_page_put(struct orr_device *odev, unsigned int page);
+
+/* orr_sku.c */
+extern const struct attribute_group orr_sku_group;
 
 /* orr_sysfs.c */
 extern const struct attribute_group *orr_sysfs_groups[];

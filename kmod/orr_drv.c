@@ -120,6 +120,9 @@ static int orr_device_init(struct orr_device *odev)
 	ret = drmm_mutex_init(&odev->drm, &odev->boot_lock);
 	if (ret)
 		return ret;
+	ret = drmm_mutex_init(&odev->drm, &odev->sku_lock);
+	if (ret)
+		return ret;
 	ret = drmm_mutex_init(&odev->drm, &odev->bo_lock);
 	if (ret)
 		return ret;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sysfs, below the PCI device: uid, sku, state, firmware_version, vram_size, vram_used,
- * counters/NAME, links/PORT/{state,peer,lanes,rate,latency}.
+ * counters/NAME, sku_table (orr_sku.c), links/PORT/{state,peer,lanes,rate,latency}.
  */
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
@@ -176,6 +176,7 @@ void __init orr_sysfs_init(void)
 const struct attribute_group *orr_sysfs_groups[] = {
 	&orr_sysfs_group,
 	&orr_counter_group,
+	&orr_sku_group,
 	NULL,
 };
 

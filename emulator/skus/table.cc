@@ -19,8 +19,9 @@ std::string Sku::table() const {
         }
         // A SKU that was put together by a program has no sources.
         const SkuSource source = n < sources.size() ? sources[n] : SkuSource{};
+        const bool from = key.kind != SkuKey::Kind::kName;
         out += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", full_name(key), value, key.unit,
-                           name_of(source.origin), source.from, key.meaning);
+                           from ? name_of(source.origin) : "", source.from, key.meaning);
     }
     return out;
 }

@@ -180,6 +180,7 @@ TEST(SkuTable, HasALineAKeyAndValuesAsTheyAre) {
         EXPECT_EQ(parts[2], sku_keys()[n].unit);
         EXPECT_EQ(parts[5], sku_keys()[n].meaning);
     }
+    EXPECT_TRUE(table.starts_with("card.name\tOrrery 1\t\t\t\twhat the card calls itself\n"));
     EXPECT_THAT(table, HasSubstr("\nvector.cores\t77\t\tassumed\t"));
     EXPECT_THAT(table, HasSubstr("\ncopy.vram_gb_per_s\t800\tGB/s\tassumed\ttwo stacks of HBM2E"));
     EXPECT_THAT(table, HasSubstr("card.vram\t268435456\tbytes\t"));

@@ -191,6 +191,19 @@ int read_link_rate(const User& user) {
     char byte = 0;
     return ::read(file.get(), &byte, 1) >= 0 ? 0 : errno;
 }
+int read_sku(const std::string& card, std::string& text) {
+    const std::string path = "/sys/bus/pci/devices/" + card + "/sku_table";
+    const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_TRUE(file) << path;
+    text.assign(1 << 17, '\0');
+    const ssize_t got = ::read(file.get(), text.data(), text.size());
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    return got >= 0 ? 0 : errno;
+}
+int ask_sku(const User& user) {
+    std::string text;
+    return read_sku(user.card(), text);
+}
 // Memory of the card for the other one, by their link.
 int grant(const User& user) {
     drm_orr_bo_create bo{};
@@ -220,6 +233,8 @@ const Use kUses[] = {
     {"LinkLosses", {{ORR_R_LINK(0) + ORR_R_LINK_LOSSES, 1, 1}}, kGone},
     {"LinkPeer", {{ORR_R_LINK(0) + ORR_R_LINK_PEER_UID, 1, 1}}, kGone, ask_link},
     {"LinkRate", {{ORR_R_LINK(0) + ORR_R_LINK_GBPS, 1, 1}}, kGone, read_link_rate},
+    {"SkuBytes", {{ORR_R_SKU_BYTES, 1, 1}}, kGone, ask_sku},
+    {"Sku", {{ORR_R_SKU + 96, 1, 1}}, kGone, ask_sku},
     {"Grant",
      {{ORR_R_LINK(0) + ORR_R_LINK_GRANT_DONE, 1, 1}},
      "lost: a link port does not carry out grants",
@@ -252,6 +267,28 @@ TEST_P(LyingInUse, IsNoticedAndTold) {
 
 INSTANTIATE_TEST_SUITE_P(Of, LyingInUse, ::testing::ValuesIn(kUses),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// What it says of its SKU is nobody's business but the reader's, who gets text or nothing.
+TEST_F(LyingRegisters, WhatItIsMadeOf) {
+    std::string text;
+    std::string order = "add";
+    for (int word = 0; word < 64; ++word) {
+        order += (word == 0 ? " register offset=" : "; register offset=") +
+                 std::to_string(ORR_R_SKU + 8 * word) + " count=1 corrupt";
+    }
+    ASSERT_EQ(tell(order), "ok\n");
+    EXPECT_EQ(read_sku(cards_[0], text), EIO);
+    ASSERT_EQ(tell("clear"), "ok\n");
+    EXPECT_EQ(state_of(cards_[0]), "running");
+    EXPECT_EQ(read_sku(cards_[0], text), 0);
+    EXPECT_EQ(text.find("card.name\tOrrery 1\t"), 0u) << text;
+    // It is not read of the card again.
+    ASSERT_EQ(tell("add register offset=" + std::to_string(ORR_R_SKU) + " count=all all-ones"), "ok\n");
+    std::string again;
+    EXPECT_EQ(read_sku(cards_[0], again), 0);
+    EXPECT_EQ(again, text);
+    ASSERT_EQ(tell("clear"), "ok\n");
+}
 
 // --- the driver comes to the card ---
 

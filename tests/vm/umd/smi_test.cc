@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tests/vm/umd/helpers.h"
 
@@ -43,6 +45,46 @@ TEST(Smi, JsonSaysWhatTheApiSays) {
         EXPECT_EQ(card.at("counters").at("guest_errors"), 0);
         EXPECT_EQ(card.at("links").size(), prop.link_ports);
     }
+}
+
+TEST(Smi, SaysWhatACardIsMadeOfAndWhereThatIsFrom) {
+    int status = -1;
+    const auto json = nlohmann::json::parse(output_of("orrery-smi sku --json", &status));
+    EXPECT_EQ(status, 0);
+    int count = 0;
+    ASSERT_OK(orrGetDeviceCount(&count));
+    ASSERT_EQ(json.at("cards").size(), static_cast<std::size_t>(count));
+    for (int device = 0; device < count; ++device) {
+        orrDeviceProp prop = ORR_INIT(orrDeviceProp);
+        ASSERT_OK(orrGetDeviceProperties(&prop, device));
+        const auto& card = json.at("cards").at(static_cast<std::size_t>(device));
+        EXPECT_EQ(card.at("pci_address"), prop.pci_address);
+        EXPECT_FALSE(card.contains("problem"));
+        std::map<std::string, nlohmann::json> by_key;
+        for (const auto& line : card.at("sku")) {
+            EXPECT_NE(line.at("meaning"), "");
+            by_key[line.at("key")] = line;
+            if (line.at("key") == "card.name") continue;
+            EXPECT_TRUE(line.at("value").is_number_unsigned()) << line;
+            const std::string origin = line.at("origin");
+            EXPECT_TRUE(origin == "published" || origin == "measured" || origin == "derived" ||
+                        origin == "assumed")
+                << line;
+            EXPECT_NE(line.at("source"), "");
+        }
+        EXPECT_EQ(by_key["card.name"]["value"], prop.name);
+        EXPECT_EQ(by_key["vector.cores"]["value"], prop.vector_cores);
+        EXPECT_EQ(by_key["vector.hz"]["value"], prop.vector_hz);
+        EXPECT_EQ(by_key["vector.hz"]["unit"], "Hz");
+        EXPECT_EQ(by_key["copy.engines"]["value"], prop.copy_engines);
+        EXPECT_EQ(by_key["link.ports"]["value"], prop.link_ports);
+    }
+    const std::string table = output_of("orrery-smi sku", &status);
+    EXPECT_EQ(status, 0);
+    EXPECT_NE(table.find("copy.vram_gb_per_s "), std::string::npos) << table;
+    EXPECT_EQ(output_of("orrery-smi --sources 2>&1", &status).find("orrery-smi: unknown option --sources"),
+              0u);
+    EXPECT_EQ(status, 2);
 }
 
 TEST(Smi, ShowsWhoUsesACard) {
