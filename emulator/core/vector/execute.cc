@@ -129,12 +129,22 @@ std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
     const std::uint8_t* const active = what.maskable() ? o.mask : nullptr;
     const GroupShape to = shape_of(file, what.vd, what.eew);
     const bool is_mask = what.vd == VectorOperand::kMask;
-    const bool minds = kernel.minds_mask;
-    if (!gives_scalar && ((static_cast<std::uint32_t>(op->imm) & kOverlaps) != 0 ||
-                          (active != nullptr && (!minds || op->rd == 0)) || (is_mask && !minds))) {
-        run_aside(file, o, kernel, active, to, is_mask);
+    const bool aside = !gives_scalar && ((static_cast<std::uint32_t>(op->imm) & kOverlaps) != 0 ||
+                                         (active != nullptr && (!kernel.minds_mask || op->rd == 0)) ||
+                                         (is_mask && !kernel.minds_mask));
+    const auto run = [&] {
+        if (aside) {
+            run_aside(file, o, kernel, active, to, is_mask);
+        } else {
+            kernel.run(o);
+        }
+    };
+    if (what.has(kFp)) {
+        run();
     } else {
-        kernel.run(o);
+        // Compilers make conversions of floats from shifts of vectors where the host has none, flags and all.
+        const HostFpPause pause(core);
+        run();
     }
     take_results(core, op, what, o);
     return cycles_of(file, what, vector_op(op));
