@@ -8,6 +8,7 @@ T      ?=
 RENEW  ?=
 ROUNDS ?= 20
 SEED   ?= 1
+VECTOR_PROGRAMS ?= 2000
 ROOT   ?= debian
 
 BIN  := build/release/bin
@@ -15,7 +16,7 @@ VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
 STEP := @echo "==>"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-kill lint bench shell programs build tree clean debug-kernel test-debug root test-root
+.PHONY: help run test test-kill test-riscv lint bench shell programs build tree clean debug-kernel test-debug root test-root
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -36,6 +37,11 @@ test-kill: ## kill cards at random instants under their users; ROUNDS=200 SEED=1
 	@tools/setup/setup.sh run test
 	@tools/make/prepare.sh lts tools/make/build.sh --for test release programs kmod_work
 	@tests/vm/kill/rounds.sh $(BIN)/orrery-vm build/vm-tests/test-kill $(ROUNDS) $(SEED) 8 1
+
+test-riscv: ## random vector programs, for long: VECTOR_PROGRAMS=2000 SEED=1
+	@tools/setup/setup.sh run test
+	@tools/make/prepare.sh lts tools/make/build.sh --for test release riscv_random_test
+	@ORRERY_PROGRAMS=$(VECTOR_PROGRAMS) ORRERY_SEED=$(SEED) $(BIN)/riscv_random_test
 
 debug-kernel: tree ## build the kernel with KASAN, lockdep and their kind (once, 11 minutes of CPU)
 	@tools/vm/debug-kernel.sh > /dev/null
