@@ -37,35 +37,45 @@ CopyEngine::CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext
     pattern_.resize(kPatternBytes + kMaxPattern);
 }
 
-// True if the last byte's address does not fit in 64 bits: it must not come back as a good one.
-bool CopyEngine::wraps(std::uint64_t base, std::uint64_t pitch) const {
-    return (Wide{pitch} * (desc_.rows - 1) + base + desc_.row_bytes) >> 64 != 0;
+std::optional<std::uint64_t> CopyEngine::wraps() const {
+    if (job_.wraps(job_.dst)) return job_.dst.base;
+    if (!is_fill() && job_.wraps(job_.src)) return job_.src.base;
+    return std::nullopt;
 }
 
 void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     busy_ = true;
     ended_ = false;
     linked_ = 0;
-    row_ = column_ = 0;
+    plane_ = row_ = column_ = 0;
+    entry_ = 0;
+    entry_read_ = false;
     src_ = dst_ = {};
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
     free_ = now;
 }
 
+// False: no descriptor of ours.
+bool CopyEngine::accept(const DescriptorWords& descriptor) {
+    const auto job = copy_job(descriptor);
+    if (!job) return false;
+    words_ = descriptor;
+    job_ = *job;
+    left_ = job_.total;
+    if (is_fill()) make_pattern();
+    return true;
+}
+
 bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
     if (busy_) return false;
     const ModelTime now = context_.events.now();
-    desc_ = as_copy(descriptor);
     begin(tag, now);
     context_.counters.add(ORR_CTR_COPY_JOBS);
-    if (!work_of(descriptor)) {
+    if (!accept(descriptor)) {
         end(ORR_DONE_BAD_DESC, 0, 0);
-    } else if (wraps(desc_.dst, desc_.dst_pitch)) {
-        end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, desc_.dst);
-    } else if (!is_fill() && wraps(desc_.src, desc_.src_pitch)) {
-        end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, desc_.src);
+    } else if (const auto bad = wraps()) {
+        end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
     } else {
-        if (is_fill()) make_pattern();
         free_ = later(now, rates_.setup_ps);
         context_.events.schedule(event_, free_);
     }
@@ -73,10 +83,10 @@ bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
 }
 
 void CopyEngine::make_pattern() {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&desc_.pattern);
-    for (std::size_t at = 0; at < pattern_.size(); at += desc_.pattern_bytes) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&job_.pattern);
+    for (std::size_t at = 0; at < pattern_.size(); at += job_.pattern_bytes) {
         std::memcpy(pattern_.data() + at, bytes,
-                    std::min<std::size_t>(desc_.pattern_bytes, pattern_.size() - at));
+                    std::min<std::size_t>(job_.pattern_bytes, pattern_.size() - at));
     }
 }
 
@@ -100,14 +110,20 @@ bool CopyEngine::load(std::uint64_t save) {
     if (!area) return false;
     const auto header = area->read_header(ORR_ENGINE_COPY);
     if (!header) return false;
-    std::memcpy(&desc_, header->descriptor, sizeof desc_);
-    if (!emu::work_of(desc_) || wraps(desc_.dst, desc_.dst_pitch) ||
-        (!is_fill() && wraps(desc_.src, desc_.src_pitch))) {
-        return false;
+    DescriptorWords words;
+    std::memcpy(words.data(), header->descriptor, sizeof words);
+    if (!accept(words) || wraps()) return false;
+    if (is_list()) {
+        // Whether the column is inside of the first entry shows when that is read.
+        if (header->row != 0 || header->column > job_.total) return false;
+    } else {
+        const std::uint64_t rows = job_.rows * job_.planes;
+        if (header->row >= rows || header->column >= std::max<std::uint64_t>(job_.row_bytes, 1) ||
+            header->column % job_.element_bytes != 0)
+            return false;
+        plane_ = header->row / job_.rows;
+        row_ = header->row % job_.rows;
     }
-    if (header->row >= desc_.rows || header->column >= std::max<std::uint64_t>(desc_.row_bytes, 1))
-        return false;
-    row_ = header->row;
     column_ = header->column;
     area->invalidate();
     return true;
@@ -121,7 +137,6 @@ bool CopyEngine::resume(std::uint64_t save, std::uint32_t tag) {
         end(ORR_DONE_BAD_DESC, 0, 0);
         return true;
     }
-    if (is_fill()) make_pattern();
     free_ = later(now, rates_.setup_ps + duration_ps(kSavePage, rates_.vram_bytes_per_second));
     context_.events.schedule(event_, free_);
     return true;
@@ -165,12 +180,7 @@ void CopyEngine::hand_in(ModelTime now) {
     completion_.used_ps = now - completion_.start_ps;
     context_.counters.add(ORR_CTR_COPY_BUSY_PS, completion_.used_ps);
     if (completion_.status == ORR_DONE_PREEMPTED) {
-        orr_save_header header{};
-        header.kind = ORR_ENGINE_COPY;
-        header.row = row_;
-        header.column = column_;
-        std::memcpy(header.descriptor, &desc_, sizeof desc_);
-        SaveArea::at(context_.vram, save_, cores_)->write_header(header);
+        SaveArea::at(context_.vram, save_, cores_)->write_header(saved());
         context_.counters.add(ORR_CTR_PREEMPTIONS);
         context_.counters.add(ORR_CTR_SAVED_BYTES, kSavePage);
     }
@@ -178,12 +188,37 @@ void CopyEngine::hand_in(ModelTime now) {
     context_.done(completion_);
 }
 
+orr_save_header CopyEngine::saved() const {
+    orr_save_header header{};
+    header.kind = ORR_ENGINE_COPY;
+    header.row = plane_ * job_.rows + row_;
+    header.column = column_;
+    DescriptorWords words = words_;
+    if (is_list()) {
+        // What is left is a list too.
+        auto rest = std::bit_cast<orr_desc_list>(words);
+        rest.list += std::uint64_t{entry_} * sizeof(orr_copy_entry);
+        rest.entries -= entry_;
+        rest.bytes = left_;
+        words = std::bit_cast<DescriptorWords>(rest);
+        header.row = 0;
+    }
+    std::memcpy(header.descriptor, words.data(), sizeof words);
+    return header;
+}
+
+bool CopyEngine::finished() const {
+    if (is_list()) return entry_ == job_.entries;
+    return plane_ == job_.planes || job_.row_bytes == 0;
+}
+
 void CopyEngine::on_event(ModelTime now) {
     parked_ = nullptr;
     if (ended_) return hand_in(now);
     work(now);
     if (ended_) return;
-    if (row_ == desc_.rows || desc_.row_bytes == 0) return end(ORR_DONE_OK, 0, 0);
+    // A list whose entries are fewer bytes than it said is none.
+    if (finished()) return end(is_list() && left_ != 0 ? ORR_DONE_BAD_DESC : ORR_DONE_OK, 0, 0);
     if (parked_ == nullptr) return context_.events.schedule(event_, free_);
     parked_->wait_for_room(event_);
 }
@@ -198,7 +233,14 @@ void CopyEngine::work(ModelTime now) {
     const ModelTime began = free_;
     const ModelTime until = later(free_, kChunkPs);
     for (unsigned piece = 0; piece < kChunkPieces && moved < kChunkBytes && free_ < until; ++piece) {
-        if (row_ == desc_.rows || desc_.row_bytes == 0) return;
+        if (finished()) return;
+        if (is_list() && !entry_read_) {
+            if (!next_entry()) return;
+            if (column_ == job_.row_bytes) {
+                advance(0);
+                continue;
+            }
+        }
         const std::uint64_t bytes = move_piece(kChunkBytes - moved, began, until);
         if (bytes == 0) return;
         context_.counters.add(ORR_CTR_COPY_BYTES, bytes);
@@ -207,12 +249,49 @@ void CopyEngine::work(ModelTime now) {
     }
 }
 
+// Reads the entry of the list that comes next. False: ended by a fault.
+bool CopyEngine::next_entry() {
+    const std::uint64_t va = job_.list + std::uint64_t{entry_} * sizeof(orr_copy_entry);
+    orr_copy_entry entry;
+    const auto found = context_.mmu.translate(job_.asid, va, sizeof entry, Access::kLoad);
+    if (!found || found->bytes < sizeof entry) {
+        const MmuFault fault = found ? MmuFault{ORR_FAULT_PAGE_RANGE, va + found->bytes} : found.error();
+        end(ORR_DONE_FAULT, fault.code, fault.va);
+        return false;
+    }
+    std::memcpy(&entry, found->host, sizeof entry);
+    const Run run{*found, 0};
+    free_ = later(free_, duration_ps(sizeof entry, rate_of(run)));
+    if (entry.reserved != 0 || entry.bytes > left_ || entry.bytes < column_) {
+        end(ORR_DONE_BAD_DESC, 0, 0);
+        return false;
+    }
+    job_.src.base = entry.src;
+    job_.dst.base = entry.dst;
+    job_.row_bytes = entry.bytes;
+    if (const auto bad = wraps()) {
+        end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
+        return false;
+    }
+    entry_read_ = true;
+    return true;
+}
+
 bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
     if (run.left() > 0) return true;
-    const std::uint64_t wanted = std::min(desc_.row_bytes - column_, kRunBytes);
-    const auto found = context_.mmu.translate(desc_.asid, va, wanted, access);
+    const std::uint64_t wanted = std::min(job_.row_bytes - column_, kRunBytes);
+    auto found = context_.mmu.translate(job_.asid, va, wanted, access);
+    // A reduction reads its destination too.
+    if (found && access == Access::kStore && is_reduction())
+        found = context_.mmu.translate(job_.asid, va, found->bytes, Access::kLoad);
     if (!found) {
         end(ORR_DONE_FAULT, found.error().code, found.error().va);
+        return false;
+    }
+    // A DMA range may end inside of an element.
+    found->bytes -= found->bytes % job_.element_bytes;
+    if (found->bytes == 0) {
+        end(ORR_DONE_FAULT, ORR_FAULT_PAGE_RANGE, va);
         return false;
     }
     run = {*found, 0};
@@ -227,19 +306,23 @@ std::uint64_t CopyEngine::rate_of(const Run& run) const {
 std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime began, ModelTime until) {
     if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
     if (!refill(dst_, dst_va(), Access::kStore)) return 0;
-    std::uint64_t bytes = std::min({limit, dst_.left(), desc_.row_bytes - column_});
-    std::uint64_t rate = std::min(rates_.engine_bytes_per_second, rate_of(dst_));
+    std::uint64_t bytes = std::min({limit, dst_.left(), job_.row_bytes - column_});
+    // What is read and written back passes its memory twice.
+    std::uint64_t rate =
+        std::min(rates_.engine_bytes_per_second, is_reduction() ? rate_of(dst_) / 2 : rate_of(dst_));
     const std::byte* from = nullptr;
     if (is_fill()) {
         bytes = std::min(bytes, kPatternBytes);
-        from = pattern_.data() + column_ % desc_.pattern_bytes;
+        from = pattern_.data() + column_ % job_.pattern_bytes;
     } else {
         bytes = std::min(bytes, src_.left());
         from = reinterpret_cast<const std::byte*>(src_.host());
         rate = std::min(rate, rate_of(src_));
     }
     bytes = std::min(bytes, bytes_within(until - free_, rate));
-    if (dst_.where.target == ORR_TARGET_PEER) {
+    if (is_reduction()) {
+        job_.reduce(reinterpret_cast<std::byte*>(dst_.host()), from, bytes);
+    } else if (dst_.where.target == ORR_TARGET_PEER) {
         bytes = send_piece(from, bytes, began);
     } else {
         // Two virtual ranges may be the same memory, so the pieces may overlap.
@@ -275,13 +358,23 @@ void CopyEngine::advance(std::uint64_t bytes) {
     column_ += bytes;
     src_.used += is_fill() ? 0 : bytes;
     dst_.used += bytes;
-    if (column_ == desc_.row_bytes) {
-        column_ = 0;
-        ++row_;
-        // The next row is elsewhere, unless rows follow each other without a gap.
-        if (desc_.src_pitch != desc_.row_bytes) src_ = {};
-        if (desc_.dst_pitch != desc_.row_bytes) dst_ = {};
+    if (column_ < job_.row_bytes) return;
+    column_ = 0;
+    if (is_list()) {
+        left_ -= job_.row_bytes;
+        ++entry_;
+        entry_read_ = false;
+        src_ = dst_ = {};
+        return;
     }
+    // The next row is elsewhere, unless rows follow each other without a gap.
+    bool apart = ++row_ == job_.rows;
+    if (apart) {
+        row_ = 0;
+        ++plane_;
+    }
+    if (apart || job_.src.pitch != job_.row_bytes) src_ = {};
+    if (apart || job_.dst.pitch != job_.row_bytes) dst_ = {};
 }
 
 }  // namespace orrery::emu

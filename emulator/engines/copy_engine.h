@@ -1,8 +1,11 @@
-// The copy engine: linear and 2-D copies and fills between VRAM and host memory, and into a linked card's
-// VRAM.
+// The copy engine: copies in up to three dimensions, lists of copies, and fills between VRAM and host memory
+// and into a linked card's VRAM; copies with reduction between VRAM and host memory.
 #pragma once
 
+#include <optional>
 #include <vector>
+
+#include <orrery/hw/save.h>
 
 #include "emulator/engines/engine.h"
 
@@ -54,13 +57,19 @@ class CopyEngine final : public EnginePort {
 
     void begin(std::uint32_t tag, ModelTime now);
     bool load(std::uint64_t save);
-    bool wraps(std::uint64_t base, std::uint64_t pitch) const;
-    std::uint64_t src_va() const { return desc_.src + row_ * desc_.src_pitch + column_; }
-    std::uint64_t dst_va() const { return desc_.dst + row_ * desc_.dst_pitch + column_; }
-    bool is_fill() const { return desc_.op == ORR_DESC_FILL; }
+    bool accept(const DescriptorWords& descriptor);
+    // ORR_FAULT_NON_CANONICAL's address; nothing: both sides end below 2^64.
+    std::optional<std::uint64_t> wraps() const;
+    std::uint64_t src_va() const { return job_.src.at(plane_, row_) + column_; }
+    std::uint64_t dst_va() const { return job_.dst.at(plane_, row_) + column_; }
+    bool is_fill() const { return job_.kind == CopyJob::Kind::kFill; }
+    bool is_reduction() const { return job_.kind == CopyJob::Kind::kReduce; }
+    bool is_list() const { return job_.kind == CopyJob::Kind::kList; }
+    bool finished() const;
 
     void on_event(ModelTime now);
     void work(ModelTime now);
+    bool next_entry();
     bool refill(Run& run, std::uint64_t va, Access access);
     std::uint64_t move_piece(std::uint64_t limit, ModelTime began, ModelTime until);
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);
@@ -70,6 +79,7 @@ class CopyEngine final : public EnginePort {
     void leave_link();
     std::uint64_t rate_of(const Run& run) const;
     void make_pattern();
+    orr_save_header saved() const;
 
     std::uint32_t port_;
     std::uint32_t cores_;
@@ -82,10 +92,16 @@ class CopyEngine final : public EnginePort {
     PeerPort* parked_ = nullptr;  // the link that had no room, and wakes event_
     std::array<std::uint64_t, ORR_LINK_MAX_PORTS> sessions_{};  // of the links that this copy writes to
     std::uint32_t linked_ = 0;                                  // bit n: port n is one of them
-    orr_desc_copy desc_{};
+    DescriptorWords words_{};
+    CopyJob job_;
     Completion completion_;
+    std::uint64_t plane_ = 0;
     std::uint64_t row_ = 0;
     std::uint64_t column_ = 0;
+    // Of a list: the entry that stands in job_, whether it does, and the bytes of those from it on.
+    std::uint32_t entry_ = 0;
+    bool entry_read_ = false;
+    std::uint64_t left_ = 0;
     std::uint64_t generation_ = 0;
     Run src_, dst_;
     std::uint64_t save_ = 0;  // VRAM offset, for what ends with ORR_DONE_PREEMPTED

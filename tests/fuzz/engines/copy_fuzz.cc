@@ -1,5 +1,8 @@
 // Copy descriptors, page tables and save areas that are anything: no crash, an end, and one completion each.
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
+#include <iterator>
 
 #include "emulator/engines/save_area.h"
 #include "tests/fuzz/engines/small_rig.h"
@@ -12,26 +15,65 @@ using namespace orrery::emu::test;
 constexpr std::uint64_t kBase = 0x40'0000'0000;
 constexpr std::uint64_t kArea = 512 << 10;
 
-orr_desc_copy descriptor(Input& input) {
+constexpr std::uint64_t kSpan = 0x11000;
+
+// A list's entries are memory too: some that make sense, at the start of what is mapped most often.
+void write_entries(Rig& rig, Input& input) {
+    for (unsigned i = input.take<std::uint8_t>() % 8; i > 0; --i) {
+        const std::size_t where = input.take<std::uint16_t>() % 512;
+        auto entry = input.take<orr_copy_entry>();
+        const auto keep = input.take<std::uint8_t>();
+        if ((keep & 1) == 0) entry.src = kBase + entry.src % kSpan;
+        if ((keep & 2) == 0) entry.dst = kBase + entry.dst % kSpan;
+        if ((keep & 4) == 0) entry.bytes %= 0x3000;
+        if ((keep & 8) == 0) entry.reserved = 0;
+        std::memcpy(rig.vram.data() + where * sizeof entry, &entry, sizeof entry);
+    }
+}
+
+// Most of them make sense, so that the fuzzer gets past the checks.
+DescriptorWords descriptor(Input& input) {
+    constexpr std::uint16_t kOps[] = {ORR_DESC_COPY, ORR_DESC_FILL, ORR_DESC_REDUCE, ORR_DESC_LIST};
     auto desc = input.take<orr_desc_copy>();
     const auto keep = input.take<std::uint8_t>();
-    // Most of them make sense, so that the fuzzer gets past the checks.
-    if ((keep & 1) == 0) desc.op = static_cast<std::uint16_t>(1 + desc.op % 2);
+    if ((keep & 1) == 0) desc.op = kOps[desc.op % std::size(kOps)];
     if ((keep & 2) == 0) desc.asid = 1;
-    if ((keep & 4) == 0) desc.src = desc.op == ORR_DESC_FILL ? 0 : kBase + desc.src % 0x11000;
-    if ((keep & 8) == 0) desc.dst = kBase + desc.dst % 0x11000;
-    if ((keep & 16) == 0) {
-        desc.row_bytes %= 0x9000;
-        desc.rows %= 64;
-        desc.src_pitch = desc.op == ORR_DESC_FILL ? 0 : desc.src_pitch % 0x3000;
-        desc.dst_pitch %= 0x3000;
-        desc.reserved0 = 0;
-    }
     if ((keep & 32) == 0) {
         desc.pattern_bytes =
             desc.op == ORR_DESC_FILL ? static_cast<std::uint16_t>(1 << desc.pattern_bytes % 4) : 0;
     }
-    return desc;
+    if (desc.op == ORR_DESC_LIST) {
+        auto list = std::bit_cast<orr_desc_list>(desc);
+        if ((keep & 4) == 0) list.list = (kBase + list.list % kSpan) & ~(sizeof(orr_copy_entry) - 1);
+        if ((keep & 8) == 0) list.bytes %= 0x9000;
+        if ((keep & 16) == 0) {
+            list.reserved1 = list.reserved2 = 0;
+            std::ranges::fill(list.reserved3, 0);
+            list.entries %= 64;
+        }
+        return Rig::words_of(list);
+    }
+    const bool fill = desc.op == ORR_DESC_FILL, reduce = desc.op == ORR_DESC_REDUCE;
+    // The types of a reduction have up to 8 bytes.
+    const std::uint64_t unit = reduce ? 8 : 1;
+    if ((keep & 4) == 0) desc.src = fill ? 0 : kBase + desc.src % kSpan / unit * unit;
+    if ((keep & 8) == 0) desc.dst = kBase + desc.dst % kSpan / unit * unit;
+    if ((keep & 16) == 0) {
+        desc.row_bytes = desc.row_bytes % 0x9000 / unit * unit;
+        desc.rows %= 64;
+        desc.src_pitch = fill ? 0 : desc.src_pitch % 0x3000 / unit * unit;
+        desc.dst_pitch = desc.dst_pitch % 0x3000 / unit * unit;
+        desc.planes = fill ? 0 : desc.planes % 8;
+        if (!fill) desc.pattern = desc.planes > 1 ? desc.pattern & 0x3f'0000'003f : 0;
+    }
+    if (reduce && (keep & 64) == 0) {
+        auto sum = std::bit_cast<orr_desc_reduce>(desc);
+        sum.type = static_cast<std::uint16_t>(1 + sum.type % ORR_TYPE_F64);
+        sum.function = static_cast<std::uint16_t>(1 + desc.pattern % ORR_REDUCE_PRODUCT);
+        sum.reserved1 = 0;
+        return Rig::words_of(sum);
+    }
+    return Rig::words_of(desc);
 }
 
 // Preempts what runs, lets the guest at the area, and resumes from there.
@@ -68,7 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         rig.peer.refusals = input.take<std::uint8_t>() % 4;
         const auto abort_after = input.take<std::uint8_t>();
         rig.done.clear();
-        if (!engine.start(Rig::words_of(descriptor(input)), jobs)) std::abort();
+        write_entries(rig, input);
+        if (!engine.start(descriptor(input), jobs)) std::abort();
         // A row may be a byte long: the number of events is bounded by the descriptor, not by us.
         std::size_t events = 0;
         while (rig.run(64) > 0 && ++events < 4096) {

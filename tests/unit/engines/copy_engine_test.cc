@@ -189,7 +189,7 @@ TEST_F(CopyEngineTest, RefusesBadDescriptors) {
     desc.op = 0;
     expect_bad(desc);
     desc = copy(16);
-    desc.reserved0 = 1;
+    desc.pattern = 1;
     expect_bad(desc);
     desc = copy(16);
     desc.rows = 0;

@@ -16,16 +16,19 @@
 #define ORR_DESC_FILL 2u
 #define ORR_DESC_KERNEL 3u
 #define ORR_DESC_PATTERN 4u /* a fill, in the layout of struct orr_desc_pattern */
+#define ORR_DESC_REDUCE 12u /* struct orr_desc_reduce */
+#define ORR_DESC_LIST 13u /* copies that a list in memory names: struct orr_desc_list */
 
 /* orr_desc_kernel.flags. RESIDENT: all groups are on cores at once; it gets them together, as soon as so many are
  * free, before ports of its own priority and lower ones; more groups than cores: ORR_DONE_BAD_DESC. */
 #define ORR_DESC_F_RESIDENT 1u
 
 /*
- * Copy: `rows` rows of `row_bytes`, row r from src + r * src_pitch to dst + r * dst_pitch; a
- * linear copy has rows 1 and pitches 0. Overlap within a copy: undefined order of bytes.
+ * Copy: `planes` planes of `rows` rows of `row_bytes`. Row r of plane p goes from
+ * src + (p * src_height + r) * src_pitch to dst + (p * dst_height + r) * dst_pitch. A linear copy
+ * has rows 1 and pitches 0, a 2-D one planes 0. Overlap within a copy: undefined order of bytes.
  * Fill: the low `pattern_bytes` (1, 2, 4 or 8) bytes of `pattern`, repeated from each row's
- * start; row_bytes and dst are multiples of pattern_bytes; src and src_pitch are 0.
+ * start; row_bytes and dst are multiples of pattern_bytes; src, src_pitch and planes are 0.
  * At most 2^40 bytes in total. The destination may be peer memory, the source may not.
  */
 struct orr_desc_copy {
@@ -36,10 +39,10 @@ struct orr_desc_copy {
 	uint64_t dst;
 	uint64_t row_bytes;
 	uint32_t rows; /* >= 1 */
-	uint32_t reserved0;
+	uint32_t planes; /* 0: as 1 */
 	uint64_t src_pitch;
 	uint64_t dst_pitch;
-	uint64_t pattern; /* fill only, else 0 */
+	uint64_t pattern; /* fill: the pattern; copy: src_height | dst_height << 32, 0 unless planes > 1 */
 };
 ORR_ASSERT_SIZE(struct orr_desc_copy, 64);
 
@@ -57,6 +60,76 @@ struct orr_desc_pattern {
 	uint64_t reserved1[2];
 };
 ORR_ASSERT_SIZE(struct orr_desc_pattern, 64);
+
+/* orr_desc_reduce.type */
+#define ORR_TYPE_I8 1u
+#define ORR_TYPE_U8 2u
+#define ORR_TYPE_I32 3u
+#define ORR_TYPE_U32 4u
+#define ORR_TYPE_I64 5u
+#define ORR_TYPE_U64 6u
+#define ORR_TYPE_F16 7u
+#define ORR_TYPE_BF16 8u
+#define ORR_TYPE_F32 9u
+#define ORR_TYPE_F64 10u
+/* orr_desc_reduce.function */
+#define ORR_REDUCE_ADD 1u
+#define ORR_REDUCE_MIN 2u
+#define ORR_REDUCE_MAX 3u
+#define ORR_REDUCE_PRODUCT 4u
+
+/*
+ * Copy with reduction: each element of dst becomes dst `function` src, in rows as in a copy. src, dst, row_bytes
+ * and, with several rows, the pitches are multiples of the element's size. dst is read too, so it needs both
+ * rights, and neither side may be peer memory (ORR_FAULT_PEER_READ). Overlap, other than src = dst with equal
+ * pitches: undefined. Results are the same bits always: integers wrap around; floating-point ones are rounded to
+ * nearest, ties to even, at each element and with subnormals; a NaN result is the type's quiet NaN without
+ * payload and sign. MIN and MAX are those of vfmin and vfmax: a NaN loses against a number, -0 is less than +0.
+ */
+struct orr_desc_reduce {
+	uint16_t op; /* ORR_DESC_REDUCE */
+	uint16_t reserved0;
+	uint32_t asid;
+	uint64_t src;
+	uint64_t dst;
+	uint64_t row_bytes;
+	uint32_t rows; /* >= 1 */
+	uint16_t type; /* ORR_TYPE_* */
+	uint16_t function; /* ORR_REDUCE_* */
+	uint64_t src_pitch;
+	uint64_t dst_pitch;
+	uint64_t reserved1;
+};
+ORR_ASSERT_OFFSET(struct orr_desc_reduce, type, 36);
+ORR_ASSERT_SIZE(struct orr_desc_reduce, 64);
+
+/* One linear copy of a list. */
+struct orr_copy_entry {
+	uint64_t src;
+	uint64_t dst;
+	uint64_t bytes;
+	uint64_t reserved;
+};
+ORR_ASSERT_SIZE(struct orr_copy_entry, 32);
+
+/*
+ * Scatter and gather: `entries` copies, one after the other, of struct orr_copy_entry at `list`. The engine reads an
+ * entry when it comes to it, once (and again when it resumes in the middle of it). An entry whose reserved word is not 0 or that
+ * asks for more than is left of `bytes`, or a sum of entries that is not `bytes`: ORR_DONE_BAD_DESC, with all before it done.
+ */
+struct orr_desc_list {
+	uint16_t op; /* ORR_DESC_LIST */
+	uint16_t reserved0;
+	uint32_t asid;
+	uint64_t list; /* VA, 32-byte aligned; not peer memory */
+	uint64_t reserved1;
+	uint64_t bytes; /* of all entries together; at most 2^40 */
+	uint32_t entries; /* >= 1 */
+	uint32_t reserved2;
+	uint64_t reserved3[3];
+};
+ORR_ASSERT_OFFSET(struct orr_desc_list, entries, 32);
+ORR_ASSERT_SIZE(struct orr_desc_list, 64);
 
 /*
  * Kernel: grid_x * grid_y * grid_z work-groups of block_x * block_y * block_z work-items. A
