@@ -19,7 +19,7 @@ bool is_zero(typename F::Bits a) {
 }
 template <class F>
 typename F::Bits with_sign(typename F::Bits magnitude, bool negative) {
-    return negative ? magnitude | F::kSign : magnitude;
+    return static_cast<typename F::Bits>(negative ? magnitude | F::kSign : magnitude);
 }
 template <class F>
 typename F::Bits invalid(std::uint8_t& flags) {
@@ -94,6 +94,9 @@ Rounded round(Uint128 value, int shift, bool negative, Mode mode) {
             break;
         case kNearestAway:
             up = rest >= half;
+            break;
+        case kOdd:
+            up = rest != 0 && (kept & 1) == 0;
             break;
     }
     return {kept + (up ? 1 : 0), rest != 0};
@@ -312,21 +315,14 @@ typename F::Bits from_integer(std::uint64_t value, IntKind kind, Mode mode, std:
 }
 
 template <class F>
-std::uint64_t to_integer(typename F::Bits a, IntKind kind, Mode mode, std::uint8_t& flags) {
-    const bool is_signed = kind == IntKind::kI32 || kind == IntKind::kI64;
-    const bool wide = kind == IntKind::kI64 || kind == IntKind::kU64;
-    const std::uint64_t all = wide ? ~0ull : 0xffffffffull;
+std::uint64_t to_integer(typename F::Bits a, unsigned bits, bool is_signed, Mode mode, std::uint8_t& flags) {
+    const std::uint64_t all = ~0ull >> (64 - bits);
     const std::uint64_t most = is_signed ? all >> 1 : all;       // largest result
     const std::uint64_t least = is_signed ? (all >> 1) + 1 : 0;  // magnitude of the smallest
-    const auto extend = [&](std::uint64_t value) {
-        if (wide) return value;
-        return static_cast<std::uint64_t>(
-            std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(value))});
-    };
     const bool negative = (a & F::kSign) != 0;
     const auto saturate = [&](bool low) {
         flags |= kNv;
-        return extend(low ? 0 - least : most);
+        return low ? (0 - least) & all : most;
     };
     if (is_nan<F>(a)) return saturate(false);
     if (is_inf<F>(a)) return saturate(negative);
@@ -337,23 +333,100 @@ std::uint64_t to_integer(typename F::Bits a, IntKind kind, Mode mode, std::uint8
     if (magnitude.value > (negative ? least : most)) return saturate(negative);
     if (magnitude.inexact) flags |= kNx;
     const auto value = static_cast<std::uint64_t>(magnitude.value);
-    return extend(negative ? 0 - value : value);
+    return (negative ? 0 - value : value) & all;
 }
 
-#define INSTANTIATE(F)                                                             \
-    template F::Bits add<F>(F::Bits, F::Bits, Mode, std::uint8_t&);                \
-    template F::Bits mul<F>(F::Bits, F::Bits, Mode, std::uint8_t&);                \
-    template F::Bits div<F>(F::Bits, F::Bits, Mode, std::uint8_t&);                \
-    template F::Bits sqrt<F>(F::Bits, Mode, std::uint8_t&);                        \
-    template F::Bits fma<F>(F::Bits, F::Bits, F::Bits, Mode, std::uint8_t&);       \
-    template F::Bits min<F>(F::Bits, F::Bits, std::uint8_t&);                      \
-    template F::Bits max<F>(F::Bits, F::Bits, std::uint8_t&);                      \
-    template std::uint64_t classify<F>(F::Bits);                                   \
-    template F::Bits from_integer<F>(std::uint64_t, IntKind, Mode, std::uint8_t&); \
-    template std::uint64_t to_integer<F>(F::Bits, IntKind, Mode, std::uint8_t&)
+template <class F>
+std::uint64_t to_integer(typename F::Bits a, IntKind kind, Mode mode, std::uint8_t& flags) {
+    const bool is_signed = kind == IntKind::kI32 || kind == IntKind::kI64;
+    const bool wide = kind == IntKind::kI64 || kind == IntKind::kU64;
+    const std::uint64_t value = to_integer<F>(a, wide ? 64 : 32, is_signed, mode, flags);
+    if (wide) return value;
+    return static_cast<std::uint64_t>(
+        std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(value))});
+}
+
+// The seven digits below the leading one of an estimate are those of the exact value for the middle of the
+// interval that the operand's leading digits leave, rounded to nearest: the specification's tables in closed
+// form.
+template <class F>
+typename F::Bits reciprocal7(typename F::Bits a, Mode mode, std::uint8_t& flags) {
+    using Bits = typename F::Bits;
+    if (is_nan<F>(a)) return nan_result<F>(flags, a);
+    const bool negative = (a & F::kSign) != 0;
+    if (is_inf<F>(a)) return with_sign<F>(0, negative);
+    if (is_zero<F>(a)) {
+        flags |= kDz;
+        return with_sign<F>(F::kInf, negative);
+    }
+    const Number n = unpack<F>(a);
+    const int exponent = n.exponent + 63;  // of the leading digit
+    int field = 2 * F::kBias - 1 - (exponent + F::kBias);
+    if (field > 2 * F::kBias) {
+        flags |= kOf | kNx;
+        const bool to_inf = mode == kNearestEven || mode == kNearestAway || mode == (negative ? kDown : kUp);
+        return with_sign<F>(static_cast<Bits>(to_inf ? F::kInf : F::kInf - 1), negative);
+    }
+    const auto leading = static_cast<unsigned>(n.mantissa >> 56);  // 128 to 255
+    const unsigned twice = 2 * leading + 1;                        // 256 times the interval's middle
+    const unsigned digits = (2u * 65536 + twice) / (2 * twice) - 128;
+    Bits mantissa = static_cast<Bits>(static_cast<Bits>(digits) << (F::kMantissa - 7));
+    if (field <= 0) {
+        const Bits hidden = Bits{1} << F::kMantissa;
+        mantissa = static_cast<Bits>((mantissa | hidden) >> (1 - field));
+        field = 0;
+    }
+    return with_sign<F>(static_cast<Bits>((static_cast<Bits>(field) << F::kMantissa) + mantissa), negative);
+}
+
+template <class F>
+typename F::Bits rsqrt7(typename F::Bits a, std::uint8_t& flags) {
+    using Bits = typename F::Bits;
+    if (is_nan<F>(a)) return nan_result<F>(flags, a);
+    const bool negative = (a & F::kSign) != 0;
+    if (is_zero<F>(a)) {
+        flags |= kDz;
+        return with_sign<F>(F::kInf, negative);
+    }
+    if (negative) return invalid<F>(flags);
+    if (is_inf<F>(a)) return 0;
+    const Number n = unpack<F>(a);
+    const int exponent = n.exponent + 63;
+    const bool odd = (exponent & 1) != 0;
+    const auto leading = static_cast<unsigned>(n.mantissa >> 57);  // 64 to 127
+    // 128 times the interval's middle, between 1 and 4.
+    const unsigned middle = (2 * leading + 1) << (odd ? 1 : 0);
+    // digits = 256 / sqrt(middle / 128) rounded to nearest: the largest with (2 digits - 1)^2 middle <= 2^25.
+    unsigned digits = 128;
+    while ((2 * digits + 1) * (2 * digits + 1) * middle <= 1u << 25)
+        ++digits;
+    const int field = F::kBias - 1 - (exponent - (odd ? 1 : 0)) / 2;
+    return static_cast<Bits>((static_cast<Bits>(field) << F::kMantissa) +
+                             (static_cast<Bits>(digits - 128) << (F::kMantissa - 7)));
+}
+
+#define INSTANTIATE(F)                                                                  \
+    template F::Bits add<F>(F::Bits, F::Bits, Mode, std::uint8_t&);                     \
+    template F::Bits mul<F>(F::Bits, F::Bits, Mode, std::uint8_t&);                     \
+    template F::Bits div<F>(F::Bits, F::Bits, Mode, std::uint8_t&);                     \
+    template F::Bits sqrt<F>(F::Bits, Mode, std::uint8_t&);                             \
+    template F::Bits fma<F>(F::Bits, F::Bits, F::Bits, Mode, std::uint8_t&);            \
+    template F::Bits min<F>(F::Bits, F::Bits, std::uint8_t&);                           \
+    template F::Bits max<F>(F::Bits, F::Bits, std::uint8_t&);                           \
+    template std::uint64_t classify<F>(F::Bits);                                        \
+    template F::Bits from_integer<F>(std::uint64_t, IntKind, Mode, std::uint8_t&);      \
+    template std::uint64_t to_integer<F>(F::Bits, IntKind, Mode, std::uint8_t&);        \
+    template std::uint64_t to_integer<F>(F::Bits, unsigned, bool, Mode, std::uint8_t&); \
+    template F::Bits reciprocal7<F>(F::Bits, Mode, std::uint8_t&);                      \
+    template F::Bits rsqrt7<F>(F::Bits, std::uint8_t&)
+INSTANTIATE(F16);
 INSTANTIATE(F32);
 INSTANTIATE(F64);
 #undef INSTANTIATE
+template F16::Bits convert<F16, F32>(F32::Bits, Mode, std::uint8_t&);
+template F32::Bits convert<F32, F16>(F16::Bits, Mode, std::uint8_t&);
+template Bf16::Bits convert<Bf16, F32>(F32::Bits, Mode, std::uint8_t&);
+template F32::Bits convert<F32, Bf16>(Bf16::Bits, Mode, std::uint8_t&);
 template F32::Bits convert<F32, F64>(F64::Bits, Mode, std::uint8_t&);
 template F64::Bits convert<F64, F32>(F32::Bits, Mode, std::uint8_t&);
 

@@ -1,8 +1,8 @@
-// IEEE 754 binary32 and binary64 in integers, with RISC-V's NaN results: every rounding mode, every flag, the
-// same on every host. Slow and plain: the host's FPU does the common cases (handlers_fp.cc), this does all
-// others.
+// IEEE 754 binary16, binary32 and binary64, and bfloat16, in integers, with RISC-V's NaN results: every
+// rounding mode, every flag, the same on every host. Slow and plain: the host's FPU does the common cases
+// (handlers_fp.cc, vector/fp_simd.cc), this does all others.
 //
-// Values are bit patterns. `flags` collects fflags bits. `mode` is an frm value from 0 to 4.
+// Values are bit patterns. `flags` collects fflags bits. `mode` is an frm value from 0 to 4, or kOdd.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,19 @@
 
 namespace orrery::emu::soft {
 
-enum Mode : std::uint8_t { kNearestEven, kTowardZero, kDown, kUp, kNearestAway };
+// kOdd: what is inexact gets an odd last digit. No frm says so, only vfncvt.rod does.
+enum Mode : std::uint8_t { kNearestEven, kTowardZero, kDown, kUp, kNearestAway, kOdd };
+
+struct F16 {
+    using Bits = std::uint16_t;
+    static constexpr int kMantissa = 10, kBias = 15;
+    static constexpr Bits kQuiet = 0x0200, kNan = 0x7e00, kInf = 0x7c00, kSign = 0x8000;
+};
+struct Bf16 {
+    using Bits = std::uint16_t;
+    static constexpr int kMantissa = 7, kBias = 127;
+    static constexpr Bits kQuiet = 0x0040, kNan = 0x7fc0, kInf = 0x7f80, kSign = 0x8000;
+};
 
 struct F32 {
     using Bits = std::uint32_t;
@@ -65,5 +77,14 @@ typename F::Bits from_integer(std::uint64_t value, IntKind kind, Mode mode, std:
 // Saturates; a 32-bit result of either kind is sign-extended.
 template <class F>
 std::uint64_t to_integer(typename F::Bits a, IntKind kind, Mode mode, std::uint8_t& flags);
+// The same for integers of 1 to 64 bits; the result's other bits are zero.
+template <class F>
+std::uint64_t to_integer(typename F::Bits a, unsigned bits, bool is_signed, Mode mode, std::uint8_t& flags);
+
+// The estimates of 1/a and 1/sqrt(a) to 7 bits that the vector extension defines.
+template <class F>
+typename F::Bits reciprocal7(typename F::Bits a, Mode mode, std::uint8_t& flags);
+template <class F>
+typename F::Bits rsqrt7(typename F::Bits a, std::uint8_t& flags);
 
 }  // namespace orrery::emu::soft

@@ -6,7 +6,7 @@ namespace orrery::emu {
 namespace {
 
 struct Source {
-    VectorKernelTable plain, masked;
+    VectorKernelTable plain, masked, fp;
     decltype(VectorKernels::blend) blend;
 };
 
@@ -19,6 +19,7 @@ std::unique_ptr<VectorKernels> make(const Source& source) {
             entry.run = source.plain(static_cast<VectorOp>(op), sew + 3);
             if (entry.run != nullptr) continue;
             entry.run = source.masked(static_cast<VectorOp>(op), sew + 3);
+            if (entry.run == nullptr) entry.run = source.fp(static_cast<VectorOp>(op), sew + 3);
             entry.minds_mask = true;
         }
     }
@@ -26,8 +27,8 @@ std::unique_ptr<VectorKernels> make(const Source& source) {
 }
 
 const VectorKernels& portable_kernels() {
-    static const auto table =
-        make({portable::vector_plain_kernel, portable::vector_masked_kernel, portable::blend});
+    static const auto table = make({portable::vector_plain_kernel, portable::vector_masked_kernel,
+                                    portable::vector_fp_kernel, portable::blend});
     return *table;
 }
 
@@ -36,12 +37,13 @@ const VectorKernels& portable_kernels() {
 const VectorKernels& vector_kernels(Simd simd) {
 #if defined(__x86_64__)
     if (simd == Simd::kAvx2) {
-        static const auto table = make({avx2::vector_plain_kernel, avx2::vector_masked_kernel, avx2::blend});
+        static const auto table = make(
+            {avx2::vector_plain_kernel, avx2::vector_masked_kernel, avx2::vector_fp_kernel, avx2::blend});
         return *table;
     }
     if (simd == Simd::kAvx512) {
-        static const auto table =
-            make({avx512::vector_plain_kernel, avx512::vector_masked_kernel, avx512::blend});
+        static const auto table = make({avx512::vector_plain_kernel, avx512::vector_masked_kernel,
+                                        avx512::vector_fp_kernel, avx512::blend});
         return *table;
     }
 #endif

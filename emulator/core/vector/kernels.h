@@ -11,8 +11,9 @@ namespace orrery::emu {
     namespace kind {                                                                                        \
     /* Results of all elements, active or not, which the prologue then blends; raises no flags. */          \
     VectorKernel vector_plain_kernel(VectorOp op, unsigned sew_log2);                                       \
-    /* Kernels that mind the mask. */                                                                       \
+    /* Kernels that mind the mask; the second has floating and fixed point. */                              \
     VectorKernel vector_masked_kernel(VectorOp op, unsigned sew_log2);                                      \
+    VectorKernel vector_fp_kernel(VectorOp op, unsigned sew_log2);                                          \
     /* vd[i] = from[i] where bit i of the mask is set, start <= i < vl; elements of 1 << log2 bytes. */     \
     void blend(void* vd, const void* from, const std::uint8_t* mask, std::uint64_t start, std::uint64_t vl, \
                unsigned log2);                                                                              \
