@@ -196,7 +196,7 @@ orr_save_header CopyEngine::saved() const {
     DescriptorWords words = words_;
     if (is_list()) {
         // What is left is a list too.
-        auto rest = std::bit_cast<orr_desc_list>(words);
+        auto rest = std::bit_cast<orr_desc_copies>(words);
         rest.list += std::uint64_t{entry_} * sizeof(orr_copy_entry);
         rest.entries -= entry_;
         rest.bytes = left_;

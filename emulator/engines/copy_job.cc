@@ -83,7 +83,7 @@ std::optional<CopyJob> reduce(const DescriptorWords& words) {
 }
 
 std::optional<CopyJob> list(const DescriptorWords& words) {
-    const auto desc = std::bit_cast<orr_desc_list>(words);
+    const auto desc = std::bit_cast<orr_desc_copies>(words);
     CopyJob job;
     job.kind = CopyJob::Kind::kList;
     job.asid = desc.asid;
@@ -114,7 +114,7 @@ std::optional<CopyJob> copy_job(const DescriptorWords& words) {
             return pattern(words);
         case ORR_DESC_REDUCE:
             return reduce(words);
-        case ORR_DESC_LIST:
+        case ORR_DESC_COPIES:
             return list(words);
         default:
             return {};

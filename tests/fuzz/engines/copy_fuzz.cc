@@ -33,7 +33,7 @@ void write_entries(Rig& rig, Input& input) {
 
 // Most of them make sense, so that the fuzzer gets past the checks.
 DescriptorWords descriptor(Input& input) {
-    constexpr std::uint16_t kOps[] = {ORR_DESC_COPY, ORR_DESC_FILL, ORR_DESC_REDUCE, ORR_DESC_LIST};
+    constexpr std::uint16_t kOps[] = {ORR_DESC_COPY, ORR_DESC_FILL, ORR_DESC_REDUCE, ORR_DESC_COPIES};
     auto desc = input.take<orr_desc_copy>();
     const auto keep = input.take<std::uint8_t>();
     if ((keep & 1) == 0) desc.op = kOps[desc.op % std::size(kOps)];
@@ -42,8 +42,8 @@ DescriptorWords descriptor(Input& input) {
         desc.pattern_bytes =
             desc.op == ORR_DESC_FILL ? static_cast<std::uint16_t>(1 << desc.pattern_bytes % 4) : 0;
     }
-    if (desc.op == ORR_DESC_LIST) {
-        auto list = std::bit_cast<orr_desc_list>(desc);
+    if (desc.op == ORR_DESC_COPIES) {
+        auto list = std::bit_cast<orr_desc_copies>(desc);
         if ((keep & 4) == 0) list.list = (kBase + list.list % kSpan) & ~(sizeof(orr_copy_entry) - 1);
         if ((keep & 8) == 0) list.bytes %= 0x9000;
         if ((keep & 16) == 0) {

@@ -51,11 +51,11 @@ class CopyShapes : public testing::Test {
     }
 
     // Entries of random lengths, some of none, that fill `bytes` of the destination from random places.
-    orr_desc_list make_list(std::uint64_t bytes) {
+    orr_desc_copies make_list(std::uint64_t bytes) {
         std::mt19937 random(9);
         auto* entries = reinterpret_cast<orr_copy_entry*>(rig.vram.data() + kListAt);
-        orr_desc_list desc{};
-        desc.op = ORR_DESC_LIST;
+        orr_desc_copies desc{};
+        desc.op = ORR_DESC_COPIES;
         desc.asid = 1;
         desc.list = kList;
         desc.bytes = bytes;
@@ -160,7 +160,7 @@ TEST_F(CopyShapes, SizesOfPlanesAreChecked) {
 }
 
 TEST_F(CopyShapes, AList) {
-    const orr_desc_list desc = make_list(3 << 20);
+    const orr_desc_copies desc = make_list(3 << 20);
     ASSERT_GT(desc.entries, 500u);
     EXPECT_EQ(engine.work_of(Rig::words_of(desc)), 3u << 20);
     ASSERT_EQ(rig.run_one(engine, desc).status, ORR_DONE_OK);
@@ -169,7 +169,7 @@ TEST_F(CopyShapes, AList) {
 }
 
 TEST_F(CopyShapes, AListGoesOnAfterAPreemption) {
-    const orr_desc_list desc = make_list(3 << 20);
+    const orr_desc_copies desc = make_list(3 << 20);
     EXPECT_GT(run_in_parts(desc), 20u);
     EXPECT_EQ(std::memcmp(rig.vram.data(), wanted.data(), wanted.size()), 0);
     EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_BYTES), 3u << 20) << "no byte twice";
@@ -177,8 +177,8 @@ TEST_F(CopyShapes, AListGoesOnAfterAPreemption) {
 
 // Whoever changes an entry that has been read changes nothing; one that has shrunk meanwhile is refused.
 TEST_F(CopyShapes, AnEntryIsReadOnce) {
-    orr_desc_list desc{};
-    desc.op = ORR_DESC_LIST;
+    orr_desc_copies desc{};
+    desc.op = ORR_DESC_COPIES;
     desc.asid = 1;
     desc.list = kList;
     desc.entries = 1;
@@ -209,14 +209,14 @@ TEST_F(CopyShapes, AnEntryIsReadOnce) {
 }
 
 TEST_F(CopyShapes, BadLists) {
-    const orr_desc_list good = make_list(1 << 20);
-    const auto result = [&](const orr_desc_list& desc) {
+    const orr_desc_copies good = make_list(1 << 20);
+    const auto result = [&](const orr_desc_copies& desc) {
         const Completion done = rig.run_one(engine, desc);
         return std::pair{done.status == ORR_DONE_FAULT ? 100 + done.fault : done.status, done.detail};
     };
     const auto bad = [](std::uint64_t status, std::uint64_t detail = 0) { return std::pair{status, detail}; };
     const auto changed = [&](auto change) {
-        orr_desc_list desc = good;
+        orr_desc_copies desc = good;
         change(desc);
         return result(desc);
     };
@@ -250,8 +250,8 @@ TEST_F(CopyShapes, BadLists) {
 
 // Each entry costs something, so a list of nothing ends in model time and in bounded pieces of host time.
 TEST_F(CopyShapes, EntriesOfNothing) {
-    orr_desc_list desc{};
-    desc.op = ORR_DESC_LIST;
+    orr_desc_copies desc{};
+    desc.op = ORR_DESC_COPIES;
     desc.asid = 1;
     desc.list = kList;
     desc.entries = (1 << 20) / sizeof(orr_copy_entry);

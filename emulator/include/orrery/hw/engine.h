@@ -17,7 +17,7 @@
 #define ORR_DESC_KERNEL 3u
 #define ORR_DESC_PATTERN 4u /* a fill, in the layout of struct orr_desc_pattern */
 #define ORR_DESC_REDUCE 12u /* struct orr_desc_reduce */
-#define ORR_DESC_LIST 13u /* copies that a list in memory names: struct orr_desc_list */
+#define ORR_DESC_COPIES 13u /* copies that a list in memory names: struct orr_desc_copies */
 
 /* orr_desc_kernel.flags. RESIDENT: all groups are on cores at once; it gets them together, as soon as so many are
  * free, before ports of its own priority and lower ones; more groups than cores: ORR_DONE_BAD_DESC. */
@@ -117,8 +117,8 @@ ORR_ASSERT_SIZE(struct orr_copy_entry, 32);
  * entry when it comes to it, once (and again when it resumes in the middle of it). An entry whose reserved word is not 0 or that
  * asks for more than is left of `bytes`, or a sum of entries that is not `bytes`: ORR_DONE_BAD_DESC, with all before it done.
  */
-struct orr_desc_list {
-	uint16_t op; /* ORR_DESC_LIST */
+struct orr_desc_copies {
+	uint16_t op; /* ORR_DESC_COPIES */
 	uint16_t reserved0;
 	uint32_t asid;
 	uint64_t list; /* VA, 32-byte aligned; not peer memory */
@@ -128,8 +128,8 @@ struct orr_desc_list {
 	uint32_t reserved2;
 	uint64_t reserved3[3];
 };
-ORR_ASSERT_OFFSET(struct orr_desc_list, entries, 32);
-ORR_ASSERT_SIZE(struct orr_desc_list, 64);
+ORR_ASSERT_OFFSET(struct orr_desc_copies, entries, 32);
+ORR_ASSERT_SIZE(struct orr_desc_copies, 64);
 
 /*
  * Kernel: grid_x * grid_y * grid_z work-groups of block_x * block_y * block_z work-items. A
