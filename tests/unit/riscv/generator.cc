@@ -267,7 +267,7 @@ Program Generator::next(unsigned steps, const std::string& only) {
         if (Vtype(state_.vtype).vill && chance(50)) choose_vtype();
         const u32 bits = only.empty() && chance(8) ? configuration() : instruction(only);
         model::State before = state_;
-        const model::Result result = model::execute(state_, bits);
+        const model::Result result = model::execute(state_, bits, sums_);
         if (avoid_ != nullptr && avoid_(before, bits, result, state_)) {
             state_ = std::move(before);
             --i;

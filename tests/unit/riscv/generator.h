@@ -15,6 +15,8 @@ class Generator {
                            const model::State& after);
     void avoid(Avoid what) { avoid_ = what; }
 
+    void sums(model::Sums order) { sums_ = order; }
+
     // The next program, with what the model says about each step. `only`: instructions whose name contains
     // it.
     Program next(unsigned steps, const std::string& only = "");
@@ -43,6 +45,7 @@ class Generator {
     u64 random_;
     model::State state_;
     Avoid avoid_ = nullptr;
+    model::Sums sums_ = model::Sums::kInOrder;
     std::vector<Patch> patches_;
 };
 

@@ -6,9 +6,11 @@
 
 #include <cstdlib>
 #include <map>
+#include <memory>
 
 #include "tests/unit/riscv/disassembly.h"
 #include "tests/unit/riscv/generator.h"
+#include "tests/unit/riscv/interpreter.h"
 #include "tests/unit/riscv/model/shape.h"
 #include "tests/unit/riscv/qemu.h"
 
@@ -21,6 +23,14 @@ constexpr unsigned kReports = 5;
 u64 from_environment(const char* name, u64 otherwise) {
     const char* text = std::getenv(name);
     return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
+u64 seed() {
+    return from_environment("ORRERY_SEED", 20261122);
+}
+
+u64 programs() {
+    return from_environment("ORRERY_PROGRAMS", ORRERY_PROGRAMS);
 }
 
 std::string only() {
@@ -51,22 +61,17 @@ bool known_of_qemu(const model::State& before, u32 bits, const model::Result& re
     return result.outcome != model::Outcome::kDone || before.vstart >= elements;
 }
 
-// Runs programs until some have gone wrong; of each only the first difference counts.
-void run(Machine& machine, unsigned vlen, u64 programs, Generator::Avoid avoid) {
-    const u64 seed = from_environment("ORRERY_SEED", 20261122);
-    Generator generator(seed + vlen, vlen);
-    generator.avoid(avoid);
+// Runs programs on each of the machines. Of a program that goes wrong only the first difference counts.
+void run(const std::vector<std::unique_ptr<Machine>>& machines, Generator& generator, u64 programs) {
     std::map<std::string, unsigned> wrong;
     u64 done = 0, legal = 0;
-    for (u64 i = 0; i < programs; ++i) {
-        const Program program = generator.next(kSteps, only());
+    const auto agrees = [&](Machine& machine, const Program& program, u64 number) {
         const std::vector<Observation> seen = machine.run(program);
         for (std::size_t step = 0; step < program.steps.size(); ++step) {
-            if (step >= seen.size()) {
-                FAIL() << machine.name()
-                       << " died: " << compare(program, step, {{}, model::State(vlen)}, "?");
-            }
-            const std::string difference = compare(program, step, seen[step], machine.name());
+            const bool died = step >= seen.size();
+            const std::string difference =
+                compare(program, step, died ? Observation{{}, model::State(program.vlen)} : seen[step],
+                        machine.name());
             if (difference.empty()) {
                 ++done;
                 legal += program.steps[step].result.outcome != model::Outcome::kIllegal;
@@ -74,12 +79,19 @@ void run(Machine& machine, unsigned vlen, u64 programs, Generator::Avoid avoid) 
             }
             const std::string text = disassemble(program.steps[step].instruction);
             if (wrong[text.substr(0, text.find(' '))]++ == 0 && wrong.size() <= kReports)
-                ADD_FAILURE() << fmt::format("seed {} program {} step {}: ", seed, i, step) << difference;
-            break;
+                ADD_FAILURE() << fmt::format("seed {} program {} step {}: ", seed(), number, step)
+                              << (died ? "it died here: " : "") << difference;
+            return !died;
         }
+        return true;
+    };
+    for (u64 i = 0; i < programs; ++i) {
+        const Program program = generator.next(kSteps, only());
+        for (const auto& machine : machines)
+            ASSERT_TRUE(agrees(*machine, program, i));
     }
-    std::printf("vlen %u: %llu instructions agree, %llu of them legal\n", vlen,
-                static_cast<unsigned long long>(done), static_cast<unsigned long long>(legal));
+    std::printf("%llu instructions agree, %llu of them legal\n", static_cast<unsigned long long>(done),
+                static_cast<unsigned long long>(legal));
     for (const auto& [name, count] : wrong)
         ADD_FAILURE() << name << " differs " << count << " times";
 }
@@ -87,11 +99,27 @@ void run(Machine& machine, unsigned vlen, u64 programs, Generator::Avoid avoid) 
 class RandomInQemu : public testing::TestWithParam<unsigned> {};
 
 TEST_P(RandomInQemu, Agree) {
-    Qemu qemu(qemu_of_tree(), GetParam(), ORRERY_GUEST);
-    run(qemu, GetParam(), from_environment("ORRERY_PROGRAMS", 60), known_of_qemu);
+    std::vector<std::unique_ptr<Machine>> machines;
+    machines.push_back(std::make_unique<Qemu>(qemu_of_tree(), GetParam(), ORRERY_GUEST));
+    Generator generator(seed() + GetParam(), GetParam());
+    generator.avoid(known_of_qemu);
+    run(machines, generator, programs());
 }
 
 INSTANTIATE_TEST_SUITE_P(Vlen, RandomInQemu, testing::Values(128u, 256u, 512u, 1024u));
+
+class RandomInInterpreter : public testing::TestWithParam<unsigned> {};
+
+TEST_P(RandomInInterpreter, Agree) {
+    std::vector<std::unique_ptr<Machine>> machines;
+    for (const emu::Simd simd : {emu::Simd::kPortable, emu::Simd::kAvx2, emu::Simd::kAvx512})
+        if (emu::simd_usable(simd)) machines.push_back(std::make_unique<Interpreter>(GetParam(), simd));
+    Generator generator(seed() + 10'000 + GetParam(), GetParam());
+    generator.sums(model::Sums::kTree);
+    run(machines, generator, programs());
+}
+
+INSTANTIATE_TEST_SUITE_P(Vlen, RandomInInterpreter, testing::Values(128u, 256u, 512u, 1024u, 2048u, 4096u));
 
 }  // namespace
 }  // namespace orrery::riscv::test

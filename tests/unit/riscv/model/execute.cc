@@ -77,14 +77,14 @@ void do_configuration(State& state, VectorOp op, u32 bits) {
     state.vstart = 0;
 }
 
-Result execute(State& state, u32 bits) {
+Result execute(State& state, u32 bits, Sums sums) {
     if (!is_legal(state, bits)) return {Outcome::kIllegal, 0};
     const VectorOp op = emu::decode_vector(bits);
     if (Name(op).starts("vset")) {
         do_configuration(state, op, bits);
         return {};
     }
-    Execution e(state, op, bits);
+    Execution e(state, op, bits, sums);
     if (const Access access = access_of(op); access.kind != Memory::kNone) {
         const Result result = do_memory(e, access);
         if (result.outcome == Outcome::kDone) state.vstart = 0;

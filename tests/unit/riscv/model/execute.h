@@ -6,14 +6,15 @@
 namespace orrery::riscv::model {
 
 struct Execution {
-    Execution(State& now, emu::VectorOp opcode, u32 bits)
+    Execution(State& now, emu::VectorOp opcode, u32 bits, Sums order)
         : state(now),
           old(now),
           op(opcode),
           name(opcode),
           fields(bits),
           shape(shape_of(now, opcode, bits)),
-          vtype(now.vtype) {}
+          vtype(now.vtype),
+          sums(order) {}
 
     State& state;
     const State old;  // sources are read here, so that a destination over a source does no harm
@@ -22,6 +23,7 @@ struct Execution {
     Fields fields;
     Shape shape;
     Vtype vtype;
+    Sums sums;
 
     bool active(u64 i) const { return !shape.masked || old.mask_bit(0, i); }
     u64 get(const Group& group, u64 i) const { return old.element(group.first, i, group.eew); }

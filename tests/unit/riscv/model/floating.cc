@@ -1,5 +1,6 @@
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "tests/unit/riscv/model/execute.h"
 #include "tests/unit/riscv/model/fp.h"
@@ -69,16 +70,35 @@ bool do_comparison(Execution& e) {
     return true;
 }
 
-// Sums in the order of the elements, the unordered ones too.
+u64 tree_sum(Execution& e, const Fp& fp, const std::function<u64(u64)>& element) {
+    std::vector<std::optional<u64>> partial(16);
+    const auto add = [&fp](std::optional<u64>& sum, const std::optional<u64>& more) {
+        if (more) sum = sum ? fp.add(*sum, *more) : *more;
+    };
+    e.each([&](u64 i) { add(partial[i % 16], element(i)); });
+    for (std::size_t half = 8; half > 0; half /= 2)
+        for (std::size_t k = 0; k < half; ++k)
+            add(partial[k], partial[k + half]);
+    const u64 first = e.get(e.shape.vs1, 0);
+    return partial[0] ? fp.add(first, *partial[0]) : first;
+}
+
 bool do_reduction(Execution& e) {
     if (e.name.suffix != "vs") return false;
     if (e.old.vl == 0) return true;
     const Format source = format_of(e.vtype.sew), format = format_of(e.shape.vd.eew);
     const Fp fp = arithmetic(e, format);
+    const auto element = [&](u64 i) {
+        const u64 value = e.get(e.shape.vs2, i);
+        return source.width() == format.width() ? value : fp.from(source, value);
+    };
+    if (e.sums == Sums::kTree && e.name.base.ends_with("usum")) {
+        e.state.set_element(e.fields.vd, 0, format.width(), tree_sum(e, fp, element));
+        return true;
+    }
     u64 result = e.get(e.shape.vs1, 0);
     e.each([&](u64 i) {
-        u64 value = e.get(e.shape.vs2, i);
-        if (source.width() != format.width()) value = fp.from(source, value);
+        const u64 value = element(i);
         result = e.name.base == "vfredmin"   ? fp.min(result, value)
                  : e.name.base == "vfredmax" ? fp.max(result, value)
                                              : fp.add(result, value);

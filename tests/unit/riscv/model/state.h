@@ -64,8 +64,14 @@ struct Result {
     bool operator==(const Result&) const = default;
 };
 
+// The order in which unordered sums add: the specification leaves it open.
+enum class Sums : u8 {
+    kInOrder,  // as ordered ones
+    kTree,  // sixteen partial sums, of the elements whose index has the same low four bits, halved four times
+};
+
 // One vector instruction. What is illegal changes nothing.
-Result execute(State& state, u32 instruction);
+Result execute(State& state, u32 instruction, Sums sums = Sums::kInOrder);
 // Would it be illegal?
 bool is_legal(const State& state, u32 instruction);
 // A legal one that the specification reserves all the same, since it reads a register with two element

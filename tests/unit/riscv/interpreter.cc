@@ -1,0 +1,99 @@
+#include "tests/unit/riscv/interpreter.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace orrery::riscv::test {
+
+using model::Outcome;
+using model::State;
+
+namespace {
+
+constexpr u64 kCode = 0x10000;
+
+emu::Config config(unsigned vlen, emu::Simd simd) {
+    emu::Config config;
+    config.reset_pc = kCode;
+    config.fp = true;
+    config.vlen = vlen;
+    config.simd = simd;
+    config.trap_to_host = true;
+    return config;
+}
+
+}  // namespace
+
+Interpreter::Interpreter(unsigned vlen, emu::Simd simd)
+    : name_(std::string("interpreter, ") + to_string(simd)), hart_(config(vlen, simd), *this) {}
+
+emu::PageRef Interpreter::translate(u64 va, emu::Access) {
+    const u64 page = va & ~u64{0xfff};
+    if (page == kCode) return emu::PageRef::memory(code_.data(), emu::kPageRead | emu::kPageExec);
+    if (va < model::kWindow || va - model::kWindow >= model::kWindowBytes) return emu::PageRef::fault();
+    return emu::PageRef::memory(memory_.data() + (page - model::kWindow), emu::kPageRead | emu::kPageWrite);
+}
+
+void Interpreter::prepare(const Step& step, State& state) {
+    for (const Patch& patch : step.patches)
+        apply(patch, state);
+    emu::HartState scalar = hart_.state();
+    std::copy(state.x.begin(), state.x.end(), scalar.x);
+    std::copy(state.f.begin(), state.f.end(), scalar.f);
+    scalar.fcsr = state.frm * 32u + state.fflags;
+    scalar.pc = kCode;
+    hart_.set_state(scalar);
+    emu::VectorState vector;
+    vector.vl = state.vl;
+    vector.vtype = state.vtype;
+    vector.vstart = state.vstart;
+    vector.vxrm = state.vxrm;
+    vector.vxsat = state.vxsat;
+    std::copy(state.v.begin(), state.v.end(), vector.v);
+    hart_.set_vector_state(vector);
+    std::copy(state.memory.begin(), state.memory.end(), memory_.begin());
+}
+
+Observation Interpreter::look(emu::StopReason reason) const {
+    const emu::HartState scalar = hart_.state();
+    const emu::VectorState vector = hart_.vector_state();
+    Observation seen{{}, State(hart_.config().vlen)};
+    std::copy(std::begin(scalar.x), std::end(scalar.x), seen.state.x.begin());
+    std::copy(std::begin(scalar.f), std::end(scalar.f), seen.state.f.begin());
+    std::copy_n(vector.v, seen.state.v.size(), seen.state.v.begin());
+    std::copy(memory_.begin(), memory_.end(), seen.state.memory.begin());
+    seen.state.vl = vector.vl;
+    seen.state.vtype = vector.vtype;
+    seen.state.vstart = vector.vstart;
+    seen.state.vxrm = vector.vxrm;
+    seen.state.vxsat = vector.vxsat;
+    seen.state.frm = static_cast<u8>(scalar.fcsr >> 5);
+    seen.state.fflags = scalar.fcsr & 31;
+    if (reason != emu::StopReason::kTrap) return seen;
+    switch (hart_.trap().cause) {
+        case emu::Cause::kLoadAccess:
+            seen.result = {Outcome::kLoadFault, hart_.trap().tval};
+            break;
+        case emu::Cause::kStoreAccess:
+            seen.result = {Outcome::kStoreFault, hart_.trap().tval};
+            break;
+        default:
+            seen.result = {Outcome::kIllegal, 0};
+    }
+    return seen;
+}
+
+std::vector<Observation> Interpreter::run(const Program& program) {
+    std::vector<Observation> seen;
+    State state(program.vlen);
+    for (const Step& step : program.steps) {
+        prepare(step, state);
+        std::memcpy(code_.data(), &step.instruction, sizeof step.instruction);
+        hart_.flush_code();
+        seen.push_back(look(hart_.run(1)));
+        state = seen.back().state;
+    }
+    return seen;
+}
+
+}  // namespace orrery::riscv::test
