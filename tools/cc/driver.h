@@ -1,4 +1,4 @@
-// From one C++ file to a module that orrModuleLoad takes.
+// From C++ files, objects and archives to a module that orrModuleLoad takes.
 #pragma once
 
 #include <string>
@@ -7,11 +7,15 @@
 namespace orrery::cc {
 
 struct Options {
-    std::string source;
-    std::string output;
+    std::vector<std::string> sources;
+    std::vector<std::string> link_inputs;  // objects, archives, -l, -L: in their order
+    std::string output;                    // empty: after the first source
     std::string optimisation = "-O2";
+    std::string march = "-march=rv64imafdc";
     std::vector<std::string> passed_on;  // -g, -I, -D, -W..., -std=...
-    std::string dependencies;            // file for a list of the headers; empty: none
+    bool list_headers = false;           // -MD
+    std::string dependencies;            // -MF: file for the list; empty: beside the output
+    bool objects_only = false;           // -c
     bool save_temps = false;
     bool verbose = false;
 };

@@ -1,13 +1,16 @@
-# orrery_kernel(TARGET FILE [OPTIONS ...]): compiles a kernel with orrery-cc to bin/TARGET.elf as part of
-# the normal build, and again when a header that it includes has changed. OPTIONS go to orrery-cc.
-function(orrery_kernel target file)
+# orrery_kernel(TARGET FILE... [OPTIONS ...]): compiles kernels with orrery-cc to bin/TARGET.elf as part of
+# the normal build, and again when a header that they include has changed. OPTIONS go to orrery-cc.
+function(orrery_kernel target)
   cmake_parse_arguments(ARG "" "" "OPTIONS" ${ARGN})
-  get_filename_component(source ${file} ABSOLUTE)
+  foreach(file IN LISTS ARG_UNPARSED_ARGUMENTS)
+    get_filename_component(source ${file} ABSOLUTE)
+    list(APPEND sources ${source})
+  endforeach()
   set(output ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${target}.elf)
   add_custom_command(OUTPUT ${output}
-    COMMAND orrery-cc ${ARG_OPTIONS} -MF ${output}.d -o ${output} ${source}
+    COMMAND orrery-cc ${ARG_OPTIONS} -MF ${output}.d -o ${output} ${sources}
     DEPFILE ${output}.d
-    DEPENDS ${source} orrery-cc ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/runtime/memory.cc
+    DEPENDS ${sources} orrery-cc ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/runtime/memory.cc
     COMMENT "Compiling kernel ${target}.elf"
     VERBATIM)
   add_custom_target(${target} ALL DEPENDS ${output})

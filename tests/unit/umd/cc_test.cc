@@ -5,6 +5,7 @@
 #include <orrery/orrery.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -71,6 +72,43 @@ TEST_F(CcTest, NamesTheHeadersForBuildTools) {
     EXPECT_EQ(read(folder_ / "list"), read(folder_ / "k.elf.d"));
 }
 
+constexpr const char* kCaller =
+    "#include <orrery/kernel.h>\n#include \"shared.h\"\n"
+    "ORR_KERNEL void plus(uint64_t* p) { *p = add(*p, OTHER); }\n";
+constexpr const char* kCallee =
+    "#include <stdint.h>\n#include \"shared.h\"\nuint64_t add(uint64_t a, uint64_t b) { return a + b; }\n";
+
+TEST_F(CcTest, MakesAModuleOfSeveralFiles) {
+    write("shared.h", "#include <stdint.h>\nuint64_t add(uint64_t, uint64_t);\n#define OTHER 2\n");
+    fs::create_directory(folder_ / "sub");
+    write("k.cc", kCaller);
+    write("sub/k.cc", kCallee);
+    const auto good = [&](const char* name) {
+        const std::string image = read(folder_ / name);
+        return orrModuleCheckData(image.data(), image.size()) == orrSuccess;
+    };
+    ASSERT_EQ(run("-I . -MF list --save-temps k.cc sub/k.cc"), 0) << output_;
+    EXPECT_TRUE(good("k.elf"));
+    // The list has a rule for each source, both for the module.
+    const std::string list = read(folder_ / "list");
+    EXPECT_THAT(list, ::testing::HasSubstr("sub/k.cc"));
+    EXPECT_NE(list.find("k.elf:"), list.rfind("k.elf:"));
+    EXPECT_THAT(read(folder_ / "k.elf.0.k.s"), ::testing::HasSubstr("plus"));
+    EXPECT_THAT(read(folder_ / "k.elf.1.k.s"), ::testing::HasSubstr("add"));
+    // Objects, and an archive of one.
+    ASSERT_EQ(run("-c -I . -MD k.cc sub/k.cc"), 0) << output_;
+    EXPECT_THAT(read(folder_ / "k.d"), ::testing::StartsWith("k.o:"));
+    ASSERT_EQ(run("-o objects.elf k.o sub/k.o"), 0) << output_;
+    EXPECT_TRUE(good("objects.elf"));
+    ASSERT_EQ(std::system(fmt::format("cd {} && ar rc sub/libadd.a sub/k.o", folder_.string()).c_str()), 0);
+    EXPECT_EQ(run("-o archive.elf k.o"), 1) << "without it something is missing";
+    EXPECT_THAT(output_, ::testing::HasSubstr("add"));
+    ASSERT_EQ(run("-o archive.elf k.o -L sub -l add"), 0) << output_;
+    EXPECT_TRUE(good("archive.elf"));
+    ASSERT_EQ(run("-I. -o mixed.elf k.cc sub/libadd.a"), 0) << output_;
+    EXPECT_TRUE(good("mixed.elf"));
+}
+
 TEST_F(CcTest, CallsThatACompilerInventsAreThere) {
     write(
         "k.cc",
@@ -103,7 +141,17 @@ TEST_F(CcTest, CommandLineMistakes) {
     EXPECT_EQ(run(""), 2);
     EXPECT_EQ(run("--nonsense k.cc"), 2);
     EXPECT_EQ(run("-o"), 2);
-    EXPECT_EQ(run("a.cc b.cc"), 2);
+    EXPECT_EQ(run("-c -o x.o a.cc b.cc"), 2);
+    EXPECT_EQ(run("-c -MF x.d a.cc b.cc"), 2);
+    EXPECT_EQ(run("-c a.cc b.o"), 2);
+    EXPECT_EQ(run("-l"), 2);
+    for (const char* option : {"-mcmodel=large", "-mno-relax", "-mabi=lp64", "-march=rv32gc", "-m32"}) {
+        EXPECT_EQ(run(fmt::format("{} -o k.elf k.cc", option)), 2);
+        EXPECT_THAT(output_, ::testing::HasSubstr(option));
+        EXPECT_EQ(std::count(output_.begin(), output_.end(), '\n'), 1) << output_;
+    }
+    EXPECT_EQ(run("-o k.elf missing.o"), 1);
+    EXPECT_THAT(output_, ::testing::HasSubstr("missing.o: no such file"));
     EXPECT_EQ(run("-o k.elf missing.cc"), 1);
     EXPECT_THAT(output_, ::testing::HasSubstr("missing.cc: no such file"));
     EXPECT_EQ(run("--help"), 0);
