@@ -12,11 +12,15 @@ namespace orrery::emu {
 
 void merge_bits(std::uint8_t* vd, const std::uint8_t* from, const std::uint8_t* mask, std::uint64_t start,
                 std::uint64_t vl) {
-    for (std::uint64_t byte = start / 8; byte * 8 < vl; ++byte) {
-        unsigned bits = mask != nullptr ? mask[byte] : 0xff;
-        if (byte == start / 8) bits &= 0xffu << start % 8;
-        if (vl - byte * 8 < 8) bits &= (1u << (vl - byte * 8)) - 1;
-        vd[byte] = static_cast<std::uint8_t>((vd[byte] & ~bits) | (from[byte] & bits));
+    for (std::uint64_t at = start / 64 * 64; at < vl; at += 64) {
+        std::uint64_t bits = ~std::uint64_t{0}, before, now;
+        if (mask != nullptr) std::memcpy(&bits, mask + at / 8, sizeof bits);
+        if (start > at) bits &= ~std::uint64_t{0} << (start - at);
+        if (vl - at < 64) bits &= ~std::uint64_t{0} >> (64 - (vl - at));
+        std::memcpy(&before, vd + at / 8, sizeof before);
+        std::memcpy(&now, from + at / 8, sizeof now);
+        now = (before & ~bits) | (now & bits);
+        std::memcpy(vd + at / 8, &now, sizeof now);
     }
 }
 
@@ -139,11 +143,10 @@ std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
             kernel.run(o);
         }
     };
-    if (what.has(kFp)) {
+    if (file.kernels->leaves_flags && !what.has(kFp)) {
+        const HostFpPause pause(core);
         run();
     } else {
-        // Compilers make conversions of floats from shifts of vectors where the host has none, flags and all.
-        const HostFpPause pause(core);
         run();
     }
     take_results(core, op, what, o);

@@ -8,10 +8,12 @@ namespace {
 struct Source {
     VectorKernelTable plain, masked, fp;
     decltype(VectorKernels::blend) blend;
+    bool leaves_flags = false;
 };
 
 std::unique_ptr<VectorKernels> make(const Source& source) {
     auto table = std::make_unique<VectorKernels>();
+    table->leaves_flags = source.leaves_flags;
     table->blend = source.blend;
     for (std::size_t op = 0; op < kVectorOps; ++op) {
         for (unsigned sew = 0; sew < 4; ++sew) {
@@ -28,7 +30,7 @@ std::unique_ptr<VectorKernels> make(const Source& source) {
 
 const VectorKernels& portable_kernels() {
     static const auto table = make({portable::vector_plain_kernel, portable::vector_masked_kernel,
-                                    portable::vector_fp_kernel, portable::blend});
+                                    portable::vector_fp_kernel, portable::blend, true});
     return *table;
 }
 

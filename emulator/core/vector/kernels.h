@@ -32,6 +32,9 @@ struct VectorKernels {
         bool minds_mask = false;
     };
     Entry of[kVectorOps][4];  // by SEW: 8, 16, 32, 64
+    // Integer kernels may leave FP flags of the host: a compiler makes conversions of floats from shifts of
+    // vectors where the host has none.
+    bool leaves_flags = false;
     void (*blend)(void*, const void*, const std::uint8_t*, std::uint64_t, std::uint64_t, unsigned) = nullptr;
 };
 const VectorKernels& vector_kernels(Simd simd);

@@ -11,10 +11,18 @@ struct Eq {
     ORR_LANE bool of(T a, T b) {
         return a == b;
     }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
+        return a == b;
+    }
 };
 struct Ne {
     template <class T>
     ORR_LANE bool of(T a, T b) {
+        return a != b;
+    }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
         return a != b;
     }
 };
@@ -23,10 +31,18 @@ struct Ltu {
     ORR_LANE bool of(T a, T b) {
         return a < b;
     }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
+        return a < b;
+    }
 };
 struct Leu {
     template <class T>
     ORR_LANE bool of(T a, T b) {
+        return a <= b;
+    }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
         return a <= b;
     }
 };
@@ -35,11 +51,19 @@ struct Gtu {
     ORR_LANE bool of(T a, T b) {
         return a > b;
     }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
+        return a > b;
+    }
 };
 struct Lt {
     template <class T>
     ORR_LANE bool of(T a, T b) {
         return static_cast<Signed<T>>(a) < static_cast<Signed<T>>(b);
+    }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
+        return reinterpret_cast<typename L::SignedVector>(a) < reinterpret_cast<typename L::SignedVector>(b);
     }
 };
 struct Le {
@@ -47,11 +71,19 @@ struct Le {
     ORR_LANE bool of(T a, T b) {
         return static_cast<Signed<T>>(a) <= static_cast<Signed<T>>(b);
     }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
+        return reinterpret_cast<typename L::SignedVector>(a) <= reinterpret_cast<typename L::SignedVector>(b);
+    }
 };
 struct Gt {
     template <class T>
     ORR_LANE bool of(T a, T b) {
         return static_cast<Signed<T>>(a) > static_cast<Signed<T>>(b);
+    }
+    template <class L>
+    ORR_LANE auto lanes(typename L::Vector a, typename L::Vector b) {
+        return reinterpret_cast<typename L::SignedVector>(a) > reinterpret_cast<typename L::SignedVector>(b);
     }
 };
 
@@ -61,26 +93,81 @@ ORR_LANE void put_bits(VectorOperands& o, uint64_t from, const uint8_t* results,
     std::memcpy(o.vd + from / 8, &word, (count + 7) / 8);
 }
 
+// Elements as the host compares them at once: lanes are all ones where it holds.
+#if defined(__AVX512BW__)
+constexpr unsigned kBytes = 64;
+#elif defined(__AVX2__)
+constexpr unsigned kBytes = 32;
+#else
+constexpr unsigned kBytes = 16;
+#endif
+template <class T>
+struct Lanes {
+    typedef T Vector __attribute__((vector_size(kBytes)));
+    typedef Signed<T> SignedVector __attribute__((vector_size(kBytes)));
+    static constexpr unsigned kCount = kBytes / sizeof(T);
+    ORR_LANE Vector at(const T* from) {
+        Vector some;
+        std::memcpy(&some, from, sizeof some);
+        return some;
+    }
+};
+
+#if defined(__SSE2__)
+// A bit for each lane.
+template <class T, class Vector>
+ORR_LANE uint64_t bits_of(Vector lanes) {
+#if defined(__AVX512BW__)
+    const __m512i all = reinterpret_cast<__m512i>(lanes);
+    if constexpr (sizeof(T) == 1) return _mm512_movepi8_mask(all);
+    if constexpr (sizeof(T) == 2) return _mm512_movepi16_mask(all);
+    if constexpr (sizeof(T) == 4) return _mm512_movepi32_mask(all);
+    if constexpr (sizeof(T) == 8) return _mm512_movepi64_mask(all);
+#elif defined(__AVX2__)
+    const __m256i all = reinterpret_cast<__m256i>(lanes);
+    const auto bytes = [&] { return static_cast<uint32_t>(_mm256_movemask_epi8(all)); };
+    if constexpr (sizeof(T) == 1) return bytes();
+    if constexpr (sizeof(T) == 2) return _pext_u32(bytes(), 0xaaaa'aaaa);
+    if constexpr (sizeof(T) == 4) return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(all)));
+    if constexpr (sizeof(T) == 8) return static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(all)));
+#else
+    const __m128i all = reinterpret_cast<__m128i>(lanes);
+    const auto bytes = [](__m128i of) { return static_cast<uint32_t>(_mm_movemask_epi8(of)); };
+    if constexpr (sizeof(T) == 1) return bytes(all);
+    if constexpr (sizeof(T) == 2) return bytes(_mm_packs_epi16(all, _mm_setzero_si128()));
+    if constexpr (sizeof(T) == 4) return static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(all)));
+    if constexpr (sizeof(T) == 8) return static_cast<uint32_t>(_mm_movemask_pd(_mm_castsi128_pd(all)));
+#endif
+}
+#endif
+
 template <class Op, bool kScalar>
 struct Compare {
     template <class T>
     static void run(VectorOperands& o) {
         const T scalar = static_cast<T>(o.scalar);
         const uint64_t vl = o.vl;
-        for (uint64_t from = 0; from < vl; from += 64) {
+        uint64_t from = 0;
+#if defined(__SSE2__)
+        using L = Lanes<T>;
+        for (; from + 64 <= vl; from += 64) {
             const T* const a = reinterpret_cast<const T*>(o.vs2) + from;
             const T* const b = kScalar ? nullptr : reinterpret_cast<const T*>(o.vs1) + from;
-            const uint64_t count = lower(64, vl - from);
-            uint8_t results[64] = {};
-            if (count == 64) {
-                for (uint64_t i = 0; i < 64; ++i)
-                    results[i] = Op::of(a[i], kScalar ? scalar : b[i]) ? 1 : 0;
-            } else {
-                for (uint64_t i = 0; i < count; ++i)
-                    results[i] = Op::of(a[i], kScalar ? scalar : b[i]) ? 1 : 0;
+            uint64_t word = 0;
+            for (unsigned i = 0; i < 64; i += L::kCount) {
+                const auto some = kScalar ? typename L::Vector{} + scalar : L::at(b + i);
+                word |= bits_of<T>(Op::template lanes<L>(L::at(a + i), some)) << i;
             }
-            put_bits(o, from, results, count);
+            std::memcpy(o.vd + from / 8, &word, sizeof word);
         }
+#endif
+        if (from == vl) return;
+        uint8_t results[64] = {};
+        for (uint64_t i = from; i < vl; ++i) {
+            const T b = kScalar ? scalar : reinterpret_cast<const T*>(o.vs1)[i];
+            results[i - from] = Op::of(reinterpret_cast<const T*>(o.vs2)[i], b) ? 1 : 0;
+        }
+        put_bits(o, from, results, vl - from);
     }
 };
 

@@ -6,7 +6,14 @@
 namespace orrery::emu::ORR_SIMD {
 namespace {
 
+template <class T>
+constexpr T kGreatest =
+    static_cast<T>(std::is_signed_v<T> ? (uint64_t{1} << (8 * sizeof(T) - 1)) - 1 : ~uint64_t{0});
+
+// Each with what changes no result.
 struct Sum {
+    template <class T>
+    static constexpr T kNothing = 0;
     template <class T>
     ORR_LANE T of(T a, T b) {
         return static_cast<T>(a + b);
@@ -14,11 +21,15 @@ struct Sum {
 };
 struct And {
     template <class T>
+    static constexpr T kNothing = static_cast<T>(~T{0});
+    template <class T>
     ORR_LANE T of(T a, T b) {
         return a & b;
     }
 };
 struct Or {
+    template <class T>
+    static constexpr T kNothing = 0;
     template <class T>
     ORR_LANE T of(T a, T b) {
         return a | b;
@@ -26,11 +37,15 @@ struct Or {
 };
 struct Xor {
     template <class T>
+    static constexpr T kNothing = 0;
+    template <class T>
     ORR_LANE T of(T a, T b) {
         return a ^ b;
     }
 };
 struct Least {
+    template <class T>
+    static constexpr T kNothing = kGreatest<T>;
     template <class T>
     ORR_LANE T of(T a, T b) {
         return a < b ? a : b;
@@ -38,10 +53,61 @@ struct Least {
 };
 struct Most {
     template <class T>
+    static constexpr T kNothing = static_cast<T>(~kGreatest<T>);
+    template <class T>
     ORR_LANE T of(T a, T b) {
         return a < b ? b : a;
     }
 };
+
+// Memory that the guest may have put anywhere.
+template <class T>
+struct [[gnu::packed]] Loose {
+    T value;
+};
+// Elements of 64 that have a bit; no other byte is touched.
+template <class T>
+ORR_LANE void blend_chunk(T* to, const T* from, uint64_t word) {
+#if defined(__AVX512BW__)
+    if constexpr (sizeof(T) == 1) {
+        _mm512_mask_storeu_epi8(to, word, _mm512_maskz_loadu_epi8(word, from));
+    } else {
+        constexpr unsigned kLanes = 64 / sizeof(T);
+        for (unsigned k = 0; word != 0; k += kLanes, word >>= kLanes) {
+            if constexpr (sizeof(T) == 2) {
+                const auto some = static_cast<uint32_t>(word);
+                _mm512_mask_storeu_epi16(to + k, some, _mm512_maskz_loadu_epi16(some, from + k));
+            } else if constexpr (sizeof(T) == 4) {
+                const auto some = static_cast<uint16_t>(word);
+                _mm512_mask_storeu_epi32(to + k, some, _mm512_maskz_loadu_epi32(some, from + k));
+            } else {
+                const auto some = static_cast<uint8_t>(word);
+                _mm512_mask_storeu_epi64(to + k, some, _mm512_maskz_loadu_epi64(some, from + k));
+            }
+        }
+    }
+#else
+    auto* const d = reinterpret_cast<Loose<T>*>(to);
+    const auto* const a = reinterpret_cast<const Loose<T>*>(from);
+    for (; word != 0; word &= word - 1) {
+        const auto i = static_cast<unsigned>(__builtin_ctzll(word));
+        d[i].value = a[i].value;
+    }
+#endif
+}
+template <class T>
+void blend_elements(void* vd, const void* from, const uint8_t* mask, uint64_t start, uint64_t vl) {
+    T* const d = static_cast<T*>(vd);
+    const T* const a = static_cast<const T*>(from);
+    for (uint64_t at = start / 64 * 64; at < vl; at += 64) {
+        const uint64_t word = mask_word(mask, at) & range_word(at, start, vl);
+        if (word == ~uint64_t{0}) {
+            std::memmove(d + at, a + at, 64 * sizeof(T));
+        } else {
+            blend_chunk(d + at, a + at, word);
+        }
+    }
+}
 
 // Elements are From, partial results To; both signed where that matters.
 template <class Op, class From, class To>
@@ -55,9 +121,12 @@ void reduce(VectorOperands& o) {
             total = Op::of(total, static_cast<To>(a[i]));
     } else {
         for (uint64_t from = 0; from < vl; from += 64) {
-            for (uint64_t left = active_word(o, from); left != 0; left &= left - 1)
-                total =
-                    Op::of(total, static_cast<To>(a[from + static_cast<unsigned>(__builtin_ctzll(left))]));
+            From some[64];
+            for (From& each : some)
+                each = Op::template kNothing<From>;
+            blend_chunk(some, a + from, active_word(o, from));
+            for (const From each : some)
+                total = Op::of(total, static_cast<To>(each));
         }
     }
     std::memcpy(o.vd, &total, sizeof total);
@@ -139,50 +208,6 @@ void iota(VectorOperands& o) {
         if (!o.active(i)) continue;
         d[i] = static_cast<T>(before);
         before += o.vs2[i / 8] >> (i % 8) & 1u;
-    }
-}
-
-// Memory that the guest may have put anywhere.
-template <class T>
-struct [[gnu::packed]] Loose {
-    T value;
-};
-template <class T>
-void blend_elements(void* vd, const void* from, const uint8_t* mask, uint64_t start, uint64_t vl) {
-    auto* const d = static_cast<Loose<T>*>(vd);
-    const auto* const a = static_cast<const Loose<T>*>(from);
-    for (uint64_t at = start / 64 * 64; at < vl; at += 64) {
-        uint64_t word = mask_word(mask, at) & range_word(at, start, vl);
-        if (word == ~uint64_t{0}) {
-            std::memmove(d + at, a + at, 64 * sizeof(T));
-            continue;
-        }
-#if defined(__AVX512BW__)
-        constexpr uint64_t kLanes = 64 / sizeof(T);
-        for (uint64_t k = 0; word != 0; k += kLanes) {
-            if constexpr (sizeof(T) == 1) {
-                _mm512_mask_storeu_epi8(d + at + k, word, _mm512_maskz_loadu_epi8(word, a + at + k));
-                word = 0;
-            } else if constexpr (sizeof(T) == 2) {
-                const auto some = static_cast<uint32_t>(word);
-                _mm512_mask_storeu_epi16(d + at + k, some, _mm512_maskz_loadu_epi16(some, a + at + k));
-                word >>= 32;
-            } else if constexpr (sizeof(T) == 4) {
-                const auto some = static_cast<uint16_t>(word);
-                _mm512_mask_storeu_epi32(d + at + k, some, _mm512_maskz_loadu_epi32(some, a + at + k));
-                word >>= 16;
-            } else {
-                const auto some = static_cast<uint8_t>(word);
-                _mm512_mask_storeu_epi64(d + at + k, some, _mm512_maskz_loadu_epi64(some, a + at + k));
-                word >>= 8;
-            }
-        }
-#else
-        for (; word != 0; word &= word - 1) {
-            const uint64_t i = at + static_cast<unsigned>(__builtin_ctzll(word));
-            d[i].value = a[i].value;
-        }
-#endif
     }
 }
 

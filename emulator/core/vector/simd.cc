@@ -18,7 +18,8 @@ bool simd_usable([[maybe_unused]] Simd simd) {
 #if defined(__x86_64__)
     // What simd.cmake compiles them for.
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+                      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+                      __builtin_cpu_supports("bmi2");
     if (simd == Simd::kAvx2) return avx2;
     if (simd == Simd::kAvx512) {
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -22,12 +22,13 @@ constexpr std::uint64_t kRam = 0x80000000;
 constexpr std::size_t kPages = 8;
 constexpr std::uint64_t kWindow = 1ull << 62;  // the same pages with other rights
 constexpr std::uint64_t kMmio = 0x10000000;
-constexpr std::uint64_t kSteps = 200;
+constexpr std::uint64_t kCycles = 200;
 
 // The first bytes of an input.
 struct Header {
     std::uint8_t fp, trap_to_host, code_pages, restless, chunk, window_rights, irq, breakpoints;
-    std::uint8_t spare[8];
+    std::uint8_t vlen;  // 0: none
+    std::uint8_t spare[7];
     std::uint64_t x[4];
 };
 
@@ -135,6 +136,8 @@ bool has_breakpoints(const Header& header) {
 
 struct Outcome {
     HartState state;
+    VectorState vectors;
+    std::uint64_t cycles = 0;
     std::string memory;
     bool operator==(const Outcome&) const = default;
 };
@@ -145,6 +148,8 @@ Outcome execute(const Header& header, std::span<const std::uint8_t> code, std::u
     FuzzBus bus(header, code);
     const Config config{.reset_pc = kRam,
                         .fp = (header.fp & 1) != 0,
+                        .vlen = header.vlen % 7 == 0 ? 0 : 64u << header.vlen % 7,
+                        .vector_datapath = 256,
                         .trap_to_host = (header.trap_to_host & 1) != 0,
                         .has_exit_pc = true,
                         .exit_pc = kRam + kPages * kPageBytes - 2,
@@ -165,14 +170,16 @@ Outcome execute(const Header& header, std::span<const std::uint8_t> code, std::u
         hart.set_breakpoints(points);
     }
     unsigned idle = 0;
-    while (hart.steps() < kSteps && idle < 4) {
-        const std::uint64_t before = hart.steps();
-        const std::uint64_t budget = std::min(chunk, kSteps - before);
+    while (hart.cycles() < kCycles && idle < 4) {
+        const std::uint64_t before = hart.cycles();
+        const std::uint64_t budget = std::min(chunk, kCycles - before);
         const StopReason reason = hart.run(budget);
-        if (hart.steps() - before > budget ||
-            (reason == StopReason::kBudget && hart.steps() - before != budget)) {
-            std::fprintf(stderr, "budget %llu, steps %llu\n", static_cast<unsigned long long>(budget),
-                         static_cast<unsigned long long>(hart.steps() - before));
+        const std::uint64_t taken = hart.cycles() - before;
+        // Only vector instructions go beyond it.
+        if ((taken > budget && hart.cycles() == hart.steps()) ||
+            (reason == StopReason::kBudget && taken < budget)) {
+            std::fprintf(stderr, "budget %llu, cycles %llu\n", static_cast<unsigned long long>(budget),
+                         static_cast<unsigned long long>(taken));
             std::abort();
         }
         if (reason == StopReason::kTrap || reason == StopReason::kExit) break;
@@ -182,7 +189,7 @@ Outcome execute(const Header& header, std::span<const std::uint8_t> code, std::u
         }
         if (flush) bus.move_pages();
     }
-    return {hart.state(), bus.contents()};
+    return {hart.state(), hart.vector_state(), hart.cycles(), bus.contents()};
 }
 
 void expect_same(const Outcome& a, const Outcome& b, const char* what) {
@@ -205,7 +212,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memcpy(&header, data, std::min(size, sizeof header));
     const std::span<const std::uint8_t> code(data + std::min(size, sizeof header),
                                              size - std::min(size, sizeof header));
-    const Outcome whole = execute(header, code, kSteps, false);
+    const Outcome whole = execute(header, code, kCycles, false);
     expect_same(whole, execute(header, code, 1 + header.chunk % 32, false), "the size of the budget");
     expect_same(whole, execute(header, code, 1 + header.chunk % 64, true), "what is cached");
     if (has_breakpoints(header)) return 0;
