@@ -243,7 +243,7 @@ HartState Hart::state() const {
     s.reservation_address = core.reservation_address;
     s.reservation_value = core.reservation_value;
     s.reservation_size = core.reservation_size;
-    s.fcsr = static_cast<std::uint32_t>(core.frm) << 5 | collect_fflags(&impl_->core);
+    s.fcsr = fcsr();
     s.waiting = core.waiting ? 1 : 0;
     return s;
 }
@@ -327,6 +327,18 @@ void Hart::restart(std::uint64_t pc) {
     core.mtvec = legal_mtvec(0);
     core.drop_reservation();
     core.waiting = core.has_trap = core.has_stop = core.stop_requested = false;
+}
+
+void Hart::set_fcsr(std::uint32_t fcsr) {
+    Core& core = impl_->core;
+    if (!core.config.fp) return;
+    core.f_unsure = true;
+    core.frm = fcsr >> 5 & 7;
+    set_fflags(&core, fcsr & 31);
+}
+
+std::uint32_t Hart::fcsr() const {
+    return static_cast<std::uint32_t>(impl_->core.frm) << 5 | collect_fflags(&impl_->core);
 }
 
 Hart::Burst::Burst(Hart& hart) : hart_(hart), saved_(wrap_fp(&hart.impl_->core)) {}

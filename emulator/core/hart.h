@@ -125,6 +125,10 @@ class Hart {
     // caches and interrupt lines stay, so it costs as much as clearing the registers. Not inside run().
     void restart(std::uint64_t pc);
 
+    // frm in 7:5, fflags in 4:0; not inside run().
+    std::uint32_t fcsr() const;
+    void set_fcsr(std::uint32_t fcsr);
+
     // While one lives, run() need not fetch and put back the host's FP status each time: for many short
     // programs. The host computes nothing with FP meanwhile.
     class Burst {

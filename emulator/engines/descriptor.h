@@ -9,6 +9,8 @@
 
 #include <orrery/hw/engine.h>
 #include <orrery/hw/kernel_abi.h>
+#include <orrery/hw/mmu.h>
+#include <orrery/hw/save.h>
 
 #include "emulator/engines/copy_job.h"
 
@@ -21,10 +23,13 @@ __extension__ using Wide = unsigned __int128;
 // Groups; nothing: ORR_DONE_BAD_DESC. `cores`: of the card.
 inline std::optional<std::uint64_t> work_of(const orr_desc_kernel& desc, std::uint32_t cores) {
     constexpr std::uint64_t kMaxGroups = std::uint64_t{1} << 31;
-    constexpr std::uint32_t kMaxItems = 1024;
-    if (desc.op != ORR_DESC_KERNEL || (desc.flags & ~ORR_DESC_F_RESIDENT) != 0 || desc.reserved1 != 0)
+    constexpr std::uint32_t kMaxItems = ORR_SAVE_ITEMS;
+    if (desc.op != ORR_DESC_KERNEL || (desc.flags & ~ORR_DESC_F_RESIDENT) != 0 || desc.reserved != 0 ||
+        desc.entry % 2 != 0)
         return {};
-    if (desc.reserved2[0] != 0 || desc.reserved2[1] != 0 || desc.entry % 2 != 0) return {};
+    if (desc.item_stack_pages > ORR_ITEM_STACK_MAX_PAGES || desc.item_stacks % ORR_PAGE_SIZE != 0 ||
+        desc.item_stacks >> (ORR_VA_BITS - 1) != 0 || (desc.item_stacks == 0) != (desc.item_stack_pages == 0))
+        return {};
     const detail::Wide groups = detail::Wide{desc.grid_x} * desc.grid_y * desc.grid_z;
     if (groups - 1 >= kMaxGroups) return {};
     if ((desc.flags & ORR_DESC_F_RESIDENT) != 0 && groups > cores) return {};

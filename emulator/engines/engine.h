@@ -30,6 +30,10 @@ struct Completion {
     std::uint32_t status = 0;  // ORR_DONE_*
     std::uint64_t fault = 0;   // ORR_FAULT_* or mcause, by status
     std::uint64_t detail = 0;  // VA or pc, by status
+    // Of a kernel that faulted or trapped: where, as SOC_DONE_ITEM has it, and what else its cause has to
+    // say.
+    std::uint64_t item = ~std::uint64_t{0};
+    std::uint64_t other = 0;
     ModelTime start_ps = 0;
     ModelTime end_ps = 0;   // == the clock when it is handed in
     ModelTime used_ps = 0;  // engine time used; vector: the sum over the cores

@@ -15,14 +15,18 @@ constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
 // go ends, however little the kernel has done.
 constexpr std::uint64_t kFetchLookups = 8;
 constexpr std::uint64_t kMostLookups = 512;
-constexpr unsigned kArgs = 10, kStackPointer = 2, kReturnAddress = 1;  // a0, sp, ra
+constexpr unsigned kArgs = 10, kCallNumber = 17, kStackPointer = 2, kReturnAddress = 1;  // a0, a7, sp, ra
+constexpr std::uint64_t kEcallBytes = 4;
+constexpr std::uint64_t kItemStacksEnd =
+    ORR_ITEM_STACKS + std::uint64_t{ORR_SAVE_ITEMS} * ORR_ITEM_STACK_STRIDE;
 
-Config hart_config(std::uint32_t number, std::span<const std::uint64_t> csrs) {
+Config hart_config(std::uint32_t number, std::uint32_t vlen, std::span<const std::uint64_t> csrs) {
     Config config;
     config.first_csr_word = ORR_CSR_GROUP_X;
     config.csr_words = csrs;
     config.hart_id = number;
     config.fp = true;
+    config.vlen = vlen;
     config.trap_to_host = true;
     config.has_exit_pc = true;
     config.exit_pc = ORR_KERNEL_EXIT;
@@ -41,13 +45,13 @@ struct VectorCore::OwnMemory {
     alignas(ORR_PAGE_SIZE) std::uint8_t local[ORR_LOCAL_BYTES];
 };
 
-VectorCore::VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu,
-                       CodeStore& code)
+VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint64_t hz, std::uint64_t item_cycles,
+                       Mmu& mmu, CodeStore& code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
-      hart_(hart_config(number, csrs_), *this, &code) {
+      hart_(hart_config(number, vlen, csrs_), *this, &code) {
     csr(ORR_CSR_CORE) = number;
 }
 
@@ -56,9 +60,10 @@ VectorCore::~VectorCore() = default;
 void VectorCore::flush() {
     hart_.flush_pages();
     generation_ = mmu_.generation();
+    stacks_mapped_ = 0;
 }
 
-void VectorCore::take(const KernelLaunch& launch, std::uint64_t group) {
+void VectorCore::take(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place) {
     const bool other_space = launch.desc.asid != launch_.desc.asid;
     const std::uint64_t local = whole_pages(launch.desc.local_bytes);
     // Another process's stack must not be readable, nor its pages reachable. A new root may mean a new
@@ -75,12 +80,15 @@ void VectorCore::take(const KernelLaunch& launch, std::uint64_t group) {
     }
     local_mapped_ = local;
     std::memset(memory_->local, 0, local);
-    enter(launch, group);
+    enter(launch, group, place);
 }
 
-void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group) {
+void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place) {
     launch_ = launch;
     number_in_grid_ = group;
+    place_ = place;
+    waits_ = 0;
+    if (stacks_mapped_ != 0 && stacks_mapped_ != item_stacks()) flush();
     const orr_desc_kernel& desc = launch_.desc;
     csr(ORR_CSR_GROUP_X) = group % desc.grid_x;
     csr(ORR_CSR_GROUP_Y) = group / desc.grid_x % desc.grid_y;
@@ -118,6 +126,18 @@ SavedGroup VectorCore::save() const {
     record.group = number_in_grid_;
     record.item = item_;
     record.in_item = in_item_ ? 1 : 0;
+    record.place = place_;
+    record.waits = waits_;
+    if (waits_ != 0) {
+        saved.items = items_;
+        // What will not be used again would only tell of old runs.
+        const bool below = (waits_ & ORR_SAVE_WAITING) != 0, above = (waits_ & ORR_SAVE_RELEASED) != 0;
+        for (std::uint32_t i = 0; i < saved.items.size(); ++i) {
+            const bool used = i < item_ ? below : above && (i > item_ || !in_item_);
+            if (!used) saved.items[i] = {};
+        }
+    }
+    if ((waits_ & ORR_SAVE_WAITING) != 0) record.barrier = barrier_;
     const auto put_pages = [&](const std::uint8_t* from, std::uint64_t bytes) {
         std::uint32_t bits = 0;
         for (std::uint64_t at = 0; at < bytes; at += kSavePage) {
@@ -131,9 +151,13 @@ SavedGroup VectorCore::save() const {
     };
     if (in_item_) {
         record.hart = saved_hart(hart_.state());
+        if (hart_.vector_dirty()) saved.keep_vectors(hart_.vector_state(), hart_.config().vlen);
+    }
+    // Item 0 goes on using it while others wait at a barrier.
+    if (in_item_ || waits_ != 0) {
         record.stack_pages = put_pages(memory_->stack, sizeof memory_->stack);
     }
-    if (in_item_ || item_ != 0) record.local_pages = put_pages(memory_->local, local_mapped_);
+    if (in_item_ || item_ != 0 || waits_ != 0) record.local_pages = put_pages(memory_->local, local_mapped_);
     return saved;
 }
 
@@ -155,21 +179,96 @@ void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
     };
     take_pages(memory_->stack, sizeof memory_->stack, record.stack_pages);
     take_pages(memory_->local, sizeof memory_->local, record.local_pages);
-    enter(launch, record.group);
+    enter(launch, record.group, record.place);
     go_to_item(record.item);
+    waits_ = record.waits;
+    barrier_ = record.barrier;
+    if (waits_ != 0) items_ = saved.items;
     in_item_ = record.in_item != 0;
     if (!in_item_) return;
     HartState state = hart_of(record.hart);
     state.steps = hart_.steps();  // this core's own history
     hart_.set_state(state);
+    if (hart_.config().vlen != 0) hart_.set_vector_state(saved.vectors());
 }
 
 void VectorCore::start_item() {
     hart_.restart(launch_.desc.entry);
     hart_.set_x(kArgs, launch_.desc.args);
-    hart_.set_x(kStackPointer, ORR_STACK_TOP);
+    const bool others_wait = (waits_ & ORR_SAVE_WAITING) != 0;
+    hart_.set_x(kStackPointer,
+                others_wait ? ORR_ITEM_STACKS + (item_ + 1ull) * ORR_ITEM_STACK_STRIDE - ORR_ITEM_SLOT_BYTES
+                            : ORR_STACK_TOP);
     hart_.set_x(kReturnAddress, ORR_KERNEL_EXIT);
+}
+
+void VectorCore::begin_item() {
     in_item_ = true;
+    if ((waits_ & ORR_SAVE_RELEASED) == 0) return start_item();
+    const orr_save_item& item = items_[item_];
+    // All that a barrier does not keep is cleared: what it is must not depend on who had the core meanwhile.
+    hart_.restart(item.pc);
+    hart_.set_x(kStackPointer, item.sp);
+    hart_.set_fcsr(item.fcsr);
+}
+
+bool VectorCore::trap(Quantum& quantum, std::uint32_t cause, std::uint64_t detail, std::uint64_t other) {
+    quantum.end = Quantum::End::kStopped;
+    quantum.status = ORR_DONE_TRAP;
+    quantum.fault = cause;
+    quantum.detail = detail;
+    quantum.other = other;
+    return false;
+}
+
+bool VectorCore::call(Quantum& quantum) {
+    const std::uint64_t number = hart_.x(kCallNumber);
+    if (number == ORR_CALL_BARRIER) return wait_at_barrier(quantum);
+    if (number == ORR_CALL_ASSERT) return trap(quantum, ORR_TRAP_ASSERT, hart_.x(kArgs));
+    return trap(quantum, static_cast<std::uint32_t>(Cause::kEcall), hart_.pc());
+}
+
+bool VectorCore::wait_at_barrier(Quantum& quantum) {
+    const std::uint64_t barrier = hart_.x(kArgs);
+    const std::uint32_t items = launch_.items();
+    const bool first = item_ == 0;
+    if (!first && (waits_ & ORR_SAVE_WAITING) == 0) return trap(quantum, ORR_TRAP_BARRIER_LATE, barrier);
+    if (!first && barrier != barrier_) return trap(quantum, ORR_TRAP_BARRIER_OTHER, barrier, barrier_);
+    const std::uint64_t behind = hart_.pc() + kEcallBytes;
+    ++quantum.cycles;
+    ++quantum.instructions;
+    hart_.advance_cycles(1);
+    if (items == 1) {
+        hart_.set_pc(behind);
+        return true;
+    }
+    if (launch_.desc.item_stacks == 0) return trap(quantum, ORR_TRAP_BARRIER_STACKS, hart_.pc());
+    if (first) {
+        items_.resize(items);
+        barrier_ = barrier;
+        waits_ |= ORR_SAVE_WAITING;
+    }
+    items_[item_] = {behind, hart_.x(kStackPointer), hart_.fcsr(), 0};
+    in_item_ = false;
+    if (item_ + 1 < items) {
+        next_item();
+    } else {
+        waits_ = ORR_SAVE_RELEASED;
+        go_to_item(0);
+    }
+    return true;
+}
+
+bool VectorCore::end_item(Quantum& quantum) {
+    if ((waits_ & ORR_SAVE_WAITING) != 0) return trap(quantum, ORR_TRAP_BARRIER_ENDED, barrier_);
+    in_item_ = false;
+    ++quantum.items;
+    if (item_ + 1 == launch_.items()) {
+        quantum.end = Quantum::End::kGroupDone;
+        return false;
+    }
+    next_item();
+    return true;
 }
 
 Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
@@ -180,29 +279,26 @@ Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
     const Hart::Burst burst(hart_);
     while (quantum.cycles < budget) {
         if (!in_item_) {
-            start_item();
+            begin_item();
             quantum.cycles += item_cycles_;
             if (quantum.cycles >= budget) break;
         }
         began_cycles_ = quantum.cycles;
-        began_steps_ = hart_.steps();
+        began_hart_cycles_ = hart_.cycles();
+        const std::uint64_t began_steps = hart_.steps();
         const StopReason reason = hart_.run(budget - quantum.cycles);
-        const std::uint64_t steps = hart_.steps() - began_steps_;
-        quantum.cycles += steps;
-        quantum.instructions += steps;
+        quantum.cycles += hart_.cycles() - began_hart_cycles_;
+        quantum.instructions += hart_.steps() - began_steps;
         quantum.lookups = lookups_;
         if (reason == StopReason::kBudget || reason == StopReason::kRequested) break;
-        if (reason != StopReason::kExit) {
+        if (reason == StopReason::kExit) {
+            if (!end_item(quantum)) return quantum;
+        } else if (reason == StopReason::kTrap && hart_.trap().cause == Cause::kEcall) {
+            if (!call(quantum)) return quantum;
+        } else {
             stop(quantum, reason);
             return quantum;
         }
-        in_item_ = false;
-        ++quantum.items;
-        if (item_ + 1 == launch_.items()) {
-            quantum.end = Quantum::End::kGroupDone;
-            return quantum;
-        }
-        next_item();
     }
     return quantum;
 }
@@ -252,14 +348,38 @@ PageRef VectorCore::translate_own(std::uint64_t va, Access access) {
     if (page - ORR_LOCAL_BASE < whole_pages(launch_.desc.local_bytes)) {
         return PageRef::memory(memory_->local + (page - ORR_LOCAL_BASE), rights);
     }
+    if (va >= ORR_ITEM_STACKS && va < kItemStacksEnd) return translate_item_stack(va, access);
     fault_ = {va >> ORR_VA_BITS == 0 ? ORR_FAULT_NOT_MAPPED : ORR_FAULT_NON_CANONICAL, va};
     return PageRef::fault();
+}
+
+std::uint64_t VectorCore::item_stacks() const {
+    const std::uint64_t group =
+        std::uint64_t{launch_.items()} * launch_.desc.item_stack_pages * ORR_PAGE_SIZE;
+    return launch_.desc.item_stacks + place_ * group;
+}
+
+PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
+    const std::uint64_t bytes = std::uint64_t{launch_.desc.item_stack_pages} * ORR_PAGE_SIZE;
+    const std::uint64_t item = (va - ORR_ITEM_STACKS) / ORR_ITEM_STACK_STRIDE;
+    const std::uint64_t below_top = ORR_ITEM_STACK_STRIDE - (va - ORR_ITEM_STACKS) % ORR_ITEM_STACK_STRIDE;
+    if (item >= launch_.items() || below_top > bytes) {
+        fault_ = {ORR_FAULT_NOT_MAPPED, va};
+        return PageRef::fault();
+    }
+    stacks_mapped_ = item_stacks();
+    PageRef page = translate_card(stacks_mapped_ + (item + 1) * bytes - below_top, access);
+    page.rights &= kPageRead | kPageWrite;
+    return page;
 }
 
 PageRef VectorCore::translate(std::uint64_t va, Access access) {
     lookups_ += access == Access::kFetch ? kFetchLookups : 1;
     if (lookups_ >= kMostLookups) hart_.request_stop();
-    if (va >= kOwnBase) return translate_own(va, access);
+    return va >= kOwnBase ? translate_own(va, access) : translate_card(va, access);
+}
+
+PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
     const auto found = mmu_.translate_page(launch_.desc.asid, va, access);
     if (!found) {
         fault_ = found.error();
@@ -276,7 +396,7 @@ PageRef VectorCore::translate(std::uint64_t va, Access access) {
 bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {
     constexpr std::uint32_t kTime = 0xc01;
     if (number != kTime) return false;
-    const std::uint64_t cycles = began_cycles_ + (hart_.steps() - began_steps_);
+    const std::uint64_t cycles = began_cycles_ + (hart_.cycles() - began_hart_cycles_);
     value = later(began_, duration_ps(cycles, hz_)) / kPsPerNs;
     return true;
 }

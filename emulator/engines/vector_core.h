@@ -38,18 +38,22 @@ struct Quantum {
     std::uint32_t status = ORR_DONE_OK;
     std::uint64_t fault = 0;
     std::uint64_t detail = 0;
+    std::uint64_t other = 0;
 };
 
 class VectorCore final : private Bus {
   public:
     // `code`: in common with the other cores of the card.
-    VectorCore(std::uint32_t number, std::uint64_t hz, std::uint64_t item_cycles, Mmu& mmu, CodeStore& code);
+    // `vlen`: bits of a vector register, 0: none.
+    VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint64_t hz, std::uint64_t item_cycles,
+               Mmu& mmu, CodeStore& code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;
 
-    // The next run() starts work-group `group` (linear number, x fastest) of the launch.
-    void take(const KernelLaunch& launch, std::uint64_t group);
+    // The next run() starts work-group `group` (linear number, x fastest) of the launch. `place`: of its item
+    // stacks.
+    void take(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     // What save() gave goes on here, on this core or another; the parts fit the launch (see
     // VectorUnit::Impl::Port::load).
     void restore(const KernelLaunch& launch, const SavedGroup& saved);
@@ -59,6 +63,10 @@ class VectorCore final : private Bus {
     // much.
     Quantum run(std::uint64_t budget, ModelTime now);
     void flush();
+    // What it is at, or was at when it stopped.
+    std::uint64_t group() const { return number_in_grid_; }
+    std::uint32_t item() const { return item_; }
+    std::uint32_t place() const { return place_; }
 
   private:
     PageRef translate(std::uint64_t va, Access access) override;
@@ -67,10 +75,22 @@ class VectorCore final : private Bus {
     bool read_csr(std::uint32_t number, std::uint64_t& value) override;
 
     PageRef translate_own(std::uint64_t va, Access access);
-    void enter(const KernelLaunch& launch, std::uint64_t group);
+    PageRef translate_item_stack(std::uint64_t va, Access access);
+    PageRef translate_card(std::uint64_t va, Access access);
+    // VA of those of the group at hand.
+    std::uint64_t item_stacks() const;
+    void enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     void start_item();
     void go_to_item(std::uint32_t item);
     void next_item();
+    // The item whose turn it is starts, or goes on behind a barrier.
+    void begin_item();
+    // The item is at an ecall. False: the kernel ends, as the quantum says.
+    bool call(Quantum& quantum);
+    bool wait_at_barrier(Quantum& quantum);
+    // The item has ended. False: the kernel ends, as the quantum says.
+    bool end_item(Quantum& quantum);
+    static bool trap(Quantum& quantum, std::uint32_t cause, std::uint64_t detail, std::uint64_t other = 0);
     std::uint64_t& csr(std::uint32_t number) { return csrs_[number - ORR_CSR_GROUP_X]; }
     void stop(Quantum& quantum, StopReason reason);
 
@@ -91,10 +111,15 @@ class VectorCore final : private Bus {
     std::uint64_t number_in_grid_ = 0;
     std::uint32_t item_ = 0;
     bool in_item_ = false;
-    // For the time CSR: model time and steps at which this go began.
+    std::uint32_t place_ = 0;
+    std::uint32_t waits_ = 0;           // ORR_SAVE_WAITING, ORR_SAVE_RELEASED
+    std::uint64_t barrier_ = 0;         // a0 of the barrier at which items wait
+    std::vector<orr_save_item> items_;  // those that wait or were released; made at the first barrier
+    std::uint64_t stacks_mapped_ = 0;   // VA of the item stacks that the hart may have pages of; 0: none
+    // For the time CSR: model time and cycles at which this go began.
     ModelTime began_ = 0;
     std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step
-    std::uint64_t began_steps_ = 0;
+    std::uint64_t began_hart_cycles_ = 0;
     std::uint64_t lookups_ = 0;  // of this go
     MmuFault fault_;             // behind the last access that translate() refused
 };

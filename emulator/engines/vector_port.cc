@@ -24,6 +24,7 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     launched_ = ended_ = false;
     next_group_ = active_ = 0;
     pending_.clear();
+    places_.reset();
     used_ = 0;
     // Until a group has shown how long it takes.
     group_time_ = duration_ps(unit_.config.quantum, unit_.config.hz);
@@ -75,6 +76,13 @@ void VectorUnit::Impl::Port::stop(std::uint32_t status, std::uint64_t fault, std
     end(status, fault, detail, at);
 }
 
+void VectorUnit::Impl::Port::stop(const Core& core, const Quantum& did, ModelTime at) {
+    static_assert(ORR_SAVE_ITEMS <= 1u << ORR_DONE_ITEM_BITS);
+    completion_.item = core.core.group() << ORR_DONE_ITEM_BITS | core.core.item();
+    completion_.other = did.other;
+    stop(did.status, did.fault, did.detail, at);
+}
+
 void VectorUnit::Impl::Port::watch_cost(const Quantum& did) {
     lookups_ += did.lookups;
     cycles_ += did.cycles;
@@ -107,7 +115,7 @@ void VectorUnit::Impl::Port::hand_in(ModelTime now) {
         header.next_group = next_group_;
         static_assert(sizeof header.descriptor == sizeof launch_.desc);
         std::memcpy(header.descriptor, &launch_.desc, sizeof launch_.desc);
-        SaveArea::at(unit_.context.vram, save_, unit_.config.cores)->write_header(header);
+        unit_.area_at(save_)->write_header(header);
         unit_.context.counters.add(ORR_CTR_PREEMPTIONS);
         unit_.context.counters.add(ORR_CTR_SAVED_BYTES, saved_bytes_);
     }
@@ -161,7 +169,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
         core.core.restore(launch_, saved);
         pending_.pop_front();
     } else {
-        core.core.take(launch_, next_group_++);
+        core.core.take(launch_, next_group_++, take_place(core.core.place()));
     }
     core.port = this;
     core.phase = Core::Phase::kRunning;
@@ -174,9 +182,22 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     unit_.context.events.schedule(core.event, arrival);
 }
 
+// The one that the core knows already, or the lowest: no more are in use than there are groups or cores.
+std::uint32_t VectorUnit::Impl::Port::take_place(std::uint32_t wanted) {
+    std::uint32_t place = wanted;
+    if (place >= std::min<std::uint64_t>(unit_.config.cores, launch_.groups()) || places_[place]) {
+        place = 0;
+        while (places_[place])
+            ++place;
+    }
+    places_.set(place);
+    return place;
+}
+
 void VectorUnit::Impl::Port::take_back(const Core& core, ModelTime now) {
     const ModelTime held = now - core.taken;
     used_ += held;
+    places_.reset(core.core.place());
     if (core.phase == Core::Phase::kDone) group_time_ = held;
     pass_ += cost(held) - core.charge;
 }
@@ -198,7 +219,7 @@ bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
     if (mode == Preempt::kNo || !busy_ || ended_) return true;
     const ModelTime now = unit_.context.events.now();
     if (preempt_ == Preempt::kNo) {
-        auto area = SaveArea::at(unit_.context.vram, save, unit_.config.cores);
+        auto area = unit_.area_at(save);
         if (!area) return false;
         area->invalidate();
         save_ = save;
@@ -213,7 +234,7 @@ bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
 }
 
 ModelTime VectorUnit::Impl::Port::store(const SavedGroup& group, ModelTime now) {
-    auto area = SaveArea::at(unit_.context.vram, save_, unit_.config.cores);
+    auto area = unit_.area_at(save_);
     const std::uint64_t bytes = area->write_group(saved_++, group);
     saved_bytes_ += bytes;
     // Cores get ready to be read side by side; their bytes go through one after another.
@@ -239,7 +260,7 @@ void VectorUnit::Impl::Port::finish_save(ModelTime now) {
 
 bool VectorUnit::Impl::Port::load(std::uint64_t save) {
     const std::uint32_t limit = unit_.config.cores;
-    auto area = SaveArea::at(unit_.context.vram, save, limit);
+    auto area = unit_.area_at(save);
     if (!area) return false;
     const auto header = area->read_header(ORR_ENGINE_VECTOR);
     if (!header) return false;
@@ -248,9 +269,10 @@ bool VectorUnit::Impl::Port::load(std::uint64_t save) {
     next_group_ = header->next_group;
     std::vector<std::uint64_t> numbers;
     for (std::uint32_t i = 0; i < header->groups; ++i) {
-        auto group = area->read_group(i);
-        if (!group || group->record.group >= next_group_ || group->record.item >= launch_.items())
-            return false;
+        auto group = area->read_group(i, launch_.items());
+        if (!group || group->record.group >= next_group_ || places_[group->record.place]) return false;
+        if (group->record.waits != 0 && launch_.desc.item_stacks == 0) return false;
+        places_.set(group->record.place);
         numbers.push_back(group->record.group);
         pending_.push_back(*std::move(group));
     }

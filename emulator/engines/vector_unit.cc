@@ -11,7 +11,6 @@ namespace orrery::emu {
 
 namespace {
 
-constexpr std::uint32_t kMaxCores = 256;
 constexpr std::uint32_t kMaxPorts = 64;
 constexpr std::uint32_t kPriorities = 4;
 // A core looks whether its group is to be saved once in this time.
@@ -146,7 +145,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
     context.counters.add(ORR_CTR_VECTOR_BUSY_PS, took);
     if (did.end == Quantum::End::kStopped) {
-        port.stop(did.status, did.fault, did.detail, later(now, took));
+        port.stop(core, did, later(now, took));
         return distribute(now);
     }
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;

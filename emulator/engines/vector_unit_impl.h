@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <deque>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "emulator/engines/vector_unit.h"
 
 namespace orrery::emu {
+
+inline constexpr std::uint32_t kMaxCores = 256;
 
 // A port's place in the queue for cores, in picoseconds of core time << 16 for one unit of weight.
 // Differences can be negative.
@@ -28,7 +31,7 @@ class VectorUnit::Impl {
         };
         Core(Impl& unit_, std::uint32_t number, const VectorConfig& config, Mmu& mmu)
             : unit(unit_),
-              core(number, config.hz, config.item_cycles, mmu, unit.code),
+              core(number, config.vlen, config.hz, config.item_cycles, mmu, unit.code),
               event(Event::of<&Core::on_event>(this)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }
 
@@ -51,6 +54,9 @@ class VectorUnit::Impl {
     void distribute(ModelTime now);
     // Takes the cores of a port away at once; their groups are lost.
     void take_cores_of(Port& port, ModelTime now);
+    std::optional<SaveArea> area_at(std::uint64_t offset) const {
+        return SaveArea::at(context.vram, offset, config.cores, config.vlen);
+    }
     // The place of a port that comes to this priority now: no better than of those who are there.
     Pass pass_of_newcomer(const Port& port, ModelTime now) const;
 
@@ -112,11 +118,14 @@ class VectorUnit::Impl::Port final : public EnginePort {
     void group_saved(ModelTime now);
     // Ends the dispatch at model time `at`: cores that run it are free at once.
     void stop(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
+    // For what its group on this core did.
+    void stop(const Core& core, const Quantum& did, ModelTime at);
 
   private:
     void on_event(ModelTime now);
     void begin(std::uint32_t tag, ModelTime now);
     bool load(std::uint64_t save);
+    std::uint32_t take_place(std::uint32_t wanted);
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
     void finish_save(ModelTime now);
     void hand_in(ModelTime now);
@@ -132,6 +141,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool ended_ = false;     // completion_ stands, and the event hands it in
     KernelLaunch launch_;
     std::uint64_t next_group_ = 0;
+    std::bitset<kMaxCores> places_;   // of item stacks: those of groups on cores and in pending_
     std::deque<SavedGroup> pending_;  // resumed, and not on a core yet: before all new groups
     std::uint32_t active_ = 0;        // groups on cores
     ModelTime used_ = 0;              // core time of the groups that are no longer on cores

@@ -238,6 +238,10 @@ std::uint64_t SocRegisters::look_up(std::uint32_t offset, ModelTime& wait) {
             return popped_.end_ps;
         case SOC_DONE_USED_PS:
             return popped_.used_ps;
+        case SOC_DONE_ITEM:
+            return popped_.item;
+        case SOC_DONE_OTHER:
+            return popped_.other;
         case SOC_LAUNCH_RESULT:
             return launch_result_;
         default:

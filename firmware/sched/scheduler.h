@@ -298,6 +298,7 @@ class Scheduler {
     void publish_progress(Queue& queue);
     bool publish_or_fail(Queue& queue);
     void fail(Queue& queue, const QueueError& error);
+    void tell_item(Queue& queue, uint64_t index);
     void publish_error(Queue& queue);
     void fail_window(Queue& queue, uint64_t code, uint64_t index, const WindowFault& fault);
     void interrupt_host(Queue& queue);

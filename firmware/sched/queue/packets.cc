@@ -4,6 +4,7 @@
 #include <orrery/fw/failure.h>
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
 
 namespace orrery::fw {
 namespace {
@@ -59,8 +60,12 @@ Verdict validate_dispatch(const uint64_t (&words)[kPacketWords]) {
     const uint64_t items_xy = uint64_t{packet.block_x} * packet.block_y;
     if (items_xy == 0 || items_xy > kMaxItems) return bad_word(4);
     if (packet.block_z == 0 || items_xy * packet.block_z > kMaxItems) return bad_word(5);
-    if (packet.reserved0 != 0 || packet.local_bytes > ORR_LOCAL_BYTES) return bad_word(5);
-    return zero_from(words, 6);
+    if (packet.item_stack_pages > ORR_ITEM_STACK_MAX_PAGES || packet.local_bytes > ORR_LOCAL_BYTES)
+        return bad_word(5);
+    if (packet.item_stacks % ORR_PAGE_SIZE != 0 || packet.item_stacks >> (ORR_VA_BITS - 1) != 0 ||
+        (packet.item_stacks == 0) != (packet.item_stack_pages == 0))
+        return bad_word(6);
+    return zero_from(words, 7);
 }
 
 Verdict validate_gang(const uint64_t (&words)[kPacketWords]) {
@@ -145,7 +150,10 @@ void build_descriptor(const uint64_t (&packet)[kPacketWords], uint32_t asid, uin
                   offsetof(orr_packet_fill, dst_pitch) == offsetof(orr_desc_pattern, dst_pitch));
     static_assert(offsetof(orr_packet_dispatch, entry) == offsetof(orr_desc_kernel, entry) &&
                   offsetof(orr_packet_dispatch, block_x) == offsetof(orr_desc_kernel, block_x) &&
-                  offsetof(orr_packet_dispatch, local_bytes) == offsetof(orr_desc_kernel, local_bytes));
+                  offsetof(orr_packet_dispatch, item_stack_pages) ==
+                      offsetof(orr_desc_kernel, item_stack_pages) &&
+                  offsetof(orr_packet_dispatch, local_bytes) == offsetof(orr_desc_kernel, local_bytes) &&
+                  offsetof(orr_packet_dispatch, item_stacks) == offsetof(orr_desc_kernel, item_stacks));
     const bool resident = (packet_flags(packet) & ORR_PKT_F_RESIDENT) != 0;
     desc[0] = descriptor_word(packet_opcode(packet), asid) |
               (resident ? uint64_t{ORR_DESC_F_RESIDENT} << 16 : uint64_t{0});

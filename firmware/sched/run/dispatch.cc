@@ -485,6 +485,14 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
     return done;
 }
 
+// Of a kernel that failed: which of its items did. Only the ring has room for it.
+void Scheduler::tell_item(Queue& queue, uint64_t index) {
+    if (queue.ring == 0 || (queue.stopping && index >= queue.error.index)) return;
+    hal_->store(queue.ring + offsetof(orr_ring, error_item), hal_->reg(SOC_DONE_ITEM));
+    hal_->store(queue.ring + offsetof(orr_ring, error_other), hal_->reg(SOC_DONE_OTHER));
+    if (const WindowFault fault = take_window_fault(*hal_); fault && fault.host()) fatal_ = kHaltHostMemory;
+}
+
 // A completion that is not plain success: preempted, failed, or of a gang or a stopping queue. The port is
 // free again, and nothing has been started on it. True: continue_after_completion() is due.
 [[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
@@ -516,6 +524,7 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
         if (status == ORR_DONE_TRAP) error = {ORR_QERR_KERNEL_TRAP, port.index, detail, fault};
         if (status == ORR_DONE_ABORTED || status == ORR_DONE_PREEMPTED)
             error = {ORR_QERR_TIMEOUT, port.index, 0, 0};
+        if (status == ORR_DONE_FAULT || status == ORR_DONE_TRAP) tell_item(queue, port.index);
         fail(queue, error);
         return false;
     }

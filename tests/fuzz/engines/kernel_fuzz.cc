@@ -24,8 +24,9 @@ orr_desc_kernel descriptor(Input& input) {
     if ((keep & 1) == 0) {
         desc.op = ORR_DESC_KERNEL;
         desc.flags &= ORR_DESC_F_RESIDENT;
-        desc.reserved1 = 0;
-        desc.reserved2[0] = desc.reserved2[1] = 0;
+        desc.reserved = 0;
+        desc.item_stack_pages &= 3;
+        desc.item_stacks = desc.item_stack_pages == 0 ? 0 : kBase + (desc.item_stacks & 0xf000);
         desc.asid = 1;
     }
     if ((keep & 2) == 0) desc.entry = kCode + desc.entry % 64 * 2;
@@ -53,7 +54,7 @@ void scribble(Rig& rig, Input& input) {
             std::memcpy(area + kSavePage + (where >> 2) % (sizeof(orr_save_group) - 8), &value, sizeof value);
             break;
         case 2:
-            std::memcpy(area + kSavePage + kSaveRecordBytes + (where >> 2) % (sizeof(orr_save_group) - 8),
+            std::memcpy(area + kSavePage + save_record_bytes(0) + (where >> 2) % (sizeof(orr_save_group) - 8),
                         &value, sizeof value);
             break;
         default: {

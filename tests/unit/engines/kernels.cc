@@ -167,11 +167,105 @@ void mix(uint64_t* args) {
     reinterpret_cast<uint64_t*>(args[1])[self] = sum ^ __builtin_bit_cast(uint64_t, real);
 }
 
+// Only what is live goes to the stack: the asm claims all other registers.
+[[gnu::always_inline]] inline void barrier(uint64_t place) {
+    register uint64_t a0 asm("a0") = place;
+    register uint64_t a7 asm("a7") = ORR_CALL_BARRIER;
+    asm volatile(
+        "addi sp, sp, -16\n sd s0, 0(sp)\n sd s1, 8(sp)\n ecall\n ld s0, 0(sp)\n ld s1, 8(sp)\n addi sp, sp, "
+        "16\n"
+        : "+r"(a0), "+r"(a7)
+        :
+        : "memory", "ra", "t0", "t1", "t2", "a1", "a2", "a3", "a4", "a5", "a6", "s2", "s3", "s4", "s5", "s6",
+          "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6", "f0", "f1", "f2", "f3", "f4", "f5", "f6",
+          "f7", "f8", "f9", "f10", "f11", "f12", "f13", "f14", "f15", "f16", "f17", "f18", "f19", "f20",
+          "f21", "f22", "f23", "f24", "f25", "f26", "f27", "f28", "f29", "f30", "f31");
+}
+
+// args: rounds, out. Each round sums up what all items of the group put into work-group memory, by a tree;
+// each item keeps a sum and a real number over the barriers. out[item] depends on every one of them.
+void tree(uint64_t* args) {
+    volatile uint64_t stack[40];
+    uint64_t* shared = reinterpret_cast<uint64_t*>(ORR_LOCAL_BASE);
+    const uint64_t rounds = args[0], self = CSR(ORR_CSR_ITEM_X), count = CSR(ORR_CSR_BLOCK_X);
+    uint64_t sum = item() * 0x9e3779b97f4a7c15;
+    double real = static_cast<double>(self);
+    for (uint64_t i = 0; i < 40; ++i)
+        stack[i] = sum + i;
+    for (uint64_t round = 0; round < rounds; ++round) {
+        shared[self] = sum;
+        barrier(1);
+        for (uint64_t step = 1; step < count; step *= 2) {
+            const uint64_t other = self + step < count ? shared[self + step] : round;
+            barrier(2);
+            shared[self] += other * 3;
+            barrier(3);
+        }
+        sum = (sum << 9 | sum >> 55) ^ shared[0] ^ stack[sum % 40];
+        stack[round % 40] = stack[round % 40] + sum;
+        real = real * 1.0000001 + static_cast<double>(shared[self] % 1000);
+        barrier(4);
+    }
+    reinterpret_cast<uint64_t*>(args[1])[item()] = sum ^ __builtin_bit_cast(uint64_t, real);
+}
+
+// args[0]: the item that does otherwise
+void barrier_ended(uint64_t* args) {
+    if (CSR(ORR_CSR_ITEM_X) != args[0]) barrier(5);
+}
+void barrier_late(uint64_t* args) {
+    if (CSR(ORR_CSR_ITEM_X) == args[0]) barrier(6);
+}
+void barrier_other(uint64_t* args) {
+    barrier(7);
+    if (CSR(ORR_CSR_ITEM_X) == args[0])
+        barrier(8);
+    else
+        barrier(9);
+}
+
+// args[0]: bytes of stack that the last item of a group writes, behind a barrier
+void deep(uint64_t* args) {
+    barrier(10);
+    if (CSR(ORR_CSR_ITEM_X) + 1 < CSR(ORR_CSR_BLOCK_X)) return;
+    char* top;
+    asm("mv %0, sp" : "=r"(top));
+    for (uint64_t i = 8; i < args[0]; i += 8)
+        *reinterpret_cast<volatile uint64_t*>(top - i) = i;
+}
+
+// out[item] = fcsr behind a barrier; each item had set its own
+void rounding(uint64_t* out) {
+    asm volatile("csrw fcsr, %0" : : "r"(item() % 4 << 5 | item() % 32));
+    barrier(11);
+    out[item()] = CSR(0x003);
+}
+
+[[gnu::naked]] void fail_assert(uint64_t*) {
+    asm volatile("li a7, %0\n li a0, 0x1234\n ecall\n ret\n" : : "i"(ORR_CALL_ASSERT));
+}
+
+// args: rounds, out. Each item leaves a vector register at out + its number * vlenb, after so many rounds of
+// work that lives in vector registers alone.
+[[gnu::naked]] void vectors(uint64_t*) {
+    asm volatile(
+        ".option push\n .option arch, +v\n"
+        "ld a1, 8(a0)\n ld a0, 0(a0)\n"
+        "csrr t0, 0xcc0\n csrr t1, 0xcc9\n mul t0, t0, t1\n csrr t1, 0xcc3\n add t0, t0, t1\n"
+        "vsetvli t1, zero, e64, m1, ta, ma\n csrr t2, vlenb\n mul t2, t2, t0\n add a1, a1, t2\n"
+        "vid.v v8\n vadd.vx v8, v8, t0\n vmv.v.i v31, 3\n"
+        "1: vsll.vi v16, v8, 3\n vxor.vv v8, v8, v16\n vadd.vv v8, v8, v31\n vadd.vi v31, v31, 1\n"
+        "addi a0, a0, -1\n bnez a0, 1b\n"
+        "vse64.v v8, (a1)\n ret\n"
+        ".option pop\n");
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
-    histogram, atomics,      local, floats, ids,  registers, clock,
-    illegal,   ecall,        loop,  jump,   load, store,     misaligned_atomic,
-    recurse,   wait_forever, mark,  spin,   mix,
+    histogram,    atomics,       local, floats,   ids,         registers, clock,
+    illegal,      ecall,         loop,  jump,     load,        store,     misaligned_atomic,
+    recurse,      wait_forever,  mark,  spin,     mix,         tree,      barrier_ended,
+    barrier_late, barrier_other, deep,  rounding, fail_assert, vectors,
 };
 
 }  // namespace

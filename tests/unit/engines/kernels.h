@@ -23,6 +23,14 @@ enum Kernel : unsigned {
     kMark,
     kSpin,
     kMix,
+    kTree,
+    kBarrierEnded,
+    kBarrierLate,
+    kBarrierOther,
+    kDeep,
+    kRounding,
+    kAssert,
+    kVectors,
     kKernels,
 };
 

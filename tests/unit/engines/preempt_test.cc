@@ -55,7 +55,7 @@ class PreemptTest : public VectorUnitTest {
     orr_save_header* header() { return reinterpret_cast<orr_save_header*>(rig.vram.data() + kArea); }
     orr_save_group* record(std::uint32_t index) {
         return reinterpret_cast<orr_save_group*>(rig.vram.data() + kArea + kSavePage +
-                                                 index * kSaveRecordBytes);
+                                                 index * save_record_bytes(0));
     }
     // Preempts a kernel of endless groups, so that a good area stands at kArea.
     void save_loops(std::uint32_t groups = 12) {
@@ -129,6 +129,51 @@ TEST_F(PreemptTest, AtRandomTimesOnRandomPortsTheResultIsTheSame) {
     EXPECT_EQ(rig.counters.get(ORR_CTR_PREEMPTIONS), preempted);
     EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_JOBS), 26u) << "a resume is no new job";
     EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_GROUPS), 26u * kGroups) << "no group twice";
+}
+
+TEST_F(PreemptTest, VectorRegistersGoOn) {
+    constexpr std::uint32_t kVlen = 512;
+    constexpr std::uint32_t kWords = kVlen / 64;
+    VectorConfig with_vectors = config();
+    with_vectors.vlen = kVlen;
+    unit = std::make_unique<VectorUnit>(with_vectors, rig.context);
+    constexpr std::uint64_t kRounds = 5000;
+    data()[0] = kRounds;
+    data()[1] = kData + 4096;
+    std::vector<std::uint64_t> expected;
+    for (std::uint64_t item = 0; item < std::uint64_t{kGroups} * kItems; ++item) {
+        for (std::uint64_t word = 0; word < kWords; ++word) {
+            std::uint64_t sum = item + word;
+            for (std::uint64_t round = 0; round < kRounds; ++round)
+                sum = (sum ^ sum << 3) + round + 3;
+            expected.push_back(sum);
+        }
+    }
+    unsigned preempted = 0;
+    std::mt19937 random(1);
+    start(0, desc(kVectors, kData, kGroups, kItems));
+    Completion done;
+    std::uint32_t at = 0;
+    for (;;) {
+        run_until(rig.events.now() + random() % (20 * kUs));
+        ASSERT_TRUE(port(at).preempt(Preempt::kNow, kArea));
+        done = next();
+        if (done.status != ORR_DONE_PREEMPTED) break;
+        ++preempted;
+        const auto* const saved = reinterpret_cast<orr_save_group*>(rig.vram.data() + kArea + kSavePage);
+        EXPECT_TRUE(header()->groups == 0 || saved->in_item == 0 || saved->hart.vector_bytes == 4 * kVlen);
+        // Others leave other things in the registers.
+        data()[2] = 3;
+        data()[3] = kData + (2 << 20);
+        expect_end(run(desc(kVectors, kData + 16, 16, 1)), ORR_DONE_OK, 0, 0);
+        rig.done.clear();
+        at = random() % 4;
+        ASSERT_TRUE(port(at).resume(kArea, 1));
+    }
+    expect_end(done, ORR_DONE_OK, 0, 0);
+    EXPECT_GT(preempted, 5u);
+    const std::vector<std::uint64_t> results(data(4096), data(4096) + expected.size());
+    EXPECT_EQ(results, expected);
 }
 
 TEST_F(PreemptTest, TheSameTimesGiveTheSameTimes) {
@@ -355,7 +400,7 @@ TEST_F(PreemptTest, WhatMakesNoSenseIsRefused) {
     header()->version = 1, expect_bad("version");
     header()->cores = 4, expect_bad("a card with other cores");
     header()->group_bytes += 8, expect_bad("another layout of groups");
-    header()->reserved = 1, expect_bad("reserved");
+    header()->vlen = 256, expect_bad("a card with vector registers");
     header()->row = 1, expect_bad("a row of no copy");
     record(0)->stack_pages |= 1u << 31, expect_bad("a page of stack that does not exist");
     record(0)->local_pages |= 1u << 31, expect_bad("a page of work-group memory that does not exist");
@@ -385,6 +430,8 @@ TEST_F(PreemptTest, WhatMakesNoSenseIsRefused) {
     wild.pc &= ~std::uint64_t{1};
     wild.fcsr = 0xff;
     wild.reservation_size = 8;
+    wild.vl = wild.vtype = wild.vstart = 0;
+    wild.vcsr = wild.vector_bytes = 0;
     ASSERT_TRUE(port(1).resume(kArea, 1));
     run_until(rig.events.now() + 20 * kUs);
     port(1).abort();

@@ -327,8 +327,12 @@ TEST_F(VectorUnitTest, RefusesBadDescriptors) {
     d.op = ORR_DESC_COPY;
     expect_bad(d);
     d = good, d.flags = 2, expect_bad(d);
-    d = good, d.reserved1 = 1, expect_bad(d);
-    d = good, d.reserved2[1] = 1, expect_bad(d);
+    d = good, d.item_stack_pages = 1, expect_bad(d);
+    d = good, d.item_stacks = kData, expect_bad(d);
+    d = good, d.item_stack_pages = 1, d.item_stacks = kData + 8, expect_bad(d);
+    d = good, d.item_stack_pages = 1, d.item_stacks = ORR_STACK_TOP, expect_bad(d);
+    d = good, d.item_stack_pages = ORR_ITEM_STACK_MAX_PAGES + 1, d.item_stacks = kData, expect_bad(d);
+    d = good, d.reserved = 1, expect_bad(d);
     d = good, d.entry += 1, expect_bad(d);
     d = good, d.grid_y = 0, expect_bad(d);
     d = good, d.block_z = 0, expect_bad(d);

@@ -108,6 +108,10 @@ TEST_F(ErrorTest, EngineErrors) {
         bench.soc.finish(bench.soc.busy_ports().front(), c.status, c.fault, c.detail);
         bench.run();
         expect_error(bench, q, c.code, 0, c.address, c.error_detail);
+        // As the fake chip makes them up; of the others there is no item.
+        const bool item = c.status == ORR_DONE_FAULT || c.status == ORR_DONE_TRAP;
+        EXPECT_EQ(bench.ring_of(q).error_item, item ? c.detail + 1 : 0);
+        EXPECT_EQ(bench.ring_of(q).error_other, item ? c.detail + 2 : 0);
     }
 }
 

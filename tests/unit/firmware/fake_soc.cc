@@ -143,6 +143,10 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
             return latched_.fault;
         case SOC_DONE_DETAIL:
             return latched_.detail;
+        case SOC_DONE_ITEM:
+            return latched_.detail + 1;
+        case SOC_DONE_OTHER:
+            return latched_.detail + 2;
         default:
             violation(fmt::format("read of register {:#x}", offset));
             return 0;

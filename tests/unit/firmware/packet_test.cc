@@ -1,4 +1,7 @@
 // What is a valid packet, and the descriptor that an engine gets for it.
+#include <orrery/hw/kernel_abi.h>
+#include <orrery/hw/mmu.h>
+
 #include "firmware/sched/queue/packets.h"
 
 #include "tests/unit/firmware/bench.h"
@@ -132,7 +135,11 @@ TEST(Packet, DispatchSizes) {
     expect_bad_word(with([](auto& p) { p.block_x = p.block_y = 0xffff; }), 4);
     expect_bad_word(with([](auto& p) { p.block_z = 0; }), 5);
     expect_bad_word(with([](auto& p) { p.block_z = 65; }), 5);
-    expect_bad_word(with([](auto& p) { p.reserved0 = 1; }), 5);
+    expect_bad_word(with([](auto& p) { p.item_stack_pages = ORR_ITEM_STACK_MAX_PAGES + 1; }), 5);
+    expect_bad_word(with([](auto& p) { p.item_stack_pages = 1; }), 6);
+    expect_bad_word(with([](auto& p) { p.item_stacks = ORR_PAGE_SIZE; }), 6);
+    expect_bad_word(with([](auto& p) { p.item_stack_pages = 1, p.item_stacks = 8; }), 6);
+    expect_bad_word(with([](auto& p) { p.item_stack_pages = 1, p.item_stacks = 1ull << 47; }), 6);
     expect_bad_word(with([](auto& p) { p.local_bytes = 0x10001; }), 5);
     EXPECT_EQ(with([](auto& p) { p.block_z = 64; }).code, ORR_QERR_NONE);
     EXPECT_EQ(with([](auto& p) {
@@ -202,7 +209,7 @@ TEST_F(Descriptors, Kernel) {
     EXPECT_EQ(desc.block_y, 2u);
     EXPECT_EQ(desc.block_z, 1u);
     EXPECT_EQ(desc.local_bytes, 256u);
-    EXPECT_EQ(desc.flags | desc.reserved1 | desc.reserved2[0] | desc.reserved2[1], 0u);
+    EXPECT_EQ(desc.flags | desc.item_stack_pages | desc.item_stacks | desc.reserved, 0u);
 }
 
 }  // namespace

@@ -135,6 +135,9 @@ ORR_ASSERT_SIZE(struct orr_desc_copies, 64);
  * Kernel: grid_x * grid_y * grid_z work-groups of block_x * block_y * block_z work-items. A
  * work-group runs on one vector core, its work-items one after the other in order of their
  * linear number (x fastest); groups run in any order. See kernel_abi.h for what an item sees.
+ * Items that wait at a barrier, all but item 0, need stacks of their own: item i of a group in
+ * place p (0 .. min(cores, groups) - 1, as the engine likes) has the pages from
+ * item_stacks + (p * items + i) * item_stack_pages * ORR_PAGE_SIZE on, to read and write.
  */
 struct orr_desc_kernel {
 	uint16_t op; /* ORR_DESC_KERNEL */
@@ -144,20 +147,25 @@ struct orr_desc_kernel {
 	uint64_t args; /* VA, given to every work-item in a0; may be 0 */
 	uint32_t grid_x, grid_y, grid_z; /* >= 1; the product <= 2^31 */
 	uint16_t block_x, block_y, block_z; /* >= 1; the product <= 1024 */
-	uint16_t reserved1;
+	uint16_t item_stack_pages; /* <= ORR_ITEM_STACK_MAX_PAGES; 0: no item waits at a barrier */
 	uint32_t local_bytes; /* work-group memory wanted, <= ORR_LOCAL_BYTES; zeroed for each group */
-	uint64_t reserved2[2];
+	uint64_t item_stacks; /* VA below 2^47, page aligned; 0 exactly if item_stack_pages is */
+	uint64_t reserved;
 };
 ORR_ASSERT_OFFSET(struct orr_desc_kernel, grid_x, 24);
 ORR_ASSERT_OFFSET(struct orr_desc_kernel, block_x, 36);
 ORR_ASSERT_OFFSET(struct orr_desc_kernel, local_bytes, 44);
+ORR_ASSERT_OFFSET(struct orr_desc_kernel, item_stacks, 48);
 ORR_ASSERT_SIZE(struct orr_desc_kernel, 64);
+
+/* SOC_DONE_ITEM: linear numbers of a work-group and of a work-item in it. */
+#define ORR_DONE_ITEM_BITS 16
 
 /* Status of a completion. */
 #define ORR_DONE_OK 0u
 #define ORR_DONE_BAD_DESC 1u /* detail: 0 */
 #define ORR_DONE_FAULT 2u /* detail: the VA; fault code in SOC_DONE_FAULT */
-#define ORR_DONE_TRAP 3u /* a work-item trapped: detail: its pc; cause in SOC_DONE_FAULT (mcause) */
+#define ORR_DONE_TRAP 3u /* a work-item trapped: detail: its pc; cause in SOC_DONE_FAULT (mcause, or ORR_TRAP_* of kernel_abi.h) */
 #define ORR_DONE_ABORTED 4u /* by the dispatch port's abort register */
 #define ORR_DONE_PREEMPTED 5u /* saved, SOC_ENGINE_RESUME goes on; detail: bytes saved */
 

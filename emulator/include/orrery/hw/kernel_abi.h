@@ -3,7 +3,8 @@
  * What a work-item sees: RV64IMAFDC (lp64d), user CSRs, a stack, work-group memory. It starts
  * at the kernel's entry with a0 = args, sp = top of its stack, ra = ORR_KERNEL_EXIT and all
  * else zero; jumping to ORR_KERNEL_EXIT (that is: returning) ends it. ecall, ebreak and every
- * exception end the whole kernel with ORR_DONE_TRAP or, for a bad address, ORR_DONE_FAULT.
+ * exception end the whole kernel with ORR_DONE_TRAP or, for a bad address, ORR_DONE_FAULT;
+ * ORR_CALL_* below are the ecalls that do not.
  */
 #ifndef ORRERY_HW_KERNEL_ABI_H
 #define ORRERY_HW_KERNEL_ABI_H
@@ -16,6 +17,33 @@
 #define ORR_STACK_BYTES 0x10000u
 #define ORR_LOCAL_BASE 0xffffffff40000000ull /* work-group memory, shared by the group's items */
 #define ORR_LOCAL_BYTES 0x10000u
+
+/*
+ * Stacks of items that wait at a barrier, all but that of item 0: item i has the `item_stack_pages` (engine.h) below
+ * ORR_ITEM_STACKS + (i + 1) * ORR_ITEM_STACK_STRIDE. (sp starts ORR_ITEM_SLOT_BYTES below.) Nothing is mapped between two of them.
+ */
+#define ORR_ITEM_STACKS 0xfffffffe00000000ull
+#define ORR_ITEM_STACK_STRIDE 0x100000u
+#define ORR_ITEM_STACK_MAX_PAGES 128u
+#define ORR_ITEM_SLOT_BYTES 32u /* the top of each of them, that of item 0 too, is left to the group's own use */
+
+/*
+ * ecall with the call's number in a7.
+ *
+ * BARRIER: the item goes on behind the ecall when all items of its group have come to a barrier with the same a0, in the
+ * order of their numbers. pc, sp and fcsr are kept; all other registers, vl, vtype and reservations are lost. An item
+ * that ends, or comes to a barrier with another a0, while others wait ends the kernel: ORR_TRAP_BARRIER_*.
+ * ASSERT: ends the kernel with ORR_TRAP_ASSERT and a0 as detail.
+ */
+#define ORR_CALL_BARRIER 0x4f525201u
+#define ORR_CALL_ASSERT 0x4f525202u
+
+/* Causes beside those of RISC-V (mcause) in ORR_DONE_TRAP, and what stands in detail in place of the pc. */
+#define ORR_TRAP_ASSERT 0x100u /* a0 */
+#define ORR_TRAP_BARRIER_OTHER 0x101u /* the item is at a barrier other than that of item 0: its a0; that of item 0 in SOC_DONE_OTHER */
+#define ORR_TRAP_BARRIER_ENDED 0x102u /* the item ended, those before it wait at a barrier: its a0 */
+#define ORR_TRAP_BARRIER_LATE 0x103u /* the item is at a barrier, those before it have ended: its a0 */
+#define ORR_TRAP_BARRIER_STACKS 0x104u /* a barrier, and the descriptor has no item_stacks: the pc */
 
 /* Read-only user CSRs (the custom range of the privileged specification). */
 #define ORR_CSR_GROUP_X 0xcc0 /* work-group number in the grid */

@@ -77,9 +77,10 @@ struct orr_packet_dispatch {
 	uint64_t args;
 	uint32_t grid_x, grid_y, grid_z;
 	uint16_t block_x, block_y, block_z;
-	uint16_t reserved0;
+	uint16_t item_stack_pages;
 	uint32_t local_bytes;
-	uint64_t reserved1[2];
+	uint64_t item_stacks;
+	uint64_t reserved;
 };
 ORR_ASSERT_SIZE(struct orr_packet_dispatch, 64);
 

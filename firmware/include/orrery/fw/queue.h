@@ -23,7 +23,9 @@ struct orr_ring {
 	uint64_t error_index; /* packet that failed */
 	uint64_t error_address; /* VA, pc or value that failed; 0 if there is none */
 	uint64_t error_detail; /* ORR_FAULT_*, mcause, or offending word; see the code */
-	uint64_t pad2[4];
+	uint64_t error_item; /* KERNEL_TRAP, and FAULT of a kernel: SOC_DONE_ITEM */
+	uint64_t error_other; /* the same: SOC_DONE_OTHER */
+	uint64_t pad2[2];
 	uint64_t reserved[8];
 };
 ORR_ASSERT_OFFSET(struct orr_ring, consumer, 64);
@@ -68,7 +70,7 @@ ORR_ASSERT_SIZE(struct orr_queue_usage, 64);
 #define ORR_QERR_BAD_INDEX 4u /* producer behind, or further ahead than the ring; address: producer */
 #define ORR_QERR_RING_FAULT 5u /* the ring is not readable or writable; address: VA, detail: ORR_FAULT_* */
 #define ORR_QERR_FAULT 6u /* address: VA, detail: ORR_FAULT_* */
-#define ORR_QERR_KERNEL_TRAP 7u /* address: pc, detail: mcause */
+#define ORR_QERR_KERNEL_TRAP 7u /* address: pc, detail: mcause; or as ORR_TRAP_* of hw/kernel_abi.h says */
 #define ORR_QERR_TIMEOUT 8u /* a dispatch ran over its limit; address: 0 */
 #define ORR_QERR_BAD_DESC 9u /* an engine refused the descriptor that the packet asked for */
 #define ORR_QERR_FIRMWARE 10u /* the firmware crashed while it worked for this queue; detail: mcause */
