@@ -1,21 +1,20 @@
 // One program in qemu-riscv64 and in our interpreter: FP with every rounding mode, flags and badly boxed
 // operands, and the atomics that Unicorn gets wrong. All results agree bit for bit.
-#include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
-#include "tests/unit/core/encode.h"
-#include "tests/unit/core/machine.h"
+#include "tests/unit/riscv/user_program.h"
 
 namespace orrery::emu::test {
 namespace {
+
+using riscv::test::read_file;
 
 constexpr std::uint64_t kRecords = 300'000;
 
@@ -24,61 +23,18 @@ struct Record {
     bool operator==(const Record&) const = default;
 };
 
-std::string read_file(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::string input(std::uint64_t seed) {
     const std::uint64_t words[] = {seed, kRecords};
     return {reinterpret_cast<const char*>(words), sizeof words};
 }
 
-// Loads a static ELF for the address range of TestBus.
-bool load_elf(const std::string& elf, Machine& machine) {
-    Elf64_Ehdr header;
-    if (elf.size() < sizeof header) return false;
-    std::memcpy(&header, elf.data(), sizeof header);
-    for (unsigned i = 0; i < header.e_phnum; ++i) {
-        Elf64_Phdr segment;
-        std::memcpy(&segment, elf.data() + header.e_phoff + i * sizeof segment, sizeof segment);
-        if (segment.p_type != PT_LOAD) continue;
-        if (segment.p_vaddr < kRam || segment.p_vaddr + segment.p_memsz > kRam + kRamBytes) return false;
-        std::memcpy(machine.bus.ram() + (segment.p_vaddr - kRam), elf.data() + segment.p_offset,
-                    segment.p_filesz);
-    }
-    machine.hart.set_pc(header.e_entry);
-    return true;
-}
-
-// The three system calls that the program makes.
 std::string run_here(const std::string& elf, const std::string& in) {
-    Config config = fp_config();
-    config.trap_to_host = true;
-    Machine m(config);
-    if (!load_elf(elf, m)) return "";
-    m.hart.set_x(sp, kRam + kRamBytes - 64);
-    std::string out;
-    for (;;) {
-        const StopReason reason = m.hart.run(1'000'000);
-        if (reason == StopReason::kBudget) continue;
-        if (reason != StopReason::kTrap || m.hart.trap().cause != Cause::kEcall) {
-            ADD_FAILURE() << to_string(reason) << ": " << to_string(m.hart.trap().cause) << std::hex << " at "
-                          << m.hart.pc() << ", " << m.hart.trap().tval;
-            return out;
-        }
-        const std::uint64_t call = m.hart.x(a7), offset = m.hart.x(a1) - kRam, size = m.hart.x(a2);
-        if (call != 63 && call != 64) return out;
-        if (offset > kRamBytes || size > kRamBytes - offset) {
-            ADD_FAILURE() << "buffer out of bounds";
-            return out;
-        }
-        std::uint8_t* memory = m.bus.ram() + offset;
-        if (call == 63) std::memcpy(memory, in.data(), std::min<std::size_t>(size, in.size()));
-        if (call == 64) out.append(reinterpret_cast<const char*>(memory), size);
-        m.hart.set_x(a0, m.hart.x(a2));
-        m.hart.set_pc(m.hart.pc() + 4);
-    }
+    Config config;
+    config.fp = true;
+    std::string error;
+    const std::string out = riscv::test::run_user_program(elf, in, config, error);
+    EXPECT_EQ(error, "");
+    return out;
 }
 
 std::string run_in_qemu(const std::string& elf_path, const std::string& in) {
@@ -90,7 +46,7 @@ std::string run_in_qemu(const std::string& elf_path, const std::string& in) {
                                 (folder / "in").string() + "' > '" + (folder / "out").string() + "'";
     const int status = std::system(command.c_str());
     EXPECT_EQ(status, 0) << command;
-    std::string out = read_file(folder / "out");
+    std::string out = read_file((folder / "out").string());
     std::filesystem::remove_all(folder);
     return out;
 }

@@ -64,13 +64,16 @@ std::string qemu_of_tree() {
            "/usr/bin/qemu-riscv64";
 }
 
+std::string qemu_options(unsigned vlen) {
+    return " -cpu rv64,v=true,vlen=" + std::to_string(vlen) + ",zvfh=true,zvfbfmin=true,zvfbfwma=true ";
+}
+
 Qemu::Qemu(const std::string& command, unsigned vlen, const std::string& guest) {
     static_assert(kWireWindow == model::kWindow && kWireWindowBytes == model::kWindowBytes);
     int down[2], up[2];
     if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0) throw std::runtime_error("no pipes");
     std::vector<std::string> words;
-    std::istringstream in(command + " -cpu rv64,v=true,vlen=" + std::to_string(vlen) +
-                          ",zvfh=true,zvfbfmin=true,zvfbfwma=true " + guest);
+    std::istringstream in(command + qemu_options(vlen) + guest);
     for (std::string word; in >> word;)
         words.push_back(word);
     std::vector<char*> arguments;

@@ -9,6 +9,8 @@ namespace orrery::riscv::test {
 
 // The QEMU of the VM tree, with the loader that runs it anywhere. Throws if there is no tree.
 std::string qemu_of_tree();
+// " -cpu ... ", with all the extensions of our cores.
+std::string qemu_options(unsigned vlen);
 
 class Qemu : public Machine {
   public:
