@@ -57,6 +57,7 @@ constexpr std::array kPackets = {
     Name{ORR_PKT_BARRIER, "BARRIER"},   Name{ORR_PKT_TIMESTAMP, "TIMESTAMP"},
     Name{ORR_PKT_INDIRECT, "INDIRECT"}, Name{ORR_PKT_MATRIX, "MATRIX"},
     Name{ORR_PKT_GANG, "GANG"},         Name{ORR_PKT_FAIL, "FAIL"},
+    Name{ORR_PKT_REDUCE, "REDUCE"},     Name{ORR_PKT_COPIES, "COPIES"},
 };
 constexpr std::array kMails = {
     Name{ORR_MBOX_PING, "PING"},

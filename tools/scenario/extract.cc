@@ -283,7 +283,24 @@ Job Extractor::job_of(const ObservedQueue& queue, std::size_t number, std::uint6
             orr_packet_copy from;
             std::memcpy(&from, &packet, sizeof from);
             job.op = Op::kCopy;
+            // Malformed ones can say anything: their product stays below 2^64.
+            set_copy(job, from.row_bytes, std::uint64_t{from.rows} * std::max(from.planes, 1u), demand);
+            break;
+        }
+        case ORR_PKT_REDUCE: {
+            orr_packet_reduce from;
+            std::memcpy(&from, &packet, sizeof from);
+            job.op = Op::kCopy;
+            note("copies with reduction become copies");
             set_copy(job, from.row_bytes, from.rows, demand);
+            break;
+        }
+        case ORR_PKT_COPIES: {
+            orr_packet_copies from;
+            std::memcpy(&from, &packet, sizeof from);
+            job.op = Op::kCopy;
+            note("lists of copies become copies");
+            set_copy(job, from.bytes, 1, demand);
             break;
         }
         case ORR_PKT_FILL: {

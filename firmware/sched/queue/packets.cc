@@ -28,16 +28,17 @@ Verdict zero_from(const uint64_t* packet, size_t from) {
     return kValid;
 }
 
-// rows * row_bytes <= 2^40, rows >= 1.
+// rows * row_bytes <= 2^40, rows >= 1. A division, as the core has no wider product.
 bool size_ok(uint64_t rows, uint64_t row_bytes) {
     return rows != 0 && row_bytes <= kMaxCopyBytes && (row_bytes == 0 || rows <= kMaxCopyBytes / row_bytes);
 }
 
 Verdict validate_copy(const uint64_t (&words)[kPacketWords]) {
     const auto packet = __builtin_bit_cast(orr_packet_copy, words);
-    if (packet.reserved0 != 0 || packet.rows == 0) return bad_word(4);
-    if (!size_ok(packet.rows, packet.row_bytes)) return bad_word(3);
-    return zero_from(words, 7);
+    const uint64_t planes = packet.planes == 0 ? 1 : packet.planes;
+    if (packet.rows == 0) return bad_word(4);
+    if (!size_ok(packet.rows * planes, packet.row_bytes)) return bad_word(3);
+    return planes == 1 ? zero_from(words, 7) : kValid;
 }
 
 Verdict validate_fill(const uint64_t (&words)[kPacketWords]) {
@@ -48,6 +49,32 @@ Verdict validate_fill(const uint64_t (&words)[kPacketWords]) {
     if (packet.dst % unit != 0) return bad_word(2);
     if (packet.row_bytes % unit != 0 || !size_ok(packet.rows, packet.row_bytes)) return bad_word(3);
     return zero_from(words, 6);
+}
+
+Verdict validate_reduce(const uint64_t (&words)[kPacketWords]) {
+    // By type; its elements are 1 << that many bytes.
+    constexpr uint8_t kShift[] = {0, 0, 0, 2, 2, 3, 3, 1, 1, 2, 3};
+    static_assert(sizeof(kShift) == ORR_TYPE_F64 + 1 && ORR_TYPE_F16 == 7);
+    const auto packet = __builtin_bit_cast(orr_packet_reduce, words);
+    if (packet.rows == 0 || packet.type == 0 || packet.type > ORR_TYPE_F64 || packet.function == 0 ||
+        packet.function > ORR_REDUCE_PRODUCT)
+        return bad_word(4);
+    const uint64_t inside = (1u << kShift[packet.type]) - 1;
+    if ((packet.src & inside) != 0) return bad_word(1);
+    if ((packet.dst & inside) != 0) return bad_word(2);
+    if ((packet.row_bytes & inside) != 0 || !size_ok(packet.rows, packet.row_bytes)) return bad_word(3);
+    if (packet.rows > 1 && (packet.src_pitch & inside) != 0) return bad_word(5);
+    if (packet.rows > 1 && (packet.dst_pitch & inside) != 0) return bad_word(6);
+    return zero_from(words, 7);
+}
+
+Verdict validate_copies(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_copies, words);
+    if (packet.list % sizeof(orr_copy_entry) != 0) return bad_word(1);
+    if (packet.reserved0 != 0) return bad_word(2);
+    if (packet.bytes > kMaxCopyBytes) return bad_word(3);
+    if (packet.entries == 0 || packet.reserved1 != 0) return bad_word(4);
+    return zero_from(words, 5);
 }
 
 Verdict validate_dispatch(const uint64_t (&words)[kPacketWords]) {
@@ -102,6 +129,8 @@ uint32_t known_flags(uint32_t opcode) {
         case ORR_PKT_NOP:
         case ORR_PKT_COPY:
         case ORR_PKT_FILL:
+        case ORR_PKT_REDUCE:
+        case ORR_PKT_COPIES:
             return ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT;
         case ORR_PKT_DISPATCH:
             return ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT | ORR_PKT_F_RESIDENT;
@@ -114,7 +143,7 @@ uint32_t known_flags(uint32_t opcode) {
 
 Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
     const uint32_t opcode = packet_opcode(packet);
-    if (opcode > ORR_PKT_FAIL) return {ORR_QERR_BAD_OPCODE, packet[0]};
+    if (opcode > ORR_PKT_COPIES) return {ORR_QERR_BAD_OPCODE, packet[0]};
     if (opcode == ORR_PKT_INDIRECT || opcode == ORR_PKT_MATRIX) return {ORR_QERR_NOT_IMPLEMENTED, packet[0]};
     if ((packet_flags(packet) & ~known_flags(opcode)) != 0) return bad_word(0);
 
@@ -123,6 +152,10 @@ Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
             return validate_copy(packet);
         case ORR_PKT_FILL:
             return validate_fill(packet);
+        case ORR_PKT_REDUCE:
+            return validate_reduce(packet);
+        case ORR_PKT_COPIES:
+            return validate_copies(packet);
         case ORR_PKT_DISPATCH:
             return validate_dispatch(packet);
         case ORR_PKT_WAIT:
@@ -144,7 +177,15 @@ Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
 void build_descriptor(const uint64_t (&packet)[kPacketWords], uint32_t asid, uint64_t (&desc)[kDescWords]) {
     static_assert(offsetof(orr_packet_copy, src) == offsetof(orr_desc_copy, src) &&
                   offsetof(orr_packet_copy, rows) == offsetof(orr_desc_copy, rows) &&
-                  offsetof(orr_packet_copy, dst_pitch) == offsetof(orr_desc_copy, dst_pitch));
+                  offsetof(orr_packet_copy, planes) == offsetof(orr_desc_copy, planes) &&
+                  offsetof(orr_packet_copy, dst_pitch) == offsetof(orr_desc_copy, dst_pitch) &&
+                  offsetof(orr_packet_copy, src_height) == offsetof(orr_desc_copy, pattern));
+    static_assert(offsetof(orr_packet_reduce, src) == offsetof(orr_desc_reduce, src) &&
+                  offsetof(orr_packet_reduce, function) == offsetof(orr_desc_reduce, function) &&
+                  offsetof(orr_packet_reduce, dst_pitch) == offsetof(orr_desc_reduce, dst_pitch));
+    static_assert(offsetof(orr_packet_copies, list) == offsetof(orr_desc_copies, list) &&
+                  offsetof(orr_packet_copies, bytes) == offsetof(orr_desc_copies, bytes) &&
+                  offsetof(orr_packet_copies, entries) == offsetof(orr_desc_copies, entries));
     static_assert(offsetof(orr_packet_fill, pattern) == offsetof(orr_desc_pattern, pattern) &&
                   offsetof(orr_packet_fill, pattern_bytes) == offsetof(orr_desc_pattern, pattern_bytes) &&
                   offsetof(orr_packet_fill, dst_pitch) == offsetof(orr_desc_pattern, dst_pitch));

@@ -6,9 +6,14 @@
 namespace orrery::fw {
 namespace {
 
-// For traces: bytes of a copy or fill, groups of a dispatch.
+// For traces: bytes of what a copy engine does, groups of a dispatch.
 uint64_t job_size(const uint64_t (&words)[kPacketWords]) {
-    if (packet_opcode(words) != ORR_PKT_DISPATCH) return words[3] * (words[4] & 0xffffffff);
+    const uint32_t opcode = packet_opcode(words);
+    if (opcode == ORR_PKT_COPIES) return words[3];
+    if (opcode != ORR_PKT_DISPATCH) {
+        const uint64_t planes = opcode == ORR_PKT_COPY ? words[4] >> 32 : 0;
+        return words[3] * (words[4] & 0xffffffff) * (planes == 0 ? 1 : planes);
+    }
     return (words[3] & 0xffffffff) * (words[3] >> 32) * (words[4] & 0xffffffff);
 }
 
@@ -335,8 +340,7 @@ bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
     if (!fetch(queue)) return false;
     const uint32_t opcode = packet_opcode(queue.packet);
     if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0 && queue.in_flight != 0) return false;
-    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH
-                                     : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
+    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH : is_copy(opcode);
 }
 
 bool Scheduler::drain_completions() {

@@ -260,6 +260,8 @@ bool Scheduler::fetch(Queue& queue) {
             return execute_fail(queue);
         case ORR_PKT_COPY:
         case ORR_PKT_FILL:
+        case ORR_PKT_REDUCE:
+        case ORR_PKT_COPIES:
         case ORR_PKT_DISPATCH:
             return execute_on_engine(queue, opcode);
         default:  // NOP, BARRIER: validate_packet() lets nothing else pass

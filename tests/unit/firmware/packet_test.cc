@@ -25,11 +25,35 @@ void expect_bad_word(const Verdict& verdict, std::uint64_t word) {
     EXPECT_EQ(verdict.detail, word);
 }
 
+orr_packet_reduce reduce_of(std::uint64_t src) {
+    orr_packet_reduce p{};
+    p.header.opcode = ORR_PKT_REDUCE;
+    p.src = src;
+    p.dst = src + 0x100000;
+    p.row_bytes = 64;
+    p.rows = 2;
+    p.type = ORR_TYPE_F32;
+    p.function = ORR_REDUCE_MAX;
+    p.src_pitch = 128;
+    p.dst_pitch = 256;
+    return p;
+}
+
+orr_packet_copies copies_of(std::uint64_t list) {
+    orr_packet_copies p{};
+    p.header.opcode = ORR_PKT_COPIES;
+    p.list = list;
+    p.bytes = 1000;
+    p.entries = 3;
+    return p;
+}
+
 TEST(Packet, GoodOnesPass) {
     for (const orr_packet& p :
          {nop(), nop(ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT), barrier(), signal(0x1000, 1),
           wait(0x1010, ~0ull >> 1, ORR_PKT_F_INTERRUPT), timestamp(0x1008), copy(0x1000, 3),
-          as_packet(fill_of(0x1000)), dispatch(0x1002, 3)})
+          as_packet(fill_of(0x1000)), as_packet(reduce_of(0x1000)), as_packet(copies_of(0x1000)),
+          dispatch(0x1002, 3)})
         EXPECT_EQ(judge(p).code, ORR_QERR_NONE) << p.header.opcode;
 }
 
@@ -40,17 +64,18 @@ TEST(Packet, TagIsFree) {
 }
 
 TEST(Packet, UnknownAndUnfinishedOpcodes) {
-    orr_packet p = packet(12);
+    orr_packet p = packet(14);
     p.header.tag = 5;
     EXPECT_EQ(judge(p).code, ORR_QERR_BAD_OPCODE);
-    EXPECT_EQ(judge(p).detail, 12 | 5ull << 32);
+    EXPECT_EQ(judge(p).detail, 14 | 5ull << 32);
     EXPECT_EQ(judge(packet(0xffff)).code, ORR_QERR_BAD_OPCODE);
     EXPECT_EQ(judge(packet(ORR_PKT_INDIRECT)).code, ORR_QERR_NOT_IMPLEMENTED);
     EXPECT_EQ(judge(packet(ORR_PKT_MATRIX, 1)).code, ORR_QERR_NOT_IMPLEMENTED);
 }
 
 TEST(Packet, FlagsThatTheOpcodeDoesNotName) {
-    for (std::uint16_t opcode = ORR_PKT_NOP; opcode <= ORR_PKT_TIMESTAMP; ++opcode) {
+    for (std::uint16_t opcode = ORR_PKT_NOP; opcode <= ORR_PKT_COPIES; ++opcode) {
+        if (opcode == ORR_PKT_INDIRECT || opcode == ORR_PKT_MATRIX) continue;
         if (opcode != ORR_PKT_DISPATCH) expect_bad_word(judge(packet(opcode, ORR_PKT_F_RESIDENT)), 0);
         expect_bad_word(judge(packet(opcode, 8)), 0);
         expect_bad_word(judge(packet(opcode, 0x8000)), 0);
@@ -63,8 +88,16 @@ TEST(Packet, ReservedWords) {
     const struct {
         orr_packet packet;
         int first;
-    } kinds[] = {{nop(), 0},        {barrier(), 0},    {signal(0, 1), 2},          {wait(0, 1), 2},
-                 {timestamp(0), 1}, {copy(0x1000), 6}, {as_packet(fill_of(0)), 5}, {dispatch(0), 5}};
+    } kinds[] = {{nop(), 0},
+                 {barrier(), 0},
+                 {signal(0, 1), 2},
+                 {wait(0, 1), 2},
+                 {timestamp(0), 1},
+                 {copy(0x1000), 6},
+                 {as_packet(fill_of(0)), 5},
+                 {dispatch(0), 5},
+                 {as_packet(reduce_of(0)), 6},
+                 {as_packet(copies_of(0)), 4}};
     for (const auto& kind : kinds) {
         ASSERT_EQ(judge(kind.packet).code, ORR_QERR_NONE) << kind.packet.header.opcode;
         for (int word = kind.first; word < 7; ++word) {
@@ -84,9 +117,6 @@ TEST(Packet, Alignment) {
 
 TEST(Packet, CopySizes) {
     auto p = copy_of(0x1000);
-    p.reserved0 = 1;
-    expect_bad_word(judge_typed(p), 4);
-    p = copy_of(0x1000);
     p.rows = 0;
     expect_bad_word(judge_typed(p), 4);
     p = copy_of(0x1000);
@@ -101,6 +131,73 @@ TEST(Packet, CopySizes) {
     expect_bad_word(judge_typed(p), 3);
     p.row_bytes = 0;
     EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE);
+}
+
+TEST(Packet, CopiesOfPlanes) {
+    auto p = copy_of(0x1000);
+    p.planes = 1;
+    EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE);
+    p.src_height = 4;
+    expect_bad_word(judge_typed(p), 7);
+    p.planes = 2;
+    EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE);
+    p.row_bytes = 1ull << 39;
+    EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE);
+    p.planes = 3;
+    expect_bad_word(judge_typed(p), 3);
+    p.row_bytes = 1;
+    p.rows = p.planes = 0xffffffff;
+    expect_bad_word(judge_typed(p), 3);
+}
+
+TEST(Packet, Reductions) {
+    const auto with = [](auto change) {
+        auto p = reduce_of(0x1000);
+        change(p);
+        return judge_typed(p);
+    };
+    expect_bad_word(with([](auto& p) { p.rows = 0; }), 4);
+    expect_bad_word(with([](auto& p) { p.type = 0; }), 4);
+    expect_bad_word(with([](auto& p) { p.type = ORR_TYPE_F64 + 1; }), 4);
+    expect_bad_word(with([](auto& p) { p.function = 0; }), 4);
+    expect_bad_word(with([](auto& p) { p.function = ORR_REDUCE_PRODUCT + 1; }), 4);
+    expect_bad_word(with([](auto& p) { p.row_bytes = 1ull << 40; }), 3);
+    for (const auto [type, bytes] :
+         {std::pair{ORR_TYPE_I8, 1u}, std::pair{ORR_TYPE_U8, 1u}, std::pair{ORR_TYPE_I32, 4u},
+          std::pair{ORR_TYPE_U32, 4u}, std::pair{ORR_TYPE_I64, 8u}, std::pair{ORR_TYPE_U64, 8u},
+          std::pair{ORR_TYPE_F16, 2u}, std::pair{ORR_TYPE_BF16, 2u}, std::pair{ORR_TYPE_F32, 4u},
+          std::pair{ORR_TYPE_F64, 8u}}) {
+        auto p = reduce_of(0x1000);
+        p.type = static_cast<std::uint16_t>(type);
+        for (std::uint64_t* field : {&p.src, &p.dst, &p.row_bytes, &p.src_pitch, &p.dst_pitch})
+            *field += bytes;
+        EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE) << type;
+        if (bytes == 1) continue;
+        const std::uint64_t words[] = {1, 2, 3, 5, 6};
+        std::uint64_t* const fields[] = {&p.src, &p.dst, &p.row_bytes, &p.src_pitch, &p.dst_pitch};
+        for (unsigned i = 0; i < 5; ++i) {
+            *fields[i] += bytes / 2;
+            expect_bad_word(judge_typed(p), words[i]);
+            *fields[i] -= bytes / 2;
+        }
+        p.src_pitch = p.dst_pitch = 1;
+        p.rows = 1;
+        EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE) << "a row has no pitch";
+    }
+}
+
+TEST(Packet, ListsOfCopies) {
+    const auto with = [](auto change) {
+        auto p = copies_of(0x1000);
+        change(p);
+        return judge_typed(p);
+    };
+    expect_bad_word(with([](auto& p) { p.list += 16; }), 1);
+    expect_bad_word(with([](auto& p) { p.reserved0 = 1; }), 2);
+    expect_bad_word(with([](auto& p) { p.bytes = (1ull << 40) + 1; }), 3);
+    expect_bad_word(with([](auto& p) { p.entries = 0; }), 4);
+    expect_bad_word(with([](auto& p) { p.reserved1 = 1; }), 4);
+    EXPECT_EQ(with([](auto& p) { p.bytes = 0; }).code, ORR_QERR_NONE);
 }
 
 TEST(Packet, FillSizes) {
@@ -192,6 +289,51 @@ TEST_F(Descriptors, Fill) {
     EXPECT_EQ(desc.rows, 2u);
     EXPECT_EQ(desc.dst_pitch, 64u);
     EXPECT_EQ(desc.pattern, p.pattern);
+}
+
+TEST_F(Descriptors, Planes) {
+    auto p = copy_of(0x1000);
+    p.planes = 5;
+    p.src_height = 6;
+    p.dst_height = 7;
+    bench.submit(queue, {as_packet(p)});
+    const auto desc = bench.soc.engines[0].as<orr_desc_copy>();
+    EXPECT_EQ(desc.op, ORR_DESC_COPY);
+    EXPECT_EQ(desc.planes, 5u);
+    EXPECT_EQ(desc.pattern, 6 | 7ull << 32);
+}
+
+TEST_F(Descriptors, Reduce) {
+    const auto p = reduce_of(0x1000);
+    bench.submit(queue, {as_packet(p)});
+    const auto desc = bench.soc.engines[0].as<orr_desc_reduce>();
+    EXPECT_EQ(desc.op, ORR_DESC_REDUCE);
+    EXPECT_EQ(desc.asid, 6u);
+    EXPECT_EQ(desc.src, p.src);
+    EXPECT_EQ(desc.dst, p.dst);
+    EXPECT_EQ(desc.type, ORR_TYPE_F32);
+    EXPECT_EQ(desc.function, ORR_REDUCE_MAX);
+    EXPECT_EQ(desc.dst_pitch, 256u);
+}
+
+// More than there are engines: the last ones wait for a port, and get it.
+TEST_F(Descriptors, ListsOfCopiesWaitForAPort) {
+    for (std::uint64_t i = 0; i < 5; ++i)
+        bench.submit(queue,
+                     {i % 2 == 0 ? as_packet(copies_of(0x1000 + 0x1000 * i)) : as_packet(reduce_of(0x40))});
+    const auto desc = bench.soc.engines[0].as<orr_desc_copies>();
+    EXPECT_EQ(desc.op, ORR_DESC_COPIES);
+    EXPECT_EQ(desc.asid, 6u);
+    EXPECT_EQ(desc.list, 0x1000u);
+    EXPECT_EQ(desc.bytes, 1000u);
+    EXPECT_EQ(desc.entries, 3u);
+    for (unsigned i = 0; i < 5; ++i) {
+        for (std::uint32_t port = 0; port < 2; ++port) {
+            if (bench.soc.engines[port].busy) bench.soc.finish(port);
+        }
+        bench.run();
+    }
+    EXPECT_EQ(bench.ring_of(queue).consumer, 5u);
 }
 
 TEST_F(Descriptors, Kernel) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packets: 64 bytes each. Packets of a queue start in order. COPY, FILL and DISPATCH run on
+ * Packets: 64 bytes each. Packets of a queue start in order. COPY, FILL, REDUCE, COPIES and DISPATCH run on
  * engines and may overlap with later ones of the same queue, unless the later has
  * ORR_PKT_F_ORDERED: such a packet starts only when all earlier ones have finished. SIGNAL,
  * FAIL, TIMESTAMP and BARRIER are always ordered; WAIT holds back all later packets. All addresses are
@@ -24,8 +24,10 @@
 #define ORR_PKT_MATRIX 9u /* reserved for matrix operations: not implemented yet */
 #define ORR_PKT_GANG 10u
 #define ORR_PKT_FAIL 11u
+#define ORR_PKT_REDUCE 12u
+#define ORR_PKT_COPIES 13u
 
-#define ORR_PKT_F_ORDERED 1u /* COPY, FILL, DISPATCH, NOP */
+#define ORR_PKT_F_ORDERED 1u /* COPY, FILL, REDUCE, COPIES, DISPATCH, NOP */
 #define ORR_PKT_F_INTERRUPT 2u /* any: raise ORR_IRQ_QUEUE when it has finished */
 #define ORR_PKT_F_RESIDENT 4u /* DISPATCH: all groups on vector cores at once (ORR_DESC_F_RESIDENT) */
 
@@ -42,8 +44,9 @@ struct orr_packet {
 ORR_ASSERT_SIZE(struct orr_packet, 64);
 
 /*
- * 2-D copy; semantics as struct orr_desc_copy. Linear: rows 1, pitches 0. A COPY or FILL to memory of a
- * linked card has finished when all of it is on the link; that it has arrived is told by a SIGNAL behind it.
+ * Copy in up to three dimensions; semantics as struct orr_desc_copy. Linear: rows 1, all behind it 0. A COPY, FILL or
+ * COPIES to memory of a linked card has finished when all of it is on the link; that it has arrived is told by a
+ * SIGNAL behind it.
  */
 struct orr_packet_copy {
 	struct orr_packet_header header;
@@ -51,11 +54,13 @@ struct orr_packet_copy {
 	uint64_t dst;
 	uint64_t row_bytes;
 	uint32_t rows;
-	uint32_t reserved0;
+	uint32_t planes; /* 0: as 1 */
 	uint64_t src_pitch;
 	uint64_t dst_pitch;
-	uint64_t reserved1;
+	uint32_t src_height; /* rows from plane to plane; 0 unless planes > 1, as the next */
+	uint32_t dst_height;
 };
+ORR_ASSERT_OFFSET(struct orr_packet_copy, src_height, 56);
 ORR_ASSERT_SIZE(struct orr_packet_copy, 64);
 
 struct orr_packet_fill {
@@ -69,6 +74,33 @@ struct orr_packet_fill {
 	uint64_t reserved[2];
 };
 ORR_ASSERT_SIZE(struct orr_packet_fill, 64);
+
+/* Copy with reduction; semantics as struct orr_desc_reduce. */
+struct orr_packet_reduce {
+	struct orr_packet_header header;
+	uint64_t src;
+	uint64_t dst;
+	uint64_t row_bytes;
+	uint32_t rows;
+	uint16_t type; /* ORR_TYPE_* */
+	uint16_t function; /* ORR_REDUCE_* */
+	uint64_t src_pitch;
+	uint64_t dst_pitch;
+	uint64_t reserved;
+};
+ORR_ASSERT_SIZE(struct orr_packet_reduce, 64);
+
+/* Scatter and gather; semantics as struct orr_desc_copies. The list is read while the packet runs. */
+struct orr_packet_copies {
+	struct orr_packet_header header;
+	uint64_t list; /* VA of struct orr_copy_entry, 32-byte aligned */
+	uint64_t reserved0;
+	uint64_t bytes; /* of all entries together */
+	uint32_t entries; /* >= 1 */
+	uint32_t reserved1;
+	uint64_t reserved2[3];
+};
+ORR_ASSERT_SIZE(struct orr_packet_copies, 64);
 
 /* Semantics as struct orr_desc_kernel. */
 struct orr_packet_dispatch {
