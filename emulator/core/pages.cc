@@ -183,8 +183,10 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
         const unsigned first = size_in_page(va, size);
         std::uint8_t bytes[8];
         std::memcpy(bytes, &value, sizeof value);
-        // Nothing is written unless all may be.
-        if (first != size && part(core, va, va + first, Access::kStore) == nullptr) return false;
+        // Nothing is written unless all may be; of parts that may not the first is named.
+        if (first != size && (part(core, va, va, Access::kStore) == nullptr ||
+                              part(core, va, va + first, Access::kStore) == nullptr))
+            return false;
         std::uint8_t* host = part(core, va, va, Access::kStore);
         if (host == nullptr) return false;
         std::memcpy(host, bytes, first);

@@ -79,6 +79,10 @@ TEST(Memory, MisalignedAcrossAHoleFaultsWhole) {
     // The last and the first byte of the address space are neighbours.
     Access1 around({ld(a2, a0, 0)}, ~0ull);
     EXPECT_EQ(around.go(), StopReason::kTrap);
+    // Of two parts that both fail it is the first, for stores too.
+    Access1 store_around({sd(a1, a0, 0)}, ~0ull);
+    EXPECT_EQ(store_around.go(), StopReason::kTrap);
+    EXPECT_EQ(store_around.hart.trap().tval, ~0ull);
 }
 
 // The lowest addresses, with nothing cached: an empty line of the cache must not look like a hit.

@@ -173,6 +173,16 @@ u32 Generator::configuration() {
     }
 }
 
+// A word between the vector instructions.
+u32 Generator::no_instruction() {
+    for (;;) {
+        static constexpr u32 kMajor[] = {0x57, 0x57, 0x07, 0x27};
+        const u32 bits = static_cast<u32>(random()) << 7 | kMajor[below(4)], width = bits >> 12 & 7;
+        const bool scalar = (bits & 0x7f) != 0x57 && width >= 1 && width <= 4;
+        if (!scalar && emu::decode_vector(bits) == VectorOp::kNone) return bits;
+    }
+}
+
 u32 Generator::operands(VectorOp op) {
     const emu::VectorRow& row = emu::row(op);
     // Groups begin at multiples of their size; any register is tried now and then.
@@ -265,7 +275,10 @@ Program Generator::next(unsigned steps, const std::string& only) {
     fill_state();
     for (unsigned i = 0; i < steps; ++i) {
         if (Vtype(state_.vtype).vill && chance(50)) choose_vtype();
-        const u32 bits = only.empty() && chance(8) ? configuration() : instruction(only);
+        const bool all = only.empty();
+        const u32 bits = all && chance(8)   ? configuration()
+                         : all && chance(2) ? no_instruction()
+                                            : instruction(only);
         model::State before = state_;
         const model::Result result = model::execute(state_, bits, sums_);
         if (avoid_ != nullptr && avoid_(before, bits, result, state_)) {
@@ -276,8 +289,8 @@ Program Generator::next(unsigned steps, const std::string& only) {
         std::vector<Patch> patches;
         std::swap(patches, patches_);
         const VectorOp op = emu::decode_vector(bits);
-        program.steps.push_back(
-            {std::move(patches), bits, result, emu::row(op).has(emu::vector_property::kStore), state_});
+        const bool may_store = op != VectorOp::kNone && emu::row(op).has(emu::vector_property::kStore);
+        program.steps.push_back({std::move(patches), bits, result, may_store, state_});
     }
     return program;
 }

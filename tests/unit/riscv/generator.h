@@ -36,6 +36,7 @@ class Generator {
     u64 float_bits(unsigned exponent, unsigned fraction);
 
     u32 configuration();
+    u32 no_instruction();
     u32 instruction(const std::string& only);
     u32 operands(emu::VectorOp op);
     void prepare_memory(emu::VectorOp op, u32 bits);

@@ -24,13 +24,16 @@ emu::Config config(unsigned vlen, emu::Simd simd) {
 
 }  // namespace
 
-Interpreter::Interpreter(unsigned vlen, emu::Simd simd)
-    : name_(std::string("interpreter, ") + to_string(simd)), hart_(config(vlen, simd), *this) {}
+Interpreter::Interpreter(unsigned vlen, emu::Simd simd, bool absent)
+    : name_(std::string("interpreter, ") + to_string(simd)),
+      absent_(absent),
+      hart_(config(vlen, simd), *this) {}
 
 emu::PageRef Interpreter::translate(u64 va, emu::Access) {
     const u64 page = va & ~u64{0xfff};
     if (page == kCode) return emu::PageRef::memory(code_.data(), emu::kPageRead | emu::kPageExec);
     if (va < model::kWindow || va - model::kWindow >= model::kWindowBytes) return emu::PageRef::fault();
+    if ((there_ >> (page - model::kWindow) / 4096 & 1) == 0) return emu::PageRef::fault();
     return emu::PageRef::memory(memory_.data() + (page - model::kWindow), emu::kPageRead | emu::kPageWrite);
 }
 
@@ -90,7 +93,18 @@ std::vector<Observation> Interpreter::run(const Program& program) {
         prepare(step, state);
         std::memcpy(code_.data(), &step.instruction, sizeof step.instruction);
         hart_.flush_code();
-        seen.push_back(look(hart_.run(1)));
+        if (absent_) there_ = 0;
+        Observation now = look(hart_.run(1));
+        while (absent_ &&
+               (now.result.outcome == Outcome::kLoadFault || now.result.outcome == Outcome::kStoreFault)) {
+            const u64 page = (now.result.address - model::kWindow) / 4096;
+            if (page >= model::kWindowBytes / 4096 || (there_ >> page & 1) != 0) break;
+            there_ |= 1u << page;
+            hart_.flush_pages();
+            now = look(hart_.run(1));
+            ++resumed_;
+        }
+        seen.push_back(std::move(now));
         state = seen.back().state;
     }
     return seen;

@@ -119,6 +119,21 @@ TEST_P(RandomInInterpreter, Agree) {
     run(machines, generator, programs());
 }
 
+// Faults lose nothing: an instruction that goes on at vstart does as if it had not been interrupted.
+TEST_P(RandomInInterpreter, ResumesAfterFaults) {
+    auto interpreter = std::make_unique<Interpreter>(GetParam(), emu::best_simd(), true);
+    const Interpreter& seen = *interpreter;
+    std::vector<std::unique_ptr<Machine>> machines;
+    machines.push_back(std::move(interpreter));
+    Generator generator(seed() + 20'000 + GetParam(), GetParam());
+    generator.avoid([](const model::State&, u32 bits, const model::Result&, const model::State&) {
+        const model::Memory kind = model::access_of(emu::decode_vector(bits)).kind;
+        return kind == model::Memory::kNone || kind == model::Memory::kFaultFirst;
+    });
+    run(machines, generator, programs() / 4);
+    EXPECT_GT(seen.resumed(), programs() * 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(Vlen, RandomInInterpreter, testing::Values(128u, 256u, 512u, 1024u, 2048u, 4096u));
 
 }  // namespace

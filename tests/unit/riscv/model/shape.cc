@@ -29,6 +29,7 @@ Name::Name(VectorOp op) {
 // vle32ff, vlse8, vluxei16, vlm, vl4re8; likewise of stores.
 Access access_of(VectorOp op) {
     Access access;
+    if (op == VectorOp::kNone) return access;
     const Name name(op);
     const auto digits = [&name](const char* prefix) {
         return static_cast<unsigned>(std::atoi(name.base.c_str() + std::string(prefix).size()));
@@ -280,6 +281,7 @@ bool is_legal(const State& state, u32 bits) {
 // A register that is read with two widths: as itself in two groups, or as mask and data.
 bool is_reserved(const State& state, u32 bits) {
     const VectorOp op = emu::decode_vector(bits);
+    if (op == VectorOp::kNone) return false;
     const Shape shape = shape_of(state, op, bits);
     std::vector<Group> sources = {shape.vs2, shape.vs1};
     if (shape.vd_is_source) sources.push_back(shape.vd);
