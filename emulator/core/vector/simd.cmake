@@ -9,6 +9,8 @@ function(orrery_simd_sources target)
   set(common -fno-math-errno -fno-strict-aliasing -ffp-contract=off -fomit-frame-pointer -O3)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     list(APPEND common -Wno-pass-failed) # a loop that cannot be vectorised on this kind of host is no mistake
+  else()
+    list(APPEND common -Wno-maybe-uninitialized) # g++ 12 warns of its own headers of intrinsics
   endif()
   set(flags_portable)
   set(flags_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt)

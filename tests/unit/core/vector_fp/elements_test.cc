@@ -63,6 +63,31 @@ TEST(VectorFp, Estimates) {
         check_random(estimate_cases(f));
 }
 
+// Zeros, infinities, NaNs and limits with one another, each for itself: infinity times zero plus a quiet NaN
+// is invalid, say.
+TEST(VectorFp, SpecialValues) {
+    for (const reference::Format f : {kF16, kF32, kF64}) {
+        const std::uint64_t inf = reference::infinity(f, false);
+        const std::uint64_t least_normal = 1ull << f.mantissa;
+        const std::uint64_t one = static_cast<std::uint64_t>(f.bias) << f.mantissa;
+        std::vector<std::uint64_t> values = {
+            0, 1, least_normal - 1, least_normal, one, inf - 1, inf, inf + 1, reference::canonical_nan(f)};
+        for (const std::uint64_t magnitude : {std::uint64_t{0}, one, inf})
+            values.push_back(reference::zero(f, true) + magnitude);
+        const std::vector<Case> fused = fused_cases(f);
+        const std::vector<Case> arithmetic = arithmetic_cases(f);
+        for (const std::uint64_t a : values) {
+            for (const std::uint64_t b : values) {
+                for (const std::uint64_t d : values)
+                    check_one(fused[0], d, a, b, 0);
+                for (const Case& test : arithmetic) {
+                    if (test.b.bits != 0) check_one(test, 0, a, b, static_cast<unsigned>(a + b) % 5);
+                }
+            }
+        }
+    }
+}
+
 // All 65,536 values of 16 bits, in all rounding modes.
 TEST(VectorFp, UnaryOfAllHalves) {
     check_all_halves(arithmetic_cases(kF16));

@@ -238,6 +238,20 @@ void check_random(const Case& test, unsigned rounds) {
     }
 }
 
+void check_one(const Case& test, std::uint64_t d, std::uint64_t a, std::uint64_t b, unsigned frm) {
+    Groups groups;
+    VectorOperands o;
+    o.frm = static_cast<std::uint8_t>(frm);
+    o.vl = 1;
+    o.vlmax = 1;
+    o.vlen_bytes = kMaxVlenBytes;
+    put(groups.d, 0, test.d.bits, d);
+    put(groups.a, 0, test.a.bits, a);
+    put(groups.b, 0, test.b.bits, b);
+    if (test.scalar) o.scalar = boxed(test.b, b);
+    check(test, groups, o);
+}
+
 void check_all(const Case& test, const std::vector<std::uint64_t>& a) {
     const std::uint64_t most = kGroup * 8 / widest(test);
     for (unsigned frm = 0; frm < 5; ++frm) {

@@ -42,6 +42,8 @@ std::uint64_t interesting(const Operand& operand, std::mt19937_64& random);
 
 // Random operands, lengths, starts and masks: in `rounds` instructions.
 void check_random(const Case& test, unsigned rounds);
+// One element, so that no flag is hidden by another's.
+void check_one(const Case& test, std::uint64_t d, std::uint64_t a, std::uint64_t b, unsigned frm);
 // These values of vs2, in all rounding modes.
 void check_all(const Case& test, const std::vector<std::uint64_t>& a);
 

@@ -1,0 +1,147 @@
+// Fused multiply-add.
+#include "emulator/core/vector/fp_simd.h"
+
+namespace orrery::emu::ORR_SIMD {
+
+#if defined(__AVX2__)
+namespace {
+
+template <class C, unsigned kLanes>
+ORR_INLINE Vec<C, kLanes> negated(Vec<C, kLanes> a) {
+    using U = typename IntegerOf<sizeof(C)>::Unsigned;
+    return bits_as<Vec<C, kLanes>>(bits_as<Vec<U, kLanes>>(a) ^ (U{1} << (8 * sizeof(C) - 1)));
+}
+
+template <class V>
+ORR_INLINE bool any(V mask) {
+    std::uint64_t parts[sizeof(V) / 8];
+    __builtin_memcpy(parts, &mask, sizeof(mask));
+    std::uint64_t all = 0;
+    for (const std::uint64_t part : parts)
+        all |= part;
+    return all != 0;
+}
+
+// Infinity times zero is invalid even if a quiet NaN is added to it, which the host does not say.
+template <class C, unsigned kLanes>
+__attribute__((noinline)) std::uint8_t product_flags(const Vec<C, kLanes>& a, const Vec<C, kLanes>& b) {
+    using U = typename IntegerOf<sizeof(C)>::Unsigned;
+    using F = typename std::conditional<sizeof(C) == 4, soft::F32, soft::F64>::type;
+    const auto x = bits_as<Vec<U, kLanes>>(a) & static_cast<U>(~F::kSign);
+    const auto y = bits_as<Vec<U, kLanes>>(b) & static_cast<U>(~F::kSign);
+    const auto invalid = ((x == F::kInf) & (y == 0)) | ((x == 0) & (y == F::kInf));
+    return any(invalid) ? kFlagNv : 0;
+}
+
+// The product of two halves is exact in a double, and so is the sum if it is anywhere near halfway between
+// two halves.
+template <class C, class R>
+ORR_INLINE auto compute(auto a, auto b, auto c) {
+    if constexpr (sizeof(typename R::Store) == 2) {
+        return a * b + c;
+    } else {
+        return multiply_add(a, b, c);
+    }
+}
+
+// kAccumulate: vs1 * vs2 + vd, otherwise vs1 * vd + vs2. R is the format of the addend and the result.
+template <class R, class A, class C, bool kScalar, bool kAccumulate, bool kNegateProduct, bool kNegateAddend>
+struct Fused {
+    static constexpr unsigned kLanes = kVectorBytes / sizeof(C);
+    template <bool kPartial>
+    static ORR_INLINE void run(VectorOperands& o, const Block& block) {
+        using StoreA = typename A::Store;
+        using StoreR = typename R::Store;
+        Vec<StoreA, kLanes> raw;
+        if constexpr (kScalar) {
+            raw = splat<StoreA, kLanes>(unbox<A>(o.scalar));
+            if constexpr (kPartial) {
+                raw = lanes_of<StoreA, kLanes>(block.active) ? raw : splat<StoreA, kLanes>(A::kOne);
+                keep(raw);
+            }
+        } else {
+            raw = input<StoreA, kLanes, kPartial>(o.vs1, block, A::kOne);
+        }
+        auto a = widened<A, C, kLanes>(raw);
+        const auto other = widened<A, C, kLanes>(input<StoreA, kLanes, kPartial>(o.vs2, block, A::kOne));
+        const auto old = widened<R, C, kLanes>(input<StoreR, kLanes, kPartial>(o.vd, block, R::kOne));
+        const auto b = kAccumulate ? other : old;
+        auto c = kAccumulate ? old : other;
+        if constexpr (kNegateProduct) a = negated<C, kLanes>(a);
+        if constexpr (kNegateAddend) c = negated<C, kLanes>(c);
+        const auto sum = compute<C, R>(a, b, c);
+        if (__builtin_expect(any(sum != sum), 0)) o.fflags |= product_flags<C, kLanes>(a, b);
+        output<StoreR, kLanes, kPartial>(o.vd, block, narrowed<R, C, kLanes>(canonical<C, kLanes>(sum)));
+    }
+};
+
+#define ORR_FUSED(name, R, A, C, ...)                                                         \
+    case VectorOp::kV##name##Vv:                                                              \
+        return in_mode<VectorOp::kV##name##Vv, kSewLog2, Fused<R, A, C, false, __VA_ARGS__>>; \
+    case VectorOp::kV##name##Vf:                                                              \
+        return in_mode<VectorOp::kV##name##Vf, kSewLog2, Fused<R, A, C, true, __VA_ARGS__>>
+
+template <class F, class C, unsigned kSewLog2>
+VectorKernel same_width(VectorOp op) {
+    switch (op) {
+        ORR_FUSED(fmacc, F, F, C, true, false, false);
+        ORR_FUSED(fnmacc, F, F, C, true, true, true);
+        ORR_FUSED(fmsac, F, F, C, true, false, true);
+        ORR_FUSED(fnmsac, F, F, C, true, true, false);
+        ORR_FUSED(fmadd, F, F, C, false, false, false);
+        ORR_FUSED(fnmadd, F, F, C, false, true, true);
+        ORR_FUSED(fmsub, F, F, C, false, false, true);
+        ORR_FUSED(fnmsub, F, F, C, false, true, false);
+        default:
+            return nullptr;
+    }
+}
+
+template <class F, class W, class C, unsigned kSewLog2>
+VectorKernel widening(VectorOp op) {
+    switch (op) {
+        ORR_FUSED(fwmacc, W, F, C, true, false, false);
+        ORR_FUSED(fwnmacc, W, F, C, true, true, true);
+        ORR_FUSED(fwmsac, W, F, C, true, false, true);
+        ORR_FUSED(fwnmsac, W, F, C, true, true, false);
+        default:
+            return nullptr;
+    }
+}
+
+template <unsigned kSewLog2>
+VectorKernel brain(VectorOp op) {
+    switch (op) {
+        ORR_FUSED(fwmaccbf16, Single, Brain, float, true, false, false);
+        default:
+            return nullptr;
+    }
+}
+#undef ORR_FUSED
+
+VectorKernel first(VectorKernel a, VectorKernel b, VectorKernel c) {
+    if (a != nullptr) return a;
+    return b != nullptr ? b : c;
+}
+
+}  // namespace
+
+VectorKernel simd_fused(VectorOp op, unsigned sew_log2) {
+    switch (sew_log2) {
+        case 4:
+            return first(same_width<Half, double, 4>(op), widening<Half, Single, float, 4>(op), brain<4>(op));
+        case 5:
+            return first(same_width<Single, float, 5>(op), widening<Single, Double, double, 5>(op), nullptr);
+        case 6:
+            return same_width<Double, double, 6>(op);
+        default:
+            return nullptr;
+    }
+}
+#else
+VectorKernel simd_fused(VectorOp, unsigned) {
+    return nullptr;
+}
+#endif
+
+}  // namespace orrery::emu::ORR_SIMD
