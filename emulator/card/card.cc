@@ -36,7 +36,11 @@ std::expected<std::unique_ptr<Card>, std::string> Card::create(CardConfig config
 }
 
 Card::Card(CardConfig config, Vram vram)
-    : config_(std::move(config)), errors_(counters_, config_.log), vram_(std::move(vram)) {}
+    : config_(std::move(config)),
+      errors_(counters_, config_.log),
+      vram_(std::move(vram)),
+      memory_({.vram_bytes_per_second = config_.sku.copy_vram_bytes_per_s,
+               .pcie_bytes_per_second = config_.sku.copy_host_bytes_per_s}) {}
 
 Card::~Card() {
     if (core_) core_->finish_recording();
@@ -191,17 +195,16 @@ std::expected<void, std::string> Card::build() {
         active_links_.push_back(links_[port].get());
     }
 
-    windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, counters_, sku);
-    soc_ = std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_,
-                                          *windows_, counters_, errors_, static_cast<SocEffects&>(*this));
+    windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, events_, memory_, counters_, sku);
+    soc_ =
+        std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_, *windows_,
+                                       memory_, counters_, errors_, static_cast<SocEffects&>(*this));
     soc_->set_faults(faults_.get());
     engine_context_ = std::make_unique<EngineContext>(
-        EngineContext{events_, vram_, *mmu_, counters_, peers_, &errors_,
+        EngineContext{events_, vram_, *mmu_, memory_, counters_, peers_, &errors_,
                       [this](const Completion& completion) { soc_->completed(completion); }});
     std::vector<EnginePort*> ports;
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,
-                          .vram_bytes_per_second = sku.copy_vram_bytes_per_s,
-                          .host_bytes_per_second = sku.copy_host_bytes_per_s,
                           .engine_bytes_per_second = sku.copy_engine_bytes_per_s};
     for (std::uint32_t i = 0; i < sku.copy_engines; ++i) {
         copy_engines_.push_back(std::make_unique<CopyEngine>(i, rates, *engine_context_, sku.vector_cores));
@@ -216,7 +219,6 @@ std::expected<void, std::string> Card::build() {
     vector.group_ps = sku.vector_group_ps;
     vector.item_cycles = sku.vector_item_cycles;
     vector.save_core_ps = sku.vector_save_core_ps;
-    vector.vram_bytes_per_second = sku.copy_vram_bytes_per_s;
     vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));
@@ -415,6 +417,7 @@ void Card::reset() {
         engine->reset();
     vector_unit_->reset();
     doorbells_->reset();
+    memory_.reset();
     mmu_->reset();
     windows_->reset();
     soc_->reset();

@@ -29,6 +29,7 @@
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/vram.h"
+#include "emulator/model/memory_system.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
 #include "emulator/soc/boot_rom.h"
@@ -179,6 +180,7 @@ class Card final : private SocEffects {
     std::unique_ptr<FaultControl> fault_control_;
     HostMemory host_;
     Vram vram_;
+    MemorySystem memory_;
     std::unique_ptr<Mmu> mmu_;
     std::unique_ptr<Doorbells> doorbells_;
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> links_;

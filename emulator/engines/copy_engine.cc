@@ -33,7 +33,10 @@ CopyEngine::CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext
       cores_(cores),
       rates_(rates),
       context_(context),
-      event_(Event::of<&CopyEngine::on_event>(this)) {
+      event_(Event::of<&CopyEngine::on_event>(this)),
+      engine_(rates.engine_bytes_per_second),
+      vram_reads_(in_flight_rate(rates.in_flight, context.memory.config().vram_latency_ps)),
+      host_reads_(in_flight_rate(rates.in_flight, context.memory.config().pcie_latency_ps)) {
     pattern_.resize(kPatternBytes + kMaxPattern);
 }
 
@@ -52,7 +55,7 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     entry_read_ = false;
     src_ = dst_ = {};
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
-    free_ = now;
+    free_ = arrived_ = now;
 }
 
 // False: no descriptor of ours.
@@ -97,9 +100,8 @@ bool CopyEngine::preempt(Preempt mode, std::uint64_t save) {
     if (!area) return false;
     area->invalidate();
     save_ = save;
-    // At the end of what is on its way through the engine, and of the save itself.
-    free_ =
-        later(std::max(free_, context_.events.now()), duration_ps(kSavePage, rates_.vram_bytes_per_second));
+    // When what is on its way through the engine has come, and the save is there.
+    arrived_ = std::max(arrived_, context_.memory.vram().reserve(context_.events.now(), kSavePage));
     end(ORR_DONE_PREEMPTED, 0, kSavePage);
     return true;
 }
@@ -137,7 +139,7 @@ bool CopyEngine::resume(std::uint64_t save, std::uint32_t tag) {
         end(ORR_DONE_BAD_DESC, 0, 0);
         return true;
     }
-    free_ = later(now, rates_.setup_ps + duration_ps(kSavePage, rates_.vram_bytes_per_second));
+    free_ = later(context_.memory.vram().reserve(now, kSavePage), rates_.setup_ps);
     context_.events.schedule(event_, free_);
     return true;
 }
@@ -145,7 +147,7 @@ bool CopyEngine::resume(std::uint64_t save, std::uint32_t tag) {
 void CopyEngine::abort() {
     if (!busy_) return;
     if (ended_ && completion_.status != ORR_DONE_OK && completion_.status != ORR_DONE_PREEMPTED) return;
-    free_ = context_.events.now();
+    free_ = arrived_ = context_.events.now();
     end(ORR_DONE_ABORTED, 0, 0);
 }
 
@@ -165,14 +167,14 @@ void CopyEngine::leave_link() {
     parked_ = nullptr;
 }
 
-// What stands is handed in when the engine is through with what it moved before.
+// What stands is handed in when all that was moved before has come.
 void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail) {
     completion_.status = status;
     completion_.fault = fault;
     completion_.detail = detail;
     ended_ = true;
     leave_link();
-    context_.events.schedule(event_, free_);
+    context_.events.schedule(event_, std::max(free_, arrived_));
 }
 
 void CopyEngine::hand_in(ModelTime now) {
@@ -229,28 +231,25 @@ void CopyEngine::work(ModelTime now) {
         src_ = dst_ = {};
     }
     free_ = std::max(free_, now > kMaxLagPs ? now - kMaxLagPs : 0);
-    std::uint64_t moved = 0;
-    const ModelTime began = free_;
-    const ModelTime until = later(free_, kChunkPs);
-    for (unsigned piece = 0; piece < kChunkPieces && moved < kChunkBytes && free_ < until; ++piece) {
-        if (finished()) return;
+    Chunk chunk{.began = free_};
+    for (unsigned piece = 0; piece < kChunkPieces; ++piece) {
+        if (finished() || chunk.alone >= kChunkPs || chunk.occupied >= kChunkBytes) return;
         if (is_list() && !entry_read_) {
-            if (!next_entry()) return;
+            if (!next_entry(chunk.began)) return;
             if (column_ == job_.row_bytes) {
                 advance(0);
                 continue;
             }
         }
-        const std::uint64_t bytes = move_piece(kChunkBytes - moved, began, until);
+        const std::uint64_t bytes = move_piece(chunk);
         if (bytes == 0) return;
         context_.counters.add(ORR_CTR_COPY_BYTES, bytes);
-        moved += bytes;
         advance(bytes);
     }
 }
 
 // Reads the entry of the list that comes next. False: ended by a fault.
-bool CopyEngine::next_entry() {
+bool CopyEngine::next_entry(ModelTime began) {
     const std::uint64_t va = job_.list + std::uint64_t{entry_} * sizeof(orr_copy_entry);
     orr_copy_entry entry;
     const auto found = context_.mmu.translate(job_.asid, va, sizeof entry, Access::kLoad);
@@ -260,8 +259,8 @@ bool CopyEngine::next_entry() {
         return false;
     }
     std::memcpy(&entry, found->host, sizeof entry);
-    const Run run{*found, 0};
-    free_ = later(free_, duration_ps(sizeof entry, rate_of(run)));
+    Resource& way = found->target == ORR_TARGET_HOST ? context_.memory.from_host() : context_.memory.vram();
+    free_ = std::max(free_, way.slip_in(began, sizeof entry));
     if (entry.reserved != 0 || entry.bytes > left_ || entry.bytes < column_) {
         end(ORR_DONE_BAD_DESC, 0, 0);
         return false;
@@ -298,18 +297,22 @@ bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
     return true;
 }
 
-std::uint64_t CopyEngine::rate_of(const Run& run) const {
-    return run.where.target == ORR_TARGET_HOST ? rates_.host_bytes_per_second : rates_.vram_bytes_per_second;
-}
-
 // Moves one piece, contiguous on both sides. 0: ended by a fault, or blocked.
-std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime began, ModelTime until) {
+std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
     if (!refill(dst_, dst_va(), Access::kStore)) return 0;
-    std::uint64_t bytes = std::min({limit, dst_.left(), job_.row_bytes - column_});
-    // What is read and written back passes its memory twice.
-    std::uint64_t rate =
-        std::min(rates_.engine_bytes_per_second, is_reduction() ? rate_of(dst_) / 2 : rate_of(dst_));
+    MemorySystem& memory = context_.memory;
+    std::uint64_t bytes = std::min(dst_.left(), job_.row_bytes - column_);
+    std::uint64_t rate = rates_.engine_bytes_per_second;
+    Traffic ways;  // of one byte
+    if (dst_.where.target == ORR_TARGET_HOST) {
+        ++ways.to_host;
+        if (is_reduction()) ++ways.from_host;
+    } else if (dst_.where.target == ORR_TARGET_VRAM) {
+        ways.vram += is_reduction() ? 2 : 1;
+    }
+    Resource* reads = nullptr;
+    ModelTime latency = 0;
     const std::byte* from = nullptr;
     if (is_fill()) {
         bytes = std::min(bytes, kPatternBytes);
@@ -317,18 +320,34 @@ std::uint64_t CopyEngine::move_piece(std::uint64_t limit, ModelTime began, Model
     } else {
         bytes = std::min(bytes, src_.left());
         from = reinterpret_cast<const std::byte*>(src_.host());
-        rate = std::min(rate, rate_of(src_));
+        const bool from_host = src_.where.target == ORR_TARGET_HOST;
+        ++(from_host ? ways.from_host : ways.vram);
+        reads = from_host ? &host_reads_ : &vram_reads_;
+        latency = from_host ? memory.config().pcie_latency_ps : memory.config().vram_latency_ps;
+        if (reads->bytes_per_second() != 0) rate = std::min(rate, reads->bytes_per_second());
     }
-    bytes = std::min(bytes, bytes_within(until - free_, rate));
+    const std::uint64_t busiest = std::max<std::uint64_t>({ways.vram, ways.from_host, ways.to_host, 1});
+    if (const std::uint64_t host = std::max(ways.from_host, ways.to_host); host != 0)
+        rate = std::min(rate, memory.config().pcie_bytes_per_second / host);
+    if (ways.vram != 0) rate = std::min(rate, memory.config().vram_bytes_per_second / ways.vram);
+    // Whole lines, so that no element is cut.
+    bytes = std::min(
+        {bytes, std::max((kChunkBytes - chunk.occupied) / busiest / kMemoryLine * kMemoryLine, kMemoryLine),
+         bytes_within(kChunkPs - chunk.alone, rate)});
     if (is_reduction()) {
         job_.reduce(reinterpret_cast<std::byte*>(dst_.host()), from, bytes);
     } else if (dst_.where.target == ORR_TARGET_PEER) {
-        bytes = send_piece(from, bytes, began);
+        bytes = send_piece(from, bytes, chunk.began);
+        if (bytes == 0) return 0;
     } else {
         // Two virtual ranges may be the same memory, so the pieces may overlap.
         std::memmove(dst_.host(), from, bytes);
     }
-    free_ = later(free_, duration_ps(bytes, rate));
+    chunk.alone = later(chunk.alone, duration_ps(bytes, rate));
+    chunk.occupied += bytes * busiest;
+    free_ = std::max({free_, engine_.reserve(chunk.began, bytes), memory.reserve(chunk.began, ways * bytes)});
+    if (reads != nullptr) free_ = std::max(free_, reads->reserve(chunk.began, bytes));
+    arrived_ = std::max(arrived_, later(free_, latency));
     return bytes;
 }
 

@@ -11,13 +11,14 @@
 
 namespace orrery::emu {
 
-// Model rates of a copy engine, from the SKU. A copy takes setup_ps, then its bytes at the slowest rate among
-// the engine's and those of the memories that they touch; a peer as destination adds what the link port says.
+// Model rates of a copy engine, from the SKU. A copy takes setup_ps, then its bytes at the engine's rate or
+// at what it gets of the ways to the memories that they touch, and at last the latency of its reads; a peer
+// as destination adds what the link port says.
 struct CopyRates {
     ModelTime setup_ps = 200 * kPsPerNs;
-    std::uint64_t vram_bytes_per_second = 800'000'000'000;
-    std::uint64_t host_bytes_per_second = 32'000'000'000;
     std::uint64_t engine_bytes_per_second = 400'000'000'000;
+    std::uint64_t in_flight =
+        0;  // lines of 64 bytes that it asks for before the first has come; 0: any number
 };
 
 class CopyEngine final : public EnginePort {
@@ -38,10 +39,10 @@ class CopyEngine final : public EnginePort {
     void reset() override;
 
     // Host work of one event: bytes moved, and pieces that they came in.
-    static constexpr std::uint64_t kChunkBytes = 256 << 10;
+    static constexpr std::uint64_t kChunkBytes = Resource::kMostPiece;
     static constexpr unsigned kChunkPieces = 512;
-    // And its model time, after which a copy can be preempted.
-    static constexpr ModelTime kChunkPs = 2'000 * kPsPerNs;
+    // And the model time that it takes while nobody else uses the same memories.
+    static constexpr ModelTime kChunkPs = Resource::kPiecePs;
     // A copy that waited for a link while the clock went on catches up with it: its bytes leave at the times
     // at which they would have left. How far back that may be, as it takes events at one moment.
     static constexpr ModelTime kMaxLagPs = 200'000 * kPsPerNs;
@@ -53,6 +54,13 @@ class CopyEngine final : public EnginePort {
         std::uint64_t used = 0;
         std::uint64_t left() const { return where.bytes - used; }
         std::uint8_t* host() const { return where.host + used; }
+    };
+
+    // What one event moves.
+    struct Chunk {
+        ModelTime began = 0;
+        ModelTime alone = 0;         // what it takes while nobody else is about
+        std::uint64_t occupied = 0;  // bytes on the busiest way
     };
 
     void begin(std::uint32_t tag, ModelTime now);
@@ -69,15 +77,14 @@ class CopyEngine final : public EnginePort {
 
     void on_event(ModelTime now);
     void work(ModelTime now);
-    bool next_entry();
+    bool next_entry(ModelTime began);
     bool refill(Run& run, std::uint64_t va, Access access);
-    std::uint64_t move_piece(std::uint64_t limit, ModelTime began, ModelTime until);
+    std::uint64_t move_piece(Chunk& chunk);
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);
     void advance(std::uint64_t bytes);
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
     void hand_in(ModelTime now);
     void leave_link();
-    std::uint64_t rate_of(const Run& run) const;
     void make_pattern();
     orr_save_header saved() const;
 
@@ -105,7 +112,10 @@ class CopyEngine final : public EnginePort {
     std::uint64_t generation_ = 0;
     Run src_, dst_;
     std::uint64_t save_ = 0;  // VRAM offset, for what ends with ORR_DONE_PREEMPTED
-    ModelTime free_ = 0;      // when what has been moved is through the engine and the link port
+    ModelTime free_ = 0;      // when what has been moved is through the engine, memories and the link port
+    ModelTime arrived_ = 0;   // and when the last of it has come from its source
+    // The rates of the engine alone: what it does at all, and what its requests in flight allow.
+    Resource engine_, vram_reads_, host_reads_;
     std::vector<std::byte> pattern_;
 };
 

@@ -17,6 +17,7 @@
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/peer.h"
 #include "emulator/memory/vram.h"
+#include "emulator/model/memory_system.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
 #include "emulator/time/event_queue.h"
@@ -44,6 +45,7 @@ struct EngineContext {
     EventQueue& events;
     const Vram& vram;  // save areas
     Mmu& mmu;
+    MemorySystem& memory;
     Counters& counters;
     // Link ports by number; nullptr: no such port.
     std::array<PeerPort*, ORR_LINK_MAX_PORTS> links{};

@@ -164,8 +164,8 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     ModelTime arrival = later(now, unit_.config.group_ps);
     if (!pending_.empty()) {
         const SavedGroup& saved = pending_.front();
-        arrival = later(arrival, unit_.config.save_core_ps +
-                                     duration_ps(saved.bytes(), unit_.config.vram_bytes_per_second));
+        arrival = later(unit_.context.memory.vram().reserve(now, saved.bytes()),
+                        unit_.config.group_ps + unit_.config.save_core_ps);
         core.core.restore(launch_, saved);
         pending_.pop_front();
     } else {
@@ -223,7 +223,6 @@ bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
         if (!area) return false;
         area->invalidate();
         save_ = save;
-        save_ready_ = now;
     }
     preempt_ = std::max(preempt_, mode);
     launched_ = false;
@@ -237,9 +236,7 @@ ModelTime VectorUnit::Impl::Port::store(const SavedGroup& group, ModelTime now) 
     auto area = unit_.area_at(save_);
     const std::uint64_t bytes = area->write_group(saved_++, group);
     saved_bytes_ += bytes;
-    // Cores get ready to be read side by side; their bytes go through one after another.
-    save_ready_ = later(std::max(now, save_ready_), duration_ps(bytes, unit_.config.vram_bytes_per_second));
-    return save_ready_;
+    return unit_.context.memory.vram().reserve(now, bytes);
 }
 
 void VectorUnit::Impl::Port::group_saved(ModelTime now) {
@@ -253,9 +250,7 @@ void VectorUnit::Impl::Port::finish_save(ModelTime now) {
         store(group, now);
     pending_.clear();
     saved_bytes_ += kSavePage;
-    save_ready_ =
-        later(std::max(now, save_ready_), duration_ps(kSavePage, unit_.config.vram_bytes_per_second));
-    end(ORR_DONE_PREEMPTED, 0, saved_bytes_, save_ready_);
+    end(ORR_DONE_PREEMPTED, 0, saved_bytes_, unit_.context.memory.vram().reserve(now, kSavePage));
 }
 
 bool VectorUnit::Impl::Port::load(std::uint64_t save) {
@@ -291,8 +286,8 @@ bool VectorUnit::Impl::Port::resume(std::uint64_t save, std::uint32_t tag) {
         end(ORR_DONE_BAD_DESC, 0, 0, now);
         return true;
     }
-    const ModelTime header = duration_ps(kSavePage, unit_.config.vram_bytes_per_second);
-    unit_.context.events.schedule(event_, later(now, later(unit_.config.launch_ps, header)));
+    const ModelTime read = unit_.context.memory.vram().reserve(now, kSavePage);
+    unit_.context.events.schedule(event_, later(read, unit_.config.launch_ps));
     return true;
 }
 

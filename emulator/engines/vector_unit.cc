@@ -117,9 +117,8 @@ void VectorUnit::Impl::release(Core& core, ModelTime now) {
 }
 
 void VectorUnit::Impl::save(Core& core, ModelTime now) {
-    const ModelTime ready = later(now, config.save_core_ps);
     core.phase = Core::Phase::kSaving;
-    context.events.schedule(core.event, core.port->store(core.core.save(), ready));
+    context.events.schedule(core.event, later(core.port->store(core.core.save(), now), config.save_core_ps));
 }
 
 void VectorUnit::Impl::on_core(Core& core, ModelTime now) {

@@ -22,8 +22,7 @@ struct VectorConfig {
     ModelTime group_ps = 20 * kPsPerNs;       // work-group to a core
     std::uint64_t item_cycles = 4;            // start of a work-item
     std::uint64_t quantum = 2'000;            // cycles an event, at least 1 and at most 2 us
-    ModelTime save_core_ps = 200 * kPsPerNs;  // to save or load a work-group, and its bytes on top
-    std::uint64_t vram_bytes_per_second = 800'000'000'000;
+    ModelTime save_core_ps = 200 * kPsPerNs;  // to save or load a work-group, behind its bytes
 };
 
 class VectorUnit {

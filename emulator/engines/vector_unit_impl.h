@@ -112,7 +112,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool saves() const { return preempt_ == Preempt::kNow; }
     // The core is another's from now on.
     void take_back(const Core& core, ModelTime now);
-    // Writes a group of this port to the save area; when it is there.
+    // Writes a group of this port to the save area; when its bytes are through.
     ModelTime store(const SavedGroup& group, ModelTime now);
     void group_done(ModelTime now);
     void group_saved(ModelTime now);
@@ -155,7 +155,6 @@ class VectorUnit::Impl::Port final : public EnginePort {
     std::uint64_t save_ = 0;   // VRAM offset of the area
     std::uint32_t saved_ = 0;  // groups in it
     std::uint64_t saved_bytes_ = 0;
-    ModelTime save_ready_ = 0;  // when all that was stored is there
 };
 
 }  // namespace orrery::emu

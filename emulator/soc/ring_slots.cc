@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "emulator/time/rate.h"
-
 namespace orrery::emu {
 
 namespace {
@@ -14,12 +12,12 @@ static_assert(SOC_SLOT(SOC_SLOTS) == ORR_SOC_SIZE);
 
 }  // namespace
 
-RingSlots::RingSlots(const Sku& sku, EventQueue& events, Windows& windows, Counters& counters, Errors& errors)
-    : sku_(sku), events_(events), windows_(windows), counters_(counters), errors_(errors) {}
+RingSlots::RingSlots(const Sku& sku, EventQueue& events, Windows& windows, MemorySystem& memory,
+                     Counters& counters, Errors& errors)
+    : sku_(sku), events_(events), windows_(windows), memory_(memory), counters_(counters), errors_(errors) {}
 
 void RingSlots::reset() {
     std::ranges::fill(slots_, Slot{});
-    vram_ready_ = host_ready_ = 0;
 }
 
 bool RingSlots::read(std::uint32_t offset, std::uint64_t& value, ModelTime& wait) {
@@ -116,11 +114,9 @@ void RingSlots::fetch(Packet& packet, const Slot& slot, std::uint64_t index) {
     counters_.add(ORR_CTR_SLOT_PACKETS);
     packet.address = found.address;
     packet.fault = found.fault;
-    ModelTime& last = found.host ? host_ready_ : vram_ready_;
-    const ModelTime latency = found.host ? sku_.host_load_ps : sku_.vram_load_ps;
-    const std::uint64_t rate = found.host ? sku_.copy_host_bytes_per_s : sku_.copy_vram_bytes_per_s;
-    last = later(std::max(later(events_.now(), latency), last), duration_ps(kPacketBytes, rate));
-    packet.ready = last;
+    Resource& way = found.host ? memory_.from_host() : memory_.vram();
+    packet.ready =
+        later(way.slip_in(events_.now(), kPacketBytes), found.host ? sku_.host_load_ps : sku_.vram_load_ps);
 }
 
 }  // namespace orrery::emu

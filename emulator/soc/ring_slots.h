@@ -2,8 +2,8 @@
 // does not wait for memory.
 //
 // A packet is read when its fetch is issued, at the model time of the register write that makes room for it
-// or lets it be read; the core can have it when the burst has arrived: latency of the memory after the issue,
-// and behind all earlier bursts from the same memory at that memory's rate.
+// or lets it be read; the core can have it when the burst has arrived: it goes between what others read from
+// that memory and behind all earlier bursts, and the latency of the memory comes on top.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include <orrery/hw/soc.h>
 
 #include "emulator/api/sku.h"
+#include "emulator/model/memory_system.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
 #include "emulator/soc/windows.h"
@@ -23,7 +24,8 @@ namespace orrery::emu {
 // Card thread only.
 class RingSlots {
   public:
-    RingSlots(const Sku& sku, EventQueue& events, Windows& windows, Counters& counters, Errors& errors);
+    RingSlots(const Sku& sku, EventQueue& events, Windows& windows, MemorySystem& memory, Counters& counters,
+              Errors& errors);
 
     // `offset` from SOC_SLOT(0). false: no such register, or none for this access.
     // `wait`: how long the core waits for the packet, beyond the access.
@@ -55,10 +57,10 @@ class RingSlots {
     const Sku& sku_;
     EventQueue& events_;
     Windows& windows_;
+    MemorySystem& memory_;
     Counters& counters_;
     Errors& errors_;
     std::vector<Slot> slots_{SOC_SLOTS};
-    ModelTime vram_ready_ = 0, host_ready_ = 0;  // arrival of the last burst
 };
 
 }  // namespace orrery::emu

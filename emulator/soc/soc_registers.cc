@@ -22,8 +22,8 @@ constexpr ModelTime kLaunchCycles = 4;
 }  // namespace
 
 SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram_bytes, EventQueue& events,
-                           Doorbells& doorbells, Mmu& mmu, Windows& windows, Counters& counters,
-                           Errors& errors, SocEffects& effects)
+                           Doorbells& doorbells, Mmu& mmu, Windows& windows, MemorySystem& memory,
+                           Counters& counters, Errors& errors, SocEffects& effects)
     : sku_(sku),
       uid_(uid),
       vram_bytes_(vram_bytes),
@@ -34,7 +34,7 @@ SocRegisters::SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram
       errors_(errors),
       effects_(effects),
       ports_(SOC_ENGINES_MAX),
-      slots_(sku, events, windows, counters, errors),
+      slots_(sku, events, windows, memory, counters, errors),
       mmu_result_(kNothing),
       sem_memory_(kNothing),
       completions_(kCompletions),

@@ -39,8 +39,8 @@ class SocEffects {
 class SocRegisters {
   public:
     SocRegisters(const Sku& sku, std::uint64_t uid, std::uint64_t vram_bytes, EventQueue& events,
-                 Doorbells& doorbells, Mmu& mmu, Windows& windows, Counters& counters, Errors& errors,
-                 SocEffects& effects);
+                 Doorbells& doorbells, Mmu& mmu, Windows& windows, MemorySystem& memory, Counters& counters,
+                 Errors& errors, SocEffects& effects);
 
     // Ports in their order; they outlive this object's use.
     void attach_engines(std::vector<EnginePort*> engines) { engines_ = std::move(engines); }

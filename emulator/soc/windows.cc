@@ -6,6 +6,7 @@
 #include <orrery/hw/soc.h>
 
 #include "emulator/memory/semaphore.h"
+#include "emulator/time/rate.h"
 
 namespace orrery::emu {
 
@@ -64,9 +65,16 @@ bool is_crooked(const std::uint8_t* at) {
 
 }  // namespace
 
-Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, Counters& counters,
-                 const Sku& sku)
-    : vram_(vram), host_(host), mmu_(mmu), peers_(peers), counters_(counters), sku_(sku) {}
+Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, EventQueue& events,
+                 MemorySystem& memory, Counters& counters, const Sku& sku)
+    : vram_(vram),
+      host_(host),
+      mmu_(mmu),
+      peers_(peers),
+      events_(events),
+      memory_(memory),
+      counters_(counters),
+      sku_(sku) {}
 
 bool Windows::covers(std::uint64_t address) {
     return address >= kContextBit || address - ORR_VRAM_WINDOW < ORR_VRAM_WINDOW_SIZE;
@@ -83,10 +91,22 @@ void Windows::set_fault(std::uint32_t code, std::uint64_t address) {
     fault_address_ = address;
 }
 
+// What the core waits for an access. It goes between what engines move, and a load waits until it is through.
+ModelTime Windows::cost(const Place& place, bool write) {
+    if (place.in_tables) return sku_.vram_load_ps;
+    const ModelTime least = place.in_host ? (write ? sku_.host_store_ps : sku_.host_load_ps)
+                                          : (write ? sku_.vram_store_ps : sku_.vram_load_ps);
+    if (place.host == nullptr) return least;
+    Resource& way = !place.in_host ? memory_.vram() : write ? memory_.to_host() : memory_.from_host();
+    const ModelTime now = events_.now();
+    const ModelTime through = way.slip_in(now, kMemoryLine);
+    const ModelTime alone = later(now, duration_ps(kMemoryLine, way.bytes_per_second()));
+    return least + (!write && through > alone ? through - alone : 0);
+}
+
 Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, Place& place) {
     if ((address & kHostBit) != 0) {
         const auto span = host_.find(address & ~kHostBit, size, write);
-        place.stall = write ? sku_.host_store_ps : sku_.host_load_ps;
         place.in_host = true;
         if (span.data == nullptr || span.bytes < size) {
             place.fault = ORR_FAULT_PAGE_RANGE;
@@ -100,19 +120,14 @@ Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, P
         const auto found =
             mmu_.translate(asid, address & kVaMask, size, write ? Access::kStore : Access::kLoad);
         if (!found) {
-            place.stall = sku_.vram_load_ps;
+            place.in_tables = true;
             place.fault = found.error().code;
             return Found::kFault;
         }
         place.host = found->host;
         place.port = found->port;
         place.address = found->address;
-        if (found->target == ORR_TARGET_VRAM) {
-            place.stall = write ? sku_.vram_store_ps : sku_.vram_load_ps;
-        } else {
-            place.stall = write ? sku_.host_store_ps : sku_.host_load_ps;
-            place.in_host = true;
-        }
+        place.in_host = found->target != ORR_TARGET_VRAM;
         if (found->bytes < size) {  // a DMA range that ends inside a word
             place.fault = ORR_FAULT_PAGE_RANGE;
             return Found::kFault;
@@ -121,7 +136,6 @@ Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, P
     }
     const std::uint64_t offset = address - ORR_VRAM_WINDOW;
     place.host = offset < ORR_VRAM_WINDOW_SIZE ? vram_.at(offset, size) : nullptr;
-    place.stall = write ? sku_.vram_store_ps : sku_.vram_load_ps;
     return place.host != nullptr ? Found::kYes : Found::kTrap;
 }
 
@@ -129,7 +143,7 @@ bool Windows::load(std::uint64_t address, unsigned size, std::uint64_t& value, M
     Place place;
     const Found found = find(address, size, false, place);
     if (found == Found::kTrap) return false;
-    stall = place.stall;
+    stall = cost(place, false);
     if (found == Found::kFault) set_fault(place.fault, address);
     value = found == Found::kYes ? load_bytes(place.host, size) : 0;
     return true;
@@ -139,7 +153,7 @@ bool Windows::store(std::uint64_t address, unsigned size, std::uint64_t value, M
     Place place;
     const Found found = find(address, size, true, place);
     if (found == Found::kTrap) return false;
-    stall = place.stall;
+    stall = cost(place, true);
     if (found == Found::kFault) {
         set_fault(place.fault, address);
         return true;

@@ -13,6 +13,7 @@
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/peer.h"
 #include "emulator/memory/vram.h"
+#include "emulator/model/memory_system.h"
 #include "emulator/probes/counters.h"
 
 namespace orrery::emu {
@@ -40,8 +41,8 @@ std::uint64_t memory_of(const Translation& found);
 // Card thread only.
 class Windows {
   public:
-    Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, Counters& counters,
-            const Sku& sku);
+    Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, EventQueue& events,
+            MemorySystem& memory, Counters& counters, const Sku& sku);
 
     // One aligned access of 1, 2, 4 or 8 bytes. false: the address is in no window (or beyond VRAM): the core
     // traps. `stall` is what the access takes beyond its cycle. Accesses of the context and host windows that
@@ -73,18 +74,21 @@ class Windows {
         std::uint8_t* host = nullptr;  // nullptr: peer
         std::uint8_t port = 0;
         std::uint64_t address = 0;
-        ModelTime stall = 0;
         std::uint32_t fault = ORR_FAULT_NONE;
-        bool in_host = false;
+        bool in_host = false;    // or with a peer
+        bool in_tables = false;  // that is where the fault was found
     };
     enum class Found : std::uint8_t { kTrap, kFault, kYes };
     Found find(std::uint64_t address, unsigned size, bool write, Place& place);
+    ModelTime cost(const Place& place, bool write);
     std::uint32_t store_to_peer(const Place& place, unsigned size, std::uint64_t value);
 
     Vram& vram_;
     HostMemory& host_;
     Mmu& mmu_;
     const PeerPorts& peers_;
+    EventQueue& events_;
+    MemorySystem& memory_;
     Counters& counters_;
     const Sku& sku_;
     std::uint32_t fault_ = ORR_FAULT_NONE;

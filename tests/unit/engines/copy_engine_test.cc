@@ -71,7 +71,8 @@ TEST_F(CopyEngineTest, CopiesHostToVramUnaligned) {
 TEST_F(CopyEngineTest, TakesTheModelTimeOfTheSlowestMemory) {
     map_both(1 << 20);
     const Completion done = rig.run_one(engine, copy(1 << 20));
-    const ModelTime bytes_ps = (std::uint64_t{1} << 20) * 1'000'000'000'000 / rates.host_bytes_per_second;
+    const ModelTime bytes_ps =
+        (std::uint64_t{1} << 20) * 1'000'000'000'000 / rig.memory.config().pcie_bytes_per_second;
     EXPECT_NEAR(static_cast<double>(done.end_ps - done.start_ps),
                 static_cast<double>(rates.setup_ps + bytes_ps), 512);
     EXPECT_EQ(done.end_ps, rig.events.now());
@@ -311,7 +312,7 @@ TEST_F(CopyEngineTest, WaitingForCreditsCostsNoModelTime) {
         Event event{[](void* self, ModelTime now) { static_cast<Clock*>(self)->tick(now); }, this};
         void tick(ModelTime now) {
             ++ticks;
-            events.schedule(event, now + 10'000 * kPsPerNs);
+            events.schedule(event, now + 5'000 * kPsPerNs);
         }
     } clock{.events = other.events, .ticks = ticks};
     for (int i = 0; i < 10'000 && other.done.empty(); ++i) {
@@ -329,7 +330,7 @@ TEST_F(CopyEngineTest, WaitingForCreditsCostsNoModelTime) {
     ASSERT_EQ(other.done.size(), 1u);
     EXPECT_GT(other.peer.waits, 5u);
     EXPECT_GT(ticks, 3u);
-    EXPECT_LE(other.done[0].end_ps, free_run + 10'000 * kPsPerNs);
+    EXPECT_LE(other.done[0].end_ps, free_run + 5'000 * kPsPerNs);
 }
 
 TEST_F(CopyEngineTest, DoesNotGoOnWithAnotherPeer) {

@@ -215,7 +215,8 @@ TEST_F(PreemptTest, NowTakesTwoMicrosecondsAndTheSave) {
     EXPECT_EQ(done.detail, 9 * kSavePage);
     EXPECT_EQ(rig.counters.get(ORR_CTR_SAVED_BYTES), 9 * kSavePage);
     const VectorConfig& c = unit->config();
-    const ModelTime save = c.save_core_ps + 9 * duration_ps(kSavePage, c.vram_bytes_per_second);
+    const ModelTime save =
+        c.save_core_ps + 9 * duration_ps(kSavePage, rig.memory.config().vram_bytes_per_second);
     EXPECT_LE(done.end_ps - asked, 2 * kUs + save);
     EXPECT_GE(done.end_ps - asked, save);
     // Eight cores from the first hand-over on, until each had its group saved.
@@ -228,9 +229,11 @@ TEST_F(PreemptTest, NowTakesTwoMicrosecondsAndTheSave) {
     // To go on takes the launch, the header, and each group its way back.
     const ModelTime resumed = rig.events.now();
     ASSERT_TRUE(port(3).resume(kArea, 1));
-    const ModelTime group = c.group_ps + c.save_core_ps + duration_ps(kSavePage, c.vram_bytes_per_second);
+    const ModelTime group =
+        c.group_ps + c.save_core_ps + duration_ps(kSavePage, rig.memory.config().vram_bytes_per_second);
     const std::uint64_t before = rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS);
-    const ModelTime begins = resumed + c.launch_ps + duration_ps(kSavePage, c.vram_bytes_per_second) + group;
+    const ModelTime begins =
+        resumed + c.launch_ps + duration_ps(kSavePage, rig.memory.config().vram_bytes_per_second) + group;
     run_until(begins - 1);
     EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS), before);
     run_until(begins);

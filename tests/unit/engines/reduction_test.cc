@@ -238,7 +238,7 @@ TEST_F(ReducingCopy, ReadsBothAndWritesOne) {
         expect_sum(i, i);
     EXPECT_EQ(word(rig.vram.data(), 3 << 20), word(before.data(), 3 << 20));
     EXPECT_EQ(rig.counters.get(ORR_CTR_COPY_BYTES), 3u << 20);
-    // In VRAM alone it takes twice as long as a copy: what is written has been read there.
+    // In VRAM alone it takes half as long again as a copy: what is written has been read there, too.
     rig.map(kSrc, 4 << 20, ORR_TARGET_VRAM, 8 << 20, ORR_PTE_READ);
     CopyRates wide = rates;
     wide.engine_bytes_per_second = 0x7fff'ffff'ffff'ffff;
@@ -254,7 +254,7 @@ TEST_F(ReducingCopy, ReadsBothAndWritesOne) {
         const Completion one = rig.run_one(other, desc);
         return static_cast<double>(one.end_ps - one.start_ps - rates.setup_ps);
     };
-    EXPECT_NEAR(time_of(sum(3 << 20)) / time_of(plain), 2, 0.01);
+    EXPECT_NEAR(time_of(sum(3 << 20)) / time_of(plain), 1.5, 0.01);
 }
 
 TEST_F(ReducingCopy, InRowsAndOntoItself) {

@@ -70,13 +70,15 @@ class Rig {
     static constexpr std::uint64_t kRights = ORR_PTE_READ | ORR_PTE_WRITE;
 
     explicit Rig(std::uint64_t vram_bytes = 64 << 20, std::uint64_t host_bytes = 64 << 20,
-                 std::size_t peer_bytes = 8 << 20)
+                 std::size_t peer_bytes = 8 << 20, const MemoryConfig& config = {})
         : vram(*Vram::create(vram_bytes)),
+          memory(config),
           mmu(vram, host, counters),
           peer(events, peer_bytes),
           context{.events = events,
                   .vram = vram,
                   .mmu = mmu,
+                  .memory = memory,
                   .counters = counters,
                   .links = {},
                   .errors = nullptr,
@@ -144,6 +146,7 @@ class Rig {
     HostMemory host;
     Counters counters;
     EventQueue events;
+    MemorySystem memory;
     Mmu mmu;
     FakePeer peer;
     EngineContext context;

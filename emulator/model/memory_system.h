@@ -1,0 +1,78 @@
+// The ways to memory that all parts of a card share.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "emulator/model/resource.h"
+
+namespace orrery::emu {
+
+// Rates and latencies, from the SKU.
+struct MemoryConfig {
+    std::uint64_t vram_bytes_per_second = 800'000'000'000;
+    std::uint64_t pcie_bytes_per_second = 32'000'000'000;  // one direction
+    ModelTime vram_latency_ps = 0;                         // from a read to its data, the way back included
+    ModelTime pcie_latency_ps = 0;                         // the same for host memory
+};
+
+// What a piece of work moves, by way.
+struct Traffic {
+    std::uint64_t vram = 0;       // bytes, both directions together
+    std::uint64_t from_host = 0;  // bytes
+    std::uint64_t to_host = 0;    // bytes
+    Traffic& operator+=(const Traffic& other) {
+        vram += other.vram;
+        from_host += other.from_host;
+        to_host += other.to_host;
+        return *this;
+    }
+    friend Traffic operator*(const Traffic& one, std::uint64_t times) {
+        return {one.vram * times, one.from_host * times, one.to_host * times};
+    }
+};
+
+inline constexpr std::uint64_t kMemoryLine = 64;
+
+// What one user gets who waits for the first of so many lines before it asks for more; 0: all there is.
+constexpr std::uint64_t in_flight_rate(std::uint64_t lines, ModelTime latency) {
+    if (lines == 0 || latency == 0) return 0;
+    __extension__ using Wide = unsigned __int128;
+    const Wide rate = Wide{lines} * kMemoryLine * kPsPerSecond / latency;
+    return static_cast<std::uint64_t>(std::clamp<Wide>(rate, 1, Wide{1} << 62));
+}
+
+class MemorySystem {
+  public:
+    explicit MemorySystem(const MemoryConfig& config)
+        : config_(config),
+          vram_(config.vram_bytes_per_second),
+          from_host_(config.pcie_bytes_per_second),
+          to_host_(config.pcie_bytes_per_second) {}
+
+    const MemoryConfig& config() const { return config_; }
+    Resource& vram() { return vram_; }
+    Resource& from_host() { return from_host_; }
+    Resource& to_host() { return to_host_; }
+
+    // When all of it is through; see Resource::reserve().
+    ModelTime reserve(ModelTime now, const Traffic& traffic) {
+        ModelTime end = now;
+        if (traffic.vram != 0) end = std::max(end, vram_.reserve(now, traffic.vram));
+        if (traffic.from_host != 0) end = std::max(end, from_host_.reserve(now, traffic.from_host));
+        if (traffic.to_host != 0) end = std::max(end, to_host_.reserve(now, traffic.to_host));
+        return end;
+    }
+
+    void reset() {
+        vram_.reset();
+        from_host_.reset();
+        to_host_.reset();
+    }
+
+  private:
+    MemoryConfig config_;
+    Resource vram_, from_host_, to_host_;
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,52 @@
+#include "emulator/model/resource.h"
+
+#include <algorithm>
+
+namespace orrery::emu {
+
+__extension__ using Wide = unsigned __int128;
+
+Resource::Moment Resource::after(Moment begin, std::uint64_t bytes) const {
+    const Wide work = Wide{bytes} * kPsPerSecond + begin.rest;
+    const Wide ps = work / rate_;
+    if (ps >= Wide{kNever - begin.time}) return {kNever - 1, 0};
+    return {begin.time + static_cast<ModelTime>(ps), static_cast<std::uint64_t>(work % rate_)};
+}
+
+ModelTime Resource::reserve(ModelTime now, std::uint64_t bytes, ModelTime least) {
+    if (rate_ == 0 && least == 0) return now;
+    // Who comes back when its last request is through goes on without a gap.
+    if (now > bulk_.rounded()) bulk_ = {now, 0};
+    const ModelTime soonest = later(bulk_.rounded(), least);
+    if (rate_ != 0) bulk_ = after(bulk_, bytes);
+    if (bulk_.rounded() < soonest) bulk_ = {soonest, 0};
+    return bulk_.rounded();
+}
+
+ModelTime Resource::slip_in(ModelTime now, std::uint64_t bytes) {
+    if (rate_ == 0) return now;
+    ModelTime begin = now;
+    const bool busy = bulk_.rounded() > now;
+    if (busy) begin = std::min(bulk_.rounded(), after({now, 0}, kBurst).rounded());
+    if (begin > small_.rounded()) small_ = {begin, 0};
+    small_ = after(small_, bytes);
+    if (busy)
+        bulk_ = after(bulk_, bytes);
+    else
+        bulk_ = small_;
+    return small_.rounded();
+}
+
+void Resource::hold(ModelTime time) {
+    bulk_ = {later(bulk_.rounded(), time), 0};
+}
+
+std::uint64_t Resource::piece() const {
+    constexpr std::uint64_t kLine = 64;
+    if (rate_ == 0) return kMostPiece;
+    const Wide bytes = Wide{kPiecePs} * rate_ / kPsPerSecond / kLine * kLine;
+    return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min<Wide>(bytes, kMostPiece)), kLine,
+                                     kMostPiece);
+}
+
+}  // namespace orrery::emu

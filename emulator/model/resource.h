@@ -1,0 +1,60 @@
+// Something of which so many bytes go through in a second, whoever they are for: the bandwidth of a memory,
+// one direction of PCIe or of a link.
+//
+// Served in the order of requests. What a request leaves of a picosecond is carried to the next one, so that
+// requests without a gap between them take exactly what one of them all would. Times do not depend on the
+// host. Card thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/time/rate.h"
+
+namespace orrery::emu {
+
+class Resource {
+  public:
+    // 0 bytes a second: takes no time.
+    explicit Resource(std::uint64_t bytes_per_second = 0) : rate_(bytes_per_second) {}
+
+    std::uint64_t bytes_per_second() const { return rate_; }
+
+    // The bytes go through behind all that was reserved before, and not before `now`; they take `least` if
+    // that is longer. Gives the time at which the last of them is through.
+    //
+    // Who moves much reserves a piece() at a time and comes back when it is through: then users that want
+    // all they can get share evenly. Reserve at the clock's time, or what others could have had goes unused.
+    ModelTime reserve(ModelTime now, std::uint64_t bytes, ModelTime least = 0);
+
+    // For a request of a few bytes: it goes between two bursts of what others have reserved, behind other
+    // small ones, and what is reserved later comes so much later.
+    ModelTime slip_in(ModelTime now, std::uint64_t bytes);
+
+    // Nothing goes through for this long, from the end of what has been reserved on.
+    void hold(ModelTime time);
+    // Nothing is reserved.
+    void reset() { bulk_ = small_ = {}; }
+
+    // What one user reserves at once, at most: as much as goes through in 2 us, and no more than 128 KiB.
+    std::uint64_t piece() const;
+
+    static constexpr ModelTime kPiecePs = 2'000 * kPsPerNs;
+    static constexpr std::uint64_t kMostPiece = 128 << 10;
+    // What cannot be interrupted for a small request.
+    static constexpr std::uint64_t kBurst = 512;
+
+  private:
+    // A time with the rest of a picosecond, in parts of bytes_per_second.
+    struct Moment {
+        ModelTime time = 0;
+        std::uint64_t rest = 0;
+        ModelTime rounded() const { return later(time, rest != 0 ? 1 : 0); }
+    };
+    Moment after(Moment begin, std::uint64_t bytes) const;
+
+    std::uint64_t rate_;
+    Moment bulk_;   // the end of what has been reserved
+    Moment small_;  // and of what has slipped in
+};
+
+}  // namespace orrery::emu

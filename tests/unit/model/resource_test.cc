@@ -1,0 +1,76 @@
+#include "emulator/model/resource.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace orrery::emu {
+namespace {
+
+// Picoseconds a byte that are no whole number.
+constexpr std::uint64_t kRate = 7'000'000'000;
+
+TEST(Resource, PiecesTakeWhatOneOfThemAllWould) {
+    Resource pieces(kRate), whole(kRate);
+    ModelTime end = 1000;
+    for (int i = 0; i < 1000; ++i)
+        end = pieces.reserve(end, 1 + static_cast<std::uint64_t>(i) % 5);
+    EXPECT_EQ(end, whole.reserve(1000, 3000));
+    EXPECT_EQ(end, 1000 + duration_ps(3000, kRate));
+}
+
+TEST(Resource, ServesInTheOrderOfRequests) {
+    Resource way(1'000'000'000);  // 1 ns a byte
+    EXPECT_EQ(way.reserve(0, 10), 10'000u);
+    EXPECT_EQ(way.reserve(4'000, 10), 20'000u);
+    EXPECT_EQ(way.reserve(20'000, 10), 30'000u);
+    EXPECT_EQ(way.reserve(50'000, 10), 60'000u) << "what nobody asked for is gone";
+    EXPECT_EQ(way.reserve(0, 10, 15'000), 75'000u) << "takes no less than it must";
+    EXPECT_EQ(way.reserve(0, 10, 5'000), 85'000u);
+    way.hold(1'000);
+    EXPECT_EQ(way.reserve(0, 1), 87'000u);
+    way.reset();
+    EXPECT_EQ(way.reserve(0, 1), 1'000u);
+}
+
+TEST(Resource, SmallRequestsGoBetweenBursts) {
+    Resource way(1'000'000'000);
+    const ModelTime burst = Resource::kBurst * kPsPerNs;
+    ASSERT_EQ(way.reserve(0, 100'000), 100'000'000u);
+    EXPECT_EQ(way.slip_in(0, 64), burst + 64'000);
+    EXPECT_EQ(way.slip_in(0, 64), burst + 128'000) << "behind each other";
+    EXPECT_EQ(way.slip_in(99'900'000, 64), 100'128'000u + 64'000) << "no more is left than this";
+    EXPECT_EQ(way.reserve(0, 1), 100'000'000u + 3 * 64'000 + 1'000) << "what slipped in takes its time";
+}
+
+TEST(Resource, SmallRequestsAreABandwidthToo) {
+    Resource way(1'000'000'000);
+    EXPECT_EQ(way.slip_in(0, 64), 64'000u);
+    EXPECT_EQ(way.slip_in(0, 64), 128'000u);
+    EXPECT_EQ(way.reserve(0, 1), 129'000u);
+}
+
+TEST(Resource, WithoutARateTakesNoTime) {
+    Resource way;
+    EXPECT_EQ(way.reserve(5, 1 << 20), 5u);
+    EXPECT_EQ(way.slip_in(5, 64), 5u);
+    EXPECT_EQ(way.reserve(5, 1, 10), 15u);
+}
+
+TEST(Resource, StaysInsideTime) {
+    Resource slow(1);
+    EXPECT_EQ(slow.reserve(kNever - 10, 1), kNever - 1);
+    EXPECT_EQ(slow.reserve(0, ~std::uint64_t{0}), kNever - 1);
+}
+
+TEST(Resource, APieceIsShort) {
+    for (const std::uint64_t rate : {0ull, 1ull, 32'000'000'000ull, 800'000'000'000ull}) {
+        const Resource way(rate);
+        EXPECT_GE(way.piece(), 64u);
+        EXPECT_LE(way.piece(), Resource::kMostPiece);
+        EXPECT_LE(duration_ps(way.piece(), rate), std::max(duration_ps(64, rate), Resource::kPiecePs + 1));
+    }
+}
+
+}  // namespace
+}  // namespace orrery::emu

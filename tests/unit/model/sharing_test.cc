@@ -1,0 +1,142 @@
+// Who uses the same memory shares its bandwidth: real engines against closed forms.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "tests/unit/engines/rig.h"
+
+namespace orrery::emu::test {
+namespace {
+
+constexpr std::uint64_t kHost = 0x10'0000'0000, kCard = 0x20'0000'0000;
+constexpr std::uint64_t kBytes = 8 << 20;
+constexpr double kNear = 0.05;
+
+void expect_near(ModelTime time, ModelTime expected) {
+    EXPECT_NEAR(static_cast<double>(time), static_cast<double>(expected),
+                kNear * static_cast<double>(expected));
+}
+
+class Sharing : public testing::Test {
+  protected:
+    explicit Sharing(const MemoryConfig& config = {}) : rig(64 << 20, 64 << 20, 8 << 20, config) {
+        rig.map(kHost, 4 * kBytes, ORR_TARGET_HOST, Rig::kHostBase);
+        rig.map(kCard, 4 * kBytes, ORR_TARGET_VRAM, 0);
+        for (std::uint32_t i = 0; i < 4; ++i)
+            engines.emplace_back(i, rates(), rig.context);
+    }
+    static CopyRates rates() { return {}; }
+    static orr_desc_copy copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes = kBytes) {
+        orr_desc_copy desc{};
+        desc.op = ORR_DESC_COPY;
+        desc.asid = 1;
+        desc.src = from;
+        desc.dst = to;
+        desc.row_bytes = bytes;
+        desc.rows = 1;
+        return desc;
+    }
+    void start(unsigned engine, const orr_desc_copy& desc) {
+        ASSERT_TRUE(engines[engine].start(Rig::words_of(desc), engine));
+    }
+    // From start to end, by engine.
+    std::array<ModelTime, 4> run() {
+        rig.done.clear();
+        rig.run();
+        std::array<ModelTime, 4> took{};
+        for (const Completion& done : rig.done) {
+            EXPECT_EQ(done.status, ORR_DONE_OK);
+            took.at(done.port) = done.end_ps - done.start_ps;
+        }
+        return took;
+    }
+    ModelTime pcie(std::uint64_t bytes) const {
+        return duration_ps(bytes, rig.memory.config().pcie_bytes_per_second);
+    }
+    ModelTime vram(std::uint64_t bytes) const {
+        return duration_ps(bytes, rig.memory.config().vram_bytes_per_second);
+    }
+
+    Rig rig;
+    std::deque<CopyEngine> engines;
+};
+
+TEST_F(Sharing, OneCopyTakesExactlyItsBytes) {
+    start(0, copy(kHost, kCard, kBytes + 12'345));
+    EXPECT_EQ(run()[0], rates().setup_ps + pcie(kBytes + 12'345));
+}
+
+TEST_F(Sharing, TwoEnginesHaveHalfOfPcieEach) {
+    start(0, copy(kHost, kCard));
+    start(1, copy(kHost + kBytes, kCard + kBytes));
+    const auto took = run();
+    expect_near(took[0], pcie(2 * kBytes));
+    expect_near(took[1], pcie(2 * kBytes));
+    EXPECT_EQ(std::max(took[0], took[1]), rates().setup_ps + pcie(2 * kBytes)) << "and nothing is lost";
+}
+
+TEST_F(Sharing, ALateOneGetsItsHalf) {
+    start(0, copy(kHost, kCard, 2 * kBytes));
+    rig.events.advance_to(rates().setup_ps);
+    while (rig.events.now() < pcie(kBytes))
+        ASSERT_TRUE(rig.events.run_next(kNever - 1));
+    start(1, copy(kHost + kBytes, kCard + 2 * kBytes, kBytes / 2));
+    const auto took = run();
+    expect_near(took[1], pcie(kBytes));
+    expect_near(took[0], pcie(2 * kBytes + kBytes / 2));
+}
+
+TEST_F(Sharing, TheTwoDirectionsOfPcieAreTwo) {
+    start(0, copy(kHost, kCard));
+    start(1, copy(kCard + kBytes, kHost + kBytes));
+    const auto took = run();
+    EXPECT_EQ(took[0], rates().setup_ps + pcie(kBytes));
+    EXPECT_EQ(took[1], rates().setup_ps + pcie(kBytes));
+}
+
+TEST_F(Sharing, ACopyInVramReadsAndWritesIt) {
+    start(0, copy(kCard, kCard + kBytes));
+    start(1, copy(kCard + 2 * kBytes, kCard + 3 * kBytes));
+    const auto took = run();
+    expect_near(took[0], vram(4 * kBytes));
+    expect_near(took[1], vram(4 * kBytes));
+}
+
+// A packet that is read ahead waits for a burst of a copy, and not for all that the copy has reserved.
+TEST_F(Sharing, SmallReadsDoNotWaitForCopies) {
+    start(0, copy(kHost, kCard));
+    while (rig.events.now() < pcie(kBytes / 2))
+        ASSERT_TRUE(rig.events.run_next(kNever - 1));
+    const ModelTime now = rig.events.now();
+    EXPECT_LE(rig.memory.from_host().slip_in(now, 64), now + pcie(Resource::kBurst + 64) + 1);
+    EXPECT_EQ(run()[0], rates().setup_ps + pcie(kBytes + 64));
+}
+
+MemoryConfig slow_memory() {
+    MemoryConfig config;
+    config.vram_latency_ps = 100 * kPsPerNs;
+    config.pcie_latency_ps = 1'000 * kPsPerNs;
+    return config;
+}
+
+class Latency : public Sharing {
+  protected:
+    Latency() : Sharing(slow_memory()) {}
+};
+
+TEST_F(Latency, ComesOnTopOnce) {
+    start(0, copy(kHost, kCard));
+    EXPECT_EQ(run()[0], rates().setup_ps + pcie(kBytes) + slow_memory().pcie_latency_ps);
+}
+
+TEST_F(Latency, LinesInFlightLimitOneUser) {
+    CopyRates few;
+    few.in_flight = 100;
+    CopyEngine engine(0, few, rig.context);
+    const ModelTime turn = slow_memory().pcie_latency_ps;
+    const Completion done = rig.run_one(engine, copy(kHost, kCard));
+    expect_near(done.end_ps - done.start_ps, kBytes / (100 * kMemoryLine) * turn);
+}
+
+}  // namespace
+}  // namespace orrery::emu::test
