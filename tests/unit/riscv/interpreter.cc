@@ -24,17 +24,32 @@ emu::Config config(unsigned vlen, emu::Simd simd) {
 
 }  // namespace
 
-Interpreter::Interpreter(unsigned vlen, emu::Simd simd, bool absent)
+Interpreter::Interpreter(unsigned vlen, emu::Simd simd, Memory memory)
     : name_(std::string("interpreter, ") + to_string(simd)),
-      absent_(absent),
+      kind_(memory),
       hart_(config(vlen, simd), *this) {}
 
 emu::PageRef Interpreter::translate(u64 va, emu::Access) {
     const u64 page = va & ~u64{0xfff};
     if (page == kCode) return emu::PageRef::memory(code_.data(), emu::kPageRead | emu::kPageExec);
     if (va < model::kWindow || va - model::kWindow >= model::kWindowBytes) return emu::PageRef::fault();
-    if ((there_ >> (page - model::kWindow) / 4096 & 1) == 0) return emu::PageRef::fault();
+    const u64 number = (page - model::kWindow) / 4096;
+    if ((there_ >> number & 1) == 0) return emu::PageRef::fault();
+    if (kind_ == Memory::kMmio && number % 2 != 0) return emu::PageRef::mmio();
     return emu::PageRef::memory(memory_.data() + (page - model::kWindow), emu::kPageRead | emu::kPageWrite);
+}
+
+bool Interpreter::load(u64 va, unsigned size, u64& value) {
+    ++accesses_;
+    value = 0;
+    std::memcpy(&value, &memory_[va - model::kWindow], size);
+    return true;
+}
+
+bool Interpreter::store(u64 va, unsigned size, u64 value) {
+    ++accesses_;
+    std::memcpy(&memory_[va - model::kWindow], &value, size);
+    return true;
 }
 
 void Interpreter::prepare(const Step& step, State& state) {
@@ -93,9 +108,10 @@ std::vector<Observation> Interpreter::run(const Program& program) {
         prepare(step, state);
         std::memcpy(code_.data(), &step.instruction, sizeof step.instruction);
         hart_.flush_code();
-        if (absent_) there_ = 0;
+        const bool absent = kind_ == Memory::kAbsent;
+        if (absent) there_ = 0;
         Observation now = look(hart_.run(1));
-        while (absent_ &&
+        while (absent &&
                (now.result.outcome == Outcome::kLoadFault || now.result.outcome == Outcome::kStoreFault)) {
             const u64 page = (now.result.address - model::kWindow) / 4096;
             if (page >= model::kWindowBytes / 4096 || (there_ >> page & 1) != 0) break;

@@ -10,24 +10,29 @@ namespace orrery::riscv::test {
 
 class Interpreter : public Machine, private emu::Bus {
   public:
-    // With `absent`, an instruction finds none of the memory: each page appears once a fault has asked for
-    // it, and the instruction is executed again, from vstart on.
-    Interpreter(unsigned vlen, emu::Simd simd, bool absent = false);
+    enum class Memory : u8 {
+        kPlain,
+        kAbsent,  // no page is there before a fault has asked for it; then the instruction goes on, from
+                  // vstart
+        kMmio,    // every other page is registers, which take aligned accesses only
+    };
+    Interpreter(unsigned vlen, emu::Simd simd, Memory memory = Memory::kPlain);
     u64 resumed() const { return resumed_; }
+    u64 accesses() const { return accesses_; }  // to registers
     const char* name() const override { return name_.c_str(); }
     std::vector<Observation> run(const Program& program) override;
 
   private:
     emu::PageRef translate(u64 va, emu::Access access) override;
-    bool load(u64, unsigned, u64&) override { return false; }
-    bool store(u64, unsigned, u64) override { return false; }
+    bool load(u64 va, unsigned size, u64& value) override;
+    bool store(u64 va, unsigned size, u64 value) override;
     void prepare(const Step& step, model::State& state);
     Observation look(emu::StopReason reason) const;
 
     std::string name_;
-    bool absent_;
+    Memory kind_;
     u32 there_ = ~0u;  // pages of the window, a bit each
-    u64 resumed_ = 0;
+    u64 resumed_ = 0, accesses_ = 0;
     alignas(8) std::array<u8, 4096> code_{};
     alignas(8) std::array<u8, model::kWindowBytes> memory_{};
     emu::Hart hart_;

@@ -119,19 +119,43 @@ TEST_P(RandomInInterpreter, Agree) {
     run(machines, generator, programs());
 }
 
+// Runs loads and stores alone on memory that is not plain; returns the machine for its counts.
+std::unique_ptr<Interpreter> run_accesses(unsigned vlen, u64 more_seed, Interpreter::Memory memory,
+                                          Generator::Avoid avoid) {
+    std::vector<std::unique_ptr<Machine>> machines;
+    machines.push_back(std::make_unique<Interpreter>(vlen, emu::best_simd(), memory));
+    Generator generator(seed() + more_seed + vlen, vlen);
+    generator.avoid(avoid);
+    run(machines, generator, programs() / 4);
+    return std::unique_ptr<Interpreter>(static_cast<Interpreter*>(machines[0].release()));
+}
+
 // Faults lose nothing: an instruction that goes on at vstart does as if it had not been interrupted.
 TEST_P(RandomInInterpreter, ResumesAfterFaults) {
-    auto interpreter = std::make_unique<Interpreter>(GetParam(), emu::best_simd(), true);
-    const Interpreter& seen = *interpreter;
-    std::vector<std::unique_ptr<Machine>> machines;
-    machines.push_back(std::move(interpreter));
-    Generator generator(seed() + 20'000 + GetParam(), GetParam());
-    generator.avoid([](const model::State&, u32 bits, const model::Result&, const model::State&) {
-        const model::Memory kind = model::access_of(emu::decode_vector(bits)).kind;
-        return kind == model::Memory::kNone || kind == model::Memory::kFaultFirst;
-    });
-    run(machines, generator, programs() / 4);
-    EXPECT_GT(seen.resumed(), programs() * 4);
+    const auto seen =
+        run_accesses(GetParam(), 20'000, Interpreter::Memory::kAbsent,
+                     [](const model::State&, u32 bits, const model::Result&, const model::State&) {
+                         const model::Memory kind = model::access_of(emu::decode_vector(bits)).kind;
+                         return kind == model::Memory::kNone || kind == model::Memory::kFaultFirst;
+                     });
+    EXPECT_GT(seen->resumed(), programs() * 4);
+}
+
+// Registers take aligned accesses, element by element.
+TEST_P(RandomInInterpreter, ReachesRegisters) {
+    const auto seen =
+        run_accesses(GetParam(), 30'000, Interpreter::Memory::kMmio,
+                     [](const model::State& before, u32 bits, const model::Result&, const model::State&) {
+                         const model::Access access = model::access_of(emu::decode_vector(bits));
+                         const model::Fields fields(bits);
+                         const u64 size = access.eew / 8;
+                         if (access.kind == model::Memory::kNone) return true;
+                         if (access.kind == model::Memory::kIndexed)
+                             return model::Vtype(before.vtype).sew != 8;
+                         return before.x[fields.vs1] % size != 0 ||
+                                (access.kind == model::Memory::kStrided && before.x[fields.vs2] % size != 0);
+                     });
+    EXPECT_GT(seen->accesses(), programs() * 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(Vlen, RandomInInterpreter, testing::Values(128u, 256u, 512u, 1024u, 2048u, 4096u));

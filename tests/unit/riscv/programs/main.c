@@ -199,7 +199,40 @@ static void run_texts(void) {
     }
 }
 
+#define READ(csr)                                         \
+    ({                                                    \
+        uint64_t value;                                   \
+        __asm__ volatile("csrr %0, " #csr : "=r"(value)); \
+        value;                                            \
+    })
+#define WRITE(csr, value) __asm__ volatile("csrw " #csr ", %0" ::"r"((uint64_t)(value)))
+
+/* The CSRs as instructions see them. */
+static void run_csrs(void) {
+    uint64_t* out = out_vector;
+    __asm__ volatile(".option push\n.option arch, +v\n vsetivli zero, 5, e16, m2, ta, mu\n.option pop");
+    *out++ = READ(vl);
+    *out++ = READ(vtype);
+    WRITE(vstart, 101);
+    *out++ = READ(vstart);
+    __asm__ volatile(".option push\n.option arch, +v\n vsetvli zero, zero, e16, m2, ta, ma\n.option pop");
+    *out++ = READ(vstart);
+    *out++ = READ(vtype);
+    WRITE(vcsr, 7);
+    *out++ = READ(vxrm) << 8 | READ(vxsat);
+    WRITE(vxrm, -2l);
+    WRITE(vxsat, -2l);
+    *out++ = READ(vcsr);
+    WRITE(vxsat, -1l);
+    *out++ = READ(vcsr);
+    __asm__ volatile(".option push\n.option arch, +v\n vsetivli zero, 5, e64, mf8, ta, mu\n.option pop");
+    *out++ = READ(vl);
+    *out++ = READ(vtype);
+    report("csrs", 0, out_vector, (size_t)((char*)out - (char*)out_vector), 1);
+}
+
 __attribute__((used)) void run(void) {
+    run_csrs();
     static const size_t sizes[] = {1, 7, 64, 333, 1000, 4999};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         run_size(sizes[i]);
