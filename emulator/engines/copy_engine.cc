@@ -111,7 +111,7 @@ bool CopyEngine::load(std::uint64_t save) {
     auto area = SaveArea::at(context_.vram, save, cores_);
     if (!area) return false;
     const auto header = area->read_header(ORR_ENGINE_COPY);
-    if (!header) return false;
+    if (!header || header->groups != 0 || header->next_group != 0) return false;
     DescriptorWords words;
     std::memcpy(words.data(), header->descriptor, sizeof words);
     if (!accept(words) || wraps()) return false;

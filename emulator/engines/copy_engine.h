@@ -26,7 +26,9 @@ class CopyEngine final : public EnginePort {
     // `port` is the number that completions carry, `cores` what the size of a save area goes by.
     CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context, std::uint32_t cores = 1);
 
-    std::uint32_t kind() const override { return ORR_ENGINE_COPY; }
+    EngineKind properties() const override {
+        return {.kind = ORR_ENGINE_COPY, .preempt = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW};
+    }
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
     std::optional<std::uint64_t> work_of(const DescriptorWords& descriptor) const override {
         return emu::work_of(descriptor, ORR_ENGINE_COPY, cores_);

@@ -12,6 +12,7 @@
 
 #include <orrery/hw/engine.h>
 #include <orrery/hw/link.h>
+#include <orrery/hw/soc.h>
 
 #include "emulator/engines/descriptor.h"
 #include "emulator/memory/mmu.h"
@@ -58,10 +59,21 @@ struct EngineContext {
 // SOC_PREEMPT_*.
 enum class Preempt : std::uint8_t { kNo = 0, kGroup = 1, kNow = 2 };
 
+// What SOC_KIND_* show of a kind of engine.
+struct EngineKind {
+    std::uint32_t kind = 0;  // ORR_ENGINE_*
+    std::uint32_t units = 0;
+    std::uint32_t descriptor_bytes = sizeof(DescriptorWords);
+    std::uint32_t preempt = 0;  // bit n: takes SOC_PREEMPT_n
+};
+
+// Registers, completions and the firmware's discovery know a port by this alone: a new kind of engine is a
+// class that implements it, and ports of it that the card attaches.
 class EnginePort {
   public:
     virtual ~EnginePort() = default;
-    virtual std::uint32_t kind() const = 0;  // ORR_ENGINE_*
+    virtual EngineKind properties() const = 0;
+    std::uint32_t kind() const { return properties().kind; }
     // From start() until the completion is handed in.
     virtual bool busy() const = 0;
     // Starts a descriptor, also one that is nonsense: that completes with ORR_DONE_BAD_DESC, through an

@@ -164,11 +164,8 @@ std::optional<orr_save_header> SaveArea::read_header(std::uint32_t kind) const {
     if (magic_of(data_).load(std::memory_order_acquire) != ORR_SAVE_MAGIC) return std::nullopt;
     orr_save_header header;
     std::memcpy(&header, data_, sizeof header);
-    const bool vector = kind == ORR_ENGINE_VECTOR;
     if (header.version != ORR_SAVE_VERSION || header.kind != kind || header.cores != cores_ ||
         header.group_bytes != sizeof(orr_save_group) || header.vlen != vlen_ || header.groups > cores_)
-        return std::nullopt;
-    if (vector ? header.row != 0 || header.column != 0 : header.groups != 0 || header.next_group != 0)
         return std::nullopt;
     return header;
 }

@@ -74,7 +74,8 @@ class SaveArea {
     std::uint64_t write_group(std::uint32_t index, const SavedGroup& group);
     // Magic, version and sizes are filled in.
     void write_header(orr_save_header header);
-    // A copy of what stands there; nothing: it was not written for an engine of that kind of this card.
+    // A copy of what stands there; nothing: it was not written for an engine of that kind of this card. What
+    // only some kinds use is for them to check.
     std::optional<orr_save_header> read_header(std::uint32_t kind) const;
     // Nothing: no group of so many items that an engine wrote.
     std::optional<SavedGroup> read_group(std::uint32_t index, std::uint32_t items) const;

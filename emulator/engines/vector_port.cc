@@ -258,7 +258,7 @@ bool VectorUnit::Impl::Port::load(std::uint64_t save) {
     auto area = unit_.area_at(save);
     if (!area) return false;
     const auto header = area->read_header(ORR_ENGINE_VECTOR);
-    if (!header) return false;
+    if (!header || header->row != 0 || header->column != 0) return false;
     std::memcpy(&launch_.desc, header->descriptor, sizeof launch_.desc);
     if (!emu::work_of(launch_.desc, limit) || header->next_group > launch_.groups()) return false;
     next_group_ = header->next_group;

@@ -79,7 +79,11 @@ class VectorUnit::Impl::Port final : public EnginePort {
     Port(Impl& unit, std::uint32_t number)
         : unit_(unit), number_(number), event_(Event::of<&Port::on_event>(this)) {}
 
-    std::uint32_t kind() const override { return ORR_ENGINE_VECTOR; }
+    EngineKind properties() const override {
+        return {.kind = ORR_ENGINE_VECTOR,
+                .units = unit_.config.cores,
+                .preempt = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW};
+    }
     bool busy() const override { return busy_; }
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
     std::optional<std::uint64_t> work_of(const DescriptorWords& descriptor) const override {

@@ -84,6 +84,12 @@ constexpr Name kEngine[] = {
     N(SOC_ENGINE_PRIORITY), N(SOC_ENGINE_WEIGHT), N(SOC_ENGINE_ACTIVE),  N(SOC_ENGINE_TAG),
     N(SOC_ENGINE_USED_PS),  N(SOC_ENGINE_LAUNCH),
 };
+constexpr Name kKind[] = {
+    N(SOC_KIND_PORTS),
+    N(SOC_KIND_UNITS),
+    N(SOC_KIND_DESC_BYTES),
+    N(SOC_KIND_PREEMPT),
+};
 constexpr Name kSlot[] = {
     N(SOC_SLOT_PACKET), N(SOC_SLOT_RING), N(SOC_SLOT_MASK), N(SOC_SLOT_NEXT), N(SOC_SLOT_LIMIT),
 };
@@ -121,6 +127,8 @@ std::string name_of_soc_register(std::uint64_t offset) {
         return in_block("SOC_SLOT", SOC_SLOT(1) - kSlots, kSlot, offset - kSlots);
     if (offset >= kEngines && offset < SOC_ENGINE(SOC_ENGINES_MAX))
         return in_block("SOC_ENGINE", SOC_ENGINE(1) - kEngines, kEngine, offset - kEngines);
+    if (offset >= SOC_KIND(0) && offset < SOC_KIND(SOC_KINDS_MAX))
+        return in_block("SOC_KIND", SOC_KIND(1) - SOC_KIND(0), kKind, offset - SOC_KIND(0));
     if (offset >= SOC_TRACE && offset < SOC_TRACE + SOC_TRACE_BYTES) {
         constexpr Name kTrace[] = {{SOC_TRACE, "SOC_TRACE"}};
         return nearest(kTrace, offset);

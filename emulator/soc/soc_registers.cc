@@ -14,6 +14,9 @@ constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 constexpr std::uint32_t kEngineFirst = SOC_ENGINE(0);
 constexpr std::uint32_t kEngineEnd = SOC_ENGINE(SOC_ENGINES_MAX);
 constexpr std::uint32_t kEngineStride = SOC_ENGINE(1) - SOC_ENGINE(0);
+constexpr std::uint32_t kKindFirst = SOC_KIND(0);
+constexpr std::uint32_t kKindEnd = SOC_KIND(SOC_KINDS_MAX);
+constexpr std::uint32_t kKindStride = SOC_KIND(1) - SOC_KIND(0);
 constexpr std::uint32_t kDescriptorBytes = 64;
 constexpr std::uint32_t kSlotFirst = SOC_SLOT(0);
 // A packet goes to its port over a path of 16 bytes.
@@ -137,6 +140,7 @@ const char* SocRegisters::why_it_stays(std::uint32_t offset) const {
         return engines_[number]->busy() ? nullptr : "the port is idle: only a start changes it";
     }
     if (offset >= kSlotFirst) return nullptr;
+    if (offset >= kKindFirst && offset < kKindEnd) return kConstant;
     switch (offset) {
         case SOC_IRQ_PENDING:
         case SOC_DB_POP:
@@ -168,6 +172,7 @@ void SocRegisters::nothing_there(std::uint32_t offset, const char* access) {
 
 std::uint64_t SocRegisters::look_up(std::uint32_t offset, ModelTime& wait) {
     if (offset >= kEngineFirst && offset < kEngineEnd) return read_engine(offset - kEngineFirst);
+    if (offset >= kKindFirst && offset < kKindEnd) return read_kind(offset - kKindFirst);
     std::uint64_t value = 0;
     if (offset >= kSlotFirst && slots_.read(offset - kSlotFirst, value, wait)) return value;
     switch (offset) {
@@ -405,6 +410,23 @@ void SocRegisters::mmu_command(std::uint64_t command) {
     }
 }
 
+std::uint64_t SocRegisters::read_kind(std::uint32_t offset) {
+    const std::uint32_t reg = offset % kKindStride;
+    EngineKind kind;
+    std::uint64_t ports = 0;
+    for (const EnginePort* const engine : engines_) {
+        if (engine->kind() != offset / kKindStride) continue;
+        kind = engine->properties();
+        ++ports;
+    }
+    if (reg == SOC_KIND_PORTS) return ports;
+    if (reg == SOC_KIND_UNITS) return kind.units;
+    if (reg == SOC_KIND_DESC_BYTES) return ports == 0 ? 0 : kind.descriptor_bytes;
+    if (reg == SOC_KIND_PREEMPT) return kind.preempt;
+    nothing_there(kKindFirst + offset, "read");
+    return 0;
+}
+
 std::uint64_t SocRegisters::read_engine(std::uint32_t offset) {
     const std::uint32_t number = offset / kEngineStride;
     const std::uint32_t reg = offset % kEngineStride;
@@ -415,7 +437,7 @@ std::uint64_t SocRegisters::read_engine(std::uint32_t offset) {
         if (reg == SOC_ENGINE_TAG) return ports_[number].tag;
         if (reg == SOC_ENGINE_USED_PS) return engines_[number]->used();
         if (reg == SOC_ENGINE_SAVE) return ports_[number].save;
-        if (engines_[number]->kind() == ORR_ENGINE_VECTOR) {
+        if (engines_[number]->properties().units != 0) {
             if (reg == SOC_ENGINE_PRIORITY) return ports_[number].priority;
             if (reg == SOC_ENGINE_WEIGHT) return ports_[number].weight;
             if (reg == SOC_ENGINE_ACTIVE) return engines_[number]->active();
@@ -443,7 +465,7 @@ void SocRegisters::write_engine(std::uint32_t offset, std::uint64_t value, Model
             return;
         }
         if ((reg == SOC_ENGINE_PRIORITY || reg == SOC_ENGINE_WEIGHT) &&
-            engines_[number]->kind() == ORR_ENGINE_VECTOR) {
+            engines_[number]->properties().units != 0) {
             return share_engine(number, reg, value);
         }
     }

@@ -96,6 +96,7 @@ class SocRegisters {
     void nothing_there(std::uint32_t offset, const char* access);
     // Why nothing but the core itself will change what it reads there; nullptr: something may.
     const char* why_it_stays(std::uint32_t offset) const;
+    std::uint64_t read_kind(std::uint32_t offset);
     std::uint64_t read_engine(std::uint32_t offset);
     void write_engine(std::uint32_t offset, std::uint64_t value, ModelTime& wait);
     // START, or RESUME from the port's save area.

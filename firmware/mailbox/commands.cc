@@ -376,8 +376,8 @@ Commands::Result Commands::queue_stats(const orr_mbox_message& command, orr_mbox
     const Queue* const queue = find_queue(command.arg[0], refusal);
     if (queue == nullptr) return refusal;
     const QueueStats& stats = queue->stats;
-    reply.arg[0] = stats.vector_ps;
-    reply.arg[1] = stats.copy_ps;
+    reply.arg[0] = stats.used_ps[ORR_ENGINE_VECTOR - 1];
+    reply.arg[1] = stats.used_ps[ORR_ENGINE_COPY - 1];
     reply.arg[2] = stats.finished;
     reply.arg[3] = stats.preempted;
     reply.arg[4] = stats.ready_ps;

@@ -38,9 +38,10 @@ bool Arbiter::busy() const {
 }
 
 void Arbiter::start_member(Queue& queue, Port& port, uint32_t members, uint64_t now) {
-    trace::decision(*scheduler_->hal_, queue.number, ORR_RULE_GANG, ORR_RESOURCE_VECTOR, members, queue.next);
+    trace::decision(*scheduler_->hal_, queue.number, ORR_RULE_GANG,
+                    of_kind<&EngineKind::trace_resource>(kCoreKind), members, queue.next);
     scheduler_->place(queue, Place::kNone);
-    scheduler_->run_queue(ORR_ENGINE_VECTOR).limit_lag(queue);
+    scheduler_->run_queue(kCoreKind).limit_lag(queue);
     scheduler_->start_job(queue, port, now, 0);
 }
 
@@ -69,7 +70,7 @@ void Arbiter::release_held(const Context& context) {
 }
 
 void Arbiter::grant_vector_ports(uint64_t now) {
-    scheduler_->grant_free_ports(ORR_ENGINE_VECTOR, now);
+    scheduler_->grant_free_ports(kCoreKind, now);
 }
 
 }  // namespace orrery::fw

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The scheduler: contexts, queues, and what runs when.
-// Policy: three resources are scheduled independently of each other, each with run queues of its own
-// (run_queue.h): turns on the control core (a few packets at a time), copy engines, and vector ports. A queue
-// that cannot continue (no free engine, a semaphore, its own earlier packets) costs nothing until the event
+// Policy: turns on the control core (a few packets at a time) and the ports of each kind of engine are
+// scheduled independently of each other, each with run queues of its own (run_queue.h). A queue that cannot
+// continue (no free engine, a semaphore, its own earlier packets) costs nothing until the event
 // that it waits for; nothing is polled.
 //
 // Trust: everything in user memory is read once into the queue's own state and checked there. What a process
@@ -195,7 +195,7 @@ class Scheduler {
     void consume_packet(Queue& queue, uint64_t header);
 
     // dispatch.cc: packets that run on engines.
-    Step execute_on_engine(Queue& queue, uint32_t opcode);
+    Step execute_on_engine(Queue& queue, uint32_t kind);
     void start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps);
     enum class Onto { kFree, kSame };  // a free port; the port of the queue's job that has just ended
     template <Onto kOnto>
@@ -244,6 +244,12 @@ class Scheduler {
     bool complete(Queue& queue, Port& port, Done done);
     void release_port(Queue& queue, Port& port);
     bool waiting(uint32_t kind) const { return waiting_classes(kind) != 0; }
+    bool any_waiting() const {
+        bool any = false;
+        for (const EngineKind& row : kEngineKinds)
+            any |= waiting(row.kind);
+        return any;
+    }
     uint32_t waiting_classes(uint32_t kind) const {
         return run_queue(kind).classes() | suspended_.classes(kind);
     }
@@ -332,7 +338,7 @@ class Scheduler {
     // A free port; REALTIME has those that are held for a gang too.
     Port* find_port(uint32_t kind, uint32_t level) {
         Port* const port = engines_.find_free(kind);
-        if (port != nullptr || kind != ORR_ENGINE_VECTOR || level != ORR_PRIORITY_REALTIME) return port;
+        if (port != nullptr || !has_cores(kind) || level != ORR_PRIORITY_REALTIME) return port;
         return engines_.find_held();
     }
 
@@ -360,7 +366,8 @@ class Scheduler {
     void begin_wait(Queue& queue, uint64_t now);
     void end_wait(Queue& queue, uint64_t now);
     void unplace(Queue& queue);
-    void place(Queue& queue, Place place);
+    void place(Queue& queue, Place place);  // all but those of
+    void place_for_engine(Queue& queue, Place place, uint32_t kind);
     void set_state(Queue& queue, uint32_t state);  // ORR_TSTATE_*
     void update_idle_state(Queue& queue);
     void finish_destroy(Queue& queue);
@@ -375,7 +382,7 @@ class Scheduler {
     }
     // `field`: offset in struct orr_queue_usage.
     void publish_usage(const Queue& queue, uint64_t field, uint64_t used_ps) {
-        if (usage_table_ != 0)
+        if (usage_table_ != 0 && field != kNoUsage)
             hal_->store(usage_table_ + queue.number * sizeof(orr_queue_usage) + field, used_ps);
     }
     RunQueue& run_queue(uint32_t kind) { return kinds_[kind].run_queue; }

@@ -27,11 +27,18 @@ inline void Scheduler::end_wait(Queue& queue, uint64_t now) {
 }
 
 inline void Scheduler::place(Queue& queue, Place place) {
-    static constexpr uint8_t kState[] = {
-        ORR_TSTATE_IDLE, ORR_TSTATE_READY, ORR_TSTATE_COPY_PORT, ORR_TSTATE_VECTOR_PORT, ORR_TSTATE_SEMAPHORE,
-        ORR_TSTATE_OWN,  ORR_TSTATE_QUOTA, ORR_TSTATE_GANG,      ORR_TSTATE_VECTOR_PORT};
+    static constexpr uint8_t kState[] = {ORR_TSTATE_IDLE,      ORR_TSTATE_READY, ORR_TSTATE_IDLE,
+                                         ORR_TSTATE_SEMAPHORE, ORR_TSTATE_OWN,   ORR_TSTATE_QUOTA,
+                                         ORR_TSTATE_GANG,      ORR_TSTATE_IDLE};
     queue.place = place;
     if (place != Place::kNone) set_state(queue, kState[static_cast<uint8_t>(place)]);
+}
+
+// Place::kPort or Place::kArea.
+inline void Scheduler::place_for_engine(Queue& queue, Place place, uint32_t kind) {
+    queue.place = place;
+    queue.engine_kind = static_cast<uint8_t>(kind);
+    set_state(queue, of_kind<&EngineKind::waiting>(kind));
 }
 
 inline void Scheduler::set_state(Queue& queue, uint32_t state) {

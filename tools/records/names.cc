@@ -49,7 +49,9 @@ constexpr std::array kClasses = {
     Name{ORR_PRIORITY_HIGH, "high"},
     Name{ORR_PRIORITY_REALTIME, "realtime"},
 };
-constexpr std::array kKinds = {Name{ORR_ENGINE_COPY, "copy"}, Name{ORR_ENGINE_VECTOR, "vector"}};
+#define KIND_NAME(NAME, word) Name{ORR_ENGINE_##NAME, word},
+constexpr Name kKinds[] = {ORR_ENGINE_KIND_LIST(KIND_NAME)};
+#undef KIND_NAME
 constexpr std::array kPackets = {
     Name{ORR_PKT_NOP, "NOP"},           Name{ORR_PKT_COPY, "COPY"},
     Name{ORR_PKT_FILL, "FILL"},         Name{ORR_PKT_DISPATCH, "DISPATCH"},
@@ -216,6 +218,12 @@ std::string class_name(std::uint64_t priority) {
 }
 std::string engine_kind_name(std::uint64_t kind) {
     return find(kKinds, kind, "kind");
+}
+std::span<const EngineTrace> engine_traces() {
+#define ENGINE_TRACE(NAME, resource, waiting) {ORR_ENGINE_##NAME, resource, waiting},
+    static constexpr EngineTrace kAll[] = {ORR_TRACE_ENGINE_LIST(ENGINE_TRACE)};
+#undef ENGINE_TRACE
+    return kAll;
 }
 std::string packet_name(std::uint64_t opcode) {
     return find(kPackets, opcode, "opcode");

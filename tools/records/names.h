@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,14 @@ std::string wake_name(std::uint64_t cause);           // ORR_WAKE_*
 std::string gang_name(std::uint64_t what);            // ORR_GANG_*
 std::string preempt_name(std::uint64_t how);          // SOC_PREEMPT_*
 std::string record_name(std::uint64_t type);          // ORR_TRACE_*: "decision"
+
+// How decisions about a kind of engine, and queues that wait for a port of it, are told.
+struct EngineTrace {
+    std::uint64_t kind;      // ORR_ENGINE_*
+    std::uint64_t resource;  // ORR_RESOURCE_*
+    std::uint64_t waiting;   // ORR_TSTATE_*
+};
+std::span<const EngineTrace> engine_traces();
 
 // The number behind a word of the above (states, rules, resources, classes, record types), for expressions.
 // A word that stands for different numbers in different lists is found by the list's name first:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/records/names.h"
+
 namespace orrery::records {
 namespace {
 
@@ -53,7 +55,6 @@ void read_queues(const Inspect& inspect, Sram sram, std::vector<QueueRow>& to) {
         {reader.field("retired"), &QueueRow::retired},
         {reader.field("in_flight"), &QueueRow::in_flight},
         {reader.field("vtime"), &QueueRow::vtime},
-        {reader.field("vtime_copy"), &QueueRow::vtime_copy},
         {reader.field("vtime_turn"), &QueueRow::vtime_turn},
         {reader.field("used_ps"), &QueueRow::used_ps},
         {reader.field("ready_since_ps"), &QueueRow::ready_since_ps},
@@ -71,7 +72,10 @@ void read_queues(const Inspect& inspect, Sram sram, std::vector<QueueRow>& to) {
         if (exists != nullptr && reader.number(n, exists) == 0) continue;
         QueueRow row;
         read_columns(reader, n, columns, row);
-        if (reader.field("vtime_copy") == nullptr) row.vtime_copy = row.vtime;
+        for (const EngineTrace& one : engine_traces()) {
+            const auto* own = reader.field("vtime_" + engine_kind_name(one.kind));
+            if (own != nullptr) row.vtime_of_engine[one.kind] = reader.number(n, own);
+        }
         if (reader.field("vtime_turn") == nullptr) row.vtime_turn = row.vtime;
         row.vtime_text = reader.text(n, vtime);
         row.name = reader.text(n, name);

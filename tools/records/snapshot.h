@@ -4,6 +4,7 @@
 #include <orrery/fw/policy.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,12 @@ struct QueueRow {
     std::uint64_t context = 0, priority = 0, weight = 0, slice_us = 0, state = 0;
     std::uint64_t producer = 0, next = 0, retired = 0, in_flight = 0;
     // What rule "share" compares; firmware may keep one for each resource.
-    std::uint64_t vtime = 0, vtime_copy = 0, vtime_turn = 0;
+    std::uint64_t vtime = 0, vtime_turn = 0;                 // of vector ports; of turns
+    std::map<std::uint64_t, std::uint64_t> vtime_of_engine;  // by ORR_ENGINE_*, where the firmware keeps it
+    std::uint64_t vtime_of(std::uint64_t kind) const {
+        const auto one = vtime_of_engine.find(kind);
+        return one == vtime_of_engine.end() ? vtime : one->second;
+    }
     std::string vtime_text;
     Time used_ps = 0, ready_since_ps = 0;
     std::uint64_t wait_memory = 0, wait_value = 0, wait_va = 0;

@@ -45,12 +45,12 @@ class Explainer {
     std::uint32_t rule() const { return record_.b & 0xff; }
     std::uint32_t resource() const { return record_.b >> 8 & 0xff; }
     bool nobody() const { return record_.a == ORR_TRACE_NONE; }
+    // 0: the decision is not about engines.
     std::uint64_t engine() const {
-        return resource() == ORR_RESOURCE_COPY ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR;
+        const auto row = std::ranges::find(engine_traces(), resource(), &EngineTrace::resource);
+        return row == engine_traces().end() ? 0 : row->kind;
     }
-    bool about_engines() const {
-        return resource() == ORR_RESOURCE_COPY || resource() == ORR_RESOURCE_VECTOR;
-    }
+    bool about_engines() const { return engine() != 0; }
     bool is_choice(std::uint32_t queue, std::uint64_t index) const {
         return !nobody() && queue == record_.a && index == record_.word[0];
     }
@@ -63,16 +63,14 @@ class Explainer {
         switch (row.state) {
             case ORR_TSTATE_READY:
                 return resource() == ORR_RESOURCE_TURN || resource() == ORR_RESOURCE_SLOT;
-            case ORR_TSTATE_COPY_PORT:
-                return resource() == ORR_RESOURCE_COPY;
-            case ORR_TSTATE_VECTOR_PORT:
-                return resource() == ORR_RESOURCE_VECTOR;
             case ORR_TSTATE_QUOTA:
                 return rule() == ORR_RULE_NOBODY;
             case ORR_TSTATE_GANG:
                 return rule() == ORR_RULE_GANG && resource() == ORR_RESOURCE_VECTOR;
             default:
-                return false;
+                return std::ranges::any_of(engine_traces(), [&](const EngineTrace& one) {
+                    return one.waiting == row.state && one.resource == resource();
+                });
         }
     }
 
@@ -81,9 +79,7 @@ class Explainer {
         c.row = row;
         c.index = row.next;
         c.state = state_name(row.state);
-        c.vtime = resource() == ORR_RESOURCE_COPY     ? row.vtime_copy
-                  : resource() == ORR_RESOURCE_VECTOR ? row.vtime
-                                                      : row.vtime_turn;
+        c.vtime = about_engines() ? row.vtime_of(engine()) : row.vtime_turn;
         if (row.ready_since_ps != 0 && row.ready_since_ps <= record_.time) c.since = row.ready_since_ps;
         return c;
     }

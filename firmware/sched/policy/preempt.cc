@@ -50,7 +50,7 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     }
     ++queue.suspended;
     ++queue.stats.preempted;
-    if (queue.context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+    if (queue.context->throttled && has_cores(port.kind)) {
         suspended_.hold(job);
     } else {
         note_waiter(port.kind);
@@ -73,7 +73,8 @@ void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
 
 // Tells the port to save its job. False: it cannot be preempted, or has already been told.
 bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t now) {
-    if (port.preempting >= how || port.aborted || port.not_preemptible) return false;
+    if (port.preempting >= how || port.aborted || port.not_preemptible || !is_preemptible(port.kind))
+        return false;
     if (port.area == kNoArea) {
         if (!suspended_.area_left()) return false;
         port.area = suspended_.take_area();
@@ -91,7 +92,7 @@ bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t n
 // Returns the time of the next check.
 uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
     kinds_[kind].preempt_check_ps = 0;
-    if (policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return kNever;
+    if (policy_.has(ORR_POLICY_F_NO_PREEMPTION) || !is_preemptible(kind)) return kNever;
     const uint32_t classes = waiting_classes(kind);
     if (classes == 0) return kNever;
     const bool realtime = (classes >> ORR_PRIORITY_REALTIME & 1) != 0;
@@ -104,7 +105,7 @@ uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
         if (!realtime) continue;
         // REALTIME waits: what was to stop at a group boundary is preempted inside the kernel.
         if (port.level < ORR_PRIORITY_REALTIME) preempt(port, SOC_PREEMPT_NOW, port.number, now);
-        soon |= kind == ORR_ENGINE_COPY || active_groups(port) == 0;
+        soon |= !has_cores(kind) || active_groups(port) == 0;
     }
     // One preemption at a time: its completion brings us here again. But REALTIME does not wait for cores to
     // be saved if another victim holds none.
@@ -131,11 +132,11 @@ uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
                     due                     ? ORR_RULE_BOUND
                     : victim->level < level ? ORR_RULE_PREEMPT
                                             : ORR_RULE_SLICE,
-                    kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR,
+                    of_kind<&EngineKind::trace_resource>(kind),
                     run_queue(kind).count() + suspended_.count(kind),
                     next_one.job == nullptr ? who->next : next_one.job->index);
     // A job without groups on cores can be saved at once.
-    const bool idle = kind == ORR_ENGINE_VECTOR && victim->level < level && active_groups(*victim) == 0;
+    const bool idle = has_cores(kind) && victim->level < level && active_groups(*victim) == 0;
     preempt(*victim, idle ? SOC_PREEMPT_NOW : SOC_PREEMPT_GROUP, who->number, now);
     return next;
 }
@@ -143,8 +144,6 @@ uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
 // The port to preempt: of the lowest class, and in it of the tenant that has used most.
 Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bool due, uint64_t now,
                              uint64_t& next) {
-    const auto resource =
-        static_cast<uint32_t>(kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
     const Queue* const fresh =
         run_queue(kind).count_of(level) > 1 ? nullptr : run_queue(kind).front(queues_, level);
     const Suspended* const job = suspended_.front(kind, level);
@@ -175,7 +174,7 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
                 continue;
             if (!above && !due) {
                 charge(port, hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS)), now);
-                if (tenants_.before(*port.queue, who, resource)) {
+                if (tenants_.before(*port.queue, who, kind)) {
                     // It is still below its share: another slice.
                     port.slice_end_ps = add_sat(now, slice_ps(*port.queue));
                     next = earlier(next, port.slice_end_ps);
@@ -185,9 +184,9 @@ Port* Scheduler::find_victim(uint32_t kind, uint32_t level, const Queue& who, bo
         }
         if (victim != nullptr && port.level > victim->level) continue;
         // For a higher class prefer a victim with fewer cores: it is saved sooner.
-        const uint64_t active = kind == ORR_ENGINE_VECTOR && port.level < level ? active_groups(port) : 0;
+        const uint64_t active = has_cores(kind) && port.level < level ? active_groups(port) : 0;
         if (victim == nullptr || port.level < victim->level || active < least_active ||
-            (active == least_active && tenants_.before(*victim->queue, *port.queue, resource))) {
+            (active == least_active && tenants_.before(*victim->queue, *port.queue, kind))) {
             victim = &port;
             least_active = active;
         }
@@ -206,7 +205,7 @@ void Scheduler::boost_priority(Port& port, uint64_t now, uint64_t slice_ps) {
     port.boosted = true;
     port.slice_end_ps = add_sat(now, slice_ps);
     wake_ports(port.slice_end_ps);
-    if (port.kind != ORR_ENGINE_VECTOR) return;
+    if (!has_cores(port.kind)) return;
     port.core_check_ps = add_sat(now, policy_.grace_ps);
     wake_ports(port.core_check_ps);
 }
@@ -222,8 +221,9 @@ void Scheduler::check_ports(uint64_t now) {
                 next = earlier(next, check_port(port, now));
         }
     }
-    if (waiting(ORR_ENGINE_COPY)) next = earlier(next, request_preemption(ORR_ENGINE_COPY, now));
-    if (waiting(ORR_ENGINE_VECTOR)) next = earlier(next, request_preemption(ORR_ENGINE_VECTOR, now));
+    for (const EngineKind& row : kEngineKinds) {
+        if (waiting(row.kind)) next = earlier(next, request_preemption(row.kind, now));
+    }
     wake_ports(next);
 }
 
@@ -241,7 +241,7 @@ uint64_t Scheduler::check_port(Port& port, uint64_t now) {
         const Queue& queue = *port.queue;
         engines_.set_share(*hal_, port, queue.priority, static_cast<uint16_t>(queue.weight * kPortWeight));
         if (queue.ports > 1) share_cores(*port.queue);
-        if (port.kind == ORR_ENGINE_VECTOR) port.core_check_ps = add_sat(now, policy_.bound_ps);
+        if (has_cores(port.kind)) port.core_check_ps = add_sat(now, policy_.bound_ps);
     }
     if (port.boosted) next = earlier(next, port.slice_end_ps);
     if (port.core_check_ps <= now) port.core_check_ps = check_cores(port, now);
@@ -291,7 +291,7 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
                         port.boosted                 ? ORR_RULE_BOUND
                         : victim->level < port.level ? ORR_RULE_PREEMPT
                                                      : ORR_RULE_SLICE,
-                        ORR_RESOURCE_VECTOR, engines_.busy_vector(), port.index);
+                        of_kind<&EngineKind::trace_resource>(port.kind), engines_.busy_vector(), port.index);
         // Its grace period has passed since core_check_ps was set.
         if (!preempt(*victim, SOC_PREEMPT_NOW, port.number, now) || victim->level >= port.level)
             return now + kLaunchPs;
@@ -311,9 +311,8 @@ Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, u
         // A boosted slice may preempt any class but REALTIME.
         const bool must = port.boosted && !other.boosted && other.level != ORR_PRIORITY_REALTIME;
         // Groups that do not end free no core for an equal port: the tenant that has had less preempts.
-        const bool behind =
-            active < fair && other.level == port.level && !other.boosted &&
-            tenants_.before(*port.queue, *other.queue, static_cast<uint32_t>(Resource::kVector));
+        const bool behind = active < fair && other.level == port.level && !other.boosted &&
+                            tenants_.before(*port.queue, *other.queue, port.kind);
         const bool over =
             behind || ((other.slice_end_ps <= now || must) && other.level <= port.level && active == 0);
         if (other.level >= port.level && !over) continue;
@@ -336,7 +335,7 @@ Port* Scheduler::find_holder(const Port& port, uint64_t active, uint64_t fair, u
 
 // The limit counts core time: a dispatch whose cores others had gets an extension. Returns the new deadline.
 uint64_t Scheduler::check_watchdog(Port& port, uint64_t now) {
-    if (port.kind == ORR_ENGINE_VECTOR && engines_.busy_vector() > 1 &&
+    if (has_cores(port.kind) && engines_.busy_vector() > 1 &&
         now - port.started_ps < port.limit_ps * kMostExtensions) {
         const uint64_t used = hal_->reg(engines_.reg(port, SOC_ENGINE_USED_PS));
         if (used < port.limit_ps - port.limit_ps / 8) return add_sat(now, port.limit_ps - used);

@@ -48,7 +48,7 @@ class Quotas {
                engines_->vector_cores();
     }
     bool runs(const Port& port, const Context& context) const {
-        return port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue->context == &context;
+        return port.busy && has_cores(port.kind) && port.queue->context == &context;
     }
 
     Hal* hal_;

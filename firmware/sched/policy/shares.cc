@@ -12,10 +12,6 @@ constexpr uint32_t kUserWeight = 32768;
 // How many preempted jobs, from the front, are compared for the one whose tenant has had least.
 constexpr uint32_t kSuspendedLooks = 8;
 
-constexpr uint32_t resource_of(uint32_t kind) {
-    return static_cast<uint32_t>(kind == ORR_ENGINE_COPY ? Resource::kCopy : Resource::kVector);
-}
-
 }  // namespace
 
 // The preempted job to resume next; within a process first those that a higher class has displaced.
@@ -27,7 +23,7 @@ Suspended* Scheduler::next_suspended(uint32_t kind, uint32_t level) {
          job = suspended_.next(*job)) {
         const bool own = job->queue->process == best->queue->process;
         if (own && best->first) continue;
-        if (tenants_.before(*job->queue, *best->queue, resource_of(kind))) best = job;
+        if (tenants_.before(*job->queue, *best->queue, kind)) best = job;
     }
     return best;
 }
@@ -37,7 +33,7 @@ Scheduler::Next Scheduler::next_of(uint32_t kind, uint32_t level) {
     Queue* const fresh = run_queue(kind).front(queues_, level);
     if (job == nullptr) return {fresh, nullptr};
     const bool first = fresh == nullptr || (job->first && fresh->process == job->queue->process) ||
-                       !tenants_.before(*fresh, *job->queue, resource_of(kind));
+                       !tenants_.before(*fresh, *job->queue, kind);
     return first ? Next{job->queue, job} : Next{fresh, nullptr};
 }
 
@@ -54,14 +50,14 @@ uint32_t Scheduler::fair_level(uint32_t kind, uint32_t classes, uint32_t level) 
 }
 
 bool Scheduler::exceeds_share(const Queue& a, const Queue& b, uint32_t kind) const {
-    return tenants_.ahead(a, b, resource_of(kind), policy_.slice_ps);
+    return tenants_.ahead(a, b, kind, policy_.slice_ps);
 }
 
 // The class in which a dispatch of the queue competes for cores.
 uint8_t Scheduler::lowered_level(const Queue& queue) {
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         const Port& port = engines_.row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.level == ORR_PRIORITY_NORMAL &&
+        if (port.busy && has_cores(port.kind) && port.level == ORR_PRIORITY_NORMAL &&
             exceeds_share(queue, *port.queue, port.kind))
             return ORR_PRIORITY_NORMAL;
     }
@@ -108,13 +104,13 @@ void Scheduler::share_cores(Queue& queue) {
     uint32_t ports = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         const Port& port = engines_.row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue) ++ports;
+        if (port.busy && has_cores(port.kind) && port.queue == &queue) ++ports;
     }
     if (ports == 0) return;
     const auto weight = static_cast<uint16_t>(uint32_t{queue.weight} * kPortWeight / ports);
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && port.queue == &queue && !port.boosted)
+        if (port.busy && has_cores(port.kind) && port.queue == &queue && !port.boosted)
             engines_.set_share(*hal_, port, port.level, weight);
     }
 }
@@ -134,8 +130,7 @@ void Scheduler::share_among_tenants() {
     uint32_t count = 0;
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         const Port& port = engines_.row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && !port.boosted)
-            rows[count++] = static_cast<uint8_t>(n);
+        if (port.busy && has_cores(port.kind) && !port.boosted) rows[count++] = static_cast<uint8_t>(n);
     }
     const auto for_peers = [&](uint32_t n, auto each) {
         const Port& own = engines_.row(rows[n]);

@@ -19,8 +19,12 @@ inline constexpr uint32_t kUsers = 256;
 
 // How far a tenant may lag behind in virtual time: one that was away saves up no more than that. For engines
 // it exceeds the lead that HIGH may have (a slice), else a tenant with short jobs would never be found
-// behind. For turns, copy engines, vector cores.
-inline constexpr uint64_t kTenantMaxLagPs[kResources] = {20'000'000, 2'000'000'000, 2'000'000'000};
+// behind.
+inline constexpr uint64_t kTurnLagPs = 20'000'000;
+constexpr uint64_t tenant_lag_ps(uint32_t resource) {
+    return resource == static_cast<uint32_t>(Resource::kTurn) ? kTurnLagPs
+                                                              : of_kind<&EngineKind::tenant_lag_ps>(resource);
+}
 
 // One process, or one user.
 struct Tenant {
@@ -116,8 +120,8 @@ class Tenants {
         if (to < at_least) to = at_least;
     }
     static void limit_lag(Tenant& tenant, const Tenant& above, uint32_t resource) {
-        if (above.min_vtime[resource] > kTenantMaxLagPs[resource])
-            raise(tenant.vtime[resource], above.min_vtime[resource] - kTenantMaxLagPs[resource]);
+        if (above.min_vtime[resource] > tenant_lag_ps(resource))
+            raise(tenant.vtime[resource], above.min_vtime[resource] - tenant_lag_ps(resource));
     }
 
     // The row that has this name, or else the one of those without contexts that has used least.

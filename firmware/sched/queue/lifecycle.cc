@@ -42,8 +42,8 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostT
     policy_ = Policy::load();
     tenants_.init(tenant_rows_);
     turns_.init(tenants_, run_queue_tables_);
-    run_queue(ORR_ENGINE_COPY).init(kMaxLagPs, tenants_, run_queue_tables_, Resource::kCopy);
-    run_queue(ORR_ENGINE_VECTOR).init(kMaxLagPs, tenants_, run_queue_tables_, Resource::kVector);
+    for (const EngineKind& row : kEngineKinds)
+        run_queue(row.kind).init(kMaxLagPs, tenants_, run_queue_tables_, ports_of(row.kind));
     slots_.init(hal);
     suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal, tables.ports);
@@ -96,8 +96,7 @@ void Scheduler::set_share(Queue& queue, uint8_t priority, uint16_t weight, uint3
 // The virtual time at which a queue that is new in its class begins.
 uint64_t Scheduler::class_vtime(const Queue& queue, uint32_t resource) const {
     if (resource == static_cast<uint32_t>(Resource::kTurn)) return turns_.min_vtime(queue);
-    const bool copy = resource == static_cast<uint32_t>(Resource::kCopy);
-    return run_queue(copy ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).min_vtime(queue);
+    return run_queue(resource).min_vtime(queue);
 }
 void Scheduler::start_at_class_vtime(Queue& queue) {
     for (uint32_t resource = 0; resource < kResources; ++resource)
@@ -126,7 +125,8 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     for (uint32_t resource = 0; resource < kResources && queue.priority != before; ++resource)
         queue.vtime[resource] = class_vtime(queue, resource) + lead[resource];
     if (waits) enqueue(queue, place);
-    kinds_[ORR_ENGINE_COPY].preempt_check_ps = kinds_[ORR_ENGINE_VECTOR].preempt_check_ps = 0;
+    for (Kind& kind : kinds_)
+        kind.preempt_check_ps = 0;
     trace::queue(*hal_, queue.number, queue.context_number, queue.priority, queue.weight, queue.slice_us);
 }
 
@@ -135,13 +135,13 @@ void Scheduler::enqueue(Queue& queue, Place place) {
     if (place == Place::kReady)
         turns_.enqueue(queues_, queue);
     else
-        run_queue(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).enqueue(queues_, queue);
+        run_queue(queue.engine_kind).enqueue(queues_, queue);
 }
 bool Scheduler::dequeue(Queue& queue, Place place) {
     if (place == Place::kReady)
         turns_.dequeue(queues_, queue);
-    else if (place == Place::kCopyPort || place == Place::kVectorPort)
-        run_queue(place == Place::kCopyPort ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR).dequeue(queues_, queue);
+    else if (place == Place::kPort)
+        run_queue(queue.engine_kind).dequeue(queues_, queue);
     else
         return false;
     return true;
@@ -213,8 +213,8 @@ uint32_t Scheduler::create_queue(const QueueConfig& config) {
     uint64_t words[sizeof(line) / 8];
     __builtin_memcpy(words, &line, sizeof(line));
     store_words(*hal_, status, words, sizeof(line) / 8);
-    publish_usage(queue, offsetof(orr_queue_usage, vector_ps), 0);
-    publish_usage(queue, offsetof(orr_queue_usage, copy_ps), 0);
+    for (const EngineKind& row : kEngineKinds)
+        publish_usage(queue, row.usage, 0);
     if (take_window_fault(*hal_)) fatal_ = kHaltHostMemory;
 
     queue.exists = true;
@@ -311,8 +311,7 @@ uint32_t Scheduler::state(const Queue& queue) const {
 [[gnu::noinline]] void Scheduler::unplace(Queue& queue) {
     switch (queue.place) {
         case Place::kReady:
-        case Place::kCopyPort:
-        case Place::kVectorPort:
+        case Place::kPort:
             dequeue(queue, queue.place);
             break;
         case Place::kSemaphore:

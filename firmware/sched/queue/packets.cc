@@ -124,53 +124,91 @@ Verdict validate_fail(const uint64_t (&words)[kPacketWords]) {
     return zero_from(words, 3);
 }
 
-uint32_t known_flags(uint32_t opcode) {
-    switch (opcode) {
-        case ORR_PKT_NOP:
-        case ORR_PKT_COPY:
-        case ORR_PKT_FILL:
-        case ORR_PKT_REDUCE:
-        case ORR_PKT_COPIES:
-            return ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT;
-        case ORR_PKT_DISPATCH:
-            return ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT | ORR_PKT_F_RESIDENT;
-        default:
-            return ORR_PKT_F_INTERRUPT;
-    }
+uint64_t bytes_of(const uint64_t (&words)[kPacketWords]) {
+    return words[3] * (words[4] & 0xffffffff);
 }
+
+uint64_t bytes_of_copy(const uint64_t (&words)[kPacketWords]) {
+    const uint64_t planes = words[4] >> 32;
+    return bytes_of(words) * (planes == 0 ? 1 : planes);
+}
+
+uint64_t bytes_of_list(const uint64_t (&words)[kPacketWords]) {
+    return words[3];
+}
+
+uint64_t groups_of(const uint64_t (&words)[kPacketWords]) {
+    return (words[3] & 0xffffffff) * (words[3] >> 32) * (words[4] & 0xffffffff);
+}
+
+// A packet that runs on an engine.
+struct EnginePacket {
+    uint32_t opcode;
+    uint32_t flags;  // that it may carry, beside those of kEngineFlags
+    Verdict (*validate)(const uint64_t (&words)[kPacketWords]);
+    uint64_t (*work)(const uint64_t (&words)[kPacketWords]);
+};
+
+constexpr uint32_t kEngineFlags = ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT;
+
+constexpr EnginePacket kEnginePackets[] = {
+    {ORR_PKT_COPY, 0, validate_copy, bytes_of_copy},
+    {ORR_PKT_FILL, 0, validate_fill, bytes_of},
+    {ORR_PKT_REDUCE, 0, validate_reduce, bytes_of},
+    {ORR_PKT_COPIES, 0, validate_copies, bytes_of_list},
+    {ORR_PKT_DISPATCH, ORR_PKT_F_RESIDENT, validate_dispatch, groups_of},
+    ORRERY_FW_EXTRA_PACKETS};
+
+// Null: no engine runs such packets.
+constexpr const EnginePacket* engine_packet(uint32_t opcode) {
+    for (const EnginePacket& row : kEnginePackets) {
+        if (row.opcode == opcode) return &row;
+    }
+    return nullptr;
+}
+
+consteval bool each_has_a_row() {
+    for (uint32_t opcode = 0; opcode < 32; ++opcode) {
+        if ((kind_of(opcode) != 0) != (engine_packet(opcode) != nullptr)) return false;
+    }
+    return true;
+}
+static_assert(each_has_a_row(), "kEngineKinds and kEnginePackets name different opcodes");
 
 }  // namespace
 
 Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
     const uint32_t opcode = packet_opcode(packet);
+    const uint32_t unknown = packet_flags(packet) & ~ORR_PKT_F_INTERRUPT;
+    if (opcode == ORR_PKT_NOP)
+        return (unknown & ~ORR_PKT_F_ORDERED) != 0 ? bad_word(0) : zero_from(packet, 1);
     if (opcode > ORR_PKT_COPIES) return {ORR_QERR_BAD_OPCODE, packet[0]};
-    if (opcode == ORR_PKT_INDIRECT || opcode == ORR_PKT_MATRIX) return {ORR_QERR_NOT_IMPLEMENTED, packet[0]};
-    if ((packet_flags(packet) & ~known_flags(opcode)) != 0) return bad_word(0);
-
     switch (opcode) {
-        case ORR_PKT_COPY:
-            return validate_copy(packet);
-        case ORR_PKT_FILL:
-            return validate_fill(packet);
-        case ORR_PKT_REDUCE:
-            return validate_reduce(packet);
-        case ORR_PKT_COPIES:
-            return validate_copies(packet);
-        case ORR_PKT_DISPATCH:
-            return validate_dispatch(packet);
+        case ORR_PKT_BARRIER:
+            return unknown != 0 ? bad_word(0) : zero_from(packet, 1);
         case ORR_PKT_WAIT:
         case ORR_PKT_SIGNAL:
-            return validate_semaphore(packet);
+            return unknown != 0 ? bad_word(0) : validate_semaphore(packet);
         case ORR_PKT_FAIL:
-            return validate_fail(packet);
+            return unknown != 0 ? bad_word(0) : validate_fail(packet);
         case ORR_PKT_GANG:
-            return validate_gang(packet);
+            return unknown != 0 ? bad_word(0) : validate_gang(packet);
         case ORR_PKT_TIMESTAMP:
+            if (unknown != 0) return bad_word(0);
             if (packet[1] % sizeof(uint64_t) != 0) return bad_word(1);
             return zero_from(packet, 2);
-        default:  // NOP, BARRIER
-            return zero_from(packet, 1);
+        default:
+            break;
     }
+    const EnginePacket* const row = engine_packet(opcode);
+    if (row == nullptr) return {ORR_QERR_NOT_IMPLEMENTED, packet[0]};
+    if ((packet_flags(packet) & ~(kEngineFlags | row->flags)) != 0) return bad_word(0);
+    return row->validate(packet);
+}
+
+uint64_t work_of(const uint64_t (&packet)[kPacketWords]) {
+    const EnginePacket* const row = engine_packet(packet_opcode(packet));
+    return row == nullptr ? 0 : row->work(packet);
 }
 
 // Packets are laid out as descriptors but for their first word.

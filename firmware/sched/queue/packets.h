@@ -24,7 +24,7 @@ inline uint32_t packet_flags(const uint64_t* packet) {
     return static_cast<uint32_t>(packet[0] >> 16 & 0xffff);
 }
 
-// Word 0 of the descriptor of a packet without flags that runs on an engine.
+// Word 0 of the descriptor of an engine's packet without flags.
 inline uint64_t descriptor_word(uint32_t opcode, uint32_t asid) {
     static_assert(ORR_DESC_COPY == ORR_PKT_COPY && ORR_DESC_KERNEL == ORR_PKT_DISPATCH &&
                   ORR_DESC_REDUCE == ORR_PKT_REDUCE && ORR_DESC_COPIES == ORR_PKT_COPIES);
@@ -34,14 +34,10 @@ inline uint64_t descriptor_word(uint32_t opcode, uint32_t asid) {
 // Checks everything that can be known without touching memory: opcode, flags, reserved fields, sizes.
 Verdict validate_packet(const uint64_t (&packet)[kPacketWords]);
 
-// Runs on copy engines.
-inline bool is_copy(uint32_t opcode) {
-    constexpr uint32_t kCopies =
-        1u << ORR_PKT_COPY | 1u << ORR_PKT_FILL | 1u << ORR_PKT_REDUCE | 1u << ORR_PKT_COPIES;
-    return opcode < 32 && (kCopies >> opcode & 1) != 0;
-}
+// Of a valid packet that runs on an engine: groups or bytes, for traces.
+uint64_t work_of(const uint64_t (&packet)[kPacketWords]);
 
-// For a valid packet that runs on an engine: the descriptor, in the address space of the queue.
+// For the same: the descriptor, in the address space of the queue.
 void build_descriptor(const uint64_t (&packet)[kPacketWords], uint32_t asid, uint64_t (&desc)[kDescWords]);
 
 }  // namespace orrery::fw

@@ -5,12 +5,11 @@
 #include <orrery/fw/boot_block.h>
 #include <orrery/fw/mailbox.h>
 #include <orrery/fw/queue.h>
-#include <orrery/fw/trace.h>
-#include <orrery/hw/engine.h>
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "firmware/sched/queue/engine_kinds.h"
 #include "firmware/sched/queue/list.h"
 #include "firmware/sched/queue/waiter.h"
 
@@ -26,23 +25,23 @@ inline constexpr uint16_t kNoDoorbell = 0xffff;
 
 // Which list `Queue::link` is on, that is: what the queue waits for.
 enum class Place : uint8_t {
-    kNone,        // on none: drained, stopped, or being run
-    kReady,       // its turn
-    kCopyPort,    // a free copy engine
-    kVectorPort,  // a free vector port
-    kSemaphore,   // a semaphore
-    kOwn,         // on none: its own packets in flight
-    kQuota,       // its context's next period
-    kGang,        // the other members of a gang
-    kArea,        // an end of one of its tenant's jobs: these own too many save areas
+    kNone,       // on none: drained, stopped, or being run
+    kReady,      // its turn
+    kPort,       // a free port of an engine of `engine_kind`
+    kSemaphore,  // a semaphore
+    kOwn,        // on none: its own packets in flight
+    kQuota,      // its context's next period
+    kGang,       // the other members of a gang
+    kArea,       // an end of one of its tenant's jobs of `engine_kind`: these own too many save areas
 };
 
 // What is shared out by virtual time, each on its own: who uses much of one has no worse a place at another.
-enum class Resource : uint8_t { kTurn, kCopy, kVector };
-inline constexpr uint32_t kResources = 3;
-
-// Tables by kind of engine (ORR_ENGINE_*); row 0 is not used.
-inline constexpr uint32_t kKinds = ORR_ENGINE_VECTOR + 1;
+// The ports of a kind of engine are the resource with its number.
+enum class Resource : uint8_t { kTurn };
+inline constexpr uint32_t kResources = kKinds;
+constexpr Resource ports_of(uint32_t kind) {
+    return static_cast<Resource>(kind);
+}
 
 struct QueueError {
     uint64_t code;  // ORR_QERR_*
@@ -53,9 +52,8 @@ struct QueueError {
 
 // What ORR_MBOX_QUEUE_STATS answers.
 struct QueueStats {
-    uint64_t vector_ps;  // core time used
-    uint64_t copy_ps;    // engine time used
-    uint64_t ready_ps;   // ready, but not running
+    uint64_t used_ps[kEngineKindCount];  // of kind n + 1: engine time, or the sum over the cores
+    uint64_t ready_ps;                   // ready, but not running
     uint64_t longest_ready_ps;
     uint32_t finished;   // dispatches and copies
     uint32_t preempted;  // times
@@ -111,8 +109,8 @@ struct Queue {
     bool event_due;  // ORR_EVENT_QUEUE_ERROR is due
     bool in_outbox;
     uint8_t gang;  // number of its record, plus one, from its GANG packet until its dispatch starts; 0: none
-    uint8_t error_code;  // ORR_QERR_* once stopping
-    uint8_t area_kind;   // in Place::kArea: of engine
+    uint8_t error_code;   // ORR_QERR_* once stopping
+    uint8_t engine_kind;  // in Place::kPort and Place::kArea
     bool armed;
     bool destroy_silent;        // ORR_MBOX_F_NO_REPLY
     uint32_t destroy_sequence;  // of the command to reply to
@@ -148,7 +146,7 @@ struct Queue {
     char name[ORR_NAME_BYTES];
 };
 // There are many, and SRAM is small.
-static_assert(sizeof(Queue) <= 352);
+static_assert(sizeof(Queue) <= 352 + 16 * (kEngineKindCount - 2));
 
 using QueueList = List<Queue, &Queue::link>;
 using OutboxList = List<Queue, &Queue::outbox_link>;

@@ -157,8 +157,8 @@ uint32_t Scheduler::warm_start(Tables& tables) {
         if (queues_[n].exists && resume(queues_[n])) ++resumed;
     }
     if (engines_.busy()) wake_ports(now + policy_.grace_ps);
-    grant_free_ports(ORR_ENGINE_COPY, now);
-    grant_free_ports(ORR_ENGINE_VECTOR, now);
+    for (const EngineKind& row : kEngineKinds)
+        grant_free_ports(row.kind, now);
     irq_->raise(ORR_IRQ_QUEUE);
     return resumed;
 }
@@ -288,8 +288,8 @@ bool Scheduler::right_area(Port& port) {
 
 void Scheduler::revive_port(Port& port, uint64_t now) {
     engines_.name(port);
-    const uint32_t kind = static_cast<uint32_t>(hal_->reg(engines_.reg(port, SOC_ENGINE_KIND)));
-    const bool runs = hal_->reg(engines_.reg(port, SOC_ENGINE_BUSY)) != 0;
+    const uint32_t kind = Engines::kind_at(*hal_, engines_.number(port));
+    const bool runs = kind != 0 && hal_->reg(engines_.reg(port, SOC_ENGINE_BUSY)) != 0;
     const auto tag = static_cast<uint32_t>(hal_->reg(engines_.reg(port, SOC_ENGINE_TAG)));
     Queue* queue = nullptr;
     if (raw(port.busy) == 1 && port.tag == tag && port.kind == kind && port.number == number_of(port.queue))

@@ -18,16 +18,35 @@ uint32_t least(uint32_t a, uint32_t b) {
 
 }  // namespace
 
-// Copies have areas of their own, so that long kernels do not delay them.
+// Each kind has areas of its own, so that long kernels do not delay copies.
 void Scheduler::count_areas() {
     const uint32_t all = suspended_.areas();
     // With very few areas copies get one, since kernels need them more; with a single one none: they start
     // without.
-    const uint32_t copies = least(2 * engines_.ports(ORR_ENGINE_COPY), all > 1 && all < 4 ? 1 : all / 4);
-    areas_[ORR_ENGINE_COPY] = copies;
-    areas_[ORR_ENGINE_VECTOR] = all - copies;
-    const bool few = 2 * engines_.ports(ORR_ENGINE_COPY) > areas_[ORR_ENGINE_COPY] ||
-                     2 * engines_.ports(ORR_ENGINE_VECTOR) > areas_[ORR_ENGINE_VECTOR];
+    const uint32_t most = all > 1 && all < 4 ? 1 : all / 4;
+    uint32_t left = all;
+    uint32_t ports = 0;  // of the kinds that divide the rest
+    for (const EngineKind& row : kEngineKinds) {
+        areas_[row.kind] = 0;
+        if (row.preemption == Preemption::kNone) continue;
+        if (row.areas == Areas::kMost) {
+            ports += engines_.ports(row.kind);
+            continue;
+        }
+        areas_[row.kind] = least(least(2 * engines_.ports(row.kind), most), left);
+        left -= areas_[row.kind];
+    }
+    bool few = false;
+    for (const EngineKind& row : kEngineKinds) {
+        if (row.preemption == Preemption::kNone) continue;
+        const uint32_t own = engines_.ports(row.kind);
+        if (row.areas == Areas::kMost && own != 0) {
+            areas_[row.kind] = left * own / ports;
+            left -= areas_[row.kind];
+            ports -= own;
+        }
+        few |= 2 * own > areas_[row.kind];
+    }
     // Without any area nothing is preempted, and there is nothing to share out.
     suspended_.look_always(all != 0 && few);
 }
@@ -71,10 +90,9 @@ void Scheduler::claim_area(Port& port) {
 
 // The queue's next packet needs an engine, and its tenant owns its share of the save areas.
 void Scheduler::park_for_area(Queue& queue, uint32_t kind) {
-    queue.area_kind = static_cast<uint8_t>(kind);
     area_waiters_.push_back(queues_, queue);
     ++area_waiting_;
-    place(queue, Place::kArea);
+    place_for_engine(queue, Place::kArea, kind);
     begin_wait(queue, hal_->reg(SOC_TIME));
 }
 
@@ -84,7 +102,7 @@ void Scheduler::retry_areas() {
         --area_looks_;
         Queue& queue = *area_waiters_.front(queues_);
         area_waiters_.remove(queues_, queue);
-        if (may_start(queue, queue.area_kind)) {
+        if (may_start(queue, queue.engine_kind)) {
             --area_waiting_;
             make_ready(queue);
         } else {

@@ -6,19 +6,8 @@
 namespace orrery::fw {
 namespace {
 
-// For traces: bytes of what a copy engine does, groups of a dispatch.
-uint64_t job_size(const uint64_t (&words)[kPacketWords]) {
-    const uint32_t opcode = packet_opcode(words);
-    if (opcode == ORR_PKT_COPIES) return words[3];
-    if (opcode != ORR_PKT_DISPATCH) {
-        const uint64_t planes = opcode == ORR_PKT_COPY ? words[4] >> 32 : 0;
-        return words[3] * (words[4] & 0xffffffff) * (planes == 0 ? 1 : planes);
-    }
-    return (words[3] & 0xffffffff) * (words[3] >> 32) * (words[4] & 0xffffffff);
-}
-
-uint32_t resource_of(uint32_t kind) {
-    return kind == ORR_ENGINE_COPY ? ORR_RESOURCE_COPY : ORR_RESOURCE_VECTOR;
+uint32_t trace_resource(uint32_t kind) {
+    return of_kind<&EngineKind::trace_resource>(kind);
 }
 
 }  // namespace
@@ -41,10 +30,9 @@ uint32_t resource_of(uint32_t kind) {
         const uint64_t at = others.preempt_check_ps < now ? now : others.preempt_check_ps;
         if (at < look) look = at;
     }
-    if (kind == ORR_ENGINE_VECTOR) {
+    if (has_cores(kind)) {
         if (engines_.busy_vector() > queue.ports) {
-            if (engines_.only_level(ORR_ENGINE_VECTOR, port.level) && queue.ports == 1 && !tenants_.several())
-                [[likely]] {
+            if (engines_.only_level(kind, port.level) && queue.ports == 1 && !tenants_.several()) [[likely]] {
                 // All the cores are held by its own class.
                 port.core_check_ps = port.slice_end_ps;
                 if (port.slice_end_ps < look) look = port.slice_end_ps;
@@ -78,7 +66,7 @@ uint32_t resource_of(uint32_t kind) {
     build_descriptor(queue.packet, queue.context->number, desc);
     engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.start(*hal_, port, desc, queue, queue.next);
-    job_started(queue, port, port.kind, queue.packet[0], job_size(queue.packet), now, waited_ps);
+    job_started(queue, port, port.kind, queue.packet[0], work_of(queue.packet), now, waited_ps);
     if (!suspended_.idle()) claim_area(port);
 }
 
@@ -89,7 +77,8 @@ template <Scheduler::Onto kOnto>
                                                      uint64_t waited_ps, uint32_t rule) {
     const uint64_t header = queue.packet[0];
     const uint32_t base = engines_.reg(port, 0);
-    slots_.show(*hal_, queue, packet_opcode(&header) == ORR_PKT_COPY);
+    slots_.show(*hal_, queue, !has_cores(kind) && packet_opcode(&header) != ORR_PKT_FILL,
+                shows_all_words(kind));
     const uint8_t level = level_on_cores(queue);
     if (kOnto == Onto::kFree || queue.ports == 1)
         engines_.set_share(*hal_, port, level, static_cast<uint16_t>(queue.weight * kPortWeight));
@@ -102,7 +91,7 @@ template <Scheduler::Onto kOnto>
     if (size == ~uint64_t{0}) [[unlikely]]
         return false;
     const uint64_t index = queue.next;
-    if (rule != 0) trace::decision(*hal_, queue.number, rule, resource_of(kind), 1, index);
+    if (rule != 0) trace::decision(*hal_, queue.number, rule, trace_resource(kind), 1, index);
     if constexpr (kOnto == Onto::kFree)
         engines_.take(port, kind, queue, index, tag);
     else
@@ -117,20 +106,19 @@ template <Scheduler::Onto kOnto>
 // The packet with the header that has been seen can be launched on a port of this kind.
 inline bool Scheduler::launchable(const Queue& queue, uint32_t kind) {
     const uint32_t opcode = packet_opcode(queue.packet);
-    if (kind == ORR_ENGINE_VECTOR ? opcode != ORR_PKT_DISPATCH : opcode - ORR_PKT_COPY > 1) return false;
+    if (!runs_on(kind, opcode)) return false;
     const uint32_t flags = packet_flags(queue.packet);
     return flags == 0 || flags == ORR_PKT_F_INTERRUPT ||
            ((flags & ~(ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT)) == 0 && queue.in_flight == 0);
 }
 
-Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
-    const uint32_t kind = opcode == ORR_PKT_DISPATCH ? ORR_ENGINE_VECTOR : ORR_ENGINE_COPY;
+Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t kind) {
     if (!engines_.has(kind)) {
         fail(queue, {ORR_QERR_NOT_IMPLEMENTED, queue.next, 0, queue.packet[0]});
         return Step::kFailed;
     }
     const uint64_t now = hal_->reg(SOC_TIME);
-    if (kind == ORR_ENGINE_VECTOR && queue.context->throttled) {
+    if (has_cores(kind) && queue.context->throttled) {
         place(queue, Place::kQuota);
         quotas_.add_waiter(queue);
         return Step::kParked;
@@ -148,12 +136,12 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
     if (port == nullptr) {
         note_waiter(kind);
         run_queue(kind).enqueue(queues_, queue);
-        place(queue, kind == ORR_ENGINE_COPY ? Place::kCopyPort : Place::kVectorPort);
+        place_for_engine(queue, Place::kPort, kind);
         begin_wait(queue, now);
         request_preemption_if_due(kind, queue.priority, now);
         return Step::kParked;
     }
-    trace::decision(*hal_, queue.number, ORR_RULE_ONLY, resource_of(kind), 1, queue.next);
+    trace::decision(*hal_, queue.number, ORR_RULE_ONLY, trace_resource(kind), 1, queue.next);
     run_queue(kind).limit_lag(queue);
     start_job(queue, *port, now, 0);
     return Step::kStarted;
@@ -163,11 +151,9 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t opcode) {
 bool Scheduler::try_launch(Queue& queue) {
     if (queue.ring_slot == kNoSlot) slots_.attach(*hal_, queues_, queue);
     if (queue.packet[0] == 0) queue.packet[0] = slots_.peek(*hal_, queue);
-    const uint32_t opcode = packet_opcode(queue.packet);
-    if (opcode == ORR_PKT_DISPATCH)
-        return queue.gang == 0 && !queue.context->throttled && launch_now(queue, ORR_ENGINE_VECTOR);
-    return opcode - ORR_PKT_COPY <= ORR_PKT_FILL - ORR_PKT_COPY && queue.gang == 0 &&
-           launch_now(queue, ORR_ENGINE_COPY);
+    return for_packet(packet_opcode(queue.packet), [&](auto of) {
+        return queue.gang == 0 && !(of.row.cores && queue.context->throttled) && launch_now(queue, of.kind);
+    });
 }
 
 [[gnu::always_inline]] inline bool Scheduler::launch_now(Queue& queue, uint32_t kind) {
@@ -219,8 +205,7 @@ bool Scheduler::try_launch(Queue& queue) {
 void Scheduler::watch_lower_classes(uint32_t level, uint64_t now) {
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         Port& port = engines_.row(n);
-        if (!port.busy || port.kind != ORR_ENGINE_VECTOR || port.level >= level ||
-            port.starved_since_ps != kNever)
+        if (!port.busy || !has_cores(port.kind) || port.level >= level || port.starved_since_ps != kNever)
             continue;
         port.starved_since_ps = now;
         if (port.core_check_ps > now + policy_.bound_ps) port.core_check_ps = now + policy_.bound_ps;
@@ -250,7 +235,7 @@ bool Scheduler::grant_port(Port& port, uint64_t now) {
     const uint32_t level = choice.due ? choice.level : fair_level(port.kind, classes, choice.level);
     const auto [queue, job] = next_of(port.kind, level);
     if (queue == nullptr) return false;
-    if (queue->context->throttled && port.kind == ORR_ENGINE_VECTOR) {
+    if (queue->context->throttled && has_cores(port.kind)) {
         if (job != nullptr) {
             suspended_.remove(*job);
             suspended_.hold(*job);
@@ -277,7 +262,7 @@ bool Scheduler::grant_port(Port& port, uint64_t now) {
                     : candidates == 1                        ? ORR_RULE_ONLY
                     : in_class == 1 && level == choice.level ? ORR_RULE_PRIORITY
                                                              : ORR_RULE_SHARE,
-                    resource_of(port.kind), candidates, job != nullptr ? job->index : queue->next);
+                    trace_resource(port.kind), candidates, job != nullptr ? job->index : queue->next);
     starvation_bound(port.kind).served(level);
     uint64_t slice = bound_slice_ps(*queue);
     if (job != nullptr) {
@@ -287,7 +272,7 @@ bool Scheduler::grant_port(Port& port, uint64_t now) {
         start_waiter(*queue, port, now);
     }
     if (choice.due && port.busy) boost_priority(port, now, slice);
-    if (level < choice.level && port.busy && port.kind == ORR_ENGINE_VECTOR) lower_ports(port, now);
+    if (level < choice.level && port.busy && has_cores(port.kind)) lower_ports(port, now);
     return true;
 }
 
@@ -328,19 +313,16 @@ bool Scheduler::start_for_waiter(Queue& queue, Port& port, uint64_t now, uint64_
         return false;
     queue.packet[0] = slots_.peek(*hal_, queue);
     if (queue.packet[0] == 0) hal_->set_reg(SOC_WINDOW_FAULT, 0);
-    const uint32_t opcode = packet_opcode(queue.packet);
     if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0) return false;
-    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH
-                                     : opcode == ORR_PKT_COPY || opcode == ORR_PKT_FILL;
+    return runs_on(kind, packet_opcode(queue.packet));
 }
 
 // Fetches the next packet of a queue that waits for a port. False: it needs another resource, or the queue
 // has been stopped.
 bool Scheduler::fetch_for(Queue& queue, uint32_t kind) {
     if (!fetch(queue)) return false;
-    const uint32_t opcode = packet_opcode(queue.packet);
     if ((packet_flags(queue.packet) & ORR_PKT_F_ORDERED) != 0 && queue.in_flight != 0) return false;
-    return kind == ORR_ENGINE_VECTOR ? opcode == ORR_PKT_DISPATCH : is_copy(opcode);
+    return runs_on(kind, packet_opcode(queue.packet));
 }
 
 bool Scheduler::drain_completions() {
@@ -380,7 +362,7 @@ bool Scheduler::drain_completions() {
         if (only != nullptr && suspended_.classes(kind) == 0 && !only->context->throttled &&
             engines_.held() == 0 && may_start(*only, kind)) {
             // A single waiter: it gets the port without a choice.
-            trace::decision(*hal_, only->number, ORR_RULE_ONLY, resource_of(kind), 1, only->next);
+            trace::decision(*hal_, only->number, ORR_RULE_ONLY, trace_resource(kind), 1, only->next);
             start_waiter(*only, *port, now);
         } else {
             grant_free_ports(kind, now);
@@ -388,8 +370,7 @@ bool Scheduler::drain_completions() {
     }
     if (finished != nullptr) continue_after_completion(*finished);
     areas_freed();
-    if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !waiting(ORR_ENGINE_COPY) &&
-        !waiting(ORR_ENGINE_VECTOR))
+    if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !any_waiting())
         alarm_->set(*hal_, Alarm::kPorts, kNever);
     return n != 0;
 }
@@ -439,7 +420,7 @@ void Scheduler::take_completions() {
 
 [[gnu::always_inline]] inline void Scheduler::release_port(Queue& queue, Port& port) {
     engines_.release(port);
-    if (port.kind == ORR_ENGINE_VECTOR && (queue.ports != 0 || tenants_.several())) share_cores(queue);
+    if (has_cores(port.kind) && (queue.ports != 0 || tenants_.several())) share_cores(queue);
 }
 
 // Some of the queue's jobs have finished: publishes its progress, and makes it ready if its next packet
@@ -462,17 +443,14 @@ void Scheduler::continue_after_completion(Queue& queue) {
                                                        uint64_t now) {
     const uint64_t more = used_ps > port.charged_ps ? used_ps - port.charged_ps : 0;
     port.charged_ps = used_ps;
-    if (port.kind == ORR_ENGINE_COPY) {
-        queue.stats.copy_ps += more;
-        publish_usage(queue, offsetof(orr_queue_usage, copy_ps), queue.stats.copy_ps);
-        add_vtime(queue, Resource::kCopy, more);
-        return;
-    }
-    queue.stats.vector_ps += more;
-    publish_usage(queue, offsetof(orr_queue_usage, vector_ps), queue.stats.vector_ps);
-    add_vtime(queue, Resource::kVector, more / engines_.vector_cores());
-    if (queue.context->quota_period_us != 0) [[unlikely]]
-        quotas_.charge(*queue.context, more, now);
+    for_kind(port.kind, [&](auto of) {
+        uint64_t& used = queue.stats.used_ps[of.kind - 1];
+        used += more;
+        publish_usage(queue, of.row.usage, used);
+        add_vtime(queue, ports_of(of.kind), of.row.cores ? more / engines_.vector_cores() : more);
+        if (of.row.cores && queue.context->quota_period_us != 0) [[unlikely]]
+            quotas_.charge(*queue.context, more, now);
+    });
 }
 
 void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {

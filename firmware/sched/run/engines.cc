@@ -5,12 +5,16 @@ namespace orrery::fw {
 
 void Engines::discover(Hal& hal, Port* rows) {
     ports_ = rows;
-    vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_CONFIG) >> 48);
+    vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_KIND(kCoreKind) + SOC_KIND_UNITS));
     if (vector_cores_ == 0) vector_cores_ = 1;
     for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n) {
-        const uint64_t kind = hal.reg(SOC_ENGINE(n) + SOC_ENGINE_KIND);
-        if (kind == ORR_ENGINE_COPY || kind == ORR_ENGINE_VECTOR) end_ = n + 1;
+        if (kind_at(hal, n) != 0) end_ = n + 1;
     }
+}
+
+uint32_t Engines::kind_at(Hal& hal, uint32_t port) {
+    const uint64_t kind = hal.reg(SOC_ENGINE(port) + SOC_ENGINE_KIND);
+    return kind < kKinds && is_known_kind(static_cast<uint32_t>(kind)) ? static_cast<uint32_t>(kind) : 0;
 }
 
 void Engines::collect() {
@@ -53,11 +57,11 @@ void Engines::resume(Hal& hal, Port& port, uint8_t area, uint64_t save, Queue& q
             pool(port.kind).at_level += at(level) - at(port.level);
         }
         port.level = level;
-        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
+        if (has_cores(port.kind)) hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
     }
     if (port.weight != weight) {
         port.weight = weight;
-        if (port.kind == ORR_ENGINE_VECTOR) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
+        if (has_cores(port.kind)) hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
     }
 }
 

@@ -60,6 +60,9 @@ class Engines {
     // Free are the ports whose rows are not busy; what runs has the tag that its row says. Call before use.
     void collect();
 
+    // What the chip has at a port; 0: nothing, or a kind that this firmware does not know and leaves alone.
+    static uint32_t kind_at(Hal& hal, uint32_t port);
+
     bool has(uint32_t kind) const { return pool(kind).ports != 0; }
     uint32_t ports(uint32_t kind) const { return pool(kind).ports; }
     uint32_t free_ports(uint32_t kind) const { return pool(kind).free_count; }
@@ -70,8 +73,8 @@ class Engines {
     void name(Port& port) const { port.row = static_cast<uint8_t>(&port - ports_); }
 
     // Ports set aside for a gang: find_free() does not give them.
-    void hold(uint32_t vector_ports) { pool(ORR_ENGINE_VECTOR).held = vector_ports; }
-    uint32_t held() const { return pool(ORR_ENGINE_VECTOR).held; }
+    void hold(uint32_t vector_ports) { pool(kCoreKind).held = vector_ports; }
+    uint32_t held() const { return pool(kCoreKind).held; }
 
     // A free port of the kind, or null. It stays free until start() or resume().
     Port* find_free(uint32_t kind) {
@@ -80,9 +83,9 @@ class Engines {
     }
     // The same, from those that are held too.
     Port* find_held() {
-        return pool(ORR_ENGINE_VECTOR).free_count == 0
+        return pool(kCoreKind).free_count == 0
                    ? nullptr
-                   : &ports_[pool(ORR_ENGINE_VECTOR).free[pool(ORR_ENGINE_VECTOR).free_count - 1]];
+                   : &ports_[pool(kCoreKind).free[pool(kCoreKind).free_count - 1]];
     }
 
     // Starts the descriptor on a port that was just found free. The caller fills in the times, opcode and
@@ -140,8 +143,10 @@ class Engines {
     }
 
     bool busy() const {
-        return pool(ORR_ENGINE_COPY).free_count != pool(ORR_ENGINE_COPY).ports ||
-               pool(ORR_ENGINE_VECTOR).free_count != pool(ORR_ENGINE_VECTOR).ports;
+        bool busy = false;
+        for (const EngineKind& row : kEngineKinds)
+            busy |= pool(row.kind).free_count != pool(row.kind).ports;
+        return busy;
     }
     // Bit n: something runs as class n.
     uint32_t levels(uint32_t kind) const {
@@ -155,10 +160,8 @@ class Engines {
         return (pool(kind).at_level & ~(at(level) * 0xffff)) == 0;
     }
     // Two or more vector ports run something of one class.
-    bool shares_cores() const { return (pool(ORR_ENGINE_VECTOR).at_level & 0xfffe'fffe'fffe'fffe) != 0; }
-    uint32_t busy_vector() const {
-        return pool(ORR_ENGINE_VECTOR).ports - pool(ORR_ENGINE_VECTOR).free_count;
-    }
+    bool shares_cores() const { return (pool(kCoreKind).at_level & 0xfffe'fffe'fffe'fffe) != 0; }
+    uint32_t busy_vector() const { return pool(kCoreKind).ports - pool(kCoreKind).free_count; }
     // Ports that exist are rows [0, end).
     uint32_t end() const { return end_; }
     Port& row(uint32_t number) { return ports_[number]; }

@@ -45,11 +45,16 @@ class Slots {
     }
     // The other words that can be other than 0, so that whoever records what the core observes has the packet
     // too.
-    [[gnu::always_inline]] void show(Hal& hal, const Queue& queue, bool copy) {
+    [[gnu::always_inline]] void show(Hal& hal, const Queue& queue, bool word6, bool all) {
         const uint32_t base = SOC_SLOT(queue.ring_slot) + SOC_SLOT_PACKET;
-        for (uint32_t i = 1; i < 6; ++i)
-            static_cast<void>(hal.reg(base + 8 * i));
-        if (copy) static_cast<void>(hal.reg(base + 8 * 6));
+        uint64_t word4 = 0;
+        for (uint32_t i = 1; i < 6; ++i) {
+            const uint64_t word = hal.reg(base + 8 * i);
+            if (i == 4) word4 = word;
+        }
+        if (word6 || all) static_cast<void>(hal.reg(base + 8 * 6));
+        // A copy of several planes has their heights there.
+        if (all || (word6 && word4 >> 32 > 1)) static_cast<void>(hal.reg(base + 8 * 7));
     }
     // The first word of the packet that read() would give.
     uint64_t peek(Hal& hal, const Queue& queue) { return hal.reg(at(queue.ring_slot, SOC_SLOT_PACKET)); }

@@ -247,6 +247,7 @@ bool Scheduler::fetch(Queue& queue) {
         fail(queue, {ORR_QERR_BAD_PACKET, queue.next, 0, 0});
         return Step::kFailed;
     }
+    if (opcode == ORR_PKT_NOP) return finish_packet(queue);
     switch (opcode) {
         case ORR_PKT_GANG:
             return gangs_.attach(queue) ? finish_packet(queue) : Step::kFailed;
@@ -258,14 +259,10 @@ bool Scheduler::fetch(Queue& queue) {
             return execute_timestamp(queue);
         case ORR_PKT_FAIL:
             return execute_fail(queue);
-        case ORR_PKT_COPY:
-        case ORR_PKT_FILL:
-        case ORR_PKT_REDUCE:
-        case ORR_PKT_COPIES:
-        case ORR_PKT_DISPATCH:
-            return execute_on_engine(queue, opcode);
-        default:  // NOP, BARRIER: validate_packet() lets nothing else pass
+        case ORR_PKT_BARRIER:
             return finish_packet(queue);
+        default:  // validate_packet() lets nothing else pass
+            return execute_on_engine(queue, kind_of(opcode));
     }
 }
 

@@ -24,12 +24,19 @@ consteval orr_inspect_field field(const char (&name)[kLength], size_t offset, si
 #define FIELD(Row, name, member, format) \
     field(name, offsetof(Row, member), sizeof(Row::member), ORR_FORMAT_##format)
 
-constexpr size_t vtime_of(Resource resource) {
-    return offsetof(Queue, vtime) + static_cast<size_t>(resource) * sizeof(uint64_t);
+// A column of a kind of engine: `row` of an array of 64-bit times.
+consteval orr_inspect_field time_field(const char* name, size_t offset, size_t row) {
+    orr_inspect_field f{};
+    for (size_t i = 0; name[i] != '\0'; ++i)
+        f.name[i] = name[i];
+    f.offset = static_cast<uint32_t>(offset + row * sizeof(uint64_t));
+    f.bytes = sizeof(uint64_t);
+    f.format = ORR_FORMAT_TIME;
+    return f;
 }
 
 // Numbers of rows are shown for what is kept as a pointer or under another name.
-constexpr orr_inspect_field kQueueFields[] = {
+constexpr orr_inspect_field kPlainQueueFields[] = {
     FIELD(Queue, "exists", exists, BOOL),
     FIELD(Queue, "context", context_number, UNSIGNED),
     FIELD(Queue, "priority", priority, UNSIGNED),
@@ -41,11 +48,7 @@ constexpr orr_inspect_field kQueueFields[] = {
     FIELD(Queue, "retired", retired, UNSIGNED),
     FIELD(Queue, "in_flight", in_flight, UNSIGNED),
     FIELD(Queue, "suspended", suspended, UNSIGNED),
-    field("vtime", vtime_of(Resource::kVector), 8, ORR_FORMAT_TIME),
-    field("vtime_copy", vtime_of(Resource::kCopy), 8, ORR_FORMAT_TIME),
-    field("vtime_turn", vtime_of(Resource::kTurn), 8, ORR_FORMAT_TIME),
-    FIELD(Queue, "used_ps", stats.vector_ps, TIME),
-    FIELD(Queue, "copy_ps", stats.copy_ps, TIME),
+    time_field("vtime_turn", offsetof(Queue, vtime), static_cast<size_t>(Resource::kTurn)),
     FIELD(Queue, "ready_since_ps", ready_since_ps, TIME),
     FIELD(Queue, "waited_ps", stats.ready_ps, TIME),
     FIELD(Queue, "longest_wait_ps", stats.longest_ready_ps, TIME),
@@ -60,6 +63,24 @@ constexpr orr_inspect_field kQueueFields[] = {
     FIELD(Queue, "doorbell", slot, UNSIGNED),
     FIELD(Queue, "name", name, TEXT),
 };
+
+// And what is kept for each kind of engine.
+struct QueueFields {
+    static constexpr size_t kPlain = sizeof(kPlainQueueFields) / sizeof(kPlainQueueFields[0]);
+    orr_inspect_field all[kPlain + 2 * kEngineKindCount];
+};
+consteval QueueFields queue_fields() {
+    QueueFields fields{};
+    size_t n = 0;
+    for (const orr_inspect_field& f : kPlainQueueFields)
+        fields.all[n++] = f;
+    for (const EngineKind& kind : kEngineKinds) {
+        fields.all[n++] = time_field(kind.vtime_column, offsetof(Queue, vtime), kind.kind);
+        fields.all[n++] = time_field(kind.used_column, offsetof(Queue, stats.used_ps), kind.kind - 1);
+    }
+    return fields;
+}
+constexpr QueueFields kQueueFields = queue_fields();
 
 constexpr orr_inspect_field kContextFields[] = {
     FIELD(Context, "exists", exists, BOOL),
@@ -103,7 +124,7 @@ orr_inspect_table table(const char* name, const Row* rows, uint32_t count,
 }  // namespace
 
 void Inspect::init(const Tables& tables, const Port* ports) {
-    tables_[0] = table("queue", tables.queues, ORR_FW_QUEUES, kQueueFields);
+    tables_[0] = table("queue", tables.queues, ORR_FW_QUEUES, kQueueFields.all);
     tables_[1] = table("context", tables.contexts, ORR_FW_CONTEXTS, kContextFields);
     tables_[2] = table("port", ports, SOC_ENGINES_MAX, kPortFields);
     root_ = {ORR_INSPECT_MAGIC, 1, kTables, reinterpret_cast<uintptr_t>(tables_)};

@@ -49,7 +49,7 @@ uint64_t& Gangs::pause_of(const Gang& gang) {
 
 [[gnu::noinline]] bool Gangs::attach(Queue& queue) {
     const auto packet = __builtin_bit_cast(orr_packet_gang, queue.packet);
-    if (!engines_->has(ORR_ENGINE_VECTOR) || packet.members > engines_->ports(ORR_ENGINE_VECTOR)) {
+    if (!engines_->has(kCoreKind) || packet.members > engines_->ports(kCoreKind)) {
         arbiter_->fail(queue, {ORR_QERR_BAD_PACKET, queue.next, 0, 4});
         return false;
     }
@@ -229,7 +229,7 @@ void Gangs::advance(Gang& gang) {
         if (!cards_reached(gang, kLocked, gang.cards)) return;
         gang.step = GangStep::kHolds;
         gang.deadline = hal_->reg(SOC_TIME) + (gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs);
-        engines_->hold(engines_->ports(ORR_ENGINE_VECTOR));
+        engines_->hold(engines_->ports(kCoreKind));
     }
     if (gang.step == GangStep::kHolds) {
         if (!make_room(gang)) return;
@@ -239,7 +239,7 @@ void Gangs::advance(Gang& gang) {
     }
     if (gang.step != GangStep::kHeld || !cards_reached(gang, kHeld, gang.cards)) return;
     // REALTIME may have taken a port meanwhile.
-    if (engines_->free_ports(ORR_ENGINE_VECTOR) < gang.members)
+    if (engines_->free_ports(kCoreKind) < gang.members)
         gang.step = GangStep::kHolds;
     else
         start(gang);
@@ -252,18 +252,16 @@ bool Gangs::make_room(const Gang& gang) {
     uint32_t active = 0;
     for (uint32_t n = 0; n < engines_->end(); ++n) {
         const Port& port = engines_->row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR)
+        if (port.busy && has_cores(port.kind))
             active += static_cast<uint32_t>(hal_->reg(engines_->reg(port, SOC_ENGINE_ACTIVE)));
     }
-    if (engines_->free_ports(ORR_ENGINE_VECTOR) >= gang.members &&
-        active + gang.cores <= engines_->vector_cores())
+    if (engines_->free_ports(kCoreKind) >= gang.members && active + gang.cores <= engines_->vector_cores())
         return true;
     if (!arbiter_->preempts()) return false;
     const uint64_t now = hal_->reg(SOC_TIME);
     for (uint32_t n = 0; n < engines_->end(); ++n) {
         Port& port = engines_->row(n);
-        if (port.busy && port.kind == ORR_ENGINE_VECTOR && !port.gang && port.level <= level &&
-            port.preempting == 0)
+        if (port.busy && has_cores(port.kind) && !port.gang && port.level <= level && port.preempting == 0)
             arbiter_->preempt(port, gang.queue[0], now);
     }
     return false;
@@ -274,7 +272,7 @@ void Gangs::start(Gang& gang) {
     engines_->hold(0);
     for (uint32_t n = 0; n < gang.members; ++n) {
         Queue& queue = queues_[gang.queue[n]];
-        Port* const port = engines_->find_free(ORR_ENGINE_VECTOR);
+        Port* const port = engines_->find_free(kCoreKind);
         if (port == nullptr) break;  // make_room() has seen to it
         const WorkingFor blame(*persist_, queue.number);
         queue.gang = 0;

@@ -172,6 +172,7 @@ TEST(Manual, EveryRegisterHasItsNameInMessages) {
             name = name_of_host_register(link ? ORR_R_LINK(3) + offset : offset);
         } else {
             if (each.name.starts_with("SOC_ENGINE_")) offset += SOC_ENGINE(5);
+            if (each.name.starts_with("SOC_KIND_")) offset += SOC_KIND(2);
             if (each.name.starts_with("SOC_SLOT_")) offset += SOC_SLOT(5);
             name = name_of_soc_register(offset);
         }
@@ -251,10 +252,11 @@ TEST(Manual, SocResetValuesAreThoseOfACard) {
         if (!reset) continue;
         std::uint64_t base = 0;
         if (name.starts_with("SOC_ENGINE_")) {
-            // Registers of vector ports only: of the first behind the copy engines.
-            const bool vector = columns[1].ends_with("vector");
-            base = vector ? SOC_ENGINE(card.sku().copy_engines) : SOC_ENGINE(0);
+            // Registers of ports that share units: of the first behind the copy engines.
+            const bool units = columns[1].ends_with("units");
+            base = units ? SOC_ENGINE(card.sku().copy_engines) : SOC_ENGINE(0);
         }
+        if (name.starts_with("SOC_KIND_")) base = SOC_KIND(ORR_ENGINE_COPY);
         if (name.starts_with("SOC_SLOT_")) base = SOC_SLOT(0);
         std::uint64_t value = 0;
         ASSERT_TRUE(card.core().load(ORR_SOC_BASE + base + *offset, 8, value)) << name;

@@ -48,7 +48,24 @@ TEST_F(Soc, TellsWhatTheCardIsMadeOf) {
     EXPECT_EQ(kinds[3].result, ORR_ENGINE_VECTOR);
     EXPECT_EQ(kinds[4].result, 0u);
     EXPECT_EQ(kinds[5].result, 0u);
+    const auto of_kind = [&](std::uint64_t kind, std::uint64_t reg) {
+        return rig_.soc(SOC_KIND(kind) + reg);
+    };
+    const std::uint64_t both = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW;
+    EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_PORTS), 2u);
+    EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_UNITS), 0u);
+    EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_DESC_BYTES), 64u);
+    EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_PREEMPT), both);
+    EXPECT_EQ(of_kind(ORR_ENGINE_VECTOR, SOC_KIND_PORTS), 4u);
+    EXPECT_EQ(of_kind(ORR_ENGINE_VECTOR, SOC_KIND_UNITS), 8u);
+    EXPECT_EQ(of_kind(ORR_ENGINE_VECTOR, SOC_KIND_PREEMPT), both);
+    for (const std::uint64_t none : {0u, ORR_ENGINE_VECTOR + 1, SOC_KINDS_MAX - 1}) {
+        EXPECT_EQ(of_kind(none, SOC_KIND_PORTS), 0u);
+        EXPECT_EQ(of_kind(none, SOC_KIND_DESC_BYTES), 0u);
+    }
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+    EXPECT_EQ(of_kind(ORR_ENGINE_COPY, 0x38), 0u) << "no such register";
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 1u);
 }
 
 TEST_F(Soc, ResetValuesAreThoseOfTheContract) {

@@ -36,6 +36,9 @@ std::vector<Number> numbers_of(std::string_view row) {
 }  // namespace
 
 void expect_documented(std::string_view row, std::size_t nth, double measured) {
+    // Exact, for who changes the firmware: --gtest_output=json:FILE.
+    const std::string name = std::string(row) + (nth == 0 ? "" : ", number " + std::to_string(nth + 1));
+    ::testing::Test::RecordProperty(name, std::to_string(measured));
     const std::vector<Number> numbers = numbers_of(row);
     ASSERT_LT(nth, numbers.size()) << DOCUMENTED_IN << ": the row '" << row << "' should hold " << measured;
     const auto [value, digit] = numbers[nth];

@@ -4,6 +4,7 @@
 #include <orrery/hw/doorbell.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "emulator/engines/descriptor.h"
@@ -17,6 +18,11 @@ constexpr std::uint32_t kEngineEnd = SOC_ENGINE(SOC_ENGINES_MAX);
 constexpr std::uint32_t kSlotBase = SOC_SLOT(0);
 constexpr std::uint32_t kSlotEnd = SOC_SLOT(SOC_SLOTS);
 
+// Of a descriptor for Config::more_ports.
+std::optional<std::uint64_t> more_work(const std::array<std::uint64_t, 8>& desc) {
+    return desc[1] == 0 ? std::nullopt : std::optional(desc[1]);
+}
+
 }  // namespace
 
 FakeSoc::FakeSoc(const Config& config)
@@ -25,6 +31,8 @@ FakeSoc::FakeSoc(const Config& config)
     engines.resize(config.copy_engines + config.vector_ports);
     for (std::size_t n = 0; n < engines.size(); ++n)
         engines[n].kind = n < config.copy_engines ? ORR_ENGINE_COPY : ORR_ENGINE_VECTOR;
+    for (const std::uint64_t kind : config.more_ports)
+        engines.emplace_back().kind = kind;
 }
 
 void FakeSoc::count_access() {
@@ -83,9 +91,8 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
             return boot_arg;
         case SOC_VRAM_SIZE:
             return config_.memory_bytes;
-        case SOC_CONFIG:
-            return config_.copy_engines | std::uint64_t{config_.vector_ports} << 16 |
-                   std::uint64_t{config_.vector_cores} << 48;
+        case SOC_KIND(ORR_ENGINE_VECTOR) + SOC_KIND_UNITS:
+            return config_.vector_cores;
         case SOC_SAVE_BYTES:
             return config_.save_bytes;
         case SOC_BOOT_COUNT:
@@ -252,7 +259,7 @@ void FakeSoc::set_engine_reg(std::uint32_t offset, std::uint64_t value) {
         if (!engine.busy) return;
         if (engine.save == kEmpty) violation(fmt::format("preemption of port {} without a save area", port));
         engine.preempt = value;
-        if (config_.preempt_at_once && (value == SOC_PREEMPT_NOW || engine.kind == ORR_ENGINE_COPY))
+        if (config_.preempt_at_once && (value == SOC_PREEMPT_NOW || engine.kind != ORR_ENGINE_VECTOR))
             preempt(port);
     } else if (at == SOC_ENGINE_RESUME) {
         resume(port, value);
@@ -276,7 +283,8 @@ void FakeSoc::start(std::uint32_t port, std::uint64_t tag) {
     const auto op = static_cast<std::uint16_t>(engine.desc[0]);
     const auto asid = static_cast<std::uint32_t>(engine.desc[0] >> 32);
     const bool kernel = op == ORR_DESC_KERNEL;
-    if (kernel != (engine.kind == ORR_ENGINE_VECTOR)) violation(fmt::format("op {} on port {}", op, port));
+    if (engine.kind <= ORR_ENGINE_VECTOR && kernel != (engine.kind == ORR_ENGINE_VECTOR))
+        violation(fmt::format("op {} on port {}", op, port));
     if (!has_root(asid)) violation(fmt::format("descriptor for context {} that has no root", asid));
     engine.tag = static_cast<std::uint32_t>(tag);
     engine.busy = true;
@@ -299,8 +307,9 @@ void FakeSoc::launch(std::uint32_t port, std::uint64_t value) {
     if (!all_there || slot_fault_[n] != 0) return;
     std::array<std::uint64_t, 8> desc = slot_packet_[n];
     desc[0] = engines[port].desc[0];
+    const auto kind = static_cast<std::uint32_t>(engines[port].kind);
     const auto work =
-        emu::work_of(desc, static_cast<std::uint32_t>(engines[port].kind), config_.vector_cores);
+        kind > ORR_ENGINE_VECTOR ? more_work(desc) : emu::work_of(desc, kind, config_.vector_cores);
     if (!work) return;
     engines[port].desc = desc;
     launch_result_ = *work;

@@ -34,11 +34,14 @@ class FakeSoc final : public Hal {
         std::uint32_t copy_engines = 2;
         std::uint32_t vector_ports = 2;
         std::uint64_t memory_bytes = 0xa00000;
-        bool abort_at_once = true;    // else the test completes aborted ports: see Engine::abort_wanted
-        bool preempt_at_once = true;  // SOC_PREEMPT_NOW, and any on a copy engine; else see Engine::preempt
+        bool abort_at_once = true;  // else the test completes aborted ports: see Engine::abort_wanted
+        bool preempt_at_once =
+            true;  // SOC_PREEMPT_NOW, and any on an engine without cores; else see Engine::preempt
         std::uint64_t boot_count = 1;
         std::uint64_t save_bytes = 0x10000;
         std::uint32_t vector_cores = 8;
+        // Behind those, by kind: engines that only the test knows. Word 1 of a descriptor is its work, not 0.
+        std::vector<std::uint64_t> more_ports = {};
     };
 
     struct Engine {

@@ -12,6 +12,11 @@
 #define ORR_ENGINE_COPY 1u /* kind: copy and fill */
 #define ORR_ENGINE_VECTOR 2u /* kind: kernels; all vector ports share the card's vector cores */
 
+/* All kinds, in order: X(NAME, "name"). */
+#define ORR_ENGINE_KIND_LIST(X) \
+	X(COPY, "copy") \
+	X(VECTOR, "vector")
+
 #define ORR_DESC_COPY 1u
 #define ORR_DESC_FILL 2u
 #define ORR_DESC_KERNEL 3u

@@ -4,7 +4,7 @@
  *
  *   0x0000_0000_0001_0000   boot ROM, 4 KiB
  *   0x0000_0000_1000_0000   registers below, 64 KiB
- *   0x0000_0000_8000_0000   SRAM, 1 MiB
+ *   0x0000_0000_8000_0000   SRAM, 1.25 MiB
  *   0x0000_0040_0000_0000   VRAM window, VRAM offset 0 on, 64 GiB
  *   01 asid[61:48] va[47:0] context window: an access through the MMU in that address space
  *   1  bus[62:0]            host window: memory mapped for DMA
@@ -25,7 +25,7 @@
 #define ORR_SOC_BASE 0x10000000ull
 #define ORR_SOC_SIZE 0x10000u
 #define ORR_SRAM_BASE 0x80000000ull
-#define ORR_SRAM_SIZE 0x100000u
+#define ORR_SRAM_SIZE 0x140000u
 #define ORR_VRAM_WINDOW 0x4000000000ull
 #define ORR_VRAM_WINDOW_SIZE 0x1000000000ull
 #define ORR_CONTEXT_WINDOW(asid, va) (1ull << 62 | (uint64_t)(asid) << 48 | (va))
@@ -40,7 +40,7 @@
 #define SOC_HEARTBEAT 0x0018 /* WO: shown in ORR_R_HEARTBEAT */
 #define SOC_HALT 0x0020 /* WO: stops the core; code shown in ORR_R_HALT_CAUSE */
 #define SOC_UID 0x0028 /* RO */
-#define SOC_CONFIG 0x0030 /* RO: copy engines | vector ports << 16 | link ports << 32 | vector cores << 48 */
+#define SOC_CONFIG 0x0030 /* RO: copy engines | vector ports << 16 | link ports << 32 | vector cores << 48; full: SOC_KIND has the rest */
 #define SOC_VRAM_SIZE 0x0038 /* RO */
 #define SOC_SAVE_BYTES 0x0040 /* RO: bytes of a save area (SOC_ENGINE_SAVE), a multiple of 4 KiB */
 #define SOC_BOOT_COUNT 0x0048 /* RO: starts of the core since the card's reset; 1: SRAM was clear but for the image */
@@ -116,7 +116,15 @@
  */
 #define SOC_SEM_LAUNCH 0x0538 /* WO: slot << 32 | asid; takes a cycle on top of a register's, and waits for the packet */
 
-/* --- engines: port n; copy engines first, then vector ports --- */
+/* --- kinds of engines: kind k (ORR_ENGINE_*), version 1.3; all 0 for one that the card does not have --- */
+#define SOC_KIND(k) (0x0800 + 0x40 * (k))
+#define SOC_KIND_PORTS 0x00 /* RO: dispatch ports of this kind */
+#define SOC_KIND_UNITS 0x08 /* RO: units that its ports share by priority and weight (vector: cores); 0: each port has an engine of its own */
+#define SOC_KIND_DESC_BYTES 0x10 /* RO: bytes of its longest descriptor */
+#define SOC_KIND_PREEMPT 0x18 /* RO: bit n: takes SOC_PREEMPT_n; 0: cannot be preempted */
+#define SOC_KINDS_MAX 16u
+
+/* --- engines: port n; ports of a kind are neighbours, kinds in the order of their numbers --- */
 #define SOC_ENGINE(n) (0x1000 + 0x100 * (n))
 #define SOC_ENGINE_DESC 0x00 /* RW: 64 bytes, the descriptor (engine.h) */
 #define SOC_ENGINE_START 0x40 /* WO: tag (32 bits): starts; ignored and counted while busy */
@@ -135,9 +143,10 @@
 #define SOC_PREEMPT_GROUP 1u /* vector: groups on cores run to their end; copy: as NOW */
 #define SOC_PREEMPT_NOW 2u /* vector: groups on cores are saved inside the kernel; at most 2 us and the time to save */
 #define SOC_ENGINE_RESUME 0x70 /* WO: tag */
-#define SOC_ENGINE_PRIORITY 0x78 /* RW, vector: 0 .. 3, reset 0: free cores go to the highest first */
-#define SOC_ENGINE_WEIGHT 0x80 /* RW, vector: 1 .. 65535, reset 1: shares of core time among ports of one priority */
-#define SOC_ENGINE_ACTIVE 0x88 /* RO, vector: work-groups on cores now */
+/* "units": of ports whose kind has SOC_KIND_UNITS. */
+#define SOC_ENGINE_PRIORITY 0x78 /* RW, units: 0 .. 3, reset 0: free cores go to the highest first */
+#define SOC_ENGINE_WEIGHT 0x80 /* RW, units: 1 .. 65535, reset 1: shares of core time among ports of one priority */
+#define SOC_ENGINE_ACTIVE 0x88 /* RO, units: work-groups on cores now */
 #define SOC_ENGINE_TAG 0x90 /* RO: tag of the last START or RESUME */
 #define SOC_ENGINE_USED_PS 0x98 /* RO: core time that the running descriptor has used since START or RESUME */
 /*

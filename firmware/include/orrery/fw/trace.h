@@ -76,6 +76,11 @@
 #define ORR_RESOURCE_VECTOR 3u /* a vector port */
 #define ORR_RESOURCE_SLOT 4u /* a ring slot */
 
+/* How traces show the kinds of engines (ORR_ENGINE_*): X(NAME, ORR_RESOURCE_*, ORR_TSTATE_* of who waits for a port). */
+#define ORR_TRACE_ENGINE_LIST(X) \
+	X(COPY, ORR_RESOURCE_COPY, ORR_TSTATE_COPY_PORT) \
+	X(VECTOR, ORR_RESOURCE_VECTOR, ORR_TSTATE_VECTOR_PORT)
+
 #define ORR_WAKE_LOCAL 1u /* a signal of a queue of this card */
 #define ORR_WAKE_PEER 2u
 #define ORR_WAKE_MAP 3u /* the context's mappings changed: it looked again */
