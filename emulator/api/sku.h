@@ -37,6 +37,8 @@ struct Sku {
     std::uint32_t vector_ports = 0;
     std::uint32_t vector_cores = 0;
     std::uint64_t vector_hz = 0;
+    std::uint32_t vector_vlen = 0;  // bits; 0: no vector registers
+    std::uint32_t vector_datapath_bits = 0;
     ModelTime vector_launch_ps = 0;
     ModelTime vector_group_ps = 0;
     std::uint64_t vector_item_cycles = 0;

@@ -215,6 +215,8 @@ std::expected<void, std::string> Card::build() {
     vector.ports = sku.vector_ports;
     vector.first_port = sku.copy_engines;
     vector.hz = sku.vector_hz;
+    vector.vlen = sku.vector_vlen;
+    vector.datapath_bits = sku.vector_datapath_bits;
     vector.launch_ps = sku.vector_launch_ps;
     vector.group_ps = sku.vector_group_ps;
     vector.item_cycles = sku.vector_item_cycles;

@@ -20,13 +20,15 @@ constexpr std::uint64_t kEcallBytes = 4;
 constexpr std::uint64_t kItemStacksEnd =
     ORR_ITEM_STACKS + std::uint64_t{ORR_SAVE_ITEMS} * ORR_ITEM_STACK_STRIDE;
 
-Config hart_config(std::uint32_t number, std::uint32_t vlen, std::span<const std::uint64_t> csrs) {
+Config hart_config(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath,
+                   std::span<const std::uint64_t> csrs) {
     Config config;
     config.first_csr_word = ORR_CSR_GROUP_X;
     config.csr_words = csrs;
     config.hart_id = number;
     config.fp = true;
     config.vlen = vlen;
+    config.vector_datapath = datapath;
     config.trap_to_host = true;
     config.has_exit_pc = true;
     config.exit_pc = ORR_KERNEL_EXIT;
@@ -45,13 +47,13 @@ struct VectorCore::OwnMemory {
     alignas(ORR_PAGE_SIZE) std::uint8_t local[ORR_LOCAL_BYTES];
 };
 
-VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint64_t hz, std::uint64_t item_cycles,
-                       Mmu& mmu, CodeStore& code)
+VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
+                       std::uint64_t item_cycles, Mmu& mmu, CodeStore& code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
-      hart_(hart_config(number, vlen, csrs_), *this, &code) {
+      hart_(hart_config(number, vlen, datapath, csrs_), *this, &code) {
     csr(ORR_CSR_CORE) = number;
 }
 

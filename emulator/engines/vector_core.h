@@ -44,9 +44,9 @@ struct Quantum {
 class VectorCore final : private Bus {
   public:
     // `code`: in common with the other cores of the card.
-    // `vlen`: bits of a vector register, 0: none.
-    VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint64_t hz, std::uint64_t item_cycles,
-               Mmu& mmu, CodeStore& code);
+    // `vlen`: bits of a vector register, 0: none. `datapath`: bits that a vector instruction does in a cycle.
+    VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
+               std::uint64_t item_cycles, Mmu& mmu, CodeStore& code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;

@@ -17,6 +17,7 @@ struct VectorConfig {
     std::uint32_t ports = 4;                  // 1 .. 64
     std::uint32_t first_port = 0;             // number of port 0 in completions; the others follow
     std::uint32_t vlen = 0;                   // bits of a vector register, 0: none
+    std::uint32_t datapath_bits = 512;        // elements that a vector instruction does in a cycle
     std::uint64_t hz = 1'500'000'000;         // one instruction a cycle
     ModelTime launch_ps = 500 * kPsPerNs;     // start of a descriptor to its first work-group
     ModelTime group_ps = 20 * kPsPerNs;       // work-group to a core

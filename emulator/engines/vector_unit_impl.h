@@ -31,7 +31,7 @@ class VectorUnit::Impl {
         };
         Core(Impl& unit_, std::uint32_t number, const VectorConfig& config, Mmu& mmu)
             : unit(unit_),
-              core(number, config.vlen, config.hz, config.item_cycles, mmu, unit.code),
+              core(number, config.vlen, config.datapath_bits, config.hz, config.item_cycles, mmu, unit.code),
               event(Event::of<&Core::on_event>(this)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }
 

@@ -255,7 +255,7 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             value = ORR_COUNTER_COUNT;
             return true;
         case ORR_R_SAVE_BYTES:
-            value = static_cast<std::uint32_t>(save_area_bytes(sku.vector_cores));
+            value = static_cast<std::uint32_t>(save_area_bytes(sku.vector_cores, sku.vector_vlen));
             return true;
         case ORR_R_SKU_BYTES:
             value = sku_bytes_;

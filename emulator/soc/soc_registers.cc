@@ -188,7 +188,7 @@ std::uint64_t SocRegisters::look_up(std::uint32_t offset, ModelTime& wait) {
         case SOC_VRAM_SIZE:
             return vram_bytes_;
         case SOC_SAVE_BYTES:
-            return save_area_bytes(sku_.vector_cores);
+            return save_area_bytes(sku_.vector_cores, sku_.vector_vlen);
         case SOC_BOOT_COUNT:
             return boot_count_;
         case SOC_IRQ_PENDING:
@@ -498,7 +498,7 @@ void SocRegisters::preempt_engine(std::uint32_t number, std::uint64_t mode) {
             "engine port {} was to be preempted with a save area at {:#x}: it must be 4 KiB aligned and lie "
             "in "
             "VRAM, with {} bytes; ignored",
-            number, ports_[number].save, save_area_bytes(sku_.vector_cores));
+            number, ports_[number].save, save_area_bytes(sku_.vector_cores, sku_.vector_vlen));
     }
 }
 
