@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "tests/unit/riscv/disassembly.h"
 #include "tests/unit/riscv/generator.h"
@@ -94,6 +95,18 @@ void run(const std::vector<std::unique_ptr<Machine>>& machines, Generator& gener
                 static_cast<unsigned long long>(legal));
     for (const auto& [name, count] : wrong)
         ADD_FAILURE() << name << " differs " << count << " times";
+}
+
+// An instruction that no program contains would not be tested.
+TEST(Generator, MakesEveryInstruction) {
+    Generator generator(seed(), 256);
+    std::set<emu::VectorOp> made;
+    for (u64 i = 0; i < 100 && made.size() < emu::kVectorOps; ++i)
+        for (const Step& step : generator.next(kSteps).steps)
+            if (step.result.outcome == model::Outcome::kDone && step.after.vl > 0)
+                made.insert(emu::decode_vector(step.instruction));
+    for (std::size_t i = 0; i < emu::kVectorOps; ++i)
+        EXPECT_TRUE(made.contains(static_cast<emu::VectorOp>(i))) << emu::kVectorRows[i].name;
 }
 
 class RandomInQemu : public testing::TestWithParam<unsigned> {};
