@@ -268,30 +268,49 @@ u32 Generator::instruction(const std::string& only) {
     return bits;
 }
 
+// false: it is one to avoid.
+bool Generator::add_step(Program& program, u32 bits) {
+    model::State before = state_;
+    const model::Result result = model::execute(state_, bits, sums_);
+    if (avoid_ != nullptr && avoid_(before, bits, result, state_)) {
+        state_ = std::move(before);
+        return false;
+    }
+    std::vector<Patch> patches;
+    std::swap(patches, patches_);
+    const VectorOp op = emu::decode_vector(bits);
+    const bool may_store = op != VectorOp::kNone && emu::row(op).has(emu::vector_property::kStore);
+    program.steps.push_back({std::move(patches), bits, result, may_store, state_});
+    return true;
+}
+
 Program Generator::next(unsigned steps, const std::string& only) {
     Program program{vlen_, {}};
     patches_.clear();
     state_ = model::State(vlen_);
     fill_state();
-    for (unsigned i = 0; i < steps; ++i) {
+    while (program.steps.size() < steps) {
         if (Vtype(state_.vtype).vill && chance(50)) choose_vtype();
         const bool all = only.empty();
-        const u32 bits = all && chance(8)   ? configuration()
-                         : all && chance(2) ? no_instruction()
-                                            : instruction(only);
-        model::State before = state_;
-        const model::Result result = model::execute(state_, bits, sums_);
-        if (avoid_ != nullptr && avoid_(before, bits, result, state_)) {
-            state_ = std::move(before);
-            --i;
-            continue;
-        }
-        std::vector<Patch> patches;
-        std::swap(patches, patches_);
-        const VectorOp op = emu::decode_vector(bits);
-        const bool may_store = op != VectorOp::kNone && emu::row(op).has(emu::vector_property::kStore);
-        program.steps.push_back({std::move(patches), bits, result, may_store, state_});
+        add_step(program, all && chance(8)   ? configuration()
+                          : all && chance(2) ? no_instruction()
+                                             : instruction(only));
     }
+    return program;
+}
+
+Program Generator::loop(unsigned instructions, unsigned passes) {
+    Program program = next(instructions);
+    for (unsigned pass = 1; pass < passes; ++pass)
+        for (unsigned i = 0; i < instructions; ++i) {
+            const u32 bits = program.steps[i].instruction;
+            const VectorOp op = emu::decode_vector(bits);
+            if (chance(70)) choose_vtype();
+            if (chance(10)) patch(Place::kVtype, model::kVill), patch(Place::kVl, 0);
+            patch(Place::kVstart, 0);
+            if (op != VectorOp::kNone && model::access_of(op).kind != Memory::kNone) prepare_memory(op, bits);
+            add_step(program, bits);
+        }
     return program;
 }
 

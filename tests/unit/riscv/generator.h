@@ -21,6 +21,10 @@ class Generator {
     // it.
     Program next(unsigned steps, const std::string& only = "");
 
+    // So many instructions again and again, mostly with another vtype: what is legal changes, and what was
+    // found out about an instruction before no longer holds.
+    Program loop(unsigned instructions, unsigned passes);
+
   private:
     u64 random();
     u64 below(u64 limit) { return random() % limit; }
@@ -35,6 +39,7 @@ class Generator {
     u64 scalar();
     u64 float_bits(unsigned exponent, unsigned fraction);
 
+    bool add_step(Program& program, u32 bits);
     u32 configuration();
     u32 no_instruction();
     u32 instruction(const std::string& only);

@@ -52,15 +52,33 @@ bool Interpreter::store(u64 va, unsigned size, u64 value) {
     return true;
 }
 
+// Where the instruction stands: each at the first place, or if they are kept at one of its own.
+u64 Interpreter::place(u32 instruction) {
+    if (kind_ != Memory::kKept) placed_.clear();
+    const auto found = std::find(placed_.begin(), placed_.end(), instruction);
+    const auto index = static_cast<u64>(found - placed_.begin());
+    if (found == placed_.end()) {
+        placed_.push_back(instruction);
+        std::memcpy(&code_.at(4 * index), &instruction, sizeof instruction);
+        hart_.flush_code();
+    }
+    return kCode + 4 * index;
+}
+
 void Interpreter::prepare(const Step& step, State& state) {
     for (const Patch& patch : step.patches)
         apply(patch, state);
     emu::HartState scalar = hart_.state();
-    std::copy(state.x.begin(), state.x.end(), scalar.x);
-    std::copy(state.f.begin(), state.f.end(), scalar.f);
-    scalar.fcsr = state.frm * 32u + state.fflags;
-    scalar.pc = kCode;
-    hart_.set_state(scalar);
+    const u32 fcsr = state.frm * 32u + state.fflags;
+    if (scalar.fcsr != fcsr ||
+        !std::equal(state.f.begin(), state.f.end(), scalar.f)) {  // this drops all caches
+        std::copy(state.f.begin(), state.f.end(), scalar.f);
+        scalar.fcsr = fcsr;
+        hart_.set_state(scalar);
+    }
+    for (unsigned i = 1; i < 32; ++i)
+        hart_.set_x(i, state.x[i]);
+    hart_.set_pc(place(step.instruction));
     emu::VectorState vector;
     vector.vl = state.vl;
     vector.vtype = state.vtype;
@@ -106,10 +124,11 @@ std::vector<Observation> Interpreter::run(const Program& program) {
     State state(program.vlen);
     for (const Step& step : program.steps) {
         prepare(step, state);
-        std::memcpy(code_.data(), &step.instruction, sizeof step.instruction);
-        hart_.flush_code();
         const bool absent = kind_ == Memory::kAbsent;
-        if (absent) there_ = 0;
+        if (absent) {
+            there_ = 0;
+            hart_.flush_pages();
+        }
         Observation now = look(hart_.run(1));
         while (absent &&
                (now.result.outcome == Outcome::kLoadFault || now.result.outcome == Outcome::kStoreFault)) {

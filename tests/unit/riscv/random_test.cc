@@ -63,7 +63,8 @@ bool known_of_qemu(const model::State& before, u32 bits, const model::Result& re
 }
 
 // Runs programs on each of the machines. Of a program that goes wrong only the first difference counts.
-void run(const std::vector<std::unique_ptr<Machine>>& machines, Generator& generator, u64 programs) {
+void run(const std::vector<std::unique_ptr<Machine>>& machines, Generator& generator, u64 programs,
+         bool loops = false) {
     std::map<std::string, unsigned> wrong;
     u64 done = 0, legal = 0;
     const auto agrees = [&](Machine& machine, const Program& program, u64 number) {
@@ -87,7 +88,7 @@ void run(const std::vector<std::unique_ptr<Machine>>& machines, Generator& gener
         return true;
     };
     for (u64 i = 0; i < programs; ++i) {
-        const Program program = generator.next(kSteps, only());
+        const Program program = loops ? generator.loop(8, kSteps / 8) : generator.next(kSteps, only());
         for (const auto& machine : machines)
             ASSERT_TRUE(agrees(*machine, program, i));
     }
@@ -130,6 +131,16 @@ TEST_P(RandomInInterpreter, Agree) {
     Generator generator(seed() + 10'000 + GetParam(), GetParam());
     generator.sums(model::Sums::kTree);
     run(machines, generator, programs());
+}
+
+// What the interpreter remembers of an instruction is right at another vtype too.
+TEST_P(RandomInInterpreter, LoopsAgree) {
+    std::vector<std::unique_ptr<Machine>> machines;
+    machines.push_back(
+        std::make_unique<Interpreter>(GetParam(), emu::best_simd(), Interpreter::Memory::kKept));
+    Generator generator(seed() + 40'000 + GetParam(), GetParam());
+    generator.sums(model::Sums::kTree);
+    run(machines, generator, programs() / 2, true);
 }
 
 // Runs loads and stores alone on memory that is not plain; returns the machine for its counts.
