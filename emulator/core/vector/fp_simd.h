@@ -194,20 +194,24 @@ __attribute__((noinline)) void for_blocks(VectorOperands& o) {
     }
 }
 
-// In the guest's rounding mode. The instruction is named for the mode that the host does not have.
-template <VectorOp kOp, unsigned kSewLog2, class Body>
-void in_mode(VectorOperands& o) {
+// kLoop in the guest's rounding mode. The instruction is named for the mode that the host does not have.
+template <VectorOp kOp, unsigned kSewLog2, VectorKernel kLoop>
+void in_mode_of(VectorOperands& o) {
     constexpr std::uint32_t kAllModes = 0x6000;
     constexpr std::uint32_t kModes[] = {0, 0x6000, 0x2000, 0x4000};
     if (o.frm == soft::kNearestEven) {
-        for_blocks<Body>(o);
+        kLoop(o);
     } else if (o.frm == soft::kNearestAway) {
         fp_exact_kernel(kOp, kSewLog2)(o);
     } else {
         _mm_setcsr(_mm_getcsr() | kModes[o.frm]);
-        for_blocks<Body>(o);
+        kLoop(o);
         _mm_setcsr(_mm_getcsr() & ~kAllModes);
     }
+}
+template <VectorOp kOp, unsigned kSewLog2, class Body>
+void in_mode(VectorOperands& o) {
+    in_mode_of<kOp, kSewLog2, for_blocks<Body>>(o);
 }
 
 // --- formats: how elements are stored; what is computed in is float or double ---
@@ -321,6 +325,16 @@ ORR_INLINE Vec<C, kLanes> canonical(Vec<C, kLanes> a) {
     return a != a ? nan : a;
 }
 
+template <class V>
+ORR_INLINE bool any(V mask) {
+    std::uint64_t parts[(sizeof(V) + 7) / 8] = {};
+    __builtin_memcpy(parts, &mask, sizeof(mask));
+    std::uint64_t all = 0;
+    for (const std::uint64_t part : parts)
+        all |= part;
+    return all != 0;
+}
+
 // Numbers of type C, rounded to F. NaNs are canonical already.
 template <class F, class C, unsigned kLanes>
 ORR_INLINE Vec<typename F::Store, kLanes> narrowed(Vec<C, kLanes> a) {
@@ -339,6 +353,47 @@ ORR_INLINE Vec<typename F::Store, kLanes> narrowed(Vec<C, kLanes> a) {
         const auto odd = (bits & ~(2 * kLost + 1)) | sticky;
         return to_halves(__builtin_convertvector(bits_as<Vec<double, kLanes>>(odd), Vec<float, kLanes>));
     }
+}
+
+// --- order, by the bits: it raises no flags ---
+
+template <class F, unsigned kLanes>
+using BitsVec = Vec<typename F::Store, kLanes>;
+template <class F, unsigned kLanes>
+using LaneMask = Mask<typename F::Store, kLanes>;
+
+template <class F>
+inline constexpr typename F::Store kSignBit =
+    static_cast<typename F::Store>(typename F::Store{1} << (8 * sizeof(typename F::Store) - 1));
+template <class F>
+inline constexpr typename F::Store kQuietBit = static_cast<typename F::Store>(F::kNan & ~(F::kNan << 1));
+template <class F>
+inline constexpr typename F::Store kInfinity = static_cast<typename F::Store>(F::kNan & ~kQuietBit<F>);
+
+template <class F, unsigned kLanes>
+ORR_INLINE LaneMask<F, kLanes> nan_lanes(BitsVec<F, kLanes> a) {
+    return (a & static_cast<typename F::Store>(~kSignBit<F>)) > kInfinity<F>;
+}
+template <class F, unsigned kLanes>
+ORR_INLINE LaneMask<F, kLanes> signaling_lanes(BitsVec<F, kLanes> a) {
+    return nan_lanes<F, kLanes>(a) & ((a & kQuietBit<F>) == 0);
+}
+// Integers in the order of the numbers, -0 below 0.
+template <class F, unsigned kLanes>
+ORR_INLINE LaneMask<F, kLanes> rank(BitsVec<F, kLanes> a) {
+    using S = typename IntegerOf<sizeof(typename F::Store)>::Signed;
+    const auto number = bits_as<LaneMask<F, kLanes>>(a);
+    return number ^ ((number >> (8 * sizeof(S) - 1)) & static_cast<S>(~kSignBit<F>));
+}
+template <class F, bool kGreatest, unsigned kLanes>
+ORR_INLINE BitsVec<F, kLanes> extremum(BitsVec<F, kLanes> a, BitsVec<F, kLanes> b) {
+    const auto x = rank<F, kLanes>(a);
+    const auto y = rank<F, kLanes>(b);
+    const auto best = (kGreatest ? x > y : x < y) ? a : b;
+    const auto nan = splat<typename F::Store, kLanes>(F::kNan);
+    const auto of_nan_a = nan_lanes<F, kLanes>(b) ? nan : b;
+    const auto of_number_a = nan_lanes<F, kLanes>(b) ? a : best;
+    return nan_lanes<F, kLanes>(a) ? of_nan_a : of_number_a;
 }
 
 }  // namespace

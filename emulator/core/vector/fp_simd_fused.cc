@@ -12,16 +12,6 @@ ORR_INLINE Vec<C, kLanes> negated(Vec<C, kLanes> a) {
     return bits_as<Vec<C, kLanes>>(bits_as<Vec<U, kLanes>>(a) ^ (U{1} << (8 * sizeof(C) - 1)));
 }
 
-template <class V>
-ORR_INLINE bool any(V mask) {
-    std::uint64_t parts[sizeof(V) / 8];
-    __builtin_memcpy(parts, &mask, sizeof(mask));
-    std::uint64_t all = 0;
-    for (const std::uint64_t part : parts)
-        all |= part;
-    return all != 0;
-}
-
 // Infinity times zero is invalid even if a quiet NaN is added to it, which the host does not say.
 template <class C, unsigned kLanes>
 __attribute__((noinline)) std::uint8_t product_flags(const Vec<C, kLanes>& a, const Vec<C, kLanes>& b) {

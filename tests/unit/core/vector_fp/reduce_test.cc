@@ -113,14 +113,18 @@ void check(VectorOp op, Format f, Format to, std::uint64_t (*expected)(Reduction
                     Group(kMaxVlenBytes)};
         const Operand operand = floating(f);
         const bool tame = random() % 2 == 0;  // else a NaN or infinity swallows everything
+        // The sign of a sum of zeros tells what was added in place of elements that are not there.
+        const bool only_zeros = random() % 8 == 0;
+        const bool negative = random() % 2 == 0;
         for (std::uint64_t i = 0; i < most; ++i) {
             std::uint64_t value = interesting(operand, random);
             const std::uint64_t exponent = (value & reference::infinity(f, false)) >> f.mantissa;
             if (tame && exponent > static_cast<std::uint64_t>(f.bias + f.bias / 2))
                 value -= (exponent / 2) << f.mantissa;
+            if (only_zeros) value = reference::zero(f, negative);
             put(r.a, i, f, value);
         }
-        put(r.b, 0, to, interesting(floating(to), random));
+        put(r.b, 0, to, only_zeros ? reference::zero(to, negative) : interesting(floating(to), random));
         r.o.vl = 1 + random() % (random() % 2 == 0 ? 40 : most);
         r.o.frm = static_cast<std::uint8_t>(random() % 5);
         r.o.vlmax = most;
