@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 namespace orrery::apigen {
@@ -14,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Kernels include it; it declares nothing of the API.
-constexpr const char* kForKernels = "kernel.h";
+// Headers whose names begin so are for kernels, and declare nothing of the API.
+constexpr std::string_view kForKernels = "kernel";
 
 // Freestanding: the headers of the C library of the machine that builds take no part.
 constexpr const char* kClang = "clang-19 --target=x86_64-linux-gnu -ffreestanding -std=c11";
@@ -57,7 +58,7 @@ std::string clang(const std::string& folder, const std::string& options, const s
     std::ranges::sort(headers);
     std::string includes;
     for (const auto& header : headers) {
-        if (header.extension() == ".h" && header.filename() != kForKernels)
+        if (header.extension() == ".h" && !header.filename().string().starts_with(kForKernels))
             includes += fmt::format(" -include '{}'", header.string());
     }
     const Text text(source + "\n");

@@ -1,6 +1,7 @@
 #include "umd/runtime/context.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace orrery::umd {
@@ -31,6 +32,7 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       fleet_(fleet),
       uid_(card.uid),
       ports_(card.link_ports),
+      vector_cores_(card.vector_cores),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem) {
     fleet_.add(*this);
@@ -175,9 +177,9 @@ std::string Context::describe_semaphore(std::uint64_t va) const {
     return fmt::format("the semaphore at {:#x}", va);
 }
 
-void Context::add_code(std::uint64_t start, std::uint64_t size, std::string name) {
+void Context::add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    code_[start] = {size, std::move(name)};
+    code_[start] = {std::move(name), std::move(bytes)};
 }
 
 void Context::remove_code(std::uint64_t start) {
@@ -190,8 +192,47 @@ std::string Context::describe_code(std::uint64_t pc) const {
     auto after = code_.upper_bound(pc);
     if (after == code_.begin()) return {};
     const auto& [start, code] = *std::prev(after);
-    if (pc - start >= code.size) return {};
+    if (pc - start >= code.bytes.size()) return {};
     return fmt::format(" (offset {:#x} of module {})", pc - start, code.name);
+}
+
+std::span<const std::byte> Context::code_at(std::uint64_t va) const {
+    const auto after = code_.upper_bound(va);
+    if (after == code_.begin()) return {};
+    const auto& [start, code] = *std::prev(after);
+    if (va - start >= code.bytes.size()) return {};
+    return std::span(code.bytes).subspan(va - start);
+}
+
+std::optional<std::uint64_t> Context::word_of_code(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    const auto bytes = code_at(va);
+    std::uint64_t word = 0;
+    if (bytes.size() < sizeof word) return std::nullopt;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    return word;
+}
+
+std::optional<std::string> Context::text_of_code(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    const auto bytes = code_at(va);
+    const auto end = std::ranges::find(bytes, std::byte{0});
+    if (end == bytes.end()) return std::nullopt;
+    return std::string(reinterpret_cast<const char*>(bytes.data()),
+                       static_cast<std::size_t>(end - bytes.begin()));
+}
+
+Result<std::uint64_t> Context::output_ring() {
+    const std::lock_guard lock(output_mutex_);
+    if (made_output_ == nullptr) {
+        ORR_TRY(memory, PinnedBuffer::create(memory_, device_, sizeof(orr_output)));
+        output_memory_ = std::move(*memory);
+        made_output_ = std::make_unique<Output>(
+            *reinterpret_cast<orr_output*>(output_memory_.data()),
+            [this](std::uint64_t va) { return text_of_code(va); }, fmt::format("device {}", device_));
+        output_.store(made_output_.get(), std::memory_order_release);
+    }
+    return output_memory_.va();
 }
 
 }  // namespace orrery::umd

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "umd/runtime/fate.h"
 #include "umd/runtime/fleet.h"
 #include "umd/runtime/memory.h"
+#include "umd/runtime/output.h"
+#include "umd/runtime/pinned_buffer.h"
 #include "umd/runtime/semaphore.h"
 #include "umd/runtime/stream.h"
 #include "umd/winsys/winsys.h"
@@ -87,19 +90,35 @@ class Context {
     void name_semaphore(std::uint64_t va, std::string name);
     // "semaphore 'x'", "an event", "the semaphore at 0x12".
     std::string describe_semaphore(std::uint64_t va) const;
-    // Where the code of modules lies, for error texts.
-    void add_code(std::uint64_t start, std::uint64_t size, std::string name);
+    // What was loaded for a module, for error texts and for what kernels print.
+    void add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes);
     void remove_code(std::uint64_t start);
     // " (offset 0x12 of module hist.elf)", or nothing.
     std::string describe_code(std::uint64_t pc) const;
+    // What a module had at an address when it was loaded: a word, and a text that ends there. Nothing: no
+    // module has that.
+    std::optional<std::uint64_t> word_of_code(std::uint64_t va) const;
+    std::optional<std::string> text_of_code(std::uint64_t va) const;
+
+    // VA of the ring into which kernels print; made at first use.
+    Result<std::uint64_t> output_ring();
+    // Prints what kernels have put there.
+    void print_output() {
+        if (Output* const output = output_.load(std::memory_order_acquire); output != nullptr)
+            output->print();
+    }
+    bool prints() const { return output_.load(std::memory_order_acquire) != nullptr; }
+    std::uint32_t vector_cores() const { return vector_cores_; }
 
   private:
     Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const drm_orr_query_device& card);
 
     struct Code {
-        std::uint64_t size;
         std::string name;
+        std::vector<std::byte> bytes;
     };
+    // From `va` to the end of the module; empty: none. With mutex_ held.
+    std::span<const std::byte> code_at(std::uint64_t va) const;
 
     const int device_;
     Device& winsys_;
@@ -107,6 +126,7 @@ class Context {
     Fleet& fleet_;
     const std::uint64_t uid_;
     const std::uint32_t ports_;
+    const std::uint32_t vector_cores_;
     Fate loss_;
     SemaphorePool semaphores_;
     SemaphorePool event_slots_;
@@ -118,6 +138,10 @@ class Context {
     std::atomic<bool> any_peer_{false};
     std::set<std::string> names_;
     std::map<std::uint64_t, Code> code_;
+    std::mutex output_mutex_;  // of the next two while they are made
+    PinnedBuffer output_memory_;
+    std::unique_ptr<Output> made_output_;
+    std::atomic<Output*> output_{nullptr};
     std::map<std::uint64_t, std::string> semaphore_names_;
 };
 

@@ -205,12 +205,18 @@ class ElfParser {
         for (std::uint64_t i = 0; i < *count; ++i) {
             const auto symbol = read_at<Elf64_Sym>(memory, *symtab_ + i * sizeof(Elf64_Sym));
             if (!symbol) return bad("its symbol table lies outside");
-            if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC) continue;
+            const auto type = ELF64_ST_TYPE(symbol->st_info);
+            const bool note = type == STT_OBJECT || symbol->st_shndx == SHN_ABS;
+            if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && !note)) continue;
             if (symbol->st_name >= strings.size()) return bad("a symbol's name lies outside");
             const auto* name = reinterpret_cast<const char*>(strings.data()) + symbol->st_name;
             const auto* end =
                 static_cast<const char*>(std::memchr(name, 0, strings.size() - symbol->st_name));
             if (end == nullptr) return bad("a symbol's name does not end");
+            if (note) {
+                ORR_TRY(read, read_note(*symbol, std::string_view(name, end)));
+                continue;
+            }
             const std::uint64_t entry = symbol->st_value;
             const bool code = std::ranges::any_of(image_.segments_, [&](const ElfImage::Segment& s) {
                 return (s.bind & ORR_BIND_EXEC) != 0 && entry >= s.start && entry - s.start < s.size;
@@ -218,6 +224,24 @@ class ElfParser {
             if (!code || entry % 2 != 0)
                 return bad("function '{}' lies outside the code", printable(name, end));
             image_.functions_.emplace(std::string(name, end), entry);
+        }
+        return {};
+    }
+
+    // What kernel_group.h and kernel_output.h leave for the loader.
+    Status read_note(const Elf64_Sym& symbol, std::string_view name) {
+        constexpr std::string_view kStack = "orr_item_stack.";
+        const std::uint64_t value = symbol.st_value;
+        if (symbol.st_shndx == SHN_ABS) {
+            if (name == "orr_uses_barriers") image_.barriers_ = true;
+            if (!name.starts_with(kStack)) return {};
+            if (value == 0 || value > ElfImage::kMaxItemStack)
+                return bad("item stacks of {} bytes: at most {}", value, ElfImage::kMaxItemStack);
+            image_.item_stacks_.emplace(name.substr(kStack.size()), static_cast<std::uint32_t>(value));
+        } else if (name == "orr_output") {
+            if (value % sizeof(std::uint64_t) != 0 || !writable(value, sizeof(std::uint64_t)))
+                return bad("its pointer for output lies outside its data");
+            image_.output_pointer_ = value;
         }
         return {};
     }
@@ -240,6 +264,12 @@ class ElfParser {
 
 Result<ElfImage> ElfImage::parse(std::span<const std::byte> file) {
     return ElfParser(file).parse();
+}
+
+std::uint32_t ElfImage::item_stack_bytes(std::string_view function) const {
+    if (!barriers_) return 0;
+    const auto found = item_stacks_.find(function);
+    return found == item_stacks_.end() ? static_cast<std::uint32_t>(kPage) : found->second;
 }
 
 std::vector<std::byte> ElfImage::relocated(std::uint64_t base) const {

@@ -3,11 +3,16 @@
 // checked before it is used, and what is not understood is refused.
 #pragma once
 
+#include <orrery/hw/kernel_abi.h>
+#include <orrery/hw/mmu.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "umd/winsys/error.h"
@@ -20,6 +25,7 @@ class ElfImage {
     static constexpr std::uint64_t kMaxFile = 256 << 20;
     static constexpr std::uint32_t kMaxSegments = 16;
     static constexpr std::uint32_t kMaxSymbols = 1 << 16;
+    static constexpr std::uint32_t kMaxItemStack = ORR_ITEM_STACK_MAX_PAGES * ORR_PAGE_SIZE;
 
     struct Segment {
         std::uint64_t start = 0;  // whole pages, relative to the load address
@@ -37,6 +43,10 @@ class ElfImage {
     std::vector<std::byte> relocated(std::uint64_t base) const;
     // Exported functions and their entries, relative to the load address.
     const std::map<std::string, std::uint64_t, std::less<>>& functions() const { return functions_; }
+    // Bytes of stack for each item of this function that waits at a barrier; 0: the module has no barrier.
+    std::uint32_t item_stack_bytes(std::string_view function) const;
+    // Where the module wants the address of the ring for what its kernels print; nothing: they print nothing.
+    std::optional<std::uint64_t> output_pointer() const { return output_pointer_; }
 
   private:
     friend class ElfParser;
@@ -48,6 +58,9 @@ class ElfImage {
     std::vector<Segment> segments_;
     std::vector<Relocation> relocations_;
     std::map<std::string, std::uint64_t, std::less<>> functions_;
+    std::map<std::string, std::uint32_t, std::less<>> item_stacks_;  // by function, of those that say
+    bool barriers_ = false;
+    std::optional<std::uint64_t> output_pointer_;
 };
 
 }  // namespace orrery::umd

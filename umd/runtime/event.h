@@ -135,7 +135,8 @@ inline bool Event::synchronize_soon() noexcept {
         stream = record_->stream;
         index = record_->index;
     }
-    if (!stream->done_soon(index)) [[unlikely]]
+    // Whoever waits prints what kernels have to say.
+    if (stream->prints() || !stream->done_soon(index)) [[unlikely]]
         return false;
     note_seen(stream.get(), index);
     return true;

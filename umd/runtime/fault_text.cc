@@ -1,10 +1,14 @@
 #include "umd/runtime/fault_text.h"
 
 #include <orrery/fw/failure.h>
+#include <orrery/fw/packet.h>
 #include <orrery/fw/queue.h>
+
+#include <orrery/hw/engine.h>
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/mmu.h>
 
+#include <bit>
 #include <cstring>
 
 #include "umd/runtime/context.h"
@@ -53,7 +57,7 @@ const char* trap_name(std::uint64_t cause) {
         case 2:
             return "illegal instruction (or a CSR that a kernel may not use)";
         case 3:
-            return "ebreak (__builtin_trap, a failed assertion)";
+            return "ebreak (__builtin_trap)";
         case 4:
             return "misaligned load";
         case 5:
@@ -88,8 +92,89 @@ std::string subject(OpNote note) {
     return "a packet";
 }
 
+// "(1, 0, 2)", or "1" in one dimension.
+std::string coordinates(std::uint64_t number, std::uint64_t x, std::uint64_t y, std::uint64_t z) {
+    if (y * z <= 1) return fmt::format("{}", number);
+    return fmt::format("({}, {}, {})", number % x, number / x % y, number / x / y);
+}
+
+// ", group 7, item 3", of a kernel; else nothing.
+std::string failing_item(const QueueState& state, OpNote note, const orr_packet& packet) {
+    if (note.op != Op::kKernel || state.error_item == ~std::uint64_t{0}) return {};
+    std::uint64_t group = state.error_item >> ORR_DONE_ITEM_BITS;
+    std::uint64_t item = state.error_item & ((1u << ORR_DONE_ITEM_BITS) - 1);
+    if (packet.header.opcode != ORR_PKT_DISPATCH ||
+        packet.header.tag != static_cast<std::uint32_t>(state.error_index))
+        return fmt::format(", group {}, item {}", group, item);
+    const auto d = std::bit_cast<orr_packet_dispatch>(packet);
+    return fmt::format(", group {}, item {}", coordinates(group, d.grid_x, d.grid_y, d.grid_z),
+                       coordinates(item, d.block_x, d.block_y, d.block_z));
+}
+
+// "sum (kernel.cc:12)" of what __builtin_source_location() gives.
+std::string source_place(std::uint64_t va, const Context& context) {
+    const auto text = [&](std::uint64_t at) -> std::optional<std::string> {
+        const auto pointer = context.word_of_code(at);
+        return pointer ? context.text_of_code(*pointer) : std::nullopt;
+    };
+    const auto file = text(va), function = text(va + 8);
+    const auto line = context.word_of_code(va + 16);
+    if (!file || !function || !line) return fmt::format("{:#x}", va);
+    return fmt::format("{}:{} ({})", *file, static_cast<std::uint32_t>(*line), *function);
+}
+
+// Nothing: the cause is the card's own.
+std::optional<std::string> broken_promise(const QueueState& state, const Context& context) {
+    const std::uint64_t what = state.error_address;
+    const auto here = [&] { return source_place(what, context); };
+    switch (state.error_detail) {
+        case ORR_TRAP_ASSERT: {
+            const auto pointer = context.word_of_code(what);
+            const auto expression = pointer ? context.text_of_code(*pointer) : std::nullopt;
+            const auto file = context.word_of_code(what + 8), function = context.word_of_code(what + 16);
+            const auto line = context.word_of_code(what + 24);
+            if (!expression || !file || !function || !line)
+                return "failed an assertion that its module does not have";
+            return fmt::format("failed the assertion '{}' at {}:{}, in {}", *expression,
+                               context.text_of_code(*file).value_or("?"), *line,
+                               context.text_of_code(*function).value_or("?"));
+        }
+        case ORR_TRAP_BARRIER_OTHER:
+            return fmt::format(
+                "came to the barrier at {} while the items before it wait at that at {}: all "
+                "items of a group must come to the same barriers",
+                here(), source_place(state.error_other, context));
+        case ORR_TRAP_BARRIER_ENDED:
+            return fmt::format(
+                "ended while the items before it wait at the barrier at {}: all items of a group "
+                "must come to it",
+                here());
+        case ORR_TRAP_BARRIER_LATE:
+            return fmt::format(
+                "came to the barrier at {} when the items before it had ended without it: all "
+                "items of a group must come to it",
+                here());
+        case ORR_TRAP_BARRIER_STACKS:
+            return "came to a barrier, and its launch has no stacks for items that wait: call orr::barrier() "
+                   "of "
+                   "<orrery/kernel.h>, which tells the loader";
+        default:
+            return std::nullopt;
+    }
+}
+
 // A kernel may also run over its stack or its group memory, which lie above all other addresses.
-std::string place(std::uint64_t address, Context& context) {
+std::string place(std::uint64_t address, const orr_packet& packet, Context& context) {
+    constexpr std::uint64_t kItemStacksEnd = ORR_ITEM_STACKS + 1024ull * ORR_ITEM_STACK_STRIDE;
+    if (address >= ORR_ITEM_STACKS && address < kItemStacksEnd) {
+        const std::uint64_t pages = packet.header.opcode == ORR_PKT_DISPATCH
+                                        ? std::bit_cast<orr_packet_dispatch>(packet).item_stack_pages
+                                        : 0;
+        return fmt::format(
+            "below the stack of item {}, of {} bytes: a stack overflow? Kernels with barriers get "
+            "more by ORR_ITEM_STACK(kernel, bytes)",
+            (address - ORR_ITEM_STACKS) / ORR_ITEM_STACK_STRIDE, pages * ORR_PAGE_SIZE);
+    }
     if (address >= ORR_STACK_TOP - 2 * ORR_STACK_BYTES && address < ORR_STACK_TOP + ORR_STACK_BYTES) {
         return fmt::format("beside the work-item's stack of {} bytes: a stack overflow?", ORR_STACK_BYTES);
     }
@@ -181,10 +266,11 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
                         ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};
 }
 
-Error describe_queue_error(const QueueState& state, OpNote note, Context& context) {
+Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context) {
+    const bool by_kernel = state.error == ORR_QERR_FAULT || state.error == ORR_QERR_KERNEL_TRAP;
     const std::string tail =
-        fmt::format(" (device {}, packet {}). The stream has stopped: destroy it and make a new one",
-                    context.device(), state.error_index);
+        fmt::format(" (device {}, packet {}{}). The stream has stopped: destroy it and make a new one",
+                    context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
     const std::string who = subject(note);
     switch (state.error) {
         case ORR_QERR_FAULT:
@@ -192,12 +278,14 @@ Error describe_queue_error(const QueueState& state, OpNote note, Context& contex
                 state.error_detail == ORR_FAULT_PEER_BUSY) {
                 return {orrErrorPeerAccess, fmt::format("{} accessed {:#x} {}: {}{}", who,
                                                         state.error_address, fault_name(state.error_detail),
-                                                        place(state.error_address, context), tail)};
+                                                        place(state.error_address, packet, context), tail)};
             }
-            return {orrErrorIllegalAddress,
-                    fmt::format("{} accessed {:#x} {}: {}{}", who, state.error_address,
-                                fault_name(state.error_detail), place(state.error_address, context), tail)};
+            return {orrErrorIllegalAddress, fmt::format("{} accessed {:#x} {}: {}{}", who,
+                                                        state.error_address, fault_name(state.error_detail),
+                                                        place(state.error_address, packet, context), tail)};
         case ORR_QERR_KERNEL_TRAP:
+            if (const auto broken = broken_promise(state, context))
+                return {orrErrorIllegalInstruction, fmt::format("{} {}{}", who, *broken, tail)};
             return {
                 orrErrorIllegalInstruction,
                 fmt::format("{} trapped at pc {:#x}: {}{}{}", who, state.error_address,

@@ -9,6 +9,7 @@ namespace orrery::umd {
 std::optional<Error> describe_deadlock(Context& context);
 // Of a failure word that names no queue of this process. where: "device 0"
 Error describe_foreign_failure(std::uint64_t word, const std::string& where);
-Error describe_queue_error(const QueueState& state, OpNote note, Context& context);
+// packet: that of state.error_index, if it still stands in the ring.
+Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context);
 
 }  // namespace orrery::umd

@@ -60,6 +60,8 @@ orr_packet make_dispatch(const Function& function, orrDim3 grid, orrDim3 block, 
     packet.block_y = static_cast<std::uint16_t>(block.y);
     packet.block_z = static_cast<std::uint16_t>(block.z);
     packet.local_bytes = static_cast<std::uint32_t>(local_bytes);
+    // The stream that it goes to puts in where they are.
+    if (std::uint64_t{block.x} * block.y * block.z > 1) packet.item_stack_pages = function.item_stack_pages;
     return std::bit_cast<orr_packet>(packet);
 }
 

@@ -13,7 +13,11 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const s
     ORR_TRY(block, context.memory().create_unbound_block(context.device(), image->size(), BoKind::kVram));
     module->block_ = *block;
     ORR_TRY(mapped, (*block)->bo->map());
-    const auto bytes = image->relocated((*block)->va);
+    auto bytes = image->relocated((*block)->va);
+    if (const auto pointer = image->output_pointer()) {
+        ORR_TRY(ring, context.output_ring());
+        std::memcpy(bytes.data() + *pointer, &*ring, sizeof *ring);
+    }
     std::memcpy(*mapped, bytes.data(), bytes.size());
     // From here on only the card sees it, each part as its segment says.
     (*block)->bo->unmap();
@@ -21,8 +25,11 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const s
         ORR_TRY(bound, context.winsys().bind(*(*block)->bo, segment.start, (*block)->va + segment.start,
                                              segment.size, segment.bind));
     }
-    module->functions_ = image->functions();
-    context.add_code((*block)->va, (*block)->size, module->name_);
+    for (const auto& [function, offset] : image->functions()) {
+        const std::uint32_t pages = (image->item_stack_bytes(function) + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE;
+        module->functions_[function] = {offset, static_cast<std::uint16_t>(pages)};
+    }
+    context.add_code((*block)->va, module->name_, std::move(bytes));
     return module;
 }
 
@@ -30,6 +37,8 @@ Module::~Module() {
     if (block_ == nullptr) return;
     // Memory in which something still runs is not given to others.
     if (unloaded_ && !context_.drain()) return;
+    // The formats of what its kernels have printed are in it.
+    context_.print_output();
     context_.remove_code(block_->va);
     context_.memory().free_block(block_);
 }
@@ -38,14 +47,15 @@ Result<std::shared_ptr<Function>> Module::function(std::string_view name) const 
     const auto found = functions_.find(name);
     if (found == functions_.end()) {
         std::string known;
-        for (const auto& [other, entry] : functions_)
+        for (const auto& [other, at] : functions_)
             known += (known.empty() ? "" : ", ") + other;
         return fail(orrErrorNotFound, "{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", name_,
                     name, known.empty() ? "none" : known);
     }
     auto function = std::make_shared<Function>();
     function->context = &context_;
-    function->entry = block_->va + found->second;
+    function->entry = block_->va + found->second.offset;
+    function->item_stack_pages = found->second.item_stack_pages;
     function->name = context_.keep_name(std::string(name));
     return function;
 }

@@ -17,7 +17,8 @@ struct Function {
     Context* context = nullptr;
     std::shared_ptr<Module> module{};  // who launches it keeps its code
     std::uint64_t entry = 0;
-    const char* name = nullptr;  // lives as long as the context
+    const char* name = nullptr;          // lives as long as the context
+    std::uint16_t item_stack_pages = 0;  // for each item that waits at a barrier; 0: none does
 };
 
 // Thread safe.
@@ -45,7 +46,11 @@ class Module {
     Context& context_;
     std::string name_;
     Block* block_ = nullptr;
-    std::map<std::string, std::uint64_t, std::less<>> functions_;
+    struct Entry {
+        std::uint64_t offset = 0;
+        std::uint16_t item_stack_pages = 0;
+    };
+    std::map<std::string, Entry, std::less<>> functions_;
     std::mutex mutex_;
     std::vector<void*> handles_;
     bool unloaded_ = false;

@@ -1,5 +1,7 @@
 #include "umd/runtime/stream.h"
 
+#include <orrery/hw/mmu.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -34,6 +36,11 @@ std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
     return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(order);
 }
 
+bool wants_item_stacks(const orr_packet& packet) {
+    return packet.header.opcode == ORR_PKT_DISPATCH &&
+           std::bit_cast<orr_packet_dispatch>(packet).item_stack_pages != 0;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Stream>> Stream::create(Context& context, std::uint32_t entries,
@@ -65,6 +72,8 @@ Stream::Stream(Context& context, PinnedBuffer memory, std::uint32_t entries, std
 
 Stream::~Stream() {
     close();
+    for (Block* block : item_stacks_)
+        context_.memory().free_block(block);
 }
 
 void Stream::close() {
@@ -160,13 +169,21 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
     for (Context* peer : peers) {
         ORR_TRY(ready, prepare_landing(*peer));
     }
+    ORR_TRY(stacks, prepare_item_stacks(packets));
     ORR_TRY(room, make_room_locked(all));
     std::uint64_t end = producer_.load(std::memory_order_relaxed);
     std::vector<FlightSignal> flight;
     for (const Crossing& crossing : crossings)
         flight.push_back({end + crossing.behind, crossing.slot, crossing.value});
-    for (std::size_t i = 0; i < packets.size(); ++i)
-        put_locked(end++, packets[i], notes[i]);
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        if (!wants_item_stacks(packets[i])) [[likely]] {
+            put_locked(end++, packets[i], notes[i]);
+            continue;
+        }
+        auto dispatch = std::bit_cast<orr_packet_dispatch>(packets[i]);
+        dispatch.item_stacks = item_stacks_.back()->va;
+        put_locked(end++, std::bit_cast<orr_packet>(dispatch), notes[i]);
+    }
     for (Context* peer : peers) {
         const auto& slot = landing_slots_[peer->device()];
         put_locked(end++, make_semaphore(ORR_PKT_SIGNAL, slot->va, ++slot->last), {Op::kSignal, nullptr});
@@ -174,6 +191,27 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
     }
     ORR_TRY(published, publish_locked(end, flight));
     return end;
+}
+
+Status Stream::prepare_item_stacks(std::span<const orr_packet> packets) {
+    std::uint64_t wanted = 0;
+    for (const orr_packet& packet : packets) {
+        if (!wants_item_stacks(packet)) [[likely]]
+            continue;
+        const auto dispatch = std::bit_cast<orr_packet_dispatch>(packet);
+        const std::uint64_t items = std::uint64_t{dispatch.block_x} * dispatch.block_y * dispatch.block_z;
+        const std::uint64_t groups = std::uint64_t{dispatch.grid_x} * dispatch.grid_y * dispatch.grid_z;
+        const std::uint64_t at_once = std::min<std::uint64_t>(groups, std::max(context_.vector_cores(), 1u));
+        wanted = std::max(wanted, at_once * items * dispatch.item_stack_pages * ORR_PAGE_SIZE);
+    }
+    if (wanted == 0 || (!item_stacks_.empty() && item_stacks_.back()->size >= wanted)) return {};
+    auto block = context_.memory().create_block(context_.device(), std::bit_ceil(wanted), BoKind::kVram);
+    if (!block) {
+        return fail(block.error().code, "{} bytes for stacks of work-items that wait at barriers: {}",
+                    std::bit_ceil(wanted), block.error().text);
+    }
+    item_stacks_.push_back(*block);
+    return {};
 }
 
 Status Stream::prepare_landing(Context& peer) {
@@ -294,6 +332,8 @@ QueueState Stream::state_of_ring() const {
     state.error_index = load(ring_->error_index, std::memory_order_relaxed);
     state.error_address = load(ring_->error_address, std::memory_order_relaxed);
     state.error_detail = load(ring_->error_detail, std::memory_order_relaxed);
+    state.error_item = load(ring_->error_item, std::memory_order_relaxed);
+    state.error_other = load(ring_->error_other, std::memory_order_relaxed);
     return state;
 }
 
@@ -304,7 +344,11 @@ Error Stream::stopped_by(const QueueState& state) {
         if (auto why = fate_.error()) return *why;
     }
     const OpNote note = notes_[state.error_index & (entries_ - 1)];
-    return fate_.end(describe_queue_error(state, note, context_));
+    QueueState whole = state;
+    whole.error_item = load(ring_->error_item, std::memory_order_acquire);
+    whole.error_other = load(ring_->error_other, std::memory_order_relaxed);
+    const orr_packet packet = load_packet(packets_[state.error_index & (entries_ - 1)]);
+    return fate_.end(describe_queue_error(whole, note, packet, context_));
 }
 
 std::optional<Error> Stream::error() {
@@ -451,6 +495,16 @@ void Stream::set_capture(std::shared_ptr<StreamCapture> capture) {
 }
 
 Status Stream::wait(std::uint64_t index) {
+    auto done = wait_for(index);
+    context_.print_output();
+    return done;
+}
+
+bool Stream::prints() const noexcept {
+    return context_.prints();
+}
+
+Status Stream::wait_for(std::uint64_t index) {
     if (done(index)) return {};
     std::int64_t spin_end = 0;
     while (true) {

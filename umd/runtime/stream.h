@@ -31,6 +31,7 @@
 namespace orrery::umd {
 
 class Context;
+struct Block;
 struct SemaphoreSlot;
 struct StreamCapture;
 
@@ -105,6 +106,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // of waits now; the stream has not stopped, and goes on when somebody signals.
     Status wait(std::uint64_t index);
     // Looks for some microseconds; false: wait() has to say.
+    bool prints() const noexcept;
     bool done_soon(std::uint64_t index) const noexcept {
         for (unsigned turn = 0; turn < kTurnsPerLook; ++turn) {
             if (consumer() >= index) return flight_.none_lands();
@@ -207,7 +209,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void ring_locked(std::uint64_t end) noexcept;  // with queue_mutex_ held, as the next
     void add_flight_locked(std::span<const FlightSignal> flight);
     Status prepare_landing(Context& peer);
+    Status wait_for(std::uint64_t index);
     Status wait_for_landing(std::uint64_t index);
+    Status prepare_item_stacks(std::span<const orr_packet> packets);
     Status make_room_locked(std::uint64_t packets);
     // What an answer of the driver means for the stream; nothing: only that call failed.
     std::optional<Error> refused(const Error& answer);
@@ -244,6 +248,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     std::map<int, std::shared_ptr<SemaphoreSlot>> landing_slots_;  // by peer; under mutex_
     Flight flight_;
+    // For items that wait at barriers: the packets of a stream run one after another. One that became too
+    // small stays as long as the stream, for what was submitted with it. Under mutex_.
+    std::vector<Block*> item_stacks_;
 
     std::uint32_t number_ = 0xfff;
     Fate fate_;

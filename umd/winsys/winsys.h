@@ -43,6 +43,8 @@ struct QueueState {
     std::uint64_t error_index = 0;
     std::uint64_t error_address = 0;
     std::uint64_t error_detail = 0;
+    std::uint64_t error_item = ~std::uint64_t{0};  // of the ring, as error_other; see orr_ring
+    std::uint64_t error_other = 0;
     bool deadlock = false;  // not done, and in a cycle of waits that stands; Device::deadlock() shows it
 };
 

@@ -40,7 +40,9 @@ TEST_F(BadKernel, Trap) {
 }
 
 TEST_F(BadKernel, FailedAssertion) {
-    expect("fail_assertion", 0, orrErrorIllegalInstruction, "offset 0x");
+    expect("fail_assertion", 0, orrErrorIllegalInstruction,
+           "failed the assertion 'args->value == 12345' at ");
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("group 0, item 0"));
 }
 
 TEST_F(BadKernel, JumpToNowhere) {

@@ -50,6 +50,87 @@ ORR_KERNEL void group_sum(const TestArgs* args) {
     if (orr::item_x() + 1 == orr::block_x()) orr::atomic_add(args->data, *local);
 }
 
+// out[group] = sum over the items' shares of `count` words behind it.
+ORR_KERNEL void reduce_groups(const TestArgs* args) {
+    uint64_t mine = 0;
+    const uint64_t* words = args->data + orr::grid_x();
+    for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size())
+        mine += words[i];
+    const uint64_t sum = orr::group_reduce_add(mine);
+    if (orr::item_id() == 0) args->data[orr::group_x()] = sum;
+}
+
+// Sorts `count` = block words a group in work-group memory, odd and even places in turn.
+ORR_KERNEL void sort_groups(const TestArgs* args) {
+    auto* shared = orr::local<uint64_t>();
+    const uint32_t self = orr::item_id(), items = orr::group_items();
+    uint64_t* mine = args->data + orr::global_id();
+    shared[self] = *mine;
+    orr::barrier();
+    for (uint32_t round = 0; round < items; ++round) {
+        if (self % 2 == round % 2 && self + 1 < items && shared[self] > shared[self + 1]) {
+            const uint64_t kept = shared[self];
+            shared[self] = shared[self + 1];
+            shared[self + 1] = kept;
+        }
+        orr::barrier();
+    }
+    *mine = shared[self];
+}
+
+// Of each item 6 words: what all group operations give.
+ORR_KERNEL void group_operations(const TestArgs* args) {
+    const uint32_t self = orr::item_id();
+    uint64_t* out = args->data + 6 * orr::global_id();
+    const double real = 1.0 / (self + 1);
+    out[0] = __builtin_bit_cast(uint64_t, orr::group_reduce_add(real));
+    out[1] =
+        orr::group_reduce_min(self * 7 % 5) + 100 * orr::group_reduce_max<int>(static_cast<int>(self) - 3);
+    out[2] = orr::group_shuffle(self * self, (self + 1) % orr::group_items());
+    out[3] = orr::group_broadcast(static_cast<uint8_t>(self + 3), 2);
+    out[4] = orr::group_scan_add(uint64_t{self} + 1);
+    out[5] =
+        orr::group_count(self % 3 == 0) + 1000 * orr::group_any(self == 1) + 2000 * orr::group_all(self < 3);
+}
+
+ORR_KERNEL void leave_barrier(const TestArgs* args) {
+    if (orr::item_id() != args->value) orr::barrier();
+}
+ORR_KERNEL void take_other_barrier(const TestArgs* args) {
+    if (orr::item_id() == args->value)
+        orr::barrier();
+    else
+        orr::barrier();
+}
+// `value` bytes of stack, behind a barrier.
+ORR_KERNEL void use_stack(const TestArgs* args) {
+    orr::barrier();
+    auto* bytes = static_cast<volatile char*>(__builtin_alloca(args->value));
+    for (uint64_t i = args->value; i-- > 0;)
+        bytes[i] = 1;
+    orr::barrier();
+}
+ORR_ITEM_STACK(use_more_stack, 16384);
+ORR_KERNEL void use_more_stack(const TestArgs* args) {
+    use_stack(args);
+}
+
+ORR_KERNEL void say(const TestArgs* args) {
+    for (uint64_t i = 0; i < args->count; ++i)
+        orr::printf("group %u item %2d: %s %.3f %#lx %c%%\n", orr::group_x(), static_cast<int>(orr::item_x()),
+                    "line", 0.5 + static_cast<double>(i), args->value, 'a' + static_cast<int>(i));
+}
+// Writes over the ring of all that is printed: at random, or its indices.
+ORR_KERNEL void scribble_on_output(const TestArgs* args) {
+    auto* words = reinterpret_cast<volatile uint64_t*>(orr::detail::output);
+    uint64_t x = args->value;
+    for (uint64_t i = 0; i < args->count; ++i) {
+        x = x * 6364136223846793005ull + 1442695040888963407ull;
+        words[x >> 33 & (sizeof(orr_output) / 8 - 1)] = x;
+    }
+    words[0] = x;
+}
+
 ORR_KERNEL void spin_for_ever(const TestArgs*) {
     for (;;)
         asm volatile("");

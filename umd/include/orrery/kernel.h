@@ -17,6 +17,10 @@
 
 #define ORR_KERNEL extern "C" __attribute__((visibility("default"), used))
 
+#ifdef ORR_ASSERTION_CALL
+static_assert(ORR_ASSERTION_CALL == ORR_CALL_ASSERT);
+#endif
+
 namespace orr {
 
 #define ORR_CSR_STRING_2(csr) #csr
@@ -66,5 +70,8 @@ inline T atomic_add(T* address, T value) {
 }
 
 }  // namespace orr
+
+#include <orrery/kernel_group.h>
+#include <orrery/kernel_output.h>
 
 #endif /* ORRERY_KERNEL_H */
