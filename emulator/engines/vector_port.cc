@@ -138,9 +138,8 @@ void VectorUnit::Impl::Port::reset() {
 ModelTime VectorUnit::Impl::Port::used() const {
     if (!busy_) return 0;
     ModelTime used = used_;
-    for (const Core& core : unit_.cores) {
-        if (core.port == this) used += unit_.context.events.now() - core.taken;
-    }
+    cores_.for_each(
+        [&](std::uint32_t number) { used += unit_.context.events.now() - unit_.cores[number].taken; });
     return used;
 }
 
@@ -172,6 +171,8 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
         core.core.take(launch_, next_group_++, take_place(core.core.place()));
     }
     core.port = this;
+    cores_.add(core.number);
+    unit_.free.remove(core.number);
     core.phase = Core::Phase::kRunning;
     core.cut = 0;
     core.taken = now;
@@ -198,6 +199,7 @@ void VectorUnit::Impl::Port::take_back(const Core& core, ModelTime now) {
     const ModelTime held = now - core.taken;
     used_ += held;
     places_.reset(core.core.place());
+    cores_.remove(core.number);
     if (core.phase == Core::Phase::kDone) group_time_ = held;
     pass_ += cost(held) - core.charge;
 }

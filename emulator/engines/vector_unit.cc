@@ -28,29 +28,24 @@ VectorConfig in_range(VectorConfig config) {
 
 VectorUnit::Impl::Impl(const VectorConfig& wanted, EngineContext& context_)
     : config(in_range(wanted)), context(context_) {
-    for (std::uint32_t i = 0; i < config.cores; ++i)
+    for (std::uint32_t i = 0; i < config.cores; ++i) {
         cores.emplace_back(*this, i, config, context.mmu);
+        free.add(i);
+    }
     for (std::uint32_t i = 0; i < config.ports; ++i)
         ports.emplace_back(*this, config.first_port + i);
 }
 
 void VectorUnit::Impl::distribute(ModelTime now) {
-    auto free = static_cast<std::uint32_t>(
-        std::ranges::count_if(cores, [](const Core& c) { return c.port == nullptr; }));
-    auto core = cores.begin();
-    while (free > 0) {
-        Port* const port = choose(free, now);
+    while (free.size() > 0) {
+        Port* const port = choose(now);
         if (port == nullptr) return;
-        for (std::uint64_t groups = port->resident() ? port->waiting_groups() : 1; groups > 0; --groups) {
-            while (core->port != nullptr)
-                ++core;
-            port->give_group(*core, now);
-            --free;
-        }
+        for (std::uint64_t groups = port->resident() ? port->waiting_groups() : 1; groups > 0; --groups)
+            port->give_group(cores[free.lowest()], now);
     }
 }
 
-VectorUnit::Impl::Port* VectorUnit::Impl::choose(std::uint32_t free, ModelTime now) {
+VectorUnit::Impl::Port* VectorUnit::Impl::choose(ModelTime now) {
     std::uint32_t wanted = 0;  // bit: some port of this priority has a group
     for (const Port& port : ports) {
         if (port.has_group()) wanted |= 1u << port.priority();
@@ -82,7 +77,7 @@ VectorUnit::Impl::Port* VectorUnit::Impl::choose(std::uint32_t free, ModelTime n
             }
         }
         // It waits for all its cores, and the others of this priority and below for it.
-        if (resident != nullptr) return resident->waiting_groups() <= free ? resident : nullptr;
+        if (resident != nullptr) return resident->waiting_groups() <= free.size() ? resident : nullptr;
         if (best != nullptr) return best;
     }
     return nullptr;
@@ -91,11 +86,10 @@ VectorUnit::Impl::Port* VectorUnit::Impl::choose(std::uint32_t free, ModelTime n
 // What it was charged, and what its groups on cores have taken beyond that.
 Pass VectorUnit::Impl::place_of(const Port& port, ModelTime now) const {
     Pass place = port.pass();
-    for (const Core& core : cores) {
-        if (core.port != &port) continue;
-        const ModelTime held = now - core.taken;
-        if (held > core.expected) place += port.cost(held - core.expected);
-    }
+    port.cores().for_each([&](std::uint32_t number) {
+        const ModelTime held = now - cores[number].taken;
+        if (held > cores[number].expected) place += port.cost(held - cores[number].expected);
+    });
     return place;
 }
 
@@ -114,6 +108,7 @@ Pass VectorUnit::Impl::pass_of_newcomer(const Port& newcomer, ModelTime now) con
 void VectorUnit::Impl::release(Core& core, ModelTime now) {
     core.port->take_back(core, now);
     core.port = nullptr;
+    free.add(core.number);
 }
 
 void VectorUnit::Impl::save(Core& core, ModelTime now) {
@@ -152,11 +147,11 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
 }
 
 void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {
-    for (Core& core : cores) {
-        if (core.port != &port) continue;
-        context.events.cancel(core.event);
-        release(core, now);
-    }
+    const CoreSet taken = port.cores();
+    taken.for_each([&](std::uint32_t number) {
+        context.events.cancel(cores[number].event);
+        release(cores[number], now);
+    });
 }
 
 VectorUnit::VectorUnit(const VectorConfig& config, EngineContext& context)

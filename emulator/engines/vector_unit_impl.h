@@ -7,13 +7,14 @@
 #include <deque>
 #include <vector>
 
+#include "emulator/engines/core_set.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/engines/vector_core.h"
 #include "emulator/engines/vector_unit.h"
 
 namespace orrery::emu {
 
-inline constexpr std::uint32_t kMaxCores = 256;
+inline constexpr std::uint32_t kMaxCores = CoreSet::kMost;
 
 // A port's place in the queue for cores, in picoseconds of core time << 16 for one unit of weight.
 // Differences can be negative.
@@ -29,13 +30,15 @@ class VectorUnit::Impl {
             kDone,     // at its event: its group is done
             kSaving,   // at its event: its group is in the save area
         };
-        Core(Impl& unit_, std::uint32_t number, const VectorConfig& config, Mmu& mmu)
+        Core(Impl& unit_, std::uint32_t number_, const VectorConfig& config, Mmu& mmu)
             : unit(unit_),
-              core(number, config.vlen, config.datapath_bits, config.hz, config.item_cycles, mmu, unit.code),
+              number(number_),
+              core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles, mmu, unit.code),
               event(Event::of<&Core::on_event>(this)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }
 
         Impl& unit;
+        const std::uint32_t number;
         VectorCore core;
         Event event;
         Port* port = nullptr;  // whose group it has; nullptr: free
@@ -64,11 +67,12 @@ class VectorUnit::Impl {
     EngineContext& context;
     CodeStore code;          // of all cores: they run on one thread
     std::deque<Core> cores;  // events do not move
+    CoreSet free;
     std::deque<Port> ports;
     std::uint64_t serial = 0;  // of the last launch
 
   private:
-    Port* choose(std::uint32_t free, ModelTime now);
+    Port* choose(ModelTime now);
     Pass place_of(const Port& port, ModelTime now) const;
     void save(Core& core, ModelTime now);
     void release(Core& core, ModelTime now);
@@ -114,6 +118,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     // Tells of a dispatch that holds the host up far longer than its model time says.
     void watch_cost(const Quantum& did);
     bool saves() const { return preempt_ == Preempt::kNow; }
+    const CoreSet& cores() const { return cores_; }
     // The core is another's from now on.
     void take_back(const Core& core, ModelTime now);
     // Writes a group of this port to the save area; when its bytes are through.
@@ -148,6 +153,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     std::bitset<kMaxCores> places_;   // of item stacks: those of groups on cores and in pending_
     std::deque<SavedGroup> pending_;  // resumed, and not on a core yet: before all new groups
     std::uint32_t active_ = 0;        // groups on cores
+    CoreSet cores_;                   // that it has
     ModelTime used_ = 0;              // core time of the groups that are no longer on cores
     ModelTime group_time_ = 0;        // core time of the last group that was done: what the next will take
     Pass pass_ = 0;

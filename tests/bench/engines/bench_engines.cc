@@ -1,6 +1,7 @@
 // How fast engines work on the host: copies beside memcpy, in turns, and kernels in instructions a second.
 //   bench_engines BYTES,...
 //   bench_engines --launches ITEMS,...    small kernels, with groups of so many work-items
+//   bench_engines --grids GROUPS,...      grids of so many groups of one short item, on few and on many cores
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -59,7 +60,7 @@ void copies(bench::Measured& measured, std::uint64_t bytes, bool to_host) {
 
 // The test kernels on a vector unit; args are theirs.
 struct KernelRig {
-    KernelRig() {
+    explicit KernelRig(std::uint32_t cores = VectorConfig{}.cores) : unit({.cores = cores}, rig.context) {
         std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
         image.assign(std::istreambuf_iterator<char>(file), {});
         if (image.size() < kKernels * sizeof(std::uint64_t))
@@ -83,7 +84,7 @@ struct KernelRig {
 
     Rig rig;
     std::vector<char> image;
-    VectorUnit unit{{}, rig.context};
+    VectorUnit unit;
     std::uint64_t* args = reinterpret_cast<std::uint64_t*>(rig.vram.data() + (16 << 20));
 };
 
@@ -125,16 +126,36 @@ void launches(bench::Measured& measured, std::uint16_t items) {
     measured.add(std::move(one));
 }
 
+// Nanoseconds a group.
+void grid(bench::Measured& measured, std::uint32_t groups, std::uint32_t cores) {
+    KernelRig rig(cores);
+    rig.args[0] = 1;
+    bench::Measurement one{fmt::format("group of a large grid, {} cores", cores), groups, {}, {}};
+    for (int turn = 0; turn < 3; ++turn) {
+        bool good = false;
+        const double took = bench::thread_seconds_of([&] { good = rig.run(kSpin, groups, 1); });
+        if (!good) throw std::runtime_error("the grid failed");
+        one.samples.push_back(took * 1e9 / groups);
+    }
+    measured.add(std::move(one));
+}
+
 }  // namespace
 }  // namespace orrery::emu::test
 
 int main(int argc, char** argv) {
     using namespace orrery::emu::test;
     const bool small = argc == 3 && std::string_view(argv[1]) == "--launches";
-    std::istringstream sizes(argc == 2 || small ? argv[argc - 1] : "");
+    const bool grids = argc == 3 && std::string_view(argv[1]) == "--grids";
+    std::istringstream sizes(argc == 2 || small || grids ? argv[argc - 1] : "");
     orrery::bench::Measured measured;
     try {
         for (std::string size; std::getline(sizes, size, ',');) {
+            if (grids) {
+                for (const std::uint32_t cores : {8u, 256u})
+                    grid(measured, static_cast<std::uint32_t>(std::stoul(size)), cores);
+                continue;
+            }
             if (small) {
                 launches(measured, static_cast<std::uint16_t>(std::stoul(size)));
                 continue;
@@ -142,7 +163,7 @@ int main(int argc, char** argv) {
             for (const bool to_host : {false, true})
                 copies(measured, std::stoull(size), to_host);
         }
-        if (!small) {
+        if (!small && !grids) {
             kernel(measured, "kernel, long items", kSpin, 64, 10'000);
             kernel(measured, "kernel, short items", kSpin, 256, 10);
             kernel(measured, "kernel, histogram", kHistogram, 256, 0);

@@ -245,6 +245,41 @@ void rounding(uint64_t* out) {
     asm volatile("li a7, %0\n li a0, 0x1234\n ecall\n ret\n" : : "i"(ORR_CALL_ASSERT));
 }
 
+// args: place, out. Every atomic of both widths on the words at `place`, which begin as 6 and 6: what each
+// saw, and in the end what stands there.
+void every_atomic(uint64_t* args) {
+    uint64_t* const wide = reinterpret_cast<uint64_t*>(args[0]);
+    uint32_t* const narrow = reinterpret_cast<uint32_t*>(wide + 1);
+    uint64_t* out = reinterpret_cast<uint64_t*>(args[1]);
+    const auto all = [&](auto* at, auto minus) {
+        uint64_t seen = 0;
+#define ORR_ATOMIC(operation, value)                                                             \
+    if constexpr (sizeof minus == 8)                                                             \
+        asm volatile(operation ".d %0, %1, (%2)" : "=r"(seen) : "r"(value), "r"(at) : "memory"); \
+    else                                                                                         \
+        asm volatile(operation ".w %0, %1, (%2)" : "=r"(seen) : "r"(value), "r"(at) : "memory"); \
+    *out++ = seen;
+        ORR_ATOMIC("amoadd", 5)
+        ORR_ATOMIC("amoxor", 0xff)
+        ORR_ATOMIC("amoand", 0xf0)
+        ORR_ATOMIC("amoor", 0x101)
+        ORR_ATOMIC("amomin", minus)
+        ORR_ATOMIC("amomax", 7)
+        ORR_ATOMIC("amomaxu", minus)
+        ORR_ATOMIC("amominu", 9)
+        ORR_ATOMIC("amoswap", 6)
+#undef ORR_ATOMIC
+        auto old = __atomic_load_n(at, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(at, &old, old + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        }
+        *out++ = *at;
+    };
+    *wide = 6;
+    *narrow = 6;
+    all(wide, int64_t{-2});
+    all(narrow, int32_t{-2});
+}
+
 // args: rounds, out. Each item leaves a vector register at out + its number * vlenb, after so many rounds of
 // work that lives in vector registers alone.
 [[gnu::naked]] void vectors(uint64_t*) {
@@ -265,7 +300,7 @@ using Entry = void (*)(uint64_t*);
     histogram,    atomics,       local, floats,   ids,         registers, clock,
     illegal,      ecall,         loop,  jump,     load,        store,     misaligned_atomic,
     recurse,      wait_forever,  mark,  spin,     mix,         tree,      barrier_ended,
-    barrier_late, barrier_other, deep,  rounding, fail_assert, vectors,
+    barrier_late, barrier_other, deep,  rounding, fail_assert, vectors,   every_atomic,
 };
 
 }  // namespace

@@ -31,6 +31,7 @@ enum Kernel : unsigned {
     kRounding,
     kAssert,
     kVectors,
+    kEveryAtomic,
     kKernels,
 };
 

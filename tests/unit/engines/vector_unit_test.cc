@@ -42,6 +42,22 @@ TEST_F(VectorUnitTest, AtomicsOfAllCoresAddUp) {
     EXPECT_EQ(data()[1], 8u * 5000);
 }
 
+TEST_F(VectorUnitTest, EveryAtomicOnEveryKindOfMemory) {
+    orr_desc_kernel d = desc(kEveryAtomic, kData, 1, 1);
+    d.local_bytes = 64;
+    for (const std::uint64_t place : {kData + 4096, kHostData + 64, std::uint64_t{ORR_LOCAL_BASE},
+                                      std::uint64_t{ORR_STACK_TOP} - ORR_STACK_BYTES}) {
+        data()[0] = place;
+        data()[1] = kData + 8192;
+        expect_end(run(d), ORR_DONE_OK, 0, 0);
+        const std::uint64_t minus = ~std::uint64_t{1};
+        const std::vector<std::uint64_t> expected{6, 11, 0xf4, 0xf0, 0x1f1, minus, 7, minus, 9, 7};
+        const std::uint64_t* const out = data(8192);
+        EXPECT_EQ(std::vector(out, out + 10), expected) << std::hex << place;
+        EXPECT_EQ(std::vector(out + 10, out + 20), expected) << std::hex << place;
+    }
+}
+
 TEST_F(VectorUnitTest, WorkGroupMemoryStartsZeroedAndIsTheGroupsOwn) {
     orr_desc_kernel d = desc(kLocal, kData, 100, 256);
     d.local_bytes = 256 * 8;
