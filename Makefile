@@ -10,6 +10,7 @@ ROUNDS ?= 20
 SEED   ?= 1
 VECTOR_PROGRAMS ?= 2000
 ROOT   ?= debian
+TOUR   := vector_basics gemm attention embedding overlap
 
 BIN  := build/release/bin
 VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
@@ -23,11 +24,11 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "  Options: CARDS=$(CARDS) KERNEL=$(KERNEL) (lts, backports or debug) PRESET=$(PRESET) (for build: release, asan, tsan, gcc)"
 
-run: ## set up, build what it takes, boot a VM with two cards and run the sample in it
+run: ## set up, build what it takes, boot a VM with two cards and run the samples in it
 	@tools/setup/setup.sh run
 	@tools/make/prepare.sh $(KERNEL) tools/make/build.sh --for run release sample
-	$(STEP) "VM with $(CARDS) cards: histogram"
-	@$(VM) -- histogram
+	$(STEP) "VM with $(CARDS) cards: histogram, then a tour of the samples in vector code"
+	@$(VM) -- sh -c 'histogram && for sample in $(TOUR); do $$sample --quick || exit; done'
 
 test: ## set up, build all, run all tests; T=regex runs the tests whose names match
 	@tools/setup/setup.sh run test

@@ -89,6 +89,7 @@ std::vector<std::string> compile_command(const std::string& compiler, const Opti
         "-fPIC",
         "-fvisibility=hidden",
         "-fno-exceptions",
+        "-fno-math-errno",  // a square root is an instruction
         "-fno-rtti",
         "-fno-threadsafe-statics",
         "-fno-asynchronous-unwind-tables",

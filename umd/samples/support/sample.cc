@@ -1,0 +1,117 @@
+#include "umd/samples/support/sample.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <string_view>
+
+namespace orrery::sample {
+namespace {
+
+std::string time_text(double ns) {
+    if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
+    if (ns < 1e6) return fmt::format("{:.1f} us", ns / 1e3);
+    if (ns < 1e9) return fmt::format("{:.1f} ms", ns / 1e6);
+    return fmt::format("{:.2f} s", ns / 1e9);
+}
+
+std::string rate_text(double amount, double ns) {
+    return amount > 0 && ns > 0 ? fmt::format("{:.1f}", amount / ns) : "-";
+}
+
+}  // namespace
+
+// mt19937_64 is the same everywhere; the distributions of the standard library are not.
+std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
+    std::mt19937_64 source(seed);
+    std::vector<float> values(count);
+    for (float& value : values)
+        value = static_cast<float>(static_cast<std::int64_t>(source() >> 40) - (1 << 23)) / (1 << 23);
+    return values;
+}
+
+std::vector<std::uint32_t> random_integers(std::size_t count, std::uint32_t limit, std::uint64_t seed) {
+    std::mt19937_64 source(seed);
+    std::vector<std::uint32_t> values(count);
+    for (std::uint32_t& value : values)
+        value = static_cast<std::uint32_t>((source() >> 32) * limit >> 32);
+    return values;
+}
+
+double worst_error(std::span<const float> got, std::span<const float> want) {
+    double worst = got.size() == want.size() ? 0 : std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+        const double error = std::abs(double{got[i]} - want[i]) / std::max(1.0, std::abs(double{want[i]}));
+        if (!(error <= worst)) worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+    }
+    return worst;
+}
+
+void judge(Row& row, std::span<const float> got, std::span<const float> want, double tolerance) {
+    const double worst = worst_error(got, want);
+    row.correct = worst <= tolerance;
+    if (!row.correct) row.difference = fmt::format("off by {:.3g}, {:.3g} is allowed", worst, tolerance);
+}
+
+int print(const std::string& title, const std::vector<Row>& rows, const std::vector<std::string>& notes) {
+    std::size_t names = std::string_view("what").size(), sizes = std::string_view("size").size();
+    for (const Row& row : rows) {
+        names = std::max(names, row.name.size());
+        sizes = std::max(sizes, row.size.size());
+    }
+    fmt::print("\n{}\n\n", title);
+    fmt::print("{:<{}}  {:<{}} {:>10} {:>9} {:>9} {:>10}  correct\n", "what", names, "size", sizes,
+               "card time", "GB/s", "GFLOP/s", "host time");
+    bool all = true;
+    for (const Row& row : rows) {
+        all &= row.correct;
+        fmt::print("{:<{}}  {:<{}} {:>10} {:>9} {:>9} {:>10}  {}\n", row.name, names, row.size, sizes,
+                   time_text(row.model_ns), rate_text(row.bytes, row.model_ns),
+                   rate_text(row.flops, row.model_ns), time_text(row.host_ns),
+                   row.correct ? "yes" : "NO: " + row.difference);
+    }
+    if (!notes.empty()) fmt::print("\n");
+    for (const std::string& note : notes)
+        fmt::print("{}\n", note);
+    return all && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int run_main(int argc, char** argv, const char* help, int (*run)(bool quick)) {
+    const std::string_view name = std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1);
+    bool quick = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view argument = argv[i];
+        if (argument == "--help" || argument == "-h") {
+            fmt::print("{}", help);
+            return 0;
+        }
+        if (argument != "--quick") {
+            fmt::print(stderr, "{}: unknown option {}\n{}", name, argument, help);
+            return 2;
+        }
+        quick = true;
+    }
+    try {
+        if (device_count() == 0) {
+            fmt::print(stderr, "{}: there is no Orrery card: is the module loaded (modprobe orrery)?\n",
+                       name);
+            return 1;
+        }
+        return run(quick);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}: {}\n", name, error.what());
+        return 1;
+    }
+}
+
+double now_ns() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double, std::nano>(now).count();
+}
+
+}  // namespace orrery::sample

@@ -1,0 +1,75 @@
+// What the samples have in common: input that is the same every time, comparison with a reference, and a
+// table of what ran, how long it took on the card and on this machine, and whether it was right.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <orrery/orrery.hpp>
+
+namespace orrery::sample {
+
+// Numbers from -1 to 1, the same for the same seed on every machine.
+std::vector<float> random_floats(std::size_t count, std::uint64_t seed);
+// Whole numbers from 0 to `limit` - 1.
+std::vector<std::uint32_t> random_integers(std::size_t count, std::uint32_t limit, std::uint64_t seed);
+
+// The largest |got - want| / max(1, |want|). Not a number anywhere: infinity.
+double worst_error(std::span<const float> got, std::span<const float> want);
+
+struct Row {
+    std::string name;
+    std::string size;     // of the problem, as people write it
+    double model_ns = 0;  // on the card
+    double host_ns = 0;   // on this machine, from the launch to the result
+    double bytes = 0;     // that have to cross the card's memory; 0: no column
+    double flops = 0;     // 0: no column
+    bool correct = false;
+    std::string difference = {};  // when it is not
+};
+
+// Runs what `enqueue` puts into a stream, and measures it.
+template <typename Enqueue>
+void timed(Row& row, const Stream& stream, Enqueue&& enqueue);
+
+// A row is right if no element is off by more than `tolerance`.
+void judge(Row& row, std::span<const float> got, std::span<const float> want, double tolerance);
+
+// Prints the table, with `title` above it. What main() returns: 0 if all rows are right, else 1.
+int print(const std::string& title, const std::vector<Row>& rows, const std::vector<std::string>& notes = {});
+
+// The main() of a sample: one option (--help, or --quick for small sizes), errors as one line on stderr.
+// 0: all is right; 1: a wrong result or a failure; 2: a mistake in the command line.
+int run_main(int argc, char** argv, const char* help, int (*run)(bool quick));
+
+double now_ns();
+
+template <typename Enqueue>
+void timed(Row& row, const Stream& stream, Enqueue&& enqueue) {
+    const Event begin, end;
+    const double at = now_ns();
+    begin.record(stream);
+    enqueue();
+    end.record(stream);
+    stream.synchronize();
+    row.host_ns = now_ns() - at;
+    row.model_ns = end.model_ns_since(begin);
+}
+
+// Memory of the card with the host's values in it.
+template <typename T>
+DeviceArray<T> to_card(std::span<const T> values) {
+    DeviceArray<T> array(values.size());
+    copy(array.data(), values.data(), values.size_bytes());
+    return array;
+}
+template <typename T>
+std::vector<T> from_card(const DeviceArray<T>& array) {
+    std::vector<T> values(array.size());
+    copy(values.data(), array.data(), array.bytes());
+    return values;
+}
+
+}  // namespace orrery::sample
