@@ -200,8 +200,10 @@ std::expected<void, std::string> Card::build() {
         std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_, *windows_,
                                        memory_, counters_, errors_, static_cast<SocEffects&>(*this));
     soc_->set_faults(faults_.get());
+    workers_ = std::make_unique<Workers>(config_.workers);
+    mmu_->before_change([this] { workers_->quiesce(); });
     engine_context_ = std::make_unique<EngineContext>(
-        EngineContext{events_, vram_, *mmu_, memory_, counters_, peers_, &errors_,
+        EngineContext{events_, vram_, *mmu_, memory_, counters_, peers_, &errors_, workers_.get(),
                       [this](const Completion& completion) { soc_->completed(completion); }});
     std::vector<EnginePort*> ports;
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,

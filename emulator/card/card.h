@@ -48,6 +48,7 @@ struct CardConfig {
     std::optional<PublicKey> key;
     std::vector<LinkConfig> links;      // rates and uid are filled in from the SKU
     std::uint32_t spin_us = 200;        // host time without work before the card blocks; 0 is legal
+    std::uint32_t workers = 0;          // host threads for large copies, beside the card's own
     std::FILE* log = nullptr;           // borrowed
     std::filesystem::path record;       // file for a recording (docs/trace.md); empty: none
     std::vector<std::uint8_t> symbols;  // of the firmware, for the recording: struct orr_otrace_symbols
@@ -186,6 +187,7 @@ class Card final : private SocEffects {
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> links_;
     std::vector<LinkPort*> active_links_;
     PeerPorts peers_{};
+    std::unique_ptr<Workers> workers_;
     std::unique_ptr<EngineContext> engine_context_;
     std::vector<std::unique_ptr<CopyEngine>> copy_engines_;
     std::unique_ptr<VectorUnit> vector_unit_;

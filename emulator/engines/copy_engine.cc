@@ -156,10 +156,15 @@ ModelTime CopyEngine::used() const {
 }
 
 void CopyEngine::reset() {
+    join();
     leave_link();
     context_.events.cancel(event_);
     busy_ = ended_ = false;
     src_ = dst_ = {};
+}
+
+void CopyEngine::join() {
+    if (context_.workers != nullptr) context_.workers->join(port_);
 }
 
 void CopyEngine::leave_link() {
@@ -178,6 +183,7 @@ void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t de
 }
 
 void CopyEngine::hand_in(ModelTime now) {
+    join();
     completion_.end_ps = now;
     completion_.used_ps = now - completion_.start_ps;
     context_.counters.add(ORR_CTR_COPY_BUSY_PS, completion_.used_ps);
@@ -258,6 +264,8 @@ bool CopyEngine::next_entry(ModelTime began) {
         end(ORR_DONE_FAULT, fault.code, fault.va);
         return false;
     }
+    if (context_.workers != nullptr)
+        context_.workers->settle(reinterpret_cast<const std::byte*>(found->host), sizeof entry);
     std::memcpy(&entry, found->host, sizeof entry);
     Resource& way = found->target == ORR_TARGET_HOST ? context_.memory.from_host() : context_.memory.vram();
     free_ = std::max(free_, way.slip_in(began, sizeof entry));
@@ -334,14 +342,17 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     bytes = std::min(
         {bytes, std::max((kChunkBytes - chunk.occupied) / busiest / kMemoryLine * kMemoryLine, kMemoryLine),
          bytes_within(kChunkPs - chunk.alone, rate)});
-    if (is_reduction()) {
-        job_.reduce(reinterpret_cast<std::byte*>(dst_.host()), from, bytes);
-    } else if (dst_.where.target == ORR_TARGET_PEER) {
+    if (dst_.where.target == ORR_TARGET_PEER) {
+        if (context_.workers != nullptr) context_.workers->settle(from, bytes);
         bytes = send_piece(from, bytes, chunk.began);
         if (bytes == 0) return 0;
     } else {
         // Two virtual ranges may be the same memory, so the pieces may overlap.
-        std::memmove(dst_.host(), from, bytes);
+        const MemoryPiece piece{reinterpret_cast<std::byte*>(dst_.host()), from, bytes, job_.reduce};
+        if (context_.workers != nullptr)
+            context_.workers->move(port_, piece, job_.total >= Workers::kLongJob);
+        else
+            piece.carry_out();
     }
     chunk.alone = later(chunk.alone, duration_ps(bytes, rate));
     chunk.occupied += bytes * busiest;

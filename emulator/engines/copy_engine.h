@@ -25,6 +25,7 @@ class CopyEngine final : public EnginePort {
   public:
     // `port` is the number that completions carry, `cores` what the size of a save area goes by.
     CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context, std::uint32_t cores = 1);
+    ~CopyEngine() override { join(); }
 
     EngineKind properties() const override {
         return {.kind = ORR_ENGINE_COPY, .preempt = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW};
@@ -87,6 +88,8 @@ class CopyEngine final : public EnginePort {
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
     void hand_in(ModelTime now);
     void leave_link();
+    // What has been moved is there.
+    void join();
     void make_pattern();
     orr_save_header saved() const;
 

@@ -15,6 +15,7 @@
 #include <orrery/hw/soc.h>
 
 #include "emulator/engines/descriptor.h"
+#include "emulator/engines/workers.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/peer.h"
 #include "emulator/memory/vram.h"
@@ -50,7 +51,8 @@ struct EngineContext {
     Counters& counters;
     // Link ports by number; nullptr: no such port.
     std::array<PeerPort*, ORR_LINK_MAX_PORTS> links{};
-    Errors* errors = nullptr;  // nullptr: nobody is told
+    Errors* errors = nullptr;    // nullptr: nobody is told
+    Workers* workers = nullptr;  // nullptr: engines work on the card thread alone
     // Takes a completion; called on the card thread from an event. The port is idle already: the callee may
     // start the next descriptor.
     std::function<void(const Completion&)> done;

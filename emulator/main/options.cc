@@ -80,6 +80,10 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     app.add_option("--spin-us", options.card.spin_us,
                    "microseconds without work before the card sleeps; 0 is legal")
         ->check(CLI::Range(0u, 10'000'000u));
+    app.add_option("--workers", options.card.workers,
+                   "host threads that carry out large copies beside the card's own; worth it on a host "
+                   "with idle CPUs (0)")
+        ->check(CLI::Range(0u, 16u));
     app.add_option("--record", options.card.record,
                    "file to record the control core to, for orrery-step; replaced if it exists");
     app.add_option(

@@ -89,15 +89,20 @@ std::uint32_t Mmu::clear_root(std::uint64_t asid) {
     return ORR_FAULT_NONE;
 }
 
-void Mmu::flush_asid(std::uint64_t asid) {
+void Mmu::change() {
+    if (before_change_) before_change_();
     ++generation_;
+}
+
+void Mmu::flush_asid(std::uint64_t asid) {
+    change();
     for (TlbEntry& entry : tlb_) {
         if (entry.tag >> 37 == asid) entry = {};
     }
 }
 
 void Mmu::flush_range(std::uint64_t asid, std::uint64_t va, std::uint64_t bytes) {
-    ++generation_;
+    change();
     if (bytes == 0) return;
     const std::uint64_t last = va + bytes - 1 < va ? ~std::uint64_t{0} : va + bytes - 1;
     for (TlbEntry& entry : tlb_) {
@@ -109,11 +114,11 @@ void Mmu::flush_range(std::uint64_t asid, std::uint64_t va, std::uint64_t bytes)
 
 void Mmu::flush_host() {
     // Entries hold bus addresses, which are looked up again at each use: only pointers handed out go stale.
-    ++generation_;
+    change();
 }
 
 void Mmu::reset() {
-    ++generation_;
+    change();
     std::fill(roots_.begin(), roots_.end(), kNoRoot);
     std::fill(tlb_.begin(), tlb_.end(), TlbEntry{});
     std::fill(victim_.begin(), victim_.end(), std::uint8_t{0});

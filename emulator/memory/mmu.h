@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include <orrery/hw/mmu.h>
@@ -49,6 +51,8 @@ class Mmu {
     void reset();
 
     void set_faults(Faults* faults) { faults_ = faults; }
+    // Called before pointers go stale: who uses some beside the card thread is done with them then.
+    void before_change(std::function<void()> hook) { before_change_ = std::move(hook); }
 
     // Changes with everything above.
     std::uint64_t generation() const { return generation_; }
@@ -82,6 +86,7 @@ class Mmu {
         std::uint8_t rights = 0;       // of the page, and of the memory behind it
     };
 
+    void change();
     std::uint32_t lookup(std::uint32_t asid, std::uint64_t va, Access access, Leaf& leaf);
     std::uint32_t read_entry(std::uint64_t table, unsigned level, std::uint64_t va,
                              std::uint64_t& entry) const;
@@ -99,6 +104,7 @@ class Mmu {
     Counters& counters_;
     Faults* faults_ = nullptr;
     std::uint64_t generation_ = 1;
+    std::function<void()> before_change_;
     std::vector<std::uint64_t> roots_;  // by asid; kNoRoot: none
     std::vector<TlbEntry> tlb_;         // kSets * kWays
     std::vector<std::uint8_t> victim_;  // next way of each set

@@ -51,35 +51,36 @@ struct EngineKind {
 
 inline constexpr uint64_t kEngineLagPs = 2'000'000'000;
 
-inline constexpr EngineKind kEngineKinds[] = {{
-                                                  .kind = ORR_ENGINE_COPY,
-                                                  .opcodes = 1u << ORR_PKT_COPY | 1u << ORR_PKT_FILL | 1u << ORR_PKT_REDUCE | 1u << ORR_PKT_COPIES,
-                                                  .trace_resource = ORR_RESOURCE_COPY,
-                                                  .waiting = ORR_TSTATE_COPY_PORT,
-                                                  .usage = offsetof(orr_queue_usage, copy_ps),
-                                                  .tenant_lag_ps = kEngineLagPs,
-                                                  .vtime_column = "vtime_copy",
-                                                  .used_column = "copy_ps",
-                                                  .preemption = Preemption::kNow,
-                                                  .areas = Areas::kFew,
-                                                  .cores = false,
-                                                  .all_words = false,
-                                              },
-                                              {
-                                                  .kind = ORR_ENGINE_VECTOR,
-                                                  .opcodes = 1u << ORR_PKT_DISPATCH,
-                                                  .trace_resource = ORR_RESOURCE_VECTOR,
-                                                  .waiting = ORR_TSTATE_VECTOR_PORT,
-                                                  .usage = offsetof(orr_queue_usage, vector_ps),
-                                                  .tenant_lag_ps = kEngineLagPs,
-                                                  .vtime_column = "vtime",
-                                                  .used_column = "used_ps",
-                                                  .preemption = Preemption::kGroup,
-                                                  .areas = Areas::kMost,
-                                                  .cores = true,
-                                                  .all_words = false,
-                                              },
-                                              ORRERY_FW_EXTRA_KINDS};
+inline constexpr EngineKind kEngineKinds[] = {
+    {
+        .kind = ORR_ENGINE_COPY,
+        .opcodes = 1u << ORR_PKT_COPY | 1u << ORR_PKT_FILL | 1u << ORR_PKT_REDUCE | 1u << ORR_PKT_COPIES,
+        .trace_resource = ORR_RESOURCE_COPY,
+        .waiting = ORR_TSTATE_COPY_PORT,
+        .usage = offsetof(orr_queue_usage, copy_ps),
+        .tenant_lag_ps = kEngineLagPs,
+        .vtime_column = "vtime_copy",
+        .used_column = "copy_ps",
+        .preemption = Preemption::kNow,
+        .areas = Areas::kFew,
+        .cores = false,
+        .all_words = false,
+    },
+    {
+        .kind = ORR_ENGINE_VECTOR,
+        .opcodes = 1u << ORR_PKT_DISPATCH,
+        .trace_resource = ORR_RESOURCE_VECTOR,
+        .waiting = ORR_TSTATE_VECTOR_PORT,
+        .usage = offsetof(orr_queue_usage, vector_ps),
+        .tenant_lag_ps = kEngineLagPs,
+        .vtime_column = "vtime",
+        .used_column = "used_ps",
+        .preemption = Preemption::kGroup,
+        .areas = Areas::kMost,
+        .cores = true,
+        .all_words = false,
+    },
+    ORRERY_FW_EXTRA_KINDS};
 
 inline constexpr size_t kEngineKindCount = sizeof(kEngineKinds) / sizeof(kEngineKinds[0]);
 // Size of tables by kind; row 0 is not used.

@@ -2,11 +2,15 @@
 //   bench_engines BYTES,...
 //   bench_engines --launches ITEMS,...    small kernels, with groups of so many work-items
 //   bench_engines --grids GROUPS,...      grids of so many groups of one short item, on few and on many cores
+//   bench_engines --workers THREADS,...   large copies on so many host threads beside the card's
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
@@ -56,6 +60,86 @@ void copies(bench::Measured& measured, std::uint64_t bytes, bool to_host) {
     }
     if (!good) throw std::runtime_error("the copy failed");
     measured.add(std::move(one));
+}
+
+double seconds_of(const std::function<void()>& work) {
+    const auto began = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// Somebody else on the card thread, each 200 ns of model time: how long the host lets him wait at most.
+struct Other {
+    explicit Other(Rig& its) : rig(its), event(Event::of<&Other::on_event>(this)) {}
+    void start() {
+        last = std::chrono::steady_clock::now();
+        gaps.clear();
+        rig.events.schedule(event, rig.events.now() + 200'000);
+    }
+    void on_event(ModelTime now) {
+        const auto at = std::chrono::steady_clock::now();
+        gaps.push_back(std::chrono::duration<double>(at - last).count());
+        last = at;
+        if (rig.done.empty()) rig.events.schedule(event, now + 200'000);
+    }
+    double hundredth() {
+        std::ranges::sort(gaps);
+        return gaps[gaps.size() * 99 / 100];
+    }
+
+    Rig& rig;
+    Event event;
+    std::chrono::steady_clock::time_point last;
+    std::vector<double> gaps;
+};
+
+// By the wall's clock, as threads are what it is about: one copy, two at once, and who waits beside one.
+void beside(bench::Measured& measured, unsigned threads) {
+    Rig rig(256 << 20, 128 << 20);
+    Workers workers(threads);
+    rig.context.workers = &workers;
+    rig.mmu.before_change([&] { workers.quiesce(); });
+    rig.map(kHost, 2 * kMost, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kCard, 2 * kMost, ORR_TARGET_VRAM, 0);
+    CopyEngine engines[] = {{0, CopyRates{}, rig.context}, {1, CopyRates{}, rig.context}};
+    std::memset(rig.vram.data(), 1, 2 * kMost);
+    std::memset(rig.host_data, 2, 2 * kMost);
+    Other other(rig);
+    bench::Measurement one{"one copy", threads, {}, {}}, two{"two copies at once", threads, {}, {}},
+        gap{"who waits beside a copy, us in one of a hundred cases", threads, {}, {}};
+    const auto start = [&](int number) {
+        orr_desc_copy desc{};
+        desc.op = ORR_DESC_COPY;
+        desc.asid = 1;
+        desc.src = kHost + static_cast<std::uint64_t>(number) * kMost;
+        desc.dst = kCard + static_cast<std::uint64_t>(number) * kMost;
+        desc.row_bytes = kMost;
+        desc.rows = 1;
+        if (!engines[number].start(Rig::words_of(desc), 1)) throw std::runtime_error("busy");
+    };
+    const double gb = static_cast<double>(kMost) / 1e9;
+    for (int turn = 0; turn < kCopies; ++turn) {
+        const double plain = gb / seconds_of([&] {
+                                 std::memcpy(rig.vram.data(), rig.host_data, kMost);
+                                 bench::written();
+                             });
+        one.yardstick.push_back(plain);
+        two.yardstick.push_back(plain);
+        rig.done.clear();
+        start(0);
+        one.samples.push_back(gb / seconds_of([&] { rig.run(); }));
+        start(0);
+        start(1);
+        two.samples.push_back(2 * gb / seconds_of([&] { rig.run(); }));
+        rig.done.clear();
+        start(0);
+        other.start();
+        rig.run();
+        gap.samples.push_back(other.hundredth() * 1e6);
+    }
+    measured.add(std::move(one));
+    measured.add(std::move(two));
+    measured.add(std::move(gap));
 }
 
 // The test kernels on a vector unit; args are theirs.
@@ -145,9 +229,9 @@ void grid(bench::Measured& measured, std::uint32_t groups, std::uint32_t cores) 
 
 int main(int argc, char** argv) {
     using namespace orrery::emu::test;
-    const bool small = argc == 3 && std::string_view(argv[1]) == "--launches";
-    const bool grids = argc == 3 && std::string_view(argv[1]) == "--grids";
-    std::istringstream sizes(argc == 2 || small || grids ? argv[argc - 1] : "");
+    const std::string_view mode = argc == 3 ? argv[1] : "";
+    const bool small = mode == "--launches", grids = mode == "--grids", threads = mode == "--workers";
+    std::istringstream sizes(argc == 2 || small || grids || threads ? argv[argc - 1] : "");
     orrery::bench::Measured measured;
     try {
         for (std::string size; std::getline(sizes, size, ',');) {
@@ -160,10 +244,14 @@ int main(int argc, char** argv) {
                 launches(measured, static_cast<std::uint16_t>(std::stoul(size)));
                 continue;
             }
+            if (threads) {
+                beside(measured, static_cast<unsigned>(std::stoul(size)));
+                continue;
+            }
             for (const bool to_host : {false, true})
                 copies(measured, std::stoull(size), to_host);
         }
-        if (!small && !grids) {
+        if (!small && !grids && !threads) {
             kernel(measured, "kernel, long items", kSpin, 64, 10'000);
             kernel(measured, "kernel, short items", kSpin, 256, 10);
             kernel(measured, "kernel, histogram", kHistogram, 256, 0);
