@@ -1,3 +1,4 @@
+#include "umd/api/copies.h"
 #include "umd/api/guard.h"
 #include "umd/api/structs.h"
 #include "umd/runtime/transfer.h"
@@ -97,8 +98,46 @@ orrError_t orrGraphAddMemcpyNode(orrGraphNode_t* node, orrGraph_t graph, const o
 
 orrError_t orrGraphAddMemsetNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
                                  size_t count, void* dst, int value, size_t bytes) {
-    return add_node(node, graph, dependencies, count,
-                    [&](Runtime& runtime) { return fill_node(runtime, dst, value, bytes, std::nullopt); });
+    return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
+        ORR_TRY(fill, check_fill(runtime, dst, static_cast<std::uint8_t>(value), 1, 0, bytes, 1));
+        return fill_node(runtime, *fill, std::nullopt);
+    });
+}
+
+orrError_t orrGraphAddMemcpy3DNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                   size_t count, const orrMemcpy3DParams* params) {
+    return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
+        ORR_TRY(transfer, check_box(runtime, params));
+        return copy_node(runtime, *transfer, std::nullopt);
+    });
+}
+
+orrError_t orrGraphAddMemset2DNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                   size_t count, const orrMemsetNodeParams* params) {
+    return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
+        ORR_TRY(given, read_struct(params, "orrMemsetNodeParams"));
+        const std::size_t bytes = given->value_bytes;
+        if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) {
+            return fail(orrErrorInvalidValue,
+                        "orrMemsetNodeParams::value_bytes is {}: it can be 1, 2, 4 or 8", bytes);
+        }
+        if (given->width % bytes != 0) {
+            return fail(orrErrorInvalidValue, "rows of {} bytes are no multiple of the value's {} bytes",
+                        given->width, bytes);
+        }
+        ORR_TRY(fill, check_fill(runtime, given->dst, given->value, static_cast<std::uint32_t>(bytes),
+                                 given->pitch, given->width, given->height));
+        return fill_node(runtime, *fill, std::nullopt);
+    });
+}
+
+orrError_t orrGraphAddReduceNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                 size_t count, void* dst, const void* src, size_t elements, orrDataType type,
+                                 orrReduceOp op) {
+    return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
+        ORR_TRY(reduction, check_reduction(runtime, dst, src, elements, type, op));
+        return reduce_node(runtime, *reduction, std::nullopt);
+    });
 }
 
 orrError_t orrGraphAddHostNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,

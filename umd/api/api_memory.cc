@@ -1,8 +1,5 @@
 #include "umd/api/guard.h"
 #include "umd/api/structs.h"
-#include "umd/runtime/packets.h"
-#include "umd/runtime/transfer.h"
-#include "umd/scheduler/capture.h"
 
 using namespace orrery::umd;
 
@@ -40,16 +37,6 @@ Status free_memory(Runtime& runtime, void* ptr, bool host) {
     return runtime.memory().free(va);
 }
 
-Result<std::uint64_t> fill(Runtime& runtime, void* dst, int value, std::size_t bytes,
-                           const std::shared_ptr<Stream>& stream) {
-    const auto va = reinterpret_cast<std::uintptr_t>(dst);
-    ORR_TRY(allocation, runtime.memory().find_range(va, bytes, "the memset's destination"));
-    ORR_TRY(peers, peers_written(runtime, stream->context().device(), *allocation));
-    if (bytes == 0) return 0;
-    const orr_packet packet = make_fill(va, static_cast<std::uint8_t>(value), bytes);
-    return stream->submit({&packet, 1}, {Op::kFill, nullptr}, *peers);
-}
-
 }  // namespace
 
 namespace orrery::umd::api {
@@ -85,41 +72,21 @@ orrError_t orrFreeHost(void* ptr) {
     return with_runtime([&](Runtime& runtime) { return free_memory(runtime, ptr, true); });
 }
 
-orrError_t orrMemcpy(void* dst, const void* src, size_t bytes, orrMemcpyKind kind) {
+orrError_t orrMallocPitch(void** ptr, size_t* pitch, size_t width, size_t height) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(transfer, check_transfer(runtime, dst, src, bytes, kind));
-        ORR_TRY(context, runtime.context(executing_device(*transfer).value_or(current_device())));
-        ORR_TRY(stream, (*context)->null_stream());
-        ORR_TRY(copied, copy_async(runtime, *transfer, *stream));
-        return (*stream)->synchronize();
-    });
-}
-
-orrError_t orrMemcpyAsync(void* dst, const void* src, size_t bytes, orrMemcpyKind kind, orrStream_t stream) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(transfer, check_transfer(runtime, dst, src, bytes, kind));
-        ORR_TRY(queue, runtime.stream(stream));
-        if ((*queue)->capturing()) return capture_copy(runtime, **queue, *transfer);
-        return copy_async(runtime, *transfer, *queue);
-    });
-}
-
-orrError_t orrMemset(void* dst, int value, size_t bytes) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        const auto allocation = runtime.memory().find(reinterpret_cast<std::uintptr_t>(dst));
-        const bool on_card = allocation && allocation->device != kHost;
-        ORR_TRY(context, runtime.context(on_card ? allocation->device : current_device()));
-        ORR_TRY(stream, (*context)->null_stream());
-        ORR_TRY(index, fill(runtime, dst, value, bytes, *stream));
-        return (*stream)->wait(*index);
-    });
-}
-
-orrError_t orrMemsetAsync(void* dst, int value, size_t bytes, orrStream_t stream) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(queue, runtime.stream(stream));
-        if ((*queue)->capturing()) return capture_fill(runtime, **queue, dst, value, bytes);
-        ORR_TRY(index, fill(runtime, dst, value, bytes, *queue));
+        // So that each row starts at a line of memory of its own.
+        constexpr std::size_t kLine = 256;
+        if (ptr == nullptr) return null_argument("ptr");
+        if (pitch == nullptr) return null_argument("pitch");
+        ORR_TRY(row, check_size(width));
+        const std::size_t wide = (width + kLine - 1) / kLine * kLine;
+        std::size_t bytes = 0;
+        if (__builtin_mul_overflow(wide, height, &bytes)) bytes = kMaxAllocation + 1;
+        ORR_TRY(size, check_size(bytes));
+        ORR_TRY(context, runtime.current_context());
+        ORR_TRY(va, runtime.memory().allocate_device((*context)->device(), bytes));
+        *ptr = reinterpret_cast<void*>(*va);
+        *pitch = wide;
         return {};
     });
 }

@@ -22,16 +22,87 @@ inline orr_packet make_copy(std::uint64_t dst, std::uint64_t src, std::uint64_t 
     return std::bit_cast<orr_packet>(packet);
 }
 
-inline orr_packet make_fill(std::uint64_t dst, std::uint8_t value, std::uint64_t bytes) {
+// Rows and planes of both sides; the default is a copy of nothing.
+struct CopyShape {
+    std::uint64_t row_bytes = 0;
+    std::uint32_t rows = 1, planes = 1;
+    std::uint64_t src_pitch = 0, dst_pitch = 0;
+    std::uint32_t src_height = 0, dst_height = 0;  // rows from plane to plane
+
+    bool linear() const { return rows == 1 && planes == 1; }
+};
+
+inline orr_packet make_copy(std::uint64_t dst, std::uint64_t src, const CopyShape& shape, bool ordered) {
+    auto packet = std::bit_cast<orr_packet_copy>(make_copy(dst, src, shape.row_bytes, ordered));
+    if (shape.linear()) return std::bit_cast<orr_packet>(packet);
+    packet.rows = shape.rows;
+    packet.src_pitch = shape.src_pitch;
+    packet.dst_pitch = shape.dst_pitch;
+    if (shape.planes > 1) {
+        packet.planes = shape.planes;
+        packet.src_height = shape.src_height;
+        packet.dst_height = shape.dst_height;
+    }
+    return std::bit_cast<orr_packet>(packet);
+}
+
+// Each row from its start on.
+struct Filling {
+    std::uint64_t dst = 0;
+    std::uint64_t pattern = 0;
+    std::uint32_t pattern_bytes = 1;
+    std::uint64_t row_bytes = 0;
+    std::uint32_t rows = 1;
+    std::uint64_t pitch = 0;
+};
+
+inline orr_packet make_fill(const Filling& filling) {
     orr_packet_fill packet{};
     packet.header.opcode = ORR_PKT_FILL;
     packet.header.flags = ORR_PKT_F_ORDERED;
-    const bool words = dst % 8 == 0 && bytes % 8 == 0;
-    packet.pattern = words ? value * 0x0101010101010101ull : value;
-    packet.pattern_bytes = words ? 8 : 1;
+    packet.pattern = filling.pattern;
+    packet.pattern_bytes = filling.pattern_bytes;
+    // By words, where all begins and ends at one.
+    if ((filling.dst | filling.row_bytes | filling.pitch) % sizeof(std::uint64_t) == 0) {
+        for (; packet.pattern_bytes < sizeof(std::uint64_t); packet.pattern_bytes *= 2) {
+            const unsigned bits = 8 * packet.pattern_bytes;
+            packet.pattern &= (std::uint64_t{1} << bits) - 1;
+            packet.pattern |= packet.pattern << bits;
+        }
+    }
+    packet.dst = filling.dst;
+    packet.row_bytes = filling.row_bytes;
+    packet.rows = filling.rows;
+    packet.dst_pitch = filling.pitch;
+    return std::bit_cast<orr_packet>(packet);
+}
+
+inline orr_packet make_fill(std::uint64_t dst, std::uint8_t value, std::uint64_t bytes) {
+    return make_fill({.dst = dst, .pattern = value, .row_bytes = bytes});
+}
+
+// type and function: as orrDataType and orrReduceOp number them, which is as the card does.
+inline orr_packet make_reduce(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes, std::uint16_t type,
+                              std::uint16_t function) {
+    orr_packet_reduce packet{};
+    packet.header.opcode = ORR_PKT_REDUCE;
+    packet.header.flags = ORR_PKT_F_ORDERED;
+    packet.src = src;
     packet.dst = dst;
     packet.row_bytes = bytes;
     packet.rows = 1;
+    packet.type = type;
+    packet.function = function;
+    return std::bit_cast<orr_packet>(packet);
+}
+
+// Its list is put in when it is submitted: see Stream::submit_with().
+inline orr_packet make_copies(std::uint64_t bytes, std::uint32_t entries) {
+    orr_packet_copies packet{};
+    packet.header.opcode = ORR_PKT_COPIES;
+    packet.header.flags = ORR_PKT_F_ORDERED;
+    packet.bytes = bytes;
+    packet.entries = entries;
     return std::bit_cast<orr_packet>(packet);
 }
 

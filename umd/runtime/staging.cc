@@ -8,6 +8,47 @@
 #include "umd/runtime/stream.h"
 
 namespace orrery::umd {
+namespace {
+
+// Rows of one plane, or bytes of one row, that fit a half, where they lie without gaps.
+struct Piece {
+    std::uint64_t row_bytes = 0;  // 0: there is none
+    std::uint32_t rows = 0;
+    std::uint64_t dst = 0, src = 0;  // offsets of the first byte
+};
+
+class Pieces {
+  public:
+    explicit Pieces(const CopyShape& shape) : shape_(shape) {}
+    Piece next() {
+        if (plane_ == shape_.planes || shape_.row_bytes == 0) return {};
+        Piece piece;
+        piece.dst = (plane_ * shape_.dst_height + row_) * shape_.dst_pitch + column_;
+        piece.src = (plane_ * shape_.src_height + row_) * shape_.src_pitch + column_;
+        piece.row_bytes = std::min(shape_.row_bytes - column_, Staging::kHalf);
+        piece.rows = 1;
+        if (piece.row_bytes == shape_.row_bytes) {
+            const std::uint64_t fit = Staging::kHalf / shape_.row_bytes;
+            piece.rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(shape_.rows - row_, fit));
+        }
+        column_ += piece.row_bytes;
+        if (column_ == shape_.row_bytes) {
+            column_ = 0;
+            row_ += piece.rows;
+        }
+        if (row_ == shape_.rows) {
+            row_ = 0;
+            ++plane_;
+        }
+        return piece;
+    }
+
+  private:
+    const CopyShape shape_;
+    std::uint64_t plane_ = 0, row_ = 0, column_ = 0;
+};
+
+}  // namespace
 
 Status Staging::prepare(Stream& stream) {
     if (!buffer_.empty()) return {};
@@ -16,54 +57,61 @@ Status Staging::prepare(Stream& stream) {
     return {};
 }
 
-Status Staging::to_device(Stream& stream, std::uint64_t dst, std::span<const std::byte> src,
+Status Staging::to_device(Stream& stream, std::uint64_t dst, const std::byte* src, const CopyShape& shape,
                           std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
     ORR_TRY(ready, prepare(stream));
     bool ordered = true;  // only the first piece waits for earlier work; the pieces are independent
-    for (unsigned half = 0; !src.empty(); half ^= 1) {
+    Pieces pieces(shape);
+    unsigned half = 0;
+    for (Piece piece = pieces.next(); piece.row_bytes != 0; piece = pieces.next(), half ^= 1) {
         ORR_TRY(free, stream.wait(last_use_[half]));
-        const std::uint64_t bytes = std::min<std::uint64_t>(src.size(), kHalf);
-        std::memcpy(buffer_.data() + half * kHalf, src.data(), bytes);
-        const orr_packet packet = make_copy(dst, buffer_.va() + half * kHalf, bytes, ordered);
+        std::byte* const packed = buffer_.data() + half * kHalf;
+        for (std::uint64_t row = 0; row < piece.rows; ++row)
+            std::memcpy(packed + row * piece.row_bytes, src + piece.src + row * shape.src_pitch,
+                        piece.row_bytes);
+        const CopyShape part{.row_bytes = piece.row_bytes,
+                             .rows = piece.rows,
+                             .src_pitch = piece.row_bytes,
+                             .dst_pitch = shape.dst_pitch};
+        const orr_packet packet = make_copy(dst + piece.dst, buffer_.va() + half * kHalf, part, ordered);
         ORR_TRY(index, stream.submit({&packet, 1}, {Op::kCopy, nullptr}, peers));
         last_use_[half] = *index;
-        dst += bytes;
-        src = src.subspan(bytes);
         ordered = false;
     }
     return {};
 }
 
-Status Staging::from_device(Stream& stream, std::span<std::byte> dst, std::uint64_t src) {
+Status Staging::from_device(Stream& stream, std::byte* dst, std::uint64_t src, const CopyShape& shape) {
     const std::lock_guard lock(mutex_);
     ORR_TRY(ready, prepare(stream));
-    // `dst` is what is still to be received, asked: how much of it has been asked for.
-    std::uint64_t asked = 0;
     bool ordered = true;
-    std::array<std::uint64_t, 2> size{};
+    Pieces pieces(shape);
+    std::array<Piece, 2> asked{};  // what is on its way to each half
     const auto ask = [&](unsigned half) -> Status {
-        const std::uint64_t bytes = std::min<std::uint64_t>(dst.size() - asked, kHalf);
-        size[half] = bytes;
-        if (bytes == 0) return {};
+        const Piece piece = asked[half] = pieces.next();
+        if (piece.row_bytes == 0) return {};
         ORR_TRY(free, stream.wait(last_use_[half]));
-        const orr_packet packet = make_copy(buffer_.va() + half * kHalf, src + asked, bytes, ordered);
+        const CopyShape part{.row_bytes = piece.row_bytes,
+                             .rows = piece.rows,
+                             .src_pitch = shape.src_pitch,
+                             .dst_pitch = piece.row_bytes};
+        const orr_packet packet = make_copy(buffer_.va() + half * kHalf, src + piece.src, part, ordered);
         ORR_TRY(index, stream.submit({&packet, 1}, {Op::kCopy, nullptr}));
         last_use_[half] = *index;
-        asked += bytes;
         ordered = false;
         return {};
     };
     for (unsigned half = 0; half < 2; ++half) {
         ORR_TRY(asked_for, ask(half));
     }
-    for (unsigned half = 0; size[half] != 0; half ^= 1) {
+    for (unsigned half = 0; asked[half].row_bytes != 0; half ^= 1) {
         ORR_TRY(arrived, stream.wait(last_use_[half]));
-        const std::uint64_t bytes = size[half];
-        std::memcpy(dst.data(), buffer_.data() + half * kHalf, bytes);
-        dst = dst.subspan(bytes);
-        src += bytes;
-        asked -= bytes;
+        const Piece& piece = asked[half];
+        const std::byte* const packed = buffer_.data() + half * kHalf;
+        for (std::uint64_t row = 0; row < piece.rows; ++row)
+            std::memcpy(dst + piece.dst + row * shape.dst_pitch, packed + row * piece.row_bytes,
+                        piece.row_bytes);
         ORR_TRY(next, ask(half));
     }
     return {};

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 
+#include "umd/runtime/packets.h"
 #include "umd/runtime/pinned_buffer.h"
 
 namespace orrery::umd {
@@ -19,10 +20,10 @@ class Staging {
   public:
     // Returns when src was read; the copy itself is ordered in the stream.
     // peers: see Stream::submit().
-    Status to_device(Stream& stream, std::uint64_t dst, std::span<const std::byte> src,
+    Status to_device(Stream& stream, std::uint64_t dst, const std::byte* src, const CopyShape& shape,
                      std::span<Context* const> peers);
     // Returns when dst is written.
-    Status from_device(Stream& stream, std::span<std::byte> dst, std::uint64_t src);
+    Status from_device(Stream& stream, std::byte* dst, std::uint64_t src, const CopyShape& shape);
 
     static constexpr std::uint64_t kHalf = 512 << 10;
 

@@ -292,16 +292,15 @@ Status Stream::make_room_locked(std::uint64_t packets) {
     return {};
 }
 
-Result<std::uint64_t> Stream::submit_kernel(orr_packet packet, std::span<const std::byte> args,
-                                            const char* name, std::span<Context* const> peers) {
+Result<std::uint64_t> Stream::submit_with(orr_packet packet, unsigned word, std::span<const std::byte> data,
+                                          OpNote note, std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
-    if (!args.empty()) {
-        ORR_TRY(va, take_args(args));
-        packet.word[1] = *va;
+    if (!data.empty()) {
+        ORR_TRY(va, take_args(data));
+        packet.word[word] = *va;
     }
-    const OpNote note{Op::kKernel, name};
     auto index = submit_locked({&packet, 1}, {&note, 1}, peers, {});
-    if (index && !args.empty()) args_in_use_.push_back({*index, args_head_});
+    if (index && !data.empty()) args_in_use_.push_back({*index, args_head_});
     return index;
 }
 

@@ -92,7 +92,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
                        const std::function<void(std::uint64_t)>& before);
     // `args` are copied and their copy's address put into word[1] of the dispatch; nothing to copy: 0.
     Result<std::uint64_t> submit_kernel(orr_packet packet, std::span<const std::byte> args, const char* name,
-                                        std::span<Context* const> peers);
+                                        std::span<Context* const> peers) {
+        return submit_with(packet, 1, args, {Op::kKernel, name}, peers);
+    }
+    // The same of any packet: the copy's address goes into this word. At most kMaxArgs bytes.
+    Result<std::uint64_t> submit_with(orr_packet packet, unsigned word, std::span<const std::byte> data,
+                                      OpNote note, std::span<Context* const> peers);
 
     // Waits until so many packets fit; orrErrorDeadlock as wait(). Others may take the room.
     Status make_room(std::uint64_t packets);

@@ -1,10 +1,22 @@
 #include "umd/runtime/transfer.h"
 
+#include <orrery/hw/engine.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "umd/runtime/packets.h"
 
 namespace orrery::umd {
+
+// The numbers are the card's.
+static_assert(orrInt8 == ORR_TYPE_I8 && orrUint8 == ORR_TYPE_U8 && orrInt32 == ORR_TYPE_I32 &&
+              orrUint32 == ORR_TYPE_U32 && orrInt64 == ORR_TYPE_I64 && orrUint64 == ORR_TYPE_U64 &&
+              orrFloat16 == ORR_TYPE_F16 && orrBfloat16 == ORR_TYPE_BF16 && orrFloat32 == ORR_TYPE_F32 &&
+              orrFloat64 == ORR_TYPE_F64);
+static_assert(orrReduceSum == ORR_REDUCE_ADD && orrReduceMin == ORR_REDUCE_MIN &&
+              orrReduceMax == ORR_REDUCE_MAX && orrReduceProd == ORR_REDUCE_PRODUCT);
+
 namespace {
 
 // What one copy of an engine may move, see orrery/hw/engine.h.
@@ -62,6 +74,45 @@ Result<std::optional<Allocation>> look_up(Runtime& runtime, std::uint64_t addres
     return std::optional(*allocation);
 }
 
+// What cards take: rows and planes are 32 bits.
+Result<std::uint64_t> bytes_of(std::uint64_t width, std::uint64_t height, std::uint64_t depth) {
+    constexpr std::uint64_t kMost = 0xffffffff;
+    // With a factor of 0 there is nothing to do, however large the others are.
+    if (width == 0 || height == 0 || depth == 0) return 0;
+    if (height <= kMost && depth <= kMost && width <= kMaxBytes && height * depth <= kMaxBytes / width)
+        return width * height * depth;
+    return fail(orrErrorInvalidValue, "{} x {} x {} bytes are more than a copy can move", width, height,
+                depth);
+}
+
+struct Extent {
+    std::uint64_t width, height, depth, pitch, plane_height;
+};
+
+// From the first byte to behind the last one.
+Result<std::uint64_t> span_of(const Extent& extent, const char* what) {
+    if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return 0;
+    if (extent.height * extent.depth > 1 && extent.pitch < extent.width) {
+        return fail(orrErrorInvalidValue, "the {}'s pitch is {}, less than a row's {} bytes", what,
+                    extent.pitch, extent.width);
+    }
+    if (extent.depth > 1 && (extent.plane_height < extent.height || extent.plane_height > 0xffffffff)) {
+        return fail(orrErrorInvalidValue,
+                    "the {}'s planes are {} rows apart: at least the {} that are copied, and "
+                    "below 2^32",
+                    what, extent.plane_height, extent.height);
+    }
+    std::uint64_t rows = 0, span = 0;
+    if (__builtin_mul_overflow(extent.depth - 1, extent.plane_height, &rows) ||
+        __builtin_add_overflow(rows, extent.height - 1, &rows) ||
+        __builtin_mul_overflow(rows, extent.pitch, &span) ||
+        __builtin_add_overflow(span, extent.width, &span)) {
+        return fail(orrErrorInvalidValue, "the {} wraps around: {} rows of {} bytes", what, rows,
+                    extent.pitch);
+    }
+    return span;
+}
+
 }  // namespace
 
 Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, std::size_t bytes,
@@ -69,7 +120,7 @@ Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, st
     Transfer transfer;
     transfer.dst = reinterpret_cast<std::uintptr_t>(dst);
     transfer.src = reinterpret_cast<std::uintptr_t>(src);
-    transfer.bytes = bytes;
+    transfer.bytes = transfer.shape.row_bytes = bytes;
     if (bytes > kMaxBytes) return fail(orrErrorInvalidValue, "{} bytes are more than a copy can move", bytes);
     ORR_TRY(found, look_up(runtime, transfer.dst, bytes, "destination"));
     transfer.dst_memory = *found;
@@ -78,6 +129,127 @@ Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, st
     transfer.src_memory = *found;
     ORR_TRY(kind_fits, check_kind(transfer, kind));
     return transfer;
+}
+
+Result<Transfer> check_box(Runtime& runtime, void* dst, const void* src, const Box& box, orrMemcpyKind kind) {
+    Transfer transfer;
+    transfer.dst = reinterpret_cast<std::uintptr_t>(dst);
+    transfer.src = reinterpret_cast<std::uintptr_t>(src);
+    ORR_TRY(bytes, bytes_of(box.width, box.height, box.depth));
+    transfer.bytes = *bytes;
+    const Extent to{box.width, box.height, box.depth, box.dst_pitch, box.dst_height};
+    const Extent from{box.width, box.height, box.depth, box.src_pitch, box.src_height};
+    ORR_TRY(dst_bytes, span_of(to, "destination"));
+    ORR_TRY(src_bytes, span_of(from, "source"));
+    ORR_TRY(found, look_up(runtime, transfer.dst, *dst_bytes, "destination"));
+    transfer.dst_memory = *found;
+    found = look_up(runtime, transfer.src, *src_bytes, "source");
+    if (!found) return std::unexpected(found.error());
+    transfer.src_memory = *found;
+    ORR_TRY(kind_fits, check_kind(transfer, kind));
+    if (transfer.bytes == 0) return transfer;
+    CopyShape& shape = transfer.shape;
+    shape.row_bytes = box.width;
+    shape.rows = static_cast<std::uint32_t>(box.height);
+    shape.planes = static_cast<std::uint32_t>(box.depth);
+    if (!shape.linear()) {
+        shape.dst_pitch = box.dst_pitch;
+        shape.src_pitch = box.src_pitch;
+    }
+    if (shape.planes > 1) {
+        shape.dst_height = static_cast<std::uint32_t>(box.dst_height);
+        shape.src_height = static_cast<std::uint32_t>(box.src_height);
+    }
+    return transfer;
+}
+
+Result<CheckedFill> check_fill(Runtime& runtime, void* dst, std::uint64_t pattern,
+                               std::uint32_t pattern_bytes, std::uint64_t pitch, std::uint64_t width,
+                               std::uint64_t height) {
+    constexpr const char* kWhat = "the memset's destination";
+    CheckedFill fill;
+    const auto va = reinterpret_cast<std::uintptr_t>(dst);
+    ORR_TRY(bytes, bytes_of(width, height, 1));
+    fill.bytes = *bytes;
+    const std::uint64_t last = height > 1 ? pitch : 0;
+    if ((va | last) % pattern_bytes != 0) {
+        return fail(orrErrorInvalidValue,
+                    "{} {:#x}, or its pitch of {}, is no multiple of the value's {} bytes", kWhat, va, last,
+                    pattern_bytes);
+    }
+    ORR_TRY(span, span_of({width, height, 1, pitch, height}, "memset"));
+    ORR_TRY(memory, runtime.memory().find_range(va, *span, kWhat));
+    fill.memory = *memory;
+    fill.filling = {.dst = va,
+                    .pattern = pattern,
+                    .pattern_bytes = pattern_bytes,
+                    .row_bytes = width,
+                    .rows = static_cast<std::uint32_t>(height),
+                    .pitch = last};
+    return fill;
+}
+
+Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, std::uint64_t count,
+                                  orrDataType type, orrReduceOp op) {
+    if (type < orrInt8 || type > orrFloat64)
+        return fail(orrErrorInvalidValue, "{} is not an orrDataType", static_cast<int>(type));
+    if (op < orrReduceSum || op > orrReduceProd)
+        return fail(orrErrorInvalidValue, "{} is not an orrReduceOp", static_cast<int>(op));
+    constexpr std::uint8_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8};
+    const std::uint64_t unit = kBytes[type - orrInt8];
+    if (count > kMaxBytes / unit)
+        return fail(orrErrorInvalidValue, "{} elements of {} bytes are more than a copy can move", count,
+                    unit);
+    Reduction reduction;
+    reduction.type = static_cast<std::uint16_t>(type);
+    reduction.function = static_cast<std::uint16_t>(op);
+    ORR_TRY(transfer, check_transfer(runtime, dst, src, count * unit, orrMemcpyDefault));
+    reduction.transfer = *transfer;
+    if ((transfer->dst | transfer->src) % unit != 0) {
+        return fail(orrErrorInvalidValue, "{:#x} or {:#x} is no multiple of the elements' {} bytes",
+                    transfer->dst, transfer->src, unit);
+    }
+    if (!transfer->dst_memory || !transfer->src_memory) {
+        return fail(
+            orrErrorInvalidValue,
+            "the {} of a copy with reduction is ordinary host memory: use memory of orrMallocHost, or "
+            "copy it to the card first",
+            transfer->dst_memory ? "source" : "destination");
+    }
+    const std::uint64_t apart =
+        transfer->dst > transfer->src ? transfer->dst - transfer->src : transfer->src - transfer->dst;
+    if (apart != 0 && apart < transfer->bytes) {
+        return fail(
+            orrErrorInvalidValue,
+            "source {:#x} and destination {:#x} of a copy with reduction overlap: they must be the same, "
+            "or {} bytes apart",
+            transfer->src, transfer->dst, transfer->bytes);
+    }
+    return reduction;
+}
+
+std::optional<int> executing_device(const Reduction& reduction) {
+    for (const auto* memory : {&reduction.transfer.dst_memory, &reduction.transfer.src_memory}) {
+        if (on_card(*memory)) return (*memory)->device;
+    }
+    return std::nullopt;
+}
+
+Status reachable(Runtime& runtime, const Reduction& reduction, int device) {
+    const Transfer& transfer = reduction.transfer;
+    for (const auto* memory : {&transfer.src_memory, &transfer.dst_memory}) {
+        if (!on_card(*memory)) {
+            if (auto refused = runtime.memory().host_refusal(device, **memory))
+                return std::unexpected(*refused);
+        } else if ((*memory)->device != device) {
+            return fail(
+                orrErrorPeerAccess,
+                "the {} of a copy with reduction is on device {}, the stream on device {}: a link carries "
+                "only writes, so copy the source there and reduce in a stream of that device",
+                memory == &transfer.src_memory ? "source" : "destination", (*memory)->device, device);
+        }
+    }
+    return {};
 }
 
 std::optional<int> executing_device(const Transfer& transfer) {
@@ -96,9 +268,10 @@ Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
     return peers;
 }
 
-Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream) {
-    if (transfer.bytes == 0) return {};
-    const int device = stream->context().device();
+namespace {
+
+// What of a copy this device cannot do; the cards other than it that it writes to.
+Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& transfer, int device) {
     if (on_card(transfer.src_memory) && transfer.src_memory->device != device) {
         return fail(
             orrErrorPeerAccess,
@@ -111,24 +284,91 @@ Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_
         if (!*memory || on_card(*memory)) continue;
         if (auto refused = runtime.memory().host_refusal(device, **memory)) return std::unexpected(*refused);
     }
+    return peers;
+}
+
+}  // namespace
+
+Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream) {
+    if (transfer.bytes == 0) return {};
+    ORR_TRY(peers, check_reach(runtime, transfer, stream->context().device()));
     if (!transfer.src_memory && !transfer.dst_memory) {
         // Ordinary memory on both sides: nothing for a card to do but to keep the order.
         ORR_TRY(done, stream->synchronize());
-        std::memmove(reinterpret_cast<void*>(transfer.dst), reinterpret_cast<const void*>(transfer.src),
-                     transfer.bytes);
+        const CopyShape& shape = transfer.shape;
+        for (std::uint64_t plane = 0; plane < shape.planes; ++plane) {
+            for (std::uint64_t row = 0; row < shape.rows; ++row) {
+                const std::uint64_t to = (plane * shape.dst_height + row) * shape.dst_pitch;
+                const std::uint64_t from = (plane * shape.src_height + row) * shape.src_pitch;
+                std::memmove(reinterpret_cast<void*>(transfer.dst + to),
+                             reinterpret_cast<const void*>(transfer.src + from), shape.row_bytes);
+            }
+        }
         return {};
     }
     if (!transfer.src_memory) {
         const auto* src = reinterpret_cast<const std::byte*>(transfer.src);
-        return stream->staging().to_device(*stream, transfer.dst, {src, transfer.bytes}, *peers);
+        return stream->staging().to_device(*stream, transfer.dst, src, transfer.shape, *peers);
     }
     if (!transfer.dst_memory) {
         auto* dst = reinterpret_cast<std::byte*>(transfer.dst);
-        return stream->staging().from_device(*stream, {dst, transfer.bytes}, transfer.src);
+        return stream->staging().from_device(*stream, dst, transfer.src, transfer.shape);
     }
-    const orr_packet packet = make_copy(transfer.dst, transfer.src, transfer.bytes, true);
+    const orr_packet packet = make_copy(transfer.dst, transfer.src, transfer.shape, true);
     ORR_TRY(index, stream->submit({&packet, 1}, {Op::kCopy, nullptr}, *peers));
     return {};
+}
+
+Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
+                  const std::shared_ptr<Stream>& stream) {
+    // All is looked at before anything is done.
+    std::vector<Context*> peers;
+    for (const Transfer& transfer : transfers) {
+        ORR_TRY(written, check_reach(runtime, transfer, stream->context().device()));
+        for (Context* peer : *written) {
+            if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
+        }
+    }
+    constexpr std::size_t kMost = Stream::kMaxArgs / sizeof(orr_copy_entry);
+    std::vector<orr_copy_entry> list;
+    std::uint64_t bytes = 0;
+    const auto send = [&]() -> Status {
+        if (list.empty()) return {};
+        const orr_packet packet = make_copies(bytes, static_cast<std::uint32_t>(list.size()));
+        ORR_TRY(index,
+                stream->submit_with(packet, 0, std::as_bytes(std::span(list)), {Op::kCopy, nullptr}, peers));
+        list.clear();
+        bytes = 0;
+        return {};
+    };
+    for (const Transfer& transfer : transfers) {
+        if (!transfer.src_memory || !transfer.dst_memory) {
+            ORR_TRY(copied, copy_async(runtime, transfer, stream));
+        } else if (transfer.bytes != 0) {
+            if (list.size() == kMost || transfer.bytes > kMaxBytes - bytes) {
+                ORR_TRY(sent, send());
+            }
+            list.push_back({transfer.src, transfer.dst, transfer.bytes, 0});
+            bytes += transfer.bytes;
+        }
+    }
+    return send();
+}
+
+Result<std::uint64_t> fill_async(Runtime& runtime, const CheckedFill& fill,
+                                 const std::shared_ptr<Stream>& stream) {
+    ORR_TRY(peers, peers_written(runtime, stream->context().device(), fill.memory));
+    if (fill.bytes == 0) return 0;
+    const orr_packet packet = make_fill(fill.filling);
+    return stream->submit({&packet, 1}, {Op::kFill, nullptr}, *peers);
+}
+
+Result<std::uint64_t> reduce_async(Runtime& runtime, const Reduction& reduction,
+                                   const std::shared_ptr<Stream>& stream) {
+    ORR_TRY(reached, reachable(runtime, reduction, stream->context().device()));
+    if (reduction.transfer.bytes == 0) return 0;
+    const orr_packet packet = reduction.packet();
+    return stream->submit({&packet, 1}, {Op::kCopy, nullptr});
 }
 
 }  // namespace orrery::umd

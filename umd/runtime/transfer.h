@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "umd/runtime/packets.h"
 #include "umd/runtime/runtime.h"
 
 namespace orrery::umd {
@@ -12,7 +14,8 @@ namespace orrery::umd {
 struct Transfer {
     std::uint64_t dst = 0;
     std::uint64_t src = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // of all rows
+    CopyShape shape;
     std::optional<Allocation> dst_memory;  // nothing: ordinary host memory
     std::optional<Allocation> src_memory;
 };
@@ -20,10 +23,48 @@ struct Transfer {
 // Finds out what the addresses are, and checks ranges and kind.
 Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, std::size_t bytes,
                                 orrMemcpyKind kind);
+// The same of a box: sizes as the caller gave them.
+struct Box {
+    std::uint64_t width = 0, height = 1, depth = 1;  // bytes, rows, planes
+    std::uint64_t dst_pitch = 0, dst_height = 0, src_pitch = 0, src_height = 0;
+};
+Result<Transfer> check_box(Runtime& runtime, void* dst, const void* src, const Box& box, orrMemcpyKind kind);
+// A fill whose memory is known; pitch: unused for one row.
+struct CheckedFill {
+    Filling filling;
+    Allocation memory;
+    std::uint64_t bytes = 0;  // of all rows
+};
+Result<CheckedFill> check_fill(Runtime& runtime, void* dst, std::uint64_t pattern,
+                               std::uint32_t pattern_bytes, std::uint64_t pitch, std::uint64_t width,
+                               std::uint64_t height);
+// dst = dst op src; both are memory of cards or pinned, and do not overlap unless they are the same.
+struct Reduction {
+    Transfer transfer;
+    std::uint16_t type = 0, function = 0;
+    orr_packet packet() const {
+        return make_reduce(transfer.dst, transfer.src, transfer.bytes, type, function);
+    }
+};
+Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, std::uint64_t count,
+                                  orrDataType type, orrReduceOp op);
+// The device that does it: the destination's, else the source's; nothing: both are pinned.
+std::optional<int> executing_device(const Reduction& reduction);
+// What of it this device cannot do.
+Status reachable(Runtime& runtime, const Reduction& reduction, int device);
+
 // The device that executes it: the source's card, else the destination's; nothing if no card is involved.
 std::optional<int> executing_device(const Transfer& transfer);
 // In the stream's order; see orrMemcpyAsync for when it returns.
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream);
+// The same of many at once, in any order; those that cards can do alone become lists of copies.
+Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
+                  const std::shared_ptr<Stream>& stream);
+// Index behind it.
+Result<std::uint64_t> fill_async(Runtime& runtime, const CheckedFill& fill,
+                                 const std::shared_ptr<Stream>& stream);
+Result<std::uint64_t> reduce_async(Runtime& runtime, const Reduction& reduction,
+                                   const std::shared_ptr<Stream>& stream);
 // The cards other than `device` that a copy or memset by it writes to; an error if it may not.
 Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
                                             const std::optional<Allocation>& dst_memory);

@@ -98,8 +98,16 @@ Status capture_copy(Runtime& runtime, Stream& stream, const Transfer& transfer) 
     return append(stream, copy_node(runtime, transfer, stream.context().device()));
 }
 
-Status capture_fill(Runtime& runtime, Stream& stream, void* dst, int value, std::size_t bytes) {
-    return append(stream, fill_node(runtime, dst, value, bytes, stream.context().device()));
+Status capture_fill(Runtime& runtime, Stream& stream, const CheckedFill& fill) {
+    return append(stream, fill_node(runtime, fill, stream.context().device()));
+}
+
+Status capture_reduction(Runtime& runtime, Stream& stream, const Reduction& reduction) {
+    return append(stream, reduce_node(runtime, reduction, stream.context().device()));
+}
+
+Status capture_failure(Stream& stream, const Error& error) {
+    return append(stream, std::unexpected(error));
 }
 
 Status capture_record(Stream& stream, Event& event) {

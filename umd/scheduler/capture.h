@@ -41,7 +41,10 @@ Result<std::shared_ptr<Graph>> end_capture(Stream& stream);
 Status capture_kernel(Stream& stream, const Function& function, orrDim3 grid, orrDim3 block,
                       std::span<const std::byte> args, std::size_t local_bytes);
 Status capture_copy(Runtime& runtime, Stream& stream, const Transfer& transfer);
-Status capture_fill(Runtime& runtime, Stream& stream, void* dst, int value, std::size_t bytes);
+Status capture_fill(Runtime& runtime, Stream& stream, const CheckedFill& fill);
+Status capture_reduction(Runtime& runtime, Stream& stream, const Reduction& reduction);
+// A call that would have become a node was wrong.
+Status capture_failure(Stream& stream, const Error& error);
 Status capture_record(Stream& stream, Event& event);
 // Event was recorded in a capture: the stream joins it, or is in it already.
 Status capture_wait(const std::shared_ptr<Stream>& stream, Event& event);

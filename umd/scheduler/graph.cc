@@ -111,28 +111,37 @@ Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::opt
     node.device = runner;
     if (transfer.bytes == 0) return node;
     node.kind = NodeKind::kPacket;
-    node.packet = make_copy(transfer.dst, transfer.src, transfer.bytes, true);
+    node.packet = make_copy(transfer.dst, transfer.src, transfer.shape, true);
     node.note = {Op::kCopy, nullptr};
     for (const Context* peer : *peers)
         node.writes_to |= 1ull << peer->device();
     return node;
 }
 
-Result<GraphNode> fill_node(Runtime& runtime, void* dst, int value, std::size_t bytes,
-                            std::optional<int> device) {
-    const auto va = reinterpret_cast<std::uintptr_t>(dst);
-    ORR_TRY(allocation, runtime.memory().find_range(va, bytes, "the memset's destination"));
-    const int owner = allocation->device == kHost ? current_device() : allocation->device;
+Result<GraphNode> fill_node(Runtime& runtime, const CheckedFill& fill, std::optional<int> device) {
+    const int owner = fill.memory.device == kHost ? current_device() : fill.memory.device;
     const int runner = device.value_or(owner);
-    ORR_TRY(peers, peers_written(runtime, runner, *allocation));
+    ORR_TRY(peers, peers_written(runtime, runner, fill.memory));
     GraphNode node;
     node.device = runner;
-    if (bytes == 0) return node;
+    if (fill.bytes == 0) return node;
     node.kind = NodeKind::kPacket;
-    node.packet = make_fill(va, static_cast<std::uint8_t>(value), bytes);
+    node.packet = make_fill(fill.filling);
     node.note = {Op::kFill, nullptr};
     for (const Context* peer : *peers)
         node.writes_to |= 1ull << peer->device();
+    return node;
+}
+
+Result<GraphNode> reduce_node(Runtime& runtime, const Reduction& reduction, std::optional<int> device) {
+    GraphNode node;
+    node.device = device.value_or(executing_device(reduction).value_or(current_device()));
+    ORR_TRY(context, runtime.context(node.device));
+    ORR_TRY(reached, reachable(runtime, reduction, node.device));
+    if (reduction.transfer.bytes == 0) return node;
+    node.kind = NodeKind::kPacket;
+    node.packet = reduction.packet();
+    node.note = {Op::kCopy, nullptr};
     return node;
 }
 

@@ -67,7 +67,10 @@ Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 bl
 struct Transfer;
 // device: that runs it; nothing: the source's card, else the destination's.
 Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::optional<int> device);
-Result<GraphNode> fill_node(Runtime& runtime, void* dst, int value, std::size_t bytes,
-                            std::optional<int> device);
+struct CheckedFill;
+Result<GraphNode> fill_node(Runtime& runtime, const CheckedFill& fill, std::optional<int> device);
+struct Reduction;
+// device: that runs it; nothing: the destination's card, else the source's.
+Result<GraphNode> reduce_node(Runtime& runtime, const Reduction& reduction, std::optional<int> device);
 
 }  // namespace orrery::umd

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <orrery/fw/failure.h>
+#include <orrery/hw/engine.h>
 #include <orrery/hw/mmu.h>
 
 #include "tests/unit/umd/fake_winsys.h"
@@ -373,6 +374,39 @@ bool FakeCard::write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault
     return true;
 }
 
+std::uint64_t FakeCard::copy(std::uint64_t to, std::uint64_t from, std::uint64_t count,
+                             std::uint64_t* fault) {
+    auto* src = translate(from, count, ORR_BIND_READ, fault);
+    if (src == nullptr) return from;
+    const std::vector<std::byte> bytes(src, src + count);
+    const bool written =
+        write(to, count, fault, [bytes](std::byte* dst) { std::memcpy(dst, bytes.data(), bytes.size()); });
+    return written ? 0 : to;
+}
+
+// The types and functions that tests of the runtime use; false: another.
+bool FakeCard::reduce(std::byte* dst, const std::byte* src, const orr_packet_reduce& packet) {
+    const auto each = [&]<typename T>(T, auto function) {
+        for (std::uint64_t i = 0; i < packet.row_bytes; i += sizeof(T)) {
+            T a, b;
+            std::memcpy(&a, dst + i, sizeof a);
+            std::memcpy(&b, src + i, sizeof b);
+            a = function(a, b);
+            std::memcpy(dst + i, &a, sizeof a);
+        }
+        return true;
+    };
+    const auto by_function = [&](auto type) {
+        if (packet.function == ORR_REDUCE_ADD) return each(type, [](auto a, auto b) { return a + b; });
+        if (packet.function == ORR_REDUCE_MAX)
+            return each(type, [](auto a, auto b) { return std::max(a, b); });
+        return false;
+    };
+    if (packet.type == ORR_TYPE_F32) return by_function(float{});
+    if (packet.type == ORR_TYPE_U64) return by_function(std::uint64_t{});
+    return false;
+}
+
 bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
     std::uint64_t fault = 0;
     const auto failed = [&](std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
@@ -384,27 +418,62 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             return true;
         case ORR_PKT_COPY: {
             const auto p = std::bit_cast<orr_packet_copy>(packet);
-            auto* src = translate(p.src, p.row_bytes, ORR_BIND_READ, &fault);
+            const std::uint32_t planes = std::max(p.planes, 1u);
+            if (p.rows == 0 || (planes == 1 && (p.src_height | p.dst_height) != 0))
+                return failed(ORR_QERR_BAD_PACKET, 0, 0);
+            for (std::uint64_t plane = 0; plane < planes; ++plane) {
+                for (std::uint64_t row = 0; row < p.rows; ++row) {
+                    const std::uint64_t from = p.src + (plane * p.src_height + row) * p.src_pitch;
+                    const std::uint64_t to = p.dst + (plane * p.dst_height + row) * p.dst_pitch;
+                    if (const std::uint64_t bad = copy(to, from, p.row_bytes, &fault); bad != 0)
+                        return failed(ORR_QERR_FAULT, bad, fault);
+                }
+            }
+            model_ps_ += p.row_bytes * p.rows * planes * 10;
+            return true;
+        }
+        case ORR_PKT_COPIES: {
+            const auto p = std::bit_cast<orr_packet_copies>(packet);
+            std::uint64_t left = p.bytes;
+            for (std::uint32_t i = 0; i < p.entries; ++i) {
+                const std::uint64_t va = p.list + i * sizeof(orr_copy_entry);
+                const auto* memory = translate(va, sizeof(orr_copy_entry), ORR_BIND_READ, &fault);
+                if (memory == nullptr || va % sizeof(orr_copy_entry) != 0)
+                    return failed(ORR_QERR_FAULT, va, fault);
+                orr_copy_entry entry;
+                std::memcpy(&entry, memory, sizeof entry);
+                if (entry.reserved != 0 || entry.bytes > left) return failed(ORR_QERR_BAD_DESC, 0, 0);
+                left -= entry.bytes;
+                if (const std::uint64_t bad = copy(entry.dst, entry.src, entry.bytes, &fault); bad != 0)
+                    return failed(ORR_QERR_FAULT, bad, fault);
+            }
+            if (left != 0) return failed(ORR_QERR_BAD_DESC, 0, 0);
+            model_ps_ += p.bytes * 10;
+            return true;
+        }
+        case ORR_PKT_REDUCE: {
+            const auto p = std::bit_cast<orr_packet_reduce>(packet);
+            const auto* src = translate(p.src, p.row_bytes, ORR_BIND_READ, &fault);
             if (src == nullptr) return failed(ORR_QERR_FAULT, p.src, fault);
-            const std::vector<std::byte> bytes(src, src + p.row_bytes);
-            const bool written = write(p.dst, p.row_bytes, &fault, [bytes](std::byte* dst) {
-                std::memcpy(dst, bytes.data(), bytes.size());
-            });
-            if (!written) return failed(ORR_QERR_FAULT, p.dst, fault);
-            model_ps_ += p.row_bytes * 10;
+            auto* dst = translate(p.dst, p.row_bytes, ORR_BIND_READ | ORR_BIND_WRITE, &fault);
+            if (dst == nullptr) return failed(ORR_QERR_FAULT, p.dst, fault);
+            if (p.rows != 1 || !reduce(dst, src, p)) return failed(ORR_QERR_BAD_DESC, 0, 0);
+            model_ps_ += p.row_bytes * 20;
             return true;
         }
         case ORR_PKT_FILL: {
             const auto p = std::bit_cast<orr_packet_fill>(packet);
-            if (p.row_bytes % p.pattern_bytes != 0 || p.dst % p.pattern_bytes != 0) {
+            if (p.rows == 0 || p.row_bytes % p.pattern_bytes != 0 || p.dst % p.pattern_bytes != 0)
                 return failed(ORR_QERR_BAD_DESC, 0, 0);
+            for (std::uint64_t row = 0; row < p.rows; ++row) {
+                const std::uint64_t to = p.dst + row * p.dst_pitch;
+                const bool written = write(to, p.row_bytes, &fault, [p](std::byte* dst) {
+                    for (std::uint64_t i = 0; i < p.row_bytes; i += p.pattern_bytes)
+                        std::memcpy(dst + i, &p.pattern, p.pattern_bytes);
+                });
+                if (!written) return failed(ORR_QERR_FAULT, to, fault);
             }
-            const bool written = write(p.dst, p.row_bytes, &fault, [p](std::byte* dst) {
-                for (std::uint64_t i = 0; i < p.row_bytes; i += p.pattern_bytes)
-                    std::memcpy(dst + i, &p.pattern, p.pattern_bytes);
-            });
-            if (!written) return failed(ORR_QERR_FAULT, p.dst, fault);
-            model_ps_ += p.row_bytes * 10;
+            model_ps_ += p.row_bytes * p.rows * 10;
             return true;
         }
         case ORR_PKT_WAIT: {

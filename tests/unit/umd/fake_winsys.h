@@ -177,6 +177,9 @@ class FakeCard {
     bool step(Queue& queue);
     // false: the packet waits; state.error set: it failed.
     bool execute(Queue& queue, const orr_packet& packet, std::uint64_t index);
+    // The first address that faults; 0: none.
+    std::uint64_t copy(std::uint64_t to, std::uint64_t from, std::uint64_t count, std::uint64_t* fault);
+    static bool reduce(std::byte* dst, const std::byte* src, const orr_packet_reduce& packet);
     bool wait_for_kick();
     void fail_promises(Queue& queue);
     void fail_semaphore(std::uint64_t va, std::uint64_t word);

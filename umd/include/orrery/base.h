@@ -24,7 +24,7 @@
 /** Versions are numbers that can be compared: major, minor and patch with 8 bits each for the last two. */
 #define ORR_MAKE_VERSION(major, minor, patch) (((major) << 16) | ((minor) << 8) | (patch))
 #define ORR_VERSION_MAJOR 0
-#define ORR_VERSION_MINOR 2
+#define ORR_VERSION_MINOR 3
 #define ORR_VERSION_PATCH 0
 /** Of these headers; orrGetVersion() tells that of the library. */
 #define ORR_VERSION ORR_MAKE_VERSION(ORR_VERSION_MAJOR, ORR_VERSION_MINOR, ORR_VERSION_PATCH)

@@ -55,6 +55,28 @@ ORR_API orrError_t orrGraphAddMemcpyNode(orrGraphNode_t* node, orrGraph_t graph,
 ORR_API orrError_t orrGraphAddMemsetNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count, void* dst,
                                          int value, size_t bytes);
+/** As orrMemcpy3DAsync, with memory and device as orrGraphAddMemcpyNode; depth 1 for rows only. */
+ORR_API orrError_t orrGraphAddMemcpy3DNode(orrGraphNode_t* node, orrGraph_t graph,
+                                           const orrGraphNode_t* dependencies, size_t count,
+                                           const orrMemcpy3DParams* params);
+/** Rows of a value of 1, 2, 4 or 8 bytes; pitch: unused for one row. */
+typedef struct orrMemsetNodeParams {
+    size_t size; /**< see ORR_INIT */
+    void* dst;
+    size_t pitch;
+    uint64_t value; /**< its low `value_bytes` */
+    size_t value_bytes;
+    size_t width; /**< bytes a row */
+    size_t height;
+} orrMemsetNodeParams;
+/** As orrGraphAddMemsetNode, of rows and larger values. */
+ORR_API orrError_t orrGraphAddMemset2DNode(orrGraphNode_t* node, orrGraph_t graph,
+                                           const orrGraphNode_t* dependencies, size_t count,
+                                           const orrMemsetNodeParams* params);
+/** As orrMemcpyReduce. */
+ORR_API orrError_t orrGraphAddReduceNode(orrGraphNode_t* node, orrGraph_t graph,
+                                         const orrGraphNode_t* dependencies, size_t count, void* dst,
+                                         const void* src, size_t elements, orrDataType type, orrReduceOp op);
 /** Called on a thread of the library; it must not call orr* functions that wait for this launch. */
 typedef void (*orrHostFn_t)(void* user);
 /** A call of `function` with `user`. */

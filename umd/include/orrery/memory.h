@@ -42,6 +42,98 @@ ORR_API orrError_t orrMemset(void* dst, int value, size_t bytes);
 /** The same in the order of a stream. */
 ORR_API orrError_t orrMemsetAsync(void* dst, int value, size_t bytes, orrStream_t stream);
 
+/*
+ * Rows and planes: `width` and pitches are bytes, `height` and `depth` count rows and planes. A pitch is at
+ * least the width, also where the other side's is less. Copies of memory that overlaps itself have an
+ * undefined result.
+ */
+
+/** On the current device, for `height` rows: *pitch, at least width, is what lies between their starts. */
+ORR_API orrError_t orrMallocPitch(void** ptr, size_t* pitch, size_t width, size_t height);
+/** As orrMemcpy, of `height` rows of `width` bytes. */
+ORR_API orrError_t orrMemcpy2D(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width,
+                               size_t height, orrMemcpyKind kind);
+/** As orrMemcpyAsync, of `height` rows of `width` bytes. */
+ORR_API orrError_t orrMemcpy2DAsync(void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
+                                    size_t width, size_t height, orrMemcpyKind kind, orrStream_t stream);
+/** A box of rows and planes. Heights are rows from plane to plane, at least `height`; unused with depth 1. */
+typedef struct orrMemcpy3DParams {
+    size_t size; /**< see ORR_INIT */
+    void* dst;
+    size_t dst_pitch;
+    size_t dst_height;
+    const void* src;
+    size_t src_pitch;
+    size_t src_height;
+    size_t width;
+    size_t height;
+    size_t depth;
+    orrMemcpyKind kind; /**< zero is orrMemcpyHostToHost, as in orrMemcpy */
+    uint32_t reserved;  /**< 0 */
+} orrMemcpy3DParams;
+/** As orrMemcpy, of a box. */
+ORR_API orrError_t orrMemcpy3D(const orrMemcpy3DParams* params);
+/** As orrMemcpyAsync, of a box. */
+ORR_API orrError_t orrMemcpy3DAsync(const orrMemcpy3DParams* params, orrStream_t stream);
+/**
+ * As `count` calls of orrMemcpyAsync with orrMemcpyDefault, in any order, as one piece of work: none is begun
+ * if an argument of one is wrong. Only of memory that cards can use (orrMalloc, orrMallocHost) it is one.
+ */
+ORR_API orrError_t orrMemcpyBatchAsync(void* const* dsts, const void* const* srcs, const size_t* bytes,
+                                       size_t count, orrStream_t stream);
+
+/** As orrMemset, of `height` rows of `width` bytes. */
+ORR_API orrError_t orrMemset2D(void* dst, size_t pitch, int value, size_t width, size_t height);
+/** The same in the order of a stream. */
+ORR_API orrError_t orrMemset2DAsync(void* dst, size_t pitch, int value, size_t width, size_t height,
+                                    orrStream_t stream);
+/** `count` elements of 16 bits; dst is a multiple of their size. Returns when that is done. */
+ORR_API orrError_t orrMemsetD16(void* dst, uint16_t value, size_t count);
+/** The same in the order of a stream. */
+ORR_API orrError_t orrMemsetD16Async(void* dst, uint16_t value, size_t count, orrStream_t stream);
+/** As orrMemsetD16, with 32 bits. */
+ORR_API orrError_t orrMemsetD32(void* dst, uint32_t value, size_t count);
+/** The same in the order of a stream. */
+ORR_API orrError_t orrMemsetD32Async(void* dst, uint32_t value, size_t count, orrStream_t stream);
+/** As orrMemsetD16, with 64 bits. */
+ORR_API orrError_t orrMemsetD64(void* dst, uint64_t value, size_t count);
+/** The same in the order of a stream. */
+ORR_API orrError_t orrMemsetD64Async(void* dst, uint64_t value, size_t count, orrStream_t stream);
+
+/** Elements of copies with reduction. */
+typedef enum orrDataType {
+    orrInt8 = 1,
+    orrUint8 = 2,
+    orrInt32 = 3,
+    orrUint32 = 4,
+    orrInt64 = 5,
+    orrUint64 = 6,
+    orrFloat16 = 7,
+    orrBfloat16 = 8,
+    orrFloat32 = 9,
+    orrFloat64 = 10,
+} orrDataType;
+
+typedef enum orrReduceOp {
+    orrReduceSum = 1,
+    orrReduceMin = 2, /**< a NaN loses against a number, -0 is less than +0; max likewise */
+    orrReduceMax = 3,
+    orrReduceProd = 4,
+} orrReduceOp;
+
+/**
+ * dst[i] = dst[i] op src[i] for `count` elements, done by a copy engine; the same bits always. Integers wrap
+ * around; floats are rounded to nearest even at each element, and a NaN that comes out is the quiet one
+ * without payload. Memory of orrMalloc on the device that does it, or of orrMallocHost; both are multiples of
+ * the element's size, and the same or apart. Returns when that is done; runs on the destination's device,
+ * else the source's.
+ */
+ORR_API orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType type,
+                                   orrReduceOp op);
+/** The same in the order of a stream. */
+ORR_API orrError_t orrMemcpyReduceAsync(void* dst, const void* src, size_t count, orrDataType type,
+                                        orrReduceOp op, orrStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

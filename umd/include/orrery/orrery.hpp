@@ -283,6 +283,23 @@ inline void copy(void* dst, const void* src, std::size_t bytes) {
 inline void copy(void* dst, const void* src, std::size_t bytes, const Stream& stream) {
     check(orrMemcpyAsync(dst, src, bytes, orrMemcpyDefault, stream.handle()));
 }
+/** Rows; see orrMemcpy2D. */
+inline void copy_2d(void* dst, std::size_t dst_pitch, const void* src, std::size_t src_pitch,
+                    std::size_t width, std::size_t height) {
+    check(orrMemcpy2D(dst, dst_pitch, src, src_pitch, width, height, orrMemcpyDefault));
+}
+inline void copy_2d(void* dst, std::size_t dst_pitch, const void* src, std::size_t src_pitch,
+                    std::size_t width, std::size_t height, const Stream& stream) {
+    check(orrMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, height, orrMemcpyDefault, stream.handle()));
+}
+/** dst[i] = dst[i] op src[i]; see orrMemcpyReduce. */
+inline void reduce(void* dst, const void* src, std::size_t count, orrDataType type, orrReduceOp op) {
+    check(orrMemcpyReduce(dst, src, count, type, op));
+}
+inline void reduce(void* dst, const void* src, std::size_t count, orrDataType type, orrReduceOp op,
+                   const Stream& stream) {
+    check(orrMemcpyReduceAsync(dst, src, count, type, op, stream.handle()));
+}
 /** Returns when it is done. */
 inline void fill(void* dst, int value, std::size_t bytes) {
     check(orrMemset(dst, value, bytes));
