@@ -8,7 +8,7 @@ namespace orrery::emu::ORR_SIMD {
 
 VectorKernel vector_fp_kernel(VectorOp op, unsigned sew_log2) {
     for (const VectorKernelTable part :
-         {fixed_kernel, simd_arithmetic, simd_fused, simd_order, simd_reduce}) {
+         {fixed_kernel, simd_arithmetic, simd_fused, simd_order, simd_convert, simd_reduce}) {
         if (const VectorKernel kernel = part(op, sew_log2)) return kernel;
     }
     return fp_exact_kernel(op, sew_log2);

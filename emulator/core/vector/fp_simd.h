@@ -49,6 +49,11 @@ using Vec = typename VectorOf<T, kLanes>::Type;
 template <unsigned kBytes>
 struct IntegerOf;
 template <>
+struct IntegerOf<1> {
+    using Signed = std::int8_t;
+    using Unsigned = std::uint8_t;
+};
+template <>
 struct IntegerOf<2> {
     using Signed = std::int16_t;
     using Unsigned = std::uint16_t;
@@ -94,15 +99,18 @@ ORR_INLINE void keep(V& value) {
     }
 }
 
-// Lane k is all ones where bit k is set. At most as many lanes as a lane has bits.
+// Lane k is all ones where bit k is set.
 template <class T, unsigned kLanes>
 ORR_INLINE Mask<T, kLanes> lanes_of(std::uint64_t bits) {
     using U = typename IntegerOf<sizeof(T)>::Unsigned;
-    static_assert(kLanes <= 8 * sizeof(T));
-    Vec<U, kLanes> one_bit;
-    for (unsigned k = 0; k < kLanes; ++k)
-        one_bit[k] = static_cast<U>(U{1} << k);
-    return (splat<U, kLanes>(static_cast<U>(bits)) & one_bit) != 0;
+    if constexpr (kLanes > 8 * sizeof(T)) {
+        return __builtin_convertvector(lanes_of<std::uint16_t, kLanes>(bits), Mask<T, kLanes>);
+    } else {
+        Vec<U, kLanes> one_bit;
+        for (unsigned k = 0; k < kLanes; ++k)
+            one_bit[k] = static_cast<U>(U{1} << k);
+        return (splat<U, kLanes>(static_cast<U>(bits)) & one_bit) != 0;
+    }
 }
 
 // Some of the elements [first, first + kLanes): `count` exist, those in `active` are computed.
