@@ -175,17 +175,19 @@ ORR_INLINE std::uint64_t mask_bits(const std::uint8_t* mask, std::uint64_t first
 
 // Body::run<partial>(operands, block), Body::kLanes elements at a time.
 template <class Body>
-__attribute__((noinline)) void for_blocks(VectorOperands& o) {
+__attribute__((noinline)) void for_blocks(VectorOperands& operands) {
     constexpr unsigned kLanes = Body::kLanes;
     static_assert(kLanes <= 16);
+    VectorOperands o = operands;  // which no store into a register can change, so that it stays out of memory
     std::uint64_t i = o.start;
     if (o.mask == nullptr) {
         for (; i + kLanes <= o.vl; i += kLanes)
-            Body::template run<false>(o, Block{i, kLanes, 0});
+            Body::template run<false>(o, Block{i, kLanes, (1ull << kLanes) - 1});
         if (i < o.vl) {
             const auto rest = static_cast<unsigned>(o.vl - i);
             Body::template run<true>(o, Block{i, rest, (1ull << rest) - 1});
         }
+        operands.fflags = o.fflags;
         return;
     }
     constexpr std::uint64_t kAll = (1ull << kLanes) - 1;
@@ -200,6 +202,7 @@ __attribute__((noinline)) void for_blocks(VectorOperands& o) {
         }
         i += count;
     }
+    operands.fflags = o.fflags;
 }
 
 // kLoop in the guest's rounding mode. The instruction is named for the mode that the host does not have.
@@ -335,6 +338,18 @@ ORR_INLINE Vec<C, kLanes> canonical(Vec<C, kLanes> a) {
 
 template <class V>
 ORR_INLINE bool any(V mask) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(V) == 64) {
+        const auto bits = bits_as<__m512i>(mask);
+        return _mm512_test_epi64_mask(bits, bits) != 0;
+    }
+#endif
+#if defined(__AVX2__)
+    if constexpr (sizeof(V) == 32) {
+        const auto bits = bits_as<__m256i>(mask);
+        return _mm256_testz_si256(bits, bits) == 0;
+    }
+#endif
     std::uint64_t parts[(sizeof(V) + 7) / 8] = {};
     __builtin_memcpy(parts, &mask, sizeof(mask));
     std::uint64_t all = 0;
