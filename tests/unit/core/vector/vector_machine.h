@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "emulator/core/vector/opcodes.h"
@@ -49,7 +50,8 @@ struct VectorMachine : Machine {
     template <class T>
     void set(unsigned number, const std::vector<T>& values) {
         state = hart.vector_state();
-        std::memcpy(state.v + number * vlenb, values.data(), values.size() * sizeof(T));
+        std::copy_n(reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T),
+                    state.v + number * vlenb);
         hart.set_vector_state(state);
     }
     template <class T>
