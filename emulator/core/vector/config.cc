@@ -65,7 +65,7 @@ Next op_vector_config(Core* core, Op* op, std::int64_t left) {
     if (op->rd != 0) core->x[op->rd] = file.vl;
     vector_written(core);
     op += 2;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_SLOW(core, op, left);
 }
 
 }  // namespace
