@@ -190,7 +190,13 @@ void Output::print() {
     bool spoilt = head - tail_ > ORR_OUTPUT_WORDS;
     while (!spoilt && tail_ != head) {
         const std::uint64_t first = load(ring_.words[tail_ & kMask]);
-        if (first == 0) break;  // an item is at it
+        if (first == 0) {
+            // An item is at it; or its kernel was ended there, and then nobody ever makes room.
+            const bool full = head - tail_ + ORR_OUTPUT_RECORD_HEAD + ORR_OUTPUT_ARGS > ORR_OUTPUT_WORDS;
+            spoilt = full && stuck_ == head;
+            stuck_ = head;
+            break;
+        }
         const std::uint64_t words = first & kCountMask;
         spoilt = (first & ~kCountMask) != ORR_OUTPUT_RECORD || words < ORR_OUTPUT_RECORD_HEAD ||
                  words > ORR_OUTPUT_RECORD_HEAD + ORR_OUTPUT_ARGS || words > head - tail_;
@@ -210,7 +216,9 @@ void Output::print() {
             store(word, 0);
         tail_ = head;
         store(ring_.tail, tail_);
-        tell("a kernel has written over what kernels had printed: some of it is lost");
+        tell(
+            "a kernel has written over what kernels had printed, or ended while it printed: some of it is "
+            "lost");
     }
     const std::uint64_t lost = load(ring_.lost);
     if (lost != lost_)

@@ -36,8 +36,9 @@ class Output {
     const std::string who_;
     const Sink sink_;
     std::mutex mutex_;
-    std::uint64_t tail_ = 0;  // the ring's own may be overwritten
-    std::uint64_t lost_ = 0;  // told
+    std::uint64_t tail_ = 0;   // the ring's own may be overwritten
+    std::uint64_t lost_ = 0;   // told
+    std::uint64_t stuck_ = 0;  // the head at the last look at a record that was not complete
 };
 
 // As printf, of arguments of 8 bytes: integers, doubles, pointers. What the format asks for and is not there

@@ -267,5 +267,39 @@ TEST_F(BarrierTest, HostileAreasAreRefused) {
     EXPECT_EQ(next().status, ORR_DONE_FAULT);
 }
 
+TEST_F(BarrierTest, AnyAreaEndsAndHarmsNobody) {
+    ASSERT_TRUE(port(0).start(Rig::words_of(tree(1000)), 1));
+    run_until(rig.events.now() + 20'000'000);
+    ASSERT_TRUE(port(0).preempt(Preempt::kNow, kArea));
+    ASSERT_EQ(next().status, ORR_DONE_PREEMPTED);
+    const std::uint64_t size = save_area_bytes(unit->config().cores);
+    const std::vector<std::uint8_t> good(rig.vram.data() + kArea, rig.vram.data() + kArea + size);
+    unsigned refused = 0, ran = 0;
+    for (unsigned seed = 0; seed < 120; ++seed) {
+        std::mt19937_64 random(seed);
+        std::ranges::copy(good, rig.vram.data() + kArea);
+        for (std::uint64_t changes = 1 + random() % 3; changes > 0; --changes) {
+            std::uint8_t* const group = reinterpret_cast<std::uint8_t*>(record(random() % 8));
+            std::uint8_t* at = group + random() % 64;
+            if (random() % 2 == 0) at = group + kSavePage + random() % (kItems * sizeof(orr_save_item));
+            if (random() % 8 == 0) at = rig.vram.data() + kArea + 24 + random() % 64;
+            *at = random() % 2 == 0 ? static_cast<std::uint8_t>(random()) : *at ^ 1u;
+        }
+        rig.done.clear();
+        ASSERT_TRUE(port(1).resume(kArea, seed));
+        rig.run(200);
+        port(1).abort();
+        rig.run();
+        ASSERT_EQ(rig.done.size(), 1u) << seed;
+        ++(rig.done[0].status == ORR_DONE_BAD_DESC ? refused : ran);
+        ASSERT_FALSE(port(1).busy());
+        ASSERT_EQ(port(1).active(), 0u);
+    }
+    EXPECT_GT(refused, 15u);
+    EXPECT_GT(ran, 15u);
+    expect_end(run(tree(5)), ORR_DONE_OK, 0, 0);
+    EXPECT_EQ(results(), expected_tree(5, kGroups, kItems));
+}
+
 }  // namespace
 }  // namespace orrery::emu::test

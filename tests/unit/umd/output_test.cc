@@ -105,6 +105,21 @@ TEST_F(OutputTest, GoesRoundAndTellsWhatWasLost) {
     EXPECT_EQ(told, "") << "told once";
 }
 
+TEST_F(OutputTest, ARecordThatNobodyCompletesGivesWayWhenTheRingIsFull) {
+    put(0x3000, {});
+    ring->words[0] = 0;
+    put(0x3000, {});
+    EXPECT_EQ(print() + print(), "") << "it may still come";
+    while (ring->head + ORR_OUTPUT_RECORD_HEAD <= ORR_OUTPUT_WORDS)
+        put(0x3000, {});
+    EXPECT_EQ(print(), "");
+    EXPECT_EQ(told, "");
+    print();
+    EXPECT_NE(told.find("ended while it printed"), std::string::npos);
+    put(0x3000, {});
+    EXPECT_EQ(print(), "plain\n");
+}
+
 TEST_F(OutputTest, AnyNumbersInItDoNoHarm) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937_64 random(seed);
