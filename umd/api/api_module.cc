@@ -34,6 +34,35 @@ Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> im
     return {};
 }
 
+// resident: all groups at once.
+orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
+                  std::size_t local_bytes, orrStream_t stream, bool resident) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        const auto kernel = runtime.functions.find(function);
+        if (!kernel) return bad_handle("function", function);
+        ORR_TRY(valid, check_launch(grid, block, args, bytes, local_bytes));
+        ORR_TRY(queue, runtime.stream(stream));
+        if (kernel->context != &(*queue)->context()) {
+            return fail(orrErrorInvalidValue,
+                        "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
+                        kernel->context->device(), (*queue)->context().device());
+        }
+        if ((*queue)->capturing()) {
+            if (resident) return refuse_capture(**queue, "orrLaunchCooperativeKernel");
+            return capture_kernel(**queue, *kernel, grid, block, {static_cast<const std::byte*>(args), bytes},
+                                  local_bytes);
+        }
+        orr_packet packet = make_dispatch(*kernel, grid, block, local_bytes, 0);
+        if (resident) {
+            ORR_TRY(fits, check_resident(*kernel, grid));
+            packet.header.flags |= ORR_PKT_F_RESIDENT;
+        }
+        ORR_TRY(index, (*queue)->submit_kernel(packet, {static_cast<const std::byte*>(args), bytes},
+                                               kernel->name, kernel->context->peers()));
+        return {};
+    });
+}
+
 }  // namespace
 
 namespace orrery::umd::api {
@@ -99,23 +128,22 @@ orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, con
 
 orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
                            size_t bytes, size_t local_bytes, orrStream_t stream) {
+    return launch(function, grid, block, args, bytes, local_bytes, stream, false);
+}
+
+orrError_t orrLaunchCooperativeKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
+                                      size_t bytes, size_t local_bytes, orrStream_t stream) {
+    return launch(function, grid, block, args, bytes, local_bytes, stream, true);
+}
+
+orrError_t orrOccupancyMaxActiveGroups(uint32_t* groups, orrFunction_t function, orrDim3 block,
+                                       size_t local_bytes) {
     return with_runtime([&](Runtime& runtime) -> Status {
+        if (groups == nullptr) return null_argument("groups");
         const auto kernel = runtime.functions.find(function);
         if (!kernel) return bad_handle("function", function);
-        ORR_TRY(valid, check_launch(grid, block, args, bytes, local_bytes));
-        ORR_TRY(queue, runtime.stream(stream));
-        if (kernel->context != &(*queue)->context()) {
-            return fail(orrErrorInvalidValue,
-                        "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
-                        kernel->context->device(), (*queue)->context().device());
-        }
-        if ((*queue)->capturing()) {
-            return capture_kernel(**queue, *kernel, grid, block, {static_cast<const std::byte*>(args), bytes},
-                                  local_bytes);
-        }
-        const orr_packet packet = make_dispatch(*kernel, grid, block, local_bytes, 0);
-        ORR_TRY(index, (*queue)->submit_kernel(packet, {static_cast<const std::byte*>(args), bytes},
-                                               kernel->name, kernel->context->peers()));
+        ORR_TRY(valid, check_launch({1, 1, 1}, block, nullptr, 0, local_bytes));
+        *groups = kernel->context->vector_cores();
         return {};
     });
 }

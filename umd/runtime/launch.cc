@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "umd/runtime/context.h"
 #include "umd/runtime/stream.h"
 
 namespace orrery::umd {
@@ -44,6 +45,16 @@ Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t b
                     ORR_LOCAL_BYTES);
     }
     return {};
+}
+
+Status check_resident(const Function& function, orrDim3 grid) {
+    const std::uint64_t groups = product(grid, kMaxGroups), cores = function.context->vector_cores();
+    if (groups <= cores) return {};
+    return fail(
+        orrErrorInvalidValue,
+        "a cooperative launch of {} work-groups: device {} has {} vector cores, and all groups are on "
+        "one each at the same time",
+        groups, function.context->device(), cores);
 }
 
 orr_packet make_dispatch(const Function& function, orrDim3 grid, orrDim3 block, std::size_t local_bytes,

@@ -13,6 +13,8 @@ namespace orrery::umd {
 // Checks all that the API's caller gave.
 Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
                     std::size_t local_bytes);
+// All groups of the grid, which is good, run at once.
+Status check_resident(const Function& function, orrDim3 grid);
 // args_va: of the arguments' copy.
 orr_packet make_dispatch(const Function& function, orrDim3 grid, orrDim3 block, std::size_t local_bytes,
                          std::uint64_t args_va);

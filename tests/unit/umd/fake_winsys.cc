@@ -142,6 +142,7 @@ class FakeDevice final : public Device {
         drm_orr_query_device query{};
         query.uid = card_.uid;
         query.vram_size = card_.vram_bytes;
+        query.vector_cores = FakeCard::kVectorCores;
         query.vram_used = card_.vram_used;
         query.link_ports = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(card_.peers().size()));
         query.max_ring_entries = ORR_RING_MAX_ENTRIES;

@@ -62,6 +62,7 @@ struct FakeDispatch {
     std::uint32_t grid[3];
     std::uint16_t block[3];
     std::uint32_t local_bytes;
+    bool resident = false;
 };
 
 // What a dispatch came to; error 0: fine.
@@ -117,6 +118,7 @@ class FakeCard {
     std::uint64_t waits() const { return waits_.load(); }
     std::uint64_t packets() const { return packets_done_.load(); }
     std::uint32_t max_grants = 64;
+    static constexpr std::uint32_t kVectorCores = 4;
 
     // --- for the winsys; all with mutex() held unless atomic ---
     struct Mapping {

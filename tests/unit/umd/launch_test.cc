@@ -1,3 +1,4 @@
+#include <orrery/graph.h>
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/mmu.h>
 
@@ -46,6 +47,44 @@ TEST_F(LaunchTest, ModuleLiesOnTheCardWithItsProtections) {
     }
     EXPECT_EQ(code, 1);
     EXPECT_GE(data, 2) << "code and constants";
+}
+
+TEST_F(LaunchTest, CooperativeGroupsAreAllOnCores) {
+    std::vector<bool> resident;
+    system_.card().on_dispatch = [&](FakeCard&, const FakeDispatch& dispatch) {
+        resident.push_back(dispatch.resident);
+        return FakeOutcome{};
+    };
+    std::uint32_t groups = 0;
+    ASSERT_OK(orrOccupancyMaxActiveGroups(&groups, function_, {64, 1, 1}, 4096));
+    ASSERT_EQ(groups, FakeCard::kVectorCores);
+    ASSERT_OK(orrLaunchKernel(function_, {groups + 1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_));
+    ASSERT_OK(orrLaunchCooperativeKernel(function_, {1, groups, 1}, {64, 1, 1}, nullptr, 0, 0, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(resident, (std::vector<bool>{false, true}));
+    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {groups + 1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
+                orrErrorInvalidValue, "vector cores");
+    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {1u << 31, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
+                orrErrorInvalidValue, "vector cores");
+    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {0, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
+                orrErrorInvalidValue, "grid");
+    EXPECT_FAIL(orrLaunchCooperativeKernel(nullptr, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
+                orrErrorInvalidHandle, "function");
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(nullptr, function_, {1, 1, 1}, 0), orrErrorInvalidValue,
+                "groups");
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, nullptr, {1, 1, 1}, 0), orrErrorInvalidHandle,
+                "function");
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1025, 1, 1}, 0), orrErrorInvalidValue,
+                "block");
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1, 1, 1}, 1 << 20), orrErrorInvalidValue,
+                "work-group memory");
+    orrGraph_t graph = nullptr;
+    ASSERT_OK(orrStreamBeginCapture(stream_, 0));
+    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
+                orrErrorStreamCapture, "orrLaunchCooperativeKernel");
+    EXPECT_EQ(orrStreamEndCapture(&graph, stream_), orrErrorStreamCapture);
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(resident.size(), 2u);
 }
 
 TEST_F(LaunchTest, ArgumentsAreCopiedAtTheCall) {

@@ -32,6 +32,17 @@ ORR_API orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t mod
  */
 ORR_API orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
                                    size_t bytes, size_t local_bytes, orrStream_t stream);
+/**
+ * The same with all work-groups on vector cores at one moment, so that they may wait for each other. At most
+ * as many as orrOccupancyMaxActiveGroups says; the stream waits until so many cores are free. Cannot become
+ * part of a graph.
+ */
+ORR_API orrError_t orrLaunchCooperativeKernel(orrFunction_t function, orrDim3 grid, orrDim3 block,
+                                              const void* args, size_t bytes, size_t local_bytes,
+                                              orrStream_t stream);
+/** How many work-groups of such a launch run at one moment on the function's device: one on each core. */
+ORR_API orrError_t orrOccupancyMaxActiveGroups(uint32_t* groups, orrFunction_t function, orrDim3 block,
+                                               size_t local_bytes);
 
 #ifdef __cplusplus
 }
