@@ -33,6 +33,9 @@ struct Sku {
     std::uint64_t copy_engine_bytes_per_s = 0;
     std::uint64_t copy_vram_bytes_per_s = 0;
     std::uint64_t copy_host_bytes_per_s = 0;
+    std::uint64_t copy_in_flight = 0;
+
+    ModelTime memory_latency_ps = 0, memory_host_latency_ps = 0;
 
     std::uint32_t vector_ports = 0;
     std::uint32_t vector_cores = 0;
@@ -43,6 +46,8 @@ struct Sku {
     ModelTime vector_group_ps = 0;
     std::uint64_t vector_item_cycles = 0;
     ModelTime vector_save_core_ps = 0;
+    std::uint64_t vector_l1_bytes = 0;
+    std::uint64_t vector_in_flight = 0;
 
     std::uint32_t link_ports = 0;
     std::uint32_t link_lanes = 0;

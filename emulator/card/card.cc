@@ -40,7 +40,9 @@ Card::Card(CardConfig config, Vram vram)
       errors_(counters_, config_.log),
       vram_(std::move(vram)),
       memory_({.vram_bytes_per_second = config_.sku.copy_vram_bytes_per_s,
-               .pcie_bytes_per_second = config_.sku.copy_host_bytes_per_s}) {}
+               .pcie_bytes_per_second = config_.sku.copy_host_bytes_per_s,
+               .vram_latency_ps = config_.sku.memory_latency_ps,
+               .pcie_latency_ps = config_.sku.memory_host_latency_ps}) {}
 
 Card::~Card() {
     if (core_) core_->finish_recording();
@@ -207,7 +209,8 @@ std::expected<void, std::string> Card::build() {
                       [this](const Completion& completion) { soc_->completed(completion); }});
     std::vector<EnginePort*> ports;
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,
-                          .engine_bytes_per_second = sku.copy_engine_bytes_per_s};
+                          .engine_bytes_per_second = sku.copy_engine_bytes_per_s,
+                          .in_flight = sku.copy_in_flight};
     for (std::uint32_t i = 0; i < sku.copy_engines; ++i) {
         copy_engines_.push_back(std::make_unique<CopyEngine>(i, rates, *engine_context_, sku.vector_cores));
         ports.push_back(copy_engines_.back().get());
@@ -223,6 +226,8 @@ std::expected<void, std::string> Card::build() {
     vector.group_ps = sku.vector_group_ps;
     vector.item_cycles = sku.vector_item_cycles;
     vector.save_core_ps = sku.vector_save_core_ps;
+    vector.l1_bytes = sku.vector_l1_bytes;
+    vector.in_flight = sku.vector_in_flight;
     vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));

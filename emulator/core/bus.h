@@ -17,6 +17,27 @@ enum class PageKind : std::uint8_t {
     kMmio,    // every access goes through load(), store(), compare_exchange(); a fetch is an access fault
 };
 
+// Whose memory backs a page, for what an access costs (Config::memory).
+enum class PagePlace : std::uint8_t {
+    kOwn,  // the hart's alone, or memory whose time the bus itself knows: nothing is counted
+    kVram,
+    kHost,
+};
+
+// What one hart's accesses ask of memory in common.
+struct MemoryCosts {
+    std::uint64_t l1_bytes = 0;  // of the cache in front of it; 0: nothing is counted and nothing waited for
+    std::uint64_t vram_cycles = 0, host_cycles = 0;  // that a load of a line, or an atomic, waits
+};
+struct MemoryCounts {
+    std::uint64_t read = 0, written = 0;  // bytes
+    std::uint64_t streamed = 0;           // of those read, in rows past the cache
+};
+struct AccessCounts {
+    MemoryCounts vram, host;
+    MemoryCounts& of(PagePlace place) { return place == PagePlace::kHost ? host : vram; }
+};
+
 // The answer to Bus::translate for one 4 KiB page.
 struct PageRef {
     PageKind kind = PageKind::kFault;
@@ -28,11 +49,12 @@ struct PageRef {
     // Hart::flush_pages. 8-byte aligned. Others may write them at the same time: an aligned access of the
     // hart is one host access, and atomics are host atomics.
     std::uint8_t* host = nullptr;
+    PagePlace place = PagePlace::kOwn;
 
     static PageRef fault() { return {}; }
     static PageRef mmio() { return {PageKind::kMmio, 0, nullptr}; }
-    static PageRef memory(std::uint8_t* page, std::uint8_t page_rights) {
-        return {PageKind::kMemory, page_rights, page};
+    static PageRef memory(std::uint8_t* page, std::uint8_t page_rights, PagePlace place = PagePlace::kOwn) {
+        return {PageKind::kMemory, page_rights, page, place};
     }
 };
 

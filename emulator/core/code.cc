@@ -72,8 +72,8 @@ void fill(Op* op, const Decoded& d, std::uint32_t bits) {
 Handler decode_into(const Core* core, Op* op, std::uint32_t bits) {
     const Decoded d = decode_at(core, op, bits);
     fill(op, d, bits);
-    return handler_table()
-        .of[static_cast<unsigned>(d.code)][is_four_bytes(static_cast<std::uint16_t>(bits)) ? 1 : 0];
+    return core->handlers
+        ->of[static_cast<unsigned>(d.code)][is_four_bytes(static_cast<std::uint16_t>(bits)) ? 1 : 0];
 }
 
 bool stops_at(const Core* core, std::uint64_t pc) {
@@ -117,9 +117,15 @@ std::uint32_t bits_at(CodePage& page, std::size_t slot) {
 }
 
 // The handler of the instruction at op and the one behind it together, whose Op gets all but its handler;
+bool is_memory(OpCode code) {
+    return code >= OpCode::kLb && code <= OpCode::kFsd;
+}
+
 // nullptr: there is none.
 Handler fuse(const Core* core, CodePage& page, Op* op, const Decoded& first, unsigned length) {
     if (!begins_pair(first.code)) return nullptr;
+    // Pairs know nothing of the meter; the second of one is handed to its own handler.
+    if (core->meter.on() && is_memory(first.code)) return nullptr;
     Op* const next = op + length;
     const auto slot = static_cast<std::size_t>(next - page.ops);
     if (slot >= kSlots - 1 || stops_at(core, core->pc_of(next))) return nullptr;
@@ -146,7 +152,7 @@ Handler decode_slot(Core* core, Op* op) {
     fill(op, d, bits);
     const unsigned length = is_four_bytes(static_cast<std::uint16_t>(bits)) ? 2 : 1;
     const Handler pair = fuse(core, page, op, d, length);
-    return pair != nullptr ? pair : handler_table().of[static_cast<unsigned>(d.code)][length - 1];
+    return pair != nullptr ? pair : core->handlers->of[static_cast<unsigned>(d.code)][length - 1];
 }
 
 Next op_breakpoint(Core* core, Op* op, std::int64_t left) {
@@ -296,19 +302,20 @@ void drop_code(Core* core) {
     core->attention = true;
 }
 
-const HandlerTable& handler_table() {
-    static const HandlerTable table = [] {
+const HandlerTable& handler_table(bool counted) {
+    const auto make = [](bool with_meter) {
         HandlerTable t{};
         add_int_handlers(t);
         add_jump_handlers(t);
-        add_mem_handlers(t);
+        add_mem_handlers(t, with_meter);
         add_atomic_handlers(t);
         add_fp_handlers(t);
         add_sys_handlers(t);
         add_vector_handlers(t);
         return t;
-    }();
-    return table;
+    };
+    static const HandlerTable plain = make(false), metered = make(true);
+    return counted ? metered : plain;
 }
 
 }  // namespace orrery::emu

@@ -9,6 +9,7 @@ namespace orrery::emu {
 bool CodePool::suits(const Config& config) {
     const DecodedFor decoded_for{config.fp,
                                  config.vlen != 0,
+                                 config.memory.l1_bytes != 0,
                                  config.has_exit_pc,
                                  config.has_exit_pc ? config.exit_pc : 0,
                                  config.first_csr_word,

@@ -7,10 +7,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
+#include "emulator/core/meter.h"
 #include "emulator/core/op.h"
 #include "emulator/core/vector/file.h"
 
@@ -19,6 +21,8 @@ namespace orrery::emu {
 inline constexpr std::uint64_t kPageOffset = kPageBytes - 1;
 // Equal to no page address, nor to one with the low bits of a misaligned address (handlers_mem.cc's tag_of).
 inline constexpr std::uint64_t kNoPage = 0x800;
+// In a tag: accesses go through the meter's cache. Only handlers that look there know such a tag.
+inline constexpr std::uint64_t kCountedPage = 0x400;
 
 inline constexpr std::uint64_t kMstatusMie = 1u << 3;
 inline constexpr std::uint64_t kMstatusMpie = 1u << 7;
@@ -38,7 +42,9 @@ struct PageEntry {
     std::uint64_t load_tag = kNoPage;
     std::uint64_t store_tag = kNoPage;
     std::uintptr_t addend = 0;
-    std::uint64_t rights = 0;
+    std::uint64_t rights = 0;  // and more (pages.cc)
+    bool loads(std::uint64_t page) const { return (load_tag & ~kCountedPage) == page; }
+    bool stores(std::uint64_t page) const { return (store_tag & ~kCountedPage) == page; }
     std::uint8_t* host(std::uint64_t va) const {
         // The sum is one of integers: `addend` alone points nowhere.
         return reinterpret_cast<std::uint8_t*>(addend + va);  // NOLINT(performance-no-int-to-ptr)
@@ -110,7 +116,7 @@ class CodePool {
     };
     // What decoded code depends on.
     struct DecodedFor {
-        bool fp, vector, has_exit_pc;
+        bool fp, vector, counted, has_exit_pc;
         std::uint64_t exit_pc;
         std::uint32_t first_csr_word;
         std::size_t csr_words;
@@ -160,7 +166,7 @@ struct Core {
     std::uint64_t first_step = 0;    // steps when run() was called
     std::int64_t deferred = 0;       // budget set aside by only_this_one()
     std::uint64_t last_step = 0;     // the budget ends here at the latest (Hart::limit)
-    std::uint64_t extra_cycles = 0;  // what vector instructions cost beyond one cycle each
+    std::uint64_t extra_cycles = 0;  // what instructions cost beyond one cycle each
     // What to add to steps (modulo 2^64).
     std::uint64_t minstret_delta = 0;
     std::uint64_t mcycle_delta = 0;
@@ -177,6 +183,10 @@ struct Core {
     std::array<std::uint16_t, kPageEntries> stored_pages{};
 
     std::unique_ptr<VectorFile> vector;  // nullptr: none
+
+    Meter meter;
+    bool gathers = false;           // the loads of a vector instruction are asked for together
+    std::uint64_t memory_wait = 0;  // cycles that slow paths have counted, and nobody has charged yet
 
     Config config;
     Bus* bus = nullptr;
@@ -219,6 +229,10 @@ struct Core {
         steps_end -= taken;
         deferred -= static_cast<std::int64_t>(std::min(extra - taken, static_cast<std::uint64_t>(deferred)));
     }
+    // After slow paths.
+    void charge_wait(std::int64_t& now_left) {
+        if (memory_wait != 0) charge(now_left, 1 + std::exchange(memory_wait, 0));
+    }
     PageEntry& page_entry(std::uint64_t va) { return pages[va / kPageBytes % kPageEntries]; }
 };
 
@@ -231,6 +245,8 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
 // stored() after stores to it. publish() first.
 std::uint8_t* span_of(Core* core, std::uint64_t va, unsigned size, Access access, std::uint64_t& bytes);
 void stored(Core* core, const std::uint8_t* host, std::size_t size);
+// An access in a row with others (pages.cc counts those of slow_load() and slow_store() as single ones).
+void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store);
 // Host memory for an aligned atomic; nullptr with `mmio` true: go through the bus; with false: raised.
 std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_lr, bool& mmio);
 

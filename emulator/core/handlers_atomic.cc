@@ -87,6 +87,7 @@ Next op_amo(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     T old = 0;
     if (!amo<T>(core, op, old)) ORR_STOP();
+    core->charge_wait(left);
     core->x[op->rd] = extend(old);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
@@ -116,6 +117,7 @@ Next op_lr(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     T value = 0;
     if (!load_reserved<T>(core, core->x[op->rs1], value)) ORR_STOP();
+    core->charge_wait(left);
     core->x[op->rd] = extend(value);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
@@ -145,6 +147,7 @@ Next op_sc(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     std::uint64_t failed = 0;
     if (!store_conditional<T>(core, op, failed)) ORR_STOP();
+    core->charge_wait(left);
     core->x[op->rd] = failed;
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);

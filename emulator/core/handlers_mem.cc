@@ -42,16 +42,29 @@ ORR_COLD Next load_slow(Core* core, Op* op, std::int64_t left) {
     }
     std::uint64_t value = 0;
     if (!slow_load(core, core->x[op->rs1] + sext(op->imm), sizeof(T), value)) ORR_STOP();
+    core->charge_wait(left);
     To::put(core, op, static_cast<T>(value));
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 
-template <class T, class To, unsigned kLength>
+// The page cache has the page, and the meter has nothing to count.
+template <class T, bool kCounted>
+bool may_load(const Core* core, const PageEntry& entry, std::uint64_t va) {
+    if (kCounted && entry.load_tag == (tag_of<T>(va) | kCountedPage)) return core->meter.has(va);
+    return entry.load_tag == tag_of<T>(va);
+}
+template <class T, bool kCounted>
+bool may_store(const Core* core, const PageEntry& entry, std::uint64_t va) {
+    if (kCounted && entry.store_tag == (tag_of<T>(va) | kCountedPage)) return core->meter.has_written(va);
+    return entry.store_tag == tag_of<T>(va);
+}
+
+template <class T, class To, unsigned kLength, bool kCounted>
 Next op_load(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
-    if (ORR_UNLIKELY(entry.load_tag != tag_of<T>(va) || !To::allowed(core))) {
+    if (ORR_UNLIKELY(!(may_load<T, kCounted>(core, entry, va)) || !To::allowed(core))) {
         const Handler slow = load_slow<T, To, kLength>;
         ORR_CALL(slow, core, op, left);
     }
@@ -79,15 +92,16 @@ ORR_COLD Next store_slow(Core* core, Op* op, std::int64_t left) {
         ORR_STOP();
     }
     if (!slow_store(core, core->x[op->rs1] + sext(op->imm), sizeof(T), From::get(core, op))) ORR_STOP();
+    core->charge_wait(left);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 
-template <class T, class From, unsigned kLength>
+template <class T, class From, unsigned kLength, bool kCounted>
 Next op_store(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
-    if (ORR_UNLIKELY(entry.store_tag != tag_of<T>(va) || !From::allowed(core))) {
+    if (ORR_UNLIKELY(!(may_store<T, kCounted>(core, entry, va)) || !From::allowed(core))) {
         const Handler slow = store_slow<T, From, kLength>;
         ORR_CALL(slow, core, op, left);
     }
@@ -97,12 +111,13 @@ Next op_store(Core* core, Op* op, std::int64_t left) {
     ORR_NEXT(core, op, left);
 }
 
-}  // namespace
-
-void add_mem_handlers(HandlerTable& table) {
+template <bool kCounted>
+void add_all(HandlerTable& table) {
     using std::uint16_t, std::uint32_t, std::uint64_t, std::uint8_t;
-#define LOAD(code, type, to) table.set(OpCode::code, op_load<type, to, 1>, op_load<type, to, 2>)
-#define STORE(code, type, from) table.set(OpCode::code, op_store<type, from, 1>, op_store<type, from, 2>)
+#define LOAD(code, type, to) \
+    table.set(OpCode::code, op_load<type, to, 1, kCounted>, op_load<type, to, 2, kCounted>)
+#define STORE(code, type, from) \
+    table.set(OpCode::code, op_store<type, from, 1, kCounted>, op_store<type, from, 2, kCounted>)
     LOAD(kLb, uint8_t, ToSigned<std::int8_t>);
     LOAD(kLh, uint16_t, ToSigned<std::int16_t>);
     LOAD(kLw, uint32_t, ToSigned<std::int32_t>);
@@ -120,6 +135,15 @@ void add_mem_handlers(HandlerTable& table) {
     STORE(kFsd, uint64_t, FromF);
 #undef LOAD
 #undef STORE
+}
+
+}  // namespace
+
+void add_mem_handlers(HandlerTable& table, bool counted) {
+    if (counted)
+        add_all<true>(table);
+    else
+        add_all<false>(table);
 }
 
 }  // namespace orrery::emu

@@ -145,7 +145,8 @@ Hart::Hart(const Config& config, Bus& bus, CodeStore* shared)
     core.code_pages = core.code.data();
     core.code_mask = core.code.size() - 1;
     core.breakpoints.reserve(kMaxBreakpoints);
-    core.handlers = &handler_table();  // made here, not in run()
+    core.meter = Meter(config.memory);
+    core.handlers = &handler_table(core.meter.on());  // made here, not in run()
     reset();
 }
 
@@ -305,6 +306,15 @@ void Hart::set_vector_state(const VectorState& s) {
     file->vxsat = s.vxsat & 1;
     std::copy_n(s.v, std::size_t{kVectorRegisters} * file->vlen_bytes, file->v);
     file->touched = true;
+}
+
+AccessCounts Hart::take_counts() {
+    return impl_->core.meter.take();
+}
+
+void Hart::forget_lines() {
+    impl_->core.meter.start_cold();
+    impl_->core.memory_wait = 0;
 }
 
 bool Hart::vector_dirty() const {

@@ -69,6 +69,8 @@ struct Config {
     // come from here, without the bus. Read-only numbers that no hart has (Bus::read_csr); outlives the hart.
     std::uint32_t first_csr_word = 0;
     std::span<const std::uint64_t> csr_words = {};
+    // Without a cache: nothing is counted (meter.h).
+    MemoryCosts memory = {};
     // Pages of decoded code that are kept, 36 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
 };
@@ -142,6 +144,11 @@ class Hart {
         Hart& hart_;
         std::uint32_t saved_ = 0;
     };
+
+    // What accesses to memory in common have asked for since the last call; see Config::memory. The cache in
+    // front of it is empty after forget_lines().
+    AccessCounts take_counts();
+    void forget_lines();
 
     // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.
     std::uint64_t pc() const;  // inside a callback: of the instruction that is executing

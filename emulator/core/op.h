@@ -95,11 +95,12 @@ struct HandlerTable {
 };
 void add_int_handlers(HandlerTable& table);
 void add_jump_handlers(HandlerTable& table);
-void add_mem_handlers(HandlerTable& table);
+void add_mem_handlers(HandlerTable& table, bool counted);
 void add_atomic_handlers(HandlerTable& table);
 void add_fp_handlers(HandlerTable& table);
 void add_sys_handlers(HandlerTable& table);
 void add_vector_handlers(HandlerTable& table);
-const HandlerTable& handler_table();
+// `counted`: loads and stores look at the meter (meter.h).
+const HandlerTable& handler_table(bool counted = false);
 
 }  // namespace orrery::emu

@@ -1,5 +1,6 @@
 // Loads and stores that miss the page cache: filling it, MMIO, misaligned accesses, faults.
 #include <bit>
+#include <utility>
 
 #include "emulator/core/core.h"
 #include "emulator/core/host_fp.h"
@@ -19,7 +20,8 @@ std::size_t place_of(std::uintptr_t host_page) {
 // The line appears in core->stored_pages, or does so no more.
 void count_stores(Core* core, const PageEntry& entry, int change) {
     if (entry.store_tag == kNoPage) return;
-    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag)) / kPageBytes;
+    const std::uintptr_t page =
+        reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag & ~kCountedPage)) / kPageBytes;
     auto& count = core->stored_pages[place_of(page)];
     count = static_cast<std::uint16_t>(count + change);
 }
@@ -33,10 +35,16 @@ struct Target {
 
 // A line of the page cache may also say that these accesses to the page at `addend` go to the bus.
 constexpr std::uint64_t kMmioLoads = 1 << 8, kMmioStores = 1 << 9;
+// And whose memory it is, a PagePlace.
+constexpr unsigned kPlaceShift = 10;
+
+PagePlace place_in(const PageEntry& entry) {
+    return static_cast<PagePlace>(entry.rights >> kPlaceShift & 3);
+}
 
 void remember_mmio(Core* core, PageEntry& entry, std::uint64_t page, std::uint64_t which) {
     // Of a page that is memory for the other access that is worth more.
-    if (entry.load_tag == page || entry.store_tag == page) return;
+    if (entry.loads(page) || entry.stores(page)) return;
     if ((entry.rights & (kMmioLoads | kMmioStores)) != 0 && entry.addend == page) {
         entry.rights |= which;
         return;
@@ -51,7 +59,7 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
     const std::uint64_t page = va & ~kPageOffset;
     PageEntry& entry = core->page_entry(va);
     const bool is_load = access == Access::kLoad;
-    if ((is_load ? entry.load_tag : entry.store_tag) != page) {
+    if (!(is_load ? entry.loads(page) : entry.stores(page))) {
         const std::uint64_t mmio = is_load ? kMmioLoads : kMmioStores;
         if ((entry.rights & mmio) != 0 && entry.addend == page)
             return {PageKind::kMmio, kPageStrict, nullptr};
@@ -66,18 +74,43 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         const std::uintptr_t addend = reinterpret_cast<std::uintptr_t>(ref.host) - page;
         count_stores(core, entry, -1);
         // Of an entry for the same page the other tag may stay, if the bus says the same of it.
-        if ((entry.load_tag != page && entry.store_tag != page) || entry.addend != addend)
-            entry = PageEntry{};
+        if ((!entry.loads(page) && !entry.stores(page)) || entry.addend != addend) entry = PageEntry{};
         entry.addend = addend;
-        entry.rights = ref.rights;
-        entry.load_tag = (ref.rights & kPageRead) != 0 ? page : kNoPage;
+        entry.rights = ref.rights | std::uint64_t{std::to_underlying(ref.place)} << kPlaceShift;
+        const bool counted = core->meter.on() && ref.place != PagePlace::kOwn;
+        const std::uint64_t tag = counted ? page | kCountedPage : page;
+        entry.load_tag = (ref.rights & kPageRead) != 0 ? tag : kNoPage;
         // Stores to pages that hold decoded code are never cached, so that slow_store() sees each.
         entry.store_tag =
-            (ref.rights & kPageWrite) != 0 && !holds_code(core, ref.host, kPageBytes) ? page : kNoPage;
+            (ref.rights & kPageWrite) != 0 && !holds_code(core, ref.host, kPageBytes) ? tag : kNoPage;
         count_stores(core, entry, 1);
         return {PageKind::kMemory, ref.rights, ref.host + (va & kPageOffset)};
     }
     return {PageKind::kMemory, entry.rights, entry.host(va)};
+}
+
+// Where the page of an access that has just been done is.
+PagePlace place_at(Core* core, std::uint64_t va) {
+    const PageEntry& entry = core->page_entry(va);
+    const std::uint64_t page = va & ~kPageOffset;
+    return entry.loads(page) || entry.stores(page) ? place_in(entry) : PagePlace::kOwn;
+}
+
+void count_line(Core* core, std::uint64_t va, bool store) {
+    const PagePlace place = place_at(core, va);
+    if (store)
+        core->meter.store(va, place);
+    else if (core->gathers)
+        core->meter.gather(va, place);
+    else
+        core->memory_wait += core->meter.load(va, place);
+}
+
+void count(Core* core, std::uint64_t va, unsigned size, bool store) {
+    if (!core->meter.on()) return;
+    count_line(core, va, store);
+    const std::uint64_t last = va + size - 1;
+    if (last / Meter::kLine != va / Meter::kLine) count_line(core, last, store);
 }
 
 // An aligned access is one host access whatever the optimiser does.
@@ -159,11 +192,13 @@ bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value
             std::memcpy(bytes + first, host, size - first);
         }
         std::memcpy(&value, bytes, sizeof value);
+        count(core, va, size, false);
         return true;
     }
     const Target target = look_up(core, va, Access::kLoad);
     if (target.kind == PageKind::kMemory) {
         value = load_host(target.host, size);
+        count(core, va, size, false);
         return true;
     }
     if (target.kind == PageKind::kMmio) {
@@ -197,12 +232,14 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
             std::memcpy(host, bytes + first, size - first);
             stored(core, host, size - first);
         }
+        count(core, va, size, true);
         return true;
     }
     const Target target = look_up(core, va, Access::kStore);
     if (target.kind == PageKind::kMemory) {
         store_host(target.host, size, value);
         stored(core, target.host, size);
+        count(core, va, size, true);
         return true;
     }
     if (target.kind == PageKind::kMmio) {
@@ -232,10 +269,16 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
         mmio = true;
         return nullptr;
     }
-    if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageRead)
+    if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageRead) {
+        if (core->meter.on()) core->memory_wait += core->meter.atomic(va, place_at(core, va));
         return target.host;
+    }
     core->raise(is_lr ? Cause::kLoadAccess : Cause::kStoreAccess, va);
     return nullptr;
+}
+
+void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store) {
+    if (core->meter.on()) core->meter.stream(bytes, place_at(core, va), store);
 }
 
 void drop_pages(Core* core) {
@@ -252,7 +295,7 @@ void refuse_stores(Core* core, const std::uint8_t* host) {
     if (!some) return;
     for (PageEntry& entry : core->pages) {
         if (entry.store_tag == kNoPage) continue;
-        const auto stored = reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag));
+        const auto stored = reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag & ~kCountedPage));
         const auto code = reinterpret_cast<std::uintptr_t>(host);
         if (stored >= code + kPageBytes || code >= stored + kPageBytes) continue;
         count_stores(core, entry, -1);

@@ -21,7 +21,7 @@ constexpr std::uint64_t kItemStacksEnd =
     ORR_ITEM_STACKS + std::uint64_t{ORR_SAVE_ITEMS} * ORR_ITEM_STACK_STRIDE;
 
 Config hart_config(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath,
-                   std::span<const std::uint64_t> csrs) {
+                   const MemoryCosts& memory, std::span<const std::uint64_t> csrs) {
     Config config;
     config.first_csr_word = ORR_CSR_GROUP_X;
     config.csr_words = csrs;
@@ -29,6 +29,7 @@ Config hart_config(std::uint32_t number, std::uint32_t vlen, std::uint32_t datap
     config.fp = true;
     config.vlen = vlen;
     config.vector_datapath = datapath;
+    config.memory = memory;
     config.trap_to_host = true;
     config.has_exit_pc = true;
     config.exit_pc = ORR_KERNEL_EXIT;
@@ -48,12 +49,12 @@ struct VectorCore::OwnMemory {
 };
 
 VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
-                       std::uint64_t item_cycles, Mmu& mmu, CodeStore& code)
+                       std::uint64_t item_cycles, const MemoryCosts& memory, Mmu& mmu, CodeStore& code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
-      hart_(hart_config(number, vlen, datapath, csrs_), *this, &code) {
+      hart_(hart_config(number, vlen, datapath, memory, csrs_), *this, &code) {
     csr(ORR_CSR_CORE) = number;
 }
 
@@ -86,6 +87,8 @@ void VectorCore::take(const KernelLaunch& launch, std::uint64_t group, std::uint
 }
 
 void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place) {
+    // So that what a group asks of memory does not depend on who had the core before.
+    hart_.forget_lines();
     launch_ = launch;
     number_in_grid_ = group;
     place_ = place;
@@ -278,6 +281,12 @@ Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
     Quantum quantum;
     began_ = now;
     lookups_ = 0;
+    execute(quantum, budget);
+    quantum.accesses = hart_.take_counts();
+    return quantum;
+}
+
+void VectorCore::execute(Quantum& quantum, std::uint64_t budget) {
     const Hart::Burst burst(hart_);
     while (quantum.cycles < budget) {
         if (!in_item_) {
@@ -294,15 +303,14 @@ Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
         quantum.lookups = lookups_;
         if (reason == StopReason::kBudget || reason == StopReason::kRequested) break;
         if (reason == StopReason::kExit) {
-            if (!end_item(quantum)) return quantum;
+            if (!end_item(quantum)) return;
         } else if (reason == StopReason::kTrap && hart_.trap().cause == Cause::kEcall) {
-            if (!call(quantum)) return quantum;
+            if (!call(quantum)) return;
         } else {
             stop(quantum, reason);
-            return quantum;
+            return;
         }
     }
-    return quantum;
 }
 
 // Why a kernel ends before its time.
@@ -392,7 +400,8 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
         fault_ = {ORR_FAULT_PERMISSION, va};
         return PageRef::fault();
     }
-    return PageRef::memory(found->host, found->rights);
+    return PageRef::memory(found->host, found->rights,
+                           found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram);
 }
 
 bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {

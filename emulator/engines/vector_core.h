@@ -33,6 +33,7 @@ struct Quantum {
     std::uint64_t cycles = 0;
     std::uint64_t instructions = 0;
     std::uint64_t items = 0;    // finished
+    AccessCounts accesses;      // what it asked of memory; waits for single loads are among the cycles
     std::uint64_t lookups = 0;  // pages that had to be asked for; kFetchLookups for one of code
     // kStopped: ORR_DONE_FAULT or ORR_DONE_TRAP, and what goes with it.
     std::uint32_t status = ORR_DONE_OK;
@@ -46,7 +47,7 @@ class VectorCore final : private Bus {
     // `code`: in common with the other cores of the card.
     // `vlen`: bits of a vector register, 0: none. `datapath`: bits that a vector instruction does in a cycle.
     VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
-               std::uint64_t item_cycles, Mmu& mmu, CodeStore& code);
+               std::uint64_t item_cycles, const MemoryCosts& memory, Mmu& mmu, CodeStore& code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;
@@ -79,6 +80,7 @@ class VectorCore final : private Bus {
     PageRef translate_card(std::uint64_t va, Access access);
     // VA of those of the group at hand.
     std::uint64_t item_stacks() const;
+    void execute(Quantum& quantum, std::uint64_t budget);
     void enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     void start_item();
     void go_to_item(std::uint32_t item);

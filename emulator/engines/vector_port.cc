@@ -175,6 +175,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     unit_.free.remove(core.number);
     core.phase = Core::Phase::kRunning;
     core.cut = 0;
+    core.owed = {};
     core.taken = now;
     core.expected = group_time_;
     core.charge = cost(group_time_);

@@ -116,7 +116,50 @@ void VectorUnit::Impl::save(Core& core, ModelTime now) {
     context.events.schedule(core.event, later(core.port->store(core.core.save(), now), config.save_core_ps));
 }
 
+MemoryCosts VectorUnit::Impl::memory_costs() const {
+    if (config.l1_bytes == 0) return {};
+    const auto cycles = [&](ModelTime latency) {
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<std::uint64_t>((Wide{latency} * config.hz + kPsPerSecond - 1) / kPsPerSecond);
+    };
+    const MemoryConfig& memory = context.memory.config();
+    return {.l1_bytes = config.l1_bytes,
+            .vram_cycles = cycles(memory.vram_latency_ps),
+            .host_cycles = cycles(memory.pcie_latency_ps)};
+}
+
+// When a quantum is over: what it computed is known, and now its accesses share memory with all others'.
+void VectorUnit::Impl::price(Core& core, const AccessCounts& accesses, ModelTime now, ModelTime took) {
+    const MemoryConfig& memory = context.memory.config();
+    core.computed = later(now, took);
+    const auto stream = [&](Resource& reads, std::uint64_t bytes, ModelTime latency) {
+        if (bytes == 0) return;
+        core.computed = std::max(core.computed, later(reads.reserve(now, bytes), latency));
+    };
+    stream(core.vram_reads, accesses.vram.streamed, memory.vram_latency_ps);
+    stream(core.host_reads, accesses.host.streamed, memory.pcie_latency_ps);
+    core.owed = {.vram = accesses.vram.read + accesses.vram.written,
+                 .from_host = accesses.host.read,
+                 .to_host = accesses.host.written};
+    context.counters.add(ORR_CTR_VECTOR_BUSY_PS, core.computed - now);
+    move_owed(core, now);
+}
+
+// A piece at a time, so that others get their share.
+void VectorUnit::Impl::move_owed(Core& core, ModelTime now) {
+    MemorySystem& memory = context.memory;
+    const Traffic piece{.vram = std::min(core.owed.vram, memory.vram().piece()),
+                        .from_host = std::min(core.owed.from_host, memory.from_host().piece()),
+                        .to_host = std::min(core.owed.to_host, memory.to_host().piece())};
+    const ModelTime through = memory.reserve(now, piece);
+    core.owed -= piece;
+    if (core.owed.any()) return context.events.schedule(core.event, through);
+    if (through > core.computed) context.counters.add(ORR_CTR_VECTOR_BUSY_PS, through - core.computed);
+    context.events.schedule(core.event, std::max(through, core.computed));
+}
+
 void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
+    if (core.owed.any()) return move_owed(core, now);
     Port& port = *core.port;
     if (core.phase != Core::Phase::kRunning) {
         const bool done = core.phase == Core::Phase::kDone;
@@ -137,13 +180,13 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     core.cut = cycles < config.quantum ? cycles : 0;
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
-    context.counters.add(ORR_CTR_VECTOR_BUSY_PS, took);
     if (did.end == Quantum::End::kStopped) {
+        context.counters.add(ORR_CTR_VECTOR_BUSY_PS, took);
         port.stop(core, did, later(now, took));
         return distribute(now);
     }
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;
-    context.events.schedule(core.event, later(now, took));
+    price(core, did.accesses, now, took);
 }
 
 void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {

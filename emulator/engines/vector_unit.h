@@ -24,6 +24,9 @@ struct VectorConfig {
     std::uint64_t item_cycles = 4;            // start of a work-item
     std::uint64_t quantum = 2'000;            // cycles an event, at least 1 and at most 2 us
     ModelTime save_core_ps = 200 * kPsPerNs;  // to save or load a work-group, behind its bytes
+    // Bytes of a core's cache in front of memory; 0: kernels' accesses to memory take no time.
+    std::uint64_t l1_bytes = 0;
+    std::uint64_t in_flight = 0;  // lines that a core's vector loads ask for at once; 0: any number
 };
 
 class VectorUnit {

@@ -33,8 +33,11 @@ class VectorUnit::Impl {
         Core(Impl& unit_, std::uint32_t number_, const VectorConfig& config, Mmu& mmu)
             : unit(unit_),
               number(number_),
-              core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles, mmu, unit.code),
-              event(Event::of<&Core::on_event>(this)) {}
+              core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles,
+                   unit.memory_costs(), mmu, unit.code),
+              event(Event::of<&Core::on_event>(this)),
+              vram_reads(unit.in_flight(unit.context.memory.config().vram_latency_ps)),
+              host_reads(unit.in_flight(unit.context.memory.config().pcie_latency_ps)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }
 
         Impl& unit;
@@ -45,6 +48,11 @@ class VectorUnit::Impl {
         Phase phase = Phase::kRunning;
         std::uint64_t cut =
             0;  // cycles of the present quantum that are done, if it costs the host several goes
+        // What the present quantum asked of memory and is not through yet, and when all else of it is.
+        Traffic owed;
+        ModelTime computed = 0;
+        // What its requests in flight let through.
+        Resource vram_reads, host_reads;
         ModelTime taken = 0;     // when its port got it
         ModelTime expected = 0;  // how long the port was charged for it in advance
         Pass charge = 0;         // and how much
@@ -53,6 +61,8 @@ class VectorUnit::Impl {
     Impl(const VectorConfig& config, EngineContext& context);
 
     void on_core(Core& core, ModelTime now);
+    MemoryCosts memory_costs() const;
+    std::uint64_t in_flight(ModelTime latency) const { return in_flight_rate(config.in_flight, latency); }
     // Hands work-groups to free cores.
     void distribute(ModelTime now);
     // Takes the cores of a port away at once; their groups are lost.
@@ -76,6 +86,8 @@ class VectorUnit::Impl {
     Pass place_of(const Port& port, ModelTime now) const;
     void save(Core& core, ModelTime now);
     void release(Core& core, ModelTime now);
+    void price(Core& core, const AccessCounts& accesses, ModelTime now, ModelTime took);
+    void move_owed(Core& core, ModelTime now);
 };
 
 class VectorUnit::Impl::Port final : public EnginePort {

@@ -21,12 +21,13 @@ struct Traffic {
     std::uint64_t vram = 0;       // bytes, both directions together
     std::uint64_t from_host = 0;  // bytes
     std::uint64_t to_host = 0;    // bytes
-    Traffic& operator+=(const Traffic& other) {
-        vram += other.vram;
-        from_host += other.from_host;
-        to_host += other.to_host;
+    Traffic& operator-=(const Traffic& other) {
+        vram -= other.vram;
+        from_host -= other.from_host;
+        to_host -= other.to_host;
         return *this;
     }
+    bool any() const { return (vram | from_host | to_host) != 0; }
     friend Traffic operator*(const Traffic& one, std::uint64_t times) {
         return {one.vram * times, one.from_host * times, one.to_host * times};
     }

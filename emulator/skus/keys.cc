@@ -81,6 +81,16 @@ constexpr auto kKeys = std::to_array<SkuKey>({
         "VRAM, reads and writes together"),
     key("copy", "host_gb_per_s", "GB/s", &Sku::copy_host_bytes_per_s, {1, kMaxGb, kGb},
         "PCIe, one direction"),
+    later(key("copy", "in_flight", "lines", &Sku::copy_in_flight, {1, 1'000'000},
+              "of 64 bytes, that one copy engine asks for before the first has come; before: any number"),
+          3, 0),
+
+    later(key("memory", "latency_ps", "ps", &Sku::memory_latency_ps, {0, kMaxPs},
+              "VRAM: a read of an engine or vector core, from request to data; before: none"),
+          3, 0),
+    later(key("memory", "host_latency_ps", "ps", &Sku::memory_host_latency_ps, {0, kMaxPs},
+              "host memory: the same, a PCIe round trip; before: none"),
+          3, 0),
 
     key("vector", "ports", "", &Sku::vector_ports, {1, kMostVectorPorts},
         "kernels that can be in flight at once"),
@@ -99,6 +109,13 @@ constexpr auto kKeys = std::to_array<SkuKey>({
         "to start a work-item on a core"),
     key("vector", "save_core_ps", "ps", &Sku::vector_save_core_ps, {0, kMaxPs},
         "to save a work-group inside a kernel, or to load it again; its bytes come on top"),
+    later(key("vector", "l1_bytes", "bytes", &Sku::vector_l1_bytes, {4'096, 16 * kMiB},
+              "vector core: cache in front of memory; before: kernels' memory took no time"),
+          3, 0),
+    later(
+        key("vector", "in_flight", "lines", &Sku::vector_in_flight, {1, 1'000'000},
+            "of 64 bytes, that a core's vector loads ask for before the first has come; before: any number"),
+        3, 0),
 
     key("link", "ports", "", &Sku::link_ports, {0, ORR_LINK_MAX_PORTS}, "links to other cards"),
     key("link", "lanes", "", &Sku::link_lanes, {1, 64}, "lanes of a link; they share its rate"),

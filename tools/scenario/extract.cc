@@ -242,9 +242,8 @@ void Extractor::set_copy(Job& job, std::uint64_t row_bytes, std::uint64_t rows, 
     }
     job.bytes = std::max<std::uint64_t>(1, row_bytes * rows);
     if (!demand.ended || job.bytes < 4096) return;
-    const double seconds =
-        static_cast<double>(demand.elapsed > sku_.copy_setup_ps ? demand.elapsed - sku_.copy_setup_ps : 1) /
-        1e12;
+    const Ps before = sku_.copy_setup_ps + sku_.memory_latency_ps;
+    const double seconds = static_cast<double>(demand.elapsed > before ? demand.elapsed - before : 1) / 1e12;
     const double rate = static_cast<double>(job.bytes) / seconds;
     if (rate < 1.5 * static_cast<double>(sku_.copy_host_bytes_per_s)) {
         job.to.kind = Place::Kind::kHost;

@@ -117,7 +117,8 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
         const std::uint64_t whole = std::min(bytes / segment, plan.count - i);
         if (host != nullptr && whole != 0) {
             move_span<T, kStore>(*core->vector, plan, i, whole, host);
-            if (kStore && core->page_entry(va).store_tag != (va & ~kPageOffset))
+            count_stream(core, va, whole * segment, kStore);
+            if (kStore && !core->page_entry(va).stores(va & ~kPageOffset))
                 stored(core, host, whole * segment);
             i += whole;
             continue;
@@ -228,7 +229,9 @@ Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
     const Plan plan = plan_of(core, op, what);
     vector_written(core);
     if (file.vstart < plan.count) {
+        core->gathers = true;
         const std::uint64_t stopped = move_all(core, plan, file.vstart, what);
+        core->gathers = false;
         if (stopped != plan.count) {
             if (stopped == 0 || !what.has(kFaultFirst)) {
                 file.vstart = stopped;

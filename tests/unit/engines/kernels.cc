@@ -295,12 +295,30 @@ void every_atomic(uint64_t* args) {
         ".option pop\n");
 }
 
+// args: a, b, c, elements of a group: a = b + c, in 64-bit integers
+[[gnu::naked]] void triad(uint64_t*) {
+    asm volatile(
+        ".option push\n .option arch, +v\n"
+        "csrr t0, 0xcc0\n ld t1, 24(a0)\n mul t0, t0, t1\n slli t0, t0, 3\n"
+        "ld a1, 0(a0)\n ld a2, 8(a0)\n ld a3, 16(a0)\n add a1, a1, t0\n add a2, a2, t0\n add a3, a3, t0\n"
+        "1: vsetvli t2, t1, e64, m8, ta, ma\n vle64.v v8, (a2)\n vle64.v v16, (a3)\n"
+        "vadd.vv v24, v8, v16\n vse64.v v24, (a1)\n sub t1, t1, t2\n slli t2, t2, 3\n"
+        "add a1, a1, t2\n add a2, a2, t2\n add a3, a3, t2\n bnez t1, 1b\n ret\n"
+        ".option pop\n");
+}
+
+// args: where the first pointer is, how many to follow
+[[gnu::naked]] void chase(uint64_t*) {
+    asm volatile("ld a1, 8(a0)\n ld a0, 0(a0)\n1: ld a0, 0(a0)\n addi a1, a1, -1\n bnez a1, 1b\n ret\n");
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
     histogram,    atomics,       local, floats,   ids,         registers, clock,
     illegal,      ecall,         loop,  jump,     load,        store,     misaligned_atomic,
     recurse,      wait_forever,  mark,  spin,     mix,         tree,      barrier_ended,
     barrier_late, barrier_other, deep,  rounding, fail_assert, vectors,   every_atomic,
+    triad,        chase,
 };
 
 }  // namespace

@@ -32,6 +32,8 @@ enum Kernel : unsigned {
     kAssert,
     kVectors,
     kEveryAtomic,
+    kTriad,
+    kChase,
     kKernels,
 };
 

@@ -1,0 +1,100 @@
+// Counts what a hart's accesses ask of memory that others use too, and what the hart waits for.
+//
+// In front of such memory stands a cache of tags without data: every access goes to memory at once, as ever,
+// and a load whose line is not there costs the hart the latency of that memory. Stores are posted; a line
+// that was written is written back once. What streams past the cache, and atomics, say so themselves.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "emulator/core/bus.h"
+
+namespace orrery::emu {
+
+class Meter {
+  public:
+    static constexpr std::uint64_t kLine = 64;
+
+    Meter() = default;
+    explicit Meter(const MemoryCosts& costs)
+        : costs_(costs),
+          shift_(64 - std::countr_zero(std::bit_ceil(std::max<std::uint64_t>(costs.l1_bytes / kLine, 2)))) {
+        if (on()) tags_.resize(std::size_t{1} << (64 - shift_));
+    }
+    bool on() const { return costs_.l1_bytes != 0; }
+
+    // Nothing is in the cache.
+    void start_cold() {
+        epoch_ += kEpoch;
+        if (epoch_ != 0) return;
+        // The tags of long ago would be good again.
+        std::ranges::fill(tags_, 0);
+        epoch_ = kEpoch;
+    }
+    // What has been counted since the last call.
+    AccessCounts take() { return std::exchange(counts_, {}); }
+
+    bool has(std::uint64_t va) const { return (tag_at(va) ^ key(va)) <= kWritten; }
+    bool has_written(std::uint64_t va) const { return tag_at(va) == (key(va) | kWritten); }
+
+    // These give the cycles that the hart waits.
+    std::uint64_t load(std::uint64_t va, PagePlace place) {
+        if (place == PagePlace::kOwn || has(va)) return 0;
+        tag_at(va) = key(va);
+        counts_.of(place).read += kLine;
+        return latency(place);
+    }
+    void store(std::uint64_t va, PagePlace place) {
+        if (place == PagePlace::kOwn || has_written(va)) return;
+        tag_at(va) = key(va) | kWritten;
+        counts_.of(place).written += kLine;
+    }
+    // Done where the memory is.
+    std::uint64_t atomic(std::uint64_t va, PagePlace place) {
+        if (place == PagePlace::kOwn) return 0;
+        if (has(va)) tag_at(va) = 0;
+        counts_.of(place).read += kLine / 2;
+        counts_.of(place).written += kLine / 2;
+        return latency(place);
+    }
+    // Many bytes in a row, past the cache: their time is that of the bandwidth.
+    void stream(std::uint64_t bytes, PagePlace place, bool write) {
+        if (place == PagePlace::kOwn) return;
+        MemoryCounts& counts = counts_.of(place);
+        (write ? counts.written : counts.read) += bytes;
+        if (!write) counts.streamed += bytes;
+    }
+    // One of many lines that are asked for together: the wait for it is that of a stream.
+    void gather(std::uint64_t va, PagePlace place) {
+        if (load(va, place) != 0) counts_.of(place).streamed += kLine;
+    }
+
+  private:
+    static constexpr std::uint64_t kWritten = 1;
+    static constexpr unsigned kLineShift = 6;
+    // Behind a line's number (48 bits of address) and kWritten.
+    static constexpr std::uint64_t kEpoch = std::uint64_t{1} << 43;
+
+    std::uint64_t key(std::uint64_t va) const { return epoch_ | va >> kLineShift << 1; }
+    // Arrays a power of two apart do not drive each other out.
+    std::size_t place_of(std::uint64_t va) const {
+        return (va >> kLineShift) * 0x9e37'79b9'7f4a'7c15 >> shift_;
+    }
+    std::uint64_t& tag_at(std::uint64_t va) { return tags_[place_of(va)]; }
+    const std::uint64_t& tag_at(std::uint64_t va) const { return tags_[place_of(va)]; }
+    std::uint64_t latency(PagePlace place) const {
+        return place == PagePlace::kHost ? costs_.host_cycles : costs_.vram_cycles;
+    }
+
+    MemoryCosts costs_;
+    int shift_ = 0;
+    std::uint64_t epoch_ = kEpoch;
+    std::vector<std::uint64_t> tags_;
+    AccessCounts counts_;
+};
+
+}  // namespace orrery::emu
