@@ -113,6 +113,10 @@ struct orr_info {
 	u32 max_contexts;
 	/** @max_ring_entries: packets of a ring, a power of two */
 	u32 max_ring_entries;
+	/** @vector_vlen: bits of a vector register, 0: the card has none, or does not say */
+	u32 vector_vlen;
+	/** @vector_isa: as @sku_name; empty: the card does not say */
+	char vector_isa[ORR_ISA_BYTES + 1];
 	/** @sku_name: zero-padded, always terminated */
 	char sku_name[33];
 	/** @fw_build_id: zero-padded, always terminated */

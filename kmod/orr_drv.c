@@ -85,7 +85,8 @@ static struct drm_driver orr_drm_driver = {
 	.date = "20261121",
 #endif
 	.major = 1,
-	.minor = 2, /* 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK */
+	/* 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of QUERY_DEVICE */
+	.minor = 3,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

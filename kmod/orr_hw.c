@@ -168,6 +168,11 @@ int orr_hw_identify(struct orr_device *odev)
 			       (ORR_R_LINK(0) - ORR_R_COUNTER(0)) / sizeof(u64));
 	if ((info->hw_version & 0xffff) >= 1)
 		info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
+	if ((info->hw_version & 0xffff) >= 3) {
+		info->vector_vlen = orr_hw_constant32(odev, ORR_R_VECTOR_VLEN, &ones);
+		orr_hw_read_text(odev, ORR_R_VECTOR_ISA, info->vector_isa, ORR_ISA_BYTES, &ones);
+		orr_text_sanitise(info->vector_isa);
+	}
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1, &ones);
 	orr_text_sanitise(info->sku_name);
 

@@ -19,7 +19,7 @@
 #define ORR_QUOTA_PERIOD_MAX_US 1000000u
 
 /* What user space was built with stays as it is; structs grow at their end only. */
-static_assert(sizeof(struct drm_orr_query_device) == 160);
+static_assert(sizeof(struct drm_orr_query_device) == 288);
 static_assert(offsetof(struct drm_orr_query_device, features) == 152);
 static_assert(sizeof(struct drm_orr_bo_create) == 24);
 static_assert(sizeof(struct drm_orr_bo_info) == 32);
@@ -68,8 +68,10 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 		.max_ring_entries = info->max_ring_entries,
 		.counters = info->counters,
 		.state = orr_read32(odev, ORR_R_STATE),
+		.vector_vlen = info->vector_vlen,
 		.features = orr_fw_fails(odev) ? ORR_FEATURE_FAILURE : 0,
 	};
+	memcpy(args->vector_isa, info->vector_isa, sizeof(args->vector_isa));
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));
 	memcpy(args->fw_build_id, info->fw_build_id, sizeof(args->fw_build_id));
 	ones = args->state == U32_MAX || args->model_time_ps == U64_MAX;

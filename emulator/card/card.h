@@ -21,6 +21,7 @@
 #include "emulator/card/core_target.h"
 #include "emulator/card/fault_control.h"
 #include "emulator/card/register_file.h"
+#include "emulator/core/isa.h"
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
 #include "emulator/faults/faults.h"
@@ -73,6 +74,9 @@ class Card final : private SocEffects {
     // --- any thread ---
     const CardConfig& config() const { return config_; }
     const Sku& sku() const { return config_.sku; }
+    // What the vector cores run; VLEN in bits, 0: no vectors.
+    const std::string& vector_isa() const { return vector_isa_; }
+    std::uint32_t vector_vlen() const { return config_.sku.vector_vlen; }
     Vram& vram() { return vram_; }                  // size, descriptor and bytes
     Doorbells& doorbells() { return *doorbells_; }  // fd() and kick()
     Counters& counters() { return counters_; }
@@ -190,6 +194,7 @@ class Card final : private SocEffects {
     std::unique_ptr<Workers> workers_;
     std::unique_ptr<EngineContext> engine_context_;
     std::vector<std::unique_ptr<CopyEngine>> copy_engines_;
+    std::string vector_isa_ = isa_of(vector_vlen());
     std::unique_ptr<VectorUnit> vector_unit_;
     std::unique_ptr<Windows> windows_;
     std::unique_ptr<SocRegisters> soc_;

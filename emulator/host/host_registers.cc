@@ -96,7 +96,9 @@ void HostRegisters::nothing_there(std::uint64_t offset, std::size_t bytes, const
 }
 
 const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
-    if (offset < ORR_R_MODEL_TIME || offset >= ORR_R_SKU) return "it is a constant of the card";
+    if (offset < ORR_R_MODEL_TIME || offset >= ORR_R_SKU ||
+        (offset >= ORR_R_VECTOR_ISA && offset < ORR_R_VECTOR_ISA + ORR_ISA_BYTES))
+        return "it is a constant of the card";
     if (offset >= kLinkFirst && offset < kLinkEnd) {
         const auto port = (offset - kLinkFirst) / kLinkStride;
         const auto& links = card_.config().links;
@@ -182,6 +184,12 @@ bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const 
         std::memcpy(&value, sku_table_.data() + (offset - ORR_R_SKU), sizeof value);
         return true;
     }
+    if (offset >= ORR_R_VECTOR_ISA && offset < ORR_R_VECTOR_ISA + ORR_ISA_BYTES) {
+        std::array<char, ORR_ISA_BYTES> isa{};
+        card_.vector_isa().copy(isa.data(), isa.size());
+        std::memcpy(&value, isa.data() + (offset - ORR_R_VECTOR_ISA), sizeof value);
+        return true;
+    }
     switch (offset) {
         case ORR_R_UID:
             value = card_.config().uid;
@@ -259,6 +267,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_SKU_BYTES:
             value = sku_bytes_;
+            return true;
+        case ORR_R_VECTOR_VLEN:
+            value = card_.vector_vlen();
             return true;
         case ORR_R_STATE:
             value = file.state.load(std::memory_order_acquire);

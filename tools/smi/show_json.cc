@@ -56,6 +56,8 @@ Json device_json(const Card& card) {
             {"vram_used_bytes", p.vram_used_bytes},
             {"core_hz", p.core_hz},
             {"vector_hz", p.vector_hz},
+            {"vector_vlen", p.vector_vlen},
+            {"vector_isa", p.vector_isa},
             {"copy_engines", p.copy_engines},
             {"vector_ports", p.vector_ports},
             {"vector_cores", p.vector_cores},

@@ -108,6 +108,8 @@ orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device) {
         p.vector_cores = card->vector_cores;
         p.link_ports = card->link_ports;
         p.state = state_of(card->state);
+        p.vector_vlen = card->vector_vlen;
+        put_text(p.vector_isa, text_of(card->vector_isa));
         return write_struct(prop, p, "orrDeviceProp");
     });
 }

@@ -89,6 +89,8 @@ orrError_t orrModuleCheckData(const void* image, size_t bytes) {
         if (parsed->functions().empty()) {
             return fail(orrErrorInvalidImage, "the module has no kernel: mark one with ORR_KERNEL");
         }
+        if (const std::string lacking = parsed->needs().lacking(Isa::largest()); !lacking.empty())
+            return fail(orrErrorNotSupported, "the module needs {}, which no card has", lacking);
         return {};
     });
 }

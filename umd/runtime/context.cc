@@ -13,6 +13,13 @@ QueueOptions named(const char* name) {
     return options;
 }
 
+// A card of today says what it runs, in a text that need not be right.
+Isa isa_of(const drm_orr_query_device& card) {
+    const auto* text = reinterpret_cast<const char*>(card.vector_isa);
+    auto isa = Isa::parse({text, ::strnlen(text, sizeof(card.vector_isa))});
+    return isa ? *std::move(isa) : Isa::first();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory, Fleet& fleet,
@@ -33,6 +40,7 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       uid_(card.uid),
       ports_(card.link_ports),
       vector_cores_(card.vector_cores),
+      isa_(isa_of(card)),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem) {
     fleet_.add(*this);
@@ -177,9 +185,10 @@ std::string Context::describe_semaphore(std::uint64_t va) const {
     return fmt::format("the semaphore at {:#x}", va);
 }
 
-void Context::add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes) {
+void Context::add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes,
+                       LineTables lines) {
     const std::lock_guard lock(mutex_);
-    code_[start] = {std::move(name), std::move(bytes)};
+    code_[start] = {std::move(name), std::move(bytes), std::move(lines)};
 }
 
 void Context::remove_code(std::uint64_t start) {
@@ -193,7 +202,9 @@ std::string Context::describe_code(std::uint64_t pc) const {
     if (after == code_.begin()) return {};
     const auto& [start, code] = *std::prev(after);
     if (pc - start >= code.bytes.size()) return {};
-    return fmt::format(" (offset {:#x} of module {})", pc - start, code.name);
+    const std::string line = code.lines.find(pc - start);
+    return fmt::format(" ({}{}offset {:#x} of module {})", line, line.empty() ? "" : ", ", pc - start,
+                       code.name);
 }
 
 std::span<const std::byte> Context::code_at(std::uint64_t va) const {

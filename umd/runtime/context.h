@@ -15,6 +15,8 @@
 
 #include "umd/runtime/fate.h"
 #include "umd/runtime/fleet.h"
+#include "umd/runtime/isa.h"
+#include "umd/runtime/line_table.h"
 #include "umd/runtime/memory.h"
 #include "umd/runtime/output.h"
 #include "umd/runtime/pinned_buffer.h"
@@ -35,6 +37,8 @@ class Context {
     Context& operator=(const Context&) = delete;
 
     int device() const { return device_; }
+    // Of its vector cores.
+    const Isa& isa() const { return isa_; }
     Device& winsys() const { return winsys_; }
     Memory& memory() const { return memory_; }
     Fleet& fleet() const { return fleet_; }
@@ -91,9 +95,10 @@ class Context {
     // "semaphore 'x'", "an event", "the semaphore at 0x12".
     std::string describe_semaphore(std::uint64_t va) const;
     // What was loaded for a module, for error texts and for what kernels print.
-    void add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes);
+    void add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes, LineTables lines);
     void remove_code(std::uint64_t start);
-    // " (offset 0x12 of module hist.elf)", or nothing.
+    // " (hist.cc:17, offset 0x12 of module hist.elf)", or nothing; the line only of a module with line
+    // tables.
     std::string describe_code(std::uint64_t pc) const;
     // What a module had at an address when it was loaded: a word, and a text that ends there. Nothing: no
     // module has that.
@@ -116,6 +121,7 @@ class Context {
     struct Code {
         std::string name;
         std::vector<std::byte> bytes;
+        LineTables lines;
     };
     // From `va` to the end of the module; empty: none. With mutex_ held.
     std::span<const std::byte> code_at(std::uint64_t va) const;
@@ -127,6 +133,7 @@ class Context {
     const std::uint64_t uid_;
     const std::uint32_t ports_;
     const std::uint32_t vector_cores_;
+    const Isa isa_;
     Fate loss_;
     SemaphorePool semaphores_;
     SemaphorePool event_slots_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "umd/runtime/bytes.h"
 #include "umd/runtime/memory.h"
 
 namespace orrery::umd {
@@ -13,15 +14,7 @@ namespace {
 
 // <elf.h> of old systems lacks it.
 constexpr std::uint32_t kRiscvRelative = 3;
-
-// Reads a T at `offset`, if all of it is inside.
-template <typename T>
-std::optional<T> read_at(std::span<const std::byte> bytes, std::uint64_t offset) {
-    if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, bytes.data() + offset, sizeof(T));
-    return value;
-}
+constexpr std::uint32_t kRiscvAttributes = 0x70000003;
 
 template <typename... Args>
 std::unexpected<Error> bad(fmt::format_string<Args...> format, Args&&... args) {
@@ -36,10 +29,12 @@ class ElfParser {
     explicit ElfParser(std::span<const std::byte> file) : file_(file) {}
 
     Result<ElfImage> parse() {
-        for (auto step : {&ElfParser::read_header, &ElfParser::load_segments, &ElfParser::read_dynamic,
-                          &ElfParser::read_relocations, &ElfParser::read_symbols}) {
+        for (auto step :
+             {&ElfParser::read_header, &ElfParser::load_segments, &ElfParser::read_dynamic,
+              &ElfParser::read_relocations, &ElfParser::read_symbols, &ElfParser::read_attributes}) {
             ORR_TRY(done, (this->*step)());
         }
+        image_.lines_ = LineTables::of(file_);
         return std::move(image_);
     }
 
@@ -72,6 +67,7 @@ class ElfParser {
                 return bad("it has an interpreter or thread-local variables");
             }
             if (header->p_type == PT_DYNAMIC) dynamic_ = *header;
+            if (header->p_type == kRiscvAttributes) attributes_ = *header;
             if (header->p_type == PT_LOAD && header->p_memsz != 0) loads.push_back(*header);
         }
         if (loads.empty()) return bad("nothing to load");
@@ -222,7 +218,8 @@ class ElfParser {
                 return (s.bind & ORR_BIND_EXEC) != 0 && entry >= s.start && entry - s.start < s.size;
             });
             if (!code || entry % 2 != 0)
-                return bad("function '{}' lies outside the code", printable(name, end));
+                return bad("function '{}' lies outside the code",
+                           printable(std::string_view(name, end).substr(0, 80)));
             image_.functions_.emplace(std::string(name, end), entry);
         }
         return {};
@@ -246,17 +243,57 @@ class ElfParser {
         return {};
     }
 
-    static std::string printable(const char* begin, const char* end) {
-        std::string text(begin, std::min(end, begin + 80));
-        for (char& c : text) {
-            if (c < 0x20 || c > 0x7e) c = '?';
+    // What the code needs of a core: an attribute of the file as a whole, in the format of the RISC-V ELF
+    // ABI.
+    Status read_attributes() {
+        if (attributes_.p_type != kRiscvAttributes) return {};
+        const auto odd = [] { return bad("its attributes (.riscv.attributes) make no sense"); };
+        ByteReader in(part_of(file_, attributes_.p_offset, attributes_.p_filesz));
+        if (in.take<std::uint8_t>() != 'A') return odd();
+        while (in.more()) {
+            const auto bytes = in.take<std::uint32_t>();
+            if (bytes < sizeof(bytes)) return odd();
+            ByteReader vendor(in.part(bytes - sizeof(bytes)));
+            if (vendor.text() != "riscv") continue;
+            while (vendor.more()) {
+                const std::uint64_t begin = vendor.at();
+                const std::uint64_t tag = vendor.uleb();
+                const auto size = vendor.take<std::uint32_t>();
+                if (size < vendor.at() - begin) return odd();
+                ByteReader attributes(vendor.part(size - (vendor.at() - begin)));
+                if (tag != kWholeFile) continue;
+                if (auto done = read_file_attributes(attributes); !done) return done;
+                if (!attributes.good()) return odd();
+            }
+            if (!vendor.good()) return odd();
         }
-        return text;
+        if (!in.good()) return odd();
+        return {};
     }
+
+    Status read_file_attributes(ByteReader& attributes) {
+        while (attributes.more()) {
+            const std::uint64_t tag = attributes.uleb();
+            // Those with odd numbers are texts.
+            if (tag % 2 == 0) {
+                attributes.uleb();
+                continue;
+            }
+            const std::string_view text = attributes.text();
+            if (tag != kArch || !attributes.good()) continue;
+            auto isa = Isa::parse(text);
+            if (!isa) return bad("{}", isa.error().text);
+            image_.needs_ = *std::move(isa);
+        }
+        return {};
+    }
+
+    static constexpr std::uint64_t kWholeFile = 1, kArch = 5;
 
     std::span<const std::byte> file_;
     Elf64_Ehdr header_{};
     Elf64_Phdr dynamic_{};
+    Elf64_Phdr attributes_{};
     std::uint64_t rela_ = 0, rela_size_ = 0, strtab_size_ = 0;
     std::optional<std::uint64_t> symtab_, strtab_, hash_;
     ElfImage image_;

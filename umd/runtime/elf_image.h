@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "umd/runtime/isa.h"
+#include "umd/runtime/line_table.h"
 #include "umd/winsys/error.h"
 
 namespace orrery::umd {
@@ -47,6 +49,11 @@ class ElfImage {
     std::uint32_t item_stack_bytes(std::string_view function) const;
     // Where the module wants the address of the ring for what its kernels print; nothing: they print nothing.
     std::optional<std::uint64_t> output_pointer() const { return output_pointer_; }
+    // What its code uses of a vector core. A file that does not say is taken for one from before there was a
+    // choice.
+    const Isa& needs() const { return needs_; }
+    // For error texts; empty without -g.
+    const LineTables& lines() const { return lines_; }
 
   private:
     friend class ElfParser;
@@ -61,6 +68,8 @@ class ElfImage {
     std::map<std::string, std::uint32_t, std::less<>> item_stacks_;  // by function, of those that say
     bool barriers_ = false;
     std::optional<std::uint64_t> output_pointer_;
+    Isa needs_ = Isa::first();
+    LineTables lines_;
 };
 
 }  // namespace orrery::umd

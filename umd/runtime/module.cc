@@ -9,6 +9,11 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const s
                                              std::string name) {
     auto image = ElfImage::parse(file);
     if (!image) return std::unexpected(Error{image.error().code, name + " is " + image.error().text});
+    if (const std::string lacking = image->needs().lacking(context.isa()); !lacking.empty()) {
+        return fail(orrErrorNotSupported,
+                    "{} needs {}; device {} has {}: build it with another -march, or use another card", name,
+                    lacking, context.device(), context.isa().text());
+    }
     std::shared_ptr<Module> module(new Module(context, std::move(name)));
     ORR_TRY(block, context.memory().create_unbound_block(context.device(), image->size(), BoKind::kVram));
     module->block_ = *block;
@@ -29,7 +34,7 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const s
         const std::uint32_t pages = (image->item_stack_bytes(function) + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE;
         module->functions_[function] = {offset, static_cast<std::uint16_t>(pages)};
     }
-    context.add_code((*block)->va, module->name_, std::move(bytes));
+    context.add_code((*block)->va, module->name_, std::move(bytes), image->lines());
     return module;
 }
 

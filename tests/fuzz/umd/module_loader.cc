@@ -30,6 +30,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     for (const auto& [name, entry] : image->functions())
         require(entry < image->size());
+    for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{0x1000}, image->size()}) {
+        for (const char c : image->lines().find(at))
+            require(c >= ' ' && c <= '~');
+    }
+    require(image->needs().text().starts_with("rv64"));
     if (image->size() < 1u << 20) require(image->relocated(0x7f0000000000).size() == image->size());
     return 0;
 }

@@ -137,6 +137,17 @@ TEST_F(CcTest, ErrorsOfTheCompilerAndLinkerPassThrough) {
     EXPECT_FALSE(fs::exists(folder_ / "k.elf")) << "a refused module stays";
 }
 
+TEST_F(CcTest, AnIsaThatNoCardHasIsRefused) {
+    write("k.cc", "#include <orrery/kernel.h>\nORR_KERNEL void f(int* p) { *p = 1; }\n");
+    EXPECT_EQ(run("-march=rv64gcv_zvl2048b -o k.elf k.cc"), 0) << output_;
+    EXPECT_EQ(run("-march=rv64gcv_zvfh_zvfbfwma -o k.elf k.cc"), 0) << output_;
+    EXPECT_EQ(run("-march=rv64gc_zbb -o zbb.elf k.cc"), 1);
+    EXPECT_EQ(output_, "orrery-cc: zbb.elf: the module needs zbb, which no card has\n");
+    EXPECT_EQ(run("-march=rv64gcv_zvl8192b -o wide.elf k.cc"), 1);
+    EXPECT_EQ(output_, "orrery-cc: wide.elf: the module needs VLEN >= 8192, which no card has\n");
+    EXPECT_FALSE(fs::exists(folder_ / "wide.elf"));
+}
+
 TEST_F(CcTest, CommandLineMistakes) {
     EXPECT_EQ(run(""), 2);
     EXPECT_EQ(run("--nonsense k.cc"), 2);

@@ -78,13 +78,45 @@ TEST(ElfImage, GoodModule) {
     EXPECT_GE(moved, 2);
 }
 
+constexpr std::uint32_t kAttributes = 0x70000003;  // PT_RISCV_ATTRIBUTES
+
+TEST(ElfImage, SaysWhatItNeeds) {
+    EXPECT_EQ(ElfImage::parse(good_image())->needs().lacking(Isa::first()), "");
+    EXPECT_EQ(ElfImage::parse(good_image())->needs().text(), "rv64imafdc_zicsr_zmmul");
+    // Who does not say is taken for a module from before there was a choice.
+    auto image = good_image();
+    program_header(image, kAttributes).p_type = PT_NULL;
+    EXPECT_EQ(ElfImage::parse(image)->needs().text(), Isa::first().text());
+    // What cannot be understood is refused.
+    const Elf64_Phdr attributes = program_header(image = good_image(), kAttributes);
+    const auto with = [&](std::uint64_t at, int value) {
+        auto copy = good_image();
+        copy[attributes.p_offset + at] = static_cast<std::byte>(value);
+        return refusal(copy);
+    };
+    EXPECT_THAT(with(0, 'B'), ::testing::HasSubstr("make no sense"));
+    EXPECT_THAT(with(4, 0x7f), ::testing::HasSubstr("make no sense"));
+    EXPECT_THAT(with(1, 2), ::testing::HasSubstr("make no sense"));
+    const std::string text(reinterpret_cast<const char*>(image.data()) + attributes.p_offset,
+                           attributes.p_filesz);
+    EXPECT_THAT(with(text.find("rv64") + 2, '3'), ::testing::HasSubstr("is no ISA"));
+    for (std::uint64_t at = 0; at < attributes.p_filesz; ++at) {
+        for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
+            auto copy = good_image();
+            copy[attributes.p_offset + at] = static_cast<std::byte>(value);
+            (void)ElfImage::parse(copy);
+        }
+    }
+}
+
 TEST(ElfImage, EveryTruncationIsSafeAndNoneWithoutItsSegmentsIsTaken) {
     const auto image = good_image();
     std::uint64_t needed = 0;
     auto copy = image;
     for (int i = 0; i < header(copy).e_phnum; ++i) {
         const auto& h = reinterpret_cast<Elf64_Phdr*>(copy.data() + header(copy).e_phoff)[i];
-        if (h.p_type == PT_LOAD) needed = std::max<std::uint64_t>(needed, h.p_offset + h.p_filesz);
+        if (h.p_type == PT_LOAD || h.p_type == kAttributes)
+            needed = std::max<std::uint64_t>(needed, h.p_offset + h.p_filesz);
     }
     for (std::size_t size = 0; size < image.size(); ++size) {
         const bool taken = ElfImage::parse(std::span(image).first(size)).has_value();

@@ -148,6 +148,7 @@ class FakeDevice final : public Device {
         query.max_ring_entries = ORR_RING_MAX_ENTRIES;
         query.counters = 4;
         std::memcpy(query.sku_name, "fake", 5);
+        card_.vector_isa.copy(reinterpret_cast<char*>(query.vector_isa), sizeof query.vector_isa);
         return query;
     }
     Result<std::vector<std::uint64_t>> counters() override { return std::vector<std::uint64_t>{1, 2, 3, 4}; }

@@ -178,5 +178,29 @@ TEST_F(LaunchTest, ModuleFilesThatAreNone) {
     EXPECT_FAIL(orrModuleLoadData(&module, nullptr, 7), orrErrorInvalidValue, "null");
 }
 
+// By what a card says that it runs; one that says nothing, or no ISA, has no vectors.
+TEST(ModuleIsa, IsCheckedWhenAModuleIsLoaded) {
+    FakeSystem system(5);
+    system.card(1).vector_isa = "rv64imafdcv_zicsr_zifencei_zvl2048b";
+    system.card(2).vector_isa = "rv64imafdcv_zicsr_zifencei_zvl256b";
+    system.card(3).vector_isa = "rv64imafdcv\x01";
+    system.card(4).vector_isa = std::string(128, 'v');
+    orrModule_t module = nullptr;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrModuleLoad(&module, VECTOR_KERNEL));
+    ASSERT_OK(orrModuleUnload(module));
+    ASSERT_OK(orrSetDevice(2));
+    EXPECT_FAIL(orrModuleLoad(&module, VECTOR_KERNEL), orrErrorNotSupported,
+                "umd_vector_kernel.elf needs VLEN >= 512; device 2 has rv64imafdcv_zicsr_zifencei_zvl256b");
+    for (const int device : {0, 3, 4}) {
+        ASSERT_OK(orrSetDevice(device));
+        EXPECT_FAIL(orrModuleLoad(&module, VECTOR_KERNEL), orrErrorNotSupported,
+                    "umd_vector_kernel.elf needs v with VLEN >= 512; device " + std::to_string(device) +
+                        " has rv64imafdc_");
+        ASSERT_OK(orrModuleLoad(&module, TEST_KERNELS));
+        ASSERT_OK(orrModuleUnload(module));
+    }
+}
+
 }  // namespace
 }  // namespace orrery::umd::test

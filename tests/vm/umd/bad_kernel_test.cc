@@ -37,6 +37,8 @@ class BadKernel : public ::testing::Test {
 
 TEST_F(BadKernel, Trap) {
     expect("trap", 0, orrErrorIllegalInstruction, "kernel 'trap' trapped");
+    // The line of source: this module is built with -g.
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::ContainsRegex("kernels\\.cc:[1-9][0-9]*, offset 0x"));
 }
 
 TEST_F(BadKernel, FailedAssertion) {

@@ -44,6 +44,10 @@ TEST(Smi, JsonSaysWhatTheApiSays) {
         EXPECT_GT(card.at("counters").at("core_instructions").get<std::uint64_t>(), 0u);
         EXPECT_EQ(card.at("counters").at("guest_errors"), 0);
         EXPECT_EQ(card.at("links").size(), prop.link_ports);
+        EXPECT_GE(prop.vector_vlen, 128u);
+        EXPECT_EQ(std::string(prop.vector_isa).find("rv64imafdcv_"), 0u) << prop.vector_isa;
+        EXPECT_EQ(card.at("vector_vlen"), prop.vector_vlen);
+        EXPECT_EQ(card.at("vector_isa"), prop.vector_isa);
     }
 }
 

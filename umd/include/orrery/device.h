@@ -44,6 +44,9 @@ typedef struct orrDeviceProp {
     uint32_t link_ports;
     orrDeviceState state; /**< now */
     uint32_t reserved;
+    uint64_t vector_vlen; /**< bits of a vector register of the vector cores; 0: they have none */
+    char vector_isa[128]; /**< what they run, as compilers write it; empty: an old driver or card does not say
+                           */
 } orrDeviceProp;
 /** What a card is. */
 ORR_API orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device);

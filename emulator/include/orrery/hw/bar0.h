@@ -29,6 +29,7 @@
 #define ORR_R_SKU_NAME 0x0040 /* 32 bytes, zero-padded ASCII */
 #define ORR_R_SAVE_BYTES 0x0060 /* bytes of a save area (SOC_SAVE_BYTES), a multiple of 4 KiB; 0: no preemption inside kernels */
 #define ORR_R_SKU_BYTES 0x0064 /* bytes of text at ORR_R_SKU, at most ORR_SKU_MAX_BYTES */
+#define ORR_R_VECTOR_VLEN 0x0068 /* bits of a vector register of the vector cores; 0: they have none */
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 1u
@@ -77,6 +78,10 @@
 
 /* --- mailbox --- */
 #define ORR_R_MBOX_DOORBELL 0x0210 /* WO: any value: look at the host-to-firmware ring */
+
+/* --- what kernels may use --- */
+#define ORR_R_VECTOR_ISA 0x0300 /* ORR_ISA_BYTES, zero-padded ASCII: the vector cores' ISA as compilers write it, as in rv64imafdc_zicsr */
+#define ORR_ISA_BYTES 128u
 
 /* --- counters: counters.h --- */
 #define ORR_R_COUNTER(n) (0x1000 + 8 * (n)) /* 64, RO */

@@ -1,0 +1,13 @@
+// What a hart runs, as compilers write it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace orrery::emu {
+
+// Of a hart with F and D, and with V if vlen (bits) is not 0: "rv64imafdcv_zicntr_...". Extensions that
+// others in it imply are left out.
+std::string isa_of(std::uint32_t vlen);
+
+}  // namespace orrery::emu
