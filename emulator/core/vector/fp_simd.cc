@@ -58,8 +58,8 @@ struct Binary {
             raw = splat<StoreB, kLanes>(unbox<B>(o.scalar));
             if constexpr (kPartial) {
                 raw = lanes_of<StoreB, kLanes>(block.active) ? raw : splat<StoreB, kLanes>(B::kOne);
-                keep(raw);
             }
+            keep(raw);
         } else {
             raw = input<StoreB, kLanes, kPartial>(o.vs1, block, B::kOne);
         }

@@ -93,9 +93,9 @@ ORR_INLINE Vec<T, kLanes> splat(T value) {
 template <class V>
 ORR_INLINE void keep(V& value) {
     if constexpr (sizeof(V) >= 16) {
-        asm("" : "+x"(value));
+        asm volatile("" : "+x"(value));
     } else {
-        asm("" : "+m"(value));
+        asm volatile("" : "+m"(value));
     }
 }
 

@@ -47,8 +47,8 @@ struct Fused {
             raw = splat<StoreA, kLanes>(unbox<A>(o.scalar));
             if constexpr (kPartial) {
                 raw = lanes_of<StoreA, kLanes>(block.active) ? raw : splat<StoreA, kLanes>(A::kOne);
-                keep(raw);
             }
+            keep(raw);
         } else {
             raw = input<StoreA, kLanes, kPartial>(o.vs1, block, A::kOne);
         }
