@@ -230,6 +230,9 @@ void check_random(const Case& test, unsigned rounds) {
         if (random() % 2 == 0) {
             o.mask = groups.mask.data();
             const bool none = random() % 8 == 0;
+            // Then not even a scalar that signals may be looked at.
+            if (none && test.scalar && !test.b.is_integer)
+                o.scalar = boxed(test.b, reference::infinity(test.b.format, false) + 1);
             for (std::uint8_t& byte : groups.mask) {
                 const std::uint64_t kind = none ? 0 : random() % 4;
                 byte = kind == 0 ? 0 : kind == 1 ? 0xff : static_cast<std::uint8_t>(random());
