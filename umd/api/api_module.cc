@@ -38,20 +38,26 @@ Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> im
 orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
                   std::size_t local_bytes, orrStream_t stream, bool resident) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        const auto kernel = runtime.functions.find(function);
-        if (!kernel) return bad_handle("function", function);
-        ORR_TRY(valid, check_launch(grid, block, args, bytes, local_bytes));
         ORR_TRY(queue, runtime.stream(stream));
-        if (kernel->context != &(*queue)->context()) {
-            return fail(orrErrorInvalidValue,
-                        "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
-                        kernel->context->device(), (*queue)->context().device());
-        }
+        const auto kernel = runtime.functions.find(function);
+        const auto check = [&]() -> Status {
+            if (!kernel) return bad_handle("function", function);
+            if (kernel->context != &(*queue)->context()) {
+                return fail(orrErrorInvalidValue,
+                            "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
+                            kernel->context->device(), (*queue)->context().device());
+            }
+            return check_launch(grid, block, args, bytes, local_bytes);
+        };
+        const Status valid = check();
         if ((*queue)->capturing()) {
+            // A graph without this kernel would be another one.
+            if (!valid) return capture_failure(**queue, valid.error());
             if (resident) return refuse_capture(**queue, "orrLaunchCooperativeKernel");
             return capture_kernel(**queue, *kernel, grid, block, {static_cast<const std::byte*>(args), bytes},
                                   local_bytes);
         }
+        if (!valid) return valid;
         orr_packet packet = make_dispatch(*kernel, grid, block, local_bytes, 0);
         if (resident) {
             ORR_TRY(fits, check_resident(*kernel, grid));

@@ -115,6 +115,12 @@ TEST_F(CaptureTest, Mistakes) {
                 "orrMallocHost");
     EXPECT_FAIL(orrStreamEndCapture(&graph, a_), orrErrorStreamCapture, "because a call failed");
 
+    // A launch that is wrong in itself is missing from the graph all the same.
+    ASSERT_OK(orrStreamBeginCapture(a_, 0));
+    EXPECT_EQ(orrLaunchKernel(reinterpret_cast<orrFunction_t>(1), {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, a_),
+              orrErrorInvalidHandle);
+    EXPECT_FAIL(orrStreamEndCapture(&graph, a_), orrErrorInvalidHandle, "because a call failed");
+
     ASSERT_OK(orrStreamBeginCapture(a_, 0));
     ASSERT_OK(orrEventRecord(fork_, a_));
     EXPECT_FAIL(orrEventSynchronize(fork_), orrErrorStreamCapture, "captured");

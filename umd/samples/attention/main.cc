@@ -113,8 +113,8 @@ int run(bool quick) {
 
     return print(
         "Attention (heads x length x width), in one kernel and in three:", {one, chain},
-        {fmt::format("The chain writes {:.1f} MB of scores to the card's memory and reads them three times; "
-                     "the fused kernel keeps them in registers.",
+        {fmt::format("The chain's {:.1f} MB of scores are written to the card's memory three times and read "
+                     "four times; the fused kernel keeps them on the core.",
                      static_cast<double>(scores.bytes()) / 1e6)});
 }
 
