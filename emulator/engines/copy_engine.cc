@@ -288,9 +288,18 @@ bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
     if (run.left() > 0) return true;
     const std::uint64_t wanted = std::min(job_.row_bytes - column_, kRunBytes);
     auto found = context_.mmu.translate(job_.asid, va, wanted, access);
-    // A reduction reads its destination too.
-    if (found && access == Access::kStore && is_reduction())
-        found = context_.mmu.translate(job_.asid, va, found->bytes, Access::kLoad);
+    // A reduction reads its destination too. Where it writes to is only what was checked for that: tables may
+    // change meanwhile, and what is read elsewhere now is nothing that may be written.
+    if (found && access == Access::kStore && is_reduction()) {
+        auto read = context_.mmu.translate(job_.asid, va, found->bytes, Access::kLoad);
+        if (!read) {
+            found = std::unexpected(read.error());
+        } else if (read->host != found->host) {
+            found = std::unexpected(MmuFault{ORR_FAULT_PAGE_RANGE, va});
+        } else {
+            found->bytes = std::min(found->bytes, read->bytes);
+        }
+    }
     if (!found) {
         end(ORR_DONE_FAULT, found.error().code, found.error().va);
         return false;

@@ -8,6 +8,7 @@
 
 #include "emulator/engines/reduction.h"
 #include "emulator/engines/save_area.h"
+#include "emulator/faults/faults.h"
 #include "tests/unit/engines/rig.h"
 
 namespace orrery::emu::test {
@@ -319,6 +320,27 @@ TEST_F(ReducingCopy, NeedsBothRightsAndNoPeer) {
     EXPECT_EQ(done.fault, ORR_FAULT_PEER_READ);
     EXPECT_EQ(done.detail, kDst);
     EXPECT_EQ(rig.peer.writes, 0u);
+}
+
+// Somebody rewrites the table of the destination while it is translated, and its entries have left the TLB.
+TEST_F(ReducingCopy, WritesOnlyWhatItMayWriteThoughTablesChange) {
+    constexpr std::uint64_t kHuge = kDst + ORR_HUGE_PAGE_SIZE, kSmall = kHuge - ORR_PAGE_SIZE;
+    constexpr std::uint64_t kReadOnly = 16 << 20, kRights = ORR_PTE_READ | ORR_PTE_WRITE;
+    rig.map(kSmall, ORR_PAGE_SIZE, ORR_TARGET_VRAM, ORR_HUGE_PAGE_SIZE - ORR_PAGE_SIZE, kRights);
+    rig.map(kHuge, ORR_HUGE_PAGE_SIZE, ORR_TARGET_VRAM, ORR_HUGE_PAGE_SIZE, kRights, 0, true);
+    const auto rewrite = [&] { rig.map(kSmall, ORR_PAGE_SIZE, ORR_TARGET_VRAM, kReadOnly, ORR_PTE_READ); };
+    // The source's page, the destination's first, and then the huge one behind it.
+    Faults faults(*FaultPlan::parse("walk first=3 die"), rig.events, {.die = rewrite, .struck = {}});
+    rig.mmu.set_faults(&faults);
+    orr_desc_reduce desc = sum(2 * ORR_PAGE_SIZE);
+    desc.dst = kSmall;
+    const Completion done = rig.run_one(engine, desc);
+    rig.mmu.set_faults(nullptr);
+    EXPECT_TRUE(faults.hits().contains("struck=1 ")) << faults.hits();
+    EXPECT_EQ(done.status, ORR_DONE_FAULT);
+    EXPECT_EQ(done.detail, kSmall);
+    for (std::uint64_t i = 0; i < 2 * ORR_PAGE_SIZE; i += 4)
+        ASSERT_EQ(word(rig.vram.data(), kReadOnly + i), 0u) << i;
 }
 
 TEST_F(ReducingCopy, BadDescriptors) {
