@@ -56,6 +56,10 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     src_ = dst_ = {};
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
     free_ = arrived_ = now;
+    // What was in flight for one that was aborted holds nobody up.
+    engine_.reset();
+    vram_reads_.reset();
+    host_reads_.reset();
 }
 
 // False: no descriptor of ours.

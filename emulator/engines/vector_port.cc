@@ -176,6 +176,9 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.phase = Core::Phase::kRunning;
     core.cut = 0;
     core.owed = {};
+    // What was in flight for a group that was aborted holds nobody up.
+    core.vram_reads.reset();
+    core.host_reads.reset();
     core.taken = now;
     core.expected = group_time_;
     core.charge = cost(group_time_);

@@ -39,8 +39,7 @@ class MemoryTime : public testing::Test {
         config.in_flight = 512;
         return config;
     }
-    // Without its launch.
-    ModelTime run(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups) {
+    orr_desc_kernel desc(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups) {
         std::ranges::copy(args, words(kDataBytes - 4096));
         orr_desc_kernel desc{};
         desc.op = ORR_DESC_KERNEL;
@@ -49,7 +48,11 @@ class MemoryTime : public testing::Test {
         desc.args = kData + kDataBytes - 4096;
         desc.grid_x = groups;
         desc.grid_y = desc.grid_z = desc.block_x = desc.block_y = desc.block_z = 1;
-        const Completion done = rig.run_one(unit->port(0), desc);
+        return desc;
+    }
+    // Without its launch.
+    ModelTime run(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups) {
+        const Completion done = rig.run_one(unit->port(0), desc(kernel, args, groups));
         EXPECT_EQ(done.status, ORR_DONE_OK);
         return done.end_ps - done.start_ps - config().launch_ps - config().group_ps;
     }
@@ -93,6 +96,28 @@ TEST_F(MemoryTime, OneCoreGetsWhatItsLinesInFlightAllow) {
     constexpr std::uint64_t kBytes = 1 << 20;
     const ModelTime took = run(kTriad, {kData, kData + kBytes, kData + 2 * kBytes, kBytes / 8}, 1);
     expect_near(took, 2 * kBytes / (few.in_flight * kLine) * memory().vram_latency_ps);
+}
+
+// What was in flight for a dispatch that is no more does not hold up the next one on its cores.
+TEST_F(MemoryTime, AnAbortedDispatchLeavesNothingToTheNext) {
+    VectorConfig few = config();
+    few.in_flight = 1;
+    unit.emplace(few, rig.context);
+    constexpr std::uint64_t kBytes = 64 << 10;
+    const auto triad = {kData, kData + kBytes, kData + 2 * kBytes, kBytes / 8};
+    const auto begin = [&] {
+        ASSERT_TRUE(unit->port(0).start(Rig::words_of(desc(kTriad, triad, 1)), 1));
+        rig.run(2);  // the launch, and a quantum
+        ASSERT_TRUE(unit->port(0).busy());
+    };
+    const ModelTime alone = run(kTriad, triad, 1);
+    begin();
+    unit->port(0).abort();
+    rig.run();
+    EXPECT_EQ(run(kTriad, triad, 1), alone);
+    begin();
+    unit->reset();
+    EXPECT_EQ(run(kTriad, triad, 1), alone);
 }
 
 TEST_F(MemoryTime, APointerChaseTakesItsLatencies) {

@@ -138,5 +138,31 @@ TEST_F(Latency, LinesInFlightLimitOneUser) {
     expect_near(done.end_ps - done.start_ps, kBytes / (100 * kMemoryLine) * turn);
 }
 
+// What was in flight for a copy that is no more does not hold up the next one.
+TEST_F(Latency, AnAbortedCopyLeavesNothingToTheNext) {
+    CopyRates few;
+    few.in_flight = 1;
+    CopyEngine engine(0, few, rig.context);
+    const orr_desc_copy one = copy(kHost, kCard, 16 * kMemoryLine);
+    const auto time = [&] {
+        const Completion done = rig.run_one(engine, one);
+        EXPECT_EQ(done.status, ORR_DONE_OK);
+        return done.end_ps - done.start_ps;
+    };
+    const auto begin = [&] {
+        ASSERT_TRUE(engine.start(Rig::words_of(one), 1));
+        rig.run(1);
+        ASSERT_TRUE(engine.busy());
+    };
+    const ModelTime alone = time();
+    begin();
+    engine.abort();
+    rig.run();
+    EXPECT_EQ(time(), alone);
+    begin();
+    engine.reset();
+    EXPECT_EQ(time(), alone);
+}
+
 }  // namespace
 }  // namespace orrery::emu::test
