@@ -76,10 +76,12 @@ class Meter {
   private:
     static constexpr std::uint64_t kWritten = 1;
     static constexpr unsigned kLineShift = 6;
-    // Behind a line's number (48 bits of address) and kWritten.
+    // Those that are metered differ in these bits, also from the stacks of items, which are above them.
+    static constexpr std::uint64_t kAddress = (std::uint64_t{1} << 48) - 1;
+    // Behind a line's number and kWritten.
     static constexpr std::uint64_t kEpoch = std::uint64_t{1} << 43;
 
-    std::uint64_t key(std::uint64_t va) const { return epoch_ | va >> kLineShift << 1; }
+    std::uint64_t key(std::uint64_t va) const { return epoch_ | (va & kAddress) >> kLineShift << 1; }
     // Arrays a power of two apart do not drive each other out.
     std::size_t place_of(std::uint64_t va) const {
         return (va >> kLineShift) * 0x9e37'79b9'7f4a'7c15 >> shift_;

@@ -63,7 +63,7 @@ VectorCore::~VectorCore() = default;
 void VectorCore::flush() {
     hart_.flush_pages();
     generation_ = mmu_.generation();
-    stacks_mapped_ = 0;
+    stacks_mapped_ = {};
 }
 
 void VectorCore::take(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place) {
@@ -93,7 +93,7 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uin
     number_in_grid_ = group;
     place_ = place;
     waits_ = 0;
-    if (stacks_mapped_ != 0 && stacks_mapped_ != item_stacks()) flush();
+    if (stacks_mapped_ != ItemStacks{} && stacks_mapped_ != item_stacks()) flush();
     const orr_desc_kernel& desc = launch_.desc;
     csr(ORR_CSR_GROUP_X) = group % desc.grid_x;
     csr(ORR_CSR_GROUP_Y) = group / desc.grid_x % desc.grid_y;
@@ -363,10 +363,9 @@ PageRef VectorCore::translate_own(std::uint64_t va, Access access) {
     return PageRef::fault();
 }
 
-std::uint64_t VectorCore::item_stacks() const {
-    const std::uint64_t group =
-        std::uint64_t{launch_.items()} * launch_.desc.item_stack_pages * ORR_PAGE_SIZE;
-    return launch_.desc.item_stacks + place_ * group;
+VectorCore::ItemStacks VectorCore::item_stacks() const {
+    const std::uint32_t items = launch_.items(), pages = launch_.desc.item_stack_pages;
+    return {launch_.desc.item_stacks + place_ * std::uint64_t{items} * pages * ORR_PAGE_SIZE, items, pages};
 }
 
 PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
@@ -378,7 +377,7 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
         return PageRef::fault();
     }
     stacks_mapped_ = item_stacks();
-    PageRef page = translate_card(stacks_mapped_ + (item + 1) * bytes - below_top, access);
+    PageRef page = translate_card(stacks_mapped_.va + (item + 1) * bytes - below_top, access);
     page.rights &= kPageRead | kPageWrite;
     return page;
 }

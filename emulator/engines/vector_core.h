@@ -78,8 +78,13 @@ class VectorCore final : private Bus {
     PageRef translate_own(std::uint64_t va, Access access);
     PageRef translate_item_stack(std::uint64_t va, Access access);
     PageRef translate_card(std::uint64_t va, Access access);
-    // VA of those of the group at hand.
-    std::uint64_t item_stacks() const;
+    // Where the stacks of a group's items are.
+    struct ItemStacks {
+        std::uint64_t va = 0;
+        std::uint32_t items = 0, pages = 0;  // pages: of each item
+        bool operator==(const ItemStacks&) const = default;
+    };
+    ItemStacks item_stacks() const;
     void execute(Quantum& quantum, std::uint64_t budget);
     void enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     void start_item();
@@ -117,7 +122,7 @@ class VectorCore final : private Bus {
     std::uint32_t waits_ = 0;           // ORR_SAVE_WAITING, ORR_SAVE_RELEASED
     std::uint64_t barrier_ = 0;         // a0 of the barrier at which items wait
     std::vector<orr_save_item> items_;  // those that wait or were released; made at the first barrier
-    std::uint64_t stacks_mapped_ = 0;   // VA of the item stacks that the hart may have pages of; 0: none
+    ItemStacks stacks_mapped_;          // those that the hart may have pages of
     // For the time CSR: model time and cycles at which this go began.
     ModelTime began_ = 0;
     std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step

@@ -210,6 +210,23 @@ TEST_F(BarrierTest, AStackThatOverflowsIsAFaultAndHurtsNobody) {
     expect_end(run(more), ORR_DONE_OK, 0, 0);
 }
 
+TEST_F(BarrierTest, StacksAreWhereEachLaunchSays) {
+    // The same block, as kernels of a stream have it, with stacks of another size.
+    orr_desc_kernel larger = tree(5, 4);
+    larger.grid_x = 1;
+    larger.item_stack_pages = 2;
+    expect_end(run(larger), ORR_DONE_OK, 0, 0);
+    expect_end(run(tree(5, 4)), ORR_DONE_OK, 0, 0);
+    EXPECT_EQ(results(4), expected_tree(5, kGroups, 4));
+    // And the second page is no longer there when the launch has one.
+    orr_desc_kernel deep = with_stacks(kDeep, 1, 4);
+    data()[0] = 5000;
+    deep.item_stack_pages = 2;
+    expect_end(run(deep), ORR_DONE_OK, 0, 0);
+    deep.item_stack_pages = 1;
+    EXPECT_EQ(run(deep).status, ORR_DONE_FAULT);
+}
+
 TEST_F(BarrierTest, WithoutStacksABarrierIsATrap) {
     data()[0] = 1;
     data()[1] = kData + 4096;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "emulator/core/meter.h"
 #include "tests/unit/engines/vector_rig.h"
 
 namespace orrery::emu::test {
@@ -136,6 +137,17 @@ TEST_F(MemoryTime, WhatIsInTheCacheCostsNothing) {
     expect_near(run(kChase, {kData, kLines * kRounds}, 1), expected);
     // Each group begins with an empty cache, so what it takes does not depend on who was there before.
     EXPECT_EQ(run(kChase, {kData, kLines}, 1), run(kChase, {kData, kLines}, 1));
+}
+
+// The addresses of items' stacks have bits where a tag has the number of its cold start.
+TEST(Meter, NothingIsKeptOverAColdStart) {
+    Meter meter({.l1_bytes = 32 << 10, .vram_cycles = 1, .host_cycles = 1});
+    for (const std::uint64_t va : {kData, std::uint64_t{ORR_ITEM_STACKS} + ORR_ITEM_STACK_STRIDE - kLine}) {
+        meter.load(va, PagePlace::kVram);
+        EXPECT_TRUE(meter.has(va));
+        meter.start_cold();
+        EXPECT_FALSE(meter.has(va)) << std::hex << va;
+    }
 }
 
 TEST_F(MemoryTime, AtomicsGoToTheirMemory) {
