@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "tools/cc/process.h"
@@ -117,10 +118,13 @@ int check_module(const std::string& path, const std::string& name) {
     return 0;
 }
 
-// What -c makes of a source, and a module of several.
-std::string with_suffix(const std::string& source, const char* suffix) {
-    const fs::path path(source);
-    return (path.parent_path() / path.stem()).string() + suffix;
+std::string with_suffix(const std::string& name, const char* suffix) {
+    return fs::path(name).replace_extension().string() + suffix;
+}
+
+// What is made of an input when no name is given: in the current folder, wherever the input lies.
+std::string default_output(const std::string& input, const char* suffix) {
+    return fs::path(input).stem().string() + suffix;
 }
 
 class Driver {
@@ -152,9 +156,24 @@ class Driver {
         return 1;
     }
 
-    int make_objects() {
+    // Whether two sources would become one object.
+    bool clash() const {
+        std::map<std::string, std::string> made;
         for (const auto& source : options_.sources) {
-            const std::string object = options_.output.empty() ? with_suffix(source, ".o") : options_.output;
+            const auto [other, is_new] = made.emplace(default_output(source, ".o"), source);
+            if (is_new) continue;
+            fmt::print(stderr, "orrery-cc: {} and {} would both become {}: compile one of them with -o\n",
+                       other->second, source, other->first);
+            return true;
+        }
+        return false;
+    }
+
+    int make_objects() {
+        if (options_.output.empty() && clash()) return 1;
+        for (const auto& source : options_.sources) {
+            const std::string object =
+                options_.output.empty() ? default_output(source, ".o") : options_.output;
             const std::string list = !options_.list_headers          ? ""
                                      : options_.dependencies.empty() ? with_suffix(object, ".d")
                                                                      : options_.dependencies;
@@ -178,11 +197,11 @@ class Driver {
     }
 
     int make_module() {
-        const std::string output = options_.output.empty()
-                                       ? with_suffix(options_.sources.empty() ? options_.link_inputs.front()
+        const std::string output =
+            options_.output.empty() ? default_output(options_.sources.empty() ? options_.link_inputs.front()
                                                                               : options_.sources.front(),
                                                      ".elf")
-                                       : options_.output;
+                                    : options_.output;
         std::vector<std::string> objects, lists;
         for (std::size_t n = 0; n < options_.sources.size(); ++n) {
             const std::string& source = options_.sources[n];

@@ -17,6 +17,7 @@ constexpr const char* kHelp =
     "\n"
     "  -o FILE        the module (default: the first file's name with .elf), or with -c the object\n"
     "  -c             an object FILE.o of each source, no module\n"
+    "                 What is given no name by -o goes into the current folder.\n"
     "  -O0 ... -O3, -Os, -Oz   optimisation (default: -O2)\n"
     "  -g             debug information; errors of a kernel then name its source line\n"
     "  -march=ISA     what the kernels may use (default: rv64imafdc; with vectors: rv64gcv)\n"

@@ -96,8 +96,9 @@ TEST_F(CcTest, MakesAModuleOfSeveralFiles) {
     EXPECT_THAT(read(folder_ / "k.elf.0.k.s"), ::testing::HasSubstr("plus"));
     EXPECT_THAT(read(folder_ / "k.elf.1.k.s"), ::testing::HasSubstr("add"));
     // Objects, and an archive of one.
-    ASSERT_EQ(run("-c -I . -MD k.cc sub/k.cc"), 0) << output_;
+    ASSERT_EQ(run("-c -I . -MD k.cc"), 0) << output_;
     EXPECT_THAT(read(folder_ / "k.d"), ::testing::StartsWith("k.o:"));
+    ASSERT_EQ(run("-c -I . -o sub/k.o sub/k.cc"), 0) << output_;
     ASSERT_EQ(run("-o objects.elf k.o sub/k.o"), 0) << output_;
     EXPECT_TRUE(good("objects.elf"));
     ASSERT_EQ(std::system(fmt::format("cd {} && ar rc sub/libadd.a sub/k.o", folder_.string()).c_str()), 0);
@@ -107,6 +108,23 @@ TEST_F(CcTest, MakesAModuleOfSeveralFiles) {
     EXPECT_TRUE(good("archive.elf"));
     ASSERT_EQ(run("-I. -o mixed.elf k.cc sub/libadd.a"), 0) << output_;
     EXPECT_TRUE(good("mixed.elf"));
+}
+
+TEST_F(CcTest, WhatHasNoNameGoesIntoTheCurrentFolder) {
+    fs::create_directories(folder_ / "sources/more");
+    for (const char* name : {"sources/k.cc", "sources/more/k.cpp", "sources/more/l.v2.cc"})
+        write(name, "#include <orrery/kernel.h>\nORR_KERNEL void nothing() {}\n");
+    ASSERT_EQ(run("-c -MD --save-temps sources/k.cc sources/more/l.v2.cc"), 0) << output_;
+    ASSERT_EQ(run("sources/k.cc"), 0) << output_;
+    for (const char* name : {"k.o", "k.d", "k.s", "l.v2.o", "l.v2.d", "l.v2.s", "k.elf"})
+        EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+    EXPECT_EQ(std::distance(fs::recursive_directory_iterator(folder_ / "sources"), {}), 4);
+    fs::remove(folder_ / "k.o");
+    EXPECT_EQ(run("-c sources/k.cc sources/more/k.cpp"), 1);
+    EXPECT_EQ(output_,
+              "orrery-cc: sources/k.cc and sources/more/k.cpp would both become k.o: compile one of them "
+              "with -o\n");
+    EXPECT_FALSE(fs::exists(folder_ / "k.o"));
 }
 
 TEST_F(CcTest, CallsThatACompilerInventsAreThere) {
