@@ -285,12 +285,14 @@ struct orr_device {
 	/** @bos: all BOs with a DMA mapping, which an unbind has to end */
 	struct list_head bos;
 
-	/** @sku_lock: guards the making of @sku_text and @sku_bytes, which stay then */
+	/** @sku_lock: guards the making of @sku_text, @sku_bytes and @sku_refused, which stay then */
 	struct mutex sku_lock;
 	/** @sku_text: what the card says of its SKU; checked; NULL: nobody has asked yet */
 	char *sku_text;
 	/** @sku_bytes: of @sku_text; no zero at the end */
 	u32 sku_bytes;
+	/** @sku_refused: what the card said was no text; it is not asked again */
+	bool sku_refused;
 
 	/** @contexts: context numbers (ASIDs), from 1 */
 	struct ida contexts;

@@ -2,10 +2,13 @@
 /*
  * sku_table, below the PCI device in sysfs: what the card says it is made of, for people and for
  * orrery-smi. The driver does not use it, and does not believe it: the length is bounded, and all
- * of it is text. It is read once, when somebody asks first, because each word is a trapped access.
+ * of it is text. It is read once, when somebody asks first, because each word is a trapped access,
+ * which a bad card may answer slowly.
  */
-#include <linux/cleanup.h>
 #include <linux/ctype.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/sysfs.h>
 
 #include <drm/drm_managed.h>
@@ -14,6 +17,9 @@
 
 /* The first hardware version that has the text, as a minor one. */
 #define ORR_SKU_SINCE_MINOR 3
+
+/* Bytes that are read between two looks at whether to go on. */
+#define ORR_SKU_LOOK_BYTES 512
 
 static bool orr_sku_is_text(const char *text, u32 bytes)
 {
@@ -26,55 +32,92 @@ static bool orr_sku_is_text(const char *text, u32 bytes)
 	return bytes && text[bytes - 1] == '\n';
 }
 
+/* Return: 0; -EINTR if the caller is being killed, -ENODEV if the card is gone or lost. */
+static int orr_sku_read(struct orr_device *odev, char *text, u32 bytes)
+{
+	u32 at;
+
+	for (at = 0; at < bytes; at += sizeof(u64)) {
+		u64 word;
+
+		if (at % ORR_SKU_LOOK_BYTES == 0) {
+			if (orr_is_lost(odev))
+				return -ENODEV;
+			if (fatal_signal_pending(current))
+				return -EINTR;
+			cond_resched();
+		}
+		word = orr_read64(odev, ORR_R_SKU + at);
+		/* They are no text. */
+		if (word == U64_MAX) {
+			orr_hw_answers(odev, true);
+			return -ENODEV;
+		}
+		memcpy(text + at, &word, sizeof(word));
+	}
+	return orr_hw_answers(odev, false) ? 0 : -ENODEV;
+}
+
 /* Inside orr_enter(). */
 static int orr_sku_fetch(struct orr_device *odev)
 {
 	u32 bytes = orr_read32(odev, ORR_R_SKU_BYTES);
-	bool ones = bytes == U32_MAX;
 	char *text;
-	u32 at;
+	int ret;
 
-	if (!orr_hw_answers(odev, ones))
+	if (!orr_hw_answers(odev, bytes == U32_MAX))
 		return -ENODEV;
 	if (!bytes || bytes > ORR_SKU_MAX_BYTES)
 		return -EIO;
 	text = drmm_kmalloc(&odev->drm, round_up(bytes, sizeof(u64)), GFP_KERNEL);
 	if (!text)
 		return -ENOMEM;
-	for (at = 0; at < bytes; at += sizeof(u64)) {
-		u64 word = orr_read64(odev, ORR_R_SKU + at);
-
-		ones |= word == U64_MAX;
-		memcpy(text + at, &word, sizeof(word));
-	}
-	if (!orr_sku_is_text(text, bytes)) {
+	ret = orr_sku_read(odev, text, bytes);
+	if (!ret && !orr_sku_is_text(text, bytes))
+		ret = -EIO;
+	if (ret) {
 		drmm_kfree(&odev->drm, text);
-		/* All-ones are no text. */
-		return orr_hw_answers(odev, ones) ? -EIO : -ENODEV;
+		return ret;
 	}
 	odev->sku_text = text;
 	odev->sku_bytes = bytes;
 	return 0;
 }
 
-static int orr_sku_get(struct orr_device *odev)
+/* With sku_lock. */
+static int orr_sku_ask(struct orr_device *odev)
 {
 	int idx, ret;
 
-	if ((odev->info.hw_version & 0xffff) < ORR_SKU_SINCE_MINOR)
-		return -EOPNOTSUPP;
-	guard(mutex)(&odev->sku_lock);
 	if (odev->sku_text)
 		return 0;
+	if (odev->sku_refused)
+		return -EIO;
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
 	ret = orr_sku_fetch(odev);
 	orr_exit(odev, idx);
-	if (ret == -EIO)
-		dev_warn_ratelimited(&odev->pdev->dev,
-				     "the card's text about its SKU is no text of 1 to %u bytes: nobody gets to see it\n",
-				     ORR_SKU_MAX_BYTES);
+	if (ret == -EIO) {
+		odev->sku_refused = true;
+		dev_warn(&odev->pdev->dev,
+			 "the card's text about its SKU is no text of 1 to %u bytes: nobody gets to see it\n",
+			 ORR_SKU_MAX_BYTES);
+	}
+	return ret;
+}
+
+static int orr_sku_get(struct orr_device *odev)
+{
+	int ret;
+
+	if ((odev->info.hw_version & 0xffff) < ORR_SKU_SINCE_MINOR)
+		return -EOPNOTSUPP;
+	ret = mutex_lock_killable(&odev->sku_lock);
+	if (ret)
+		return ret;
+	ret = orr_sku_ask(odev);
+	mutex_unlock(&odev->sku_lock);
 	return ret;
 }
 

@@ -279,7 +279,13 @@ TEST_F(LyingRegisters, WhatItIsMadeOf) {
     ASSERT_EQ(tell(order), "ok\n");
     EXPECT_EQ(read_sku(cards_[0], text), EIO);
     ASSERT_EQ(tell("clear"), "ok\n");
+    // It is not asked again, or it would be lost, until somebody else drives it.
+    ASSERT_EQ(tell("add register offset=" + std::to_string(ORR_R_SKU_BYTES) + " count=all all-ones"), "ok\n");
+    EXPECT_EQ(read_sku(cards_[0], text), EIO);
     EXPECT_EQ(state_of(cards_[0]), "running");
+    ASSERT_EQ(tell("clear"), "ok\n");
+    ASSERT_TRUE(unbind_driver(cards_[0]));
+    ASSERT_TRUE(bind_driver(cards_[0]));
     EXPECT_EQ(read_sku(cards_[0], text), 0);
     EXPECT_EQ(text.find("card.name\tOrrery 1\t"), 0u) << text;
     // It is not read of the card again.
