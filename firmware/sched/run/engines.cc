@@ -6,6 +6,8 @@ namespace orrery::fw {
 void Engines::discover(Hal& hal, Port* rows) {
     ports_ = rows;
     vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_KIND(kCoreKind) + SOC_KIND_UNITS));
+    // Hardware 1.2 has no such block.
+    if (vector_cores_ == 0) vector_cores_ = static_cast<uint32_t>(hal.reg(SOC_CONFIG) >> 48);
     if (vector_cores_ == 0) vector_cores_ = 1;
     for (uint32_t n = 0; n < SOC_ENGINES_MAX; ++n) {
         if (kind_at(hal, n) != 0) end_ = n + 1;

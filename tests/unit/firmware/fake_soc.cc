@@ -92,7 +92,9 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
         case SOC_VRAM_SIZE:
             return config_.memory_bytes;
         case SOC_KIND(ORR_ENGINE_VECTOR) + SOC_KIND_UNITS:
-            return config_.vector_cores;
+            return config_.tells_kinds ? config_.vector_cores : 0;
+        case SOC_CONFIG:
+            return std::uint64_t{config_.vector_cores} << 48;
         case SOC_SAVE_BYTES:
             return config_.save_bytes;
         case SOC_BOOT_COUNT:

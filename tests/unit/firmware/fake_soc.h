@@ -40,6 +40,7 @@ class FakeSoc final : public Hal {
         std::uint64_t boot_count = 1;
         std::uint64_t save_bytes = 0x10000;
         std::uint32_t vector_cores = 8;
+        bool tells_kinds = true;  // has SOC_KIND
         // Behind those, by kind: engines that only the test knows. Word 1 of a descriptor is its work, not 0.
         std::vector<std::uint64_t> more_ports = {};
     };

@@ -244,6 +244,20 @@ TEST_F(GangTest, MalformedPackets) {
     refused(7, odd, 7);
 }
 
+// Hardware 1.2 tells its cores elsewhere.
+TEST(GangOnAnOlderCard, HasAllItsCores) {
+    FakeSoc::Config older = chip();
+    older.tells_kinds = false;
+    Bench bench(older);
+    give_areas(bench);
+    ASSERT_TRUE(bench.boot());
+    bench.create_context(1, 0);
+    auto queue = bench.create_queue(0, 1, 16, 1000);
+    bench.submit(queue, {gang(1), resident(older.vector_cores)});
+    EXPECT_EQ(bench.status(0).error, ORR_QERR_NONE);
+    EXPECT_EQ(running(bench), 1u);
+}
+
 TEST_F(GangTest, DestroyingAMemberEndsTheOthers) {
     bench.submit(queues[0], {gang(3), resident(2)});
     bench.submit(queues[1], {gang(3), resident(2)});
