@@ -124,19 +124,19 @@ class Decoder {
         if (funct3_ > 3) return {};
         return {.code = kCodes[funct3_], .rs1 = rs1_, .rs2 = rs2_, .imm = imm_s(bits_)};
     }
+    // Of the scalars among FP loads and stores. Harts with vectors have 16-bit ones too.
+    bool has_width() const { return funct3_ == 1 ? vector_ : fp_ && (funct3_ == 2 || funct3_ == 3); }
     Decoded fp_load() const {
         if (funct3_ == 0 || funct3_ > 4) return vector();
-        if (!fp_ || (funct3_ != 2 && funct3_ != 3)) return {};
-        return {
-            .code = funct3_ == 2 ? OpCode::kFlw : OpCode::kFld, .rd = rd_, .rs1 = rs1_, .imm = imm_i(bits_)};
+        static constexpr OpCode kCodes[] = {OpCode::kFlh, OpCode::kFlw, OpCode::kFld};
+        if (!has_width()) return {};
+        return {.code = kCodes[funct3_ - 1], .rd = rd_, .rs1 = rs1_, .imm = imm_i(bits_)};
     }
     Decoded fp_store() const {
         if (funct3_ == 0 || funct3_ > 4) return vector();
-        if (!fp_ || (funct3_ != 2 && funct3_ != 3)) return {};
-        return {.code = funct3_ == 2 ? OpCode::kFsw : OpCode::kFsd,
-                .rs1 = rs1_,
-                .rs2 = rs2_,
-                .imm = imm_s(bits_)};
+        static constexpr OpCode kCodes[] = {OpCode::kFsh, OpCode::kFsw, OpCode::kFsd};
+        if (!has_width()) return {};
+        return {.code = kCodes[funct3_ - 1], .rs1 = rs1_, .rs2 = rs2_, .imm = imm_s(bits_)};
     }
     // Unused fields of fences are to be ignored, says the specification.
     Decoded fence() const {
@@ -369,7 +369,20 @@ class Decoder {
         if (d.code != OpCode::kIllegal && d.rd == 0) d.rd = kDumpRegister;
         return d;
     }
+    // Zfhmin and Zfbfmin: binary16 and bfloat16 are moved and converted, nothing else.
+    Decoded half(OpCode code) const {
+        return {.code = code, .rd = rd_, .rs1 = rs1_, .aux = static_cast<std::uint8_t>(funct3_)};
+    }
+    Decoded to_half() const {
+        if (funct7_ == 0x72) return rs2_ == 0 && funct3_ == 0 ? to_integer(half(OpCode::kFmvXH)) : Decoded{};
+        if (funct7_ == 0x7a) return rs2_ == 0 && funct3_ == 0 ? half(OpCode::kFmvHX) : Decoded{};
+        if (funct7_ != 0x22 || !rounds()) return {};
+        if (rs2_ == 0) return half(OpCode::kFcvtHS);
+        if (rs2_ == 1) return half(OpCode::kFcvtHD);
+        return rs2_ == 8 ? half(OpCode::kFcvtBf16S) : Decoded{};
+    }
     Decoded fp_op() const {
+        if (vector_ && (funct7_ & 3) == 2) return to_half();
         if (!fp_ || (funct7_ & 3) > 1) return {};
         const bool is_double = (funct7_ & 1) != 0;
         const auto conversion = static_cast<std::uint8_t>((rs2_ & 3u) << 3 | funct3_);
@@ -393,7 +406,10 @@ class Decoder {
                 return funct3_ == 1 ? fp(OpCode::kFmaxS, OpCode::kFmaxD) : Decoded{};
             case 0x08:
                 // rs2 names the source format.
-                if (!rounds() || rs2_ != (is_double ? 0 : 1)) return {};
+                if (!rounds()) return {};
+                if (vector_ && rs2_ == 2) return half(is_double ? OpCode::kFcvtDH : OpCode::kFcvtSH);
+                if (vector_ && rs2_ == 6 && !is_double) return half(OpCode::kFcvtSBf16);
+                if (rs2_ != (is_double ? 0 : 1)) return {};
                 return fp(OpCode::kFcvtSD, OpCode::kFcvtDS, static_cast<std::uint8_t>(funct3_));
             case 0x14:
                 if (funct3_ == 0) return to_integer(fp(OpCode::kFleS, OpCode::kFleD));

@@ -1,5 +1,5 @@
-// F and D. In the default rounding mode the host's FPU computes; a NaN result, any other rounding mode and
-// whatever a host may do differently goes to soft_fp.h. See host_fp.h for the flags.
+// F and D, Zfhmin and Zfbfmin. In the default rounding mode the host's FPU computes; a NaN result, any other
+// rounding mode and whatever a host may do differently goes to soft_fp.h. See host_fp.h for the flags.
 //
 // This file is compiled so that the optimiser neither moves nor invents FP instructions.
 #include <bit>
@@ -13,10 +13,25 @@
 namespace orrery::emu {
 namespace {
 
+using soft::Bf16;
+using soft::F16;
 using soft::F32;
 using soft::F64;
 
-// How values sit in the 64-bit registers. A single that is not NaN-boxed reads as the canonical NaN.
+// How values sit in the 64-bit registers. One that is not NaN-boxed reads as the canonical NaN of its format.
+template <class Format>
+struct Boxed16 {
+    using Soft = Format;
+    static std::uint16_t get(const Core* core, unsigned index) {
+        const std::uint64_t value = core->f[index];
+        return value >> 16 == 0xffffffffffffu ? static_cast<std::uint16_t>(value) : Format::kNan;
+    }
+    static void put(Core* core, unsigned index, std::uint16_t bits) {
+        core->f[index] = 0xffffffffffff0000u | bits;
+    }
+};
+using Half = Boxed16<F16>;
+using Brain = Boxed16<Bf16>;
 struct Single {
     using Soft = F32;
     using Host = float;
@@ -306,6 +321,14 @@ Next op_mv_x_w(Core* core, Op* op, std::int64_t left) {
     op += kLength;
     ORR_NEXT(core, op, left);
 }
+// Not boxed is no matter here: fmv.x.h takes the low bits.
+template <unsigned kLength>
+Next op_mv_x_h(Core* core, Op* op, std::int64_t left) {
+    if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
+    core->x[op->rd] = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int16_t>(core->f[op->rs1])});
+    op += kLength;
+    ORR_NEXT(core, op, left);
+}
 template <unsigned kLength>
 Next op_mv_x_d(Core* core, Op* op, std::int64_t left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
@@ -472,6 +495,14 @@ void add_fp_handlers(HandlerTable& table) {
     FOUR(kFmvXD, op_mv_x_d<2>);
     FOUR(kFmvWX, op_mv_to_f<Single, 2>);
     FOUR(kFmvDX, op_mv_to_f<Double, 2>);
+    FOUR(kFmvXH, op_mv_x_h<2>);
+    FOUR(kFmvHX, op_mv_to_f<Half, 2>);
+    FOUR(kFcvtSH, convert_soft<Single, Half, 2>);
+    FOUR(kFcvtHS, convert_soft<Half, Single, 2>);
+    FOUR(kFcvtDH, convert_soft<Double, Half, 2>);
+    FOUR(kFcvtHD, convert_soft<Half, Double, 2>);
+    FOUR(kFcvtSBf16, convert_soft<Single, Brain, 2>);
+    FOUR(kFcvtBf16S, convert_soft<Brain, Single, 2>);
     BOTH(kFcvtToInt, op_to_integer);
     BOTH(kFcvtFromInt, op_from_integer);
 #undef FOUR

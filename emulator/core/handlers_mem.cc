@@ -18,6 +18,13 @@ struct ToUnsigned {
     static bool allowed(Core*) { return true; }
 };
 // FP registers are out of reach while mstatus.FS is off.
+struct ToHalf {
+    static void put(Core* core, const Op* op, std::uint64_t value) {
+        core->f[op->rd] = value | 0xffffffffffff0000u;
+        core->mstatus |= kMstatusFs;
+    }
+    static bool allowed(Core* core) { return (core->mstatus & kMstatusFs) != 0; }
+};
 struct ToSingle {
     static void put(Core* core, const Op* op, std::uint64_t value) {
         core->f[op->rd] = value | 0xffffffff00000000u;
@@ -125,12 +132,14 @@ void add_all(HandlerTable& table) {
     LOAD(kLbu, uint8_t, ToUnsigned);
     LOAD(kLhu, uint16_t, ToUnsigned);
     LOAD(kLwu, uint32_t, ToUnsigned);
+    LOAD(kFlh, uint16_t, ToHalf);
     LOAD(kFlw, uint32_t, ToSingle);
     LOAD(kFld, uint64_t, ToDouble);
     STORE(kSb, uint8_t, FromX);
     STORE(kSh, uint16_t, FromX);
     STORE(kSw, uint32_t, FromX);
     STORE(kSd, uint64_t, FromX);
+    STORE(kFsh, uint16_t, FromF);
     STORE(kFsw, uint32_t, FromF);
     STORE(kFsd, uint64_t, FromF);
 #undef LOAD

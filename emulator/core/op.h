@@ -67,7 +67,7 @@ enum class OpCode : std::uint8_t {
     kBeqFar, kBneFar, kBltFar, kBgeFar, kBltuFar, kBgeuFar,
     kJalNear, kJNear, kJalFar, kJalr, kJr,
     // handlers_mem.cc
-    kLb, kLh, kLw, kLd, kLbu, kLhu, kLwu, kSb, kSh, kSw, kSd, kFlw, kFld, kFsw, kFsd,
+    kLb, kLh, kLw, kLd, kLbu, kLhu, kLwu, kSb, kSh, kSw, kSd, kFlh, kFlw, kFld, kFsh, kFsw, kFsd,
     // handlers_atomic.cc
     kLrW, kLrD, kScW, kScD, kAmoW, kAmoD, kFence,
     // handlers_fp.cc
@@ -77,6 +77,7 @@ enum class OpCode : std::uint8_t {
     kFeqS, kFltS, kFleS, kFeqD, kFltD, kFleD, kFclassS, kFclassD,
     kFcvtSD, kFcvtDS, kFmvXW, kFmvXD, kFmvWX, kFmvDX,
     kFcvtToIntS, kFcvtToIntD, kFcvtFromIntS, kFcvtFromIntD,
+    kFmvXH, kFmvHX, kFcvtSH, kFcvtHS, kFcvtDH, kFcvtHD, kFcvtSBf16, kFcvtBf16S,
     // handlers_sys.cc
     kIllegal, kEcall, kEbreak, kMret, kWfi, kFenceI, kCsr, kCsrWord,
     // vector/

@@ -425,6 +425,8 @@ INSTANTIATE(F64);
 #undef INSTANTIATE
 template F16::Bits convert<F16, F32>(F32::Bits, Mode, std::uint8_t&);
 template F32::Bits convert<F32, F16>(F16::Bits, Mode, std::uint8_t&);
+template F16::Bits convert<F16, F64>(F64::Bits, Mode, std::uint8_t&);
+template F64::Bits convert<F64, F16>(F16::Bits, Mode, std::uint8_t&);
 template Bf16::Bits convert<Bf16, F32>(F32::Bits, Mode, std::uint8_t&);
 template F32::Bits convert<F32, Bf16>(Bf16::Bits, Mode, std::uint8_t&);
 template F32::Bits convert<F32, F64>(F64::Bits, Mode, std::uint8_t&);

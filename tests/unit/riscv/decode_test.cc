@@ -1,6 +1,7 @@
 // The table of vector instructions against llvm-mc: every combination of the fields that choose the
 // instruction, its operands and its mask, and the scalar neighbours. The texts are equal, so the table also
-// agrees about which field is which operand.
+// agrees about which field is which operand. And the decoder of scalar floating point, in what there is and
+// what not.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/core/decode.h"
 #include "emulator/core/vector/opcodes.h"
 #include "tests/unit/riscv/disassembly.h"
 
@@ -19,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What llvm-mc calls each word; "" if it knows no such instruction or it is not a vector one.
-std::vector<std::string> ask_llvm(const std::vector<std::uint32_t>& words) {
+// What llvm-mc calls each word; "" if it knows no such instruction or its name does not begin so.
+std::vector<std::string> ask_llvm(const std::vector<std::uint32_t>& words, char first = 'v') {
     char name[] = "/tmp/orrery-decode-test-XXXXXX";
     if (mkdtemp(name) == nullptr) return {};
     const fs::path folder(name);
@@ -32,7 +34,8 @@ std::vector<std::string> ask_llvm(const std::vector<std::uint32_t>& words) {
         std::ofstream(folder / "in") << std::string_view(text.data(), text.size());
     }
     const std::string command = fmt::format(
-        "cd '{}' && '{}' --disassemble -M no-aliases --triple=riscv64 -mattr=+v,+zvfh,+zvfbfmin,+zvfbfwma < "
+        "cd '{}' && '{}' --disassemble -M no-aliases --triple=riscv64 "
+        "-mattr=+v,+zvfh,+zvfbfmin,+zvfbfwma,+zfhmin,+zfbfmin < "
         "in "
         "> out 2> errors",
         folder.string(), ORRERY_LLVM_MC);
@@ -57,7 +60,7 @@ std::vector<std::string> ask_llvm(const std::vector<std::uint32_t>& words) {
             ADD_FAILURE() << "llvm-mc says nothing about word " << i;
             break;
         }
-        if (line.size() > 1 && line[1] == 'v') {
+        if (line.size() > 1 && line[1] == first) {
             answers[i] = line.substr(1);
             if (const auto tab = answers[i].find('\t'); tab != std::string::npos) answers[i][tab] = ' ';
         }
@@ -142,6 +145,59 @@ TEST(Decode, OtherMajorOpcodes) {
     for (const std::uint32_t word : words)
         ASSERT_EQ(disassemble(word), "") << fmt::format("{:08x}", word);
     compare(words, 0);
+}
+
+const char* half_name(emu::OpCode code) {
+    switch (code) {
+        case emu::OpCode::kFlh:
+            return "flh";
+        case emu::OpCode::kFsh:
+            return "fsh";
+        case emu::OpCode::kFmvXH:
+            return "fmv.x.h";
+        case emu::OpCode::kFmvHX:
+            return "fmv.h.x";
+        case emu::OpCode::kFcvtSH:
+            return "fcvt.s.h";
+        case emu::OpCode::kFcvtHS:
+            return "fcvt.h.s";
+        case emu::OpCode::kFcvtDH:
+            return "fcvt.d.h";
+        case emu::OpCode::kFcvtHD:
+            return "fcvt.h.d";
+        case emu::OpCode::kFcvtSBf16:
+            return "fcvt.s.bf16";
+        case emu::OpCode::kFcvtBf16S:
+            return "fcvt.bf16.s";
+        default:
+            return nullptr;
+    }
+}
+
+// Which there are, and the names of the 16-bit ones: by all fields that choose them.
+TEST(Decode, ScalarFloatingPoint) {
+    std::vector<std::uint32_t> words;
+    for (std::uint32_t high = 0; high < 1u << 12; ++high)  // funct7 and rs2
+        for (std::uint32_t funct3 = 0; funct3 < 8; ++funct3)
+            for (const std::uint32_t major : {0x07u, 0x27u, 0x43u, 0x47u, 0x4bu, 0x4fu, 0x53u}) {
+                const std::uint32_t word = high << 20 | funct3 << 12 | major;
+                words.push_back(word | some_register(word, 7) | some_register(~word, 15));
+            }
+    const std::vector<std::string> theirs = ask_llvm(words, 'f');
+    ASSERT_EQ(theirs.size(), words.size());
+    std::size_t halves = 0;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const emu::OpCode code = emu::decode(words[i], 0, true, true).code;
+        const bool scalar = code != emu::OpCode::kIllegal && code != emu::OpCode::kVectorMemory;
+        ASSERT_EQ(scalar, !theirs[i].empty()) << fmt::format("{:08x} {}", words[i], theirs[i]);
+        const std::string name = theirs[i].substr(0, theirs[i].find(' '));
+        const bool half = name == "flh" || name == "fsh" || name.find("16") != std::string::npos ||
+                          name.ends_with(".h") || name.find(".h.") != std::string::npos;
+        const char* const ours = half_name(code);
+        ASSERT_EQ(ours != nullptr ? ours : "", half ? name : "") << fmt::format("{:08x}", words[i]);
+        halves += half;
+    }
+    EXPECT_EQ(halves, 2u * 4096 + 2 + 6 * 6);
 }
 
 // The order of the table's rows must not matter.

@@ -166,6 +166,23 @@ TEST_F(CcTest, AnIsaThatNoCardHasIsRefused) {
     EXPECT_FALSE(fs::exists(folder_ / "wide.elf"));
 }
 
+TEST_F(CcTest, MakesModulesWithSixteenBitFloatingPoint) {
+    write("k.cc",
+          "#include <orrery/kernel.h>\n#include <riscv_vector.h>\n"
+          "struct Args { _Float16* x; unsigned long count; float factor; };\n"
+          "ORR_KERNEL void scale(const Args* a) {\n"
+          "    const unsigned long vl = __riscv_vsetvl_e16m1(a->count);\n"
+          "    const vfloat16m1_t v = __riscv_vle16_v_f16m1(a->x, vl);\n"
+          "    __riscv_vse16(a->x, __riscv_vfmul(v, static_cast<_Float16>(a->factor), vl), vl);\n"
+          "}\n");
+    ASSERT_EQ(run("-march=rv64gcv_zvfh --save-temps -o k.elf k.cc"), 0) << output_;
+    const std::string assembly = read(folder_ / "k.elf.s");
+    EXPECT_THAT(assembly, ::testing::HasSubstr("fcvt.h.s"));
+    EXPECT_THAT(assembly, ::testing::HasSubstr("zfhmin"));
+    const std::string image = read(folder_ / "k.elf");
+    EXPECT_EQ(orrModuleCheckData(image.data(), image.size()), orrSuccess) << orrGetLastErrorText();
+}
+
 TEST_F(CcTest, CommandLineMistakes) {
     EXPECT_EQ(run(""), 2);
     EXPECT_EQ(run("--nonsense k.cc"), 2);

@@ -22,8 +22,15 @@ constexpr const char* kVector =
     "rv64i2p1_m2p0_a2p1_f2p2_d2p2_c2p0_v1p0_zicsr2p0_zifencei2p0_zmmul1p0_zve32f1p0_zve32x1p0_zve64d1p0_"
     "zve64f1p0_zve64x1p0_zvl128b1p0_zvl32b1p0_zvl64b1p0";
 constexpr const char* kScalar = "rv64i2p1_m2p0_a2p1_f2p2_d2p2_c2p0_zicsr2p0_zmmul1p0";
+// And for -march=rv64gcv_zvfh_zvfbfwma.
+constexpr const char* kHalf =
+    "rv64i2p1_m2p0_a2p1_f2p2_d2p2_c2p0_v1p0_zicsr2p0_zifencei2p0_zmmul1p0_zfbfmin1p0_zfhmin1p0_zve32f1p0_"
+    "zve32x1p0_zve64d1p0_zve64f1p0_zve64x1p0_zvfbfmin1p0_zvfbfwma1p0_zvfh1p0_zvfhmin1p0_zvl128b1p0_zvl32b1p0_"
+    "zvl64b1p0";
 constexpr const char* kScalarCard = "rv64imafdc_zicntr_zicsr_zifencei";
-constexpr const char* kVectorCard = "rv64imafdcv_zicntr_zicsr_zifencei_zvfh_zvl2048b";
+constexpr const char* kVectorCard = "rv64imafdcv_zicntr_zicsr_zifencei_zfhmin_zvfh_zvl2048b";
+constexpr const char* kHalfCard =
+    "rv64imafdcv_zicntr_zicsr_zifencei_zfbfmin_zfhmin_zvfbfmin_zvfbfwma_zvfh_zvl2048b";
 
 TEST(Isa, ReadsWhatCompilersAndCardsWrite) {
     EXPECT_EQ(Isa::parse(kScalar)->text(), "rv64imafdc_zicsr_zmmul");
@@ -46,9 +53,12 @@ TEST(Isa, SaysWhatACardLacks) {
     EXPECT_EQ(lacking("rv64gcv_zvl2048b", kVectorCard), "");
     EXPECT_EQ(lacking("rv64gc_zve32x", kScalarCard), "vectors with VLEN >= 32");
     EXPECT_EQ(lacking("rv64gc_zve32x", kVectorCard), "");
-    EXPECT_EQ(lacking("rv64gcv_zvfh_zvfhmin_zbb_zba", kVectorCard), "zba, zbb");
+    EXPECT_EQ(lacking("rv64gcv_zvfh_zvfhmin_zfhmin_zbb_zba", kVectorCard), "zba, zbb");
     EXPECT_EQ(lacking("rv64gcv_zvfh", kScalarCard), "v with VLEN >= 128, zvfh, zvfhmin");
     EXPECT_EQ(lacking("rv64gcv_zvfbfwma", kVectorCard), "zvfbfmin, zvfbfwma");
+    EXPECT_EQ(lacking(kHalf, kHalfCard), "");
+    EXPECT_EQ(lacking(kHalf, kVectorCard), "zfbfmin, zvfbfmin, zvfbfwma");
+    EXPECT_EQ(lacking(kHalf, "rv64imafdcv_zicsr_zifencei_zvfbfwma_zvfh"), "zfbfmin, zfhmin");
     EXPECT_EQ(lacking("rv64gch", kVectorCard), "h");
 }
 

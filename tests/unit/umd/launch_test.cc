@@ -202,5 +202,20 @@ TEST(ModuleIsa, IsCheckedWhenAModuleIsLoaded) {
     }
 }
 
+// Compilers let modules with 16-bit vectors need the scalar instructions too.
+TEST(ModuleIsa, SixteenBitFloatingPointIsWithItsScalars) {
+    FakeSystem system(2);
+    system.card(0).vector_isa =
+        "rv64imafdcv_zicntr_zicsr_zifencei_zfbfmin_zfhmin_zvfbfmin_zvfbfwma_zvfh_zvl128b";
+    system.card(1).vector_isa = "rv64imafdcv_zicntr_zicsr_zifencei_zvfbfmin_zvfbfwma_zvfh_zvl128b";
+    orrModule_t module = nullptr;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrModuleLoad(&module, HALF_KERNEL));
+    ASSERT_OK(orrModuleUnload(module));
+    ASSERT_OK(orrSetDevice(1));
+    EXPECT_FAIL(orrModuleLoad(&module, HALF_KERNEL), orrErrorNotSupported,
+                "umd_half_kernel.elf needs zfbfmin, zfhmin; device 1 has rv64imafdcv_");
+}
+
 }  // namespace
 }  // namespace orrery::umd::test
