@@ -22,8 +22,9 @@ class Meter {
     Meter() = default;
     explicit Meter(const MemoryCosts& costs)
         : costs_(costs),
-          shift_(64 - std::countr_zero(std::bit_ceil(std::max<std::uint64_t>(costs.l1_bytes / kLine, 2)))) {
-        if (on()) tags_.resize(std::size_t{1} << (64 - shift_));
+          shift_(64 - std::countr_zero(
+                          std::bit_ceil(std::max<std::uint64_t>(costs.l1_bytes / kLine / kWays, 2)))) {
+        if (on()) tags_.resize(kWays << (64 - shift_));
     }
     bool on() const { return costs_.l1_bytes != 0; }
 
@@ -38,25 +39,29 @@ class Meter {
     // What has been counted since the last call.
     AccessCounts take() { return std::exchange(counts_, {}); }
 
-    bool has(std::uint64_t va) const { return (tag_at(va) ^ key(va)) <= kWritten; }
-    bool has_written(std::uint64_t va) const { return tag_at(va) == (key(va) | kWritten); }
+    // For the short way of an access: the line is there and was the last of its set to be used. (False also
+    // for others that are there; load() and store() know them.)
+    bool has(std::uint64_t va) const { return (*set_of(va) ^ key(va)) <= kWritten; }
+    bool has_written(std::uint64_t va) const { return *set_of(va) == (key(va) | kWritten); }
 
     // These give the cycles that the hart waits.
     std::uint64_t load(std::uint64_t va, PagePlace place) {
-        if (place == PagePlace::kOwn || has(va)) return 0;
-        tag_at(va) = key(va);
+        if (place == PagePlace::kOwn || has(va) || to_front(va)) return 0;
+        insert(va, key(va));
         counts_.of(place).read += kLine;
         return latency(place);
     }
     void store(std::uint64_t va, PagePlace place) {
         if (place == PagePlace::kOwn || has_written(va)) return;
-        tag_at(va) = key(va) | kWritten;
+        if (!has(va) && !to_front(va)) insert(va, key(va));
+        if (has_written(va)) return;
+        *set_of(va) |= kWritten;
         counts_.of(place).written += kLine;
     }
     // Done where the memory is.
     std::uint64_t atomic(std::uint64_t va, PagePlace place) {
         if (place == PagePlace::kOwn) return 0;
-        if (has(va)) tag_at(va) = 0;
+        if (has(va) || to_front(va)) *set_of(va) = 0;
         counts_.of(place).read += kLine / 2;
         counts_.of(place).written += kLine / 2;
         return latency(place);
@@ -76,18 +81,37 @@ class Meter {
   private:
     static constexpr std::uint64_t kWritten = 1;
     static constexpr unsigned kLineShift = 6;
+    // So many lines of one place in the cache are there together: a few lines that fall into it by chance, as
+    // addresses differ from run to run, do not drive each other out.
+    static constexpr std::size_t kWays = 4;
     // Those that are metered differ in these bits, also from the stacks of items, which are above them.
     static constexpr std::uint64_t kAddress = (std::uint64_t{1} << 48) - 1;
     // Behind a line's number and kWritten.
     static constexpr std::uint64_t kEpoch = std::uint64_t{1} << 43;
 
     std::uint64_t key(std::uint64_t va) const { return epoch_ | (va & kAddress) >> kLineShift << 1; }
-    // Arrays a power of two apart do not drive each other out.
+    // Arrays a power of two apart are not in the same set.
     std::size_t place_of(std::uint64_t va) const {
-        return (va >> kLineShift) * 0x9e37'79b9'7f4a'7c15 >> shift_;
+        return ((va >> kLineShift) * 0x9e37'79b9'7f4a'7c15 >> shift_) * kWays;
     }
-    std::uint64_t& tag_at(std::uint64_t va) { return tags_[place_of(va)]; }
-    const std::uint64_t& tag_at(std::uint64_t va) const { return tags_[place_of(va)]; }
+    // kWays tags, the last used first.
+    std::uint64_t* set_of(std::uint64_t va) { return &tags_[place_of(va)]; }
+    const std::uint64_t* set_of(std::uint64_t va) const { return &tags_[place_of(va)]; }
+    // False: it is not there. Not for the one that is in front.
+    bool to_front(std::uint64_t va) {
+        std::uint64_t* const set = set_of(va);
+        for (std::size_t way = 1; way < kWays; ++way) {
+            if ((set[way] ^ key(va)) > kWritten) continue;
+            std::rotate(set, set + way, set + way + 1);
+            return true;
+        }
+        return false;
+    }
+    void insert(std::uint64_t va, std::uint64_t tag) {
+        std::uint64_t* const set = set_of(va);
+        std::copy_backward(set, set + kWays - 1, set + kWays);
+        *set = tag;
+    }
     std::uint64_t latency(PagePlace place) const {
         return place == PagePlace::kHost ? costs_.host_cycles : costs_.vram_cycles;
     }

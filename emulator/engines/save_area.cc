@@ -138,7 +138,8 @@ std::uint64_t SaveArea::write_group(std::uint32_t index, const SavedGroup& group
     const Record to = record(index);
     std::memcpy(to.group, &group.record, sizeof group.record);
     std::ranges::copy(group.vector, to.vector);
-    std::memcpy(to.items, group.items.data(), group.items.size() * sizeof(orr_save_item));
+    if (!group.items.empty())
+        std::memcpy(to.items, group.items.data(), group.items.size() * sizeof(orr_save_item));
     const std::uint8_t* from = group.pages.data();
     const auto put = [&](std::uint8_t* base, std::uint32_t page) {
         std::memcpy(base + page * kSavePage, from, kSavePage);

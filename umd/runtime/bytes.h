@@ -78,6 +78,7 @@ class ByteReader {
 
     // Up to its zero.
     std::string_view text() {
+        if (at_ >= bytes_.size()) good_ = false;
         if (!good_) return {};
         const auto* begin = reinterpret_cast<const char*>(bytes_.data()) + at_;
         const auto* end = static_cast<const char*>(std::memchr(begin, 0, bytes_.size() - at_));

@@ -298,7 +298,7 @@ TEST(Shapes, WrongRowsAreRefused) {
     expect([](auto& box) { box.dst_pitch = kHuge; }, "wraps around");
     expect([](auto& box) { box.src_pitch = kHuge / 8; }, "wraps around");
     expect([](auto& box) { box.kind = orrMemcpyDeviceToHost; }, "kind");
-    expect([](auto& box) { box.kind = static_cast<orrMemcpyKind>(77); }, "orrMemcpyKind");
+    expect([](auto& box) { box.kind = static_cast<orrMemcpyKind>(7); }, "orrMemcpyKind");
     expect([](auto& box) { box.reserved = 1; }, "reserved");
     expect([](auto& box) { box.size = 7; }, "ORR_INIT");
     EXPECT_FAIL(orrMemcpy3D(nullptr), orrErrorInvalidValue, "null");
