@@ -20,7 +20,7 @@ rm -rf -- "$logs"
 mkdir -p -- "$logs"
 RANDOM=$seed
 # Each card is linked with each other one, as the samples want it; the standard SKU has ports for five cards.
-sed '/^[[]link/,$ s/^ports = .*/ports = 8/' "$here/../../../emulator/skus/orrery-1.toml" >"$logs/sku.toml"
+sed '/^[[]link/,$ s/^ports = .*/ports = [8, "assumed", "for the samples"]/' "$here/../../../emulator/skus/orrery-1.toml" >"$logs/sku.toml"
 links=
 for ((a = 0; a < cards; a++)); do
     for ((b = a + 1; b < cards; b++)); do links+="[ \"card$a:$((b - 1))\", \"card$b:$a\" ], "; done
