@@ -233,6 +233,22 @@ std::optional<std::string> Context::text_of_code(std::uint64_t va) const {
                        static_cast<std::size_t>(end - bytes.begin()));
 }
 
+Output::Ended Context::work() const {
+    struct Piece {
+        std::weak_ptr<Stream> stream;  // one that has gone has ended
+        std::uint64_t end;
+    };
+    std::vector<Piece> all;
+    for (const auto& stream : fleet_.streams(this))
+        all.emplace_back(stream, stream->rung());
+    return [all = std::move(all)] {
+        return std::ranges::all_of(all, [](const Piece& piece) {
+            const auto stream = piece.stream.lock();
+            return stream == nullptr || stream->over(piece.end);
+        });
+    };
+}
+
 Result<std::uint64_t> Context::output_ring() {
     const std::lock_guard lock(output_mutex_);
     if (made_output_ == nullptr) {
@@ -240,7 +256,8 @@ Result<std::uint64_t> Context::output_ring() {
         output_memory_ = std::move(*memory);
         made_output_ = std::make_unique<Output>(
             *reinterpret_cast<orr_output*>(output_memory_.data()),
-            [this](std::uint64_t va) { return text_of_code(va); }, fmt::format("device {}", device_));
+            [this](std::uint64_t va) { return text_of_code(va); }, [this] { return work(); },
+            fmt::format("device {}", device_));
         output_.store(made_output_.get(), std::memory_order_release);
     }
     return output_memory_.va();

@@ -123,6 +123,8 @@ class Context {
         std::vector<std::byte> bytes;
         LineTables lines;
     };
+    // What runs now, for what kernels print.
+    Output::Ended work() const;
     // From `va` to the end of the module; empty: none. With mutex_ held.
     std::span<const std::byte> code_at(std::uint64_t va) const;
 

@@ -173,10 +173,11 @@ std::string format_output(const std::string& format, std::span<const std::uint64
     return Formatter(format, args, texts).run();
 }
 
-Output::Output(orr_output& ring, Texts texts, std::string who, Sink sink)
+Output::Output(orr_output& ring, Texts texts, Work work, std::string who, Sink sink)
     : ring_(ring),
       texts_(std::move(texts)),
       who_(std::move(who)),
+      work_(std::move(work)),
       sink_(sink ? std::move(sink) : Sink(to_stdout)) {}
 
 void Output::tell(const std::string& what) {
@@ -184,49 +185,91 @@ void Output::tell(const std::string& what) {
 }
 
 void Output::print() {
-    if (load(ring_.head) == tail_ && load(ring_.lost) == lost_) return;
+    if (load(ring_.head) == tail_.load(std::memory_order_relaxed) &&
+        load(ring_.lost) == lost_.load(std::memory_order_relaxed))
+        return;
+    // Streams are asked, and may go, without the lock: they wait for memory that others free under locks of
+    // their own.
+    while (auto gap = print_complete()) {
+        if (!gap->ended) gap = watch(*gap);
+        if (!gap->ended()) return;
+        skip(*gap);
+    }
+}
+
+std::uint64_t Output::words_of(std::uint64_t first, std::uint64_t room) {
+    const std::uint64_t words = first & kCountMask;
+    const bool good = (first & ~kCountMask) == ORR_OUTPUT_RECORD && words >= ORR_OUTPUT_RECORD_HEAD &&
+                      words <= ORR_OUTPUT_RECORD_HEAD + ORR_OUTPUT_ARGS && words <= room;
+    return good ? words : 0;
+}
+
+void Output::clear(std::uint64_t from, std::uint64_t words) {
+    for (std::uint64_t i = 0; i < words; ++i)
+        store(ring_.words[(from + i) & kMask], 0);
+}
+
+void Output::move_tail(std::uint64_t to) {
+    tail_.store(to, std::memory_order_relaxed);
+    store(ring_.tail, to);
+}
+
+std::shared_ptr<const Output::Gap> Output::print_complete() {
     const std::lock_guard lock(mutex_);
     const std::uint64_t head = load(ring_.head);
-    bool spoilt = head - tail_ > ORR_OUTPUT_WORDS;
-    while (!spoilt && tail_ != head) {
-        const std::uint64_t first = load(ring_.words[tail_ & kMask]);
+    std::shared_ptr<const Gap> gap;
+    std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+    bool spoilt = head - tail > ORR_OUTPUT_WORDS;
+    while (!spoilt && tail != head) {
+        const std::uint64_t first = load(ring_.words[tail & kMask]);
         if (first == 0) {
-            // An item is at it; or its kernel was ended there, and then nobody ever makes room.
-            const bool full = head - tail_ + ORR_OUTPUT_RECORD_HEAD + ORR_OUTPUT_ARGS > ORR_OUTPUT_WORDS;
-            spoilt = full && stuck_ == head;
-            stuck_ = head;
+            gap = gap_ != nullptr && gap_->at == tail ? gap_ : std::make_shared<Gap>(tail, head, Ended());
             break;
         }
-        const std::uint64_t words = first & kCountMask;
-        spoilt = (first & ~kCountMask) != ORR_OUTPUT_RECORD || words < ORR_OUTPUT_RECORD_HEAD ||
-                 words > ORR_OUTPUT_RECORD_HEAD + ORR_OUTPUT_ARGS || words > head - tail_;
+        const std::uint64_t words = words_of(first, head - tail);
+        spoilt = words == 0;
         if (spoilt) break;
         std::vector<std::uint64_t> record(words);
-        for (std::uint64_t i = 0; i < words; ++i) {
-            record[i] = load(ring_.words[(tail_ + i) & kMask]);
-            store(ring_.words[(tail_ + i) & kMask], 0);
-        }
+        for (std::uint64_t i = 0; i < words; ++i)
+            record[i] = load(ring_.words[(tail + i) & kMask]);
+        clear(tail, words);
         print_record(record);
-        tail_ += words;
-        store(ring_.tail, tail_);
+        tail += words;
+        move_tail(tail);
     }
     if (spoilt) {
         // Kernels take their places from `head` on, so that is where it goes on.
-        for (std::uint64_t& word : ring_.words)
-            store(word, 0);
-        tail_ = head;
-        store(ring_.tail, tail_);
-        tell(
-            "a kernel has written over what kernels had printed, or ended while it printed: some of it is "
-            "lost");
+        clear(0, ORR_OUTPUT_WORDS);
+        move_tail(head);
+        tell("a kernel has written over what kernels had printed: some of it is lost");
     }
-    const std::uint64_t lost = load(ring_.lost);
-    if (lost != lost_)
+    const std::uint64_t lost = load(ring_.lost), told = lost_.exchange(lost, std::memory_order_relaxed);
+    if (lost != told)
         tell(
             fmt::format("{} calls of printf in kernels found no room and were lost; wait for the stream more "
                         "often",
-                        lost - lost_));
-    lost_ = lost;
+                        lost - told));
+    return gap;
+}
+
+std::shared_ptr<const Output::Gap> Output::watch(const Gap& gap) {
+    auto watched = std::make_shared<const Gap>(gap.at, gap.head, work_());
+    const std::lock_guard lock(mutex_);
+    if (tail_.load(std::memory_order_relaxed) == gap.at) gap_ = watched;
+    return watched;
+}
+
+void Output::skip(const Gap& gap) {
+    const std::lock_guard lock(mutex_);
+    // Another thread may have been here.
+    if (tail_.load(std::memory_order_relaxed) != gap.at) return;
+    std::uint64_t next = gap.at;
+    while (next != gap.head && words_of(load(ring_.words[next & kMask]), gap.head - next) == 0)
+        ++next;
+    if (next == gap.at) return;  // it was completed at last
+    clear(gap.at, next - gap.at);
+    move_tail(next);
+    tell("a kernel ended while it printed: that text is lost");
 }
 
 void Output::print_record(std::span<const std::uint64_t> record) {

@@ -150,6 +150,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
     QueueView view() const;
     // All packets that were submitted until now.
     std::uint64_t submitted() const { return producer_.load(std::memory_order_acquire); }
+    // The same, with all that the card knows of: submitted() may be late by one submission.
+    std::uint64_t rung() const {
+        const std::lock_guard lock(queue_mutex_);
+        return submitted();
+    }
+    // The card runs nothing below `index` any more, however it ended.
+    bool over(std::uint64_t index) const {
+        return consumer() >= index || fate_.ended() ||
+               std::atomic_ref(ring_->error).load(std::memory_order_acquire) != ORR_QERR_NONE;
+    }
 
     // Ends the hardware queue: what is left in it is aborted. done() and error() still answer.
     void close();
