@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstring>
 
+#include "umd/runtime/bytes.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/fleet.h"
 
@@ -26,7 +27,8 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_NOT_MAPPED:
             return "where nothing is mapped";
         case ORR_FAULT_PERMISSION:
-            return "against the memory's protection (code is not writable, data cannot run)";
+            return "against the memory's protection (code is not writable, data cannot "
+                   "run)";
         case ORR_FAULT_RESERVED_BIT:
             return "through a malformed page table entry";
         case ORR_FAULT_TABLE_RANGE:
@@ -34,7 +36,8 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_PAGE_RANGE:
             return "to a page that is neither card memory nor mapped for DMA";
         case ORR_FAULT_PEER_READ:
-            return "reading another card's memory (a link only carries writes and signals)";
+            return "reading another card's memory (a link only carries writes and "
+                   "signals)";
         case ORR_FAULT_PEER_DOWN:
             return "over a link that is down";
         case ORR_FAULT_PEER_DENIED:
@@ -94,7 +97,8 @@ std::string subject(OpNote note) {
 
 // "(1, 0, 2)", or "1" in one dimension.
 std::string coordinates(std::uint64_t number, std::uint64_t x, std::uint64_t y, std::uint64_t z) {
-    if (y * z <= 1) return fmt::format("{}", number);
+    // The packet may have been written over since.
+    if (y * z <= 1 || x == 0) return fmt::format("{}", number);
     return fmt::format("({}, {}, {})", number % x, number / x % y, number / x / y);
 }
 
@@ -111,13 +115,16 @@ std::string failing_item(const QueueState& state, OpNote note, const orr_packet&
                        coordinates(item, d.block_x, d.block_y, d.block_z));
 }
 
+// Nothing: the module has no text there.
+std::optional<std::string> text_at(std::uint64_t va, const Context& context) {
+    const auto pointer = context.word_of_code(va);
+    const auto text = pointer ? context.text_of_code(*pointer) : std::nullopt;
+    return text ? std::optional(printable(*text)) : std::nullopt;
+}
+
 // "sum (kernel.cc:12)" of what __builtin_source_location() gives.
 std::string source_place(std::uint64_t va, const Context& context) {
-    const auto text = [&](std::uint64_t at) -> std::optional<std::string> {
-        const auto pointer = context.word_of_code(at);
-        return pointer ? context.text_of_code(*pointer) : std::nullopt;
-    };
-    const auto file = text(va), function = text(va + 8);
+    const auto file = text_at(va, context), function = text_at(va + 8, context);
     const auto line = context.word_of_code(va + 16);
     if (!file || !function || !line) return fmt::format("{:#x}", va);
     return fmt::format("{}:{} ({})", *file, static_cast<std::uint32_t>(*line), *function);
@@ -129,33 +136,34 @@ std::optional<std::string> broken_promise(const QueueState& state, const Context
     const auto here = [&] { return source_place(what, context); };
     switch (state.error_detail) {
         case ORR_TRAP_ASSERT: {
-            const auto pointer = context.word_of_code(what);
-            const auto expression = pointer ? context.text_of_code(*pointer) : std::nullopt;
-            const auto file = context.word_of_code(what + 8), function = context.word_of_code(what + 16);
+            const auto expression = text_at(what, context);
             const auto line = context.word_of_code(what + 24);
-            if (!expression || !file || !function || !line)
-                return "failed an assertion that its module does not have";
+            if (!expression || !line) return "failed an assertion that its module does not have";
             return fmt::format("failed the assertion '{}' at {}:{}, in {}", *expression,
-                               context.text_of_code(*file).value_or("?"), *line,
-                               context.text_of_code(*function).value_or("?"));
+                               text_at(what + 8, context).value_or("?"), *line,
+                               text_at(what + 16, context).value_or("?"));
         }
         case ORR_TRAP_BARRIER_OTHER:
             return fmt::format(
-                "came to the barrier at {} while the items before it wait at that at {}: all "
+                "came to the barrier at {} while the items before it "
+                "wait at that at {}: all "
                 "items of a group must come to the same barriers",
                 here(), source_place(state.error_other, context));
         case ORR_TRAP_BARRIER_ENDED:
             return fmt::format(
-                "ended while the items before it wait at the barrier at {}: all items of a group "
+                "ended while the items before it wait at the barrier at "
+                "{}: all items of a group "
                 "must come to it",
                 here());
         case ORR_TRAP_BARRIER_LATE:
             return fmt::format(
-                "came to the barrier at {} when the items before it had ended without it: all "
+                "came to the barrier at {} when the items before it had "
+                "ended without it: all "
                 "items of a group must come to it",
                 here());
         case ORR_TRAP_BARRIER_STACKS:
-            return "came to a barrier, and its launch has no stacks for items that wait: call orr::barrier() "
+            return "came to a barrier, and its launch has no stacks for items that "
+                   "wait: call orr::barrier() "
                    "of "
                    "<orrery/kernel.h>, which tells the loader";
         default:
@@ -163,7 +171,8 @@ std::optional<std::string> broken_promise(const QueueState& state, const Context
     }
 }
 
-// A kernel may also run over its stack or its group memory, which lie above all other addresses.
+// A kernel may also run over its stack or its group memory, which lie above all
+// other addresses.
 std::string place(std::uint64_t address, const orr_packet& packet, Context& context) {
     constexpr std::uint64_t kItemStacksEnd = ORR_ITEM_STACKS + 1024ull * ORR_ITEM_STACK_STRIDE;
     if (address >= ORR_ITEM_STACKS && address < kItemStacksEnd) {
@@ -171,7 +180,8 @@ std::string place(std::uint64_t address, const orr_packet& packet, Context& cont
                                         ? std::bit_cast<orr_packet_dispatch>(packet).item_stack_pages
                                         : 0;
         return fmt::format(
-            "below the stack of item {}, of {} bytes: a stack overflow? Kernels with barriers get "
+            "below the stack of item {}, of {} bytes: a stack "
+            "overflow? Kernels with barriers get "
             "more by ORR_ITEM_STACK(kernel, bytes)",
             (address - ORR_ITEM_STACKS) / ORR_ITEM_STACK_STRIDE, pages * ORR_PAGE_SIZE);
     }
@@ -180,7 +190,8 @@ std::string place(std::uint64_t address, const orr_packet& packet, Context& cont
     }
     if (address >= ORR_LOCAL_BASE && address < ORR_LOCAL_BASE + 16ull * ORR_LOCAL_BYTES) {
         return fmt::format(
-            "byte {} of work-group memory: ask for more local_bytes at the launch (at most {})",
+            "byte {} of work-group memory: ask for more local_bytes "
+            "at the launch (at most {})",
             address - ORR_LOCAL_BASE, ORR_LOCAL_BYTES);
     }
     return context.memory().describe(address);
@@ -192,7 +203,8 @@ std::string name_of(const __u8 (&name)[N]) {
     return std::string(text, ::strnlen(text, N));
 }
 
-// A queue of an edge: ours have a number, other processes of ours at least a name.
+// A queue of an edge: ours have a number, other processes of ours at least a
+// name.
 std::string stream_of(std::uint32_t number, const std::string& name) {
     if (number != 0) return fmt::format("stream '{}'", name);
     if (!name.empty()) return fmt::format("stream '{}' of another process", name);
@@ -219,7 +231,8 @@ std::optional<Error> describe_deadlock(Context& context) {
                             stream_of(edge.signaller, name_of(edge.signaller_name)));
     }
     text +=
-        " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from "
+        " nothing of it has been stopped: signal one of them from the host "
+        "(orrSemaphoreSignal) or from "
         "another stream, or destroy a stream";
     return Error{orrErrorDeadlock, std::move(text)};
 }
@@ -250,7 +263,8 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
                 return {orrErrorAbandoned, "nobody is left who may signal it"};
             case ORR_QERR_PEER_LOST:
                 return {orrErrorPeerAccess,
-                        "all who may signal it are on a card that cannot be reached (is the link up and the "
+                        "all who may signal it are on a card that "
+                        "cannot be reached (is the link up and the "
                         "card alive? See orrery-smi)"};
             default:
                 return {orrErrorInternal, "the firmware refused a packet"};
@@ -261,16 +275,17 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
     // Then the word names the last of them, which need not have stopped.
     if (ORR_FAILURE_CODE(word) == ORR_QERR_ABANDONED || ORR_FAILURE_CODE(word) == ORR_QERR_PEER_LOST)
         return {code, fmt::format("{}; the last was queue {} on {}", what, ORR_FAILURE_QUEUE(word), where)};
-    return {code,
-            fmt::format("queue {} on {}, of another process or destroyed since, stopped at packet {}: {}",
-                        ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};
+    return {code, fmt::format("queue {} on {}, of another process or destroyed "
+                              "since, stopped at packet {}: {}",
+                              ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};
 }
 
 Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context) {
     const bool by_kernel = state.error == ORR_QERR_FAULT || state.error == ORR_QERR_KERNEL_TRAP;
-    const std::string tail =
-        fmt::format(" (device {}, packet {}{}). The stream has stopped: destroy it and make a new one",
-                    context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
+    const std::string tail = fmt::format(
+        " (device {}, packet {}{}). The stream has stopped: destroy "
+        "it and make a new one",
+        context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
     const std::string who = subject(note);
     switch (state.error) {
         case ORR_QERR_FAULT:
@@ -291,28 +306,27 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                 fmt::format("{} trapped at pc {:#x}: {}{}{}", who, state.error_address,
                             trap_name(state.error_detail), context.describe_code(state.error_address), tail)};
         case ORR_QERR_TIMEOUT:
-            return {
-                orrErrorLaunchTimeout,
-                fmt::format("{} ran over its limit of model time and was ended: look for an endless loop, or "
-                            "split the launch{}",
-                            who, tail)};
+            return {orrErrorLaunchTimeout, fmt::format("{} ran over its limit of model time and was ended: "
+                                                       "look for an endless loop, or "
+                                                       "split the launch{}",
+                                                       who, tail)};
         case ORR_QERR_RING_FAULT:
             return {orrErrorIllegalAddress,
                     fmt::format("the card cannot access the stream's ring at {:#x} {}{}", state.error_address,
                                 fault_name(state.error_detail), tail)};
         case ORR_QERR_FIRMWARE:
-            return {orrErrorFirmware,
-                    fmt::format("the card's firmware crashed while it worked for {} (mcause {:#x}) and was "
-                                "started again; see the kernel log{}",
-                                who, state.error_detail, tail)};
+            return {orrErrorFirmware, fmt::format("the card's firmware crashed while it worked for {} "
+                                                  "(mcause {:#x}) and was "
+                                                  "started again; see the kernel log{}",
+                                                  who, state.error_detail, tail)};
         case ORR_QERR_LOST:
             return {orrErrorFirmware,
                     fmt::format("the card's firmware was started again and has lost this stream{}", tail)};
         case ORR_QERR_GANG:
-            return {orrErrorLaunchTimeout,
-                    fmt::format("{} waited in a gang that did not come together in time: member {} was "
-                                "missing{}",
-                                who, state.error_detail, tail)};
+            return {orrErrorLaunchTimeout, fmt::format("{} waited in a gang that did not come together in "
+                                                       "time: member {} was "
+                                                       "missing{}",
+                                                       who, state.error_detail, tail)};
         case ORR_QERR_POISON: {
             const Error cause = context.fleet().cause(state.error_detail);
             return {cause.code, fmt::format("{} that this stream waited for will never come: {}",
@@ -322,7 +336,8 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
             return {orrErrorAborted, fmt::format("the stream was aborted at {}{}", who, tail)};
         case ORR_QERR_WAIT_LIMIT:
             return {orrErrorTimeout,
-                    fmt::format("{} did not reach the value that this stream waited for within the wait's "
+                    fmt::format("{} did not reach the value that this stream waited "
+                                "for within the wait's "
                                 "limit: it is {}{}",
                                 context.describe_semaphore(state.error_address), state.error_detail, tail)};
         case ORR_QERR_NOT_IMPLEMENTED:
@@ -332,11 +347,10 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         case ORR_QERR_BAD_PACKET:
         case ORR_QERR_BAD_INDEX:
         case ORR_QERR_BAD_DESC:
-            return {orrErrorInternal,
-                    fmt::format(
-                        "the firmware refused {} (code {}, detail {:#x}): the ring was overwritten, or this "
-                        "is a fault of the library{}",
-                        who, state.error, state.error_detail, tail)};
+            return {orrErrorInternal, fmt::format("the firmware refused {} (code {}, detail {:#x}): the "
+                                                  "ring was overwritten, or this "
+                                                  "is a fault of the library{}",
+                                                  who, state.error, state.error_detail, tail)};
         default:
             return {orrErrorVersion,
                     fmt::format("{} stopped with code {}, which this library does not know{}", who,

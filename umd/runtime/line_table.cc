@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -35,6 +36,7 @@ enum Standard : std::uint8_t {
     kConstAddPc = 8,
     kFixedAdvancePc = 9,
 };
+constexpr std::uint64_t kLongestName = 4096;  // the search for its end takes time, in each of many entries
 enum Extended : std::uint8_t { kEndSequence = 1, kSetAddress = 2 };
 
 struct File {
@@ -46,6 +48,12 @@ struct Row {
     std::uint64_t address = 0;
     std::uint64_t file = 1;
     std::int64_t line = 1;
+
+    // Any sum is some number.
+    void add(std::int64_t lines) {
+        line =
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(line) + static_cast<std::uint64_t>(lines));
+    }
 };
 
 // One unit of .debug_line.
@@ -132,7 +140,8 @@ class Unit {
         const auto indirect = [&](const std::vector<std::byte>& strings) {
             const std::uint64_t at = wide_ ? header.take<std::uint64_t>() : header.take<std::uint32_t>();
             if (at >= strings.size()) return std::string_view();
-            return ByteReader(std::span(strings).subspan(at)).text();
+            const auto rest = std::span(strings).subspan(at);
+            return ByteReader(rest.first(std::min<std::uint64_t>(rest.size(), kLongestName))).text();
         };
         switch (form) {
             case kString:
@@ -182,7 +191,7 @@ class Unit {
             if (opcode >= opcode_base_) {
                 const unsigned special = opcode - opcode_base_;
                 now.address += special / line_range_ * instruction_bytes_;
-                now.line += line_base_ + static_cast<int>(special % line_range_);
+                now.add(line_base_ + static_cast<int>(special % line_range_));
                 if (emit()) return before;
                 continue;
             }
@@ -208,8 +217,7 @@ class Unit {
                     now.address += in_.uleb() * instruction_bytes_;
                     break;
                 case kAdvanceLine:
-                    now.line = static_cast<std::int64_t>(static_cast<std::uint64_t>(now.line) +
-                                                         static_cast<std::uint64_t>(in_.sleb()));
+                    now.add(in_.sleb());
                     break;
                 case kSetFile:
                     now.file = in_.uleb();

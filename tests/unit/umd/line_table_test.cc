@@ -113,6 +113,48 @@ INSTANTIATE_TEST_SUITE_P(Options, LineTablesOf,
                          ::testing::Values("-g", "-g -O0", "-g -gdwarf-4", "-gdwarf-2 -O3", "-g -gdwarf64",
                                            "-gline-tables-only"));
 
+// A table by hand: one row at 0x1000, of a file whose name is at this place of .debug_line_str.
+LineTables table(std::uint32_t name, std::int64_t more_lines, std::uint8_t special) {
+    LineTables tables;
+    const std::string names = std::string(1 << 20, 'x') + '\0' + "a.c" + '\0';
+    tables.line_str.resize(names.size());
+    std::memcpy(tables.line_str.data(), names.data(), names.size());
+    std::string header, unit;
+    const auto put = [](std::string& to, auto value) {
+        to.append(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    // Lines from -1 on, 4 of them; 10 opcodes; no directories; files of a path each, one of them.
+    header.append("\1\1\1\xff\4\x0a\0\1\1\1\1\0\0\0\1", 15).append("\0\0\1\1\x1f\1", 6);
+    put(header, name);
+    put(unit, std::uint16_t{5});
+    put(unit, std::uint16_t{8});
+    put(unit, static_cast<std::uint32_t>(header.size()));
+    unit += header;
+    unit.append("\0\x09\2", 3);  // the address
+    put(unit, std::uint64_t{0x1000});
+    unit.append("\4\0\3", 3);  // the file, then lines
+    for (unsigned n = 0; n < 9; ++n, more_lines >>= 7)
+        put(unit, static_cast<std::uint8_t>(0x80 | (more_lines & 0x7f)));
+    put(unit, static_cast<std::uint8_t>(more_lines));
+    put(unit, special);
+    unit.append("\2\4\0\1\1", 5);  // the end
+    std::string all;
+    put(all, static_cast<std::uint32_t>(unit.size()));
+    all += unit;
+    tables.line.resize(all.size());
+    std::memcpy(tables.line.data(), all.data(), all.size());
+    return tables;
+}
+
+TEST(LineTables, LinesAndNamesBeyondMeasureAreNone) {
+    constexpr std::uint32_t kName = (1 << 20) + 1;
+    EXPECT_EQ(table(kName, 41, 12).find(0x1000), "a.c:43");
+    EXPECT_EQ(table(kName, INT64_MAX - 1, 12).find(0x1000), "");
+    EXPECT_EQ(table(kName - 5, 41, 12).find(0x1000), "xxxx:43");
+    // Each of a million entries may have one, so the search for its end has one too.
+    EXPECT_EQ(table(0, 41, 12).find(0x1000), "");
+}
+
 TEST(LineTables, OfAModuleWithoutAreEmpty) {
     const auto image = ElfImage::parse(bytes_of(TEST_KERNELS));
     ASSERT_TRUE(image);

@@ -1,0 +1,75 @@
+// What a process is told of a kernel that failed. Its kernels may have written over the packet, and its
+// modules may hold any text.
+#include "umd/runtime/fault_text.h"
+
+#include <orrery/fw/packet.h>
+#include <orrery/fw/queue.h>
+
+#include <orrery/hw/engine.h>
+#include <orrery/hw/kernel_abi.h>
+
+#include <bit>
+#include <cstring>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/context.h"
+#include "umd/runtime/runtime.h"
+
+namespace orrery::umd::test {
+namespace {
+
+class FaultText : public ::testing::Test {
+  protected:
+    Context& context() { return **(*Runtime::get())->context(0); }
+    std::string of(std::uint64_t detail, std::uint64_t address, const orr_packet_dispatch& packet = {}) {
+        QueueState state;
+        state.error = ORR_QERR_KERNEL_TRAP;
+        state.error_detail = detail;
+        state.error_address = address;
+        state.error_item = 6ull << ORR_DONE_ITEM_BITS | 5;
+        return describe_queue_error(state, {Op::kKernel, "k"}, std::bit_cast<orr_packet>(packet), context())
+            .text;
+    }
+    FakeSystem system_{1};
+};
+
+TEST_F(FaultText, NamesGroupAndItemAsTheLaunchCountsThem) {
+    orr_packet_dispatch packet{};
+    packet.header.opcode = ORR_PKT_DISPATCH;
+    packet.grid_x = packet.grid_y = packet.grid_z = 2;
+    packet.block_x = packet.block_y = 4;
+    packet.block_z = 1;
+    EXPECT_THAT(of(3, 0, packet), ::testing::HasSubstr("group (0, 1, 1), item (1, 1, 0)"));
+    // What no launch has, only a ring that was written over.
+    packet.grid_x = 0;
+    packet.block_y = 0;
+    packet.block_z = 2;
+    EXPECT_THAT(of(3, 0, packet), ::testing::HasSubstr("group 6, item 5"));
+    packet.block_x = 0;
+    packet.block_y = 2;
+    EXPECT_THAT(of(3, 0, packet), ::testing::HasSubstr("group 6, item 5"));
+}
+
+TEST_F(FaultText, TextsOfAModuleReachNoTerminalAsTheyAre) {
+    // An assertion's expression, file, function and line; what __builtin_source_location() gives.
+    constexpr std::uint64_t kStart = 0x7000'0000;
+    struct {
+        std::uint64_t expression = kStart + 64, file = kStart + 64, function = kStart + 64, line = 7;
+        std::uint64_t place_file = kStart + 64, place_function = kStart + 64, place_line = 8, pad = 0;
+    } words;
+    std::vector<std::byte> code(64 + 10'000, std::byte{'x'});
+    std::memcpy(code.data(), &words, sizeof words);
+    code[64] = std::byte{0x1b};
+    code.back() = std::byte{0};
+    context().add_code(kStart, "m", code, {});
+    for (const std::string& text : {of(ORR_TRAP_ASSERT, kStart), of(ORR_TRAP_BARRIER_LATE, kStart + 32)}) {
+        EXPECT_THAT(text, ::testing::HasSubstr("?xxxx"));
+        EXPECT_EQ(text.find('\x1b'), std::string::npos);
+        EXPECT_LT(text.size(), 1200u);
+    }
+    context().remove_code(kStart);
+}
+
+}  // namespace
+}  // namespace orrery::umd::test
