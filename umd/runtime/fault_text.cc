@@ -27,8 +27,7 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_NOT_MAPPED:
             return "where nothing is mapped";
         case ORR_FAULT_PERMISSION:
-            return "against the memory's protection (code is not writable, data cannot "
-                   "run)";
+            return "against the memory's protection (code is not writable, data cannot run)";
         case ORR_FAULT_RESERVED_BIT:
             return "through a malformed page table entry";
         case ORR_FAULT_TABLE_RANGE:
@@ -36,8 +35,7 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_PAGE_RANGE:
             return "to a page that is neither card memory nor mapped for DMA";
         case ORR_FAULT_PEER_READ:
-            return "reading another card's memory (a link only carries writes and "
-                   "signals)";
+            return "reading another card's memory (a link only carries writes and signals)";
         case ORR_FAULT_PEER_DOWN:
             return "over a link that is down";
         case ORR_FAULT_PEER_DENIED:
@@ -145,25 +143,21 @@ std::optional<std::string> broken_promise(const QueueState& state, const Context
         }
         case ORR_TRAP_BARRIER_OTHER:
             return fmt::format(
-                "came to the barrier at {} while the items before it "
-                "wait at that at {}: all "
+                "came to the barrier at {} while the items before it wait at that at {}: all "
                 "items of a group must come to the same barriers",
                 here(), source_place(state.error_other, context));
         case ORR_TRAP_BARRIER_ENDED:
             return fmt::format(
-                "ended while the items before it wait at the barrier at "
-                "{}: all items of a group "
+                "ended while the items before it wait at the barrier at {}: all items of a group "
                 "must come to it",
                 here());
         case ORR_TRAP_BARRIER_LATE:
             return fmt::format(
-                "came to the barrier at {} when the items before it had "
-                "ended without it: all "
+                "came to the barrier at {} when the items before it had ended without it: all "
                 "items of a group must come to it",
                 here());
         case ORR_TRAP_BARRIER_STACKS:
-            return "came to a barrier, and its launch has no stacks for items that "
-                   "wait: call orr::barrier() "
+            return "came to a barrier, and its launch has no stacks for items that wait: call orr::barrier() "
                    "of "
                    "<orrery/kernel.h>, which tells the loader";
         default:
@@ -171,8 +165,7 @@ std::optional<std::string> broken_promise(const QueueState& state, const Context
     }
 }
 
-// A kernel may also run over its stack or its group memory, which lie above all
-// other addresses.
+// A kernel may also run over its stack or its group memory, which lie above all other addresses.
 std::string place(std::uint64_t address, const orr_packet& packet, Context& context) {
     constexpr std::uint64_t kItemStacksEnd = ORR_ITEM_STACKS + 1024ull * ORR_ITEM_STACK_STRIDE;
     if (address >= ORR_ITEM_STACKS && address < kItemStacksEnd) {
@@ -180,8 +173,7 @@ std::string place(std::uint64_t address, const orr_packet& packet, Context& cont
                                         ? std::bit_cast<orr_packet_dispatch>(packet).item_stack_pages
                                         : 0;
         return fmt::format(
-            "below the stack of item {}, of {} bytes: a stack "
-            "overflow? Kernels with barriers get "
+            "below the stack of item {}, of {} bytes: a stack overflow? Kernels with barriers get "
             "more by ORR_ITEM_STACK(kernel, bytes)",
             (address - ORR_ITEM_STACKS) / ORR_ITEM_STACK_STRIDE, pages * ORR_PAGE_SIZE);
     }
@@ -190,8 +182,7 @@ std::string place(std::uint64_t address, const orr_packet& packet, Context& cont
     }
     if (address >= ORR_LOCAL_BASE && address < ORR_LOCAL_BASE + 16ull * ORR_LOCAL_BYTES) {
         return fmt::format(
-            "byte {} of work-group memory: ask for more local_bytes "
-            "at the launch (at most {})",
+            "byte {} of work-group memory: ask for more local_bytes at the launch (at most {})",
             address - ORR_LOCAL_BASE, ORR_LOCAL_BYTES);
     }
     return context.memory().describe(address);
@@ -203,8 +194,7 @@ std::string name_of(const __u8 (&name)[N]) {
     return std::string(text, ::strnlen(text, N));
 }
 
-// A queue of an edge: ours have a number, other processes of ours at least a
-// name.
+// A queue of an edge: ours have a number, other processes of ours at least a name.
 std::string stream_of(std::uint32_t number, const std::string& name) {
     if (number != 0) return fmt::format("stream '{}'", name);
     if (!name.empty()) return fmt::format("stream '{}' of another process", name);
@@ -231,8 +221,7 @@ std::optional<Error> describe_deadlock(Context& context) {
                             stream_of(edge.signaller, name_of(edge.signaller_name)));
     }
     text +=
-        " nothing of it has been stopped: signal one of them from the host "
-        "(orrSemaphoreSignal) or from "
+        " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from "
         "another stream, or destroy a stream";
     return Error{orrErrorDeadlock, std::move(text)};
 }
@@ -263,8 +252,7 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
                 return {orrErrorAbandoned, "nobody is left who may signal it"};
             case ORR_QERR_PEER_LOST:
                 return {orrErrorPeerAccess,
-                        "all who may signal it are on a card that "
-                        "cannot be reached (is the link up and the "
+                        "all who may signal it are on a card that cannot be reached (is the link up and the "
                         "card alive? See orrery-smi)"};
             default:
                 return {orrErrorInternal, "the firmware refused a packet"};
@@ -275,17 +263,16 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
     // Then the word names the last of them, which need not have stopped.
     if (ORR_FAILURE_CODE(word) == ORR_QERR_ABANDONED || ORR_FAILURE_CODE(word) == ORR_QERR_PEER_LOST)
         return {code, fmt::format("{}; the last was queue {} on {}", what, ORR_FAILURE_QUEUE(word), where)};
-    return {code, fmt::format("queue {} on {}, of another process or destroyed "
-                              "since, stopped at packet {}: {}",
-                              ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};
+    return {code,
+            fmt::format("queue {} on {}, of another process or destroyed since, stopped at packet {}: {}",
+                        ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};
 }
 
 Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context) {
     const bool by_kernel = state.error == ORR_QERR_FAULT || state.error == ORR_QERR_KERNEL_TRAP;
-    const std::string tail = fmt::format(
-        " (device {}, packet {}{}). The stream has stopped: destroy "
-        "it and make a new one",
-        context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
+    const std::string tail =
+        fmt::format(" (device {}, packet {}{}). The stream has stopped: destroy it and make a new one",
+                    context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
     const std::string who = subject(note);
     switch (state.error) {
         case ORR_QERR_FAULT:
@@ -306,27 +293,28 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                 fmt::format("{} trapped at pc {:#x}: {}{}{}", who, state.error_address,
                             trap_name(state.error_detail), context.describe_code(state.error_address), tail)};
         case ORR_QERR_TIMEOUT:
-            return {orrErrorLaunchTimeout, fmt::format("{} ran over its limit of model time and was ended: "
-                                                       "look for an endless loop, or "
-                                                       "split the launch{}",
-                                                       who, tail)};
+            return {
+                orrErrorLaunchTimeout,
+                fmt::format("{} ran over its limit of model time and was ended: look for an endless loop, or "
+                            "split the launch{}",
+                            who, tail)};
         case ORR_QERR_RING_FAULT:
             return {orrErrorIllegalAddress,
                     fmt::format("the card cannot access the stream's ring at {:#x} {}{}", state.error_address,
                                 fault_name(state.error_detail), tail)};
         case ORR_QERR_FIRMWARE:
-            return {orrErrorFirmware, fmt::format("the card's firmware crashed while it worked for {} "
-                                                  "(mcause {:#x}) and was "
-                                                  "started again; see the kernel log{}",
-                                                  who, state.error_detail, tail)};
+            return {orrErrorFirmware,
+                    fmt::format("the card's firmware crashed while it worked for {} (mcause {:#x}) and was "
+                                "started again; see the kernel log{}",
+                                who, state.error_detail, tail)};
         case ORR_QERR_LOST:
             return {orrErrorFirmware,
                     fmt::format("the card's firmware was started again and has lost this stream{}", tail)};
         case ORR_QERR_GANG:
-            return {orrErrorLaunchTimeout, fmt::format("{} waited in a gang that did not come together in "
-                                                       "time: member {} was "
-                                                       "missing{}",
-                                                       who, state.error_detail, tail)};
+            return {orrErrorLaunchTimeout,
+                    fmt::format("{} waited in a gang that did not come together in time: member {} was "
+                                "missing{}",
+                                who, state.error_detail, tail)};
         case ORR_QERR_POISON: {
             const Error cause = context.fleet().cause(state.error_detail);
             return {cause.code, fmt::format("{} that this stream waited for will never come: {}",
@@ -336,8 +324,7 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
             return {orrErrorAborted, fmt::format("the stream was aborted at {}{}", who, tail)};
         case ORR_QERR_WAIT_LIMIT:
             return {orrErrorTimeout,
-                    fmt::format("{} did not reach the value that this stream waited "
-                                "for within the wait's "
+                    fmt::format("{} did not reach the value that this stream waited for within the wait's "
                                 "limit: it is {}{}",
                                 context.describe_semaphore(state.error_address), state.error_detail, tail)};
         case ORR_QERR_NOT_IMPLEMENTED:
@@ -347,10 +334,11 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         case ORR_QERR_BAD_PACKET:
         case ORR_QERR_BAD_INDEX:
         case ORR_QERR_BAD_DESC:
-            return {orrErrorInternal, fmt::format("the firmware refused {} (code {}, detail {:#x}): the "
-                                                  "ring was overwritten, or this "
-                                                  "is a fault of the library{}",
-                                                  who, state.error, state.error_detail, tail)};
+            return {orrErrorInternal,
+                    fmt::format(
+                        "the firmware refused {} (code {}, detail {:#x}): the ring was overwritten, or this "
+                        "is a fault of the library{}",
+                        who, state.error, state.error_detail, tail)};
         default:
             return {orrErrorVersion,
                     fmt::format("{} stopped with code {}, which this library does not know{}", who,
