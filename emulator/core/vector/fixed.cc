@@ -1,49 +1,15 @@
 // Fixed-point vector instructions: saturating, averaging, and with rounding by vxrm.
 #include "emulator/core/vector/fixed.h"
 
+#include "emulator/core/vector/lanes.h"
+
 namespace orrery::emu::ORR_SIMD {
 namespace {
 
-__extension__ using Int128 = __int128;
-__extension__ using Uint128 = unsigned __int128;
-
 // Twice the width of an element, for what must not overflow.
 template <class T>
-struct Double;
-template <>
-struct Double<std::int8_t> {
-    using Type = std::int16_t;
-};
-template <>
-struct Double<std::uint8_t> {
-    using Type = std::uint16_t;
-};
-template <>
-struct Double<std::int16_t> {
-    using Type = std::int32_t;
-};
-template <>
-struct Double<std::uint16_t> {
-    using Type = std::uint32_t;
-};
-template <>
-struct Double<std::int32_t> {
-    using Type = std::int64_t;
-};
-template <>
-struct Double<std::uint32_t> {
-    using Type = std::uint64_t;
-};
-template <>
-struct Double<std::int64_t> {
-    using Type = Int128;
-};
-template <>
-struct Double<std::uint64_t> {
-    using Type = Uint128;
-};
-template <class T>
-using Wide = typename Double<T>::Type;
+using Doubled = std::conditional_t<std::is_signed_v<T>, WideSigned<std::make_unsigned_t<T>>,
+                                   Wide<std::make_unsigned_t<T>>>;
 
 template <class T>
 constexpr unsigned kBits = 8 * sizeof(T);
@@ -117,22 +83,22 @@ struct SubSaturating {
 struct AddAveraging {
     template <class T>
     static T compute(T a, T b, std::uint8_t vxrm, bool&) {
-        return static_cast<T>(round_off<Wide<T>>(static_cast<Wide<T>>(Wide<T>{a} + b), 1, vxrm));
+        return static_cast<T>(round_off<Doubled<T>>(static_cast<Doubled<T>>(Doubled<T>{a} + b), 1, vxrm));
     }
 };
 // The difference of unsigned elements may be negative: it is halved as a signed number then.
 struct SubAveraging {
     template <class T>
     static T compute(T a, T b, std::uint8_t vxrm, bool&) {
-        const Wide<T> difference = static_cast<Wide<T>>(Wide<T>{a} - b);
-        return static_cast<T>(round_off<Wide<T>>(difference, 1, vxrm));
+        const Doubled<T> difference = static_cast<Doubled<T>>(Doubled<T>{a} - b);
+        return static_cast<T>(round_off<Doubled<T>>(difference, 1, vxrm));
     }
 };
 struct MulFractional {
     template <class T>
     static T compute(T a, T b, std::uint8_t vxrm, bool& saturated) {
-        const auto product = static_cast<Wide<T>>(Wide<T>{a} * b);
-        return clip<T>(round_off<Wide<T>>(product, kBits<T> - 1, vxrm), saturated);
+        const auto product = static_cast<Doubled<T>>(Doubled<T>{a} * b);
+        return clip<T>(round_off<Doubled<T>>(product, kBits<T> - 1, vxrm), saturated);
     }
 };
 struct ShiftRounding {
@@ -177,7 +143,8 @@ void narrow(VectorOperands& o) {
     each(o, [&](std::uint64_t i) {
         const auto shift =
             static_cast<unsigned>(kScalar ? o.scalar : static_cast<std::uint64_t>(load<T>(o.vs1, i)));
-        const Wide<T> rounded = round_off<Wide<T>>(load<Wide<T>>(o.vs2, i), shift & kShiftMask, vxrm);
+        const Doubled<T> rounded =
+            round_off<Doubled<T>>(load<Doubled<T>>(o.vs2, i), shift & kShiftMask, vxrm);
         store(o.vd, i, clip<T>(rounded, saturated));
     });
     if (saturated) o.vxsat = 1;

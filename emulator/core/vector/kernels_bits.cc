@@ -238,20 +238,6 @@ void logic(VectorOperands& o) {
     }
 }
 
-template <class Kernel>
-VectorKernel by_sew(unsigned sew_log2) {
-    switch (sew_log2) {
-        case 3:
-            return Kernel::template run<uint8_t>;
-        case 4:
-            return Kernel::template run<uint16_t>;
-        case 5:
-            return Kernel::template run<uint32_t>;
-        default:
-            return Kernel::template run<uint64_t>;
-    }
-}
-
 }  // namespace
 
 VectorKernel bits_kernel(VectorOp op, unsigned sew_log2) {

@@ -89,20 +89,6 @@ struct Compress {
     }
 };
 
-template <class Kernel>
-VectorKernel by_sew(unsigned sew_log2) {
-    switch (sew_log2) {
-        case 3:
-            return Kernel::template run<uint8_t>;
-        case 4:
-            return Kernel::template run<uint16_t>;
-        case 5:
-            return Kernel::template run<uint32_t>;
-        default:
-            return Kernel::template run<uint64_t>;
-    }
-}
-
 }  // namespace
 
 VectorKernel permute_kernel(VectorOp op, unsigned sew_log2) {

@@ -115,4 +115,19 @@ ORR_LANE uint64_t gather(const uint8_t* bytes) {
 #endif
 }
 
+// Kernel::run for elements of this size, which is one of the four.
+template <class Kernel>
+ORR_LANE VectorKernel by_sew(unsigned sew_log2) {
+    switch (sew_log2) {
+        case 3:
+            return Kernel::template run<uint8_t>;
+        case 4:
+            return Kernel::template run<uint16_t>;
+        case 5:
+            return Kernel::template run<uint32_t>;
+        default:
+            return Kernel::template run<uint64_t>;
+    }
+}
+
 }  // namespace orrery::emu::ORR_SIMD

@@ -37,15 +37,6 @@ class BarrierTest : public VectorUnitTest {
         return all;
     }
     EnginePort& port(std::uint32_t number) { return unit->port(number); }
-    Completion next() {
-        while (rig.done.empty() && rig.events.run_next(kNever - 1)) {
-        }
-        EXPECT_FALSE(rig.done.empty());
-        if (rig.done.empty()) return {};
-        const Completion first = rig.done.front();
-        rig.done.erase(rig.done.begin());
-        return first;
-    }
     void run_until(ModelTime time) {
         while (rig.events.run_next(time)) {
         }

@@ -42,16 +42,6 @@ class PreemptTest : public VectorUnitTest {
         }
         rig.events.advance_to(time);
     }
-    // Runs until a completion is there, and takes it.
-    Completion next() {
-        while (rig.done.empty() && rig.events.run_next(kNever - 1)) {
-        }
-        EXPECT_FALSE(rig.done.empty());
-        if (rig.done.empty()) return {};
-        const Completion first = rig.done.front();
-        rig.done.erase(rig.done.begin());
-        return first;
-    }
     orr_save_header* header() { return reinterpret_cast<orr_save_header*>(rig.vram.data() + kArea); }
     orr_save_group* record(std::uint32_t index) {
         return reinterpret_cast<orr_save_group*>(rig.vram.data() + kArea + kSavePage +

@@ -59,6 +59,16 @@ class VectorUnitTest : public testing::Test {
     std::uint64_t* data(std::uint64_t at = 0) {
         return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
     }
+    // Runs until a completion is there, and takes it.
+    Completion next() {
+        while (rig.done.empty() && rig.events.run_next(kNever - 1)) {
+        }
+        EXPECT_FALSE(rig.done.empty());
+        if (rig.done.empty()) return {};
+        const Completion first = rig.done.front();
+        rig.done.erase(rig.done.begin());
+        return first;
+    }
     void expect_end(const Completion& done, std::uint32_t status, std::uint64_t fault, std::uint64_t detail) {
         EXPECT_EQ(done.status, status);
         EXPECT_EQ(done.fault, fault);

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <string_view>
 
+#include "umd/samples/support/sample.h"
+
 namespace {
 
-std::string time_text(double ns) {
-    if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
-    if (ns < 1e6) return fmt::format("{:.1f} us", ns / 1e3);
-    if (ns < 1e9) return fmt::format("{:.1f} ms", ns / 1e6);
-    return fmt::format("{:.2f} s", ns / 1e9);
-}
+using orrery::sample::time_text;
 
 std::string name_of(const std::string& path) {
     return path.substr(path.rfind('/') + 1);

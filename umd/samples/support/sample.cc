@@ -13,13 +13,6 @@
 namespace orrery::sample {
 namespace {
 
-std::string time_text(double ns) {
-    if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
-    if (ns < 1e6) return fmt::format("{:.1f} us", ns / 1e3);
-    if (ns < 1e9) return fmt::format("{:.1f} ms", ns / 1e6);
-    return fmt::format("{:.2f} s", ns / 1e9);
-}
-
 std::string rate_text(double amount, double ns) {
     return amount > 0 && ns > 0 ? fmt::format("{:.1f}", amount / ns) : "-";
 }
@@ -107,6 +100,13 @@ int run_main(int argc, char** argv, const char* help, int (*run)(bool quick)) {
         fmt::print(stderr, "{}: {}\n", name, error.what());
         return 1;
     }
+}
+
+std::string time_text(double ns) {
+    if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
+    if (ns < 1e6) return fmt::format("{:.1f} us", ns / 1e3);
+    if (ns < 1e9) return fmt::format("{:.1f} ms", ns / 1e6);
+    return fmt::format("{:.2f} s", ns / 1e9);
 }
 
 double now_ns() {

@@ -45,6 +45,8 @@ int print(const std::string& title, const std::vector<Row>& rows, const std::vec
 int run_main(int argc, char** argv, const char* help, int (*run)(bool quick));
 
 double now_ns();
+// "12.3 us"
+std::string time_text(double ns);
 
 template <typename Enqueue>
 void timed(Row& row, const Stream& stream, Enqueue&& enqueue) {
