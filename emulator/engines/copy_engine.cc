@@ -51,7 +51,7 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     ended_ = false;
     linked_ = 0;
     plane_ = row_ = column_ = 0;
-    entry_ = 0;
+    entry_ = fetched_ = 0;
     entry_read_ = false;
     src_ = dst_ = {};
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
@@ -245,7 +245,7 @@ void CopyEngine::work(ModelTime now) {
     for (unsigned piece = 0; piece < kChunkPieces; ++piece) {
         if (finished() || chunk.alone >= kChunkPs || chunk.occupied >= kChunkBytes) return;
         if (is_list() && !entry_read_) {
-            if (!next_entry(chunk.began)) return;
+            if (!next_entry(chunk)) return;
             if (column_ == job_.row_bytes) {
                 advance(0);
                 continue;
@@ -258,8 +258,20 @@ void CopyEngine::work(ModelTime now) {
     }
 }
 
+// The engine asks for a list by pages: what is in one from `va` on, in whole lines, as any other traffic.
+void CopyEngine::charge_list(Chunk& chunk, std::uint64_t va, bool in_host) {
+    const std::uint64_t in_page = (ORR_PAGE_SIZE - va % ORR_PAGE_SIZE) / sizeof(orr_copy_entry);
+    const std::uint64_t entries = std::min<std::uint64_t>(in_page, job_.entries - entry_);
+    const std::uint64_t bytes = lines_of(va, entries * sizeof(orr_copy_entry)) * kMemoryLine;
+    Resource& way = in_host ? context_.memory.from_host() : context_.memory.vram();
+    free_ = std::max(free_, way.reserve(chunk.began, bytes));
+    chunk.alone = later(chunk.alone, duration_ps(bytes, way.bytes_per_second()));
+    chunk.occupied += bytes;
+    fetched_ = entry_ + static_cast<std::uint32_t>(entries);
+}
+
 // Reads the entry of the list that comes next. False: ended by a fault.
-bool CopyEngine::next_entry(ModelTime began) {
+bool CopyEngine::next_entry(Chunk& chunk) {
     const std::uint64_t va = job_.list + std::uint64_t{entry_} * sizeof(orr_copy_entry);
     orr_copy_entry entry;
     const auto found = context_.mmu.translate(job_.asid, va, sizeof entry, Access::kLoad);
@@ -271,8 +283,7 @@ bool CopyEngine::next_entry(ModelTime began) {
     if (context_.workers != nullptr)
         context_.workers->settle(reinterpret_cast<const std::byte*>(found->host), sizeof entry);
     std::memcpy(&entry, found->host, sizeof entry);
-    Resource& way = found->target == ORR_TARGET_HOST ? context_.memory.from_host() : context_.memory.vram();
-    free_ = std::max(free_, way.slip_in(began, sizeof entry));
+    if (entry_ >= fetched_) charge_list(chunk, va, found->target == ORR_TARGET_HOST);
     if (entry.reserved != 0 || entry.bytes > left_ || entry.bytes < column_) {
         end(ORR_DONE_BAD_DESC, 0, 0);
         return false;

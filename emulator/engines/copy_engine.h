@@ -80,7 +80,8 @@ class CopyEngine final : public EnginePort {
 
     void on_event(ModelTime now);
     void work(ModelTime now);
-    bool next_entry(ModelTime began);
+    bool next_entry(Chunk& chunk);
+    void charge_list(Chunk& chunk, std::uint64_t va, bool in_host);
     bool refill(Run& run, std::uint64_t va, Access access);
     std::uint64_t move_piece(Chunk& chunk);
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);
@@ -113,6 +114,7 @@ class CopyEngine final : public EnginePort {
     // Of a list: the entry that stands in job_, whether it does, and the bytes of those from it on.
     std::uint32_t entry_ = 0;
     bool entry_read_ = false;
+    std::uint32_t fetched_ = 0;  // entries before this one have passed their memory
     std::uint64_t left_ = 0;
     std::uint64_t generation_ = 0;
     Run src_, dst_;

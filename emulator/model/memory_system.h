@@ -35,6 +35,11 @@ struct Traffic {
 
 inline constexpr std::uint64_t kMemoryLine = 64;
 
+// Lines that bytes from `address` on touch.
+constexpr std::uint64_t lines_of(std::uint64_t address, std::uint64_t bytes) {
+    return (address % kMemoryLine + bytes + kMemoryLine - 1) / kMemoryLine;
+}
+
 // What one user gets who waits for the first of so many lines before it asks for more; 0: all there is.
 constexpr std::uint64_t in_flight_rate(std::uint64_t lines, ModelTime latency) {
     if (lines == 0 || latency == 0) return 0;

@@ -27,13 +27,18 @@ ModelTime Resource::slip_in(ModelTime now, std::uint64_t bytes) {
     if (rate_ == 0) return now;
     ModelTime begin = now;
     const bool busy = bulk_.rounded() > now;
-    if (busy) begin = std::min(bulk_.rounded(), after({now, 0}, kBurst).rounded());
+    if (busy) {
+        const ModelTime turn = std::max(after({now, 0}, kBurst).rounded(), turn_);
+        begin = std::min(bulk_.rounded(), turn);
+    }
     if (begin > small_.rounded()) small_ = {begin, 0};
     small_ = after(small_, bytes);
-    if (busy)
+    if (busy) {
         bulk_ = after(bulk_, bytes);
-    else
+        turn_ = after(small_, bytes).rounded();
+    } else {
         bulk_ = small_;
+    }
     return small_.rounded();
 }
 

@@ -26,14 +26,18 @@ class Resource {
     // all they can get share evenly. Reserve at the clock's time, or what others could have had goes unused.
     ModelTime reserve(ModelTime now, std::uint64_t bytes, ModelTime least = 0);
 
-    // For a request of a few bytes: it goes between two bursts of what others have reserved, behind other
-    // small ones, and what is reserved later comes so much later.
+    // For a request of a few bytes of the control core: it goes between two bursts of what others have
+    // reserved, and what is reserved later comes so much later. Small ones go one behind the other, and as
+    // much of the others goes between two of them: together they take half at most.
     ModelTime slip_in(ModelTime now, std::uint64_t bytes);
 
     // Nothing goes through for this long, from the end of what has been reserved on.
     void hold(ModelTime time);
     // Nothing is reserved.
-    void reset() { bulk_ = small_ = {}; }
+    void reset() {
+        bulk_ = small_ = {};
+        turn_ = 0;
+    }
 
     // What one user reserves at once, at most: as much as goes through in 2 us, and no more than 128 KiB.
     std::uint64_t piece() const;
@@ -53,8 +57,9 @@ class Resource {
     Moment after(Moment begin, std::uint64_t bytes) const;
 
     std::uint64_t rate_;
-    Moment bulk_;   // the end of what has been reserved
-    Moment small_;  // and of what has slipped in
+    Moment bulk_;         // the end of what has been reserved
+    Moment small_;        // and of what has slipped in
+    ModelTime turn_ = 0;  // when the next may slip in while others are busy
 };
 
 }  // namespace orrery::emu

@@ -38,9 +38,20 @@ TEST(Resource, SmallRequestsGoBetweenBursts) {
     const ModelTime burst = Resource::kBurst * kPsPerNs;
     ASSERT_EQ(way.reserve(0, 100'000), 100'000'000u);
     EXPECT_EQ(way.slip_in(0, 64), burst + 64'000);
-    EXPECT_EQ(way.slip_in(0, 64), burst + 128'000) << "behind each other";
+    EXPECT_EQ(way.slip_in(0, 64), burst + 192'000) << "behind each other, and behind as much of the others";
     EXPECT_EQ(way.slip_in(99'900'000, 64), 100'128'000u + 64'000) << "no more is left than this";
     EXPECT_EQ(way.reserve(0, 1), 100'000'000u + 3 * 64'000 + 1'000) << "what slipped in takes its time";
+}
+
+TEST(Resource, SmallRequestsLeaveHalfToTheOthers) {
+    Resource way(1'000'000'000);
+    constexpr unsigned kRequests = 1000;
+    ASSERT_EQ(way.reserve(0, 1'000'000), 1'000'000'000u);
+    ModelTime last = 0;
+    for (unsigned i = 0; i < kRequests; ++i)
+        last = way.slip_in(0, 64);
+    EXPECT_EQ(last, (Resource::kBurst + (2 * kRequests - 1) * 64) * kPsPerNs);
+    EXPECT_EQ(way.reserve(0, 1), 1'000'001'000u + kRequests * 64'000);
 }
 
 TEST(Resource, SmallRequestsAreABandwidthToo) {

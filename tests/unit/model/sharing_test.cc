@@ -36,7 +36,17 @@ class Sharing : public testing::Test {
         desc.rows = 1;
         return desc;
     }
-    void start(unsigned engine, const orr_desc_copy& desc) {
+    // Entries of no bytes: memory that is 0.
+    static orr_desc_copies list(std::uint64_t at, std::uint32_t entries) {
+        orr_desc_copies desc{};
+        desc.op = ORR_DESC_COPIES;
+        desc.asid = 1;
+        desc.list = at;
+        desc.entries = entries;
+        return desc;
+    }
+    template <class Desc>
+    void start(unsigned engine, const Desc& desc) {
         ASSERT_TRUE(engines[engine].start(Rig::words_of(desc), engine));
     }
     // From start to end, by engine.
@@ -110,6 +120,35 @@ TEST_F(Sharing, SmallReadsDoNotWaitForCopies) {
     const ModelTime now = rig.events.now();
     EXPECT_LE(rig.memory.from_host().slip_in(now, 64), now + pcie(Resource::kBurst + 64) + 1);
     EXPECT_EQ(run()[0], rates().setup_ps + pcie(kBytes + 64));
+}
+
+// Nobody's list goes before the others, though its entries are small and cost nothing else.
+TEST_F(Sharing, AListHasItsShareAndNoMore) {
+    constexpr std::uint64_t kSome = kBytes / 8;
+    constexpr std::uint32_t kEntries = 2 * kBytes / sizeof(orr_copy_entry);
+    const auto beside = [&](std::uint64_t from, std::uint64_t list_at) {
+        start(0, copy(from, kCard, kSome));
+        start(1, list(list_at, kEntries));
+        return run()[0];
+    };
+    const ModelTime in_vram = beside(kCard + kSome, kCard + 2 * kBytes);
+    EXPECT_LE(static_cast<double>(in_vram), (1 + kNear) * static_cast<double>(2 * vram(2 * kSome)));
+    const ModelTime from_host = beside(kHost, kHost + 2 * kBytes);
+    EXPECT_LE(static_cast<double>(from_host), (1 + kNear) * static_cast<double>(2 * pcie(kSome)));
+}
+
+TEST_F(Sharing, AListTakesItsLines) {
+    constexpr std::uint32_t kEntries = 100'001;
+    start(0, list(kHost + 32, kEntries));
+    expect_near(run()[0], rates().setup_ps + pcie(kEntries * sizeof(orr_copy_entry)));
+}
+
+TEST_F(Sharing, SmallReadsDoNotWaitForLists) {
+    start(0, list(kHost, 2 * kBytes / sizeof(orr_copy_entry)));
+    while (rig.events.now() < pcie(kBytes))
+        ASSERT_TRUE(rig.events.run_next(kNever - 1));
+    const ModelTime now = rig.events.now();
+    EXPECT_LE(rig.memory.from_host().slip_in(now, 64), now + pcie(Resource::kBurst + 64) + 1);
 }
 
 MemoryConfig slow_memory() {
