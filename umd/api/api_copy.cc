@@ -86,8 +86,9 @@ Result<Transfer> check_rows(Runtime& runtime, void* dst, std::size_t dst_pitch, 
 }
 
 Result<std::vector<Transfer>> check_batch(Runtime& runtime, void* const* dsts, const void* const* srcs,
-                                          const std::size_t* bytes, std::size_t count) {
+                                          const std::size_t* bytes, std::size_t count, unsigned flags) {
     std::vector<Transfer> transfers;
+    ORR_TRY(known, check_flags(flags, 0, "orrMemcpyBatchAsync"));
     if (count == 0) return transfers;
     if (dsts == nullptr) return std::unexpected(null_argument("dsts").error());
     if (srcs == nullptr) return std::unexpected(null_argument("srcs").error());
@@ -142,10 +143,10 @@ orrError_t orrMemcpy3DAsync(const orrMemcpy3DParams* params, orrStream_t stream)
 }
 
 orrError_t orrMemcpyBatchAsync(void* const* dsts, const void* const* srcs, const size_t* bytes, size_t count,
-                               orrStream_t stream) {
+                               unsigned flags, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) {
         return in_stream(
-            runtime, stream, check_batch(runtime, dsts, srcs, bytes, count),
+            runtime, stream, check_batch(runtime, dsts, srcs, bytes, count, flags),
             [&](Stream& queue, const std::vector<Transfer>& transfers) -> Status {
                 for (const Transfer& transfer : transfers) {
                     ORR_TRY(captured, capture_copy(runtime, queue, transfer));
@@ -206,9 +207,10 @@ orrError_t orrMemset2DAsync(void* dst, size_t pitch, int value, size_t width, si
     });
 }
 
-orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType type, orrReduceOp op) {
+orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType type, orrReduceOp op,
+                           unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(reduction, check_reduction(runtime, dst, src, count, type, op));
+        ORR_TRY(reduction, check_reduction(runtime, dst, src, count, type, op, flags));
         ORR_TRY(context, runtime.context(executing_device(*reduction).value_or(current_device())));
         ORR_TRY(stream, (*context)->null_stream());
         ORR_TRY(index, reduce_async(runtime, *reduction, *stream));
@@ -217,10 +219,10 @@ orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType
 }
 
 orrError_t orrMemcpyReduceAsync(void* dst, const void* src, size_t count, orrDataType type, orrReduceOp op,
-                                orrStream_t stream) {
+                                unsigned flags, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) {
         return in_stream(
-            runtime, stream, check_reduction(runtime, dst, src, count, type, op),
+            runtime, stream, check_reduction(runtime, dst, src, count, type, op, flags),
             [&](Stream& queue, const Reduction& good) { return capture_reduction(runtime, queue, good); },
             [&](const auto& queue, const Reduction& good) { return reduce_async(runtime, good, queue); });
     });

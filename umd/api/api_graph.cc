@@ -133,9 +133,9 @@ orrError_t orrGraphAddMemset2DNode(orrGraphNode_t* node, orrGraph_t graph, const
 
 orrError_t orrGraphAddReduceNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
                                  size_t count, void* dst, const void* src, size_t elements, orrDataType type,
-                                 orrReduceOp op) {
+                                 orrReduceOp op, unsigned flags) {
     return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
-        ORR_TRY(reduction, check_reduction(runtime, dst, src, elements, type, op));
+        ORR_TRY(reduction, check_reduction(runtime, dst, src, elements, type, op, flags));
         return reduce_node(runtime, *reduction, std::nullopt);
     });
 }

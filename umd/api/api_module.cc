@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "umd/api/guard.h"
+#include "umd/api/structs.h"
 #include "umd/runtime/launch.h"
 #include "umd/scheduler/capture.h"
 
@@ -34,11 +35,12 @@ Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> im
     return {};
 }
 
-// resident: all groups at once.
+// flags: orrLaunch*
 orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,
-                  std::size_t local_bytes, orrStream_t stream, bool resident) {
+                  std::size_t local_bytes, orrStream_t stream, std::uint64_t flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
+        const bool resident = (flags & orrLaunchCooperative) != 0;
         const auto kernel = runtime.functions.find(function);
         const auto check = [&]() -> Status {
             if (!kernel) return bad_handle("function", function);
@@ -47,13 +49,14 @@ orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const voi
                             "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
                             kernel->context->device(), (*queue)->context().device());
             }
+            ORR_TRY(known, check_flags(flags, orrLaunchCooperative, "orrLaunchKernelEx"));
             return check_launch(grid, block, args, bytes, local_bytes);
         };
         const Status valid = check();
         if ((*queue)->capturing()) {
             // A graph without this kernel would be another one.
             if (!valid) return capture_failure(**queue, valid.error());
-            if (resident) return refuse_capture(**queue, "orrLaunchCooperativeKernel");
+            if (resident) return refuse_capture(**queue, "a cooperative launch");
             return capture_kernel(**queue, *kernel, grid, block, {static_cast<const std::byte*>(args), bytes},
                                   local_bytes);
         }
@@ -136,17 +139,25 @@ orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, con
 
 orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
                            size_t bytes, size_t local_bytes, orrStream_t stream) {
-    return launch(function, grid, block, args, bytes, local_bytes, stream, false);
+    return launch(function, grid, block, args, bytes, local_bytes, stream, 0);
 }
 
-orrError_t orrLaunchCooperativeKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
-                                      size_t bytes, size_t local_bytes, orrStream_t stream) {
-    return launch(function, grid, block, args, bytes, local_bytes, stream, true);
+orrError_t orrLaunchKernelEx(const orrLaunchParams* params) {
+    orrLaunchParams given{};
+    const orrError_t code = guarded([&]() -> Status {
+        ORR_TRY(read, read_struct(params, "orrLaunchParams"));
+        given = *read;
+        return {};
+    });
+    if (code != orrSuccess) return code;
+    return launch(given.function, given.grid, given.block, given.args, given.bytes, given.local_bytes,
+                  given.stream, given.flags);
 }
 
 orrError_t orrOccupancyMaxActiveGroups(uint32_t* groups, orrFunction_t function, orrDim3 block,
-                                       size_t local_bytes) {
+                                       size_t local_bytes, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(known, check_flags(flags, 0, "orrOccupancyMaxActiveGroups"));
         if (groups == nullptr) return null_argument("groups");
         const auto kernel = runtime.functions.find(function);
         if (!kernel) return bad_handle("function", function);

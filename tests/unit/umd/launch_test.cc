@@ -55,36 +55,86 @@ TEST_F(LaunchTest, CooperativeGroupsAreAllOnCores) {
         resident.push_back(dispatch.resident);
         return FakeOutcome{};
     };
+    const auto cooperative = [&](orrFunction_t function, orrDim3 grid, orrDim3 block) {
+        orrLaunchParams params = ORR_INIT(orrLaunchParams);
+        params.function = function;
+        params.grid = grid;
+        params.block = block;
+        params.stream = stream_;
+        params.flags = orrLaunchCooperative;
+        return orrLaunchKernelEx(&params);
+    };
     std::uint32_t groups = 0;
-    ASSERT_OK(orrOccupancyMaxActiveGroups(&groups, function_, {64, 1, 1}, 4096));
+    ASSERT_OK(orrOccupancyMaxActiveGroups(&groups, function_, {64, 1, 1}, 4096, 0));
     ASSERT_EQ(groups, FakeCard::kVectorCores);
     ASSERT_OK(orrLaunchKernel(function_, {groups + 1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_));
-    ASSERT_OK(orrLaunchCooperativeKernel(function_, {1, groups, 1}, {64, 1, 1}, nullptr, 0, 0, stream_));
+    ASSERT_OK(cooperative(function_, {1, groups, 1}, {64, 1, 1}));
     ASSERT_OK(orrStreamSynchronize(stream_));
     EXPECT_EQ(resident, (std::vector<bool>{false, true}));
-    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {groups + 1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
-                orrErrorInvalidValue, "vector cores");
-    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {1u << 31, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
-                orrErrorInvalidValue, "vector cores");
-    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {0, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
-                orrErrorInvalidValue, "grid");
-    EXPECT_FAIL(orrLaunchCooperativeKernel(nullptr, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
-                orrErrorInvalidHandle, "function");
-    EXPECT_FAIL(orrOccupancyMaxActiveGroups(nullptr, function_, {1, 1, 1}, 0), orrErrorInvalidValue,
+    EXPECT_FAIL(cooperative(function_, {groups + 1, 1, 1}, {1, 1, 1}), orrErrorInvalidValue, "vector cores");
+    EXPECT_FAIL(cooperative(function_, {1u << 31, 1, 1}, {1, 1, 1}), orrErrorInvalidValue, "vector cores");
+    EXPECT_FAIL(cooperative(function_, {0, 1, 1}, {1, 1, 1}), orrErrorInvalidValue, "grid");
+    EXPECT_FAIL(cooperative(nullptr, {1, 1, 1}, {1, 1, 1}), orrErrorInvalidHandle, "function");
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(nullptr, function_, {1, 1, 1}, 0, 0), orrErrorInvalidValue,
                 "groups");
-    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, nullptr, {1, 1, 1}, 0), orrErrorInvalidHandle,
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, nullptr, {1, 1, 1}, 0, 0), orrErrorInvalidHandle,
                 "function");
-    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1025, 1, 1}, 0), orrErrorInvalidValue,
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1025, 1, 1}, 0, 0), orrErrorInvalidValue,
                 "block");
-    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1, 1, 1}, 1 << 20), orrErrorInvalidValue,
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1, 1, 1}, 1 << 20, 0), orrErrorInvalidValue,
                 "work-group memory");
+    EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1, 1, 1}, 0, 1), orrErrorInvalidValue,
+                "flags 0x1: give 0");
     orrGraph_t graph = nullptr;
     ASSERT_OK(orrStreamBeginCapture(stream_, 0));
-    EXPECT_FAIL(orrLaunchCooperativeKernel(function_, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_),
-                orrErrorStreamCapture, "orrLaunchCooperativeKernel");
+    EXPECT_FAIL(cooperative(function_, {1, 1, 1}, {1, 1, 1}), orrErrorStreamCapture, "a cooperative launch");
     EXPECT_EQ(orrStreamEndCapture(&graph, stream_), orrErrorStreamCapture);
     ASSERT_OK(orrStreamSynchronize(stream_));
     EXPECT_EQ(resident.size(), 2u);
+}
+
+// With no flags it is orrLaunchKernel, whatever else is given.
+TEST_F(LaunchTest, AllThatALaunchHasGoesInAStruct) {
+    std::vector<FakeDispatch> seen;
+    system_.card().on_dispatch = [&](FakeCard&, const FakeDispatch& dispatch) {
+        seen.push_back(dispatch);
+        return FakeOutcome{};
+    };
+    const std::uint64_t args = 5;
+    orrLaunchParams params = ORR_INIT(orrLaunchParams);
+    params.function = function_;
+    params.grid = {2, 3, 4};
+    params.block = {5, 6, 7};
+    params.args = &args;
+    params.bytes = sizeof(args);
+    params.local_bytes = 99;
+    params.stream = stream_;
+    ASSERT_OK(orrLaunchKernelEx(&params));
+    // A program of a header without flags.
+    params.flags = orrLaunchCooperative;
+    params.size = offsetof(orrLaunchParams, flags);
+    ASSERT_OK(orrLaunchKernelEx(&params));
+    ASSERT_OK(orrLaunchKernel(function_, params.grid, params.block, &args, sizeof(args), 99, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    ASSERT_EQ(seen.size(), 3u);
+    for (const FakeDispatch& dispatch : seen) {
+        EXPECT_FALSE(dispatch.resident);
+        EXPECT_EQ(dispatch.grid[2], 4u);
+        EXPECT_EQ(dispatch.block[1], 6u);
+        EXPECT_EQ(dispatch.local_bytes, 99u);
+    }
+    params.size = sizeof(params);
+    params.flags = 1ull << 40;
+    EXPECT_FAIL(orrLaunchKernelEx(&params), orrErrorInvalidValue, "flags 0x10000000000");
+    params.flags = 0;
+    params.bytes = 5000;
+    EXPECT_FAIL(orrLaunchKernelEx(&params), orrErrorInvalidValue, "4096");
+    EXPECT_FAIL(orrLaunchKernelEx(nullptr), orrErrorInvalidValue, "orrLaunchParams");
+    // What is wrong is part of a capture.
+    ASSERT_OK(orrStreamBeginCapture(stream_, 0));
+    EXPECT_EQ(orrLaunchKernelEx(&params), orrErrorInvalidValue);
+    orrGraph_t graph = nullptr;
+    EXPECT_FAIL(orrStreamEndCapture(&graph, stream_), orrErrorInvalidValue, "because a call failed");
 }
 
 TEST_F(LaunchTest, ArgumentsAreCopiedAtTheCall) {

@@ -151,5 +151,65 @@ TEST(Owners, CopiesSemaphoresAndModules) {
     EXPECT_THROW((void)module.function("none"), ApiError);
 }
 
+TEST(Owners, ShapesOfCopiesAndFills) {
+    FakeSystem system;
+    Stream stream;
+    constexpr std::size_t kWidth = 40, kHeight = 5;
+    PitchedMemory rows(kWidth, kHeight);
+    ASSERT_GE(rows.pitch(), kWidth);
+    PinnedArray<std::uint8_t> back(kWidth * kHeight);
+    fill_2d(rows.get(), rows.pitch(), 3, kWidth, kHeight, stream);
+    orrMemcpy3DParams box = ORR_INIT(orrMemcpy3DParams);
+    box.dst = back.data();
+    box.dst_pitch = kWidth;
+    box.src = rows.get();
+    box.src_pitch = rows.pitch();
+    box.width = kWidth;
+    box.height = kHeight;
+    box.depth = 1;
+    box.kind = orrMemcpyDefault;
+    copy_3d(box, stream);
+    stream.synchronize();
+    EXPECT_THAT(std::vector(back.begin(), back.end()), ::testing::Each(3));
+    PitchedMemory moved = std::move(rows);
+    EXPECT_FALSE(rows);  // NOLINT(bugprone-use-after-move)
+    EXPECT_GE(moved.pitch(), kWidth);
+
+    DeviceArray<float> floats(100);
+    DeviceArray<std::uint16_t> halves(100);
+    DeviceArray<double> doubles(100);
+    PinnedArray<float> one(1);
+    PinnedArray<std::uint16_t> two(2);
+    PinnedArray<double> three(1);
+    fill_values(floats.data(), 1.5f, floats.size(), stream);
+    fill_values(halves.data(), std::uint16_t{777}, halves.size(), stream);
+    fill_values(doubles.data(), -2.25, doubles.size(), stream);
+    copy_batch({{one.data(), floats.data() + 99, 4},
+                {two.data(), halves.data() + 98, 4},
+                {three.data(), doubles.data() + 99, 8}},
+               stream);
+    stream.synchronize();
+    EXPECT_EQ(one[0], 1.5f);
+    EXPECT_EQ(two[1], 777);
+    EXPECT_EQ(three[0], -2.25);
+}
+
+TEST(Owners, CooperativeLaunches) {
+    FakeSystem system;
+    std::uint32_t groups = 0;
+    system.card().on_dispatch = [&](FakeCard&, const FakeDispatch& dispatch) {
+        if (dispatch.resident) groups = dispatch.grid[0];
+        return FakeOutcome{};
+    };
+    const Module module(TEST_KERNELS);
+    const orrFunction_t function = module.function("add_value");
+    const Stream stream;
+    const std::uint32_t most = max_active_groups(function, {1, 1, 1}, 0);
+    launch_cooperative(function, {most, 1, 1}, {1, 1, 1}, 0, 0, stream);
+    stream.synchronize();
+    EXPECT_EQ(groups, most);
+    EXPECT_THROW(launch_cooperative(function, {most + 1, 1, 1}, {1, 1, 1}, 0, 0, stream), ApiError);
+}
+
 }  // namespace
 }  // namespace orrery::umd::test

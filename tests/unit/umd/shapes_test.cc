@@ -186,26 +186,28 @@ TEST(Shapes, ManyCopiesAtOnce) {
     for (std::size_t i = 0; i < 300; ++i)
         add(i % 2 == 0 ? from.card : from.pinned, i * 4001, i % 7 == 0 ? 0 : i * 3);
     std::uint64_t before = system.card().packets();
-    ASSERT_OK(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), stream));
+    ASSERT_OK(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), 0, stream));
     ASSERT_OK(orrStreamSynchronize(stream));
     EXPECT_EQ(system.card().packets() - before, 3u) << "lists of up to 128";
     ASSERT_EQ(read(to.card), want);
     add(from.ordinary.data(), 77, 900);
-    ASSERT_OK(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), stream));
-    ASSERT_OK(orrMemcpyBatchAsync(nullptr, nullptr, nullptr, 0, stream));
+    ASSERT_OK(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), 0, stream));
+    ASSERT_OK(orrMemcpyBatchAsync(nullptr, nullptr, nullptr, 0, 0, stream));
     ASSERT_OK(orrStreamSynchronize(stream));
     ASSERT_EQ(read(to.card), want);
     // One that is wrong: none is begun.
     before = system.card().packets();
     sizes[200] = kSize;
-    EXPECT_FAIL(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), stream),
+    EXPECT_FAIL(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), 0, stream),
                 orrErrorInvalidValue, "copy 200 of 301");
-    EXPECT_FAIL(orrMemcpyBatchAsync(nullptr, srcs.data(), sizes.data(), 1, stream), orrErrorInvalidValue,
+    EXPECT_FAIL(orrMemcpyBatchAsync(nullptr, srcs.data(), sizes.data(), 1, 0, stream), orrErrorInvalidValue,
                 "dsts");
-    EXPECT_FAIL(orrMemcpyBatchAsync(dsts.data(), nullptr, sizes.data(), 1, stream), orrErrorInvalidValue,
+    EXPECT_FAIL(orrMemcpyBatchAsync(dsts.data(), nullptr, sizes.data(), 1, 0, stream), orrErrorInvalidValue,
                 "srcs");
-    EXPECT_FAIL(orrMemcpyBatchAsync(dsts.data(), srcs.data(), nullptr, 1, stream), orrErrorInvalidValue,
+    EXPECT_FAIL(orrMemcpyBatchAsync(dsts.data(), srcs.data(), nullptr, 1, 0, stream), orrErrorInvalidValue,
                 "bytes");
+    EXPECT_FAIL(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), 1, 2, stream),
+                orrErrorInvalidValue, "flags 0x2: give 0");
     EXPECT_OK(orrStreamSynchronize(stream));
     EXPECT_EQ(system.card().packets(), before);
     ASSERT_OK(orrStreamDestroy(stream));
@@ -226,10 +228,10 @@ TEST(Shapes, Reductions) {
     ASSERT_OK(orrMemcpy(memory.card, a.data(), bytes, orrMemcpyDefault));
     ASSERT_OK(orrMemcpy(memory.other, b.data(), bytes, orrMemcpyDefault));
     std::memcpy(memory.pinned, b.data(), bytes);
-    ASSERT_OK(orrMemcpyReduce(memory.card, memory.other, kCount, orrFloat32, orrReduceSum));
-    ASSERT_OK(orrMemcpyReduceAsync(memory.pinned, memory.card, kCount, orrFloat32, orrReduceMax, stream));
-    ASSERT_OK(orrMemcpyReduceAsync(memory.card, memory.card, kCount, orrFloat32, orrReduceSum, stream));
-    ASSERT_OK(orrMemcpyReduceAsync(memory.card, memory.other, 0, orrFloat32, orrReduceSum, stream));
+    ASSERT_OK(orrMemcpyReduce(memory.card, memory.other, kCount, orrFloat32, orrReduceSum, 0));
+    ASSERT_OK(orrMemcpyReduceAsync(memory.pinned, memory.card, kCount, orrFloat32, orrReduceMax, 0, stream));
+    ASSERT_OK(orrMemcpyReduceAsync(memory.card, memory.card, kCount, orrFloat32, orrReduceSum, 0, stream));
+    ASSERT_OK(orrMemcpyReduceAsync(memory.card, memory.other, 0, orrFloat32, orrReduceSum, 0, stream));
     ASSERT_OK(orrStreamSynchronize(stream));
     ASSERT_OK(orrMemcpy(back.data(), memory.card, bytes, orrMemcpyDefault));
     for (std::size_t i = 0; i < kCount; ++i) {
@@ -239,9 +241,9 @@ TEST(Shapes, Reductions) {
     const std::uint64_t before = system.card().packets();
     const auto reduce = [&](void* dst, const void* src, std::size_t count, int type, int op) {
         const orrError_t now =
-            orrMemcpyReduce(dst, src, count, static_cast<orrDataType>(type), static_cast<orrReduceOp>(op));
+            orrMemcpyReduce(dst, src, count, static_cast<orrDataType>(type), static_cast<orrReduceOp>(op), 0);
         EXPECT_EQ(now, orrMemcpyReduceAsync(dst, src, count, static_cast<orrDataType>(type),
-                                            static_cast<orrReduceOp>(op), stream));
+                                            static_cast<orrReduceOp>(op), 0, stream));
         return now;
     };
     void* const card = memory.card;
@@ -260,6 +262,10 @@ TEST(Shapes, Reductions) {
     EXPECT_FAIL(reduce(card, memory.other, kSize, 9, 1), orrErrorInvalidValue, "destination");
     EXPECT_FAIL(reduce(card, memory.other, ~std::size_t{0}, 9, 1), orrErrorInvalidValue, "more than");
     EXPECT_FAIL(reduce(card, memory.other, ~std::size_t{0} / 4 + 2, 9, 1), orrErrorInvalidValue, "more than");
+    EXPECT_FAIL(orrMemcpyReduce(card, memory.other, 1, orrInt8, orrReduceSum, 1), orrErrorInvalidValue,
+                "flags 0x1: give 0");
+    EXPECT_FAIL(orrMemcpyReduceAsync(card, memory.other, 1, orrInt8, orrReduceSum, 1, stream),
+                orrErrorInvalidValue, "flags 0x1: give 0");
     EXPECT_EQ(system.card().packets(), before);
     EXPECT_OK(orrStreamSynchronize(stream));
     EXPECT_OK(reduce(card, at(card, 64), 16, 9, 1)) << "side by side";
@@ -292,6 +298,7 @@ TEST(Shapes, WrongRowsAreRefused) {
     expect([](auto& box) { box.dst_height = 9; }, "destination's planes");
     expect([](auto& box) { box.src_height = kHuge; }, "source's planes");
     expect([](auto& box) { box.depth = 10'000; }, "destination");
+    expect([](auto& box) { box.depth = 0; }, "depth is 0");
     expect([](auto& box) { box.height = kHuge; }, "more than a copy can move");
     expect([](auto& box) { box.width = box.dst_pitch = box.src_pitch = kHuge; }, "more than");
     expect([](auto& box) { box.depth = box.height = 1ull << 32; }, "more than");
@@ -345,7 +352,7 @@ TEST(Shapes, OverALink) {
     void* const dsts[] = {at(there, 3 << 20), at(there, (3 << 20) + 5000)};
     const void* const srcs[] = {here, at(here, 100)};
     const std::size_t sizes[] = {4000, 5000};
-    ASSERT_OK(orrMemcpyBatchAsync(dsts, srcs, sizes, 2, stream));
+    ASSERT_OK(orrMemcpyBatchAsync(dsts, srcs, sizes, 2, 0, stream));
     ASSERT_OK(orrStreamSynchronize(stream));
     std::vector<std::uint8_t> want(kSize, kUntouched);
     copy_box(want, data, box, 0, 0);
@@ -353,11 +360,11 @@ TEST(Shapes, OverALink) {
     std::memcpy(want.data() + (3 << 20) + 5000, data.data() + 100, 5000);
     ASSERT_EQ(read(there), want);
     // A reduction reads both sides: neither may be another card's.
-    EXPECT_FAIL(orrMemcpyReduceAsync(there, here, 8, orrFloat32, orrReduceSum, stream), orrErrorPeerAccess,
+    EXPECT_FAIL(orrMemcpyReduceAsync(there, here, 8, orrFloat32, orrReduceSum, 0, stream), orrErrorPeerAccess,
                 "destination");
-    EXPECT_FAIL(orrMemcpyReduceAsync(here, there, 8, orrFloat32, orrReduceSum, stream), orrErrorPeerAccess,
+    EXPECT_FAIL(orrMemcpyReduceAsync(here, there, 8, orrFloat32, orrReduceSum, 0, stream), orrErrorPeerAccess,
                 "source");
-    EXPECT_EQ(orrMemcpyReduce(here, there, 8, orrFloat32, orrReduceSum), orrErrorPeerAccess);
+    EXPECT_EQ(orrMemcpyReduce(here, there, 8, orrFloat32, orrReduceSum, 0), orrErrorPeerAccess);
     EXPECT_OK(orrStreamSynchronize(stream));
     ASSERT_OK(orrStreamDestroy(stream));
     ASSERT_OK(orrFree(here));
@@ -411,8 +418,8 @@ TEST(Shapes, InGraphs) {
     words.width = 800;
     words.height = 1;
     ASSERT_OK(orrGraphAddMemset2DNode(&fill, made, nullptr, 0, &words));
-    ASSERT_OK(
-        orrGraphAddReduceNode(nullptr, made, &fill, 1, words.dst, words.dst, 100, orrUint64, orrReduceSum));
+    ASSERT_OK(orrGraphAddReduceNode(nullptr, made, &fill, 1, words.dst, words.dst, 100, orrUint64,
+                                    orrReduceSum, 0));
     orrMemsetNodeParams rows = ORR_INIT(orrMemsetNodeParams);
     rows.dst = at(memory.card, kRows);
     rows.value = 9;
@@ -432,7 +439,7 @@ TEST(Shapes, InGraphs) {
                 "pitch of 100");
     EXPECT_FAIL(orrGraphAddMemcpy3DNode(nullptr, made, nullptr, 0, nullptr), orrErrorInvalidValue, "null");
     EXPECT_FAIL(
-        orrGraphAddReduceNode(nullptr, made, nullptr, 0, words.dst, nullptr, 1, orrInt8, orrReduceMin),
+        orrGraphAddReduceNode(nullptr, made, nullptr, 0, words.dst, nullptr, 1, orrInt8, orrReduceMin, 0),
         orrErrorInvalidValue, "null");
     check(made);
 
@@ -442,9 +449,9 @@ TEST(Shapes, InGraphs) {
         ASSERT_OK(orrStreamBeginCapture(stream, 0));
         ASSERT_OK(orrMemcpy3DAsync(&box, stream));
         ASSERT_OK(orrMemsetD64Async(words.dst, words.value, 100, stream));
-        ASSERT_OK(orrMemcpyReduceAsync(words.dst, words.dst, 100, orrUint64, orrReduceSum, stream));
+        ASSERT_OK(orrMemcpyReduceAsync(words.dst, words.dst, 100, orrUint64, orrReduceSum, 0, stream));
         ASSERT_OK(orrMemset2DAsync(rows.dst, 100, 9, 32, 4, stream));
-        ASSERT_OK(orrMemcpyBatchAsync(dsts, srcs, sizes, 2, stream));
+        ASSERT_OK(orrMemcpyBatchAsync(dsts, srcs, sizes, 2, 0, stream));
     };
     orrGraph_t captured = nullptr;
     record();

@@ -20,7 +20,7 @@ constexpr bool kWhole = std::has_unique_object_representations_v<Struct> && offs
 static_assert(kWhole<orrDeviceProp> && kWhole<orrDeviceVersion> && kWhole<orrLinkInfo> &&
               kWhole<orrCounterInfo> && kWhole<orrStreamAttributes> && kWhole<orrStreamStats> &&
               kWhole<orrWaitOptions> && kWhole<orrKernelNodeParams> && kWhole<orrGraphExecInfo> &&
-              kWhole<orrTaskGraphOptions>);
+              kWhole<orrTaskGraphOptions> && kWhole<orrLaunchParams>);
 // Those with doubles, by their last members.
 static_assert(offsetof(orrTaskDesc, reserved) + sizeof(std::uint32_t) == sizeof(orrTaskDesc));
 static_assert(offsetof(orrTaskInfo, end_ns) + sizeof(double) == sizeof(orrTaskInfo));
@@ -115,6 +115,7 @@ TEST(Structs, EachCallChecksTheSize) {
     refused(orrStreamAttributes{}, [&](auto* p) { return orrStreamSetAttributes(nullptr, p); });
     refused(orrStreamStats{}, [](auto* p) { return orrStreamGetStats(p, nullptr); });
     refused(orrWaitOptions{}, [&](auto* p) { return orrStreamWaitEvent(nullptr, event, p); });
+    refused(orrLaunchParams{}, [](auto* p) { return orrLaunchKernelEx(p); });
     refused(orrKernelNodeParams{},
             [&](auto* p) { return orrGraphAddKernelNode(nullptr, graph, nullptr, 0, p); });
     refused(orrGraphExecInfo{}, [](auto* p) { return orrGraphExecGetInfo(p, nullptr); });

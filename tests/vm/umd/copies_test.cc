@@ -72,7 +72,7 @@ TEST_F(Copies, BatchesAndValues) {
         sizes.push_back(i * 5);
         std::memcpy(want_.data() + i * 1000, data_.data() + i * 777, i * 5);
     }
-    ASSERT_OK(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), stream_));
+    ASSERT_OK(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), dsts.size(), 0, stream_));
     ASSERT_OK(orrMemsetD32Async(at(card_, 512 << 10), 0x12345678, 1000, stream_));
     ASSERT_OK(orrMemset2DAsync(at(card_, 768 << 10), 100, 7, 33, 50, stream_));
     for (std::size_t i = 0; i < 1000; ++i) {
@@ -89,15 +89,15 @@ TEST_F(Copies, Reductions) {
     std::vector<std::uint16_t> halves(kCount, 0x3c00);  // 1
     ASSERT_OK(orrMemcpy(card_, halves.data(), 2 * kCount, orrMemcpyDefault));
     std::memcpy(pinned_, halves.data(), 2 * kCount);
-    ASSERT_OK(orrMemcpyReduceAsync(card_, pinned_, kCount, orrFloat16, orrReduceSum, stream_));
-    ASSERT_OK(orrMemcpyReduceAsync(card_, card_, kCount, orrFloat16, orrReduceProd, stream_));
+    ASSERT_OK(orrMemcpyReduceAsync(card_, pinned_, kCount, orrFloat16, orrReduceSum, 0, stream_));
+    ASSERT_OK(orrMemcpyReduceAsync(card_, card_, kCount, orrFloat16, orrReduceProd, 0, stream_));
     ASSERT_OK(orrStreamSynchronize(stream_));
     std::vector<std::uint16_t> back(kCount);
     ASSERT_OK(orrMemcpy(back.data(), card_, 2 * kCount, orrMemcpyDefault));
     EXPECT_EQ(back, std::vector<std::uint16_t>(kCount, 0x4400)) << "(1 + 1) squared";
     std::memcpy(pinned_, data_.data(), kSize);
     ASSERT_OK(orrMemcpy(card_, at(pinned_, kSize / 2), kSize / 2, orrMemcpyDefault));
-    ASSERT_OK(orrMemcpyReduce(card_, pinned_, kSize / 16, orrUint64, orrReduceSum));
+    ASSERT_OK(orrMemcpyReduce(card_, pinned_, kSize / 16, orrUint64, orrReduceSum, 0));
     for (std::size_t i = 0; i < kSize / 2; i += 8) {
         std::uint64_t a = 0, b = 0;
         std::memcpy(&a, data_.data() + i, 8);
@@ -106,7 +106,7 @@ TEST_F(Copies, Reductions) {
         std::memcpy(want_.data() + i, &a, 8);
     }
     expect_card();
-    EXPECT_FAIL(orrMemcpyReduce(card_, at(card_, 8), 8, orrUint64, orrReduceSum), orrErrorInvalidValue,
+    EXPECT_FAIL(orrMemcpyReduce(card_, at(card_, 8), 8, orrUint64, orrReduceSum, 0), orrErrorInvalidValue,
                 "overlap");
 }
 

@@ -73,10 +73,11 @@ typedef struct orrMemsetNodeParams {
 ORR_API orrError_t orrGraphAddMemset2DNode(orrGraphNode_t* node, orrGraph_t graph,
                                            const orrGraphNode_t* dependencies, size_t count,
                                            const orrMemsetNodeParams* params);
-/** As orrMemcpyReduce. */
+/** As orrMemcpyReduce. flags: 0. */
 ORR_API orrError_t orrGraphAddReduceNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count, void* dst,
-                                         const void* src, size_t elements, orrDataType type, orrReduceOp op);
+                                         const void* src, size_t elements, orrDataType type, orrReduceOp op,
+                                         unsigned flags);
 /** Called on a thread of the library; it must not call orr* functions that wait for this launch. */
 typedef void (*orrHostFn_t)(void* user);
 /** A call of `function` with `user`. */

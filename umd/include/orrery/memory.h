@@ -43,9 +43,9 @@ ORR_API orrError_t orrMemset(void* dst, int value, size_t bytes);
 ORR_API orrError_t orrMemsetAsync(void* dst, int value, size_t bytes, orrStream_t stream);
 
 /*
- * Rows and planes: `width` and pitches are bytes, `height` and `depth` count rows and planes. A pitch is at
- * least the width, also where the other side's is less. Copies of memory that overlaps itself have an
- * undefined result.
+ * Rows and planes: `width` and pitches are bytes, `height` and `depth` count rows and planes. The pitch of
+ * each side is at least the width; of a single row it is not looked at. Copies of memory that overlaps itself
+ * have an undefined result.
  */
 
 /** On the current device, for `height` rows: *pitch, at least width, is what lies between their starts. */
@@ -67,7 +67,7 @@ typedef struct orrMemcpy3DParams {
     size_t src_height;
     size_t width;
     size_t height;
-    size_t depth;
+    size_t depth;       /**< 1 for rows only; 0, which ORR_INIT leaves, is refused */
     orrMemcpyKind kind; /**< zero is orrMemcpyHostToHost, as in orrMemcpy */
     uint32_t reserved;  /**< 0 */
 } orrMemcpy3DParams;
@@ -78,9 +78,10 @@ ORR_API orrError_t orrMemcpy3DAsync(const orrMemcpy3DParams* params, orrStream_t
 /**
  * As `count` calls of orrMemcpyAsync with orrMemcpyDefault, in any order, as one piece of work: none is begun
  * if an argument of one is wrong. Only of memory that cards can use (orrMalloc, orrMallocHost) it is one.
+ * flags: 0.
  */
 ORR_API orrError_t orrMemcpyBatchAsync(void* const* dsts, const void* const* srcs, const size_t* bytes,
-                                       size_t count, orrStream_t stream);
+                                       size_t count, unsigned flags, orrStream_t stream);
 
 /** As orrMemset, of `height` rows of `width` bytes. */
 ORR_API orrError_t orrMemset2D(void* dst, size_t pitch, int value, size_t width, size_t height);
@@ -124,15 +125,15 @@ typedef enum orrReduceOp {
 /**
  * dst[i] = dst[i] op src[i] for `count` elements, done by a copy engine; the same bits always. Integers wrap
  * around; floats are rounded to nearest even at each element, and a NaN that comes out is the quiet one
- * without payload. Memory of orrMalloc on the device that does it, or of orrMallocHost; both are multiples of
- * the element's size, and the same or apart. Returns when that is done; runs on the destination's device,
- * else the source's.
+ * without payload. Memory of orrMalloc on the device that does it (else orrErrorPeerAccess), or of
+ * orrMallocHost; both are multiples of the element's size, and the same or apart. Returns when that is done;
+ * runs on the destination's device, else the source's, else the current one. flags: 0.
  */
-ORR_API orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType type,
-                                   orrReduceOp op);
+ORR_API orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType type, orrReduceOp op,
+                                   unsigned flags);
 /** The same in the order of a stream. */
 ORR_API orrError_t orrMemcpyReduceAsync(void* dst, const void* src, size_t count, orrDataType type,
-                                        orrReduceOp op, orrStream_t stream);
+                                        orrReduceOp op, unsigned flags, orrStream_t stream);
 
 #ifdef __cplusplus
 }

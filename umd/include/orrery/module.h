@@ -32,17 +32,34 @@ ORR_API orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t mod
  */
 ORR_API orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
                                    size_t bytes, size_t local_bytes, orrStream_t stream);
+
 /**
- * The same with all work-groups on vector cores at one moment, so that they may wait for each other. At most
- * as many as orrOccupancyMaxActiveGroups says; the stream waits until so many cores are free. Cannot become
- * part of a graph.
+ * All work-groups are on vector cores at one moment, so that they may wait for each other.
+ * At most as many as orrOccupancyMaxActiveGroups says; the stream waits until so many cores are free. Cannot
+ * become part of a graph.
  */
-ORR_API orrError_t orrLaunchCooperativeKernel(orrFunction_t function, orrDim3 grid, orrDim3 block,
-                                              const void* args, size_t bytes, size_t local_bytes,
-                                              orrStream_t stream);
-/** How many work-groups of such a launch run at one moment on the function's device: one on each core. */
+#define orrLaunchCooperative 0x1u
+
+/** A launch; with `flags` 0 that of orrLaunchKernel. */
+typedef struct orrLaunchParams {
+    size_t size; /**< see ORR_INIT */
+    orrFunction_t function;
+    orrDim3 grid;
+    orrDim3 block;
+    const void* args;
+    size_t bytes;
+    size_t local_bytes;
+    orrStream_t stream;
+    uint64_t flags; /**< orrLaunch* */
+} orrLaunchParams;
+/** As orrLaunchKernel, with all that a launch can have. */
+ORR_API orrError_t orrLaunchKernelEx(const orrLaunchParams* params);
+/**
+ * How many work-groups of such a launch run at one moment on the function's device: one on each core.
+ * flags: 0.
+ */
 ORR_API orrError_t orrOccupancyMaxActiveGroups(uint32_t* groups, orrFunction_t function, orrDim3 block,
-                                               size_t local_bytes);
+                                               size_t local_bytes, unsigned flags);
 
 #ifdef __cplusplus
 }

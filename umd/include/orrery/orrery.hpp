@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -292,13 +293,37 @@ inline void copy_2d(void* dst, std::size_t dst_pitch, const void* src, std::size
                     std::size_t width, std::size_t height, const Stream& stream) {
     check(orrMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, height, orrMemcpyDefault, stream.handle()));
 }
+/** A box of rows and planes; see orrMemcpy3D. */
+inline void copy_3d(const orrMemcpy3DParams& params) {
+    check(orrMemcpy3D(&params));
+}
+inline void copy_3d(const orrMemcpy3DParams& params, const Stream& stream) {
+    check(orrMemcpy3DAsync(&params, stream.handle()));
+}
+struct CopyPart {
+    void* dst;
+    const void* src;
+    std::size_t bytes;
+};
+/** All of them as one piece of work, in any order; see orrMemcpyBatchAsync. */
+inline void copy_batch(const std::vector<CopyPart>& parts, const Stream& stream) {
+    std::vector<void*> dsts;
+    std::vector<const void*> srcs;
+    std::vector<std::size_t> bytes;
+    for (const CopyPart& part : parts) {
+        dsts.push_back(part.dst);
+        srcs.push_back(part.src);
+        bytes.push_back(part.bytes);
+    }
+    check(orrMemcpyBatchAsync(dsts.data(), srcs.data(), bytes.data(), parts.size(), 0, stream.handle()));
+}
 /** dst[i] = dst[i] op src[i]; see orrMemcpyReduce. */
 inline void reduce(void* dst, const void* src, std::size_t count, orrDataType type, orrReduceOp op) {
-    check(orrMemcpyReduce(dst, src, count, type, op));
+    check(orrMemcpyReduce(dst, src, count, type, op, 0));
 }
 inline void reduce(void* dst, const void* src, std::size_t count, orrDataType type, orrReduceOp op,
                    const Stream& stream) {
-    check(orrMemcpyReduceAsync(dst, src, count, type, op, stream.handle()));
+    check(orrMemcpyReduceAsync(dst, src, count, type, op, 0, stream.handle()));
 }
 /** Returns when it is done. */
 inline void fill(void* dst, int value, std::size_t bytes) {
@@ -307,6 +332,33 @@ inline void fill(void* dst, int value, std::size_t bytes) {
 /** In the stream's order. */
 inline void fill(void* dst, int value, std::size_t bytes, const Stream& stream) {
     check(orrMemsetAsync(dst, value, bytes, stream.handle()));
+}
+
+/** `height` rows of `width` bytes; see orrMemset2D. */
+inline void fill_2d(void* dst, std::size_t pitch, int value, std::size_t width, std::size_t height) {
+    check(orrMemset2D(dst, pitch, value, width, height));
+}
+inline void fill_2d(void* dst, std::size_t pitch, int value, std::size_t width, std::size_t height,
+                    const Stream& stream) {
+    check(orrMemset2DAsync(dst, pitch, value, width, height, stream.handle()));
+}
+/** `count` times a value of 2, 4 or 8 bytes, for example a float; see orrMemsetD16. In the stream's order. */
+template <typename T>
+void fill_values(T* dst, T value, std::size_t count, const Stream& stream) {
+    static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8));
+    if constexpr (sizeof(T) == 2) {
+        std::uint16_t bits;
+        std::memcpy(&bits, &value, sizeof(T));
+        check(orrMemsetD16Async(dst, bits, count, stream.handle()));
+    } else if constexpr (sizeof(T) == 4) {
+        std::uint32_t bits;
+        std::memcpy(&bits, &value, sizeof(T));
+        check(orrMemsetD32Async(dst, bits, count, stream.handle()));
+    } else {
+        std::uint64_t bits;
+        std::memcpy(&bits, &value, sizeof(T));
+        check(orrMemsetD64Async(dst, bits, count, stream.handle()));
+    }
 }
 
 class DeviceMemory : public Object<DeviceMemory, void*, orrFree> {
@@ -320,6 +372,21 @@ class DeviceMemory : public Object<DeviceMemory, void*, orrFree> {
         check(orrMalloc(&pointer, bytes));
         return pointer;
     }
+};
+
+/** `height` rows of `width` bytes on the current device, pitch() bytes apart; see orrMallocPitch. */
+class PitchedMemory : public Object<PitchedMemory, void*, orrFree> {
+  public:
+    PitchedMemory(std::size_t width, std::size_t height) : Object(empty) {
+        void* pointer = nullptr;
+        check(orrMallocPitch(&pointer, &pitch_, width, height));
+        *static_cast<Object*>(this) = adopt(pointer);
+    }
+    explicit PitchedMemory(Empty e) : Object(e) {}
+    std::size_t pitch() const { return pitch_; }
+
+  private:
+    std::size_t pitch_ = 0;
 };
 
 class PinnedMemory : public Object<PinnedMemory, void*, orrFreeHost> {
@@ -410,6 +477,29 @@ void launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const Args& arg
             const Stream& stream) {
     static_assert(std::is_trivially_copyable_v<Args>);
     check(orrLaunchKernel(function, grid, block, &args, sizeof(args), local_bytes, stream.handle()));
+}
+
+/** The same with all groups on cores at one moment; see orrLaunchCooperative. */
+template <typename Args>
+void launch_cooperative(orrFunction_t function, orrDim3 grid, orrDim3 block, const Args& args,
+                        std::size_t local_bytes, const Stream& stream) {
+    static_assert(std::is_trivially_copyable_v<Args>);
+    orrLaunchParams params = ORR_INIT(orrLaunchParams);
+    params.function = function;
+    params.grid = grid;
+    params.block = block;
+    params.args = &args;
+    params.bytes = sizeof(args);
+    params.local_bytes = local_bytes;
+    params.stream = stream.handle();
+    params.flags = orrLaunchCooperative;
+    check(orrLaunchKernelEx(&params));
+}
+/** How many groups such a launch may have. */
+inline std::uint32_t max_active_groups(orrFunction_t function, orrDim3 block, std::size_t local_bytes) {
+    std::uint32_t groups = 0;
+    check(orrOccupancyMaxActiveGroups(&groups, function, block, local_bytes, 0));
+    return groups;
 }
 
 /* --- graphs --- */
