@@ -25,8 +25,13 @@ Json card_suite(double job, double batch) {
                             measurement("job in a batch of 32", nullptr, {batch}, {50}),
                             measurement("SGEMM 128^3", nullptr, {1}, {})});
     for (const Figure& figure : figures()) {
-        for (const std::uint64_t size : figure.suite == "card" ? figure.sizes : std::vector<std::uint64_t>())
-            all.push_back(measurement(std::string(figure.name).c_str(), size, {1}, {2}));
+        const std::string name(figure.name);
+        const bool there = std::ranges::any_of(all, [&](const Json& one) { return one.at("name") == name; });
+        if (figure.suite != "card" || there) continue;
+        const std::vector<double> yardstick(figure.yardstick.empty() ? 0 : 1, 2.0);
+        for (const std::uint64_t size : figure.sizes)
+            all.push_back(measurement(name.c_str(), size, {1}, yardstick));
+        if (figure.sizes.empty()) all.push_back(measurement(name.c_str(), nullptr, {1}, yardstick));
     }
     return all;
 }
@@ -67,7 +72,7 @@ TEST(BenchTable, RatiosToAYardstick) {
     EXPECT_EQ(results[0].holds, true);
     EXPECT_DOUBLE_EQ(*results[0].ratio, 0.017);
     EXPECT_EQ(results[1].holds, true) << "25 times as fast";
-    EXPECT_EQ(results[3].holds, std::nullopt) << "has no goal";
+    EXPECT_EQ(results.back().holds, std::nullopt) << "has no goal";
     results = judged("card", card_suite(1.9, 2.1));
     EXPECT_EQ(results[0].holds, false);
     EXPECT_EQ(results[1].holds, false);

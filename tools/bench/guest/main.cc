@@ -9,6 +9,7 @@
 
 #include "tools/bench/guest/card.h"
 #include "tools/bench/guest/clock.h"
+#include "tools/bench/guest/launches.h"
 #include "tools/bench/guest/nvme.h"
 #include "tools/bench/guest/sgemm.h"
 #include "tools/bench/measured.h"
@@ -22,6 +23,7 @@ constexpr int kReads = 300;
 constexpr int kBatch = 32;
 constexpr int kCopies = 7;
 constexpr int kProducts = 20;
+constexpr int kHundreds = 10;
 
 void append(std::vector<double>& to, const std::vector<double>& from) {
     to.insert(to.end(), from.begin(), from.end());
@@ -38,10 +40,13 @@ void measure_jobs(orrery::bench::Measured& measured, double factor) {
     if (nvme == nullptr) throw std::runtime_error("no NVMe device: start the guest with orrery-vm --nvme");
     orrery::bench::CardBench card;
     card.job_latency(kJobs);  // warm up
-    std::vector<double> job, read, batch, deep, together;
+    orrery::bench::LaunchBench launches;
+    launches.latency(kJobs);
+    std::vector<double> job, read, batch, deep, together, small;
     for (int round = 0; round < kRounds; ++round) {
         append(job, card.job_latency(kJobs));
         append(read, nvme->read_latency(kReads));
+        append(small, launches.latency(kJobs));
         append(batch, card.batched_jobs(kJobs / kBatch, kBatch));
         append(deep, nvme->read_at_depth(kReads / kBatch * 4, kBatch, false));
         append(together, nvme->read_at_depth(kReads / kBatch * 4, kBatch, true));
@@ -50,9 +55,26 @@ void measure_jobs(orrery::bench::Measured& measured, double factor) {
         throw std::runtime_error("reads of the NVMe device failed");
     const double us = factor / 1e3;
     measured.add({"empty job", {}, scaled(job, us), scaled(read, us)});
+    measured.add({"small kernel", {}, scaled(small, us), scaled(read, us)});
     // The way in which the device is faster.
     const bool faster = orrery::bench::summarise(together).median < orrery::bench::summarise(deep).median;
     measured.add({"job in a batch of 32", {}, scaled(batch, us), scaled(faster ? together : deep, us)});
+}
+
+void measure_launches(orrery::bench::Measured& measured, double factor) {
+    orrery::bench::LaunchBench launches;
+    std::vector<double> starts[2], ends[2];  // one by one, and as a graph
+    for (int round = 0; round < kHundreds; ++round) {
+        for (const bool graph : {false, true}) {
+            append(starts[graph], launches.starts(kRounds, graph));
+            append(ends[graph], launches.until_end(kRounds, graph));
+        }
+    }
+    const double us = factor / 1e3;
+    measured.add({"start of a graph of 100 kernels", {}, scaled(starts[1], us), scaled(starts[0], us)});
+    measured.add({"graph of 100 kernels", {}, scaled(ends[1], us), scaled(ends[0], us)});
+    measured.add({"launch, writes to registers", {}, launches.register_writes(kRounds), {}});
+    measured.add({"launch, instructions", {}, orrery::bench::instructions_of_a_launch(kRounds), {}});
 }
 
 void measure_copies(orrery::bench::Measured& measured, std::uint64_t bytes, double factor) {
@@ -89,6 +111,14 @@ std::vector<std::uint64_t> parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 2 && std::string_view(argv[1]) == "--launches") {
+        try {
+            orrery::bench::LaunchBench().between_breakpoints();
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "orrery-bench-guest: {}\n", error.what());
+            return 1;
+        }
+    }
     const auto sizes = parse(argc, argv);
     if (sizes.empty()) {
         fmt::print(stderr,
@@ -100,6 +130,7 @@ int main(int argc, char** argv) {
         const double factor = orrery::bench::clock_factor().value_or(1);
         orrery::bench::Measured measured;
         measure_jobs(measured, factor);
+        measure_launches(measured, factor);
         measured.add({"SGEMM 128^3", {}, scaled(orrery::bench::sgemm_times(kProducts), factor / 1e6), {}});
         for (const std::uint64_t size : sizes)
             measure_copies(measured, size, factor);

@@ -1,0 +1,158 @@
+// bench_compute COMMAND...: vector code through the whole path, a program in a VM and a card beside it, in
+// turns with the same work on this host's CPU and in qemu-riscv64. COMMAND starts bench_compute_guest in a
+// VM.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/bench/compute/native.h"
+#include "tests/bench/compute/shape.h"
+#include "tools/bench/measured.h"
+
+namespace orrery::bench {
+namespace {
+
+constexpr int kRounds = 9;
+constexpr double kArray = kElements * sizeof(float) / 1e9;    // GB
+constexpr double kGemm = 2e-9 * kMatrix * kMatrix * kMatrix;  // GFLOP
+constexpr double kAttention = 4e-9 * 8 * 512 * 512 * 64;      // GFLOP; guest.cc has the shape
+
+struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Closer>;
+
+struct Answer {
+    double seconds = 0, model_ns = 0;
+};
+
+// The program in the guest.
+class Guest {
+  public:
+    explicit Guest(char** command) {
+        std::array<int, 2> down{}, up{};
+        if (::pipe(down.data()) != 0 || ::pipe(up.data()) != 0)
+            throw std::runtime_error("there are no pipes");
+        process_ = ::fork();
+        if (process_ == 0) {
+            ::dup2(down[0], STDIN_FILENO);
+            ::dup2(up[1], STDOUT_FILENO);
+            for (const int fd : {down[0], down[1], up[0], up[1]})
+                ::close(fd);
+            ::execvp(command[0], command);
+            std::fprintf(stderr, "bench_compute: %s: %s\n", command[0], std::strerror(errno));
+            ::_exit(127);
+        }
+        ::close(down[0]);
+        ::close(up[1]);
+        to_.reset(::fdopen(down[1], "w"));
+        from_.reset(::fdopen(up[0], "r"));
+        if (process_ < 0) throw std::runtime_error("there are no more processes");
+    }
+    Answer ask(const char* what) {
+        Answer answer;
+        char line[128];
+        if (std::fprintf(to_.get(), "%s\n", what) < 0 || std::fflush(to_.get()) != 0 ||
+            std::fgets(line, sizeof line, from_.get()) == nullptr ||
+            std::sscanf(line, "%lf %lf", &answer.seconds, &answer.model_ns) != 2)
+            throw std::runtime_error(fmt::format("the guest did not answer '{}'", what));
+        return answer;
+    }
+    ~Guest() {
+        to_.reset();
+        from_.reset();
+        int status = 0;
+        if (process_ > 0) ::waitpid(process_, &status, 0);
+    }
+    Guest(const Guest&) = delete;
+    Guest& operator=(const Guest&) = delete;
+
+  private:
+    pid_t process_ = -1;
+    File to_, from_;
+};
+
+// GB/s of the arrays' bytes, of each loop.
+std::map<std::string, std::vector<double>> in_qemu(const std::map<std::string, double>& bytes) {
+    const std::string command =
+        std::string(ORRERY_QEMU_RISCV64) + " -cpu rv64,v=true,vlen=1024 " ORRERY_IN_QEMU;
+    std::FILE* const out = ::popen(command.c_str(), "r");
+    std::map<std::string, std::vector<double>> rates;
+    char name[64];
+    for (double ns = 0; out != nullptr && std::fscanf(out, "%63s %lf", name, &ns) == 2;)
+        rates[name].push_back(bytes.at(name) / ns * 1e9);
+    if (out == nullptr || ::pclose(out) != 0) throw std::runtime_error(command + " failed");
+    return rates;
+}
+
+void measure(Measured& measured, char** command) {
+    Native native;
+    Guest guest(command);
+    const std::map<std::string, double> bytes = {
+        {"saxpy", 3 * kArray}, {"triad", 3 * kArray}, {"reduction", kArray}};
+    std::map<std::string, Measurement> all;
+    const auto add = [&](const std::string& name, double sample, double yardstick) {
+        Measurement& one = all[name];
+        one.name = name;
+        one.samples.push_back(sample);
+        one.yardstick.push_back(yardstick);
+    };
+    const double vector_peak = guest.ask("vector peak").seconds,
+                 memory_peak = guest.ask("memory peak").seconds;
+    for (const char* warm_up : {"saxpy", "triad", "reduction", "memcpy", "sgemm"})
+        (void)native.seconds_of(warm_up);
+    for (int round = 0; round < kRounds; ++round) {
+        for (const auto& [loop, amount] : bytes) {
+            const Answer card = guest.ask(loop.c_str());
+            add(loop, amount / card.seconds, amount / native.seconds_of(loop));
+            if (loop == "triad") add("triad, model time", amount * 1e9 / card.model_ns, memory_peak);
+        }
+        const Answer product = guest.ask("sgemm");
+        add("SGEMM 512^3", kGemm / product.seconds, kGemm / native.seconds_of("sgemm"));
+        add("SGEMM 512^3, model time", kGemm * 1e9 / product.model_ns, vector_peak);
+        add("fused attention, model time", kAttention * 1e9 / guest.ask("attention").model_ns, vector_peak);
+        for (const char* way : {"to card", "from card"})
+            add(fmt::format("64 MiB {}", way), kArray / guest.ask(way).seconds,
+                kArray / native.seconds_of("memcpy"));
+    }
+    for (const auto& [loop, rates] : in_qemu(bytes))
+        all[loop + ", qemu-riscv64"] = {loop + ", qemu-riscv64", {}, rates, all.at(loop).yardstick};
+    for (auto& [name, one] : all)
+        measured.add(std::move(one));
+}
+
+}  // namespace
+}  // namespace orrery::bench
+
+int main(int argc, char** argv) {
+    using namespace orrery::bench;
+    if (argc < 2) {
+        fmt::print(
+            stderr,
+            "usage: bench_compute COMMAND...\nCOMMAND starts bench_compute_guest, in a VM with a card. "
+            "orrery-bench makes a table of what is printed.\n");
+        return 2;
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        Measured measured;
+        measure(measured, argv + 1);
+        return measured.print() ? 0 : 1;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "bench_compute: {}\n", error.what());
+        return 1;
+    }
+}

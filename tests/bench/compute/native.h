@@ -1,0 +1,20 @@
+// The yardsticks: the same work in code for this host, on one thread. Seconds each.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace orrery::bench {
+
+class Native {
+  public:
+    Native();
+    // "saxpy", "triad", "reduction", "memcpy" of 64 MiB, "sgemm" of 512 cubed.
+    double seconds_of(std::string_view work);
+
+  private:
+    std::vector<float> x_, y_, z_;
+    std::vector<float> a_, b_, c_;
+};
+
+}  // namespace orrery::bench

@@ -1,0 +1,44 @@
+// What small kernels cost, alone and by the hundred. Times in nanoseconds of the guest's clock.
+#pragma once
+
+#include <orrery/orrery.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace orrery::bench {
+
+class LaunchBench {
+  public:
+    LaunchBench();
+
+    // A kernel of 8 groups with 100 instructions each, from before the launch until its end is known here.
+    std::vector<double> latency(int launches);
+    // A hundred of them one after the other: the calls that start them, as launches or as one graph.
+    std::vector<double> starts(int rounds, bool as_graph);
+    // The same until all have ended.
+    std::vector<double> until_end(int rounds, bool as_graph);
+    // Stores that a launch makes to a card's registers, which a hypervisor would have to trap: of each of so
+    // many rounds of a hundred launches.
+    std::vector<double> register_writes(int rounds);
+
+    // Launches for ever, between two breakpoints each, for instructions_of_a_launch().
+    [[noreturn]] void between_breakpoints() const;
+
+  private:
+    void start() const;
+    void start_hundred(bool as_graph) const;
+
+    Module module_;
+    orrFunction_t kernel_;
+    Stream stream_;
+    DeviceArray<std::uint64_t> card_{1};
+    Graph graph_{empty};
+    GraphExec exec_{empty};
+};
+
+// Instructions of a program in a launch. It is another process, started as this program with --launches,
+// which then calls between_breakpoints(): a program that is stepped through cannot step itself.
+std::vector<double> instructions_of_a_launch(int launches);
+
+}  // namespace orrery::bench
