@@ -324,20 +324,20 @@ void VectorCore::stop(Quantum& quantum, StopReason reason) {
         return;
     }
     const Trap& trap = hart_.trap();
+    const auto fault = [&](std::uint64_t code) {
+        quantum.status = ORR_DONE_FAULT;
+        quantum.fault = code;
+        quantum.detail = trap.tval;
+        quantum.other = trap.pc;
+    };
     switch (trap.cause) {
         case Cause::kFetchAccess:
         case Cause::kLoadAccess:
         case Cause::kStoreAccess:
-            quantum.status = ORR_DONE_FAULT;
-            quantum.fault = fault_.code;
-            quantum.detail = trap.tval;
-            return;
+            return fault(fault_.code);
         case Cause::kLoadMisaligned:
         case Cause::kStoreMisaligned:
-            quantum.status = ORR_DONE_FAULT;
-            quantum.fault = ORR_FAULT_MISALIGNED;
-            quantum.detail = trap.tval;
-            return;
+            return fault(ORR_FAULT_MISALIGNED);
         default:
             quantum.fault = static_cast<std::uint64_t>(trap.cause);
             quantum.detail = trap.pc;

@@ -165,6 +165,13 @@ std::optional<std::string> broken_promise(const QueueState& state, const Context
     }
 }
 
+// " at pc 0x… (gemm.cc:42, …)", of a kernel's load or store; nothing of a jump, whose pc is the address.
+std::string faulting_code(const QueueState& state, OpNote note, const Context& context) {
+    if (note.op != Op::kKernel || state.error_other == 0 || state.error_other == state.error_address)
+        return {};
+    return fmt::format(" at pc {:#x}{}", state.error_other, context.describe_code(state.error_other));
+}
+
 // A kernel may also run over its stack or its group memory, which lie above all other addresses.
 std::string place(std::uint64_t address, const orr_packet& packet, Context& context) {
     constexpr std::uint64_t kItemStacksEnd = ORR_ITEM_STACKS + 1024ull * ORR_ITEM_STACK_STRIDE;
@@ -275,16 +282,15 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                     context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
     const std::string who = subject(note);
     switch (state.error) {
-        case ORR_QERR_FAULT:
-            if (state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_PEER_DENIED ||
-                state.error_detail == ORR_FAULT_PEER_BUSY) {
-                return {orrErrorPeerAccess, fmt::format("{} accessed {:#x} {}: {}{}", who,
-                                                        state.error_address, fault_name(state.error_detail),
-                                                        place(state.error_address, packet, context), tail)};
-            }
-            return {orrErrorIllegalAddress, fmt::format("{} accessed {:#x} {}: {}{}", who,
-                                                        state.error_address, fault_name(state.error_detail),
-                                                        place(state.error_address, packet, context), tail)};
+        case ORR_QERR_FAULT: {
+            const bool of_peer = state.error_detail == ORR_FAULT_PEER_DOWN ||
+                                 state.error_detail == ORR_FAULT_PEER_DENIED ||
+                                 state.error_detail == ORR_FAULT_PEER_BUSY;
+            return {of_peer ? orrErrorPeerAccess : orrErrorIllegalAddress,
+                    fmt::format("{} accessed {:#x} {}{}: {}{}", who, state.error_address,
+                                fault_name(state.error_detail), faulting_code(state, note, context),
+                                place(state.error_address, packet, context), tail)};
+        }
         case ORR_QERR_KERNEL_TRAP:
             if (const auto broken = broken_promise(state, context))
                 return {orrErrorIllegalInstruction, fmt::format("{} {}{}", who, *broken, tail)};

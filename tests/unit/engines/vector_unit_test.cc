@@ -163,6 +163,12 @@ TEST_F(VectorUnitTest, BadAddressesEndTheKernelWithTheirFault) {
     expect_end(run(d), ORR_DONE_FAULT, ORR_FAULT_NO_CONTEXT, d.entry);
 }
 
+TEST_F(VectorUnitTest, BadAddressesTellWhereTheKernelWas) {
+    EXPECT_EQ(run(desc(kStore, 8, 1, 1)).other, entry(kStore));
+    EXPECT_EQ(run(desc(kMisalignedAtomic, kData, 1, 1)).other, entry(kMisalignedAtomic) + 2);
+    EXPECT_EQ(run(desc(kJump, 8, 1, 1)).other, 8u);
+}
+
 TEST_F(VectorUnitTest, AStackThatOverflowsIsAFault) {
     const Completion done = run(desc(kRecurse, 0, 1, 1));
     EXPECT_EQ(done.status, ORR_DONE_FAULT);

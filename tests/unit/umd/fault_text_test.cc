@@ -51,6 +51,27 @@ TEST_F(FaultText, NamesGroupAndItemAsTheLaunchCountsThem) {
     EXPECT_THAT(of(3, 0, packet), ::testing::HasSubstr("group 6, item 5"));
 }
 
+TEST_F(FaultText, ABadAddressHasThePlaceInTheModule) {
+    constexpr std::uint64_t kStart = 0x7000'0000;
+    context().add_code(kStart, "m.elf", std::vector<std::byte>(64), {});
+    const auto of_fault = [&](Op op, std::uint64_t address, std::uint64_t pc) {
+        QueueState state;
+        state.error = ORR_QERR_FAULT;
+        state.error_detail = ORR_FAULT_NOT_MAPPED;
+        state.error_address = address;
+        state.error_other = pc;
+        return describe_queue_error(state, {op, "k"}, {}, context()).text;
+    };
+    EXPECT_THAT(of_fault(Op::kKernel, 8, kStart + 16),
+                ::testing::HasSubstr(
+                    "accessed 0x8 where nothing is mapped at pc 0x70000010 (offset 0x10 of module m.elf): "));
+    // A jump is at the address itself; cards of before tell nothing; a copy has no pc.
+    for (const std::string& text : {of_fault(Op::kKernel, kStart + 16, kStart + 16),
+                                    of_fault(Op::kKernel, 8, 0), of_fault(Op::kCopy, 8, kStart + 16)})
+        EXPECT_EQ(text.find(" at pc "), std::string::npos) << text;
+    context().remove_code(kStart);
+}
+
 TEST_F(FaultText, TextsOfAModuleReachNoTerminalAsTheyAre) {
     // An assertion's expression, file, function and line; what __builtin_source_location() gives.
     constexpr std::uint64_t kStart = 0x7000'0000;

@@ -57,6 +57,8 @@ TEST_F(BadKernel, JumpIntoData) {
 
 TEST_F(BadKernel, StoreToNull) {
     expect("store_to", 0, orrErrorIllegalAddress, "kernel 'store_to' accessed 0x0");
+    EXPECT_THAT(orrGetLastErrorText(),
+                ::testing::ContainsRegex("at pc 0x[0-9a-f]+ \\(.*kernels\\.cc:[1-9][0-9]*, offset 0x"));
 }
 
 TEST_F(BadKernel, StoreBeyondAllAddresses) {
@@ -92,6 +94,7 @@ TEST_F(BadKernel, OverwritingCode) {
 
 TEST_F(BadKernel, RunningOutOfGroupMemory) {
     expect("store_to", ORR_LOCAL_BASE + ORR_LOCAL_BYTES, orrErrorIllegalAddress, "work-group memory");
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::ContainsRegex("kernels\\.cc:[1-9][0-9]*, offset 0x"));
 }
 
 TEST_F(BadKernel, EndlessLoop) {
