@@ -548,8 +548,13 @@ bool Card::run_events(bool skip_idle, ModelTime limit) {
     if (core_->debug_stopped()) return false;
     // One event may take some 50 us of host time: look for commands between them.
     constexpr unsigned kBurst = 8;
+    if (!events_.unfinished()) burst_ = kBurst;
     bool any = false;
-    for (unsigned i = 0; i < kBurst && commands_.empty(); ++i) {
+    unsigned goes = 0;
+    while (commands_.empty()) {
+        // Which events fire between two chunks of the control core does not depend on how many goes they
+        // take.
+        if (events_.unfinished() ? goes++ == kBurst : burst_-- == 0) break;
         // A core that could run goes before time that has not come yet.
         const bool wait = core_->runnable() || (!skip_idle && core_->waits_for_timer_only());
         if (!events_.run_next(wait ? std::min(limit, events_.now()) : limit)) break;
@@ -586,7 +591,7 @@ bool Card::step(bool skip_idle, ModelTime limit) {
     if (faults_ != nullptr && faults_->hung()) return busy;
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step.
     const bool slept = core_->waits_for_timer_only();
-    if (core_->runnable()) {
+    if (!events_.unfinished() && core_->runnable()) {
         core_->run_chunk();
         busy = true;
     }

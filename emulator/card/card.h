@@ -208,6 +208,7 @@ class Card final : private SocEffects {
     std::uint64_t image_bus_ = 0;
     std::uint64_t image_bytes_ = 0;
     std::uint64_t boot_arg_ = 0;
+    unsigned burst_ = 0;  // events that may still fire before the control core goes on
     bool core_halt_seen_ = false;
     bool recording_failed_ = false;
     bool recording_waits_ = false;

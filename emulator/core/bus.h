@@ -32,10 +32,23 @@ struct MemoryCosts {
 struct MemoryCounts {
     std::uint64_t read = 0, written = 0;  // bytes
     std::uint64_t streamed = 0;           // of those read, in rows past the cache
+    MemoryCounts& operator+=(const MemoryCounts& other) {
+        read += other.read;
+        written += other.written;
+        streamed += other.streamed;
+        return *this;
+    }
+    bool operator==(const MemoryCounts&) const = default;
 };
 struct AccessCounts {
     MemoryCounts vram, host;
     MemoryCounts& of(PagePlace place) { return place == PagePlace::kHost ? host : vram; }
+    AccessCounts& operator+=(const AccessCounts& other) {
+        vram += other.vram;
+        host += other.host;
+        return *this;
+    }
+    bool operator==(const AccessCounts&) const = default;
 };
 
 // The answer to Bus::translate for one 4 KiB page.

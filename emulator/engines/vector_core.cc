@@ -11,10 +11,8 @@ namespace {
 
 constexpr std::uint64_t kOwnBase = std::uint64_t{1} << 47;  // from here on nothing reaches the MMU
 constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
-// A page that the hart asks for costs the host some 100 ns, one of code several times that: after so many a
-// go ends, however little the kernel has done.
+// A page of code that the hart asks for costs the host several times what another page does.
 constexpr std::uint64_t kFetchLookups = 8;
-constexpr std::uint64_t kMostLookups = 512;
 constexpr unsigned kArgs = 10, kCallNumber = 17, kStackPointer = 2, kReturnAddress = 1;  // a0, a7, sp, ra
 constexpr std::uint64_t kEcallBytes = 4;
 constexpr std::uint64_t kItemStacksEnd =
@@ -49,9 +47,11 @@ struct VectorCore::OwnMemory {
 };
 
 VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
-                       std::uint64_t item_cycles, const MemoryCosts& memory, Mmu& mmu, CodeStore& code)
+                       std::uint64_t item_cycles, std::uint64_t most_lookups, const MemoryCosts& memory,
+                       Mmu& mmu, CodeStore& code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
+      most_lookups_(std::max<std::uint64_t>(most_lookups, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
       hart_(hart_config(number, vlen, datapath, memory, csrs_), *this, &code) {
@@ -276,41 +276,46 @@ bool VectorCore::end_item(Quantum& quantum) {
     return true;
 }
 
-Quantum VectorCore::run(std::uint64_t budget, ModelTime now) {
+bool VectorCore::compute(Quantum& quantum) {
     if (generation_ != mmu_.generation()) flush();
-    Quantum quantum;
-    began_ = now;
+    began_ = quantum.began;
     lookups_ = 0;
-    execute(quantum, budget);
-    quantum.accesses = hart_.take_counts();
-    return quantum;
+    const bool whole = execute(quantum);
+    quantum.accesses += hart_.take_counts();
+    quantum.lookups += lookups_;
+    return whole;
 }
 
-void VectorCore::execute(Quantum& quantum, std::uint64_t budget) {
+bool VectorCore::execute(Quantum& quantum) {
     const Hart::Burst burst(hart_);
-    while (quantum.cycles < budget) {
+    while (quantum.cycles < quantum.budget) {
+        if (lookups_ >= most_lookups_) return false;
         if (!in_item_) {
             begin_item();
             quantum.cycles += item_cycles_;
-            if (quantum.cycles >= budget) break;
+            if (quantum.cycles >= quantum.budget) break;
         }
         began_cycles_ = quantum.cycles;
         began_hart_cycles_ = hart_.cycles();
         const std::uint64_t began_steps = hart_.steps();
-        const StopReason reason = hart_.run(budget - quantum.cycles);
+        const StopReason reason = hart_.run(quantum.budget - quantum.cycles);
         quantum.cycles += hart_.cycles() - began_hart_cycles_;
         quantum.instructions += hart_.steps() - began_steps;
-        quantum.lookups = lookups_;
-        if (reason == StopReason::kBudget || reason == StopReason::kRequested) break;
-        if (reason == StopReason::kExit) {
-            if (!end_item(quantum)) return;
+        // An item that ends with the instruction at which a go ends has ended all the same.
+        const bool exit = reason == StopReason::kExit ||
+                          (reason == StopReason::kRequested && hart_.pc() == ORR_KERNEL_EXIT);
+        if (exit) {
+            if (!end_item(quantum)) return true;
+        } else if (reason == StopReason::kBudget || reason == StopReason::kRequested) {
+            continue;
         } else if (reason == StopReason::kTrap && hart_.trap().cause == Cause::kEcall) {
-            if (!call(quantum)) return;
+            if (!call(quantum)) return true;
         } else {
             stop(quantum, reason);
-            return;
+            return true;
         }
     }
+    return true;
 }
 
 // Why a kernel ends before its time.
@@ -384,7 +389,7 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
 
 PageRef VectorCore::translate(std::uint64_t va, Access access) {
     lookups_ += access == Access::kFetch ? kFetchLookups : 1;
-    if (lookups_ >= kMostLookups) hart_.request_stop();
+    if (lookups_ >= most_lookups_) hart_.request_stop();
     return va >= kOwnBase ? translate_own(va, access) : translate_card(va, access);
 }
 

@@ -7,14 +7,13 @@
 #include <memory>
 #include <vector>
 
-#include <orrery/hw/engine.h>
 #include <orrery/hw/kernel_abi.h>
 
 #include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
+#include "emulator/engines/quantum.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/memory/mmu.h"
-#include "emulator/time/event_queue.h"
 
 namespace orrery::emu {
 
@@ -26,43 +25,29 @@ struct KernelLaunch {
     std::uint64_t groups() const { return std::uint64_t{desc.grid_x} * desc.grid_y * desc.grid_z; }
 };
 
-// What a core did in one go.
-struct Quantum {
-    enum class End : std::uint8_t { kMore, kGroupDone, kStopped };
-    End end = End::kMore;
-    std::uint64_t cycles = 0;
-    std::uint64_t instructions = 0;
-    std::uint64_t items = 0;    // finished
-    AccessCounts accesses;      // what it asked of memory; waits for single loads are among the cycles
-    std::uint64_t lookups = 0;  // pages that had to be asked for; kFetchLookups for one of code
-    // kStopped: ORR_DONE_FAULT or ORR_DONE_TRAP, and what goes with it.
-    std::uint32_t status = ORR_DONE_OK;
-    std::uint64_t fault = 0;
-    std::uint64_t detail = 0;
-    std::uint64_t other = 0;
-};
-
 class VectorCore final : private Bus {
   public:
     // `code`: in common with the other cores of the card.
     // `vlen`: bits of a vector register, 0: none. `datapath`: bits that a vector instruction does in a cycle.
+    // `most_lookups`: of pages in one go of compute().
     VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
-               std::uint64_t item_cycles, const MemoryCosts& memory, Mmu& mmu, CodeStore& code);
+               std::uint64_t item_cycles, std::uint64_t most_lookups, const MemoryCosts& memory, Mmu& mmu,
+               CodeStore& code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;
 
-    // The next run() starts work-group `group` (linear number, x fastest) of the launch. `place`: of its item
-    // stacks.
+    // The next compute() starts work-group `group` (linear number, x fastest) of the launch. `place`: of its
+    // item stacks.
     void take(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     // What save() gave goes on here, on this core or another; the parts fit the launch (see
     // VectorUnit::Impl::Port::load).
     void restore(const KernelLaunch& launch, const SavedGroup& saved);
-    // The group as it is between two calls of run().
+    // The group as it is between two quanta.
     SavedGroup save() const;
-    // Executes about `budget` cycles of the group, from model time `now` on; fewer if they cost the host too
-    // much.
-    Quantum run(std::uint64_t budget, ModelTime now);
+    // Computes on in a quantum of the group. False: it has cost the host enough for one go, and the next call
+    // goes on. What is computed does not depend on the number of goes.
+    bool compute(Quantum& quantum);
     void flush();
     // What it is at, or was at when it stopped.
     std::uint64_t group() const { return number_in_grid_; }
@@ -85,7 +70,7 @@ class VectorCore final : private Bus {
         bool operator==(const ItemStacks&) const = default;
     };
     ItemStacks item_stacks() const;
-    void execute(Quantum& quantum, std::uint64_t budget);
+    bool execute(Quantum& quantum);
     void enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     void start_item();
     void go_to_item(std::uint32_t item);
@@ -105,6 +90,7 @@ class VectorCore final : private Bus {
 
     std::uint64_t hz_;
     std::uint64_t item_cycles_;
+    std::uint64_t most_lookups_;
     Mmu& mmu_;
     std::unique_ptr<OwnMemory> memory_;
     // ORR_CSR_GROUP_X and those behind it, as the present item reads them.
@@ -123,7 +109,7 @@ class VectorCore final : private Bus {
     std::uint64_t barrier_ = 0;         // a0 of the barrier at which items wait
     std::vector<orr_save_item> items_;  // those that wait or were released; made at the first barrier
     ItemStacks stacks_mapped_;          // those that the hart may have pages of
-    // For the time CSR: model time and cycles at which this go began.
+    // For the time CSR: where the quantum began, and this part of it.
     ModelTime began_ = 0;
     std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step
     std::uint64_t began_hart_cycles_ = 0;

@@ -174,7 +174,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     cores_.add(core.number);
     unit_.free.remove(core.number);
     core.phase = Core::Phase::kRunning;
-    core.cut = 0;
+    core.open.reset();
     core.owed = {};
     // What was in flight for a group that was aborted holds nobody up.
     core.vram_reads.reset();

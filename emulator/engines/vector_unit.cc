@@ -171,13 +171,18 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         }
         return distribute(now);
     }
-    if (port.saves()) return save(core, now);
-    const Quantum did = core.core.run(config.quantum - core.cut, context.events.to_system(now));
+    if (port.saves() && !core.open) return save(core, now);
+    if (!core.open) core.open = {.began = context.events.to_system(now), .budget = config.quantum};
+    // However many goes it costs the host, for the model it is one.
+    if (!core.core.compute(*core.open)) return context.events.again(core.event);
+    const Quantum did = *std::exchange(core.open, std::nullopt);
+    play(core, did, now);
+}
+
+void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
+    Port& port = *core.port;
     port.watch_cost(did);
-    // Together the goes take what one would.
-    const std::uint64_t cycles = core.cut + did.cycles;
-    const ModelTime took = duration_ps(cycles, config.hz) - duration_ps(core.cut, config.hz);
-    core.cut = cycles < config.quantum ? cycles : 0;
+    const ModelTime took = duration_ps(did.cycles, config.hz);
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
     if (did.end == Quantum::End::kStopped) {

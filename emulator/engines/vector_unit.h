@@ -27,6 +27,9 @@ struct VectorConfig {
     // Bytes of a core's cache in front of memory; 0: kernels' accesses to memory take no time.
     std::uint64_t l1_bytes = 0;
     std::uint64_t in_flight = 0;  // lines that a core's vector loads ask for at once; 0: any number
+    // Pages that a core looks up before the host sees to other things, some 100 ns each: no part of the
+    // model.
+    std::uint64_t most_lookups = 512;
 };
 
 class VectorUnit {

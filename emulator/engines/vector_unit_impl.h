@@ -34,7 +34,7 @@ class VectorUnit::Impl {
             : unit(unit_),
               number(number_),
               core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles,
-                   unit.memory_costs(), mmu, unit.code),
+                   config.most_lookups, unit.memory_costs(), mmu, unit.code),
               event(Event::of<&Core::on_event>(this)),
               vram_reads(unit.in_flight(unit.context.memory.config().vram_latency_ps)),
               host_reads(unit.in_flight(unit.context.memory.config().pcie_latency_ps)) {}
@@ -46,9 +46,8 @@ class VectorUnit::Impl {
         Event event;
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
-        std::uint64_t cut =
-            0;  // cycles of the present quantum that are done, if it costs the host several goes
-        // What the present quantum asked of memory and is not through yet, and when all else of it is.
+        std::optional<Quantum> open;  // that is being computed
+        // What the last quantum asked of memory and is not through yet, and when all else of it is.
         Traffic owed;
         ModelTime computed = 0;
         // What its requests in flight let through.
@@ -86,6 +85,8 @@ class VectorUnit::Impl {
     Pass place_of(const Port& port, ModelTime now) const;
     void save(Core& core, ModelTime now);
     void release(Core& core, ModelTime now);
+    // Its effects are there; how long it takes, by what others do meanwhile.
+    void play(Core& core, const Quantum& did, ModelTime now);
     void price(Core& core, const AccessCounts& accesses, ModelTime now, ModelTime took);
     void move_owed(Core& core, ModelTime now);
 };

@@ -45,6 +45,7 @@ void EventQueue::sift_down(std::size_t position, const Entry& entry) {
 
 void EventQueue::remove_at(std::size_t position) {
     heap_[position].event->queue_ = nullptr;
+    if (heap_[position].event == unfinished_) unfinished_ = nullptr;
     const Entry last = heap_.back();
     heap_.pop_back();
     if (position == heap_.size()) return;
@@ -59,11 +60,21 @@ void EventQueue::remove_at(std::size_t position) {
 void EventQueue::schedule(Event& event, ModelTime at) {
     if (event.queue_ != nullptr) event.queue_->cancel(event);
     if (at == kNever) return;
-    event.queue_ = this;
-    event.time_ = at > now_ ? at : now_;
-    const Entry entry{event.time_, next_sequence_++, &event};
+    insert({at > now_ ? at : now_, next_sequence_++, &event});
+}
+
+void EventQueue::insert(const Entry& entry) {
+    entry.event->queue_ = this;
+    entry.event->time_ = entry.time;
     heap_.push_back(entry);
     sift_up(heap_.size() - 1, entry);
+}
+
+void EventQueue::again(Event& event) {
+    if (event.queue_ != nullptr) event.queue_->cancel(event);
+    unfinished_ = &event;
+    --fired_;
+    insert({now_, firing_, &event});
 }
 
 void EventQueue::cancel(Event& event) {
@@ -75,6 +86,7 @@ bool EventQueue::run_next(ModelTime limit) {
     if (heap_.empty() || heap_.front().time > limit) return false;
     Event& event = *heap_.front().event;
     advance_to(heap_.front().time);
+    firing_ = heap_.front().sequence;
     remove_at(0);
     ++fired_;
     event.handler_(event.owner_, now_);

@@ -90,6 +90,12 @@ class EventQueue {
     bool empty() const { return heap_.empty(); }
     std::size_t size() const { return heap_.size(); }
 
+    // For the handler of `event`: it is not done, and is called again at this time before any other. Until
+    // then it counts as one that has not fired.
+    void again(Event& event);
+    // There is such an event: nothing else of the model may go on before it.
+    bool unfinished() const { return unfinished_ != nullptr; }
+
     // Fires the first event if its time is <= `limit`, with the clock moved to its time. The event is
     // out of the queue when its handler runs, which may schedule and cancel anything, also itself.
     bool run_next(ModelTime limit);
@@ -109,6 +115,7 @@ class EventQueue {
             return time != other.time ? time < other.time : sequence < other.sequence;
         }
     };
+    void insert(const Entry& entry);
     void place(std::size_t position, const Entry& entry);
     void sift_up(std::size_t position, const Entry& entry);
     void sift_down(std::size_t position, const Entry& entry);
@@ -118,6 +125,8 @@ class EventQueue {
     ModelTime now_ = 0;
     ModelTime skipped_ = 0;
     std::uint64_t next_sequence_ = 0;
+    std::uint64_t firing_ = 0;  // the sequence of the event that fired last
+    const Event* unfinished_ = nullptr;
     std::uint64_t fired_ = 0;
 };
 

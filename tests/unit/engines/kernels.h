@@ -34,6 +34,7 @@ enum Kernel : unsigned {
     kEveryAtomic,
     kTriad,
     kChase,
+    kGather,
     kKernels,
 };
 

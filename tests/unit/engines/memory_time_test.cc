@@ -1,6 +1,7 @@
 // What a kernel's memory costs: the real vector unit against closed forms.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "emulator/core/meter.h"
 #include "tests/unit/engines/vector_rig.h"
@@ -119,6 +120,31 @@ TEST_F(MemoryTime, AnAbortedDispatchLeavesNothingToTheNext) {
     begin();
     unit->reset();
     EXPECT_EQ(run(kTriad, triad, 1), alone);
+}
+
+// How often a core has to ask for pages, and in how many goes the host computes a quantum, is the host's
+// matter: other processes' TLB flushes and DMA ranges that go change it.
+TEST_F(MemoryTime, GoesOfTheHostAreNotInTheModel) {
+    constexpr std::uint64_t kPage = 4096, kLoads = 3, kRounds = 20, kElements64 = 0xdb;
+    const auto took = [&](std::uint64_t most_lookups, bool flushes) {
+        VectorConfig cut = config();
+        cut.most_lookups = most_lookups;
+        unit.emplace(cut, rig.context);
+        const auto kernel = desc(kGather, {kData, kPage, kLoads, kRounds, kElements64}, 2);
+        EXPECT_TRUE(unit->port(0).start(Rig::words_of(kernel), 1));
+        std::size_t goes = 0;
+        for (; rig.run(1) != 0; ++goes) {
+            if (flushes) rig.mmu.flush_host();
+        }
+        const Completion done = rig.done.back();
+        EXPECT_EQ(done.status, ORR_DONE_OK);
+        return std::pair(done.end_ps - done.start_ps, goes);
+    };
+    const auto warm = took(512, false), few = took(64, false), flushed = took(512, true);
+    EXPECT_GT(few.second, warm.second);
+    EXPECT_GT(flushed.second, warm.second);
+    EXPECT_EQ(few.first, warm.first);
+    EXPECT_EQ(flushed.first, warm.first);
 }
 
 TEST_F(MemoryTime, APointerChaseTakesItsLatencies) {

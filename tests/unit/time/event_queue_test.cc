@@ -76,6 +76,40 @@ TEST(EventQueue, RespectsTheLimitAndKeepsTheClock) {
     EXPECT_EQ(a.event.time(), 250u);
 }
 
+// An event that is not done goes on before all others, those of its own time too, until it is done.
+TEST(EventQueue, OneThatIsNotDoneGoesOnBeforeAllOthers) {
+    std::vector<int> trace;
+    EventQueue queue;
+    struct Slow {
+        void fire(ModelTime) {
+            trace.push_back(goes);
+            if (--goes > 0) queue.again(event);
+        }
+        std::vector<int>& trace;
+        EventQueue& queue;
+        int goes = 3;
+        Event event = Event::of<&Slow::fire>(this);
+    } slow{trace, queue};
+    Probe other(trace, 10);
+    queue.schedule(slow.event, 5);
+    queue.schedule(other.event, 5);
+    EXPECT_TRUE(queue.run_next(kNever));
+    EXPECT_TRUE(queue.unfinished());
+    queue.advance_to(100);
+    EXPECT_EQ(queue.now(), 5u);
+    while (queue.run_next(kNever)) {
+    }
+    EXPECT_EQ(trace, (std::vector{3, 2, 1, 10}));
+    EXPECT_FALSE(queue.unfinished());
+    EXPECT_EQ(queue.fired(), 2u);
+    // One that is cancelled meanwhile holds nobody up.
+    slow.goes = 2;
+    queue.schedule(slow.event, 6);
+    queue.run_next(kNever);
+    queue.cancel(slow.event);
+    EXPECT_FALSE(queue.unfinished());
+}
+
 TEST(EventQueue, CancelsAndReschedules) {
     std::vector<int> trace;
     Probe a(trace, 1), b(trace, 2), c(trace, 3);
