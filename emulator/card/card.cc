@@ -209,6 +209,7 @@ std::expected<void, std::string> Card::build() {
                       [this](const Completion& completion) { soc_->completed(completion); }});
     std::vector<EnginePort*> ports;
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,
+                          .row_ps = sku.copy_row_ps,
                           .engine_bytes_per_second = sku.copy_engine_bytes_per_s,
                           .in_flight = sku.copy_in_flight};
     for (std::uint32_t i = 0; i < sku.copy_engines; ++i) {

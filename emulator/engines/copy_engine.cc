@@ -16,6 +16,10 @@ constexpr std::uint64_t kMaxPattern = 8;
 // Asked of the MMU at once: long enough that a walk is cheap against its copy, short enough for one event.
 constexpr std::uint64_t kRunBytes = 1 << 20;
 
+// Of pieces: 0.1 s of the host's time, and less model time for each than a twentieth of what it takes there.
+constexpr std::uint64_t kTellFrom = 1'000'000;
+constexpr ModelTime kTellPs = 5 * kPsPerNs;
+
 __extension__ using Wide = unsigned __int128;
 
 // What goes through in `time`, in whole lines and at least one.
@@ -54,6 +58,9 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     entry_ = fetched_ = 0;
     entry_read_ = false;
     src_ = dst_ = {};
+    src_lines_ = dst_lines_ = {};
+    pieces_ = 0;
+    told_ = false;
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
     free_ = arrived_ = now;
     // What was in flight for one that was aborted holds nobody up.
@@ -228,6 +235,7 @@ void CopyEngine::on_event(ModelTime now) {
     parked_ = nullptr;
     if (ended_) return hand_in(now);
     work(now);
+    watch_cost();
     if (ended_) return;
     // A list whose entries are fewer bytes than it said is none.
     if (finished()) return end(is_list() && left_ != 0 ? ORR_DONE_BAD_DESC : ORR_DONE_OK, 0, 0);
@@ -247,6 +255,7 @@ void CopyEngine::work(ModelTime now) {
         if (is_list() && !entry_read_) {
             if (!next_entry(chunk)) return;
             if (column_ == job_.row_bytes) {
+                charge(chunk, 0, {}, 0);
                 advance(0);
                 continue;
             }
@@ -329,6 +338,43 @@ bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
     return true;
 }
 
+std::uint64_t CopyEngine::Lines::add(const Run& run, std::uint64_t bytes) {
+    const std::uint64_t from = run.where.address + run.used;
+    const std::uint64_t shared = from == end ? (kMemoryLine - from % kMemoryLine) % kMemoryLine : 0;
+    end = from + bytes;
+    return bytes > shared ? lines_of(from + shared, bytes - shared) * kMemoryLine : 0;
+}
+
+// The model's time for bytes, the next of the copy, that take this much of the memories; `answers`: what
+// their reads take by themselves.
+void CopyEngine::charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime answers) {
+    // The first row is a part of the setup.
+    const bool begins = column_ == 0 && (is_list() || row_ != 0 || plane_ != 0);
+    const ModelTime least = begins ? rates_.row_ps : 0;
+    MemorySystem& memory = context_.memory;
+    const std::uint64_t on_host = std::max(traffic.from_host, traffic.to_host);
+    const ModelTime alone = std::max({least, answers, duration_ps(bytes, rates_.engine_bytes_per_second),
+                                      duration_ps(traffic.vram, memory.vram().bytes_per_second()),
+                                      duration_ps(on_host, memory.from_host().bytes_per_second())});
+    chunk.alone = later(chunk.alone, alone);
+    chunk.occupied += std::max({bytes, traffic.vram, on_host});
+    free_ =
+        std::max({free_, engine_.reserve(chunk.began, bytes, least), memory.reserve(chunk.began, traffic)});
+    ++pieces_;
+}
+
+void CopyEngine::watch_cost() {
+    const ModelTime took = free_ - completion_.start_ps;
+    if (told_ || pieces_ < kTellFrom || took / kTellPs >= pieces_) return;
+    told_ = true;
+    if (context_.errors == nullptr) return;
+    context_.errors->note(
+        "a copy of address space {} on engine {} is slow on the host: {} rows, entries or pieces of them in "
+        "{} "
+        "us of model time. Each costs the host as much as some hundreds of bytes",
+        job_.asid, port_, pieces_, took / (1'000 * kPsPerNs));
+}
+
 // Moves one piece, contiguous on both sides. 0: ended by a fault, or blocked.
 std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
@@ -378,10 +424,25 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
         else
             piece.carry_out();
     }
-    chunk.alone = later(chunk.alone, duration_ps(bytes, rate));
-    chunk.occupied += bytes * busiest;
-    free_ = std::max({free_, engine_.reserve(chunk.began, bytes), memory.reserve(chunk.began, ways * bytes)});
-    if (reads != nullptr) free_ = std::max(free_, reads->reserve(chunk.began, bytes));
+    Traffic lines;
+    ModelTime answers = 0;
+    if (dst_.where.target != ORR_TARGET_PEER) {
+        const std::uint64_t written = dst_lines_.add(dst_, bytes);
+        const std::uint64_t read = is_reduction() ? written : 0;
+        if (dst_.where.target == ORR_TARGET_HOST) {
+            lines.to_host += written;
+            lines.from_host += read;
+        } else {
+            lines.vram += written + read;
+        }
+    }
+    if (reads != nullptr) {
+        const std::uint64_t read = src_lines_.add(src_, bytes);
+        (reads == &host_reads_ ? lines.from_host : lines.vram) += read;
+        free_ = std::max(free_, reads->reserve(chunk.began, read));
+        answers = duration_ps(read, reads->bytes_per_second());
+    }
+    charge(chunk, bytes, lines, answers);
     arrived_ = std::max(arrived_, later(free_, latency));
     return bytes;
 }

@@ -16,6 +16,7 @@ namespace orrery::emu {
 // as destination adds what the link port says.
 struct CopyRates {
     ModelTime setup_ps = 200 * kPsPerNs;
+    ModelTime row_ps = 0;  // at least, for each row after the first, and for each entry of a list
     std::uint64_t engine_bytes_per_second = 400'000'000'000;
     std::uint64_t in_flight =
         0;  // lines of 64 bytes that it asks for before the first has come; 0: any number
@@ -59,6 +60,14 @@ class CopyEngine final : public EnginePort {
         std::uint8_t* host() const { return where.host + used; }
     };
 
+    // The lines that one side of the copy touches. What goes on where the last piece ended does not pay again
+    // for the line that they share.
+    struct Lines {
+        std::uint64_t end = ~std::uint64_t{0};  // of the last piece
+        // Bytes of the lines that a piece adds.
+        std::uint64_t add(const Run& run, std::uint64_t bytes);
+    };
+
     // What one event moves.
     struct Chunk {
         ModelTime began = 0;
@@ -81,6 +90,9 @@ class CopyEngine final : public EnginePort {
     void on_event(ModelTime now);
     void work(ModelTime now);
     bool next_entry(Chunk& chunk);
+    void charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime answers);
+    // Tells of a copy that holds the host up far longer than its model time says.
+    void watch_cost();
     void charge_list(Chunk& chunk, std::uint64_t va, bool in_host);
     bool refill(Run& run, std::uint64_t va, Access access);
     std::uint64_t move_piece(Chunk& chunk);
@@ -118,6 +130,9 @@ class CopyEngine final : public EnginePort {
     std::uint64_t left_ = 0;
     std::uint64_t generation_ = 0;
     Run src_, dst_;
+    Lines src_lines_, dst_lines_;
+    std::uint64_t pieces_ = 0;  // what it has cost the host
+    bool told_ = false;
     std::uint64_t save_ = 0;  // VRAM offset, for what ends with ORR_DONE_PREEMPTED
     ModelTime free_ = 0;      // when what has been moved is through the engine, memories and the link port
     ModelTime arrived_ = 0;   // and when the last of it has come from its source

@@ -75,6 +75,9 @@ constexpr auto kKeys = std::to_array<SkuKey>({
 
     key("copy", "engines", "", &Sku::copy_engines, {1, kMostCopyEngines}, "copy engines"),
     key("copy", "setup_ps", "ps", &Sku::copy_setup_ps, {0, kMaxPs}, "a copy: from start to the first byte"),
+    later(key("copy", "row_ps", "ps", &Sku::copy_row_ps, {0, kMaxPs},
+              "a copy: each row after the first, and each entry of a list, at least; before: no time"),
+          3, 0),
     key("copy", "engine_gb_per_s", "GB/s", &Sku::copy_engine_bytes_per_s, {1, kMaxGb, kGb},
         "what one copy engine moves at most"),
     key("copy", "vram_gb_per_s", "GB/s", &Sku::copy_vram_bytes_per_s, {1, kMaxGb, kGb},

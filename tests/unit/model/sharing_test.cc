@@ -72,8 +72,8 @@ class Sharing : public testing::Test {
 };
 
 TEST_F(Sharing, OneCopyTakesExactlyItsBytes) {
-    start(0, copy(kHost, kCard, kBytes + 12'345));
-    EXPECT_EQ(run()[0], rates().setup_ps + pcie(kBytes + 12'345));
+    start(0, copy(kHost, kCard, kBytes + 192 * kMemoryLine - 7));
+    EXPECT_EQ(run()[0], rates().setup_ps + pcie(kBytes + 192 * kMemoryLine)) << "in whole lines";
 }
 
 TEST_F(Sharing, TwoEnginesHaveHalfOfPcieEach) {
@@ -149,6 +149,73 @@ TEST_F(Sharing, SmallReadsDoNotWaitForLists) {
         ASSERT_TRUE(rig.events.run_next(kNever - 1));
     const ModelTime now = rig.events.now();
     EXPECT_LE(rig.memory.from_host().slip_in(now, 64), now + pcie(Resource::kBurst + 64) + 1);
+}
+
+// Both sides are off their lines: one more of each, however many pieces and pages there are.
+TEST_F(Sharing, ACopyOffItsLinesTakesOneMore) {
+    start(0, copy(kHost + 3, kCard + 61));
+    EXPECT_EQ(run()[0], rates().setup_ps + pcie(kBytes + kMemoryLine));
+}
+
+TEST_F(Sharing, ShortRowsTakeWholeLines) {
+    orr_desc_copy desc = copy(kCard + 62, kCard + 16'000'000, 4);
+    desc.rows = 4'000;
+    desc.src_pitch = 4'000;  // every other row lies in two lines
+    desc.dst_pitch = 4'096;
+    start(0, desc);
+    expect_near(run()[0] - rates().setup_ps, vram(desc.rows / 2 * 5 * kMemoryLine));
+    desc.src_pitch = desc.dst_pitch = 4;
+    start(0, desc);
+    const std::uint64_t lines =
+        lines_of(62, desc.rows * desc.row_bytes) + desc.rows * desc.row_bytes / kMemoryLine;
+    EXPECT_EQ(run()[0], rates().setup_ps + vram(lines * kMemoryLine)) << "rows without a gap";
+}
+
+// What a row or an entry costs the host is bounded by its model time.
+TEST_F(Sharing, RowsAndEntriesTakeTime) {
+    CopyRates rows = rates();
+    rows.row_ps = 3 * kPsPerNs;
+    CopyEngine engine(0, rows, rig.context);
+    const auto time = [&](const auto& desc) {
+        const Completion done = rig.run_one(engine, desc);
+        EXPECT_EQ(done.status, ORR_DONE_OK);
+        return done.end_ps - done.start_ps - rows.setup_ps;
+    };
+    constexpr std::uint32_t kRows = 1'000, kPlanes = 7;
+    orr_desc_copy desc = copy(kHost, kCard, 1);
+    EXPECT_EQ(time(desc), pcie(kMemoryLine)) << "the first is a part of the setup";
+    desc.rows = kRows;
+    desc.planes = kPlanes;  // the same byte again and again
+    expect_near(time(desc), kRows * kPlanes * rows.row_ps);
+    desc.planes = 0;
+    desc.row_bytes = desc.src_pitch = desc.dst_pitch = 4'096;
+    EXPECT_EQ(time(desc), pcie(std::uint64_t{4'096} * kRows)) << "long rows cost their bytes";
+    expect_near(time(list(kCard, kRows)), kRows * rows.row_ps);
+    desc = copy(0, kCard, 4);
+    desc.op = ORR_DESC_FILL;
+    desc.pattern_bytes = 4;
+    desc.dst_pitch = 64;
+    desc.rows = kRows;
+    expect_near(time(desc), kRows * rows.row_ps);
+}
+
+TEST_F(Sharing, CopiesThatAreSlowOnTheHostAreTold) {
+    std::FILE* log = std::tmpfile();
+    ASSERT_NE(log, nullptr);
+    const auto logged = [&](std::uint64_t row_bytes, std::uint32_t rows) {
+        Errors errors(rig.counters, log);
+        rig.context.errors = &errors;
+        orr_desc_copy desc = copy(kCard, kCard + kBytes, row_bytes);
+        desc.rows = rows;
+        rig.run_one(engines[0], desc);
+        rig.context.errors = nullptr;
+        errors.flush();
+        return std::ftell(log);
+    };
+    EXPECT_EQ(logged(kBytes, 1), 0);
+    EXPECT_EQ(logged(1, 999'999), 0);
+    EXPECT_GT(logged(1, 1'100'000), 0);
+    EXPECT_EQ(std::fclose(log), 0);
 }
 
 MemoryConfig slow_memory() {
