@@ -15,6 +15,8 @@ const std::array kSuites = {
           "$BIN/orrery-vm --nvme --timeout 600 -- orrery-bench-guest --sizes $SIZES"},
     Suite{"compute", "vector code in a VM, beside this host's CPU and qemu-riscv64",
           "$BIN/bench_compute $BIN/orrery-vm --timeout 600 -- bench_compute_guest"},
+    Suite{"memory", "memory of a card's process",
+          "$BIN/bench_memory $SIZES emulator/skus/orrery-1.toml $BIN/orrery-vm"},
     Suite{"core", "the interpreter beside Unicorn", "$BIN/bench_core $SIZES"},
     Suite{"engines", "engines beside memcpy", "$BIN/bench_engines $SIZES"},
     Suite{"launches", "small kernels", "$BIN/bench_engines --launches $SIZES"},
@@ -74,6 +76,7 @@ const std::array kFigures = {
            "the SKU's peak",
            {kOfYardstickAtLeast, 0.6}},
     Figure{"triad, model time", "compute", {}, "", "GB/s", "the SKU's peak", {kOfYardstickAtLeast, 0.9}},
+    Figure{"card process, beside VRAM", "memory", {8, 64, 256}, "cores", "MiB", "", {kAtMost, 100, kMost}},
     // The goal is for long runs.
     Figure{"interpreter",
            "core",

@@ -2,22 +2,16 @@
 // turns with the same work on this host's CPU and in qemu-riscv64. COMMAND starts bench_compute_guest in a
 // VM.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
-#include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tests/bench/compute/guest_program.h"
 #include "tests/bench/compute/native.h"
 #include "tests/bench/compute/shape.h"
 #include "tools/bench/measured.h"
@@ -29,61 +23,6 @@ constexpr int kRounds = 9;
 constexpr double kArray = kElements * sizeof(float) / 1e9;    // GB
 constexpr double kGemm = 2e-9 * kMatrix * kMatrix * kMatrix;  // GFLOP
 constexpr double kAttention = 4e-9 * 8 * 512 * 512 * 64;      // GFLOP; guest.cc has the shape
-
-struct Closer {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, Closer>;
-
-struct Answer {
-    double seconds = 0, model_ns = 0;
-};
-
-// The program in the guest.
-class Guest {
-  public:
-    explicit Guest(char** command) {
-        std::array<int, 2> down{}, up{};
-        if (::pipe(down.data()) != 0 || ::pipe(up.data()) != 0)
-            throw std::runtime_error("there are no pipes");
-        process_ = ::fork();
-        if (process_ == 0) {
-            ::dup2(down[0], STDIN_FILENO);
-            ::dup2(up[1], STDOUT_FILENO);
-            for (const int fd : {down[0], down[1], up[0], up[1]})
-                ::close(fd);
-            ::execvp(command[0], command);
-            std::fprintf(stderr, "bench_compute: %s: %s\n", command[0], std::strerror(errno));
-            ::_exit(127);
-        }
-        ::close(down[0]);
-        ::close(up[1]);
-        to_.reset(::fdopen(down[1], "w"));
-        from_.reset(::fdopen(up[0], "r"));
-        if (process_ < 0) throw std::runtime_error("there are no more processes");
-    }
-    Answer ask(const char* what) {
-        Answer answer;
-        char line[128];
-        if (std::fprintf(to_.get(), "%s\n", what) < 0 || std::fflush(to_.get()) != 0 ||
-            std::fgets(line, sizeof line, from_.get()) == nullptr ||
-            std::sscanf(line, "%lf %lf", &answer.seconds, &answer.model_ns) != 2)
-            throw std::runtime_error(fmt::format("the guest did not answer '{}'", what));
-        return answer;
-    }
-    ~Guest() {
-        to_.reset();
-        from_.reset();
-        int status = 0;
-        if (process_ > 0) ::waitpid(process_, &status, 0);
-    }
-    Guest(const Guest&) = delete;
-    Guest& operator=(const Guest&) = delete;
-
-  private:
-    pid_t process_ = -1;
-    File to_, from_;
-};
 
 // GB/s of the arrays' bytes, of each loop.
 std::map<std::string, std::vector<double>> in_qemu(const std::map<std::string, double>& bytes) {
@@ -100,7 +39,7 @@ std::map<std::string, std::vector<double>> in_qemu(const std::map<std::string, d
 
 void measure(Measured& measured, char** command) {
     Native native;
-    Guest guest(command);
+    GuestProgram guest(command);
     const std::map<std::string, double> bytes = {
         {"saxpy", 3 * kArray}, {"triad", 3 * kArray}, {"reduction", kArray}};
     std::map<std::string, Measurement> all;
