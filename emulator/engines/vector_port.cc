@@ -175,7 +175,6 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     unit_.free.remove(core.number);
     core.phase = Core::Phase::kRunning;
     core.open.reset();
-    core.owed = {};
     // What was in flight for a group that was aborted holds nobody up.
     core.vram_reads.reset();
     core.host_reads.reset();

@@ -161,6 +161,10 @@ void VectorUnit::Impl::move_owed(Core& core, ModelTime now) {
 void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     if (core.owed.any()) return move_owed(core, now);
     Port& port = *core.port;
+    if (core.phase == Core::Phase::kStopped) {
+        port.stop(core, core.stopped, now);
+        return distribute(now);
+    }
     if (core.phase != Core::Phase::kRunning) {
         const bool done = core.phase == Core::Phase::kDone;
         release(core, now);
@@ -180,17 +184,15 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
 }
 
 void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
-    Port& port = *core.port;
-    port.watch_cost(did);
+    core.port->watch_cost(did);
     const ModelTime took = duration_ps(did.cycles, config.hz);
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
-    if (did.end == Quantum::End::kStopped) {
-        context.counters.add(ORR_CTR_VECTOR_BUSY_PS, took);
-        port.stop(core, did, later(now, took));
-        return distribute(now);
-    }
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;
+    if (did.end == Quantum::End::kStopped) {
+        core.phase = Core::Phase::kStopped;
+        core.stopped = did;
+    }
     price(core, did.accesses, now, took);
 }
 
@@ -198,6 +200,7 @@ void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {
     const CoreSet taken = port.cores();
     taken.for_each([&](std::uint32_t number) {
         context.events.cancel(cores[number].event);
+        context.memory.reserve(now, std::exchange(cores[number].owed, {}));
         release(cores[number], now);
     });
 }

@@ -28,6 +28,7 @@ class VectorUnit::Impl {
         enum class Phase : std::uint8_t {
             kRunning,  // at its event: the next quantum, or what the port is to do instead
             kDone,     // at its event: its group is done
+            kStopped,  // at its event: its kernel ends, as `stopped` says
             kSaving,   // at its event: its group is in the save area
         };
         Core(Impl& unit_, std::uint32_t number_, const VectorConfig& config, Mmu& mmu)
@@ -47,6 +48,7 @@ class VectorUnit::Impl {
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
         std::optional<Quantum> open;  // that is being computed
+        Quantum stopped;
         // What the last quantum asked of memory and is not through yet, and when all else of it is.
         Traffic owed;
         ModelTime computed = 0;
@@ -64,7 +66,8 @@ class VectorUnit::Impl {
     std::uint64_t in_flight(ModelTime latency) const { return in_flight_rate(config.in_flight, latency); }
     // Hands work-groups to free cores.
     void distribute(ModelTime now);
-    // Takes the cores of a port away at once; their groups are lost.
+    // Takes the cores of a port away at once; their groups are lost, but what they have asked of memory is
+    // under way.
     void take_cores_of(Port& port, ModelTime now);
     std::optional<SaveArea> area_at(std::uint64_t offset) const {
         return SaveArea::at(context.vram, offset, config.cores, config.vlen);

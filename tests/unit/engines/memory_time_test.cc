@@ -100,6 +100,27 @@ TEST_F(MemoryTime, OneCoreGetsWhatItsLinesInFlightAllow) {
     expect_near(took, 2 * kBytes / (few.in_flight * kLine) * memory().vram_latency_ps);
 }
 
+// What a kernel moved before it failed has its price too, also if that was all in one quantum.
+TEST_F(MemoryTime, AKernelThatFailsPaysForWhatItMoved) {
+    constexpr std::uint64_t kBytes = 64 << 10, kHostEnd = kHostData + (8 << 20);
+    const auto failing = desc(kTriad, {kData, kHostEnd - kBytes, kHostEnd - 2 * kBytes, kBytes / 4}, 1);
+    const Completion done = rig.run_one(unit->port(0), failing);
+    EXPECT_EQ(done.status, ORR_DONE_FAULT);
+    EXPECT_EQ(done.detail, kHostEnd);
+    EXPECT_GE(done.end_ps - done.start_ps, duration_ps(2 * kBytes, memory().pcie_bytes_per_second));
+}
+
+TEST_F(MemoryTime, WhatAnAbortedKernelAskedForIsUnderWay) {
+    constexpr std::uint64_t kBytes = 64 << 10;
+    const auto triad = desc(kTriad, {kData, kHostData, kHostData + kBytes, kBytes / 8}, 1);
+    ASSERT_TRUE(unit->port(0).start(Rig::words_of(triad), 1));
+    rig.run(2);  // the launch, and a quantum
+    const ModelTime began = rig.events.now();
+    unit->port(0).abort();
+    EXPECT_GE(rig.memory.from_host().reserve(began, 0) - began,
+              duration_ps(2 * kBytes, memory().pcie_bytes_per_second));
+}
+
 // What was in flight for a dispatch that is no more does not hold up the next one on its cores.
 TEST_F(MemoryTime, AnAbortedDispatchLeavesNothingToTheNext) {
     VectorConfig few = config();
