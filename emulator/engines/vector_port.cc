@@ -30,7 +30,7 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     group_time_ = duration_ps(unit_.config.quantum, unit_.config.hz);
     preempt_ = Preempt::kNo;
     saved_ = 0;
-    saved_bytes_ = 0;
+    saved_bytes_ = unsaved_ = 0;
     lookups_ = cycles_ = 0;
     told_ = false;
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
@@ -53,6 +53,7 @@ bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint3
 
 void VectorUnit::Impl::Port::on_event(ModelTime now) {
     if (ended_) return hand_in(now);
+    if (unsaved_ != 0) return go_on_saving(now);
     pass_ = unit_.pass_of_newcomer(*this, now);
     launched_ = true;
     unit_.distribute(now);
@@ -160,11 +161,10 @@ void VectorUnit::Impl::Port::set_weight(std::uint32_t weight) {
 }
 
 void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
-    ModelTime arrival = later(now, unit_.config.group_ps);
+    std::uint64_t load = 0;
     if (!pending_.empty()) {
         const SavedGroup& saved = pending_.front();
-        arrival = later(unit_.context.memory.vram().reserve(now, saved.bytes()),
-                        unit_.config.group_ps + unit_.config.save_core_ps);
+        load = saved.bytes();
         core.core.restore(launch_, saved);
         pending_.pop_front();
     } else {
@@ -175,6 +175,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     unit_.free.remove(core.number);
     core.phase = Core::Phase::kRunning;
     core.open.reset();
+    core.carried = 0;
     // What was in flight for a group that was aborted holds nobody up.
     core.vram_reads.reset();
     core.host_reads.reset();
@@ -183,7 +184,9 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.charge = cost(group_time_);
     pass_ += core.charge;
     ++active_;
-    unit_.context.events.schedule(core.event, arrival);
+    const ModelTime hand_over = unit_.config.group_ps;
+    if (load != 0) return unit_.carry(core, load, hand_over + unit_.config.save_core_ps, now);
+    unit_.context.events.schedule(core.event, later(now, hand_over));
 }
 
 // The one that the core knows already, or the lowest: no more are in use than there are groups or cores.
@@ -231,17 +234,16 @@ bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
     }
     preempt_ = std::max(preempt_, mode);
     launched_ = false;
-    if (active_ == 0) finish_save(now);
+    if (active_ == 0 && unsaved_ == 0) finish_save(now);
     // One that waited for all its cores may have held others back.
     unit_.distribute(now);
     return true;
 }
 
-ModelTime VectorUnit::Impl::Port::store(const SavedGroup& group, ModelTime now) {
-    auto area = unit_.area_at(save_);
-    const std::uint64_t bytes = area->write_group(saved_++, group);
+std::uint64_t VectorUnit::Impl::Port::store(const SavedGroup& group) {
+    const std::uint64_t bytes = unit_.area_at(save_)->write_group(saved_++, group);
     saved_bytes_ += bytes;
-    return unit_.context.memory.vram().reserve(now, bytes);
+    return bytes;
 }
 
 void VectorUnit::Impl::Port::group_saved(ModelTime now) {
@@ -251,11 +253,22 @@ void VectorUnit::Impl::Port::group_saved(ModelTime now) {
 
 // All groups are off their cores.
 void VectorUnit::Impl::Port::finish_save(ModelTime now) {
+    unsaved_ = kSavePage;
     for (const SavedGroup& group : pending_)
-        store(group, now);
+        unsaved_ += store(group);
     pending_.clear();
     saved_bytes_ += kSavePage;
-    end(ORR_DONE_PREEMPTED, 0, saved_bytes_, unit_.context.memory.vram().reserve(now, kSavePage));
+    go_on_saving(now);
+}
+
+// A piece at a time, so that others get their share.
+void VectorUnit::Impl::Port::go_on_saving(ModelTime now) {
+    Resource& vram = unit_.context.memory.vram();
+    const std::uint64_t piece = std::min(unsaved_, vram.piece());
+    const ModelTime through = vram.reserve(now, piece);
+    unsaved_ -= piece;
+    if (unsaved_ == 0) return end(ORR_DONE_PREEMPTED, 0, saved_bytes_, through);
+    unit_.context.events.schedule(event_, through);
 }
 
 bool VectorUnit::Impl::Port::load(std::uint64_t save) {

@@ -113,7 +113,22 @@ void VectorUnit::Impl::release(Core& core, ModelTime now) {
 
 void VectorUnit::Impl::save(Core& core, ModelTime now) {
     core.phase = Core::Phase::kSaving;
-    context.events.schedule(core.event, later(core.port->store(core.core.save(), now), config.save_core_ps));
+    carry(core, core.port->store(core.core.save()), config.save_core_ps, now);
+}
+
+void VectorUnit::Impl::carry(Core& core, std::uint64_t bytes, ModelTime after, ModelTime now) {
+    core.carried = bytes;
+    core.after_carry = after;
+    carry_on(core, now);
+}
+
+// A piece at a time, so that others get their share.
+void VectorUnit::Impl::carry_on(Core& core, ModelTime now) {
+    Resource& vram = context.memory.vram();
+    const std::uint64_t piece = std::min(core.carried, vram.piece());
+    const ModelTime through = vram.reserve(now, piece);
+    core.carried -= piece;
+    context.events.schedule(core.event, core.carried != 0 ? through : later(through, core.after_carry));
 }
 
 MemoryCosts VectorUnit::Impl::memory_costs() const {
@@ -159,6 +174,7 @@ void VectorUnit::Impl::move_owed(Core& core, ModelTime now) {
 }
 
 void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
+    if (core.carried != 0) return carry_on(core, now);
     if (core.owed.any()) return move_owed(core, now);
     Port& port = *core.port;
     if (core.phase == Core::Phase::kStopped) {

@@ -52,6 +52,10 @@ class VectorUnit::Impl {
         // What the last quantum asked of memory and is not through yet, and when all else of it is.
         Traffic owed;
         ModelTime computed = 0;
+        // Of the group that is saved or loaded: bytes that have still to pass VRAM, and what comes after
+        // them.
+        std::uint64_t carried = 0;
+        ModelTime after_carry = 0;
         // What its requests in flight let through.
         Resource vram_reads, host_reads;
         ModelTime taken = 0;     // when its port got it
@@ -64,6 +68,8 @@ class VectorUnit::Impl {
     void on_core(Core& core, ModelTime now);
     MemoryCosts memory_costs() const;
     std::uint64_t in_flight(ModelTime latency) const { return in_flight_rate(config.in_flight, latency); }
+    // Saves or loads so many bytes of a core's group; its event comes a time `after` them.
+    void carry(Core& core, std::uint64_t bytes, ModelTime after, ModelTime now);
     // Hands work-groups to free cores.
     void distribute(ModelTime now);
     // Takes the cores of a port away at once; their groups are lost, but what they have asked of memory is
@@ -87,6 +93,7 @@ class VectorUnit::Impl {
     Port* choose(ModelTime now);
     Pass place_of(const Port& port, ModelTime now) const;
     void save(Core& core, ModelTime now);
+    void carry_on(Core& core, ModelTime now);
     void release(Core& core, ModelTime now);
     // Its effects are there; how long it takes, by what others do meanwhile.
     void play(Core& core, const Quantum& did, ModelTime now);
@@ -137,8 +144,8 @@ class VectorUnit::Impl::Port final : public EnginePort {
     const CoreSet& cores() const { return cores_; }
     // The core is another's from now on.
     void take_back(const Core& core, ModelTime now);
-    // Writes a group of this port to the save area; when its bytes are through.
-    ModelTime store(const SavedGroup& group, ModelTime now);
+    // Writes a group of this port to the save area. Gives its bytes, which have still to pass VRAM.
+    std::uint64_t store(const SavedGroup& group);
     void group_done(ModelTime now);
     void group_saved(ModelTime now);
     // Ends the dispatch at model time `at`: cores that run it are free at once.
@@ -153,6 +160,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     std::uint32_t take_place(std::uint32_t wanted);
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
     void finish_save(ModelTime now);
+    void go_on_saving(ModelTime now);
     void hand_in(ModelTime now);
 
     Impl& unit_;
@@ -181,6 +189,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     std::uint64_t save_ = 0;   // VRAM offset of the area
     std::uint32_t saved_ = 0;  // groups in it
     std::uint64_t saved_bytes_ = 0;
+    std::uint64_t unsaved_ = 0;  // of them: bytes of groups without a core that have still to pass VRAM
 };
 
 }  // namespace orrery::emu

@@ -121,6 +121,84 @@ TEST_F(PreemptTest, AtRandomTimesOnRandomPortsTheResultIsTheSame) {
     EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_GROUPS), 26u * kGroups) << "no group twice";
 }
 
+// Others wait for a piece of each core and port that saves or loads, not for all that they move.
+TEST_F(PreemptTest, SavesAndLoadsLetOthersIn) {
+    MemoryConfig slow;
+    slow.vram_bytes_per_second = 100'000'000;
+    Rig other(64 << 20, 1 << 20, 1 << 20, slow);
+    load_image(other);
+    VectorUnit cores(config(), other.context);
+    CopyEngine engine(9, {.setup_ps = 0}, other.context);
+    const std::uint32_t groups = cores.config().cores;
+    // A short copy in the middle of what the vector unit does.
+    const auto copy_time = [&] {
+        orr_desc_copy desc{};
+        desc.op = ORR_DESC_COPY;
+        desc.asid = 1;
+        desc.src = kData;
+        desc.dst = kData + kMemoryLine;
+        desc.row_bytes = kMemoryLine;
+        desc.rows = 1;
+        EXPECT_TRUE(engine.start(Rig::words_of(desc), 1));
+        while (engine.busy() && other.events.run_next(kNever - 1)) {
+        }
+        EXPECT_EQ(other.done.at(0).port, 9u) << "what it was to wait for is over";
+        const ModelTime took = other.done.at(0).end_ps - other.done.at(0).start_ps;
+        other.done.clear();
+        return took;
+    };
+    const auto pass = [&](ModelTime time) {
+        const ModelTime end = other.events.now() + time;
+        while (other.events.run_next(end)) {
+        }
+        other.events.advance_to(end);
+    };
+    // One piece of each, and twice, as a copy's own comes between.
+    const ModelTime most = 2 * (groups + 1) * Resource::kPiecePs;
+
+    orr_desc_kernel d = desc(kLoop, 0, groups, 1);
+    d.local_bytes = ORR_LOCAL_BYTES;
+    EnginePort& low = cores.port(0);
+    ASSERT_TRUE(low.start(Rig::words_of(d), 1));
+    pass(20 * kUs);
+    ASSERT_TRUE(low.preempt(Preempt::kNow, kArea));
+    pass(3 * kUs);
+    EXPECT_LE(copy_time(), most) << "beside cores that save";
+    other.run();
+    ASSERT_EQ(other.done.at(0).status, ORR_DONE_PREEMPTED);
+    ASSERT_GT(duration_ps(other.done[0].detail, slow.vram_bytes_per_second), 4 * most);
+    other.done.clear();
+
+    ASSERT_TRUE(low.resume(kArea, 1));
+    pass(cores.config().launch_ps + 60 * kUs);
+    EXPECT_LE(copy_time(), most) << "beside cores that load";
+    ASSERT_TRUE(low.preempt(Preempt::kNow, kArea));
+    other.run();
+    ASSERT_EQ(other.done.at(0).status, ORR_DONE_PREEMPTED);
+    other.done.clear();
+
+    // Its groups get no core, and are saved again by the port.
+    EnginePort& high = cores.port(1);
+    high.set_priority(3);
+    ASSERT_TRUE(high.start(Rig::words_of(desc(kLoop, 0, groups, 1)), 1));
+    pass(20 * kUs);
+    ASSERT_TRUE(low.resume(kArea, 1));
+    pass(20 * kUs);
+    ASSERT_TRUE(low.preempt(Preempt::kNow, kArea));
+    EXPECT_LE(copy_time(), most) << "beside a port that saves";
+    ASSERT_TRUE(low.preempt(Preempt::kNow, kArea)) << "once more, and nothing comes of it";
+    while (low.busy())
+        ASSERT_TRUE(other.events.run_next(kNever - 1));
+    ASSERT_EQ(other.done.at(0).status, ORR_DONE_PREEMPTED);
+    other.done.clear();
+    ASSERT_TRUE(low.resume(kArea, 1));
+    pass(20 * kUs);
+    ASSERT_TRUE(low.preempt(Preempt::kNow, kArea));
+    low.abort();
+    pass(0);
+    EXPECT_EQ(other.done.at(0).status, ORR_DONE_ABORTED) << "in the middle of the port's save";
+}
+
 TEST_F(PreemptTest, VectorRegistersGoOn) {
     constexpr std::uint32_t kVlen = 512;
     constexpr std::uint32_t kWords = kVlen / 64;
