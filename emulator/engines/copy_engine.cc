@@ -54,7 +54,10 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     busy_ = true;
     ended_ = false;
     linked_ = 0;
-    plane_ = row_ = column_ = 0;
+    place_ = {};
+    column_ = 0;
+    pointer_ = {};
+    fetched_descriptor_ = {};
     entry_ = fetched_ = 0;
     entry_read_ = false;
     src_ = dst_ = {};
@@ -71,13 +74,42 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
 
 // False: no descriptor of ours.
 bool CopyEngine::accept(const DescriptorWords& descriptor) {
-    const auto job = copy_job(descriptor);
-    if (!job) return false;
     words_ = descriptor;
-    job_ = *job;
+    if (const auto pointer = long_pointer(descriptor)) {
+        pointer_ = *pointer;
+        job_ = {};
+        job_.asid = pointer->asid;
+        return true;
+    }
+    const auto job = copy_job(descriptor);
+    if (job) accept(*job);
+    return job.has_value();
+}
+
+bool CopyEngine::accept(const LongDescriptor& descriptor) {
+    const auto job = long_copy_job(descriptor.words(), pointer_.asid);
+    if (!job) return false;
+    fetched_descriptor_ = descriptor;
+    accept(*job);
+    return true;
+}
+
+void CopyEngine::accept(const CopyJob& job) {
+    job_ = job;
     left_ = job_.total;
     if (is_fill()) make_pattern();
-    return true;
+}
+
+// The copy begins, or goes on, when its descriptor is there.
+void CopyEngine::fetch_descriptor(ModelTime now) {
+    const auto fetched = fetch(context_.mmu, pointer_, context_.workers);
+    if (!fetched) return end(ORR_DONE_FAULT, fetched.error().code, fetched.error().va);
+    const MemoryConfig& memory = context_.memory.config();
+    free_ = later(context_.memory.reserve(now, fetched->traffic),
+                  fetched->traffic.from_host != 0 ? memory.pcie_latency_ps : memory.vram_latency_ps);
+    if (!accept(fetched->descriptor)) return end(ORR_DONE_BAD_DESC, 0, 0);
+    if (const auto bad = wraps()) return end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
+    context_.events.schedule(event_, free_);
 }
 
 bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
@@ -125,17 +157,26 @@ bool CopyEngine::load(std::uint64_t save) {
     if (!header || header->groups != 0 || header->next_group != 0) return false;
     DescriptorWords words;
     std::memcpy(words.data(), header->descriptor, sizeof words);
-    if (!accept(words) || wraps()) return false;
-    if (is_list()) {
+    if (!accept(words)) return false;
+    if (pointer_.bytes != 0 && header->fetched_bytes != 0) {
+        LongDescriptor fetched{.bytes = header->fetched_bytes};
+        if (fetched.bytes != pointer_.bytes) return false;
+        std::memcpy(fetched.word.data(), header->fetched, fetched.bytes);
+        if (!accept(fetched)) return false;
+    } else if (header->fetched_bytes != 0) {
+        return false;
+    }
+    if (wraps()) return false;
+    if (is_unfetched()) {
+        if (header->row != 0 || header->column != 0) return false;
+    } else if (is_list()) {
         // Whether the column is inside of the first entry shows when that is read.
         if (header->row != 0 || header->column > job_.total) return false;
     } else {
-        const std::uint64_t rows = job_.rows * job_.planes;
-        if (header->row >= rows || header->column >= std::max<std::uint64_t>(job_.row_bytes, 1) ||
+        if (header->row >= job_.rows() || header->column >= std::max<std::uint64_t>(job_.row_bytes, 1) ||
             header->column % job_.element_bytes != 0)
             return false;
-        plane_ = header->row / job_.rows;
-        row_ = header->row % job_.rows;
+        place_ = job_.place_of(header->row);
     }
     column_ = header->column;
     area->invalidate();
@@ -210,8 +251,10 @@ void CopyEngine::hand_in(ModelTime now) {
 orr_save_header CopyEngine::saved() const {
     orr_save_header header{};
     header.kind = ORR_ENGINE_COPY;
-    header.row = plane_ * job_.rows + row_;
+    header.row = job_.row_of(place_);
     header.column = column_;
+    header.fetched_bytes = fetched_descriptor_.bytes;
+    std::memcpy(header.fetched, fetched_descriptor_.word.data(), sizeof header.fetched);
     DescriptorWords words = words_;
     if (is_list()) {
         // What is left is a list too.
@@ -228,12 +271,13 @@ orr_save_header CopyEngine::saved() const {
 
 bool CopyEngine::finished() const {
     if (is_list()) return entry_ == job_.entries;
-    return plane_ == job_.planes || job_.row_bytes == 0;
+    return place_.back() == job_.count.back() || job_.row_bytes == 0;
 }
 
 void CopyEngine::on_event(ModelTime now) {
     parked_ = nullptr;
     if (ended_) return hand_in(now);
+    if (is_unfetched()) return fetch_descriptor(now);
     work(now);
     watch_cost();
     if (ended_) return;
@@ -349,7 +393,7 @@ std::uint64_t CopyEngine::Lines::add(const Run& run, std::uint64_t bytes) {
 // their reads take by themselves.
 void CopyEngine::charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime answers) {
     // The first row is a part of the setup.
-    const bool begins = column_ == 0 && (is_list() || row_ != 0 || plane_ != 0);
+    const bool begins = column_ == 0 && (is_list() || place_ != CopyJob::Place{});
     const ModelTime least = begins ? rates_.row_ps : 0;
     MemorySystem& memory = context_.memory;
     const std::uint64_t on_host = std::max(traffic.from_host, traffic.to_host);
@@ -483,13 +527,16 @@ void CopyEngine::advance(std::uint64_t bytes) {
         return;
     }
     // The next row is elsewhere, unless rows follow each other without a gap.
-    bool apart = ++row_ == job_.rows;
-    if (apart) {
-        row_ = 0;
-        ++plane_;
-    }
-    if (apart || job_.src.pitch != job_.row_bytes) src_ = {};
-    if (apart || job_.dst.pitch != job_.row_bytes) dst_ = {};
+    const bool apart = next_row();
+    if (apart || job_.src.stride[0] != job_.row_bytes) src_ = {};
+    if (apart || job_.dst.stride[0] != job_.row_bytes) dst_ = {};
+}
+
+bool CopyEngine::next_row() {
+    std::size_t n = 0;
+    while (++place_[n] == job_.count[n] && n + 1 < place_.size())
+        place_[n++] = 0;
+    return n != 0;
 }
 
 }  // namespace orrery::emu

@@ -1,4 +1,4 @@
-// The copy engine: copies in up to three dimensions, lists of copies, and fills between VRAM and host memory
+// The copy engine: copies in up to five dimensions, lists of copies, and fills between VRAM and host memory
 // and into a linked card's VRAM; copies with reduction between VRAM and host memory.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <orrery/hw/save.h>
 
 #include "emulator/engines/engine.h"
+#include "emulator/engines/long_descriptor.h"
 
 namespace orrery::emu {
 
@@ -29,10 +30,14 @@ class CopyEngine final : public EnginePort {
     ~CopyEngine() override { join(); }
 
     EngineKind properties() const override {
-        return {.kind = ORR_ENGINE_COPY, .preempt = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW};
+        return {.kind = ORR_ENGINE_COPY,
+                .descriptor_bytes = sizeof(orr_desc_box),
+                .preempt = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW};
     }
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
+    // 0 of a long descriptor, which nobody has fetched yet.
     std::optional<std::uint64_t> work_of(const DescriptorWords& descriptor) const override {
+        if (long_pointer(descriptor)) return 0;
         return emu::work_of(descriptor, ORR_ENGINE_COPY, cores_);
     }
     bool preempt(Preempt mode, std::uint64_t save) override;
@@ -78,10 +83,15 @@ class CopyEngine final : public EnginePort {
     void begin(std::uint32_t tag, ModelTime now);
     bool load(std::uint64_t save);
     bool accept(const DescriptorWords& descriptor);
+    bool accept(const LongDescriptor& descriptor);
+    void accept(const CopyJob& job);
+    // Its descriptor is still in memory.
+    bool is_unfetched() const { return pointer_.bytes != 0 && fetched_descriptor_.bytes == 0; }
+    void fetch_descriptor(ModelTime now);
     // ORR_FAULT_NON_CANONICAL's address; nothing: both sides end below 2^64.
     std::optional<std::uint64_t> wraps() const;
-    std::uint64_t src_va() const { return job_.src.at(plane_, row_) + column_; }
-    std::uint64_t dst_va() const { return job_.dst.at(plane_, row_) + column_; }
+    std::uint64_t src_va() const { return job_.src.at(place_) + column_; }
+    std::uint64_t dst_va() const { return job_.dst.at(place_) + column_; }
     bool is_fill() const { return job_.kind == CopyJob::Kind::kFill; }
     bool is_reduction() const { return job_.kind == CopyJob::Kind::kReduce; }
     bool is_list() const { return job_.kind == CopyJob::Kind::kList; }
@@ -98,6 +108,8 @@ class CopyEngine final : public EnginePort {
     std::uint64_t move_piece(Chunk& chunk);
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);
     void advance(std::uint64_t bytes);
+    // True: it does not lie behind the last one in the same plane.
+    bool next_row();
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
     void hand_in(ModelTime now);
     void leave_link();
@@ -118,10 +130,11 @@ class CopyEngine final : public EnginePort {
     std::array<std::uint64_t, ORR_LINK_MAX_PORTS> sessions_{};  // of the links that this copy writes to
     std::uint32_t linked_ = 0;                                  // bit n: port n is one of them
     DescriptorWords words_{};
+    LongPointer pointer_;  // its bytes are 0 where `words_` are all there is
+    LongDescriptor fetched_descriptor_;
     CopyJob job_;
     Completion completion_;
-    std::uint64_t plane_ = 0;
-    std::uint64_t row_ = 0;
+    CopyJob::Place place_{};  // the row
     std::uint64_t column_ = 0;
     // Of a list: the entry that stands in job_, whether it does, and the bytes of those from it on.
     std::uint32_t entry_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace orrery::emu {
 namespace {
@@ -11,27 +12,44 @@ __extension__ using Wide = unsigned __int128;
 constexpr std::uint64_t kMaxTotal = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMaxPattern = 8;
 
-// False: more than an engine moves.
-bool set_size(CopyJob& job, std::uint64_t row_bytes, std::uint64_t rows, std::uint64_t planes) {
+// False: more than an engine moves, or than it counts.
+bool set_size(CopyJob& job, std::uint64_t row_bytes, const CopyJob::Place& count) {
     job.row_bytes = row_bytes;
-    job.rows = rows;
-    job.planes = planes;
+    job.count = count;
     if (row_bytes > kMaxTotal) return false;
-    // Below 2^64, as both are 32 bits.
-    const Wide total = Wide{row_bytes} * (rows * planes);
+    Wide rows = 1;
+    for (const std::uint64_t number : count) {
+        // Below 2^96, as each is 32 bits.
+        rows *= number;
+        if (rows >> 64 != 0) return false;
+    }
+    const Wide total = row_bytes * rows;
     if (total > kMaxTotal) return false;
     job.total = static_cast<std::uint64_t>(total);
     return rows != 0;
+}
+bool set_size(CopyJob& job, std::uint64_t row_bytes, std::uint64_t rows) {
+    return set_size(job, row_bytes, {rows, 1, 1, 1});
+}
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+    const Wide wide = Wide{a} * b;
+    return wide >> 64 != 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(wide);
+}
+
+// Rows a pitch apart, in planes of so many.
+CopyJob::Side side(std::uint64_t base, std::uint64_t pitch, std::uint64_t height = 0) {
+    return {.base = base, .stride = {pitch, product(pitch, height)}};
 }
 
 std::optional<CopyJob> plain(const DescriptorWords& words) {
     const auto desc = std::bit_cast<orr_desc_copy>(words);
     CopyJob job;
     job.asid = desc.asid;
-    job.src = {.base = desc.src, .pitch = desc.src_pitch, .height = desc.pattern & 0xffffffff};
-    job.dst = {.base = desc.dst, .pitch = desc.dst_pitch, .height = desc.pattern >> 32};
+    job.src = side(desc.src, desc.src_pitch, desc.pattern & 0xffffffff);
+    job.dst = side(desc.dst, desc.dst_pitch, desc.pattern >> 32);
     if (desc.pattern_bytes != 0 || (desc.planes <= 1 && desc.pattern != 0)) return {};
-    if (!set_size(job, desc.row_bytes, desc.rows, std::max(desc.planes, 1u))) return {};
+    if (!set_size(job, desc.row_bytes, {desc.rows, std::max(desc.planes, 1u), 1, 1})) return {};
     return job;
 }
 
@@ -42,7 +60,7 @@ std::optional<CopyJob> fill(CopyJob job, std::uint64_t pattern, std::uint32_t pa
     job.pattern_bytes = pattern_bytes;
     if (pattern_bytes > kMaxPattern || !std::has_single_bit(pattern_bytes) ||
         row_bytes % pattern_bytes != 0 || job.dst.base % pattern_bytes != 0 ||
-        !set_size(job, row_bytes, rows, 1))
+        !set_size(job, row_bytes, rows))
         return {};
     return job;
 }
@@ -52,7 +70,7 @@ std::optional<CopyJob> fill(const DescriptorWords& words) {
     if (desc.src != 0 || desc.src_pitch != 0 || desc.planes != 0) return {};
     CopyJob job;
     job.asid = desc.asid;
-    job.dst = {.base = desc.dst, .pitch = desc.dst_pitch};
+    job.dst = side(desc.dst, desc.dst_pitch);
     return fill(job, desc.pattern, desc.pattern_bytes, desc.row_bytes, desc.rows);
 }
 
@@ -61,7 +79,7 @@ std::optional<CopyJob> pattern(const DescriptorWords& words) {
     if (desc.reserved0 != 0 || desc.reserved1[0] != 0 || desc.reserved1[1] != 0) return {};
     CopyJob job;
     job.asid = desc.asid;
-    job.dst = {.base = desc.dst, .pitch = desc.dst_pitch};
+    job.dst = side(desc.dst, desc.dst_pitch);
     return fill(job, desc.pattern, desc.pattern_bytes, desc.row_bytes, desc.rows);
 }
 
@@ -70,11 +88,11 @@ std::optional<CopyJob> reduce(const DescriptorWords& words) {
     CopyJob job;
     job.kind = CopyJob::Kind::kReduce;
     job.asid = desc.asid;
-    job.src = {.base = desc.src, .pitch = desc.src_pitch};
-    job.dst = {.base = desc.dst, .pitch = desc.dst_pitch};
+    job.src = side(desc.src, desc.src_pitch);
+    job.dst = side(desc.dst, desc.dst_pitch);
     job.reduce = reduce_loop(desc.type, desc.function);
     if (job.reduce == nullptr || desc.reserved0 != 0 || desc.reserved1 != 0 ||
-        !set_size(job, desc.row_bytes, desc.rows, 1))
+        !set_size(job, desc.row_bytes, desc.rows))
         return {};
     job.element_bytes = element_bytes(desc.type);
     const std::uint64_t pitches = desc.rows > 1 ? desc.src_pitch | desc.dst_pitch : 0;
@@ -97,11 +115,49 @@ std::optional<CopyJob> list(const DescriptorWords& words) {
     return job;
 }
 
+std::optional<CopyJob> box(const orr_desc_box& desc, std::uint32_t asid) {
+    if (desc.dimensions == 0 || desc.dimensions > ORR_BOX_DIMENSIONS || desc.asid != 0) return {};
+    CopyJob job;
+    job.asid = asid;
+    job.src.base = desc.src;
+    job.dst.base = desc.dst;
+    CopyJob::Place count{1, 1, 1, 1};
+    for (std::size_t n = 0; n < ORR_BOX_DIMENSIONS; ++n) {
+        if (n < desc.dimensions) {
+            count[n] = desc.count[n];
+            job.src.stride[n] = desc.src_stride[n];
+            job.dst.stride[n] = desc.dst_stride[n];
+        } else if (desc.count[n] != 0 || desc.src_stride[n] != 0 || desc.dst_stride[n] != 0) {
+            return {};
+        }
+    }
+    if (!set_size(job, desc.row_bytes, count) || job.rows() > kMaxTotal) return {};
+    return job;
+}
+
 }  // namespace
 
 bool CopyJob::wraps(const Side& side) const {
-    const std::uint64_t last = (planes - 1) * side.height + rows - 1;
-    return (Wide{side.pitch} * last + side.base + row_bytes) >> 64 != 0;
+    Wide end = Wide{side.base} + row_bytes;
+    for (std::size_t n = 0; n < count.size(); ++n)
+        end += Wide{side.stride[n]} * (count[n] - 1);
+    return end >> 64 != 0;
+}
+
+CopyJob::Place CopyJob::place_of(std::uint64_t row) const {
+    Place place{};
+    for (std::size_t n = 0; n < place.size(); ++n) {
+        place[n] = row % count[n];
+        row /= count[n];
+    }
+    return place;
+}
+
+std::uint64_t CopyJob::row_of(const Place& place) const {
+    std::uint64_t row = 0;
+    for (std::size_t n = place.size(); n-- > 0;)
+        row = row * count[n] + place[n];
+    return row;
 }
 
 std::optional<CopyJob> copy_job(const DescriptorWords& words) {
@@ -119,6 +175,14 @@ std::optional<CopyJob> copy_job(const DescriptorWords& words) {
         default:
             return {};
     }
+}
+
+std::optional<CopyJob> long_copy_job(std::span<const std::uint64_t> words, std::uint32_t asid) {
+    orr_desc_box desc;
+    if (words.size_bytes() != sizeof desc) return {};
+    std::memcpy(&desc, words.data(), sizeof desc);
+    if (desc.op != ORR_DESC_BOX) return {};
+    return box(desc, asid);
 }
 
 }  // namespace orrery::emu

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include <orrery/hw/engine.h>
 
@@ -20,16 +21,27 @@ struct CopyJob {
     std::uint32_t asid = 0;
     std::uint64_t total = 0;  // bytes
 
+    // Which row: its number along each dimension.
+    using Place = std::array<std::uint64_t, ORR_BOX_DIMENSIONS>;
     // One side of the rows; of a list's entry that is being copied: one row.
     struct Side {
-        std::uint64_t base = 0, pitch = 0;
-        std::uint64_t height = 0;  // rows from plane to plane
-        std::uint64_t at(std::uint64_t plane, std::uint64_t row) const {
-            return base + (plane * height + row) * pitch;
+        std::uint64_t base = 0;
+        // From row to row along each dimension; all-ones where that leaves 64 bits.
+        std::array<std::uint64_t, ORR_BOX_DIMENSIONS> stride{};
+        std::uint64_t at(const Place& place) const {
+            std::uint64_t va = base;
+            for (std::size_t n = 0; n < place.size(); ++n)
+                va += place[n] * stride[n];
+            return va;
         }
     };
     Side src, dst;
-    std::uint64_t row_bytes = 0, rows = 1, planes = 1;
+    std::uint64_t row_bytes = 0;
+    Place count{1, 1, 1, 1};  // rows along each dimension; the product fits in 64 bits
+    std::uint64_t rows() const { return count[0] * count[1] * count[2] * count[3]; }
+    // Row number `row`, below rows(), and back.
+    Place place_of(std::uint64_t row) const;
+    std::uint64_t row_of(const Place& place) const;
 
     std::uint64_t pattern = 0;
     std::uint32_t pattern_bytes = 0;
@@ -46,5 +58,7 @@ struct CopyJob {
 
 // Nothing: ORR_DONE_BAD_DESC. Says nothing of addresses.
 std::optional<CopyJob> copy_job(const DescriptorWords& words);
+// Of a descriptor that stood in memory, for the address space `asid`.
+std::optional<CopyJob> long_copy_job(std::span<const std::uint64_t> words, std::uint32_t asid);
 
 }  // namespace orrery::emu

@@ -282,6 +282,11 @@ Job Extractor::job_of(const ObservedQueue& queue, std::size_t number, std::uint6
             orr_packet_copy from;
             std::memcpy(&from, &packet, sizeof from);
             job.op = Op::kCopy;
+            if ((from.header.flags & ORR_PKT_F_LONG) != 0) {
+                note("copies whose descriptor was in memory are of no known length");
+                set_copy(job, 0, 0, demand);
+                break;
+            }
             // Malformed ones can say anything: their product stays below 2^64.
             set_copy(job, from.row_bytes, std::uint64_t{from.rows} * std::max(from.planes, 1u), demand);
             break;

@@ -124,6 +124,15 @@ Verdict validate_fail(const uint64_t (&words)[kPacketWords]) {
     return zero_from(words, 3);
 }
 
+Verdict validate_long(const uint64_t (&words)[kPacketWords]) {
+    const auto packet = __builtin_bit_cast(orr_packet_long, words);
+    if (packet.descriptor % sizeof(uint64_t) != 0) return bad_word(1);
+    if (packet.bytes == 0 || packet.bytes % sizeof(uint64_t) != 0 || packet.bytes > ORR_DESC_LONG_BYTES ||
+        packet.reserved0 != 0)
+        return bad_word(2);
+    return zero_from(words, 3);
+}
+
 uint64_t bytes_of(const uint64_t (&words)[kPacketWords]) {
     return words[3] * (words[4] & 0xffffffff);
 }
@@ -152,7 +161,7 @@ struct EnginePacket {
 constexpr uint32_t kEngineFlags = ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT;
 
 constexpr EnginePacket kEnginePackets[] = {
-    {ORR_PKT_COPY, 0, validate_copy, bytes_of_copy},
+    {ORR_PKT_COPY, ORR_PKT_F_LONG, validate_copy, bytes_of_copy},
     {ORR_PKT_FILL, 0, validate_fill, bytes_of},
     {ORR_PKT_REDUCE, 0, validate_reduce, bytes_of},
     {ORR_PKT_COPIES, 0, validate_copies, bytes_of_list},
@@ -203,12 +212,12 @@ Verdict validate_packet(const uint64_t (&packet)[kPacketWords]) {
     const EnginePacket* const row = engine_packet(opcode);
     if (row == nullptr) return {ORR_QERR_NOT_IMPLEMENTED, packet[0]};
     if ((packet_flags(packet) & ~(kEngineFlags | row->flags)) != 0) return bad_word(0);
-    return row->validate(packet);
+    return is_long(packet) ? validate_long(packet) : row->validate(packet);
 }
 
 uint64_t work_of(const uint64_t (&packet)[kPacketWords]) {
     const EnginePacket* const row = engine_packet(packet_opcode(packet));
-    return row == nullptr ? 0 : row->work(packet);
+    return row == nullptr || is_long(packet) ? 0 : row->work(packet);
 }
 
 // Packets are laid out as descriptors but for their first word.
@@ -233,8 +242,11 @@ void build_descriptor(const uint64_t (&packet)[kPacketWords], uint32_t asid, uin
                       offsetof(orr_desc_kernel, item_stack_pages) &&
                   offsetof(orr_packet_dispatch, local_bytes) == offsetof(orr_desc_kernel, local_bytes) &&
                   offsetof(orr_packet_dispatch, item_stacks) == offsetof(orr_desc_kernel, item_stacks));
+    static_assert(offsetof(orr_packet_long, descriptor) == offsetof(orr_desc_long, descriptor) &&
+                  offsetof(orr_packet_long, bytes) == offsetof(orr_desc_long, bytes));
     const bool resident = (packet_flags(packet) & ORR_PKT_F_RESIDENT) != 0;
-    desc[0] = descriptor_word(packet_opcode(packet), asid) |
+    desc[0] = (is_long(packet) ? ORR_DESC_LONG | uint64_t{asid} << 32
+                               : descriptor_word(packet_opcode(packet), asid)) |
               (resident ? uint64_t{ORR_DESC_F_RESIDENT} << 16 : uint64_t{0});
     for (size_t i = 1; i < kDescWords; ++i)
         desc[i] = packet[i];

@@ -23,6 +23,10 @@ inline uint32_t packet_opcode(const uint64_t* packet) {
 inline uint32_t packet_flags(const uint64_t* packet) {
     return static_cast<uint32_t>(packet[0] >> 16 & 0xffff);
 }
+// Of an engine's packet: its descriptor is to be fetched.
+inline bool is_long(const uint64_t* packet) {
+    return (packet_flags(packet) & ORR_PKT_F_LONG) != 0;
+}
 
 // Word 0 of the descriptor of an engine's packet without flags.
 inline uint64_t descriptor_word(uint32_t opcode, uint32_t asid) {
@@ -34,7 +38,7 @@ inline uint64_t descriptor_word(uint32_t opcode, uint32_t asid) {
 // Checks everything that can be known without touching memory: opcode, flags, reserved fields, sizes.
 Verdict validate_packet(const uint64_t (&packet)[kPacketWords]);
 
-// Of a valid packet that runs on an engine: groups or bytes, for traces.
+// Of a valid packet that runs on an engine: groups or bytes, for traces; 0 where only its engine knows.
 uint64_t work_of(const uint64_t (&packet)[kPacketWords]);
 
 // For the same: the descriptor, in the address space of the queue.

@@ -31,12 +31,37 @@ void write_entries(Rig& rig, Input& input) {
     }
 }
 
+// A box at the start of what is mapped most often, and what points to it.
+DescriptorWords box(Rig& rig, Input& input) {
+    auto desc = input.take<orr_desc_box>();
+    const auto keep = input.take<std::uint8_t>();
+    if ((keep & 1) == 0) desc.op = ORR_DESC_BOX;
+    if ((keep & 2) == 0) desc.asid = 0, desc.dimensions = static_cast<std::uint16_t>(1 + desc.dimensions % 4);
+    if ((keep & 4) == 0) desc.src = kBase + desc.src % kSpan, desc.dst = kBase + desc.dst % kSpan;
+    if ((keep & 8) == 0) desc.row_bytes %= 0x1000;
+    for (unsigned n = 0; n < ORR_BOX_DIMENSIONS && (keep & 16) == 0; ++n) {
+        const bool used = n < desc.dimensions;
+        desc.count[n] = used ? 1 + desc.count[n] % 6 : 0;
+        desc.src_stride[n] = used ? desc.src_stride[n] % 0x3000 : 0;
+        desc.dst_stride[n] = used ? desc.dst_stride[n] % 0x3000 : 0;
+    }
+    std::memcpy(rig.vram.data(), &desc, sizeof desc);
+    orr_desc_long to{};
+    to.op = ORR_DESC_LONG;
+    to.asid = 1;
+    to.descriptor = (keep & 32) != 0 ? input.take<std::uint64_t>() : kBase;
+    to.bytes = (keep & 64) != 0 ? input.take<std::uint16_t>() : sizeof desc;
+    return Rig::words_of(to);
+}
+
 // Most of them make sense, so that the fuzzer gets past the checks.
-DescriptorWords descriptor(Input& input) {
-    constexpr std::uint16_t kOps[] = {ORR_DESC_COPY, ORR_DESC_FILL, ORR_DESC_REDUCE, ORR_DESC_COPIES};
+DescriptorWords descriptor(Rig& rig, Input& input) {
+    constexpr std::uint16_t kOps[] = {ORR_DESC_COPY, ORR_DESC_FILL, ORR_DESC_REDUCE, ORR_DESC_COPIES,
+                                      ORR_DESC_LONG};
     auto desc = input.take<orr_desc_copy>();
     const auto keep = input.take<std::uint8_t>();
     if ((keep & 1) == 0) desc.op = kOps[desc.op % std::size(kOps)];
+    if (desc.op == ORR_DESC_LONG && (keep & 1) == 0) return box(rig, input);
     if ((keep & 2) == 0) desc.asid = 1;
     if ((keep & 32) == 0) {
         desc.pattern_bytes =
@@ -111,7 +136,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto abort_after = input.take<std::uint8_t>();
         rig.done.clear();
         write_entries(rig, input);
-        if (!engine.start(descriptor(input), jobs)) std::abort();
+        if (!engine.start(descriptor(rig, input), jobs)) std::abort();
         // A row may be a byte long: the number of events is bounded by the descriptor, not by us.
         std::size_t events = 0;
         while (rig.run(64) > 0 && ++events < 4096) {

@@ -54,7 +54,7 @@ TEST_F(Soc, TellsWhatTheCardIsMadeOf) {
     const std::uint64_t both = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW;
     EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_PORTS), 2u);
     EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_UNITS), 0u);
-    EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_DESC_BYTES), 64u);
+    EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_DESC_BYTES), sizeof(orr_desc_box));
     EXPECT_EQ(of_kind(ORR_ENGINE_COPY, SOC_KIND_PREEMPT), both);
     EXPECT_EQ(of_kind(ORR_ENGINE_VECTOR, SOC_KIND_PORTS), 4u);
     EXPECT_EQ(of_kind(ORR_ENGINE_VECTOR, SOC_KIND_UNITS), 8u);

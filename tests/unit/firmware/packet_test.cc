@@ -48,12 +48,21 @@ orr_packet_copies copies_of(std::uint64_t list) {
     return p;
 }
 
+orr_packet_long long_of(std::uint64_t descriptor) {
+    orr_packet_long p{};
+    p.header.opcode = ORR_PKT_COPY;
+    p.header.flags = ORR_PKT_F_LONG;
+    p.descriptor = descriptor;
+    p.bytes = sizeof(orr_desc_box);
+    return p;
+}
+
 TEST(Packet, GoodOnesPass) {
     for (const orr_packet& p :
          {nop(), nop(ORR_PKT_F_ORDERED | ORR_PKT_F_INTERRUPT), barrier(), signal(0x1000, 1),
           wait(0x1010, ~0ull >> 1, ORR_PKT_F_INTERRUPT), timestamp(0x1008), copy(0x1000, 3),
           as_packet(fill_of(0x1000)), as_packet(reduce_of(0x1000)), as_packet(copies_of(0x1000)),
-          dispatch(0x1002, 3)})
+          as_packet(long_of(0x1008)), dispatch(0x1002, 3)})
         EXPECT_EQ(judge(p).code, ORR_QERR_NONE) << p.header.opcode;
 }
 
@@ -77,7 +86,8 @@ TEST(Packet, FlagsThatTheOpcodeDoesNotName) {
     for (std::uint16_t opcode = ORR_PKT_NOP; opcode <= ORR_PKT_COPIES; ++opcode) {
         if (opcode == ORR_PKT_INDIRECT || opcode == ORR_PKT_MATRIX) continue;
         if (opcode != ORR_PKT_DISPATCH) expect_bad_word(judge(packet(opcode, ORR_PKT_F_RESIDENT)), 0);
-        expect_bad_word(judge(packet(opcode, 8)), 0);
+        if (opcode != ORR_PKT_COPY) expect_bad_word(judge(packet(opcode, ORR_PKT_F_LONG)), 0);
+        expect_bad_word(judge(packet(opcode, 0x10)), 0);
         expect_bad_word(judge(packet(opcode, 0x8000)), 0);
     }
     for (const unsigned opcode : {ORR_PKT_WAIT, ORR_PKT_SIGNAL, ORR_PKT_BARRIER, ORR_PKT_TIMESTAMP})
@@ -97,7 +107,8 @@ TEST(Packet, ReservedWords) {
                  {as_packet(fill_of(0)), 5},
                  {dispatch(0), 5},
                  {as_packet(reduce_of(0)), 6},
-                 {as_packet(copies_of(0)), 4}};
+                 {as_packet(copies_of(0)), 4},
+                 {as_packet(long_of(0)), 2}};
     for (const auto& kind : kinds) {
         ASSERT_EQ(judge(kind.packet).code, ORR_QERR_NONE) << kind.packet.header.opcode;
         for (int word = kind.first; word < 7; ++word) {
@@ -106,6 +117,22 @@ TEST(Packet, ReservedWords) {
             expect_bad_word(judge(p), static_cast<std::uint64_t>(word) + 1);
         }
     }
+}
+
+TEST(Packet, LongDescriptors) {
+    auto p = long_of(0x1004);
+    expect_bad_word(judge_typed(p), 1);
+    for (const std::uint32_t bytes : {0u, 4u, 116u, ORR_DESC_LONG_BYTES + 8, 0xfffffff8u}) {
+        p = long_of(0x1000);
+        p.bytes = bytes;
+        expect_bad_word(judge_typed(p), 2);
+    }
+    p = long_of(0x1000);
+    p.reserved0 = 1;
+    expect_bad_word(judge_typed(p), 2);
+    p = long_of(0x1000);
+    p.bytes = ORR_DESC_LONG_BYTES;
+    EXPECT_EQ(judge_typed(p).code, ORR_QERR_NONE);
 }
 
 TEST(Packet, Alignment) {
@@ -301,6 +328,24 @@ TEST_F(Descriptors, Planes) {
     EXPECT_EQ(desc.op, ORR_DESC_COPY);
     EXPECT_EQ(desc.planes, 5u);
     EXPECT_EQ(desc.pattern, 6 | 7ull << 32);
+}
+
+// It is never launched from its slot: the third waits for a port, and is read then.
+TEST_F(Descriptors, Long) {
+    for (std::uint64_t i = 0; i < 3; ++i)
+        bench.submit(queue, {as_packet(long_of(0x1008 + 0x1000 * i))});
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        const auto desc = bench.soc.engines[i % 2].as<orr_desc_long>();
+        EXPECT_EQ(desc.op, ORR_DESC_LONG);
+        EXPECT_EQ(desc.reserved0, 0u);
+        EXPECT_EQ(desc.asid, 6u);
+        EXPECT_EQ(desc.descriptor, 0x1008u + 0x1000 * i);
+        EXPECT_EQ(desc.bytes, sizeof(orr_desc_box));
+        EXPECT_EQ(desc.reserved1, 0u);
+        bench.soc.finish(static_cast<std::uint32_t>(i % 2));
+        bench.run();
+    }
+    EXPECT_EQ(bench.ring_of(queue).consumer, 3u);
 }
 
 TEST_F(Descriptors, Reduce) {

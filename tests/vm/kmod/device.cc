@@ -354,6 +354,15 @@ orr_packet copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes) {
     return as_packet(p);
 }
 
+orr_packet long_copy(std::uint64_t descriptor, std::uint32_t bytes) {
+    orr_packet_long p{};
+    p.header.opcode = ORR_PKT_COPY;
+    p.header.flags = ORR_PKT_F_LONG;
+    p.descriptor = descriptor;
+    p.bytes = bytes;
+    return as_packet(p);
+}
+
 orr_packet fill(std::uint64_t dst, std::uint64_t bytes, std::uint64_t pattern) {
     orr_packet_fill p{};
     p.header.opcode = ORR_PKT_FILL;

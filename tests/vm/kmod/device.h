@@ -193,6 +193,7 @@ int killed_while_asking(unsigned after_us, Ask ask) {
 // Packets.
 orr_packet nop(std::uint16_t flags = 0);
 orr_packet copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes);
+orr_packet long_copy(std::uint64_t descriptor, std::uint32_t bytes);
 orr_packet fill(std::uint64_t dst, std::uint64_t bytes, std::uint64_t pattern);
 orr_packet signal(std::uint64_t semaphore, std::uint64_t value);
 orr_packet wait_for(std::uint64_t semaphore, std::uint64_t value);

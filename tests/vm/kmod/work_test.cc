@@ -1,6 +1,7 @@
 // Work through the driver: memory, address spaces, queues, doorbells, waits, fences, errors.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <orrery/hw/engine.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -145,6 +146,52 @@ TEST_F(Work, FillAndCopyInEveryDirection) {
             ASSERT_EQ(close_bo(fd(), target.handle), 0);
         }
     }
+}
+
+// A descriptor that is longer than its packet: the card fetches it from the process's memory, of either kind.
+TEST_F(Work, ABoxWhoseDescriptorIsInMemory) {
+    Queue queue(fd(), vm_, kRingVa);
+    ASSERT_EQ(queue.error(), 0);
+    Buffer data;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, kMiB, ORR_BO_VRAM, data), 0);
+    std::iota(data.words(), data.words() + kMiB / 16, 1);
+    std::uint64_t va = kVa + 0x10000000;
+    for (const std::uint32_t memory : {ORR_BO_VRAM, ORR_BO_SYSTEM}) {
+        Buffer descriptor;
+        ASSERT_EQ(make_buffer(fd(), vm_, va, 8192, memory, descriptor), 0);
+        // A transposition of 8 x 8 x 4 words, over the border of two pages.
+        orr_desc_box box{};
+        box.op = ORR_DESC_BOX;
+        box.dimensions = 3;
+        box.src = kVa;
+        box.dst = kVa + kMiB / 2;
+        box.row_bytes = 8;
+        const std::uint64_t src[] = {8, 64, 512}, dst[] = {256, 32, 8};
+        for (unsigned n = 0; n < 3; n++) {
+            box.count[n] = n < 2 ? 8 : 4;
+            box.src_stride[n] = src[n];
+            box.dst_stride[n] = dst[n];
+        }
+        const std::uint64_t at = 4096 - 40;
+        std::memcpy(descriptor.words() + at / 8, &box, sizeof(box));
+        std::fill_n(data.words() + kMiB / 16, kMiB / 16, 0);
+        drm_orr_queue_wait out{};
+        ASSERT_EQ(queue.run(std::vector{long_copy(va + at, sizeof(box))}, out), 0);
+        ASSERT_EQ(out.error, 0u);
+        const std::uint64_t* const to = data.words() + kMiB / 16;
+        for (std::uint64_t i = 0; i < 8; i++) {
+            for (std::uint64_t j = 0; j < 8; j++) {
+                for (std::uint64_t k = 0; k < 4; k++)
+                    ASSERT_EQ(to[i * 32 + j * 4 + k], 1 + i + j * 8 + k * 64);
+            }
+        }
+        EXPECT_EQ(to[256], 0u);
+        va += kMiB;
+    }
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(queue.run(std::vector{long_copy(0x123456000, sizeof(orr_desc_box))}, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    EXPECT_EQ(out.error_address, 0x123456000u);
 }
 
 TEST_F(Work, TimestampsAndSemaphores) {

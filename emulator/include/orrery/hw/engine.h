@@ -2,7 +2,8 @@
 /*
  * Engine descriptors: what the firmware writes to an engine's dispatch port (soc.h). 64 bytes,
  * all addresses virtual in the descriptor's ASID; reserved fields 0, or the engine reports
- * ORR_DONE_BAD_DESC. An engine runs one descriptor at a time.
+ * ORR_DONE_BAD_DESC. An engine runs one descriptor at a time. A longer one stands in memory, and
+ * what is written to the port says where (struct orr_desc_long).
  */
 #ifndef ORRERY_HW_ENGINE_H
 #define ORRERY_HW_ENGINE_H
@@ -21,8 +22,10 @@
 #define ORR_DESC_FILL 2u
 #define ORR_DESC_KERNEL 3u
 #define ORR_DESC_PATTERN 4u /* a fill, in the layout of struct orr_desc_pattern */
+#define ORR_DESC_LONG 5u /* struct orr_desc_long */
 #define ORR_DESC_REDUCE 12u /* struct orr_desc_reduce */
 #define ORR_DESC_COPIES 13u /* copies that a list in memory names: struct orr_desc_copies */
+#define ORR_DESC_BOX 14u /* long only: struct orr_desc_box */
 
 /* orr_desc_kernel.flags. RESIDENT: all groups are on cores at once; it gets them together, as soon as so many are
  * free, before ports of its own priority and lower ones; more groups than cores: ORR_DONE_BAD_DESC. */
@@ -135,6 +138,44 @@ struct orr_desc_copies {
 };
 ORR_ASSERT_OFFSET(struct orr_desc_copies, entries, 32);
 ORR_ASSERT_SIZE(struct orr_desc_copies, 64);
+
+/*
+ * A descriptor in memory. The engine fetches it when it starts, once: what is written there later changes nothing, also
+ * not for one that is preempted and goes on. Its word 0 is {op, 16 bits that the op names, asid 0}: it runs in the ASID
+ * of what points to it. No descriptor of a kind of engine that SOC_KIND_DESC_BYTES says is shorter: ORR_DONE_BAD_DESC.
+ */
+struct orr_desc_long {
+	uint16_t op; /* ORR_DESC_LONG */
+	uint16_t reserved0;
+	uint32_t asid;
+	uint64_t descriptor; /* VA, 8-byte aligned; not peer memory */
+	uint32_t bytes; /* of the descriptor; a multiple of 8 up to ORR_DESC_LONG_BYTES */
+	uint32_t reserved1;
+	uint64_t reserved2[5];
+};
+#define ORR_DESC_LONG_BYTES 256u
+ORR_ASSERT_OFFSET(struct orr_desc_long, bytes, 16);
+ORR_ASSERT_SIZE(struct orr_desc_long, 64);
+
+/*
+ * Copy of a box in up to five dimensions: rows of row_bytes, the first of them at src and dst; row (i, j, ..) is
+ * i * stride[0] + j * stride[1] + .. behind that, i below count[0], j below count[1]. At most 2^40 rows and 2^40 bytes.
+ * Otherwise as a copy.
+ */
+#define ORR_BOX_DIMENSIONS 4u
+struct orr_desc_box {
+	uint16_t op; /* ORR_DESC_BOX */
+	uint16_t dimensions; /* beside that of a row: 1 .. ORR_BOX_DIMENSIONS; all of those behind them is 0 */
+	uint32_t asid; /* 0 */
+	uint64_t src;
+	uint64_t dst;
+	uint64_t row_bytes;
+	uint32_t count[ORR_BOX_DIMENSIONS]; /* >= 1 */
+	uint64_t src_stride[ORR_BOX_DIMENSIONS];
+	uint64_t dst_stride[ORR_BOX_DIMENSIONS];
+};
+ORR_ASSERT_OFFSET(struct orr_desc_box, src_stride, 48);
+ORR_ASSERT_SIZE(struct orr_desc_box, 112);
 
 /*
  * Kernel: grid_x * grid_y * grid_z work-groups of block_x * block_y * block_z work-items. A

@@ -19,6 +19,7 @@
 #define ORRERY_HW_SAVE_H
 
 #include "base.h"
+#include "engine.h"
 
 #define ORR_SAVE_MAGIC 0x334556415352524full /* "ORRSAVE3" as bytes in memory */
 #define ORR_SAVE_VERSION 3u
@@ -38,8 +39,10 @@ struct orr_save_header {
 	uint64_t next_group; /* vector: first that has not been on a core yet; else 0 */
 	uint64_t row; /* copy: what is to be moved next; else 0 */
 	uint64_t column;
+	uint64_t fetched_bytes; /* copy: of what follows; 0: a long descriptor has not been fetched, or there is none */
+	uint64_t fetched[ORR_DESC_LONG_BYTES / 8]; /* the long descriptor that `descriptor` points to */
 };
-ORR_ASSERT_SIZE(struct orr_save_header, 120);
+ORR_ASSERT_SIZE(struct orr_save_header, 384);
 
 /* Registers of the item that a core was in. */
 struct orr_save_hart {

@@ -30,6 +30,7 @@
 #define ORR_PKT_F_ORDERED 1u /* COPY, FILL, REDUCE, COPIES, DISPATCH, NOP */
 #define ORR_PKT_F_INTERRUPT 2u /* any: raise ORR_IRQ_QUEUE when it has finished */
 #define ORR_PKT_F_RESIDENT 4u /* DISPATCH: all groups on vector cores at once (ORR_DESC_F_RESIDENT) */
+#define ORR_PKT_F_LONG 8u /* COPY: struct orr_packet_long */
 
 struct orr_packet_header {
 	uint16_t opcode;
@@ -101,6 +102,17 @@ struct orr_packet_copies {
 	uint64_t reserved2[3];
 };
 ORR_ASSERT_SIZE(struct orr_packet_copies, 64);
+
+/* Its descriptor stands in memory and is fetched when the packet starts on its engine; semantics as struct orr_desc_long. */
+struct orr_packet_long {
+	struct orr_packet_header header; /* ORR_PKT_F_LONG */
+	uint64_t descriptor; /* VA, 8-byte aligned; COPY: of a struct orr_desc_box */
+	uint32_t bytes; /* a multiple of 8 up to ORR_DESC_LONG_BYTES */
+	uint32_t reserved0;
+	uint64_t reserved1[5];
+};
+ORR_ASSERT_OFFSET(struct orr_packet_long, bytes, 16);
+ORR_ASSERT_SIZE(struct orr_packet_long, 64);
 
 /* Semantics as struct orr_desc_kernel. */
 struct orr_packet_dispatch {
