@@ -1,4 +1,5 @@
-# find_package(orrery): the library as orrery::orrery, and the cards' compiler as ORRERY_CC.
+# find_package(orrery): the library as orrery::orrery, the cards' compiler as ORRERY_CC, and for kernels the functions
+# orrery_kernel and orrery_embed_kernel.
 get_filename_component(ORRERY_SDK "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(ORRERY_CC "${ORRERY_SDK}/bin/orrery-cc")
 foreach(part lib/liborrery.so bin/orrery-cc include/orrery/orrery.h)
@@ -8,6 +9,7 @@ foreach(part lib/liborrery.so bin/orrery-cc include/orrery/orrery.h)
     return()
   endif()
 endforeach()
+include("${CMAKE_CURRENT_LIST_DIR}/orrery_kernel.cmake")
 # Variables are of the caller's scope, and a target is there for all: each call sets those.
 if(NOT TARGET orrery::orrery)
   add_library(orrery::orrery SHARED IMPORTED)

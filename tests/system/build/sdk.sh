@@ -85,12 +85,50 @@ project(gemm LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 17)'; block cmake; } > CMakeLists.txt
 { cmake -DCMAKE_PREFIX_PATH="$sdk" -B out . && cmake --build out; } > log 2>&1 || { cat log; fail "CMake does not build the page's program"; }
 ldd out/gemm | grep -q "$sdk/lib/liborrery.so.1" || fail "the program of CMake finds another library: $(ldd out/gemm)"
-readelf -s out/gemm.elf | grep -q ' gemm$' || fail "CMake made no kernel"
+readelf -s out/gemm_kernel.elf | grep -q ' gemm$' || fail "CMake made no kernel"
 # They run, as far as it goes without a card.
 "$sdk/bin/orrery-cc" -o gemm.elf gemm_kernel.cc
 runs() { grep -qE '^gemm: .*orrErrorNoDevice|correct$' <<< "$1" || fail "the page's program prints '$1'"; }
 runs "$(LD_LIBRARY_PATH=$sdk/lib ./gemm gemm.elf 2>&1)"
 runs "$(out/gemm gemm.elf 2>&1)"
+echo '#error "changed"' >> gemm.h
+! cmake --build out --target gemm_kernel > log 2>&1 || fail "the kernel is not made again for its header"
+cd ..
+# Kernels inside a program that is built elsewhere: several, each with options of its own.
+mkdir inside
+cd inside
+cat > kernel.cc << 'END'
+#include <orrery/kernel.h>
+ORR_KERNEL void NAME(uint32_t* words) { words[orr::global_id()] = 1; }
+END
+cat > main.cc << 'END'
+#include <orrery/embedded_kernel.hpp>
+#include <orrery/orrery.h>
+#include <string_view>
+ORR_EMBEDDED_KERNEL(first);
+ORR_EMBEDDED_KERNEL(second);
+namespace {
+bool holds(std::span<const std::byte> image, std::string_view name) {
+    const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+    return orrModuleCheckData(image.data(), image.size()) == orrSuccess && text.find(name) != text.npos;
+}
+}  // namespace
+int main() { return holds(first_image(), "this_one") && holds(second_image(), "that_one") ? 0 : 1; }
+END
+cat > CMakeLists.txt << 'END'
+cmake_minimum_required(VERSION 3.25)
+project(inside LANGUAGES CXX)
+find_package(orrery 0.3 REQUIRED)
+add_executable(inside main.cc)
+target_link_libraries(inside PRIVATE orrery::orrery)
+orrery_kernel(first kernel.cc OPTIONS -DNAME=this_one)
+orrery_kernel(second kernel.cc OPTIONS -DNAME=that_one -march=rv64gcv)
+orrery_embed_kernel(inside first second ${more})
+END
+{ cmake -DCMAKE_PREFIX_PATH="$sdk" -B out . && cmake --build out; } > log 2>&1 || { cat log; fail "CMake does not build a program with kernels inside"; }
+out/inside || fail "the program has other kernels inside"
+! cmake -Dmore=my-kernel -DCMAKE_PREFIX_PATH="$sdk" -B wrong . > log 2>&1 || fail "my-kernel is taken as a name of C++"
+grep -q "my-kernel becomes a name" log || { cat log; fail "CMake does not say what is wrong with my-kernel"; }
 cd ..
 "$sdk/bin/orrery-cc" -v -o kernel.elf kernel.cc 2> commands || { cat commands; fail "orrery-cc ends with an error"; }
 grep -q "$sdk/include" commands || fail "orrery-cc does not use the headers beside it: $(cat commands)"

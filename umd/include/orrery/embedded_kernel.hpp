@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Compiled kernels inside a program, C++20: orrery_embed_kernel(program saxpy gemm) of orrery_kernel.cmake
- * puts them there, as many as it names, and
+ * Compiled kernels inside a program, C++20: CMake's orrery_embed_kernel(program saxpy gemm), which
+ * find_package(orrery) brings, puts them there, as many as it names, and
  *
  *   ORR_EMBEDDED_KERNEL(saxpy);
  *   orrery::Module module(saxpy_image().data(), saxpy_image().size());
  *
- * reaches them. A kernel that was not embedded is an error of the linker.
+ * reaches them. The first line stands outside of all namespaces; names are those of C++. A kernel that was
+ * not embedded is an error of the linker.
  */
 #ifndef ORRERY_EMBEDDED_KERNEL_HPP
 #define ORRERY_EMBEDDED_KERNEL_HPP
