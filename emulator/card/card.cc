@@ -42,7 +42,9 @@ Card::Card(CardConfig config, Vram vram)
       memory_({.vram_bytes_per_second = config_.sku.copy_vram_bytes_per_s,
                .pcie_bytes_per_second = config_.sku.copy_host_bytes_per_s,
                .vram_latency_ps = config_.sku.memory_latency_ps,
-               .pcie_latency_ps = config_.sku.memory_host_latency_ps}) {}
+               .pcie_latency_ps = config_.sku.memory_host_latency_ps}) {
+    memory_.vram().count_in(counters_, ORR_CTR_VRAM_BYTES);
+}
 
 Card::~Card() {
     if (core_) core_->finish_recording();

@@ -14,6 +14,7 @@ Resource::Moment Resource::after(Moment begin, std::uint64_t bytes) const {
 }
 
 ModelTime Resource::reserve(ModelTime now, std::uint64_t bytes, ModelTime least) {
+    count(bytes);
     if (rate_ == 0 && least == 0) return now;
     // Who comes back when its last request is through goes on without a gap.
     if (now > bulk_.rounded()) bulk_ = {now, 0};
@@ -24,6 +25,7 @@ ModelTime Resource::reserve(ModelTime now, std::uint64_t bytes, ModelTime least)
 }
 
 ModelTime Resource::slip_in(ModelTime now, std::uint64_t bytes) {
+    count(bytes);
     if (rate_ == 0) return now;
     ModelTime begin = now;
     const bool busy = bulk_.rounded() > now;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "emulator/probes/counters.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu {
@@ -18,6 +19,11 @@ class Resource {
     explicit Resource(std::uint64_t bytes_per_second = 0) : rate_(bytes_per_second) {}
 
     std::uint64_t bytes_per_second() const { return rate_; }
+    // All bytes that go through from now on are added to it.
+    void count_in(Counters& counters, orr_counter counter) {
+        counters_ = &counters;
+        counter_ = counter;
+    }
 
     // The bytes go through behind all that was reserved before, and not before `now`; they take `least` if
     // that is longer. Gives the time at which the last of them is through.
@@ -56,7 +62,13 @@ class Resource {
     };
     Moment after(Moment begin, std::uint64_t bytes) const;
 
+    void count(std::uint64_t bytes) {
+        if (counters_ != nullptr) counters_->add(counter_, bytes);
+    }
+
     std::uint64_t rate_;
+    Counters* counters_ = nullptr;
+    orr_counter counter_ = ORR_COUNTER_COUNT;
     Moment bulk_;         // the end of what has been reserved
     Moment small_;        // and of what has slipped in
     ModelTime turn_ = 0;  // when the next may slip in while others are busy

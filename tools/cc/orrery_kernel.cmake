@@ -18,12 +18,12 @@ function(orrery_kernel target)
     list(APPEND sources ${source})
   endforeach()
   orrery_kernel_module(output ${target})
-  if(TARGET orrery-cc)
-    set(compiler orrery-cc)
-    set(needed orrery-cc ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/runtime/memory.cc)
-  else()
+  if(ORRERY_CC)
     set(compiler ${ORRERY_CC})
     set(needed ${ORRERY_CC})
+  else() # a target of this tree, perhaps a later one
+    set(compiler orrery-cc)
+    set(needed orrery-cc ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/runtime/memory.cc)
   endif()
   add_custom_command(OUTPUT ${output}
     COMMAND ${compiler} ${ARG_OPTIONS} -MF ${output}.d -o ${output} ${sources}

@@ -81,6 +81,8 @@ constexpr const char* meaning(std::size_t number) {
             return "Kernels that were interrupted for others.";
         case ORR_CTR_SAVED_BYTES:
             return "Bytes of state saved for interrupted kernels.";
+        case ORR_CTR_VRAM_BYTES:
+            return "Bytes that went into and out of the card's memory, as its bandwidth is charged for them.";
         case ORR_CTR_CORE_RESTARTS:
             return "Restarts of the control core alone.";
         default:

@@ -101,7 +101,11 @@ std::vector<std::uint64_t> history(unsigned chunk_of_steps) {
     script.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
     script.push_back(CardRig::read(SOC_DONE_POP));
     script.push_back(CardRig::read(SOC_DONE_END_PS));
+    const std::uint64_t before = rig.counter(ORR_CTR_VRAM_BYTES);
     seen.push_back(rig.run(script).back().result);
+    // Beside the fill's 4096 only a few words of the control core and of tables.
+    EXPECT_GE(rig.counter(ORR_CTR_VRAM_BYTES) - before, 4096u);
+    EXPECT_LT(rig.counter(ORR_CTR_VRAM_BYTES) - before, 2 * 4096u);
     look();
     rig.start({{OP_SERVE, 0, kEcho, 0}});
     settle();

@@ -58,7 +58,7 @@ const Arrows& emulator_arrows() {
         {"emulator/time", {}},
         {"emulator/probes", {}},
         {"emulator/faults", {"emulator/probes", "emulator/time"}},
-        {"emulator/model", {"emulator/time"}},
+        {"emulator/model", {"emulator/probes", "emulator/time"}},
         // The parts of a card.
         {"emulator/core", {"emulator/base"}},
         {"emulator/pcie", {"emulator/base"}},

@@ -19,6 +19,23 @@ TEST(Resource, PiecesTakeWhatOneOfThemAllWould) {
     EXPECT_EQ(end, 1000 + duration_ps(3000, kRate));
 }
 
+TEST(Resource, WhatGoesThroughIsCounted) {
+    Counters counters;
+    Resource way(kRate), endless(0), other(kRate);
+    way.count_in(counters, ORR_CTR_VRAM_BYTES);
+    endless.count_in(counters, ORR_CTR_COPY_BYTES);
+    way.reserve(0, 1000);
+    way.slip_in(0, 64);
+    way.reserve(0, 1, 15'000);
+    way.hold(1'000);
+    way.reset();
+    other.reserve(0, 5);
+    endless.reserve(0, 30);
+    endless.slip_in(0, 4);
+    EXPECT_EQ(counters.get(ORR_CTR_VRAM_BYTES), 1065u);
+    EXPECT_EQ(counters.get(ORR_CTR_COPY_BYTES), 34u) << "also of one that takes no time";
+}
+
 TEST(Resource, ServesInTheOrderOfRequests) {
     Resource way(1'000'000'000);  // 1 ns a byte
     EXPECT_EQ(way.reserve(0, 10), 10'000u);

@@ -58,15 +58,15 @@ int print(const std::string& title, const std::vector<Row>& rows, const std::vec
         sizes = std::max(sizes, row.size.size());
     }
     fmt::print("\n{}\n\n", title);
-    fmt::print("{:<{}}  {:<{}} {:>10} {:>9} {:>9} {:>10}  correct\n", "what", names, "size", sizes,
-               "card time", "GB/s", "GFLOP/s", "host time");
+    fmt::print("{:<{}}  {:<{}} {:>10} {:>8} {:>9} {:>9} {:>10}  correct\n", "what", names, "size", sizes,
+               "card time", "VRAM MB", "GB/s", "GFLOP/s", "host time");
     bool all = true;
     for (const Row& row : rows) {
         all &= row.correct;
-        fmt::print("{:<{}}  {:<{}} {:>10} {:>9} {:>9} {:>10}  {}\n", row.name, names, row.size, sizes,
-                   time_text(row.model_ns), rate_text(row.bytes, row.model_ns),
-                   rate_text(row.flops, row.model_ns), time_text(row.host_ns),
-                   row.correct ? "yes" : "NO: " + row.difference);
+        fmt::print("{:<{}}  {:<{}} {:>10} {:>8} {:>9} {:>9} {:>10}  {}\n", row.name, names, row.size, sizes,
+                   time_text(row.model_ns), row.moved > 0 ? fmt::format("{:.2f}", row.moved / 1e6) : "-",
+                   rate_text(row.bytes, row.model_ns), rate_text(row.flops, row.model_ns),
+                   time_text(row.host_ns), row.correct ? "yes" : "NO: " + row.difference);
     }
     if (!notes.empty()) fmt::print("\n");
     for (const std::string& note : notes)
@@ -100,6 +100,17 @@ int run_main(int argc, char** argv, const char* help, int (*run)(bool quick)) {
         fmt::print(stderr, "{}: {}\n", name, error.what());
         return 1;
     }
+}
+
+double vram_bytes() {
+    orrCounter_t counter = 0;
+    const int device = current_device();
+    const orrError_t found = orrDeviceFindCounter(&counter, device, "vram_bytes");
+    if (found == orrErrorNotFound) return 0;
+    check(found);
+    std::uint64_t bytes = 0;
+    check(orrDeviceReadCounters(&bytes, device, &counter, 1));
+    return static_cast<double>(bytes);
 }
 
 std::string time_text(double ns) {

@@ -24,6 +24,7 @@ struct Row {
     std::string size;     // of the problem, as people write it
     double model_ns = 0;  // on the card
     double host_ns = 0;   // on this machine, from the launch to the result
+    double moved = 0;     // bytes into and out of the card's memory, by its counter; 0: it has none
     double bytes = 0;     // that have to cross the card's memory; 0: no column
     double flops = 0;     // 0: no column
     bool correct = false;
@@ -44,6 +45,8 @@ int print(const std::string& title, const std::vector<Row>& rows, const std::vec
 // 0: all is right; 1: a wrong result or a failure; 2: a mistake in the command line.
 int run_main(int argc, char** argv, const char* help, int (*run)(bool quick));
 
+// Bytes into and out of the current device's memory until now; 0: the card does not count them.
+double vram_bytes();
 double now_ns();
 // "12.3 us"
 std::string time_text(double ns);
@@ -51,6 +54,7 @@ std::string time_text(double ns);
 template <typename Enqueue>
 void timed(Row& row, const Stream& stream, Enqueue&& enqueue) {
     const Event begin, end;
+    const double moved = vram_bytes();
     const double at = now_ns();
     begin.record(stream);
     enqueue();
@@ -58,6 +62,7 @@ void timed(Row& row, const Stream& stream, Enqueue&& enqueue) {
     stream.synchronize();
     row.host_ns = now_ns() - at;
     row.model_ns = end.model_ns_since(begin);
+    row.moved = vram_bytes() - moved;
 }
 
 // Memory of the card with the host's values in it.
