@@ -177,6 +177,9 @@ std::expected<void, std::string> Card::build() {
         link.faults = faults_.get();
         const unsigned port = link.port;
         LinkHooks hooks;
+        hooks.arrived = [this](std::uint64_t offset, std::uint64_t bytes) {
+            memory_.vram().reserve(events_.now(), lines_of(offset, bytes) * kMemoryLine);
+        };
         hooks.poke = [this, port](std::uint64_t offset) {
             core_->note(ORR_OTRACE_NOTE_POKE, {offset});
             soc_->poked(offset, port);

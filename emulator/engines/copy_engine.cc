@@ -389,15 +389,15 @@ std::uint64_t CopyEngine::Lines::add(const Run& run, std::uint64_t bytes) {
     return bytes > shared ? lines_of(from + shared, bytes - shared) * kMemoryLine : 0;
 }
 
-// The model's time for bytes, the next of the copy, that take this much of the memories; `answers`: what
-// their reads take by themselves.
-void CopyEngine::charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime answers) {
+// The model's time for bytes, the next of the copy, that take this much of the memories; `by_itself`:
+// what its requests in flight and its link take for them.
+void CopyEngine::charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime by_itself) {
     // The first row is a part of the setup.
     const bool begins = column_ == 0 && (is_list() || place_ != CopyJob::Place{});
     const ModelTime least = begins ? rates_.row_ps : 0;
     MemorySystem& memory = context_.memory;
     const std::uint64_t on_host = std::max(traffic.from_host, traffic.to_host);
-    const ModelTime alone = std::max({least, answers, duration_ps(bytes, rates_.engine_bytes_per_second),
+    const ModelTime alone = std::max({least, by_itself, duration_ps(bytes, rates_.engine_bytes_per_second),
                                       duration_ps(traffic.vram, memory.vram().bytes_per_second()),
                                       duration_ps(on_host, memory.from_host().bytes_per_second())});
     chunk.alone = later(chunk.alone, alone);
@@ -452,6 +452,11 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     if (const std::uint64_t host = std::max(ways.from_host, ways.to_host); host != 0)
         rate = std::min(rate, memory.config().pcie_bytes_per_second / host);
     if (ways.vram != 0) rate = std::min(rate, memory.config().vram_bytes_per_second / ways.vram);
+    std::uint64_t link_rate = 0;
+    if (dst_.where.target == ORR_TARGET_PEER && context_.links[dst_.where.port] != nullptr) {
+        link_rate = context_.links[dst_.where.port]->bytes_per_second();
+        rate = std::min(rate, link_rate);
+    }
     // Whole lines, so that no element is cut.
     bytes = std::min(
         {bytes, std::max((kChunkBytes - chunk.occupied) / busiest / kMemoryLine * kMemoryLine, kMemoryLine),
@@ -469,7 +474,7 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
             piece.carry_out();
     }
     Traffic lines;
-    ModelTime answers = 0;
+    ModelTime by_itself = duration_ps(bytes, link_rate);
     if (dst_.where.target != ORR_TARGET_PEER) {
         const std::uint64_t written = dst_lines_.add(dst_, bytes);
         const std::uint64_t read = is_reduction() ? written : 0;
@@ -484,9 +489,9 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
         const std::uint64_t read = src_lines_.add(src_, bytes);
         (reads == &host_reads_ ? lines.from_host : lines.vram) += read;
         free_ = std::max(free_, reads->reserve(chunk.began, read));
-        answers = duration_ps(read, reads->bytes_per_second());
+        by_itself = std::max(by_itself, duration_ps(read, reads->bytes_per_second()));
     }
-    charge(chunk, bytes, lines, answers);
+    charge(chunk, bytes, lines, by_itself);
     arrived_ = std::max(arrived_, later(free_, latency));
     return bytes;
 }

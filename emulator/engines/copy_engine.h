@@ -100,7 +100,7 @@ class CopyEngine final : public EnginePort {
     void on_event(ModelTime now);
     void work(ModelTime now);
     bool next_entry(Chunk& chunk);
-    void charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime answers);
+    void charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime by_itself);
     // Tells of a copy that holds the host up far longer than its model time says.
     void watch_cost();
     void charge_list(Chunk& chunk, std::uint64_t va, bool in_host);

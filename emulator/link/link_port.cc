@@ -60,6 +60,9 @@ class LinkPort::Impl {
           receiver_(
               events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); },
               [this] { return !hooks_.poke_room || hooks_.poke_room(); },
+              [this](std::uint64_t offset, std::uint64_t bytes) {
+                  if (hooks_.arrived) hooks_.arrived(offset, bytes);
+              },
               std::uint64_t{config_.gbps} * 125'000'000),
           transmitter_(
               std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
@@ -472,6 +475,10 @@ void LinkPort::unplug() {
 }
 std::expected<void, std::string> LinkPort::plug() {
     return impl_->socket_.plug();
+}
+
+std::uint64_t LinkPort::bytes_per_second() const {
+    return impl_->transmitter_.bytes_per_second();
 }
 
 LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {

@@ -51,6 +51,8 @@ struct LinkHooks {
     // Whether another one may come: without room the next signal, and what the peer sent behind it, stays in
     // the inbox until poke_room() is called. Empty: always.
     std::function<bool()> poke_room;
+    // What a peer sent has been written to VRAM. May be empty.
+    std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)> arrived;
     // The port's state changed: ORR_IRQ_LINK.
     std::function<void(std::uint32_t port, std::uint32_t state)> changed;
     // The peer's clock was ahead, and the system time has jumped by this much. May be empty.
@@ -96,6 +98,7 @@ class LinkPort final : public PeerPort {
     void poke_room();
 
     // --- towards the peer: see PeerPort ---
+    std::uint64_t bytes_per_second() const override;
     LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at = kNever) override;
     void wait_for_room(Event& event) override;
     void forget(Event& event) override;

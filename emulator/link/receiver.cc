@@ -14,13 +14,14 @@
 
 namespace orrery::emu::link {
 
-Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room,
+Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
                    std::uint64_t bytes_per_second)
     : events_(events),
       vram_(vram),
       counters_(counters),
       poke_(std::move(poke)),
       room_(std::move(room)),
+      arrived_(std::move(arrived)),
       bytes_per_second_(bytes_per_second) {}
 
 std::expected<void, std::string> Receiver::open() {
@@ -102,6 +103,7 @@ void Receiver::execute(const Message& message) {
         counters_.add(ORR_CTR_LINK_DENIED);
         return;
     }
+    arrived_(message.offset, bytes);
     if (message.op == kOpWrite) {
         std::memcpy(to, inbox_->payload + message.payload_at, bytes);
         return;

@@ -21,9 +21,11 @@ class Receiver {
     using Poke = std::function<void(std::uint64_t vram_offset)>;
 
     using Room = std::function<bool()>;
+    using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
 
-    // `room`: whether a poke may come. Messages that have arrived already go through at `bytes_per_second`.
-    Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room,
+    // `room`: whether a poke may come. `arrived` hears of what was written. Messages that have arrived
+    // already go through at `bytes_per_second`.
+    Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
              std::uint64_t bytes_per_second);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
@@ -76,6 +78,7 @@ class Receiver {
     Counters& counters_;
     Poke poke_;
     Room room_;
+    Arrived arrived_;
     std::uint64_t bytes_per_second_;
     SharedArea inbox_;
     std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};

@@ -23,7 +23,7 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
 
 Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
                          std::function<void()> wake, Faults* faults, std::uint32_t port)
-    : bytes_per_second_(bytes_per_second),
+    : wire_(bytes_per_second),
       latency_(latency),
       min_message_ps_(
           std::max(duration_ps(sizeof(Message), bytes_per_second), 2 * latency / kRingEntries + 1)),
@@ -75,8 +75,7 @@ bool Transmitter::ring_room() {
 }
 
 ModelTime Transmitter::depart(ModelTime now, std::uint64_t bytes) {
-    free_ = later(std::max(now, free_), std::max(duration_ps(bytes, bytes_per_second_), min_message_ps_));
-    return free_;
+    return wire_.reserve(now, bytes, min_message_ps_);
 }
 
 bool Transmitter::denied(std::uint64_t offset, std::uint64_t bytes) {
@@ -102,7 +101,7 @@ bool Transmitter::faulty(Message& message) {
             return true;
         case FaultAction::kDelay:
             // Messages do not overtake each other: those behind it are late too.
-            free_ = later(free_, fault.delay);
+            wire_.hold(fault.delay);
             message.arrival_ps = later(message.arrival_ps, fault.delay);
             return false;
         case FaultAction::kDuplicate:

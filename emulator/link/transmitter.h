@@ -11,6 +11,7 @@
 #include "emulator/faults/faults.h"
 #include "emulator/link/shared_area.h"
 #include "emulator/memory/peer.h"
+#include "emulator/model/resource.h"
 #include "emulator/probes/counters.h"
 
 namespace orrery::emu::link {
@@ -29,6 +30,7 @@ class Transmitter {
     LinkSend write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data);
     std::uint32_t signal(ModelTime now, std::uint64_t offset, std::uint64_t value);
     std::uint32_t post(ModelTime now, std::uint64_t offset, std::span<const std::byte> data);
+    std::uint64_t bytes_per_second() const { return wire_.bytes_per_second(); }
     // Why this link must go down, if it must.
     const std::optional<std::string>& broken() const { return broken_; }
 
@@ -65,7 +67,7 @@ class Transmitter {
     bool faulty(Message& message);
     void break_link(std::string why);
 
-    std::uint64_t bytes_per_second_;
+    Resource wire_;  // in system time
     ModelTime latency_;
     ModelTime min_message_ps_;
     Counters& counters_;
@@ -78,7 +80,6 @@ class Transmitter {
     std::uint64_t consumed_ = 0;  // as the peer said last, checked
     std::uint64_t payload_used_ = 0;
     std::uint64_t payload_consumed_ = 0;
-    ModelTime free_ = 0;  // when the wire is free again
     std::deque<Pending> pending_;
     bool refused_ = false;  // a signal, and there has been no room since
 };

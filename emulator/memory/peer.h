@@ -24,6 +24,9 @@ class PeerPort {
   public:
     virtual ~PeerPort() = default;
 
+    // What goes through in this direction, whoever sends it.
+    virtual std::uint64_t bytes_per_second() const = 0;
+
     // Takes as much of `data` for the peer's VRAM at `offset` as there is room for, at most 256 KiB. `at`:
     // the model time of the work that writes, if the clock has gone on since. A caller that gets no room
     // calls wait_for_room() and parks; the card goes on meanwhile.

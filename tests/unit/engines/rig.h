@@ -24,6 +24,7 @@ class FakePeer final : public PeerPort {
   public:
     FakePeer(EventQueue& events, std::size_t bytes) : memory(bytes), events_(events) {}
 
+    std::uint64_t bytes_per_second() const override { return kPsPerSecond / kBytePs; }
     LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) override {
         if (fault != ORR_FAULT_NONE) return {.fault = fault};
         if (refusals > 0) {
@@ -33,7 +34,7 @@ class FakePeer final : public PeerPort {
         const std::size_t bytes = std::min(data.size(), max_bytes);
         if (offset > memory.size() || bytes > memory.size() - offset) return {.fault = ORR_FAULT_PEER_DENIED};
         std::memcpy(memory.data() + offset, data.data(), bytes);
-        free_ = std::max(free_, std::min(at, events_.now())) + bytes * 20;
+        free_ = std::max(free_, std::min(at, events_.now())) + bytes * kBytePs;
         ++writes;
         return {.bytes = bytes, .sent_ps = free_};
     }
@@ -60,6 +61,7 @@ class FakePeer final : public PeerPort {
     std::uint64_t sessions = 0;
 
   private:
+    static constexpr ModelTime kBytePs = 20;
     EventQueue& events_;
     ModelTime free_ = 0;
 };
