@@ -28,6 +28,9 @@ enum class PagePlace : std::uint8_t {
 struct MemoryCosts {
     std::uint64_t l1_bytes = 0;  // of the cache in front of it; 0: nothing is counted and nothing waited for
     std::uint64_t vram_cycles = 0, host_cycles = 0;  // that a load of a line, or an atomic, waits
+    // Bytes after which the hart stops, of VRAM, from the host and to it.
+    static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+    std::uint64_t most_vram = kNoLimit, most_from_host = kNoLimit, most_to_host = kNoLimit;
 };
 struct MemoryCounts {
     std::uint64_t read = 0, written = 0;  // bytes

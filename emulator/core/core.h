@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -160,6 +161,9 @@ struct Core {
     StopReason stop{};
     Trap trap;
 
+    // What the host may still do before run() ends, in some 50 ns (Hart::allow).
+    std::int64_t work_left = std::numeric_limits<std::int64_t>::max(), allowed = work_left;
+
     // --- counting: valid while handlers run, left is then in a register ---
     std::uint64_t steps_end = 0;  // steps when left reaches 0
     std::int64_t left = 0;
@@ -210,6 +214,11 @@ struct Core {
     void raise(Cause cause, std::uint64_t tval) {
         trap = {cause, tval, pc};
         has_trap = true;
+    }
+    void stop_soon() { stop_requested = attention = true; }
+    void spend(std::uint64_t work) {
+        work_left -= static_cast<std::int64_t>(work);
+        if (work_left <= 0) stop_soon();
     }
     void drop_reservation() { reservation_address = reservation_value = reservation_size = 0; }
     // Gives the handlers a budget for one instruction: run() looks at `attention` after it. (Leaving before

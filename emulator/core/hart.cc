@@ -211,6 +211,27 @@ void Hart::request_stop() {
     core.attention = true;
 }
 
+void Hart::allow(std::uint64_t work) {
+    Core& core = impl_->core;
+    core.work_left = core.allowed = static_cast<std::int64_t>(std::min(work, kMaxBudget));
+}
+
+void Hart::spend(std::uint64_t work) {
+    impl_->core.spend(work);
+}
+
+std::uint64_t Hart::spent() const {
+    return static_cast<std::uint64_t>(impl_->core.allowed - impl_->core.work_left);
+}
+
+bool Hart::may_go_on() const {
+    return impl_->core.work_left > 0;
+}
+
+bool Hart::full() const {
+    return impl_->core.meter.full();
+}
+
 void Hart::advance_cycles(std::uint64_t cycles) {
     impl_->core.mcycle_delta += cycles;
 }
@@ -305,7 +326,7 @@ void Hart::set_vector_state(const VectorState& s) {
     file->vxrm = s.vxrm & 3;
     file->vxsat = s.vxsat & 1;
     std::copy_n(s.v, std::size_t{kVectorRegisters} * file->vlen_bytes, file->v);
-    file->touched = true;
+    file->touched = s != VectorState{};
 }
 
 AccessCounts Hart::take_counts() {
@@ -318,7 +339,8 @@ void Hart::forget_lines() {
 }
 
 bool Hart::vector_dirty() const {
-    return (impl_->core.mstatus & kMstatusVs) == kMstatusVs;
+    // Not mstatus.VS, which a program may write.
+    return impl_->core.vector != nullptr && impl_->core.vector->touched;
 }
 
 void Hart::restart(std::uint64_t pc) {

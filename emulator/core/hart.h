@@ -26,7 +26,9 @@ enum class StopReason : std::uint8_t {
     kExit,        // pc reached Config::exit_pc; nothing there was fetched
     kEbreak,      // Config::ebreak_to_host: EBREAK; pc is at it
     kBreakpoint,  // pc reached a breakpoint (the first instruction of a run() never stops so)
-    kRequested,   // the bus called request_stop() during the last instruction, which is complete
+    // The bus called request_stop(), the work of allow() is done or Config::memory is full; the last
+    // instruction is complete, or a vector load or store that goes on at vstart.
+    kRequested,
 };
 const char* to_string(StopReason reason);
 
@@ -101,6 +103,12 @@ class Hart {
     void set_irq(Irq line, bool level);
     // Ends run() after the current instruction; for the bus. Without effect outside run().
     void request_stop();
+    // What the host does beside what cycles say, in some 50 ns: an element of floating point that it computes
+    // by integers is one, and the bus adds its own. After so much run() ends; without the call it never does.
+    void allow(std::uint64_t work);
+    void spend(std::uint64_t work);
+    std::uint64_t spent() const;  // since allow()
+    bool may_go_on() const;
     // Inside an instruction, for the bus: at most so many steps after this one, whatever is left of the
     // budget. Without effect outside run().
     void limit(std::uint64_t steps);
@@ -120,7 +128,7 @@ class Hart {
     // The same of vectors, apart; of a hart without them it is all zero, and setting it does nothing.
     VectorState vector_state() const;
     void set_vector_state(const VectorState& state);
-    // mstatus.VS is dirty: vector state may not be what it is after restart().
+    // Vector state may not be what it is after restart().
     bool vector_dirty() const;
 
     // The next program in the same memory: registers and CSRs as after reset(), pc as given. Counters go on,
@@ -148,6 +156,8 @@ class Hart {
     // What accesses to memory in common have asked for since the last call; see Config::memory. The cache in
     // front of it is empty after forget_lines().
     AccessCounts take_counts();
+    // They have come to one of the limits of MemoryCosts, and run() ends at once.
+    bool full() const;
     void forget_lines();
 
     // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.

@@ -28,13 +28,19 @@ class Meter {
     }
     bool on() const { return costs_.l1_bytes != 0; }
 
-    // Nothing is in the cache.
+    // Nothing is in the cache, and nothing counted.
     void start_cold() {
+        counts_ = {};
         epoch_ += kEpoch;
         if (epoch_ != 0) return;
         // The tags of long ago would be good again.
         std::ranges::fill(tags_, 0);
         epoch_ = kEpoch;
+    }
+    // What has been counted since the last call of take() has come to a limit.
+    bool full() const {
+        return counts_.vram.read + counts_.vram.written >= costs_.most_vram ||
+               counts_.host.read >= costs_.most_from_host || counts_.host.written >= costs_.most_to_host;
     }
     // What has been counted since the last call.
     AccessCounts take() { return std::exchange(counts_, {}); }

@@ -111,6 +111,7 @@ void count(Core* core, std::uint64_t va, unsigned size, bool store) {
     count_line(core, va, store);
     const std::uint64_t last = va + size - 1;
     if (last / Meter::kLine != va / Meter::kLine) count_line(core, last, store);
+    if (core->meter.full()) core->stop_soon();
 }
 
 // An aligned access is one host access whatever the optimiser does.
@@ -278,7 +279,9 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
 }
 
 void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store) {
-    if (core->meter.on()) core->meter.stream(bytes, place_at(core, va), store);
+    if (!core->meter.on()) return;
+    core->meter.stream(bytes, place_at(core, va), store);
+    if (core->meter.full()) core->stop_soon();
 }
 
 void drop_pages(Core* core) {

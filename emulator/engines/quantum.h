@@ -25,7 +25,12 @@ struct Quantum {
     std::uint64_t instructions = 0;
     std::uint64_t items = 0;     // finished
     AccessCounts accesses = {};  // what it asked of memory; waits for single loads are among the cycles
-    std::uint64_t lookups = 0;   // pages that had to be asked for; kFetchLookups for one of code
+    // Its accesses have come to a piece of what memory lets through, before its cycles were done: what
+    // follows goes on where it stops, without a wait for its last answer.
+    bool full = false;
+    // For the host: pages that had to be asked for (kFetchLookups for one of code), and all that it did
+    // beside what cycles say, see Hart::allow().
+    std::uint64_t lookups = 0, work = 0;
     // kStopped: ORR_DONE_FAULT or ORR_DONE_TRAP, and what goes with it.
     std::uint32_t status = ORR_DONE_OK;
     std::uint64_t fault = 0;

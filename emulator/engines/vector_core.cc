@@ -13,6 +13,7 @@ constexpr std::uint64_t kOwnBase = std::uint64_t{1} << 47;  // from here on noth
 constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
 // A page of code that the hart asks for costs the host several times what another page does.
 constexpr std::uint64_t kFetchLookups = 8;
+constexpr std::uint64_t kLookupWork = 2;
 constexpr unsigned kArgs = 10, kCallNumber = 17, kStackPointer = 2, kReturnAddress = 1;  // a0, a7, sp, ra
 constexpr std::uint64_t kEcallBytes = 4;
 constexpr std::uint64_t kItemStacksEnd =
@@ -47,11 +48,11 @@ struct VectorCore::OwnMemory {
 };
 
 VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
-                       std::uint64_t item_cycles, std::uint64_t most_lookups, const MemoryCosts& memory,
+                       std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory,
                        Mmu& mmu, CodeStore& code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
-      most_lookups_(std::max<std::uint64_t>(most_lookups, 1)),
+      most_work_(std::max<std::uint64_t>(most_work, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
       hart_(hart_config(number, vlen, datapath, memory, csrs_), *this, &code) {
@@ -280,16 +281,20 @@ bool VectorCore::compute(Quantum& quantum) {
     if (generation_ != mmu_.generation()) flush();
     began_ = quantum.began;
     lookups_ = 0;
+    hart_.allow(most_work_);
     const bool whole = execute(quantum);
-    quantum.accesses += hart_.take_counts();
+    if (whole) quantum.accesses = hart_.take_counts();
     quantum.lookups += lookups_;
+    quantum.work += hart_.spent();
     return whole;
 }
 
 bool VectorCore::execute(Quantum& quantum) {
     const Hart::Burst burst(hart_);
     while (quantum.cycles < quantum.budget) {
-        if (lookups_ >= most_lookups_) return false;
+        quantum.full = hart_.full();
+        if (quantum.full) return true;
+        if (!hart_.may_go_on()) return false;
         if (!in_item_) {
             begin_item();
             quantum.cycles += item_cycles_;
@@ -388,8 +393,9 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
 }
 
 PageRef VectorCore::translate(std::uint64_t va, Access access) {
-    lookups_ += access == Access::kFetch ? kFetchLookups : 1;
-    if (lookups_ >= most_lookups_) hart_.request_stop();
+    const std::uint64_t lookups = access == Access::kFetch ? kFetchLookups : 1;
+    lookups_ += lookups;
+    hart_.spend(lookups * kLookupWork);
     return va >= kOwnBase ? translate_own(va, access) : translate_card(va, access);
 }
 

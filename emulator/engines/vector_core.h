@@ -29,9 +29,9 @@ class VectorCore final : private Bus {
   public:
     // `code`: in common with the other cores of the card.
     // `vlen`: bits of a vector register, 0: none. `datapath`: bits that a vector instruction does in a cycle.
-    // `most_lookups`: of pages in one go of compute().
+    // `most_work`: of the host in one go of compute(), see Hart::allow().
     VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
-               std::uint64_t item_cycles, std::uint64_t most_lookups, const MemoryCosts& memory, Mmu& mmu,
+               std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory, Mmu& mmu,
                CodeStore& code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
@@ -90,7 +90,7 @@ class VectorCore final : private Bus {
 
     std::uint64_t hz_;
     std::uint64_t item_cycles_;
-    std::uint64_t most_lookups_;
+    std::uint64_t most_work_;
     Mmu& mmu_;
     std::unique_ptr<OwnMemory> memory_;
     // ORR_CSR_GROUP_X and those behind it, as the present item reads them.

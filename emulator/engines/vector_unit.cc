@@ -137,22 +137,37 @@ MemoryCosts VectorUnit::Impl::memory_costs() const {
         __extension__ using Wide = unsigned __int128;
         return static_cast<std::uint64_t>((Wide{latency} * config.hz + kPsPerSecond - 1) / kPsPerSecond);
     };
-    const MemoryConfig& memory = context.memory.config();
+    MemorySystem& memory = context.memory;
+    const ModelTime vram = memory.config().vram_latency_ps, host = memory.config().pcie_latency_ps;
     return {.l1_bytes = config.l1_bytes,
-            .vram_cycles = cycles(memory.vram_latency_ps),
-            .host_cycles = cycles(memory.pcie_latency_ps)};
+            .vram_cycles = cycles(vram),
+            .host_cycles = cycles(host),
+            .most_vram = most_bytes(memory.vram(), vram),
+            .most_from_host = most_bytes(memory.from_host(), host),
+            .most_to_host = most_bytes(memory.to_host(), 0)};
+}
+
+std::uint64_t VectorUnit::Impl::most_bytes(const Resource& way, ModelTime latency) const {
+    const std::uint64_t piece = std::min(way.piece(), Resource(in_flight(latency)).piece());
+    // The instruction that comes to it is completed: eight registers, if it is not one of those that stop
+    // inside.
+    return piece - std::min<std::uint64_t>(piece / 2, config.vlen);
 }
 
 // When a quantum is over: what it computed is known, and now its accesses share memory with all others'.
-void VectorUnit::Impl::price(Core& core, const AccessCounts& accesses, ModelTime now, ModelTime took) {
+void VectorUnit::Impl::price(Core& core, const Quantum& did, ModelTime now) {
     const MemoryConfig& memory = context.memory.config();
-    core.computed = later(now, took);
+    const AccessCounts& accesses = did.accesses;
+    core.computed = later(now, duration_ps(did.cycles, config.hz));
     const auto stream = [&](Resource& reads, std::uint64_t bytes, ModelTime latency) {
         if (bytes == 0) return;
-        core.computed = std::max(core.computed, later(reads.reserve(now, bytes), latency));
+        const ModelTime through = reads.reserve(now, bytes);
+        core.computed = std::max(core.computed, through);
+        core.answered = std::max(core.answered, later(through, latency));
     };
     stream(core.vram_reads, accesses.vram.streamed, memory.vram_latency_ps);
     stream(core.host_reads, accesses.host.streamed, memory.pcie_latency_ps);
+    if (!did.full) core.computed = std::max(core.computed, std::exchange(core.answered, 0));
     core.owed = {.vram = accesses.vram.read + accesses.vram.written,
                  .from_host = accesses.host.read,
                  .to_host = accesses.host.written};
@@ -192,7 +207,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         return distribute(now);
     }
     if (port.saves() && !core.open) return save(core, now);
-    if (!core.open) core.open = {.began = context.events.to_system(now), .budget = config.quantum};
+    if (!core.open) core.open = {.began = context.events.to_system(now), .budget = config.quantum - core.cut};
     // However many goes it costs the host, for the model it is one.
     if (!core.core.compute(*core.open)) return context.events.again(core.event);
     const Quantum did = *std::exchange(core.open, std::nullopt);
@@ -201,7 +216,6 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
 
 void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
     core.port->watch_cost(did);
-    const ModelTime took = duration_ps(did.cycles, config.hz);
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;
@@ -209,7 +223,8 @@ void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
         core.phase = Core::Phase::kStopped;
         core.stopped = did;
     }
-    price(core, did.accesses, now, took);
+    core.cut = did.full ? core.cut + did.cycles : 0;
+    price(core, did, now);
 }
 
 void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {

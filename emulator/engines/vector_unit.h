@@ -27,9 +27,8 @@ struct VectorConfig {
     // Bytes of a core's cache in front of memory; 0: kernels' accesses to memory take no time.
     std::uint64_t l1_bytes = 0;
     std::uint64_t in_flight = 0;  // lines that a core's vector loads ask for at once; 0: any number
-    // Pages that a core looks up before the host sees to other things, some 100 ns each: no part of the
-    // model.
-    std::uint64_t most_lookups = 512;
+    // What a core does for the host before that sees to other things, in some 50 ns: no part of the model.
+    std::uint64_t most_work = 1024;
 };
 
 class VectorUnit {

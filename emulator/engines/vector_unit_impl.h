@@ -35,7 +35,7 @@ class VectorUnit::Impl {
             : unit(unit_),
               number(number_),
               core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles,
-                   config.most_lookups, unit.memory_costs(), mmu, unit.code),
+                   config.most_work, unit.memory_costs(), mmu, unit.code),
               event(Event::of<&Core::on_event>(this)),
               vram_reads(unit.in_flight(unit.context.memory.config().vram_latency_ps)),
               host_reads(unit.in_flight(unit.context.memory.config().pcie_latency_ps)) {}
@@ -49,6 +49,7 @@ class VectorUnit::Impl {
         Phase phase = Phase::kRunning;
         std::optional<Quantum> open;  // that is being computed
         Quantum stopped;
+        std::uint64_t cut = 0;  // cycles of quanta that were full, and are one with the next
         // What the last quantum asked of memory and is not through yet, and when all else of it is.
         Traffic owed;
         ModelTime computed = 0;
@@ -56,6 +57,7 @@ class VectorUnit::Impl {
         // them.
         std::uint64_t carried = 0;
         ModelTime after_carry = 0;
+        ModelTime answered = 0;  // when the last answer comes to a vector load
         // What its requests in flight let through.
         Resource vram_reads, host_reads;
         ModelTime taken = 0;     // when its port got it
@@ -97,7 +99,9 @@ class VectorUnit::Impl {
     void release(Core& core, ModelTime now);
     // Its effects are there; how long it takes, by what others do meanwhile.
     void play(Core& core, const Quantum& did, ModelTime now);
-    void price(Core& core, const AccessCounts& accesses, ModelTime now, ModelTime took);
+    void price(Core& core, const Quantum& did, ModelTime now);
+    // What a core asks for before it looks whether its group is to be saved.
+    std::uint64_t most_bytes(const Resource& way, ModelTime latency) const;
     void move_owed(Core& core, ModelTime now);
 };
 
@@ -182,7 +186,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     ModelTime group_time_ = 0;        // core time of the last group that was done: what the next will take
     Pass pass_ = 0;
     Completion completion_;
-    std::uint64_t lookups_ = 0, cycles_ = 0;  // what it has cost the host, and the model
+    std::uint64_t lookups_ = 0, work_ = 0, cycles_ = 0;  // what it has cost the host, and the model
     bool told_ = false;
 
     Preempt preempt_ = Preempt::kNo;

@@ -106,6 +106,7 @@ void take_results(Core* core, const Op* op, const VectorRow& what, const VectorO
     VectorFile& file = *core->vector;
     file.vxsat = file.vxsat | (o.vxsat & 1);
     core->fflags = core->fflags | (o.fflags & 31);
+    if (o.slow != 0) core->spend(o.slow);
     if (what.has(kFp)) core->mstatus |= kMstatusFs;
     if (what.vd == VectorOperand::kXResult && op->rd != 0) core->x[op->rd] = o.result;
     if (what.vd == VectorOperand::kFResult) core->f[op->rd] = o.result;

@@ -95,6 +95,7 @@ struct Sgnjx {
 // R: the format of the result and the computation; A and B: those of the operands.
 template <class R, class A, class B, class Op, bool kScalar>
 void binary(VectorOperands& o) {
+    exact::count(o);
     const Bits<B> scalar = kScalar ? unbox<B>(o.scalar) : Bits<B>{};
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (!o.active(i)) continue;
@@ -133,6 +134,7 @@ struct Class {
 
 template <class F, class Op>
 void unary(VectorOperands& o) {
+    exact::count(o);
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (!o.active(i)) continue;
         store(o.vd, i, Op::template compute<F>(load<Bits<F>>(o.vs2, i), mode_of(o), o.fflags));
@@ -144,6 +146,7 @@ void unary(VectorOperands& o) {
 // kAccumulate: vs1 * vs2 + vd, otherwise vs1 * vd + vs2; R is the format of the addend and the result.
 template <class R, class A, bool kAccumulate, bool kNegateProduct, bool kNegateAddend, bool kScalar>
 void fused(VectorOperands& o) {
+    exact::count(o);
     const Bits<A> scalar = kScalar ? unbox<A>(o.scalar) : Bits<A>{};
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (!o.active(i)) continue;

@@ -21,6 +21,10 @@ VectorKernel fp_exact_move(VectorOp op, unsigned sew_log2);
 
 namespace exact {
 
+inline void count(VectorOperands& o) {
+    o.slow += o.vl - o.start;
+}
+
 template <class T>
 T load(const std::uint8_t* group, std::uint64_t index) {
     T value;

@@ -29,6 +29,7 @@ Mode mode(const VectorOperands& o) {
 // I's signedness is the instruction's.
 template <class I, class F, Mode kMode>
 void to_integer(VectorOperands& o) {
+    exact::count(o);
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (!o.active(i)) continue;
         const std::uint64_t value = soft::to_integer<F>(load<Bits<F>>(o.vs2, i), 8 * sizeof(I),
@@ -39,6 +40,7 @@ void to_integer(VectorOperands& o) {
 
 template <class F, class I>
 void from_integer(VectorOperands& o) {
+    exact::count(o);
     constexpr IntKind kKind = std::is_signed_v<I> ? IntKind::kI64 : IntKind::kU64;
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (!o.active(i)) continue;
@@ -49,6 +51,7 @@ void from_integer(VectorOperands& o) {
 
 template <class To, class From, Mode kMode>
 void between_formats(VectorOperands& o) {
+    exact::count(o);
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (!o.active(i)) continue;
         store(o.vd, i, soft::convert<To, From>(load<Bits<From>>(o.vs2, i), mode<kMode>(o), o.fflags));

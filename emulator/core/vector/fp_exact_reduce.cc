@@ -19,6 +19,7 @@ using Bits = typename F::Bits;
 // F: the format of the elements; R: that of the sum.
 template <class R, class F>
 void ordered_sum(VectorOperands& o) {
+    exact::count(o);
     Bits<R> sum = load<Bits<R>>(o.vs1, 0);
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (!o.active(i)) continue;
@@ -32,6 +33,7 @@ void ordered_sum(VectorOperands& o) {
 // in order; then parts are added in pairs that are 8, 4, 2 and 1 apart; last the start value.
 template <class R, class F>
 void unordered_sum(VectorOperands& o) {
+    exact::count(o);
     constexpr std::uint64_t kParts = 16;
     struct Part {
         bool any = false;
@@ -57,6 +59,7 @@ void unordered_sum(VectorOperands& o) {
 
 template <class F, Bits<F> (*kPick)(Bits<F>, Bits<F>, std::uint8_t&)>
 void pick(VectorOperands& o) {
+    exact::count(o);
     Bits<F> result = load<Bits<F>>(o.vs1, 0);
     for (std::uint64_t i = o.start; i < o.vl; ++i) {
         if (o.active(i)) result = kPick(result, load<Bits<F>>(o.vs2, i), o.fflags);

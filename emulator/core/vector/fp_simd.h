@@ -188,6 +188,7 @@ __attribute__((noinline)) void for_blocks(VectorOperands& operands) {
             Body::template run<true>(o, Block{i, rest, (1ull << rest) - 1});
         }
         operands.fflags = o.fflags;
+        operands.slow = o.slow;
         return;
     }
     constexpr std::uint64_t kAll = (1ull << kLanes) - 1;
@@ -203,6 +204,7 @@ __attribute__((noinline)) void for_blocks(VectorOperands& operands) {
         i += count;
     }
     operands.fflags = o.fflags;
+    operands.slow = o.slow;
 }
 
 // kLoop in the guest's rounding mode. The instruction is named for the mode that the host does not have.

@@ -20,8 +20,10 @@ __attribute__((noinline)) void by_integers(VectorOperands& o, const Block& block
     part.start = block.first;
     part.vl = block.first + block.count;
     part.fflags = 0;
+    part.slow = 0;
     fp_exact_kernel(kOp, kSewLog2)(part);
     o.fflags |= part.fflags;
+    o.slow += part.slow;
 }
 
 // --- between formats: C is the wider of both ---

@@ -2,7 +2,8 @@
 //
 // Elements in a row go by the page, as one copy from or into host memory; elements that straddle pages, and
 // pages that are no plain memory, go one by one through slow_load() and slow_store(), which raise what there
-// is to raise. So each element is done or not, and vstart names the first that is not.
+// is to raise. So each element is done or not, and vstart names the first that is not. Strided and indexed
+// ones also stop there, and go on later, where the hart is to stop.
 #include <cstring>
 
 #include "emulator/core/page_access.h"
@@ -131,8 +132,10 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
 
 template <class T, bool kStore>
 std::uint64_t move_places(Core* core, const Plan& plan, std::uint64_t i) {
-    for (; i < plan.count; ++i) {
+    for (bool some = false; i < plan.count; ++i) {
         if (!plan.active(i)) continue;
+        if (some && core->stop_requested) return i;
+        some = true;
         const std::uint64_t va = plan.base + (plan.index != nullptr ? plan.offset(i) : i * plan.stride);
         if (!move_segment<T, kStore>(core, plan, i, va)) return i;
     }
@@ -233,7 +236,8 @@ Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
         const std::uint64_t stopped = move_all(core, plan, file.vstart, what);
         core->gathers = false;
         if (stopped != plan.count) {
-            if (stopped == 0 || !what.has(kFaultFirst)) {
+            // One that goes on takes its cycles when it is complete.
+            if (stopped == 0 || !what.has(kFaultFirst) || !core->has_trap) {
                 file.vstart = stopped;
                 ORR_STOP();
             }

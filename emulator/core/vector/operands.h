@@ -46,6 +46,7 @@ struct VectorOperands {
     std::uint8_t fflags = 0;
     std::uint8_t vxsat = 0;
     std::uint64_t result = 0;  // of instructions that write x[rd] or f[rd]
+    std::uint64_t slow = 0;    // elements of floating point that were computed by integers
 
     bool active(std::uint64_t i) const { return mask == nullptr || (mask[i / 8] >> (i % 8) & 1) != 0; }
 };

@@ -312,15 +312,24 @@ void every_atomic(uint64_t* args) {
     asm volatile("ld a1, 8(a0)\n ld a0, 0(a0)\n1: ld a0, 0(a0)\n addi a1, a1, -1\n bnez a1, 1b\n ret\n");
 }
 
-// args: base, stride, loads a round, rounds, vtype
+// args: base, stride, loads a round, rounds, vtype, where the last load's elements go (0: nowhere)
 [[gnu::naked]] void gather(uint64_t*) {
     asm volatile(
         ".option push\n .option arch, +v\n"
-        "ld a1, 0(a0)\n ld a2, 8(a0)\n ld a3, 16(a0)\n ld a4, 24(a0)\n ld a5, 32(a0)\n"
+        "ld a1, 0(a0)\n ld a2, 8(a0)\n ld a3, 16(a0)\n ld a4, 24(a0)\n ld a5, 32(a0)\n ld a6, 40(a0)\n"
         "vsetvl t2, zero, a5\n mul t3, t2, a2\n"
         "1: mv t0, a1\n mv t1, a3\n"
         "2: vlse8.v v8, (t0), a2\n add t0, t0, t3\n addi t1, t1, -1\n bnez t1, 2b\n"
-        "addi a4, a4, -1\n bnez a4, 1b\n ret\n"
+        "addi a4, a4, -1\n bnez a4, 1b\n beqz a6, 3f\n vse8.v v8, (a6)\n 3: ret\n"
+        ".option pop\n");
+}
+
+// args: rounding mode, instructions, vtype
+[[gnu::naked]] void fused(uint64_t*) {
+    asm volatile(
+        ".option push\n .option arch, +v\n"
+        "ld a1, 0(a0)\n ld a2, 8(a0)\n ld a3, 16(a0)\n fsrm a1\n vsetvl t0, zero, a3\n"
+        "1: vfmacc.vv v8, v16, v24\n addi a2, a2, -1\n bnez a2, 1b\n ret\n"
         ".option pop\n");
 }
 
@@ -330,7 +339,7 @@ using Entry = void (*)(uint64_t*);
     illegal,      ecall,         loop,   jump,     load,        store,     misaligned_atomic,
     recurse,      wait_forever,  mark,   spin,     mix,         tree,      barrier_ended,
     barrier_late, barrier_other, deep,   rounding, fail_assert, vectors,   every_atomic,
-    triad,        chase,         gather,
+    triad,        chase,         gather, fused,
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ enum Kernel : unsigned {
     kTriad,
     kChase,
     kGather,
+    kFused,
     kKernels,
 };
 

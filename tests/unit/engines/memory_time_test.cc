@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "emulator/core/meter.h"
+#include "emulator/engines/vector_core.h"
 #include "tests/unit/engines/vector_rig.h"
 
 namespace orrery::emu::test {
@@ -112,13 +113,18 @@ TEST_F(MemoryTime, AKernelThatFailsPaysForWhatItMoved) {
 
 TEST_F(MemoryTime, WhatAnAbortedKernelAskedForIsUnderWay) {
     constexpr std::uint64_t kBytes = 64 << 10;
+    MemoryConfig slow = memory();
+    slow.pcie_bytes_per_second = 64'000'000;  // so that a vector load is many pieces
+    rig.memory = MemorySystem(slow);
+    unit.emplace(config(), rig.context);
     const auto triad = desc(kTriad, {kData, kHostData, kHostData + kBytes, kBytes / 8}, 1);
     ASSERT_TRUE(unit->port(0).start(Rig::words_of(triad), 1));
     rig.run(2);  // the launch, and a quantum
     const ModelTime began = rig.events.now();
     unit->port(0).abort();
+    constexpr std::uint64_t kLoad = 2048;
     EXPECT_GE(rig.memory.from_host().reserve(began, 0) - began,
-              duration_ps(2 * kBytes, memory().pcie_bytes_per_second));
+              duration_ps(kLoad, slow.pcie_bytes_per_second));
 }
 
 // What was in flight for a dispatch that is no more does not hold up the next one on its cores.
@@ -147,11 +153,11 @@ TEST_F(MemoryTime, AnAbortedDispatchLeavesNothingToTheNext) {
 // matter: other processes' TLB flushes and DMA ranges that go change it.
 TEST_F(MemoryTime, GoesOfTheHostAreNotInTheModel) {
     constexpr std::uint64_t kPage = 4096, kLoads = 3, kRounds = 20, kElements64 = 0xdb;
-    const auto took = [&](std::uint64_t most_lookups, bool flushes) {
+    const auto took = [&](std::uint64_t most_work, bool flushes) {
         VectorConfig cut = config();
-        cut.most_lookups = most_lookups;
+        cut.most_work = most_work;
         unit.emplace(cut, rig.context);
-        const auto kernel = desc(kGather, {kData, kPage, kLoads, kRounds, kElements64}, 2);
+        const auto kernel = desc(kGather, {kData, kPage, kLoads, kRounds, kElements64, 0}, 2);
         EXPECT_TRUE(unit->port(0).start(Rig::words_of(kernel), 1));
         std::size_t goes = 0;
         for (; rig.run(1) != 0; ++goes) {
@@ -161,11 +167,68 @@ TEST_F(MemoryTime, GoesOfTheHostAreNotInTheModel) {
         EXPECT_EQ(done.status, ORR_DONE_OK);
         return std::pair(done.end_ps - done.start_ps, goes);
     };
-    const auto warm = took(512, false), few = took(64, false), flushed = took(512, true);
+    const auto warm = took(1024, false), few = took(128, false), flushed = took(1024, true);
     EXPECT_GT(few.second, warm.second);
     EXPECT_GT(flushed.second, warm.second);
     EXPECT_EQ(few.first, warm.first);
     EXPECT_EQ(flushed.first, warm.first);
+}
+
+// A kernel asks for a piece at a time, however much its vector loads gather, and can be saved behind each.
+TEST_F(MemoryTime, PreemptionWaitsForAPieceOfEachUser) {
+    constexpr std::uint64_t kElements8 = 0xc3, kSave = 40 << 20;
+    const std::uint32_t cores = config().cores;
+    const auto kernel = desc(kGather, {kHostData, kLine, 3, 1000, kElements8, 0}, cores);
+    ASSERT_TRUE(unit->port(0).start(Rig::words_of(kernel), 1));
+    while (rig.events.run_next(100'000 * kPsPerNs)) {
+    }
+    ASSERT_TRUE(unit->port(0).busy());
+    const ModelTime asked = rig.events.now();
+    ASSERT_TRUE(unit->port(0).preempt(Preempt::kNow, kSave));
+    rig.run();
+    const Completion done = rig.done.back();
+    ASSERT_EQ(done.status, ORR_DONE_PREEMPTED);
+    const ModelTime save = config().save_core_ps + duration_ps(done.detail, memory().vram_bytes_per_second);
+    EXPECT_LE(done.end_ps - asked, (1 + cores) * Resource::kPiecePs + save);
+}
+
+// Where a piece ends inside a vector load, that goes on where it was, on this core or another.
+TEST_F(MemoryTime, AVectorLoadIsPreemptedInside) {
+    constexpr std::uint64_t kElements8 = 0xc3, kSave = 40 << 20, kCount = 4096, kLoads = 2;
+    VectorConfig wide = config();
+    wide.vlen = wide.datapath_bits = 4096;
+    for (std::uint64_t i = 0; i < kLoads * kCount; ++i)
+        rig.host_data[i * kLine] = static_cast<std::uint8_t>(i * 7 + i / kCount);
+    const auto kernel = desc(kGather, {kHostData, kLine, kLoads, 1, kElements8, kData}, 1);
+    const auto check = [&] {
+        const auto* result = reinterpret_cast<const std::uint8_t*>(words(0));
+        for (std::uint64_t i = 0; i < kCount; ++i)
+            ASSERT_EQ(result[i], static_cast<std::uint8_t>((kCount + i) * 7 + 1)) << i;
+        std::memset(words(0), 0, kCount);
+    };
+    unit.emplace(wide, rig.context);
+    std::size_t whole = 0;
+    ASSERT_TRUE(unit->port(0).start(Rig::words_of(kernel), 1));
+    while (rig.run(1) != 0)
+        ++whole;
+    check();
+    bool inside = false;
+    for (std::size_t events = 2; events + 1 < whole; ++events) {
+        rig.done.clear();
+        ASSERT_TRUE(unit->port(0).start(Rig::words_of(kernel), 1));
+        rig.run(events);
+        ASSERT_TRUE(unit->port(0).preempt(Preempt::kNow, kSave));
+        rig.run();
+        if (rig.done.back().status == ORR_DONE_PREEMPTED) {
+            auto area = SaveArea::at(rig.vram, kSave, wide.cores, wide.vlen);
+            if (const auto group = area->read_group(0, 1)) inside |= group->vectors().vstart != 0;
+            ASSERT_TRUE(unit->port(1).resume(kSave, 2));
+            rig.run();
+        }
+        ASSERT_EQ(rig.done.back().status, ORR_DONE_OK);
+        check();
+    }
+    EXPECT_TRUE(inside);
 }
 
 TEST_F(MemoryTime, APointerChaseTakesItsLatencies) {
@@ -195,6 +258,46 @@ TEST(Meter, NothingIsKeptOverAColdStart) {
         meter.start_cold();
         EXPECT_FALSE(meter.has(va)) << std::hex << va;
     }
+}
+
+// What one event of a core does for the host is bounded, whatever one instruction asks for.
+class Goes : public MemoryTime {
+  protected:
+    static constexpr std::uint64_t kWork = 1024, kSomePages = 64;
+    // The quantum, and the most that a go of it did.
+    std::pair<Quantum, std::uint64_t> compute(const orr_desc_kernel& kernel, std::uint32_t vlen,
+                                              std::uint64_t work) {
+        CodeStore code;
+        VectorCore core(0, vlen, vlen, config().hz, 4, work, {}, rig.mmu, code);
+        core.take({.desc = kernel, .serial = 1}, 0, 0);
+        Quantum quantum{.budget = 2000};
+        std::uint64_t before = 0, most = 0;
+        for (bool whole = false; !whole; before = quantum.work) {
+            whole = core.compute(quantum);
+            most = std::max(most, quantum.work - before);
+        }
+        EXPECT_EQ(quantum.end, Quantum::End::kMore);
+        return {quantum, most};
+    }
+    void expect_bounded(const orr_desc_kernel& kernel, std::uint32_t vlen, std::uint64_t bound) {
+        const auto [whole, all] = compute(kernel, vlen, ~std::uint64_t{0});
+        const auto [cut, most] = compute(kernel, vlen, kWork);
+        EXPECT_GT(all, 10 * bound);
+        EXPECT_LE(most, bound);
+        EXPECT_EQ(cut.cycles, whole.cycles);
+        EXPECT_EQ(cut.instructions, whole.instructions);
+    }
+};
+
+TEST_F(Goes, EndInsideALoadOfManyPages) {
+    constexpr std::uint64_t kFar = 0x30'0000'0000, kPage = 4096, kElements8 = 0xc3;
+    rig.map(kFar, 4096 * kPage, ORR_TARGET_VRAM, kDataOffset);
+    expect_bounded(desc(kGather, {kFar, kPage, 1, 1'000'000, kElements8, 0}, 1), 4096, kWork + kSomePages);
+}
+
+TEST_F(Goes, EndBehindArithmeticThatTheHostDoesByIntegers) {
+    constexpr std::uint64_t kNearestAway = 4, kHalves = 0xcb, kElements = 1024;
+    expect_bounded(desc(kFused, {kNearestAway, 1'000'000, kHalves}, 1), 2048, kWork + kElements + kSomePages);
 }
 
 TEST_F(MemoryTime, AtomicsGoToTheirMemory) {
