@@ -1,12 +1,17 @@
 #include "umd/scheduler/core.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <utility>
 
 namespace orrery::umd {
 
 Core::Core(const Machine& machine, Executor& executor, const CoreOptions& options)
-    : machine_(machine), executor_(executor), options_(options) {}
+    : machine_(machine), executor_(executor), options_(options) {
+    for (unsigned node = 0; node < machine_.nodes(); ++node)
+        node_time_[node] = Workers(machine_.workers_of(node));
+}
 
 DataId Core::add_data(std::uint64_t bytes, unsigned node) {
     Place place{};
@@ -76,6 +81,11 @@ TaskId Core::add_task(const TaskSpec& spec, bool merge) {
     task.cost = std::max<Ps>(spec.cost, 1);
     task.deadline = spec.deadline;
     task.priority = spec.priority;
+    // Those that add into the card's part of a datum do so one after the other.
+    const bool alone = merge || std::ranges::any_of(spec.accesses, [](const DataAccess& access) {
+                           return access.mode == Access::kReduce;
+                       });
+    task.groups = alone ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(spec.groups, ~0u));
     task.pinned = static_cast<std::int8_t>(spec.node);
     task.state = TaskState::kWaiting;
     task.cause = kNoTask;
@@ -278,7 +288,7 @@ void Core::place(TaskId id) {
         const Ps duration = node == machine_.host()
                                 ? task.cost
                                 : static_cast<Ps>(static_cast<double>(task.cost) * machine_.slowness[node]);
-        const Ps end = node_time_[node].find(ready, duration) + duration;
+        const Ps end = node_time_[node].find(ready, duration, machine_.width(node, task.groups)) + duration;
         unsigned at = count++;
         for (; at > 0 && candidates[at - 1].earliest_end > end; --at)
             candidates[at] = candidates[at - 1];
@@ -292,10 +302,13 @@ void Core::place(TaskId id) {
         Ps moved = 0;
         const Ps inputs = inputs_ready(task, node, ready, moved);
         const Ps duration = candidates[i].duration + (options_.fetch_in_task ? moved : 0);
-        const Ps start = node_time_[node].find(inputs, duration);
+        const Ps start = node_time_[node].find(inputs, duration, machine_.width(node, task.groups));
         const double score =
             static_cast<double>(start + duration) + options_.transfer_weight * static_cast<double>(moved);
-        if (score > best_score || (score == best_score && node > best)) continue;
+        // Side by side on one card is as good as on two only as long as nothing else is shared there.
+        if (score > best_score ||
+            (score == best_score && std::pair(load_[node], node) > std::pair(load_[best], best)))
+            continue;
         best = node;
         best_start = start;
         best_duration = duration;
@@ -305,9 +318,11 @@ void Core::place(TaskId id) {
     if (!options_.fetch_in_task) {
         // Another source may be earlier or later than the estimate by the owner alone.
         Ps moved = 0;
-        best_start = node_time_[best].find(inputs_ready(task, best, ready, moved), best_duration);
+        best_start = node_time_[best].find(inputs_ready(task, best, ready, moved), best_duration,
+                                           machine_.width(best, task.groups));
     }
-    node_time_[best].reserve(best_start, best_duration);
+    task.workers = node_time_[best].reserve(best_start, best_duration, machine_.width(best, task.groups));
+    load_[best] += best_duration;
     task.node = static_cast<std::uint8_t>(best);
     task.start = best_start;
     task.finish = best_start + best_duration;
@@ -328,7 +343,8 @@ void Core::plan() {
     std::erase_if(unplanned_, [&](TaskId id) { return tasks_[id].state != TaskState::kWaiting; });
     rank(unplanned_);
     for (unsigned node = 0; node < machine_.nodes(); ++node) {
-        node_time_[node].forget_before(std::max(issued_until_[node], now_));
+        for (unsigned worker = 0; worker < node_time_[node].count(); ++worker)
+            node_time_[node].forget_before(worker, std::max(issued_until_[node][worker], now_));
         for (unsigned to = 0; to < machine_.nodes(); ++to)
             channel_time_[node][to].forget_before(now_);
     }
@@ -420,20 +436,36 @@ void Core::issue_one(TaskId id) {
     task.command = next_command_++;
     task.state = TaskState::kIssued;
     ++in_flight_[node];
-    issued_until_[node] = std::max(issued_until_[node], task.finish);
+    workers_in_flight_[node] += static_cast<unsigned>(std::popcount(task.workers));
+    for (unsigned worker = 0; worker < node_time_[node].count(); ++worker) {
+        if ((task.workers >> worker & 1) != 0)
+            issued_until_[node][worker] = std::max(issued_until_[node][worker], task.finish);
+    }
     issue_log_.push_back({id, task.command});
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
         write(issued_, access, task.merge, node, task.finish, task.command);
     }
-    executor_.run({task.command, id, node, after_, partials_, clear});
+    const auto worker = static_cast<unsigned>(std::countr_zero(task.workers));
+    executor_.run({task.command, id, node, worker, after_, partials_, clear});
+}
+
+bool Core::has_room(const Task& task) const {
+    const unsigned node = task.node;
+    return workers_in_flight_[node] < options_.issue_ahead * machine_.workers_of(node) &&
+           in_flight_[node] < std::max(options_.issue_ahead, kMostInFlight);
+}
+
+void Core::landed(const Task& task) {
+    --in_flight_[task.node];
+    workers_in_flight_[task.node] -= static_cast<unsigned>(std::popcount(task.workers));
 }
 
 void Core::issue() {
     for (; queue_head_ < queue_.size(); ++queue_head_) {
         const TaskId id = queue_[queue_head_].task;
         if (tasks_[id].state != TaskState::kPlanned) continue;  // cancelled meanwhile
-        if (in_flight_[tasks_[id].node] >= options_.issue_ahead) return;
+        if (!has_room(tasks_[id])) return;
         issue_one(id);
     }
 }
@@ -448,7 +480,7 @@ void Core::pump() {
 void Core::complete(TaskId id, Ps start, Ps finish) {
     Task& task = tasks_[id];
     if (task.state != TaskState::kIssued) return;
-    --in_flight_[task.node];
+    landed(task);
     ++stats_.done;
     ++completions_since_plan_;
     task.state = TaskState::kDone;
@@ -459,7 +491,7 @@ void Core::complete(TaskId id, Ps start, Ps finish) {
 }
 
 void Core::end_unissued(Task& task, TaskState state, TaskId cause) {
-    if (task.state == TaskState::kIssued) --in_flight_[task.node];
+    if (task.state == TaskState::kIssued) landed(task);
     task.state = state;
     task.cause = cause;
     ++(state == TaskState::kFailed ? stats_.failed : stats_.cancelled);

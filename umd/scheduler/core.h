@@ -17,7 +17,7 @@
 
 #include "umd/scheduler/executor.h"
 #include "umd/scheduler/machine.h"
-#include "umd/scheduler/timeline.h"
+#include "umd/scheduler/workers.h"
 
 namespace orrery::umd {
 
@@ -36,7 +36,8 @@ enum class TaskState : std::uint8_t { kWaiting, kPlanned, kIssued, kDone, kFaile
 constexpr int kAnyNode = -1;
 
 struct TaskSpec {
-    Ps cost = 1;  // expected, on a card of slowness 1
+    Ps cost = 1;               // expected, on a card of slowness 1
+    std::uint64_t groups = 0;  // work-groups, which may leave cores to others; 0: it has a card to itself
     std::span<const DataAccess> accesses;
     std::span<const TaskId> after;  // beside what follows from the accesses
     std::int32_t priority = 0;      // higher first; what a task waits for inherits it
@@ -45,7 +46,7 @@ struct TaskSpec {
 };
 
 struct CoreOptions {
-    unsigned issue_ahead = 32;     // tasks a node that are handed out and not done
+    unsigned issue_ahead = 32;     // tasks a worker that are handed out and not done
     double transfer_weight = 0.5;  // how much a transfer counts beside the time at which a task ends
     bool replan = true;
     // For executors whose tasks fetch their inputs themselves, one after the other, before they work.
@@ -88,7 +89,8 @@ class Core {
     bool cancel(TaskId task);
     // All that are not issued.
     void cancel_all();
-    // Before reissue(): links are gone. As many cards as before.
+    // Before replan() or reissue(): links are gone, or cards faster or slower than thought. As many cards and
+    // workers as before.
     void set_machine(const Machine& machine) { machine_ = machine; }
     // Commands were lost (their queue stopped): what is issued and neither done nor cancelled is planned
     // again. Nothing is in flight. lost: bits of cards that are gone, with the data that only they had; no
@@ -119,8 +121,10 @@ class Core {
         TaskId mark;  // that asked for it last while its predecessors were inferred
         TaskId cause;
         std::int32_t priority, effective_priority;
+        std::uint32_t groups;  // 0: takes all workers
         std::int8_t pinned;
         std::uint8_t node;
+        WorkerSet workers;
         TaskState state;
         bool merge;
     };
@@ -162,6 +166,8 @@ class Core {
         TaskId task;
         CommandId command;
     };
+    // Of one node, whoever its workers are: the executor has room for no more.
+    static constexpr unsigned kMostInFlight = 32;
     static constexpr TaskId kOrderOnly = 1u << 31;
     static constexpr std::uint32_t kNoParts = ~0u;
 
@@ -184,6 +190,8 @@ class Core {
                         CommandId after);
     void cancel_dependents(TaskId first);
     void end_unissued(Task& task, TaskState state, TaskId cause);
+    void landed(const Task& task);
+    bool has_room(const Task& task) const;
     void unplan();
     void rebuild_places();
     void consider_replanning(const Task& task, Ps finish);
@@ -196,10 +204,11 @@ class Core {
     std::vector<DataAccess> accesses_;
     std::vector<Data> data_;
     Horizon planned_, issued_;
-    std::array<Timeline, kMaxNodes> node_time_;
+    std::array<Workers, kMaxNodes> node_time_;
     std::array<std::array<Timeline, kMaxNodes>, kMaxNodes> channel_time_;
-    std::array<Ps, kMaxNodes> issued_until_{};
-    std::array<unsigned, kMaxNodes> in_flight_{};
+    std::array<std::array<Ps, kMaxWorkers>, kMaxNodes> issued_until_{};
+    std::array<Ps, kMaxNodes> load_{};  // all that was planned there
+    std::array<unsigned, kMaxNodes> in_flight_{}, workers_in_flight_{};
     std::vector<TaskId> unplanned_;
     std::vector<Urgency> order_;  // scratch: in which they are placed
     std::vector<Planned> queue_;  // by start, from queue_head_ on

@@ -21,7 +21,8 @@ void Core::unplan() {
     std::ranges::sort(unplanned_);
     planned_ = issued_;
     for (unsigned node = 0; node < machine_.nodes(); ++node) {
-        node_time_[node] = Timeline(issued_until_[node]);
+        for (unsigned worker = 0; worker < node_time_[node].count(); ++worker)
+            node_time_[node].restart(worker, issued_until_[node][worker]);
         channel_time_[node].fill(Timeline(now_));
     }
 }
@@ -32,8 +33,9 @@ void Core::consider_replanning(const Task& task, Ps finish) {
     const Ps drift = finish - task.finish;
     const Ps remaining = std::max<Ps>(node_time_[task.node].end() - task.finish, 1);
     if (std::abs(drift) * 20 < remaining) return;
-    for (Ps& until : issued_until_)
-        until += drift;
+    for (auto& workers : issued_until_)
+        for (Ps& until : workers)
+            until += drift;
     replan();
 }
 
@@ -81,8 +83,10 @@ void Core::reissue(unsigned lost) {
         unplanned_.push_back(issued.task);
     }
     in_flight_.fill(0);
+    workers_in_flight_.fill(0);
     rebuild_places();
-    issued_until_.fill(now_);
+    for (auto& workers : issued_until_)
+        workers.fill(now_);
     unplan();
 }
 

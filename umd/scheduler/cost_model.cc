@@ -11,22 +11,38 @@ namespace {
 
 constexpr double kGuess = 20e6;        // 20 us
 constexpr std::uint64_t kMemory = 64;  // later measurements count at least 1/64
-constexpr const char* kHeader = "orrery-task-costs-1";
+constexpr const char* kHeader = "orrery-task-costs-2";
+constexpr const char* kHeaderWithoutSkus = "orrery-task-costs-1";
 
 }  // namespace
 
 CostModel::Key CostModel::key(const std::string& footprint) {
-    const auto [entry, added] = keys_.try_emplace(footprint, static_cast<Key>(entries_.size()));
+    return keys_.try_emplace(footprint, static_cast<Key>(keys_.size())).first->second;
+}
+
+CostModel::Sku CostModel::sku(const std::string& name) {
+    const auto [known, added] = skus_.try_emplace(name, static_cast<Sku>(entries_.size()));
     if (added) entries_.emplace_back();
-    return entry->second;
+    return known->second;
 }
 
-Ps CostModel::expect(Key key) const {
-    return entries_[key].count == 0 ? kNever : std::max<Ps>(static_cast<Ps>(entries_[key].mean), 1);
+const CostModel::Entry& CostModel::entry(Sku sku, Key key) const {
+    static const Entry kNone;
+    return key < entries_[sku].size() ? entries_[sku][key] : kNone;
 }
 
-bool CostModel::measured(Key key, Ps duration) {
-    Entry& entry = entries_[key];
+CostModel::Entry& CostModel::entry(Sku sku, Key key) {
+    if (key >= entries_[sku].size()) entries_[sku].resize(key + 1);
+    return entries_[sku][key];
+}
+
+Ps CostModel::expect(Sku sku, Key key) const {
+    const Entry& known = entry(sku, key);
+    return known.count == 0 ? kNever : std::max<Ps>(static_cast<Ps>(known.mean), 1);
+}
+
+bool CostModel::measured(Sku sku, Key key, Ps duration) {
+    Entry& entry = this->entry(sku, key);
     entry.count = std::min(entry.count + 1, kMemory);
     entry.mean += (static_cast<double>(duration) - entry.mean) / static_cast<double>(entry.count);
     if (entry.told != 0 && std::abs(entry.mean - entry.told) <= entry.told / 5) return false;
@@ -34,9 +50,9 @@ bool CostModel::measured(Key key, Ps duration) {
     return true;
 }
 
-Ps CostModel::guess() const {
+Ps CostModel::guess(Sku sku) const {
     double sum = 0, count = 0;
-    for (const Entry& entry : entries_) {
+    for (const Entry& entry : entries_[sku]) {
         if (entry.count == 0) continue;
         sum += entry.mean;
         ++count;
@@ -44,25 +60,39 @@ Ps CostModel::guess() const {
     return static_cast<Ps>(count == 0 ? kGuess : sum / count);
 }
 
+double CostModel::slowness(Sku sku, Sku reference) const {
+    double sum = 0, count = 0;
+    for (Key key = 0; key < keys_.size(); ++key) {
+        const Entry &here = entry(sku, key), &there = entry(reference, key);
+        if (here.count == 0 || there.count == 0) continue;
+        sum += std::log(here.mean / there.mean);
+        ++count;
+    }
+    return count == 0 ? 0 : std::exp(sum / count);
+}
+
 Status CostModel::load(const std::string& path) {
     std::ifstream file(path);
     if (!file) return {};
     std::string line;
-    if (!std::getline(file, line) || line != kHeader) {
+    const bool any = static_cast<bool>(std::getline(file, line));
+    if (any && line == kHeaderWithoutSkus) return {};
+    if (!any || line != kHeader) {
         return fail(orrErrorInvalidValue, "{} does not start with '{}': it is no file of task costs", path,
                     kHeader);
     }
     for (int number = 2; std::getline(file, line); ++number) {
         std::istringstream words(line);
-        std::string footprint;
+        std::string name, footprint;
         double mean = 0;
         std::uint64_t count = 0;
-        if (!(words >> footprint >> mean >> count) || !std::isfinite(mean) || mean <= 0 || mean > 1e15 ||
-            count == 0) {
+        if (!(words >> name >> footprint >> mean >> count) || !std::isfinite(mean) || mean <= 0 ||
+            mean > 1e15 || count == 0) {
             return fail(orrErrorInvalidValue,
-                        "{}:{}: a footprint, a mean in picoseconds and a count are needed", path, number);
+                        "{}:{}: a SKU, a footprint, a mean in picoseconds and a count are needed", path,
+                        number);
         }
-        entries_[key(footprint)] = {mean, std::min(count, kMemory), mean};
+        entry(sku(name), key(footprint)) = {mean, std::min(count, kMemory), mean};
     }
     return {};
 }
@@ -70,9 +100,12 @@ Status CostModel::load(const std::string& path) {
 Status CostModel::save(const std::string& path) const {
     std::ofstream file(path, std::ios::trunc);
     file << kHeader << '\n';
-    for (const auto& [footprint, key] : keys_) {
-        const Entry& entry = entries_[key];
-        if (entry.count != 0) file << footprint << ' ' << entry.mean << ' ' << entry.count << '\n';
+    for (const auto& [name, sku] : skus_) {
+        for (const auto& [footprint, key] : keys_) {
+            const Entry& known = entry(sku, key);
+            if (known.count != 0)
+                file << name << ' ' << footprint << ' ' << known.mean << ' ' << known.count << '\n';
+        }
     }
     file.close();
     if (!file) return fail_errno(errno, fmt::format("writing task costs to {}", path));

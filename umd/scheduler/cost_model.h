@@ -1,5 +1,5 @@
-// What tasks cost, from what the same kernel with the same grid and data sizes has cost before: model time
-// between two time stamps of the card.
+// What tasks cost, from what the same kernel with the same grid and data sizes has cost before on a card of
+// the same SKU: model time between two time stamps of the card.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,22 @@ namespace orrery::umd {
 
 class CostModel {
   public:
-    // A footprint's name has no white space.
+    // Neither name has white space.
+    using Sku = std::uint32_t;
     using Key = std::uint32_t;
+    Sku sku(const std::string& name);
     Key key(const std::string& footprint);
-    // kNever: never measured.
-    Ps expect(Key key) const;
+    // kNever: never measured there.
+    Ps expect(Sku sku, Key key) const;
     // True if the expectation is new, or has moved by more than a fifth since it was last said so.
-    bool measured(Key key, Ps duration);
-    // Of tasks that were never measured: something between those that were.
-    Ps guess() const;
+    bool measured(Sku sku, Key key, Ps duration);
+    // Of tasks that were never measured there: something between those that were.
+    Ps guess(Sku sku) const;
+    // How much longer tasks take there than on `reference`, by those that were measured on both; 0: none was.
+    double slowness(Sku sku, Sku reference) const;
 
-    // A line each: footprint, mean in picoseconds, count. A file that is not there is an empty one.
+    // A line each: SKU, footprint, mean in picoseconds, count. A file that is not there is an empty one, and
+    // so is one of the first version, which does not say whose costs it has.
     Status load(const std::string& path);
     Status save(const std::string& path) const;
 
@@ -34,8 +39,12 @@ class CostModel {
         std::uint64_t count = 0;
         double told = 0;
     };
+    const Entry& entry(Sku sku, Key key) const;
+    Entry& entry(Sku sku, Key key);
+
+    std::map<std::string, Sku> skus_;
     std::map<std::string, Key> keys_;
-    std::vector<Entry> entries_;
+    std::vector<std::vector<Entry>> entries_;  // by SKU and key
 };
 
 }  // namespace orrery::umd

@@ -28,6 +28,7 @@ struct RunCommand {
     CommandId id = 0;
     TaskId task = 0;
     unsigned node = 0;                   // card, or Machine::host()
+    unsigned worker = 0;                 // of the card; those of one worker run one after the other
     std::span<const CommandId> after;    // tasks and transfers; may hold duplicates and 0
     std::span<const unsigned> partials;  // a merge: other cards whose parts have been transferred here
     std::uint64_t clear = 0;  // bit i: access i reduces, and is the first on this card: clear its part

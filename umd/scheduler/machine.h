@@ -13,6 +13,7 @@ constexpr Ps kNever = INT64_MAX;
 
 constexpr unsigned kMaxCards = 8;
 constexpr unsigned kMaxNodes = kMaxCards + 1;  // memories: the cards', then the host's
+constexpr unsigned kMaxWorkers = 8;            // of one card
 // In sets of nodes.
 constexpr unsigned bit(unsigned node) {
     return 1u << node;
@@ -33,7 +34,18 @@ struct Machine {
     unsigned cards = 1;
     std::array<double, kMaxCards> slowness{};  // duration of a task there = cost * slowness
     std::array<std::array<Channel, kMaxNodes>, kMaxNodes> channel{};
+    // Kernels that a card can run side by side, and for how many work-groups each of them has cores. 0: one
+    // kernel has the card, whatever its size.
+    std::array<unsigned, kMaxNodes> workers{};
+    std::array<unsigned, kMaxNodes> groups_a_worker{};
 
+    unsigned workers_of(unsigned node) const { return workers[node] == 0 ? 1 : workers[node]; }
+    // How many workers of a card so many groups keep busy; 0 groups: all.
+    unsigned width(unsigned node, std::uint64_t groups) const {
+        const std::uint64_t each = groups_a_worker[node] == 0 ? 1 : groups_a_worker[node];
+        if (groups == 0 || groups > each * workers_of(node)) return workers_of(node);
+        return static_cast<unsigned>((groups + each - 1) / each);
+    }
     unsigned host() const { return cards; }
     unsigned nodes() const { return cards + 1; }
 

@@ -38,12 +38,25 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
     machine_.slowness.fill(1.0);
     for (const int device : devices) {
         ORR_TRY(context, runtime_.context(device));
-        cards_.push_back({device, *context, {}, {}, 0, nullptr});
+        cards_.push_back({device, *context, {}, {}, {}, 0, nullptr});
     }
+    double first_speed = 0;
     for (unsigned a = 0; a < cards_.size(); ++a) {
         const Channel host{kHostLatency, 1e12 / kHostBytesPerSecond, true};
         machine_.channel[a][machine_.host()] = machine_.channel[machine_.host()][a] = host;
         ORR_TRY(card, cards_[a].context->winsys().query());
+        const auto* const name = reinterpret_cast<const char*>(card->sku_name);
+        cards_[a].sku.assign(name, strnlen(name, sizeof card->sku_name));
+        std::ranges::replace_if(cards_[a].sku, [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
+        if (cards_[a].sku.empty()) cards_[a].sku = "unnamed";
+        // As many kernels at work as the card can hold, and each on as many cores as are left for it then.
+        const unsigned cores = card->vector_cores;
+        machine_.workers[a] = std::clamp(std::min(card->vector_ports, cores), 1u, kMaxWorkers);
+        machine_.groups_a_worker[a] = std::max(cores / machine_.workers[a], 1u);
+        // Until something was measured on both.
+        const double speed = static_cast<double>(cores) * static_cast<double>(card->vector_hz);
+        if (a == 0) first_speed = speed;
+        if (speed > 0 && first_speed > 0) machine_.slowness[a] = first_speed / speed;
         for (std::uint32_t port = 0; port < card->link_ports; ++port) {
             ORR_TRY(link, cards_[a].context->winsys().link(port));
             if (!is_up(*link)) continue;
@@ -409,7 +422,7 @@ Status RuntimeExecutor::push_dispatches(Lane& lane, const RunCommand& command, s
 }
 
 Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wait> waits) {
-    ORR_TRY(id, lane(LaneKind::kRun, command.node, 0));
+    ORR_TRY(id, lane(LaneKind::kRun, command.node, command.worker));
     InFlight entry;
     for (const Wait& before : waits) {
         if (auto done = wait(*id, before, entry.waits); !done) return abandon(*id, std::move(entry), done);

@@ -1,8 +1,8 @@
 // Runs what the core issues on cards. A lane is one hardware queue with a timeline semaphore that its
-// commands signal; each card has a lane for tasks and one for copies from and to the host, each pair of
-// linked cards has lanes for copies and for passing signals on. Commands go down before what they wait for is
-// done: the cards wait for each other. Only what waits for a host task, or for a card without a link, is held
-// back until that is done.
+// commands signal; each card has a lane for tasks of each worker and one for copies from and to the host,
+// each pair of linked cards has lanes for copies and for passing signals on. Commands go down before what
+// they wait for is done: the cards wait for each other. Only what waits for a host task, or for a card
+// without a link, is held back until that is done.
 //
 // Threads: one at a time.
 #pragma once
@@ -61,6 +61,10 @@ class RuntimeExecutor final : public Executor {
 
     const Machine& machine() const { return machine_; }
     int device(unsigned card) const { return cards_[card].device; }
+    // Of its SKU, without white space.
+    const std::string& sku(unsigned card) const { return cards_[card].sku; }
+    // What tasks take there beside the first card; for Core::set_machine().
+    void set_slowness(unsigned card, double slowness) { machine_.slowness[card] = slowness; }
     Result<std::shared_ptr<TaskKernel>> load(std::span<const std::byte> image, const std::string& name);
 
     // In the order of Core::add_data(). host: pinned memory with its contents, or 0.
@@ -177,6 +181,7 @@ class RuntimeExecutor final : public Executor {
     struct Card {
         int device = 0;
         Context* context = nullptr;
+        std::string sku = {};
         std::vector<RangeAllocator> arenas;       // of its memory
         std::vector<RangeAllocator> host_arenas;  // of host memory that it made; a lost one makes none
         Ps base = 0;
@@ -210,6 +215,7 @@ class RuntimeExecutor final : public Executor {
     bool poll_lane(Listener& listener, Lane& lane);
     void synchronise();
     void flush(Lane& lane);
+    void lose_poisoned(Listener& listener, std::span<const std::pair<LaneId, Error>> poisoned);
     void lose_from_front(Listener& listener, LaneId id, const Error& error);
     void cut(unsigned a, unsigned b);
     bool find_lost_cards();

@@ -2,6 +2,7 @@
 // its lanes are made anew when they are needed again. It goes in steps, none of which waits for a card:
 // kernels may run for seconds, and their task graph can be asked meanwhile.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "umd/scheduler/runtime_executor.h"
@@ -64,6 +65,30 @@ bool RuntimeExecutor::is_idle(const Lane& lane) {
            !lane.stream->error();
 }
 
+// All lanes have said what they have to say. The cause of poison is another lane's as a rule, and then its
+// own task has failed. If it was none's, it came from elsewhere.
+void RuntimeExecutor::lose_poisoned(Listener& listener, std::span<const std::pair<LaneId, Error>> poisoned) {
+    // A semaphore that fails does so for all its values, also for one that was reached before.
+    const auto has_stopped = [&](const Wait& wait) { return lost_from_[wait.lane] != kNothing; };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (const auto& [id, error] : poisoned) {
+            if (is_lost(id) || std::ranges::none_of(lanes_[id].in_flight.front().waits, has_stopped))
+                continue;
+            lost_from_[id] = lanes_[id].in_flight.front().position;
+            spread_losses();
+            changed = true;
+        }
+        if (changed) continue;
+        const auto first =
+            std::ranges::find_if(poisoned, [&](const auto& lane) { return !is_lost(lane.first); });
+        if (first == poisoned.end()) return;
+        lose_from_front(listener, first->first, first->second);
+        spread_losses();
+        changed = true;
+    }
+}
+
 bool RuntimeExecutor::recover(Listener& listener) {
     if (lost_from_.size() != lanes_.size()) {
         lost_from_.assign(lanes_.size(), kNothing);
@@ -86,14 +111,7 @@ bool RuntimeExecutor::recover(Listener& listener) {
             lose_from_front(listener, id, *error);
     }
     spread_losses();
-    // The cause of poison is another lane's as a rule, and then its own task has failed. If all lanes have
-    // said what they have to say and it was none's, it came from elsewhere.
-    if (!works) {
-        for (const auto& [id, error] : poisoned) {
-            if (!is_lost(id)) lose_from_front(listener, id, error);
-            spread_losses();
-        }
-    }
+    if (!works) lose_poisoned(listener, poisoned);
     for (LaneId id = 0; id < lanes_.size(); ++id) {
         if (!is_lost(id)) return false;
     }

@@ -28,12 +28,12 @@ void SimExecutor::transfer(const TransferCommand& command) {
 }
 
 void SimExecutor::run(const RunCommand& command) {
-    Ps start = std::max(free_[command.node], now_);
+    Ps start = std::max(free_[command.node][command.worker], now_);
     for (const CommandId before : command.after)
         start = std::max(start, finish_of(before));
     const Ps length = duration(command.task, command.node);
     busy_[command.node] += length;
-    free_[command.node] = start + length;
+    free_[command.node][command.worker] = start + length;
     ended(command.id, start + length);
     events_.push({start, start + length, command.id, command.task});
 }

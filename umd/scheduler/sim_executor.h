@@ -1,6 +1,6 @@
-// Runs what the core issues in a discrete-event simulation: cards one task after the other in the order of
-// issue, channels one transfer after the other in the earliest gap. Deterministic; durations may differ from
-// what the planner expects.
+// Runs what the core issues in a discrete-event simulation: the workers of cards one task after the other in
+// the order of issue, channels one transfer after the other in the earliest gap. Deterministic; durations may
+// differ from what the planner expects.
 #pragma once
 
 #include <functional>
@@ -44,7 +44,7 @@ class SimExecutor final : public Executor {
 
     Machine machine_;
     std::vector<Ps> finish_;  // by command; kNever: unknown
-    std::array<Ps, kMaxNodes> free_{};
+    std::array<std::array<Ps, kMaxWorkers>, kMaxNodes> free_{};
     std::array<Ps, kMaxNodes> busy_{};
     std::array<std::array<Timeline, kMaxNodes>, kMaxNodes> channels_{};
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

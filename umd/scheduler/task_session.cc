@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -35,6 +36,9 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
     session->cost_file_ = options.cost_file;
     ORR_TRY(executor, RuntimeExecutor::create(runtime, options.devices));
     session->executor_ = std::move(*executor);
+    for (unsigned card = 0; card < session->executor_->machine().cards; ++card)
+        session->skus_.push_back(session->costs_.sku(session->executor_->sku(card)));
+    (void)session->learn_slowness();
     CoreOptions core;
     core.issue_ahead = options.issue_ahead;
     if (core.issue_ahead == 0)
@@ -120,7 +124,7 @@ Status TaskSession::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, o
     ORR_TRY(valid, check_launch(grid, block, nullptr, 0, 0));
     const std::lock_guard lock(mutex_);
     executor_->set_merge(data, std::move(kernel), grid, block);
-    core_->set_merge_cost(data, costs_.guess());
+    core_->set_merge_cost(data, costs_.guess(skus_[0]));
     return {};
 }
 
@@ -142,8 +146,31 @@ Ps TaskSession::expected_cost(const Submission& submission, CostModel::Key& key)
         footprint += fmt::format(":{}", bytes_[access.data]);
     std::ranges::replace(footprint, ' ', '_');
     key = costs_.key(footprint);
-    const Ps measured = costs_.expect(key);
-    return measured == kNever ? costs_.guess() : measured;
+    return expected_cost(key);
+}
+
+// On the first card; by what it took on another one, if only that is known.
+Ps TaskSession::expected_cost(CostModel::Key key) const {
+    for (unsigned card = 0; card < skus_.size(); ++card) {
+        const Ps measured = costs_.expect(skus_[card], key);
+        if (measured == kNever) continue;
+        const double here = static_cast<double>(measured) / executor_->machine().slowness[card];
+        return std::max<Ps>(static_cast<Ps>(here), 1);
+    }
+    return costs_.guess(skus_[0]);
+}
+
+// True if a card turned out to be faster or slower than thought by more than a fifth.
+bool TaskSession::learn_slowness() {
+    bool any = false;
+    for (unsigned card = 1; card < skus_.size(); ++card) {
+        const double thought = executor_->machine().slowness[card];
+        const double measured = costs_.slowness(skus_[card], skus_[0]);
+        if (measured <= 0 || std::abs(measured - thought) <= thought / 5) continue;
+        executor_->set_slowness(card, measured);
+        any = true;
+    }
+    return any;
 }
 
 Result<TaskId> TaskSession::submit_locked(Submission submission) {
@@ -164,6 +191,8 @@ Result<TaskId> TaskSession::submit_locked(Submission submission) {
     const Ps expected = expected_cost(submission, extra.key);
     extra.calibrated = submission.cost == 0;
     spec.cost = submission.cost == 0 ? expected : submission.cost;
+    const orrDim3& grid = submission.work.grid;
+    spec.groups = std::uint64_t{grid.x} * grid.y * grid.z;
     spec.accesses = submission.accesses;
     spec.after = submission.after;
     spec.priority = submission.priority;
@@ -195,9 +224,11 @@ void TaskSession::completed(TaskId task, Ps start, Ps finish) {
     told_ = true;
     if (core_->is_merge(task) || work_[task].kernel == nullptr) return;
     const CostModel::Key key = extra_[task].key;
-    if (!costs_.measured(key, std::max<Ps>(finish - start, 1))) return;
-    const Ps cost = costs_.expect(key);
-    bool changed = false;
+    const CostModel::Sku sku = skus_[core_->node(task)];
+    if (!costs_.measured(sku, key, std::max<Ps>(finish - start, 1))) return;
+    bool changed = learn_slowness();
+    if (changed) core_->set_machine(executor_->machine());
+    const Ps cost = expected_cost(key);
     for (TaskId other = 0; other < core_->tasks(); ++other) {
         if (!extra_[other].calibrated || extra_[other].key != key) continue;
         if (core_->state(other) > TaskState::kPlanned) continue;

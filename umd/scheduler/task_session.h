@@ -106,6 +106,8 @@ class TaskSession final : private RuntimeExecutor::Listener {
     Status check_task(TaskId task) const;
     Result<TaskId> submit_locked(Submission submission);
     Ps expected_cost(const Submission& submission, CostModel::Key& key);
+    Ps expected_cost(CostModel::Key key) const;
+    bool learn_slowness();
 
     struct Extra {
         CostModel::Key key = 0;
@@ -117,6 +119,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
     std::unique_ptr<RuntimeExecutor> executor_;
     std::unique_ptr<Core> core_;
     CostModel costs_;
+    std::vector<CostModel::Sku> skus_;  // of the cards; costs in the core are those of the first one's
     std::string cost_file_;
     std::deque<TaskWork> work_;
     std::vector<Extra> extra_;

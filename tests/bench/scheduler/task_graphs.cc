@@ -186,6 +186,7 @@ void submit_all(Core& core, const TaskGraph& graph, unsigned home) {
         TaskSpec spec;
         spec.cost = task.cost;
         spec.accesses = task.accesses;
+        spec.groups = task.groups;
         (void)core.submit(spec);
     }
 }

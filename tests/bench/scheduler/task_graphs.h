@@ -13,6 +13,7 @@ namespace orrery::umd::graphs {
 struct GraphTask {
     Ps cost = 1;
     std::vector<DataAccess> accesses;
+    std::uint64_t groups = 0;
 };
 
 struct TaskGraph {

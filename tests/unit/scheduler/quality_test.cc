@@ -60,6 +60,30 @@ TEST(Quality, WithinATenthOfTheBoundWhereThereIsSlack) {
     RecordProperty("worst", std::to_string(worst));
 }
 
+// Tasks of one worker each on cards of four are those of a card on four times as many cards, but for what
+// moves; with tasks that take the whole card it is as if it had one worker.
+TEST(Quality, SmallTasksFillACard) {
+    for (const unsigned cards : {1u, 2u}) {
+        Machine machine = Machine::uniform(cards, 500'000, 50e9, 32e9);
+        const Machine single = machine;
+        machine.workers.fill(4);
+        machine.groups_a_worker.fill(2);
+        for (TaskGraph graph : graphs()) {
+            const Bounds limits = bounds(graph, Machine::uniform(4 * cards, 500'000, 50e9, 32e9));
+            ASSERT_EQ(simulate(graph, machine).makespan, simulate(graph, single).makespan) << graph.name;
+            for (GraphTask& task : graph.tasks)
+                task.groups = 2;
+            const SimResult result = simulate(graph, machine);
+            ASSERT_EQ(result.order_errors, 0u);
+            const double ratio = static_cast<double>(result.makespan) / static_cast<double>(limits.bound());
+            ASSERT_GE(ratio, 1.0) << graph.name << ": below a lower bound?";
+            // Fewer channels bring the data of as many tasks.
+            if (!has_slack(limits) || limits.communication > 0.1) continue;
+            EXPECT_LE(ratio, 1.10) << graph.name << " on " << cards;
+        }
+    }
+}
+
 TEST(Quality, TheSameEveryTime) {
     const TaskGraph graph = cholesky(16, kMs, kTile);
     const Machine machine = Machine::uniform(4, 500'000, 50e9, 32e9);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -156,11 +157,12 @@ TEST_F(TaskTest, CostsAreMeasuredAndKept) {
     EXPECT_EQ(read(x), 40);
     create(nullptr);
     std::ifstream file(path);
-    std::string header, footprint;
+    std::string header, sku, footprint;
     double mean = 0;
     std::uint64_t count = 0;
     std::getline(file, header);
-    file >> footprint >> mean >> count;
+    file >> sku >> footprint >> mean >> count;
+    EXPECT_EQ(sku, "fake");
     EXPECT_EQ(footprint, "add_value:1:1:8");
     EXPECT_GT(mean, 0);
     EXPECT_GE(count, 40u);
@@ -169,6 +171,44 @@ TEST_F(TaskTest, CostsAreMeasuredAndKept) {
     orrTaskGraph_t none = nullptr;
     EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, "does not start with");
     create(nullptr);
+    std::remove(path.c_str());
+}
+
+TEST_F(TaskTest, CostsAreThoseOfTheSkuThatTheyWereMeasuredOn) {
+    const std::string path = ::testing::TempDir() + "/orrery_task_costs_by_sku";
+    // Of a library that did not tell SKUs apart: nobody knows whose they are.
+    std::ofstream(path) << "orrery-task-costs-1\nadd_value:1:1:8 123456 64\n";
+    system_.card(1).sku_name = "An other\tone";
+    orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
+    options.cost_file = path.c_str();
+    create(&options);
+    const auto x = data(0), y = data(0);
+    for (int i = 0; i < 20; ++i) {
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}},
+            [](orrTaskDesc& desc) { on_device(desc, 0); });
+        add({0, 0, 0, 1, 1, 0}, {{y, orrTaskAccessReadWrite, kOut}},
+            [](orrTaskDesc& desc) { on_device(desc, 1); });
+    }
+    EXPECT_EQ(read(x), 20);
+    EXPECT_EQ(read(y), 20);
+    create(nullptr);
+    std::ifstream file(path);
+    std::map<std::string, std::uint64_t> counts;
+    std::string header, sku, footprint;
+    double mean = 0;
+    std::uint64_t count = 0;
+    std::getline(file, header);
+    EXPECT_EQ(header, "orrery-task-costs-2");
+    while (file >> sku >> footprint >> mean >> count)
+        counts[sku + " " + footprint] = count;
+    EXPECT_THAT(counts,
+                ::testing::UnorderedElementsAre(::testing::Pair("fake add_value:1:1:8", 20u),
+                                                ::testing::Pair("An_other_one add_value:1:1:8", 20u)));
+    create(&options);  // reads it
+    create(nullptr);
+    std::ofstream(path) << "orrery-task-costs-2\nadd_value:1:1:8 123456 64\n";
+    orrTaskGraph_t none = nullptr;
+    EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, ":2: a SKU, a footprint");
     std::remove(path.c_str());
 }
 

@@ -143,11 +143,12 @@ class FakeDevice final : public Device {
         query.uid = card_.uid;
         query.vram_size = card_.vram_bytes;
         query.vector_cores = FakeCard::kVectorCores;
+        query.vector_ports = card_.vector_ports;
         query.vram_used = card_.vram_used;
         query.link_ports = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(card_.peers().size()));
         query.max_ring_entries = ORR_RING_MAX_ENTRIES;
         query.counters = 4;
-        std::memcpy(query.sku_name, "fake", 5);
+        card_.sku_name.copy(reinterpret_cast<char*>(query.sku_name), sizeof query.sku_name);
         card_.vector_isa.copy(reinterpret_cast<char*>(query.vector_isa), sizeof query.vector_isa);
         return query;
     }

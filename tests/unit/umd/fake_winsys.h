@@ -146,6 +146,8 @@ class FakeCard {
     std::uint64_t uid;
     std::uint64_t vram_bytes;
     std::uint64_t vram_used = 0;
+    std::string sku_name = "fake";
+    std::uint32_t vector_ports = 4;
     std::string vector_isa;  // empty: a card from before it was told
     int live_pages = 0;
     std::uint32_t grants = 0;

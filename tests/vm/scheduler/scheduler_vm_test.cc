@@ -214,7 +214,11 @@ TEST_F(Tasks, IndependentChainsUseAllCardsAtOnce) {
 }
 
 TEST_F(Tasks, PrioritiesAndDeadlinesGoFirst) {
-    const auto on_first_card = [](orrTaskDesc& desc) { on_device(desc, 0); };
+    // One after the other: each has work-groups for the whole card.
+    const auto on_first_card = [](orrTaskDesc& desc) {
+        on_device(desc, 0);
+        desc.grid.x = 64;
+    };
     std::vector<orrTask_t> plain;
     for (int i = 0; i < 40; ++i)
         plain.push_back(add({{data(0), orrTaskAccessReadWrite, kOut}}, 1000,
@@ -235,6 +239,28 @@ TEST_F(Tasks, PrioritiesAndDeadlinesGoFirst) {
     EXPECT_LE(info(urgent).end_ns, info(timed).start_ns);
     for (const orrTask_t task : plain)
         EXPECT_LE(info(timed).end_ns, info(task).start_ns) << "also what it needs has gone first";
+}
+
+TEST_F(Tasks, SmallKernelsShareTheCoresOfACard) {
+    std::vector<orrTaskData_t> all;
+    std::vector<orrTask_t> tasks;
+    for (int i = 0; i < 4; ++i)
+        all.push_back(data(0));
+    for (int step = 0; step < 4; ++step)
+        for (const orrTaskData_t datum : all)
+            tasks.push_back(add({{datum, orrTaskAccessReadWrite, kOut}}, kRounds,
+                                [](orrTaskDesc& desc, WorkArgs&) { on_device(desc, 0); }));
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    double sum = 0, begin = 1e18, end = 0;
+    for (const orrTask_t task : tasks) {
+        const orrTaskInfo told = info(task);
+        sum += told.end_ns - told.start_ns;
+        begin = std::min(begin, told.start_ns);
+        end = std::max(end, told.end_ns);
+    }
+    EXPECT_LT(end - begin, 0.5 * sum) << "four at a time";
+    for (const orrTaskData_t datum : all)
+        EXPECT_EQ(read(datum), 4 * kRounds);
 }
 
 TEST_F(Tasks, DataCrossesCardsInOrder) {

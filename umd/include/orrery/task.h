@@ -36,9 +36,10 @@ typedef struct orrTaskGraphOptions {
     size_t size;           /**< see ORR_INIT */
     const int* devices;    /**< to use; null: all */
     size_t device_count;   /**< at most 8 */
-    const char* cost_file; /**< measured costs are read from it and written back at the end; null: neither */
-    uint32_t issue_ahead;  /**< tasks a device that are handed out before others are done; 0: 32 for one
-                              device, 3 for several; at most 32 */
+    const char* cost_file; /**< costs, measured by SKU, are read from it and written back at the end; null:
+                              neither */
+    uint32_t issue_ahead;  /**< tasks that are handed out before others are done, as long as each takes a
+                              whole device; 0: 32 for one device, 3 for several; at most 32 */
     uint32_t flags;        /**< 0 */
 } orrTaskGraphOptions;
 

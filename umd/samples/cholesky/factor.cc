@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <random>
+#include <utility>
 
 #include "umd/samples/cholesky/kernels.h"
 
@@ -114,12 +116,13 @@ class Factorisation {
         run.transfer_bytes = stats.transfer_bytes;
         run.model_ns = stats.end_ns;
         std::vector<double> path(steps_.size());
+        std::map<int, std::vector<std::pair<double, double>>> times;
         for (std::size_t i = 0; i < steps_.size(); ++i) {
             const orrTaskInfo info = graph_.info(steps_[i].task);
             auto card = std::ranges::find(run.cards, info.device, &CardUse::device);
             if (card == run.cards.end()) card = run.cards.insert(card, {info.device, 0, 0});
             ++card->tasks;
-            card->busy_ns += info.end_ns - info.start_ns;
+            times[info.device].emplace_back(info.start_ns, info.end_ns);
             // No merges in this graph, so tasks are numbered as they were submitted.
             for (const orrTask_t before : steps_[i].after)
                 path[i] = std::max(path[i], path[before]);
@@ -127,6 +130,16 @@ class Factorisation {
             run.longest_path_ns = std::max(run.longest_path_ns, path[i]);
         }
         std::ranges::sort(run.cards, {}, &CardUse::device);
+        // Tasks that do not fill a card may share it.
+        for (CardUse& card : run.cards) {
+            auto& spans = times[card.device];
+            std::ranges::sort(spans);
+            double until = 0;
+            for (const auto& [start, end] : spans) {
+                card.busy_ns += std::max(end - std::max(start, until), 0.0);
+                until = std::max(until, end);
+            }
+        }
     }
 
     Matrix matrix_;
