@@ -236,6 +236,15 @@ void Hart::advance_cycles(std::uint64_t cycles) {
     impl_->core.mcycle_delta += cycles;
 }
 
+std::uint64_t Hart::finish_vectors() {
+    VectorFile* file = impl_->core.vector.get();
+    if (file == nullptr) return 0;
+    const std::uint64_t now = cycles(), end = std::max(now, file->busy_until());
+    file->rest();
+    advance_cycles(end - now);
+    return end - now;
+}
+
 void Hart::flush_pages() {
     drop_pages(&impl_->core);
     drop_code(&impl_->core);
@@ -281,6 +290,7 @@ void Hart::set_state(const HartState& s) {
     core.left = 0;
     core.minstret_delta = s.minstret - s.steps;
     core.mcycle_delta = s.mcycle - s.steps;
+    if (core.vector != nullptr) core.vector->rest();
     core.mstatus = legal_mstatus(core.config, s.mstatus);
     core.mie = s.mie & kIrqMask;
     core.mip = s.mip & kIrqMask;
@@ -353,7 +363,10 @@ void Hart::restart(std::uint64_t pc) {
     }
     core.f_unsure = false;
     core.pc = pc & ~std::uint64_t{1};
-    if (core.vector != nullptr) core.vector->clear();
+    if (core.vector != nullptr) {
+        core.vector->clear();
+        core.vector->rest();
+    }
     core.mstatus = legal_mstatus(core.config, initial_mstatus(core.config));
     core.mie = core.mscratch = core.mepc = core.mcause = core.mtval = 0;
     core.mtvec = legal_mtvec(0);

@@ -114,6 +114,9 @@ class Hart {
     void limit(std::uint64_t steps);
     // Moves mcycle forward without executing, for time in which the core was stopped.
     void advance_cycles(std::uint64_t cycles);
+    // Waits for vector instructions that have begun; moves mcycle forward by as many cycles as that takes,
+    // which cycles() does not count, and returns them. restart() and set_state() forget them.
+    std::uint64_t finish_vectors();
 
     // Forgets every host pointer and everything decoded: the bus's answers have changed. After it returns no
     // pointer that translate() ever gave is used again before it is asked for again.
@@ -163,7 +166,7 @@ class Hart {
     // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.
     std::uint64_t pc() const;  // inside a callback: of the instruction that is executing
     std::uint64_t steps() const { return *steps_end_ - static_cast<std::uint64_t>(*left_); }
-    // Steps, and what vector instructions cost beyond theirs; set_state() moves it by as much as the steps.
+    // Steps, and what the hart waited for vectors and memory; set_state() moves it by as much as the steps.
     std::uint64_t cycles() const { return steps() + *extra_cycles_; }
     std::uint64_t x(unsigned index) const;            // index < 32
     void set_x(unsigned index, std::uint64_t value);  // not inside run()

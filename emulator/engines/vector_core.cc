@@ -228,6 +228,7 @@ bool VectorCore::trap(Quantum& quantum, std::uint32_t cause, std::uint64_t detai
 }
 
 bool VectorCore::call(Quantum& quantum) {
+    quantum.cycles += hart_.finish_vectors();
     const std::uint64_t number = hart_.x(kCallNumber);
     if (number == ORR_CALL_BARRIER) return wait_at_barrier(quantum);
     if (number == ORR_CALL_ASSERT) return trap(quantum, ORR_TRAP_ASSERT, hart_.x(kArgs));
@@ -266,6 +267,7 @@ bool VectorCore::wait_at_barrier(Quantum& quantum) {
 }
 
 bool VectorCore::end_item(Quantum& quantum) {
+    quantum.cycles += hart_.finish_vectors();
     if ((waits_ & ORR_SAVE_WAITING) != 0) return trap(quantum, ORR_TRAP_BARRIER_ENDED, barrier_);
     in_item_ = false;
     ++quantum.items;

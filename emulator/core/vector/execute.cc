@@ -174,7 +174,8 @@ Next op_vector(Core* core, Op* op, std::int64_t left) {
         kernel != nullptr ? run_kernel(core, op, what, *kernel) : move_whole(file, op);
     file.vstart = 0;
     vector_written(core);
-    core->charge(left, cycles);
+    const bool awaited = what.vd == VectorOperand::kXResult || what.vd == VectorOperand::kFResult;
+    charge_vector(core, left, file.arithmetic_until, cycles, awaited);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }

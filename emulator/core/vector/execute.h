@@ -52,6 +52,21 @@ inline void vector_written(Core* core) {
     core->vector->touched = true;
 }
 
+// The instruction keeps `until` busy for so many cycles from when that is free and the instruction before has
+// begun; the hart goes on beside it, if not too many wait. `awaited`: the hart needs a result.
+inline void charge_vector(Core* core, std::int64_t& left, std::uint64_t& until, std::uint64_t cycles,
+                          bool awaited) {
+    VectorFile& file = *core->vector;
+    std::uint64_t& place = file.began[file.oldest];
+    const std::uint64_t last = file.began[(file.oldest + VectorFile::kAhead - 1) % VectorFile::kAhead];
+    file.oldest = (file.oldest + 1) % VectorFile::kAhead;
+    const std::uint64_t now = core->steps() + core->extra_cycles, given = std::max(now, place);
+    const std::uint64_t begin = std::max({given, last, awaited ? file.busy_until() : until});
+    until = begin + cycles;
+    place = begin;
+    core->charge(left, awaited ? until - now : given + 1 - now);
+}
+
 // Bits [start, vl) of vd where the mask (nullptr: everywhere) has a one.
 void merge_bits(std::uint8_t* vd, const std::uint8_t* from, const std::uint8_t* mask, std::uint64_t start,
                 std::uint64_t vl);

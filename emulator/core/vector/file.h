@@ -1,6 +1,7 @@
 // The vector registers of a hart and what belongs to them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "emulator/core/vector/kernels.h"
@@ -31,6 +32,18 @@ struct VectorFile {
     int sew_log2 = 3;   // 3 to 6
     int lmul_log2 = 0;  // -3 to 3
     std::uint64_t vlmax = 0;
+
+    // In cycles, as Hart::cycles(): when the two have done what was given to them, and when the last
+    // instructions began, the oldest at `oldest`. The hart goes on while so many have not begun.
+    static constexpr std::size_t kAhead = 4;
+    std::uint64_t arithmetic_until = 0, memory_until = 0;
+    std::uint64_t began[kAhead] = {};
+    std::size_t oldest = 0;
+    std::uint64_t busy_until() const { return std::max(arithmetic_until, memory_until); }
+    void rest() {
+        arithmetic_until = memory_until = 0;
+        std::fill_n(began, kAhead, 0);
+    }
 
     std::uint8_t* reg(unsigned number) { return v + std::uint64_t{number} * vlen_bytes; }
     // Also of a legal vtype of which vl was not chosen yet. False: it is illegal.

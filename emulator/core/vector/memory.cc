@@ -247,8 +247,10 @@ Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
     }
     file.vstart = 0;
     const std::uint64_t elements = plan.count * plan.fields;
-    core->charge(left, what.has(kStrided | kIndexed) ? cycles_of_places(file, elements)
-                                                     : cycles_of_bits(file, elements * 8 << plan.log2));
+    charge_vector(core, left, file.memory_until,
+                  what.has(kStrided | kIndexed) ? cycles_of_places(file, elements)
+                                                : cycles_of_bits(file, elements * 8 << plan.log2),
+                  what.has(kFaultFirst));
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }

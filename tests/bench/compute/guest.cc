@@ -98,13 +98,13 @@ class Card {
     }
     void gemm() const {
         const GemmArgs args{x_.data(), y_.data(), z_.data(), kMatrix, kMatrix, kMatrix, 1};
-        orrery::launch(gemm_.function("gemm"), {(kMatrix + kGemmRows - 1) / kGemmRows, 1, 1}, {1, 1, 1}, args,
-                       0, stream_);
+        orrery::launch(gemm_.function("gemm"), {(kMatrix + kGemmRows - 1) / kGemmRows, 1, kGemmColumns},
+                       {1, 1, 1}, args, sizeof(GemmLocal), stream_);
     }
     void attention() const {
         const AttentionArgs args{x_.data(), y_.data(), y_.data(), z_.data(), kLength, kWidth, 0.125f, 0};
         orrery::launch(attention_.function("attention"),
-                       {(kLength + kAttentionRows - 1) / kAttentionRows, kHeads, 1}, {1, 1, 1}, args,
+                       {(kLength + kAttentionQueries - 1) / kAttentionQueries, kHeads, 1}, {1, 1, 1}, args,
                        sizeof(AttentionLocal), stream_);
     }
 

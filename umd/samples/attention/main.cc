@@ -35,7 +35,20 @@ struct Shape {
     double flops() const { return 4.0 * static_cast<double>(scores()) * width; }
 };
 
-// K as the kernels want it: heads x width x length.
+// Each head's `rows` rows as columns.
+std::vector<float> turned(const Shape& shape, const std::vector<float>& x, std::size_t rows) {
+    std::vector<float> y(x.size());
+    const std::size_t columns = std::size_t{shape.length} * shape.width / rows;
+    for (std::size_t head = 0; head < shape.heads; ++head) {
+        const std::size_t base = head * rows * columns;
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t column = 0; column < columns; ++column)
+                y[base + column * rows + row] = x[base + row * columns + column];
+    }
+    return y;
+}
+
+// K lies as heads x width x length.
 std::vector<float> reference(const Shape& shape, const std::vector<float>& q, const std::vector<float>& k,
                              const std::vector<float>& v) {
     std::vector<float> out(shape.elements());
@@ -77,6 +90,9 @@ int run(bool quick) {
                              v = random_floats(shape.elements(), 3);
     const std::vector<float> want = reference(shape, q, k, v);
     const auto card_q = to_card<float>(q), card_k = to_card<float>(k), card_v = to_card<float>(v);
+    // The fused kernel wants Q and K the other way round.
+    const auto turned_q = to_card<float>(turned(shape, q, shape.length)),
+               turned_k = to_card<float>(turned(shape, k, shape.width));
     const orrery::DeviceArray<float> out(shape.elements());
     const orrery::Stream stream;
     const std::string size = fmt::format("{} x {} x {}", shape.heads, shape.length, shape.width);
@@ -85,29 +101,29 @@ int run(bool quick) {
     const orrery::Module fused = load(attention_kernels_image());
     Row one{.name = "fused", .size = size, .flops = shape.flops()};
     timed(one, stream, [&] {
-        const AttentionArgs args{card_q.data(), card_k.data(), card_v.data(), out.data(),
-                                 shape.length,  shape.width,   shape.scale(), 0};
-        orrery::launch(fused.function("attention"), {parts(shape.length, kAttentionRows), shape.heads, 1},
+        const AttentionArgs args{turned_q.data(), turned_k.data(), card_v.data(), out.data(),
+                                 shape.length,    shape.width,     shape.scale(), 0};
+        orrery::launch(fused.function("attention"), {parts(shape.length, kAttentionQueries), shape.heads, 1},
                        {1, 1, 1}, args, sizeof(AttentionLocal), stream);
     });
-    judge(one, from_card(out), want, kTolerance);
+    judge(one, turned(shape, from_card(out), shape.width), want, kTolerance);
 
     orrery::fill(out.data(), 0, out.bytes());
     const orrery::Module gemm = load(gemm_kernels_image()), basics = load(vector_basics_kernels_image());
     const orrery::DeviceArray<float> scores(shape.scores());
     Row chain{.name = "three kernels", .size = size, .flops = shape.flops()};
     timed(chain, stream, [&] {
-        const orrDim3 grid{parts(shape.length, kGemmRows), shape.heads, 1};
+        const orrDim3 grid{parts(shape.length, kGemmRows), shape.heads, kGemmColumns};
         const GemmArgs first{card_q.data(), card_k.data(), scores.data(), shape.length,
                              shape.length,  shape.width,   shape.scale()};
-        orrery::launch(gemm.function("gemm"), grid, {1, 1, 1}, first, 0, stream);
+        orrery::launch(gemm.function("gemm"), grid, {1, 1, 1}, first, sizeof(GemmLocal), stream);
         const std::uint32_t rows = shape.heads * shape.length;
         const SoftmaxArgs softmax{scores.data(), scores.data(), rows, shape.length};
         orrery::launch(basics.function("softmax"), {std::min(rows, 64u), 1, 1}, {1, 1, 1}, softmax, 0,
                        stream);
         const GemmArgs second{scores.data(), card_v.data(), out.data(), shape.length,
                               shape.width,   shape.length,  1};
-        orrery::launch(gemm.function("gemm"), grid, {1, 1, 1}, second, 0, stream);
+        orrery::launch(gemm.function("gemm"), grid, {1, 1, 1}, second, sizeof(GemmLocal), stream);
     });
     judge(chain, from_card(out), want, kTolerance);
 

@@ -27,7 +27,8 @@ Row product(const orrery::Stream& stream, orrFunction_t kernel, std::uint32_t m,
     Row row{.name = "sgemm", .size = fmt::format("{} x {} x {}", m, n, k)};
     timed(row, stream, [&] {
         const GemmArgs args{card_a.data(), card_b.data(), card_c.data(), m, n, k, 1.0f};
-        orrery::launch(kernel, {(m + kGemmRows - 1) / kGemmRows, 1, 1}, {1, 1, 1}, args, 0, stream);
+        orrery::launch(kernel, {(m + kGemmRows - 1) / kGemmRows, 1, kGemmColumns}, {1, 1, 1}, args,
+                       sizeof(GemmLocal), stream);
     });
     row.flops = 2.0 * m * n * k;
     std::vector<float> want(std::size_t{m} * n);

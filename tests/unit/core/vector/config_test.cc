@@ -154,24 +154,65 @@ TEST(VectorConfig, StateGoesOutAndIn) {
     EXPECT_EQ(b.hart.vector_state().vxrm, 3u);
 }
 
-// A budget is of cycles; only the last instruction may go beyond it.
-TEST(VectorConfig, CyclesAreCountedApartFromSteps) {
+// An instruction of 32 cycles takes one of the hart, unless four have not begun yet.
+TEST(VectorConfig, TheHartGoesOnBesideVectors) {
     Config config = vector_config(256);
     config.vector_datapath = 64;
     VectorMachine m(config);
     m.configure(e64, m8, 32);
-    m.code({v(VectorOp::kVaddVv, 8, 16, 24), v(VectorOp::kVaddVv, 8, 16, 24), nop(), nop(), csrr(a0, 0xb00),
-            csrr(a1, 0xb02)});
-    EXPECT_EQ(m.hart.run(40), StopReason::kBudget);
-    EXPECT_EQ(m.hart.steps(), 2u);
-    EXPECT_EQ(m.hart.cycles(), 64u);
-    EXPECT_EQ(m.hart.pc(), kRam + 8);
-    EXPECT_EQ(m.hart.run(4), StopReason::kBudget);
+    const Word add = v(VectorOp::kVaddVv, 8, 16, 24);
+    m.code({add, add, add, add, nop(), add, nop(), csrr(a0, 0xb00), csrr(a1, 0xb02)});
+    EXPECT_EQ(m.hart.run(6), StopReason::kBudget);
     EXPECT_EQ(m.hart.steps(), 6u);
-    EXPECT_EQ(m.hart.cycles(), 68u);
-    EXPECT_EQ(m.hart.x(a0), 66u);
-    EXPECT_EQ(m.hart.x(a1), 5u);
-    EXPECT_EQ(m.hart.state().mcycle, 68u);
+    EXPECT_EQ(m.hart.cycles(), 6u);
+    EXPECT_EQ(m.hart.run(3), StopReason::kBudget);
+    EXPECT_EQ(m.hart.x(a0), 7u);
+    EXPECT_EQ(m.hart.x(a1), 8u);
+    EXPECT_EQ(m.hart.state().mcycle, 9u);
+    EXPECT_EQ(m.hart.finish_vectors(), 5u * 32 - 9);
+    EXPECT_EQ(m.hart.state().mcycle, 5u * 32);
+    EXPECT_EQ(m.hart.finish_vectors(), 0u);
+}
+
+// Only the last instruction goes beyond the budget.
+TEST(VectorConfig, TheHartWaitsForAPlace) {
+    Config config = vector_config(256);
+    config.vector_datapath = 64;
+    VectorMachine m(config);
+    m.configure(e64, m8, 32);
+    const Word add = v(VectorOp::kVaddVv, 8, 16, 24);
+    m.code({add, add, add, add, add, add, nop()});
+    EXPECT_EQ(m.hart.run(20), StopReason::kBudget);
+    EXPECT_EQ(m.hart.steps(), 6u) << "the sixth waits for the second to begin";
+    EXPECT_EQ(m.hart.cycles(), 33u);
+    EXPECT_EQ(m.hart.pc(), kRam + 24);
+    EXPECT_EQ(m.hart.finish_vectors(), 6u * 32 - 33);
+    m.hart.set_state(m.hart.state());
+    EXPECT_EQ(m.hart.finish_vectors(), 0u);
+}
+
+TEST(VectorConfig, LoadsGoBesideArithmeticAndResultsAreAwaited) {
+    const auto cycles = [](std::initializer_list<Word> code) {
+        Config config = vector_config(256);
+        config.vector_datapath = 64;
+        VectorMachine m(config);
+        m.configure(e64, m8, 32);
+        HartState state = m.hart.state();
+        state.x[a2] = kRam + 0x8000;
+        m.hart.set_state(state);
+        m.code(code);
+        (void)m.hart.run(code.size());
+        const std::uint64_t hart = m.hart.cycles();
+        return std::pair(hart, hart + m.hart.finish_vectors());
+    };
+    using Cycles = std::pair<std::uint64_t, std::uint64_t>;
+    const Word add = v(VectorOp::kVaddVv, 8, 16, 24), load = v(VectorOp::kVle64V, 16, 0, a2),
+               first = v(VectorOp::kVmvXS, a0, 16, 0);
+    EXPECT_EQ(cycles({load, add}), Cycles(2, 33));
+    EXPECT_EQ(cycles({load, load}), Cycles(2, 64));
+    EXPECT_EQ(cycles({load, load, add}), Cycles(3, 64)) << "it begins with the second load";
+    EXPECT_EQ(cycles({load, first}), Cycles(33, 33));
+    EXPECT_EQ(cycles({add, first}), Cycles(33, 33));
 }
 
 TEST(VectorConfig, CyclesAreTheSameInAnyPieces) {
@@ -185,10 +226,11 @@ TEST(VectorConfig, CyclesAreTheSameInAnyPieces) {
         while (m.hart.run(piece) == StopReason::kBudget) {
         }
         EXPECT_EQ(m.hart.steps(), 5u);
-        return std::pair(m.hart.cycles(), m.hart.vector_state());
+        const std::uint64_t cycles = m.hart.cycles();
+        return std::pair(cycles + m.hart.finish_vectors(), m.hart.vector_state());
     };
-    // 29 elements: 8 cycles, eight times that, 1, 8 and a tree of four lanes, two addresses a cycle.
-    EXPECT_EQ(run(1000).first, 8u + 64 + 1 + (8 + 2) + 15);
+    // 29 elements: 8 cycles, eight times that, 8 and a tree of four lanes, two addresses a cycle.
+    EXPECT_EQ(run(1000).first, 8u + 64 + (8 + 2) + 15);
     for (const std::uint64_t piece : {1u, 3u, 8u, 70u})
         EXPECT_EQ(run(piece), run(1000));
 }
