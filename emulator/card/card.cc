@@ -244,13 +244,7 @@ std::expected<void, std::string> Card::build() {
     core_ = std::make_unique<ControlCore>(sku, events_, *soc_, *windows_, counters_, errors_);
     for (unsigned port = 0; port < ORR_LINK_MAX_PORTS; ++port)
         publish_link(port);
-    if (config_.gdb) {
-        auto server = gdb::Server::create(*config_.gdb);
-        if (!server) return std::unexpected(server.error());
-        gdb_ = *std::move(server);
-        core_target_ = std::make_unique<CoreTarget>(*this);
-        errors_.note("gdb may connect to 127.0.0.1:{}", gdb_->port());
-    }
+    if (auto built = build_debuggers(); !built) return built;
     return build_recorder();
 }
 
@@ -550,14 +544,12 @@ void Card::publish_link(unsigned port) {
 // --- the round ---
 
 bool Card::run_events(bool skip_idle, ModelTime limit) {
-    // A debugger has stopped the core, and time with it.
-    if (core_->debug_stopped()) return false;
     // One event may take some 50 us of host time: look for commands between them.
     constexpr unsigned kBurst = 8;
     if (!events_.unfinished()) burst_ = kBurst;
     bool any = false;
     unsigned goes = 0;
-    while (commands_.empty()) {
+    while (commands_.empty() && !held()) {
         // Which events fire between two chunks of the control core does not depend on how many goes they
         // take.
         if (events_.unfinished() ? goes++ == kBurst : burst_-- == 0) break;
@@ -597,7 +589,7 @@ bool Card::step(bool skip_idle, ModelTime limit) {
     if (faults_ != nullptr && faults_->hung()) return busy;
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step.
     const bool slept = core_->waits_for_timer_only();
-    if (!events_.unfinished() && core_->runnable()) {
+    if (!held() && !events_.unfinished() && core_->runnable()) {
         core_->run_chunk();
         busy = true;
     }

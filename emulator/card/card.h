@@ -18,14 +18,13 @@
 
 #include "emulator/api/sku.h"
 #include "emulator/card/command_queue.h"
-#include "emulator/card/core_target.h"
+#include "emulator/card/debuggers.h"
 #include "emulator/card/fault_control.h"
 #include "emulator/card/register_file.h"
 #include "emulator/core/isa.h"
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
 #include "emulator/faults/faults.h"
-#include "emulator/gdb/server.h"
 #include "emulator/link/link_port.h"
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/mmu.h"
@@ -56,7 +55,8 @@ struct CardConfig {
     std::uint64_t record_keyframe_cost = RecordingInfo::kKeyframeCost;
     RecordWriter::Write record_write;     // for tests: in place of write(2) for the recording
     std::string program = "orrery-card";  // who records, for the recording's header
-    std::optional<std::uint16_t> gdb;     // port on the loopback interface for a debugger; 0: any free one
+    // Ports on the loopback interface for a debugger of the firmware, and of kernels; 0: any free one.
+    std::optional<std::uint16_t> gdb, kernel_gdb;
     std::filesystem::path stepper;    // orrery-step, which tells a debugger what the recording says; or empty
     std::optional<FaultPlan> faults;  // what shall fail
     std::filesystem::path control;    // UNIX socket at which faults can be ordered; empty: none
@@ -128,8 +128,9 @@ class Card final : private SocEffects {
     Mmu& mmu() { return *mmu_; }
     HostMemory& host_memory() { return host_; }
     ControlCore& core() { return *core_; }
-    // Of the debugger's server; 0: there is none.
-    std::uint16_t gdb_port() const { return gdb_ ? gdb_->port() : 0; }
+    // Where debuggers of the firmware and of kernels connect; 0: nowhere.
+    std::uint16_t gdb_port() const { return gdb_port_; }
+    std::uint16_t kernel_gdb_port() const { return kernel_gdb_port_; }
     SocRegisters& soc() { return *soc_; }
     // Writes what has been recorded so far; the card thread, which does not wait for the file, does it by
     // itself once a second.
@@ -142,6 +143,7 @@ class Card final : private SocEffects {
     std::expected<void, std::string> build();
     std::expected<void, std::string> build_recorder();
     std::expected<void, std::string> build_faults();
+    std::expected<void, std::string> build_debuggers();
 
     void host_interrupt(std::uint64_t vector) override;
     void progress(std::uint32_t code) override;
@@ -166,6 +168,8 @@ class Card final : private SocEffects {
     bool congested() const;
     void jumped(ModelTime gap);
     void publish_link(unsigned port);
+    // A debugger has stopped the firmware, or kernels, and time with them.
+    bool held() const { return core_->debug_stopped() || vector_unit_->debugger().stopped(); }
     bool run_events(bool skip_idle, ModelTime limit);
     void publish();
     void raise(unsigned vector);
@@ -200,8 +204,8 @@ class Card final : private SocEffects {
     std::unique_ptr<SocRegisters> soc_;
     std::unique_ptr<Recorder> recorder_;
     std::unique_ptr<ControlCore> core_;
-    std::unique_ptr<CoreTarget> core_target_;
-    std::unique_ptr<gdb::Server> gdb_;
+    Debuggers debuggers_;
+    std::uint16_t gdb_port_ = 0, kernel_gdb_port_ = 0;
 
     Event boot_event_ = Event::of<&Card::boot>(this);
     std::optional<ImageReader> image_;  // the boot ROM's copy, while it is at work

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "emulator/card/card.h"
+#include "emulator/card/core_target.h"
+#include "emulator/card/kernel_target.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -102,6 +104,25 @@ class FlushTimer {
 
 }  // namespace
 
+std::expected<void, std::string> Card::build_debuggers() {
+    const auto listen = [this](std::optional<std::uint16_t> port, std::unique_ptr<gdb::Target> target,
+                               const char* what, std::uint16_t& taken) -> std::expected<void, std::string> {
+        if (!port) return {};
+        const auto added = debuggers_.add(*port, std::move(target));
+        if (!added) return std::unexpected(added.error());
+        taken = *added;
+        errors_.note("gdb may connect to 127.0.0.1:{}{}", taken, what);
+        return {};
+    };
+    if (auto done = listen(config_.gdb, std::make_unique<CoreTarget>(*this), "", gdb_port_); !done)
+        return done;
+    return listen(
+        config_.kernel_gdb,
+        std::make_unique<KernelTarget>(vector_unit_->debugger(),
+                                       [this](const std::string& text) { errors_.note("{}", text); }),
+        " for kernels", kernel_gdb_port_);
+}
+
 void Card::wake() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!sleeping_.load(std::memory_order_relaxed)) return;
@@ -163,8 +184,7 @@ void Card::run() {
     FlushTimer flush_timer(recorder_ != nullptr);
     while (!stop_.load(std::memory_order_relaxed)) {
         if (flush_timer.due()) flush_recording();
-        if (gdb_ && (core_->debug_stopped() || ++gdb_rounds % kRoundsPerGdb == 0))
-            gdb_->service(*core_target_);
+        if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) debuggers_.service();
         if (fault_control_ && ++control_rounds % kRoundsPerGdb == 0) fault_control_->service();
         if (step(idle_timer.may_skip(*core_, events_.now(), congested()))) {
             spinning = false;
@@ -179,7 +199,7 @@ void Card::run() {
         if (++rounds % kRoundsPerClock != 0 && config_.spin_us != 0) continue;
         if (Clock::now() < give_up) continue;
         flush_timer.idle();
-        if (gdb_ && gdb_->service(*core_target_)) continue;
+        if (debuggers_.service()) continue;
         if (fault_control_ && fault_control_->service()) continue;
         sleep(flush_timer.shorten(idle_timer.left_us()));
         spinning = false;
@@ -192,10 +212,10 @@ void Card::run() {
 void Card::sleep(int timeout_us) {
     doorbells_->set_need_wakeup(true);
     sleeping_.store(true, std::memory_order_relaxed);
-    std::array<pollfd, 3 + ORR_LINK_MAX_PORTS> fds{};
+    std::array<pollfd, 2 + Debuggers::kMost + ORR_LINK_MAX_PORTS> fds{};
     fds[0] = {wake_fd_.get(), POLLIN, 0};
     nfds_t count = 1;
-    if (gdb_) fds[count++] = {gdb_->fd(), gdb_->events(), 0};
+    count += debuggers_.descriptors(&fds[count]);
     if (fault_control_) fds[count++] = {fault_control_->fd(), POLLIN, 0};
     std::size_t prepared = 0;
     bool idle = true;

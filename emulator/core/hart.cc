@@ -406,11 +406,10 @@ void Hart::set_pc(std::uint64_t pc) {
 
 bool Hart::set_breakpoints(std::span<const std::uint64_t> addresses) {
     Core& core = impl_->core;
-    // Decoded code holds them, and the others would stop there too.
-    const std::size_t most = core.own_pool != nullptr ? kMaxBreakpoints : 0;
-    const std::size_t count = std::min(addresses.size(), most);
+    const std::size_t count = std::min<std::size_t>(addresses.size(), kMaxBreakpoints);
     core.breakpoints.assign(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
-    if (core.own_pool != nullptr) core.own_pool->all_stale();
+    // Decoded code holds them.
+    core.pool->all_stale();
     drop_code(&core);
     return count == addresses.size();
 }

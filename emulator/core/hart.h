@@ -172,8 +172,8 @@ class Hart {
     void set_x(unsigned index, std::uint64_t value);  // not inside run()
     void set_pc(std::uint64_t pc);                    // not inside run()
 
-    // Replaces the set of breakpoints; at most kMaxBreakpoints, more are dropped and false is returned. A
-    // hart that shares decoded code takes none.
+    // Replaces the set of breakpoints; at most kMaxBreakpoints, more are dropped and false is returned. Harts
+    // that share decoded code get the same set, all before one of them runs again.
     static constexpr unsigned kMaxBreakpoints = 64;
     bool set_breakpoints(std::span<const std::uint64_t> addresses);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "emulator/time/rate.h"
 
@@ -9,12 +10,10 @@ namespace orrery::emu {
 
 namespace {
 
-constexpr std::uint64_t kOwnBase = std::uint64_t{1} << 47;  // from here on nothing reaches the MMU
 constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
 // A page of code that the hart asks for costs the host several times what another page does.
 constexpr std::uint64_t kFetchLookups = 8;
 constexpr std::uint64_t kLookupWork = 2;
-constexpr unsigned kArgs = 10, kCallNumber = 17, kStackPointer = 2, kReturnAddress = 1;  // a0, a7, sp, ra
 constexpr std::uint64_t kEcallBytes = 4;
 constexpr std::uint64_t kItemStacksEnd =
     ORR_ITEM_STACKS + std::uint64_t{ORR_SAVE_ITEMS} * ORR_ITEM_STACK_STRIDE;
@@ -94,6 +93,8 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uin
     number_in_grid_ = group;
     place_ = place;
     waits_ = 0;
+    ahead_ = {};
+    if (debug_.debugger != nullptr) debug_watch();
     if (stacks_mapped_ != ItemStacks{} && stacks_mapped_ != item_stacks()) flush();
     const orr_desc_kernel& desc = launch_.desc;
     csr(ORR_CSR_GROUP_X) = group % desc.grid_x;
@@ -201,11 +202,14 @@ void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
 void VectorCore::start_item() {
     hart_.restart(launch_.desc.entry);
     hart_.set_x(kArgs, launch_.desc.args);
-    const bool others_wait = (waits_ & ORR_SAVE_WAITING) != 0;
-    hart_.set_x(kStackPointer,
-                others_wait ? ORR_ITEM_STACKS + (item_ + 1ull) * ORR_ITEM_STACK_STRIDE - ORR_ITEM_SLOT_BYTES
-                            : ORR_STACK_TOP);
+    hart_.set_x(kStackPointer, stack_top());
     hart_.set_x(kReturnAddress, ORR_KERNEL_EXIT);
+}
+
+std::uint64_t VectorCore::stack_top() const {
+    const bool others_wait = (waits_ & ORR_SAVE_WAITING) != 0;
+    return others_wait ? ORR_ITEM_STACKS + (item_ + 1ull) * ORR_ITEM_STACK_STRIDE - ORR_ITEM_SLOT_BYTES
+                       : ORR_STACK_TOP;
 }
 
 void VectorCore::begin_item() {
@@ -281,11 +285,13 @@ bool VectorCore::end_item(Quantum& quantum) {
 
 bool VectorCore::compute(Quantum& quantum) {
     if (generation_ != mmu_.generation()) flush();
+    if (ahead_.cycles != 0) take_steps(quantum);
     began_ = quantum.began;
     lookups_ = 0;
     hart_.allow(most_work_);
-    const bool whole = execute(quantum);
-    if (whole) quantum.accesses = hart_.take_counts();
+    bool whole = execute(quantum);
+    if (debug_.debugger != nullptr && debug_holds(quantum)) whole = false;
+    if (whole) quantum.accesses += hart_.take_counts();
     quantum.lookups += lookups_;
     quantum.work += hart_.spent();
     return whole;
@@ -305,9 +311,11 @@ bool VectorCore::execute(Quantum& quantum) {
         began_cycles_ = quantum.cycles;
         began_hart_cycles_ = hart_.cycles();
         const std::uint64_t began_steps = hart_.steps();
-        const StopReason reason = hart_.run(quantum.budget - quantum.cycles);
+        const std::uint64_t left = quantum.budget - quantum.cycles;
+        const StopReason reason = debug_.debugger == nullptr ? hart_.run(left) : run_debugged(left);
         quantum.cycles += hart_.cycles() - began_hart_cycles_;
         quantum.instructions += hart_.steps() - began_steps;
+        if (debug_.debugger != nullptr && debug_.debugger->stopped()) return false;
         // An item that ends with the instruction at which a go ends has ended all the same.
         const bool exit = reason == StopReason::kExit ||
                           (reason == StopReason::kRequested && hart_.pc() == ORR_KERNEL_EXIT);
@@ -398,11 +406,13 @@ PageRef VectorCore::translate(std::uint64_t va, Access access) {
     const std::uint64_t lookups = access == Access::kFetch ? kFetchLookups : 1;
     lookups_ += lookups;
     hart_.spend(lookups * kLookupWork);
+    if (debug_.watches.covers(va) && access != Access::kFetch) return PageRef::mmio();
     return va >= kOwnBase ? translate_own(va, access) : translate_card(va, access);
 }
 
 PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
-    const auto found = mmu_.translate_page(launch_.desc.asid, va, access);
+    const auto found = debug_peeks_ ? mmu_.peek_page(launch_.desc.asid, va, access)
+                                    : mmu_.translate_page(launch_.desc.asid, va, access);
     if (!found) {
         fault_ = found.error();
         return PageRef::fault();

@@ -4,13 +4,17 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <orrery/hw/kernel_abi.h>
 
 #include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
+#include "emulator/engines/kernel_debugger.h"
 #include "emulator/engines/quantum.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/memory/mmu.h"
@@ -54,10 +58,35 @@ class VectorCore final : private Bus {
     std::uint32_t item() const { return item_; }
     std::uint32_t place() const { return place_; }
 
+    // --- for KernelDebugger; of a core that has a group ---
+    void debug(KernelDebugger* debugger);  // nullptr: there is none
+    // `past_breakpoint`: one at which it stands has been told.
+    void debug_resume(bool past_breakpoint);
+    void debug_step();  // executes an instruction; it does not end the group
+    void debug_watch();
+    bool debug_breakpoints(std::span<const std::uint64_t> addresses);
+    std::uint32_t debug_owner(std::uint64_t va) const;
+    std::uint32_t debug_vlen() const { return hart_.config().vlen; }
+    KernelPlace debug_place() const;
+    HartState debug_state() const;
+    VectorState debug_vectors() const;
+    std::uint64_t debug_csr(std::uint32_t number) const;
+    bool set_debug_state(const HartState& state);
+    bool set_debug_vectors(const VectorState& state);
+    bool debug_memory(std::uint64_t va, std::size_t bytes, Access access,
+                      const std::function<void(std::uint8_t* host, std::size_t at, std::size_t bytes)>& use);
+
   private:
+    // From here on nothing reaches the MMU.
+    static constexpr std::uint64_t kOwnBase = std::uint64_t{1} << 47;
+    static constexpr unsigned kArgs = 10, kCallNumber = 17, kStackPointer = 2, kReturnAddress = 1;
+
     PageRef translate(std::uint64_t va, Access access) override;
-    bool load(std::uint64_t, unsigned, std::uint64_t&) override { return false; }
-    bool store(std::uint64_t, unsigned, std::uint64_t) override { return false; }
+    // Of pages that are watched.
+    bool load(std::uint64_t va, unsigned size, std::uint64_t& value) override;
+    bool store(std::uint64_t va, unsigned size, std::uint64_t value) override;
+    bool compare_exchange(std::uint64_t va, unsigned size, std::uint64_t expected, std::uint64_t desired,
+                          std::uint64_t& observed) override;
     bool read_csr(std::uint32_t number, std::uint64_t& value) override;
 
     PageRef translate_own(std::uint64_t va, Access access);
@@ -73,6 +102,7 @@ class VectorCore final : private Bus {
     bool execute(Quantum& quantum);
     void enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     void start_item();
+    std::uint64_t stack_top() const;  // with which the item starts
     void go_to_item(std::uint32_t item);
     void next_item();
     // The item whose turn it is starts, or goes on behind a barrier.
@@ -85,6 +115,15 @@ class VectorCore final : private Bus {
     static bool trap(Quantum& quantum, std::uint32_t cause, std::uint64_t detail, std::uint64_t other = 0);
     std::uint64_t& csr(std::uint32_t number) { return csrs_[number - ORR_CSR_GROUP_X]; }
     void stop(Quantum& quantum, StopReason reason);
+
+    StopReason run_debugged(std::uint64_t budget);
+    StopReason run_past_watch(StopReason reason);
+    void take_steps(Quantum& quantum);
+    bool debug_holds(Quantum& quantum);
+    void debug_stand(KernelStop::Kind kind);
+    void debug_look(std::uint64_t va, unsigned size, bool read);
+    PageRef behind_watch(std::uint64_t va, Access access);
+    PageRef debug_page(std::uint64_t va, Access access);
 
     struct OwnMemory;  // stack and work-group memory, page aligned
 
@@ -115,6 +154,10 @@ class VectorCore final : private Bus {
     std::uint64_t began_hart_cycles_ = 0;
     std::uint64_t lookups_ = 0;  // of this go
     MmuFault fault_;             // behind the last access that translate() refused
+
+    CoreDebug debug_;
+    Quantum ahead_;             // what it did step by step, before its time
+    bool debug_peeks_ = false;  // what is translated now is for the debugger's eyes
 };
 
 }  // namespace orrery::emu

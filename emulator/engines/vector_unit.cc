@@ -34,6 +34,12 @@ VectorUnit::Impl::Impl(const VectorConfig& wanted, EngineContext& context_)
     }
     for (std::uint32_t i = 0; i < config.ports; ++i)
         ports.emplace_back(*this, config.first_port + i);
+    std::vector<VectorCore*> harts;
+    for (Core& core : cores)
+        harts.push_back(&core.core);
+    debugger = std::make_unique<KernelDebugger>(std::move(harts), [this](std::uint32_t core) {
+        return cores[core].port != nullptr && cores[core].phase == Core::Phase::kRunning;
+    });
 }
 
 void VectorUnit::Impl::distribute(ModelTime now) {
@@ -234,6 +240,10 @@ void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {
         context.memory.reserve(now, std::exchange(cores[number].owed, {}));
         release(cores[number], now);
     });
+}
+
+KernelDebugger& VectorUnit::debugger() {
+    return *impl_->debugger;
 }
 
 VectorUnit::VectorUnit(const VectorConfig& config, EngineContext& context)

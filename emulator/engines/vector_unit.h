@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "emulator/engines/engine.h"
+#include "emulator/engines/kernel_debugger.h"
 
 namespace orrery::emu {
 
@@ -48,6 +49,7 @@ class VectorUnit {
     // Drops every host pointer that a core keeps. Not needed for safety: a core looks at the MMU's generation
     // before it runs, and no core runs between two events.
     void flush();
+    KernelDebugger& debugger();
 
   private:
     class Impl;

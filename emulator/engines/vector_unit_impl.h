@@ -5,6 +5,7 @@
 #include <array>
 #include <bitset>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "emulator/engines/core_set.h"
@@ -90,6 +91,7 @@ class VectorUnit::Impl {
     CoreSet free;
     std::deque<Port> ports;
     std::uint64_t serial = 0;  // of the last launch
+    std::unique_ptr<KernelDebugger> debugger;
 
   private:
     Port* choose(ModelTime now);

@@ -32,6 +32,7 @@ bool value64(std::string_view hex, std::uint64_t& value) {
     return true;
 }
 
+// Signal and reason.
 std::string describe(const Stop& stop) {
     switch (stop.kind) {
         case Stop::Kind::kStep:
@@ -51,6 +52,10 @@ std::string describe(const Stop& stop) {
             return "T05replaylog:end;";
         case Stop::Kind::kHalted:
             return "T06";
+        case Stop::Kind::kLibraries:
+            return "T05library:;";
+        case Stop::Kind::kSignal:
+            return fmt::format("T{:02x}", stop.signal);
     }
     return "T05";
 }
@@ -60,6 +65,7 @@ std::string describe(const Stop& stop) {
 Session::Session(Target& target) : target_(target) {
     stop_.kind = Stop::Kind::kStep;
     target_.attach();
+    stop_.thread = target_.selected();
 }
 
 Session::~Session() {
@@ -102,8 +108,14 @@ void Session::receive(std::span<const std::uint8_t> bytes) {
 bool Session::poll() {
     if (!running_ || over_ || !target_.poll(stop_)) return false;
     running_ = false;
-    reply(describe(stop_));
+    target_.select(stop_.thread);
+    reply(stop_text());
     return true;
+}
+
+std::string Session::stop_text() const {
+    const std::string text = describe(stop_);
+    return stop_.thread == 0 ? text : fmt::format("{}thread:{:x};", text, stop_.thread);
 }
 
 void Session::resume(Resume how) {
@@ -121,7 +133,7 @@ void Session::handle(std::string_view packet) {
     std::string_view rest = packet.substr(1);
     switch (kind) {
         case '?':
-            return reply(describe(stop_));
+            return reply(stop_text());
         case 'g':
             return reply(read_all());
         case 'G':
@@ -139,7 +151,9 @@ void Session::handle(std::string_view packet) {
         case 'z':
             return reply(point(rest, false));
         case 'H':
-            return reply("OK");
+            return reply(select(rest));
+        case 'T':
+            return reply(alive(rest));
         case 'c':
         case 's':
             // Resuming elsewhere is for the debugger to do by writing pc.
@@ -161,22 +175,28 @@ void Session::handle(std::string_view packet) {
         case 'Q':
             return query(packet);
         case 'v':
-            if (rest.starts_with("Kill")) {
-                reply("OK");
-                killed_ = true;
-                return end();
-            }
-            if (rest.starts_with("File:")) return reply(program_file(rest.substr(5), target_.program()));
-            return reply("");
+            return verbose(rest);
         default:
             return reply("");
     }
 }
 
+void Session::verbose(std::string_view rest) {
+    if (rest.starts_with("Kill")) {
+        reply("OK");
+        killed_ = true;
+        return end();
+    }
+    if (rest.starts_with("Cont") && target_.selected() != 0) return resume_threads(rest.substr(4));
+    if (rest.starts_with("File:")) return reply(program_file(rest.substr(5), target_.program()));
+    reply("");
+}
+
 void Session::query(std::string_view packet) {
     if (packet.starts_with("qSupported")) {
-        return reply(fmt::format("PacketSize={:x};QStartNoAckMode+;qXfer:features:read+{}{}", kMaxPacket,
+        return reply(fmt::format("PacketSize={:x};QStartNoAckMode+;qXfer:features:read+{}{}{}", kMaxPacket,
                                  target_.program().empty() ? "" : ";qXfer:exec-file:read+",
+                                 target_.libraries().empty() ? "" : ";qXfer:libraries:read+",
                                  target_.can_reverse() ? ";ReverseStep+;ReverseContinue+" : ""));
     }
     if (packet == "QStartNoAckMode") {
@@ -186,16 +206,18 @@ void Session::query(std::string_view packet) {
     }
     if (packet.starts_with("qXfer:features:read:")) return reply(description(packet.substr(20)));
     if (packet.starts_with("qXfer:exec-file:read:")) return reply(program_path(packet.substr(21)));
+    if (packet.starts_with("qXfer:libraries:read::"))
+        return reply(part(target_.libraries(), packet.substr(22)));
     if (packet.starts_with("qAttached")) return reply("1");
     if (packet.starts_with("qRcmd,")) return reply(monitor(packet.substr(6)));
-    reply("");
+    reply(thread_query(packet));
 }
 
 // target.xml:OFFSET,LENGTH
 std::string Session::description(std::string_view text) {
     constexpr std::string_view kFile = "target.xml:";
     if (!text.starts_with(kFile)) return "E00";
-    return part(target_description(), text.substr(kFile.size()));
+    return part(target_.description(), text.substr(kFile.size()));
 }
 
 // PROCESS:OFFSET,LENGTH; there is one process, whatever it is called.
@@ -251,17 +273,27 @@ std::string Session::write_all(std::string_view text) {
 std::string Session::read_one(std::string_view text) {
     const auto number = take_number(text);
     if (!number || !text.empty()) return kBadRequest;
-    std::uint64_t value = 0;
-    return read_register(target_.state(), *number, value) ? hex64(value) : kNotThere;
+    const std::vector<std::uint8_t> bytes = target_.read_register(*number);
+    return bytes.empty() ? kNotThere : to_hex(bytes);
 }
 
 std::string Session::write_one(std::string_view text) {
     const auto number = take_number(text);
-    std::uint64_t value = 0;
-    if (!number || !take(text, '=') || !value64(text, value)) return kBadRequest;
-    HartState state = target_.state();
-    if (!write_register(state, *number, value)) return kNotThere;
-    return target_.set_state(state) ? "OK" : kNotAllowed;
+    if (!number || !take(text, '=')) return kBadRequest;
+    const auto bytes = from_hex(text);
+    if (!bytes || bytes->empty()) return kBadRequest;
+    switch (target_.write_register(*number,
+                                   {reinterpret_cast<const std::uint8_t*>(bytes->data()), bytes->size()})) {
+        case Written::kDone:
+            return "OK";
+        case Written::kNoSuchRegister:
+            return kNotThere;
+        case Written::kWrongSize:
+            return kBadRequest;
+        case Written::kNotAllowed:
+            break;
+    }
+    return kNotAllowed;
 }
 
 std::string Session::read_memory(std::string_view text) {

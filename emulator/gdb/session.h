@@ -34,6 +34,13 @@ class Session {
     void reply(std::string_view data);
     void resume(Resume how);
     void query(std::string_view packet);
+    void verbose(std::string_view rest);
+    std::string stop_text() const;
+    // threads.cc
+    std::string thread_query(std::string_view packet);
+    std::string select(std::string_view text);
+    std::string alive(std::string_view text);
+    void resume_threads(std::string_view actions);
     std::string read_all();
     std::string write_all(std::string_view text);
     std::string read_one(std::string_view text);

@@ -1,9 +1,11 @@
-// What a debugger can do to a hart: the live control core of a card, or a replayed one.
+// What a debugger can do to harts: the live control core of a card, or a replayed one, or those of its vector
+// cores, which are threads to it.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "emulator/core/hart.h"
 
@@ -21,11 +23,21 @@ struct Stop {
         kHistoryBegin,  // reverse execution came to the begin of the recording
         kHistoryEnd,    // forward execution came to its end
         kHalted,        // the core halted for good: it cannot be resumed
+        kLibraries,     // there are others: the debugger asks for them, and goes on
+        kSignal,        // an exception, as `signal` says
     };
     Kind kind = Kind::kStep;
     Watch watch = Watch::kWrite;
     std::uint64_t address = 0;  // kWatchpoint: of the watched data
+    std::uint64_t thread = 0;   // of a target with threads
+    unsigned signal = 0;        // gdb's number
 };
+
+// As gdb numbers them.
+inline constexpr unsigned kSignalIllegal = 4, kSignalTrap = 5, kSignalAbort = 6, kSignalFloat = 8,
+                          kSignalBus = 10, kSignalSegment = 11;
+
+enum class Written : std::uint8_t { kDone, kNoSuchRegister, kWrongSize, kNotAllowed };
 
 enum class Resume : std::uint8_t { kStep, kContinue, kReverseStep, kReverseContinue };
 
@@ -33,6 +45,23 @@ enum class Resume : std::uint8_t { kStep, kContinue, kReverseStep, kReverseConti
 class Target {
   public:
     virtual ~Target() = default;
+
+    // --- threads; a target without any has one hart ---
+    struct Thread {
+        std::uint64_t id = 0;  // not 0
+        std::string text;
+    };
+    virtual std::vector<Thread> threads() { return {}; }
+    // Registers and memory are this thread's from now on; after a stop they are those of Stop::thread. false:
+    // there is no such thread.
+    virtual bool select([[maybe_unused]] std::uint64_t thread) { return false; }
+    virtual std::uint64_t selected() const { return 0; }
+
+    // --- registers, by gdb's numbers; x0 to x31 and pc are the first ---
+    virtual const std::string& description() const;
+    // Empty: there is no such register.
+    virtual std::vector<std::uint8_t> read_register(std::uint64_t number);
+    virtual Written write_register(std::uint64_t number, std::span<const std::uint8_t> bytes);
 
     virtual HartState state() = 0;
     // false: this target's registers cannot be changed (a replay).
@@ -50,6 +79,8 @@ class Target {
     virtual bool can_reverse() const { return false; }
     // The ELF of what it runs, for a debugger that has none; empty: not known.
     virtual std::span<const std::uint8_t> program() const { return {}; }
+    // What else is loaded, as gdb's list of libraries; empty: this target has none ever.
+    virtual std::string libraries() { return {}; }
     // Lets it go. It may run on the spot or by itself; poll() tells.
     virtual void resume(Resume how) = 0;
     // Works for at most some milliseconds or waits that long; true: it stands, `stop` says why.

@@ -91,6 +91,7 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         "the firmware's symbols and sources for the recording; else those of this build, if they fit");
     app.add_option("--gdb", options.card.gdb,
                    "port on 127.0.0.1 at which gdb-multiarch may debug the control core; 0: any free one");
+    app.add_option("--gdb-kernels", options.card.kernel_gdb, "the same for the kernels on the vector cores");
     app.add_option("--faults", faults, "fault plan, a file or its text (docs/faults.md)");
     app.add_option("--control", options.card.control,
                    "UNIX socket to listen on, at which faults can be ordered and counted");

@@ -274,6 +274,31 @@ std::expected<Translation, MmuFault> Mmu::translate(std::uint32_t asid, std::uin
     return result;
 }
 
+std::expected<Translation, MmuFault> Mmu::peek_page(std::uint32_t asid, std::uint64_t va, Access access) {
+    const auto refuse = [va](std::uint32_t fault) { return std::unexpected(MmuFault{fault, va}); };
+    if (va >= kVaLimit) return refuse(ORR_FAULT_NON_CANONICAL);
+    if (asid == 0 || asid >= ORR_ASIDS || roots_[asid] == kNoRoot) return refuse(ORR_FAULT_NO_CONTEXT);
+    std::uint64_t table = roots_[asid], pte = 0;
+    unsigned level = ORR_MMU_LEVELS;
+    do {
+        if (level-- == 0) return refuse(ORR_FAULT_NOT_MAPPED);
+        if (const std::uint32_t fault = read_entry(table, level, va, pte); fault != ORR_FAULT_NONE)
+            return refuse(fault);
+        table = pte & ORR_PTE_ADDR_MASK;
+    } while ((pte & ORR_PTE_LEAF) == 0);
+    Leaf leaf;
+    const std::uint64_t page = va & ~std::uint64_t{ORR_PAGE_SIZE - 1};
+    if (const std::uint32_t fault = resolve(page, pte, level == 1, access, leaf); fault != ORR_FAULT_NONE)
+        return refuse(fault);
+    if (leaf.bytes < ORR_PAGE_SIZE) return refuse(ORR_FAULT_PAGE_RANGE);
+    return Translation{.target = target_of(pte),
+                       .port = 0,
+                       .rights = leaf.rights,
+                       .host = leaf.host,
+                       .address = leaf.address,
+                       .bytes = ORR_PAGE_SIZE};
+}
+
 std::expected<Translation, MmuFault> Mmu::translate_page(std::uint32_t asid, std::uint64_t va,
                                                          Access access) {
     const std::uint64_t page = va & ~std::uint64_t{ORR_PAGE_SIZE - 1};

@@ -69,6 +69,9 @@ class Mmu {
     // address. `bytes` is ORR_PAGE_SIZE.
     std::expected<Translation, MmuFault> translate_page(std::uint32_t asid, std::uint64_t va, Access access);
 
+    // The same for a debugger's eyes: nothing is counted, cached, or made to fail.
+    std::expected<Translation, MmuFault> peek_page(std::uint32_t asid, std::uint64_t va, Access access);
+
     static constexpr std::uint64_t kMaxRun = std::uint64_t{16} << 20;
 
   private:

@@ -4,6 +4,7 @@
 #include <orrery/orrery.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -270,6 +271,9 @@ class Driver {
                                          "noexecstack",
                                          "-z",
                                          "text"};
+        // By this name a debugger of the kernel finds the file.
+        if (std::ranges::find(options_.passed_on, "-g") != options_.passed_on.end())
+            step.insert(step.end(), {"-soname", fs::path(output).filename().string()});
         step.insert(step.end(), inputs.begin(), inputs.end());
         step.insert(step.end(), {"-o", made});
         int status = run_step(options_, step);

@@ -224,14 +224,25 @@ TEST(SharedCode, HartsThatDecodeOtherwiseHaveTheirOwn) {
     EXPECT_EQ(of_exit.run(2), StopReason::kExit);
 }
 
-TEST(SharedCode, TakesNoBreakpoints) {
+// All sharers have the same: what one of them has decoded stops the others too, and is gone with the set.
+TEST(SharedCode, BreakpointsAreThoseOfAllSharers) {
     Two two;
     two.bus.put_code(kRam, {li(a2, 1), jalr(x0, ra, 0)});
     const std::uint64_t at = kRam + 4;
-    EXPECT_FALSE(two.a.set_breakpoints({&at, 1}));
+    const auto run_both = [&](StopReason expected) {
+        for (Hart* hart : {&two.a, &two.b}) {
+            hart->set_pc(kRam);
+            EXPECT_EQ(hart->run(2), expected);
+        }
+    };
+    run_both(StopReason::kBudget);
+    EXPECT_TRUE(two.a.set_breakpoints({&at, 1}));
+    EXPECT_TRUE(two.b.set_breakpoints({&at, 1}));
+    run_both(StopReason::kBreakpoint);
+    EXPECT_EQ(two.b.pc(), at);
     EXPECT_TRUE(two.a.set_breakpoints({}));
-    two.b.set_pc(kRam);
-    EXPECT_EQ(two.b.run(2), StopReason::kBudget);
+    EXPECT_TRUE(two.b.set_breakpoints({}));
+    run_both(StopReason::kBudget);
 }
 
 }  // namespace
