@@ -10,6 +10,7 @@ namespace orrery::umd {
 namespace {
 
 constexpr double kGuess = 20e6;        // 20 us
+constexpr double kMost = 1e15;         // picoseconds that anything takes
 constexpr std::uint64_t kMemory = 64;  // later measurements count at least 1/64
 constexpr const char* kHeader = "orrery-task-costs-2";
 constexpr const char* kHeaderWithoutSkus = "orrery-task-costs-1";
@@ -71,6 +72,11 @@ double CostModel::slowness(Sku sku, Sku reference) const {
     return count == 0 ? 0 : std::exp(sum / count);
 }
 
+std::optional<Channel> CostModel::channel(const std::string& name) const {
+    const auto known = channels_.find(name);
+    return known == channels_.end() ? std::nullopt : std::optional(known->second);
+}
+
 Status CostModel::load(const std::string& path) {
     std::ifstream file(path);
     if (!file) return {};
@@ -84,10 +90,25 @@ Status CostModel::load(const std::string& path) {
     for (int number = 2; std::getline(file, line); ++number) {
         std::istringstream words(line);
         std::string name, footprint;
+        if (line.starts_with("> ")) {
+            Channel channel{.exists = true};
+            if (!(words >> footprint >> name >> channel.latency >> channel.ps_per_byte) ||
+                channel.latency < 0 || static_cast<double>(channel.latency) > kMost ||
+                !std::isfinite(channel.ps_per_byte) || channel.ps_per_byte <= 0 ||
+                channel.ps_per_byte > kMost) {
+                return fail(
+                    orrErrorInvalidValue,
+                    "{}:{}: of a channel '>', its name, and picoseconds before the first byte and for "
+                    "each are needed",
+                    path, number);
+            }
+            channels_[name] = channel;
+            continue;
+        }
         double mean = 0;
         std::uint64_t count = 0;
         if (!(words >> name >> footprint >> mean >> count) || !std::isfinite(mean) || mean <= 0 ||
-            mean > 1e15 || count == 0) {
+            mean > kMost || count == 0) {
             return fail(orrErrorInvalidValue,
                         "{}:{}: a SKU, a footprint, a mean in picoseconds and a count are needed", path,
                         number);
@@ -100,6 +121,8 @@ Status CostModel::load(const std::string& path) {
 Status CostModel::save(const std::string& path) const {
     std::ofstream file(path, std::ios::trunc);
     file << kHeader << '\n';
+    for (const auto& [name, channel] : channels_)
+        file << "> " << name << ' ' << channel.latency << ' ' << channel.ps_per_byte << '\n';
     for (const auto& [name, sku] : skus_) {
         for (const auto& [footprint, key] : keys_) {
             const Entry& known = entry(sku, key);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,12 @@ class CostModel {
     // How much longer tasks take there than on `reference`, by those that were measured on both; 0: none was.
     double slowness(Sku sku, Sku reference) const;
 
-    // A line each: SKU, footprint, mean in picoseconds, count. A file that is not there is an empty one, and
+    // By a name without white space; nothing: never measured.
+    std::optional<Channel> channel(const std::string& name) const;
+    void set_channel(const std::string& name, const Channel& channel) { channels_[name] = channel; }
+
+    // A line each: SKU, footprint, mean in picoseconds, count; of channels: ">", name, picoseconds before the
+    // first byte and for each. A file that is not there is an empty one, and
     // so is one of the first version, which does not say whose costs it has.
     Status load(const std::string& path);
     Status save(const std::string& path) const;
@@ -44,6 +50,7 @@ class CostModel {
 
     std::map<std::string, Sku> skus_;
     std::map<std::string, Key> keys_;
+    std::map<std::string, Channel> channels_;
     std::vector<std::vector<Entry>> entries_;  // by SKU and key
 };
 

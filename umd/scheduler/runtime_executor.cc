@@ -11,7 +11,7 @@
 namespace orrery::umd {
 namespace {
 
-// The driver tells nothing of PCIe: a copy's set-up and the rate of the first generation's cards.
+// Until it is measured: a copy's set-up and the rate of the first generation's cards.
 constexpr Ps kHostLatency = 1'500'000;
 constexpr double kHostBytesPerSecond = 32e9;
 constexpr Ps kLinkSetup = 500'000;
@@ -38,7 +38,7 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
     machine_.slowness.fill(1.0);
     for (const int device : devices) {
         ORR_TRY(context, runtime_.context(device));
-        cards_.push_back({device, *context, {}, {}, {}, 0, nullptr});
+        cards_.push_back({device, *context, {}, {}, {}, {}, {}, 0, nullptr});
     }
     double first_speed = 0;
     for (unsigned a = 0; a < cards_.size(); ++a) {
@@ -67,6 +67,8 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
             if (auto enabled = runtime_.memory().enable_peer(cards_[a].device, peer); !enabled)
                 return enabled;
             const double gbps = link->gbps == 0 ? 400 : link->gbps;
+            cards_[a].link_latency[b] = Ps{link->latency_ns} * 1000;
+            cards_[a].links[b] = fmt::format(":{}x{}:{}", link->lanes, link->gbps, link->latency_ns);
             machine_.channel[a][b] = {kLinkSetup + Ps{link->latency_ns} * 1000, 8000.0 / gbps, true};
         }
     }

@@ -21,6 +21,7 @@
 #include "umd/runtime/range_allocator.h"
 #include "umd/runtime/runtime.h"
 #include "umd/scheduler/core.h"
+#include "umd/scheduler/cost_model.h"
 
 namespace orrery::umd {
 
@@ -63,6 +64,8 @@ class RuntimeExecutor final : public Executor {
     int device(unsigned card) const { return cards_[card].device; }
     // Of its SKU, without white space.
     const std::string& sku(unsigned card) const { return cards_[card].sku; }
+    // Channels are as fast as `costs` says; those that it does not know are measured first.
+    void calibrate(CostModel& costs);
     // What tasks take there beside the first card; for Core::set_machine().
     void set_slowness(unsigned card, double slowness) { machine_.slowness[card] = slowness; }
     Result<std::shared_ptr<TaskKernel>> load(std::span<const std::byte> image, const std::string& name);
@@ -182,6 +185,8 @@ class RuntimeExecutor final : public Executor {
         int device = 0;
         Context* context = nullptr;
         std::string sku = {};
+        std::array<std::string, kMaxCards> links = {};  // to each card: what a port says of it
+        std::array<Ps, kMaxCards> link_latency = {};
         std::vector<RangeAllocator> arenas;       // of its memory
         std::vector<RangeAllocator> host_arenas;  // of host memory that it made; a lost one makes none
         Ps base = 0;
@@ -190,6 +195,9 @@ class RuntimeExecutor final : public Executor {
 
     explicit RuntimeExecutor(Runtime& runtime) : runtime_(runtime) {}
     Status open(std::span<const int> devices);
+    std::string channel_name(unsigned from, unsigned to) const;
+    Status measure_channels(unsigned card, std::span<const std::pair<unsigned, unsigned>> unknown,
+                            CostModel& costs);
     Result<LaneId> lane(LaneKind kind, unsigned card, unsigned other);
     Status open(Lane& lane);
     static void close(Lane& lane);

@@ -39,6 +39,7 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
     for (unsigned card = 0; card < session->executor_->machine().cards; ++card)
         session->skus_.push_back(session->costs_.sku(session->executor_->sku(card)));
     (void)session->learn_slowness();
+    session->executor_->calibrate(session->costs_);
     CoreOptions core;
     core.issue_ahead = options.issue_ahead;
     if (core.issue_ahead == 0)

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "tests/unit/scheduler/task_fixture.h"
@@ -161,7 +162,9 @@ TEST_F(TaskTest, CostsAreMeasuredAndKept) {
     double mean = 0;
     std::uint64_t count = 0;
     std::getline(file, header);
-    file >> sku >> footprint >> mean >> count;
+    while (file >> sku && sku == ">")
+        file.ignore(1000, '\n');
+    file >> footprint >> mean >> count;
     EXPECT_EQ(sku, "fake");
     EXPECT_EQ(footprint, "add_value:1:1:8");
     EXPECT_GT(mean, 0);
@@ -199,8 +202,9 @@ TEST_F(TaskTest, CostsAreThoseOfTheSkuThatTheyWereMeasuredOn) {
     std::uint64_t count = 0;
     std::getline(file, header);
     EXPECT_EQ(header, "orrery-task-costs-2");
-    while (file >> sku >> footprint >> mean >> count)
-        counts[sku + " " + footprint] = count;
+    while (file >> sku >> footprint >> mean >> count) {
+        if (sku != ">") counts[sku + " " + footprint] = count;
+    }
     EXPECT_THAT(counts,
                 ::testing::UnorderedElementsAre(::testing::Pair("fake add_value:1:1:8", 20u),
                                                 ::testing::Pair("An_other_one add_value:1:1:8", 20u)));
@@ -209,6 +213,56 @@ TEST_F(TaskTest, CostsAreThoseOfTheSkuThatTheyWereMeasuredOn) {
     std::ofstream(path) << "orrery-task-costs-2\nadd_value:1:1:8 123456 64\n";
     orrTaskGraph_t none = nullptr;
     EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, ":2: a SKU, a footprint");
+    std::remove(path.c_str());
+}
+
+TEST_F(TaskTest, ChannelsAreMeasuredOnceAndKept) {
+    const std::string path = ::testing::TempDir() + "/orrery_task_channels";
+    std::remove(path.c_str());
+    // Of these no test has measured any.
+    system_.card(0).sku_name = "left";
+    system_.card(1).sku_name = "right";
+    orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
+    options.cost_file = path.c_str();
+    const auto kept = [&] {
+        std::ifstream file(path);
+        std::map<std::string, std::pair<double, double>> channels;
+        for (std::string line; std::getline(file, line);) {
+            std::istringstream words(line);
+            std::string mark, name;
+            double latency = 0, each = 0;
+            if (words >> mark >> name >> latency >> each && mark == ">")
+                channels[name.substr(0, name.find(':'))] = {latency, each};
+        }
+        return channels;
+    };
+    std::uint64_t before = system_.card(0).packets();
+    create(&options);
+    EXPECT_GT(system_.card(0).packets(), before);
+    create(nullptr);
+    // A fake card takes 10 ps a byte, and 1 ns a packet: the copy's and the time stamp's.
+    const auto channels = kept();
+    ASSERT_EQ(channels.size(), 6u);
+    for (const char* name : {"host>left", "left>host", "host>right", "right>host"})
+        EXPECT_EQ(channels.at(name), std::pair(2000.0, 10.0)) << name;
+    for (const char* name : {"left>right", "right>left"})
+        EXPECT_EQ(channels.at(name), std::pair(2000.0 + 300e3, 10.0)) << name << ", with the link's latency";
+    // Known in this process, and to those who have the file.
+    std::remove(path.c_str());
+    before = system_.card(0).packets();
+    create(&options);
+    create(nullptr);
+    EXPECT_EQ(system_.card(0).packets(), before);
+    EXPECT_EQ(kept(), channels);
+    std::ofstream(path) << "orrery-task-costs-2\n> host>left 7 3.5\n";
+    create(&options);
+    create(nullptr);
+    EXPECT_EQ(kept().at("host>left"), std::pair(7.0, 3.5));
+    orrTaskGraph_t none = nullptr;
+    for (const char* wrong : {"> host>left 7", "> host>left -1 3", "> host>left 1 0", "> host>left 1 nan"}) {
+        std::ofstream(path) << "orrery-task-costs-2\n" << wrong << '\n';
+        EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, ":2: of a channel '>'");
+    }
     std::remove(path.c_str());
 }
 

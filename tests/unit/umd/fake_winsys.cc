@@ -158,6 +158,7 @@ class FakeDevice final : public Device {
         if (card_.lost()) return fail_errno(ENODEV, "link query");
         link.port = port;
         if (port < card_.peers().size()) {
+            link.latency_ns = 300;
             const FakeCard& peer = *card_.peers()[port];
             link.state = card_.reaches(peer) ? ORR_LINK_UP : ORR_LINK_DOWN;
             link.peer_uid = peer.uid;
