@@ -2,7 +2,8 @@
 //
 // In front of such memory stands a cache of tags without data: every access goes to memory at once, as ever,
 // and a load whose line is not there costs the hart the latency of that memory. Stores are posted; a line
-// that was written is written back once. What streams past the cache, and atomics, say so themselves.
+// that was written is written back once, and of one that was only written nothing is there but the bytes
+// written. What streams past the cache, and atomics, say so themselves.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,9 @@ class Meter {
         : costs_(costs),
           shift_(64 - std::countr_zero(
                           std::bit_ceil(std::max<std::uint64_t>(costs.l1_bytes / kLine / kWays, 2)))) {
-        if (on()) tags_.resize(kWays << (64 - shift_));
+        if (!on()) return;
+        tags_.resize(kWays << (64 - shift_));
+        bytes_.resize(tags_.size());
     }
     bool on() const { return costs_.l1_bytes != 0; }
 
@@ -45,29 +48,43 @@ class Meter {
     // What has been counted since the last call.
     AccessCounts take() { return std::exchange(counts_, {}); }
 
-    // For the short way of an access: the line is there and was the last of its set to be used. (False also
-    // for others that are there; load() and store() know them.)
+    // For the short way of an access: all of the line is there and was the last of its set to be used. (False
+    // also for others that are there; load() and store() know them.)
     bool has(std::uint64_t va) const { return (*set_of(va) ^ key(va)) <= kWritten; }
     bool has_written(std::uint64_t va) const { return *set_of(va) == (key(va) | kWritten); }
 
-    // These give the cycles that the hart waits.
-    std::uint64_t load(std::uint64_t va, PagePlace place) {
-        if (place == PagePlace::kOwn || has(va) || to_front(va)) return 0;
-        insert(va, key(va));
+    // These give the cycles that the hart waits. The access is inside of one line.
+    std::uint64_t load(std::uint64_t va, unsigned size, PagePlace place) {
+        if (place == PagePlace::kOwn || has(va)) return 0;
+        if (!to_front(va)) {
+            insert(va, key(va));
+        } else if ((*set_of(va) & kPartly) == 0 || (bits(va, size) & ~bytes_[place_of(va)]) == 0) {
+            return 0;
+        }
+        *set_of(va) &= ~kPartly;
         counts_.of(place).read += kLine;
         return latency(place);
     }
-    void store(std::uint64_t va, PagePlace place) {
+    void store(std::uint64_t va, unsigned size, PagePlace place) {
         if (place == PagePlace::kOwn || has_written(va)) return;
-        if (!has(va) && !to_front(va)) insert(va, key(va));
-        if (has_written(va)) return;
-        *set_of(va) |= kWritten;
+        if (!to_front(va)) {
+            insert(va, key(va) | kPartly);
+            bytes_[place_of(va)] = 0;
+        }
+        std::uint64_t& tag = *set_of(va);
+        if ((tag & kPartly) != 0) {
+            std::uint64_t& there = bytes_[place_of(va)];
+            there |= bits(va, size);
+            if (there == ~std::uint64_t{0}) tag &= ~kPartly;
+        }
+        if ((tag & kWritten) != 0) return;
+        tag |= kWritten;
         counts_.of(place).written += kLine;
     }
     // Done where the memory is.
     std::uint64_t atomic(std::uint64_t va, PagePlace place) {
         if (place == PagePlace::kOwn) return 0;
-        if (has(va) || to_front(va)) *set_of(va) = 0;
+        if (to_front(va)) *set_of(va) = 0;
         counts_.of(place).read += kLine / 2;
         counts_.of(place).written += kLine / 2;
         return latency(place);
@@ -80,22 +97,27 @@ class Meter {
         if (!write) counts.streamed += bytes;
     }
     // One of many lines that are asked for together: the wait for it is that of a stream.
-    void gather(std::uint64_t va, PagePlace place) {
-        if (load(va, place) != 0) counts_.of(place).streamed += kLine;
+    void gather(std::uint64_t va, unsigned size, PagePlace place) {
+        if (load(va, size, place) != 0) counts_.of(place).streamed += kLine;
     }
 
   private:
-    static constexpr std::uint64_t kWritten = 1;
+    // In a tag. kPartly: only the bytes in bytes_ are there.
+    static constexpr std::uint64_t kWritten = 1, kPartly = 2;
+    static constexpr unsigned kFlagBits = 2;
     static constexpr unsigned kLineShift = 6;
     // So many lines of one place in the cache are there together: a few lines that fall into it by chance, as
     // addresses differ from run to run, do not drive each other out.
     static constexpr std::size_t kWays = 4;
     // Those that are metered differ in these bits, also from the stacks of items, which are above them.
     static constexpr std::uint64_t kAddress = (std::uint64_t{1} << 48) - 1;
-    // Behind a line's number and kWritten.
-    static constexpr std::uint64_t kEpoch = std::uint64_t{1} << 43;
+    // Behind a line's number and the flags.
+    static constexpr std::uint64_t kEpoch = std::uint64_t{1} << (48 - kLineShift + kFlagBits);
 
-    std::uint64_t key(std::uint64_t va) const { return epoch_ | (va & kAddress) >> kLineShift << 1; }
+    std::uint64_t key(std::uint64_t va) const { return epoch_ | (va & kAddress) >> kLineShift << kFlagBits; }
+    static std::uint64_t bits(std::uint64_t va, unsigned size) {
+        return ((std::uint64_t{1} << size) - 1) << va % kLine;
+    }
     // Arrays a power of two apart are not in the same set.
     std::size_t place_of(std::uint64_t va) const {
         return ((va >> kLineShift) * 0x9e37'79b9'7f4a'7c15 >> shift_) * kWays;
@@ -103,19 +125,23 @@ class Meter {
     // kWays tags, the last used first.
     std::uint64_t* set_of(std::uint64_t va) { return &tags_[place_of(va)]; }
     const std::uint64_t* set_of(std::uint64_t va) const { return &tags_[place_of(va)]; }
-    // False: it is not there. Not for the one that is in front.
+    // False: nothing of the line is there.
     bool to_front(std::uint64_t va) {
         std::uint64_t* const set = set_of(va);
-        for (std::size_t way = 1; way < kWays; ++way) {
-            if ((set[way] ^ key(va)) > kWritten) continue;
+        std::uint64_t* const bytes = &bytes_[place_of(va)];
+        for (std::size_t way = 0; way < kWays; ++way) {
+            if ((set[way] ^ key(va)) > (kWritten | kPartly)) continue;
             std::rotate(set, set + way, set + way + 1);
+            std::rotate(bytes, bytes + way, bytes + way + 1);
             return true;
         }
         return false;
     }
     void insert(std::uint64_t va, std::uint64_t tag) {
         std::uint64_t* const set = set_of(va);
+        std::uint64_t* const bytes = &bytes_[place_of(va)];
         std::copy_backward(set, set + kWays - 1, set + kWays);
+        std::copy_backward(bytes, bytes + kWays - 1, bytes + kWays);
         *set = tag;
     }
     std::uint64_t latency(PagePlace place) const {
@@ -126,6 +152,7 @@ class Meter {
     int shift_ = 0;
     std::uint64_t epoch_ = kEpoch;
     std::vector<std::uint64_t> tags_;
+    std::vector<std::uint64_t> bytes_;  // a bit each, of lines that are partly there
     AccessCounts counts_;
 };
 

@@ -1,4 +1,5 @@
 // Loads and stores that miss the page cache: filling it, MMIO, misaligned accesses, faults.
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -96,21 +97,21 @@ PagePlace place_at(Core* core, std::uint64_t va) {
     return entry.loads(page) || entry.stores(page) ? place_in(entry) : PagePlace::kOwn;
 }
 
-void count_line(Core* core, std::uint64_t va, bool store) {
+void count_line(Core* core, std::uint64_t va, unsigned size, bool store) {
     const PagePlace place = place_at(core, va);
     if (store)
-        core->meter.store(va, place);
+        core->meter.store(va, size, place);
     else if (core->gathers)
-        core->meter.gather(va, place);
+        core->meter.gather(va, size, place);
     else
-        core->memory_wait += core->meter.load(va, place);
+        core->memory_wait += core->meter.load(va, size, place);
 }
 
 void count(Core* core, std::uint64_t va, unsigned size, bool store) {
     if (!core->meter.on()) return;
-    count_line(core, va, store);
-    const std::uint64_t last = va + size - 1;
-    if (last / Meter::kLine != va / Meter::kLine) count_line(core, last, store);
+    const auto first = static_cast<unsigned>(std::min<std::uint64_t>(size, Meter::kLine - va % Meter::kLine));
+    count_line(core, va, first, store);
+    if (first != size) count_line(core, va + first, size - first, store);
     if (core->meter.full()) core->stop_soon();
 }
 

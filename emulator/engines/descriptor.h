@@ -2,6 +2,7 @@
 // words.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -35,6 +36,11 @@ inline std::optional<std::uint64_t> work_of(const orr_desc_kernel& desc, std::ui
     if ((desc.flags & ORR_DESC_F_RESIDENT) != 0 && groups > cores) return {};
     if (std::uint64_t{desc.block_x} * desc.block_y * desc.block_z - 1 >= kMaxItems) return {};
     if (desc.local_bytes > ORR_LOCAL_BYTES) return {};
+    // The stacks end below 2^47 as well.
+    const std::uint64_t places = std::min<std::uint64_t>(cores, static_cast<std::uint64_t>(groups));
+    const std::uint64_t items = std::uint64_t{desc.block_x} * desc.block_y * desc.block_z;
+    const std::uint64_t stacks = places * items * desc.item_stack_pages * ORR_PAGE_SIZE;
+    if (desc.item_stacks + stacks > std::uint64_t{1} << (ORR_VA_BITS - 1)) return {};
     return static_cast<std::uint64_t>(groups);
 }
 

@@ -40,6 +40,7 @@ bool picks(VectorOp op) {
         case VectorOp::kVrgatherVv:
         case VectorOp::kVrgatherei16Vv:
         case VectorOp::kVcompressVm:
+        case VectorOp::kViotaM:
             return true;
         default:
             return false;

@@ -102,6 +102,23 @@ void move_span(const VectorFile& file, const Plan& plan, std::uint64_t i, std::u
     }
 }
 
+// Bytes that segments [i, i + count) ask of memory: of those under a mask, the lines in which there is an
+// active one.
+std::uint64_t traffic(const Plan& plan, std::uint64_t i, std::uint64_t count, std::uint64_t segment) {
+    if (plan.mask == nullptr) return count * segment;
+    std::uint64_t lines = 0, next = 0;  // the line behind the last that was counted
+    for (std::uint64_t k = i; k < i + count; ++k) {
+        if (!plan.active(k)) continue;
+        const std::uint64_t va = plan.base + k * segment;
+        const std::uint64_t first = std::max(va / Meter::kLine, next),
+                            last = (va + segment - 1) / Meter::kLine;
+        if (first > last) continue;
+        lines += last - first + 1;
+        next = last + 1;
+    }
+    return std::min(lines * Meter::kLine, count * segment);
+}
+
 // The index of the first segment that was not moved; plan.count: all were.
 template <class T, bool kStore>
 std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
@@ -118,7 +135,7 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
         const std::uint64_t whole = std::min(bytes / segment, plan.count - i);
         if (host != nullptr && whole != 0) {
             move_span<T, kStore>(*core->vector, plan, i, whole, host);
-            count_stream(core, va, whole * segment, kStore);
+            count_stream(core, va, traffic(plan, i, whole, segment), kStore);
             if (kStore && !core->page_entry(va).stores(va & ~kPageOffset))
                 stored(core, host, whole * segment);
             i += whole;

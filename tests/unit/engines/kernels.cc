@@ -333,13 +333,22 @@ void every_atomic(uint64_t* args) {
         ".option pop\n");
 }
 
+// args: words, mask of the first 64 of them
+[[gnu::naked]] void masked(uint64_t*) {
+    asm volatile(
+        ".option push\n .option arch, +v\n"
+        "ld a1, 0(a0)\n ld a2, 8(a0)\n vsetvli t0, zero, e64, m8, ta, ma\n vmv.s.x v0, a2\n"
+        "vle64.v v8, (a1), v0.t\n ret\n"
+        ".option pop\n");
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
     histogram,    atomics,       local,  floats,   ids,         registers, clock,
     illegal,      ecall,         loop,   jump,     load,        store,     misaligned_atomic,
     recurse,      wait_forever,  mark,   spin,     mix,         tree,      barrier_ended,
     barrier_late, barrier_other, deep,   rounding, fail_assert, vectors,   every_atomic,
-    triad,        chase,         gather, fused,
+    triad,        chase,         gather, fused,    masked,
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ enum Kernel : unsigned {
     kChase,
     kGather,
     kFused,
+    kMasked,
     kKernels,
 };
 

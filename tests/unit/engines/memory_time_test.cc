@@ -253,7 +253,7 @@ TEST_F(MemoryTime, WhatIsInTheCacheCostsNothing) {
 TEST(Meter, NothingIsKeptOverAColdStart) {
     Meter meter({.l1_bytes = 32 << 10, .vram_cycles = 1, .host_cycles = 1});
     for (const std::uint64_t va : {kData, std::uint64_t{ORR_ITEM_STACKS} + ORR_ITEM_STACK_STRIDE - kLine}) {
-        meter.load(va, PagePlace::kVram);
+        meter.load(va, 8, PagePlace::kVram);
         EXPECT_TRUE(meter.has(va));
         meter.start_cold();
         EXPECT_FALSE(meter.has(va)) << std::hex << va;
@@ -298,6 +298,47 @@ TEST_F(Goes, EndInsideALoadOfManyPages) {
 TEST_F(Goes, EndBehindArithmeticThatTheHostDoesByIntegers) {
     constexpr std::uint64_t kNearestAway = 4, kHalves = 0xcb, kElements = 1024;
     expect_bounded(desc(kFused, {kNearestAway, 1'000'000, kHalves}, 1), 2048, kWork + kElements + kSomePages);
+}
+
+// A store does not bring the rest of its line.
+TEST(Meter, OfALineThatWasWrittenOnlyItsBytesAreThere) {
+    constexpr std::uint64_t kWait = 9;
+    Meter meter({.l1_bytes = 32 << 10, .vram_cycles = kWait, .host_cycles = 1});
+    meter.store(kData, 4, PagePlace::kVram);
+    EXPECT_EQ(meter.load(kData + 2, 2, PagePlace::kVram), 0u);
+    EXPECT_EQ(meter.take().vram.read, 0u);
+    EXPECT_EQ(meter.load(kData + 3, 2, PagePlace::kVram), kWait);
+    EXPECT_EQ(meter.load(kData + 5, 1, PagePlace::kVram), 0u);
+    EXPECT_EQ(meter.take().vram.read, kLine);
+    // One that was written as a whole needs nothing from memory.
+    constexpr std::uint64_t kNext = kData + kLine;
+    for (std::uint64_t at = 0; at < kLine; at += 8)
+        meter.store(kNext + at, 8, PagePlace::kVram);
+    EXPECT_TRUE(meter.has(kNext));
+    EXPECT_EQ(meter.load(kNext + 60, 4, PagePlace::kVram), 0u);
+    const AccessCounts counts = meter.take();
+    EXPECT_EQ(counts.vram.read, 0u);
+    EXPECT_EQ(counts.vram.written, kLine);
+}
+
+TEST_F(MemoryTime, AMaskedRowAsksForTheLinesOfItsElements) {
+    const auto lines = [&](std::uint64_t mask) {
+        const VectorConfig wide = config();
+        CodeStore code;
+        VectorCore core(0, wide.vlen, wide.datapath_bits, wide.hz, 4, wide.most_work,
+                        {.l1_bytes = wide.l1_bytes, .vram_cycles = 1, .host_cycles = 1}, rig.mmu, code);
+        core.take({.desc = desc(kMasked, {kData, mask}, 1), .serial = 1}, 0, 0);
+        Quantum quantum{.budget = 2000};
+        EXPECT_TRUE(core.compute(quantum));
+        EXPECT_EQ(quantum.end, Quantum::End::kGroupDone);
+        return (quantum.accesses.vram.read - kLine) / kLine;  // without that of the arguments
+    };
+    EXPECT_EQ(lines(0), 0u);
+    EXPECT_EQ(lines(1), 1u);
+    EXPECT_EQ(lines(0xff), 1u);
+    EXPECT_EQ(lines(0x180), 2u);
+    EXPECT_EQ(lines(0x8080'8080'8080'8080), 8u);
+    EXPECT_EQ(lines(~std::uint64_t{0}), 8u);
 }
 
 TEST_F(MemoryTime, AtomicsGoToTheirMemory) {

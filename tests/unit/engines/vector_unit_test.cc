@@ -354,6 +354,12 @@ TEST_F(VectorUnitTest, RefusesBadDescriptors) {
     d = good, d.item_stack_pages = 1, d.item_stacks = kData + 8, expect_bad(d);
     d = good, d.item_stack_pages = 1, d.item_stacks = ORR_STACK_TOP, expect_bad(d);
     d = good, d.item_stack_pages = ORR_ITEM_STACK_MAX_PAGES + 1, d.item_stacks = kData, expect_bad(d);
+    // Nor may they end beyond.
+    constexpr std::uint64_t kLastPage = (std::uint64_t{1} << 47) - ORR_PAGE_SIZE;
+    d = good, d.item_stack_pages = 1, d.item_stacks = kLastPage;
+    expect_end(run(d), ORR_DONE_OK, 0, 0);
+    d.block_x = 2, expect_bad(d);
+    d.block_x = 1, d.grid_x = 2, expect_bad(d);
     d = good, d.reserved = 1, expect_bad(d);
     d = good, d.entry += 1, expect_bad(d);
     d = good, d.grid_y = 0, expect_bad(d);

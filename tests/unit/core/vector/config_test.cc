@@ -132,6 +132,18 @@ TEST(VectorConfig, RestartClearsWhatWasUsed) {
     EXPECT_FALSE(m.hart.vector_dirty());
 }
 
+// What a program writes to mstatus does not hide registers that it has used.
+TEST(VectorConfig, WhatWasUsedIsKnownWhateverMstatusSays) {
+    VectorMachine m;
+    m.code({vsetivli(a0, 4, vtype(e8, m1)), v(VectorOp::kVmvVI, 8, 0, 5), li(a0, 1 << 9),
+            csrw(kCsrMstatus, a0)});
+    m.hart.run(4);
+    EXPECT_EQ(m.hart.state().mstatus & kVs, 1u << 9);
+    EXPECT_TRUE(m.hart.vector_dirty());
+    m.hart.set_vector_state({});
+    EXPECT_FALSE(m.hart.vector_dirty());
+}
+
 TEST(VectorConfig, StateGoesOutAndIn) {
     VectorMachine a, b;
     a.code({vsetivli(a0, 7, vtype(e16, m2)), csrrwi(x0, kVcsr, 5), csrrwi(x0, kVstart, 3)});
@@ -222,15 +234,16 @@ TEST(VectorConfig, CyclesAreTheSameInAnyPieces) {
         VectorMachine m(config);
         m.configure(e32, m4, 29);
         m.code({v(VectorOp::kVaddVv, 8, 16, 24), v(VectorOp::kVdivVv, 4, 8, 12), nop(),
-                v(VectorOp::kVredsumVs, 1, 8, 2), v(VectorOp::kVrgatherVv, 8, 16, 24), ecall()});
+                v(VectorOp::kVredsumVs, 1, 8, 2), v(VectorOp::kVrgatherVv, 8, 16, 24),
+                v(VectorOp::kViotaM, 8, 16, 0), ecall()});
         while (m.hart.run(piece) == StopReason::kBudget) {
         }
-        EXPECT_EQ(m.hart.steps(), 5u);
+        EXPECT_EQ(m.hart.steps(), 6u);
         const std::uint64_t cycles = m.hart.cycles();
         return std::pair(cycles + m.hart.finish_vectors(), m.hart.vector_state());
     };
-    // 29 elements: 8 cycles, eight times that, 8 and a tree of four lanes, two addresses a cycle.
-    EXPECT_EQ(run(1000).first, 8u + 64 + (8 + 2) + 15);
+    // 29 elements: 8 cycles, eight times that, 8 and a tree of four lanes, two addresses or sums a cycle.
+    EXPECT_EQ(run(1000).first, 8u + 64 + (8 + 2) + 15 + 15);
     for (const std::uint64_t piece : {1u, 3u, 8u, 70u})
         EXPECT_EQ(run(piece), run(1000));
 }
