@@ -220,8 +220,11 @@ static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call,
 			wait_for_completion(&call->done);
 			return 0;
 		}
-		/* A restart has its own limit, and the firmware's time begins after it. */
-		if (READ_ONCE(odev->mailbox.paused))
+		/*
+		 * A restart has its own limit, and the firmware's time begins after it; while
+		 * a debugger holds the card there is none.
+		 */
+		if (READ_ONCE(odev->mailbox.paused) || READ_ONCE(odev->restart.held))
 			left = timeout;
 		else
 			left -= slice;
@@ -271,7 +274,7 @@ static struct orr_mbox_call *orr_mbox_find_overdue(struct orr_device *odev, bool
 		struct orr_mbox_call *call = &mbox->call[slot];
 		unsigned int timeout = READ_ONCE(mailbox_timeout_ms);
 
-		if (mbox->paused) {
+		if (mbox->paused || READ_ONCE(odev->restart.held)) {
 			call->left_ms = timeout;
 			continue;
 		}

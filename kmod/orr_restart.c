@@ -161,6 +161,25 @@ static void orr_restart_recheck_work(struct work_struct *work)
 	dma_fence_end_signalling(cookie);
 }
 
+/* A debugger that holds the card's time makes the heartbeat stand, and is not the firmware's fault. */
+static u32 orr_pulse_held(struct orr_device *odev, u64 heartbeat)
+{
+	struct orr_restart *restart = &odev->restart;
+	u32 held = 0;
+
+	if (heartbeat == READ_ONCE(restart->heartbeat))
+		held = orr_read32(odev, ORR_R_HELD);
+	if (held == U32_MAX)
+		held = 0;
+	if (held && !READ_ONCE(restart->held))
+		drm_info(&odev->drm, "a debugger holds %s: the card's time stands still, and nothing that waits for it times out\n",
+			 held & ORR_HELD_KERNELS ? "kernels" : "the firmware");
+	else if (!held && READ_ONCE(restart->held))
+		drm_info(&odev->drm, "the debugger has let the card go on\n");
+	WRITE_ONCE(restart->held, held);
+	return held;
+}
+
 /*
  * A look at the heartbeat, if it is time for one. It advances with the commands that the firmware
  * takes too, so one that stands although a PING is among them stands still.
@@ -172,19 +191,21 @@ static void orr_pulse_look(struct orr_device *odev)
 	unsigned long gap;
 	bool ask = false;
 	u64 heartbeat;
+	u32 held;
 
 	if (time_before(jiffies, READ_ONCE(restart->looked) + ORR_PULSE_PERIOD))
 		return;
 	heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
 	if (heartbeat == U64_MAX && !orr_hw_answers(odev, true))
 		return;
+	held = orr_pulse_held(odev, heartbeat);
 	scoped_guard(spinlock, &restart->pulse_lock) {
 		gap = jiffies - restart->looked;
 		if (gap < ORR_PULSE_PERIOD)
 			return;
 		WRITE_ONCE(restart->looked, jiffies);
 		/* Nobody has looked for a while: it is not the firmware's fault. */
-		if (heartbeat != restart->heartbeat || gap > 4 * ORR_PULSE_PERIOD)
+		if (heartbeat != restart->heartbeat || gap > 4 * ORR_PULSE_PERIOD || held)
 			WRITE_ONCE(restart->still, 0);
 		else
 			WRITE_ONCE(restart->still, restart->still + 1);

@@ -35,6 +35,8 @@ struct orr_restart {
 	u64 heartbeat;
 	/** @still: how many looks, one after the other, found it unchanged */
 	unsigned int still;
+	/** @held: who held the card's time at the last look, ORR_HELD_* */
+	u32 held;
 	/** @at: when the last ones were, in jiffies; @work only */
 	unsigned long at[ORR_RESTART_MAX];
 };

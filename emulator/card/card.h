@@ -170,6 +170,7 @@ class Card final : private SocEffects {
     void publish_link(unsigned port);
     // A debugger has stopped the firmware, or kernels, and time with them.
     bool held() const { return core_->debug_stopped() || vector_unit_->debugger().stopped(); }
+    bool serve_debuggers();
     bool run_events(bool skip_idle, ModelTime limit);
     void publish();
     void raise(unsigned vector);

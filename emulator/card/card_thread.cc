@@ -123,6 +123,14 @@ std::expected<void, std::string> Card::build_debuggers() {
         " for kernels", kernel_gdb_port_);
 }
 
+bool Card::serve_debuggers() {
+    const bool busy = debuggers_.service();
+    const std::uint32_t held = (core_->debug_stopped() ? ORR_HELD_FIRMWARE : 0) |
+                               (vector_unit_->debugger().stopped() ? ORR_HELD_KERNELS : 0);
+    file_.held.store(held, std::memory_order_release);
+    return busy;
+}
+
 void Card::wake() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!sleeping_.load(std::memory_order_relaxed)) return;
@@ -184,7 +192,7 @@ void Card::run() {
     FlushTimer flush_timer(recorder_ != nullptr);
     while (!stop_.load(std::memory_order_relaxed)) {
         if (flush_timer.due()) flush_recording();
-        if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) debuggers_.service();
+        if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) serve_debuggers();
         if (fault_control_ && ++control_rounds % kRoundsPerGdb == 0) fault_control_->service();
         if (step(idle_timer.may_skip(*core_, events_.now(), congested()))) {
             spinning = false;
@@ -199,7 +207,7 @@ void Card::run() {
         if (++rounds % kRoundsPerClock != 0 && config_.spin_us != 0) continue;
         if (Clock::now() < give_up) continue;
         flush_timer.idle();
-        if (debuggers_.service()) continue;
+        if (serve_debuggers()) continue;
         if (fault_control_ && fault_control_->service()) continue;
         sleep(flush_timer.shorten(idle_timer.left_us()));
         spinning = false;

@@ -26,6 +26,7 @@ struct RegisterFile {
     std::atomic<std::uint64_t> model_time{0};
     std::atomic<std::uint32_t> state{ORR_STATE_RESET};
     std::atomic<std::uint32_t> reset_count{0};
+    std::atomic<std::uint32_t> held{0};  // ORR_HELD_*
     std::atomic<std::uint32_t> boot_status{ORR_BOOT_IDLE};
     std::atomic<std::uint32_t> boot_detail{0};
     std::atomic<std::uint32_t> progress{0};

@@ -274,6 +274,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
         case ORR_R_STATE:
             value = file.state.load(std::memory_order_acquire);
             return true;
+        case ORR_R_HELD:
+            value = file.held.load(std::memory_order_acquire);
+            return true;
         case ORR_R_RESET_COUNT:
             value = file.reset_count.load(std::memory_order_acquire);
             return true;

@@ -49,6 +49,11 @@
 #define ORR_R_CORE_RESTART 0x0094 /* WO: ORR_RESTART_MAGIC */
 #define ORR_RESTART_MAGIC 0x54524f43u /* "CORT" */
 
+/* Who holds the card's model time, so that nothing on it moves, the heartbeat neither: ORR_HELD_*, 0: nobody. */
+#define ORR_R_HELD 0x0098 /* RO: reset: 0 */
+#define ORR_HELD_FIRMWARE 1u /* a debugger at the firmware */
+#define ORR_HELD_KERNELS 2u /* a debugger at kernels */
+
 #define ORR_STATE_RESET 0u /* waiting for ORR_R_BOOT_START */
 #define ORR_STATE_BOOTING 1u /* boot ROM at work, or firmware not ready yet */
 #define ORR_STATE_RUNNING 2u /* the firmware has written ORR_PROGRESS_READY */

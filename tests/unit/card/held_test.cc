@@ -1,0 +1,76 @@
+// A card says when a debugger holds its time, and goes on when that is gone, whatever became of it.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "emulator/base/unique_fd.h"
+#include "tests/unit/card/card_rig.h"
+
+namespace orrery::emu {
+namespace {
+
+UniqueFd connect_to(std::uint16_t port) {
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fd.reset();
+    return fd;
+}
+
+class HeldCard : public testing::Test {
+  protected:
+    HeldCard() : rig_(config()), thread_([this] { rig_.card().run(); }) {
+        while (!rig_.card().running())
+            std::this_thread::yield();
+    }
+    ~HeldCard() override {
+        rig_.card().request_stop();
+        thread_.join();
+    }
+    static CardConfig config() {
+        CardConfig made = CardRig::config();
+        made.gdb = 0;
+        made.kernel_gdb = 0;
+        return made;
+    }
+    // The test's time limit finds one that never comes.
+    void until_held(std::uint32_t by) {
+        while (rig_.read32(ORR_R_HELD) != by)
+            std::this_thread::yield();
+    }
+
+    CardRig rig_;
+    std::thread thread_;
+};
+
+TEST_F(HeldCard, SaysWhoHoldsIt) {
+    EXPECT_EQ(rig_.read32(ORR_R_HELD), 0u);
+    EXPECT_NE(rig_.card().gdb_port(), rig_.card().kernel_gdb_port());
+    UniqueFd kernels = connect_to(rig_.card().kernel_gdb_port());
+    ASSERT_TRUE(kernels);
+    until_held(ORR_HELD_KERNELS);
+    UniqueFd firmware = connect_to(rig_.card().gdb_port());
+    ASSERT_TRUE(firmware);
+    until_held(ORR_HELD_KERNELS | ORR_HELD_FIRMWARE);
+    kernels.reset();
+    until_held(ORR_HELD_FIRMWARE);
+    firmware.reset();
+    until_held(0);
+}
+
+TEST_F(HeldCard, EndsWithItsDebuggers) {
+    const UniqueFd kernels = connect_to(rig_.card().kernel_gdb_port());
+    const UniqueFd firmware = connect_to(rig_.card().gdb_port());
+    ASSERT_TRUE(kernels && firmware);
+    until_held(ORR_HELD_KERNELS | ORR_HELD_FIRMWARE);
+}
+
+}  // namespace
+}  // namespace orrery::emu
