@@ -220,12 +220,13 @@ class ElfParser {
             if (!code || entry % 2 != 0)
                 return bad("function '{}' lies outside the code",
                            printable(std::string_view(name, end).substr(0, 80)));
+            image_.code_bytes_.emplace(std::string(name, end), symbol->st_size);
             image_.functions_.emplace(std::string(name, end), entry);
         }
         return {};
     }
 
-    // What kernel_group.h and kernel_output.h leave for the loader.
+    // What kernel_group.h and kernel_output.h leave for the loader, and variables.
     Status read_note(const Elf64_Sym& symbol, std::string_view name) {
         constexpr std::string_view kStack = "orr_item_stack.";
         const std::uint64_t value = symbol.st_value;
@@ -239,8 +240,23 @@ class ElfParser {
             if (value % sizeof(std::uint64_t) != 0 || !writable(value, sizeof(std::uint64_t)))
                 return bad("its pointer for output lies outside its data");
             image_.output_pointer_ = value;
+        } else {
+            return read_variable(symbol, name);
         }
         return {};
+    }
+
+    Status read_variable(const Elf64_Sym& symbol, std::string_view name) {
+        const std::uint64_t offset = symbol.st_value, bytes = symbol.st_size;
+        if (bytes == 0) return {};
+        for (const ElfImage::Segment& s : image_.segments_) {
+            if (offset < s.start || offset - s.start >= s.size) continue;
+            if (bytes > s.size - (offset - s.start)) break;
+            image_.variables_.emplace(name,
+                                      ElfImage::Variable{offset, bytes, (s.bind & ORR_BIND_WRITE) == 0});
+            return {};
+        }
+        return bad("variable '{}' lies outside the module's memory", printable(name.substr(0, 80)));
     }
 
     // What the code needs of a core: an attribute of the file as a whole, in the format of the RISC-V ELF
@@ -307,6 +323,11 @@ std::uint32_t ElfImage::item_stack_bytes(std::string_view function) const {
     if (!barriers_) return 0;
     const auto found = item_stacks_.find(function);
     return found == item_stacks_.end() ? static_cast<std::uint32_t>(kPage) : found->second;
+}
+
+std::uint64_t ElfImage::code_bytes(std::string_view function) const {
+    const auto found = code_bytes_.find(function);
+    return found == code_bytes_.end() ? 0 : found->second;
 }
 
 std::vector<std::byte> ElfImage::relocated(std::uint64_t base) const {

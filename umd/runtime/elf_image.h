@@ -35,6 +35,13 @@ class ElfImage {
         std::uint32_t bind = 0;  // ORR_BIND_*; never both WRITE and EXEC
     };
 
+    // A variable that others may ask for by name: inside one segment.
+    struct Variable {
+        std::uint64_t offset = 0;  // from the load address
+        std::uint64_t bytes = 0;
+        bool constant = false;  // nothing can write it
+    };
+
     // Parses and checks everything; `file` is not needed afterwards.
     static Result<ElfImage> parse(std::span<const std::byte> file);
 
@@ -45,6 +52,12 @@ class ElfImage {
     std::vector<std::byte> relocated(std::uint64_t base) const;
     // Exported functions and their entries, relative to the load address.
     const std::map<std::string, std::uint64_t, std::less<>>& functions() const { return functions_; }
+    // Exported variables.
+    const std::map<std::string, Variable, std::less<>>& variables() const { return variables_; }
+    // Of machine code, as the file says.
+    std::uint64_t code_bytes(std::string_view function) const;
+    // Some of its code waits at barriers.
+    bool barriers() const { return barriers_; }
     // Bytes of stack for each item of this function that waits at a barrier; 0: the module has no barrier.
     std::uint32_t item_stack_bytes(std::string_view function) const;
     // Where the module wants the address of the ring for what its kernels print; nothing: they print nothing.
@@ -65,6 +78,8 @@ class ElfImage {
     std::vector<Segment> segments_;
     std::vector<Relocation> relocations_;
     std::map<std::string, std::uint64_t, std::less<>> functions_;
+    std::map<std::string, std::uint64_t, std::less<>> code_bytes_;  // by function
+    std::map<std::string, Variable, std::less<>> variables_;
     std::map<std::string, std::uint32_t, std::less<>> item_stacks_;  // by function, of those that say
     bool barriers_ = false;
     std::optional<std::uint64_t> output_pointer_;

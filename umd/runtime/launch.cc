@@ -11,7 +11,6 @@ namespace orrery::umd {
 namespace {
 
 constexpr std::uint64_t kMaxGroups = 1ull << 31;
-constexpr std::uint64_t kMaxItems = 1024;
 
 // The product without overflow, or limit + 1.
 std::uint64_t product(orrDim3 d, std::uint64_t limit) {

@@ -5,10 +5,13 @@
 #include <orrery/orrery.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "umd/runtime/module.h"
 
 namespace orrery::umd {
+
+constexpr std::uint64_t kMaxItems = 1024;  // of a work-group
 
 // Checks all that the API's caller gave.
 Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t bytes,

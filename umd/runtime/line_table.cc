@@ -62,9 +62,10 @@ class Unit {
     Unit(const LineTables& tables, std::span<const std::byte> bytes, bool wide)
         : tables_(tables), in_(bytes), wide_(wide) {}
 
-    std::string find(std::uint64_t address) {
+    // function: the first of several rows of an address, which is that of the function that begins there.
+    std::string find(std::uint64_t address, bool function) {
         if (!read_header()) return {};
-        const auto row = run(address);
+        const auto row = run(address, function);
         return row ? name_of(*row) : std::string();
     }
 
@@ -176,13 +177,14 @@ class Unit {
     }
 
     // The row that holds the address: it begins at or before it, and the next one of its sequence behind it.
-    std::optional<Row> run(std::uint64_t wanted) {
+    std::optional<Row> run(std::uint64_t wanted, bool function) {
         std::optional<Row> before;
         Row now;
         // A sequence that begins at 0, where no code is, belongs to a function that the linker has dropped.
         bool dropped = true;
         const auto emit = [&] {
-            const bool found = before && !dropped && before->address <= wanted && wanted < now.address;
+            const bool found = before && !dropped && before->address <= wanted &&
+                               (wanted < now.address || (function && before->address == wanted));
             if (!found) before = now;
             return found;
         };
@@ -291,6 +293,14 @@ LineTables LineTables::of(std::span<const std::byte> file) {
 }
 
 std::string LineTables::find(std::uint64_t offset) const {
+    return find(offset, false);
+}
+
+std::string LineTables::find_function(std::uint64_t offset) const {
+    return find(offset, true);
+}
+
+std::string LineTables::find(std::uint64_t offset, bool function) const {
     ByteReader in(line);
     while (in.more()) {
         std::uint64_t bytes = in.take<std::uint32_t>();
@@ -298,7 +308,7 @@ std::string LineTables::find(std::uint64_t offset) const {
         if (wide) bytes = in.take<std::uint64_t>();
         const auto unit = in.part(bytes);
         if (!in.good()) break;
-        if (std::string found = Unit(*this, unit, wide).find(offset); !found.empty()) return found;
+        if (std::string found = Unit(*this, unit, wide).find(offset, function); !found.empty()) return found;
     }
     return {};
 }

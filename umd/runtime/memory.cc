@@ -20,6 +20,10 @@ std::uint64_t address_space_of(std::uint64_t vram_bytes) {
     return round_up(std::max<std::uint64_t>(4 * vram_bytes, 16ull << 30), kHugePage);
 }
 
+const char* kind_of(const Allocation& allocation) {
+    return allocation.variable == Allocation::Variable::kNone ? "allocation" : "variable of a module,";
+}
+
 }  // namespace
 
 void Memory::clear() {
@@ -153,7 +157,18 @@ Result<Block*> Memory::create_unbound_block(int device, std::uint64_t bytes, BoK
 
 void Memory::free_block(Block* block) {
     const std::lock_guard changing(changes_);
+    {
+        const std::lock_guard lock(mutex_);
+        allocations_.erase(allocations_.lower_bound(block->va),
+                           allocations_.lower_bound(block->va + block->size));
+    }
     destroy(block);
+}
+
+void Memory::add_variable(Block& block, std::uint64_t va, std::uint64_t bytes, bool constant) {
+    using enum Allocation::Variable;
+    const std::lock_guard changing(changes_);
+    insert({block.device, va, bytes, &block, constant ? kConstant : kWritable});
 }
 
 Result<Allocation> Memory::create_pinned(int device, std::uint64_t bytes) {
@@ -254,6 +269,8 @@ Status Memory::free(std::uint64_t va) {
                     "{:#x} was not given by orrMalloc or orrMallocHost, or was freed before", va);
     }
     const Allocation allocation = found->second;
+    if (allocation.variable != Allocation::Variable::kNone)
+        return fail(orrErrorInvalidValue, "{:#x} is a variable of a module, which goes with its module", va);
     if (Block* const block = release(allocation)) destroy(block);
     return {};
 }
@@ -263,7 +280,7 @@ void Memory::free(std::span<const std::uint64_t> all) {
     std::vector<Block*> blocks;
     for (const std::uint64_t va : all) {
         const auto found = allocations_.find(va);
-        if (found == allocations_.end()) continue;
+        if (found == allocations_.end() || found->second.variable != Allocation::Variable::kNone) continue;
         const Allocation allocation = found->second;
         if (Block* const block = release(allocation)) blocks.push_back(block);
     }
@@ -295,9 +312,8 @@ Result<Allocation> Memory::find_range(std::uint64_t va, std::uint64_t bytes, con
                     what, va, describe(va));
     }
     if (bytes > allocation->bytes - (va - allocation->va)) {
-        return fail(orrErrorInvalidValue,
-                    "{} {:#x} with {} bytes runs past its allocation of {} bytes at {:#x}", what, va, bytes,
-                    allocation->bytes, allocation->va);
+        return fail(orrErrorInvalidValue, "{} {:#x} with {} bytes runs past its {} of {} bytes at {:#x}",
+                    what, va, bytes, kind_of(*allocation), allocation->bytes, allocation->va);
     }
     return *allocation;
 }
@@ -312,19 +328,19 @@ std::string Memory::describe(std::uint64_t va) const {
     if (after != allocations_.begin()) {
         const Allocation& a = std::prev(after)->second;
         if (va - a.va < a.bytes) {
-            return fmt::format("{} bytes into the allocation of {} bytes at {:#x} {}", va - a.va, a.bytes,
+            return fmt::format("{} bytes into the {} of {} bytes at {:#x} {}", va - a.va, kind_of(a), a.bytes,
                                a.va, owner(a));
         }
         const std::uint64_t past = va - (a.va + a.bytes);
         if (past < (1u << 30) && (after == allocations_.end() || after->first - va > past)) {
-            return fmt::format("{} bytes past the end of the allocation of {} bytes at {:#x} {}", past,
+            return fmt::format("{} bytes past the end of the {} of {} bytes at {:#x} {}", past, kind_of(a),
                                a.bytes, a.va, owner(a));
         }
     }
     if (after != allocations_.end() && after->first - va < (1u << 30)) {
         const Allocation& a = after->second;
-        return fmt::format("{} bytes before the allocation of {} bytes at {:#x} {}", a.va - va, a.bytes, a.va,
-                           owner(a));
+        return fmt::format("{} bytes before the {} of {} bytes at {:#x} {}", a.va - va, kind_of(a), a.bytes,
+                           a.va, owner(a));
     }
     return "near no allocation";
 }

@@ -46,6 +46,8 @@ struct Allocation {
     std::uint64_t va = 0;
     std::uint64_t bytes = 0;  // as asked for
     Block* block = nullptr;
+    // A module's, which nobody frees and no other card sees.
+    enum class Variable : std::uint8_t { kNone, kWritable, kConstant } variable = Variable::kNone;
 };
 
 // Thread safe. Devices are numbers of attach(); their Device objects outlive this one.
@@ -89,6 +91,8 @@ class Memory {
     // Without a binding: the caller binds ranges of it (with protection) inside [va, va + size).
     Result<Block*> create_unbound_block(int device, std::uint64_t bytes, BoKind kind);
     void free_block(Block* block);
+    // A variable inside such a block, for all that looks for memory by its address, until the block goes.
+    void add_variable(Block& block, std::uint64_t va, std::uint64_t bytes, bool constant);
     // Zeroed host memory outside the user's heap, in whole pages, which this card alone sees. What is small
     // shares a buffer: each is made, bound and mapped with a system call of its own.
     Result<Allocation> create_pinned(int device, std::uint64_t bytes);

@@ -39,7 +39,8 @@ Status Memory::enable_peer(int device, int peer) {
     // All memory of the user, and only that: rings, arguments and code stay private.
     std::set<Block*> blocks;
     for (const auto& [va, allocation] : allocations_) {
-        if (allocation.device == peer) blocks.insert(allocation.block);
+        if (allocation.device == peer && allocation.variable == Allocation::Variable::kNone)
+            blocks.insert(allocation.block);
     }
     for (const auto& slab : cards_.at(peer).slabs)
         blocks.insert(slab.block);
@@ -64,6 +65,13 @@ std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocati
     const std::shared_lock lock(mutex_);
     const Block& block = *allocation.block;
     if (block.device == device || block.imports.contains(device)) return std::nullopt;
+    if (allocation.variable != Allocation::Variable::kNone) {
+        return Error{
+            orrErrorPeerAccess,
+            fmt::format("{:#x} is a variable of a module on device {}, which no other card writes: "
+                        "copy to memory of orrMalloc there, and on from it in a stream of that device",
+                        allocation.va, block.device)};
+    }
     const auto refused = block.refused.find(device);
     if (refused != block.refused.end()) {
         return Error{

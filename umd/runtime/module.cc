@@ -32,8 +32,11 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const s
     }
     for (const auto& [function, offset] : image->functions()) {
         const std::uint32_t pages = (image->item_stack_bytes(function) + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE;
-        module->functions_[function] = {offset, static_cast<std::uint16_t>(pages)};
+        module->functions_[function] = {offset, static_cast<std::uint16_t>(pages),
+                                        image->code_bytes(function), image->lines().find_function(offset)};
     }
+    module->variables_ = image->variables();
+    module->needs_ = image->needs();
     context.add_code((*block)->va, module->name_, std::move(bytes), image->lines());
     return module;
 }
@@ -48,21 +51,43 @@ Module::~Module() {
     context_.memory().free_block(block_);
 }
 
+namespace {
+
+std::string names_of(const auto& things) {
+    std::string known;
+    for (const auto& [name, thing] : things)
+        known += (known.empty() ? "" : ", ") + name;
+    return known.empty() ? "none" : known;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Function>> Module::function(std::string_view name) const {
     const auto found = functions_.find(name);
     if (found == functions_.end()) {
-        std::string known;
-        for (const auto& [other, at] : functions_)
-            known += (known.empty() ? "" : ", ") + other;
         return fail(orrErrorNotFound, "{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", name_,
-                    name, known.empty() ? "none" : known);
+                    name, names_of(functions_));
     }
     auto function = std::make_shared<Function>();
     function->context = &context_;
     function->entry = block_->va + found->second.offset;
     function->item_stack_pages = found->second.item_stack_pages;
+    function->code_bytes = found->second.code_bytes;
+    function->source = found->second.source;
     function->name = context_.keep_name(std::string(name));
     return function;
+}
+
+Result<Allocation> Module::variable(std::string_view name) const {
+    const auto found = variables_.find(name);
+    if (found == variables_.end()) {
+        return fail(orrErrorNotFound, "{} has no variable '{}'; it has: {}. Is it marked ORR_GLOBAL?", name_,
+                    name, names_of(variables_));
+    }
+    const auto& [offset, bytes, constant] = found->second;
+    const std::uint64_t va = block_->va + offset;
+    context_.memory().add_variable(*block_, va, bytes, constant);
+    return Allocation{context_.device(), va, bytes, block_};
 }
 
 bool Module::add_handle(void* handle) {

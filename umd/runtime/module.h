@@ -1,6 +1,7 @@
 // A module on a card: its segments in card memory, each with its own protection, and its kernels.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,8 +18,11 @@ struct Function {
     Context* context = nullptr;
     std::shared_ptr<Module> module{};  // who launches it keeps its code
     std::uint64_t entry = 0;
-    const char* name = nullptr;          // lives as long as the context
-    std::uint16_t item_stack_pages = 0;  // for each item that waits at a barrier; 0: none does
+    const char* name = nullptr;  // lives as long as the context
+    // For each item that waits at a barrier; 0: none does.
+    std::atomic<std::uint16_t> item_stack_pages{0};
+    std::uint64_t code_bytes = 0;
+    std::string source{};  // "gemm.cc:42"; empty: built without -g
 };
 
 // Thread safe.
@@ -34,6 +38,9 @@ class Module {
 
     Context& context() const { return context_; }
     Result<std::shared_ptr<Function>> function(std::string_view name) const;
+    // Where the variable is; from now on copies and fills take its address.
+    Result<Allocation> variable(std::string_view name) const;
+    const Isa& needs() const { return needs_; }
 
     // A handle given out, which ends with the module. False: it was unloaded.
     bool add_handle(void* handle);
@@ -49,8 +56,12 @@ class Module {
     struct Entry {
         std::uint64_t offset = 0;
         std::uint16_t item_stack_pages = 0;
+        std::uint64_t code_bytes = 0;
+        std::string source{};
     };
     std::map<std::string, Entry, std::less<>> functions_;
+    std::map<std::string, ElfImage::Variable, std::less<>> variables_;
+    Isa needs_;
     std::mutex mutex_;
     std::vector<void*> handles_;
     bool unloaded_ = false;

@@ -74,6 +74,12 @@ Result<std::optional<Allocation>> look_up(Runtime& runtime, std::uint64_t addres
     return std::optional(*allocation);
 }
 
+Status check_writable(const std::optional<Allocation>& memory, std::uint64_t dst) {
+    if (!memory || memory->variable != Allocation::Variable::kConstant) return {};
+    return fail(orrErrorInvalidValue, "the destination {:#x} is a constant of a module: nothing can write it",
+                dst);
+}
+
 // What cards take: rows and planes are 32 bits.
 Result<std::uint64_t> bytes_of(std::uint64_t width, std::uint64_t height, std::uint64_t depth) {
     constexpr std::uint64_t kMost = 0xffffffff;
@@ -128,6 +134,7 @@ Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, st
     if (!found) return std::unexpected(found.error());
     transfer.src_memory = *found;
     ORR_TRY(kind_fits, check_kind(transfer, kind));
+    ORR_TRY(writable, check_writable(transfer.dst_memory, transfer.dst));
     return transfer;
 }
 
@@ -147,6 +154,7 @@ Result<Transfer> check_box(Runtime& runtime, void* dst, const void* src, const B
     if (!found) return std::unexpected(found.error());
     transfer.src_memory = *found;
     ORR_TRY(kind_fits, check_kind(transfer, kind));
+    ORR_TRY(writable, check_writable(transfer.dst_memory, transfer.dst));
     if (transfer.bytes == 0) return transfer;
     CopyShape& shape = transfer.shape;
     shape.row_bytes = box.width;
@@ -179,6 +187,7 @@ Result<CheckedFill> check_fill(Runtime& runtime, void* dst, std::uint64_t patter
     }
     ORR_TRY(span, span_of({width, height, 1, pitch, height}, "memset"));
     ORR_TRY(memory, runtime.memory().find_range(va, *span, kWhat));
+    ORR_TRY(writable, check_writable(*memory, va));
     fill.memory = *memory;
     fill.filling = {.dst = va,
                     .pattern = pattern,

@@ -542,7 +542,8 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                                                             {p.grid_x, p.grid_y, p.grid_z},
                                                             {p.block_x, p.block_y, p.block_z},
                                                             p.local_bytes,
-                                                            (p.header.flags & ORR_PKT_F_RESIDENT) != 0});
+                                                            (p.header.flags & ORR_PKT_F_RESIDENT) != 0,
+                                                            p.item_stack_pages});
             EXPECT_LT(now_ns() - before, 5'000'000'000) << "the card is locked meanwhile: say `running`";
             if (outcome.running) {
                 busy_ = true;

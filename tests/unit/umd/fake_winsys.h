@@ -63,6 +63,7 @@ struct FakeDispatch {
     std::uint16_t block[3];
     std::uint32_t local_bytes;
     bool resident = false;
+    std::uint16_t item_stack_pages = 0;
 };
 
 // What a dispatch came to; error 0: fine.

@@ -18,6 +18,32 @@ volatile uint64_t counter = 40;
 
 }  // namespace
 
+// Found by name; each module that is loaded has its own.
+ORR_GLOBAL uint64_t shared_counter = 40;
+ORR_GLOBAL uint64_t shared_table[1000];
+ORR_GLOBAL extern const uint64_t shared_constants[3] = {2, 3, 5};
+
+// Adds `value` to the counter, to the table's last word the constants; gives all three.
+ORR_KERNEL void use_globals(const TestArgs* args) {
+    shared_counter += args->value;
+    for (uint64_t each : shared_constants)
+        shared_table[999] += each;
+    args->data[0] = shared_counter;
+    args->data[1] = shared_table[999];
+    args->data[2] = shared_table[0];
+}
+
+// Each group waits until all have come, `value` times: only if all of them run at one moment does it end.
+ORR_KERNEL void meet(const TestArgs* args) {
+    uint64_t* const arrived = args->data;
+    for (uint64_t round = 1; round <= args->value; ++round) {
+        __atomic_fetch_add(arrived, 1, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < round * args->count)
+            asm volatile("");
+    }
+    args->data[1 + orr::group_x()] = args->value;
+}
+
 ORR_KERNEL void add_value(const TestArgs* args) {
     for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size())
         args->data[i] += args->value;

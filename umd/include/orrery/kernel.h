@@ -16,6 +16,12 @@
 #include <stdint.h>
 
 #define ORR_KERNEL extern "C" __attribute__((visibility("default"), used))
+/**
+ * A variable that programs find by its name (orrModuleGetGlobal), outside of all namespaces:
+ * `ORR_GLOBAL float table[256];`. A constant too needs the word extern: `ORR_GLOBAL extern const int kSize =
+ * 3;`
+ */
+#define ORR_GLOBAL __attribute__((visibility("protected"), used, retain))
 
 #ifdef ORR_ASSERTION_CALL
 static_assert(ORR_ASSERTION_CALL == ORR_CALL_ASSERT);

@@ -25,6 +25,13 @@ ORR_API orrError_t orrModuleUnload(orrModule_t module);
 /** A kernel of the module, by its name; orrErrorNotFound lists those that there are. */
 ORR_API orrError_t orrModuleGetFunction(orrFunction_t* function, orrModule_t module, const char* name);
 /**
+ * A variable of the module that is marked ORR_GLOBAL (orrery/kernel.h): its address on the module's device
+ * and its size. All copies, fills and reductions take the address, up to the variable's end; only a device's
+ * own streams reach its variables, and what is const can only be read. It goes with the module. One of
+ * address and bytes may be null. orrErrorNotFound lists the variables that there are.
+ */
+ORR_API orrError_t orrModuleGetGlobal(void** address, size_t* bytes, orrModule_t module, const char* name);
+/**
  * Runs grid.x*y*z work-groups of block.x*y*z work-items; each item is one call of the kernel with
  * a pointer to a copy of the `bytes` bytes at args (at most 4,096; taken before this returns).
  * local_bytes of zeroed memory are shared by the items of a group. The function's module

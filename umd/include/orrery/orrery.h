@@ -17,6 +17,7 @@
 
 #include <orrery/base.h>
 #include <orrery/device.h>
+#include <orrery/function.h>
 #include <orrery/memory.h>
 #include <orrery/module.h>
 #include <orrery/semaphore.h>
