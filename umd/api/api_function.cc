@@ -39,7 +39,7 @@ orrError_t orrFuncGetAttributes(orrFuncAttributes* attributes, orrFunction_t fun
         ORR_TRY(good, check_result_struct(attributes, "orrFuncAttributes"));
         const auto kernel = runtime.functions.find(function);
         if (!kernel) return bad_handle("function", function);
-        const Isa& needs = kernel->module->needs();
+        const Isa& needs = kernel->needs();
         orrFuncAttributes all{};
         all.code_bytes = kernel->code_bytes;
         all.max_items = kMaxItems;
@@ -48,7 +48,7 @@ orrError_t orrFuncGetAttributes(orrFuncAttributes* attributes, orrFunction_t fun
         all.item_stack_bytes = std::uint64_t{kernel->item_stack_pages} * ORR_PAGE_SIZE;
         all.vlen = needs.vlen();
         put_text(all.isa, needs.text());
-        put_text(all.source, kernel->source);
+        put_text(all.source, kernel->source());
         return write_struct(attributes, all, "orrFuncAttributes");
     });
 }
@@ -71,7 +71,7 @@ orrError_t orrFuncSetAttribute(orrFunction_t function, orrFuncAttribute attribut
                 "of their own",
                 kernel->name);
         }
-        kernel->item_stack_pages = static_cast<std::uint16_t>((value + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE);
+        kernel->set_item_stack_pages(static_cast<std::uint16_t>((value + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE));
         return {};
     });
 }

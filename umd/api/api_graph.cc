@@ -83,7 +83,13 @@ orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph, const o
         if (given->args == nullptr && given->bytes != 0) {
             return std::unexpected(null_argument("orrKernelNodeParams::args").error());
         }
-        return kernel_node(*function, given->grid, given->block,
+        const Function* kernel = &*function;
+        if (function->context == nullptr) {
+            ORR_TRY(context, runtime.current_context());
+            ORR_TRY(there, function->on(**context));
+            kernel = *there;
+        }
+        return kernel_node(*kernel, given->grid, given->block,
                            {static_cast<const std::byte*>(given->args), given->bytes}, given->local_bytes);
     });
 }

@@ -1,8 +1,5 @@
-#include <cerrno>
-#include <cstdio>
-#include <vector>
-
 #include "umd/api/guard.h"
+#include "umd/api/module_file.h"
 #include "umd/api/structs.h"
 #include "umd/runtime/launch.h"
 #include "umd/scheduler/capture.h"
@@ -10,22 +7,6 @@
 using namespace orrery::umd;
 
 namespace {
-
-Result<std::vector<std::byte>> read_file(const char* path) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "rbe"), std::fclose);
-    if (file == nullptr) return fail_errno(errno, fmt::format("opening the module {}", path));
-    std::vector<std::byte> bytes;
-    std::byte piece[65536];
-    for (std::size_t got = sizeof(piece); got == sizeof(piece);) {
-        got = std::fread(piece, 1, sizeof(piece), file.get());
-        bytes.insert(bytes.end(), piece, piece + got);
-        if (bytes.size() > ElfImage::kMaxFile) {
-            return fail(orrErrorInvalidImage, "{} is larger than {} bytes", path, ElfImage::kMaxFile);
-        }
-    }
-    if (std::ferror(file.get()) != 0) return fail_errno(errno, fmt::format("reading the module {}", path));
-    return bytes;
-}
 
 Status load(Runtime& runtime, orrModule_t* module, std::span<const std::byte> image, const char* name) {
     ORR_TRY(context, runtime.current_context());
@@ -41,14 +22,12 @@ orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const voi
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
         const bool resident = (flags & orrLaunchCooperative) != 0;
-        const auto kernel = runtime.functions.find(function);
+        const auto handle = runtime.functions.find(function);
+        const Function* kernel = nullptr;
         const auto check = [&]() -> Status {
-            if (!kernel) return bad_handle("function", function);
-            if (kernel->context != &(*queue)->context()) {
-                return fail(orrErrorInvalidValue,
-                            "kernel '{}' is loaded on device {}, the stream is of device {}", kernel->name,
-                            kernel->context->device(), (*queue)->context().device());
-            }
+            if (!handle) return bad_handle("function", function);
+            ORR_TRY(there, handle->on((*queue)->context()));
+            kernel = *there;
             ORR_TRY(known, check_flags(flags, orrLaunchCooperative, "orrLaunchKernelEx"));
             return check_launch(grid, block, args, bytes, local_bytes);
         };
@@ -79,7 +58,7 @@ namespace orrery::umd::api {
 orrError_t orrModuleLoad(orrModule_t* module, const char* path) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (module == nullptr || path == nullptr) return null_argument("module or path");
-        ORR_TRY(image, read_file(path));
+        ORR_TRY(image, read_module_file(path));
         return load(runtime, module, *image, path);
     });
 }
@@ -162,7 +141,12 @@ orrError_t orrOccupancyMaxActiveGroups(uint32_t* groups, orrFunction_t function,
         const auto kernel = runtime.functions.find(function);
         if (!kernel) return bad_handle("function", function);
         ORR_TRY(valid, check_launch({1, 1, 1}, block, nullptr, 0, local_bytes));
-        *groups = kernel->context->vector_cores();
+        if (kernel->context != nullptr) {
+            *groups = kernel->context->vector_cores();
+            return {};
+        }
+        ORR_TRY(context, runtime.current_context());
+        *groups = (*context)->vector_cores();
         return {};
     });
 }

@@ -207,6 +207,14 @@ std::string Context::describe_code(std::uint64_t pc) const {
                        code.name);
 }
 
+std::string Context::line_of_function(std::uint64_t entry, std::uint64_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    const auto after = code_.upper_bound(entry);
+    if (after == code_.begin()) return {};
+    const auto& [start, code] = *std::prev(after);
+    return code.lines.find_function(entry - start, bytes);
+}
+
 std::span<const std::byte> Context::code_at(std::uint64_t va) const {
     const auto after = code_.upper_bound(va);
     if (after == code_.begin()) return {};

@@ -100,6 +100,8 @@ class Context {
     // " (hist.cc:17, offset 0x12 of module hist.elf)", or nothing; the line only of a module with line
     // tables.
     std::string describe_code(std::uint64_t pc) const;
+    // "hist.cc:17", of a function of so many bytes there; empty: not known.
+    std::string line_of_function(std::uint64_t entry, std::uint64_t bytes) const;
     // What a module had at an address when it was loaded: a word, and a text that ends there. Nothing: no
     // module has that.
     std::optional<std::uint64_t> word_of_code(std::uint64_t va) const;

@@ -29,6 +29,7 @@ enum class HandleKind : std::uint8_t {
     kTaskGraph,
     kTaskData,
     kTaskKernel,
+    kLibrary,
 };
 
 // The bits of a handle: 4 that no address has on top, 8 of kind, 52 of what it is.

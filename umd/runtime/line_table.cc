@@ -62,10 +62,23 @@ class Unit {
     Unit(const LineTables& tables, std::span<const std::byte> bytes, bool wide)
         : tables_(tables), in_(bytes), wide_(wide) {}
 
-    // function: the first of several rows of an address, which is that of the function that begins there.
-    std::string find(std::uint64_t address, bool function) {
+    std::string find(std::uint64_t address) {
         if (!read_header()) return {};
-        const auto row = run(address, function);
+        const auto row = run([&](const Row& row, const Row& next) {
+            return row.address <= address && address < next.address;
+        });
+        return row ? name_of(*row) : std::string();
+    }
+    // Of the first instruction from `begin` to before `end` that is of the unit's own file.
+    std::string find_own(std::uint64_t begin, std::uint64_t end) {
+        if (!read_header()) return {};
+        const std::size_t own = version_ >= 5 ? 0 : 1;
+        if (own >= files_.size()) return {};
+        const auto last_part = [](std::string_view name) { return name.substr(name.rfind('/') + 1); };
+        const auto row = run([&](const Row& row, const Row&) {
+            return row.address >= begin && row.address < end && row.file < files_.size() &&
+                   last_part(files_[row.file].name) == last_part(files_[own].name);
+        });
         return row ? name_of(*row) : std::string();
     }
 
@@ -176,15 +189,15 @@ class Unit {
         }
     }
 
-    // The row that holds the address: it begins at or before it, and the next one of its sequence behind it.
-    std::optional<Row> run(std::uint64_t wanted, bool function) {
+    // The first row that `match` takes; it sees each with the one behind it in its sequence.
+    template <typename Match>
+    std::optional<Row> run(Match&& match) {
         std::optional<Row> before;
         Row now;
         // A sequence that begins at 0, where no code is, belongs to a function that the linker has dropped.
         bool dropped = true;
         const auto emit = [&] {
-            const bool found = before && !dropped && before->address <= wanted &&
-                               (wanted < now.address || (function && before->address == wanted));
+            const bool found = before && !dropped && match(*before, now);
             if (!found) before = now;
             return found;
         };
@@ -262,6 +275,21 @@ class Unit {
     std::vector<File> files_;
 };
 
+// What `ask` finds in the first unit that has it.
+template <typename Ask>
+std::string first_of(const LineTables& tables, Ask&& ask) {
+    ByteReader in(tables.line);
+    while (in.more()) {
+        std::uint64_t bytes = in.take<std::uint32_t>();
+        const bool wide = bytes == 0xffffffffu;
+        if (wide) bytes = in.take<std::uint64_t>();
+        const auto unit = in.part(bytes);
+        if (!in.good()) break;
+        if (std::string found = ask(Unit(tables, unit, wide)); !found.empty()) return found;
+    }
+    return {};
+}
+
 }  // namespace
 
 LineTables LineTables::of(std::span<const std::byte> file) {
@@ -293,24 +321,12 @@ LineTables LineTables::of(std::span<const std::byte> file) {
 }
 
 std::string LineTables::find(std::uint64_t offset) const {
-    return find(offset, false);
+    return first_of(*this, [&](Unit unit) { return unit.find(offset); });
 }
 
-std::string LineTables::find_function(std::uint64_t offset) const {
-    return find(offset, true);
-}
-
-std::string LineTables::find(std::uint64_t offset, bool function) const {
-    ByteReader in(line);
-    while (in.more()) {
-        std::uint64_t bytes = in.take<std::uint32_t>();
-        const bool wide = bytes == 0xffffffffu;
-        if (wide) bytes = in.take<std::uint64_t>();
-        const auto unit = in.part(bytes);
-        if (!in.good()) break;
-        if (std::string found = Unit(*this, unit, wide).find(offset, function); !found.empty()) return found;
-    }
-    return {};
+std::string LineTables::find_function(std::uint64_t offset, std::uint64_t bytes) const {
+    std::string own = first_of(*this, [&](Unit unit) { return unit.find_own(offset, offset + bytes); });
+    return own.empty() ? find(offset) : own;
 }
 
 }  // namespace orrery::umd

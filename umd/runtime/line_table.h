@@ -19,11 +19,9 @@ struct LineTables {
     static LineTables of(std::span<const std::byte> elf_file);
     // "gemm.cc:42" for the instruction at this offset from the load address; empty: not known.
     std::string find(std::uint64_t offset) const;
-    // Of a function that begins there: its own line, also if the first instruction is one of what is inlined.
-    std::string find_function(std::uint64_t offset) const;
-
-  private:
-    std::string find(std::uint64_t offset, bool function) const;
+    // Of a function of so many bytes there: its first line in the file that was compiled, past what is
+    // inlined from others.
+    std::string find_function(std::uint64_t offset, std::uint64_t bytes) const;
 };
 
 }  // namespace orrery::umd

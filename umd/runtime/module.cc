@@ -5,39 +5,51 @@
 
 namespace orrery::umd {
 
+std::uint16_t item_stack_pages(const ElfImage& image, std::string_view function) {
+    return static_cast<std::uint16_t>((image.item_stack_bytes(function) + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE);
+}
+
+Error no_kernel(std::string_view module, std::string_view name, const std::string& known) {
+    return {orrErrorNotFound,
+            fmt::format("{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", module, name, known)};
+}
+
 Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const std::byte> file,
                                              std::string name) {
     auto image = ElfImage::parse(file);
     if (!image) return std::unexpected(Error{image.error().code, name + " is " + image.error().text});
-    if (const std::string lacking = image->needs().lacking(context.isa()); !lacking.empty()) {
+    return load(context, *image, std::move(name));
+}
+
+Result<std::shared_ptr<Module>> Module::load(Context& context, const ElfImage& image, std::string name) {
+    if (const std::string lacking = image.needs().lacking(context.isa()); !lacking.empty()) {
         return fail(orrErrorNotSupported,
                     "{} needs {}; device {} has {}: build it with another -march, or use another card", name,
                     lacking, context.device(), context.isa().text());
     }
     std::shared_ptr<Module> module(new Module(context, std::move(name)));
-    ORR_TRY(block, context.memory().create_unbound_block(context.device(), image->size(), BoKind::kVram));
+    ORR_TRY(block, context.memory().create_unbound_block(context.device(), image.size(), BoKind::kVram));
     module->block_ = *block;
     ORR_TRY(mapped, (*block)->bo->map());
-    auto bytes = image->relocated((*block)->va);
-    if (const auto pointer = image->output_pointer()) {
+    auto bytes = image.relocated((*block)->va);
+    if (const auto pointer = image.output_pointer()) {
         ORR_TRY(ring, context.output_ring());
         std::memcpy(bytes.data() + *pointer, &*ring, sizeof *ring);
     }
     std::memcpy(*mapped, bytes.data(), bytes.size());
     // From here on only the card sees it, each part as its segment says.
     (*block)->bo->unmap();
-    for (const auto& segment : image->segments()) {
+    for (const auto& segment : image.segments()) {
         ORR_TRY(bound, context.winsys().bind(*(*block)->bo, segment.start, (*block)->va + segment.start,
                                              segment.size, segment.bind));
     }
-    for (const auto& [function, offset] : image->functions()) {
-        const std::uint32_t pages = (image->item_stack_bytes(function) + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE;
-        module->functions_[function] = {offset, static_cast<std::uint16_t>(pages),
-                                        image->code_bytes(function), image->lines().find_function(offset)};
+    for (const auto& [function, offset] : image.functions()) {
+        module->functions_[function] = {offset, item_stack_pages(image, function),
+                                        image.code_bytes(function)};
     }
-    module->variables_ = image->variables();
-    module->needs_ = image->needs();
-    context.add_code((*block)->va, module->name_, std::move(bytes), image->lines());
+    module->variables_ = image.variables();
+    module->needs_ = image.needs();
+    context.add_code((*block)->va, module->name_, std::move(bytes), image.lines());
     return module;
 }
 
@@ -51,29 +63,14 @@ Module::~Module() {
     context_.memory().free_block(block_);
 }
 
-namespace {
-
-std::string names_of(const auto& things) {
-    std::string known;
-    for (const auto& [name, thing] : things)
-        known += (known.empty() ? "" : ", ") + name;
-    return known.empty() ? "none" : known;
-}
-
-}  // namespace
-
 Result<std::shared_ptr<Function>> Module::function(std::string_view name) const {
     const auto found = functions_.find(name);
-    if (found == functions_.end()) {
-        return fail(orrErrorNotFound, "{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", name_,
-                    name, names_of(functions_));
-    }
+    if (found == functions_.end()) return std::unexpected(no_kernel(name_, name, names_of(functions_)));
     auto function = std::make_shared<Function>();
     function->context = &context_;
     function->entry = block_->va + found->second.offset;
     function->item_stack_pages = found->second.item_stack_pages;
     function->code_bytes = found->second.code_bytes;
-    function->source = found->second.source;
     function->name = context_.keep_name(std::string(name));
     return function;
 }

@@ -67,6 +67,7 @@ Runtime::~Runtime() {
     graphs.clear();
     events.clear();
     functions.clear();
+    libraries.clear();
     modules.clear();
     streams.clear();
     semaphores.clear();

@@ -11,6 +11,7 @@
 #include "umd/runtime/context.h"
 #include "umd/runtime/event.h"
 #include "umd/runtime/handle_table.h"
+#include "umd/runtime/library.h"
 #include "umd/runtime/memory.h"
 #include "umd/runtime/module.h"
 #include "umd/runtime/semaphore.h"
@@ -72,6 +73,7 @@ class Runtime {
     HandleTable<Semaphore, HandleKind::kSemaphore> semaphores;
     HandleTable<Module, HandleKind::kModule> modules;
     HandleTable<Function, HandleKind::kFunction> functions;
+    HandleTable<Library, HandleKind::kLibrary> libraries;
     HandleTable<Graph, HandleKind::kGraph> graphs;
     HandleTable<GraphExec, HandleKind::kGraphExec> graph_execs;
     HandleTable<TaskSession, HandleKind::kTaskGraph> task_graphs;

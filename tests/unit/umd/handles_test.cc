@@ -51,6 +51,7 @@ class Crowd : public ::testing::Test {
         events_.clear(orrEventDestroy);
         semaphores_.clear(orrSemaphoreDestroy);
         modules_.clear(orrModuleUnload);
+        libraries_.clear(orrLibraryUnload);
         tasks_.clear(orrTaskGraphDestroy);
     }
     // The outcomes that are right when others destroy what is used.
@@ -71,7 +72,7 @@ class Crowd : public ::testing::Test {
         }
     }
     void make(std::mt19937& random) {
-        switch (random() % 6) {
+        switch (random() % 7) {
             case 0:
                 return renew(
                     random, streams_, [](auto* s) { return orrStreamCreate(s, 0); }, orrStreamDestroy);
@@ -88,6 +89,11 @@ class Crowd : public ::testing::Test {
                     random, modules_,
                     [&](auto* m) { return orrModuleLoadData(m, image_.data(), image_.size()); },
                     orrModuleUnload);
+            case 5:
+                return renew(
+                    random, libraries_,
+                    [&](auto* l) { return orrLibraryLoadData(l, image_.data(), image_.size()); },
+                    orrLibraryUnload);
             default:
                 return renew(
                     random, tasks_, [](auto* t) { return orrTaskGraphCreate(t, nullptr); },
@@ -100,7 +106,7 @@ class Crowd : public ::testing::Test {
         return orrGraphGetNodeCount(&nodes, graph) == orrSuccess && nodes <= 16;
     }
     void use(std::mt19937& random) {
-        switch (random() % 10) {
+        switch (random() % 11) {
             case 0:
                 if (auto stream = streams_.any(random)) expect(orrEventRecord(events_.any(random), stream));
                 return;
@@ -137,6 +143,16 @@ class Crowd : public ::testing::Test {
                 return;
             }
             case 8: {
+                orrFunction_t function = nullptr;
+                expect(orrLibraryGetFunction(&function, libraries_.any(random), "add_value"));
+                if (auto stream = streams_.any(random))
+                    expect(orrLaunchKernel(function, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream));
+                orrFuncAttributes attributes = ORR_INIT(orrFuncAttributes);
+                expect(orrFuncGetAttributes(&attributes, function));
+                std::size_t bytes = 0;
+                return expect(orrLibraryGetGlobal(nullptr, &bytes, libraries_.any(random), "shared_counter"));
+            }
+            case 9: {
                 orrTaskData_t data = nullptr;
                 std::uint64_t value = 7;
                 expect(orrTaskDataCreate(&data, tasks_.any(random), &value, sizeof(value)));
@@ -163,6 +179,7 @@ class Crowd : public ::testing::Test {
     Places<orrGraph_t> graphs_;
     Places<orrGraphExec_t> execs_;
     Places<orrModule_t> modules_;
+    Places<orrLibrary_t> libraries_;
     Places<orrTaskGraph_t> tasks_;
     std::atomic<std::uint64_t> done_{0}, refused_{0};
 };

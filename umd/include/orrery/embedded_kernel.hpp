@@ -4,10 +4,10 @@
  * find_package(orrery) brings, puts them there, as many as it names, and
  *
  *   ORR_EMBEDDED_KERNEL(saxpy);
- *   orrery::Module module(saxpy_image().data(), saxpy_image().size());
+ *   orrery::Library library(saxpy_image());
  *
- * reaches them. The first line stands outside of all namespaces; names are those of C++. A kernel that was
- * not embedded is an error of the linker.
+ * reaches them: each device loads them when one is first launched there. The first line stands outside of
+ * all namespaces; names are those of C++. A kernel that was not embedded is an error of the linker.
  */
 #ifndef ORRERY_EMBEDDED_KERNEL_HPP
 #define ORRERY_EMBEDDED_KERNEL_HPP

@@ -20,7 +20,7 @@ typedef struct orrFuncAttributes {
     uint64_t item_stack_bytes; /**< of each item otherwise; 0: nothing in its module waits at barriers */
     uint64_t vlen;             /**< bits that a vector register has to have at least; 0: uses no vectors */
     char isa[128];             /**< its module needs, "rv64imafdcv_zvl128b"; cut if it is longer */
-    char source[128];          /**< where it begins, "saxpy.cc:42"; empty if it was built without -g */
+    char source[128];          /**< its first line that does something, "saxpy.cc:42"; empty without -g */
 } orrFuncAttributes;
 /** Of a kernel, which needs no launch before. */
 ORR_API orrError_t orrFuncGetAttributes(orrFuncAttributes* attributes, orrFunction_t function);

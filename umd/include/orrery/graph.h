@@ -29,7 +29,9 @@ ORR_API orrError_t orrGraphCreate(orrGraph_t* graph, unsigned flags);
 /** What was instantiated from it lives on. */
 ORR_API orrError_t orrGraphDestroy(orrGraph_t graph);
 
-/** As orrLaunchKernel: the arguments are copied now. The node runs on the device of the function's module. */
+/**
+ * As orrLaunchKernel: the arguments are copied now. The node runs on the device of the function's module,
+ * that of a library on the current device. */
 typedef struct orrKernelNodeParams {
     size_t size; /**< see ORR_INIT */
     orrFunction_t function;

@@ -12,6 +12,6 @@ typedef struct orrStream_st* orrStream_t;
 typedef struct orrEvent_st* orrEvent_t;
 typedef struct orrSemaphore_st* orrSemaphore_t;
 typedef struct orrModule_st* orrModule_t;
-typedef struct orrFunction_st* orrFunction_t; /**< belongs to its module and ends with it */
+typedef struct orrFunction_st* orrFunction_t; /**< belongs to its module or library and ends with it */
 
 #endif /* ORRERY_HANDLES_H */

@@ -35,7 +35,7 @@ ORR_API orrError_t orrModuleGetGlobal(void** address, size_t* bytes, orrModule_t
  * Runs grid.x*y*z work-groups of block.x*y*z work-items; each item is one call of the kernel with
  * a pointer to a copy of the `bytes` bytes at args (at most 4,096; taken before this returns).
  * local_bytes of zeroed memory are shared by the items of a group. The function's module
- * and the stream must be of one device.
+ * and the stream must be of one device; a library's function (orrery/library.h) takes streams of all.
  */
 ORR_API orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3 block, const void* args,
                                    size_t bytes, size_t local_bytes, orrStream_t stream);
@@ -62,7 +62,8 @@ typedef struct orrLaunchParams {
 /** As orrLaunchKernel, with all that a launch can have. */
 ORR_API orrError_t orrLaunchKernelEx(const orrLaunchParams* params);
 /**
- * How many work-groups of such a launch run at one moment on the function's device: one on each core.
+ * How many work-groups of such a launch run at one moment on the function's device (the current one, if the
+ * function is a library's): one on each core.
  * flags: 0.
  */
 ORR_API orrError_t orrOccupancyMaxActiveGroups(uint32_t* groups, orrFunction_t function, orrDim3 block,

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -468,6 +469,34 @@ class Module : public Object<Module, orrModule_t, orrModuleUnload> {
         orrModule_t module{};
         check(orrModuleLoadData(&module, image, bytes));
         return module;
+    }
+};
+
+/** Kernels of no device, which each device loads when it needs them; see orrery/library.h. */
+class Library : public Object<Library, orrLibrary_t, orrLibraryUnload> {
+  public:
+    explicit Library(const std::string& path) : Object(make(path)) {}
+    /** From memory, as orrery_embed_kernel() puts it into a program. */
+    explicit Library(std::span<const std::byte> image) : Object(make(image)) {}
+    explicit Library(Empty e) : Object(e) {}
+    orrFunction_t function(const char* name) const {
+        orrFunction_t function{};
+        check(orrLibraryGetFunction(&function, get(), name));
+        return function;
+    }
+    /** On the current device, before it is needed. */
+    void preload() const { check(orrLibraryPreload(get())); }
+
+  private:
+    static orrLibrary_t make(const std::string& path) {
+        orrLibrary_t library{};
+        check(orrLibraryLoad(&library, path.c_str()));
+        return library;
+    }
+    static orrLibrary_t make(std::span<const std::byte> image) {
+        orrLibrary_t library{};
+        check(orrLibraryLoadData(&library, image.data(), image.size()));
+        return library;
     }
 };
 

@@ -79,10 +79,6 @@ std::uint32_t parts(std::uint32_t count, std::uint32_t each) {
     return (count + each - 1) / each;
 }
 
-orrery::Module load(std::span<const std::byte> image) {
-    return {image.data(), image.size()};
-}
-
 int run(bool quick) {
     // No multiple of what the kernels take at a time.
     const Shape shape = quick ? Shape{2, 300, 64} : Shape{8, 500, 64};
@@ -98,7 +94,8 @@ int run(bool quick) {
     const std::string size = fmt::format("{} x {} x {}", shape.heads, shape.length, shape.width);
     constexpr double kTolerance = 2e-5;
 
-    const orrery::Module fused = load(attention_kernels_image());
+    const orrery::Library fused(attention_kernels_image());
+    fused.preload();
     Row one{.name = "fused", .size = size, .flops = shape.flops()};
     timed(one, stream, [&] {
         const AttentionArgs args{turned_q.data(), turned_k.data(), card_v.data(), out.data(),
@@ -109,7 +106,9 @@ int run(bool quick) {
     judge(one, turned(shape, from_card(out), shape.width), want, kTolerance);
 
     orrery::fill(out.data(), 0, out.bytes());
-    const orrery::Module gemm = load(gemm_kernels_image()), basics = load(vector_basics_kernels_image());
+    const orrery::Library gemm(gemm_kernels_image()), basics(vector_basics_kernels_image());
+    gemm.preload();
+    basics.preload();
     const orrery::DeviceArray<float> scores(shape.scores());
     Row chain{.name = "three kernels", .size = size, .flops = shape.flops()};
     timed(chain, stream, [&] {

@@ -38,7 +38,8 @@ int run(bool quick) {
     const orrery::DeviceArray<std::uint32_t> next(1);
     orrery::fill(next.data(), 0, next.bytes());
     const orrery::Stream stream;
-    const orrery::Module module(embedding_kernels_image().data(), embedding_kernels_image().size());
+    const orrery::Library library(embedding_kernels_image());
+    library.preload();
 
     Row row{.name = "embedding bags",
             .size = fmt::format("{} bags, {} rows of {}", bags, indices.size(), kWidth)};
@@ -50,7 +51,7 @@ int run(bool quick) {
                                  next.data(),
                                  bags,
                                  kWidth};
-        orrery::launch(module.function("embedding"), {kGroups, 1, 1}, {1, 1, 1}, args, 0, stream);
+        orrery::launch(library.function("embedding"), {kGroups, 1, 1}, {1, 1, 1}, args, 0, stream);
     });
     row.bytes = 4.0 * (static_cast<double>(indices.size()) + bags) * kWidth;
     row.flops = static_cast<double>(indices.size()) * kWidth;

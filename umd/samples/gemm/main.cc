@@ -48,8 +48,9 @@ Row product(const orrery::Stream& stream, orrFunction_t kernel, std::uint32_t m,
 
 int run(bool quick) {
     const orrery::Stream stream;
-    const orrery::Module module(gemm_kernels_image().data(), gemm_kernels_image().size());
-    const orrFunction_t kernel = module.function("gemm");
+    const orrery::Library library(gemm_kernels_image());
+    library.preload();
+    const orrFunction_t kernel = library.function("gemm");
     std::vector<Row> rows = {product(stream, kernel, 100, 130, 70)};
     if (!quick) rows.push_back(product(stream, kernel, 512, 512, 512));
     const orrDeviceProp card = orrery::device_properties(0);

@@ -34,6 +34,7 @@ class Pipeline {
           input_(random_floats(count * kChunks, 1)),
           host_(input_.size()),
           card_(input_.size()) {
+        library_.preload();
         want_.reserve(input_.size());
         for (const float x : input_) {
             float sum = 1.0f;
@@ -72,7 +73,7 @@ class Pipeline {
             float* const host = host_.data() + chunk * count_;
             float* const card = card_.data() + chunk * count_;
             orrery::copy(card, host, count_ * sizeof(float), stream);
-            orrery::launch(module_.function("polynomial"), {kGroups, 1, 1}, {1, 1, 1},
+            orrery::launch(library_.function("polynomial"), {kGroups, 1, 1}, {1, 1, 1},
                            PolynomialArgs{card, count_, kDegree, 0}, 0, stream);
             orrery::copy(host, card, count_ * sizeof(float), stream);
         }
@@ -97,7 +98,7 @@ class Pipeline {
     std::vector<float> input_, want_;
     orrery::PinnedArray<float> host_;
     orrery::DeviceArray<float> card_;
-    orrery::Module module_{overlap_kernels_image().data(), overlap_kernels_image().size()};
+    orrery::Library library_{overlap_kernels_image()};
     orrery::Stream main_;
     std::array<orrery::Stream, kStreams> streams_;
     orrery::Event start_;

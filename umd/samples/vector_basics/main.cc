@@ -38,14 +38,16 @@ class Basics {
           matrix_(random_floats(std::size_t{rows_} * columns_, 2)),
           card_x_(to_card<float>(x_)),
           card_matrix_(to_card<float>(matrix_)),
-          card_out_(matrix_.size()) {}
+          card_out_(matrix_.size()) {
+        library_.preload();
+    }
 
     std::vector<Row> run() { return {saxpy(), reduce(), scan(), transpose(), softmax(), layer_norm()}; }
 
   private:
     template <typename Args>
     void start(const char* kernel, std::uint32_t groups, const Args& args) const {
-        orrery::launch(module_.function(kernel), {groups, 1, 1}, {1, 1, 1}, args, 0, stream_);
+        orrery::launch(library_.function(kernel), {groups, 1, 1}, {1, 1, 1}, args, 0, stream_);
     }
     std::string matrix_size() const { return fmt::format("{} x {}", rows_, columns_); }
 
@@ -176,7 +178,7 @@ class Basics {
     std::uint32_t rows_, columns_;
     std::vector<float> x_, matrix_;
     orrery::Stream stream_;
-    orrery::Module module_{vector_basics_kernels_image().data(), vector_basics_kernels_image().size()};
+    orrery::Library library_{vector_basics_kernels_image()};
     orrery::DeviceArray<float> card_x_, card_matrix_, card_out_;
 };
 
