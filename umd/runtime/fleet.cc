@@ -65,6 +65,7 @@ void Fleet::bury(Stream& stream) {
 }
 
 void Fleet::forget_flights(const Context& context) {
+    gangs_.clear();
     std::vector<Orphans> gone;  // after the lock
     const std::lock_guard lock(mutex_);
     for (Orphans& orphans : orphans_) {

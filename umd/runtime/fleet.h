@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "umd/runtime/flight.h"
+#include "umd/runtime/gang.h"
 #include "umd/winsys/error.h"
 
 namespace orrery::umd {
@@ -37,6 +38,8 @@ class Fleet {
     void forget_flights(const Context& context);
     // Those that live; null: of all cards.
     std::vector<std::shared_ptr<Stream>> streams(const Context* of = nullptr) const;
+
+    Gangs& gangs() { return gangs_; }
 
     // More than one card is in use.
     bool several() const { return contexts().size() > 1; }
@@ -86,6 +89,7 @@ class Fleet {
     void look_at_orphans();
     std::map<const Stream*, Cycle> search() const;
 
+    Gangs gangs_;
     mutable std::mutex mutex_;
     std::vector<Context*> contexts_;
     std::vector<std::weak_ptr<Stream>> streams_;

@@ -42,6 +42,7 @@ void Fleet::watch() {
         else
             look_at_flight(*stream);
     }
+    gangs_.watch();
     look_at_orphans();
     watched_ns_.store(now_ns());
 }

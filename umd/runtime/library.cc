@@ -1,5 +1,6 @@
 #include "umd/runtime/library.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace orrery::umd {
@@ -90,12 +91,13 @@ Result<const Function*> Function::elsewhere(Context& where) const {
     ORR_TRY(function, (*loaded)->function(name));
     (*function)->module = std::move(*loaded);
     const std::lock_guard lock(cards->mutex);
-    if (device >= cards->found.size())
-        return fail(orrErrorInternal, "device {} of {}", device, cards->found.size());
-    if (const Function* there = cards->found[device].load(std::memory_order_relaxed)) return there;
+    const auto same =
+        std::ranges::find_if(cards->owned, [&](const auto& each) { return each->context == &where; });
+    if (same != cards->owned.end()) return same->get();
     (*function)->item_stack_pages = item_stack_pages.load();
     cards->owned.push_back(*function);
-    cards->found[device].store(function->get(), std::memory_order_release);
+    // Cards that came after it was asked for are looked for in the list.
+    if (device < cards->found.size()) cards->found[device].store(function->get(), std::memory_order_release);
     return function->get();
 }
 

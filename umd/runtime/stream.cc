@@ -304,6 +304,39 @@ Result<std::uint64_t> Stream::submit_with(orr_packet packet, unsigned word, std:
     return index;
 }
 
+Status Stream::prepare(const orr_packet& dispatch, std::span<Context* const> peers) {
+    const std::lock_guard lock(mutex_);
+    for (Context* peer : peers) {
+        ORR_TRY(ready, prepare_landing(*peer));
+    }
+    ORR_TRY(stacks, prepare_item_stacks({&dispatch, 1}));
+    return make_room_locked(2 + peers.size());
+}
+
+Result<std::uint64_t> Stream::submit_member(const orr_packet& gang, orr_packet dispatch,
+                                            std::span<const std::byte> args, const char* name,
+                                            std::span<Context* const> peers) {
+    const std::lock_guard lock(mutex_);
+    if (!args.empty()) {
+        ORR_TRY(va, take_args(args));
+        dispatch.word[1] = *va;
+    }
+    const orr_packet both[] = {gang, dispatch};
+    const OpNote notes[] = {{Op::kKernel, name}, {Op::kKernel, name}};
+    auto end = submit_locked(both, notes, peers, {});
+    if (!end) return end;
+    if (!args.empty()) args_in_use_.push_back({*end, args_head_});
+    // The signals behind it tell others what they are, not whether it has run.
+    return *end - peers.size();
+}
+
+std::optional<Error> Stream::first_error() {
+    if (fate_.ended()) return fate_.error();
+    const std::uint64_t error = load(ring_->error, std::memory_order_acquire);
+    if (error == ORR_QERR_NONE || error == ORR_QERR_GANG || error == ORR_QERR_ABORTED) return std::nullopt;
+    return stopped_by(state_of_ring());
+}
+
 Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
     const std::uint64_t size = round_up(args.size(), kArgsAlignment);
     const std::uint64_t capacity = args_.size();
@@ -342,6 +375,8 @@ Error Stream::stopped_by(const QueueState& state) {
         const std::lock_guard lock(queue_mutex_);
         if (auto why = fate_.error()) return *why;
     }
+    if (state.error == ORR_QERR_GANG)
+        return fate_.end(context_.fleet().gangs().cause(*this, state.error_detail >> 32));
     const OpNote note = notes_[state.error_index & (entries_ - 1)];
     QueueState whole = state;
     whole.error_item = load(ring_->error_item, std::memory_order_acquire);

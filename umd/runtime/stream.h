@@ -99,6 +99,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Result<std::uint64_t> submit_with(orr_packet packet, unsigned word, std::span<const std::byte> data,
                                       OpNote note, std::span<Context* const> peers);
 
+    // A dispatch of a gang: what it may lack room for is made now, so that submit_member() does not fail for
+    // that.
+    Status prepare(const orr_packet& dispatch, std::span<Context* const> peers);
+    // The gang packet and the dispatch behind it, with a copy of its arguments.
+    Result<std::uint64_t> submit_member(const orr_packet& gang, orr_packet dispatch,
+                                        std::span<const std::byte> args, const char* name,
+                                        std::span<Context* const> peers);
+    // As error(), takes no lock, and says nothing of what others have done to it: a gang, or who aborts it.
+    std::optional<Error> first_error();
+
     // Waits until so many packets fit; orrErrorDeadlock as wait(). Others may take the room.
     Status make_room(std::uint64_t packets);
 

@@ -222,6 +222,7 @@ void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, st
                         ? detail
                         : ORR_FAILURE_WORD(error, uid & 0xff, queue.slot + 1, queue.completed);
     queue.failed_upto = queue.completed;
+    if (queue.gang) FakeGangs::all().fail(queue.gang->gang);
     fail_promises(queue);
     end_signals(queue);
     std::uint64_t fault = 0;
@@ -252,6 +253,9 @@ void FakeCard::fail_promises(Queue& queue) {
         const auto packet = std::bit_cast<orr_packet_semaphore>(packets[queue.failed_upto % queue.entries]);
         if (packet.header.opcode == ORR_PKT_SIGNAL || packet.header.opcode == ORR_PKT_FAIL)
             fail_semaphore(packet.semaphore, queue.failure);
+        if (packet.header.opcode != ORR_PKT_GANG) continue;
+        if (const auto lost = member(packets[queue.failed_upto % queue.entries]))
+            FakeGangs::all().fail(lost->gang);
     }
 }
 
@@ -530,12 +534,22 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             atomic(word).store(model_ps_, std::memory_order_release);
             return true;
         }
+        case ORR_PKT_GANG:
+            queue.gang = member(packet);
+            return queue.gang || failed(ORR_QERR_BAD_PACKET, 0, 0);
         case ORR_PKT_DISPATCH: {
             const auto p = std::bit_cast<orr_packet_dispatch>(packet);
             if (translate(p.entry, 2, ORR_BIND_EXEC, &fault) == nullptr) {
                 return failed(ORR_QERR_FAULT, p.entry, fault);
             }
-            if (on_dispatch == nullptr) return true;
+            if (const auto apart = gather(queue, p)) {
+                if (apart->running) return false;
+                return failed(apart->error, apart->address, apart->detail);
+            }
+            if (on_dispatch == nullptr) {
+                queue.gang.reset();
+                return true;
+            }
             const std::int64_t before = now_ns();
             const FakeOutcome outcome = on_dispatch(*this, {p.entry,
                                                             p.args,
@@ -553,6 +567,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                 return failed(ORR_QERR_TIMEOUT, 0, 0);
             }
             queue.since_ns = 0;
+            if (outcome.error == 0) queue.gang.reset();
             return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
         }
         default:

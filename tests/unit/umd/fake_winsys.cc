@@ -245,7 +245,7 @@ class FakeDevice final : public Device {
         if (slot >= ORR_DB_SLOTS) return fail_errno(ENOSPC, "making a queue");
         // A slot is used again: its doorbell still holds the last queue's value.
         card_.queues.push_back(
-            {ring_va, entries, slot, ++card_.generations, 0, {}, false, options, 0, 0, 0, 0});
+            {ring_va, entries, slot, ++card_.generations, 0, {}, false, options, 0, 0, 0, {}, 0});
         return std::make_unique<FakeQueue>(card_, card_.queues.back());
     }
 

@@ -15,12 +15,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/unit/umd/fake_gang.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd::test {
@@ -136,10 +138,11 @@ class FakeCard {
         QueueState state;
         bool waiting = false;
         QueueOptions options;
-        std::uint64_t failure = 0;      // word of its first cause
-        std::uint64_t failed_upto = 0;  // stopped: semaphores of packets below have failed
-        std::int64_t since_ns = 0;      // that the first packet waits with a limit, or runs
-        std::uint64_t bell_seen = 0;    // stopped: the doorbell at which promises were failed last
+        std::uint64_t failure = 0;                // word of its first cause
+        std::uint64_t failed_upto = 0;            // stopped: semaphores of packets below have failed
+        std::int64_t since_ns = 0;                // that the first packet waits with a limit, or runs
+        std::optional<FakeGangs::Member> gang{};  // of which the next dispatch is a part
+        std::uint64_t bell_seen = 0;              // stopped: the doorbell at which promises were failed last
     };
 
     std::recursive_mutex& mutex() { return mutex_; }
@@ -188,6 +191,10 @@ class FakeCard {
     static bool reduce(std::byte* dst, const std::byte* src, const orr_packet_reduce& packet);
     bool wait_for_kick();
     void fail_promises(Queue& queue);
+    // What a gang packet says, if all of it is as the contract wants it.
+    std::optional<FakeGangs::Member> member(const orr_packet& packet);
+    // Of one that may start: nothing.
+    std::optional<FakeOutcome> gather(Queue& queue, const orr_packet_dispatch& dispatch);
     void fail_semaphore(std::uint64_t va, std::uint64_t word);
     // Carries out `act` with the memory, now or, if it is another card's, when that gets there. False:
     // faults.

@@ -18,6 +18,7 @@
 #include <orrery/base.h>
 #include <orrery/device.h>
 #include <orrery/function.h>
+#include <orrery/gang.h>
 #include <orrery/library.h>
 #include <orrery/memory.h>
 #include <orrery/module.h>

@@ -1,0 +1,230 @@
+// Launches over several cards.
+#include <orrery/graph.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+class GangTest : public ::testing::Test {
+  protected:
+    static constexpr int kCards = 4;  // 0 and 1 are linked, and so are 2 and 3
+    void SetUp() override {
+        ASSERT_OK(orrLibraryLoad(&library_, TEST_KERNELS));
+        ASSERT_OK(orrLibraryGetFunction(&kernel_, library_, "add_value"));
+        for (int device = 0; device < kCards; ++device) {
+            ASSERT_OK(orrSetDevice(device));
+            make_stream(device, 0);
+            card(device).on_dispatch = [this, device](FakeCard&, const FakeDispatch& dispatch) {
+                if (!dispatch.resident) return FakeOutcome{.running = busy_[device].load()};
+                ++started_[device];
+                return outcome_[device];
+            };
+        }
+    }
+    void TearDown() override {
+        for (orrStream_t stream : stream_)
+            EXPECT_OK(orrStreamDestroy(stream));
+        EXPECT_OK(orrLibraryUnload(library_));
+        FakeGangs::all().clear();
+    }
+    void make_stream(int device, std::uint32_t limit_us) {
+        ASSERT_OK(orrSetDevice(device));
+        if (stream_[device] != nullptr) ASSERT_OK(orrStreamDestroy(stream_[device]));
+        const std::string name = "part" + std::to_string(device);
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+        attributes.name = name.c_str();
+        attributes.limit_us = limit_us;
+        ASSERT_OK(orrStreamCreateWithAttributes(&stream_[device], &attributes));
+    }
+    FakeCard& card(int device) { return system_.card(static_cast<std::size_t>(device)); }
+    orrLaunchParams part(int device, std::uint32_t groups = 2) {
+        orrLaunchParams params = ORR_INIT(orrLaunchParams);
+        params.function = kernel_;
+        params.grid = {groups, 1, 1};
+        params.block = {1, 1, 1};
+        params.stream = stream_[device];
+        return params;
+    }
+    static orrError_t launch(const orrLaunchParams& a, const orrLaunchParams& b) {
+        const orrLaunchParams* const parts[] = {&a, &b};
+        return orrLaunchGang(parts, 2, 0);
+    }
+    orrError_t launch_pair() { return launch(part(0), part(1)); }
+    // Keeps the stream busy until busy_ is false.
+    void occupy(int device) {
+        busy_[device] = true;
+        ASSERT_OK(orrLaunchKernel(kernel_, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_[device]));
+    }
+
+    FakeSystem system_{kCards};
+    orrLibrary_t library_ = nullptr;
+    orrFunction_t kernel_ = nullptr;
+    orrStream_t stream_[kCards] = {};
+    std::atomic<bool> busy_[kCards] = {};
+    std::atomic<int> started_[kCards] = {};
+    FakeOutcome outcome_[kCards];
+};
+
+TEST_F(GangTest, PartsStartTogether) {
+    occupy(1);
+    ASSERT_OK(launch_pair());
+    EXPECT_EQ(orrStreamQuery(stream_[0]), orrErrorNotReady);
+    EXPECT_EQ(started_[0], 0) << "the other card has work before its part";
+    busy_[1] = false;
+    ASSERT_OK(orrStreamSynchronize(stream_[0]));
+    ASSERT_OK(orrStreamSynchronize(stream_[1]));
+    EXPECT_EQ(started_[0], 1);
+    EXPECT_EQ(started_[1], 1);
+}
+
+TEST_F(GangTest, BoardsAreUsedAgain) {
+    ASSERT_OK(launch_pair());
+    ASSERT_OK(orrStreamSynchronize(stream_[0]));
+    ASSERT_OK(orrStreamSynchronize(stream_[1]));
+    const int pages = card(0).live_pages;
+    for (int round = 0; round < 300; ++round) {
+        ASSERT_OK(launch_pair());
+        if (round % 10 != 0) continue;
+        ASSERT_OK(orrStreamSynchronize(stream_[0]));
+        ASSERT_OK(orrStreamSynchronize(stream_[1]));
+    }
+    ASSERT_OK(orrStreamSynchronize(stream_[0]));
+    ASSERT_OK(orrStreamSynchronize(stream_[1]));
+    EXPECT_EQ(started_[0], 301);
+    EXPECT_EQ(started_[1], 301);
+    const std::lock_guard lock(card(0).mutex());
+    EXPECT_LE(card(0).live_pages - pages, 2);
+}
+
+TEST_F(GangTest, ThreadsDoNotMixTheirGangs) {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([this] {
+            for (int round = 0; round < 25; ++round)
+                EXPECT_OK(launch_pair());
+        });
+    }
+    threads.clear();
+    EXPECT_OK(orrStreamSynchronize(stream_[0]));
+    EXPECT_OK(orrStreamSynchronize(stream_[1]));
+    EXPECT_EQ(started_[0], 100);
+}
+
+TEST_F(GangTest, OnePartThatFailsEndsTheOthers) {
+    outcome_[0] = {.running = true};
+    outcome_[1] = {.error = ORR_QERR_KERNEL_TRAP, .address = 0x1234, .detail = 3};
+    ASSERT_OK(launch_pair());
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalInstruction,
+                "stream 'part1' on device 1 had a part of the same launch over several devices: kernel "
+                "'add_value'");
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorIllegalInstruction, "kernel 'add_value'");
+    // New streams work, with new boards.
+    outcome_[0] = outcome_[1] = {};
+    make_stream(0, 0);
+    make_stream(1, 0);
+    ASSERT_OK(launch_pair());
+    EXPECT_OK(orrStreamSynchronize(stream_[0]));
+    EXPECT_OK(orrStreamSynchronize(stream_[1]));
+}
+
+TEST_F(GangTest, OneThatStopsBeforeItsPartEndsTheOthers) {
+    void* gone = nullptr;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrMalloc(&gone, 2 << 20));
+    card(1).pause(true);
+    card(1).hide(gone);
+    ASSERT_OK(orrMemsetAsync(gone, 0, 8, stream_[1]));
+    ASSERT_OK(launch_pair());
+    card(1).pause(false);
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalAddress, "stream 'part1' on device 1");
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorIllegalAddress, "memset");
+    EXPECT_EQ(started_[0] + started_[1], 0);
+    ASSERT_OK(orrFree(gone));
+    // It is refused now, and nothing is given to the other.
+    make_stream(0, 0);
+    EXPECT_FAIL(launch_pair(), orrErrorIllegalAddress, "part 1 of 2");
+    EXPECT_OK(orrStreamSynchronize(stream_[0]));
+}
+
+TEST_F(GangTest, WaitsNoLongerThanItsLimit) {
+    make_stream(0, 20'000);
+    occupy(1);
+    ASSERT_OK(launch_pair());
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorLaunchTimeout,
+                "did not start within its limit of model time: stream 'part1' on device 1");
+    busy_[1] = false;
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorLaunchTimeout, "stream 'part0' on device 0");
+    EXPECT_EQ(started_[0] + started_[1], 0);
+}
+
+TEST_F(GangTest, ACardThatIsLostEndsTheOthers) {
+    outcome_[0] = outcome_[1] = {.running = true};
+    ASSERT_OK(launch_pair());
+    while (started_[0] == 0 || started_[1] == 0)
+        std::this_thread::yield();
+    card(1).lose();
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorDeviceLost, "stream 'part1' on device 1");
+    EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorDeviceLost);
+}
+
+TEST_F(GangTest, OnOneDeviceItIsACooperativeLaunch) {
+    const orrLaunchParams only = part(2, FakeCard::kVectorCores);
+    const orrLaunchParams* const parts[] = {&only};
+    ASSERT_OK(orrLaunchGang(parts, 1, 0));
+    ASSERT_OK(orrStreamSynchronize(stream_[2]));
+    EXPECT_EQ(started_[2], 1);
+}
+
+TEST_F(GangTest, MistakesAreExplainedAndStartNothing) {
+    const orrLaunchParams good = part(0);
+    const auto with = [&](auto&& spoil) {
+        orrLaunchParams bad = part(1);
+        spoil(bad);
+        return launch(good, bad);
+    };
+    EXPECT_FAIL(with([](auto& p) { p.size = 3; }), orrErrorInvalidValue, "ORR_INIT");
+    EXPECT_FAIL(with([](auto& p) { p.flags = 6; }), orrErrorInvalidValue, "part 1 of 2: orrLaunchGang");
+    EXPECT_FAIL(with([](auto& p) { p.function = nullptr; }), orrErrorInvalidHandle, "function");
+    EXPECT_FAIL(with([](auto& p) { p.stream = reinterpret_cast<orrStream_t>(p.function); }),
+                orrErrorInvalidHandle, "stream");
+    EXPECT_FAIL(with([](auto& p) { p.grid = {FakeCard::kVectorCores + 1, 1, 1}; }), orrErrorInvalidValue,
+                "vector cores");
+    EXPECT_FAIL(with([](auto& p) { p.grid.y = 0; }), orrErrorInvalidValue, "grid");
+    EXPECT_FAIL(with([](auto& p) { p.bytes = 8; }), orrErrorInvalidValue, "args");
+    EXPECT_FAIL(with([](auto& p) { p.local_bytes = 1 << 20; }), orrErrorInvalidValue, "work-group memory");
+    EXPECT_FAIL(with([&](auto& p) { p.stream = stream_[0]; }), orrErrorInvalidValue,
+                "parts 0 and 1 are both in streams of device 0");
+    EXPECT_FAIL(with([&](auto& p) { p.stream = stream_[2]; }), orrErrorPeerAccess, "no link");
+    orrModule_t module = nullptr;
+    orrFunction_t foreign = nullptr;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrModuleLoad(&module, TEST_KERNELS));
+    ASSERT_OK(orrModuleGetFunction(&foreign, module, "add_value"));
+    EXPECT_FAIL(with([&](auto& p) { p.function = foreign; }), orrErrorInvalidValue, "loaded on device 0");
+    ASSERT_OK(orrModuleUnload(module));
+    EXPECT_FAIL(with([&](auto& p) { p.function = foreign; }), orrErrorInvalidHandle, "function");
+
+    const orrLaunchParams* parts[9] = {&good, nullptr};
+    EXPECT_FAIL(orrLaunchGang(nullptr, 1, 0), orrErrorInvalidValue, "parts is null");
+    EXPECT_FAIL(orrLaunchGang(parts, 2, 0), orrErrorInvalidValue, "part 1 of 2");
+    EXPECT_FAIL(orrLaunchGang(parts, 0, 0), orrErrorInvalidValue, "at least 1");
+    EXPECT_FAIL(orrLaunchGang(parts, 9, 0), orrErrorInvalidValue, "at most 8");
+    EXPECT_FAIL(orrLaunchGang(parts, 1, 1), orrErrorInvalidValue, "flags");
+    orrGraph_t graph = nullptr;
+    ASSERT_OK(orrStreamBeginCapture(stream_[1], 0));
+    EXPECT_FAIL(launch_pair(), orrErrorStreamCapture, "a launch over several devices");
+    EXPECT_EQ(orrStreamEndCapture(&graph, stream_[1]), orrErrorStreamCapture);
+    for (const int device : {0, 1, 2})
+        EXPECT_OK(orrStreamSynchronize(stream_[device]));
+    EXPECT_EQ(started_[0] + started_[1] + started_[2], 0);
+    EXPECT_OK(launch_pair());
+    EXPECT_OK(orrStreamSynchronize(stream_[0]));
+}
+
+}  // namespace
+}  // namespace orrery::umd::test

@@ -1,0 +1,118 @@
+// A library on two cards, and launches over both.
+#include <algorithm>
+#include <cstring>
+
+#include <orrery/embedded_kernel.hpp>
+
+#include "tests/vm/umd/helpers.h"
+
+ORR_EMBEDDED_KERNEL(umd_test_kernels);
+
+namespace orrery::umd::vm {
+namespace {
+
+class TwoParts : public ::testing::Test {
+  protected:
+    static constexpr int kCards = 2;
+    void SetUp() override {
+        const auto image = umd_test_kernels_image();
+        ASSERT_OK(orrLibraryLoadData(&library_, image.data(), image.size()));
+        void* memory = nullptr;
+        ASSERT_OK(orrMallocHost(&memory, 4096, 0));
+        words_ = static_cast<std::uint64_t*>(memory);
+        std::memset(words_, 0, 4096);
+        for (int device = 0; device < kCards; ++device) {
+            ASSERT_OK(orrSetDevice(device));
+            ASSERT_OK(orrStreamCreate(&stream_[device], 0));
+            ASSERT_OK(orrOccupancyMaxActiveGroups(&cores_[device], kernel("meet"), {1, 1, 1}, 0, 0));
+        }
+    }
+    void TearDown() override {
+        for (orrStream_t stream : stream_)
+            EXPECT_OK(orrStreamDestroy(stream));
+        EXPECT_OK(orrLibraryUnload(library_));
+        EXPECT_OK(orrFreeHost(words_));
+    }
+    orrFunction_t kernel(const char* name) const {
+        orrFunction_t function = nullptr;
+        EXPECT_OK(orrLibraryGetFunction(&function, library_, name));
+        return function;
+    }
+    orrLaunchParams part(int device, const char* name, std::uint32_t groups, const TestArgs& args) const {
+        orrLaunchParams params = ORR_INIT(orrLaunchParams);
+        params.function = kernel(name);
+        params.grid = {groups, 1, 1};
+        params.block = {1, 1, 1};
+        params.args = &args;
+        params.bytes = sizeof(args);
+        params.stream = stream_[device];
+        return params;
+    }
+    static orrError_t launch(const orrLaunchParams& a, const orrLaunchParams& b) {
+        const orrLaunchParams* const parts[] = {&a, &b};
+        return orrLaunchGang(parts, 2, 0);
+    }
+
+    orrLibrary_t library_ = nullptr;
+    std::uint64_t* words_ = nullptr;
+    orrStream_t stream_[kCards] = {};
+    std::uint32_t cores_[kCards] = {};
+};
+
+TEST_F(TwoParts, OneLibraryRunsOnBothCards) {
+    std::fill_n(words_, 20, 1);
+    for (int device = 0; device < kCards; ++device) {
+        const TestArgs args{words_ + 10 * device, 10, 5};
+        ASSERT_OK(orrLaunchKernel(kernel("add_value"), {1, 1, 1}, {4, 1, 1}, &args, sizeof(args), 0,
+                                  stream_[device]));
+        ASSERT_OK(orrStreamSynchronize(stream_[device]));
+    }
+    EXPECT_TRUE(std::all_of(words_, words_ + 20, [](std::uint64_t word) { return word == 6; }));
+    // Both have their own variables.
+    for (int device = 0; device < kCards; ++device) {
+        const TestArgs args{words_, 0, 2};
+        ASSERT_OK(orrLaunchKernel(kernel("use_globals"), {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0,
+                                  stream_[device]));
+        ASSERT_OK(orrStreamSynchronize(stream_[device]));
+        EXPECT_EQ(words_[0], 42u) << device;
+    }
+}
+
+TEST_F(TwoParts, GroupsOfBothCardsWaitForEachOther) {
+    const std::uint32_t all = cores_[0] + cores_[1];
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+        std::memset(words_, 0, 4096);
+        const TestArgs args{words_, all, 3};
+        ASSERT_OK(launch(part(0, "meet", cores_[0], args), part(1, "meet", cores_[1], args)));
+        for (orrStream_t stream : stream_)
+            ASSERT_OK(orrStreamSynchronize(stream));
+        EXPECT_EQ(words_[0], 3u * all) << round;
+    }
+}
+
+TEST_F(TwoParts, NoPartOutlivesAnotherOnesTrap) {
+    const TestArgs args{words_, 1, 1};
+    ASSERT_OK(launch(part(0, "spin_for_ever", 2, args), part(1, "trap", 2, args)));
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalInstruction,
+                "had a part of the same launch over several devices: kernel 'trap'");
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorIllegalInstruction, "kernel 'trap'");
+}
+
+TEST_F(TwoParts, NoPartStartsWithoutTheOther) {
+    // Card 1 stops before it comes to its part.
+    const TestArgs bad{words_, 1, 8};
+    ASSERT_OK(orrLaunchKernel(kernel("store_to"), {1, 1, 1}, {1, 1, 1}, &bad, sizeof(bad), 0, stream_[1]));
+    const TestArgs args{words_, 1, 1};
+    const orrError_t given = launch(part(0, "meet", 1, args), part(1, "meet", 1, args));
+    EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorIllegalAddress);
+    if (given == orrSuccess) {
+        EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalAddress, "kernel 'store_to'");
+    } else {  // it was faster
+        EXPECT_EQ(given, orrErrorIllegalAddress);
+        EXPECT_OK(orrStreamSynchronize(stream_[0]));
+    }
+    EXPECT_EQ(words_[0], 0u);
+}
+
+}  // namespace
+}  // namespace orrery::umd::vm
