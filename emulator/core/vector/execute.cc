@@ -1,6 +1,7 @@
 // Arithmetic vector instructions: what all have in common around their element kernels.
 #include "emulator/core/vector/execute.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -112,6 +113,19 @@ void take_results(Core* core, const Op* op, const VectorRow& what, const VectorO
     if (what.vd == VectorOperand::kFResult) core->f[op->rd] = o.result;
 }
 
+// cycles_of() as it was last asked for each instruction: it costs as much as the kernel of a short one.
+std::uint64_t cycles_known(const VectorFile& file, const VectorRow& what, VectorOp op) {
+    struct Known {
+        std::uint64_t vl = 0, vtype = kVill, cycles = 1;
+        std::uint32_t datapath_bits = 0;
+    };
+    static thread_local constinit std::array<Known, kVectorOps> all{};
+    Known& known = all[static_cast<std::size_t>(op)];
+    if (known.vl != file.vl || known.vtype != file.vtype || known.datapath_bits != file.datapath_bits)
+        known = {file.vl, file.vtype, cycles_of(file, what, op), file.datapath_bits};
+    return known.cycles;
+}
+
 // What it took, in cycles.
 std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
                          const VectorKernels::Entry& kernel) {
@@ -132,14 +146,13 @@ std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
     o.vxrm = file.vxrm;
     // Carries and merges take v0 for an operand.
     const std::uint8_t* const active = what.maskable() ? o.mask : nullptr;
-    const GroupShape to = shape_of(file, what.vd, what.eew);
     const bool is_mask = what.vd == VectorOperand::kMask;
     const bool aside = !gives_scalar && ((static_cast<std::uint32_t>(op->imm) & kOverlaps) != 0 ||
                                          (active != nullptr && (!kernel.minds_mask || op->rd == 0)) ||
                                          (is_mask && !kernel.minds_mask));
     const auto run = [&] {
         if (aside) {
-            run_aside(file, o, kernel, active, to, is_mask);
+            run_aside(file, o, kernel, active, shape_of(file, what.vd, what.eew), is_mask);
         } else {
             kernel.run(o);
         }
@@ -151,7 +164,7 @@ std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
         run();
     }
     take_results(core, op, what, o);
-    return cycles_of(file, what, vector_op(op));
+    return cycles_known(file, what, vector_op(op));
 }
 
 Next op_vector(Core* core, Op* op, std::int64_t left) {

@@ -227,6 +227,21 @@ TEST(VectorConfig, LoadsGoBesideArithmeticAndResultsAreAwaited) {
     EXPECT_EQ(cycles({add, first}), Cycles(33, 33));
 }
 
+TEST(VectorConfig, CyclesFollowVlTypeAndDatapath) {
+    const auto cycles = [](std::uint32_t datapath, Sew sew, std::uint64_t vl) {
+        Config config = vector_config(256);
+        config.vector_datapath = datapath;
+        VectorMachine m(config);
+        m.configure(sew, m4, vl);
+        m.run(v(VectorOp::kVaddVv, 8, 16, 24));
+        return m.hart.cycles() + m.hart.finish_vectors();
+    };
+    EXPECT_EQ(cycles(64, e32, 32), 16u);
+    EXPECT_EQ(cycles(64, e32, 16), 8u);
+    EXPECT_EQ(cycles(64, e64, 16), 16u);
+    EXPECT_EQ(cycles(128, e64, 16), 8u);
+}
+
 TEST(VectorConfig, CyclesAreTheSameInAnyPieces) {
     const auto run = [](std::uint64_t piece) {
         Config config = vector_config(256);
