@@ -176,13 +176,18 @@ std::string faulting_code(const QueueState& state, OpNote note, const Context& c
 std::string place(std::uint64_t address, const orr_packet& packet, Context& context) {
     constexpr std::uint64_t kItemStacksEnd = ORR_ITEM_STACKS + 1024ull * ORR_ITEM_STACK_STRIDE;
     if (address >= ORR_ITEM_STACKS && address < kItemStacksEnd) {
-        const std::uint64_t pages = packet.header.opcode == ORR_PKT_DISPATCH
-                                        ? std::bit_cast<orr_packet_dispatch>(packet).item_stack_pages
-                                        : 0;
+        const auto dispatch = packet.header.opcode == ORR_PKT_DISPATCH
+                                  ? std::bit_cast<orr_packet_dispatch>(packet)
+                                  : orr_packet_dispatch{};
+        const std::uint64_t item = (address - ORR_ITEM_STACKS) / ORR_ITEM_STACK_STRIDE;
+        const std::uint64_t items = std::uint64_t{dispatch.block_x} * dispatch.block_y * dispatch.block_z;
+        if (items != 0 && item >= items)
+            return fmt::format("on the stack of item {} of a group of {}: does group_shuffle() ask for it?",
+                               item, items);
         return fmt::format(
             "below the stack of item {}, of {} bytes: a stack overflow? Kernels with barriers get "
             "more by ORR_ITEM_STACK(kernel, bytes)",
-            (address - ORR_ITEM_STACKS) / ORR_ITEM_STACK_STRIDE, pages * ORR_PAGE_SIZE);
+            item, std::uint64_t{dispatch.item_stack_pages} * ORR_PAGE_SIZE);
     }
     if (address >= ORR_STACK_TOP - 2 * ORR_STACK_BYTES && address < ORR_STACK_TOP + ORR_STACK_BYTES) {
         return fmt::format("beside the work-item's stack of {} bytes: a stack overflow?", ORR_STACK_BYTES);

@@ -51,6 +51,24 @@ TEST_F(FaultText, NamesGroupAndItemAsTheLaunchCountsThem) {
     EXPECT_THAT(of(3, 0, packet), ::testing::HasSubstr("group 6, item 5"));
 }
 
+TEST_F(FaultText, AStackThatNoItemHasIsNoOverflow) {
+    orr_packet_dispatch packet{};
+    packet.header.opcode = ORR_PKT_DISPATCH;
+    packet.block_x = 16;
+    packet.block_y = packet.block_z = 1;
+    packet.item_stack_pages = 1;
+    const auto of_item = [&](std::uint64_t item) {
+        QueueState state;
+        state.error = ORR_QERR_FAULT;
+        state.error_detail = ORR_FAULT_NOT_MAPPED;
+        state.error_address = ORR_ITEM_STACKS + item * ORR_ITEM_STACK_STRIDE;
+        return describe_queue_error(state, {Op::kKernel, "k"}, std::bit_cast<orr_packet>(packet), context())
+            .text;
+    };
+    EXPECT_THAT(of_item(15), ::testing::HasSubstr("below the stack of item 15, of 4096 bytes"));
+    EXPECT_THAT(of_item(40), ::testing::HasSubstr("on the stack of item 40 of a group of 16"));
+}
+
 TEST_F(FaultText, ABadAddressHasThePlaceInTheModule) {
     constexpr std::uint64_t kStart = 0x7000'0000;
     context().add_code(kStart, "m.elf", std::vector<std::byte>(64), {});
