@@ -1,0 +1,52 @@
+#!/bin/bash
+# gdb-multiarch stops a sample's kernel in a VM, longer than the driver lets a silent firmware be; the program
+# ends right all the same, and the driver has restarted nothing.
+#   kernels.sh LOGS ORRERY-VM OPTION...
+set -euo pipefail
+logs=$1
+shift
+rm -rf "$logs"
+mkdir -p "$logs"
+vm_pid=''
+trap '[ -z "$vm_pid" ] || kill "$vm_pid" 2>/dev/null || :' EXIT
+fail() {
+    echo "FAILED: $*" >&2
+    cat "$logs/gdb.out" "$logs/vm.out" >&2
+    exit 1
+}
+: > "$logs/gdb.out"
+"$@" --cards 1 --card-arg --gdb-kernels --card-arg 0 --logs "$logs/vm" -- \
+    sh -c 'histogram && dmesg' > "$logs/vm.out" 2>&1 &
+vm_pid=$!
+until port=$(sed -n 's/.*gdb may connect to 127.0.0.1:\([0-9]*\) for kernels/\1/p' "$logs/vm/card0.log" 2>/dev/null) &&
+    [ -n "$port" ]; do
+    kill -0 "$vm_pid" 2>/dev/null || fail "the VM ended"
+    sleep 0.1
+done
+cat > "$logs/script" <<END
+set pagination off
+set confirm off
+set remotetimeout 60
+set stop-on-solib-events 1
+target remote 127.0.0.1:$port
+continue
+break *\$pc
+continue
+printf "group %d of %d\n", \$group_x, \$grid_x
+info threads
+# The driver looks at the heartbeat four times a second, and would take the firmware for dead after six looks.
+shell until grep -q 'a debugger holds kernels' "$logs/vm/guest.log" || ! kill -0 $vm_pid; do sleep 0.1; done
+shell sleep 3
+delete
+detach
+END
+gdb-multiarch -nx -batch -x "$logs/script" > "$logs/gdb.out" 2>&1 || fail "gdb ended with status $?"
+wait "$vm_pid" || fail "the VM ended with status $?"
+vm_pid=''
+grep -q 'hit Breakpoint 1' "$logs/gdb.out" || fail "no breakpoint"
+grep -q '^group [0-7] of [1-9]' "$logs/gdb.out" || fail "no group"
+grep -q 'core 7, group (7,0,0) item (0,0,0)' "$logs/gdb.out" || fail "not all cores are threads"
+grep -q 'a debugger holds kernels' "$logs/vm.out" || fail "the driver does not say that the card is held"
+! grep -q 'the firmware was restarted' "$logs/vm.out" || fail "the firmware was restarted"
+grep -q '^vmlinuz.* yes$' "$logs/vm.out" || fail "the histogram is wrong"
+echo PASSED
