@@ -31,6 +31,8 @@ struct Sku {
     std::uint32_t copy_engines = 0;
     ModelTime copy_setup_ps = 0;
     ModelTime copy_row_ps = 0;
+    ModelTime pcie_msi_ps = 0;
+    ModelTime pcie_doorbell_ps = 0;
     std::uint64_t copy_engine_bytes_per_s = 0;
     std::uint64_t copy_vram_bytes_per_s = 0;
     std::uint64_t copy_host_bytes_per_s = 0;

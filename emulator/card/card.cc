@@ -158,6 +158,7 @@ std::expected<void, std::string> Card::build() {
         std::make_unique<Doorbells>(*std::move(doorbell_file), *std::move(doorbell_pages), counters_);
     mmu_ = std::make_unique<Mmu>(vram_, host_, counters_);
     doorbells_->set_faults(faults_.get());
+    doorbells_->set_latency(events_, sku.pcie_doorbell_ps);
     mmu_->set_faults(faults_.get());
     host_.set_faults(faults_.get());
     host_.set_enabled(false);
@@ -251,6 +252,22 @@ std::expected<void, std::string> Card::build() {
 // --- what the firmware does to the host's side ---
 
 void Card::raise(unsigned vector) {
+    const ModelTime latency = config_.sku.pcie_msi_ps;
+    if (latency == 0) return interrupt_arrives(vector);
+    interrupts_.push_back({later(events_.now(), latency), vector});
+    if (!interrupt_event_.scheduled()) events_.schedule(interrupt_event_, interrupts_.front().arrival);
+}
+
+void Card::on_interrupt(ModelTime now) {
+    while (!interrupts_.empty() && interrupts_.front().arrival <= now) {
+        const unsigned vector = interrupts_.front().vector;
+        interrupts_.pop_front();
+        interrupt_arrives(vector);
+    }
+    if (!interrupts_.empty()) events_.schedule(interrupt_event_, interrupts_.front().arrival);
+}
+
+void Card::interrupt_arrives(unsigned vector) {
     file_.irq_status.fetch_or(1u << vector, std::memory_order_acq_rel);
     if ((file_.irq_mask.load(std::memory_order_acquire) >> vector & 1u) != 0) return;
     if (faults_ != nullptr) {
@@ -421,6 +438,8 @@ void Card::reset() {
     counters_.add(ORR_CTR_RESETS);
     if (faults_ != nullptr) faults_->reset();
     events_.cancel(boot_event_);
+    events_.cancel(interrupt_event_);
+    interrupts_.clear();
     image_.reset();
     for (const auto& engine : copy_engines_)
         engine->reset();
@@ -593,7 +612,7 @@ bool Card::step(bool skip_idle, ModelTime limit) {
         core_->run_chunk();
         busy = true;
     }
-    busy |= run_events(skip_idle && (slept || !core_->waits_for_timer_only()), limit);
+    busy |= run_events(skip_idle && slept, limit);
     if (busy) publish();
     return busy;
 }

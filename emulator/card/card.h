@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <filesystem>
 #include <functional>
@@ -174,6 +175,8 @@ class Card final : private SocEffects {
     bool run_events(bool skip_idle, ModelTime limit);
     void publish();
     void raise(unsigned vector);
+    void on_interrupt(ModelTime now);
+    void interrupt_arrives(unsigned vector);
     void send_interrupt(unsigned vector);
     void ring_mailbox();
     void report_recording();
@@ -209,6 +212,13 @@ class Card final : private SocEffects {
     std::uint16_t gdb_port_ = 0, kernel_gdb_port_ = 0;
 
     Event boot_event_ = Event::of<&Card::boot>(this);
+    // On their way to the host.
+    struct Interrupt {
+        ModelTime arrival;
+        unsigned vector;
+    };
+    std::deque<Interrupt> interrupts_;
+    Event interrupt_event_ = Event::of<&Card::on_interrupt>(this);
     std::optional<ImageReader> image_;  // the boot ROM's copy, while it is at work
     std::uint64_t image_bus_ = 0;
     std::uint64_t image_bytes_ = 0;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMaxHz = 100'000'000'000;
 constexpr std::uint64_t kMaxPs = kPsPerSecond;  // a latency of a second is a mistake
+constexpr std::uint64_t kMaxMessagePs = 100'000'000;
 constexpr std::uint64_t kMaxGb = 1'000'000;
 constexpr std::uint64_t kGb = 1'000'000'000;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
@@ -93,6 +94,13 @@ constexpr auto kKeys = std::to_array<SkuKey>({
           3, 0),
     later(key("memory", "host_latency_ps", "ps", &Sku::memory_host_latency_ps, {0, kMaxPs},
               "host memory: the same, a PCIe round trip; before: none"),
+          3, 0),
+
+    later(key("pcie", "msi_ps", "ps", &Sku::pcie_msi_ps, {0, kMaxMessagePs},
+              "an interrupt: from the card to the host's status and message; before: no time"),
+          3, 0),
+    later(key("pcie", "doorbell_ps", "ps", &Sku::pcie_doorbell_ps, {0, kMaxMessagePs},
+              "a doorbell: from the host's store to the doorbell unit's queue; before: no time"),
           3, 0),
 
     key("vector", "ports", "", &Sku::vector_ports, {1, kMostVectorPorts},

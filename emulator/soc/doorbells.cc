@@ -60,7 +60,7 @@ bool Doorbells::bind(std::uint64_t page_number, std::uint64_t slot, std::uint32_
     }
     // What an earlier queue left there may be the very word that the next one rings with.
     std::atomic_ref(memory.doorbell[slot]).store(0, std::memory_order_release);
-    *free_one = {number, static_cast<std::uint16_t>(slot), tag, 0, true, false};
+    *free_one = {number, static_cast<std::uint16_t>(slot), tag, 0, 0, true, false};
     state.bindings.push_back(index);
     by_tag_[tag] = index;
     ++used_;
@@ -81,6 +81,7 @@ bool Doorbells::unbind(std::uint64_t page_number, std::uint64_t slot) {
     if (const auto entry = by_tag_.find(binding.tag); entry != by_tag_.end() && entry->second == index) {
         by_tag_.erase(entry);
     }
+    std::erase_if(on_the_way_, [&](const OnTheWay& one) { return one.index == index; });
     binding = {};
     --used_;
     return true;
@@ -105,7 +106,7 @@ std::uint64_t Doorbells::pop() {
     binding.waiting = false;
     // What has been stored since it was rung comes along, and is no ring of its own any more.
     value_ = load(page(binding.page).doorbell[binding.slot]);
-    binding.seen = value_;
+    binding.seen = binding.taken = value_;
     return binding.tag | (tells_more_ && !rung_pages_.empty() ? SOC_DB_MORE : 0);
 }
 
@@ -125,6 +126,8 @@ void Doorbells::reset() {
     active_.clear();
     by_tag_.clear();
     rung_pages_.clear();
+    on_the_way_.clear();
+    if (arrival_.scheduled()) events_->cancel(arrival_);
     used_ = 0;
     value_ = 0;
 }
@@ -154,10 +157,25 @@ bool Doorbells::scan(unsigned number) {
         counters_.add(ORR_CTR_DOORBELLS);
         if (heard_) heard_(binding.tag, value, binding.page, binding.slot);
         if (faults_ != nullptr && faulty(binding.tag)) continue;
-        enqueue(index);
         rung = true;
+        if (latency_ == 0) {
+            enqueue(index);
+            continue;
+        }
+        on_the_way_.push_back({later(events_->now(), latency_), index, value});
+        if (!arrival_.scheduled()) events_->schedule(arrival_, on_the_way_.front().arrival);
     }
     return rung;
+}
+
+void Doorbells::on_arrival(ModelTime now) {
+    while (!on_the_way_.empty() && on_the_way_.front().arrival <= now) {
+        const OnTheWay one = on_the_way_.front();
+        on_the_way_.pop_front();
+        // A pop of an earlier ring has taken it along.
+        if (bindings_[one.index].taken != one.value) enqueue(one.index);
+    }
+    if (!on_the_way_.empty()) events_->schedule(arrival_, on_the_way_.front().arrival);
 }
 
 bool Doorbells::poll_kicks() {

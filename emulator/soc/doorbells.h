@@ -25,6 +25,7 @@
 #include "emulator/faults/faults.h"
 #include "emulator/memory/mapping.h"
 #include "emulator/probes/counters.h"
+#include "emulator/time/event_queue.h"
 
 namespace orrery::emu {
 
@@ -66,6 +67,11 @@ class Doorbells {
     // Called for every doorbell that is found rung.
     using Heard = std::function<void(std::uint32_t tag, std::uint64_t value, unsigned page, unsigned slot)>;
     void on_ring(Heard heard) { heard_ = std::move(heard); }
+    // What is rung comes into the queue so much later, in model time.
+    void set_latency(EventQueue& events, ModelTime latency) {
+        events_ = &events;
+        latency_ = latency;
+    }
     void set_faults(Faults* faults) { faults_ = faults; }
     // need_wakeup of all pages with bindings.
     void set_need_wakeup(bool need);
@@ -80,9 +86,16 @@ class Doorbells {
         std::uint16_t page = 0;
         std::uint16_t slot = 0;
         std::uint32_t tag = 0;
-        std::uint64_t seen = 0;  // doorbell word when it was last looked at
+        std::uint64_t seen = 0;   // doorbell word when it was last looked at
+        std::uint64_t taken = 0;  // and when it was last popped
         bool used = false;
         bool waiting = false;  // in its page's `rung`
+    };
+    // A doorbell that was rung and is not in the queue yet.
+    struct OnTheWay {
+        ModelTime arrival;
+        std::uint16_t index;
+        std::uint64_t value;
     };
     struct Page {
         std::uint64_t summary = 0;
@@ -100,6 +113,7 @@ class Doorbells {
     }
     std::uint16_t find(std::uint64_t page_number, std::uint64_t slot) const;
     bool scan(unsigned number);
+    void on_arrival(ModelTime now);
     void enqueue(std::uint16_t index);
     bool faulty(std::uint32_t tag);
     bool poll_kicks();
@@ -117,6 +131,10 @@ class Doorbells {
     std::size_t used_ = 0;
     std::uint64_t value_ = 0;
     bool tells_more_ = true;
+    EventQueue* events_ = nullptr;
+    ModelTime latency_ = 0;
+    std::deque<OnTheWay> on_the_way_;
+    Event arrival_ = Event::of<&Doorbells::on_arrival>(this);
     Faults* faults_ = nullptr;
     Heard heard_;
 
