@@ -91,6 +91,12 @@ TEST_F(TwoParts, GroupsOfBothCardsWaitForEachOther) {
 }
 
 TEST_F(TwoParts, NoPartOutlivesAnotherOnesTrap) {
+    // With the usual limit the endless part may end by itself before anybody looks.
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+    attributes.limit_us = 1'000'000'000;
+    ASSERT_OK(orrStreamDestroy(stream_[0]));
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrStreamCreateWithAttributes(&stream_[0], &attributes));
     const TestArgs args{words_, 1, 1};
     ASSERT_OK(launch(part(0, "spin_for_ever", 2, args), part(1, "trap", 2, args)));
     EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalInstruction,
@@ -107,9 +113,10 @@ TEST_F(TwoParts, NoPartStartsWithoutTheOther) {
     EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorIllegalAddress);
     if (given == orrSuccess) {
         EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalAddress, "kernel 'store_to'");
-    } else {  // it was faster
+    } else {  // it was faster, perhaps while card 0 had its part already
         EXPECT_EQ(given, orrErrorIllegalAddress);
-        EXPECT_OK(orrStreamSynchronize(stream_[0]));
+        const orrError_t other = orrStreamSynchronize(stream_[0]);
+        EXPECT_TRUE(other == orrSuccess || other == given) << orrGetLastErrorText();
     }
     EXPECT_EQ(words_[0], 0u);
 }
