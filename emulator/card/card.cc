@@ -235,6 +235,7 @@ std::expected<void, std::string> Card::build() {
     vector.save_core_ps = sku.vector_save_core_ps;
     vector.l1_bytes = sku.vector_l1_bytes;
     vector.in_flight = sku.vector_in_flight;
+    vector.check = config_.check;
     vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));

@@ -54,6 +54,22 @@ struct AccessCounts {
     bool operator==(const AccessCounts&) const = default;
 };
 
+// What Bus::accessed() is told.
+enum class AccessKind : std::uint8_t {
+    kLoad,
+    kStore,
+    kAtomicLoad,  // LR
+    kAtomic,      // AMO, or SC that stored
+    kFence,       // no access: `bytes` has the bits of the instruction
+};
+struct DoneAccess {
+    std::uint64_t va = 0, bytes = 0;
+    AccessKind kind = AccessKind::kLoad;
+    bool acquires = false, releases = false;  // aq and rl of an atomic; what a fence orders
+    // Of the elements of a vector instruction in a row; else `bytes`.
+    std::uint32_t element = 0;
+};
+
 // The answer to Bus::translate for one 4 KiB page.
 struct PageRef {
     PageKind kind = PageKind::kFault;
@@ -95,6 +111,10 @@ class Bus {
         if (!load(va, size, observed)) return false;
         return observed != expected || store(va, size, desired);
     }
+
+    // With Config::tells_accesses: an access to a kMemory page, or a fence, has just been done. Hart::pc() is
+    // the instruction's. Computes with integers only, and must not flush.
+    virtual void accessed(const DoneAccess&) {}
 
     // CSRs that the hart itself does not have (anything outside docs/riscv.md's table), for example the
     // card's own user CSRs at 0xCC0–0xCFF, or `time` (0xC01). false is an illegal instruction. A CSR whose

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kPageOffset = kPageBytes - 1;
 inline constexpr std::uint64_t kNoPage = 0x800;
 // In a tag: accesses go through the meter's cache. Only handlers that look there know such a tag.
 inline constexpr std::uint64_t kCountedPage = 0x400;
+// In a tag: accesses are told to the bus. No handler knows such a tag, so all go through the slow paths.
+inline constexpr std::uint64_t kToldPage = 0x200;
+inline constexpr std::uint64_t kPageMarks = kCountedPage | kToldPage;
 
 inline constexpr std::uint64_t kMstatusMie = 1u << 3;
 inline constexpr std::uint64_t kMstatusMpie = 1u << 7;
@@ -44,8 +47,8 @@ struct PageEntry {
     std::uint64_t store_tag = kNoPage;
     std::uintptr_t addend = 0;
     std::uint64_t rights = 0;  // and more (pages.cc)
-    bool loads(std::uint64_t page) const { return (load_tag & ~kCountedPage) == page; }
-    bool stores(std::uint64_t page) const { return (store_tag & ~kCountedPage) == page; }
+    bool loads(std::uint64_t page) const { return (load_tag & ~kPageMarks) == page; }
+    bool stores(std::uint64_t page) const { return (store_tag & ~kPageMarks) == page; }
     std::uint8_t* host(std::uint64_t va) const {
         // The sum is one of integers: `addend` alone points nowhere.
         return reinterpret_cast<std::uint8_t*>(addend + va);  // NOLINT(performance-no-int-to-ptr)
@@ -256,6 +259,8 @@ std::uint8_t* span_of(Core* core, std::uint64_t va, unsigned size, Access access
 void stored(Core* core, const std::uint8_t* host, std::size_t size);
 // An access in a row with others (pages.cc counts those of slow_load() and slow_store() as single ones).
 void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store);
+// To the bus, if it wants to know (Config::tells_accesses). publish() first.
+void tell_access(Core* core, const DoneAccess& access);
 // Host memory for an aligned atomic; nullptr with `mmio` true: go through the bus; with false: raised.
 std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_lr, bool& mmio);
 

@@ -140,7 +140,9 @@ class Decoder {
     }
     // Unused fields of fences are to be ignored, says the specification.
     Decoded fence() const {
-        if (funct3_ == 0) return {.code = OpCode::kFence};
+        // Predecessors and successors, for who is told of fences.
+        if (funct3_ == 0)
+            return {.code = OpCode::kFence, .imm = static_cast<std::int32_t>(bits_ >> 20 & 0xff)};
         if (funct3_ == 1) return {.code = OpCode::kFenceI};
         return {};
     }
@@ -259,7 +261,9 @@ class Decoder {
     Decoded atomic() const {
         if (funct3_ != 2 && funct3_ != 3) return {};
         const bool wide = funct3_ == 3;
-        Decoded d{.rd = rd_or_dump(), .rs1 = rs1_, .rs2 = rs2_};
+        // The immediate: aq and rl, for who is told of accesses.
+        Decoded d{
+            .rd = rd_or_dump(), .rs1 = rs1_, .rs2 = rs2_, .imm = static_cast<std::int32_t>(bits_ >> 25 & 3)};
         const auto amo = [&](AmoFunction function) {
             d.code = wide ? OpCode::kAmoD : OpCode::kAmoW;
             d.aux = static_cast<std::uint8_t>(function);

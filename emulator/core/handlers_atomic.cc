@@ -61,6 +61,15 @@ bool exchange(Core* core, std::uint64_t va, std::uint8_t* host, T expected, T de
     return true;
 }
 
+void tell_atomic(Core* core, const Op* op, unsigned size, AccessKind kind) {
+    tell_access(core, {.va = core->x[op->rs1],
+                       .bytes = size,
+                       .kind = kind,
+                       .acquires = (op->imm & 2) != 0,
+                       .releases = (op->imm & 1) != 0,
+                       .element = size});
+}
+
 // A device may never let a compare-and-swap succeed, by changing under it; the guest then gets a fault.
 constexpr unsigned kMmioTries = 64;
 
@@ -75,7 +84,10 @@ bool amo(Core* core, const Op* op, T& old) {
     for (unsigned tries = 0; !mmio || tries < kMmioTries; ++tries) {
         const T desired = apply(op->aux, expected, operand);
         if (!exchange<T>(core, va, host, expected, desired, old)) return false;
-        if (old == expected) return true;
+        if (old == expected) {
+            if (!mmio) tell_atomic(core, op, sizeof(T), AccessKind::kAtomic);
+            return true;
+        }
         expected = old;
     }
     core->raise(Cause::kStoreAccess, va);
@@ -94,7 +106,8 @@ Next op_amo(Core* core, Op* op, std::int64_t left) {
 }
 
 template <class T>
-bool load_reserved(Core* core, std::uint64_t va, T& value) {
+bool load_reserved(Core* core, const Op* op, T& value) {
+    const std::uint64_t va = core->x[op->rs1];
     bool mmio = false;
     const std::uint8_t* host = atomic_host(core, va, sizeof(T), true, mmio);
     if (mmio) {
@@ -105,6 +118,7 @@ bool load_reserved(Core* core, std::uint64_t va, T& value) {
         if (host == nullptr) return false;
         using Memory [[gnu::may_alias]] = const T;
         value = __atomic_load_n(reinterpret_cast<Memory*>(host), __ATOMIC_SEQ_CST);
+        tell_atomic(core, op, sizeof(T), AccessKind::kAtomicLoad);
     }
     core->reservation_address = va;
     core->reservation_value = value;
@@ -116,7 +130,7 @@ template <class T, unsigned kLength>
 Next op_lr(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     T value = 0;
-    if (!load_reserved<T>(core, core->x[op->rs1], value)) ORR_STOP();
+    if (!load_reserved<T>(core, op, value)) ORR_STOP();
     core->charge_wait(left);
     core->x[op->rd] = extend(value);
     op += kLength;
@@ -137,6 +151,7 @@ bool store_conditional(Core* core, const Op* op, std::uint64_t& failed) {
         T observed = 0;
         if (!exchange<T>(core, va, host, expected, static_cast<T>(core->x[op->rs2]), observed)) return false;
         failed = observed == expected ? 0 : 1;
+        if (failed == 0 && !mmio) tell_atomic(core, op, sizeof(T), AccessKind::kAtomic);
     }
     core->drop_reservation();
     return true;
@@ -154,8 +169,26 @@ Next op_sc(Core* core, Op* op, std::int64_t left) {
 }
 
 template <unsigned kLength>
+ORR_COLD Next told_fence(Core* core, Op* op, std::int64_t left) {
+    core->publish(op, left);
+    const auto both = static_cast<unsigned>(op->imm);
+    const unsigned before = both >> 4, after = both & 15;
+    constexpr unsigned kRead = 2, kWrite = 1, kBoth = kRead | kWrite;
+    tell_access(core, {.bytes = both,
+                       .kind = AccessKind::kFence,
+                       .acquires = (before & kRead) != 0 && (after & kBoth) == kBoth,
+                       .releases = (before & kBoth) == kBoth && (after & kWrite) != 0});
+    op += kLength;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+template <unsigned kLength>
 Next op_fence(Core* core, Op* op, std::int64_t left) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (ORR_UNLIKELY(core->config.tells_accesses)) {
+        const Handler told = told_fence<kLength>;
+        ORR_CALL(told, core, op, left);
+    }
     op += kLength;
     ORR_NEXT(core, op, left);
 }

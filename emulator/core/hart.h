@@ -73,6 +73,8 @@ struct Config {
     std::span<const std::uint64_t> csr_words = {};
     // Without a cache: nothing is counted (meter.h).
     MemoryCosts memory = {};
+    // The bus is told of each access to memory but fetches: slow.
+    bool tells_accesses = false;
     // Pages of decoded code that are kept, 36 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
 };

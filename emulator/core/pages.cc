@@ -22,7 +22,7 @@ std::size_t place_of(std::uintptr_t host_page) {
 void count_stores(Core* core, const PageEntry& entry, int change) {
     if (entry.store_tag == kNoPage) return;
     const std::uintptr_t page =
-        reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag & ~kCountedPage)) / kPageBytes;
+        reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag & ~kPageMarks)) / kPageBytes;
     auto& count = core->stored_pages[place_of(page)];
     count = static_cast<std::uint16_t>(count + change);
 }
@@ -79,7 +79,8 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         entry.addend = addend;
         entry.rights = ref.rights | std::uint64_t{std::to_underlying(ref.place)} << kPlaceShift;
         const bool counted = core->meter.on() && ref.place != PagePlace::kOwn;
-        const std::uint64_t tag = counted ? page | kCountedPage : page;
+        const std::uint64_t tag =
+            page | (counted ? kCountedPage : 0) | (core->config.tells_accesses ? kToldPage : 0);
         entry.load_tag = (ref.rights & kPageRead) != 0 ? tag : kNoPage;
         // Stores to pages that hold decoded code are never cached, so that slow_store() sees each.
         entry.store_tag =
@@ -165,7 +166,20 @@ unsigned size_in_page(std::uint64_t va, unsigned size) {
     return to_end < size ? static_cast<unsigned>(to_end) : size;
 }
 
+void tell(Core* core, std::uint64_t va, unsigned size, AccessKind kind) {
+    if (!core->config.tells_accesses) [[likely]]
+        return;
+    tell_access(core, {.va = va, .bytes = size, .kind = kind, .element = size});
+}
+
 }  // namespace
+
+void tell_access(Core* core, const DoneAccess& access) {
+    if (!core->config.tells_accesses) [[likely]]
+        return;
+    const HostFpPause pause(core);
+    core->bus->accessed(access);
+}
 
 void stored(Core* core, const std::uint8_t* host, std::size_t size) {
     if (holds_code(core, host, size)) forget_code(core, host, size);
@@ -195,12 +209,14 @@ bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value
         }
         std::memcpy(&value, bytes, sizeof value);
         count(core, va, size, false);
+        tell(core, va, size, AccessKind::kLoad);
         return true;
     }
     const Target target = look_up(core, va, Access::kLoad);
     if (target.kind == PageKind::kMemory) {
         value = load_host(target.host, size);
         count(core, va, size, false);
+        tell(core, va, size, AccessKind::kLoad);
         return true;
     }
     if (target.kind == PageKind::kMmio) {
@@ -235,6 +251,7 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
             stored(core, host, size - first);
         }
         count(core, va, size, true);
+        tell(core, va, size, AccessKind::kStore);
         return true;
     }
     const Target target = look_up(core, va, Access::kStore);
@@ -242,6 +259,7 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
         store_host(target.host, size, value);
         stored(core, target.host, size);
         count(core, va, size, true);
+        tell(core, va, size, AccessKind::kStore);
         return true;
     }
     if (target.kind == PageKind::kMmio) {
@@ -299,7 +317,7 @@ void refuse_stores(Core* core, const std::uint8_t* host) {
     if (!some) return;
     for (PageEntry& entry : core->pages) {
         if (entry.store_tag == kNoPage) continue;
-        const auto stored = reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag & ~kCountedPage));
+        const auto stored = reinterpret_cast<std::uintptr_t>(entry.host(entry.store_tag & ~kPageMarks));
         const auto code = reinterpret_cast<std::uintptr_t>(host);
         if (stored >= code + kPageBytes || code >= stored + kPageBytes) continue;
         count_stores(core, entry, -1);

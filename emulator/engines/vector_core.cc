@@ -19,7 +19,7 @@ constexpr std::uint64_t kItemStacksEnd =
     ORR_ITEM_STACKS + std::uint64_t{ORR_SAVE_ITEMS} * ORR_ITEM_STACK_STRIDE;
 
 Config hart_config(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath,
-                   const MemoryCosts& memory, std::span<const std::uint64_t> csrs) {
+                   const MemoryCosts& memory, bool checked, std::span<const std::uint64_t> csrs) {
     Config config;
     config.first_csr_word = ORR_CSR_GROUP_X;
     config.csr_words = csrs;
@@ -28,6 +28,7 @@ Config hart_config(std::uint32_t number, std::uint32_t vlen, std::uint32_t datap
     config.vlen = vlen;
     config.vector_datapath = datapath;
     config.memory = memory;
+    config.tells_accesses = checked;
     config.trap_to_host = true;
     config.has_exit_pc = true;
     config.exit_pc = ORR_KERNEL_EXIT;
@@ -48,13 +49,13 @@ struct VectorCore::OwnMemory {
 
 VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
                        std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory,
-                       Mmu& mmu, CodeStore& code)
+                       bool checked, Mmu& mmu, CodeStore& code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
       most_work_(std::max<std::uint64_t>(most_work, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
-      hart_(hart_config(number, vlen, datapath, memory, csrs_), *this, &code) {
+      hart_(hart_config(number, vlen, datapath, memory, checked, csrs_), *this, &code) {
     csr(ORR_CSR_CORE) = number;
 }
 
@@ -84,12 +85,14 @@ void VectorCore::take(const KernelLaunch& launch, std::uint64_t group, std::uint
     local_mapped_ = local;
     std::memset(memory_->local, 0, local);
     enter(launch, group, place);
+    if (launch_.check != nullptr) checked_ = &launch_.check->begin(group);
 }
 
 void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place) {
     // So that what a group asks of memory does not depend on who had the core before.
     hart_.forget_lines();
     launch_ = launch;
+    checked_ = nullptr;
     number_in_grid_ = group;
     place_ = place;
     waits_ = 0;
@@ -187,6 +190,7 @@ void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
     take_pages(memory_->stack, sizeof memory_->stack, record.stack_pages);
     take_pages(memory_->local, sizeof memory_->local, record.local_pages);
     enter(launch, record.group, record.place);
+    if (launch_.check != nullptr) checked_ = &launch_.check->go_on(record.group);
     go_to_item(record.item);
     waits_ = record.waits;
     barrier_ = record.barrier;
@@ -202,6 +206,7 @@ void VectorCore::restore(const KernelLaunch& launch, const SavedGroup& saved) {
 void VectorCore::start_item() {
     hart_.restart(launch_.desc.entry);
     hart_.set_x(kArgs, launch_.desc.args);
+    if (checked_ != nullptr) launch_.check->start_item(*checked_, (waits_ & ORR_SAVE_WAITING) == 0);
     hart_.set_x(kStackPointer, stack_top());
     hart_.set_x(kReturnAddress, ORR_KERNEL_EXIT);
 }
@@ -265,6 +270,7 @@ bool VectorCore::wait_at_barrier(Quantum& quantum) {
         next_item();
     } else {
         waits_ = ORR_SAVE_RELEASED;
+        if (checked_ != nullptr) launch_.check->barrier(*checked_);
         go_to_item(0);
     }
     return true;
@@ -276,6 +282,7 @@ bool VectorCore::end_item(Quantum& quantum) {
     in_item_ = false;
     ++quantum.items;
     if (item_ + 1 == launch_.items()) {
+        if (checked_ != nullptr) launch_.check->end(*std::exchange(checked_, nullptr));
         quantum.end = Quantum::End::kGroupDone;
         return false;
     }
@@ -424,6 +431,11 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
     }
     return PageRef::memory(found->host, found->rights,
                            found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram);
+}
+
+void VectorCore::accessed(const DoneAccess& access) {
+    if (checked_ == nullptr) return;
+    launch_.check->access(*checked_, item_, hart_.pc(), hart_.x(kStackPointer), access);
 }
 
 bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {

@@ -12,6 +12,7 @@
 
 #include <orrery/hw/kernel_abi.h>
 
+#include "emulator/check/launch_check.h"
 #include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
 #include "emulator/engines/kernel_debugger.h"
@@ -24,7 +25,8 @@ namespace orrery::emu {
 // A kernel that was started; what its groups have in common.
 struct KernelLaunch {
     orr_desc_kernel desc{};
-    std::uint64_t serial = 0;  // counts launches of the unit: newer code may stand at an old address
+    LaunchCheck* check = nullptr;  // nullptr: nobody checks it; outlives its groups
+    std::uint64_t serial = 0;      // counts launches of the unit: newer code may stand at an old address
     std::uint32_t items() const { return std::uint32_t{desc.block_x} * desc.block_y * desc.block_z; }
     std::uint64_t groups() const { return std::uint64_t{desc.grid_x} * desc.grid_y * desc.grid_z; }
 };
@@ -33,10 +35,11 @@ class VectorCore final : private Bus {
   public:
     // `code`: in common with the other cores of the card.
     // `vlen`: bits of a vector register, 0: none. `datapath`: bits that a vector instruction does in a cycle.
-    // `most_work`: of the host in one go of compute(), see Hart::allow().
+    // `most_work`: of the host in one go of compute(), see Hart::allow(). `checked`: launches may come with a
+    // check.
     VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
-               std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory, Mmu& mmu,
-               CodeStore& code);
+               std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory, bool checked,
+               Mmu& mmu, CodeStore& code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;
@@ -88,6 +91,7 @@ class VectorCore final : private Bus {
     bool compare_exchange(std::uint64_t va, unsigned size, std::uint64_t expected, std::uint64_t desired,
                           std::uint64_t& observed) override;
     bool read_csr(std::uint32_t number, std::uint64_t& value) override;
+    void accessed(const DoneAccess& access) override;
 
     PageRef translate_own(std::uint64_t va, Access access);
     PageRef translate_item_stack(std::uint64_t va, Access access);
@@ -137,9 +141,10 @@ class VectorCore final : private Bus {
     Hart hart_;
 
     KernelLaunch launch_;
-    std::uint64_t generation_ = 0;        // of the MMU, at the last flush
-    std::uint64_t stack_generation_ = 0;  // and when the stack was last cleared
-    std::uint64_t local_mapped_ = 0;      // bytes of work-group memory that the hart may have pages of
+    LaunchCheck::Group* checked_ = nullptr;  // its group there, if it is checked
+    std::uint64_t generation_ = 0;           // of the MMU, at the last flush
+    std::uint64_t stack_generation_ = 0;     // and when the stack was last cleared
+    std::uint64_t local_mapped_ = 0;         // bytes of work-group memory that the hart may have pages of
     std::uint64_t number_in_grid_ = 0;
     std::uint32_t item_ = 0;
     bool in_item_ = false;

@@ -19,6 +19,8 @@ constexpr std::uint64_t kTellFrom = 2'000'000;
 
 void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     launch_.serial = ++unit_.serial;
+    check_.reset();
+    launch_.check = nullptr;
     busy_ = true;
     launched_ = ended_ = false;
     next_group_ = active_ = 0;
@@ -45,9 +47,40 @@ bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint3
     if (!work_of(descriptor)) {
         end(ORR_DONE_BAD_DESC, 0, 0, now);
     } else {
+        if (unit_.config.check != 0)
+            check(
+                std::make_unique<LaunchCheck>(unit_.config.check, launch_.items(), launch_.desc.local_bytes));
         unit_.context.events.schedule(event_, later(now, unit_.config.launch_ps));
     }
     return true;
+}
+
+void VectorUnit::Impl::Port::check(std::unique_ptr<LaunchCheck> check) {
+    check_ = std::move(check);
+    launch_.check = check_.get();
+}
+
+// All groups are done. What was found fails the launch.
+void VectorUnit::Impl::Port::end_well(ModelTime now) {
+    if (check_ == nullptr || check_->findings().empty()) return end(ORR_DONE_OK, 0, 0, now);
+    const FindingWords words = words_of(check_->findings().front(), check_->found(), launch_.desc.entry);
+    completion_.item = words.item;
+    completion_.other = words.other;
+    end(ORR_DONE_TRAP, words.fault, words.detail, now);
+}
+
+void VectorUnit::Impl::Port::log_findings() {
+    if (check_ == nullptr || unit_.context.errors == nullptr) return;
+    Errors& errors = *unit_.context.errors;
+    const std::uint64_t entry = launch_.desc.entry;
+    for (const Finding& finding : check_->findings())
+        errors.note("check: the kernel at {:#x} of address space {}: {}", entry, launch_.desc.asid,
+                    to_string(finding, entry));
+    if (check_->found() > check_->findings().size())
+        errors.note("check: and {} findings more", check_->found() - check_->findings().size());
+    if (check_->gave_up())
+        errors.note("check: the kernel at {:#x} has too many work-items and barriers: not all was checked",
+                    entry);
 }
 
 void VectorUnit::Impl::Port::on_event(ModelTime now) {
@@ -120,7 +153,10 @@ void VectorUnit::Impl::Port::hand_in(ModelTime now) {
         unit_.area_at(save_)->write_header(header);
         unit_.context.counters.add(ORR_CTR_PREEMPTIONS);
         unit_.context.counters.add(ORR_CTR_SAVED_BYTES, saved_bytes_);
+        if (check_ != nullptr) unit_.park(launch_.desc, next_group_, std::move(check_));
     }
+    log_findings();
+    check_.reset();
     busy_ = ended_ = false;
     const Completion completion = completion_;  // the callee may start the next
     unit_.context.done(completion);
@@ -130,6 +166,7 @@ void VectorUnit::Impl::Port::reset() {
     unit_.take_cores_of(*this, unit_.context.events.now());
     unit_.context.events.cancel(event_);
     busy_ = launched_ = ended_ = false;
+    check_.reset();
     preempt_ = Preempt::kNo;
     active_ = 0;
     pending_.clear();
@@ -218,7 +255,7 @@ void VectorUnit::Impl::Port::group_done(ModelTime now) {
     --active_;
     if (active_ > 0) return;
     if (waiting_groups() == 0 && saved_ == 0) {
-        end(ORR_DONE_OK, 0, 0, now);
+        end_well(now);
     } else if (preempt_ != Preempt::kNo) {
         finish_save(now);
     }
@@ -307,6 +344,7 @@ bool VectorUnit::Impl::Port::resume(std::uint64_t save, std::uint32_t tag) {
         end(ORR_DONE_BAD_DESC, 0, 0, now);
         return true;
     }
+    if (unit_.config.check != 0) check(unit_.unpark(launch_, next_group_));
     const ModelTime read = unit_.context.memory.vram().reserve(now, kSavePage);
     unit_.context.events.schedule(event_, later(read, unit_.config.launch_ps));
     return true;

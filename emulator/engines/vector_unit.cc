@@ -2,6 +2,7 @@
 #include "emulator/engines/vector_unit.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "emulator/engines/vector_unit_impl.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMaxPorts = 64;
 constexpr std::uint32_t kPriorities = 4;
+constexpr std::size_t kMostParked = 64;
 // A core looks whether its group is to be saved once in this time.
 constexpr std::uint64_t kQuantaPerSecond = 500'000;
 
@@ -246,6 +248,25 @@ KernelDebugger& VectorUnit::debugger() {
     return *impl_->debugger;
 }
 
+void VectorUnit::Impl::park(const orr_desc_kernel& desc, std::uint64_t next_group,
+                            std::unique_ptr<LaunchCheck> check) {
+    // Some never go on.
+    if (parked.size() == kMostParked) parked.pop_front();
+    parked.push_back({desc, next_group, std::move(check)});
+}
+
+std::unique_ptr<LaunchCheck> VectorUnit::Impl::unpark(const KernelLaunch& launch, std::uint64_t next_group) {
+    const auto it = std::ranges::find_if(parked, [&](const Parked& each) {
+        return each.next_group == next_group &&
+               std::memcmp(&each.desc, &launch.desc, sizeof launch.desc) == 0;
+    });
+    if (it == parked.end())
+        return std::make_unique<LaunchCheck>(config.check, launch.items(), launch.desc.local_bytes);
+    auto check = std::move(it->check);
+    parked.erase(it);
+    return check;
+}
+
 VectorUnit::VectorUnit(const VectorConfig& config, EngineContext& context)
     : impl_(std::make_unique<Impl>(config, context)) {}
 VectorUnit::~VectorUnit() = default;
@@ -260,6 +281,7 @@ const VectorConfig& VectorUnit::config() const {
 void VectorUnit::reset() {
     for (auto& port : impl_->ports)
         port.reset();
+    impl_->parked.clear();
     flush();
 }
 

@@ -36,7 +36,7 @@ class VectorUnit::Impl {
             : unit(unit_),
               number(number_),
               core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles,
-                   config.most_work, unit.memory_costs(), mmu, unit.code),
+                   config.most_work, unit.memory_costs(), config.check != 0, mmu, unit.code),
               event(Event::of<&Core::on_event>(this)),
               vram_reads(unit.in_flight(unit.context.memory.config().vram_latency_ps)),
               host_reads(unit.in_flight(unit.context.memory.config().pcie_latency_ps)) {}
@@ -81,6 +81,10 @@ class VectorUnit::Impl {
     std::optional<SaveArea> area_at(std::uint64_t offset) const {
         return SaveArea::at(context.vram, offset, config.cores, config.vlen);
     }
+    // Checks of launches that were preempted, until they go on. One is known by its descriptor and the groups
+    // that have begun; software may move save areas about.
+    void park(const orr_desc_kernel& desc, std::uint64_t next_group, std::unique_ptr<LaunchCheck> check);
+    std::unique_ptr<LaunchCheck> unpark(const KernelLaunch& launch, std::uint64_t next_group);
     // The place of a port that comes to this priority now: no better than of those who are there.
     Pass pass_of_newcomer(const Port& port, ModelTime now) const;
 
@@ -92,6 +96,12 @@ class VectorUnit::Impl {
     std::deque<Port> ports;
     std::uint64_t serial = 0;  // of the last launch
     std::unique_ptr<KernelDebugger> debugger;
+    struct Parked {
+        orr_desc_kernel desc;
+        std::uint64_t next_group;
+        std::unique_ptr<LaunchCheck> check;
+    };
+    std::deque<Parked> parked;  // the oldest first
 
   private:
     Port* choose(ModelTime now);
@@ -165,6 +175,9 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool load(std::uint64_t save);
     std::uint32_t take_place(std::uint32_t wanted);
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
+    void end_well(ModelTime now);
+    void check(std::unique_ptr<LaunchCheck> check);
+    void log_findings();
     void finish_save(ModelTime now);
     void go_on_saving(ModelTime now);
     void hand_in(ModelTime now);
@@ -179,6 +192,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool launched_ = false;  // its groups may go to cores
     bool ended_ = false;     // completion_ stands, and the event hands it in
     KernelLaunch launch_;
+    std::unique_ptr<LaunchCheck> check_;
     std::uint64_t next_group_ = 0;
     std::bitset<kMaxCores> places_;   // of item stacks: those of groups on cores and in pending_
     std::deque<SavedGroup> pending_;  // resumed, and not on a core yet: before all new groups

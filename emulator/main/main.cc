@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/api/checks.h"
 #include "emulator/card/card.h"
 #include "emulator/host/card_device.h"
 #include "emulator/main/options.h"
@@ -125,6 +126,12 @@ int run(int argc, char** argv) {
     (*card)->errors().note("card {} (uid {:#x}, {}, {} MiB of VRAM) listens on {}", options->index,
                            (*card)->config().uid, (*card)->sku().name, (*card)->vram().size() >> 20,
                            options->socket);
+    if (const unsigned check = (*card)->config().check; check != 0)
+        (*card)->errors().note("kernels are checked for{}{}, and are slow",
+                               (check & kCheckRace) != 0 ? " races" : "",
+                               check == kCheckMemory ? " bad uses of memory"
+                               : check == kCheckRace ? ""
+                                                     : " and bad uses of memory");
     // Whoever started us waits for this line.
     fmt::print("ready\n");
     std::fflush(stdout);

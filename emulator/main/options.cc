@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "emulator/api/checks.h"
 #include "emulator/api/size.h"
 
 namespace orrery::emu {
@@ -56,6 +57,7 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     std::string fuses;
     std::string faults;
     std::vector<std::string> links;
+    std::vector<std::string> checks;
     std::uint64_t uid = 0;
     const std::map<std::string, InterruptMode> modes{
         {"msix", InterruptMode::kMsix}, {"msi", InterruptMode::kMsi}, {"single", InterruptMode::kSingle}};
@@ -84,6 +86,12 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
                    "host threads that carry out large copies beside the card's own; worth it on a host "
                    "with idle CPUs (0)")
         ->check(CLI::Range(0u, 16u));
+    app.add_option("--check", checks,
+                   "race, memory or race,memory: look for mistakes of kernels, which run far slower then "
+                   "(docs/kernels.md)")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"race", "memory"}))
+        ->allow_extra_args(false);
     app.add_option("--record", options.card.record,
                    "file to record the control core to, for orrery-step; replaced if it exists");
     app.add_option(
@@ -110,6 +118,8 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         if (!loaded) return std::unexpected(loaded.error());
         options.card.sku = *std::move(loaded);
     }
+    for (const std::string& check : checks)
+        options.card.check |= check == "race" ? kCheckRace : kCheckMemory;
     if (!options.card.record.empty()) {
         auto pack = load_symbols(symbols);
         if (!pack) return std::unexpected(pack.error());

@@ -82,6 +82,8 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
                                   (options.programs.parent_path() / "firmware/dev.pub").string()};
     if (!options.vram.empty()) argv.insert(argv.end(), {"--vram", options.vram});
     if (!options.sku.empty()) argv.insert(argv.end(), {"--sku", options.sku});
+    for (const std::string& check : options.checks)
+        argv.insert(argv.end(), {"--check", check});
     if (!options.record.empty()) argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
     if (index < options.faults.size() && !options.faults[index].empty())
         argv.insert(argv.end(), {"--faults", options.faults[index]});

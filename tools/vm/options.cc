@@ -96,6 +96,12 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
         ->allow_extra_args(false);
     app.add_flag("--control", options.control,
                  "A socket for each card at which faults can be ordered; run.json names them");
+    app.add_option("--check", options.checks,
+                   "race, memory or race,memory: the cards look for mistakes of kernels, which are slow then "
+                   "(docs/kernels.md)")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"race", "memory"}))
+        ->allow_extra_args(false);
     app.add_option("--card-program", options.card_program, "orrery-card to start");
     app.add_option("--card-arg", options.card_args, "One more argument for each orrery-card (repeatable)")
         ->allow_extra_args(false);

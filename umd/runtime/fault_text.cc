@@ -200,6 +200,61 @@ std::string place(std::uint64_t address, const orr_packet& packet, Context& cont
     return context.memory().describe(address);
 }
 
+// What a card that checks kernels found in one; nothing: the cause is another.
+std::optional<std::string> finding(const QueueState& state, const orr_packet& packet, Context& context) {
+    const std::uint64_t cause = state.error_detail & 0xffff;
+    if (cause < ORR_TRAP_RACE || cause > ORR_TRAP_NEVER_WRITTEN) return std::nullopt;
+    const auto bits = [&](unsigned from, unsigned count) {
+        return state.error_detail >> from & ((std::uint64_t{1} << count) - 1);
+    };
+    const auto address =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(state.error_address << 16) >> 16);
+    const auto verb = [](std::uint64_t kind) {
+        return kind == ORR_CHECK_STORE ? "writes" : kind == ORR_CHECK_ATOMIC ? "uses atomically" : "reads";
+    };
+    const std::uint64_t entry = packet.header.opcode == ORR_PKT_DISPATCH &&
+                                        packet.header.tag == static_cast<std::uint32_t>(state.error_index)
+                                    ? std::bit_cast<orr_packet_dispatch>(packet).entry
+                                    : 0;
+    const auto at = [&](std::uint64_t distance) {
+        const auto pc = entry + static_cast<std::uint64_t>(std::int64_t{
+                                    static_cast<std::int32_t>(static_cast<std::uint32_t>(distance))});
+        return fmt::format("at pc {:#x}{}", pc, context.describe_code(pc));
+    };
+    const std::string bytes =
+        fmt::format("{} byte{} at {:#x}", bits(20, 8), bits(20, 8) == 1 ? "" : "s", address);
+    const auto where = [&] {
+        if (address >= ORR_LOCAL_BASE && address < ORR_LOCAL_BASE + ORR_LOCAL_BYTES)
+            return fmt::format("byte {} of work-group memory", address - ORR_LOCAL_BASE);
+        if (address >= ORR_ITEM_STACKS || address >= ORR_STACK_TOP - ORR_STACK_BYTES)
+            return std::string("a work-item's stack");
+        return context.memory().describe(address);
+    };
+    const std::string self =
+        fmt::format("item {} of group {} {} {}", state.error_item & ((1u << ORR_DONE_ITEM_BITS) - 1),
+                    state.error_item >> ORR_DONE_ITEM_BITS, verb(bits(18, 2)), at(state.error_other));
+    std::string text;
+    if (cause == ORR_TRAP_RACE) {
+        constexpr std::uint64_t kNoRoom = (1u << 26) - 1;
+        const std::uint64_t group = bits(38, 26);
+        text = fmt::format("has a race on {} ({}): {}; item {} of {} {} {}; nothing orders the two", bytes,
+                           where(), self, bits(28, 10),
+                           group == kNoRoom ? "a later group" : fmt::format("group {}", group),
+                           verb(bits(16, 2)), at(state.error_other >> 32));
+    } else if (cause == ORR_TRAP_OUTSIDE) {
+        text = fmt::format("uses {} ({}), beyond what its launch asked for: {}", bytes, where(), self);
+    } else if (cause == ORR_TRAP_BELOW_STACK) {
+        text = fmt::format("uses {} below its stack pointer: {}", bytes, self);
+    } else {
+        text = fmt::format("uses {} of its stack that it never wrote: {}", bytes, self);
+    }
+    const std::uint64_t findings = state.error_address >> 48;
+    if (findings > 1)
+        text += fmt::format(". {} more finding{} of this launch {} in the card's log", findings - 1,
+                            findings == 2 ? "" : "s", findings == 2 ? "is" : "are");
+    return text;
+}
+
 template <std::size_t N>
 std::string name_of(const __u8 (&name)[N]) {
     const auto* text = reinterpret_cast<const char*>(name);
@@ -297,6 +352,8 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                                 place(state.error_address, packet, context), tail)};
         }
         case ORR_QERR_KERNEL_TRAP:
+            if (const auto found = finding(state, packet, context))
+                return {orrErrorIllegalInstruction, fmt::format("{} {}{}", who, *found, tail)};
             if (const auto broken = broken_promise(state, context))
                 return {orrErrorIllegalInstruction, fmt::format("{} {}{}", who, *broken, tail)};
             return {

@@ -119,6 +119,20 @@ std::uint64_t traffic(const Plan& plan, std::uint64_t i, std::uint64_t count, st
     return std::min(lines * Meter::kLine, count * segment);
 }
 
+// Those of [i, i + count), at `va`, that were moved.
+[[gnu::noinline]] void tell_row(Core* core, const Plan& plan, std::uint64_t i, std::uint64_t count,
+                                std::uint64_t va, bool store) {
+    const std::uint64_t segment = std::uint64_t{plan.fields} << plan.log2;
+    DoneAccess access{.va = va,
+                      .bytes = count * segment,
+                      .kind = store ? AccessKind::kStore : AccessKind::kLoad,
+                      .element = 1u << plan.log2};
+    if (plan.mask == nullptr) return tell_access(core, access);
+    access.bytes = segment;
+    for (std::uint64_t k = 0; k < count; ++k, access.va += segment)
+        if (plan.active(i + k)) tell_access(core, access);
+}
+
 // The index of the first segment that was not moved; plan.count: all were.
 template <class T, bool kStore>
 std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
@@ -136,6 +150,8 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
         if (host != nullptr && whole != 0) {
             move_span<T, kStore>(*core->vector, plan, i, whole, host);
             count_stream(core, va, traffic(plan, i, whole, segment), kStore);
+            if (core->config.tells_accesses) [[unlikely]]
+                tell_row(core, plan, i, whole, va, kStore);
             if (kStore && !core->page_entry(va).stores(va & ~kPageOffset))
                 stored(core, host, whole * segment);
             i += whole;

@@ -1,5 +1,7 @@
 #include "emulator/main/options.h"
 
+#include "emulator/api/checks.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,10 +29,18 @@ TEST(CardOptions, HaveDefaults) {
 }
 
 TEST(CardOptions, TakeEverythingThatIsDocumented) {
-    const auto options =
-        parse({"--socket", "s", "--index", "0", "--vram", "64G", "--irq", "single", "--spin-us", "0", "--uid",
-               "77", "--link", "0:listen:/tmp/a", "--link", "1:connect:/tmp/b", "--log", "l"});
+    const auto options = parse({"--socket",  "s",
+                                "--index",   "0",
+                                "--vram",    "64G",
+                                "--irq",     "single",
+                                "--spin-us", "0",
+                                "--uid",     "77",
+                                "--link",    "0:listen:/tmp/a",
+                                "--link",    "1:connect:/tmp/b",
+                                "--log",     "l",
+                                "--check",   "race,memory"});
     ASSERT_TRUE(options) << options.error();
+    EXPECT_EQ(options->card.check, kCheckRace | kCheckMemory);
     EXPECT_EQ(options->card.vram_bytes, std::uint64_t{64} << 30);
     EXPECT_EQ(options->interrupts, InterruptMode::kSingle);
     EXPECT_EQ(options->card.spin_us, 0u);
@@ -60,6 +70,7 @@ TEST(CardOptions, BadOnesGetOneClearLine) {
     EXPECT_THAT(error({"--fuses", "/nonexistent"}), HasSubstr("/nonexistent"));
     EXPECT_THAT(error({"--uid", "0"}), HasSubstr("--uid"));
     EXPECT_THAT(error({"--spin-us", "x"}), HasSubstr("--spin-us"));
+    EXPECT_THAT(error({"--check", "races"}), HasSubstr("--check"));
     EXPECT_THAT(error({"--colour", "red"}), HasSubstr("--colour"));
     EXPECT_THAT(error({"file"}), HasSubstr("file"));
 }

@@ -342,13 +342,117 @@ void every_atomic(uint64_t* args) {
         ".option pop\n");
 }
 
+// args: a Sharing, where
+void share(uint64_t* args) {
+    volatile uint64_t* const words = reinterpret_cast<volatile uint64_t*>(args[1]);
+    uint64_t* const word = reinterpret_cast<uint64_t*>(args[1]);
+    const bool local = args[1] >= ORR_LOCAL_BASE;
+    const uint64_t self = local ? CSR(ORR_CSR_ITEM_X) : item(), all = local ? CSR(ORR_CSR_BLOCK_X) : items();
+    switch (args[0]) {
+        case orrery::emu::test::kNeighbour:
+            words[self] = self;
+            (void)words[(self + 1) % all];
+            break;
+        case orrery::emu::test::kNeighbourBarrier:
+            words[self] = self;
+            barrier(12);
+            (void)words[(self + 1) % all];
+            break;
+        case orrery::emu::test::kRounds:
+            for (unsigned round = 0; round < 2; ++round) {
+                words[self] = self;
+                barrier(13);
+                (void)words[(self + 1) % all];
+            }
+            break;
+        case orrery::emu::test::kOneWord:
+            words[0] = self;
+            break;
+        case orrery::emu::test::kCount:
+        case orrery::emu::test::kCountAndRead:
+            __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+            if (args[0] == orrery::emu::test::kCountAndRead && self + 1 == all) (void)words[0];
+            break;
+        case orrery::emu::test::kMessage:
+            if (self == 0) {
+                words[1] = 5;
+                __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+            } else if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 1) {
+                (void)words[1];
+            }
+            break;
+        case orrery::emu::test::kMessageRelaxed:
+            if (self == 0) {
+                words[1] = 5;
+                __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+            } else if (__atomic_fetch_add(word, 0, __ATOMIC_ACQUIRE) == 1) {
+                (void)words[1];
+            }
+            break;
+        case orrery::emu::test::kTicket:
+            __atomic_fetch_add(word, 1, __ATOMIC_ACQUIRE);
+            words[1] = words[1] + 1;
+            __atomic_fetch_add(word + 2, 1, __ATOMIC_RELAXED);
+            __atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+            break;
+        case orrery::emu::test::kTicketRelaxed:
+            __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+            words[1] = words[1] + 1;
+            __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+            break;
+        case orrery::emu::test::kFences:
+            __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+            __atomic_thread_fence(__ATOMIC_ACQUIRE);
+            words[1] = words[1] + 1;
+            __atomic_thread_fence(__ATOMIC_RELEASE);
+            __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+            break;
+        case orrery::emu::test::kBytes:
+            reinterpret_cast<volatile uint8_t*>(args[1])[self] = 1;
+            break;
+        case orrery::emu::test::kHalves: {
+            volatile uint8_t* const bytes = reinterpret_cast<volatile uint8_t*>(args[1]);
+            bytes[self] = 1;
+            bytes[self + 1] = 1;
+            break;
+        }
+        case orrery::emu::test::kNoSum:
+            for (unsigned i = 0; i < 64; ++i)
+                (void)words[i];
+            break;
+        case orrery::emu::test::kOutsideLocal:
+            reinterpret_cast<volatile uint32_t*>(ORR_LOCAL_BASE)[25] = 1;
+            break;
+        case orrery::emu::test::kBelowStack:
+            asm volatile("sw zero, -32(sp)" : : : "memory");
+            break;
+        default: {
+            volatile uint64_t stack[8];
+            stack[self % 4] = 1;
+            (void)stack[5];
+            break;
+        }
+    }
+}
+
+// args: from, to, bytes of a group's part: copies its part as vectors of bytes, and one byte more
+[[gnu::naked]] void share_rows(uint64_t*) {
+    asm volatile(
+        ".option push\n .option arch, +v\n"
+        "csrr t0, 0xcc0\n ld t1, 16(a0)\n mul t0, t0, t1\n addi t1, t1, 1\n"
+        "ld a1, 0(a0)\n ld a2, 8(a0)\n add a1, a1, t0\n add a2, a2, t0\n"
+        "1: vsetvli t2, t1, e8, m8, ta, ma\n vle8.v v8, (a1)\n vse8.v v8, (a2)\n"
+        "sub t1, t1, t2\n add a1, a1, t2\n add a2, a2, t2\n bnez t1, 1b\n ret\n"
+        ".option pop\n");
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
     histogram,    atomics,       local,  floats,   ids,         registers, clock,
     illegal,      ecall,         loop,   jump,     load,        store,     misaligned_atomic,
     recurse,      wait_forever,  mark,   spin,     mix,         tree,      barrier_ended,
     barrier_late, barrier_other, deep,   rounding, fail_assert, vectors,   every_atomic,
-    triad,        chase,         gather, fused,    masked,
+    triad,        chase,         gather, fused,    masked,      share,     share_rows,
 };
 
 }  // namespace

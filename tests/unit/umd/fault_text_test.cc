@@ -90,6 +90,43 @@ TEST_F(FaultText, ABadAddressHasThePlaceInTheModule) {
     context().remove_code(kStart);
 }
 
+TEST_F(FaultText, ARaceHasBothSides) {
+    constexpr std::uint64_t kStart = 0x7000'0000;
+    context().add_code(kStart, "m.elf", std::vector<std::byte>(64), {});
+    orr_packet_dispatch packet{};
+    packet.header.opcode = ORR_PKT_DISPATCH;
+    packet.entry = kStart + 32;
+    const auto finding = [&](std::uint64_t fault, std::uint64_t address) {
+        QueueState state;
+        state.error = ORR_QERR_KERNEL_TRAP;
+        state.error_detail = fault;
+        state.error_address = address;
+        state.error_item = 6ull << ORR_DONE_ITEM_BITS | 5;
+        state.error_other = 8ull << 32 | static_cast<std::uint32_t>(-16);
+        return describe_queue_error(state, {Op::kKernel, "k"}, std::bit_cast<orr_packet>(packet), context())
+            .text;
+    };
+    const std::uint64_t local = (ORR_LOCAL_BASE + 12) & 0xffff'ffff'ffff;
+    const std::uint64_t who = 3ull << 28 | 2ull << 38;
+    EXPECT_THAT(finding(ORR_TRAP_RACE | ORR_CHECK_ATOMIC << 16 | ORR_CHECK_STORE << 18 | 4 << 20 | who,
+                        local | 3ull << 48),
+                ::testing::MatchesRegex(
+                    "kernel 'k' has a race on 4 bytes at 0x[0-9a-f]+ \\(byte 12 of work-group memory\\): "
+                    "item 5 of group 6 writes at pc 0x70000010 \\(offset 0x10 of module m.elf\\); "
+                    "item 3 of group 2 uses atomically at pc 0x70000028 \\(offset 0x28 of module m.elf\\); "
+                    "nothing orders the two. 2 more findings of this launch are in the card's log .*"));
+    EXPECT_THAT(
+        finding(ORR_TRAP_RACE | 1 << 20 | ~0ull << 38, 0x1000 | 1ull << 48),
+        ::testing::AllOf(::testing::HasSubstr("1 byte at 0x1000"), ::testing::HasSubstr("of a later group"),
+                         ::testing::Not(::testing::HasSubstr("log"))));
+    EXPECT_THAT(finding(ORR_TRAP_OUTSIDE | 2 << 20, local | 2ull << 48),
+                ::testing::AllOf(::testing::HasSubstr("beyond what its launch asked for"),
+                                 ::testing::HasSubstr("1 more finding of this launch is in")));
+    EXPECT_THAT(finding(ORR_TRAP_BELOW_STACK, local), ::testing::HasSubstr("below its stack pointer"));
+    EXPECT_THAT(finding(ORR_TRAP_NEVER_WRITTEN, local), ::testing::HasSubstr("that it never wrote"));
+    context().remove_code(kStart);
+}
+
 TEST_F(FaultText, TextsOfAModuleReachNoTerminalAsTheyAre) {
     // An assertion's expression, file, function and line; what __builtin_source_location() gives.
     constexpr std::uint64_t kStart = 0x7000'0000;

@@ -45,6 +45,12 @@ TEST(Options, Sizes) {
         EXPECT_EQ(status({option, "1T", "--", "x"}), kExitUsage) << option;
 }
 
+TEST(Options, ChecksAreNames) {
+    EXPECT_EQ(good({"--check", "race,memory", "--", "x"}).checks,
+              (std::vector<std::string>{"race", "memory"}));
+    EXPECT_EQ(status({"--check", "races", "--", "x"}), kExitUsage);
+}
+
 TEST(Options, ASkuIsANameOrAFileAndSaysHowMuchVramThereIs) {
     EXPECT_EQ(good({"--", "x"}).vram_bytes, std::uint64_t{256} << 20);
     EXPECT_EQ(good({"--sku", "orrery-0", "--", "x"}).vram_bytes, std::uint64_t{32} << 30);

@@ -45,6 +45,21 @@
 #define ORR_TRAP_BARRIER_LATE 0x103u /* the item is at a barrier, those before it have ended: its a0 */
 #define ORR_TRAP_BARRIER_STACKS 0x104u /* a barrier, and the descriptor has no item_stacks: the pc */
 
+/*
+ * Causes of a card that checks kernels (orrery-card --check). The launch ran to its end and then failed with what was found
+ * first. SOC_DONE_ITEM is the item that did it; of a race the later one, and `first` is the other. The words hold:
+ * SOC_DONE_FAULT: cause 15:0, ORR_CHECK_* of first 17:16 and of the item 19:18, bytes 27:20, first's item 37:28 and
+ * group 63:38 (all-ones: it does not fit). SOC_DONE_DETAIL: address 47:0, sign-extended; findings 63:48 (all-ones: or more).
+ * SOC_DONE_OTHER: distances of pcs from the descriptor's entry, signed: the item's 31:0, first's 63:32.
+ */
+#define ORR_TRAP_RACE 0x110u /* two items, one writes, and nothing orders them */
+#define ORR_TRAP_OUTSIDE 0x111u /* work-group memory beyond local_bytes */
+#define ORR_TRAP_BELOW_STACK 0x112u /* its stack below its stack pointer */
+#define ORR_TRAP_NEVER_WRITTEN 0x113u /* a read of what the item never wrote on its stack */
+#define ORR_CHECK_LOAD 0u
+#define ORR_CHECK_STORE 1u
+#define ORR_CHECK_ATOMIC 2u
+
 /* Read-only user CSRs (the custom range of the privileged specification). */
 #define ORR_CSR_GROUP_X 0xcc0 /* work-group number in the grid */
 #define ORR_CSR_GROUP_Y 0xcc1

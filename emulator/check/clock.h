@@ -1,0 +1,74 @@
+// What happened before what in one launch of a kernel.
+//
+// The time of a work-item is cut into segments: a new one begins where others may learn of what it did so
+// far, at a barrier of its group and when it releases by an atomic or a fence. A segment is a number; which
+// group, item and phase (barriers that the group has passed) it stands for is kept in runs, of which a launch
+// without barriers has one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace orrery::emu {
+
+// Who did an access, and when.
+struct Moment {
+    std::uint64_t group = 0;
+    std::uint32_t item = 0;
+    std::uint32_t phase = 0;
+    std::uint32_t segment = 0;
+};
+
+class Segments {
+  public:
+    static constexpr std::uint32_t kMost = (1u << 29) - 1;
+
+    explicit Segments(std::uint32_t items) : items_(items) {}
+    // One for each item of the group, the first of which is given. Nothing: there are no more numbers.
+    std::optional<std::uint32_t> add_group(std::uint64_t group, std::uint32_t phase);
+    // One for an item that has released.
+    std::optional<std::uint32_t> add_item(std::uint64_t group, std::uint32_t item, std::uint32_t phase);
+    Moment of(std::uint32_t segment) const;
+    // All that there are have lower numbers.
+    std::uint32_t next() const { return next_; }
+    std::uint64_t bytes() const { return runs_.capacity() * sizeof(Run); }
+
+  private:
+    struct Run {
+        std::uint64_t group;  // the first
+        std::uint32_t first;  // segment
+        std::uint32_t phase;
+        std::uint32_t item;  // kAll: groups follow each other, each with all its items
+    };
+    static constexpr std::uint32_t kAll = ~0u;
+    std::optional<std::uint32_t> take(std::uint32_t count);
+
+    std::uint32_t items_;
+    std::uint32_t next_ = 0;
+    std::vector<Run> runs_;
+    mutable std::size_t last_ = 0;  // looked up
+};
+
+// What an item, a group or a location that is used for synchronisation knows of others.
+class Clock {
+  public:
+    bool empty() const { return floor_ == 0 && items_.empty() && groups_.empty(); }
+    bool knows(const Moment& past) const;
+    void learn(const Clock& other, const Segments& segments);
+    // All that `now` itself has done, and its group before its phase.
+    void learn(const Moment& now, const Segments& segments);
+
+  private:
+    // Beyond so many entries it knows all that there was until then: races may be missed, none is invented.
+    static constexpr std::size_t kMost = 256;
+    static constexpr unsigned kItemBits = 16;
+    void bound(const Segments& segments);
+
+    std::uint32_t floor_ = 0;                        // segments below it
+    std::map<std::uint64_t, std::uint32_t> items_;   // group << kItemBits | item -> last segment
+    std::map<std::uint64_t, std::uint32_t> groups_;  // group -> phases below this one
+};
+
+}  // namespace orrery::emu

@@ -1,0 +1,211 @@
+// The check of one launch, access by access: against an account of everything that happened before everything
+// else, and what it needs of the host's memory.
+#include "emulator/check/launch_check.h"
+
+#include <gtest/gtest.h>
+
+#include <orrery/hw/kernel_abi.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint64_t kWords = 0x10'0000'0000;
+constexpr std::uint64_t kFlags = 0x20'0000'0000;
+
+// All accesses of a random program with what each item knew at the time: one number for each other item.
+class Account {
+  public:
+    using Knowledge = std::map<std::uint32_t, std::uint32_t>;
+    struct Event {
+        std::uint32_t who, time;
+        Knowledge known;
+        std::uint64_t va, bytes, pc;
+        bool write, atomic;
+    };
+
+    Account(std::uint32_t groups, std::uint32_t items) : items_(items), now_(groups * items) {}
+
+    void access(std::uint32_t who, std::uint64_t pc, const DoneAccess& access) {
+        const bool atomic = access.kind == AccessKind::kAtomic;
+        const bool write = atomic || access.kind == AccessKind::kStore;
+        if (atomic && access.acquires) join(now_[who], flags_[access.va]);
+        ++now_[who][who];
+        for (const Event& past : events_) {
+            const bool touch = past.va < access.va + access.bytes && access.va < past.va + past.bytes;
+            const auto known = now_[who].find(past.who);
+            const bool ordered = past.who == who || (known != now_[who].end() && known->second >= past.time);
+            if (touch && (past.write || write) && !(past.atomic && atomic) && !ordered)
+                races.insert(std::minmax(past.pc, pc));
+        }
+        events_.push_back({who, now_[who][who], now_[who], access.va, access.bytes, pc, write, atomic});
+        if (atomic && access.releases) join(flags_[access.va], now_[who]);
+    }
+    void barrier(std::uint32_t group) {
+        Knowledge all;
+        for (std::uint32_t i = 0; i < items_; ++i)
+            join(all, now_[group * items_ + i]);
+        for (std::uint32_t i = 0; i < items_; ++i)
+            now_[group * items_ + i] = all;
+    }
+    std::set<std::pair<std::uint64_t, std::uint64_t>> races;
+
+  private:
+    static void join(Knowledge& mine, const Knowledge& theirs) {
+        for (const auto& [who, time] : theirs)
+            mine[who] = std::max(mine[who], time);
+    }
+    const std::uint32_t items_;
+    std::vector<Knowledge> now_;
+    std::map<std::uint64_t, Knowledge> flags_;
+    std::vector<Event> events_;
+};
+
+TEST(LaunchCheck, AgreesWithAnAccountOfAllThatHappened) {
+    std::mt19937 random(7);
+    const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+    unsigned with_races = 0;
+    for (unsigned program = 0; program < 3000; ++program) {
+        const std::uint32_t groups = 1 + below(3), items = 1 + below(4);
+        LaunchCheck check(kCheckRace, items, 0);
+        Account account(groups, items);
+        std::vector<LaunchCheck::Group*> group(groups);
+        for (std::uint32_t i = 0; i < groups; ++i)
+            group[i] = &check.begin(i);
+        // So many accesses of a granule are remembered.
+        std::array<unsigned, 4> room{};
+        room.fill(kCells);
+        std::uint64_t pc = 0x1000;
+        for (std::uint32_t steps = 1 + below(25); steps != 0; --steps) {
+            const std::uint32_t g = below(groups), item = below(items);
+            pc += 4;
+            if (below(4) == 0) {
+                check.barrier(*group[g]);
+                account.barrier(g);
+                continue;
+            }
+            DoneAccess access;
+            access.bytes = access.element = 1u << below(4);
+            const std::uint32_t granule = below(4);
+            if (below(3) == 0) {
+                access = {.va = kFlags + below(2) * 8,
+                          .bytes = 8,
+                          .kind = AccessKind::kAtomic,
+                          .acquires = below(2) == 0,
+                          .releases = below(2) == 0,
+                          .element = 8};
+            } else if (room[granule] == 0) {
+                continue;
+            } else {
+                --room[granule];
+                access.va = kWords + granule * 8 + below(8) / access.bytes * access.bytes;
+                access.kind = below(2) == 0 ? AccessKind::kLoad : AccessKind::kStore;
+            }
+            check.access(*group[g], item, pc, 0, access);
+            account.access(g * items + item, pc, access);
+        }
+        for (LaunchCheck::Group* each : group)
+            check.end(*each);
+        std::set<std::pair<std::uint64_t, std::uint64_t>> found;
+        for (const Finding& finding : check.findings()) {
+            const auto pair = std::minmax(finding.first.pc, finding.second.pc);
+            EXPECT_TRUE(account.races.contains(pair)) << "program " << program << ": no race";
+        }
+        ASSERT_EQ(check.findings().empty(), account.races.empty()) << "program " << program;
+        with_races += account.races.empty() ? 0 : 1;
+    }
+    EXPECT_GT(with_races, 500u);
+    EXPECT_LT(with_races, 2500u);
+}
+
+DoneAccess store(std::uint64_t va, std::uint64_t bytes) {
+    return {.va = va,
+            .bytes = bytes,
+            .kind = AccessKind::kStore,
+            .element = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, 8))};
+}
+
+TEST(LaunchCheck, ShadowIsAtMostFourTimesWhatWasTouched) {
+    // A million words, each by an item of its own; the same in vectors; single words far from each other.
+    LaunchCheck items(kCheckRace | kCheckMemory, 256, 0);
+    LaunchCheck vectors(kCheckRace | kCheckMemory, 1, 0);
+    for (std::uint64_t group = 0; group < 4096; ++group) {
+        LaunchCheck::Group& one = items.begin(group);
+        for (std::uint32_t item = 0; item < 256; ++item) {
+            items.start_item(one, true);
+            items.access(one, item, 0x1000, 0, store(kWords + (group * 256 + item) * 4, 4));
+        }
+        items.end(one);
+        LaunchCheck::Group& row = vectors.begin(group);
+        for (unsigned part = 0; part < 4; ++part)
+            vectors.access(row, 0, 0x1000, 0, store(kWords + group * 1024 + part * 256, 256));
+        vectors.end(row);
+    }
+    for (const LaunchCheck* check : {&items, &vectors}) {
+        EXPECT_EQ(check->findings().size(), 0u);
+        EXPECT_EQ(check->most_touched_bytes(), 4u << 20);
+        EXPECT_LE(check->most_shadow_bytes(), 4 * check->most_touched_bytes());
+    }
+    // Barriers: a group's phases are few beside its stacks.
+    LaunchCheck barriers(kCheckRace, 64, 4096);
+    LaunchCheck::Group& group = barriers.begin(0);
+    for (unsigned phase = 0; phase < 100; ++phase) {
+        for (std::uint32_t item = 0; item < 64; ++item)
+            barriers.access(group, item, 0x1000, 0,
+                            store(ORR_ITEM_STACKS + (item + 1) * ORR_ITEM_STACK_STRIDE - 64, 8));
+        barriers.barrier(group);
+    }
+    EXPECT_EQ(barriers.touched_bytes(), 64u * 4096);
+    EXPECT_LE(barriers.shadow_bytes(), 4 * barriers.touched_bytes());
+}
+
+TEST(LaunchCheck, EachPairOfPlacesIsToldOnceAndNotTooMany) {
+    LaunchCheck check(kCheckRace, 2, 4096);
+    LaunchCheck::Group& group = check.begin(0);
+    for (std::uint64_t round = 0; round < 3; ++round)
+        for (std::uint64_t place = 0; place < 100; ++place)
+            for (std::uint32_t item = 0; item < 2; ++item)
+                check.access(group, item, 0x1000 + place * 8 + item * 4, 0,
+                             store(ORR_LOCAL_BASE + (round * 100 + place) * 8, 8));
+    EXPECT_EQ(check.found(), 100u);
+    EXPECT_EQ(check.findings().size(), LaunchCheck::kMostFindings);
+}
+
+TEST(LaunchCheck, GivesUpWhereThereAreTooManySegments) {
+    LaunchCheck check(kCheckRace, 1024, 0);
+    LaunchCheck::Group& group = check.begin(0);
+    for (std::uint64_t phase = 0; !check.gave_up(); ++phase) {
+        ASSERT_LE(phase, Segments::kMost / 1024);
+        check.barrier(group);
+    }
+    check.access(group, 0, 0x1000, 0, store(kWords, 8));
+    check.access(group, 1, 0x1004, 0, store(kWords, 8));
+    EXPECT_TRUE(check.findings().empty());
+}
+
+// With more items that synchronise than a clock has room for, races may be missed, and none is invented.
+TEST(LaunchCheck, ManyItemsThatSynchroniseAreNoRace) {
+    LaunchCheck check(kCheckRace, 1, 0);
+    for (std::uint64_t number = 0; number < 700; ++number) {
+        LaunchCheck::Group& group = check.begin(number);
+        const DoneAccess lock{.va = kFlags,
+                              .bytes = 8,
+                              .kind = AccessKind::kAtomic,
+                              .acquires = true,
+                              .releases = true,
+                              .element = 8};
+        check.access(group, 0, 0x1000, 0, lock);
+        check.access(group, 0, 0x1004, 0, store(kWords, 8));
+        check.access(group, 0, 0x1008, 0, lock);
+        check.end(group);
+    }
+    EXPECT_EQ(check.found(), 0u);
+}
+
+}  // namespace
+}  // namespace orrery::emu

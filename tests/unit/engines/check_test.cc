@@ -1,0 +1,231 @@
+// Kernels under --check: what shares memory rightly is not reported, what does not is, with both sides.
+#include <algorithm>
+#include <random>
+
+#include <gmock/gmock.h>
+
+#include "emulator/check/launch_check.h"
+#include "tests/unit/engines/vector_rig.h"
+
+namespace orrery::emu::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kArea = 32 << 20;
+constexpr std::uint64_t kStacks = kData + (4 << 20);
+constexpr std::uint64_t kShared = kData + 4096;
+
+class CheckTest : public VectorUnitTest {
+  protected:
+    CheckTest() { check(kCheckRace | kCheckMemory); }
+    void check(unsigned what, std::uint32_t vlen = 0) {
+        VectorConfig with = config();
+        with.check = what;
+        with.vlen = vlen;
+        unit = std::make_unique<VectorUnit>(with, rig.context);
+    }
+    orr_desc_kernel sharing(Sharing how, std::uint64_t where, std::uint32_t groups, std::uint16_t items) {
+        data()[0] = how;
+        data()[1] = where;
+        std::fill_n(data(4096), 512, 0);
+        orr_desc_kernel d = desc(kShare, kData, groups, items);
+        d.local_bytes = 100 * 8;
+        d.item_stacks = kStacks;
+        d.item_stack_pages = 1;
+        return d;
+    }
+    Completion share(Sharing how, std::uint64_t where = ORR_LOCAL_BASE, std::uint32_t groups = 3,
+                     std::uint16_t items = 4) {
+        return run(sharing(how, where, groups, items));
+    }
+    static unsigned cause(const Completion& done) {
+        return done.status == ORR_DONE_TRAP ? done.fault & 0xffff : 0;
+    }
+    static std::uint64_t address(const Completion& done) {
+        return static_cast<std::uint64_t>(static_cast<std::int64_t>(done.detail << 16) >> 16);
+    }
+    static std::uint64_t bytes(const Completion& done) { return done.fault >> 20 & 0xff; }
+    static std::uint64_t findings(const Completion& done) { return done.detail >> 48; }
+};
+
+TEST_F(CheckTest, ReadingANeighboursWordNeedsABarrier) {
+    const Completion bad = share(kNeighbour);
+    EXPECT_EQ(cause(bad), unsigned{ORR_TRAP_RACE});
+    EXPECT_EQ(address(bad), ORR_LOCAL_BASE + 8);
+    EXPECT_EQ(bytes(bad), 8u);
+    // Item 0 read word 1, then item 1 wrote it: the order that hides the race here.
+    EXPECT_EQ(bad.item, 1u);
+    EXPECT_EQ(bad.fault >> 16 & 3, ORR_CHECK_LOAD);
+    EXPECT_EQ(bad.fault >> 18 & 3, ORR_CHECK_STORE);
+    EXPECT_EQ(bad.fault >> 28, 0u) << "item 0 of group 0";
+    EXPECT_GT(static_cast<std::uint32_t>(bad.other >> 32), 0u);
+    EXPECT_NE(static_cast<std::uint32_t>(bad.other), bad.other >> 32);
+    // The last item reads what the first has written: the same pair of places the other way round.
+    EXPECT_EQ(findings(bad), 1u);
+
+    EXPECT_EQ(share(kNeighbourBarrier).status, ORR_DONE_OK);
+    EXPECT_EQ(cause(share(kRounds)), unsigned{ORR_TRAP_RACE});
+}
+
+TEST_F(CheckTest, GroupsAreOrderedByNothingAndHaveTheirOwnMemory) {
+    EXPECT_EQ(share(kOneWord, ORR_LOCAL_BASE, 9, 1).status, ORR_DONE_OK);
+    const Completion bad = share(kOneWord, kShared, 9, 1);
+    EXPECT_EQ(cause(bad), unsigned{ORR_TRAP_RACE});
+    EXPECT_EQ(address(bad), kShared);
+    EXPECT_EQ(bad.item >> ORR_DONE_ITEM_BITS, 1u);
+    // A barrier orders the items of its group only: each group reads the first word of the next one's.
+    EXPECT_EQ(cause(share(kNeighbourBarrier, kShared)), unsigned{ORR_TRAP_RACE});
+    EXPECT_EQ(share(kNeighbourBarrier, kShared, 1).status, ORR_DONE_OK);
+}
+
+TEST_F(CheckTest, AtomicsDoNotRaceWithEachOther) {
+    for (const std::uint64_t where : {std::uint64_t{ORR_LOCAL_BASE}, kShared}) {
+        EXPECT_EQ(share(kCount, where).status, ORR_DONE_OK);
+        const Completion bad = share(kCountAndRead, where);
+        EXPECT_EQ(cause(bad), unsigned{ORR_TRAP_RACE});
+        EXPECT_EQ(bad.fault >> 16 & 3, ORR_CHECK_ATOMIC);
+        EXPECT_EQ(bad.fault >> 18 & 3, ORR_CHECK_LOAD);
+    }
+}
+
+TEST_F(CheckTest, WhatIsReleasedAndAcquiredIsOrdered) {
+    for (const std::uint64_t where : {std::uint64_t{ORR_LOCAL_BASE}, kShared}) {
+        EXPECT_EQ(share(kMessage, where).status, ORR_DONE_OK);
+        EXPECT_EQ(cause(share(kMessageRelaxed, where)), unsigned{ORR_TRAP_RACE});
+        EXPECT_EQ(share(kFences, where, 1).status, ORR_DONE_OK);
+        EXPECT_EQ(share(kTicket, where, 1).status, ORR_DONE_OK);
+        EXPECT_EQ(cause(share(kTicketRelaxed, where, 1)), unsigned{ORR_TRAP_RACE});
+    }
+}
+
+TEST_F(CheckTest, BytesAreCheckedOneByOne) {
+    EXPECT_EQ(share(kBytes, kShared, 16, 16).status, ORR_DONE_OK);
+    const Completion bad = share(kHalves, kShared, 16, 16);
+    EXPECT_EQ(cause(bad), unsigned{ORR_TRAP_RACE});
+    EXPECT_EQ(address(bad), kShared + 1);
+    EXPECT_EQ(bytes(bad), 1u);
+    EXPECT_EQ(share(kNoSum, kShared, 16, 16).status, ORR_DONE_OK);
+}
+
+TEST_F(CheckTest, VectorAccessesAreCheckedByElement) {
+    for (const std::uint32_t vlen : {128u, 2048u}) {
+        check(kCheckRace, vlen);
+        data()[0] = kShared;
+        data()[1] = kShared + 65536;
+        data()[2] = 1000;
+        const Completion bad = run(desc(kShareRows, kData, 8, 1));
+        EXPECT_EQ(cause(bad), unsigned{ORR_TRAP_RACE});
+        EXPECT_EQ(address(bad), kShared + 65536 + 1000);
+        EXPECT_EQ(bytes(bad), 1u);
+        EXPECT_EQ(findings(bad), 1u);
+    }
+}
+
+TEST_F(CheckTest, MemoryThatIsNotTheItems) {
+    orr_desc_kernel d = sharing(kOutsideLocal, kShared, 1, 1);
+    d.local_bytes = 102;
+    const Completion outside = run(d);
+    EXPECT_EQ(cause(outside), unsigned{ORR_TRAP_OUTSIDE});
+    EXPECT_EQ(address(outside), ORR_LOCAL_BASE + 102);
+    EXPECT_EQ(bytes(outside), 2u);
+    d.local_bytes = 104;
+    EXPECT_EQ(run(d).status, ORR_DONE_OK);
+
+    const Completion below = share(kBelowStack);
+    EXPECT_EQ(cause(below), unsigned{ORR_TRAP_BELOW_STACK});
+    EXPECT_EQ(bytes(below), 4u);
+    const Completion fresh = share(kFreshStack);
+    EXPECT_EQ(cause(fresh), unsigned{ORR_TRAP_NEVER_WRITTEN});
+    EXPECT_EQ(bytes(fresh), 8u);
+
+    check(kCheckRace);
+    EXPECT_EQ(share(kFreshStack).status, ORR_DONE_OK);
+    check(kCheckMemory);
+    EXPECT_EQ(share(kNeighbour).status, ORR_DONE_OK);
+    check(0);
+    EXPECT_EQ(share(kFreshStack).status, ORR_DONE_OK);
+}
+
+TEST_F(CheckTest, ResultsAndTimesAreThoseWithoutACheck) {
+    const auto tree = [&](unsigned what) {
+        VectorConfig with = config();
+        with.check = what;
+        with.l1_bytes = 16384;
+        Rig own;
+        load_image(own);
+        VectorUnit checked(with, own.context);
+        std::uint64_t* const args = reinterpret_cast<std::uint64_t*>(own.vram.data() + kDataOffset);
+        args[0] = 3;
+        args[1] = kShared;
+        orr_desc_kernel d = desc(kTree, kData, 20, 13);
+        d.local_bytes = 8192;
+        d.item_stacks = kStacks;
+        d.item_stack_pages = 1;
+        const Completion done = own.run_one(checked.port(0), d);
+        EXPECT_EQ(done.status, ORR_DONE_OK);
+        std::vector<std::uint64_t> all(args + 512, args + 512 + 20 * 13);
+        all.push_back(done.end_ps);
+        all.push_back(own.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS));
+        return all;
+    };
+    EXPECT_EQ(tree(kCheckRace | kCheckMemory), tree(0));
+}
+
+// Groups are saved and go on, on other cores: what they did before is not forgotten.
+TEST_F(CheckTest, PreemptionHidesNothingAndInventsNothing) {
+    const auto preempted = [&](const orr_desc_kernel& d, ModelTime period) {
+        DescriptorWords words;
+        std::memcpy(words.data(), &d, sizeof d);
+        EXPECT_TRUE(unit->port(0).start(words, 7));
+        unsigned saves = 0;
+        for (ModelTime at = rig.events.now() + period;; at = rig.events.now() + period) {
+            while (rig.done.empty() && rig.events.run_next(at)) {
+            }
+            if (rig.done.empty()) {
+                rig.events.advance_to(at);
+                EXPECT_TRUE(unit->port(0).preempt(Preempt::kNow, kArea));
+            }
+            const Completion done = next();
+            if (done.status != ORR_DONE_PREEMPTED) {
+                EXPECT_GT(saves, 0u);
+                return done;
+            }
+            ++saves;
+            EXPECT_TRUE(unit->port(0).resume(kArea, 7));
+        }
+    };
+    data()[0] = 20;
+    data()[1] = kShared;
+    orr_desc_kernel d = desc(kTree, kData, 20, 13);
+    d.local_bytes = 8192;
+    d.item_stacks = kStacks;
+    d.item_stack_pages = 1;
+    EXPECT_EQ(preempted(d, 20 * 1000 * kPsPerNs).status, ORR_DONE_OK);
+    // 600 groups on few cores; the first two are long done when it is saved.
+    const Completion bad = preempted(sharing(kOneWord, kShared, 600, 1), 2 * 1000 * kPsPerNs);
+    EXPECT_EQ(cause(bad), unsigned{ORR_TRAP_RACE});
+    EXPECT_EQ(bad.item >> ORR_DONE_ITEM_BITS, 1u);
+}
+
+TEST_F(CheckTest, TheLogHasEachPairOfPlaces) {
+    std::FILE* const log = std::tmpfile();
+    ASSERT_NE(log, nullptr);
+    {
+        Errors errors(rig.counters, log);
+        rig.context.errors = &errors;
+        share(kRounds);
+        rig.context.errors = nullptr;
+    }
+    std::string text(4096, 0);
+    std::rewind(log);
+    text.resize(std::fread(text.data(), 1, text.size(), log));
+    std::fclose(log);
+    EXPECT_THAT(text, HasSubstr("race on 8 bytes at 0x"));
+    EXPECT_THAT(text, HasSubstr("item 1 of group 0 writes at entry+0x"));
+    EXPECT_THAT(text, HasSubstr("item 0 of group 0 reads at entry+0x"));
+    EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+}
+
+}  // namespace
+}  // namespace orrery::emu::test
