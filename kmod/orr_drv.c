@@ -85,7 +85,10 @@ static struct drm_driver orr_drm_driver = {
 	.date = "20261121",
 #endif
 	.major = 1,
-	/* 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of QUERY_DEVICE */
+	/*
+	 * 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of
+	 * QUERY_DEVICE
+	 */
 	.minor = 3,
 };
 

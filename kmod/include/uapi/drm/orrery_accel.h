@@ -68,7 +68,7 @@ struct drm_orr_query_device {
 	__u8 sku_name[32]; /* zero-padded */
 	__u8 fw_build_id[32];
 	__u32 features; /* ORR_FEATURE_*: what this driver and firmware can do; 0 from a driver before 1.1 */
-	__u32 vector_vlen; /* bits of a vector register of the vector cores, 0: none; 0 from a driver before 1.3 */
+	__u32 vector_vlen; /* bits of a vector register, 0: none; 0 from a driver before 1.3 */
 	__u8 vector_isa[128]; /* what they run, as compilers write it, zero-padded; empty: nobody has said */
 };
 
