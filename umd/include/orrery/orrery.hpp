@@ -477,7 +477,9 @@ class Library : public Object<Library, orrLibrary_t, orrLibraryUnload> {
   public:
     explicit Library(const std::string& path) : Object(make(path)) {}
     /** From memory, as orrery_embed_kernel() puts it into a program. */
+#ifdef __cpp_lib_span
     explicit Library(std::span<const std::byte> image) : Object(make(image)) {}
+#endif
     explicit Library(Empty e) : Object(e) {}
     orrFunction_t function(const char* name) const {
         orrFunction_t function{};
@@ -493,11 +495,13 @@ class Library : public Object<Library, orrLibrary_t, orrLibraryUnload> {
         check(orrLibraryLoad(&library, path.c_str()));
         return library;
     }
+#ifdef __cpp_lib_span
     static orrLibrary_t make(std::span<const std::byte> image) {
         orrLibrary_t library{};
         check(orrLibraryLoadData(&library, image.data(), image.size()));
         return library;
     }
+#endif
 };
 
 /** The launch of a kernel whose argument structure is Args. */
