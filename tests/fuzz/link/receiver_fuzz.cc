@@ -15,7 +15,9 @@ constexpr std::uint64_t kGranted = 0x10000, kGrantBytes = 0x4000;
 struct Card {
     Card()
         : vram(*Vram::create(1 << 20)),
-          receiver(events, vram, counters, [](std::uint64_t) {}, [] { return true; }, 50'000'000'000) {
+          receiver(
+              events, vram, counters, [](std::uint64_t) {}, [] { return true; },
+              [](std::uint64_t, std::uint64_t) {}, 50'000'000'000) {
         receiver.set_grant(0, {kGranted, 0x1000});
         receiver.set_grant(1, {kGranted + 0x1000, kGrantBytes - 0x1000});
     }
