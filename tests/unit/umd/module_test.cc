@@ -222,7 +222,7 @@ TEST_F(ModuleTest, ItemStacksAreSetForOneHandle) {
     EXPECT_FAIL(set(0), orrErrorInvalidValue, "at least 1");
     EXPECT_FAIL(set((512 << 10) + 1), orrErrorInvalidValue, "at most 524288");
     EXPECT_FAIL(set(~std::uint64_t{0}), orrErrorInvalidValue, "at most 524288");
-    EXPECT_FAIL(orrFuncSetAttribute(kernel, static_cast<orrFuncAttribute>(2), 1), orrErrorInvalidValue,
+    EXPECT_FAIL(orrFuncSetAttribute(kernel, static_cast<orrFuncAttribute>(0), 1), orrErrorInvalidValue,
                 "orrFuncAttribute");
     EXPECT_FAIL(orrFuncSetAttribute(nullptr, orrFuncAttributeItemStackBytes, 1), orrErrorInvalidHandle,
                 "function");
