@@ -598,7 +598,8 @@ void Card::publish() {
 bool Card::take_arrivals() {
     bool busy = drain_commands();
     if (faults_ != nullptr && faults_->hung()) return busy;
-    busy |= doorbells_->poll();
+    // Who rings while time stands is heard when it goes on: till then nothing would end what is on its way.
+    if (!held()) busy |= doorbells_->poll();
     if (!active_links_.empty()) busy |= poll_links();
     return busy;
 }

@@ -242,7 +242,7 @@ void Card::sleep(int timeout_us) {
         timeout_us = kRecordingWaitUs;
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (idle && commands_.empty() && (recording_waits_ || !doorbells_->changed()) &&
+    if (idle && commands_.empty() && (recording_waits_ || held() || !doorbells_->changed()) &&
         !stop_.load(std::memory_order_acquire)) {
         const timespec limit{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1'000L};
         ::ppoll(fds.data(), count, timeout_us < 0 ? nullptr : &limit, nullptr);

@@ -111,5 +111,25 @@ TEST(CardLatency, DoorbellsThatFollowEachOther) {
     EXPECT_EQ(rig.soc(SOC_DB_POP), ~std::uint64_t{0});
 }
 
+// While a debugger holds the card nothing arrives, so nothing may set out: a guest that rings on and on would
+// take the host's memory.
+TEST(CardLatency, DoorbellsOfAHeldCardAreHeardWhenItGoesOn) {
+    CardRig rig(with(0, kBase));
+    rig.boot_script();
+    rig.run(bind(5, 1));
+    rig.card().core().debug_stop();
+    for (std::uint64_t value = 1; value <= 1000; ++value) {
+        rig.ring(2, 5, value);
+        rig.steps(1);
+    }
+    EXPECT_EQ(rig.counter(ORR_CTR_DOORBELLS), 0u);
+    rig.card().core().debug_detach();
+    rig.settle();
+    EXPECT_EQ(rig.counter(ORR_CTR_DOORBELLS), 1u);
+    EXPECT_EQ(rig.soc(SOC_DB_POP), 1u);
+    EXPECT_EQ(rig.soc(SOC_DB_VALUE), 1000u);
+    EXPECT_EQ(rig.soc(SOC_DB_POP), ~std::uint64_t{0});
+}
+
 }  // namespace
 }  // namespace orrery::emu
