@@ -109,6 +109,7 @@ static int orr_mbox_start(struct orr_device *odev, struct orr_mbox_call *call)
 	call->command.sequence = (mbox->calls << ORR_MBOX_SLOT_BITS) | call->slot;
 	if (!call->command.sequence)
 		call->command.sequence = (++mbox->calls << ORR_MBOX_SLOT_BITS) | call->slot;
+	call->held_ms = orr_restart_held_ms(odev);
 	mbox->pending[call->slot] = call;
 	if (!mbox->paused)
 		orr_mbox_post_call(odev, call);
@@ -203,11 +204,27 @@ static long orr_mbox_wait_slice(struct orr_device *odev, struct orr_mbox_call *c
 	return 0;
 }
 
+/*
+ * What is left of a call's time when some more has gone. A restart has its own limit, and the
+ * firmware's time begins after it; that of a debugger who holds the card is counted apart.
+ */
+static unsigned int orr_mbox_spend(struct orr_device *odev, struct orr_mbox_call *call,
+				   unsigned int left, unsigned int ms)
+{
+	if (READ_ONCE(odev->mailbox.paused))
+		return READ_ONCE(mailbox_timeout_ms);
+	if (READ_ONCE(odev->restart.held) && call->held_ms) {
+		call->held_ms -= min(call->held_ms, ms);
+		return left;
+	}
+	return left - min(left, ms);
+}
+
 /* Return: 0 when the call has ended, -ETIMEDOUT, -ERESTARTSYS as above. */
 static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call,
 			 enum orr_mbox_patience *patience)
 {
-	unsigned int timeout = READ_ONCE(mailbox_timeout_ms), left = timeout;
+	unsigned int left = READ_ONCE(mailbox_timeout_ms);
 
 	while (left && !orr_restart_silent(odev)) {
 		unsigned int slice = min(left, ORR_MBOX_POLL_MS);
@@ -220,14 +237,7 @@ static int orr_mbox_wait(struct orr_device *odev, struct orr_mbox_call *call,
 			wait_for_completion(&call->done);
 			return 0;
 		}
-		/*
-		 * A restart has its own limit, and the firmware's time begins after it; while
-		 * a debugger holds the card there is none.
-		 */
-		if (READ_ONCE(odev->mailbox.paused) || READ_ONCE(odev->restart.held))
-			left = timeout;
-		else
-			left -= slice;
+		left = orr_mbox_spend(odev, call, left, slice);
 		/* An interrupt may be lost, or late on a busy machine. */
 		if (orr_mbox_process(odev) && completion_done(&call->done))
 			drm_dbg(&odev->drm, "reply to command %u found without an interrupt\n",
@@ -272,16 +282,12 @@ static struct orr_mbox_call *orr_mbox_find_overdue(struct orr_device *odev, bool
 	guard(spinlock_irqsave)(&mbox->lock);
 	for_each_set_bit(slot, mbox->orphans, ORR_MBOX_SLOTS) {
 		struct orr_mbox_call *call = &mbox->call[slot];
-		unsigned int timeout = READ_ONCE(mailbox_timeout_ms);
 
-		if (mbox->paused || READ_ONCE(odev->restart.held)) {
-			call->left_ms = timeout;
+		call->left_ms = orr_mbox_spend(odev, call, call->left_ms,
+					       jiffies_to_msecs(ORR_MBOX_ORPHAN_PERIOD));
+		if (mbox->paused || (call->left_ms && !silent))
 			continue;
-		}
-		call->left_ms -= min(call->left_ms, jiffies_to_msecs(ORR_MBOX_ORPHAN_PERIOD));
-		if (call->left_ms && !silent)
-			continue;
-		call->left_ms = timeout;
+		call->left_ms = READ_ONCE(mailbox_timeout_ms);
 		found = call;
 	}
 	return found;

@@ -432,6 +432,7 @@ static inline bool orr_link_is_up(const struct orr_link_look *look)
 }
 
 /* orr_boot.c */
+extern unsigned int orr_boot_timeout_ms;
 int orr_boot(struct orr_device *odev);
 int orr_boot_again(struct orr_device *odev);
 

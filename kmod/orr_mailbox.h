@@ -51,6 +51,8 @@ struct orr_mbox_call {
 	bool takes_long;
 	/** @left_ms: once its caller was killed: the time it still has */
 	unsigned int left_ms;
+	/** @held_ms: the time for which a debugger may still hold the card meanwhile */
+	unsigned int held_ms;
 	/** @posted: it stood in the ring, so that the firmware may have carried it out */
 	bool posted;
 	/** @repeats: how often a restarted firmware got it again, after it had been posted */

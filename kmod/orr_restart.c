@@ -18,6 +18,10 @@ static unsigned int silence_timeout_ms = 1500;
 module_param(silence_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(silence_timeout_ms, "Time after which a firmware that does not move is restarted, in milliseconds (default 1500, at least 1000)");
 
+static unsigned int held_timeout_ms = 3600000;
+module_param(held_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(held_timeout_ms, "Time for which a debugger may hold the card, in milliseconds (default 3600000)");
+
 /* Less would be no time for an answer to what it is asked. */
 #define ORR_SILENCE_LEAST_MS 1000u
 
@@ -25,6 +29,9 @@ MODULE_PARM_DESC(silence_timeout_ms, "Time after which a firmware that does not 
 #define ORR_PULSE_PERIOD (HZ / 4)
 /* At each so-manieth look that finds it standing the firmware is asked something. */
 #define ORR_PULSE_ASK 2u
+
+/* So often a minute the log says at most that a debugger holds the card. */
+#define ORR_HELD_SAID 2
 
 /* Takes microseconds; a card that hangs never does it. */
 #define ORR_CORE_RESTART_TIMEOUT_US (1500 * USEC_PER_MSEC)
@@ -161,23 +168,67 @@ static void orr_restart_recheck_work(struct work_struct *work)
 	dma_fence_end_signalling(cookie);
 }
 
-/* A debugger that holds the card's time makes the heartbeat stand, and is not the firmware's fault. */
-static u32 orr_pulse_held(struct orr_device *odev, u64 heartbeat)
+/**
+ * orr_restart_held - does a debugger hold the card, by its own account?
+ * @odev: the card; the caller is inside orr_enter(), or in probe
+ *
+ * Return: ORR_HELD_*, 0: nobody.
+ */
+u32 orr_restart_held(struct orr_device *odev)
+{
+	u32 held = orr_read32(odev, ORR_R_HELD);
+
+	return held == U32_MAX ? 0 : held;
+}
+
+/**
+ * orr_restart_held_ms - how long a debugger may hold the card
+ * @odev: the card
+ *
+ * A card may say so for ever, and nobody can end what waits in probe: there it is no longer than
+ * a boot.
+ *
+ * Return: the time in milliseconds.
+ */
+unsigned int orr_restart_held_ms(struct orr_device *odev)
+{
+	return READ_ONCE(odev->restart.enabled) ? READ_ONCE(held_timeout_ms) : orr_boot_timeout_ms;
+}
+
+/* Takes note of who holds the card, and says when that begins and ends. */
+static void orr_pulse_note_held(struct orr_device *odev, u32 held)
 {
 	struct orr_restart *restart = &odev->restart;
-	u32 held = 0;
 
-	if (heartbeat == READ_ONCE(restart->heartbeat))
-		held = orr_read32(odev, ORR_R_HELD);
-	if (held == U32_MAX)
-		held = 0;
-	if (held && !READ_ONCE(restart->held))
-		drm_info(&odev->drm, "a debugger holds %s: the card's time stands still, and nothing that waits for it times out\n",
-			 held & ORR_HELD_KERNELS ? "kernels" : "the firmware");
-	else if (!held && READ_ONCE(restart->held))
+	lockdep_assert_held(&restart->pulse_lock);
+	if (held && !restart->held_said && __ratelimit(&restart->held_limit)) {
+		restart->held_said = true;
+		drm_info(&odev->drm, "a debugger holds %s: the card's time stands still, and all that waits for it waits, for up to %u ms\n",
+			 held & ORR_HELD_KERNELS ? "kernels" : "the firmware",
+			 orr_restart_held_ms(odev));
+	} else if (!held && restart->held_said) {
+		restart->held_said = false;
 		drm_info(&odev->drm, "the debugger has let the card go on\n");
+	}
+	if (held)
+		restart->held_looks++;
 	WRITE_ONCE(restart->held, held);
-	return held;
+}
+
+/* Return: whether a debugger has held the card for too long. Only a heartbeat begins that anew. */
+static bool orr_pulse_held_too_long(struct orr_device *odev)
+{
+	u64 looks = READ_ONCE(odev->restart.held_looks);
+
+	return READ_ONCE(odev->restart.held) &&
+	       looks * jiffies_to_msecs(ORR_PULSE_PERIOD) > orr_restart_held_ms(odev);
+}
+
+static void orr_pulse_give_up_held(struct orr_device *odev)
+{
+	orr_device_lost(odev, READ_ONCE(odev->restart.enabled) ?
+			"a debugger has held it for longer than held_timeout_ms" :
+			"a debugger has held it at its start for longer than boot_timeout_ms");
 }
 
 /*
@@ -191,14 +242,16 @@ static void orr_pulse_look(struct orr_device *odev)
 	unsigned long gap;
 	bool ask = false;
 	u64 heartbeat;
-	u32 held;
+	u32 held = 0;
 
 	if (time_before(jiffies, READ_ONCE(restart->looked) + ORR_PULSE_PERIOD))
 		return;
 	heartbeat = orr_read64(odev, ORR_R_HEARTBEAT);
 	if (heartbeat == U64_MAX && !orr_hw_answers(odev, true))
 		return;
-	held = orr_pulse_held(odev, heartbeat);
+	/* A debugger that holds the card's time makes it stand, and that is not the firmware's fault. */
+	if (heartbeat == READ_ONCE(restart->heartbeat))
+		held = orr_restart_held(odev);
 	scoped_guard(spinlock, &restart->pulse_lock) {
 		gap = jiffies - restart->looked;
 		if (gap < ORR_PULSE_PERIOD)
@@ -209,10 +262,15 @@ static void orr_pulse_look(struct orr_device *odev)
 			WRITE_ONCE(restart->still, 0);
 		else
 			WRITE_ONCE(restart->still, restart->still + 1);
+		if (heartbeat != restart->heartbeat)
+			WRITE_ONCE(restart->held_looks, 0);
 		restart->heartbeat = heartbeat;
+		orr_pulse_note_held(odev, held);
 		ask = restart->still && restart->still % ORR_PULSE_ASK == 0;
 	}
-	if (ask)
+	if (orr_pulse_held_too_long(odev))
+		orr_pulse_give_up_held(odev);
+	else if (ask)
 		orr_mbox_send(odev, ORR_MBOX_PING, ping, ARRAY_SIZE(ping));
 }
 
@@ -246,6 +304,8 @@ void orr_restart_init(struct orr_device *odev)
 	INIT_WORK(&odev->restart.work, orr_restart_work);
 	INIT_WORK(&odev->restart.recheck_work, orr_restart_recheck_work);
 	spin_lock_init(&odev->restart.pulse_lock);
+	ratelimit_state_init(&odev->restart.held_limit, 60 * HZ, ORR_HELD_SAID);
+	ratelimit_set_flags(&odev->restart.held_limit, RATELIMIT_MSG_ON_RELEASE);
 }
 
 /**

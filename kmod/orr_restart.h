@@ -3,6 +3,7 @@
 #ifndef _ORR_RESTART_H_
 #define _ORR_RESTART_H_
 
+#include <linux/ratelimit.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -27,7 +28,7 @@ struct orr_restart {
 	const char *reason;
 	/** @count: since the driver was bound; written by @work */
 	unsigned int count;
-	/** @pulse_lock: guards what follows up to @still */
+	/** @pulse_lock: guards what follows up to @held_limit */
 	spinlock_t pulse_lock;
 	/** @looked: when somebody looked at the heartbeat last, in jiffies */
 	unsigned long looked;
@@ -37,6 +38,12 @@ struct orr_restart {
 	unsigned int still;
 	/** @held: who held the card's time at the last look, ORR_HELD_* */
 	u32 held;
+	/** @held_looks: how many looks found it held since the heartbeat moved last */
+	unsigned int held_looks;
+	/** @held_said: the log says that it is held */
+	bool held_said;
+	/** @held_limit: a card that is held again and again does not fill the log */
+	struct ratelimit_state held_limit;
 	/** @at: when the last ones were, in jiffies; @work only */
 	unsigned long at[ORR_RESTART_MAX];
 };
@@ -45,6 +52,8 @@ void orr_restart_init(struct orr_device *odev);
 void orr_restart_fini(struct orr_device *odev);
 void orr_restart_enable(struct orr_device *odev);
 bool orr_restart_silent(struct orr_device *odev);
+u32 orr_restart_held(struct orr_device *odev);
+unsigned int orr_restart_held_ms(struct orr_device *odev);
 void orr_restart_request(struct orr_device *odev, const char *reason);
 
 #endif /* _ORR_RESTART_H_ */

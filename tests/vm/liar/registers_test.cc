@@ -1,16 +1,18 @@
 // The driver with a card whose registers read as all-ones for a while: one of them, at the moment that hurts,
-// or all. The driver notices, gives the card up and says why; its users are told, those of another card
-// notice nothing, and once the card is honest again, it works after one unbind and bind. registers.sh on the
-// host makes the card lie and stop.
+// or all; or that says for ever that a debugger holds it. The driver notices, gives the card up and says why;
+// its users are told, those of another card notice nothing, and once the card is honest again, it works after
+// one unbind and bind. registers.sh on the host makes the card lie and stop.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/klog.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <thread>
@@ -55,15 +57,18 @@ void begin(const std::vector<Lie>& lies) {
 }
 
 // Each of the lies was told; from now on there are none.
-void end(const std::vector<Lie>& lies) {
+void end(std::size_t lies) {
     const std::string hits = tell("hits");
-    for (std::size_t i = 0; i < lies.size(); i++) {
+    for (std::size_t i = 0; i < lies; i++) {
         const auto line = hits.find(std::to_string(i) + " passed=");
         const auto struck = hits.find(" struck=", line);
         ASSERT_NE(struck, std::string::npos) << hits;
         EXPECT_NE(hits.compare(struck, 10, " struck=0 "), 0) << "nobody was lied to: " << hits;
     }
     ASSERT_EQ(tell("clear"), "ok\n");
+}
+void end(const std::vector<Lie>& lies) {
+    end(lies.size());
 }
 
 std::string state_of(const std::string& card) {
@@ -352,6 +357,99 @@ TEST_F(LyingAtStart, AtTheEndOfItsReset) {
 
 TEST_F(LyingAtStart, WhileItBoots) {
     expect_refused({{ORR_R_STATE, 1, 1}}, kAllOnes);
+    expect_back();
+}
+
+// --- it says that a debugger holds it ---
+
+// A parameter of the module, while a test runs.
+class Parameter {
+  public:
+    Parameter(const std::string& name, const std::string& value)
+        : path_("/sys/module/orrery/parameters/" + name), was_(read_file(path_)) {
+        EXPECT_TRUE(write_file(path_, value)) << path_;
+    }
+    ~Parameter() { write_file(path_, was_); }
+    Parameter(const Parameter&) = delete;
+    Parameter& operator=(const Parameter&) = delete;
+
+  private:
+    std::string path_, was_;
+};
+
+class LyingHeld : public LyingRegisters {
+  protected:
+    static constexpr std::size_t kLies = 2;
+    // Its firmware hears of no command any more, so the heartbeat stands as that of a held card does.
+    void hold() {
+        ASSERT_TRUE(write_file("/dev/kmsg", mark_));
+        ASSERT_EQ(tell("add register offset=" + std::to_string(ORR_R_HELD) +
+                       " count=all corrupt; mailbox count=all drop"),
+                  "ok\n");
+    }
+    bool log_says(const std::string& text) const { return log_since(mark_).find(text) != std::string::npos; }
+    // A process that has a queue, and is killed when the card is held: the end of its queue waits for the
+    // card.
+    void hold_and_kill() {
+        int ready[2];
+        ASSERT_EQ(::pipe(ready), 0);
+        child_ = ::fork();
+        if (child_ == 0) {
+            const File file = open_card(static_cast<unsigned>(node_of(cards_[0])));
+            std::uint32_t vm = 0;
+            if (!file || create_vm(file.get(), vm) != 0) ::_exit(1);
+            const Queue queue(file.get(), vm, kRingVa);
+            if (queue.error() != 0 || ::write(ready[1], "", 1) != 1) ::_exit(1);
+            for (;;)
+                ::pause();
+        }
+        ::close(ready[1]);
+        char byte = 0;
+        EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+        ::close(ready[0]);
+        ASSERT_NO_FATAL_FAILURE(hold());
+        ASSERT_EQ(::kill(child_, SIGKILL), 0);
+    }
+    void expect_back() {
+        EXPECT_EQ(work(cards_[1]), 0);
+        ASSERT_NO_FATAL_FAILURE(end(kLies));
+        ASSERT_TRUE(bind_driver(cards_[0]));
+        EXPECT_EQ(work(cards_[0]), 0);
+    }
+
+    const std::string mark_ = std::string("registers_test: ") +
+                              ::testing::UnitTest::GetInstance()->current_test_info()->name() + "\n";
+    pid_t child_ = -1;
+};
+
+// Nobody could end what waits there.
+TEST_F(LyingHeld, AtItsStartForAsLongAsABoot) {
+    ASSERT_TRUE(unbind_driver(cards_[0]));
+    ASSERT_NO_FATAL_FAILURE(hold());
+    {
+        const Parameter boot("boot_timeout_ms", "2000");
+        EXPECT_FALSE(bind_driver(cards_[0]));
+    }
+    EXPECT_TRUE(log_says("held it at its start for longer than boot_timeout_ms")) << log_since(mark_);
+    expect_back();
+}
+
+TEST_F(LyingHeld, UntilTheDriverHasWaitedForLongEnough) {
+    const Parameter held("held_timeout_ms", "1000");
+    ASSERT_NO_FATAL_FAILURE(hold_and_kill());
+    EXPECT_EQ(::waitpid(child_, nullptr, 0), child_);
+    EXPECT_EQ(state_of(cards_[0]), "lost: a debugger has held it for longer than held_timeout_ms");
+    ASSERT_TRUE(unbind_driver(cards_[0]));
+    expect_back();
+}
+
+TEST_F(LyingHeld, UntilTheDriverIsUnbound) {
+    ASSERT_NO_FATAL_FAILURE(hold_and_kill());
+    while (!log_says("a debugger holds") && state_of(cards_[0]) == "running")
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(state_of(cards_[0]), "running");
+    ASSERT_TRUE(unbind_driver(cards_[0]));
+    EXPECT_EQ(::waitpid(child_, nullptr, 0), child_);
     expect_back();
 }
 
