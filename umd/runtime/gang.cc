@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "umd/runtime/context.h"
@@ -19,6 +21,10 @@ constexpr std::uint64_t kTable = 2 * ORR_GANG_MAX_CARDS * sizeof(orr_semaphore);
 constexpr std::uint64_t kPlaceBytes = kTable + ORR_GANG_MAX_CARDS * sizeof(std::uint64_t);
 constexpr std::uint32_t kPlaces = kPage / kPlaceBytes;
 constexpr std::uint64_t kNotGiven = ~std::uint64_t{0};
+constexpr std::uint64_t kMemberPackets = 2;  // GANG and dispatch
+// What the firmware has places for (docs/firmware.md, Gangs): of one process, and of all.
+constexpr std::size_t kStreamsOfACard = 4;
+constexpr unsigned kGangsOfACard = 16;
 
 }  // namespace
 
@@ -80,20 +86,49 @@ Result<Gangs::Place> Gangs::take(const std::vector<Context*>& cards) {
     return Place{boards, boards->taken++, 1};
 }
 
-std::vector<std::shared_ptr<Gangs::Gang>> Gangs::retire() {
-    std::vector<std::shared_ptr<Gang>> gone;
-    std::erase_if(gangs_, [&](const std::shared_ptr<Gang>& gang) {
-        const auto given = [](const Member& m) { return m.end != kNotGiven; };
-        const auto done = [](const Member& m) { return m.stream->executed() >= m.end; };
-        const auto over = [](const Member& m) { return m.stream->over(m.end); };
-        if (!std::ranges::all_of(gang->members, given) || !std::ranges::all_of(gang->members, over))
-            return false;
+void Gangs::retire() {
+    std::vector<std::shared_ptr<Gang>> over;  // go after the lock
+    {
+        const std::lock_guard lock(mutex_);
+        std::ranges::copy_if(gangs_, std::back_inserter(over), [](const std::shared_ptr<Gang>& gang) {
+            return std::ranges::all_of(gang->members, [](const Member& member) {
+                return member.end != kNotGiven && member.stream->over(member.end);
+            });
+        });
+    }
+    // A part that was stopped finds the cause only while its gang is here.
+    for (const auto& gang : over) {
+        for (const Member& member : gang->members)
+            (void)member.stream->error();
+    }
+    const std::lock_guard lock(mutex_);
+    for (const auto& gang : over) {
+        if (std::erase(gangs_, gang) == 0) continue;  // another thread did it
+        const auto done = [](const Member& member) { return member.stream->executed() >= member.end; };
         // What a card says of a gang that failed may come late: nobody gets that place again.
         if (std::ranges::all_of(gang->members, done)) free_.push_back(gang->place);
-        gone.push_back(gang);
-        return true;
-    });
-    return gone;
+    }
+}
+
+Status Gangs::check_places(const std::vector<GangPart>& parts) const {
+    for (const GangPart& part : parts) {
+        // Those in one stream come one after another.
+        std::set<const Stream*> others;
+        for (const auto& gang : gangs_) {
+            for (const Member& member : gang->members) {
+                if (&member.stream->context() == &part.stream->context() && member.stream != part.stream &&
+                    !member.stream->over(member.end))
+                    others.insert(member.stream.get());
+            }
+        }
+        if (others.size() < kStreamsOfACard) continue;
+        return fail(orrErrorOutOfMemory,
+                    "{} other streams on device {} have parts of launches over several devices that are not "
+                    "over: a device has room for those of {} streams of a process at a time. Nothing was "
+                    "started: wait for one of these streams, or use it for this part too",
+                    others.size(), part.stream->context().device(), kStreamsOfACard);
+    }
+    return {};
 }
 
 Status Gangs::launch(std::vector<GangPart> parts) {
@@ -113,26 +148,36 @@ Status Gangs::launch(std::vector<GangPart> parts) {
         }
     }
     const std::lock_guard one_at_a_time(launching_);
+    retire();
     auto gang = std::make_shared<Gang>();
-    std::vector<std::shared_ptr<Gang>> over;
     {
         const std::lock_guard lock(mutex_);
-        over = retire();
+        ORR_TRY(fits, check_places(parts));
         ORR_TRY(place, take(cards));
         gang->place = *place;
         for (const GangPart& part : parts)
             gang->members.push_back({part.stream, kNotGiven});
     }
-    // What can fail for lack of something comes first.
-    Status good;
-    for (const GangPart& part : parts) {
-        good = part.stream->prepare(part.dispatch, part.kernel->context->peers());
-        if (!good) break;
-    }
-    if (!good) {
-        const std::lock_guard lock(mutex_);
-        free_.push_back(gang->place);
-        return good;
+    // What can fail for lack of something comes first. Nobody is kept out while a stream is waited for: he
+    // may be the one that it waits for.
+    std::vector<std::vector<Context*>> peers;
+    for (const Context* card : cards)
+        peers.push_back(card->peers());
+    std::vector<std::unique_lock<Mutex>> held;
+    for (bool room = false; !room;) {
+        held.clear();
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            const Status good = parts[i].stream->prepare(parts[i].dispatch, parts[i].args.size(), peers[i]);
+            if (good) continue;
+            const std::lock_guard lock(mutex_);
+            free_.push_back(gang->place);
+            return good;
+        }
+        room = true;
+        for (std::size_t i = 0; i < parts.size() && room; ++i) {
+            held.push_back(parts[i].stream->hold());
+            room = held.back() && parts[i].stream->has_room(parts[i].args.size(), peers[i]);
+        }
     }
     {
         const std::lock_guard lock(mutex_);
@@ -148,76 +193,123 @@ Status Gangs::launch(std::vector<GangPart> parts) {
         packet.card = static_cast<std::uint16_t>(i);
         packet.cards = static_cast<std::uint16_t>(parts.size());
         packet.members = 1;
-        const auto end = parts[i].stream->submit_member(std::bit_cast<orr_packet>(packet), parts[i].dispatch,
-                                                        parts[i].args, parts[i].kernel->name,
-                                                        parts[i].kernel->context->peers());
+        {
+            // It may stop, and be asked why, before submit_member() comes back.
+            const std::lock_guard lock(mutex_);
+            gang->members[i].end = parts[i].stream->submitted() + kMemberPackets;
+        }
+        const auto given =
+            parts[i].stream->submit_member(std::bit_cast<orr_packet>(packet), parts[i].dispatch,
+                                           parts[i].args, parts[i].kernel->name, peers[i]);
+        if (given) continue;
         {
             const std::lock_guard lock(mutex_);
-            if (end)
-                gang->members[i].end = *end;
-            else
-                std::erase(gangs_, gang);
+            std::erase(gangs_, gang);
         }
-        if (end) continue;
+        held.clear();
         const Error error{
-            end.error().code,
+            given.error().code,
             fmt::format("the part of a launch over several devices for {} could not be given: {}",
-                        parts[i].stream->label(), end.error().text)};
-        for (std::size_t given = 0; given < i; ++given)
-            parts[given].stream->stop(error);
+                        parts[i].stream->label(), given.error().text)};
+        for (std::size_t before = 0; before < i; ++before)
+            parts[before].stream->stop(error);
         return std::unexpected(error);
     }
     return {};
 }
 
 void Gangs::watch() {
-    std::vector<std::shared_ptr<Gang>> all, over;
+    retire();
+    std::vector<std::shared_ptr<Gang>> all;
     {
         const std::lock_guard lock(mutex_);
-        over = retire();
         all = gangs_;
     }
     for (const auto& gang : all) {
-        const auto lost = std::ranges::find_if(gang->members, [](const Member& m) {
-            return m.stream->executed() < m.end && m.stream->first_error();
-        });
-        if (lost == gang->members.end()) continue;
-        const Error cause = *lost->stream->first_error();
-        for (const Member& other : gang->members) {
-            // One that has other work before its part finds out when it comes to it.
-            const bool there = other.end != kNotGiven && other.stream->executed() + 2 >= other.end;
-            if (other.stream == lost->stream || !there || other.stream->over(other.end)) continue;
-            other.stream->stop(
-                {cause.code, fmt::format("{} had a part of the same launch over several devices: {}",
-                                         lost->stream->label(), cause.text)});
+        const auto cause = first_cause(*gang);
+        if (!cause) continue;
+        for (Member& member : gang->members) {
+            {
+                const std::lock_guard lock(mutex_);
+                // One that has other work before its part finds out when it comes to it.
+                const bool there =
+                    member.end != kNotGiven && member.stream->executed() + kMemberPackets >= member.end;
+                if (!there || member.stream->over(member.end)) continue;
+                member.told = true;
+            }
+            member.stream->stop(*cause);
         }
     }
 }
 
-Error Gangs::cause(const Stream& stream, std::uint64_t missing) const {
-    const std::lock_guard lock(mutex_);
-    const std::uint64_t at = stream.stopped_at();
-    for (const auto& gang : gangs_) {
-        const auto self = std::ranges::find_if(gang->members, [&](const Member& m) {
-            return m.stream.get() == &stream && at < m.end && at + 2 >= m.end;
-        });
-        if (self == gang->members.end()) continue;
-        for (const Member& other : gang->members) {
-            if (other.stream.get() == &stream || other.stream->executed() >= other.end) continue;
-            if (const auto error = other.stream->first_error()) {
-                return {error->code, fmt::format("{} had a part of the same launch over several devices: {}",
-                                                 other.stream->label(), error->text)};
-            }
+std::optional<Error> Gangs::first_cause(const Gang& gang) const {
+    for (const Member& member : gang.members) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (member.stream->executed() >= member.end) continue;
         }
-        const std::size_t lacks = missing < gang->members.size() ? missing : gang->members.size() - 1;
-        return {
-            orrErrorLaunchTimeout,
-            fmt::format("a launch over several devices did not start within its limit of model time: {} had "
-                        "other work, or no cores were free there",
-                        gang->members[lacks].stream->label())};
+        const auto error = member.stream->first_error();
+        if (!error) continue;
+        const std::lock_guard lock(mutex_);
+        if (member.told) continue;
+        return Error{error->code, fmt::format("{} had a part of the same launch over several devices: {}",
+                                              member.stream->label(), error->text)};
     }
+    const std::lock_guard lock(mutex_);
+    return gang.apart;
+}
+
+Error Gangs::cause(const Stream& stream, std::uint64_t missing) {
+    std::shared_ptr<Gang> gang;
+    {
+        const std::lock_guard lock(mutex_);
+        const std::uint64_t at = stream.stopped_at();
+        for (const auto& one : gangs_) {
+            const auto self = std::ranges::find_if(one->members, [&](const Member& member) {
+                return member.stream.get() == &stream && at < member.end && member.end - at <= kMemberPackets;
+            });
+            if (self == one->members.end()) continue;
+            self->told = true;
+            gang = one;
+            break;
+        }
+    }
+    if (gang == nullptr) {
+        return {orrErrorLaunchTimeout,
+                "the parts of a launch over several devices did not start together in time"};
+    }
+    if (auto first = first_cause(*gang)) return *first;
+    const Error error = not_together(*gang, missing);
+    const std::lock_guard lock(mutex_);
+    if (!gang->apart) gang->apart = error;
+    return *gang->apart;
+}
+
+// Of a gang of which no part has failed.
+Error Gangs::not_together(const Gang& gang, std::uint64_t missing) {
+    for (const Member& one : gang.members) {
+        Context& from = one.stream->context();
+        for (const Member& other : gang.members) {
+            Context& to = other.stream->context();
+            if (&from == &to || from.way_to(to)) continue;
+            for (Context* card : {&from, &to}) {
+                card->ask();
+                if (const auto loss = card->loss()) return *loss;
+            }
+            return {orrErrorPeerAccess,
+                    fmt::format("the link between devices {} and {} went down before a launch over both "
+                                "could start (orrery-smi shows links)",
+                                from.device(), to.device())};
+        }
+    }
+    const std::size_t lacks = missing < gang.members.size() ? missing : gang.members.size() - 1;
     return {orrErrorLaunchTimeout,
-            "the parts of a launch over several devices did not start together in time"};
+            fmt::format("the parts of a launch over several devices did not start together: {} had other "
+                        "work, or no cores were free there, within the limit of model time, or within "
+                        "100 ms of another device being kept free for the launch. After the latter such "
+                        "launches of this user wait up to 2 s there. Or a device had {} of them already, "
+                        "of all processes",
+                        gang.members[lacks].stream->label(), kGangsOfACard)};
 }
 
 void Gangs::clear() {

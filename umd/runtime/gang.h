@@ -38,9 +38,11 @@ class Gangs {
     Status launch(std::vector<GangPart> parts);
     // Stops the parts of which another one has failed.
     void watch();
+    // Lets go of gangs that are over, and so of their streams.
+    void retire();
     // Why a part did not start, of whose failure the card tells no more than that the others did not come.
     // missing: number of the card that lacked.
-    Error cause(const Stream& stream, std::uint64_t missing) const;
+    Error cause(const Stream& stream, std::uint64_t missing);
     // Before the contexts go.
     void clear();
 
@@ -59,19 +61,24 @@ class Gangs {
     struct Member {
         std::shared_ptr<Stream> stream;
         std::uint64_t end = 0;  // behind its dispatch; ~0: not given yet
+        bool told = false;      // it stopped because of this gang, so what it says is no cause
     };
     struct Gang {
-        std::vector<Member> members;
+        std::vector<Member> members;  // as many as at first; what is in them changes
         Place place;
+        std::optional<Error> apart;  // the parts did not come together, though none had failed
     };
 
     Result<Place> take(const std::vector<Context*>& cards);
     Result<Boards*> make_boards(const std::vector<Context*>& cards);
-    // Gangs that are over, which go when the caller has let go of mutex_, which he holds.
-    [[nodiscard]] std::vector<std::shared_ptr<Gang>> retire();
+    // With mutex_ held: the cards have places for them.
+    Status check_places(const std::vector<GangPart>& parts) const;
+    // The first failure of a part, with its name; nothing: none has failed.
+    std::optional<Error> first_cause(const Gang& gang) const;
+    static Error not_together(const Gang& gang, std::uint64_t missing);
 
-    std::mutex launching_;  // gangs come to all their streams in one order
-    mutable std::mutex mutex_;
+    std::mutex launching_;      // gangs come to all their streams in one order
+    mutable std::mutex mutex_;  // also of what is in gangs; no stream is asked for its error under it
     std::vector<std::shared_ptr<Gang>> gangs_;
     std::vector<std::unique_ptr<Boards>> boards_;
     std::vector<Place> free_;

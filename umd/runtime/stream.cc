@@ -94,6 +94,7 @@ void Stream::close() {
     }
     gone->destroy();  // for those too who wait with a reference of their own
     context_.fleet().bury(*this);
+    context_.fleet().gangs().retire();
 }
 
 std::shared_ptr<HwQueue> Stream::queue() const {
@@ -304,19 +305,27 @@ Result<std::uint64_t> Stream::submit_with(orr_packet packet, unsigned word, std:
     return index;
 }
 
-Status Stream::prepare(const orr_packet& dispatch, std::span<Context* const> peers) {
+Status Stream::prepare(const orr_packet& dispatch, std::size_t args, std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
     for (Context* peer : peers) {
         ORR_TRY(ready, prepare_landing(*peer));
     }
     ORR_TRY(stacks, prepare_item_stacks({&dispatch, 1}));
+    if (args != 0) {
+        ORR_TRY(free, make_args_room(round_up(args, kArgsAlignment)));
+    }
     return make_room_locked(2 + peers.size());
+}
+
+bool Stream::has_room(std::size_t args, std::span<Context* const> peers) const {
+    if (producer_.load(std::memory_order_relaxed) + 2 + peers.size() > room_until_) return false;
+    const std::uint64_t size = round_up(args, kArgsAlignment);
+    return args_in_use_.empty() || args_start(size) + size - args_tail_ <= args_.size();
 }
 
 Result<std::uint64_t> Stream::submit_member(const orr_packet& gang, orr_packet dispatch,
                                             std::span<const std::byte> args, const char* name,
                                             std::span<Context* const> peers) {
-    const std::lock_guard lock(mutex_);
     if (!args.empty()) {
         ORR_TRY(va, take_args(args));
         dispatch.word[1] = *va;
@@ -332,27 +341,31 @@ Result<std::uint64_t> Stream::submit_member(const orr_packet& gang, orr_packet d
 
 std::optional<Error> Stream::first_error() {
     if (fate_.ended()) return fate_.error();
-    const std::uint64_t error = load(ring_->error, std::memory_order_acquire);
-    if (error == ORR_QERR_NONE || error == ORR_QERR_GANG || error == ORR_QERR_ABORTED) return std::nullopt;
-    return stopped_by(state_of_ring());
+    const QueueState state = state_of_ring();  // one look: what is checked is what counts
+    if (state.error == ORR_QERR_NONE || state.error == ORR_QERR_GANG || state.error == ORR_QERR_ABORTED)
+        return std::nullopt;
+    return stopped_by(state);
 }
 
-Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
-    const std::uint64_t size = round_up(args.size(), kArgsAlignment);
+Status Stream::make_args_room(std::uint64_t size) {
     const std::uint64_t capacity = args_.size();
     if (size > capacity) return fail(orrErrorInternal, "{} bytes of arguments, room for {}", size, capacity);
-    std::uint64_t start = args_head_;
-    // Not around the end of the buffer.
-    if (start % capacity + size > capacity) start = round_up(start, capacity);
-    while (!args_in_use_.empty() &&
-           (start + size - args_tail_ > capacity || done(args_in_use_.front().index))) {
+    const std::uint64_t end = args_start(size) + size;
+    while (!args_in_use_.empty() && (end - args_tail_ > capacity || done(args_in_use_.front().index))) {
         ORR_TRY(free, wait(args_in_use_.front().index));
         args_tail_ = args_in_use_.front().end;
         args_in_use_.pop_front();
     }
+    return {};
+}
+
+Result<std::uint64_t> Stream::take_args(std::span<const std::byte> args) {
+    const std::uint64_t size = round_up(args.size(), kArgsAlignment);
+    ORR_TRY(room, make_args_room(size));
+    const std::uint64_t start = args_start(size);
     if (args_in_use_.empty()) args_tail_ = start;
     args_head_ = start + size;
-    std::byte* const copy = args_.data() + start % capacity;
+    std::byte* const copy = args_.data() + start % args_.size();
     std::memcpy(copy, args.data(), args.size());
     return reinterpret_cast<std::uintptr_t>(copy);
 }

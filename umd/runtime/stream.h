@@ -99,10 +99,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Result<std::uint64_t> submit_with(orr_packet packet, unsigned word, std::span<const std::byte> data,
                                       OpNote note, std::span<Context* const> peers);
 
-    // A dispatch of a gang: what it may lack room for is made now, so that submit_member() does not fail for
-    // that.
-    Status prepare(const orr_packet& dispatch, std::span<Context* const> peers);
-    // The gang packet and the dispatch behind it, with a copy of its arguments.
+    // A dispatch of a gang, with so many bytes of arguments: waits until there is room for all of it. Others
+    // may take that until hold().
+    Status prepare(const orr_packet& dispatch, std::size_t args, std::span<Context* const> peers);
+    // While it lives nobody else submits. Does not wait: empty if somebody does so now.
+    [[nodiscard]] std::unique_lock<Mutex> hold() { return std::unique_lock(mutex_, std::try_to_lock); }
+    // While hold() is held: submit_member() will not wait for what prepare() made.
+    bool has_room(std::size_t args, std::span<Context* const> peers) const;
+    // The gang packet and the dispatch behind it, with a copy of its arguments. While hold() is held.
     Result<std::uint64_t> submit_member(const orr_packet& gang, orr_packet dispatch,
                                         std::span<const std::byte> args, const char* name,
                                         std::span<Context* const> peers);
@@ -241,6 +245,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // What an answer of the driver means for the stream; nothing: only that call failed.
     std::optional<Error> refused(const Error& answer);
     Result<std::uint64_t> take_args(std::span<const std::byte> args);
+    Status make_args_room(std::uint64_t size);
+    // Where the next ones of this size go: not around the end of the buffer.
+    std::uint64_t args_start(std::uint64_t size) const {
+        const std::uint64_t capacity = args_.size();
+        return args_head_ % capacity + size > capacity ? round_up(args_head_, capacity) : args_head_;
+    }
     std::uint64_t consumer() const;
     // Of the signals in [from, to) of the ring.
     std::vector<SemaphorePoint> signals(std::uint64_t from, std::uint64_t to) const;

@@ -8,11 +8,6 @@
 #include "umd/runtime/clock.h"
 
 namespace orrery::umd::test {
-namespace {
-
-constexpr std::int64_t kDefaultLimitNs = 1'000'000'000;
-
-}  // namespace
 
 std::optional<FakeGangs::Member> FakeCard::member(const orr_packet& packet) {
     const auto p = std::bit_cast<orr_packet_gang>(packet);
@@ -49,11 +44,11 @@ std::optional<FakeOutcome> FakeCard::gather(Queue& queue, const orr_packet_dispa
         case FakeGangs::State::kGathers:
             break;
     }
+    // Without a limit it waits for ever: the machine's load fails nothing.
     busy_ = true;
     if (queue.since_ns == 0) queue.since_ns = now_ns();
-    const std::int64_t limit =
-        queue.options.limit_us == 0 ? kDefaultLimitNs : std::int64_t{queue.options.limit_us} * 1000;
-    if (now_ns() - queue.since_ns < limit) return FakeOutcome{.running = true};
+    const std::int64_t limit = std::int64_t{queue.options.limit_us} * 1000;
+    if (limit == 0 || now_ns() - queue.since_ns < limit) return FakeOutcome{.running = true};
     return apart();
 }
 

@@ -1,6 +1,7 @@
 // What the fake's cards know of gangs over several of them (orr_packet_gang). Thread safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -41,6 +42,14 @@ class FakeGangs {
         while (gangs_[member.gang].there.contains(card))
             ++card;
         return card;
+    }
+    // Parts that have come and do not run yet.
+    std::size_t waiting() {
+        const std::lock_guard lock(mutex_);
+        std::size_t parts = 0;
+        for (const auto& [key, gang] : gangs_)
+            parts += gang.runs || gang.failed ? 0 : gang.there.size();
+        return parts;
     }
     void clear() {
         const std::lock_guard lock(mutex_);

@@ -1,8 +1,14 @@
 // Launches over several cards.
 #include <orrery/graph.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -21,6 +27,7 @@ class GangTest : public ::testing::Test {
             make_stream(device, 0);
             card(device).on_dispatch = [this, device](FakeCard&, const FakeDispatch& dispatch) {
                 if (!dispatch.resident) return FakeOutcome{.running = busy_[device].load()};
+                if (held_[device].load()) return FakeOutcome{.running = true};
                 ++started_[device];
                 return outcome_[device];
             };
@@ -35,11 +42,42 @@ class GangTest : public ::testing::Test {
     void make_stream(int device, std::uint32_t limit_us) {
         ASSERT_OK(orrSetDevice(device));
         if (stream_[device] != nullptr) ASSERT_OK(orrStreamDestroy(stream_[device]));
-        const std::string name = "part" + std::to_string(device);
+        stream_[device] = create(device, "part" + std::to_string(device), limit_us);
+    }
+    static orrStream_t create(int device, const std::string& name, std::uint32_t limit_us = 0) {
+        EXPECT_OK(orrSetDevice(device));
         orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
         attributes.name = name.c_str();
         attributes.limit_us = limit_us;
-        ASSERT_OK(orrStreamCreateWithAttributes(&stream_[device], &attributes));
+        orrStream_t stream = nullptr;
+        EXPECT_OK(orrStreamCreateWithAttributes(&stream, &attributes));
+        return stream;
+    }
+    // False: for a minute it was not so.
+    static bool soon(const std::function<bool()>& there) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        while (!there()) {
+            if (std::chrono::steady_clock::now() >= end) return false;
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        return true;
+    }
+    // The card has stopped the stream of this name, of which the runtime may not know.
+    bool stopped(int device, const std::string& name) {
+        const std::lock_guard lock(card(device).mutex());
+        return std::ranges::any_of(card(device).queues, [&](const FakeCard::Queue& queue) {
+            return queue.options.name == name && queue.state.error != ORR_QERR_NONE;
+        });
+    }
+    // Card 1 comes to this before its part of a launch, and stops.
+    void fault_before_part(void** gone, const std::function<void()>& launch_it) {
+        ASSERT_OK(orrSetDevice(1));
+        ASSERT_OK(orrMalloc(gone, 2 << 20));
+        card(1).pause(true);
+        card(1).hide(*gone);
+        ASSERT_OK(orrMemsetAsync(*gone, 0, 8, stream_[1]));
+        launch_it();
+        card(1).pause(false);
     }
     FakeCard& card(int device) { return system_.card(static_cast<std::size_t>(device)); }
     orrLaunchParams part(int device, std::uint32_t groups = 2) {
@@ -66,6 +104,7 @@ class GangTest : public ::testing::Test {
     orrFunction_t kernel_ = nullptr;
     orrStream_t stream_[kCards] = {};
     std::atomic<bool> busy_[kCards] = {};
+    std::atomic<bool> held_[kCards] = {};  // parts there run until it is false
     std::atomic<int> started_[kCards] = {};
     FakeOutcome outcome_[kCards];
 };
@@ -73,6 +112,7 @@ class GangTest : public ::testing::Test {
 TEST_F(GangTest, PartsStartTogether) {
     occupy(1);
     ASSERT_OK(launch_pair());
+    ASSERT_TRUE(soon([] { return FakeGangs::all().waiting() == 1; }));
     EXPECT_EQ(orrStreamQuery(stream_[0]), orrErrorNotReady);
     EXPECT_EQ(started_[0], 0) << "the other card has work before its part";
     busy_[1] = false;
@@ -134,13 +174,7 @@ TEST_F(GangTest, OnePartThatFailsEndsTheOthers) {
 
 TEST_F(GangTest, OneThatStopsBeforeItsPartEndsTheOthers) {
     void* gone = nullptr;
-    ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrMalloc(&gone, 2 << 20));
-    card(1).pause(true);
-    card(1).hide(gone);
-    ASSERT_OK(orrMemsetAsync(gone, 0, 8, stream_[1]));
-    ASSERT_OK(launch_pair());
-    card(1).pause(false);
+    fault_before_part(&gone, [&] { ASSERT_OK(launch_pair()); });
     EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalAddress, "stream 'part1' on device 1");
     EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorIllegalAddress, "memset");
     EXPECT_EQ(started_[0] + started_[1], 0);
@@ -156,17 +190,17 @@ TEST_F(GangTest, WaitsNoLongerThanItsLimit) {
     occupy(1);
     ASSERT_OK(launch_pair());
     EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorLaunchTimeout,
-                "did not start within its limit of model time: stream 'part1' on device 1");
+                "did not start together: stream 'part1' on device 1 had other work");
     busy_[1] = false;
-    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorLaunchTimeout, "stream 'part0' on device 0");
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorLaunchTimeout,
+                "did not start together: stream 'part1' on device 1 had other work");
     EXPECT_EQ(started_[0] + started_[1], 0);
 }
 
 TEST_F(GangTest, ACardThatIsLostEndsTheOthers) {
     outcome_[0] = outcome_[1] = {.running = true};
     ASSERT_OK(launch_pair());
-    while (started_[0] == 0 || started_[1] == 0)
-        std::this_thread::yield();
+    ASSERT_TRUE(soon([&] { return started_[0] != 0 && started_[1] != 0; }));
     card(1).lose();
     EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorDeviceLost, "stream 'part1' on device 1");
     EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorDeviceLost);
@@ -178,6 +212,162 @@ TEST_F(GangTest, OnOneDeviceItIsACooperativeLaunch) {
     ASSERT_OK(orrLaunchGang(parts, 1, 0));
     ASSERT_OK(orrStreamSynchronize(stream_[2]));
     EXPECT_EQ(started_[2], 1);
+}
+
+TEST_F(GangTest, TheCauseIsToldAlsoAfterTheNextLaunch) {
+    // The library is on these devices then, so that the launch below waits for nothing.
+    ASSERT_OK(launch(part(2), part(3)));
+    ASSERT_OK(orrStreamSynchronize(stream_[2]));
+    ASSERT_OK(orrStreamSynchronize(stream_[3]));
+    void* gone = nullptr;
+    fault_before_part(&gone, [&] { ASSERT_OK(launch_pair()); });
+    ASSERT_TRUE(soon([&] { return stopped(0, "part0") && stopped(1, "part1"); }));
+    ASSERT_OK(launch(part(2), part(3)));
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalAddress,
+                "stream 'part1' on device 1 had a part of the same launch over several devices: a memset");
+    EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorIllegalAddress);
+    ASSERT_OK(orrFree(gone));
+}
+
+// What a card says of one gang may name a stream that stopped for another one.
+TEST_F(GangTest, TheCauseMayBeAnotherLaunch) {
+    orrStream_t a = create(0, "a"), b = create(1, "b");
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrEventCreate(&event, 0));
+    make_stream(1, 20'000);
+    occupy(0);
+    ASSERT_OK(launch_pair());
+    ASSERT_OK(orrEventRecord(event, stream_[1]));
+    ASSERT_OK(orrStreamWaitEvent(b, event, 0));
+    orrLaunchParams on_0 = part(0), on_1 = part(1);
+    on_0.stream = a;
+    on_1.stream = b;
+    ASSERT_OK(launch(on_0, on_1));
+    ASSERT_TRUE(soon([&] { return stopped(1, "part1") && stopped(1, "b") && stopped(0, "a"); }));
+    EXPECT_FAIL(orrStreamSynchronize(a), orrErrorLaunchTimeout,
+                "stream 'b' on device 1 had a part of the same launch over several devices");
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("stream 'part0' on device 0 had other work"));
+    busy_[0] = false;
+    EXPECT_EQ(orrStreamSynchronize(stream_[0]), orrErrorLaunchTimeout);
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrStreamDestroy(a));
+    ASSERT_OK(orrStreamDestroy(b));
+}
+
+TEST_F(GangTest, ALinkThatWentDownIsNoTimeout) {
+    make_stream(0, 20'000);
+    occupy(1);
+    ASSERT_OK(launch_pair());
+    card(1).cut_link();
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorPeerAccess,
+                "the link between devices 0 and 1 went down");
+    busy_[1] = false;
+    EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorPeerAccess);
+    card(1).mend_link();
+}
+
+TEST_F(GangTest, MoreStreamsThanACardHasPlacesForAreRefused) {
+    constexpr int kPairs = 5;
+    orrStream_t streams[kPairs][2] = {};
+    for (auto& pair : streams) {
+        for (const int device : {0, 1})
+            pair[device] = create(device, "one of many");
+    }
+    const auto launch_in = [&](const orrStream_t(&pair)[2]) {
+        orrLaunchParams on_0 = part(0), on_1 = part(1);
+        on_0.stream = pair[0];
+        on_1.stream = pair[1];
+        return launch(on_0, on_1);
+    };
+    held_[0] = held_[1] = true;
+    for (int i = 0; i < kPairs - 1; ++i)
+        ASSERT_OK(launch_in(streams[i]));
+    EXPECT_FAIL(launch_in(streams[kPairs - 1]), orrErrorOutOfMemory, "4 other streams on device 0");
+    EXPECT_OK(launch_in(streams[0])) << "behind the one that this stream has";
+    held_[0] = held_[1] = false;
+    for (const auto& pair : streams) {
+        for (const orrStream_t stream : pair)
+            EXPECT_OK(orrStreamSynchronize(stream));
+    }
+    EXPECT_OK(launch_in(streams[kPairs - 1]));
+    for (const auto& pair : streams) {
+        for (const orrStream_t stream : pair) {
+            EXPECT_OK(orrStreamSynchronize(stream));
+            EXPECT_OK(orrStreamDestroy(stream));
+        }
+    }
+    EXPECT_EQ(started_[0], kPairs + 1);
+}
+
+TEST_F(GangTest, NoPartIsGivenBeforeAllHaveRoomForArguments) {
+    ASSERT_OK(launch_pair());
+    ASSERT_OK(orrStreamSynchronize(stream_[0]));
+    ASSERT_OK(orrStreamSynchronize(stream_[1]));
+    const std::vector<std::byte> args(4096);
+    busy_[1] = true;
+    for (std::size_t bytes = 0; bytes < 256 << 10; bytes += args.size()) {
+        ASSERT_OK(orrLaunchKernel(kernel_, {1, 1, 1}, {1, 1, 1}, args.data(), args.size(), 0, stream_[1]));
+    }
+    const std::uint64_t before = card(1).waits();
+    std::jthread launching([&] {
+        const orrLaunchParams first = part(0);
+        orrLaunchParams second = part(1);
+        second.args = args.data();
+        second.bytes = args.size();
+        EXPECT_OK(launch(first, second));
+    });
+    EXPECT_TRUE(soon([&] { return card(1).waits() > before; })) << "it waits for room";
+    EXPECT_OK(orrStreamQuery(stream_[0])) << "it has nothing yet";
+    busy_[1] = false;
+    launching.join();
+    EXPECT_OK(orrStreamSynchronize(stream_[0]));
+    EXPECT_OK(orrStreamSynchronize(stream_[1]));
+}
+
+TEST_F(GangTest, AStreamThatIsDestroyedLeavesNothing) {
+    orrLaunchParams only = part(2);
+    const orrLaunchParams* const parts[] = {&only};
+    ASSERT_OK(orrLaunchGang(parts, 1, 0));
+    ASSERT_OK(orrStreamSynchronize(stream_[2]));
+    make_stream(2, 0);
+    const auto used = [&] {
+        const std::lock_guard lock(card(2).mutex());
+        return card(2).vram_used;
+    };
+    const std::uint64_t before = used();
+    only.stream = stream_[2];
+    only.block = {2, 1, 1};
+    ASSERT_OK(orrFuncSetAttribute(kernel_, orrFuncAttributeItemStackBytes, 4096));
+    ASSERT_OK(orrLaunchGang(parts, 1, 0));
+    ASSERT_OK(orrStreamSynchronize(stream_[2]));
+    EXPECT_GT(used(), before) << "stacks of items";
+    make_stream(2, 0);
+    EXPECT_EQ(used(), before);
+}
+
+// Cards 0, 1 and 2 are all linked.
+class GangOfThree : public GangTest {
+  protected:
+    GangOfThree() {
+        card(0).link_to(card(2));
+        card(1).link_to(card(2));
+    }
+};
+
+TEST_F(GangOfThree, AllNameTheFirstCause) {
+    occupy(2);
+    void* gone = nullptr;
+    fault_before_part(&gone, [&] {
+        const orrLaunchParams all[] = {part(0), part(1), part(2)};
+        const orrLaunchParams* const parts[] = {&all[0], &all[1], &all[2]};
+        ASSERT_OK(orrLaunchGang(parts, 3, 0));
+    });
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalAddress, "stream 'part1' on device 1");
+    busy_[2] = false;
+    EXPECT_FAIL(orrStreamSynchronize(stream_[2]), orrErrorIllegalAddress,
+                "stream 'part1' on device 1 had a part of the same launch over several devices: a memset");
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::Not(::testing::HasSubstr("part0")));
+    ASSERT_OK(orrFree(gone));
 }
 
 TEST_F(GangTest, MistakesAreExplainedAndStartNothing) {

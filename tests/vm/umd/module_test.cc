@@ -137,8 +137,8 @@ TEST_F(Cooperative, WaitsForCoresThatOthersHave) {
     auto* orders = static_cast<volatile std::uint64_t*>(told);
     Card other(0);
     ASSERT_OK(other.launch("obey", {static_cast<std::uint64_t*>(told), kObeyEnd, 0}));
-    while (orders[1] == 0) {
-    }
+    while (orders[1] == 0)
+        ASSERT_EQ(orrStreamQuery(other.stream), orrErrorNotReady) << orrGetLastErrorText();
     ASSERT_OK(launch({words, groups_, 3}, groups_));
     orders[0] = 1;
     ASSERT_OK(orrStreamSynchronize(card_.stream));

@@ -16,13 +16,26 @@ extern "C" {
  * those of a cooperative launch are on one device (whose flag goes without saying), so they may wait for each
  * other: in memory of orrMallocHost, which all devices see, as kernels cannot reach another device's memory.
  *
- * Each part comes behind its stream's earlier work, and none starts before all can. If they cannot within the
- * limit of model time that their streams have for a kernel (1 s by default; see limit_us of
- * orrStreamAttributes), all parts' streams stop with orrErrorLaunchTimeout, and the text names the device
- * that lacked. If one part fails, before or while it runs, the others' streams stop with that code and a text
- * that names the first cause: a part that waits for one that is gone does not wait for ever. (While they run,
- * it takes a call that waits for a stream of this process, or asks for one's state.) A call that fails has
- * started nothing. The launch is not preempted once it runs, and is no part of a graph. flags: 0.
+ * Each part comes behind its stream's earlier work, and none starts before all can. Two limits of model time
+ * end that:
+ * - that which the parts' streams have for a kernel (1 s by default; see limit_us of orrStreamAttributes),
+ * for all parts to come to their turn;
+ * - 100 ms, whatever limit_us says, from when the first device is kept free for the launch until the others
+ *   are: so a device that still runs a part of another launch over several devices, while the others' parts
+ *   of that are over, fails the next one after 100 ms. Where a device was kept free in vain, further launches
+ *   over several devices of the same user wait for up to 2 s.
+ * Then all parts' streams stop with orrErrorLaunchTimeout, and the text names the device that lacked; with
+ * orrErrorPeerAccess if a link between them went down. (A start that crosses a giving up may run one part
+ * alone, until it is ended with the others.)
+ *
+ * If one part fails, before or while it runs, the others' streams stop with that code and a text that names
+ * the first cause: a part that waits for one that is gone does not wait for ever. (While they run, it takes a
+ * call that waits for a stream of this process, or asks for one's state.)
+ *
+ * At most four streams of a process have such parts that are not over on one device; the call fails with
+ * orrErrorOutOfMemory for a fifth. A call that fails starts nothing. If a part's stream stops while the call
+ * gives the parts, the streams of those before it, which had theirs, stop too, with that cause; for any other
+ * failure all streams go on. The launch is not preempted once it runs, and is no part of a graph. flags: 0.
  */
 ORR_API orrError_t orrLaunchGang(const orrLaunchParams* const* parts, size_t count, unsigned flags);
 
