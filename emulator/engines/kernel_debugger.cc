@@ -27,7 +27,22 @@ void KernelDebugger::detach() {
 }
 
 void KernelDebugger::stop_now() {
-    if (!stopped_) stand({});
+    if (stopped_ && stop_.kind == KernelStop::Kind::kLaunch)
+        launches_.erase(cores_[stop_.core]->debug_launch());
+    else if (stopped_)
+        return;
+    stand({});
+}
+
+bool KernelDebugger::new_launch(std::uint64_t serial) {
+    if (!launches_.insert(serial).second) return false;
+    // Each core has one at most.
+    if (launches_.size() > 4 * cores_.size()) {
+        launches_.clear();
+        for (const VectorCore* core : cores_)
+            launches_.insert(core->debug_launch());
+    }
+    return true;
 }
 
 void KernelDebugger::stand(const KernelStop& stop) {

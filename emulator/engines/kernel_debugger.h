@@ -5,6 +5,7 @@
 // written into a kernel's memory: breakpoints are in the decoded code, which all harts have in common.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -65,7 +66,7 @@ class KernelDebugger {
     bool attached() const { return attached_; }
     bool stopped() const { return stopped_; }
     const KernelStop& stop() const { return stop_; }
-    void stop_now();
+    void stop_now();  // before a launch is looked at, if it stands for that
     void resume();
     // An instruction of one hart, while all others and the model time stand; what it takes is charged later.
     // The last item of a group stays at its end.
@@ -96,7 +97,8 @@ class KernelDebugger {
     // --- for the cores ---
     bool at_breakpoint(std::uint64_t pc) const;
     // false: it has been here with this launch.
-    bool new_launch(std::uint64_t serial) { return launches_.insert(serial).second; }
+    bool new_launch(std::uint64_t serial);
+    std::size_t known_launches() const { return launches_.size(); }
     const std::vector<KernelWatch>& watches() const { return watches_; }
     void stand(const KernelStop& stop);
 
@@ -105,11 +107,13 @@ class KernelDebugger {
     std::function<bool(std::uint32_t core)> works_;
     std::vector<std::uint64_t> breakpoints_;
     std::vector<KernelWatch> watches_;
-    std::set<std::uint64_t> launches_;  // that were seen to begin
+    std::set<std::uint64_t> launches_;  // that were seen to begin; some of them are over
     KernelStop stop_;
     bool attached_ = false;
     bool stopped_ = false;
 };
+
+inline constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 
 // A core's side of it.
 struct CoreDebug {
@@ -119,7 +123,7 @@ struct CoreDebug {
     bool stepped = false;  // it is done
     bool watch_hit = false;
     std::uint64_t resumed = 0;    // a breakpoint at this step does not count
-    std::uint64_t trap_told = 0;  // the trap at this step has been shown; ~0: none
+    std::uint64_t trap_told = 0;  // the trap at this step has been shown; or kNoStep
     KernelStop hit;
 };
 

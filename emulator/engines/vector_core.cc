@@ -97,6 +97,7 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uin
     place_ = place;
     waits_ = 0;
     ahead_ = {};
+    debug_.trap_told = kNoStep;
     if (debug_.debugger != nullptr) debug_watch();
     if (stacks_mapped_ != ItemStacks{} && stacks_mapped_ != item_stacks()) flush();
     const orr_desc_kernel& desc = launch_.desc;
@@ -294,9 +295,11 @@ bool VectorCore::compute(Quantum& quantum) {
     if (generation_ != mmu_.generation()) flush();
     if (ahead_.cycles != 0) take_steps(quantum);
     began_ = quantum.began;
+    stood_cycles_ = 0;
     lookups_ = 0;
     hart_.allow(most_work_);
     bool whole = execute(quantum);
+    stood_cycles_ = quantum.cycles;
     if (debug_.debugger != nullptr && debug_holds(quantum)) whole = false;
     if (whole) quantum.accesses += hart_.take_counts();
     quantum.lookups += lookups_;
@@ -441,7 +444,7 @@ void VectorCore::accessed(const DoneAccess& access) {
 bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {
     constexpr std::uint32_t kTime = 0xc01;
     if (number != kTime) return false;
-    const std::uint64_t cycles = began_cycles_ + (hart_.cycles() - began_hart_cycles_);
+    const std::uint64_t cycles = stood_cycles_ + began_cycles_ + (hart_.cycles() - began_hart_cycles_);
     value = later(began_, duration_ps(cycles, hz_)) / kPsPerNs;
     return true;
 }

@@ -56,6 +56,8 @@ class VectorCore final : private Bus {
     // goes on. What is computed does not depend on the number of goes.
     bool compute(Quantum& quantum);
     void flush();
+    // A debugger had it do steps whose time has still to be charged.
+    bool is_ahead() const { return ahead_.cycles != 0; }
     // What it is at, or was at when it stopped.
     std::uint64_t group() const { return number_in_grid_; }
     std::uint32_t item() const { return item_; }
@@ -69,6 +71,7 @@ class VectorCore final : private Bus {
     void debug_watch();
     bool debug_breakpoints(std::span<const std::uint64_t> addresses);
     std::uint32_t debug_owner(std::uint64_t va) const;
+    std::uint64_t debug_launch() const { return launch_.serial; }
     std::uint32_t debug_vlen() const { return hart_.config().vlen; }
     KernelPlace debug_place() const;
     HartState debug_state() const;
@@ -157,6 +160,7 @@ class VectorCore final : private Bus {
     ModelTime began_ = 0;
     std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step
     std::uint64_t began_hart_cycles_ = 0;
+    std::uint64_t stood_cycles_ = 0;  // of the quantum, before single steps
     std::uint64_t lookups_ = 0;  // of this go
     MmuFault fault_;             // behind the last access that translate() refused
 

@@ -5,13 +5,11 @@
 #include <utility>
 
 #include "emulator/engines/vector_core.h"
-#include "emulator/time/rate.h"
 
 namespace orrery::emu {
 
 namespace {
 
-constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 // Enough for the begin of an item.
 constexpr std::uint64_t kStepBudget = std::uint64_t{1} << 32;
 constexpr unsigned kStepGoes = 256;
@@ -103,7 +101,8 @@ StopReason VectorCore::run_debugged(std::uint64_t budget) {
         debug_stand(kind);
         return StopReason::kRequested;
     };
-    if (debugger.new_launch(launch_.serial)) return stand(Kind::kLaunch);
+    // A step is one of this core alone: what it belongs to is looked at when all go on.
+    if (!debug_.step && debugger.new_launch(launch_.serial)) return stand(Kind::kLaunch);
     // The step was the last of an item, and this is where the next begins.
     if (debug_.stepped) return stand(Kind::kStep);
     // run() never stops at its first instruction.
@@ -148,8 +147,6 @@ void VectorCore::debug_look(std::uint64_t va, unsigned size, bool read) {
 
 // The core stands still, if only because the kernel would end here: its debugger sees the item first.
 bool VectorCore::debug_holds(Quantum& quantum) {
-    // Where the next single step begins.
-    began_ = later(began_, duration_ps(quantum.cycles, hz_));
     if (quantum.end != Quantum::End::kStopped) return debug_.debugger->stopped();
     if (debug_.trap_told == hart_.steps()) return false;
     debug_.trap_told = hart_.steps();

@@ -214,8 +214,11 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         }
         return distribute(now);
     }
-    if (port.saves() && !core.open) return save(core, now);
-    if (!core.open) core.open = {.began = context.events.to_system(now), .budget = config.quantum - core.cut};
+    const bool saves = port.saves() && !core.open;
+    if (saves && !core.core.is_ahead()) return save(core, now);
+    // A group that is saved takes the time of its single steps, and does no more.
+    if (!core.open)
+        core.open = {.began = context.events.to_system(now), .budget = saves ? 1 : config.quantum - core.cut};
     // However many goes it costs the host, for the model it is one.
     if (!core.core.compute(*core.open)) return context.events.again(core.event);
     const Quantum did = *std::exchange(core.open, std::nullopt);

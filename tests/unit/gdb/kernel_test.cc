@@ -1,9 +1,11 @@
 // gdb's packets at the harts of a vector unit: threads, points, steps, traps, and time that stands still.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -170,6 +172,12 @@ TEST_F(KernelGdbTest, ATrapStopsBeforeItIsReported) {
     EXPECT_EQ(resume("vCont;C04:1"), "");
     ASSERT_EQ(rig.done.size(), 1u);
     expect_end(rig.done[0], ORR_DONE_TRAP, 2, entry(kIllegal));
+    // The same once more: a trap takes no step, so the core is at the step where it was.
+    interrupt();
+    start(kIllegal, 0, 1, 1);
+    ASSERT_EQ(resume("vCont;c"), "T04thread:1;");
+    EXPECT_EQ(resume("vCont;C04:1"), "");
+    EXPECT_EQ(rig.done.size(), 2u);
 }
 
 TEST_F(KernelGdbTest, WhatADebuggerMendsGoesOn) {
@@ -245,6 +253,92 @@ TEST_F(KernelGdbTest, CtrlCStopsAKernelThatLoops) {
     go();
     ASSERT_EQ(rig.done.size(), 1u);
     EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
+}
+
+// Whoever attaches to a kernel that hangs looks at it step by step: nothing else goes on.
+TEST_F(KernelGdbTest, AStepOfALaunchThatWasThereBeforeIsOneStep) {
+    start(kMark, kData, 1, 1);
+    while (!unit->debugger().place(0))
+        ASSERT_TRUE(rig.events.run_next(kNever - 1));
+    const ModelTime now = rig.events.now();
+    attach();
+    EXPECT_EQ(reg(kPc), entry(kMark));
+    ASSERT_EQ(resume("vCont;s:1"), "T05thread:1;");
+    EXPECT_GT(reg(kPc), entry(kMark));
+    EXPECT_EQ(rig.events.now(), now);
+    EXPECT_EQ(resume("vCont;c"), "");
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_OK);
+}
+
+TEST_F(KernelGdbTest, CtrlCIsNotLostWhileALaunchIsLookedAt) {
+    attach();
+    start(kLoop, 0, 1, 1);
+    send("vCont;c");
+    for (unsigned round = 0; round < 2; ++round) {
+        go();
+        ASSERT_EQ(unit->debugger().stop().kind, KernelStop::Kind::kLaunch);
+        ASSERT_NO_FATAL_FAILURE(interrupt());
+        send("vCont;c");
+    }
+    EXPECT_EQ(ask("k"), "");
+    unit->reset();
+}
+
+TEST_F(KernelGdbTest, OldLaunchesAreForgotten) {
+    attach();
+    send("vCont;c");
+    for (unsigned launch = 0; launch < 200; ++launch) {
+        start(kMark, kData, 2, 1);
+        do {
+            go();
+            session_->poll();
+        } while (unit->debugger().stopped() || !rig.events.empty());
+    }
+    EXPECT_EQ(rig.done.size(), 200u);
+    EXPECT_LE(unit->debugger().known_launches(), 4 * unit->debugger().cores());
+}
+
+TEST_F(KernelGdbTest, ItemsThatAreSteppedReadTheTimeAsOthersDo) {
+    constexpr std::uint16_t kItems = 6;
+    const auto times = [&] {
+        std::vector<std::uint64_t> out;
+        for (unsigned item = 1; item < kItems; ++item)
+            out.push_back(data()[4 * item] - data()[0]);
+        return out;
+    };
+    ASSERT_EQ(run(desc(kClock, kData, 1, kItems)).status, ORR_DONE_OK);
+    const auto plain = times();
+    std::memset(data(), 0, 4 * kItems * sizeof(std::uint64_t));
+    attach();
+    ASSERT_EQ(ask(fmt::format("Z0,{:x},4", entry(kClock))), "OK");
+    start(kClock, kData, 1, kItems);
+    ASSERT_EQ(resume("vCont;c"), "T05thread:1;");
+    ASSERT_EQ(ask(fmt::format("z0,{:x},4", entry(kClock))), "OK");
+    for (unsigned step = 0; step < 1000 && reg(65 + ORR_CSR_ITEM_X) < kItems - 2; ++step)
+        ASSERT_EQ(resume("vCont;s:1"), "T05thread:1;");
+    EXPECT_EQ(resume("vCont;c"), "");
+    const auto stepped = times();
+    // Of whole ns: the launch began at another part of one.
+    for (unsigned i = 0; i < plain.size(); ++i)
+        EXPECT_LE(std::max(plain[i], stepped[i]) - std::min(plain[i], stepped[i]), 1u) << "item " << i + 1;
+}
+
+TEST_F(KernelGdbTest, StepsTakeTheirTimeAlsoIfTheGroupIsSaved) {
+    start(kLoop, 0, 1, 1);
+    for (unsigned event = 0; event < 20; ++event)
+        ASSERT_TRUE(rig.events.run_next(kNever - 1));
+    const std::uint64_t instructions = rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS);
+    const std::uint64_t busy = rig.counters.get(ORR_CTR_VECTOR_BUSY_PS);
+    attach();
+    for (unsigned step = 0; step < 60; ++step)
+        ASSERT_EQ(resume("vCont;s:1"), "T05thread:1;");
+    ASSERT_TRUE(unit->port(0).preempt(Preempt::kNow, 32 << 20));
+    EXPECT_EQ(resume("vCont;c"), "");
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_PREEMPTED);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS), instructions + 60);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_VECTOR_BUSY_PS), busy + 60 * kPsPerSecond / config().hz);
 }
 
 TEST_F(KernelGdbTest, ADebuggerThatGoesLeavesNothing) {
