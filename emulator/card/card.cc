@@ -22,6 +22,15 @@ namespace {
 constexpr ModelTime kLeastJump = 100'000 * kPsPerNs;
 // Of an image, read and hashed in one event.
 constexpr std::uint64_t kBootPiece = 16 << 10;
+
+// For checks of kernels: as much as VRAM needs that is touched as a whole, but of the host a quarter.
+std::uint64_t most_for_checks(std::uint64_t vram_bytes) {
+    const long pages = ::sysconf(_SC_PHYS_PAGES), bytes = ::sysconf(_SC_PAGESIZE);
+    const std::uint64_t all = 4 * vram_bytes;
+    return pages <= 0 || bytes <= 0
+               ? all
+               : std::min(all, static_cast<std::uint64_t>(pages) / 4 * static_cast<std::uint64_t>(bytes));
+}
 }  // namespace
 
 std::expected<std::unique_ptr<Card>, std::string> Card::create(CardConfig config) {
@@ -236,6 +245,7 @@ std::expected<void, std::string> Card::build() {
     vector.l1_bytes = sku.vector_l1_bytes;
     vector.in_flight = sku.vector_in_flight;
     vector.check = config_.check;
+    vector.check_bytes = most_for_checks(config_.vram_bytes);
     vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));

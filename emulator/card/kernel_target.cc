@@ -123,6 +123,10 @@ bool KernelTarget::remove_breakpoint(std::uint64_t address) {
 }
 
 bool KernelTarget::insert_watchpoint(std::uint64_t address, std::uint64_t bytes, gdb::Watch kind) {
+    if (debugger_.checked()) {
+        note_("no watchpoint of gdb: a card that was started with --check has none, start it without");
+        return false;
+    }
     if (watches_.size() == kMaxWatches || !debugger_.place(core_)) return false;
     watches_.push_back({range_of(address, bytes, kind), debugger_.owner(core_, address)});
     debugger_.set_watches(watches_);

@@ -24,7 +24,11 @@ std::optional<std::uint32_t> Segments::add_group(std::uint64_t group, std::uint3
 std::optional<std::uint32_t> Segments::add_item(std::uint64_t group, std::uint32_t item,
                                                 std::uint32_t phase) {
     const auto first = take(1);
-    if (first) runs_.push_back({group, *first, phase, item});
+    if (!first) return std::nullopt;
+    const Run* const last = runs_.empty() ? nullptr : &runs_.back();
+    const bool follows =
+        last != nullptr && last->item == item && last->group == group && last->phase == phase;
+    if (!follows) runs_.push_back({group, *first, phase, item});
     return first;
 }
 

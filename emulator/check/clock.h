@@ -34,13 +34,15 @@ class Segments {
     // All that there are have lower numbers.
     std::uint32_t next() const { return next_; }
     std::uint64_t bytes() const { return runs_.capacity() * sizeof(Run); }
+    // Nobody asks for one of them any more.
+    void forget() { runs_ = {}; }
 
   private:
     struct Run {
         std::uint64_t group;  // the first
         std::uint32_t first;  // segment
         std::uint32_t phase;
-        std::uint32_t item;  // kAll: groups follow each other, each with all its items
+        std::uint32_t item;  // all are its; kAll: groups follow each other, each with all its items
     };
     static constexpr std::uint32_t kAll = ~0u;
     std::optional<std::uint32_t> take(std::uint32_t count);
@@ -57,6 +59,8 @@ class Clock {
     bool empty() const { return floor_ == 0 && items_.empty() && groups_.empty(); }
     bool knows(const Moment& past) const;
     void learn(const Clock& other, const Segments& segments);
+    // Of the host, with an allowance for what its library keeps for each entry.
+    std::uint64_t bytes() const { return (items_.size() + groups_.size()) * 64; }
     // All that `now` itself has done, and its group before its phase.
     void learn(const Moment& now, const Segments& segments);
 

@@ -32,13 +32,19 @@ Range stack_at(std::uint64_t va) {
 
 }  // namespace
 
+LaunchCheck::~LaunchCheck() {
+    if (room_ != nullptr) room_->used -= taken_;
+}
+
 LaunchCheck::Group& LaunchCheck::add(std::uint64_t number) {
     Group& group = groups_[number];
     group.number = number;
+    if (gave_up_) return group;
     if (const auto first = segments_.add_group(number, 0))
         group.first_segment = *first;
     else
-        gave_up_ = true;
+        give_up();
+    count();
     return group;
 }
 
@@ -66,16 +72,26 @@ void LaunchCheck::start_item(Group& group, bool core_stack) {
     if (core_stack) group.own.forget(kCoreStack, ORR_STACK_TOP);
 }
 
-void LaunchCheck::barrier(Group& group) {
+void LaunchCheck::end_item(Group& group, std::uint32_t item) {
     settle(group, false);
-    for (const auto& [item, state] : group.items)
-        group.knows.learn(state.knows, segments_);
-    group.items.clear();
+    group.items.erase(item);
+}
+
+void LaunchCheck::barrier(Group& group) {
+    if (gave_up_) return;
+    settle(group, false);
+    for (auto& [item, state] : group.items) {
+        group.knows.learn(std::exchange(state.knows, {}), segments_);
+        state.segment.reset();
+    }
+    std::erase_if(group.items,
+                  [](const auto& each) { return !each.second.fenced && each.second.read.empty(); });
     ++group.phase;
     if (const auto first = segments_.add_group(group.number, group.phase))
         group.first_segment = *first;
     else
-        gave_up_ = true;
+        give_up();
+    count();
 }
 
 Moment LaunchCheck::now(const Group& group, std::uint32_t item) const {
@@ -114,30 +130,37 @@ Clock& LaunchCheck::Released::to(std::uint64_t va) {
     return clock != clocks_.end() ? clock->second : others_;
 }
 
+std::uint64_t LaunchCheck::Released::bytes() const {
+    std::uint64_t bytes = others_.bytes() + clocks_.size() * (sizeof(Clock) + 64);
+    for (const auto& [va, clock] : clocks_)
+        bytes += clock.bytes();
+    return bytes;
+}
+
 LaunchCheck::Released& LaunchCheck::released_at(Group& group, std::uint64_t va) {
     return va < kOwnBase ? released_ : group.released;
 }
 
 // All that the item knows becomes known to who acquires at `va`.
 void LaunchCheck::release(Group& group, std::uint32_t item, std::uint64_t va) {
-    Clock& clock = released_at(group, va).to(va);
+    Clock& clock = released_at(group, va).to(va / kGranule);
     ItemState& own = state(group, item);
     clock.learn(now(group, item), segments_);
     clock.learn(group.knows, segments_);
     clock.learn(own.knows, segments_);
     // What it does from here on is not known there.
     own.segment = segments_.add_item(group.number, item, group.phase);
-    if (!own.segment) gave_up_ = true;
+    if (!own.segment) no_numbers_ = true;
 }
 
 void LaunchCheck::synchronise(Group& group, std::uint32_t item, const DoneAccess& access) {
-    if (const Clock* const clock = released_at(group, access.va).at(access.va); clock != nullptr) {
+    if (const Clock* const clock = released_at(group, access.va).at(access.va / kGranule); clock != nullptr) {
         ItemState& own = state(group, item);
         (access.acquires ? own.knows : own.read).learn(*clock, segments_);
     }
     if (access.kind != AccessKind::kAtomic) return;
     const auto own = group.items.find(item);
-    const bool fenced = own != group.items.end() && std::exchange(own->second.fenced, false);
+    const bool fenced = own != group.items.end() && own->second.fenced;
     if (access.releases || fenced) release(group, item, access.va);
 }
 
@@ -166,6 +189,14 @@ void LaunchCheck::settle(Group& group, bool is_atomic) {
 void LaunchCheck::access(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
                          const DoneAccess& access) {
     if (gave_up_) return;
+    count();
+    if (gave_up_) return;
+    check(group, item, pc, stack, access);
+    if (no_numbers_) give_up();
+}
+
+void LaunchCheck::check(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
+                        const DoneAccess& access) {
     if (access.kind == AccessKind::kFence) {
         group.store_follows = access.releases;
         return fence(group, item, access);
@@ -186,8 +217,7 @@ void LaunchCheck::access(Group& group, std::uint32_t item, std::uint64_t pc, std
     race(group, item, pc, access.va, access.bytes, kind);
     if (access.kind == AccessKind::kStore && kind == AccessKind::kAtomic) {
         // What was released there before is not what is read from now on.
-        released_at(group, access.va).overwrite(access.va);
-        state(group, item).fenced = false;
+        if (access.bytes == kGranule) released_at(group, access.va).overwrite(access.va / kGranule);
         release(group, item, access.va);
     } else if (atomic(kind)) {
         synchronise(group, item, access);
@@ -223,12 +253,14 @@ void LaunchCheck::memory(Group& group, std::uint32_t item, std::uint64_t pc, std
         return;
     }
     // Of a structure that is copied as it stands some bytes may be nobody's: an element counts as written if
-    // a byte of it is.
+    // a byte of it is, and a single byte if one of its granule is.
     const std::uint64_t element = std::max<std::uint64_t>(access.element, 1);
     for (std::uint64_t i = 0; i < access.bytes; i += element) {
         bool any = false;
-        for (std::uint64_t k = i; k < i + element && k < access.bytes; ++k)
-            any |= written(access.va + k);
+        std::uint64_t from = access.va + i, to = std::min(from + element, end);
+        if (element == 1) from -= from % kGranule, to = from + kGranule;
+        for (std::uint64_t at = from; at < to; ++at)
+            any |= written(at);
         if (!any) return tell(FindingKind::kNeverWritten, access.va + i, element);
     }
 }
@@ -335,10 +367,53 @@ void LaunchCheck::find(const Finding& finding) {
 }
 
 std::uint64_t LaunchCheck::shadow_bytes() const {
-    std::uint64_t bytes = card_.bytes() + segments_.bytes();
+    std::uint64_t bytes = card_.bytes() + order_bytes();
     for (const auto& [number, group] : groups_)
         bytes += group.own.bytes();
     return bytes;
+}
+
+std::uint64_t LaunchCheck::order_bytes() const {
+    std::uint64_t bytes = segments_.bytes() + released_.bytes() + places_.size() * 72;
+    for (const auto& [number, group] : groups_) {
+        bytes += group.knows.bytes() + group.released.bytes();
+        for (const auto& [item, state] : group.items)
+            bytes += sizeof state + 64 + state.knows.bytes() + state.read.bytes();
+    }
+    return bytes;
+}
+
+void LaunchCheck::count() {
+    if (++events_ < kLook) return;
+    events_ = 0;
+    look();
+}
+
+void LaunchCheck::look() {
+    if (room_ == nullptr || gave_up_) return;
+    room_->used -= std::exchange(taken_, shadow_bytes());
+    room_->used += taken_;
+    while (room_->used > room_->limit) {
+        if (room_->spare && room_->spare()) continue;
+        return give_up();
+    }
+}
+
+void LaunchCheck::give_up() {
+    gave_up_ = true;
+    card_ = {};
+    segments_.forget();
+    released_ = {};
+    places_.clear();
+    told_.clear();
+    for (auto& [number, group] : groups_) {
+        group.own = {};
+        group.knows = {};
+        group.items.clear();
+        group.load.reset();
+        group.released = {};
+    }
+    if (room_ != nullptr) room_->used -= std::exchange(taken_, 0);
 }
 
 std::uint64_t LaunchCheck::touched_bytes() const {

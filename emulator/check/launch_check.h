@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,11 +22,22 @@
 
 namespace orrery::emu {
 
+// Of the host's memory, for all checks of a card together: kernels choose how much they need.
+struct CheckRoom {
+    std::uint64_t limit = 0;
+    std::uint64_t used = 0;
+    std::function<bool()> spare;  // gives some back that may not be needed again; false: there is none
+};
+
 class LaunchCheck {
   public:
-    // `what`: of kCheckRace and kCheckMemory. `items`: of a group.
-    LaunchCheck(unsigned what, std::uint32_t items, std::uint64_t local_bytes)
-        : what_(what), local_bytes_(local_bytes), segments_(items) {}
+    // `what`: of kCheckRace and kCheckMemory. `items`: of a group. `room` outlives it; nullptr: there is no
+    // limit.
+    LaunchCheck(unsigned what, std::uint32_t items, std::uint64_t local_bytes, CheckRoom* room = nullptr)
+        : what_(what), local_bytes_(local_bytes), room_(room), segments_(items) {}
+    ~LaunchCheck();
+    LaunchCheck(const LaunchCheck&) = delete;
+    LaunchCheck& operator=(const LaunchCheck&) = delete;
 
     // A work-group between its first item's start and its end.
     struct Group;
@@ -35,6 +47,7 @@ class LaunchCheck {
     void end(Group& group);
     // An item starts, on the core's stack or on its own.
     void start_item(Group& group, bool core_stack);
+    void end_item(Group& group, std::uint32_t item);
     void barrier(Group& group);
     // `stack`: the item's stack pointer.
     void access(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
@@ -45,20 +58,25 @@ class LaunchCheck {
     const std::vector<Finding>& findings() const { return findings_; }
     // With those that there was no room for.
     std::uint64_t found() const { return found_; }
-    // Of the host, for what is known of memory; and of the memory that was touched.
+    // Of the host; and of the memory that was touched.
     std::uint64_t shadow_bytes() const;
     std::uint64_t most_shadow_bytes() const { return most_bytes_; }
     std::uint64_t touched_bytes() const;
     std::uint64_t most_touched_bytes() const { return most_touched_; }
-    // There were more segments than numbers: what came then was not checked.
+    // There was no more room, or there were more segments than numbers: what came then was not checked.
     bool gave_up() const { return gave_up_; }
+    // Gives its room back; what it has found stays.
+    void give_up();
+    // Takes as much of the room as it needs, or gives up. It does so itself once in kLook events.
+    void look();
+    static constexpr unsigned kLook = 4096;
 
   private:
     struct ItemState {
         Clock knows;  // beside what its group knows
         Clock read;   // what atomic reads have seen, for the next fence that acquires
         std::optional<std::uint32_t> segment;  // beside that of its group's phase
-        bool fenced = false;                   // a fence that releases stands before its next atomic
+        bool fenced = false;                   // a fence that releases stands before its atomics
     };
     struct Load {
         std::uint32_t item = 0;
@@ -82,22 +100,30 @@ class LaunchCheck {
                          unsigned part, unsigned place, AccessKind kind);
     void memory(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
                 const DoneAccess& access);
+    void check(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
+               const DoneAccess& access);
+    std::uint64_t order_bytes() const;
+    void count();
     void find(const Finding& finding);
     unsigned place_of(std::uint64_t pc);
     void measure();
 
     const unsigned what_;
     const std::uint64_t local_bytes_;
+    CheckRoom* const room_;
+    std::uint64_t taken_ = 0;  // of it
+    unsigned events_ = 0;      // since the last look
     Segments segments_;
     Shadow card_;                            // of memory that groups share
     std::map<std::uint64_t, Group> groups_;  // those that have begun and not ended
-    // What was released, by the location's address. Beyond so many locations the others are as one.
+    // What was released, by the granule of the location. Beyond so many locations the others are as one.
     class Released {
       public:
         // Nothing: nobody released there.
         const Clock* at(std::uint64_t va) const;
         Clock& to(std::uint64_t va);
         void overwrite(std::uint64_t va) { clocks_.erase(va); }
+        std::uint64_t bytes() const;
 
       private:
         static constexpr std::size_t kMost = 256;
@@ -112,6 +138,7 @@ class LaunchCheck {
     std::set<std::array<std::uint64_t, 3>> told_;
     std::uint64_t found_ = 0;
     std::uint64_t most_bytes_ = 0, most_touched_ = 0;
+    bool no_numbers_ = false;  // for segments
     bool gave_up_ = false;
 };
 

@@ -67,6 +67,10 @@ std::uint32_t KernelDebugger::vlen() const {
     return cores_.front()->debug_vlen();
 }
 
+bool KernelDebugger::checked() const {
+    return cores_.front()->debug_checked();
+}
+
 std::optional<KernelPlace> KernelDebugger::place(std::uint32_t core) const {
     if (!works_(core)) return std::nullopt;
     return cores_[core]->debug_place();

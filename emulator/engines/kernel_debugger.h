@@ -75,6 +75,8 @@ class KernelDebugger {
     std::uint32_t cores() const { return static_cast<std::uint32_t>(cores_.size()); }
     // Registers of vectors have so many bits; 0: there are none.
     std::uint32_t vlen() const;
+    // Launches may have a check, which would not see accesses to watched pages.
+    bool checked() const;
     // Nothing: the core has no group.
     std::optional<KernelPlace> place(std::uint32_t core) const;
     // Of a core that is between two items: those with which the next begins.

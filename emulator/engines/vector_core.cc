@@ -14,6 +14,8 @@ constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
 // A page of code that the hart asks for costs the host several times what another page does.
 constexpr std::uint64_t kFetchLookups = 8;
 constexpr std::uint64_t kLookupWork = 2;
+// What a check costs for an access, for each kCheckBytes of it, and for what may order accesses.
+constexpr std::uint64_t kCheckWork = 1, kCheckBytes = 16, kOrderWork = 32;
 constexpr std::uint64_t kEcallBytes = 4;
 constexpr std::uint64_t kItemStacksEnd =
     ORR_ITEM_STACKS + std::uint64_t{ORR_SAVE_ITEMS} * ORR_ITEM_STACK_STRIDE;
@@ -282,6 +284,7 @@ bool VectorCore::end_item(Quantum& quantum) {
     if ((waits_ & ORR_SAVE_WAITING) != 0) return trap(quantum, ORR_TRAP_BARRIER_ENDED, barrier_);
     in_item_ = false;
     ++quantum.items;
+    if (checked_ != nullptr) launch_.check->end_item(*checked_, item_);
     if (item_ + 1 == launch_.items()) {
         if (checked_ != nullptr) launch_.check->end(*std::exchange(checked_, nullptr));
         quantum.end = Quantum::End::kGroupDone;
@@ -438,6 +441,8 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
 
 void VectorCore::accessed(const DoneAccess& access) {
     if (checked_ == nullptr) return;
+    const bool orders = access.kind != AccessKind::kLoad && access.kind != AccessKind::kStore;
+    hart_.spend(orders ? kOrderWork : kCheckWork + access.bytes / kCheckBytes);
     launch_.check->access(*checked_, item_, hart_.pc(), hart_.x(kStackPointer), access);
 }
 

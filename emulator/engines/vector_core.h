@@ -71,6 +71,7 @@ class VectorCore final : private Bus {
     void debug_watch();
     bool debug_breakpoints(std::span<const std::uint64_t> addresses);
     std::uint32_t debug_owner(std::uint64_t va) const;
+    bool debug_checked() const { return hart_.config().tells_accesses; }
     std::uint64_t debug_launch() const { return launch_.serial; }
     std::uint32_t debug_vlen() const { return hart_.config().vlen; }
     KernelPlace debug_place() const;
@@ -161,8 +162,8 @@ class VectorCore final : private Bus {
     std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step
     std::uint64_t began_hart_cycles_ = 0;
     std::uint64_t stood_cycles_ = 0;  // of the quantum, before single steps
-    std::uint64_t lookups_ = 0;  // of this go
-    MmuFault fault_;             // behind the last access that translate() refused
+    std::uint64_t lookups_ = 0;       // of this go
+    MmuFault fault_;                  // behind the last access that translate() refused
 
     CoreDebug debug_;
     Quantum ahead_;             // what it did step by step, before its time

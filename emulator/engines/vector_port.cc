@@ -47,9 +47,7 @@ bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint3
     if (!work_of(descriptor)) {
         end(ORR_DONE_BAD_DESC, 0, 0, now);
     } else {
-        if (unit_.config.check != 0)
-            check(
-                std::make_unique<LaunchCheck>(unit_.config.check, launch_.items(), launch_.desc.local_bytes));
+        if (unit_.config.check != 0) check(unit_.new_check(launch_));
         unit_.context.events.schedule(event_, later(now, unit_.config.launch_ps));
     }
     return true;
@@ -79,8 +77,11 @@ void VectorUnit::Impl::Port::log_findings() {
     if (check_->found() > check_->findings().size())
         errors.note("check: and {} findings more", check_->found() - check_->findings().size());
     if (check_->gave_up())
-        errors.note("check: the kernel at {:#x} has too many work-items and barriers: not all was checked",
-                    entry);
+        errors.note(
+            "check: not all of the kernel at {:#x} of address space {} was checked: that takes more than the "
+            "{} MiB of the host's memory that there are for checks, or it has too many work-items and "
+            "barriers",
+            entry, launch_.desc.asid, unit_.config.check_bytes >> 20);
 }
 
 void VectorUnit::Impl::Port::on_event(ModelTime now) {
@@ -120,7 +121,8 @@ void VectorUnit::Impl::Port::watch_cost(const Quantum& did) {
     lookups_ += did.lookups;
     work_ += did.work;
     cycles_ += did.cycles;
-    if (told_ || work_ < kTellFrom || work_ < cycles_) return;
+    // A check takes its time, and whoever asks for it knows.
+    if (told_ || check_ != nullptr || work_ < kTellFrom || work_ < cycles_) return;
     told_ = true;
     if (unit_.context.errors == nullptr) return;
     unit_.context.errors->note(
@@ -148,12 +150,13 @@ void VectorUnit::Impl::Port::hand_in(ModelTime now) {
         header.kind = ORR_ENGINE_VECTOR;
         header.groups = saved_;
         header.next_group = next_group_;
+        if (check_ != nullptr) header.row = launch_.serial;
         static_assert(sizeof header.descriptor == sizeof launch_.desc);
         std::memcpy(header.descriptor, &launch_.desc, sizeof launch_.desc);
         unit_.area_at(save_)->write_header(header);
         unit_.context.counters.add(ORR_CTR_PREEMPTIONS);
         unit_.context.counters.add(ORR_CTR_SAVED_BYTES, saved_bytes_);
-        if (check_ != nullptr) unit_.park(launch_.desc, next_group_, std::move(check_));
+        if (check_ != nullptr) unit_.park(launch_, std::move(check_));
     }
     log_findings();
     check_.reset();
@@ -311,40 +314,41 @@ void VectorUnit::Impl::Port::go_on_saving(ModelTime now) {
     unit_.context.events.schedule(event_, through);
 }
 
-bool VectorUnit::Impl::Port::load(std::uint64_t save) {
+std::optional<std::uint64_t> VectorUnit::Impl::Port::load(std::uint64_t save) {
     const std::uint32_t limit = unit_.config.cores;
     auto area = unit_.area_at(save);
-    if (!area) return false;
+    if (!area) return std::nullopt;
     const auto header = area->read_header(ORR_ENGINE_VECTOR);
-    if (!header || header->row != 0 || header->column != 0) return false;
+    if (!header || (header->row != 0 && unit_.config.check == 0) || header->column != 0) return std::nullopt;
     std::memcpy(&launch_.desc, header->descriptor, sizeof launch_.desc);
-    if (!emu::work_of(launch_.desc, limit) || header->next_group > launch_.groups()) return false;
+    if (!emu::work_of(launch_.desc, limit) || header->next_group > launch_.groups()) return std::nullopt;
     next_group_ = header->next_group;
     std::vector<std::uint64_t> numbers;
     for (std::uint32_t i = 0; i < header->groups; ++i) {
         auto group = area->read_group(i, launch_.items());
-        if (!group || group->record.group >= next_group_ || places_[group->record.place]) return false;
-        if (group->record.waits != 0 && launch_.desc.item_stacks == 0) return false;
+        if (!group || group->record.group >= next_group_ || places_[group->record.place]) return std::nullopt;
+        if (group->record.waits != 0 && launch_.desc.item_stacks == 0) return std::nullopt;
         places_.set(group->record.place);
         numbers.push_back(group->record.group);
         pending_.push_back(*std::move(group));
     }
     std::ranges::sort(numbers);
-    if (std::ranges::adjacent_find(numbers) != numbers.end() || waiting_groups() == 0) return false;
+    if (std::ranges::adjacent_find(numbers) != numbers.end() || waiting_groups() == 0) return std::nullopt;
     area->invalidate();
-    return true;
+    return header->row;
 }
 
 bool VectorUnit::Impl::Port::resume(std::uint64_t save, std::uint32_t tag) {
     if (busy_) return false;
     const ModelTime now = unit_.context.events.now();
     begin(tag, now);
-    if (!load(save)) {
+    const auto number = load(save);
+    if (!number) {
         pending_.clear();
         end(ORR_DONE_BAD_DESC, 0, 0, now);
         return true;
     }
-    if (unit_.config.check != 0) check(unit_.unpark(launch_, next_group_));
+    if (unit_.config.check != 0) check(unit_.unpark(launch_, *number));
     const ModelTime read = unit_.context.memory.vram().reserve(now, kSavePage);
     unit_.context.events.schedule(event_, later(read, unit_.config.launch_ps));
     return true;

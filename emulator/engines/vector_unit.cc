@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kMaxPorts = 64;
 constexpr std::uint32_t kPriorities = 4;
-constexpr std::size_t kMostParked = 64;
+// Small ones: checks give their room back before it is short.
+constexpr std::size_t kMostParked = 4096;
 // A core looks whether its group is to be saved once in this time.
 constexpr std::uint64_t kQuantaPerSecond = 500'000;
 
@@ -30,6 +31,14 @@ VectorConfig in_range(VectorConfig config) {
 
 VectorUnit::Impl::Impl(const VectorConfig& wanted, EngineContext& context_)
     : config(in_range(wanted)), context(context_) {
+    check_room = {.limit = config.check_bytes, .used = 0, .spare = [this] {
+                      for (Parked& each : parked) {
+                          if (each.check->gave_up()) continue;
+                          each.check->give_up();
+                          return true;
+                      }
+                      return false;
+                  }};
     for (std::uint32_t i = 0; i < config.cores; ++i) {
         cores.emplace_back(*this, i, config, context.mmu);
         free.add(i);
@@ -251,23 +260,36 @@ KernelDebugger& VectorUnit::debugger() {
     return *impl_->debugger;
 }
 
-void VectorUnit::Impl::park(const orr_desc_kernel& desc, std::uint64_t next_group,
-                            std::unique_ptr<LaunchCheck> check) {
+void VectorUnit::Impl::park(const KernelLaunch& launch, std::unique_ptr<LaunchCheck> check) {
+    forget_parked();
     // Some never go on.
     if (parked.size() == kMostParked) parked.pop_front();
-    parked.push_back({desc, next_group, std::move(check)});
+    check->look();
+    parked.push_back(
+        {launch.desc, launch.serial, context.mmu.root_changes(launch.desc.asid), std::move(check)});
 }
 
-std::unique_ptr<LaunchCheck> VectorUnit::Impl::unpark(const KernelLaunch& launch, std::uint64_t next_group) {
+std::unique_ptr<LaunchCheck> VectorUnit::Impl::unpark(const KernelLaunch& launch, std::uint64_t number) {
+    forget_parked();
+    // The guest can write the number.
     const auto it = std::ranges::find_if(parked, [&](const Parked& each) {
-        return each.next_group == next_group &&
-               std::memcmp(&each.desc, &launch.desc, sizeof launch.desc) == 0;
+        return each.number == number && std::memcmp(&each.desc, &launch.desc, sizeof launch.desc) == 0;
     });
-    if (it == parked.end())
-        return std::make_unique<LaunchCheck>(config.check, launch.items(), launch.desc.local_bytes);
+    if (it == parked.end()) return new_check(launch);
     auto check = std::move(it->check);
     parked.erase(it);
     return check;
+}
+
+void VectorUnit::Impl::forget_parked() {
+    std::erase_if(parked, [&](const Parked& each) {
+        return each.root_changes != context.mmu.root_changes(each.desc.asid);
+    });
+}
+
+std::unique_ptr<LaunchCheck> VectorUnit::Impl::new_check(const KernelLaunch& launch) {
+    forget_parked();
+    return std::make_unique<LaunchCheck>(config.check, launch.items(), launch.desc.local_bytes, &check_room);
 }
 
 VectorUnit::VectorUnit(const VectorConfig& config, EngineContext& context)

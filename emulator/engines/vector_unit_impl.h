@@ -81,10 +81,12 @@ class VectorUnit::Impl {
     std::optional<SaveArea> area_at(std::uint64_t offset) const {
         return SaveArea::at(context.vram, offset, config.cores, config.vlen);
     }
-    // Checks of launches that were preempted, until they go on. One is known by its descriptor and the groups
-    // that have begun; software may move save areas about.
-    void park(const orr_desc_kernel& desc, std::uint64_t next_group, std::unique_ptr<LaunchCheck> check);
-    std::unique_ptr<LaunchCheck> unpark(const KernelLaunch& launch, std::uint64_t next_group);
+    // Checks of launches that were preempted, until they go on: known by the number in the save header, as
+    // software may move save areas about. Those whose process is gone go.
+    void park(const KernelLaunch& launch, std::unique_ptr<LaunchCheck> check);
+    std::unique_ptr<LaunchCheck> unpark(const KernelLaunch& launch, std::uint64_t number);
+    void forget_parked();
+    std::unique_ptr<LaunchCheck> new_check(const KernelLaunch& launch);
     // The place of a port that comes to this priority now: no better than of those who are there.
     Pass pass_of_newcomer(const Port& port, ModelTime now) const;
 
@@ -93,12 +95,14 @@ class VectorUnit::Impl {
     CodeStore code;          // of all cores: they run on one thread
     std::deque<Core> cores;  // events do not move
     CoreSet free;
+    CheckRoom check_room;  // before all checks: they give theirs back
     std::deque<Port> ports;
     std::uint64_t serial = 0;  // of the last launch
     std::unique_ptr<KernelDebugger> debugger;
     struct Parked {
         orr_desc_kernel desc;
-        std::uint64_t next_group;
+        std::uint64_t number;        // serial of the launch that was saved
+        std::uint64_t root_changes;  // of its address space
         std::unique_ptr<LaunchCheck> check;
     };
     std::deque<Parked> parked;  // the oldest first
@@ -172,7 +176,8 @@ class VectorUnit::Impl::Port final : public EnginePort {
   private:
     void on_event(ModelTime now);
     void begin(std::uint32_t tag, ModelTime now);
-    bool load(std::uint64_t save);
+    // The number of its check.
+    std::optional<std::uint64_t> load(std::uint64_t save);
     std::uint32_t take_place(std::uint32_t wanted);
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail, ModelTime at);
     void end_well(ModelTime now);

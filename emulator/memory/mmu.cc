@@ -69,6 +69,7 @@ Mmu::Mmu(Vram& vram, HostMemory& host, Counters& counters)
       host_(host),
       counters_(counters),
       roots_(ORR_ASIDS, kNoRoot),
+      root_changes_(ORR_ASIDS),
       tlb_(std::size_t{kSets} * kWays),
       victim_(kSets) {}
 
@@ -78,6 +79,7 @@ std::uint32_t Mmu::set_root(std::uint64_t asid, std::uint64_t vram_offset) {
         return ORR_FAULT_TABLE_RANGE;
     }
     roots_[asid] = vram_offset;
+    ++root_changes_[asid];
     flush_asid(asid);
     return ORR_FAULT_NONE;
 }
@@ -85,6 +87,7 @@ std::uint32_t Mmu::set_root(std::uint64_t asid, std::uint64_t vram_offset) {
 std::uint32_t Mmu::clear_root(std::uint64_t asid) {
     if (asid == 0 || asid >= ORR_ASIDS) return ORR_FAULT_NO_CONTEXT;
     roots_[asid] = kNoRoot;
+    ++root_changes_[asid];
     flush_asid(asid);
     return ORR_FAULT_NONE;
 }

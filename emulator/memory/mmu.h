@@ -54,6 +54,10 @@ class Mmu {
     // Called before pointers go stale: who uses some beside the card thread is done with them then.
     void before_change(std::function<void()> hook) { before_change_ = std::move(hook); }
 
+    // How often the address space got another root, or none: another process may have it then.
+    std::uint64_t root_changes(std::uint64_t asid) const {
+        return asid < root_changes_.size() ? root_changes_[asid] : 0;
+    }
     // Changes with everything above.
     std::uint64_t generation() const { return generation_; }
 
@@ -109,6 +113,7 @@ class Mmu {
     std::uint64_t generation_ = 1;
     std::function<void()> before_change_;
     std::vector<std::uint64_t> roots_;  // by asid; kNoRoot: none
+    std::vector<std::uint64_t> root_changes_;
     std::vector<TlbEntry> tlb_;         // kSets * kWays
     std::vector<std::uint8_t> victim_;  // next way of each set
 };

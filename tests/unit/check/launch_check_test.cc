@@ -164,6 +164,144 @@ TEST(LaunchCheck, ShadowIsAtMostFourTimesWhatWasTouched) {
     EXPECT_LE(barriers.shadow_bytes(), 4 * barriers.touched_bytes());
 }
 
+DoneAccess load(std::uint64_t va, std::uint64_t bytes) {
+    DoneAccess access = store(va, bytes);
+    access.kind = AccessKind::kLoad;
+    return access;
+}
+
+DoneAccess atomic(std::uint64_t va, std::uint64_t bytes, bool acquires, bool releases) {
+    return {.va = va,
+            .bytes = bytes,
+            .kind = AccessKind::kAtomic,
+            .acquires = acquires,
+            .releases = releases,
+            .element = static_cast<std::uint32_t>(bytes)};
+}
+
+TEST(LaunchCheck, OrderTakesLittleRoom) {
+    // An item that releases for ever.
+    LaunchCheck check(kCheckRace, 1, 0);
+    LaunchCheck::Group& group = check.begin(0);
+    for (std::uint64_t page = 0; page < 8; ++page)
+        check.access(group, 0, 0x1000, 0, store(kWords + page * 4096, 8));
+    for (unsigned i = 0; i < 100'000; ++i)
+        check.access(group, 0, 0x1004, 0, atomic(kWords, 8, true, true));
+    EXPECT_EQ(check.touched_bytes(), 8u * 4096);
+    EXPECT_LE(check.shadow_bytes(), 4 * check.touched_bytes());
+    // Many items one after another: what one of them knew goes with it.
+    LaunchCheck items(kCheckRace, 1024, 0);
+    LaunchCheck::Group& one = items.begin(0);
+    for (std::uint32_t item = 0; item < 1024; ++item) {
+        items.access(one, item, 0x1004, 0, atomic(kWords, 8, true, true));
+        items.end_item(one, item);
+    }
+    EXPECT_LE(items.shadow_bytes(), 128u << 10);
+    // At the same time they need more, and that counts.
+    LaunchCheck all(kCheckRace, 200, 0);
+    LaunchCheck::Group& side = all.begin(0);
+    for (std::uint32_t item = 0; item < 200; ++item)
+        all.access(side, item, 0x1004, 0, atomic(kWords, 8, true, true));
+    EXPECT_GT(all.shadow_bytes(), 200u * 90 * 64);
+}
+
+TEST(LaunchCheck, WithoutRoomItGivesUpAndKeepsWhatItFound) {
+    CheckRoom room{.limit = 16 << 20, .used = 0, .spare = {}};
+    const auto touch = [](LaunchCheck& check, std::uint64_t pages) {
+        LaunchCheck::Group& group = check.begin(0);
+        check.access(group, 0, 0x1000, 0, store(kWords, 8));
+        check.access(group, 1, 0x1004, 0, store(kWords, 8));
+        for (std::uint64_t page = 0; page < pages; ++page)
+            check.access(group, 0, 0x1008, 0, store(kFlags + page * 4096, 8));
+        check.look();
+        return &group;
+    };
+    {
+        LaunchCheck parked(kCheckRace, 2, 0, &room);
+        touch(parked, 512);
+        EXPECT_FALSE(parked.gave_up());
+        EXPECT_EQ(room.used, parked.shadow_bytes());
+        room.spare = [&] {
+            if (parked.gave_up()) return false;
+            parked.give_up();
+            return true;
+        };
+        LaunchCheck check(kCheckRace, 2, 0, &room);
+        touch(check, 768);
+        EXPECT_TRUE(parked.gave_up());
+        EXPECT_FALSE(check.gave_up());
+        EXPECT_EQ(room.used, check.shadow_bytes());
+        LaunchCheck::Group* const group = touch(check, 3 * LaunchCheck::kLook);
+        EXPECT_TRUE(check.gave_up());
+        EXPECT_EQ(room.used, 0u);
+        EXPECT_LE(check.shadow_bytes(), 4096u);
+        check.barrier(*group);
+        check.access(*group, 0, 0x100c, 0, atomic(kFlags, 8, true, true));
+        check.start_item(*group, true);
+        check.end_item(*group, 0);
+        check.end(*group);
+        check.end(check.go_on(5));
+        EXPECT_EQ(check.found(), 1u);
+        EXPECT_EQ(parked.found(), 1u);
+    }
+    EXPECT_EQ(room.used, 0u);
+}
+
+// Padding goes with the rest of a structure, byte by byte.
+TEST(LaunchCheck, ABytewiseCopyOfPaddingIsNoRead) {
+    LaunchCheck check(kCheckMemory, 1, 0);
+    LaunchCheck::Group& group = check.begin(0);
+    constexpr std::uint64_t kTop = ORR_STACK_TOP - 64;
+    check.access(group, 0, 0x1000, kTop, store(kTop, 1));
+    check.access(group, 0, 0x1004, kTop, store(kTop + 4, 4));
+    for (std::uint64_t i = 0; i < 8; ++i)
+        check.access(group, 0, 0x1008, kTop, load(kTop + i, 1));
+    EXPECT_EQ(check.found(), 0u);
+    check.access(group, 0, 0x100c, kTop, load(kTop + 8, 1));
+    EXPECT_EQ(check.found(), 1u);
+    check.access(group, 0, 0x1010, kTop, load(kTop + 2, 2));
+    EXPECT_EQ(check.found(), 2u);
+}
+
+TEST(LaunchCheck, AFenceIsThereForAllAtomicsBehindItAndSizesMayDiffer) {
+    const DoneAccess fence{.bytes = 0x33, .kind = AccessKind::kFence, .acquires = true, .releases = true};
+    const auto races = [&](auto&& between, std::uint64_t seen, std::uint64_t bytes) {
+        LaunchCheck check(kCheckRace, 1, 0);
+        LaunchCheck::Group& first = check.begin(0);
+        LaunchCheck::Group& second = check.begin(1);
+        check.access(first, 0, 0x1000, 0, store(kWords, 8));
+        between(check, first);
+        check.access(second, 0, 0x2000, 0, atomic(seen, bytes, true, false));
+        check.access(second, 0, 0x2004, 0, load(kWords, 8));
+        check.end(second);
+        return check.found();
+    };
+    const auto count = [](LaunchCheck& check, LaunchCheck::Group& group) {
+        check.access(group, 0, 0x1004, 0, atomic(kFlags, 8, false, false));
+    };
+    const auto flag = [](LaunchCheck& check, LaunchCheck::Group& group) {
+        check.access(group, 0, 0x1008, 0, atomic(kFlags + 64, 8, false, false));
+    };
+    const auto fenced = [&](LaunchCheck& check, LaunchCheck::Group& group) {
+        check.access(group, 0, 0x1002, 0, fence);
+        count(check, group);
+        flag(check, group);
+    };
+    const auto with_barrier = [&](LaunchCheck& check, LaunchCheck::Group& group) {
+        check.access(group, 0, 0x1002, 0, fence);
+        check.barrier(group);
+        flag(check, group);
+    };
+    EXPECT_EQ(races(flag, kFlags + 64, 8), 1u) << "without a fence";
+    EXPECT_EQ(races(fenced, kFlags + 64, 8), 0u);
+    EXPECT_EQ(races(with_barrier, kFlags + 64, 8), 0u);
+    const auto wide = [](LaunchCheck& check, LaunchCheck::Group& group) {
+        check.access(group, 0, 0x1004, 0, atomic(kFlags, 8, false, true));
+    };
+    EXPECT_EQ(races(wide, kFlags + 4, 4), 0u);
+    EXPECT_EQ(races(wide, kFlags + 8, 4), 1u) << "another place";
+}
+
 TEST(LaunchCheck, EachPairOfPlacesIsToldOnceAndNotTooMany) {
     LaunchCheck check(kCheckRace, 2, 4096);
     LaunchCheck::Group& group = check.begin(0);

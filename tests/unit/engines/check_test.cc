@@ -1,10 +1,12 @@
 // Kernels under --check: what shares memory rightly is not reported, what does not is, with both sides.
 #include <algorithm>
 #include <random>
+#include <vector>
 
 #include <gmock/gmock.h>
 
 #include "emulator/check/launch_check.h"
+#include "emulator/engines/save_area.h"
 #include "tests/unit/engines/vector_rig.h"
 
 namespace orrery::emu::test {
@@ -206,6 +208,66 @@ TEST_F(CheckTest, PreemptionHidesNothingAndInventsNothing) {
     const Completion bad = preempted(sharing(kOneWord, kShared, 600, 1), 2 * 1000 * kPsPerNs);
     EXPECT_EQ(cause(bad), unsigned{ORR_TRAP_RACE});
     EXPECT_EQ(bad.item >> ORR_DONE_ITEM_BITS, 1u);
+}
+
+class ParkedCheckTest : public CheckTest {
+  protected:
+    static constexpr std::uint32_t kGroups = 2;
+    static constexpr std::uint16_t kItems = 400;
+    // Saved when all its groups are on cores and have done something.
+    void save(Sharing how) {
+        const orr_desc_kernel d = sharing(how, kShared, kGroups, kItems);
+        ASSERT_TRUE(unit->port(0).start(Rig::words_of(d), 7));
+        const std::uint64_t items = rig.counters.get(ORR_CTR_VECTOR_ITEMS);
+        while (rig.counters.get(ORR_CTR_VECTOR_ITEMS) < items + 100)
+            ASSERT_TRUE(rig.events.run_next(kNever - 1));
+        ASSERT_TRUE(unit->port(0).preempt(Preempt::kNow, kArea));
+        ASSERT_EQ(next().status, ORR_DONE_PREEMPTED);
+    }
+    Completion go_on() {
+        EXPECT_TRUE(unit->port(0).resume(kArea, 7));
+        return next();
+    }
+    std::vector<std::uint8_t> area() const {
+        const std::uint8_t* const at = rig.vram.data() + kArea;
+        return {at, at + save_area_bytes(config().cores)};
+    }
+};
+
+TEST_F(ParkedCheckTest, AnotherLaunchOfTheSameKernelDoesNotTakeIt) {
+    save(kOneWord);
+    const auto racy = area();
+    // It never goes on, or later; the others are like it in all that a descriptor says.
+    for (unsigned i = 0; i < 70; ++i)
+        save(kNoSum);
+    EXPECT_EQ(go_on().status, ORR_DONE_OK);
+    std::ranges::copy(racy, rig.vram.data() + kArea);
+    EXPECT_EQ(cause(go_on()), unsigned{ORR_TRAP_RACE});
+}
+
+TEST_F(ParkedCheckTest, WhatHasGoneWithItsProcessIsForgotten) {
+    save(kOneWord);
+    data()[0] = kNoSum;
+    EXPECT_EQ(cause(go_on()), unsigned{ORR_TRAP_RACE});
+    save(kOneWord);
+    data()[0] = kNoSum;
+    ASSERT_EQ(rig.mmu.clear_root(1), 0u);
+    ASSERT_EQ(rig.mmu.set_root(1, rig.root()), 0u);
+    EXPECT_EQ(go_on().status, ORR_DONE_OK);
+}
+
+TEST_F(CheckTest, WhatACheckCostsTheHostEndsAGo) {
+    const auto goes = [&](unsigned what) {
+        check(what, 4096);
+        data()[0] = kShared;
+        data()[1] = kShared + (1 << 20);
+        data()[2] = 65536;
+        EXPECT_TRUE(unit->port(0).start(Rig::words_of(desc(kShareRows, kData, 8, 1)), 7));
+        const std::size_t events = rig.run();
+        EXPECT_EQ(next().status, what == 0 ? ORR_DONE_OK : ORR_DONE_TRAP);
+        return events;
+    };
+    EXPECT_GT(goes(kCheckRace), goes(0) + 4);
 }
 
 TEST_F(CheckTest, TheLogHasEachPairOfPlaces) {

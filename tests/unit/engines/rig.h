@@ -97,6 +97,8 @@ class Rig {
         if (mmu.set_root(1, root_) != 0) throw std::runtime_error("root");
     }
 
+    std::uint64_t root() const { return root_; }  // of ASID 1
+
     // Maps [va, va + bytes) in ASID 1 to consecutive 4 KiB pages (or 2 MiB ones if `huge`).
     void map(std::uint64_t va, std::uint64_t bytes, unsigned target, std::uint64_t address,
              std::uint64_t rights = kRights, unsigned port = 0, bool huge = false) {

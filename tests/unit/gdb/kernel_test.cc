@@ -5,10 +5,12 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "emulator/api/checks.h"
 #include "emulator/card/kernel_target.h"
 #include "emulator/gdb/session.h"
 #include "tests/unit/engines/vector_rig.h"
@@ -350,6 +352,25 @@ TEST_F(KernelGdbTest, ADebuggerThatGoesLeavesNothing) {
     go();
     ASSERT_EQ(rig.done.size(), 1u);
     EXPECT_EQ(rig.done[0].status, ORR_DONE_OK);
+}
+
+// A watched page is served behind the check's back.
+TEST_F(KernelGdbTest, ACardThatChecksHasNoWatchpoints) {
+    VectorConfig with = config();
+    with.check = kCheckMemory;
+    VectorUnit checked(with, rig.context);
+    std::string log;
+    KernelTarget target(checked.debugger(), [&](const std::string& text) { log = text; });
+    target.attach();
+    ASSERT_TRUE(checked.port(0).start(Rig::words_of(desc(kLoop, 0, 1, 1)), 5));
+    target.resume(gdb::Resume::kContinue);
+    while (!checked.debugger().stopped() && rig.events.run_next(kNever - 1)) {
+    }
+    ASSERT_TRUE(checked.debugger().place(0));
+    EXPECT_FALSE(target.insert_watchpoint(kData, 8, gdb::Watch::kWrite));
+    EXPECT_NE(log.find("--check"), std::string::npos);
+    EXPECT_TRUE(target.insert_breakpoint(entry(kLoop)));
+    checked.reset();
 }
 
 class VectorGdbTest : public KernelGdbTest {

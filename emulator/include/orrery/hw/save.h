@@ -37,7 +37,7 @@ struct orr_save_header {
 	uint32_t vlen; /* bits of a vector register of the card; 0: it has none */
 	uint64_t descriptor[8];
 	uint64_t next_group; /* vector: first that has not been on a core yet; else 0 */
-	uint64_t row; /* copy: what is to be moved next; else 0 */
+	uint64_t row; /* copy: what is to be moved next; vector: number of the launch's check (--check); else 0 */
 	uint64_t column;
 	uint64_t fetched_bytes; /* copy: of what follows; 0: a long descriptor has not been fetched, or there is none */
 	uint64_t fetched[ORR_DESC_LONG_BYTES / 8]; /* the long descriptor that `descriptor` points to */
