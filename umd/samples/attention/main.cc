@@ -81,7 +81,7 @@ std::uint32_t parts(std::uint32_t count, std::uint32_t each) {
 
 int run(bool quick) {
     // No multiple of what the kernels take at a time.
-    const Shape shape = quick ? Shape{2, 300, 64} : Shape{8, 500, 64};
+    const Shape shape = quick ? Shape{4, 300, 64} : Shape{8, 500, 64};
     const std::vector<float> q = random_floats(shape.elements(), 1), k = random_floats(shape.elements(), 2),
                              v = random_floats(shape.elements(), 3);
     const std::vector<float> want = reference(shape, q, k, v);
