@@ -11,19 +11,6 @@
 
 namespace orrery::emu {
 
-namespace {
-
-constexpr std::size_t kMaxWatches = 64;
-
-WatchRange range_of(std::uint64_t address, std::uint64_t bytes, gdb::Watch kind) {
-    return {.address = address,
-            .bytes = bytes,
-            .on_read = kind != gdb::Watch::kWrite,
-            .on_write = kind != gdb::Watch::kRead};
-}
-
-}  // namespace
-
 HartState CoreTarget::state() {
     return card_.core().hart_state();
 }
@@ -65,14 +52,14 @@ bool CoreTarget::remove_breakpoint(std::uint64_t address) {
 bool CoreTarget::insert_watchpoint(std::uint64_t address, std::uint64_t bytes, gdb::Watch kind) {
     // What the core does not reach through SRAM cannot be watched.
     if (address < ORR_SRAM_BASE || bytes > ORR_SRAM_SIZE || address - ORR_SRAM_BASE > ORR_SRAM_SIZE - bytes ||
-        watches_.size() == kMaxWatches)
+        watches_.size() == gdb::kMaxWatches)
         return false;
-    watches_.push_back(range_of(address, bytes, kind));
+    watches_.push_back(gdb::range_of(address, bytes, kind));
     return set_points();
 }
 
 bool CoreTarget::remove_watchpoint(std::uint64_t address, std::uint64_t bytes, gdb::Watch kind) {
-    const auto at = std::ranges::find(watches_, range_of(address, bytes, kind));
+    const auto at = std::ranges::find(watches_, gdb::range_of(address, bytes, kind));
     if (at != watches_.end()) watches_.erase(at);
     return set_points();
 }

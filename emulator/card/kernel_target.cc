@@ -15,19 +15,11 @@ namespace orrery::emu {
 
 namespace {
 
-constexpr std::size_t kMaxWatches = 64;
 constexpr std::size_t kMaxModules = 64;
 constexpr std::uint32_t kFflags = 1, kFrm = 2, kVcsr = 15, kVlenb = 0xc22;
 
 std::string three(const std::uint64_t (&numbers)[3]) {
     return fmt::format("({},{},{})", numbers[0], numbers[1], numbers[2]);
-}
-
-WatchRange range_of(std::uint64_t address, std::uint64_t bytes, gdb::Watch kind) {
-    return {.address = address,
-            .bytes = bytes,
-            .on_read = kind != gdb::Watch::kWrite,
-            .on_write = kind != gdb::Watch::kRead};
 }
 
 }  // namespace
@@ -127,14 +119,14 @@ bool KernelTarget::insert_watchpoint(std::uint64_t address, std::uint64_t bytes,
         note_("no watchpoint of gdb: a card that was started with --check has none, start it without");
         return false;
     }
-    if (watches_.size() == kMaxWatches || !debugger_.place(core_)) return false;
-    watches_.push_back({range_of(address, bytes, kind), debugger_.owner(core_, address)});
+    if (watches_.size() == gdb::kMaxWatches || !debugger_.place(core_)) return false;
+    watches_.push_back({gdb::range_of(address, bytes, kind), debugger_.owner(core_, address)});
     debugger_.set_watches(watches_);
     return true;
 }
 
 bool KernelTarget::remove_watchpoint(std::uint64_t address, std::uint64_t bytes, gdb::Watch kind) {
-    const WatchRange range = range_of(address, bytes, kind);
+    const WatchRange range = gdb::range_of(address, bytes, kind);
     const auto at = std::ranges::find(watches_, range, &KernelWatch::range);
     if (at == watches_.end()) return true;
     watches_.erase(at);

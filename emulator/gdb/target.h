@@ -7,11 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "emulator/api/watch_range.h"
 #include "emulator/core/hart.h"
 
 namespace orrery::emu::gdb {
 
 enum class Watch : std::uint8_t { kWrite, kRead, kAccess };
+
+inline WatchRange range_of(std::uint64_t address, std::uint64_t bytes, Watch kind) {
+    return {.address = address,
+            .bytes = bytes,
+            .on_read = kind != Watch::kWrite,
+            .on_write = kind != Watch::kRead};
+}
+
+// Of one live target.
+inline constexpr std::size_t kMaxWatches = 64;
 
 // Why the target stands still.
 struct Stop {

@@ -3,22 +3,9 @@
 #   kernels.sh KERNEL-RIG MODULE.elf
 set -euo pipefail
 rig=$1 module=$2
-folder=$(mktemp -d)
-rig_pid=''
-trap '[ -z "$rig_pid" ] || kill -KILL "$rig_pid" 2>/dev/null || :; rm -rf "$folder"' EXIT
-fail() {
-    echo "FAILED: $*" >&2
-    cat "$folder"/*.out >&2
-    exit 1
-}
-mkfifo "$folder/in"
-"$rig" "$module" < "$folder/in" > "$folder/rig.out" 2>&1 &
-rig_pid=$!
-exec 3> "$folder/in"
-until port=$(sed -n 's/^port //p' "$folder/rig.out") && [ -n "$port" ]; do
-    kill -0 "$rig_pid" 2>/dev/null || fail "the rig ended"
-    sleep 0.05
-done
+# shellcheck source=tests/system/gdb/rig.sh
+. "$(dirname "$0")/rig.sh"
+start_rig "$rig" "$module"
 until_ended() { # N: so many launches
     until [ "$(grep -c '^end' "$folder/rig.out")" -ge "$1" ]; do
         kill -0 "$rig_pid" 2>/dev/null || fail "the rig ended"

@@ -3,24 +3,9 @@
 #   session.sh live|replay GDB-RIG FIRMWARE-ELF
 set -euo pipefail
 kind=$1 rig=$2 elf=$3
-folder=$(mktemp -d)
-rig_pid='' gdb_pid=''
-trap '[ -z "$gdb_pid" ] || kill -KILL "$gdb_pid" 2>/dev/null || :; [ -z "$rig_pid" ] || kill -KILL "$rig_pid" 2>/dev/null || :
-      rm -rf "$folder"' EXIT
-fail() {
-    echo "FAILED: $*" >&2
-    cat "$folder"/*.out >&2
-    exit 1
-}
-
-mkfifo "$folder/in"
-"$rig" "$kind" < "$folder/in" > "$folder/rig.out" 2>&1 &
-rig_pid=$!
-exec 3> "$folder/in"
-until port=$(sed -n 's/^port //p' "$folder/rig.out") && [ -n "$port" ]; do
-    kill -0 "$rig_pid" 2>/dev/null || fail "the rig ended"
-    sleep 0.05
-done
+# shellcheck source=tests/system/gdb/rig.sh
+. "$(dirname "$0")/rig.sh"
+start_rig "$rig" "$kind"
 
 cat > "$folder/start" <<END
 set pagination off

@@ -48,16 +48,7 @@ struct Node {
     const std::uint64_t* semaphore() {
         return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kSemaphore);
     }
-    bool start_copy() {
-        orr_desc_copy desc{};
-        desc.op = ORR_DESC_COPY;
-        desc.asid = 1;
-        desc.src = kLocal;
-        desc.dst = kRemote;
-        desc.row_bytes = kBytes;
-        desc.rows = 1;
-        return engine.start(Rig::words_of(desc), 1);
-    }
+    bool start_copy() { return engine.start(Rig::words_of(Rig::copy(kLocal, kRemote, kBytes)), 1); }
     // The card loop in short: look at the link, run an event, sleep when there is nothing at all.
     bool loop(const std::function<bool()>& until) {
         for (std::uint64_t round = 0; round < 100'000'000; ++round) {

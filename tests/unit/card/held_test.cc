@@ -1,8 +1,4 @@
 // A card says when a debugger holds its time, and goes on when that is gone, whatever became of it.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <cstdint>
 #include <thread>
 
@@ -10,19 +6,12 @@
 
 #include "emulator/base/unique_fd.h"
 #include "tests/unit/card/card_rig.h"
+#include "tests/unit/gdb/loopback.h"
 
 namespace orrery::emu {
 namespace {
 
-UniqueFd connect_to(std::uint16_t port) {
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fd.reset();
-    return fd;
-}
+using test::connect_to;
 
 class HeldCard : public testing::Test {
   protected:

@@ -130,13 +130,7 @@ TEST_F(CopyBox, TheFetchTakesTime) {
         EXPECT_EQ(done.status, ORR_DONE_OK);
         return done.end_ps - done.start_ps;
     };
-    orr_desc_copy linear{};
-    linear.op = ORR_DESC_COPY;
-    linear.asid = 1;
-    linear.src = desc.src;
-    linear.dst = desc.dst;
-    linear.row_bytes = 4096;
-    linear.rows = 1;
+    const orr_desc_copy linear = Rig::copy(desc.src, desc.dst, 4096);
     const orr_desc_long to = pointer(0);
     std::memcpy(timed.vram.data() + kDescsAt, &desc, sizeof desc);
     const ModelTime fetch = duration_ps(2 * kMemoryLine, timed.memory.vram().bytes_per_second()) + 300'000;

@@ -19,16 +19,7 @@ class CopyEngineTest : public testing::Test {
             std::memcpy(rig.host_data + i, &word, 8);
         }
     }
-    orr_desc_copy copy(std::uint64_t bytes) const {
-        orr_desc_copy desc{};
-        desc.op = ORR_DESC_COPY;
-        desc.asid = 1;
-        desc.src = kSrc;
-        desc.dst = kDst;
-        desc.row_bytes = bytes;
-        desc.rows = 1;
-        return desc;
-    }
+    static orr_desc_copy copy(std::uint64_t bytes) { return Rig::copy(kSrc, kDst, bytes); }
     orr_desc_copy fill(std::uint64_t bytes, unsigned pattern_bytes, std::uint64_t pattern) const {
         orr_desc_copy desc = copy(bytes);
         desc.op = ORR_DESC_FILL;

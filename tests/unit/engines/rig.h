@@ -132,6 +132,18 @@ class Rig {
         return count;
     }
 
+    // One row, in ASID 1.
+    static orr_desc_copy copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes) {
+        orr_desc_copy desc{};
+        desc.op = ORR_DESC_COPY;
+        desc.asid = 1;
+        desc.src = src;
+        desc.dst = dst;
+        desc.row_bytes = bytes;
+        desc.rows = 1;
+        return desc;
+    }
+
     template <class Desc>
     static DescriptorWords words_of(const Desc& desc) {
         return std::bit_cast<DescriptorWords>(desc);

@@ -30,16 +30,6 @@ struct Threaded {
             std::memcpy(rig.vram.data() + i, &word, 8);
         }
     }
-    static orr_desc_copy copy(std::uint64_t src, std::uint64_t dst, std::uint64_t bytes) {
-        orr_desc_copy desc{};
-        desc.op = ORR_DESC_COPY;
-        desc.asid = 1;
-        desc.src = src;
-        desc.dst = dst;
-        desc.row_bytes = bytes;
-        desc.rows = 1;
-        return desc;
-    }
     void start(CopyEngine& engine, const orr_desc_copy& desc) {
         ASSERT_TRUE(engine.start(Rig::words_of(desc), 1));
     }
@@ -58,8 +48,8 @@ struct Outcome {
 // Two engines at once, of which one reads what it and the other write.
 Outcome work(unsigned threads) {
     Threaded t(threads);
-    t.start(t.first, Threaded::copy(kSrc, kDst + 4096, kBytes / 2));
-    t.start(t.second, Threaded::copy(kDst, kDst + kBytes / 2 - 12345, kBytes / 2));
+    t.start(t.first, Rig::copy(kSrc, kDst + 4096, kBytes / 2));
+    t.start(t.second, Rig::copy(kDst, kDst + kBytes / 2 - 12345, kBytes / 2));
     t.rig.run();
     orr_desc_copy fill{};
     fill.op = ORR_DESC_FILL;
@@ -71,7 +61,7 @@ Outcome work(unsigned threads) {
     fill.pattern_bytes = 8;
     t.start(t.first, fill);
     // Rows that overlap each other, downwards and upwards.
-    orr_desc_copy rows = Threaded::copy(kSrc + kBytes / 2, kSrc + kBytes / 2 + 1000, 128 << 10);
+    orr_desc_copy rows = Rig::copy(kSrc + kBytes / 2, kSrc + kBytes / 2 + 1000, 128 << 10);
     rows.rows = 20;
     rows.src_pitch = rows.dst_pitch = 100 << 10;
     t.start(t.second, rows);
@@ -96,7 +86,7 @@ TEST(WorkersTest, WhenACopyIsToldItIsThere) {
     Threaded t(2);
     for (int round = 0; round < 8; ++round) {
         std::memset(t.rig.vram.data(), round, kBytes);
-        ASSERT_EQ(t.rig.run_one(t.first, Threaded::copy(kSrc, kDst, kBytes)).status, ORR_DONE_OK);
+        ASSERT_EQ(t.rig.run_one(t.first, Rig::copy(kSrc, kDst, kBytes)).status, ORR_DONE_OK);
         ASSERT_EQ(std::memcmp(t.rig.vram.data(), t.rig.host_data, kBytes), 0) << round;
     }
 }
@@ -105,8 +95,8 @@ TEST(WorkersTest, WhenACopyIsToldItIsThere) {
 TEST(WorkersTest, NobodyTouchesMemoryThatHasGone) {
     for (unsigned events = 1; events < 40; events += 6) {
         Threaded t(2);
-        t.start(t.first, Threaded::copy(kSrc, kDst, kBytes));
-        t.start(t.second, Threaded::copy(kDst, kSrc + kBytes / 2, kBytes / 2));
+        t.start(t.first, Rig::copy(kSrc, kDst, kBytes));
+        t.start(t.second, Rig::copy(kDst, kSrc + kBytes / 2, kBytes / 2));
         t.rig.run(events);
         auto range = t.rig.host.remove(Rig::kHostBase, 64 << 20);
         ASSERT_TRUE(range);
@@ -123,7 +113,7 @@ TEST(WorkersTest, NobodyTouchesMemoryThatHasGone) {
 TEST(WorkersTest, NobodyWritesToPagesThatAreAnothers) {
     for (unsigned events = 1; events < 40; events += 6) {
         Threaded t(2);
-        t.start(t.first, Threaded::copy(kSrc, kDst, kBytes));
+        t.start(t.first, Rig::copy(kSrc, kDst, kBytes));
         t.rig.run(events);
         for (std::uint64_t at = 0; at < kBytes; at += ORR_PAGE_SIZE)
             *t.rig.entry(kDst + at, 0) = 0;
@@ -143,7 +133,7 @@ enum class End : std::uint8_t { kAbort, kPreempt, kReset, kDestroy };
 void end_in_the_middle(End how, unsigned events) {
     Threaded t(2);
     auto engine = std::make_unique<CopyEngine>(5, CopyRates{}, t.rig.context);
-    t.start(*engine, Threaded::copy(kSrc, kDst, kBytes));
+    t.start(*engine, Rig::copy(kSrc, kDst, kBytes));
     t.rig.run(events);
     if (how == End::kAbort) engine->abort();
     if (how == End::kPreempt) {
@@ -189,9 +179,9 @@ std::pair<std::vector<std::byte>, std::vector<std::uint8_t>> send(unsigned threa
     Threaded t(threads);
     t.rig.map(kPeer, kBytes, ORR_TARGET_PEER, 0, Rig::kRights, 3);
     for (const unsigned head_start : {2u, 4u, 8u, 16u}) {
-        t.start(t.first, Threaded::copy(kSrc, kDst, kBytes));
+        t.start(t.first, Rig::copy(kSrc, kDst, kBytes));
         t.rig.run(head_start);
-        t.start(t.second, Threaded::copy(kDst, kPeer, kBytes));
+        t.start(t.second, Rig::copy(kDst, kPeer, kBytes));
         t.rig.run();
         std::rotate(t.rig.host_data, t.rig.host_data + 1, t.rig.host_data + kBytes);
     }

@@ -1,8 +1,6 @@
 // A debugger that asks and does not read: the owner of the target is never held up, and no answer is lost.
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,25 +11,19 @@
 #include "emulator/gdb/packets.h"
 #include "emulator/gdb/server.h"
 #include "tests/unit/gdb/fake_target.h"
+#include "tests/unit/gdb/loopback.h"
 
 namespace orrery::emu::gdb {
 namespace {
 
-UniqueFd connect_to(std::uint16_t port) {
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    return fd;
-}
+using test::connect_to;
 
 TEST(GdbServer, ADebuggerThatDoesNotReadHoldsNobody) {
     FakeTarget target;
     auto server = Server::create(0);
     ASSERT_TRUE(server) << server.error();
     const UniqueFd client = connect_to((*server)->port());
+    ASSERT_TRUE(client);
     while (!(*server)->attached())
         (*server)->service(target);
     // Memory, again and again: some thousand bytes each.

@@ -49,14 +49,7 @@ struct Card {
             engines.emplace_back(i, CopyRates{.setup_ps = 0}, rig.context);
     }
     void start(unsigned engine, std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
-        orr_desc_copy desc{};
-        desc.op = ORR_DESC_COPY;
-        desc.asid = 1;
-        desc.src = from;
-        desc.dst = to;
-        desc.row_bytes = bytes;
-        desc.rows = 1;
-        ASSERT_TRUE(engines[engine].start(Rig::words_of(desc), engine));
+        ASSERT_TRUE(engines[engine].start(Rig::words_of(Rig::copy(from, to, bytes)), engine));
     }
     // Until its engines are idle. What they took, by engine.
     std::array<ModelTime, 2> run() {

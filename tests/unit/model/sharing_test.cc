@@ -27,14 +27,7 @@ class Sharing : public testing::Test {
     }
     static CopyRates rates() { return {}; }
     static orr_desc_copy copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes = kBytes) {
-        orr_desc_copy desc{};
-        desc.op = ORR_DESC_COPY;
-        desc.asid = 1;
-        desc.src = from;
-        desc.dst = to;
-        desc.row_bytes = bytes;
-        desc.rows = 1;
-        return desc;
+        return Rig::copy(from, to, bytes);
     }
     // Entries of no bytes: memory that is 0.
     static orr_desc_copies list(std::uint64_t at, std::uint32_t entries) {
