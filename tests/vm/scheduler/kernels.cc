@@ -26,6 +26,13 @@ ORR_KERNEL void work(const WorkArgs* args) {
     *args->out = sum;
 }
 
+// Holds its stream, or its task's successors, until the host says `*in`.
+ORR_KERNEL void hold(const WorkArgs* args) {
+    const volatile uint64_t* said = args->in;
+    while (*said == 0) {
+    }
+}
+
 ORR_KERNEL void merge(const MergeArgs* args) {
     *args->into += *args->part;
 }
