@@ -272,11 +272,11 @@ TEST_F(TasksOfOneCard, SmallKernelsShareItsCores) {
         all.push_back(data(0));
     for (int step = 0; step < 4; ++step)
         for (const orrTaskData_t datum : all)
-            tasks.push_back(add({{datum, orrTaskAccessReadWrite, kOut}}, kRounds,
-                                [&](orrTaskDesc& desc, WorkArgs&) {
-                                    desc.after = &gate;
-                                    desc.after_count = 1;
-                                }));
+            tasks.push_back(
+                add({{datum, orrTaskAccessReadWrite, kOut}}, kRounds, [&](orrTaskDesc& desc, WorkArgs&) {
+                    desc.after = &gate;
+                    desc.after_count = 1;
+                }));
     EXPECT_OK(orrTaskGraphStart(graph_));
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     const auto issued = [&](orrTask_t task) { return info(task).state == orrTaskStateIssued; };
