@@ -37,8 +37,9 @@ using Clock = std::chrono::steady_clock;
 
 // Real time, whatever the guest's clock does.
 double ms_since(Clock::time_point begin) {
+    const auto took = Clock::now() - begin;  // first: the factor takes seconds to find
     static const double factor = orrery::bench::clock_factor().value_or(1);
-    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count() * factor;
+    return std::chrono::duration<double, std::milli>(took).count() * factor;
 }
 
 // Of so many rounds.
