@@ -26,10 +26,12 @@ constexpr const char* kHelp =
     "  -D NAME[=V]    define a macro\n"
     "  -L DIR, -l NAME  link libNAME.a, sought in DIR\n"
     "  -W..., -f..., -std=...  passed on to the compiler\n"
-    "  -MD            write the headers that the files include to OUTPUT.d, for build tools\n"
+    "  -MD            write the headers that the files include to OUTPUT.d (k.elf: k.elf.d), for make\n"
     "  -MF FILE       the same, to FILE\n"
     "  --save-temps   keep what the compiler made, as OUTPUT.s and OUTPUT.o\n"
-    "  -v             show the commands\n";
+    "  -v             show the commands\n"
+    "Exit status: 0 done, 1 a file is missing or cannot be written, or what was made is no module, 2 a\n"
+    "mistake in the command line, 127 there is no compiler, else the compiler's own.\n";
 
 int usage(const std::string& problem) {
     fmt::print(stderr, "orrery-cc: {} (--help lists the options)\n", problem);

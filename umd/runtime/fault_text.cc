@@ -49,6 +49,18 @@ const char* fault_name(std::uint64_t fault) {
     }
 }
 
+// The card only says that its page tables do not allow it.
+std::string why_refused(const QueueState& state, OpNote note, const Context& context) {
+    if (note.op == Op::kKernel) {
+        const auto memory = context.memory().find(state.error_address);
+        if (memory && memory->device != kHost && memory->device != context.device()) {
+            return fmt::format("in memory of device {}, which other devices reach with copies only",
+                               memory->device);
+        }
+    }
+    return fault_name(state.error_detail);
+}
+
 const char* trap_name(std::uint64_t cause) {
     switch (cause) {
         case 0:
@@ -348,7 +360,7 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                                  state.error_detail == ORR_FAULT_PEER_BUSY;
             return {of_peer ? orrErrorPeerAccess : orrErrorIllegalAddress,
                     fmt::format("{} accessed {:#x} {}{}: {}{}", who, state.error_address,
-                                fault_name(state.error_detail), faulting_code(state, note, context),
+                                why_refused(state, note, context), faulting_code(state, note, context),
                                 place(state.error_address, packet, context), tail)};
         }
         case ORR_QERR_KERNEL_TRAP:

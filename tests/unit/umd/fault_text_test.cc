@@ -127,6 +127,27 @@ TEST_F(FaultText, ARaceHasBothSides) {
     context().remove_code(kStart);
 }
 
+TEST(FaultTextOfTwo, AKernelInAnotherCardsMemoryIsToldWhoseItIs) {
+    const FakeSystem system(2);
+    void* there = nullptr;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrMalloc(&there, 4096));
+    ASSERT_OK(orrSetDevice(0));
+    const auto of = [&](int device, Op op) {
+        QueueState state;
+        state.error = ORR_QERR_FAULT;
+        state.error_detail = ORR_FAULT_PERMISSION;
+        state.error_address = reinterpret_cast<std::uintptr_t>(there) + 8;
+        return describe_queue_error(state, {op, "k"}, {}, **(*Runtime::get())->context(device)).text;
+    };
+    EXPECT_THAT(of(0, Op::kKernel),
+                ::testing::HasSubstr("in memory of device 1, which other devices reach with copies "
+                                     "only: 8 bytes into the allocation"));
+    EXPECT_THAT(of(0, Op::kCopy), ::testing::HasSubstr("against the memory's protection"));
+    EXPECT_THAT(of(1, Op::kKernel), ::testing::HasSubstr("against the memory's protection"));
+    ASSERT_OK(orrFree(there));
+}
+
 TEST_F(FaultText, TextsOfAModuleReachNoTerminalAsTheyAre) {
     // An assertion's expression, file, function and line; what __builtin_source_location() gives.
     constexpr std::uint64_t kStart = 0x7000'0000;

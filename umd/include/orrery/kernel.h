@@ -54,7 +54,8 @@ ORR_CSR_READER(block_z, ORR_CSR_BLOCK_Z)
 ORR_CSR_READER(core, ORR_CSR_CORE)
 #undef ORR_CSR_READER
 
-/** Number of this item over all groups, for one-dimensional launches. */
+/** Number of this item over all groups, for one-dimensional launches. It wraps around after 2^32 items: for
+ * more, compute it in 64 bits. */
 inline uint32_t global_id() {
     return group_x() * block_x() + item_x();
 }

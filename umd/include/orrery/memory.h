@@ -48,7 +48,8 @@ ORR_API orrError_t orrMemsetAsync(void* dst, int value, size_t bytes, orrStream_
  * have an undefined result.
  */
 
-/** On the current device, for `height` rows: *pitch, at least width, is what lies between their starts. */
+/** On the current device, for `height` rows: *pitch, at least width and a multiple of 256, is what lies
+ * between their starts. Neither width nor height is 0. */
 ORR_API orrError_t orrMallocPitch(void** ptr, size_t* pitch, size_t width, size_t height);
 /** As orrMemcpy, of `height` rows of `width` bytes. */
 ORR_API orrError_t orrMemcpy2D(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width,

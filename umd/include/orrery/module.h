@@ -18,7 +18,10 @@ typedef struct orrDim3 {
 ORR_API orrError_t orrModuleLoad(orrModule_t* module, const char* path);
 /** The same from memory; the image is not needed any more when this returns. */
 ORR_API orrError_t orrModuleLoadData(orrModule_t* module, const void* image, size_t bytes);
-/** Whether orrModuleLoadData would take the image; needs no device. */
+/**
+ * Whether the image is a module with a kernel that a card could run; needs no device. orrErrorNotSupported:
+ * no card could, as of orrModuleLoadData a card that lacks what the module needs.
+ */
 ORR_API orrError_t orrModuleCheckData(const void* image, size_t bytes);
 /** Waits for the device's streams; its functions end with it. */
 ORR_API orrError_t orrModuleUnload(orrModule_t module);
