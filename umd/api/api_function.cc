@@ -69,7 +69,7 @@ orrError_t orrFuncSetAttribute(orrFunction_t function, orrFuncAttribute attribut
                 orrErrorInvalidValue,
                 "nothing in the module of kernel '{}' waits at a barrier, so its items have no stacks "
                 "of their own",
-                kernel->name);
+                printable(kernel->name));
         }
         kernel->set_item_stack_pages(static_cast<std::uint16_t>((value + ORR_PAGE_SIZE - 1) / ORR_PAGE_SIZE));
         return {};

@@ -29,9 +29,9 @@ class ElfParser {
     explicit ElfParser(std::span<const std::byte> file) : file_(file) {}
 
     Result<ElfImage> parse() {
-        for (auto step :
-             {&ElfParser::read_header, &ElfParser::load_segments, &ElfParser::read_dynamic,
-              &ElfParser::read_relocations, &ElfParser::read_symbols, &ElfParser::read_attributes}) {
+        for (auto step : {&ElfParser::read_header, &ElfParser::load_segments, &ElfParser::read_dynamic,
+                          &ElfParser::read_relocations, &ElfParser::read_symbols, &ElfParser::check_variables,
+                          &ElfParser::read_attributes}) {
             ORR_TRY(done, (this->*step)());
         }
         image_.lines_ = LineTables::of(file_);
@@ -204,26 +204,37 @@ class ElfParser {
             const auto type = ELF64_ST_TYPE(symbol->st_info);
             const bool note = type == STT_OBJECT || symbol->st_shndx == SHN_ABS;
             if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && !note)) continue;
-            if (symbol->st_name >= strings.size()) return bad("a symbol's name lies outside");
-            const auto* name = reinterpret_cast<const char*>(strings.data()) + symbol->st_name;
-            const auto* end =
-                static_cast<const char*>(std::memchr(name, 0, strings.size() - symbol->st_name));
-            if (end == nullptr) return bad("a symbol's name does not end");
+            ORR_TRY(name, read_name(strings, symbol->st_name));
             if (note) {
-                ORR_TRY(read, read_note(*symbol, std::string_view(name, end)));
+                ORR_TRY(read, read_note(*symbol, *name));
                 continue;
             }
             const std::uint64_t entry = symbol->st_value;
             const bool code = std::ranges::any_of(image_.segments_, [&](const ElfImage::Segment& s) {
-                return (s.bind & ORR_BIND_EXEC) != 0 && entry >= s.start && entry - s.start < s.size;
+                return (s.bind & ORR_BIND_EXEC) != 0 && entry >= s.start && entry - s.start < s.size &&
+                       symbol->st_size <= s.size - (entry - s.start);
             });
             if (!code || entry % 2 != 0)
-                return bad("function '{}' lies outside the code",
-                           printable(std::string_view(name, end).substr(0, 80)));
-            image_.code_bytes_.emplace(std::string(name, end), symbol->st_size);
-            image_.functions_.emplace(std::string(name, end), entry);
+                return bad("function '{}' lies outside the code", printable(name->substr(0, 80)));
+            image_.code_bytes_.emplace(*name, symbol->st_size);
+            image_.functions_.emplace(*name, entry);
         }
         return {};
+    }
+
+    // A file's symbols may all be named by the same long text.
+    Result<std::string_view> read_name(std::span<const std::byte> strings, std::uint64_t at) {
+        if (at >= strings.size()) return bad("a symbol's name lies outside");
+        const auto* name = reinterpret_cast<const char*>(strings.data()) + at;
+        const std::uint64_t most = std::min<std::uint64_t>(strings.size() - at, ElfImage::kMaxName + 1);
+        const auto* end = static_cast<const char*>(std::memchr(name, 0, most));
+        if (end == nullptr && most > ElfImage::kMaxName)
+            return bad("a symbol's name has more than {} bytes", ElfImage::kMaxName);
+        if (end == nullptr) return bad("a symbol's name does not end");
+        names_ += static_cast<std::uint64_t>(end - name);
+        if (names_ > ElfImage::kMaxNames)
+            return bad("the names of its symbols have more than {} MiB", ElfImage::kMaxNames >> 20);
+        return std::string_view(name, end);
     }
 
     // What kernel_group.h and kernel_output.h leave for the loader, and variables.
@@ -257,6 +268,24 @@ class ElfParser {
             return {};
         }
         return bad("variable '{}' lies outside the module's memory", printable(name.substr(0, 80)));
+    }
+
+    // Memory is looked for by the variable that an address lies in.
+    Status check_variables() {
+        std::vector<std::pair<const ElfImage::Variable*, std::string_view>> sorted;
+        for (const auto& [name, variable] : image_.variables_)
+            sorted.emplace_back(&variable, name);
+        std::ranges::sort(
+            sorted, {}, [](const auto& entry) { return std::pair(entry.first->offset, entry.first->bytes); });
+        for (std::size_t i = 1; i < sorted.size(); ++i) {
+            const auto& [before, first] = sorted[i - 1];
+            const auto& [variable, second] = sorted[i];
+            const std::uint64_t apart = variable->offset - before->offset;
+            if (apart >= before->bytes || (apart == 0 && variable->bytes == before->bytes)) continue;
+            return bad("variables '{}' and '{}' overlap", printable(first.substr(0, 80)),
+                       printable(second.substr(0, 80)));
+        }
+        return {};
     }
 
     // What the code needs of a core: an attribute of the file as a whole, in the format of the RISC-V ELF
@@ -311,6 +340,7 @@ class ElfParser {
     Elf64_Phdr dynamic_{};
     Elf64_Phdr attributes_{};
     std::uint64_t rela_ = 0, rela_size_ = 0, strtab_size_ = 0;
+    std::uint64_t names_ = 0;  // bytes of names read
     std::optional<std::uint64_t> symtab_, strtab_, hash_;
     ElfImage image_;
 };

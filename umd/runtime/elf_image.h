@@ -27,6 +27,8 @@ class ElfImage {
     static constexpr std::uint64_t kMaxFile = 256 << 20;
     static constexpr std::uint32_t kMaxSegments = 16;
     static constexpr std::uint32_t kMaxSymbols = 1 << 16;
+    static constexpr std::uint64_t kMaxName = 4096;       // of one symbol
+    static constexpr std::uint64_t kMaxNames = 16 << 20;  // of all: they may share a file's bytes
     static constexpr std::uint32_t kMaxItemStack = ORR_ITEM_STACK_MAX_PAGES * ORR_PAGE_SIZE;
 
     struct Segment {
@@ -52,9 +54,9 @@ class ElfImage {
     std::vector<std::byte> relocated(std::uint64_t base) const;
     // Exported functions and their entries, relative to the load address.
     const std::map<std::string, std::uint64_t, std::less<>>& functions() const { return functions_; }
-    // Exported variables.
+    // Exported variables. Two of them are of the same bytes, or of none in common.
     const std::map<std::string, Variable, std::less<>>& variables() const { return variables_; }
-    // Of machine code, as the file says.
+    // Of machine code, as the file says; inside a segment.
     std::uint64_t code_bytes(std::string_view function) const;
     // Some of its code waits at barriers.
     bool barriers() const { return barriers_; }

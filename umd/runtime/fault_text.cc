@@ -90,7 +90,7 @@ const char* trap_name(std::uint64_t cause) {
 std::string subject(OpNote note) {
     switch (note.op) {
         case Op::kKernel:
-            return fmt::format("kernel '{}'", note.name == nullptr ? "?" : note.name);
+            return fmt::format("kernel '{}'", note.name == nullptr ? "?" : printable(note.name));
         case Op::kCopy:
             return "a copy";
         case Op::kFill:

@@ -81,7 +81,7 @@ std::vector<void*> Library::unload() {
 Result<const Function*> Function::elsewhere(Context& where) const {
     if (cards == nullptr) {
         return fail(orrErrorInvalidValue, "kernel '{}' is loaded on device {}, the stream is of device {}",
-                    name, context->device(), where.device());
+                    printable(name), context->device(), where.device());
     }
     const auto device = static_cast<std::size_t>(where.device());
     if (device < cards->found.size()) {

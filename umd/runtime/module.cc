@@ -10,8 +10,8 @@ std::uint16_t item_stack_pages(const ElfImage& image, std::string_view function)
 }
 
 Error no_kernel(std::string_view module, std::string_view name, const std::string& known) {
-    return {orrErrorNotFound,
-            fmt::format("{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?", module, name, known)};
+    return {orrErrorNotFound, fmt::format("{} has no kernel '{}'; it has: {}. Is it marked ORR_KERNEL?",
+                                          module, printable(name), known)};
 }
 
 Result<std::shared_ptr<Module>> Module::load(Context& context, std::span<const std::byte> file,
@@ -79,7 +79,7 @@ Result<Allocation> Module::variable(std::string_view name) const {
     const auto found = variables_.find(name);
     if (found == variables_.end()) {
         return fail(orrErrorNotFound, "{} has no variable '{}'; it has: {}. Is it marked ORR_GLOBAL?", name_,
-                    name, names_of(variables_));
+                    printable(name), names_of(variables_));
     }
     const auto& [offset, bytes, constant] = found->second;
     const std::uint64_t va = block_->va + offset;

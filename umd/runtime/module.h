@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "umd/runtime/bytes.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/elf_image.h"
 
@@ -59,11 +60,16 @@ struct Function {
 std::uint16_t item_stack_pages(const ElfImage& image, std::string_view function);
 // What to say when a module has no such kernel.
 Error no_kernel(std::string_view module, std::string_view name, const std::string& known);
-// Of a map's keys: "a, b", or "none".
+// Of a map's keys: "a, b", or "none". Of many the first ones: "a, b and 7 more".
 std::string names_of(const auto& things) {
+    constexpr std::size_t kMost = 1000;
     std::string known;
-    for (const auto& [name, thing] : things)
-        known += (known.empty() ? "" : ", ") + name;
+    std::size_t left = things.size();
+    for (const auto& [name, thing] : things) {
+        if (known.size() > kMost) return fmt::format("{} and {} more", known, left);
+        known += (known.empty() ? "" : ", ") + printable(name);
+        --left;
+    }
     return known.empty() ? "none" : known;
 }
 

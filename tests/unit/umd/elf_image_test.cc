@@ -10,6 +10,7 @@
 #include <iterator>
 #include <random>
 
+#include "tests/unit/umd/made_image.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {
@@ -167,6 +168,50 @@ TEST(ElfImage, RefusalsNameTheReason) {
         c.spoil(image);
         EXPECT_THAT(refusal(image), ::testing::HasSubstr(c.reason));
     }
+}
+
+// Names may lie in each other, so a small file can have many long ones.
+TEST(ElfImage, NamesAreBoundedAloneAndTogether) {
+    test::MadeImage good;
+    good.add_function(good.add_text(std::string(4096, 'f')));
+    good.add_variable(good.add_text("v"), 0, 8);
+    EXPECT_EQ(refusal(good.bytes()), "accepted");
+
+    test::MadeImage longer;
+    longer.add_function(longer.add_text(std::string(4097, 'f')));
+    EXPECT_THAT(refusal(longer.bytes()), ::testing::HasSubstr("name has more than 4096 bytes"));
+
+    test::MadeImage many;
+    const std::uint32_t text = many.add_text(std::string(4000, 'v'));
+    for (std::uint32_t i = 0; i < 10'000; ++i)
+        many.add_variable(text + i % 4000, 8ull * (i % 4000), 8);
+    EXPECT_THAT(refusal(many.bytes()), ::testing::HasSubstr("names of its symbols have more than 16 MiB"));
+}
+
+TEST(ElfImage, SizesOfFunctionsAreInsideTheCode) {
+    for (const std::uint64_t bytes : {std::uint64_t{4096} - 8, std::uint64_t{4096} - 7, ~std::uint64_t{0}}) {
+        test::MadeImage image;
+        image.add_function(image.add_text("f\n"), 8, bytes);
+        EXPECT_EQ(
+            refusal(image.bytes()),
+            bytes == 4088 ? "accepted" : "not a module of orrery-cc: function 'f?' lies outside the code");
+    }
+}
+
+TEST(ElfImage, VariablesDoNotOverlap) {
+    const auto of = [](std::uint64_t offset, std::uint64_t bytes) {
+        test::MadeImage image;
+        image.add_variable(image.add_text("first"), 64, 64);
+        image.add_variable(image.add_text("second"), offset, bytes);
+        return refusal(image.bytes());
+    };
+    EXPECT_EQ(of(0, 64), "accepted");
+    EXPECT_EQ(of(128, 64), "accepted");
+    EXPECT_EQ(of(64, 64), "accepted") << "another name of the same";
+    EXPECT_THAT(of(0, 65), ::testing::HasSubstr("variables 'second' and 'first' overlap"));
+    EXPECT_THAT(of(127, 64), ::testing::HasSubstr("variables 'first' and 'second' overlap"));
+    EXPECT_THAT(of(64, 8), ::testing::HasSubstr("overlap"));
+    EXPECT_THAT(of(72, 8), ::testing::HasSubstr("overlap"));
 }
 
 TEST(ElfImage, RandomDamageNeverDoesHarm) {

@@ -3,10 +3,12 @@
 #include <orrery/hw/kernel_abi.h>
 
 #include <array>
+#include <atomic>
 #include <numeric>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "tests/unit/umd/made_image.h"
 
 namespace orrery::umd::test {
 namespace {
@@ -164,6 +166,49 @@ TEST_F(ModuleTest, VariablesThatThereAreNot) {
     ASSERT_OK(orrModuleUnload(module));
     EXPECT_FAIL(orrModuleGetGlobal(&address, &bytes, module, "shared_table"), orrErrorInvalidHandle,
                 "module");
+}
+
+// A file may have any names, and many of them.
+TEST_F(ModuleTest, NamesInTextsOfErrorsAreShortAndPlain) {
+    MadeImage made;
+    const std::string evil = "\n\x1b[2J\x9b" + std::string(3000, 'x');
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+        const std::uint32_t name = made.add_text("n" + std::to_string(i) + evil);
+        made.add_variable(name, 64 * i, 64);
+        made.add_function(name);
+    }
+    const auto plain = [](orrError_t code) {
+        EXPECT_NE(code, orrSuccess);
+        const std::string text = orrGetLastErrorText();
+        EXPECT_LT(text.size(), 2000u);
+        EXPECT_EQ(text.find_first_of("\n\x1b\x9b"), std::string::npos) << text;
+        return text;
+    };
+    const auto image = made.bytes();
+    orrModule_t module = nullptr;
+    orrLibrary_t library = nullptr;
+    orrFunction_t kernel = nullptr;
+    void* address = nullptr;
+    ASSERT_OK(orrModuleLoadData(&module, image.data(), image.size()));
+    ASSERT_OK(orrLibraryLoadData(&library, image.data(), image.size()));
+    EXPECT_THAT(plain(orrModuleGetGlobal(&address, nullptr, module, "nothing")),
+                ::testing::ContainsRegex("has no variable 'nothing'; it has: n0.* and 99[0-9] more\\. Is"));
+    EXPECT_THAT(plain(orrModuleGetFunction(&kernel, module, evil.c_str())),
+                ::testing::ContainsRegex("no kernel '.*it has: n0.* and 99[0-9] more\\. Is"));
+    plain(orrLibraryGetFunction(&kernel, library, "nothing"));
+    // A kernel that fails, and one that is asked for what it cannot do.
+    ASSERT_OK(orrModuleGetFunction(&kernel, module, ("n7" + evil).c_str()));
+    plain(orrFuncSetAttribute(kernel, orrFuncAttributeItemStackBytes, 4096));
+    system_.card().on_dispatch = [](FakeCard&, const FakeDispatch& dispatch) {
+        return FakeOutcome{ORR_QERR_KERNEL_TRAP, dispatch.entry, 3};
+    };
+    orrStream_t stream = nullptr;
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrLaunchKernel(kernel, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream));
+    EXPECT_THAT(plain(orrStreamSynchronize(stream)), ::testing::StartsWith("kernel 'n7??[2J?xxx"));
+    ASSERT_OK(orrStreamDestroy(stream));
+    ASSERT_OK(orrLibraryUnload(library));
+    ASSERT_OK(orrModuleUnload(module));
 }
 
 TEST_F(ModuleTest, AttributesOfKernels) {
