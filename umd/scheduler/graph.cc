@@ -88,6 +88,7 @@ Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 bl
     node.note = {Op::kKernel, function.name};
     node.args.assign(args.begin(), args.end());
     node.kernel = true;
+    node.module = function.module;
     return node;
 }
 

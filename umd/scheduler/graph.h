@@ -22,9 +22,10 @@ struct GraphNode {
     // kPacket
     orr_packet packet{};
     OpNote note;
-    std::vector<std::byte> args;  // a kernel's; their place is known when the graph is instantiated
-    bool kernel = false;          // may write to all peers of its device
-    std::uint64_t writes_to = 0;  // a copy's: bits of other devices
+    std::vector<std::byte> args;   // a kernel's; their place is known when the graph is instantiated
+    bool kernel = false;           // may write to all peers of its device
+    std::weak_ptr<Module> module;  // a kernel's; its code may not be there any more when this has expired
+    std::uint64_t writes_to = 0;   // a copy's: bits of other devices
     // kHostCall
     orrHostFn_t function = nullptr;
     void* user = nullptr;

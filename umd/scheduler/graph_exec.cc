@@ -190,6 +190,10 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
 }
 
 Status GraphExec::build(std::span<const GraphNode> graph) {
+    for (const GraphNode& node : graph) {
+        if (node.kernel) modules_.try_emplace(node.module, node.note.name);
+    }
+    ORR_TRY(code, hold_code());
     std::vector<PlanNode> nodes;
     ORR_TRY(placed, place_nodes(graph, nodes));
     ORR_TRY(plan, plan_lanes(nodes));
@@ -467,6 +471,20 @@ void GraphExec::run_host_lane(const std::stop_token& stop, HostLane& host) {
     }
 }
 
+Result<std::vector<std::shared_ptr<Module>>> GraphExec::hold_code() const {
+    std::vector<std::shared_ptr<Module>> held;
+    held.reserve(modules_.size());
+    for (const auto& [module, kernel] : modules_) {
+        held.push_back(module.lock());
+        if (held.back() != nullptr) continue;
+        return fail(orrErrorInvalidHandle,
+                    "kernel '{}' of the graph is gone: its module or library was unloaded. Unload it after "
+                    "the last launch",
+                    printable(kernel));
+    }
+    return held;
+}
+
 Status GraphExec::check_alive() {
     for (const Lane& lane : lanes_) {
         if (lane.stream == nullptr) continue;
@@ -524,6 +542,8 @@ void GraphExec::give_up(const Error& error) {
 }
 
 Status GraphExec::launch(const std::shared_ptr<Stream>& stream) {
+    // Let go behind the lock: the last one waits for the card.
+    ORR_TRY(code, hold_code());
     const std::lock_guard lock(mutex_);
     ORR_TRY(alive, check_alive());
     if (auto stopped = stream->error()) return std::unexpected(*stopped);

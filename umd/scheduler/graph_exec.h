@@ -42,6 +42,8 @@ class GraphExec {
         std::uint64_t base;
     };
     static constexpr std::uint32_t kStart = ~0u;
+    // With a kernel of each, for error texts.
+    using Modules = std::map<std::weak_ptr<Module>, const char*, std::owner_less<>>;
     // A signal on another card: its value is base, and more by the lane's span each launch.
     struct LaneCrossing {
         std::uint32_t packet;
@@ -114,6 +116,8 @@ class GraphExec {
     void run_host_lane(const std::stop_token& stop, HostLane& host);
     Status run_host_step(const std::stop_token& stop, const HostStep& step);
     Status wait_hosts(const std::stop_token& stop, const HostStep& step);
+    // Keeps the code that a launch runs until it is submitted: from then on, who unloads it waits.
+    Result<std::vector<std::shared_ptr<Module>>> hold_code() const;
     Status check_alive();
     Status make_room(const std::shared_ptr<Stream>& stream);
     Status order_behind_last(const std::shared_ptr<Stream>& stream);
@@ -124,6 +128,7 @@ class GraphExec {
     mutable std::mutex mutex_;  // launches
     LanePlan plan_;
     std::vector<Lane> lanes_;
+    Modules modules_;
     std::map<std::uint32_t, GraphNode> host_nodes_;              // by number
     std::map<int, std::shared_ptr<SemaphoreSlot>> start_slots_;  // by device of the lanes
     std::set<int> ends_ready_;                                   // devices of streams that were launched into

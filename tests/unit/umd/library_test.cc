@@ -127,6 +127,25 @@ TEST_F(LibraryTest, GraphsAndOccupancyTakeTheCurrentDevice) {
     EXPECT_EQ(groups, FakeCard::kVectorCores);
 }
 
+TEST_F(LibraryTest, ACaptureEndsWithTheLibrary) {
+    orrGraph_t graph = nullptr;
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrStreamBeginCapture(stream_[1], 0));
+    ASSERT_OK(orrLaunchKernel(kernel_, {1, 1, 1}, {1, 1, 1}, nullptr, 0, 0, stream_[1]));
+    ASSERT_OK(orrStreamEndCapture(&graph, stream_[1]));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph, 0));
+    ASSERT_OK(orrLibraryUnload(library_));
+    EXPECT_EQ(loaded(1), 0);
+    ASSERT_OK(orrLibraryLoad(&library_, TEST_KERNELS));
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrLibraryPreload(library_));
+    EXPECT_FAIL(orrGraphLaunch(exec, stream_[1]), orrErrorInvalidHandle, "library was unloaded");
+    EXPECT_OK(orrStreamSynchronize(stream_[1]));
+    EXPECT_EQ(launches_[1], 0);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrGraphDestroy(graph));
+}
+
 TEST_F(LibraryTest, VariablesAreEachCardsOwn) {
     std::uint64_t* counters[2] = {};
     for (int device = 0; device < 2; ++device) {

@@ -211,6 +211,41 @@ TEST_F(ModuleTest, NamesInTextsOfErrorsAreShortAndPlain) {
     ASSERT_OK(orrModuleUnload(module));
 }
 
+TEST_F(ModuleTest, AGraphIsNotLaunchedWithoutItsKernels) {
+    std::atomic<int> launches{0};
+    system_.card().on_dispatch = [&](FakeCard&, const FakeDispatch&) {
+        ++launches;
+        return FakeOutcome{};
+    };
+    orrModule_t module = load(0), other = load(0);
+    orrStream_t stream = nullptr;
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    orrGraph_t graph = nullptr;
+    orrGraphExec_t exec = nullptr, more = nullptr;
+    ASSERT_OK(orrGraphCreate(&graph, 0));
+    for (orrModule_t of : {other, module}) {
+        orrKernelNodeParams params = ORR_INIT(orrKernelNodeParams);
+        ASSERT_OK(orrModuleGetFunction(&params.function, of, of == module ? "trap" : "add_value"));
+        params.grid = params.block = {1, 1, 1};
+        ASSERT_OK(orrGraphAddKernelNode(nullptr, graph, nullptr, 0, &params));
+    }
+    ASSERT_OK(orrGraphInstantiate(&exec, graph, 0));
+    ASSERT_OK(orrGraphLaunch(exec, stream));
+    ASSERT_OK(orrModuleUnload(module));  // waits for it
+    EXPECT_EQ(launches, 2);
+    orrModule_t next = load(0);  // where the first one was
+    EXPECT_FAIL(orrGraphLaunch(exec, stream), orrErrorInvalidHandle,
+                "kernel 'trap' of the graph is gone: its module or library was unloaded");
+    EXPECT_FAIL(orrGraphInstantiate(&more, graph, 0), orrErrorInvalidHandle, "unloaded");
+    EXPECT_OK(orrStreamSynchronize(stream));
+    EXPECT_EQ(launches, 2) << "nor the other kernel";
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrGraphDestroy(graph));
+    ASSERT_OK(orrStreamDestroy(stream));
+    for (orrModule_t each : {other, next})
+        ASSERT_OK(orrModuleUnload(each));
+}
+
 TEST_F(ModuleTest, AttributesOfKernels) {
     orrModule_t module = load(0);
     orrFunction_t plain = nullptr, deep = nullptr;

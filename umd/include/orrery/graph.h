@@ -112,7 +112,7 @@ ORR_API orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph, u
 /**
  * Behind the stream's earlier work; the stream's later work comes after the whole graph. Launches of one
  * graph come one after the other. orrErrorNotReady: host nodes of the last launch, whose stream was aborted,
- * still run.
+ * still run. orrErrorInvalidHandle: the module or library of one of its kernels was unloaded.
  */
 ORR_API orrError_t orrGraphLaunch(orrGraphExec_t exec, orrStream_t stream);
 /** Waits for its launches. */
