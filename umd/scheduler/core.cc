@@ -78,7 +78,7 @@ void Core::infer(TaskId task, const DataAccess& access) {
 TaskId Core::add_task(const TaskSpec& spec, bool merge) {
     const auto id = static_cast<TaskId>(tasks_.size());
     Task task{};
-    task.cost = std::max<Ps>(spec.cost, 1);
+    task.cost = std::clamp<Ps>(spec.cost, 1, kLongest);
     task.deadline = spec.deadline;
     task.priority = spec.priority;
     // Those that add into the card's part of a datum do so one after the other.
@@ -285,9 +285,7 @@ void Core::place(TaskId id) {
     unsigned count = 0;
     for (unsigned node = first; node < last; ++node) {
         if ((lost_ & bit(node)) != 0 && task.pinned == kAnyNode) continue;
-        const Ps duration = node == machine_.host()
-                                ? task.cost
-                                : static_cast<Ps>(static_cast<double>(task.cost) * machine_.slowness[node]);
+        const Ps duration = machine_.duration(node, task.cost);
         const Ps end = node_time_[node].find(ready, duration, machine_.width(node, task.groups)) + duration;
         unsigned at = count++;
         for (; at > 0 && candidates[at - 1].earliest_end > end; --at)

@@ -82,7 +82,7 @@ class Core {
     // was issued already: complete() of such a task does nothing.
     void fail(TaskId task);
     // Another expectation, for a task that is not issued. In effect when it is planned (again).
-    void set_cost(TaskId task, Ps cost) { tasks_[task].cost = cost > 0 ? cost : 1; }
+    void set_cost(TaskId task, Ps cost) { tasks_[task].cost = std::clamp<Ps>(cost, 1, kLongest); }
     // Plans anew, at the next pump(), all that is not issued.
     void replan();
     // False if it is too late: issued, or ended.

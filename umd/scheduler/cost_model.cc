@@ -9,8 +9,8 @@
 namespace orrery::umd {
 namespace {
 
-constexpr double kGuess = 20e6;        // 20 us
-constexpr double kMost = 1e15;         // picoseconds that anything takes
+constexpr double kGuess = 20e6;  // 20 us
+constexpr double kMost = kLongest;
 constexpr std::uint64_t kMemory = 64;  // later measurements count at least 1/64
 constexpr const char* kHeader = "orrery-task-costs-2";
 constexpr const char* kHeaderWithoutSkus = "orrery-task-costs-1";
@@ -45,7 +45,8 @@ Ps CostModel::expect(Sku sku, Key key) const {
 bool CostModel::measured(Sku sku, Key key, Ps duration) {
     Entry& entry = this->entry(sku, key);
     entry.count = std::min(entry.count + 1, kMemory);
-    entry.mean += (static_cast<double>(duration) - entry.mean) / static_cast<double>(entry.count);
+    const Ps known = std::clamp<Ps>(duration, 1, kLongest);
+    entry.mean += (static_cast<double>(known) - entry.mean) / static_cast<double>(entry.count);
     if (entry.told != 0 && std::abs(entry.mean - entry.told) <= entry.told / 5) return false;
     entry.told = entry.mean;
     return true;
@@ -69,7 +70,7 @@ double CostModel::slowness(Sku sku, Sku reference) const {
         sum += std::log(here.mean / there.mean);
         ++count;
     }
-    return count == 0 ? 0 : std::exp(sum / count);
+    return count == 0 ? 0 : std::clamp(std::exp(sum / count), 1 / kMostSlowness, kMostSlowness);
 }
 
 std::optional<Channel> CostModel::channel(const std::string& name) const {
@@ -107,7 +108,7 @@ Status CostModel::load(const std::string& path) {
         }
         double mean = 0;
         std::uint64_t count = 0;
-        if (!(words >> name >> footprint >> mean >> count) || !std::isfinite(mean) || mean <= 0 ||
+        if (!(words >> name >> footprint >> mean >> count) || !std::isfinite(mean) || mean < 1 ||
             mean > kMost || count == 0) {
             return fail(orrErrorInvalidValue,
                         "{}:{}: a SKU, a footprint, a mean in picoseconds and a count are needed", path,

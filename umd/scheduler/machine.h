@@ -2,6 +2,7 @@
 // All times of the scheduler are model time in picoseconds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -10,6 +11,15 @@ namespace orrery::umd {
 
 using Ps = std::int64_t;
 constexpr Ps kNever = INT64_MAX;
+
+// What is said or measured to be longer, or further apart, is planned as this: plans add many of them up.
+constexpr Ps kLongest = 1'000'000'000'000'000;
+constexpr double kMostSlowness = 1e3;
+
+// In bounds; of a NaN it is 0.
+constexpr Ps duration_of(double ps) {
+    return ps > 0 ? static_cast<Ps>(std::min(ps, static_cast<double>(kLongest))) : 0;
+}
 
 constexpr unsigned kMaxCards = 8;
 constexpr unsigned kMaxNodes = kMaxCards + 1;  // memories: the cards', then the host's
@@ -24,9 +34,7 @@ struct Channel {
     double ps_per_byte = 0;
     bool exists = false;
     // Transfers of one channel come one after the other, those of different ones side by side.
-    Ps occupied(std::uint64_t bytes) const {
-        return static_cast<Ps>(ps_per_byte * static_cast<double>(bytes));
-    }
+    Ps occupied(std::uint64_t bytes) const { return duration_of(ps_per_byte * static_cast<double>(bytes)); }
     Ps duration(std::uint64_t bytes) const { return latency + occupied(bytes); }
 };
 
@@ -39,6 +47,10 @@ struct Machine {
     std::array<unsigned, kMaxNodes> workers{};
     std::array<unsigned, kMaxNodes> groups_a_worker{};
 
+    // Of a task of that cost there.
+    Ps duration(unsigned node, Ps cost) const {
+        return node == host() ? cost : duration_of(static_cast<double>(cost) * slowness[node]);
+    }
     unsigned workers_of(unsigned node) const { return workers[node] == 0 ? 1 : workers[node]; }
     // How many workers of a card so many groups keep busy; 0 groups: all.
     unsigned width(unsigned node, std::uint64_t groups) const {

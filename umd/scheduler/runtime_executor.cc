@@ -56,7 +56,8 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
         // Until something was measured on both.
         const double speed = static_cast<double>(cores) * static_cast<double>(card->vector_hz);
         if (a == 0) first_speed = speed;
-        if (speed > 0 && first_speed > 0) machine_.slowness[a] = first_speed / speed;
+        if (speed > 0 && first_speed > 0)
+            machine_.slowness[a] = std::clamp(first_speed / speed, 1 / kMostSlowness, kMostSlowness);
         for (std::uint32_t port = 0; port < card->link_ports; ++port) {
             ORR_TRY(link, cards_[a].context->winsys().link(port));
             if (!is_up(*link)) continue;

@@ -156,7 +156,7 @@ Ps TaskSession::expected_cost(CostModel::Key key) const {
         const Ps measured = costs_.expect(skus_[card], key);
         if (measured == kNever) continue;
         const double here = static_cast<double>(measured) / executor_->machine().slowness[card];
-        return std::max<Ps>(static_cast<Ps>(here), 1);
+        return std::max<Ps>(duration_of(here), 1);
     }
     return costs_.guess(skus_[0]);
 }

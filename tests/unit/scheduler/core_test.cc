@@ -216,6 +216,18 @@ TEST_F(CoreTest, GraphsGrowWhileTheyRun) {
     EXPECT_EQ(executor_.order_errors(), 0u);
 }
 
+// What users and files say of times may be anything; a plan needs sums of them.
+TEST_F(OneCard, CostsAreBounded) {
+    machine_.slowness[0] = 16;
+    machine_.channel[1][0] = {kLongest, 1e15, true};
+    core_->set_machine(machine_);
+    const DataId large = core_->add_data(1ull << 40, 1);
+    const TaskId first = add({{large, Access::kRead}}, Ps{1'000'000'000'000'000'000});
+    core_->pump();
+    EXPECT_EQ(start(first), 2 * kLongest);
+    EXPECT_EQ(finish(first), 3 * kLongest);
+}
+
 TEST_F(CoreTest, HostTasksRunOnTheHost) {
     const DataId a = core_->add_data(1 << 20, 2);
     TaskSpec host;
