@@ -2,20 +2,39 @@
 // file of costs.
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "umd/runtime/fleet.h"
 #include "umd/scheduler/calibration.h"
 #include "umd/scheduler/runtime_executor.h"
 
 namespace orrery::umd {
 namespace {
 
-// Of this process, by name.
-std::mutex measured_mutex;
-std::map<std::string, Channel>& measured_channels() {
-    static std::map<std::string, Channel> channels;
-    return channels;
+// Of this process.
+struct Measured {
+    std::mutex mutex;
+    std::map<std::string, Channel> channels;  // by name
+    // Each is held while its card measures, so that no two sessions measure each other. By device: one that
+    // does not answer holds up only those that use it.
+    std::map<int, std::mutex> turns;
+};
+Measured& measured() {
+    static Measured all;
+    return all;
+}
+
+std::mutex& turn_of(int device) {
+    const std::lock_guard lock(measured().mutex);
+    return measured().turns[device];
+}
+
+std::optional<Channel> known_channel(const std::string& name) {
+    const std::lock_guard lock(measured().mutex);
+    const auto known = measured().channels.find(name);
+    return known == measured().channels.end() ? std::nullopt : std::optional(known->second);
 }
 
 }  // namespace
@@ -30,8 +49,8 @@ std::string RuntimeExecutor::channel_name(unsigned from, unsigned to) const {
 }
 
 void RuntimeExecutor::calibrate(CostModel& costs) {
-    const std::lock_guard lock(measured_mutex);
     for (unsigned card = 0; card < machine_.cards; ++card) {
+        const std::lock_guard turn(turn_of(cards_[card].device));
         std::vector<std::pair<unsigned, unsigned>> unknown;
         for (unsigned other = 0; other < machine_.nodes(); ++other) {
             // A card measures what it does itself: both ways to the host, and what it sends to others.
@@ -40,11 +59,12 @@ void RuntimeExecutor::calibrate(CostModel& costs) {
                 if (!machine_.channel[from][to].exists) continue;
                 if (from != card && from != machine_.host()) continue;
                 const std::string name = channel_name(from, to);
-                if (!costs.channel(name)) {
-                    const auto known = measured_channels().find(name);
-                    if (known != measured_channels().end()) costs.set_channel(name, known->second);
+                if (costs.channel(name)) continue;
+                if (const auto known = known_channel(name)) {
+                    costs.set_channel(name, *known);
+                } else {
+                    unknown.push_back(way);
                 }
-                if (!costs.channel(name)) unknown.push_back(way);
             }
         }
         // What cannot be measured stays as it is; if that is a card that is gone, its first command says so.
@@ -89,11 +109,15 @@ Status RuntimeExecutor::measure_channels(unsigned card,
             // The sender's time ends when the last byte is on the link.
             if (ways[i].peer != nullptr) channel.latency += cards_[card].link_latency[to];
             costs.set_channel(channel_name(from, to), channel);
-            measured_channels()[channel_name(from, to)] = channel;
+            const std::lock_guard lock(measured().mutex);
+            measured().channels[channel_name(from, to)] = channel;
         }
         return {};
     };
     const Status done = measure_all();
+    // What a sender that gave up has put on a link still arrives: its place is not given to others before.
+    Context& sender = *cards_[card].context;
+    if (!done && !sender.fleet().wait_quiet(sender)) return done;
     memory.free(taken);
     return done;
 }

@@ -1,8 +1,10 @@
 // What task graphs compute, and when.
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <map>
 #include <random>
 #include <sstream>
@@ -264,6 +266,63 @@ TEST_F(TaskTest, ChannelsAreMeasuredOnceAndKept) {
         EXPECT_FAIL(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue, ":2: of a channel '>'");
     }
     std::remove(path.c_str());
+}
+
+orrError_t create_on(int first, std::size_t count = 1) {
+    const int devices[] = {first, first + 1};
+    orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
+    options.devices = devices;
+    options.device_count = count;
+    orrTaskGraph_t graph = nullptr;
+    const orrError_t code = orrTaskGraphCreate(&graph, &options);
+    return code == orrSuccess ? orrTaskGraphDestroy(graph) : code;
+}
+
+// A card that does not answer holds up those who use it, and nobody else.
+TEST_F(TaskTest, OthersAreNotHeldUpByACardThatIsMeasured) {
+    system_.card(0).sku_name = "stuck";
+    system_.card(1).sku_name = "free";
+    std::promise<void> reached;
+    std::once_flag first;
+    system_.card(0).on_wait = [&] { std::call_once(first, [&] { reached.set_value(); }); };
+    system_.card(0).pause(true);
+    auto stuck = std::async(std::launch::async, [] { return create_on(0); });
+    reached.get_future().wait();
+    auto free = std::async(std::launch::async, [] { return create_on(1); });
+    EXPECT_EQ(free.wait_for(std::chrono::minutes(1)), std::future_status::ready);
+    system_.card(0).pause(false);
+    EXPECT_OK(free.get());
+    EXPECT_OK(stuck.get());
+    system_.card(0).on_wait = nullptr;
+}
+
+// What a card had sent when it failed to measure arrives in nobody else's memory.
+TEST_F(TaskTest, MemoryOfACalibrationThatFailedIsFreedBehindItsWrites) {
+    system_.card(0).sku_name = "sender";
+    system_.card(1).sku_name = "receiver";
+    system_.card(1).hold_arrivals(true);
+    system_.card(0).pause(true);
+    std::promise<void> gave_up;
+    std::atomic<bool> failed = false;
+    const std::uint64_t before = system_.card(0).packets();
+    system_.card(0).on_wait = [&] {
+        if (failed.exchange(true)) return;
+        system_.card(0).pause(false);
+        // Three copies with time stamps, and the signal that tells that they have arrived.
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        while (system_.card(0).packets() < before + 7 && std::chrono::steady_clock::now() < limit)
+            std::this_thread::yield();
+        system_.card(0).wait_errno.store(EIO);
+        gave_up.set_value();
+    };
+    auto made = std::async(std::launch::async, [] { return create_on(0, 2); });
+    gave_up.get_future().wait();
+    EXPECT_EQ(made.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout)
+        << "a write to it is under way";
+    EXPECT_EQ(system_.card(0).packets(), before + 7);
+    system_.card(1).hold_arrivals(false);
+    EXPECT_OK(made.get());
+    system_.card(0).on_wait = nullptr;
 }
 
 // Nobody's memory is so large: the datum is refused, or the task that would be the first to use it fails.
