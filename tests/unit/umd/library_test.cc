@@ -1,8 +1,10 @@
 // Libraries: one image, which each card loads when it needs it.
 #include <orrery/graph.h>
+#include <orrery/orrery.hpp>
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -144,6 +146,25 @@ TEST_F(LibraryTest, ACaptureEndsWithTheLibrary) {
     EXPECT_EQ(launches_[1], 0);
     ASSERT_OK(orrGraphExecDestroy(exec));
     ASSERT_OK(orrGraphDestroy(graph));
+}
+
+// Who asks for the kernel at each launch uses no handle up.
+TEST_F(LibraryTest, CppGivesOneHandleAName) {
+    orrery::Library library(TEST_KERNELS);
+    const orrFunction_t kernel = library.function("add_value");
+    EXPECT_EQ(library.function(std::string("add_value").c_str()), kernel);
+    EXPECT_NE(library.function("trap"), kernel);
+    EXPECT_THROW(library.function("nothing"), orrery::ApiError);
+    EXPECT_THROW(library.function(nullptr), orrery::ApiError);
+    EXPECT_OK(launch(0, kernel));
+    orrery::Library moved = std::move(library);
+    EXPECT_EQ(moved.function("add_value"), kernel);
+    EXPECT_THROW(library.function("add_value"), orrery::ApiError);  // NOLINT(bugprone-use-after-move)
+    moved = orrery::Library(TEST_KERNELS);
+    EXPECT_NE(moved.function("add_value"), kernel) << "that one has ended";
+    EXPECT_OK(launch(1, moved.function("add_value")));
+    moved.destroy();
+    EXPECT_THROW(moved.function("add_value"), orrery::ApiError);
 }
 
 TEST_F(LibraryTest, VariablesAreEachCardsOwn) {

@@ -30,8 +30,10 @@ ORR_API orrError_t orrLibraryLoadData(orrLibrary_t* library, const void* image, 
  * cannot be waited for keeps it, with orrErrorDeadlock for example.
  */
 ORR_API orrError_t orrLibraryUnload(orrLibrary_t library);
-/** A kernel, by its name; loads nothing. It ends with the library. orrErrorNotFound lists those that there
- * are. */
+/**
+ * A kernel, by its name; loads nothing. A handle of its own each time, which ends with the library and not
+ * before: keep it instead of asking at each launch. orrErrorNotFound lists the kernels that there are.
+ */
 ORR_API orrError_t orrLibraryGetFunction(orrFunction_t* function, orrLibrary_t library, const char* name);
 /** Lets the current device load it now, so that its first launch there does not. */
 ORR_API orrError_t orrLibraryPreload(orrLibrary_t library);

@@ -20,6 +20,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -481,15 +485,27 @@ class Library : public Object<Library, orrLibrary_t, orrLibraryUnload> {
     explicit Library(std::span<const std::byte> image) : Object(make(image)) {}
 #endif
     explicit Library(Empty e) : Object(e) {}
+    /** The same one each time: it may be asked for at each launch. */
     orrFunction_t function(const char* name) const {
-        orrFunction_t function{};
-        check(orrLibraryGetFunction(&function, get(), name));
-        return function;
+        if (!*this || name == nullptr) return find(name);  // fails
+        const std::lock_guard<std::mutex> lock(functions_->mutex);
+        const auto known = functions_->by_name.find(name);
+        if (known != functions_->by_name.end()) return known->second;
+        return functions_->by_name.emplace(name, find(name)).first->second;
     }
     /** On the current device, before it is needed. */
     void preload() const { check(orrLibraryPreload(get())); }
 
   private:
+    struct Functions {
+        std::mutex mutex;
+        std::map<std::string, orrFunction_t, std::less<>> by_name;
+    };
+    orrFunction_t find(const char* name) const {
+        orrFunction_t function{};
+        check(orrLibraryGetFunction(&function, get(), name));
+        return function;
+    }
     static orrLibrary_t make(const std::string& path) {
         orrLibrary_t library{};
         check(orrLibraryLoad(&library, path.c_str()));
@@ -502,6 +518,8 @@ class Library : public Object<Library, orrLibrary_t, orrLibraryUnload> {
         return library;
     }
 #endif
+    /** They end with the library, and move with it. */
+    std::unique_ptr<Functions> functions_ = std::make_unique<Functions>();
 };
 
 /** The launch of a kernel whose argument structure is Args. */
