@@ -141,7 +141,10 @@ ORR_API orrError_t orrGraphExecGetInfo(orrGraphExecInfo* info, orrGraphExec_t ex
  * ever. flags: 0.
  */
 ORR_API orrError_t orrStreamBeginCapture(orrStream_t stream, unsigned flags);
-/** The graph is the caller's. After a failed call during the capture it fails, and names that call's error.
+/**
+ * The graph is the caller's. After a failed call during the capture it fails, and names that call's error.
+ * Only of a call whose struct cannot be read, because its size is none, nobody knows that it was for this
+ * stream; and orrLaunchGang tells the streams up to its first bad part.
  */
 ORR_API orrError_t orrStreamEndCapture(orrGraph_t* graph, orrStream_t stream);
 /** *capturing is 1 or 0. */
