@@ -218,7 +218,10 @@ std::expected<void, std::string> Card::build() {
                                        memory_, counters_, errors_, static_cast<SocEffects&>(*this));
     soc_->set_faults(faults_.get());
     workers_ = std::make_unique<Workers>(config_.workers);
-    mmu_->before_change([this] { workers_->quiesce(); });
+    mmu_->before_change([this] {
+        workers_->quiesce();
+        if (vector_unit_ != nullptr) vector_unit_->settle();
+    });
     engine_context_ = std::make_unique<EngineContext>(
         EngineContext{events_, vram_, *mmu_, memory_, counters_, peers_, &errors_, workers_.get(),
                       [this](const Completion& completion) { soc_->completed(completion); }});
@@ -246,6 +249,7 @@ std::expected<void, std::string> Card::build() {
     vector.in_flight = sku.vector_in_flight;
     vector.check = config_.check;
     vector.check_bytes = most_for_checks(config_.vram_bytes);
+    vector.threads = config_.threads;
     vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));

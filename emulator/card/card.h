@@ -50,6 +50,7 @@ struct CardConfig {
     std::vector<LinkConfig> links;      // rates and uid are filled in from the SKU
     std::uint32_t spin_us = 200;        // host time without work before the card blocks; 0 is legal
     std::uint32_t workers = 0;          // host threads for large copies, beside the card's own
+    std::uint32_t threads = 0;          // the same for work-groups of kernels
     unsigned check = 0;                 // of kernels (api/checks.h)
     std::FILE* log = nullptr;           // borrowed
     std::filesystem::path record;       // file for a recording (docs/trace.md); empty: none

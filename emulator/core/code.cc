@@ -81,6 +81,14 @@ bool stops_at(const Core* core, std::uint64_t pc) {
            std::find(core->breakpoints.begin(), core->breakpoints.end(), pc) != core->breakpoints.end();
 }
 
+// A fault is told in its time, and decoding looks at memory that others see too.
+bool may_not_fetch_ahead(Core* core, const PageRef& ref) {
+    if (core->overlay == nullptr) return false;
+    core->held =
+        ref.kind != PageKind::kMemory || (ref.rights & kPageExec) == 0 || core->overlay->wrote(ref.host);
+    return core->held;
+}
+
 // A four-byte instruction of which two bytes are in the next page. The second half is read each time.
 Next op_straddle(Core* core, Op* op, std::int64_t left) {
     CodeEntry& entry = current_entry(core);
@@ -91,6 +99,7 @@ Next op_straddle(Core* core, Op* op, std::int64_t left) {
         const std::uint64_t next_va = core->code_va + kPageBytes;
         const HostFpPause pause(core);
         const PageRef ref = core->bus->translate(next_va, Access::kFetch);
+        if (may_not_fetch_ahead(core, ref)) ORR_STOP();
         if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & kPageExec) == 0) {
             core->raise(Cause::kFetchAccess, next_va);
             ORR_STOP();
@@ -228,6 +237,7 @@ Op* find_op(Core* core) {
     if (entry.va != va) {
         const HostFpPause pause(core);
         const PageRef ref = core->bus->translate(core->pc, Access::kFetch);
+        if (may_not_fetch_ahead(core, ref)) return nullptr;
         if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & kPageExec) == 0) {
             core->raise(Cause::kFetchAccess, core->pc);
             return nullptr;

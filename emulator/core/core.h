@@ -15,6 +15,7 @@
 #include "emulator/core/hart.h"
 #include "emulator/core/meter.h"
 #include "emulator/core/op.h"
+#include "emulator/core/overlay.h"
 #include "emulator/core/vector/file.h"
 
 namespace orrery::emu {
@@ -160,6 +161,7 @@ struct Core {
     bool has_trap = false;   // `trap` waits to be taken
     bool has_stop = false;   // `stop` waits to be returned
     bool stop_requested = false;
+    bool held = false;  // the instruction at pc must not be done ahead: no matter what else it raised
     bool running = false;
     StopReason stop{};
     Trap trap;
@@ -190,6 +192,8 @@ struct Core {
     std::array<std::uint16_t, kPageEntries> stored_pages{};
 
     std::unique_ptr<VectorFile> vector;  // nullptr: none
+
+    Overlay* overlay = nullptr;  // this hart computes ahead of its time
 
     Meter meter;
     bool gathers = false;           // the loads of a vector instruction are asked for together

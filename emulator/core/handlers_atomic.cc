@@ -184,6 +184,11 @@ ORR_COLD Next told_fence(Core* core, Op* op, std::int64_t left) {
 
 template <unsigned kLength>
 Next op_fence(Core* core, Op* op, std::int64_t left) {
+    if (ORR_UNLIKELY(core->overlay != nullptr)) {
+        core->publish(op, left);
+        core->held = true;
+        ORR_STOP();
+    }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (ORR_UNLIKELY(core->config.tells_accesses)) {
         const Handler told = told_fence<kLength>;

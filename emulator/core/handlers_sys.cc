@@ -38,6 +38,11 @@ Next op_wfi(Core* core, Op* op, std::int64_t left) {
 }
 
 Next op_fence_i(Core* core, Op* op, std::int64_t left) {
+    if (core->overlay != nullptr) {
+        core->publish(op, left);
+        core->held = true;
+        ORR_STOP();
+    }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     core->publish(op + 2, left - 1);
     drop_code(core);

@@ -5,6 +5,7 @@
 
 #include "emulator/core/core.h"
 #include "emulator/core/handler.h"
+#include "emulator/core/hart_impl.h"
 #include "emulator/core/host_fp.h"
 
 namespace orrery::emu {
@@ -49,6 +50,11 @@ bool interrupt_due(const Core* core) {
 
 // Between two instructions: true and a reason, or false and core->left above 0.
 bool stop_now(Core* core, StopReason& reason) {
+    if (core->held) {
+        core->held = core->has_trap = false;
+        reason = StopReason::kHeld;
+        return true;
+    }
     if (core->has_trap) {
         core->has_trap = false;
         if (core->config.trap_to_host) {
@@ -114,10 +120,6 @@ std::uint64_t initial_mstatus(const Config& config) {
 }
 
 }  // namespace
-
-struct Hart::Impl {
-    Core core;
-};
 
 Hart::Hart(const Config& config, Bus& bus, CodeStore* shared)
     : impl_(std::make_unique<Impl>()),

@@ -29,6 +29,7 @@ enum class StopReason : std::uint8_t {
     // The bus called request_stop(), the work of allow() is done or Config::memory is full; the last
     // instruction is complete, or a vector load or store that goes on at vstart.
     kRequested,
+    kHeld,  // the instruction at pc must not be done ahead of its time (overlay.h), or hold() was called
 };
 const char* to_string(StopReason reason);
 
@@ -80,6 +81,7 @@ struct Config {
 };
 
 class CodeStore;
+class Overlay;
 
 class Hart {
   public:
@@ -139,6 +141,16 @@ class Hart {
     // The next program in the same memory: registers and CSRs as after reset(), pc as given. Counters go on,
     // caches and interrupt lines stay, so it costs as much as clearing the registers. Not inside run().
     void restart(std::uint64_t pc);
+
+    // From now on the hart computes ahead of its time (overlay.h; it outlives this), or no longer (nullptr).
+    // Not inside run().
+    void set_overlay(Overlay* overlay);
+    // For the bus: the hart stops before the instruction that it is at, which then gets no other answer.
+    void hold();
+    // All that run() changes but memory and what is cached of it; and back. Not inside run().
+    class Snapshot;
+    void take_snapshot(Snapshot& snapshot) const;
+    void go_back(const Snapshot& snapshot);
 
     // frm in 7:5, fflags in 4:0; not inside run().
     std::uint32_t fcsr() const;

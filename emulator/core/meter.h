@@ -48,9 +48,16 @@ class Meter {
     // What has been counted since the last call.
     AccessCounts take() { return std::exchange(counts_, {}); }
 
+    // The first load and the first store of each line come by load() and store() once more, although nothing
+    // is to be counted.
+    void come_by_again() {
+        for (std::uint64_t& tag : tags_)
+            tag = (tag & ~kWritten) | (tag & kWritten) * kWrittenBefore | kLoadedBefore;
+    }
+
     // For the short way of an access: all of the line is there and was the last of its set to be used. (False
     // also for others that are there; load() and store() know them.)
-    bool has(std::uint64_t va) const { return (*set_of(va) ^ key(va)) <= kWritten; }
+    bool has(std::uint64_t va) const { return (*set_of(va) ^ key(va)) <= (kWritten | kWrittenBefore); }
     bool has_written(std::uint64_t va) const { return *set_of(va) == (key(va) | kWritten); }
 
     // These give the cycles that the hart waits. The access is inside of one line.
@@ -58,8 +65,9 @@ class Meter {
         if (place == PagePlace::kOwn || has(va)) return 0;
         if (!to_front(va)) {
             insert(va, key(va));
-        } else if ((*set_of(va) & kPartly) == 0 || (bits(va, size) & ~bytes_[place_of(va)]) == 0) {
-            return 0;
+        } else {
+            *set_of(va) &= ~kLoadedBefore;
+            if ((*set_of(va) & kPartly) == 0 || (bits(va, size) & ~bytes_[place_of(va)]) == 0) return 0;
         }
         *set_of(va) &= ~kPartly;
         counts_.of(place).read += kLine;
@@ -77,8 +85,9 @@ class Meter {
             there |= bits(va, size);
             if (there == ~std::uint64_t{0}) tag &= ~kPartly;
         }
-        if ((tag & kWritten) != 0) return;
-        tag |= kWritten;
+        const bool known = (tag & (kWritten | kWrittenBefore)) != 0;
+        tag = (tag & ~(kWrittenBefore | kLoadedBefore)) | kWritten;
+        if (known) return;
         counts_.of(place).written += kLine;
     }
     // Done where the memory is.
@@ -102,9 +111,9 @@ class Meter {
     }
 
   private:
-    // In a tag. kPartly: only the bytes in bytes_ are there.
-    static constexpr std::uint64_t kWritten = 1, kPartly = 2;
-    static constexpr unsigned kFlagBits = 2;
+    // In a tag. kPartly: only the bytes in bytes_ are there. ...Before: before come_by_again().
+    static constexpr std::uint64_t kWritten = 1, kWrittenBefore = 2, kPartly = 4, kLoadedBefore = 8;
+    static constexpr unsigned kFlagBits = 4;
     static constexpr unsigned kLineShift = 6;
     // So many lines of one place in the cache are there together: a few lines that fall into it by chance, as
     // addresses differ from run to run, do not drive each other out.
@@ -130,7 +139,7 @@ class Meter {
         std::uint64_t* const set = set_of(va);
         std::uint64_t* const bytes = &bytes_[place_of(va)];
         for (std::size_t way = 0; way < kWays; ++way) {
-            if ((set[way] ^ key(va)) > (kWritten | kPartly)) continue;
+            if ((set[way] ^ key(va)) >> kFlagBits != 0) continue;
             std::rotate(set, set + way, set + way + 1);
             std::rotate(bytes, bytes + way, bytes + way + 1);
             return true;

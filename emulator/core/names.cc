@@ -16,6 +16,8 @@ const char* to_string(StopReason reason) {
             return "ebreak";
         case StopReason::kBreakpoint:
             return "breakpoint";
+        case StopReason::kHeld:
+            return "held";
         case StopReason::kRequested:
             return "stop requested";
     }

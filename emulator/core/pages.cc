@@ -71,8 +71,18 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
             remember_mmio(core, entry, page, mmio);
             return {PageKind::kMmio, kPageStrict, nullptr};
         }
-        if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & needed) == 0) return {};
-        const std::uintptr_t addend = reinterpret_cast<std::uintptr_t>(ref.host) - page;
+        if (ref.kind != PageKind::kMemory || ref.host == nullptr || (ref.rights & needed) == 0) {
+            core->held = core->overlay != nullptr;
+            return {};
+        }
+        const bool code = holds_code(core, ref.host, kPageBytes);
+        Overlay::Page now{.host = ref.host, .stores = true};
+        if (core->overlay != nullptr) {
+            if (!code || is_load) now = core->overlay->page(page, ref.host, ref.place, !is_load);
+            core->held = now.host == nullptr || (code && !is_load);
+            if (core->held) return {};
+        }
+        const std::uintptr_t addend = reinterpret_cast<std::uintptr_t>(now.host) - page;
         count_stores(core, entry, -1);
         // Of an entry for the same page the other tag may stay, if the bus says the same of it.
         if ((!entry.loads(page) && !entry.stores(page)) || entry.addend != addend) entry = PageEntry{};
@@ -81,18 +91,18 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         const bool counted = core->meter.on() && ref.place != PagePlace::kOwn;
         const std::uint64_t tag =
             page | (counted ? kCountedPage : 0) | (core->config.tells_accesses ? kToldPage : 0);
-        entry.load_tag = (ref.rights & kPageRead) != 0 ? tag : kNoPage;
+        entry.load_tag = (ref.rights & kPageRead) != 0 && now.loads ? tag : kNoPage;
         // Stores to pages that hold decoded code are never cached, so that slow_store() sees each.
-        entry.store_tag =
-            (ref.rights & kPageWrite) != 0 && !holds_code(core, ref.host, kPageBytes) ? tag : kNoPage;
+        entry.store_tag = (ref.rights & kPageWrite) != 0 && now.stores && !code ? tag : kNoPage;
         count_stores(core, entry, 1);
-        return {PageKind::kMemory, ref.rights, ref.host + (va & kPageOffset)};
+        return {PageKind::kMemory, ref.rights, now.host + (va & kPageOffset)};
     }
     return {PageKind::kMemory, entry.rights, entry.host(va)};
 }
 
 // Where the page of an access that has just been done is.
 PagePlace place_at(Core* core, std::uint64_t va) {
+    if (core->overlay != nullptr) return core->overlay->place(va);
     const PageEntry& entry = core->page_entry(va);
     const std::uint64_t page = va & ~kPageOffset;
     return entry.loads(page) || entry.stores(page) ? place_in(entry) : PagePlace::kOwn;
@@ -110,6 +120,7 @@ void count_line(Core* core, std::uint64_t va, unsigned size, bool store) {
 
 void count(Core* core, std::uint64_t va, unsigned size, bool store) {
     if (!core->meter.on()) return;
+    if (core->overlay != nullptr && !store) core->overlay->loaded(va, size);
     const auto first = static_cast<unsigned>(std::min<std::uint64_t>(size, Meter::kLine - va % Meter::kLine));
     count_line(core, va, first, store);
     if (first != size) count_line(core, va + first, size - first, store);
@@ -242,11 +253,13 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
             return false;
         std::uint8_t* host = part(core, va, va, Access::kStore);
         if (host == nullptr) return false;
+        if (core->overlay != nullptr) core->overlay->stores(va, first, false);
         std::memcpy(host, bytes, first);
         stored(core, host, first);
         if (first != size) {
             host = part(core, va, va + first, Access::kStore);
             if (host == nullptr) return false;
+            if (core->overlay != nullptr) core->overlay->stores(va + first, size - first, false);
             std::memcpy(host, bytes + first, size - first);
             stored(core, host, size - first);
         }
@@ -256,6 +269,7 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
     }
     const Target target = look_up(core, va, Access::kStore);
     if (target.kind == PageKind::kMemory) {
+        if (core->overlay != nullptr) core->overlay->stores(va, size, true);
         store_host(target.host, size, value);
         stored(core, target.host, size);
         count(core, va, size, true);
@@ -287,6 +301,10 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
     // depend on who takes them.
     if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageStrict) {
         mmio = true;
+        return nullptr;
+    }
+    if (core->overlay != nullptr && place_at(core, va) != PagePlace::kOwn) {
+        core->held = true;
         return nullptr;
     }
     if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageRead) {

@@ -7,10 +7,12 @@
 
 namespace orrery::emu {
 
-KernelDebugger::KernelDebugger(std::vector<VectorCore*> cores, std::function<bool(std::uint32_t core)> works)
-    : cores_(std::move(cores)), works_(std::move(works)) {}
+KernelDebugger::KernelDebugger(std::vector<VectorCore*> cores, std::function<bool(std::uint32_t core)> works,
+                               std::function<void()> attaches)
+    : cores_(std::move(cores)), works_(std::move(works)), attaches_(std::move(attaches)) {}
 
 void KernelDebugger::attach() {
+    attaches_();
     attached_ = true;
     for (VectorCore* core : cores_)
         core->debug(this);

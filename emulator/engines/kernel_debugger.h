@@ -55,8 +55,9 @@ struct KernelWatch {
 
 class KernelDebugger {
   public:
-    // `cores` outlive it. `works`: has this one a group?
-    KernelDebugger(std::vector<VectorCore*> cores, std::function<bool(std::uint32_t core)> works);
+    // `cores` outlive it. `works`: has this one a group? `attaches`: before one looks at them.
+    KernelDebugger(std::vector<VectorCore*> cores, std::function<bool(std::uint32_t core)> works,
+                   std::function<void()> attaches);
     KernelDebugger(const KernelDebugger&) = delete;
     KernelDebugger& operator=(const KernelDebugger&) = delete;
 
@@ -107,6 +108,7 @@ class KernelDebugger {
   private:
     std::vector<VectorCore*> cores_;
     std::function<bool(std::uint32_t core)> works_;
+    std::function<void()> attaches_;
     std::vector<std::uint64_t> breakpoints_;
     std::vector<KernelWatch> watches_;
     std::set<std::uint64_t> launches_;  // that were seen to begin; some of them are over

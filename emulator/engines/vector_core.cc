@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "emulator/engines/ahead/stretch.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu {
@@ -51,13 +52,13 @@ struct VectorCore::OwnMemory {
 
 VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
                        std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory,
-                       bool checked, Mmu& mmu, CodeStore& code)
+                       bool checked, Mmu& mmu, CodeStore* code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
       most_work_(std::max<std::uint64_t>(most_work, 1)),
       mmu_(mmu),
       memory_(std::make_unique<OwnMemory>()),
-      hart_(hart_config(number, vlen, datapath, memory, checked, csrs_), *this, &code) {
+      hart_(hart_config(number, vlen, datapath, memory, checked, csrs_), *this, code) {
     csr(ORR_CSR_CORE) = number;
 }
 
@@ -301,6 +302,7 @@ bool VectorCore::compute(Quantum& quantum) {
     stood_cycles_ = 0;
     lookups_ = 0;
     hart_.allow(most_work_);
+    held_ = false;
     bool whole = execute(quantum);
     stood_cycles_ = quantum.cycles;
     if (debug_.debugger != nullptr && debug_holds(quantum)) whole = false;
@@ -329,6 +331,10 @@ bool VectorCore::execute(Quantum& quantum) {
         quantum.cycles += hart_.cycles() - began_hart_cycles_;
         quantum.instructions += hart_.steps() - began_steps;
         if (debug_.debugger != nullptr && debug_.debugger->stopped()) return false;
+        if (reason == StopReason::kHeld) {
+            held_ = true;
+            return false;
+        }
         // An item that ends with the instruction at which a go ends has ended all the same.
         const bool exit = reason == StopReason::kExit ||
                           (reason == StopReason::kRequested && hart_.pc() == ORR_KERNEL_EXIT);
@@ -424,6 +430,7 @@ PageRef VectorCore::translate(std::uint64_t va, Access access) {
 }
 
 PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
+    if (stretch_ != nullptr) return translate_ahead(va, access);
     const auto found = debug_peeks_ ? mmu_.peek_page(launch_.desc.asid, va, access)
                                     : mmu_.translate_page(launch_.desc.asid, va, access);
     if (!found) {
@@ -446,9 +453,63 @@ void VectorCore::accessed(const DoneAccess& access) {
     launch_.check->access(*checked_, item_, hart_.pc(), hart_.x(kStackPointer), access);
 }
 
+// A fault is told, and counted, when its time has come.
+PageRef VectorCore::translate_ahead(std::uint64_t va, Access access) {
+    const std::uint8_t needed = access == Access::kLoad    ? kPageRead
+                                : access == Access::kStore ? kPageWrite
+                                                           : kPageExec;
+    if (const PageRef* const known = stretch_->translation(va))
+        return (known->rights & needed) != 0 ? *known : PageRef::fault();
+    const auto found = computes_ahead_ ? mmu_.page_ahead(launch_.desc.asid, va, access) : std::nullopt;
+    if (!found) return PageRef::fault();
+    const PageRef page = PageRef::memory(
+        found->host, found->rights, found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram);
+    return stretch_->remember(va, page) ? page : PageRef::fault();
+}
+
+void VectorCore::begin_ahead(Mark& mark, Stretch& stretch) {
+    hart_.take_snapshot(mark.hart);
+    mark.csrs = csrs_;
+    mark.item = item_;
+    mark.waits = waits_;
+    mark.in_item = in_item_;
+    mark.barrier = barrier_;
+    if (waits_ != 0) mark.items = items_;
+    hart_.set_overlay(&stretch);
+    stretch_ = &stretch;
+    computes_ahead_ = true;
+}
+
+void VectorCore::end_ahead() {
+    hart_.set_overlay(nullptr);
+    stretch_ = nullptr;
+    computes_ahead_ = false;
+}
+
+void VectorCore::go_back(const Mark& mark, Stretch& stretch) {
+    hart_.go_back(mark.hart);
+    csrs_ = mark.csrs;
+    item_ = mark.item;
+    waits_ = mark.waits;
+    in_item_ = mark.in_item;
+    barrier_ = mark.barrier;
+    if (waits_ != 0) items_ = mark.items;
+    stretch.restore_own();
+    stretch_ = &stretch;
+}
+
+void VectorCore::forget_stretch() {
+    stretch_ = nullptr;
+    hart_.set_overlay(nullptr);
+}
+
 bool VectorCore::read_csr(std::uint32_t number, std::uint64_t& value) {
     constexpr std::uint32_t kTime = 0xc01;
     if (number != kTime) return false;
+    if (computes_ahead_) {
+        hart_.hold();
+        return false;
+    }
     const std::uint64_t cycles = stood_cycles_ + began_cycles_ + (hart_.cycles() - began_hart_cycles_);
     value = later(began_, duration_ps(cycles, hz_)) / kPsPerNs;
     return true;

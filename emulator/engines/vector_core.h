@@ -15,6 +15,7 @@
 #include "emulator/check/launch_check.h"
 #include "emulator/core/code_store.h"
 #include "emulator/core/hart.h"
+#include "emulator/core/snapshot.h"
 #include "emulator/engines/kernel_debugger.h"
 #include "emulator/engines/quantum.h"
 #include "emulator/engines/save_area.h"
@@ -31,15 +32,17 @@ struct KernelLaunch {
     std::uint64_t groups() const { return std::uint64_t{desc.grid_x} * desc.grid_y * desc.grid_z; }
 };
 
+class Stretch;
+
 class VectorCore final : private Bus {
   public:
-    // `code`: in common with the other cores of the card.
+    // `code`: in common with the other cores of the card, which then compute on one thread; nullptr: its own.
     // `vlen`: bits of a vector register, 0: none. `datapath`: bits that a vector instruction does in a cycle.
     // `most_work`: of the host in one go of compute(), see Hart::allow(). `checked`: launches may come with a
     // check.
     VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
                std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory, bool checked,
-               Mmu& mmu, CodeStore& code);
+               Mmu& mmu, CodeStore* code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;
@@ -58,6 +61,28 @@ class VectorCore final : private Bus {
     void flush();
     // A debugger had it do steps whose time has still to be charged.
     bool is_ahead() const { return ahead_.cycles != 0; }
+
+    // --- computing ahead (emulator/engines/ahead/) ---
+    // Where a core was when it began; see go_back().
+    struct Mark {
+        Hart::Snapshot hart;
+        std::array<std::uint64_t, ORR_CSR_CORE - ORR_CSR_GROUP_X + 1> csrs{};
+        std::uint32_t item = 0, waits = 0;
+        bool in_item = false;
+        std::uint64_t barrier = 0;
+        std::vector<orr_save_item> items;
+    };
+    // From here to end_ahead() any one thread may call compute(), while the card's thread changes nothing
+    // that cores know of: not the MMU, and not this core. `stretch` takes what it does.
+    void begin_ahead(Mark& mark, Stretch& stretch);
+    void end_ahead();
+    // compute() came to what must not be done ahead of its time; it goes on there after end_ahead().
+    bool held() const { return held_; }
+    // After end_ahead(): as it was at the mark, but for memory. Until forget_stretch() pages are where they
+    // were in the stretch, whatever the MMU says now.
+    void go_back(const Mark& mark, Stretch& stretch);
+    void forget_stretch();
+
     // What it is at, or was at when it stopped.
     std::uint64_t group() const { return number_in_grid_; }
     std::uint32_t item() const { return item_; }
@@ -100,6 +125,7 @@ class VectorCore final : private Bus {
     PageRef translate_own(std::uint64_t va, Access access);
     PageRef translate_item_stack(std::uint64_t va, Access access);
     PageRef translate_card(std::uint64_t va, Access access);
+    PageRef translate_ahead(std::uint64_t va, Access access);
     // Where the stacks of a group's items are.
     struct ItemStacks {
         std::uint64_t va = 0;
@@ -163,7 +189,9 @@ class VectorCore final : private Bus {
     std::uint64_t began_hart_cycles_ = 0;
     std::uint64_t stood_cycles_ = 0;  // of the quantum, before single steps
     std::uint64_t lookups_ = 0;       // of this go
-    MmuFault fault_;                  // behind the last access that translate() refused
+    Stretch* stretch_ = nullptr;      // it computes ahead, or goes the same way again
+    bool computes_ahead_ = false, held_ = false;
+    MmuFault fault_;  // behind the last access that translate() refused
 
     CoreDebug debug_;
     Quantum ahead_;             // what it did step by step, before its time

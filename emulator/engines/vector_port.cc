@@ -33,6 +33,8 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     saved_ = 0;
     saved_bytes_ = unsaved_ = 0;
     lookups_ = work_ = cycles_ = 0;
+    short_groups_ = 0;
+    in_order_ = true;
     told_ = false;
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
 }
@@ -89,6 +91,7 @@ void VectorUnit::Impl::Port::on_event(ModelTime now) {
     if (unsaved_ != 0) return go_on_saving(now);
     pass_ = unit_.pass_of_newcomer(*this, now);
     launched_ = true;
+    in_order_ = unit_.ahead == nullptr || unit_.was_in_order(launch_.desc);
     unit_.distribute(now);
 }
 
@@ -202,6 +205,7 @@ void VectorUnit::Impl::Port::set_weight(std::uint32_t weight) {
 }
 
 void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
+    if (unit_.ahead != nullptr) unit_.ahead->forget(core.number);
     std::uint64_t load = 0;
     if (!pending_.empty()) {
         const SavedGroup& saved = pending_.front();
@@ -227,6 +231,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.charge = cost(group_time_);
     pass_ += core.charge;
     ++active_;
+    if (unit_.ahead != nullptr) unit_.start_ahead(core);
     const ModelTime hand_over = unit_.config.group_ps;
     if (load != 0) return unit_.carry(core, load, hand_over + unit_.config.save_core_ps, now);
     unit_.context.events.schedule(core.event, later(now, hand_over));
@@ -276,6 +281,7 @@ bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
         save_ = save;
     }
     preempt_ = std::max(preempt_, mode);
+    if (preempt_ == Preempt::kNow) unit_.settle();
     launched_ = false;
     if (active_ == 0 && unsaved_ == 0) finish_save(now);
     // One that waited for all its cores may have held others back.

@@ -39,6 +39,9 @@ VectorUnit::Impl::Impl(const VectorConfig& wanted, EngineContext& context_)
                       }
                       return false;
                   }};
+    // Checks look at accesses in the order of model time.
+    if (config.threads > 0 && config.cores > 1 && config.l1_bytes != 0 && config.check == 0)
+        ahead = std::make_unique<RunAhead>(config.threads, config.cores, config.quantum);
     for (std::uint32_t i = 0; i < config.cores; ++i) {
         cores.emplace_back(*this, i, config, context.mmu);
         free.add(i);
@@ -48,9 +51,12 @@ VectorUnit::Impl::Impl(const VectorConfig& wanted, EngineContext& context_)
     std::vector<VectorCore*> harts;
     for (Core& core : cores)
         harts.push_back(&core.core);
-    debugger = std::make_unique<KernelDebugger>(std::move(harts), [this](std::uint32_t core) {
-        return cores[core].port != nullptr && cores[core].phase == Core::Phase::kRunning;
-    });
+    debugger = std::make_unique<KernelDebugger>(
+        std::move(harts),
+        [this](std::uint32_t core) {
+            return cores[core].port != nullptr && cores[core].phase == Core::Phase::kRunning;
+        },
+        [this] { settle(); });
 }
 
 void VectorUnit::Impl::distribute(ModelTime now) {
@@ -225,6 +231,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     }
     const bool saves = port.saves() && !core.open;
     if (saves && !core.core.is_ahead()) return save(core, now);
+    if (!core.open && ahead != nullptr && play_ahead(core, now)) return;
     // A group that is saved takes the time of its single steps, and does no more.
     if (!core.open)
         core.open = {.began = context.events.to_system(now), .budget = saves ? 1 : config.quantum - core.cut};
@@ -232,6 +239,56 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     if (!core.core.compute(*core.open)) return context.events.again(core.event);
     const Quantum did = *std::exchange(core.open, std::nullopt);
     play(core, did, now);
+}
+
+bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
+    start_ahead(core);
+    Quantum quantum;
+    switch (ahead->next(core.number, quantum)) {
+        case RunAhead::Next::kNone:
+            settle();
+            return false;
+        case RunAhead::Next::kWait:
+            context.events.again(core.event);
+            return true;
+        case RunAhead::Next::kPlay:
+            if (quantum.end == Quantum::End::kGroupDone &&
+                core.port->only_short(ahead->was_short(core.number)))
+                go_in_order(*core.port);
+            context.counters.add(ORR_CTR_VECTOR_AHEAD, quantum.instructions);
+            play(core, quantum, now);
+            return true;
+        case RunAhead::Next::kGoOn:
+            quantum.began = context.events.to_system(now);
+            core.open = quantum;
+            break;
+        case RunAhead::Next::kOrder:
+            break;
+    }
+    go_in_order(*core.port);
+    return false;
+}
+
+void VectorUnit::Impl::start_ahead(Core& core) {
+    // One group alone has nobody to be ahead of.
+    if (free.size() + 1 >= config.cores || debugger->attached() || core.core.is_ahead()) return;
+    if (!ahead->idle(core.number)) return;
+    if (std::ranges::any_of(ports, [](const Port& port) { return port.runs_in_order(); })) return;
+    ahead->start(core.number, core.core, core.cut);
+}
+
+void VectorUnit::Impl::go_in_order(Port& port) {
+    settle();
+    port.go_in_order();
+    const orr_desc_kernel& desc = port.kernel();
+    kernel_of(desc) = {.entry = desc.entry, .asid = desc.asid, .skip = kSkip};
+}
+
+bool VectorUnit::Impl::was_in_order(const orr_desc_kernel& desc) {
+    Kernel& known = kernel_of(desc);
+    if (known.entry != desc.entry || known.asid != desc.asid || known.skip == 0) return false;
+    --known.skip;
+    return true;
 }
 
 void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
@@ -248,6 +305,7 @@ void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
 }
 
 void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {
+    settle();
     const CoreSet taken = port.cores();
     taken.for_each([&](std::uint32_t number) {
         context.events.cancel(cores[number].event);
@@ -303,6 +361,10 @@ const VectorConfig& VectorUnit::config() const {
     return impl_->config;
 }
 
+void VectorUnit::settle() {
+    impl_->settle();
+}
+
 void VectorUnit::reset() {
     for (auto& port : impl_->ports)
         port.reset();
@@ -311,6 +373,7 @@ void VectorUnit::reset() {
 }
 
 void VectorUnit::flush() {
+    settle();
     for (auto& core : impl_->cores)
         core.core.flush();
 }

@@ -32,6 +32,9 @@ struct VectorConfig {
     std::uint64_t in_flight = 0;  // lines that a core's vector loads ask for at once; 0: any number
     // What a core does for the host before that sees to other things, in some 50 ns: no part of the model.
     std::uint64_t most_work = 1024;
+    // Host threads that compute work-groups ahead of their time, beside the card's: no part of the model.
+    // They need l1_bytes, and there are none where launches are checked.
+    unsigned threads = 0;
 };
 
 class VectorUnit {
@@ -52,6 +55,9 @@ class VectorUnit {
     // before it runs, and no core runs between two events.
     void flush();
     KernelDebugger& debugger();
+
+    // No thread holds a host pointer, and what has not been played yet has not begun: before the MMU changes.
+    void settle();
 
   private:
     class Impl;

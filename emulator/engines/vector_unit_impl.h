@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/engines/ahead/run_ahead.h"
 #include "emulator/engines/core_set.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/engines/vector_core.h"
@@ -36,7 +37,8 @@ class VectorUnit::Impl {
             : unit(unit_),
               number(number_),
               core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles,
-                   config.most_work, unit.memory_costs(), config.check != 0, mmu, unit.code),
+                   config.most_work, unit.memory_costs(), config.check != 0, mmu,
+                   unit.ahead == nullptr ? &unit.code : nullptr),
               event(Event::of<&Core::on_event>(this)),
               vram_reads(unit.in_flight(unit.context.memory.config().vram_latency_ps)),
               host_reads(unit.in_flight(unit.context.memory.config().pcie_latency_ps)) {}
@@ -75,6 +77,16 @@ class VectorUnit::Impl {
     void carry(Core& core, std::uint64_t bytes, ModelTime after, ModelTime now);
     // Hands work-groups to free cores.
     void distribute(ModelTime now);
+    // Threads may compute the core's group from here on, if they may compute all groups: what runs in order
+    // does not say what it touches. The group is between two quanta.
+    void start_ahead(Core& core);
+    void settle() {
+        if (ahead != nullptr) ahead->settle();
+    }
+    // The launch on this port has to be computed in the order of model time; the next ones of its kernel will
+    // be for a while.
+    void go_in_order(Port& port);
+    bool was_in_order(const orr_desc_kernel& desc);
     // Takes the cores of a port away at once; their groups are lost, but what they have asked of memory is
     // under way.
     void take_cores_of(Port& port, ModelTime now);
@@ -92,7 +104,7 @@ class VectorUnit::Impl {
 
     const VectorConfig config;
     EngineContext& context;
-    CodeStore code;          // of all cores: they run on one thread
+    CodeStore code;          // of all cores, if they run on one thread
     std::deque<Core> cores;  // events do not move
     CoreSet free;
     CheckRoom check_room;  // before all checks: they give theirs back
@@ -105,9 +117,20 @@ class VectorUnit::Impl {
         std::uint64_t root_changes;  // of its address space
         std::unique_ptr<LaunchCheck> check;
     };
-    std::deque<Parked> parked;  // the oldest first
+    std::deque<Parked> parked;        // the oldest first
+    std::unique_ptr<RunAhead> ahead;  // nullptr: one thread computes; ends before the cores
 
   private:
+    // Kernels that lately were not worth computing ahead, and how many launches more are not tried.
+    struct Kernel {
+        std::uint64_t entry = 0;
+        std::uint32_t asid = 0, skip = 0;
+    };
+    static constexpr std::uint32_t kSkip = 15;
+    Kernel& kernel_of(const orr_desc_kernel& desc) { return in_order_[desc.entry / 4 % in_order_.size()]; }
+
+    // Gives what the core computed ahead for its event; false: there is nothing, or not yet.
+    bool play_ahead(Core& core, ModelTime now);
     Port* choose(ModelTime now);
     Pass place_of(const Port& port, ModelTime now) const;
     void save(Core& core, ModelTime now);
@@ -119,6 +142,8 @@ class VectorUnit::Impl {
     // What a core asks for before it looks whether its group is to be saved.
     std::uint64_t most_bytes(const Resource& way, ModelTime latency) const;
     void move_owed(Core& core, ModelTime now);
+
+    std::array<Kernel, 64> in_order_{};
 };
 
 class VectorUnit::Impl::Port final : public EnginePort {
@@ -158,6 +183,13 @@ class VectorUnit::Impl::Port final : public EnginePort {
     void give_group(Core& core, ModelTime now);
 
     // --- for its cores ---
+    const orr_desc_kernel& kernel() const { return launch_.desc; }
+    void go_in_order() { in_order_ = true; }
+    bool runs_in_order() const { return in_order_ && active_ > 0; }
+    // So many short groups one after the other say that all are.
+    bool only_short(bool was_short) {
+        return (short_groups_ = was_short ? short_groups_ + 1 : 0) >= kShortGroups;
+    }
     // Tells of a dispatch that holds the host up far longer than its model time says.
     void watch_cost(const Quantum& did);
     bool saves() const { return preempt_ == Preempt::kNow; }
@@ -196,6 +228,9 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool busy_ = false;
     bool launched_ = false;  // its groups may go to cores
     bool ended_ = false;     // completion_ stands, and the event hands it in
+    bool in_order_ = false;  // its groups are not computed ahead
+    static constexpr unsigned kShortGroups = 4;
+    unsigned short_groups_ = 0;
     KernelLaunch launch_;
     std::unique_ptr<LaunchCheck> check_;
     std::uint64_t next_group_ = 0;

@@ -92,6 +92,11 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         ->delimiter(',')
         ->check(CLI::IsMember({"race", "memory"}))
         ->allow_extra_args(false);
+    app.add_option(
+           "--threads", options.card.threads,
+           "host threads that compute work-groups of kernels beside the card's own; worth it on a host "
+           "with idle CPUs (0)")
+        ->check(CLI::Range(0u, 16u));
     app.add_option("--record", options.card.record,
                    "file to record the control core to, for orrery-step; replaced if it exists");
     app.add_option(

@@ -82,13 +82,23 @@ HostMemory::Span HostMemory::find_faulty(std::uint64_t address, std::uint64_t by
     return piece;
 }
 
-HostMemory::Span HostMemory::find_slow(std::uint64_t address, std::uint64_t bytes, bool write) {
+const HostRange* HostMemory::range_of(std::uint64_t address) const {
     const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), address, starts_after);
-    if (next == ranges_.begin()) return {};
-    const auto found = next - 1;
-    if (address - found->address() >= found->size()) return {};
-    last_ = static_cast<std::size_t>(found - ranges_.begin());
+    if (next == ranges_.begin()) return nullptr;
+    const HostRange& found = *(next - 1);
+    return address - found.address() < found.size() ? &found : nullptr;
+}
+
+HostMemory::Span HostMemory::find_slow(std::uint64_t address, std::uint64_t bytes, bool write) {
+    const HostRange* const found = range_of(address);
+    if (found == nullptr) return {};
+    last_ = static_cast<std::size_t>(found - ranges_.data());
     return span_of(*found, address, bytes, write);
+}
+
+HostMemory::Span HostMemory::peek(std::uint64_t address, std::uint64_t bytes, bool write) const {
+    const HostRange* const found = faults_ == nullptr ? range_of(address) : nullptr;
+    return found == nullptr ? Span{} : span_of(*found, address, bytes, write);
 }
 
 }  // namespace orrery::emu

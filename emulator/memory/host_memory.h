@@ -65,6 +65,10 @@ class HostMemory {
         return find_whole(address, bytes, write);
     }
 
+    // The same without leaving a trace, so that several threads may ask while nobody changes anything.
+    // Nothing where faults may be ordered.
+    Span peek(std::uint64_t address, std::uint64_t bytes, bool write) const;
+
     // Bus mastering: on at first.
     void set_enabled(bool enabled) { enabled_ = enabled; }
     void set_faults(Faults* faults) { faults_ = faults; }
@@ -84,6 +88,7 @@ class HostMemory {
 
     Span find_faulty(std::uint64_t address, std::uint64_t bytes, bool write);
     Span find_slow(std::uint64_t address, std::uint64_t bytes, bool write);
+    const HostRange* range_of(std::uint64_t address) const;
     Span span_of(const HostRange& range, std::uint64_t address, std::uint64_t bytes, bool write) const {
         if (!enabled_ || range.data() == nullptr || !(write ? range.writable() : range.readable())) return {};
         const std::uint64_t skip = address - range.address();

@@ -188,7 +188,9 @@ std::uint64_t Mmu::leaf_table(std::uint32_t asid, std::uint64_t va) const {
     return table;
 }
 
-std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf) {
+template <class Find>
+std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf,
+                           Find find) const {
     if ((pte & right_for(access)) == 0) return ORR_FAULT_PERMISSION;
     const std::uint64_t page_bytes = page_bytes_of(huge);
     const std::uint64_t inside = va & (page_bytes - 1);
@@ -204,7 +206,7 @@ std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Acces
             leaf.host = vram_.data() + leaf.address;
             return ORR_FAULT_NONE;
         case ORR_TARGET_HOST: {
-            const auto span = host_.find(leaf.address, leaf.bytes, access == Access::kStore);
+            const HostMemory::Span span = find(leaf.address, leaf.bytes, access == Access::kStore);
             if (span.data == nullptr) return ORR_FAULT_PAGE_RANGE;
             leaf.host = span.data;
             if (!span.readable) leaf.rights &= static_cast<std::uint8_t>(~(kPageRead | kPageExec));
@@ -215,6 +217,33 @@ std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Acces
         default:
             return access == Access::kStore ? ORR_FAULT_NONE : ORR_FAULT_PEER_READ;
     }
+}
+
+std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf) {
+    return resolve(va, pte, huge, access, leaf,
+                   [this](std::uint64_t address, std::uint64_t bytes, bool write) {
+                       return host_.find(address, bytes, write);
+                   });
+}
+
+std::optional<Translation> Mmu::page_ahead(std::uint32_t asid, std::uint64_t va, Access access) const {
+    if (va >= kVaLimit || asid == 0 || asid >= ORR_ASIDS || roots_[asid] == kNoRoot || faults_ != nullptr)
+        return std::nullopt;
+    const auto find = [this](std::uint64_t address, std::uint64_t bytes, bool write) {
+        return std::as_const(host_).peek(address, bytes, write);
+    };
+    std::uint64_t pte = 0;
+    bool huge = false;
+    Leaf leaf;
+    const std::uint64_t page = va & ~std::uint64_t{ORR_PAGE_SIZE - 1};
+    if (walk(asid, page, pte, huge) != ORR_FAULT_NONE) return std::nullopt;
+    if (resolve(page, pte, huge, access, leaf, find) != ORR_FAULT_NONE) return std::nullopt;
+    if (leaf.host == nullptr || leaf.bytes < ORR_PAGE_SIZE) return std::nullopt;
+    return Translation{.target = target_of(leaf.pte),
+                       .rights = leaf.rights,
+                       .host = leaf.host,
+                       .address = leaf.address,
+                       .bytes = ORR_PAGE_SIZE};
 }
 
 std::uint32_t Mmu::lookup(std::uint32_t asid, std::uint64_t va, Access access, Leaf& leaf) {

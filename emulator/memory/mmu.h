@@ -1,13 +1,15 @@
 // The MMU of orrery/hw/mmu.h: an address space an ASID, tables in VRAM that nobody trusts, a TLB.
 //
-// Card thread only. Translations hand out host pointers; they are good until generation() changes, which
-// happens only between two events (a flush, a root that goes, a DMA range that goes, a reset), never during a
-// call of an engine. Whoever keeps a pointer from one event to the next compares generations first.
+// Card thread only, but for page_ahead(). Translations hand out host pointers; they are good until
+// generation() changes, which happens only between two events (a flush, a root that goes, a DMA range that
+// goes, a reset), never during a call of an engine. Whoever keeps a pointer from one event to the next
+// compares generations first.
 #pragma once
 
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -75,6 +77,9 @@ class Mmu {
 
     // The same for a debugger's eyes: nothing is counted, cached, or made to fail.
     std::expected<Translation, MmuFault> peek_page(std::uint32_t asid, std::uint64_t va, Access access);
+    // The same for threads beside the card's, which may ask while the card's thread changes nothing here
+    // (before_change): without the TLB, and nothing is counted. Nothing: a fault, or a peer's memory.
+    std::optional<Translation> page_ahead(std::uint32_t asid, std::uint64_t va, Access access) const;
 
     static constexpr std::uint64_t kMaxRun = std::uint64_t{16} << 20;
 
@@ -99,6 +104,10 @@ class Mmu {
                              std::uint64_t& entry) const;
     std::uint64_t leaf_table(std::uint32_t asid, std::uint64_t va) const;
     std::uint32_t walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const;
+    // `find`: HostMemory::find() or peek().
+    template <class Find>
+    std::uint32_t resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf,
+                          Find find) const;
     std::uint32_t resolve(std::uint64_t va, std::uint64_t pte, bool huge, Access access, Leaf& leaf);
     const TlbEntry* probe(std::uint64_t tag) const;
     void fill(std::uint64_t tag, std::uint64_t pte);

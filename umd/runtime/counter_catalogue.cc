@@ -85,6 +85,8 @@ constexpr const char* meaning(std::size_t number) {
             return "Bytes that went into and out of the card's memory, as its bandwidth is charged for them.";
         case ORR_CTR_CORE_RESTARTS:
             return "Restarts of the control core alone.";
+        case ORR_CTR_VECTOR_AHEAD:
+            return "Instructions of kernels that host threads computed ahead of their model time.";
         default:
             return nullptr;
     }

@@ -148,6 +148,12 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
             span_of(core, va, sizeof(T), kStore ? Access::kStore : Access::kLoad, bytes);
         const std::uint64_t whole = std::min(bytes / segment, plan.count - i);
         if (host != nullptr && whole != 0) {
+            if (core->overlay != nullptr) {
+                if (kStore)
+                    core->overlay->stores(va, whole * segment, false);
+                else
+                    core->overlay->loaded(va, whole * segment);
+            }
             move_span<T, kStore>(*core->vector, plan, i, whole, host);
             count_stream(core, va, traffic(plan, i, whole, segment), kStore);
             if (core->config.tells_accesses) [[unlikely]]
@@ -270,7 +276,7 @@ Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
         core->gathers = false;
         if (stopped != plan.count) {
             // One that goes on takes its cycles when it is complete.
-            if (stopped == 0 || !what.has(kFaultFirst) || !core->has_trap) {
+            if (stopped == 0 || !what.has(kFaultFirst) || !core->has_trap || core->held) {
                 file.vstart = stopped;
                 ORR_STOP();
             }

@@ -446,13 +446,111 @@ void share(uint64_t* args) {
         ".option pop\n");
 }
 
+// Work that takes so many rounds.
+uint64_t work(uint64_t sum, uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; ++i) {
+        sum = sum * 5 + (sum >> 3 ^ i);
+        asm volatile("" : "+r"(sum));
+    }
+    return sum;
+}
+
+// args: out, step, rounds. Each item leaves one 32-bit number at out + 4 * step * its number.
+void write_one(uint64_t* args) {
+    reinterpret_cast<uint32_t*>(args[0])[item() * args[1]] = static_cast<uint32_t>(work(item(), args[2]));
+}
+
+// args: rounds, out. As mix(), but nothing is shared, and what stands at `out` counts.
+void mix_alone(uint64_t* args) {
+    volatile uint64_t stack[600];
+    uint64_t* shared = reinterpret_cast<uint64_t*>(ORR_LOCAL_BASE);
+    const bool local = CSR(ORR_CSR_BLOCK_X) > 2;
+    const uint64_t rounds = args[0], self = item();
+    uint64_t* out = reinterpret_cast<uint64_t*>(args[1]) + self * 64;
+    uint64_t sum = self * 0x9e3779b97f4a7c15;
+    double real = static_cast<double>(self) + 0.25;
+    for (uint64_t i = 0; i < 600; ++i)
+        stack[i] = sum + i;
+    for (uint64_t i = 0; i < rounds; ++i) {
+        const uint64_t at = sum % 600;
+        sum = (sum << 7 | sum >> 57) ^ stack[at] ^ out[sum % 64];
+        stack[(at + i) % 600] = sum + i;
+        if (local) shared[i % 1000] += sum;
+        real = real * 1.0000001 + 1.0 / (real + static_cast<double>(i));
+        if (i % 16 == 0) out[i / 16 % 64] += sum ^ __builtin_bit_cast(uint64_t, real);
+    }
+}
+
+// args: words, how many, rounds. Groups read and write words of each other's, by chance.
+void race(uint64_t* args) {
+    uint64_t* words = reinterpret_cast<uint64_t*>(args[0]);
+    const uint64_t count = args[1], rounds = args[2];
+    uint64_t sum = item() * 0x9e3779b97f4a7c15 + 1;
+    for (uint64_t i = 0; i < rounds; ++i) {
+        sum = sum * 6364136223846793005 + 1442695040888963407;
+        if (i % 32 != 0) continue;
+        const uint64_t old = words[(sum >> 33) % count];
+        if ((sum >> 60) < 8) words[(sum >> 20) % count] = sum ^ old;
+        if ((sum >> 60) == 9) reinterpret_cast<uint8_t*>(words)[(sum >> 20) % (8 * count)] = 1;
+        sum ^= old >> 7;
+    }
+}
+
+// args: words, rounds. The last group writes after so many rounds; the others wait for it.
+void hand_over(uint64_t* args) {
+    volatile uint64_t* words = reinterpret_cast<volatile uint64_t*>(args[0]);
+    const uint64_t group = CSR(ORR_CSR_GROUP_X), last = CSR(ORR_CSR_GRID_X) - 1;
+    const uint64_t first = words[8 * last];
+    if (group == last) {
+        words[8 * last] = work(group, args[1]) | 1;
+        return;
+    }
+    uint64_t looks = 0;
+    while (words[8 * last] == first && ++looks < 1000000) {
+    }
+    words[8 * group] = looks;
+}
+
+// args: out, group, rounds, address. That group loads from the address after so many rounds; 1: it has no
+// code there. All leave something before it.
+void stop_at(uint64_t* args) {
+    uint64_t* out = reinterpret_cast<uint64_t*>(args[0]) + 64 * CSR(ORR_CSR_GROUP_X);
+    for (uint64_t i = 0; i < args[2]; i += 64)
+        out[i / 64 % 64] = work(i, 64);
+    if (CSR(ORR_CSR_GROUP_X) != args[1]) return;
+    if (args[3] == 1) asm volatile(".word 0");
+    *out = *reinterpret_cast<volatile uint32_t*>(args[3]);
+}
+
+// args: out, rounds, words. Sums up what stands on the stack before anybody has written there.
+void old_stack(uint64_t* args) {
+    uint64_t* out = reinterpret_cast<uint64_t*>(args[0]) + 8 * item();
+    char* top;
+    asm("mv %0, sp" : "=r"(top));
+    uint64_t sum = work(item(), args[1]);
+    for (uint64_t i = 1; i <= args[2]; ++i)
+        sum = sum * 3 + *reinterpret_cast<volatile uint64_t*>(top - 8 * i - 512);
+    *out = sum;
+}
+
+// args: words, rounds. Every other group leaves a word at once; the next one begins with it and works long.
+void follow(uint64_t* args) {
+    volatile uint64_t* words = reinterpret_cast<volatile uint64_t*>(args[0]);
+    const uint64_t group = CSR(ORR_CSR_GROUP_X);
+    if (group % 2 == 0)
+        words[8 * group] = group * 77 + 1;
+    else
+        words[8 * group] = work(words[8 * (group - 1)], args[1]);
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
-    histogram,    atomics,       local,  floats,   ids,         registers, clock,
-    illegal,      ecall,         loop,   jump,     load,        store,     misaligned_atomic,
-    recurse,      wait_forever,  mark,   spin,     mix,         tree,      barrier_ended,
-    barrier_late, barrier_other, deep,   rounding, fail_assert, vectors,   every_atomic,
-    triad,        chase,         gather, fused,    masked,      share,     share_rows,
+    histogram,    atomics,       local,  floats,    ids,         registers, clock,
+    illegal,      ecall,         loop,   jump,      load,        store,     misaligned_atomic,
+    recurse,      wait_forever,  mark,   spin,      mix,         tree,      barrier_ended,
+    barrier_late, barrier_other, deep,   rounding,  fail_assert, vectors,   every_atomic,
+    triad,        chase,         gather, fused,     masked,      share,     share_rows,
+    write_one,    mix_alone,     race,   hand_over, stop_at,     old_stack, follow,
 };
 
 }  // namespace

@@ -39,6 +39,13 @@ enum Kernel : unsigned {
     kMasked,
     kShare,
     kShareRows,
+    kWriteOne,
+    kMixAlone,
+    kRace,
+    kHandOver,
+    kStopAt,
+    kOldStack,
+    kFollow,
     kKernels,
 };
 

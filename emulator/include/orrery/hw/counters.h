@@ -41,7 +41,8 @@
     X(30, PREEMPTIONS, "preemptions", "descriptors")                  \
     X(31, SAVED_BYTES, "saved_bytes", "bytes")                        \
     X(32, CORE_RESTARTS, "core_restarts", "restarts")                 \
-    X(33, VRAM_BYTES, "vram_bytes", "bytes")
+    X(33, VRAM_BYTES, "vram_bytes", "bytes")                          \
+    X(34, VECTOR_AHEAD, "vector_ahead", "instructions")
 
 #define ORR_COUNTER_ENUM_(number, NAME, name, unit) ORR_CTR_##NAME = number,
 enum orr_counter { ORR_COUNTER_LIST(ORR_COUNTER_ENUM_) ORR_COUNTER_COUNT };

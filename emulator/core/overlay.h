@@ -1,0 +1,36 @@
+// What stands between memory that a hart has in common with others and a hart that computes ahead of its
+// time: the hart asks where a page's accesses are to go, and tells what it touches. It stops before an
+// instruction that must not be done ahead (StopReason::kHeld): an atomic outside of its own memory, a fence,
+// an access that faults, a store to a page that it has executed, or what the overlay refuses.
+//
+// Only for harts with a meter (Config::memory): the first access to each line comes by here.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/core/bus.h"
+
+namespace orrery::emu {
+
+class Overlay {
+  public:
+    struct Page {
+        std::uint8_t* host = nullptr;  // of the page; nullptr: the hart stops
+        // The hart may do these without a word, to lines that it has told of.
+        bool loads = true, stores = false;
+    };
+
+    virtual ~Overlay() = default;
+    // The bus has given the page at `host` for the page at `va`.
+    virtual Page page(std::uint64_t va, std::uint8_t* host, PagePlace place, bool store) = 0;
+    // Whose memory the page at `va` is, for which page() was asked last among those of its place in the
+    // hart's page cache.
+    virtual PagePlace place(std::uint64_t va) const = 0;
+    // These bytes of such a page were read; or are about to be written, `whole`: by one aligned store.
+    virtual void loaded(std::uint64_t va, std::uint64_t bytes) = 0;
+    virtual void stores(std::uint64_t va, std::uint64_t bytes, bool whole) = 0;
+    // Bytes of the page at `host` have another content for this hart.
+    virtual bool wrote(const std::uint8_t* host) const = 0;
+};
+
+}  // namespace orrery::emu

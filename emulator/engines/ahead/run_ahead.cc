@@ -1,0 +1,272 @@
+#include "emulator/engines/ahead/run_ahead.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace orrery::emu {
+
+namespace {
+
+// Pages of all cores together that may be copied: 32 MiB with what stood there before.
+constexpr std::size_t kFrames = 4096;
+constexpr std::size_t kLeastFrames = 32, kMostFrames = 512;
+// A thread looks so often for work, some 10 us, before it sleeps or goes to look at other things.
+constexpr unsigned kLooks = 500;
+
+void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+RunAhead::RunAhead(unsigned threads, std::uint32_t cores, std::uint64_t quantum) : quantum_(quantum) {
+    for (std::uint32_t i = 0; i < cores; ++i)
+        jobs_.push_back(std::make_unique<Job>(std::clamp(kFrames / cores, kLeastFrames, kMostFrames)));
+    // Signals are for the threads that expect them.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (unsigned n = 0; n < threads; ++n)
+        threads_.emplace_back([this] { work(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+RunAhead::~RunAhead() {
+    pause_ = true;
+    {
+        const std::scoped_lock lock(mutex_);
+        stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_)
+        thread.join();
+}
+
+void RunAhead::forget(std::uint32_t number) {
+    jobs_[number]->odd = false;
+    jobs_[number]->all_quanta = 0;
+}
+
+bool RunAhead::idle(std::uint32_t number) const {
+    const Job& job = *jobs_[number];
+    return job.state.load(std::memory_order_relaxed) == State::kNone && !job.odd;
+}
+
+void RunAhead::start(std::uint32_t number, VectorCore& core, std::uint64_t cut) {
+    Job& job = *jobs_[number];
+    job.core = &core;
+    job.cut = cut;
+    ++at_work_;
+    post(job);
+}
+
+void RunAhead::post(Job& job) {
+    job.stretch.clear();
+    job.begun = job.in_play = job.odd = false;
+    job.quanta.clear();
+    job.open = {.budget = quantum_ - job.cut};
+    job.end = End::kOpen;
+    job.played = 0;
+    job.since = serial_;
+    posted_.fetch_add(1);
+    job.state.store(State::kPosted, std::memory_order_release);
+    if (asleep_.load() == 0) return;
+    {
+        const std::scoped_lock lock(mutex_);
+    }
+    wake_.notify_one();
+}
+
+bool RunAhead::take(Job& job) {
+    State expected = State::kPosted;
+    if (!job.state.compare_exchange_strong(expected, State::kRunning, std::memory_order_acquire))
+        return false;
+    posted_.fetch_sub(1);
+    return true;
+}
+
+void RunAhead::give(Job& job) {
+    const bool ready = job.end != End::kOpen;
+    if (!ready) posted_.fetch_add(1);
+    job.state.store(ready ? State::kReady : State::kPosted, std::memory_order_release);
+    job.state.notify_all();
+}
+
+void RunAhead::compute(Job& job) {
+    if (!job.begun) {
+        job.core->begin_ahead(job.mark, job.stretch);
+        job.begun = true;
+    }
+    const bool whole = job.core->compute(job.open);
+    if (job.core->held()) {
+        job.end = End::kHeld;
+    } else if (whole) {
+        job.quanta.push_back(job.open);
+        if (job.open.end != Quantum::End::kMore)
+            job.end = End::kGroup;
+        else if (job.quanta.size() == kMostQuanta || job.stretch.nearly_full())
+            job.end = End::kFull;
+        job.cut = job.open.full ? job.cut + job.open.cycles : 0;
+        job.open = {.budget = quantum_ - job.cut};
+    }
+}
+
+void RunAhead::work() {
+    for (;;) {
+        for (unsigned look = 0; look < kLooks; ++look) {
+            pause();
+            if (posted_.load(std::memory_order_relaxed) == 0 || pause_.load()) continue;
+            for (const auto& job : jobs_) {
+                if (!take(*job)) continue;
+                look = 0;
+                do {
+                    compute(*job);
+                } while (job->end == End::kOpen && !pause_.load());
+                give(*job);
+                if (pause_.load()) break;
+            }
+        }
+        std::unique_lock lock(mutex_);
+        asleep_.fetch_add(1);
+        wake_.wait(lock, [this] { return stop_ || (posted_.load() != 0 && !pause_.load()); });
+        asleep_.fetch_sub(1);
+        if (stop_) return;
+    }
+}
+
+void RunAhead::help(Job& job) {
+    const auto one_go = [this](Job& any) {
+        if (!take(any)) return false;
+        compute(any);
+        give(any);
+        return true;
+    };
+    if (one_go(job)) return;
+    if (std::ranges::any_of(jobs_, [&](const auto& other) { return one_go(*other); })) return;
+    for (unsigned look = 0; look < kLooks && job.state.load(std::memory_order_acquire) == State::kRunning;
+         ++look)
+        pause();
+    // Whoever has it may wait for this CPU.
+    if (job.state.load(std::memory_order_acquire) == State::kRunning) std::this_thread::yield();
+}
+
+RunAhead::Next RunAhead::next(std::uint32_t number, Quantum& quantum) {
+    Job& job = *jobs_[number];
+    if (job.odd) {
+        job.odd = false;
+        quantum = job.open;
+        return Next::kPlay;
+    }
+    State state = job.state.load(std::memory_order_acquire);
+    if (state == State::kNone) return Next::kNone;
+    if (state != State::kReady) {
+        help(job);
+        if (job.state.load(std::memory_order_acquire) != State::kReady) return Next::kWait;
+    }
+    if (!job.in_play) {
+        if (meets_others(number)) {
+            settle();
+            return Next::kOrder;
+        }
+        job.in_play = true;
+    }
+    if (job.played == job.quanta.size()) {  // held
+        quantum = job.open;
+        commit(number);
+        settle();
+        return Next::kGoOn;
+    }
+    quantum = job.quanta[job.played++];
+    ++job.all_quanta;
+    if (job.played == job.quanta.size() && job.end != End::kHeld) {
+        const bool full = job.end == End::kFull;
+        commit(number);
+        if (full) start(number, *job.core, job.cut);
+    }
+    return Next::kPlay;
+}
+
+bool RunAhead::meets_others(std::uint32_t number) const {
+    const Job& job = *jobs_[number];
+    for (const Done& done : done_) {
+        if (done.serial < job.since || done.core == number) continue;
+        const TouchedPage* const mine = job.stretch.find(done.page.host);
+        if (mine != nullptr && TouchedPage::conflict(*mine, done.page)) return true;
+    }
+    for (const auto& other : jobs_) {
+        if (other.get() == &job || !other->in_play || other->state.load() == State::kNone) continue;
+        for (const TouchedPage& page : job.stretch.pages()) {
+            const TouchedPage* const theirs = other->stretch.find(page.host);
+            if (theirs != nullptr && TouchedPage::conflict(page, *theirs)) return true;
+        }
+    }
+    return false;
+}
+
+void RunAhead::commit(std::uint32_t number) {
+    Job& job = *jobs_[number];
+    job.core->end_ahead();
+    job.stretch.commit();
+    job.state.store(State::kNone, std::memory_order_relaxed);
+    --at_work_;
+    for (const TouchedPage& page : job.stretch.pages()) {
+        if (page.written != 0) done_.push_back({serial_, number, page});
+    }
+    ++serial_;
+    forget_done();
+}
+
+// What was done before all that are not compared yet.
+void RunAhead::forget_done() {
+    std::uint64_t oldest = serial_;
+    for (const auto& job : jobs_) {
+        if (job->state.load(std::memory_order_relaxed) != State::kNone && !job->in_play)
+            oldest = std::min(oldest, job->since);
+    }
+    const auto first = std::ranges::find_if(done_, [&](const Done& done) { return done.serial >= oldest; });
+    done_.erase(done_.begin(), first);
+}
+
+void RunAhead::settle() {
+    if (at_work_ == 0) return;
+    pause_.store(true);
+    for (const auto& job : jobs_) {
+        for (;;) {
+            const State state = job->state.load(std::memory_order_acquire);
+            if (state == State::kRunning) {
+                job->state.wait(State::kRunning, std::memory_order_acquire);
+            } else if (state != State::kPosted || take(*job)) {
+                break;
+            }
+        }
+    }
+    for (const auto& job : jobs_) {
+        if (job->state.load(std::memory_order_relaxed) != State::kNone) go_back(*job);
+        job->state.store(State::kNone, std::memory_order_relaxed);
+    }
+    at_work_ = 0;
+    done_.clear();
+    pause_.store(false);
+}
+
+void RunAhead::go_back(Job& job) {
+    if (!job.begun) return;
+    VectorCore& core = *job.core;
+    core.end_ahead();
+    core.go_back(job.mark, job.stretch);
+    for (std::size_t i = 0; i < job.played; ++i) {
+        Quantum again{.budget = job.quanta[i].budget};
+        while (!core.compute(again)) {
+        }
+        if (again.end == job.quanta[i].end) continue;
+        // Somebody outside of the card has written what it reads: it may be either, but not more than one.
+        job.open = again;
+        job.odd = true;
+        break;
+    }
+    core.forget_stretch();
+}
+
+}  // namespace orrery::emu

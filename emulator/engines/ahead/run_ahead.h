@@ -1,0 +1,120 @@
+// Work-groups of one card on several threads of the host. Each core has a *stretch*: quanta of its group that
+// any thread may compute ahead of their model time. The card's thread plays them in the order of model time;
+// a stretch's stores are done, all together, when the last of its quanta is played.
+//
+// Nothing of the model depends on it: before a stretch is played for the first time, the card's thread
+// compares what it touched with the stretches that are being played, and with those that were done since it
+// began. If one has to do with the other, what was not played yet is forgotten, and everything goes on in the
+// order of model time (settle). docs/engines.md, Host threads, says more.
+//
+// All but the threads themselves is the card thread's.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "emulator/engines/ahead/stretch.h"
+#include "emulator/engines/vector_core.h"
+
+namespace orrery::emu {
+
+class RunAhead {
+  public:
+    // `quantum`: cycles of one.
+    RunAhead(unsigned threads, std::uint32_t cores, std::uint64_t quantum);
+    ~RunAhead();
+    RunAhead(const RunAhead&) = delete;
+    RunAhead& operator=(const RunAhead&) = delete;
+
+    // The core gets another group, or none.
+    void forget(std::uint32_t number);
+    // The core's group is between two quanta, and next() knows nothing of it.
+    bool idle(std::uint32_t number) const;
+    // From here on it may be computed ahead. `cut`: cycles of quanta that were full, and are one with the
+    // next.
+    void start(std::uint32_t number, VectorCore& core, std::uint64_t cut);
+    // The group that it was at last took so few quanta that its handing over costs more.
+    bool was_short(std::uint32_t number) const { return jobs_[number]->all_quanta <= kFewQuanta; }
+
+    enum class Next : std::uint8_t {
+        kNone,   // the core computes, as ever
+        kPlay,   // the quantum is computed
+        kGoOn,   // part of it; the core computes the rest
+        kWait,   // ask again
+        kOrder,  // as kNone, but from now on its launch has to be computed in the order of model time
+    };
+    // What the core has to do at its event. kGoOn: everything is settled, and this launch too goes on in
+    // order.
+    Next next(std::uint32_t number, Quantum& quantum);
+
+    // Every core is as if nothing had been computed ahead: a quantum that was played is all done, one that
+    // was not has not begun.
+    void settle();
+
+    static constexpr std::size_t kMostQuanta = 64;
+    static constexpr std::size_t kFewQuanta = 1;
+
+  private:
+    enum class State : std::uint32_t {
+        kNone,
+        kPosted,   // anybody may compute on
+        kRunning,  // somebody does
+        kReady,    // computed
+    };
+    enum class End : std::uint8_t { kOpen, kGroup, kHeld, kFull };
+    struct Job {
+        explicit Job(std::size_t frames) : stretch(frames) {}
+        std::atomic<State> state = State::kNone;
+        VectorCore* core = nullptr;
+        bool begun = false;
+        bool in_play = false;  // it was compared, and its first quantum played
+        VectorCore::Mark mark;
+        Stretch stretch;
+        std::vector<Quantum> quanta;  // whole ones
+        Quantum open;
+        End end = End::kOpen;
+        std::size_t played = 0;
+        std::uint64_t all_quanta = 0;  // of the group that were played
+        std::uint64_t cut = 0;         // cycles of quanta that were full, and are one with the next
+        std::uint64_t since = 0;       // what was done before has nothing to do with it
+        bool odd = false;              // `open` was played otherwise when it was computed again
+    };
+    // The stores of a stretch that is done.
+    struct Done {
+        std::uint64_t serial;
+        std::uint32_t core;
+        TouchedPage page;
+    };
+
+    void post(Job& job);
+    // One go; the job is this thread's.
+    void compute(Job& job);
+    bool take(Job& job);
+    void give(Job& job);
+    // While the card waits for `job`.
+    void help(Job& job);
+    bool meets_others(std::uint32_t number) const;
+    void commit(std::uint32_t number);
+    void forget_done();
+    void go_back(Job& job);
+    void work();
+
+    std::uint64_t quantum_;
+    std::vector<std::unique_ptr<Job>> jobs_;  // by core
+    std::size_t at_work_ = 0;                 // jobs that are not kNone
+    std::uint64_t serial_ = 0;
+    std::vector<Done> done_;
+    std::atomic<std::uint32_t> posted_ = 0;
+    std::atomic<bool> pause_ = false, stop_ = false;
+    std::atomic<std::uint32_t> asleep_ = 0;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace orrery::emu

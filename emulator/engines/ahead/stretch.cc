@@ -1,0 +1,278 @@
+#include "emulator/engines/ahead/stretch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096, kLine = 64;
+
+// The lines of one page that [va, va + bytes) touches; bytes > 0.
+std::uint64_t lines_of(std::uint64_t va, std::uint64_t bytes) {
+    const std::uint64_t first = va % kPage / kLine, last = (va % kPage + bytes - 1) / kLine;
+    return ~std::uint64_t{0} >> (63 - (last - first)) << first;
+}
+
+std::size_t bucket_of(std::uint64_t page, std::size_t buckets) {
+    return static_cast<std::size_t>(page / kPage * 0x9e37'79b9'7f4a'7c15 >> 32) & (buckets - 1);
+}
+std::size_t bucket_of(const std::uint8_t* host, std::size_t buckets) {
+    return bucket_of(reinterpret_cast<std::uintptr_t>(host), buckets);
+}
+
+using Word [[gnu::may_alias]] = std::uint64_t;
+using HalfWord [[gnu::may_alias]] = std::uint32_t;
+using Short [[gnu::may_alias]] = std::uint16_t;
+
+// Memory in common, which others write at the same time.
+void read_page(std::uint8_t* to, const std::uint8_t* from) {
+    for (std::size_t i = 0; i < kPage; i += sizeof(Word)) {
+        const std::uint64_t word = __atomic_load_n(reinterpret_cast<const Word*>(from + i), __ATOMIC_RELAXED);
+        std::memcpy(to + i, &word, sizeof word);
+    }
+}
+template <class T>
+void put(std::uint8_t* to, const std::uint8_t* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELAXED);
+}
+
+// Bytes that did not change are left alone, as somebody else may write them; what was one aligned store of up
+// to eight bytes does not come in parts.
+void put_changes(std::uint8_t* to, const std::uint8_t* from, const std::uint8_t* before, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; i += sizeof(Word)) {
+        std::uint32_t now[2], then[2];
+        std::memcpy(now, from + i, sizeof now);
+        std::memcpy(then, before + i, sizeof then);
+        const bool low = now[0] != then[0], high = now[1] != then[1];
+        if (low && high)
+            put<Word>(to + i, from + i);
+        else if (low)
+            put<HalfWord>(to + i, from + i);
+        else if (high)
+            put<HalfWord>(to + i + 4, from + i + 4);
+    }
+}
+
+bool overlap(const SmallStore& a, const SmallStore& b) {
+    return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+}  // namespace
+
+bool TouchedPage::conflict(const TouchedPage& a, const TouchedPage& b) {
+    if ((a.written & b.read) != 0 || (a.read & b.written) != 0) return true;
+    if ((a.written & b.written) == 0) return false;
+    if (!a.exact || !b.exact) return true;
+    for (std::size_t i = 0; i < a.stores; ++i) {
+        for (std::size_t j = 0; j < b.stores; ++j) {
+            if (overlap(a.small[i], b.small[j])) return true;
+        }
+    }
+    return false;
+}
+
+struct Stretch::Frame {
+    alignas(64) std::uint8_t now[kPage];
+    alignas(64) std::uint8_t before[kPage];
+};
+
+struct Stretch::OwnPage {
+    std::uint8_t* host = nullptr;
+    std::uint8_t before[kPage];
+};
+
+Stretch::Stretch(std::size_t most_frames) : most_frames_(most_frames) {}
+Stretch::~Stretch() = default;
+
+void Stretch::clear() {
+    frames_used_ = own_used_ = 0;
+    pages_.clear();
+    by_place_.fill(0);
+    translations_.clear();
+    by_va_.fill(0);
+    by_host_.fill(0);
+}
+
+bool Stretch::nearly_full() const {
+    return frames_used_ > most_frames_ / 4 * 3 || pages_.size() > kMostPages / 4 * 3 ||
+           translations_.size() > kMostPages / 4 * 3;
+}
+
+const TouchedPage* Stretch::find(const std::uint8_t* host) const {
+    for (std::size_t bucket = bucket_of(host, kBuckets); by_host_[bucket] != 0;
+         bucket = (bucket + 1) % kBuckets) {
+        const TouchedPage& page = pages_[by_host_[bucket] - 1u];
+        if (page.host == host) return &page;
+    }
+    return nullptr;
+}
+
+const PageRef* Stretch::translation(std::uint64_t va) const {
+    for (std::size_t bucket = bucket_of(va, kBuckets); by_va_[bucket] != 0;
+         bucket = (bucket + 1) % kBuckets) {
+        const auto& [page, ref] = translations_[by_va_[bucket] - 1u];
+        if (page == va / kPage * kPage) return &ref;
+    }
+    return nullptr;
+}
+
+bool Stretch::remember(std::uint64_t va, const PageRef& page) {
+    if (translations_.size() == kMostPages) return false;
+    std::size_t bucket = bucket_of(va, kBuckets);
+    while (by_va_[bucket] != 0)
+        bucket = (bucket + 1) % kBuckets;
+    translations_.emplace_back(va / kPage * kPage, page);
+    by_va_[bucket] = static_cast<std::uint16_t>(translations_.size());
+    return true;
+}
+
+TouchedPage* Stretch::at(std::uint64_t va) {
+    const std::uint16_t number = by_place_[va / kPage % kPlaces];
+    return number == 0 ? nullptr : &pages_[number - 1u];
+}
+
+PagePlace Stretch::place(std::uint64_t va) const {
+    const std::uint16_t number = by_place_[va / kPage % kPlaces];
+    return number == 0 ? PagePlace::kOwn : pages_[number - 1u].place;
+}
+
+TouchedPage* Stretch::touch(std::uint64_t va, std::uint8_t* host, PagePlace place) {
+    if (const TouchedPage* known = find(host)) return const_cast<TouchedPage*>(known);
+    if (pages_.size() == kMostPages) return nullptr;
+    TouchedPage& page = pages_.emplace_back();
+    page.host = host;
+    page.va = va;
+    page.place = place;
+    std::size_t bucket = bucket_of(host, kBuckets);
+    while (by_host_[bucket] != 0)
+        bucket = (bucket + 1) % kBuckets;
+    by_host_[bucket] = static_cast<std::uint16_t>(pages_.size());
+    return &page;
+}
+
+Overlay::Page Stretch::page(std::uint64_t va, std::uint8_t* host, PagePlace place, bool store) {
+    std::uint16_t& number = by_place_[va / kPage % kPlaces];
+    number = 0;
+    if (place == PagePlace::kOwn) return own_page(host, store);
+    TouchedPage* const page = touch(va, host, place);
+    if (page == nullptr) return {};
+    if (page->va != va) page->aliased = true;
+    // What is written at one address would have to be seen at the other.
+    if (page->aliased && (store || page->frame != nullptr)) return {};
+    if (store && page->frame == nullptr && !give_frame(*page)) return {};
+    number = static_cast<std::uint16_t>(page - pages_.data() + 1);
+    if (page->frame == nullptr) return {.host = host, .loads = true, .stores = false};
+    return {.host = page->frame, .loads = !page->exact, .stores = !page->exact};
+}
+
+Overlay::Page Stretch::own_page(std::uint8_t* host, bool store) {
+    const auto end = own_.begin() + static_cast<std::ptrdiff_t>(own_used_);
+    const bool kept = std::any_of(own_.begin(), end, [&](const auto& page) { return page->host == host; });
+    if (store && !kept) {
+        if (own_used_ == own_.size()) own_.push_back(std::make_unique<OwnPage>());
+        OwnPage& page = *own_[own_used_++];
+        page.host = host;
+        std::memcpy(page.before, host, kPage);
+    }
+    return {.host = host, .loads = true, .stores = store || kept};
+}
+
+bool Stretch::give_frame(TouchedPage& page) {
+    if (frames_used_ == most_frames_) return false;
+    if (frames_used_ == frames_.size()) frames_.push_back(std::make_unique_for_overwrite<Frame>());
+    Frame& frame = *frames_[frames_used_++];
+    read_page(frame.now, page.host);
+    page.frame = frame.now;
+    page.before = frame.before;
+    return true;
+}
+
+void Stretch::make_inexact(TouchedPage& page) {
+    std::memcpy(page.before, page.frame, kPage);
+    while (page.stores > 0) {
+        const SmallStore& store = page.small[--page.stores];
+        std::memcpy(page.before + store.offset, &store.old, store.bytes);
+    }
+    page.exact = false;
+}
+
+void Stretch::loaded(std::uint64_t va, std::uint64_t bytes) {
+    const std::uint64_t here = std::min(bytes, kPage - va % kPage);
+    if (here < bytes) loaded(va + here, bytes - here);
+    TouchedPage* const page = at(va);
+    if (page == nullptr) return;
+    if (page->frame != nullptr && page->exact) {
+        const SmallStore load{.offset = static_cast<std::uint16_t>(va % kPage), .bytes = 1, .old = 0};
+        // What it has written itself is nobody else's.
+        for (std::size_t i = 0; i < page->stores; ++i) {
+            const SmallStore& store = page->small[i];
+            if (store.offset <= load.offset && load.offset + here <= std::size_t{store.offset} + store.bytes)
+                return;
+        }
+    }
+    page->read |= lines_of(va, here);
+}
+
+void Stretch::stores(std::uint64_t va, std::uint64_t bytes, bool whole) {
+    TouchedPage* const page = at(va);
+    if (page == nullptr) return;
+    page->written |= lines_of(va, bytes);
+    if (!page->exact) return;
+    const auto offset = static_cast<std::uint16_t>(va % kPage);
+    const auto end = page->small.begin() + page->stores;
+    if (whole && std::any_of(page->small.begin(), end, [&](const SmallStore& store) {
+            return store.offset == offset && store.bytes == bytes;
+        }))
+        return;
+    if (!whole || page->stores == TouchedPage::kSmallStores) return make_inexact(*page);
+    SmallStore& store = page->small[page->stores++];
+    store = {.offset = offset, .bytes = static_cast<std::uint8_t>(bytes), .old = 0};
+    std::memcpy(&store.old, page->frame + offset, bytes);
+}
+
+bool Stretch::wrote(const std::uint8_t* host) const {
+    const TouchedPage* const page = find(host);
+    return page != nullptr && page->frame != nullptr;
+}
+
+void Stretch::commit() {
+    for (const TouchedPage& page : pages_) {
+        if (page.frame == nullptr) continue;
+        if (!page.exact) {
+            for (std::uint64_t left = page.written; left != 0; left &= left - 1) {
+                const std::size_t at = static_cast<std::size_t>(__builtin_ctzll(left)) * kLine;
+                put_changes(page.host + at, page.frame + at, page.before + at, kLine);
+            }
+            continue;
+        }
+        for (std::size_t i = 0; i < page.stores; ++i) {
+            const std::size_t at = page.small[i].offset;
+            switch (page.small[i].bytes) {
+                case 1:
+                    put<std::uint8_t>(page.host + at, page.frame + at);
+                    break;
+                case 2:
+                    put<Short>(page.host + at, page.frame + at);
+                    break;
+                case 4:
+                    put<HalfWord>(page.host + at, page.frame + at);
+                    break;
+                default:
+                    put<Word>(page.host + at, page.frame + at);
+                    break;
+            }
+        }
+    }
+}
+
+void Stretch::restore_own() {
+    for (std::size_t i = 0; i < own_used_; ++i)
+        std::memcpy(own_[i]->host, own_[i]->before, kPage);
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,98 @@
+// What a core touches while it computes ahead of its time. Memory in common stays as it is until commit():
+// the first store to a page gives the core a copy of it, its frame. The core's own memory is written in
+// place, and restore_own() puts back what was there.
+//
+// Which lines were read and written is known, and of a few small stores to a page each byte, so that groups
+// that write their results side by side are not in each other's way.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "emulator/core/overlay.h"
+
+namespace orrery::emu {
+
+struct SmallStore {
+    std::uint16_t offset = 0;
+    std::uint8_t bytes = 0;
+    std::uint64_t old = 0;
+};
+
+// One page of memory in common. `read`, `written`: a bit a line.
+struct TouchedPage {
+    static constexpr std::size_t kSmallStores = 8;
+
+    std::uint8_t* host = nullptr;
+    std::uint64_t va = 0;
+    std::uint64_t read = 0, written = 0;
+    PagePlace place = PagePlace::kVram;
+    bool aliased = false;  // it is at another address too
+    bool exact = true;     // `small` has all that was written
+    std::uint8_t stores = 0;
+    std::array<SmallStore, kSmallStores> small;
+    std::uint8_t* frame = nullptr;   // as this core sees it; nullptr: as it is
+    std::uint8_t* before = nullptr;  // the frame as it was; unless `exact`
+
+    // What one of them wrote matters to the other.
+    static bool conflict(const TouchedPage& a, const TouchedPage& b);
+};
+
+class Stretch final : public Overlay {
+  public:
+    static constexpr std::size_t kMostPages = 2048;
+
+    // `most_frames`: pages that it may have copies of.
+    explicit Stretch(std::size_t most_frames);
+    ~Stretch() override;
+
+    void clear();
+    // There may not be room for another quantum.
+    bool nearly_full() const;
+    void commit();
+    void restore_own();
+
+    const std::vector<TouchedPage>& pages() const { return pages_; }
+    // nullptr: it was not touched.
+    const TouchedPage* find(const std::uint8_t* host) const;
+
+    // What the page at `va` was translated to; nullptr: it has not been asked for.
+    const PageRef* translation(std::uint64_t va) const;
+    // False: there is no room.
+    bool remember(std::uint64_t va, const PageRef& page);
+
+    Page page(std::uint64_t va, std::uint8_t* host, PagePlace place, bool store) override;
+    PagePlace place(std::uint64_t va) const override;
+    void loaded(std::uint64_t va, std::uint64_t bytes) override;
+    void stores(std::uint64_t va, std::uint64_t bytes, bool whole) override;
+    bool wrote(const std::uint8_t* host) const override;
+
+  private:
+    static constexpr std::size_t kPlaces = 1024;             // of a hart's page cache
+    static constexpr std::size_t kBuckets = 2 * kMostPages;  // a power of two
+
+    struct Frame;
+    struct OwnPage;
+    using Index = std::array<std::uint16_t, kBuckets>;  // one more than where it is; 0: nothing
+
+    TouchedPage* at(std::uint64_t va);
+    TouchedPage* touch(std::uint64_t va, std::uint8_t* host, PagePlace place);
+    Page own_page(std::uint8_t* host, bool store);
+    bool give_frame(TouchedPage& page);
+    static void make_inexact(TouchedPage& page);
+
+    std::size_t most_frames_;
+    std::vector<TouchedPage> pages_;
+    Index by_host_{};
+    std::array<std::uint16_t, kPlaces> by_place_{};
+    std::vector<std::pair<std::uint64_t, PageRef>> translations_;
+    Index by_va_{};
+    std::vector<std::unique_ptr<Frame>> frames_;  // the first frames_used_ are in use
+    std::size_t frames_used_ = 0;
+    std::vector<std::unique_ptr<OwnPage>> own_;
+    std::size_t own_used_ = 0;
+};
+
+}  // namespace orrery::emu

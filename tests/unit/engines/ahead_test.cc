@@ -1,0 +1,405 @@
+// Work-groups on several threads of the host: with any number of them the same bits in memory, the same
+// completions, and the same model time, whatever groups do to each other and whatever comes in between.
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "emulator/api/checks.h"
+#include "emulator/time/rate.h"
+#include "tests/unit/engines/vector_rig.h"
+
+namespace orrery::emu::test {
+namespace {
+
+constexpr ModelTime kUs = 1'000'000;
+constexpr std::uint64_t kArea = 32 << 20;
+constexpr std::uint64_t kOut = 1 << 20;  // in the data
+constexpr std::uint64_t kDataUsed = 6 << 20;
+
+std::uint64_t digest(const std::uint8_t* data, std::size_t bytes) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < bytes; i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, data + i, sizeof word);
+        sum = (sum ^ word) * 0x9e37'79b9'7f4a'7c15;
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
+// What must not depend on threads.
+struct Outcome {
+    std::vector<std::uint64_t> memory;
+    std::vector<std::vector<std::uint64_t>> completions;
+    std::vector<std::uint64_t> counters;
+    ModelTime end = 0;
+    bool operator==(const Outcome&) const = default;
+};
+
+// A card's engines with random data, and a scenario on them.
+class World {
+  public:
+    explicit World(unsigned threads, unsigned check = 0)
+        : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(config(threads, check), rig.context) {
+        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
+        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+        std::memcpy(rig.vram.data(), image.data(), image.size());
+        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
+        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
+        rig.map(kHostData, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+        std::uint64_t random = 7;
+        for (std::uint64_t i = 0; i < kDataUsed; i += 8)
+            words()[i / 8] = random = random * 6364136223846793005 + 1442695040888963407;
+        rig.mmu.before_change([this] { unit.settle(); });
+    }
+    static MemoryConfig memory() {
+        MemoryConfig config;
+        config.vram_latency_ps = 150 * kPsPerNs;
+        config.pcie_latency_ps = 600 * kPsPerNs;
+        return config;
+    }
+    static VectorConfig config(unsigned threads, unsigned check) {
+        VectorConfig config;
+        config.vlen = 1024;
+        config.l1_bytes = 16 << 10;
+        config.in_flight = 64;
+        config.threads = threads;
+        config.check = check;
+        return config;
+    }
+    std::uint64_t* words(std::uint64_t at = 0) {
+        return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
+    }
+    orr_desc_kernel desc(Kernel kernel, std::uint64_t args, std::uint32_t groups, std::uint16_t items = 1) {
+        orr_desc_kernel d{};
+        d.op = ORR_DESC_KERNEL;
+        d.asid = 1;
+        std::memcpy(&d.entry, rig.vram.data() + kernel * sizeof d.entry, sizeof d.entry);
+        d.args = args;
+        d.grid_x = groups;
+        d.grid_y = d.grid_z = 1;
+        d.block_x = items;
+        d.block_y = d.block_z = 1;
+        return d;
+    }
+    // Arguments at `at` in the data; their address there.
+    std::uint64_t args(std::initializer_list<std::uint64_t> values, std::uint64_t at = 0) {
+        std::ranges::copy(values, words(at));
+        return kData + at;
+    }
+    void start(std::uint32_t port, const orr_desc_kernel& d) {
+        ASSERT_TRUE(unit.port(port).start(Rig::words_of(d), port));
+    }
+    void run_until(ModelTime time) {
+        while (rig.events.run_next(time)) {
+        }
+        rig.events.advance_to(time);
+    }
+    void finish() {
+        while (rig.events.run_next(kNever - 1)) {
+        }
+    }
+    Outcome outcome() {
+        Outcome all;
+        // By the megabyte, so that a difference says where.
+        for (std::uint64_t at = 0; at < kDataUsed; at += 1 << 20)
+            all.memory.push_back(digest(rig.vram.data() + kDataOffset + at, 1 << 20));
+        all.memory.push_back(digest(rig.vram.data() + kArea, 1 << 20));
+        all.memory.push_back(digest(rig.host_data, 1 << 20));
+        for (const Completion& done : rig.done)
+            all.completions.push_back({done.port, done.status, done.fault, done.detail, done.item, done.other,
+                                       done.start_ps, done.end_ps, done.used_ps});
+        for (const unsigned counter :
+             {ORR_CTR_VECTOR_JOBS, ORR_CTR_VECTOR_GROUPS, ORR_CTR_VECTOR_ITEMS, ORR_CTR_VECTOR_INSTRUCTIONS,
+              ORR_CTR_VECTOR_BUSY_PS, ORR_CTR_PREEMPTIONS, ORR_CTR_SAVED_BYTES})
+            all.counters.push_back(rig.counters.get(counter));
+        all.end = rig.events.now();
+        return all;
+    }
+    // Instructions that were computed ahead, of a hundred.
+    std::uint64_t percent_ahead() const {
+        return 100 * rig.counters.get(ORR_CTR_VECTOR_AHEAD) /
+               std::max<std::uint64_t>(rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS), 1);
+    }
+
+    Rig rig;
+    VectorUnit unit;
+};
+
+using Scenario = std::function<void(World&)>;
+
+// With a sanitizer, which looks at each access by itself, everything takes ten times as long.
+#ifdef ORRERY_SANITIZED
+constexpr unsigned kThreads[] = {0, 2};
+#else
+constexpr unsigned kThreads[] = {0, 1, 2, 4};
+#endif
+
+// Without threads, and with some: gives the least percentage that was computed ahead with some.
+std::uint64_t expect_same(const Scenario& scenario) {
+    std::optional<Outcome> expected;
+    std::uint64_t least = 100;
+    for (const unsigned threads : kThreads) {
+        World world(threads);
+        scenario(world);
+        const Outcome outcome = world.outcome();
+        if (!expected) {
+            EXPECT_EQ(world.percent_ahead(), 0u);
+            expected = outcome;
+            continue;
+        }
+        EXPECT_EQ(outcome.memory, expected->memory) << threads << " threads";
+        EXPECT_EQ(outcome.completions, expected->completions) << threads << " threads";
+        EXPECT_EQ(outcome.counters, expected->counters) << threads << " threads";
+        EXPECT_EQ(outcome.end, expected->end) << threads << " threads";
+        least = std::min(least, world.percent_ahead());
+    }
+    return least;
+}
+
+Scenario launch(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups,
+                std::uint16_t items = 1, std::uint32_t local = 0) {
+    const std::vector<std::uint64_t> values(args);
+    return [=](World& world) {
+        std::ranges::copy(values, world.words());
+        orr_desc_kernel d = world.desc(kernel, kData, groups, items);
+        d.local_bytes = local;
+        world.start(0, d);
+        world.finish();
+        ASSERT_EQ(world.rig.done.size(), 1u);
+    };
+}
+
+TEST(Ahead, GroupsThatHaveNothingToDoWithEachOtherAreAllComputedAhead) {
+    EXPECT_EQ(expect_same(launch(kTriad, {kData + kOut, kData + 2 * kOut, kData + 3 * kOut, 4096}, 24)),
+              100u);
+    EXPECT_EQ(expect_same(launch(kFloat, {kData + kOut, kData + 2 * kOut}, 12, 512)), 100u);
+    EXPECT_EQ(expect_same(launch(kSpin, {4000}, 20, 2)), 100u);
+    // On host memory.
+    EXPECT_EQ(expect_same(launch(kTriad, {kHostData, kData + 2 * kOut, kData + 3 * kOut, 4096}, 16)), 100u);
+}
+
+TEST(Ahead, ResultsOfGroupsMayStandInOneLine) {
+    EXPECT_EQ(expect_same(launch(kWriteOne, {kData + kOut, 1, 1500}, 40)), 100u);
+    // Two in one word of the host's, and the last bytes of a page with the first of the next.
+    EXPECT_EQ(expect_same(launch(kWriteOne, {kData + kOut + 4096 - 64, 4, 1500}, 40)), 100u);
+}
+
+TEST(Ahead, LongGroupsGoOnStretchByStretch) {
+    EXPECT_EQ(expect_same(launch(kMixAlone, {4000, kData + kOut}, 9, 3, 8000)), 100u);
+    EXPECT_EQ(expect_same(launch(kVectors, {20'000, kData + kOut}, 9, 2)), 100u);
+}
+
+TEST(Ahead, BarriersAndWorkGroupMemory) {
+    const Scenario tree = [](World& world) {
+        world.args({12, kData + kOut});
+        orr_desc_kernel d = world.desc(kTree, kData, 10, 24);
+        d.local_bytes = 4096;
+        d.item_stacks = kData + 4 * kOut;
+        d.item_stack_pages = 1;
+        world.start(0, d);
+        world.finish();
+    };
+    EXPECT_EQ(expect_same(tree), 100u);
+}
+
+TEST(Ahead, WhatGroupsDoToEachOtherIsInTheOrderOfModelTime) {
+    EXPECT_LT(expect_same(launch(kHistogram, {kData + 2 * kOut, 30'000, kData + kOut}, 24, 4)), 50u);
+    EXPECT_LT(expect_same(launch(kAtomics, {0, 0, 500}, 12)), 50u);
+    EXPECT_LT(expect_same(launch(kRace, {kData + kOut, 1000, 4000}, 24)), 90u);
+    EXPECT_LT(expect_same(launch(kRace, {kData + kOut, 100'000, 8000}, 24)), 100u);
+    EXPECT_LT(expect_same(launch(kClock, {}, 64, 64)), 50u);
+    // One waits for the other.
+    EXPECT_LT(expect_same(launch(kHandOver, {kData + kOut, 20'000}, 8)), 100u);
+    // All write the same word, and neighbours the same line.
+    EXPECT_LT(expect_same(launch(kWriteOne, {kData + kOut, 0, 1500}, 24)), 100u);
+    EXPECT_LT(expect_same(launch(kMark, {}, 40, 333)), 100u);
+}
+
+// The short ones are over when the long ones are looked at.
+TEST(Ahead, WhatAGroupLeavesBeforeAnotherIsLookedAtCounts) {
+    // So few that nobody takes the launch for one of short groups.
+    EXPECT_LT(expect_same(launch(kFollow, {kData + kOut, 20'000}, 6)), 50u);
+}
+
+TEST(Ahead, RacesOfManyKinds) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        const std::uint64_t words = 100u << seed * 3 / 2, rounds = 500 + 1000 * (seed % 4);
+        expect_same(launch(kRace, {kData + kOut, std::min<std::uint64_t>(words, 100'000), rounds}, 20));
+        if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+    }
+}
+
+TEST(Ahead, FaultsAndTrapsEndAKernelWhereTheyWould) {
+    expect_same(launch(kStopAt, {kData + kOut, 13, 4000, 0x7777'0000}, 20));
+    expect_same(launch(kStopAt, {kData + kOut, 0, 4000, 0x7777'0000}, 20));
+    expect_same(launch(kStopAt, {kData + kOut, 11, 20'000, 1}, 20));
+    expect_same(launch(kIllegal, {}, 12));
+    expect_same(launch(kAssert, {}, 12));
+    expect_same(launch(kRecurse, {}, 12));
+    expect_same(launch(kWaitForever, {}, 12));
+    expect_same(launch(kMisalignedAtomic, {}, 12));
+    expect_same(launch(kJump, {}, 12));
+}
+
+// What stands on a stack from groups before is the same, too.
+TEST(Ahead, GroupsFindTheStackThatTheyWouldFind) {
+    const Scenario stacks = [](World& world) {
+        world.args({3000, kData + kOut});
+        for (unsigned i = 0; i < 6; ++i) {
+            world.args({kData + 2 * kOut + i * 4096, 1000, 3000}, 4096);
+            world.start(0, world.desc(kMixAlone, kData, 13, 2));
+            world.start(1, world.desc(kOldStack, kData + 4096, 9));
+            world.run_until(world.rig.events.now() + (17 + 30 * i) * kUs);
+            if (i % 2 == 0) world.unit.port(0).abort();
+            world.finish();
+        }
+    };
+    expect_same(stacks);
+}
+
+TEST(Ahead, SeveralLaunchesAtOnceAndOneAfterTheOther) {
+    const Scenario several = [](World& world) {
+        world.args({kData + kOut, kData + 2 * kOut, kData + 3 * kOut, 4096}, 0);
+        world.args({kData + kOut + 4096, 3000, 3000}, 4096);  // it writes what the first one does
+        world.args({1500, kData + 4 * kOut}, 8192);
+        for (unsigned round = 0; round < 3; ++round) {
+            world.start(0, world.desc(kTriad, kData, 20));
+            world.start(1, world.desc(kMixAlone, kData + 8192, 15, 2));
+            world.run_until(world.rig.events.now() + 40 * kUs);
+            if (round == 1) world.start(2, world.desc(kRace, kData + 4096, 20));
+            world.finish();
+        }
+    };
+    const std::uint64_t ahead = expect_same(several);
+    EXPECT_GT(ahead, 0u);
+    EXPECT_LT(ahead, 100u);
+}
+
+// A launch that runs in order touches what others have computed ahead.
+TEST(Ahead, LaunchesInOrderBesideOthers) {
+    const Scenario beside = [](World& world) {
+        world.args({kData + kOut, 500, 3000});
+        world.args({3000, kData + kOut}, 4096);
+        world.args({kData + kOut, 0, 800}, 8192);
+        world.start(0, world.desc(kRace, kData, 12));
+        world.finish();
+        world.start(0, world.desc(kMixAlone, kData + 4096, 7));
+        world.run_until(world.rig.events.now() + 20 * kUs);
+        world.start(1, world.desc(kRace, kData, 5));
+        world.start(2, world.desc(kWriteOne, kData + 8192, 1));
+        world.finish();
+    };
+    EXPECT_LT(expect_same(beside), 100u);
+}
+
+// What had to run in order is over: all others go on ahead, in the middle of their groups.
+TEST(Ahead, GoesOnBehindWhatRanInOrder) {
+    const Scenario race = [](World& world) {
+        world.args({kData + kOut, 100, 1000});
+        world.args({20'000, kData + 2 * kOut}, 4096);
+        world.start(0, world.desc(kRace, kData, 6));
+        world.start(1, world.desc(kMixAlone, kData + 4096, 9, 2));
+        world.finish();
+    };
+    const std::uint64_t ahead = expect_same(race);
+    EXPECT_GT(ahead, 80u);
+    EXPECT_LT(ahead, 100u);
+    const Scenario flush = [](World& world) {
+        world.args({6000, kData + kOut});
+        world.start(0, world.desc(kMixAlone, kData, 9, 2));
+        for (int i = 0; i < 5; ++i) {
+            world.run_until(world.rig.events.now() + 31 * kUs);
+            world.rig.mmu.flush_asid(1);
+        }
+        world.finish();
+    };
+    EXPECT_EQ(expect_same(flush), 100u);
+}
+
+TEST(Ahead, NobodyIsAheadWhileADebuggerIsThere) {
+    std::uint64_t from = 0, to = 0;
+    const Scenario debugged = [&](World& world) {
+        world.args({4000, kData + kOut});
+        world.start(0, world.desc(kMixAlone, kData, 9, 2));
+        world.run_until(world.rig.events.now() + 33 * kUs);
+        const auto ahead = [&] { return world.rig.counters.get(ORR_CTR_VECTOR_AHEAD); };
+        KernelDebugger& debugger = world.unit.debugger();
+        from = ahead();
+        debugger.attach();
+        for (const ModelTime until = world.rig.events.now() + 40 * kUs; debugger.stopped();) {
+            debugger.resume();
+            while (!debugger.stopped() && world.rig.events.run_next(until)) {
+            }
+        }
+        to = ahead();
+        debugger.detach();
+        world.finish();
+        EXPECT_EQ(to, from);
+    };
+    const std::uint64_t ahead = expect_same(debugged);
+    EXPECT_GT(from, 0u);
+    EXPECT_GT(ahead, 0u);
+    EXPECT_LT(ahead, 100u);
+}
+
+TEST(Ahead, NobodyIsAheadOfAChecker) {
+    World world(2, kCheckRace);
+    launch(kMixAlone, {1000, kData + kOut}, 9)(world);
+    EXPECT_EQ(world.percent_ahead(), 0u);
+}
+
+class AheadInterrupted : public testing::TestWithParam<int> {};
+
+// In the middle, at many times: what comes in between finds what it would find.
+TEST_P(AheadInterrupted, AtAnyTime) {
+    for (const unsigned point : {11u, 74u, 131u}) {
+        const Scenario scenario = [&](World& world) {
+            world.args({1500, kData + kOut});
+            orr_desc_kernel d = world.desc(kMixAlone, kData, 13, 3);
+            d.local_bytes = 8000;
+            world.start(0, d);
+            world.run_until(world.rig.events.now() + point * kUs);
+            switch (GetParam()) {
+                case 0:
+                    world.unit.port(0).abort();
+                    break;
+                case 1:
+                case 2: {
+                    const Preempt mode = GetParam() == 1 ? Preempt::kNow : Preempt::kGroup;
+                    if (!world.unit.port(0).busy()) break;
+                    ASSERT_TRUE(world.unit.port(0).preempt(mode, kArea));
+                    world.finish();
+                    // Stacks of others are there when it goes on.
+                    world.args({1000, kData + 4 * kOut}, 4096);
+                    world.start(1, world.desc(kMixAlone, kData + 4096, 9));
+                    world.finish();
+                    ASSERT_TRUE(world.unit.port(2).resume(kArea, 5));
+                    break;
+                }
+                case 3:
+                    world.rig.mmu.flush_asid(1);
+                    break;
+                case 4:
+                    world.rig.unmap(kData + kOut);
+                    break;
+                case 5:
+                    world.unit.reset();
+                    break;
+                default:
+                    // What it reads is another page from now on.
+                    world.rig.map(kData + kOut, 4096, ORR_TARGET_VRAM, kDataOffset + 5 * kOut);
+                    break;
+            }
+            world.finish();
+        };
+        expect_same(scenario);
+        if (testing::Test::HasFailure()) FAIL() << "at point " << point;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(By, AheadInterrupted, testing::Range(0, 7));
+
+}  // namespace
+}  // namespace orrery::emu::test
