@@ -72,10 +72,10 @@ void Fleet::look_at_flight(Stream& stream) {
     for (Context* to : stream.flight().destinations()) {
         const auto loss = to->loss();
         const auto way = loss ? std::nullopt : from.way_to(*to);
-        // After the way: what is executed later goes by it.
-        const std::uint64_t executed = stream.executed();
+        // After the way: what is sent later goes by it.
+        const std::uint64_t executed = stream.executed(), sent = stream.sent();
         const auto gone = stream.flight().doubt(*to, executed, now_ns(), loss ? 0 : kPatienceNs, way);
-        if (way) stream.flight().set_way(*to, *way, executed, now_ns());
+        if (way) stream.flight().set_way(*to, *way, sent, now_ns());
         if (gone.empty()) continue;
         const Error error =
             loss ? Error{loss->code, fmt::format("what {} wrote to device {} did not arrive there: {}",

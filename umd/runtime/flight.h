@@ -39,7 +39,8 @@ struct FlightSignal {
 // Thread safe.
 class Flight {
   public:
-    // What the queue had not `executed` after the way was asked for goes by this way.
+    // What the queue had not `executed` after the way was asked for goes by this way. Of one that had stopped
+    // by then it is all packets: it has failed the rest, and those failures went by the way before.
     void set_way(const Context& there, std::uint64_t way, std::uint64_t executed, std::int64_t now_ns);
     // It was asked for since then.
     bool knows_way(const Context& there, std::int64_t since_ns) const;

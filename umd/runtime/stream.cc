@@ -231,7 +231,7 @@ void Stream::add_flight_locked(std::span<const FlightSignal> flight) {
         const std::int64_t now = now_ns();
         if (!flight_.knows_way(there, now - kWayNs)) {
             const std::uint64_t way = context_.way_to(there).value_or(kNoWay);
-            flight_.set_way(there, way, consumer(), now);
+            flight_.set_way(there, way, sent(), now);
         }
         flight_.add(signal);
     }

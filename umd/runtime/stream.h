@@ -156,6 +156,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Flight& flight() { return flight_; }
     // Packets that the queue has done.
     std::uint64_t executed() const { return consumer(); }
+    // Behind it is only what the queue has not come to: neither executed, nor failed because it stopped.
+    std::uint64_t sent() const {
+        const bool stopped = std::atomic_ref(ring_->error).load(std::memory_order_acquire) != ORR_QERR_NONE;
+        return stopped ? ~std::uint64_t{0} : consumer();
+    }
     // Nobody needs to be told any more what it will not signal.
     bool settled() const { return settled_at_.load() == submitted(); }
     void settle(std::uint64_t end) { settled_at_.store(end); }

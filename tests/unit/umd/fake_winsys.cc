@@ -155,6 +155,7 @@ class FakeDevice final : public Device {
     Result<std::vector<std::uint64_t>> counters() override { return std::vector<std::uint64_t>{1, 2, 3, 4}; }
     Result<drm_orr_query_link> link(std::uint32_t port) override {
         drm_orr_query_link link{};
+        if (card_.on_link) card_.on_link();
         if (card_.lost()) return fail_errno(ENODEV, "link query");
         link.port = port;
         if (port < card_.peers().size()) {

@@ -107,7 +107,7 @@ class FakeCard {
     std::size_t arrivals();
     // Called by whoever waits for a queue of the card, before the look; by whoever makes one, before it is
     // there.
-    std::function<void()> on_wait, on_make_queue;
+    std::function<void()> on_wait, on_make_queue, on_link;
     // What the next wait for a queue of the card fails with; 0: nothing.
     std::atomic<int> wait_errno{0};
     int refuse_import = 0;  // the n-th import from now on fails; 0: none

@@ -208,6 +208,33 @@ TEST_F(Neighbour, SignalOfADestroyedStreamThatDiedOnTheLinkIsTold) {
         a_signal_dies(how, true);
 }
 
+// A queue that stops fails its signals over the link, where the failure dies too, just when the library asks
+// where that link stands: it is up again, as it is for what is sent from now on.
+TEST_F(Neighbour, FailureThatDiedOnTheLinkIsTold) {
+    orrStream_t waiter = stream(1, "waiter"), source = stream(0, "source");
+    let_write(0, 1);
+    void* gone = memory_on(0, 2 << 20);
+    orrSemaphore_t x = semaphore_on(1);
+    ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 1, nullptr));
+    system_.card(1).hold_arrivals(true);
+    system_.card(0).pause(true);
+    fault(system_.card(0), gone, source);
+    ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
+    std::atomic<bool> once{false};
+    system_.card(0).on_link = [&] {
+        if (once.exchange(true)) return;
+        system_.card(0).pause(false);
+        until([&] { return system_.card(1).arrivals() == 1; });
+        end(system_.card(0), End::kCutAndMended);
+    };
+    EXPECT_EQ(poll(waiter), orrErrorIllegalAddress) << orrGetLastErrorText();
+    EXPECT_TRUE(once);
+    system_.card(0).on_link = nullptr;
+    system_.card(1).hold_arrivals(false);
+    EXPECT_OK(orrSemaphoreDestroy(x));
+    EXPECT_OK(orrFree(gone));
+}
+
 // A link that was down and is up again carries what comes later, however long the other card takes to see it.
 TEST_F(Neighbour, SignalAfterALinkCameBackIsNotGivenUp) {
     for (const bool queued : {false, true}) {
