@@ -390,11 +390,12 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         case ORR_QERR_LOST:
             return {orrErrorFirmware,
                     fmt::format("the card's firmware was started again and has lost this stream{}", tail)};
-        case ORR_QERR_GANG:
-            return {orrErrorLaunchTimeout,
-                    fmt::format("{} waited in a gang that did not come together in time: member {} was "
-                                "missing{}",
-                                who, state.error_detail, tail)};
+        case ORR_QERR_GANG:  // without a place; else Gangs tells the cause
+            return {orrErrorOutOfMemory,
+                    fmt::format("{} is part of a launch over several devices, and device {} had {} of them "
+                                "that had not started, of all processes, or {} of this one: it has no place "
+                                "for more. Try again when some have started{}",
+                                who, context.device(), ORR_GANG_MAX_OF_CARD, ORR_GANG_MAX_OF_CONTEXT, tail)};
         case ORR_QERR_POISON: {
             const Error cause = context.fleet().cause(state.error_detail);
             return {cause.code, fmt::format("{} that this stream waited for will never come: {}",

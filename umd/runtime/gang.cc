@@ -22,9 +22,6 @@ constexpr std::uint64_t kPlaceBytes = kTable + ORR_GANG_MAX_CARDS * sizeof(std::
 constexpr std::uint32_t kPlaces = kPage / kPlaceBytes;
 constexpr std::uint64_t kNotGiven = ~std::uint64_t{0};
 constexpr std::uint64_t kMemberPackets = 2;  // GANG and dispatch
-// What the firmware has places for (docs/firmware.md, Gangs): of one process, and of all.
-constexpr std::size_t kStreamsOfACard = 4;
-constexpr unsigned kGangsOfACard = 16;
 
 }  // namespace
 
@@ -121,12 +118,12 @@ Status Gangs::check_places(const std::vector<GangPart>& parts) const {
                     others.insert(member.stream.get());
             }
         }
-        if (others.size() < kStreamsOfACard) continue;
+        if (others.size() < ORR_GANG_MAX_OF_CONTEXT) continue;
         return fail(orrErrorOutOfMemory,
                     "{} other streams on device {} have parts of launches over several devices that are not "
                     "over: a device has room for those of {} streams of a process at a time. Nothing was "
                     "started: wait for one of these streams, or use it for this part too",
-                    others.size(), part.stream->context().device(), kStreamsOfACard);
+                    others.size(), part.stream->context().device(), ORR_GANG_MAX_OF_CONTEXT);
     }
     return {};
 }
@@ -305,11 +302,9 @@ Error Gangs::not_together(const Gang& gang, std::uint64_t missing) {
     const std::size_t lacks = missing < gang.members.size() ? missing : gang.members.size() - 1;
     return {orrErrorLaunchTimeout,
             fmt::format("the parts of a launch over several devices did not start together: {} had other "
-                        "work, or no cores were free there, within the limit of model time, or within "
-                        "100 ms of another device being kept free for the launch. After the latter such "
-                        "launches of this user wait up to 2 s there. Or a device had {} of them already, "
-                        "of all processes",
-                        gang.members[lacks].stream->label(), kGangsOfACard)};
+                        "work, or no cores were free there, within the limit of model time (100 ms while "
+                        "another user's launch over several devices waits for one of them)",
+                        gang.members[lacks].stream->label())};
 }
 
 void Gangs::clear() {

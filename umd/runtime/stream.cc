@@ -19,6 +19,11 @@
 namespace orrery::umd {
 namespace {
 
+// The card says only that the other parts of a launch over several cards did not come.
+bool is_apart(const QueueState& state) {
+    return state.error == ORR_QERR_GANG && state.error_detail != ORR_GANG_NO_PLACE;
+}
+
 constexpr std::uint64_t kArgsAlignment = 64;
 
 // Longer than an idle card needs to wake up and finish a small job, shorter than anybody minds.
@@ -342,7 +347,7 @@ Result<std::uint64_t> Stream::submit_member(const orr_packet& gang, orr_packet d
 std::optional<Error> Stream::first_error() {
     if (fate_.ended()) return fate_.error();
     const QueueState state = state_of_ring();  // one look: what is checked is what counts
-    if (state.error == ORR_QERR_NONE || state.error == ORR_QERR_GANG || state.error == ORR_QERR_ABORTED)
+    if (state.error == ORR_QERR_NONE || is_apart(state) || state.error == ORR_QERR_ABORTED)
         return std::nullopt;
     return stopped_by(state);
 }
@@ -388,8 +393,7 @@ Error Stream::stopped_by(const QueueState& state) {
         const std::lock_guard lock(queue_mutex_);
         if (auto why = fate_.error()) return *why;
     }
-    if (state.error == ORR_QERR_GANG)
-        return fate_.end(context_.fleet().gangs().cause(*this, state.error_detail >> 32));
+    if (is_apart(state)) return fate_.end(context_.fleet().gangs().cause(*this, state.error_detail >> 32));
     const OpNote note = notes_[state.error_index & (entries_ - 1)];
     QueueState whole = state;
     whole.error_item = load(ring_->error_item, std::memory_order_acquire);

@@ -21,6 +21,10 @@ constexpr uint64_t kSteps = 8;
 // Of a step that a peer has no room for; then the gang fails.
 constexpr uint32_t kGangTries = 64;
 
+bool is_late(const Gang& gang, uint64_t now) {
+    return gang.deadline <= now || (gang.step == GangStep::kLocked && gang.turn_ends <= now);
+}
+
 uint32_t groups_of(const uint64_t (&words)[kPacketWords]) {
     const auto packet = __builtin_bit_cast(orr_packet_dispatch, words);
     const uint64_t groups = uint64_t{packet.grid_x} * packet.grid_y * packet.grid_z;
@@ -42,9 +46,36 @@ void Gangs::init(Hal& hal, Alarm& alarm, Engines& engines, WaitTable& waits, Ten
     arbiter_ = &arbiter;
 }
 
+uint16_t Gangs::user_of(const Gang& gang) const {
+    return tenants_->user_of(contexts_[gang.context].process);
+}
+
 // Until when no gang of several cards of this gang's user locks the card.
 uint64_t& Gangs::pause_of(const Gang& gang) {
-    return tenants_->user(tenants_->user_of(contexts_[gang.context].process)).gang_pause_ps;
+    return tenants_->user(user_of(gang)).gang_pause_ps;
+}
+
+// Deadlines go on by a jump of the model clock, except for kGangLookPs of it: no alarm is further away.
+void Gangs::settle() {
+    const uint64_t now = hal_->reg(SOC_TIME);
+    const uint64_t passed = now > looked_ ? now - looked_ : 0;
+    looked_ = now;
+    if (passed <= kGangLookPs) return;
+    for (Gang& gang : rows_) {
+        if (gang.deadline != kNever) gang.deadline += passed - kGangLookPs;
+        gang.turn_ends += passed - kGangLookPs;
+    }
+}
+
+// A gang of another user could have the lock that this one has.
+bool Gangs::others_wait(const Gang& gang) const {
+    const uint64_t now = hal_->reg(SOC_TIME);
+    for (const Gang& other : rows_) {
+        if (other.step == GangStep::kWaits && !other.parked && other.not_before <= now &&
+            user_of(other) != user_of(gang))
+            return true;
+    }
+    return false;
 }
 
 [[gnu::noinline]] bool Gangs::attach(Queue& queue) {
@@ -65,10 +96,11 @@ uint64_t& Gangs::pause_of(const Gang& gang) {
         ++of_context;
         if (g.board == packet.board && g.round == packet.round) gang = &g;
     }
-    if (gang == nullptr && (unused == nullptr || of_context >= kGangsOfAContext)) {
-        arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, 0});
+    if (gang == nullptr && (unused == nullptr || of_context >= ORR_GANG_MAX_OF_CONTEXT)) {
+        arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, ORR_GANG_NO_PLACE});
         return false;
     }
+    settle();
     const uint64_t now = hal_->reg(SOC_TIME);
     if (gang == nullptr) {
         if (own_entry(queue.context_number, packet) >= packet.round * kSteps + kFailed) {
@@ -107,6 +139,7 @@ uint64_t& Gangs::pause_of(const Gang& gang) {
 }
 
 [[gnu::noinline]] void Gangs::join(Queue& queue) {
+    settle();
     Gang& gang = rows_[queue.gang - 1];
     gang.cores += groups_of(queue.packet);
     if (gang.cores > engines_->vector_cores()) {
@@ -194,6 +227,7 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
 }
 
 void Gangs::woken(Queue& leader, uint64_t value) {
+    settle();
     Gang& gang = rows_[leader.gang - 1];
     gang.parked = false;
     if ((value & ORR_SEM_FAILED) != 0) {
@@ -221,8 +255,7 @@ void Gangs::advance(Gang& gang) {
         if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0) || gang.not_before > now) return;
         locked_by_ = &gang;
         gang.step = GangStep::kLocked;
-        // No longer than it may hold ports: what the other cards are said to do may be a lie.
-        gang.deadline = now + (gang.limit_ps < kGangCrossHoldPs ? gang.limit_ps : kGangCrossHoldPs);
+        gang.turn_ends = now + kGangCrossHoldPs;
         if (gang.cards > 1 && !signal_cards(gang, kLocked)) return;
     }
     if (gang.step == GangStep::kLocked) {
@@ -305,6 +338,7 @@ void Gangs::free(Gang& gang) {
 void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value) {
     Gang failed = gang;
     const bool locked = locked_by_ == &gang;
+    const bool kept_others_out = locked && (gang.step != GangStep::kLocked || others_wait(gang));
     free(gang);
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
@@ -323,8 +357,8 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
             arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
     if (failed.cards > 1) static_cast<void>(signal_cards(failed, kFailed));
-    // Who had the card in vain does not get it again at once, and nobody else pays for it.
-    if (locked) pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
+    // Who kept others from the card in vain does not get it again at once, and nobody else pays for it.
+    if (kept_others_out) pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
     if (locked) arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
 }
 
@@ -337,7 +371,9 @@ uint64_t Gangs::own_entry(uint16_t context, const orr_packet_gang& packet) {
 }
 
 [[gnu::noinline]] void Gangs::fail_unread(Queue& queue, const uint64_t (&words)[kPacketWords]) {
-    const bool own_fault = queue.error.index + 1 == queue.failed_to && queue.error.code == ORR_QERR_GANG;
+    // Those who know of a gang have heard of it; of one without a place nobody has.
+    const bool own_fault = queue.error.index + 1 == queue.failed_to && queue.error.code == ORR_QERR_GANG &&
+                           queue.error.detail != ORR_GANG_NO_PLACE;
     if (own_fault || validate_packet(words).code != ORR_QERR_NONE) return;
     const auto packet = __builtin_bit_cast(orr_packet_gang, words);
     for (Gang& gang : rows_) {
@@ -373,6 +409,7 @@ void Gangs::leave(Queue& queue) {
 }
 
 void Gangs::serve(bool more) {
+    settle();
     due_ = more;
     if (locked_by_ != nullptr) {
         if (locked_by_->step == GangStep::kHolds) advance(*locked_by_);
@@ -395,9 +432,13 @@ void Gangs::serve(bool more) {
 }
 
 void Gangs::check(uint64_t now) {
+    settle();
     alarm_->set(*hal_, Alarm::kGang, kNever);
     for (Gang& gang : rows_) {
-        if (gang.step == GangStep::kFree || gang.deadline > now) continue;
+        if (gang.step == GangStep::kFree) continue;
+        if (gang.step == GangStep::kLocked && gang.turn_ends <= now && !others_wait(gang))
+            gang.turn_ends = now + kGangCrossHoldPs;
+        if (!is_late(gang, now)) continue;
         if (gang.step != GangStep::kHolds || gang.cards > 1) {
             uint32_t lacking = ~0u;
             for (uint16_t card = 0; card < gang.cards && gang.step != GangStep::kGather; ++card) {
@@ -432,6 +473,7 @@ void Gangs::set_alarm(uint64_t now) {
     for (const Gang& gang : rows_) {
         if (gang.step == GangStep::kFree) continue;
         if (gang.deadline < next) next = gang.deadline;
+        if (gang.step == GangStep::kLocked && gang.turn_ends < next) next = gang.turn_ends;
         if (gang.not_before > now && gang.not_before < next) next = gang.not_before;
     }
     if (next != kNever && next > now + kGangLookPs) next = now + kGangLookPs;

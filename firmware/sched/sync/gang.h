@@ -5,8 +5,9 @@
 // dispatch behind it joins. When all members of this card have joined, a gang of several cards goes through
 // three steps, each told to the others on their boards (board[card] = round * 8 + step):
 //   arrived   all members of this card are there. Nothing is held before all cards have arrived.
-//   locked    no other gang may take this card's vector ports. Cards lock in order of their numbers, and a
-//             card that runs a gang of several cards is not locked: so gangs cannot deadlock.
+//   locked    no other gang may take this card's vector ports; other work does. Cards lock in order of their
+//             numbers, and a card that runs a gang of several cards is not locked: so gangs cannot deadlock.
+//             Until the last one is locked takes as long as what such a card still runs.
 //   held      ports and cores are free for it: what ran there has been preempted. This takes microseconds,
 //             since all cards have locked.
 // When all hold, all start. A gang of one card locks, holds and starts. A card that gives up says `failed`.
@@ -27,15 +28,17 @@ class Tenants;
 struct PersistHeader;
 struct Tables;
 
-inline constexpr uint32_t kGangs = 16;
-inline constexpr uint32_t kGangsOfAContext = 4;
+inline constexpr uint32_t kGangs = ORR_GANG_MAX_OF_CARD;
 // How long ports may stay idle for a gang, and, in multiples of that, how long gangs are kept from them after
 // one that failed to start. Cards have no common clock, so waiting for another card takes the longer limit.
+// It is also how long a gang keeps the lock from gangs of other users: what it is said to wait for may be a
+// lie.
 inline constexpr uint64_t kGangHoldPs = 1'000'000'000;
 inline constexpr uint64_t kGangCrossHoldPs = 100'000'000'000;
 inline constexpr uint64_t kGangPause = 20;  // times the hold
 // An idle card moves its clock to the next alarm, at once or after about the same time of the host. In small
-// steps the other cards have the time that the limits promise.
+// steps the other cards have the time that the limits promise. A jump of the clock, as a message of a card
+// that is ahead makes it, counts as one such step.
 inline constexpr uint64_t kGangLookPs = 1'000'000'000;
 
 enum class GangStep : uint8_t {
@@ -54,8 +57,9 @@ struct Gang {
     uint64_t deadline;    // model time; kNever: none
     uint64_t not_before;  // it pauses until then
     uint64_t limit_ps;
-    uint32_t order;  // of arrival
-    uint32_t cores;  // that its dispatches need
+    uint64_t turn_ends;  // kLocked: others who want the lock get it then
+    uint32_t order;      // of arrival
+    uint32_t cores;      // that its dispatches need
     uint16_t context;
     uint16_t card, cards, members;
     uint16_t attached, joined;
@@ -100,6 +104,9 @@ class Gangs {
     }
 
   private:
+    void settle();
+    uint16_t user_of(const Gang& gang) const;
+    bool others_wait(const Gang& gang) const;
     uint64_t& pause_of(const Gang& gang);
     void tell(const Gang& gang, const Queue& queue, uint32_t what);
     bool signal_cards(Gang& gang, uint64_t step);
@@ -123,6 +130,7 @@ class Gangs {
     Arbiter* arbiter_;
     Gang rows_[kGangs];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
+    uint64_t looked_;  // model time when the clock was looked at
     uint32_t order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
     bool due_;

@@ -244,6 +244,31 @@ TEST_F(GangTest, MalformedPackets) {
     refused(7, odd, 7);
 }
 
+TEST_F(GangTest, OneWithoutAPlaceIsToldSo) {
+    for (std::uint32_t n = 8; n <= 8 + ORR_GANG_MAX_OF_CARD; ++n) {
+        const std::uint32_t context = 3 + (n - 8) / (ORR_GANG_MAX_OF_CONTEXT + 1);
+        if ((n - 8) % (ORR_GANG_MAX_OF_CONTEXT + 1) == 0) bench.create_context(context, context);
+        queues.push_back(bench.create_queue(n, context, 16, 1000));
+    }
+    std::uint32_t waiting = 0;
+    const auto wait_for_a_second = [&](std::uint32_t n) {
+        bench.submit(queues[n], {gang(2, n + 1), resident(1)});
+        const bool waits = bench.status(n).error == ORR_QERR_NONE;
+        if (!waits) expect_gang_error(n, ORR_GANG_NO_PLACE);
+        waiting += waits ? 1 : 0;
+        return waits;
+    };
+    for (std::uint32_t n = 0; n < 5; ++n)
+        EXPECT_EQ(wait_for_a_second(n), n < ORR_GANG_MAX_OF_CONTEXT) << n;
+    for (std::uint32_t n = 8; n <= 8 + ORR_GANG_MAX_OF_CARD; ++n) {
+        const bool own = (n - 8) % (ORR_GANG_MAX_OF_CONTEXT + 1) < ORR_GANG_MAX_OF_CONTEXT;
+        const bool place = own && waiting < ORR_GANG_MAX_OF_CARD;
+        EXPECT_EQ(wait_for_a_second(n), place) << n;
+    }
+    EXPECT_EQ(waiting, ORR_GANG_MAX_OF_CARD);
+    pass_time(1100);
+}
+
 // Hardware 1.2 tells its cores elsewhere.
 TEST(GangOnAnOlderCard, HasAllItsCores) {
     FakeSoc::Config older = chip();
@@ -326,7 +351,7 @@ class TwoCards : public testing::Test {
             give_areas(card);
             ASSERT_TRUE(card.boot());
             for (std::uint32_t context = 1; context <= 2; ++context) {
-                card.create_context(context, context);
+                card.create_context(context, context, context);  // of two users
                 card.soc.map_peer(context, kPeerVa, [this, c](std::uint64_t offset, std::uint64_t value) {
                     flights.push_back({1 - c, offset, value});
                 });
@@ -342,12 +367,13 @@ class TwoCards : public testing::Test {
         for (const auto& card : cards)
             EXPECT_TRUE(card->soc.violations().empty()) << card->soc.violations().front();
     }
-    // What is on the link arrives.
-    void deliver() {
+    // What is on the link arrives, from cards whose clocks are ahead.
+    void deliver(std::uint64_t ahead_ps = 0) {
         while (!flights.empty()) {
             const Flight flight = flights.front();
             flights.pop_front();
             Bench& card = *cards[flight.to];
+            card.soc.time += ahead_ps;
             if (card.soc.memory(kBoardPage + flight.offset) < flight.value)
                 card.soc.set_memory(kBoardPage + flight.offset, flight.value);
             card.soc.poke(kBoardPage + flight.offset);
@@ -512,6 +538,84 @@ TEST_F(TwoCards, ALiarHasTheLockForATenthOfASecond) {
     pass_time(0, kGangCrossHoldPs / 1'000'000 + 10);
     EXPECT_EQ(cards[0]->status(20).error, ORR_QERR_GANG);
     EXPECT_EQ(busy(0), 1u) << "the honest gang";
+}
+
+// A part that runs on while the other card's is over: the next gang of its user waits as long as its limit
+// allows, and when that ends nobody has to wait for it.
+TEST_F(TwoCards, TheNextOneWaitsForWhatAPeerStillRuns) {
+    constexpr std::uint64_t kHoldUs = kGangCrossHoldPs / 1'000'000;
+    struct Pair {
+        ProcessQueue queue[2];
+    };
+    const auto make = [&](std::uint32_t number, std::uint64_t limit_us) {
+        return Pair{cards[0]->create_queue(number, 1, 16, limit_us),
+                    cards[1]->create_queue(number, 1, 16, limit_us)};
+    };
+    const auto launch = [&](Pair pair, std::uint64_t board, std::uint64_t round) {
+        for (std::uint16_t c = 0; c < 2; ++c)
+            cards[c]->submit(pair.queue[c], {gang(1, round, c, 2, kBoard + board), resident(2)});
+        deliver();
+    };
+    const auto pass_holds = [&](std::uint64_t holds) {
+        for (const std::uint32_t c : {0u, 1u})
+            pass_time(c, holds * kHoldUs);
+    };
+    launch(make(20, 100 * kHoldUs), 0, 1);
+    finish(0);
+    launch(make(21, 100 * kHoldUs), 0x200, 1);
+    pass_holds(3);
+    EXPECT_EQ(cards[0]->status(21).error, ORR_QERR_NONE);
+    cards[0]->submit(queues[0][2], {dispatch(0x9000)});
+    EXPECT_EQ(busy(0), 1u) << "other work has the ports meanwhile";
+    finish(0);
+    finish(1);
+    deliver();
+    EXPECT_EQ(busy(0), 1u);
+    EXPECT_EQ(busy(1), 1u);
+    // Now the limit ends it.
+    finish(0);
+    launch(make(22, 3 * kHoldUs), 0, 2);
+    pass_holds(4);
+    deliver();
+    EXPECT_EQ(cards[0]->status(22).error, ORR_QERR_GANG);
+    EXPECT_EQ(cards[0]->status(22).error_detail, 1ull << 32) << "card 1";
+    EXPECT_EQ(cards[1]->status(22).error, ORR_QERR_GANG);
+    finish(1);
+    launch(make(23, 100 * kHoldUs), 0, 3);
+    EXPECT_EQ(busy(0), 1u) << "it kept nobody out";
+    EXPECT_EQ(busy(1), 1u);
+    finish(0);
+    finish(1);
+}
+
+// No two cards have the same clock, and a message takes the receiver's to the sender's.
+TEST_F(TwoCards, JumpsOfTheClockAreNoTime) {
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+        submit(0, 0, 1, 0, round);
+        deliver(5 * kGangCrossHoldPs);
+        submit(1, 0, 1, 0, round);
+        deliver(5 * kGangCrossHoldPs);
+        ASSERT_EQ(busy(0), 1u);
+        ASSERT_EQ(busy(1), 1u);
+        finish(0);
+        finish(1);
+    }
+}
+
+TEST_F(TwoCards, OneWithoutAPlaceEndsOnTheOtherCardToo) {
+    for (std::uint32_t n = 0; n < ORR_GANG_MAX_OF_CONTEXT; ++n) {
+        ProcessQueue waiting = cards[1]->create_queue(20 + n, 1, 16, 1000);
+        cards[1]->submit(waiting, {gang(2, n + 1, 0, 1, kBoard + 0x400), resident(1)});
+    }
+    submit(0, 0, 1, 0);
+    deliver();
+    submit(1, 0, 1, 0);
+    EXPECT_EQ(cards[1]->status(0).error, ORR_QERR_GANG);
+    EXPECT_EQ(cards[1]->status(0).error_detail, ORR_GANG_NO_PLACE);
+    EXPECT_EQ(cards[0]->status(0).error, ORR_QERR_NONE);
+    deliver();
+    EXPECT_EQ(cards[0]->status(0).error, ORR_QERR_GANG) << "without waiting for its limit";
+    EXPECT_EQ(cards[0]->status(0).error_detail, 1ull << 32);
 }
 
 TEST_F(TwoCards, AnUnreachablePeerEndsIt) {

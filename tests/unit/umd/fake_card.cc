@@ -223,6 +223,7 @@ void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, st
                         : ORR_FAILURE_WORD(error, uid & 0xff, queue.slot + 1, queue.completed);
     queue.failed_upto = queue.completed;
     if (queue.gang) FakeGangs::all().fail(queue.gang->gang);
+    leave_gang(queue);
     fail_promises(queue);
     end_signals(queue);
     std::uint64_t fault = 0;
@@ -547,7 +548,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                 return failed(apart->error, apart->address, apart->detail);
             }
             if (on_dispatch == nullptr) {
-                queue.gang.reset();
+                leave_gang(queue);
                 return true;
             }
             const std::int64_t before = now_ns();
@@ -567,7 +568,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                 return failed(ORR_QERR_TIMEOUT, 0, 0);
             }
             queue.since_ns = 0;
-            if (outcome.error == 0) queue.gang.reset();
+            if (outcome.error == 0) leave_gang(queue);
             return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
         }
         default:

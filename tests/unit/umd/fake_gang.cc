@@ -36,11 +36,13 @@ std::optional<FakeOutcome> FakeCard::gather(Queue& queue, const orr_packet_dispa
     const auto apart = [&] {
         return FakeOutcome{ORR_QERR_GANG, 0, FakeGangs::all().missing(*queue.gang) << 32};
     };
-    switch (FakeGangs::all().join(*queue.gang)) {
+    switch (FakeGangs::all().join(*queue.gang, uid)) {
         case FakeGangs::State::kRuns:
             return std::nullopt;
         case FakeGangs::State::kFailed:
             return apart();
+        case FakeGangs::State::kNoPlace:
+            return FakeOutcome{ORR_QERR_GANG, 0, ORR_GANG_NO_PLACE};
         case FakeGangs::State::kGathers:
             break;
     }
@@ -50,6 +52,11 @@ std::optional<FakeOutcome> FakeCard::gather(Queue& queue, const orr_packet_dispa
     const std::int64_t limit = std::int64_t{queue.options.limit_us} * 1000;
     if (limit == 0 || now_ns() - queue.since_ns < limit) return FakeOutcome{.running = true};
     return apart();
+}
+
+void FakeCard::leave_gang(Queue& queue) {
+    if (queue.gang) FakeGangs::all().end(*queue.gang, uid);
+    queue.gang.reset();
 }
 
 }  // namespace orrery::umd::test

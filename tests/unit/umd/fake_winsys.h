@@ -193,6 +193,7 @@ class FakeCard {
     void fail_promises(Queue& queue);
     // What a gang packet says, if all of it is as the contract wants it.
     std::optional<FakeGangs::Member> member(const orr_packet& packet);
+    void leave_gang(Queue& queue);
     // Of one that may start: nothing.
     std::optional<FakeOutcome> gather(Queue& queue, const orr_packet_dispatch& dispatch);
     void fail_semaphore(std::uint64_t va, std::uint64_t word);

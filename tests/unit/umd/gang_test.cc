@@ -299,6 +299,39 @@ TEST_F(GangTest, MoreStreamsThanACardHasPlacesForAreRefused) {
     EXPECT_EQ(started_[0], kPairs + 1);
 }
 
+// Places are also taken by other processes, of which the runtime cannot know.
+TEST_F(GangTest, ADeviceWithoutAPlaceEndsTheOthers) {
+    FakeGangs::all().set_others(card(1).uid, ORR_GANG_MAX_OF_CARD);
+    ASSERT_OK(launch_pair());
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorOutOfMemory,
+                "stream 'part1' on device 1 had a part of the same launch over several devices");
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorOutOfMemory, "device 1 had 16 of them");
+    EXPECT_EQ(started_[0] + started_[1], 0);
+}
+
+TEST_F(GangTest, TheNextLaunchWaitsForPartsThatRunOn) {
+    held_[1] = true;
+    ASSERT_OK(launch_pair());
+    ASSERT_OK(orrStreamSynchronize(stream_[0]));
+    ASSERT_OK(launch(part(2), part(3)));
+    orrStream_t next[2] = {create(0, "next0"), create(1, "next1")};
+    orrLaunchParams on_0 = part(0), on_1 = part(1);
+    on_0.stream = next[0];
+    on_1.stream = next[1];
+    ASSERT_OK(launch(on_0, on_1));
+    ASSERT_OK(orrStreamSynchronize(stream_[2])) << "others do not wait";
+    ASSERT_OK(orrStreamSynchronize(stream_[3]));
+    ASSERT_TRUE(soon([] { return FakeGangs::all().waiting() == 2; }));
+    EXPECT_EQ(started_[0], 1);
+    held_[1] = false;
+    for (const orrStream_t stream : {next[0], next[1], stream_[1]})
+        ASSERT_OK(orrStreamSynchronize(stream));
+    EXPECT_EQ(started_[0], 2);
+    EXPECT_EQ(started_[1], 2);
+    for (const orrStream_t stream : next)
+        ASSERT_OK(orrStreamDestroy(stream));
+}
+
 TEST_F(GangTest, NoPartIsGivenBeforeAllHaveRoomForArguments) {
     ASSERT_OK(launch_pair());
     ASSERT_OK(orrStreamSynchronize(stream_[0]));
