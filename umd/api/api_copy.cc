@@ -24,12 +24,19 @@ Status in_stream(Runtime& runtime, orrStream_t stream, const Result<Checked>& ch
     return {};
 }
 
+// In the null stream of the device that does it.
+template <typename Run>
+Status copy_on(Runtime& runtime, std::optional<int> device, Run&& run) {
+    ORR_TRY(context, runtime.context(device.value_or(current_device())));
+    ORR_TRY(stream, (*context)->null_stream());
+    ORR_TRY(copied, run(*stream));
+    return (*stream)->synchronize();
+}
+
 Status copy_now(Runtime& runtime, const Result<Transfer>& transfer) {
     if (!transfer) return std::unexpected(transfer.error());
-    ORR_TRY(context, runtime.context(executing_device(*transfer).value_or(current_device())));
-    ORR_TRY(stream, (*context)->null_stream());
-    ORR_TRY(copied, copy_async(runtime, *transfer, *stream));
-    return (*stream)->synchronize();
+    return copy_on(runtime, executing_device(*transfer),
+                   [&](const auto& stream) { return copy_async(runtime, *transfer, stream); });
 }
 
 Status copy_in(Runtime& runtime, const Result<Transfer>& transfer, orrStream_t stream) {
@@ -140,6 +147,23 @@ orrError_t orrMemcpy3D(const orrMemcpy3DParams* params) {
 orrError_t orrMemcpy3DAsync(const orrMemcpy3DParams* params, orrStream_t stream) {
     return with_runtime(
         [&](Runtime& runtime) { return copy_in(runtime, check_box(runtime, params), stream); });
+}
+
+orrError_t orrMemcpyND(const orrMemcpyNDParams* params) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(copy, check_box_copy(runtime, params));
+        return copy_on(runtime, executing_device(copy->transfer),
+                       [&](const auto& stream) { return copy_box_async(runtime, *copy, stream); });
+    });
+}
+
+orrError_t orrMemcpyNDAsync(const orrMemcpyNDParams* params, orrStream_t stream) {
+    return with_runtime([&](Runtime& runtime) {
+        return in_stream(
+            runtime, stream, check_box_copy(runtime, params),
+            [&](Stream& queue, const BoxCopy& good) { return capture_box_copy(runtime, queue, good); },
+            [&](const auto& queue, const BoxCopy& good) { return copy_box_async(runtime, good, queue); });
+    });
 }
 
 orrError_t orrMemcpyBatchAsync(void* const* dsts, const void* const* srcs, const size_t* bytes, size_t count,

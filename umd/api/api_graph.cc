@@ -78,6 +78,7 @@ orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph, const o
                                  size_t count, const orrKernelNodeParams* params) {
     return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
         ORR_TRY(given, read_struct(params, "orrKernelNodeParams"));
+        ORR_TRY(known, check_flags(given->flags, orrLaunchCooperative, "orrKernelNodeParams"));
         const auto function = runtime.functions.find(given->function);
         if (!function) return std::unexpected(bad_handle("function", given->function).error());
         if (given->args == nullptr && given->bytes != 0) {
@@ -90,7 +91,8 @@ orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph, const o
             kernel = *there;
         }
         return kernel_node(*kernel, given->grid, given->block,
-                           {static_cast<const std::byte*>(given->args), given->bytes}, given->local_bytes);
+                           {static_cast<const std::byte*>(given->args), given->bytes}, given->local_bytes,
+                           given->flags);
     });
 }
 
@@ -115,6 +117,14 @@ orrError_t orrGraphAddMemcpy3DNode(orrGraphNode_t* node, orrGraph_t graph, const
     return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
         ORR_TRY(transfer, check_box(runtime, params));
         return copy_node(runtime, *transfer, std::nullopt);
+    });
+}
+
+orrError_t orrGraphAddMemcpyNDNode(orrGraphNode_t* node, orrGraph_t graph, const orrGraphNode_t* dependencies,
+                                   size_t count, const orrMemcpyNDParams* params) {
+    return add_node(node, graph, dependencies, count, [&](Runtime& runtime) -> Result<GraphNode> {
+        ORR_TRY(copy, check_box_copy(runtime, params));
+        return box_copy_node(runtime, *copy, std::nullopt);
     });
 }
 

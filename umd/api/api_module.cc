@@ -21,7 +21,6 @@ orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const voi
                   std::size_t local_bytes, orrStream_t stream, std::uint64_t flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
-        const bool resident = (flags & orrLaunchCooperative) != 0;
         const auto handle = runtime.functions.find(function);
         const Function* kernel = nullptr;
         const auto check = [&]() -> Status {
@@ -35,17 +34,12 @@ orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const voi
         if ((*queue)->capturing()) {
             // A graph without this kernel would be another one.
             if (!valid) return capture_failure(**queue, valid.error());
-            if (resident) return refuse_capture(**queue, "a cooperative launch");
             return capture_kernel(**queue, *kernel, grid, block, {static_cast<const std::byte*>(args), bytes},
-                                  local_bytes);
+                                  local_bytes, flags);
         }
         if (!valid) return valid;
-        orr_packet packet = make_dispatch(*kernel, grid, block, local_bytes, 0);
-        if (resident) {
-            ORR_TRY(fits, check_resident(*kernel, grid));
-            packet.header.flags |= ORR_PKT_F_RESIDENT;
-        }
-        ORR_TRY(index, (*queue)->submit_kernel(packet, {static_cast<const std::byte*>(args), bytes},
+        ORR_TRY(packet, make_launch(*kernel, grid, block, local_bytes, flags));
+        ORR_TRY(index, (*queue)->submit_kernel(*packet, {static_cast<const std::byte*>(args), bytes},
                                                kernel->name, kernel->context->peers()));
         return {};
     });

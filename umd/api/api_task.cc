@@ -43,6 +43,16 @@ Result<std::shared_ptr<TaskKernel>> find_kernel(Runtime& runtime, orrTaskKernel_
     return ref->kernel;
 }
 
+Status give_kernel(Runtime& runtime, const std::shared_ptr<TaskSession>& session,
+                   const Result<std::shared_ptr<TaskKernel>>& loaded, orrTaskKernel_t* kernel) {
+    if (!loaded) return std::unexpected(loaded.error());
+    ORR_TRY(handle, give_handle(runtime.task_kernels, std::make_shared<TaskKernelRef>(session, *loaded),
+                                "task kernels"));
+    session->keep_handle(*handle, false);
+    *kernel = static_cast<orrTaskKernel_t>(*handle);
+    return {};
+}
+
 Result<TaskAccessIn> read_access(Runtime& runtime, const TaskSession& session, const orrTaskDesc& desc,
                                  std::size_t i) {
     const orrTaskAccess& access = desc.accesses[i];
@@ -196,12 +206,18 @@ orrError_t orrTaskKernelCreate(orrTaskKernel_t* kernel, orrTaskGraph_t graph, co
         if (kernel == nullptr || image == nullptr || name == nullptr)
             return null_argument("kernel, image or name");
         ORR_TRY(session, find_session(runtime, graph));
-        ORR_TRY(loaded, (*session)->load({static_cast<const std::byte*>(image), bytes}, name));
-        ORR_TRY(handle, give_handle(runtime.task_kernels, std::make_shared<TaskKernelRef>(*session, *loaded),
-                                    "task kernels"));
-        (*session)->keep_handle(*handle, false);
-        *kernel = static_cast<orrTaskKernel_t>(*handle);
-        return {};
+        return give_kernel(runtime, *session,
+                           (*session)->load({static_cast<const std::byte*>(image), bytes}, name), kernel);
+    });
+}
+
+orrError_t orrTaskKernelFromFunction(orrTaskKernel_t* kernel, orrTaskGraph_t graph, orrFunction_t function) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (kernel == nullptr) return null_argument("kernel");
+        ORR_TRY(session, find_session(runtime, graph));
+        const auto found = runtime.functions.find_shared(function);
+        if (found == nullptr) return bad_handle("function", function);
+        return give_kernel(runtime, *session, (*session)->load(found), kernel);
     });
 }
 

@@ -22,6 +22,30 @@ inline Result<Transfer> check_box(Runtime& runtime, const orrMemcpy3DParams* par
                      given->kind);
 }
 
+inline Result<BoxCopy> check_box_copy(Runtime& runtime, const orrMemcpyNDParams* params) {
+    ORR_TRY(given, read_struct(params, "orrMemcpyNDParams"));
+    if (given->reserved != 0) return fail(orrErrorInvalidValue, "orrMemcpyNDParams::reserved is not zero");
+    if (given->dims == 0 || given->dims > orrMemcpyNDMaxDims) {
+        return fail(orrErrorInvalidValue, "orrMemcpyNDParams::dims is {}: at least 1, at most {}",
+                    given->dims, orrMemcpyNDMaxDims);
+    }
+    const auto more = static_cast<std::size_t>(given->dims - 1);
+    // Who fills in more than dims says has likely forgotten to raise it.
+    for (std::size_t i = more; i < orrMemcpyNDMaxDims - 1; ++i) {
+        if ((given->extent[i + 1] | given->dst_stride[i] | given->src_stride[i]) != 0) {
+            return fail(orrErrorInvalidValue,
+                        "orrMemcpyNDParams::dims is {}, but an extent or stride behind that is not 0",
+                        given->dims);
+        }
+    }
+    return check_box_copy(runtime, given->dst, given->src,
+                          BoxSize{.width = given->extent[0],
+                                  .counts = std::span(given->extent).subspan(1, more),
+                                  .dst_strides = std::span(given->dst_stride).first(more),
+                                  .src_strides = std::span(given->src_stride).first(more)},
+                          given->kind);
+}
+
 inline Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, std::size_t count,
                                          orrDataType type, orrReduceOp op, unsigned flags) {
     ORR_TRY(known, check_flags(flags, 0, "a copy with reduction"));

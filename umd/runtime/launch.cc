@@ -56,6 +56,16 @@ Status check_resident(const Function& function, orrDim3 grid) {
         groups, function.context->device(), cores);
 }
 
+Result<orr_packet> make_launch(const Function& function, orrDim3 grid, orrDim3 block, std::size_t local_bytes,
+                               std::uint64_t flags) {
+    orr_packet packet = make_dispatch(function, grid, block, local_bytes, 0);
+    if ((flags & orrLaunchCooperative) != 0) {
+        ORR_TRY(fits, check_resident(function, grid));
+        packet.header.flags |= ORR_PKT_F_RESIDENT;
+    }
+    return packet;
+}
+
 orr_packet make_dispatch(const Function& function, orrDim3 grid, orrDim3 block, std::size_t local_bytes,
                          std::uint64_t args_va) {
     orr_packet_dispatch packet{};

@@ -18,6 +18,9 @@ Status check_launch(orrDim3 grid, orrDim3 block, const void* args, std::size_t b
                     std::size_t local_bytes);
 // All groups of the grid, which is good, run at once.
 Status check_resident(const Function& function, orrDim3 grid);
+// As the flags orrLaunch* want it; where its arguments are is put in later.
+Result<orr_packet> make_launch(const Function& function, orrDim3 grid, orrDim3 block, std::size_t local_bytes,
+                               std::uint64_t flags);
 // args_va: of the arguments' copy.
 orr_packet make_dispatch(const Function& function, orrDim3 grid, orrDim3 block, std::size_t local_bytes,
                          std::uint64_t args_va);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <orrery/fw/packet.h>
+#include <orrery/hw/engine.h>
 
 #include <array>
 #include <atomic>
@@ -103,6 +104,16 @@ inline orr_packet make_copies(std::uint64_t bytes, std::uint32_t entries) {
     packet.header.flags = ORR_PKT_F_ORDERED;
     packet.bytes = bytes;
     packet.entries = entries;
+    return std::bit_cast<orr_packet>(packet);
+}
+
+// A copy whose struct orr_desc_box is put in when it is submitted, as the list of make_copies().
+constexpr unsigned kBoxCopyWord = 0;
+inline orr_packet make_box_copy() {
+    orr_packet_long packet{};
+    packet.header.opcode = ORR_PKT_COPY;
+    packet.header.flags = ORR_PKT_F_ORDERED | ORR_PKT_F_LONG;
+    packet.bytes = sizeof(orr_desc_box);
     return std::bit_cast<orr_packet>(packet);
 }
 

@@ -121,16 +121,14 @@ Result<std::uint64_t> span_of(const Extent& extent, const char* what) {
 
 }  // namespace
 
-Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, std::size_t bytes,
-                                orrMemcpyKind kind) {
+Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_bytes, const void* src,
+                              std::uint64_t src_bytes, orrMemcpyKind kind) {
     Transfer transfer;
     transfer.dst = reinterpret_cast<std::uintptr_t>(dst);
     transfer.src = reinterpret_cast<std::uintptr_t>(src);
-    transfer.bytes = transfer.shape.row_bytes = bytes;
-    if (bytes > kMaxBytes) return fail(orrErrorInvalidValue, "{} bytes are more than a copy can move", bytes);
-    ORR_TRY(found, look_up(runtime, transfer.dst, bytes, "destination"));
+    ORR_TRY(found, look_up(runtime, transfer.dst, dst_bytes, "destination"));
     transfer.dst_memory = *found;
-    found = look_up(runtime, transfer.src, bytes, "source");
+    found = look_up(runtime, transfer.src, src_bytes, "source");
     if (!found) return std::unexpected(found.error());
     transfer.src_memory = *found;
     ORR_TRY(kind_fits, check_kind(transfer, kind));
@@ -138,25 +136,24 @@ Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, st
     return transfer;
 }
 
+Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, std::size_t bytes,
+                                orrMemcpyKind kind) {
+    if (bytes > kMaxBytes) return fail(orrErrorInvalidValue, "{} bytes are more than a copy can move", bytes);
+    ORR_TRY(transfer, check_memory(runtime, dst, bytes, src, bytes, kind));
+    transfer->bytes = transfer->shape.row_bytes = bytes;
+    return transfer;
+}
+
 Result<Transfer> check_box(Runtime& runtime, void* dst, const void* src, const Box& box, orrMemcpyKind kind) {
-    Transfer transfer;
-    transfer.dst = reinterpret_cast<std::uintptr_t>(dst);
-    transfer.src = reinterpret_cast<std::uintptr_t>(src);
     ORR_TRY(bytes, bytes_of(box.width, box.height, box.depth));
-    transfer.bytes = *bytes;
     const Extent to{box.width, box.height, box.depth, box.dst_pitch, box.dst_height};
     const Extent from{box.width, box.height, box.depth, box.src_pitch, box.src_height};
     ORR_TRY(dst_bytes, span_of(to, "destination"));
     ORR_TRY(src_bytes, span_of(from, "source"));
-    ORR_TRY(found, look_up(runtime, transfer.dst, *dst_bytes, "destination"));
-    transfer.dst_memory = *found;
-    found = look_up(runtime, transfer.src, *src_bytes, "source");
-    if (!found) return std::unexpected(found.error());
-    transfer.src_memory = *found;
-    ORR_TRY(kind_fits, check_kind(transfer, kind));
-    ORR_TRY(writable, check_writable(transfer.dst_memory, transfer.dst));
-    if (transfer.bytes == 0) return transfer;
-    CopyShape& shape = transfer.shape;
+    ORR_TRY(transfer, check_memory(runtime, dst, *dst_bytes, src, *src_bytes, kind));
+    transfer->bytes = *bytes;
+    if (transfer->bytes == 0) return transfer;
+    CopyShape& shape = transfer->shape;
     shape.row_bytes = box.width;
     shape.rows = static_cast<std::uint32_t>(box.height);
     shape.planes = static_cast<std::uint32_t>(box.depth);
@@ -277,9 +274,6 @@ Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
     return peers;
 }
 
-namespace {
-
-// What of a copy this device cannot do; the cards other than it that it writes to.
 Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& transfer, int device) {
     if (on_card(transfer.src_memory) && transfer.src_memory->device != device) {
         return fail(
@@ -295,8 +289,6 @@ Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& tran
     }
     return peers;
 }
-
-}  // namespace
 
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream) {
     if (transfer.bytes == 0) return {};

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include <orrery/hw/engine.h>
+
 #include "umd/runtime/packets.h"
 #include "umd/runtime/runtime.h"
 
@@ -20,7 +22,10 @@ struct Transfer {
     std::optional<Allocation> src_memory;
 };
 
-// Finds out what the addresses are, and checks ranges and kind.
+// Finds out what the addresses are, and checks kind and ranges, of so many bytes from first to last.
+Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_bytes, const void* src,
+                              std::uint64_t src_bytes, orrMemcpyKind kind);
+// The same of bytes in a row.
 Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, std::size_t bytes,
                                 orrMemcpyKind kind);
 // The same of a box: sizes as the caller gave them.
@@ -29,6 +34,19 @@ struct Box {
     std::uint64_t dst_pitch = 0, dst_height = 0, src_pitch = 0, src_height = 0;
 };
 Result<Transfer> check_box(Runtime& runtime, void* dst, const void* src, const Box& box, orrMemcpyKind kind);
+// A copy between memory of cards and pinned memory, in more dimensions than a packet has: they stand in a
+// descriptor.
+struct BoxCopy {
+    Transfer transfer;  // without shape
+    orr_desc_box box{};
+};
+// Of rows of `width` bytes: `counts` of each further dimension, and the strides of both sides.
+struct BoxSize {
+    std::uint64_t width = 0;
+    std::span<const std::size_t> counts, dst_strides, src_strides;  // as many of each
+};
+Result<BoxCopy> check_box_copy(Runtime& runtime, void* dst, const void* src, const BoxSize& size,
+                               orrMemcpyKind kind);
 // A fill whose memory is known; pitch: unused for one row.
 struct CheckedFill {
     Filling filling;
@@ -57,6 +75,7 @@ Status reachable(Runtime& runtime, const Reduction& reduction, int device);
 std::optional<int> executing_device(const Transfer& transfer);
 // In the stream's order; see orrMemcpyAsync for when it returns.
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream);
+Status copy_box_async(Runtime& runtime, const BoxCopy& copy, const std::shared_ptr<Stream>& stream);
 // The same of many at once, in any order; those that cards can do alone become lists of copies.
 Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
                   const std::shared_ptr<Stream>& stream);
@@ -65,6 +84,8 @@ Result<std::uint64_t> fill_async(Runtime& runtime, const CheckedFill& fill,
                                  const std::shared_ptr<Stream>& stream);
 Result<std::uint64_t> reduce_async(Runtime& runtime, const Reduction& reduction,
                                    const std::shared_ptr<Stream>& stream);
+// What of a copy this device cannot do; the cards other than it that it writes to.
+Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& transfer, int device);
 // The cards other than `device` that a copy or memset by it writes to; an error if it may not.
 Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
                                             const std::optional<Allocation>& dst_memory);

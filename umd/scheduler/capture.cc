@@ -86,8 +86,8 @@ Result<std::shared_ptr<Graph>> end_capture(Stream& stream) {
 }
 
 Status capture_kernel(Stream& stream, const Function& function, orrDim3 grid, orrDim3 block,
-                      std::span<const std::byte> args, std::size_t local_bytes) {
-    return append(stream, kernel_node(function, grid, block, args, local_bytes));
+                      std::span<const std::byte> args, std::size_t local_bytes, std::uint64_t flags) {
+    return append(stream, kernel_node(function, grid, block, args, local_bytes, flags));
 }
 
 Status capture_copy(Runtime& runtime, Stream& stream, const Transfer& transfer) {
@@ -96,6 +96,10 @@ Status capture_copy(Runtime& runtime, Stream& stream, const Transfer& transfer) 
                                    "a copy of ordinary host memory, which may be another one at the launch, "
                                    "cannot become part of a graph: use memory of orrMallocHost"));
     return append(stream, copy_node(runtime, transfer, stream.context().device()));
+}
+
+Status capture_box_copy(Runtime& runtime, Stream& stream, const BoxCopy& copy) {
+    return append(stream, box_copy_node(runtime, copy, stream.context().device()));
 }
 
 Status capture_fill(Runtime& runtime, Stream& stream, const CheckedFill& fill) {

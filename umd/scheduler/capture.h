@@ -39,8 +39,9 @@ Status begin_capture(const std::shared_ptr<Stream>& stream);
 Result<std::shared_ptr<Graph>> end_capture(Stream& stream);
 
 Status capture_kernel(Stream& stream, const Function& function, orrDim3 grid, orrDim3 block,
-                      std::span<const std::byte> args, std::size_t local_bytes);
+                      std::span<const std::byte> args, std::size_t local_bytes, std::uint64_t flags);
 Status capture_copy(Runtime& runtime, Stream& stream, const Transfer& transfer);
+Status capture_box_copy(Runtime& runtime, Stream& stream, const BoxCopy& copy);
 Status capture_fill(Runtime& runtime, Stream& stream, const CheckedFill& fill);
 Status capture_reduction(Runtime& runtime, Stream& stream, const Reduction& reduction);
 // A call that would have become a node was wrong.

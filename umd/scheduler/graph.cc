@@ -19,6 +19,20 @@ std::uint32_t next_serial() {
     return ++serial;
 }
 
+// Of a copy between memory that cards use, without its packet; of nothing: one that does nothing.
+Result<GraphNode> node_of_copy(Runtime& runtime, const Transfer& transfer, std::optional<int> device) {
+    GraphNode node;
+    node.device = device.value_or(executing_device(transfer).value_or(current_device()));
+    ORR_TRY(peers, check_reach(runtime, transfer, node.device));
+    ORR_TRY(context, runtime.context(node.device));
+    if (transfer.bytes == 0) return node;
+    node.kind = NodeKind::kPacket;
+    node.note = {Op::kCopy, nullptr};
+    for (const Context* peer : *peers)
+        node.writes_to |= 1ull << peer->device();
+    return node;
+}
+
 }  // namespace
 
 Graph::Graph() : serial_(next_serial()) {}
@@ -79,12 +93,13 @@ Result<std::uint32_t> Graph::number(orrGraphNode_t handle) const {
 }
 
 Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 block,
-                              std::span<const std::byte> args, std::size_t local_bytes) {
+                              std::span<const std::byte> args, std::size_t local_bytes, std::uint64_t flags) {
     ORR_TRY(valid, check_launch(grid, block, args.data(), args.size(), local_bytes));
     GraphNode node;
     node.kind = NodeKind::kPacket;
     node.device = function.context->device();
-    node.packet = make_dispatch(function, grid, block, local_bytes, 0);
+    ORR_TRY(packet, make_launch(function, grid, block, local_bytes, flags));
+    node.packet = *packet;
     node.note = {Op::kKernel, function.name};
     node.args.assign(args.begin(), args.end());
     node.kernel = true;
@@ -99,23 +114,19 @@ Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::opt
                     "launch: use memory of orrMallocHost",
                     transfer.src_memory ? "destination" : "source");
     }
-    const int runner = device.value_or(executing_device(transfer).value_or(current_device()));
-    if (transfer.src_memory->device != kHost && transfer.src_memory->device != runner) {
-        return fail(orrErrorPeerAccess,
-                    "the source is on device {}, the stream on device {}: a link carries only writes, so "
-                    "use a stream of the source's device",
-                    transfer.src_memory->device, runner);
-    }
-    ORR_TRY(context, runtime.context(runner));
-    ORR_TRY(peers, peers_written(runtime, runner, transfer.dst_memory));
-    GraphNode node;
-    node.device = runner;
+    ORR_TRY(node, node_of_copy(runtime, transfer, device));
     if (transfer.bytes == 0) return node;
-    node.kind = NodeKind::kPacket;
-    node.packet = make_copy(transfer.dst, transfer.src, transfer.shape, true);
-    node.note = {Op::kCopy, nullptr};
-    for (const Context* peer : *peers)
-        node.writes_to |= 1ull << peer->device();
+    node->packet = make_copy(transfer.dst, transfer.src, transfer.shape, true);
+    return node;
+}
+
+Result<GraphNode> box_copy_node(Runtime& runtime, const BoxCopy& copy, std::optional<int> device) {
+    ORR_TRY(node, node_of_copy(runtime, copy.transfer, device));
+    if (copy.transfer.bytes == 0) return node;
+    node->packet = make_box_copy();
+    node->args_word = kBoxCopyWord;
+    const auto descriptor = std::as_bytes(std::span(&copy.box, 1));
+    node->args.assign(descriptor.begin(), descriptor.end());
     return node;
 }
 

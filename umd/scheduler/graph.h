@@ -22,8 +22,10 @@ struct GraphNode {
     // kPacket
     orr_packet packet{};
     OpNote note;
-    std::vector<std::byte> args;   // a kernel's; their place is known when the graph is instantiated
-    bool kernel = false;           // may write to all peers of its device
+    std::vector<std::byte>
+        args;                // a kernel's, or a copy's descriptor: their place is known when the graph is
+    unsigned args_word = 1;  // instantiated, and put into this word of the packet
+    bool kernel = false;     // may write to all peers of its device
     std::weak_ptr<Module> module;  // a kernel's; its code may not be there any more when this has expired
     std::uint64_t writes_to = 0;   // a copy's: bits of other devices
     // kHostCall
@@ -62,12 +64,14 @@ class Graph {
     std::vector<GraphNode> nodes_;
 };
 
-// Nodes of checked arguments, without their order.
+// Nodes of checked arguments, without their order. flags: orrLaunch*
 Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 block,
-                              std::span<const std::byte> args, std::size_t local_bytes);
+                              std::span<const std::byte> args, std::size_t local_bytes, std::uint64_t flags);
 struct Transfer;
 // device: that runs it; nothing: the source's card, else the destination's.
 Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::optional<int> device);
+struct BoxCopy;
+Result<GraphNode> box_copy_node(Runtime& runtime, const BoxCopy& copy, std::optional<int> device);
 struct CheckedFill;
 Result<GraphNode> fill_node(Runtime& runtime, const CheckedFill& fill, std::optional<int> device);
 struct Reduction;

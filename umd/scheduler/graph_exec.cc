@@ -168,7 +168,7 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
             if (given.kind == NodeKind::kPacket) {
                 orr_packet packet = given.packet;
                 if (!given.args.empty()) {
-                    packet.word[1] = take_args(lane, given.args, args_used);
+                    packet.word[given.args_word] = take_args(lane, given.args, args_used);
                 }
                 push(packet, given.note);
             } else if (given.event != nullptr) {

@@ -89,8 +89,19 @@ Result<std::shared_ptr<TaskKernel>> RuntimeExecutor::load(std::span<const std::b
     for (const Card& card : cards_) {
         ORR_TRY(module, Module::load(*card.context, image, "the module of task kernel " + name));
         ORR_TRY(function, (*module)->function(name));
-        kernel->modules.push_back(std::move(*module));
+        (*function)->module = std::move(*module);
         kernel->functions.push_back(std::move(*function));
+    }
+    kernels_.push_back(kernel);
+    return kernel;
+}
+
+Result<std::shared_ptr<TaskKernel>> RuntimeExecutor::load(const std::shared_ptr<const Function>& function) {
+    auto kernel = std::make_shared<TaskKernel>();
+    kernel->name = function->name;
+    for (const Card& card : cards_) {
+        ORR_TRY(there, function->on(*card.context));
+        kernel->functions.emplace_back(function, *there);  // lives as long as the library's
     }
     kernels_.push_back(kernel);
     return kernel;

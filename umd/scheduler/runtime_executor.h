@@ -28,8 +28,7 @@ namespace orrery::umd {
 // A kernel on each card of a graph.
 struct TaskKernel {
     std::string name;
-    std::vector<std::shared_ptr<Module>> modules;
-    std::vector<std::shared_ptr<Function>> functions;
+    std::vector<std::shared_ptr<const Function>> functions;
 };
 
 // What a task does.
@@ -69,6 +68,7 @@ class RuntimeExecutor final : public Executor {
     // What tasks take there beside the first card; for Core::set_machine().
     void set_slowness(unsigned card, double slowness) { machine_.slowness[card] = slowness; }
     Result<std::shared_ptr<TaskKernel>> load(std::span<const std::byte> image, const std::string& name);
+    Result<std::shared_ptr<TaskKernel>> load(const std::shared_ptr<const Function>& function);
 
     // In the order of Core::add_data(). host: pinned memory with its contents, or 0.
     void add_data(std::uint64_t bytes, std::uint64_t host);

@@ -121,6 +121,11 @@ Result<std::shared_ptr<TaskKernel>> TaskSession::load(std::span<const std::byte>
     return executor_->load(image, name);
 }
 
+Result<std::shared_ptr<TaskKernel>> TaskSession::load(const std::shared_ptr<const Function>& function) {
+    const std::lock_guard lock(mutex_);
+    return executor_->load(function);
+}
+
 Status TaskSession::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, orrDim3 grid, orrDim3 block) {
     ORR_TRY(valid, check_launch(grid, block, nullptr, 0, 0));
     const std::lock_guard lock(mutex_);

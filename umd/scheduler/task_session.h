@@ -53,6 +53,7 @@ class TaskSession final : private RuntimeExecutor::Listener {
 
     Result<DataId> add_data(Runtime& runtime, const void* host, std::uint64_t bytes);
     Result<std::shared_ptr<TaskKernel>> load(std::span<const std::byte> image, const std::string& name);
+    Result<std::shared_ptr<TaskKernel>> load(const std::shared_ptr<const Function>& function);
     Status set_merge(DataId data, std::shared_ptr<TaskKernel> kernel, orrDim3 grid, orrDim3 block);
 
     struct Submission {

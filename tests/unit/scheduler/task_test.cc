@@ -37,6 +37,46 @@ TEST_F(TaskTest, DataFlowsBetweenTasksAndCards) {
     EXPECT_GT(stats.waits, 0u);
 }
 
+TEST_F(TaskTest, KernelsOfALibraryOutliveIt) {
+    orrLibrary_t library = nullptr;
+    orrFunction_t function = nullptr;
+    ASSERT_OK(orrLibraryLoad(&library, TEST_KERNELS));
+    ASSERT_OK(orrLibraryGetFunction(&function, library, "add_value"));
+    ASSERT_OK(orrTaskKernelFromFunction(&kernel_, graph_, function));
+    ASSERT_OK(orrLibraryUnload(library));
+    orrTaskKernel_t none = nullptr;
+    EXPECT_FAIL(orrTaskKernelFromFunction(&none, graph_, function), orrErrorInvalidHandle, "function");
+    const auto x = data(5);
+    for (const int device : {0, 1, 0}) {
+        add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}},
+            [&](orrTaskDesc& desc) { on_device(desc, device); });
+    }
+    EXPECT_EQ(read(x), 8);
+}
+
+TEST_F(TaskTest, KernelsOfOneDeviceAreForGraphsOfThat) {
+    orrModule_t module = nullptr;
+    orrFunction_t function = nullptr;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrModuleLoad(&module, TEST_KERNELS));
+    ASSERT_OK(orrModuleGetFunction(&function, module, "add_value"));
+    EXPECT_FAIL(orrTaskKernelFromFunction(&kernel_, graph_, function), orrErrorInvalidValue,
+                "loaded on device 0");
+    EXPECT_FAIL(orrTaskKernelFromFunction(nullptr, graph_, function), orrErrorInvalidValue, "kernel");
+    EXPECT_FAIL(orrTaskKernelFromFunction(&kernel_, nullptr, function), orrErrorInvalidHandle, "task graph");
+    EXPECT_FAIL(orrTaskKernelFromFunction(&kernel_, graph_, nullptr), orrErrorInvalidHandle, "function");
+    const int first = 0;
+    orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
+    options.devices = &first;
+    options.device_count = 1;
+    create(&options);
+    ASSERT_OK(orrTaskKernelFromFunction(&kernel_, graph_, function));
+    const auto x = data(5);
+    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}});
+    EXPECT_EQ(read(x), 6);
+    ASSERT_OK(orrModuleUnload(module));
+}
+
 // The same graph on the CPU and on cards, for many random graphs with all access modes.
 TEST_F(TaskTest, RandomGraphsComputeWhatTheCpuComputes) {
     for (std::uint32_t seed = 0; seed < 8; ++seed) {

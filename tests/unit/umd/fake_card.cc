@@ -379,39 +379,6 @@ bool FakeCard::write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault
     return true;
 }
 
-std::uint64_t FakeCard::copy(std::uint64_t to, std::uint64_t from, std::uint64_t count,
-                             std::uint64_t* fault) {
-    auto* src = translate(from, count, ORR_BIND_READ, fault);
-    if (src == nullptr) return from;
-    const std::vector<std::byte> bytes(src, src + count);
-    const bool written =
-        write(to, count, fault, [bytes](std::byte* dst) { std::memcpy(dst, bytes.data(), bytes.size()); });
-    return written ? 0 : to;
-}
-
-// The types and functions that tests of the runtime use; false: another.
-bool FakeCard::reduce(std::byte* dst, const std::byte* src, const orr_packet_reduce& packet) {
-    const auto each = [&]<typename T>(T, auto function) {
-        for (std::uint64_t i = 0; i < packet.row_bytes; i += sizeof(T)) {
-            T a, b;
-            std::memcpy(&a, dst + i, sizeof a);
-            std::memcpy(&b, src + i, sizeof b);
-            a = function(a, b);
-            std::memcpy(dst + i, &a, sizeof a);
-        }
-        return true;
-    };
-    const auto by_function = [&](auto type) {
-        if (packet.function == ORR_REDUCE_ADD) return each(type, [](auto a, auto b) { return a + b; });
-        if (packet.function == ORR_REDUCE_MAX)
-            return each(type, [](auto a, auto b) { return std::max(a, b); });
-        return false;
-    };
-    if (packet.type == ORR_TYPE_F32) return by_function(float{});
-    if (packet.type == ORR_TYPE_U64) return by_function(std::uint64_t{});
-    return false;
-}
-
 bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
     std::uint64_t fault = 0;
     const auto failed = [&](std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
@@ -422,6 +389,10 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
         case ORR_PKT_NOP:
             return true;
         case ORR_PKT_COPY: {
+            if ((packet.header.flags & ORR_PKT_F_LONG) != 0) {
+                const FakeOutcome outcome = copy_box(packet);
+                return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
+            }
             const auto p = std::bit_cast<orr_packet_copy>(packet);
             const std::uint32_t planes = std::max(p.planes, 1u);
             if (p.rows == 0 || (planes == 1 && (p.src_height | p.dst_height) != 0))

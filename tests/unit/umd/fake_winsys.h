@@ -188,6 +188,7 @@ class FakeCard {
     bool execute(Queue& queue, const orr_packet& packet, std::uint64_t index);
     // The first address that faults; 0: none.
     std::uint64_t copy(std::uint64_t to, std::uint64_t from, std::uint64_t count, std::uint64_t* fault);
+    FakeOutcome copy_box(const orr_packet& packet);
     static bool reduce(std::byte* dst, const std::byte* src, const orr_packet_reduce& packet);
     bool wait_for_kick();
     void fail_promises(Queue& queue);

@@ -2,6 +2,7 @@
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/mmu.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -85,12 +86,52 @@ TEST_F(LaunchTest, CooperativeGroupsAreAllOnCores) {
                 "work-group memory");
     EXPECT_FAIL(orrOccupancyMaxActiveGroups(&groups, function_, {1, 1, 1}, 0, 1), orrErrorInvalidValue,
                 "flags 0x1: give 0");
-    orrGraph_t graph = nullptr;
-    ASSERT_OK(orrStreamBeginCapture(stream_, 0));
-    EXPECT_FAIL(cooperative(function_, {1, 1, 1}, {1, 1, 1}), orrErrorStreamCapture, "a cooperative launch");
-    EXPECT_EQ(orrStreamEndCapture(&graph, stream_), orrErrorStreamCapture);
     ASSERT_OK(orrStreamSynchronize(stream_));
     EXPECT_EQ(resident.size(), 2u);
+}
+
+TEST_F(LaunchTest, CooperativeLaunchesAreNodesOfGraphs) {
+    std::vector<bool> resident;
+    system_.card().on_dispatch = [&](FakeCard&, const FakeDispatch& dispatch) {
+        resident.push_back(dispatch.resident);
+        return FakeOutcome{};
+    };
+    orrLaunchParams params = ORR_INIT(orrLaunchParams);
+    params.function = function_;
+    params.grid = {FakeCard::kVectorCores, 1, 1};
+    params.block = {1, 1, 1};
+    params.stream = stream_;
+    params.flags = orrLaunchCooperative;
+    orrGraph_t graph = nullptr;
+    ASSERT_OK(orrStreamBeginCapture(stream_, 0));
+    ASSERT_OK(orrLaunchKernelEx(&params));
+    ASSERT_OK(orrStreamEndCapture(&graph, stream_));
+    orrKernelNodeParams node = ORR_INIT(orrKernelNodeParams);
+    node.function = function_;
+    node.grid = params.grid;
+    node.block = params.block;
+    node.flags = orrLaunchCooperative;
+    ASSERT_OK(orrGraphAddKernelNode(nullptr, graph, nullptr, 0, &node));
+    node.grid.x += 1;
+    EXPECT_FAIL(orrGraphAddKernelNode(nullptr, graph, nullptr, 0, &node), orrErrorInvalidValue,
+                "vector cores");
+    node.flags = 6;
+    EXPECT_FAIL(orrGraphAddKernelNode(nullptr, graph, nullptr, 0, &node), orrErrorInvalidValue, "flags 0x6");
+    node.flags = 0;
+    ASSERT_OK(orrGraphAddKernelNode(nullptr, graph, nullptr, 0, &node));
+    orrGraphExec_t exec = nullptr;
+    ASSERT_OK(orrGraphInstantiate(&exec, graph, 0));
+    ASSERT_OK(orrGraphLaunch(exec, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(std::ranges::count(resident, true), 2);
+    EXPECT_EQ(std::ranges::count(resident, false), 1);
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrGraphDestroy(graph));
+    // One that could never be there fails the capture.
+    ASSERT_OK(orrStreamBeginCapture(stream_, 0));
+    params.grid.x += 1;
+    EXPECT_FAIL(orrLaunchKernelEx(&params), orrErrorInvalidValue, "vector cores");
+    EXPECT_FAIL(orrStreamEndCapture(&graph, stream_), orrErrorInvalidValue, "vector cores");
 }
 
 // With no flags it is orrLaunchKernel, whatever else is given.

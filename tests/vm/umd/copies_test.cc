@@ -62,6 +62,33 @@ TEST_F(Copies, BoxesFromPinnedAndOrdinaryMemory) {
     expect_card();
 }
 
+// 300 bytes x 5 x 4 x 3 x 6, of which the third dimension reads the same source again.
+TEST_F(Copies, BoxesInFiveDimensions) {
+    orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
+    box.dst = at(card_, 5);
+    box.src = at(pinned_, 9);
+    box.dims = 5;
+    box.kind = orrMemcpyDefault;
+    const std::size_t extents[] = {300, 5, 4, 3, 6};
+    const std::size_t dst_strides[] = {301, 1510, 6100, 20'000}, src_strides[] = {333, 2000, 0, 9000};
+    std::copy_n(extents, 5, box.extent);
+    std::copy_n(dst_strides, 4, box.dst_stride);
+    std::copy_n(src_strides, 4, box.src_stride);
+    for (std::size_t row = 0; row < 5 * 4 * 3 * 6; ++row) {
+        std::size_t to = 5, from = 9, left = row;
+        for (std::size_t dim = 1; dim < 5; left /= extents[dim++]) {
+            to += left % extents[dim] * dst_strides[dim - 1];
+            from += left % extents[dim] * src_strides[dim - 1];
+        }
+        std::memcpy(want_.data() + to, data_.data() + from, extents[0]);
+    }
+    ASSERT_OK(orrMemcpyNDAsync(&box, stream_));
+    expect_card();
+    ASSERT_OK(orrMemset(card_, 0xee, kSize));
+    ASSERT_OK(orrMemcpyND(&box));
+    expect_card();
+}
+
 TEST_F(Copies, BatchesAndValues) {
     std::vector<void*> dsts;
     std::vector<const void*> srcs;

@@ -90,6 +90,18 @@ TEST_F(TwoParts, GroupsOfBothCardsWaitForEachOther) {
     }
 }
 
+TEST_F(TwoParts, GridBarriersHoldBothCards) {
+    constexpr std::uint64_t kRounds = 10;
+    const std::uint32_t all = cores_[0] + cores_[1];
+    const TestArgs args{words_, all, kRounds};
+    ASSERT_OK(launch(part(0, "take_rounds", cores_[0], args), part(1, "take_rounds", cores_[1], args)));
+    for (orrStream_t stream : stream_)
+        ASSERT_OK(orrStreamSynchronize(stream));
+    for (std::uint32_t group = 0; group < all; ++group)
+        EXPECT_EQ(words_[1 + group], kRounds) << group;
+    EXPECT_EQ(words_[1 + all], 0u) << "a group was behind others";
+}
+
 TEST_F(TwoParts, NoPartOutlivesAnotherOnesTrap) {
     // With the usual limit the endless part may end by itself before anybody looks.
     orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);

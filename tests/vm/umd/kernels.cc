@@ -44,6 +44,25 @@ ORR_KERNEL void meet(const TestArgs* args) {
     args->data[1 + orr::group_x()] = args->value;
 }
 
+// data: a GridBarrier, a word for each of `count` groups, which may be those of several launches, and two
+// counts. In each of `value` rounds all groups raise their word, and then expect that all have; the first
+// count is of words that were wrong.
+ORR_KERNEL void take_rounds(const TestArgs* args) {
+    auto* const barrier = reinterpret_cast<orr::GridBarrier*>(args->data);
+    uint64_t* const words = args->data + 1;
+    const auto groups = static_cast<uint32_t>(args->count);
+    uint64_t own = 0;
+    if (orr::item_id() == 0) own = orr::atomic_add(&words[groups + 1], uint64_t{1});
+    for (uint64_t round = 1; round <= args->value; ++round) {
+        if (orr::item_id() == 0) words[own] = round;
+        orr::grid_barrier(barrier, groups);
+        for (uint64_t i = orr::item_id(); i < groups; i += orr::group_items()) {
+            if (words[i] != round) orr::atomic_add(&words[groups], uint64_t{1});
+        }
+        orr::grid_barrier(barrier, groups);
+    }
+}
+
 ORR_KERNEL void add_value(const TestArgs* args) {
     for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size())
         args->data[i] += args->value;

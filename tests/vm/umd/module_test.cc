@@ -86,11 +86,12 @@ class Cooperative : public ::testing::Test {
         ASSERT_OK(orrOccupancyMaxActiveGroups(&groups_, card_.kernel("meet"), {1, 1, 1}, 0, 0));
         ASSERT_GT(groups_, 1u);
     }
-    orrError_t launch(const TestArgs& args, std::uint32_t groups) {
+    orrError_t launch(const TestArgs& args, std::uint32_t groups, const char* name = "meet",
+                      std::uint32_t items = 1) {
         orrLaunchParams launch = ORR_INIT(orrLaunchParams);
-        launch.function = card_.kernel("meet");
+        launch.function = card_.kernel(name);
         launch.grid = {groups, 1, 1};
-        launch.block = {1, 1, 1};
+        launch.block = {items, 1, 1};
         launch.args = &args;
         launch.bytes = sizeof(args);
         launch.stream = card_.stream;
@@ -148,11 +149,46 @@ TEST_F(Cooperative, WaitsForCoresThatOthersHave) {
     ASSERT_OK(orrFreeHost(told));
 }
 
-TEST_F(Cooperative, IsNoPartOfAGraph) {
+TEST_F(Cooperative, GridBarriersHoldAllGroups) {
+    constexpr std::uint64_t kRounds = 20;
+    const std::size_t words = groups_ + 3;
+    void *card_memory = nullptr, *pinned = nullptr;
+    ASSERT_OK(orrMalloc(&card_memory, 8 * words));
+    ASSERT_OK(orrMallocHost(&pinned, 8 * words, 0));
+    for (void* memory : {card_memory, pinned}) {
+        for (const std::uint32_t items : {1u, 3u}) {
+            ASSERT_OK(orrMemset(memory, 0, 8 * words));
+            auto* data = static_cast<std::uint64_t*>(memory);
+            ASSERT_OK(launch({data, groups_, kRounds}, groups_, "take_rounds", items));
+            ASSERT_OK(orrStreamSynchronize(card_.stream));
+            for (std::uint32_t group = 0; group < groups_; ++group)
+                EXPECT_EQ(read(data + 1 + group), kRounds) << group;
+            EXPECT_EQ(read(data + 1 + groups_), 0u) << "a group was behind others";
+        }
+    }
+    ASSERT_OK(orrFree(card_memory));
+    ASSERT_OK(orrFreeHost(pinned));
+}
+
+TEST_F(Cooperative, IsANodeOfAGraph) {
+    void* pinned = nullptr;
+    ASSERT_OK(orrMallocHost(&pinned, 8 * (groups_ + 1), 0));
+    auto* words = static_cast<std::uint64_t*>(pinned);
     orrGraph_t graph = nullptr;
+    orrGraphExec_t exec = nullptr;
     ASSERT_OK(orrStreamBeginCapture(card_.stream, 0));
-    EXPECT_FAIL(launch({nullptr, 1, 0}, 1), orrErrorStreamCapture, "a cooperative launch");
-    EXPECT_FAIL(orrStreamEndCapture(&graph, card_.stream), orrErrorStreamCapture, "a cooperative launch");
+    ASSERT_OK(orrMemsetAsync(pinned, 0, 8, card_.stream));
+    ASSERT_OK(launch({words, groups_, 3}, groups_));
+    ASSERT_OK(orrStreamEndCapture(&graph, card_.stream));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph, 0));
+    for (int round = 0; round < 3; ++round) {
+        ASSERT_OK(orrGraphLaunch(exec, card_.stream));
+        ASSERT_OK(orrStreamSynchronize(card_.stream));
+        EXPECT_EQ(words[0], 3u * groups_);
+    }
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrGraphDestroy(graph));
+    ASSERT_OK(orrFreeHost(pinned));
 }
 
 }  // namespace

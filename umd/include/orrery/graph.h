@@ -40,6 +40,7 @@ typedef struct orrKernelNodeParams {
     const void* args;
     size_t bytes;       /**< of args, at most 4,096 */
     size_t local_bytes; /**< of work-group memory */
+    uint64_t flags;     /**< orrLaunch*, as orrLaunchParams has them */
 } orrKernelNodeParams;
 
 /**
@@ -61,6 +62,10 @@ ORR_API orrError_t orrGraphAddMemsetNode(orrGraphNode_t* node, orrGraph_t graph,
 ORR_API orrError_t orrGraphAddMemcpy3DNode(orrGraphNode_t* node, orrGraph_t graph,
                                            const orrGraphNode_t* dependencies, size_t count,
                                            const orrMemcpy3DParams* params);
+/** As orrMemcpyNDAsync, on the device of orrGraphAddMemcpyNode. */
+ORR_API orrError_t orrGraphAddMemcpyNDNode(orrGraphNode_t* node, orrGraph_t graph,
+                                           const orrGraphNode_t* dependencies, size_t count,
+                                           const orrMemcpyNDParams* params);
 /** Rows of a value of 1, 2, 4 or 8 bytes; pitch: unused for one row. */
 typedef struct orrMemsetNodeParams {
     size_t size; /**< see ORR_INIT */

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 /** Stack of each item of `kernel` that waits at barriers, if 4 KiB are too few; at file level. At most 512
- * KiB. */
+ * KiB; a number or a macro of one, as the assembler reads it. */
 #define ORR_ITEM_STACK(kernel, bytes)                                         \
     static_assert((bytes) > 0 && (bytes) <= ORR_ITEM_STACK_MAX_PAGES * 4096); \
     asm(".globl orr_item_stack." #kernel "\n.set orr_item_stack." #kernel ", " ORR_CSR_STRING(bytes))
@@ -82,7 +82,7 @@ namespace detail {
 // gets.
 template <typename T>
 inline volatile T* slot(uint32_t item, uint32_t word) {
-    static_assert(sizeof(T) <= 8, "at most 8 bytes an item");
+    static_assert(__is_scalar(T) && sizeof(T) <= 8, "numbers and pointers, of at most 8 bytes an item");
     return reinterpret_cast<volatile T*>(ORR_ITEM_STACKS + (item + 1ull) * ORR_ITEM_STACK_STRIDE -
                                          ORR_ITEM_SLOT_BYTES + word * 8);
 }
@@ -162,6 +162,40 @@ inline bool group_any(bool yes, Place place = __builtin_source_location()) {
 }
 inline bool group_all(bool yes, Place place = __builtin_source_location()) {
     return group_count(yes, place) == group_items();
+}
+
+/** What the groups of a launch count at, in memory that all of them reach: zeros before its first use. */
+struct GridBarrier {
+    uint32_t arrived;
+    uint32_t round;
+};
+
+/** Work-groups of the launch. */
+inline uint32_t grid_groups() {
+    return grid_x() * grid_y() * grid_z();
+}
+
+/**
+ * Waits for all items of all groups. What they wrote before it, all can read behind it. Only for cooperative
+ * launches (orrLaunchCooperative): else some groups may wait for others that get no core. In a launch over
+ * several devices (orrLaunchGang) `groups` is the number of all parts' groups, and `barrier` in memory of
+ * orrMallocHost.
+ */
+inline void grid_barrier(GridBarrier* barrier, uint32_t groups = grid_groups(),
+                         Place place = __builtin_source_location()) {
+    const bool alone = group_items() == 1;
+    if (!alone) orr::barrier(place);
+    if (item_id() == 0) {
+        const uint32_t round = __atomic_load_n(&barrier->round, __ATOMIC_RELAXED);
+        if (__atomic_fetch_add(&barrier->arrived, 1, __ATOMIC_ACQ_REL) + 1 == groups) {
+            __atomic_store_n(&barrier->arrived, 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&barrier->round, round + 1, __ATOMIC_RELEASE);
+        } else {
+            while (__atomic_load_n(&barrier->round, __ATOMIC_ACQUIRE) == round) {
+            }
+        }
+    }
+    if (!alone) orr::barrier(place);
 }
 
 }  // namespace orr

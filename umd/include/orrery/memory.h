@@ -76,6 +76,29 @@ typedef struct orrMemcpy3DParams {
 ORR_API orrError_t orrMemcpy3D(const orrMemcpy3DParams* params);
 /** As orrMemcpyAsync, of a box. */
 ORR_API orrError_t orrMemcpy3DAsync(const orrMemcpy3DParams* params, orrStream_t stream);
+/** Dimensions of orrMemcpyNDParams, at most. */
+#define orrMemcpyNDMaxDims 5u
+/**
+ * A box in up to five dimensions: extent[0] bytes in a row, extent[1] such rows, extent[2] planes of those,
+ * and so on. Strides are bytes from one to the next: stride[0] of rows, stride[1] of planes. Those of the
+ * source may be anything (with 0 one row is read again and again); where places of the destination overlap,
+ * the result is undefined. What lies behind `dims` is 0.
+ */
+typedef struct orrMemcpyNDParams {
+    size_t size; /**< see ORR_INIT */
+    void* dst;
+    const void* src;
+    uint64_t dims;        /**< 1 to orrMemcpyNDMaxDims */
+    size_t extent[5];     /**< with a 0 nothing is copied */
+    size_t dst_stride[4]; /**< dims - 1 of them */
+    size_t src_stride[4];
+    orrMemcpyKind kind; /**< zero is orrMemcpyHostToHost, as in orrMemcpy */
+    uint32_t reserved;  /**< 0 */
+} orrMemcpyNDParams;
+/** As orrMemcpy, of a box in memory of orrMalloc or orrMallocHost; ordinary memory is refused. */
+ORR_API orrError_t orrMemcpyND(const orrMemcpyNDParams* params);
+/** The same in the order of a stream. */
+ORR_API orrError_t orrMemcpyNDAsync(const orrMemcpyNDParams* params, orrStream_t stream);
 /**
  * As `count` calls of orrMemcpyAsync with orrMemcpyDefault, in any order, as one piece of work: none is begun
  * if an argument of one is wrong. Only of memory that cards can use (orrMalloc, orrMallocHost) it is one.

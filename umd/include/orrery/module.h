@@ -45,8 +45,7 @@ ORR_API orrError_t orrLaunchKernel(orrFunction_t function, orrDim3 grid, orrDim3
 
 /**
  * All work-groups are on vector cores at one moment, so that they may wait for each other.
- * At most as many as orrOccupancyMaxActiveGroups says; the stream waits until so many cores are free. Cannot
- * become part of a graph.
+ * At most as many as orrOccupancyMaxActiveGroups says; the stream waits until so many cores are free.
  */
 #define orrLaunchCooperative 0x1u
 

@@ -63,6 +63,12 @@ ORR_API orrError_t orrTaskDataRead(void* dst, orrTaskData_t data, size_t bytes);
  * destroyed. */
 ORR_API orrError_t orrTaskKernelCreate(orrTaskKernel_t* kernel, orrTaskGraph_t graph, const void* image,
                                        size_t bytes, const char* name);
+/**
+ * The same of a function, which is a library's unless the graph has one device: loaded now on every device of
+ * the graph that has not loaded it. The library may be unloaded before the graph is destroyed.
+ */
+ORR_API orrError_t orrTaskKernelFromFunction(orrTaskKernel_t* kernel, orrTaskGraph_t graph,
+                                             orrFunction_t function);
 
 /** What a merge kernel gets: it adds `part` to `into`. */
 typedef struct orrTaskMergeArgs {
