@@ -1,8 +1,10 @@
 // The C++ header: who owns what, and when it goes.
 #include <orrery/orrery.hpp>
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
+#include <span>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -146,9 +148,9 @@ TEST(Owners, CopiesSemaphoresAndModules) {
 
     std::ifstream file(TEST_KERNELS, std::ios::binary);
     const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-    const Module module(image.data(), image.size());
-    EXPECT_NE(module.function("add_value"), nullptr);
-    EXPECT_THROW((void)module.function("none"), ApiError);
+    const Library library(std::as_bytes(std::span(image)));
+    EXPECT_NE(library.function("add_value"), nullptr);
+    EXPECT_THROW((void)library.function("none"), ApiError);
 }
 
 TEST(Owners, ShapesOfCopiesAndFills) {
@@ -209,6 +211,56 @@ TEST(Owners, CooperativeLaunches) {
     stream.synchronize();
     EXPECT_EQ(groups, most);
     EXPECT_THROW(launch_cooperative(function, {most + 1, 1, 1}, {1, 1, 1}, 0, 0, stream), ApiError);
+}
+
+TEST(Owners, LaunchesOverSeveralDevices) {
+    FakeSystem system(2);
+    std::atomic<int> started = 0;
+    for (const std::size_t device : {0u, 1u}) {
+        system.card(device).on_dispatch = [&](FakeCard&, const FakeDispatch&) {
+            ++started;
+            return FakeOutcome{};
+        };
+    }
+    const Library library(TEST_KERNELS);
+    const Stream first;
+    const Stream second = [] {
+        const DeviceGuard guard(1);
+        return Stream();
+    }();
+    const int args = 0;
+    const auto part = [&](const Stream& stream) {
+        return launch_params(library.function("add_value"), {2, 1, 1}, {1, 1, 1}, args, 0, stream);
+    };
+    launch_gang({part(first), part(second)});
+    first.synchronize();
+    second.synchronize();
+    EXPECT_EQ(started, 2);
+    EXPECT_THROW(launch_gang({}), ApiError);
+    EXPECT_THROW(launch_gang({part(first), part(first)}), ApiError);
+    EXPECT_THROW((void)part(Stream(empty)), ApiError);
+    FakeGangs::all().clear();
+}
+
+TEST(Owners, VariablesAndAttributes) {
+    FakeSystem system;
+    const Library library(TEST_KERNELS);
+    const Module module(TEST_KERNELS);
+    const Global found = library.global("shared_counter");
+    ASSERT_EQ(found.bytes, sizeof(std::uint64_t));
+    EXPECT_NE(module.global("shared_counter").address, found.address) << "each has its own";
+    std::uint64_t value = 0;
+    copy(&value, found.as<std::uint64_t>(), sizeof(value));
+    EXPECT_EQ(value, 40u);
+    EXPECT_THROW((void)found.as<char[3]>(), ApiError);
+    EXPECT_THROW((void)library.global("nothing"), ApiError);
+    EXPECT_THROW((void)module.global("nothing"), ApiError);
+    const orrFunction_t function = library.function("use_more_stack");
+    EXPECT_EQ(attributes_of(function).item_stack_bytes, 16384u);
+    set_item_stack(function, 32768);
+    EXPECT_EQ(attributes_of(function).item_stack_bytes, 32768u);
+    EXPECT_THROW(set_item_stack(function, 0), ApiError);
+    EXPECT_THROW((void)attributes_of(nullptr), ApiError);
 }
 
 }  // namespace
