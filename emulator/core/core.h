@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/core/code_store.h"
+#include "emulator/core/decode.h"
 #include "emulator/core/hart.h"
 #include "emulator/core/meter.h"
 #include "emulator/core/op.h"
@@ -267,6 +268,9 @@ void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store)
 void tell_access(Core* core, const DoneAccess& access);
 // Host memory for an aligned atomic; nullptr with `mmio` true: go through the bus; with false: raised.
 std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_lr, bool& mmio);
+
+// An AMO whose old value nobody wants, of a hart that computes ahead; false: not so. publish() first.
+bool posted_ahead(Core* core, std::uint64_t va, unsigned size, AmoFunction function, std::uint64_t operand);
 
 // Code (code.cc). find_op gives the Op at core->pc and makes its page current, or raises and gives nullptr.
 Op* find_op(Core* core);

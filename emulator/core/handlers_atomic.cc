@@ -1,5 +1,6 @@
 // LR, SC, AMOs and fences. The memory may be shared with other harts, the host and its guests: to memory
 // these are host atomics, sequentially consistent, which is more than any aq and rl bits ask for.
+#include "emulator/core/amo.h"
 #include "emulator/core/decode.h"
 #include "emulator/core/handler.h"
 #include "emulator/core/host_fp.h"
@@ -10,34 +11,6 @@ namespace {
 template <class T>
 std::uint64_t extend(T value) {
     return sizeof(T) == 4 ? sext32(value) : std::uint64_t{value};
-}
-
-template <class T>
-T apply(std::uint8_t function, T old, T operand) {
-    using Signed = std::make_signed_t<T>;
-    const auto a = static_cast<Signed>(old);
-    const auto b = static_cast<Signed>(operand);
-    switch (static_cast<AmoFunction>(function)) {
-        case AmoFunction::kSwap:
-            return operand;
-        case AmoFunction::kAdd:
-            return static_cast<T>(old + operand);
-        case AmoFunction::kXor:
-            return old ^ operand;
-        case AmoFunction::kAnd:
-            return old & operand;
-        case AmoFunction::kOr:
-            return old | operand;
-        case AmoFunction::kMin:
-            return a < b ? old : operand;
-        case AmoFunction::kMax:
-            return a > b ? old : operand;
-        case AmoFunction::kMinu:
-            return old < operand ? old : operand;
-        case AmoFunction::kMaxu:
-            return old > operand ? old : operand;
-    }
-    return old;
 }
 
 // One compare-and-swap on whatever is at `va`. `host` is its memory, or nullptr for MMIO. False: raised.
@@ -77,12 +50,16 @@ template <class T>
 bool amo(Core* core, const Op* op, T& old) {
     const std::uint64_t va = core->x[op->rs1];
     const auto operand = static_cast<T>(core->x[op->rs2]);
+    const auto function = static_cast<AmoFunction>(op->aux);
+    if (core->overlay != nullptr && op->rd == kDumpRegister &&
+        posted_ahead(core, va, sizeof(T), function, operand))
+        return true;
     bool mmio = false;
     std::uint8_t* host = atomic_host(core, va, sizeof(T), false, mmio);
     if (host == nullptr && !mmio) return false;
     T expected = 0;
     for (unsigned tries = 0; !mmio || tries < kMmioTries; ++tries) {
-        const T desired = apply(op->aux, expected, operand);
+        const T desired = apply(function, expected, operand);
         if (!exchange<T>(core, va, host, expected, desired, old)) return false;
         if (old == expected) {
             if (!mmio) tell_atomic(core, op, sizeof(T), AccessKind::kAtomic);

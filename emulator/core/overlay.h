@@ -1,7 +1,8 @@
 // What stands between memory that a hart has in common with others and a hart that computes ahead of its
 // time: the hart asks where a page's accesses are to go, and tells what it touches. It stops before an
-// instruction that must not be done ahead (StopReason::kHeld): an atomic outside of its own memory, a fence,
-// an access that faults, a store to a page that it has executed, or what the overlay refuses.
+// instruction that must not be done ahead (StopReason::kHeld): an atomic outside of its own memory whose old
+// value matters, a fence, an access that faults, a store to a page that it has executed, or what the overlay
+// refuses.
 //
 // Only for harts with a meter (Config::memory): the first access to each line comes by here.
 #pragma once
@@ -9,6 +10,7 @@
 #include <cstdint>
 
 #include "emulator/core/bus.h"
+#include "emulator/core/decode.h"
 
 namespace orrery::emu {
 
@@ -26,9 +28,11 @@ class Overlay {
     // Whose memory the page at `va` is, for which page() was asked last among those of its place in the
     // hart's page cache.
     virtual PagePlace place(std::uint64_t va) const = 0;
-    // These bytes of such a page were read; or are about to be written, `whole`: by one aligned store.
-    virtual void loaded(std::uint64_t va, std::uint64_t bytes) = 0;
-    virtual void stores(std::uint64_t va, std::uint64_t bytes, bool whole) = 0;
+    // These bytes of such a page are read or written, `whole`: by one aligned store. False: the hart stops.
+    virtual bool loads(std::uint64_t va, std::uint64_t bytes) = 0;
+    virtual bool stores(std::uint64_t va, std::uint64_t bytes, bool whole) = 0;
+    // An aligned AMO of such a page, which is done later; false: the hart stops.
+    virtual bool posts(std::uint64_t va, unsigned bytes, AmoFunction function, std::uint64_t operand) = 0;
     // Bytes of the page at `host` have another content for this hart.
     virtual bool wrote(const std::uint8_t* host) const = 0;
 };

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "emulator/core/amo.h"
 #include "emulator/core/core.h"
 #include "emulator/core/host_fp.h"
 
@@ -120,7 +121,6 @@ void count_line(Core* core, std::uint64_t va, unsigned size, bool store) {
 
 void count(Core* core, std::uint64_t va, unsigned size, bool store) {
     if (!core->meter.on()) return;
-    if (core->overlay != nullptr && !store) core->overlay->loaded(va, size);
     const auto first = static_cast<unsigned>(std::min<std::uint64_t>(size, Meter::kLine - va % Meter::kLine));
     count_line(core, va, first, store);
     if (first != size) count_line(core, va + first, size - first, store);
@@ -172,6 +172,16 @@ std::uint8_t* part(Core* core, std::uint64_t va, std::uint64_t part_va, Access a
     return target.host;
 }
 
+// False: it stops before this access.
+bool may_load(Core* core, std::uint64_t va, unsigned size) {
+    core->held = core->overlay != nullptr && !core->overlay->loads(va, size);
+    return !core->held;
+}
+bool may_store(Core* core, std::uint64_t va, unsigned size, bool whole) {
+    core->held = core->overlay != nullptr && !core->overlay->stores(va, size, whole);
+    return !core->held;
+}
+
 unsigned size_in_page(std::uint64_t va, unsigned size) {
     const std::uint64_t to_end = kPageBytes - (va & kPageOffset);
     return to_end < size ? static_cast<unsigned>(to_end) : size;
@@ -218,6 +228,7 @@ bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value
             if (host == nullptr) return false;
             std::memcpy(bytes + first, host, size - first);
         }
+        if (!may_load(core, va, size)) return false;
         std::memcpy(&value, bytes, sizeof value);
         count(core, va, size, false);
         tell(core, va, size, AccessKind::kLoad);
@@ -225,6 +236,7 @@ bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value
     }
     const Target target = look_up(core, va, Access::kLoad);
     if (target.kind == PageKind::kMemory) {
+        if (!may_load(core, va, size)) return false;
         value = load_host(target.host, size);
         count(core, va, size, false);
         tell(core, va, size, AccessKind::kLoad);
@@ -252,14 +264,14 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
                               part(core, va, va + first, Access::kStore) == nullptr))
             return false;
         std::uint8_t* host = part(core, va, va, Access::kStore);
-        if (host == nullptr) return false;
-        if (core->overlay != nullptr) core->overlay->stores(va, first, false);
+        if (host == nullptr || !may_store(core, va, first, false) ||
+            (first != size && !may_store(core, va + first, size - first, false)))
+            return false;
         std::memcpy(host, bytes, first);
         stored(core, host, first);
         if (first != size) {
             host = part(core, va, va + first, Access::kStore);
             if (host == nullptr) return false;
-            if (core->overlay != nullptr) core->overlay->stores(va + first, size - first, false);
             std::memcpy(host, bytes + first, size - first);
             stored(core, host, size - first);
         }
@@ -269,7 +281,7 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
     }
     const Target target = look_up(core, va, Access::kStore);
     if (target.kind == PageKind::kMemory) {
-        if (core->overlay != nullptr) core->overlay->stores(va, size, true);
+        if (!may_store(core, va, size, true)) return false;
         store_host(target.host, size, value);
         stored(core, target.host, size);
         count(core, va, size, true);
@@ -313,6 +325,17 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
     }
     core->raise(is_lr ? Cause::kLoadAccess : Cause::kStoreAccess, va);
     return nullptr;
+}
+
+bool posted_ahead(Core* core, std::uint64_t va, unsigned size, AmoFunction function, std::uint64_t operand) {
+    if (!commutes(function) || misaligned(va, size)) return false;
+    const Target target = look_up(core, va, Access::kStore);
+    if (target.kind != PageKind::kMemory || (target.rights & (kPageRead | kPageStrict)) != kPageRead)
+        return false;
+    const PagePlace place = place_at(core, va);
+    if (place == PagePlace::kOwn || !core->overlay->posts(va, size, function, operand)) return false;
+    core->memory_wait += core->meter.atomic(va, place);
+    return true;
 }
 
 void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store) {

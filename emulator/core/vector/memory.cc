@@ -149,10 +149,9 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
         const std::uint64_t whole = std::min(bytes / segment, plan.count - i);
         if (host != nullptr && whole != 0) {
             if (core->overlay != nullptr) {
-                if (kStore)
-                    core->overlay->stores(va, whole * segment, false);
-                else
-                    core->overlay->loaded(va, whole * segment);
+                core->held = kStore ? !core->overlay->stores(va, whole * segment, false)
+                                    : !core->overlay->loads(va, whole * segment);
+                if (core->held) return i;
             }
             move_span<T, kStore>(*core->vector, plan, i, whole, host);
             count_stream(core, va, traffic(plan, i, whole, segment), kStore);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
+#include <span>
 
 namespace orrery::emu {
 
@@ -17,6 +19,12 @@ void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+}
+
+bool conflict(std::span<const Posted> a, std::span<const Posted> b) {
+    return std::ranges::any_of(a, [&](const Posted& one) {
+        return std::ranges::any_of(b, [&](const Posted& other) { return Posted::conflict(one, other); });
+    });
 }
 
 }  // namespace
@@ -193,7 +201,9 @@ bool RunAhead::meets_others(std::uint32_t number) const {
     for (const Done& done : done_) {
         if (done.serial < job.since || done.core == number) continue;
         const TouchedPage* const mine = job.stretch.find(done.page.host);
-        if (mine != nullptr && TouchedPage::conflict(*mine, done.page)) return true;
+        if (mine == nullptr) continue;
+        if (TouchedPage::conflict(*mine, done.page) || conflict(job.stretch.posted(), done.posted))
+            return true;
     }
     for (const auto& other : jobs_) {
         if (other.get() == &job || !other->in_play || other->state.load() == State::kNone) continue;
@@ -201,6 +211,7 @@ bool RunAhead::meets_others(std::uint32_t number) const {
             const TouchedPage* const theirs = other->stretch.find(page.host);
             if (theirs != nullptr && TouchedPage::conflict(page, *theirs)) return true;
         }
+        if (conflict(job.stretch.posted(), other->stretch.posted())) return true;
     }
     return false;
 }
@@ -212,7 +223,11 @@ void RunAhead::commit(std::uint32_t number) {
     job.state.store(State::kNone, std::memory_order_relaxed);
     --at_work_;
     for (const TouchedPage& page : job.stretch.pages()) {
-        if (page.written != 0) done_.push_back({serial_, number, page});
+        if ((page.written | page.posted) == 0) continue;
+        done_.push_back({serial_, number, page, {}});
+        if (page.posted == 0) continue;
+        std::ranges::copy_if(job.stretch.posted(), std::back_inserter(done_.back().posted),
+                             [&](const Posted& each) { return each.host == page.host; });
     }
     ++serial_;
     forget_done();

@@ -84,11 +84,12 @@ class RunAhead {
         std::uint64_t since = 0;       // what was done before has nothing to do with it
         bool odd = false;              // `open` was played otherwise when it was computed again
     };
-    // The stores of a stretch that is done.
+    // What a stretch that is done has changed.
     struct Done {
         std::uint64_t serial;
         std::uint32_t core;
         TouchedPage page;
+        std::vector<Posted> posted;  // there
     };
 
     void post(Job& job);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "emulator/core/amo.h"
+
 namespace orrery::emu {
 
 namespace {
@@ -58,6 +60,27 @@ void put_changes(std::uint8_t* to, const std::uint8_t* from, const std::uint8_t*
     }
 }
 
+template <class T>
+void post(std::uint8_t* to, const std::uint8_t* from, AmoFunction function) {
+    T operand;
+    std::memcpy(&operand, from, sizeof operand);
+    T* const word = reinterpret_cast<T*>(to);
+    T old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(word, &old, apply(function, old, operand), true, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED)) {
+    }
+}
+
+// Two AMOs as one.
+std::uint64_t combine(const std::uint8_t* value, unsigned bytes, AmoFunction function,
+                      std::uint64_t operand) {
+    std::uint64_t first = 0;
+    std::memcpy(&first, value, bytes);
+    return bytes == 4
+               ? apply(function, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(operand))
+               : apply(function, first, operand);
+}
+
 bool overlap(const SmallStore& a, const SmallStore& b) {
     return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
@@ -65,7 +88,9 @@ bool overlap(const SmallStore& a, const SmallStore& b) {
 }  // namespace
 
 bool TouchedPage::conflict(const TouchedPage& a, const TouchedPage& b) {
+    const std::uint64_t here = a.read | a.written, there = b.read | b.written;
     if ((a.written & b.read) != 0 || (a.read & b.written) != 0) return true;
+    if ((a.posted & there) != 0 || (here & b.posted) != 0) return true;
     if ((a.written & b.written) == 0) return false;
     if (!a.exact || !b.exact) return true;
     for (std::size_t i = 0; i < a.stores; ++i) {
@@ -75,6 +100,18 @@ bool TouchedPage::conflict(const TouchedPage& a, const TouchedPage& b) {
     }
     return false;
 }
+
+bool Posted::conflict(const Posted& a, const Posted& b) {
+    if (a.host != b.host || (a.function == b.function && a.bytes == b.bytes)) return false;
+    bool both = false;
+    for (std::size_t i = 0; i < a.words.size(); ++i)
+        both |= (a.words[i] & b.words[i]) != 0;
+    return both;
+}
+
+struct Stretch::Operands {
+    alignas(8) std::uint8_t values[kPage];
+};
 
 struct Stretch::Frame {
     alignas(64) std::uint8_t now[kPage];
@@ -92,6 +129,7 @@ Stretch::~Stretch() = default;
 void Stretch::clear() {
     frames_used_ = own_used_ = 0;
     pages_.clear();
+    posted_.clear();
     by_place_.fill(0);
     translations_.clear();
     by_va_.fill(0);
@@ -100,7 +138,7 @@ void Stretch::clear() {
 
 bool Stretch::nearly_full() const {
     return frames_used_ > most_frames_ / 4 * 3 || pages_.size() > kMostPages / 4 * 3 ||
-           translations_.size() > kMostPages / 4 * 3;
+           translations_.size() > kMostPages / 4 * 3 || posted_.size() > kMostPosted / 4 * 3;
 }
 
 const TouchedPage* Stretch::find(const std::uint8_t* host) const {
@@ -201,38 +239,73 @@ void Stretch::make_inexact(TouchedPage& page) {
     page.exact = false;
 }
 
-void Stretch::loaded(std::uint64_t va, std::uint64_t bytes) {
+bool Stretch::loads(std::uint64_t va, std::uint64_t bytes) {
     const std::uint64_t here = std::min(bytes, kPage - va % kPage);
-    if (here < bytes) loaded(va + here, bytes - here);
+    if (here < bytes && !loads(va + here, bytes - here)) return false;
     TouchedPage* const page = at(va);
-    if (page == nullptr) return;
+    if (page == nullptr) return true;
+    const std::uint64_t lines = lines_of(va, here);
+    if ((page->posted & lines) != 0) return false;
     if (page->frame != nullptr && page->exact) {
-        const SmallStore load{.offset = static_cast<std::uint16_t>(va % kPage), .bytes = 1, .old = 0};
+        const std::uint64_t offset = va % kPage;
         // What it has written itself is nobody else's.
         for (std::size_t i = 0; i < page->stores; ++i) {
             const SmallStore& store = page->small[i];
-            if (store.offset <= load.offset && load.offset + here <= std::size_t{store.offset} + store.bytes)
-                return;
+            if (store.offset <= offset && offset + here <= std::uint64_t{store.offset} + store.bytes)
+                return true;
         }
     }
-    page->read |= lines_of(va, here);
+    page->read |= lines;
+    return true;
 }
 
-void Stretch::stores(std::uint64_t va, std::uint64_t bytes, bool whole) {
+bool Stretch::stores(std::uint64_t va, std::uint64_t bytes, bool whole) {
     TouchedPage* const page = at(va);
-    if (page == nullptr) return;
+    if (page == nullptr) return true;
+    if ((page->posted & lines_of(va, bytes)) != 0) return false;
     page->written |= lines_of(va, bytes);
-    if (!page->exact) return;
+    if (!page->exact) return true;
     const auto offset = static_cast<std::uint16_t>(va % kPage);
     const auto end = page->small.begin() + page->stores;
     if (whole && std::any_of(page->small.begin(), end, [&](const SmallStore& store) {
             return store.offset == offset && store.bytes == bytes;
         }))
-        return;
-    if (!whole || page->stores == TouchedPage::kSmallStores) return make_inexact(*page);
+        return true;
+    if (!whole || page->stores == TouchedPage::kSmallStores) {
+        make_inexact(*page);
+        return true;
+    }
     SmallStore& store = page->small[page->stores++];
     store = {.offset = offset, .bytes = static_cast<std::uint8_t>(bytes), .old = 0};
     std::memcpy(&store.old, page->frame + offset, bytes);
+    return true;
+}
+
+bool Stretch::posts(std::uint64_t va, unsigned bytes, AmoFunction function, std::uint64_t operand) {
+    TouchedPage* const page = at(va);
+    if (page == nullptr) return false;
+    const std::size_t offset = va % kPage;
+    Posted here{.host = page->host, .function = function, .bytes = bytes, .words = {}};
+    here.words[offset / 256] = (bytes == 4 ? std::uint64_t{1} : 3) << (offset / 4 % 64);
+    if (std::ranges::any_of(posted_, [&](const Posted& other) { return Posted::conflict(here, other); }))
+        return false;
+    auto it = std::ranges::find_if(posted_, [&](const Posted& other) {
+        return other.host == here.host && other.function == function && other.bytes == bytes;
+    });
+    if (it == posted_.end()) {
+        if (posted_.size() == kMostPosted) return false;
+        posted_.push_back({.host = here.host, .function = function, .bytes = bytes, .words = {}});
+        it = posted_.end() - 1;
+        if (operands_.size() < posted_.size())
+            operands_.push_back(std::make_unique_for_overwrite<Operands>());
+    }
+    std::uint8_t* const value = operands_[static_cast<std::size_t>(it - posted_.begin())]->values + offset;
+    std::uint64_t& words = it->words[offset / 256];
+    if ((words & here.words[offset / 256]) != 0) operand = combine(value, bytes, function, operand);
+    words |= here.words[offset / 256];
+    std::memcpy(value, &operand, bytes);
+    page->posted |= lines_of(va, bytes);
+    return true;
 }
 
 bool Stretch::wrote(const std::uint8_t* host) const {
@@ -266,6 +339,22 @@ void Stretch::commit() {
                     put<Word>(page.host + at, page.frame + at);
                     break;
             }
+        }
+    }
+    commit_posted();
+}
+
+void Stretch::commit_posted() const {
+    for (std::size_t i = 0; i < posted_.size(); ++i) {
+        const Posted& each = posted_[i];
+        std::uint8_t* const host = const_cast<std::uint8_t*>(each.host);
+        for (std::size_t at = 0; at < kPage; at += each.bytes) {
+            if ((each.words[at / 256] >> (at / 4 % 64) & 1) == 0) continue;
+            const std::uint8_t* const operand = operands_[i]->values + at;
+            if (each.bytes == 4)
+                post<HalfWord>(host + at, operand, each.function);
+            else
+                post<Word>(host + at, operand, each.function);
         }
     }
 }

@@ -3,7 +3,7 @@
 // place, and restore_own() puts back what was there.
 //
 // Which lines were read and written is known, and of a few small stores to a page each byte, so that groups
-// that write their results side by side are not in each other's way.
+// that write their results side by side are not in each other's way. AMOs that commute are done at commit().
 #pragma once
 
 #include <array>
@@ -21,13 +21,13 @@ struct SmallStore {
     std::uint64_t old = 0;
 };
 
-// One page of memory in common. `read`, `written`: a bit a line.
+// One page of memory in common. `read`, `written`, `posted`: a bit a line.
 struct TouchedPage {
     static constexpr std::size_t kSmallStores = 8;
 
     std::uint8_t* host = nullptr;
     std::uint64_t va = 0;
-    std::uint64_t read = 0, written = 0;
+    std::uint64_t read = 0, written = 0, posted = 0;
     PagePlace place = PagePlace::kVram;
     bool aliased = false;  // it is at another address too
     bool exact = true;     // `small` has all that was written
@@ -36,13 +36,25 @@ struct TouchedPage {
     std::uint8_t* frame = nullptr;   // as this core sees it; nullptr: as it is
     std::uint8_t* before = nullptr;  // the frame as it was; unless `exact`
 
-    // What one of them wrote matters to the other.
+    // What one of them wrote matters to the other. Not: what both posted.
     static bool conflict(const TouchedPage& a, const TouchedPage& b);
+};
+
+// AMOs of one function and size that wait for commit(), in one page.
+struct Posted {
+    const std::uint8_t* host = nullptr;  // of the page
+    AmoFunction function = AmoFunction::kAdd;
+    unsigned bytes = 0;
+    std::array<std::uint64_t, 16> words{};  // a bit for each four bytes
+
+    // They do not come to the same whatever the order.
+    static bool conflict(const Posted& a, const Posted& b);
 };
 
 class Stretch final : public Overlay {
   public:
     static constexpr std::size_t kMostPages = 2048;
+    static constexpr std::size_t kMostPosted = 64;
 
     // `most_frames`: pages that it may have copies of.
     explicit Stretch(std::size_t most_frames);
@@ -55,6 +67,7 @@ class Stretch final : public Overlay {
     void restore_own();
 
     const std::vector<TouchedPage>& pages() const { return pages_; }
+    const std::vector<Posted>& posted() const { return posted_; }
     // nullptr: it was not touched.
     const TouchedPage* find(const std::uint8_t* host) const;
 
@@ -65,8 +78,9 @@ class Stretch final : public Overlay {
 
     Page page(std::uint64_t va, std::uint8_t* host, PagePlace place, bool store) override;
     PagePlace place(std::uint64_t va) const override;
-    void loaded(std::uint64_t va, std::uint64_t bytes) override;
-    void stores(std::uint64_t va, std::uint64_t bytes, bool whole) override;
+    bool loads(std::uint64_t va, std::uint64_t bytes) override;
+    bool stores(std::uint64_t va, std::uint64_t bytes, bool whole) override;
+    bool posts(std::uint64_t va, unsigned bytes, AmoFunction function, std::uint64_t operand) override;
     bool wrote(const std::uint8_t* host) const override;
 
   private:
@@ -75,6 +89,7 @@ class Stretch final : public Overlay {
 
     struct Frame;
     struct OwnPage;
+    struct Operands;
     using Index = std::array<std::uint16_t, kBuckets>;  // one more than where it is; 0: nothing
 
     TouchedPage* at(std::uint64_t va);
@@ -82,6 +97,8 @@ class Stretch final : public Overlay {
     Page own_page(std::uint8_t* host, bool store);
     bool give_frame(TouchedPage& page);
     static void make_inexact(TouchedPage& page);
+    Operands* operands_of(const Posted& wanted);
+    void commit_posted() const;
 
     std::size_t most_frames_;
     std::vector<TouchedPage> pages_;
@@ -91,6 +108,8 @@ class Stretch final : public Overlay {
     Index by_va_{};
     std::vector<std::unique_ptr<Frame>> frames_;  // the first frames_used_ are in use
     std::size_t frames_used_ = 0;
+    std::vector<Posted> posted_;
+    std::vector<std::unique_ptr<Operands>> operands_;  // of posted_, and more
     std::vector<std::unique_ptr<OwnPage>> own_;
     std::size_t own_used_ = 0;
 };

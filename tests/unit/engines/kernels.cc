@@ -543,6 +543,46 @@ void follow(uint64_t* args) {
         words[8 * group] = work(words[8 * (group - 1)], args[1]);
 }
 
+// args: words, rounds, how. Groups change words by atomics whose old value nobody wants. how: 1: each looks
+// at what it has changed alone, 2: groups change one word in different ways, 3: one group only looks.
+void post(uint64_t* args) {
+    uint64_t* words = reinterpret_cast<uint64_t*>(args[0]);
+    const uint64_t group = CSR(ORR_CSR_GROUP_X);
+    uint64_t sum = item() + 1;
+    if (args[2] == 3 && group == 3) {
+        words[1024 * group] = *static_cast<volatile uint64_t*>(words + 98);
+        return;
+    }
+    for (uint64_t i = 0; i < args[1]; ++i) {
+        sum = work(sum, 20);
+        const int32_t half = static_cast<int32_t>(sum >> 7);
+        __atomic_fetch_add(words + sum % 64, sum, __ATOMIC_RELAXED);
+        __atomic_fetch_add(reinterpret_cast<uint32_t*>(words + 80) + sum % 16, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_or(words + 96, sum << group, __ATOMIC_RELAXED);
+        __atomic_fetch_and(words + 97, sum | 1, __ATOMIC_RELAXED);
+        __atomic_fetch_xor(words + 98, sum, __ATOMIC_RELAXED);
+        __atomic_fetch_min(reinterpret_cast<int64_t*>(words + 99), static_cast<int64_t>(sum),
+                           __ATOMIC_RELAXED);
+        __atomic_fetch_max(reinterpret_cast<int64_t*>(words + 100), static_cast<int64_t>(sum),
+                           __ATOMIC_RELAXED);
+        __atomic_fetch_min(words + 101, sum, __ATOMIC_RELAXED);
+        __atomic_fetch_max(words + 102, sum, __ATOMIC_RELAXED);
+        __atomic_fetch_min(reinterpret_cast<int32_t*>(words + 103), half, __ATOMIC_RELAXED);
+        __atomic_fetch_max(reinterpret_cast<int32_t*>(words + 104) + 1, half, __ATOMIC_RELAXED);
+    }
+    if (args[2] == 1) {
+        uint64_t* const own = words + 1024 * (group + 1);
+        __atomic_fetch_add(own, sum, __ATOMIC_RELAXED);
+        own[8] = *static_cast<volatile uint64_t*>(own);
+    }
+    if (args[2] == 2) {
+        if (group % 2 == 0)
+            __atomic_fetch_add(words + 2000, sum, __ATOMIC_RELAXED);
+        else
+            __atomic_fetch_xor(words + 2000, sum, __ATOMIC_RELAXED);
+    }
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
     histogram,    atomics,       local,  floats,    ids,         registers, clock,
@@ -551,6 +591,7 @@ using Entry = void (*)(uint64_t*);
     barrier_late, barrier_other, deep,   rounding,  fail_assert, vectors,   every_atomic,
     triad,        chase,         gather, fused,     masked,      share,     share_rows,
     write_one,    mix_alone,     race,   hand_over, stop_at,     old_stack, follow,
+    post,
 };
 
 }  // namespace

@@ -46,6 +46,7 @@ enum Kernel : unsigned {
     kStopAt,
     kOldStack,
     kFollow,
+    kPost,
     kKernels,
 };
 
