@@ -28,9 +28,14 @@ class Overlay {
     // Whose memory the page at `va` is, for which page() was asked last among those of its place in the
     // hart's page cache.
     virtual PagePlace place(std::uint64_t va) const = 0;
-    // These bytes of such a page are read or written, `whole`: by one aligned store. False: the hart stops.
+    // These bytes of such a page are about to be read or written. False: the hart stops.
+    enum class Store : std::uint8_t {
+        kOne,   // all, by one aligned store
+        kRow,   // all
+        kSome,  // or some of them
+    };
     virtual bool loads(std::uint64_t va, std::uint64_t bytes) = 0;
-    virtual bool stores(std::uint64_t va, std::uint64_t bytes, bool whole) = 0;
+    virtual bool stores(std::uint64_t va, std::uint64_t bytes, Store how) = 0;
     // An aligned AMO of such a page, which is done later; false: the hart stops.
     virtual bool posts(std::uint64_t va, unsigned bytes, AmoFunction function, std::uint64_t operand) = 0;
     // Bytes of the page at `host` have another content for this hart.

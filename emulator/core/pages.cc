@@ -177,8 +177,8 @@ bool may_load(Core* core, std::uint64_t va, unsigned size) {
     core->held = core->overlay != nullptr && !core->overlay->loads(va, size);
     return !core->held;
 }
-bool may_store(Core* core, std::uint64_t va, unsigned size, bool whole) {
-    core->held = core->overlay != nullptr && !core->overlay->stores(va, size, whole);
+bool may_store(Core* core, std::uint64_t va, unsigned size, Overlay::Store how) {
+    core->held = core->overlay != nullptr && !core->overlay->stores(va, size, how);
     return !core->held;
 }
 
@@ -220,15 +220,17 @@ bool slow_load(Core* core, std::uint64_t va, unsigned size, std::uint64_t& value
         // Each pointer is used before the bus is called again, which may revoke it.
         const unsigned first = size_in_page(va, size);
         std::uint8_t bytes[8] = {};
+        if (first != size && (part(core, va, va, Access::kLoad) == nullptr ||
+                              part(core, va, va + first, Access::kLoad) == nullptr))
+            return false;
         const std::uint8_t* host = part(core, va, va, Access::kLoad);
-        if (host == nullptr) return false;
+        if (host == nullptr || !may_load(core, va, size)) return false;
         std::memcpy(bytes, host, first);
         if (first != size) {
             host = part(core, va, va + first, Access::kLoad);
             if (host == nullptr) return false;
             std::memcpy(bytes + first, host, size - first);
         }
-        if (!may_load(core, va, size)) return false;
         std::memcpy(&value, bytes, sizeof value);
         count(core, va, size, false);
         tell(core, va, size, AccessKind::kLoad);
@@ -264,8 +266,8 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
                               part(core, va, va + first, Access::kStore) == nullptr))
             return false;
         std::uint8_t* host = part(core, va, va, Access::kStore);
-        if (host == nullptr || !may_store(core, va, first, false) ||
-            (first != size && !may_store(core, va + first, size - first, false)))
+        if (host == nullptr || !may_store(core, va, first, Overlay::Store::kSome) ||
+            (first != size && !may_store(core, va + first, size - first, Overlay::Store::kSome)))
             return false;
         std::memcpy(host, bytes, first);
         stored(core, host, first);
@@ -281,7 +283,7 @@ bool slow_store(Core* core, std::uint64_t va, unsigned size, std::uint64_t value
     }
     const Target target = look_up(core, va, Access::kStore);
     if (target.kind == PageKind::kMemory) {
-        if (!may_store(core, va, size, true)) return false;
+        if (!may_store(core, va, size, Overlay::Store::kOne)) return false;
         store_host(target.host, size, value);
         stored(core, target.host, size);
         count(core, va, size, true);

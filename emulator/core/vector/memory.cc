@@ -149,7 +149,8 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
         const std::uint64_t whole = std::min(bytes / segment, plan.count - i);
         if (host != nullptr && whole != 0) {
             if (core->overlay != nullptr) {
-                core->held = kStore ? !core->overlay->stores(va, whole * segment, false)
+                const auto how = plan.mask == nullptr ? Overlay::Store::kRow : Overlay::Store::kSome;
+                core->held = kStore ? !core->overlay->stores(va, whole * segment, how)
                                     : !core->overlay->loads(va, whole * segment);
                 if (core->held) return i;
             }

@@ -1,6 +1,7 @@
 #include "emulator/engines/ahead/stretch.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,17 @@ std::uint64_t lines_of(std::uint64_t va, std::uint64_t bytes) {
     return ~std::uint64_t{0} >> (63 - (last - first)) << first;
 }
 
+// Those of which all bytes are in [va, va + bytes).
+std::uint64_t whole_lines_of(std::uint64_t va, std::uint64_t bytes) {
+    const std::uint64_t first = (va % kPage + kLine - 1) / kLine, end = (va % kPage + bytes) / kLine;
+    return first >= end ? 0 : ~std::uint64_t{0} >> (64 - (end - first)) << first;
+}
+template <class Do>
+void each_line(std::uint64_t lines, const Do& what) {
+    for (; lines != 0; lines &= lines - 1)
+        what(static_cast<std::size_t>(std::countr_zero(lines)) * kLine);
+}
+
 std::size_t bucket_of(std::uint64_t page, std::size_t buckets) {
     return static_cast<std::size_t>(page / kPage * 0x9e37'79b9'7f4a'7c15 >> 32) & (buckets - 1);
 }
@@ -29,9 +41,9 @@ using Word [[gnu::may_alias]] = std::uint64_t;
 using HalfWord [[gnu::may_alias]] = std::uint32_t;
 using Short [[gnu::may_alias]] = std::uint16_t;
 
-// Memory in common, which others write at the same time.
-void read_page(std::uint8_t* to, const std::uint8_t* from) {
-    for (std::size_t i = 0; i < kPage; i += sizeof(Word)) {
+// Memory in common, which others use at the same time.
+void read_line(std::uint8_t* to, const std::uint8_t* from) {
+    for (std::size_t i = 0; i < kLine; i += sizeof(Word)) {
         const std::uint64_t word = __atomic_load_n(reinterpret_cast<const Word*>(from + i), __ATOMIC_RELAXED);
         std::memcpy(to + i, &word, sizeof word);
     }
@@ -41,6 +53,11 @@ void put(std::uint8_t* to, const std::uint8_t* from) {
     T value;
     std::memcpy(&value, from, sizeof value);
     __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELAXED);
+}
+
+void put_line(std::uint8_t* to, const std::uint8_t* from) {
+    for (std::size_t i = 0; i < kLine; i += sizeof(Word))
+        put<Word>(to + i, from + i);
 }
 
 // Bytes that did not change are left alone, as somebody else may write them; what was one aligned store of up
@@ -205,7 +222,7 @@ Overlay::Page Stretch::page(std::uint64_t va, std::uint8_t* host, PagePlace plac
     if (store && page->frame == nullptr && !give_frame(*page)) return {};
     number = static_cast<std::uint16_t>(page - pages_.data() + 1);
     if (page->frame == nullptr) return {.host = host, .loads = true, .stores = false};
-    return {.host = page->frame, .loads = !page->exact, .stores = !page->exact};
+    return {.host = page->frame, .loads = page->filled, .stores = page->filled};
 }
 
 Overlay::Page Stretch::own_page(std::uint8_t* host, bool store) {
@@ -224,14 +241,31 @@ bool Stretch::give_frame(TouchedPage& page) {
     if (frames_used_ == most_frames_) return false;
     if (frames_used_ == frames_.size()) frames_.push_back(std::make_unique_for_overwrite<Frame>());
     Frame& frame = *frames_[frames_used_++];
-    read_page(frame.now, page.host);
     page.frame = frame.now;
     page.before = frame.before;
     return true;
 }
 
+void Stretch::fill(TouchedPage& page, std::uint64_t lines) {
+    each_line(lines & ~page.there, [&](std::size_t at) { read_line(page.frame + at, page.host + at); });
+    page.there |= lines;
+}
+
+// So that accesses need no word any more.
+void Stretch::fill_all(TouchedPage& page) {
+    if (page.frame == nullptr || page.exact || page.filled) return;
+    fill(page, ~std::uint64_t{0});
+    page.filled = true;
+}
+
+// These lines as they are may be what was there before.
+void Stretch::keep(TouchedPage& page, std::uint64_t lines) {
+    fill(page, lines);
+    each_line(lines, [&](std::size_t at) { std::memcpy(page.before + at, page.frame + at, kLine); });
+}
+
 void Stretch::make_inexact(TouchedPage& page) {
-    std::memcpy(page.before, page.frame, kPage);
+    keep(page, page.written);
     while (page.stores > 0) {
         const SmallStore& store = page.small[--page.stores];
         std::memcpy(page.before + store.offset, &store.old, store.bytes);
@@ -246,6 +280,9 @@ bool Stretch::loads(std::uint64_t va, std::uint64_t bytes) {
     if (page == nullptr) return true;
     const std::uint64_t lines = lines_of(va, here);
     if ((page->posted & lines) != 0) return false;
+    if (page->frame != nullptr) fill(*page, lines);
+    // Single ones will come again.
+    if (bytes <= sizeof(Word)) fill_all(*page);
     if (page->frame != nullptr && page->exact) {
         const std::uint64_t offset = va % kPage;
         // What it has written itself is nobody else's.
@@ -259,25 +296,35 @@ bool Stretch::loads(std::uint64_t va, std::uint64_t bytes) {
     return true;
 }
 
-bool Stretch::stores(std::uint64_t va, std::uint64_t bytes, bool whole) {
+bool Stretch::stores(std::uint64_t va, std::uint64_t bytes, Store how) {
     TouchedPage* const page = at(va);
     if (page == nullptr) return true;
-    if ((page->posted & lines_of(va, bytes)) != 0) return false;
-    page->written |= lines_of(va, bytes);
-    if (!page->exact) return true;
-    const auto offset = static_cast<std::uint16_t>(va % kPage);
-    const auto end = page->small.begin() + page->stores;
-    if (whole && std::any_of(page->small.begin(), end, [&](const SmallStore& store) {
-            return store.offset == offset && store.bytes == bytes;
-        }))
-        return true;
-    if (!whole || page->stores == TouchedPage::kSmallStores) {
+    const std::uint64_t lines = lines_of(va, bytes);
+    if ((page->posted & lines) != 0) return false;
+    if (page->exact) {
+        const auto offset = static_cast<std::uint16_t>(va % kPage);
+        const auto end = page->small.begin() + page->stores;
+        const bool known =
+            how == Store::kOne && std::any_of(page->small.begin(), end, [&](const SmallStore& store) {
+                return store.offset == offset && store.bytes == bytes;
+            });
+        if (known) return true;
+        if (how == Store::kOne && page->stores < TouchedPage::kSmallStores) {
+            fill(*page, lines);
+            SmallStore& store = page->small[page->stores++];
+            store = {.offset = offset, .bytes = static_cast<std::uint8_t>(bytes), .old = 0};
+            std::memcpy(&store.old, page->frame + offset, bytes);
+            page->written |= lines;
+            return true;
+        }
         make_inexact(*page);
-        return true;
     }
-    SmallStore& store = page->small[page->stores++];
-    store = {.offset = offset, .bytes = static_cast<std::uint8_t>(bytes), .old = 0};
-    std::memcpy(&store.old, page->frame + offset, bytes);
+    const std::uint64_t whole = how == Store::kRow ? whole_lines_of(va, bytes) : 0;
+    keep(*page, lines & ~whole & ~page->written);
+    page->there |= whole;
+    page->whole |= whole;
+    page->written |= lines;
+    if (how == Store::kOne) fill_all(*page);
     return true;
 }
 
@@ -317,10 +364,11 @@ void Stretch::commit() {
     for (const TouchedPage& page : pages_) {
         if (page.frame == nullptr) continue;
         if (!page.exact) {
-            for (std::uint64_t left = page.written; left != 0; left &= left - 1) {
-                const std::size_t at = static_cast<std::size_t>(__builtin_ctzll(left)) * kLine;
+            each_line(page.written & page.whole,
+                      [&](std::size_t at) { put_line(page.host + at, page.frame + at); });
+            each_line(page.written & ~page.whole, [&](std::size_t at) {
                 put_changes(page.host + at, page.frame + at, page.before + at, kLine);
-            }
+            });
             continue;
         }
         for (std::size_t i = 0; i < page.stores; ++i) {

@@ -31,10 +31,15 @@ struct TouchedPage {
     PagePlace place = PagePlace::kVram;
     bool aliased = false;  // it is at another address too
     bool exact = true;     // `small` has all that was written
+    bool filled = false;   // all of the frame
     std::uint8_t stores = 0;
     std::array<SmallStore, kSmallStores> small;
-    std::uint8_t* frame = nullptr;   // as this core sees it; nullptr: as it is
-    std::uint8_t* before = nullptr;  // the frame as it was; unless `exact`
+    // As this core sees it, in the lines `there`; nullptr: as it is.
+    std::uint8_t* frame = nullptr;
+    std::uint64_t there = 0;
+    // Unless `exact`: lines of which all is this core's, and what stood in the others that it wrote.
+    std::uint64_t whole = 0;
+    std::uint8_t* before = nullptr;
 
     // What one of them wrote matters to the other. Not: what both posted.
     static bool conflict(const TouchedPage& a, const TouchedPage& b);
@@ -79,7 +84,7 @@ class Stretch final : public Overlay {
     Page page(std::uint64_t va, std::uint8_t* host, PagePlace place, bool store) override;
     PagePlace place(std::uint64_t va) const override;
     bool loads(std::uint64_t va, std::uint64_t bytes) override;
-    bool stores(std::uint64_t va, std::uint64_t bytes, bool whole) override;
+    bool stores(std::uint64_t va, std::uint64_t bytes, Store how) override;
     bool posts(std::uint64_t va, unsigned bytes, AmoFunction function, std::uint64_t operand) override;
     bool wrote(const std::uint8_t* host) const override;
 
@@ -96,7 +101,10 @@ class Stretch final : public Overlay {
     TouchedPage* touch(std::uint64_t va, std::uint8_t* host, PagePlace place);
     Page own_page(std::uint8_t* host, bool store);
     bool give_frame(TouchedPage& page);
+    static void fill(TouchedPage& page, std::uint64_t lines);
+    static void fill_all(TouchedPage& page);
     static void make_inexact(TouchedPage& page);
+    static void keep(TouchedPage& page, std::uint64_t lines);
     Operands* operands_of(const Posted& wanted);
     void commit_posted() const;
 
