@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/card/card_rig.h"
 
@@ -71,6 +73,31 @@ class LinkedCards : public testing::Test {
         a_->map_page(kAsid, kPeerVa, kGranted, kRw | kPeer);
         a_->run(a_->set_root(kAsid));
     }
+    // Starts a copy of so many rows of a page, each from and to the same place.
+    static std::vector<script_op> copy(unsigned port, std::uint64_t dst, std::uint32_t rows,
+                                       std::uint32_t tag) {
+        orr_desc_copy copy{};
+        copy.op = ORR_DESC_COPY;
+        copy.asid = kAsid;
+        copy.src = kLocalVa;
+        copy.dst = dst;
+        copy.row_bytes = 2048;
+        copy.rows = rows;
+        std::array<std::uint64_t, 8> words;
+        std::memcpy(words.data(), &copy, sizeof words);
+        std::vector<script_op> script;
+        for (unsigned i = 0; i < 8; ++i)
+            script.push_back(CardRig::write(SOC_ENGINE(port) + 8 * i, words[i]));
+        script.push_back(CardRig::write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
+        return script;
+    }
+    // The next completion's port and tag, and its status.
+    std::pair<std::uint64_t, std::uint64_t> completion() {
+        const auto ops = a_->run({{OP_WAIT, 0, 1u << SOC_LINE_DONE, 0},
+                                  CardRig::read(SOC_DONE_POP),
+                                  CardRig::read(SOC_DONE_STATUS)});
+        return {ops[1].result, ops[2].result};
+    }
     static std::vector<script_op> signal(std::uint64_t va, std::uint64_t value) {
         return {CardRig::write(SOC_SEM_ASID, kAsid), CardRig::write(SOC_SEM_VA, va),
                 CardRig::write(SOC_SEM_SIGNAL, value), CardRig::read(SOC_SEM_STATUS)};
@@ -92,23 +119,8 @@ TEST_F(LinkedCards, ACopyAndASignalArriveInOrder) {
     map();
     grant(*b_, kGranted, 0x1000);
     std::memset(a_->card().vram().at(0x40000, 4096), 0x3c, 4096);
-    orr_desc_copy copy{};
-    copy.op = ORR_DESC_COPY;
-    copy.asid = kAsid;
-    copy.src = kLocalVa;
-    copy.dst = kPeerVa;
-    copy.row_bytes = 2048;
-    copy.rows = 1;
-    std::array<std::uint64_t, 8> words;
-    std::memcpy(words.data(), &copy, sizeof words);
-    std::vector<script_op> script;
-    for (unsigned i = 0; i < 8; ++i)
-        script.push_back(CardRig::write(SOC_ENGINE(0) + 8 * i, words[i]));
-    script.push_back(CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_START, 1));
-    script.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
-    script.push_back(CardRig::read(SOC_DONE_POP));
-    script.push_back(CardRig::read(SOC_DONE_STATUS));
-    EXPECT_EQ(a_->run(script).back().result, ORR_DONE_OK);
+    a_->run(copy(0, kPeerVa, 1, 1));
+    EXPECT_EQ(completion().second, ORR_DONE_OK);
     EXPECT_EQ(a_->run(signal(kPeerVa + 0x800, 9)).back().result, ORR_FAULT_NONE);
     settle();
     EXPECT_EQ(*b_->card().vram().at(kGranted + 2047, 1), 0x3c);
@@ -138,6 +150,38 @@ TEST_F(LinkedCards, NoCloseOvertakesASignal) {
     EXPECT_EQ(closed[3].result & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
     EXPECT_GT(closed[3].result & ~ORR_SEM_CLOSED, closed[4].result) << "it was on its way";
     EXPECT_EQ(closed[5].result, kGranted + 0x800);
+}
+
+// A debugger holds one card's time: what others send it waits, nothing of it fails, all else of theirs goes
+// on, and when the card goes on so does what was sent.
+TEST_F(LinkedCards, WhoSendsToAHeldCardWaitsForIt) {
+    constexpr std::uint32_t kRows = 8192;  // four times what is on the way at most
+    map();
+    a_->map_page(kAsid, 0x30000, 0x80000, kRw);
+    a_->run(a_->set_root(kAsid));
+    grant(*b_, kGranted, 0x1000);
+    std::memset(a_->card().vram().at(0x40000, 4096), 0x3c, 4096);
+    b_->card().core().debug_stop();
+    const ModelTime stands = b_->card().events().now();
+    a_->run(copy(0, kPeerVa, kRows, 1));
+    for (int i = 0; i < 20'000; ++i)
+        step();
+    EXPECT_EQ(a_->soc(SOC_ENGINE(0) + SOC_ENGINE_BUSY), 1u);
+    const ModelTime before = a_->card().events().now();
+    a_->run(copy(1, 0x30000, 4, 2));
+    EXPECT_EQ(completion(),
+              (std::pair<std::uint64_t, std::uint64_t>(std::uint64_t{1} << 32 | 2, ORR_DONE_OK)));
+    EXPECT_GT(a_->card().events().now(), before);
+    EXPECT_EQ(b_->card().events().now(), stands);
+    EXPECT_EQ(a_->read32(kLink), ORR_LINK_UP);
+    EXPECT_EQ(b_->read32(kLink), ORR_LINK_UP);
+
+    b_->card().core().debug_detach();
+    step_until([&] { return a_->soc(SOC_ENGINE(0) + SOC_ENGINE_BUSY) == 0; });
+    EXPECT_EQ(completion(), (std::pair<std::uint64_t, std::uint64_t>(1, ORR_DONE_OK)));
+    settle();
+    EXPECT_EQ(*b_->card().vram().at(kGranted + 2047, 1), 0x3c);
+    EXPECT_GT(b_->card().events().now(), stands);
 }
 
 TEST_F(LinkedCards, AStoreOfTheFirmwareArrives) {
