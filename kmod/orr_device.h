@@ -115,6 +115,8 @@ struct orr_info {
 	u32 max_ring_entries;
 	/** @vector_vlen: bits of a vector register, 0: the card has none, or does not say */
 	u32 vector_vlen;
+	/** @checks: of kernels, ORR_CHECKS_* */
+	u32 checks;
 	/** @vector_isa: as @sku_name; empty: the card does not say */
 	char vector_isa[ORR_ISA_BYTES + 1];
 	/** @sku_name: zero-padded, always terminated */

@@ -170,6 +170,7 @@ int orr_hw_identify(struct orr_device *odev)
 		info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
 	if ((info->hw_version & 0xffff) >= 3) {
 		info->vector_vlen = orr_hw_constant32(odev, ORR_R_VECTOR_VLEN, &ones);
+		info->checks = orr_hw_constant32(odev, ORR_R_CHECKS, &ones);
 		orr_hw_read_text(odev, ORR_R_VECTOR_ISA, info->vector_isa, ORR_ISA_BYTES, &ones);
 		orr_text_sanitise(info->vector_isa);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysfs, below the PCI device: uid, sku, state, firmware_version, vram_size, vram_used,
+ * sysfs, below the PCI device: uid, sku, state, held, checks, firmware_version, vram_size, vram_used,
  * counters/NAME, sku_table (orr_sku.c), links/PORT/{state,peer,lanes,rate,latency}.
  */
 #include <linux/kobject.h>
@@ -87,10 +87,49 @@ static ssize_t state_show(struct device *dev, struct device_attribute *attr, cha
 }
 static DEVICE_ATTR_RO(state);
 
+static ssize_t orr_flags_show(char *buf, bool one, const char *one_name, bool two,
+			      const char *two_name)
+{
+	if (one && two)
+		return sysfs_emit(buf, "%s %s\n", one_name, two_name);
+	return sysfs_emit(buf, "%s\n", one ? one_name : two ? two_name : "none");
+}
+
+/* What debuggers hold, and all else of the card with it. */
+static ssize_t held_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct orr_device *odev = orr_sysfs_device(dev);
+	int idx, ret;
+	u32 held;
+
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	held = orr_read32(odev, ORR_R_HELD);
+	if (held == U32_MAX && !orr_hw_answers(odev, true))
+		ret = -ENODEV;
+	orr_exit(odev, idx);
+	return ret ?: orr_flags_show(buf, held & ORR_HELD_FIRMWARE, "firmware",
+				     held & ORR_HELD_KERNELS, "kernels");
+}
+static DEVICE_ATTR_RO(held);
+
+/* What the card checks of kernels. */
+static ssize_t checks_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	u32 checks = orr_sysfs_device(dev)->info.checks;
+
+	return orr_flags_show(buf, checks & ORR_CHECKS_RACE, "race",
+			      checks & ORR_CHECKS_MEMORY, "memory");
+}
+static DEVICE_ATTR_RO(checks);
+
 static struct attribute *orr_sysfs_attrs[] = {
 	&dev_attr_uid.attr,
 	&dev_attr_sku.attr,
 	&dev_attr_state.attr,
+	&dev_attr_held.attr,
+	&dev_attr_checks.attr,
 	&dev_attr_firmware_version.attr,
 	&dev_attr_vram_size.attr,
 	&dev_attr_vram_used.attr,

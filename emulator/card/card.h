@@ -202,6 +202,7 @@ class Card final : private SocEffects {
     std::vector<LinkPort*> active_links_;
     PeerPorts peers_{};
     std::unique_ptr<Workers> workers_;
+    std::unique_ptr<CheckedMemory> checked_memory_;  // null: use of memory is not checked
     std::unique_ptr<EngineContext> engine_context_;
     std::vector<std::unique_ptr<CopyEngine>> copy_engines_;
     std::string vector_isa_ = isa_of(vector_vlen());

@@ -11,13 +11,14 @@ std::optional<std::uint32_t> Segments::take(std::uint32_t count) {
     return first;
 }
 
-std::optional<std::uint32_t> Segments::add_group(std::uint64_t group, std::uint32_t phase) {
-    const auto first = take(items_);
+std::optional<std::uint32_t> Segments::add_group(std::uint64_t group, std::uint32_t items,
+                                                 std::uint32_t phase) {
+    const auto first = take(items);
     if (!first) return std::nullopt;
     const Run* const last = runs_.empty() ? nullptr : &runs_.back();
     const bool follows = last != nullptr && last->item == kAll && last->phase == phase &&
-                         last->group + (*first - last->first) / items_ == group;
-    if (!follows) runs_.push_back({group, *first, phase, kAll});
+                         last->items == items && last->group + (*first - last->first) / items == group;
+    if (!follows) runs_.push_back({group, *first, phase, kAll, items});
     return first;
 }
 
@@ -28,7 +29,7 @@ std::optional<std::uint32_t> Segments::add_item(std::uint64_t group, std::uint32
     const Run* const last = runs_.empty() ? nullptr : &runs_.back();
     const bool follows =
         last != nullptr && last->item == item && last->group == group && last->phase == phase;
-    if (!follows) runs_.push_back({group, *first, phase, item});
+    if (!follows) runs_.push_back({group, *first, phase, item, 1});
     return first;
 }
 
@@ -43,7 +44,7 @@ Moment Segments::of(std::uint32_t segment) const {
     const Run& run = runs_[last_];
     const std::uint32_t at = segment - run.first;
     if (run.item != kAll) return {run.group, run.item, run.phase, segment};
-    return {run.group + at / items_, at % items_, run.phase, segment};
+    return {run.group + at / run.items, at % run.items, run.phase, segment};
 }
 
 bool Clock::knows(const Moment& past) const {
@@ -78,7 +79,10 @@ void Clock::learn(const Moment& now, const Segments& segments) {
 }
 
 void Clock::bound(const Segments& segments) {
-    if (items_.size() + groups_.size() <= kMost) return;
+    if (entries() > kMost) learn_all(segments);
+}
+
+void Clock::learn_all(const Segments& segments) {
     floor_ = segments.next();
     items_.clear();
     groups_.clear();

@@ -1,4 +1,5 @@
-// What happened before what in one launch of a kernel.
+// What happened before what in launches of kernels that run side by side; groups have numbers of their own in
+// all of them.
 //
 // The time of a work-item is cut into segments: a new one begins where others may learn of what it did so
 // far, at a barrier of its group and when it releases by an atomic or a fence. A segment is a number; which
@@ -25,9 +26,8 @@ class Segments {
   public:
     static constexpr std::uint32_t kMost = (1u << 29) - 1;
 
-    explicit Segments(std::uint32_t items) : items_(items) {}
-    // One for each item of the group, the first of which is given. Nothing: there are no more numbers.
-    std::optional<std::uint32_t> add_group(std::uint64_t group, std::uint32_t phase);
+    // One for each of the group's items, the first of which is given. Nothing: there are no more numbers.
+    std::optional<std::uint32_t> add_group(std::uint64_t group, std::uint32_t items, std::uint32_t phase);
     // One for an item that has released.
     std::optional<std::uint32_t> add_item(std::uint64_t group, std::uint32_t item, std::uint32_t phase);
     Moment of(std::uint32_t segment) const;
@@ -42,12 +42,12 @@ class Segments {
         std::uint64_t group;  // the first
         std::uint32_t first;  // segment
         std::uint32_t phase;
-        std::uint32_t item;  // all are its; kAll: groups follow each other, each with all its items
+        std::uint32_t item;   // all are its; kAll: groups follow each other, each with all its items
+        std::uint32_t items;  // of a group
     };
     static constexpr std::uint32_t kAll = ~0u;
     std::optional<std::uint32_t> take(std::uint32_t count);
 
-    std::uint32_t items_;
     std::uint32_t next_ = 0;
     std::vector<Run> runs_;
     mutable std::size_t last_ = 0;  // looked up
@@ -60,7 +60,10 @@ class Clock {
     bool knows(const Moment& past) const;
     void learn(const Clock& other, const Segments& segments);
     // Of the host, with an allowance for what its library keeps for each entry.
-    std::uint64_t bytes() const { return (items_.size() + groups_.size()) * 64; }
+    std::uint64_t bytes() const { return entries() * 64; }
+    std::size_t entries() const { return items_.size() + groups_.size(); }
+    // All that there was until now.
+    void learn_all(const Segments& segments);
     // All that `now` itself has done, and its group before its phase.
     void learn(const Moment& now, const Segments& segments);
 

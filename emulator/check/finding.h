@@ -10,9 +10,11 @@ namespace orrery::emu {
 
 enum class FindingKind : std::uint8_t {
     kRace,          // `second` and `first` touch the same bytes, and nothing orders them
-    kOutside,       // `second` touches bytes of work-group memory that the launch did not ask for
+    kOutside,       // `second` touches bytes of work-group memory that the launch did not ask for, or of a
+                    // heap that are in no allocation
     kBelowStack,    // `second` touches its stack below its stack pointer
-    kNeverWritten,  // `second` reads bytes of its stack that it has never written
+    kNeverWritten,  // `second` reads bytes of its stack that it has never written, or of an allocation that
+                    // nobody has
 };
 
 struct Side {
@@ -26,7 +28,8 @@ struct Finding {
     FindingKind kind = FindingKind::kRace;
     std::uint64_t address = 0;
     std::uint32_t bytes = 0;
-    Side first;  // of a race: the one that this run did first
+    bool beside = false;  // `first` is of another launch
+    Side first;           // of a race: the one that this run did first
     Side second;
 };
 

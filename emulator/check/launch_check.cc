@@ -19,6 +19,10 @@ bool atomic(AccessKind kind) {
     return kind == AccessKind::kAtomic || kind == AccessKind::kAtomicLoad;
 }
 
+std::uint64_t number_in_launch(std::uint64_t group) {
+    return group & ((std::uint64_t{1} << SideBySide::kGroupBits) - 1);
+}
+
 // Bounds of the stack that this address is in; {0, 0}: it is in none.
 struct Range {
     std::uint64_t from = 0, to = 0;
@@ -33,17 +37,18 @@ Range stack_at(std::uint64_t va) {
 }  // namespace
 
 LaunchCheck::~LaunchCheck() {
+    beside_->end(launch_);
     if (room_ != nullptr) room_->used -= taken_;
 }
 
 LaunchCheck::Group& LaunchCheck::add(std::uint64_t number) {
     Group& group = groups_[number];
-    group.number = number;
-    if (gave_up_) return group;
-    if (const auto first = segments_.add_group(number, 0))
+    group.number = launch_ << SideBySide::kGroupBits | number;
+    if (gave_up()) return group;
+    if (const auto first = beside_->segments.add_group(group.number, items_, 0))
         group.first_segment = *first;
     else
-        give_up();
+        give_up_all();
     count();
     return group;
 }
@@ -64,7 +69,7 @@ LaunchCheck::Group& LaunchCheck::go_on(std::uint64_t number) {
 void LaunchCheck::end(Group& group) {
     settle(group, false);
     measure();
-    groups_.erase(group.number);
+    groups_.erase(number_in_launch(group.number));
 }
 
 void LaunchCheck::start_item(Group& group, bool core_stack) {
@@ -77,21 +82,32 @@ void LaunchCheck::end_item(Group& group, std::uint32_t item) {
     group.items.erase(item);
 }
 
-void LaunchCheck::barrier(Group& group) {
-    if (gave_up_) return;
+std::uint64_t LaunchCheck::barrier(Group& group) {
+    if (gave_up()) return 0;
     settle(group, false);
+    const std::uint64_t items = group.items.size();
+    std::uint64_t joined = 0;
     for (auto& [item, state] : group.items) {
-        group.knows.learn(std::exchange(state.knows, {}), segments_);
+        const std::uint64_t entries = state.knows.entries();
+        if (joined + entries <= kMostJoined) {
+            group.knows.learn(state.knows, beside_->segments);
+            joined += entries;
+        } else {
+            group.knows.learn_all(beside_->segments);
+            joined = kMostJoined;
+        }
+        state.knows = {};
         state.segment.reset();
     }
     std::erase_if(group.items,
                   [](const auto& each) { return !each.second.fenced && each.second.read.empty(); });
     ++group.phase;
-    if (const auto first = segments_.add_group(group.number, group.phase))
+    if (const auto first = beside_->segments.add_group(group.number, items_, group.phase))
         group.first_segment = *first;
     else
-        give_up();
+        give_up_all();
     count();
+    return joined + items;
 }
 
 Moment LaunchCheck::now(const Group& group, std::uint32_t item) const {
@@ -107,56 +123,39 @@ LaunchCheck::ItemState& LaunchCheck::state(Group& group, std::uint32_t item) {
 
 bool LaunchCheck::ordered(const Group& group, const Moment& past, const Moment& present) const {
     if (past.group == present.group && (past.item == present.item || past.phase < present.phase)) return true;
+    const std::uint64_t launch = past.group >> SideBySide::kGroupBits;
+    if (launch != launch_ && beside_->ordered(launch, launch_)) return true;
     if (group.knows.knows(past)) return true;
     const auto state = group.items.find(present.item);
     return state != group.items.end() && state->second.knows.knows(past);
 }
 
 Shadow& LaunchCheck::shadow_of(Group& group, std::uint64_t va) {
-    return va < kOwnBase ? card_ : group.own;
+    return va < kOwnBase ? beside_->memory : group.own;
 }
 
 // --- order ---
 
-const Clock* LaunchCheck::Released::at(std::uint64_t va) const {
-    const auto clock = clocks_.find(va);
-    if (clock != clocks_.end()) return &clock->second;
-    return others_.empty() ? nullptr : &others_;
-}
-
-Clock& LaunchCheck::Released::to(std::uint64_t va) {
-    if (clocks_.size() < kMost) return clocks_[va];
-    const auto clock = clocks_.find(va);
-    return clock != clocks_.end() ? clock->second : others_;
-}
-
-std::uint64_t LaunchCheck::Released::bytes() const {
-    std::uint64_t bytes = others_.bytes() + clocks_.size() * (sizeof(Clock) + 64);
-    for (const auto& [va, clock] : clocks_)
-        bytes += clock.bytes();
-    return bytes;
-}
-
-LaunchCheck::Released& LaunchCheck::released_at(Group& group, std::uint64_t va) {
-    return va < kOwnBase ? released_ : group.released;
+Released& LaunchCheck::released_at(Group& group, std::uint64_t va) {
+    return va < kOwnBase ? beside_->released : group.released;
 }
 
 // All that the item knows becomes known to who acquires at `va`.
 void LaunchCheck::release(Group& group, std::uint32_t item, std::uint64_t va) {
     Clock& clock = released_at(group, va).to(va / kGranule);
     ItemState& own = state(group, item);
-    clock.learn(now(group, item), segments_);
-    clock.learn(group.knows, segments_);
-    clock.learn(own.knows, segments_);
+    clock.learn(now(group, item), beside_->segments);
+    clock.learn(group.knows, beside_->segments);
+    clock.learn(own.knows, beside_->segments);
     // What it does from here on is not known there.
-    own.segment = segments_.add_item(group.number, item, group.phase);
+    own.segment = beside_->segments.add_item(group.number, item, group.phase);
     if (!own.segment) no_numbers_ = true;
 }
 
 void LaunchCheck::synchronise(Group& group, std::uint32_t item, const DoneAccess& access) {
     if (const Clock* const clock = released_at(group, access.va).at(access.va / kGranule); clock != nullptr) {
         ItemState& own = state(group, item);
-        (access.acquires ? own.knows : own.read).learn(*clock, segments_);
+        (access.acquires ? own.knows : own.read).learn(*clock, beside_->segments);
     }
     if (access.kind != AccessKind::kAtomic) return;
     const auto own = group.items.find(item);
@@ -169,7 +168,7 @@ void LaunchCheck::fence(Group& group, std::uint32_t item, const DoneAccess& acce
     constexpr std::uint64_t kAcquire = 0x23;
     settle(group, access.bytes == kAcquire);
     ItemState& own = state(group, item);
-    if (access.acquires) own.knows.learn(std::exchange(own.read, {}), segments_);
+    if (access.acquires) own.knows.learn(std::exchange(own.read, {}), beside_->segments);
     if (access.releases) own.fenced = true;
 }
 
@@ -188,11 +187,14 @@ void LaunchCheck::settle(Group& group, bool is_atomic) {
 
 void LaunchCheck::access(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
                          const DoneAccess& access) {
-    if (gave_up_) return;
+    if (gave_up()) {
+        if (!gave_up_) give_up();
+        return;
+    }
     count();
-    if (gave_up_) return;
+    if (gave_up()) return;
     check(group, item, pc, stack, access);
-    if (no_numbers_) give_up();
+    if (no_numbers_) give_up_all();
 }
 
 void LaunchCheck::check(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
@@ -226,15 +228,21 @@ void LaunchCheck::check(Group& group, std::uint32_t item, std::uint64_t pc, std:
 
 void LaunchCheck::memory(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
                          const DoneAccess& access) {
-    if (access.va < kOwnBase) return;
     const std::uint64_t end = access.va + access.bytes;
     const auto tell = [&](FindingKind kind, std::uint64_t va, std::uint64_t bytes) {
         find({.kind = kind,
               .address = va,
               .bytes = static_cast<std::uint32_t>(bytes),
               .first = {},
-              .second = {group.number, item, pc, access.kind}});
+              .second = {number_in_launch(group.number), item, pc, access.kind}});
     };
+    if (access.va < kOwnBase) {
+        const auto problem = memory_ == nullptr ? std::nullopt : memory_->access(asid_, access);
+        if (problem)
+            tell(problem->outside ? FindingKind::kOutside : FindingKind::kNeverWritten, problem->va,
+                 problem->bytes);
+        return;
+    }
     if (access.va - ORR_LOCAL_BASE < ORR_LOCAL_BYTES) {
         const std::uint64_t limit = ORR_LOCAL_BASE + local_bytes_;
         if (end > limit)
@@ -252,24 +260,15 @@ void LaunchCheck::memory(Group& group, std::uint32_t item, std::uint64_t pc, std
             written(access.va + i) = true;
         return;
     }
-    // Of a structure that is copied as it stands some bytes may be nobody's: an element counts as written if
-    // a byte of it is, and a single byte if one of its granule is.
-    const std::uint64_t element = std::max<std::uint64_t>(access.element, 1);
-    for (std::uint64_t i = 0; i < access.bytes; i += element) {
-        bool any = false;
-        std::uint64_t from = access.va + i, to = std::min(from + element, end);
-        if (element == 1) from -= from % kGranule, to = from + kGranule;
-        for (std::uint64_t at = from; at < to; ++at)
-            any |= written(at);
-        if (!any) return tell(FindingKind::kNeverWritten, access.va + i, element);
-    }
+    if (const auto bad = never_written(access, written))
+        tell(FindingKind::kNeverWritten, bad->va, bad->bytes);
 }
 
 void LaunchCheck::race(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t va,
                        std::uint64_t bytes, AccessKind kind) {
     if ((what_ & kCheckRace) == 0) return;
     const Moment present = now(group, item);
-    const unsigned place = place_of(pc);
+    const unsigned place = beside_->place_of(pc);
     Shadow& shadow = shadow_of(group, va);
     const std::uint64_t end = va + bytes;
     while (va != end) {
@@ -308,7 +307,7 @@ void LaunchCheck::race_in_granule(Group& group, const Moment& present, PageShado
         }
         bool before = same;
         if (!same) {
-            const Moment past = segments_.of(cell.segment());
+            const Moment past = beside_->segments.of(cell.segment());
             before = ordered(group, past, present);
             if (!before && (cell.write() || fresh.write()) && !(cell.atomic() && fresh.atomic())) {
                 const auto kind_of = [](const Cell& one) {
@@ -317,11 +316,14 @@ void LaunchCheck::race_in_granule(Group& group, const Moment& present, PageShado
                                          : AccessKind::kLoad;
                 };
                 const std::uint8_t both = cell.bytes() & bytes;
-                find({.kind = FindingKind::kRace,
-                      .address = va / kGranule * kGranule + static_cast<unsigned>(std::countr_zero(both)),
-                      .bytes = static_cast<std::uint32_t>(std::popcount(both)),
-                      .first = {past.group, past.item, pcs_[cell.place()], kind_of(cell)},
-                      .second = {present.group, present.item, pcs_[place], kind}});
+                find(
+                    {.kind = FindingKind::kRace,
+                     .address = va / kGranule * kGranule + static_cast<unsigned>(std::countr_zero(both)),
+                     .bytes = static_cast<std::uint32_t>(std::popcount(both)),
+                     .beside = past.group >> SideBySide::kGroupBits != launch_,
+                     .first = {number_in_launch(past.group), past.item, beside_->pc_of(cell.place()),
+                               kind_of(cell)},
+                     .second = {number_in_launch(present.group), present.item, beside_->pc_of(place), kind}});
             }
         }
         if (before && covers(fresh, cell)) {
@@ -341,15 +343,6 @@ void LaunchCheck::race_in_granule(Group& group, const Moment& present, PageShado
     *(victim != nullptr ? victim : &cells[present.segment % kCells]) = fresh;
 }
 
-unsigned LaunchCheck::place_of(std::uint64_t pc) {
-    const auto [at, made] = places_.try_emplace(pc, static_cast<unsigned>(pcs_.size()));
-    if (!made) return at->second;
-    // The first stands for all that there is no room for.
-    if (pcs_.size() >= 1u << Cell::kPlaceBits) return at->second = 0;
-    pcs_.push_back(pc);
-    return at->second;
-}
-
 void LaunchCheck::find(const Finding& finding) {
     const std::uint64_t kinds = static_cast<std::uint64_t>(finding.kind) << 8 |
                                 static_cast<std::uint64_t>(finding.first.kind) << 4 |
@@ -367,16 +360,13 @@ void LaunchCheck::find(const Finding& finding) {
 }
 
 std::uint64_t LaunchCheck::shadow_bytes() const {
-    std::uint64_t bytes = card_.bytes() + order_bytes();
-    for (const auto& [number, group] : groups_)
-        bytes += group.own.bytes();
-    return bytes;
+    return own_bytes() + (beside_->gave_up() ? 0 : beside_->bytes());
 }
 
-std::uint64_t LaunchCheck::order_bytes() const {
-    std::uint64_t bytes = segments_.bytes() + released_.bytes() + places_.size() * 72;
+std::uint64_t LaunchCheck::own_bytes() const {
+    std::uint64_t bytes = 0;
     for (const auto& [number, group] : groups_) {
-        bytes += group.knows.bytes() + group.released.bytes();
+        bytes += group.own.bytes() + group.knows.bytes() + group.released.bytes();
         for (const auto& [item, state] : group.items)
             bytes += sizeof state + 64 + state.knows.bytes() + state.read.bytes();
     }
@@ -390,21 +380,24 @@ void LaunchCheck::count() {
 }
 
 void LaunchCheck::look() {
-    if (room_ == nullptr || gave_up_) return;
-    room_->used -= std::exchange(taken_, shadow_bytes());
+    if (room_ == nullptr || gave_up()) return;
+    room_->used -= std::exchange(taken_, own_bytes());
     room_->used += taken_;
+    beside_->look();
     while (room_->used > room_->limit) {
         if (room_->spare && room_->spare()) continue;
-        return give_up();
+        return give_up_all();
     }
+}
+
+void LaunchCheck::give_up_all() {
+    beside_->give_up();
+    give_up();
 }
 
 void LaunchCheck::give_up() {
     gave_up_ = true;
-    card_ = {};
-    segments_.forget();
-    released_ = {};
-    places_.clear();
+    if (beside_.use_count() == 1) beside_->give_up();
     told_.clear();
     for (auto& [number, group] : groups_) {
         group.own = {};
@@ -417,7 +410,7 @@ void LaunchCheck::give_up() {
 }
 
 std::uint64_t LaunchCheck::touched_bytes() const {
-    std::uint64_t pages = card_.pages();
+    std::uint64_t pages = beside_->memory.pages();
     for (const auto& [number, group] : groups_)
         pages += group.own.pages();
     return pages * kPageBytes;

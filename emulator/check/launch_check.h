@@ -8,33 +8,38 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "emulator/api/checks.h"
+#include "emulator/check/checked_memory.h"
 #include "emulator/check/clock.h"
 #include "emulator/check/finding.h"
 #include "emulator/check/shadow.h"
+#include "emulator/check/side_by_side.h"
 
 namespace orrery::emu {
 
-// Of the host's memory, for all checks of a card together: kernels choose how much they need.
-struct CheckRoom {
-    std::uint64_t limit = 0;
-    std::uint64_t used = 0;
-    std::function<bool()> spare;  // gives some back that may not be needed again; false: there is none
-};
-
 class LaunchCheck {
   public:
-    // `what`: of kCheckRace and kCheckMemory. `items`: of a group. `room` outlives it; nullptr: there is no
-    // limit.
-    LaunchCheck(unsigned what, std::uint32_t items, std::uint64_t local_bytes, CheckRoom* room = nullptr)
-        : what_(what), local_bytes_(local_bytes), room_(room), segments_(items) {}
+    // `what`: of kCheckRace and kCheckMemory. `items`: of a group. `room` and `memory` outlive it; nullptr:
+    // there is no limit, and nothing is known of card memory. `asid`: the launch's. `beside`: with which
+    // others it may race; nullptr: none.
+    LaunchCheck(unsigned what, std::uint32_t items, std::uint64_t local_bytes, CheckRoom* room = nullptr,
+                CheckedMemory* memory = nullptr, std::uint32_t asid = 0,
+                std::shared_ptr<SideBySide> beside = nullptr)
+        : what_(what),
+          items_(items),
+          local_bytes_(local_bytes),
+          room_(room),
+          memory_(memory),
+          asid_(asid),
+          beside_(beside != nullptr ? std::move(beside) : std::make_shared<SideBySide>(room)),
+          launch_(beside_->begin()) {}
     ~LaunchCheck();
     LaunchCheck(const LaunchCheck&) = delete;
     LaunchCheck& operator=(const LaunchCheck&) = delete;
@@ -48,7 +53,10 @@ class LaunchCheck {
     // An item starts, on the core's stack or on its own.
     void start_item(Group& group, bool core_stack);
     void end_item(Group& group, std::uint32_t item);
-    void barrier(Group& group);
+    // What it cost, in joined entries of clocks: at most kMostJoined and the items. Beyond, the group knows
+    // all that there was.
+    std::uint64_t barrier(Group& group);
+    static constexpr std::uint64_t kMostJoined = 4096;
     // `stack`: the item's stack pointer.
     void access(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
                 const DoneAccess& access);
@@ -64,9 +72,12 @@ class LaunchCheck {
     std::uint64_t touched_bytes() const;
     std::uint64_t most_touched_bytes() const { return most_touched_; }
     // There was no more room, or there were more segments than numbers: what came then was not checked.
-    bool gave_up() const { return gave_up_; }
+    bool gave_up() const { return gave_up_ || beside_->gave_up(); }
     // Gives its room back; what it has found stays.
     void give_up();
+    // It is saved, and goes on.
+    void pause() { beside_->end(launch_); }
+    void go_on() { beside_->go_on(launch_); }
     // Takes as much of the room as it needs, or gives up. It does so itself once in kLook events.
     void look();
     static constexpr unsigned kLook = 4096;
@@ -102,38 +113,24 @@ class LaunchCheck {
                 const DoneAccess& access);
     void check(Group& group, std::uint32_t item, std::uint64_t pc, std::uint64_t stack,
                const DoneAccess& access);
-    std::uint64_t order_bytes() const;
+    std::uint64_t own_bytes() const;
+    void give_up_all();
     void count();
     void find(const Finding& finding);
-    unsigned place_of(std::uint64_t pc);
     void measure();
 
     const unsigned what_;
+    const std::uint32_t items_;
     const std::uint64_t local_bytes_;
     CheckRoom* const room_;
+    CheckedMemory* const memory_;
+    const std::uint32_t asid_;
     std::uint64_t taken_ = 0;  // of it
     unsigned events_ = 0;      // since the last look
-    Segments segments_;
-    Shadow card_;                            // of memory that groups share
+    const std::shared_ptr<SideBySide> beside_;
+    const std::uint64_t launch_;             // among those
     std::map<std::uint64_t, Group> groups_;  // those that have begun and not ended
-    // What was released, by the granule of the location. Beyond so many locations the others are as one.
-    class Released {
-      public:
-        // Nothing: nobody released there.
-        const Clock* at(std::uint64_t va) const;
-        Clock& to(std::uint64_t va);
-        void overwrite(std::uint64_t va) { clocks_.erase(va); }
-        std::uint64_t bytes() const;
-
-      private:
-        static constexpr std::size_t kMost = 256;
-        std::unordered_map<std::uint64_t, Clock> clocks_;
-        Clock others_;
-    };
     Released& released_at(Group& group, std::uint64_t va);
-    Released released_;  // in memory that groups share
-    std::unordered_map<std::uint64_t, unsigned> places_;
-    std::vector<std::uint64_t> pcs_{0};
     std::vector<Finding> findings_;
     std::set<std::array<std::uint64_t, 3>> told_;
     std::uint64_t found_ = 0;
@@ -143,7 +140,7 @@ class LaunchCheck {
 };
 
 struct LaunchCheck::Group {
-    std::uint64_t number = 0;
+    std::uint64_t number = 0;  // among those of all launches beside this one
     std::uint32_t phase = 0;
     std::uint32_t first_segment = 0;  // of this phase, that of item 0
     Shadow own;                       // of its memory and its stacks

@@ -56,6 +56,7 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     linked_ = 0;
     place_ = {};
     column_ = 0;
+    told_bytes_ = 0;
     pointer_ = {};
     fetched_descriptor_ = {};
     entry_ = fetched_ = 0;
@@ -278,6 +279,7 @@ void CopyEngine::on_event(ModelTime now) {
     parked_ = nullptr;
     if (ended_) return hand_in(now);
     if (is_unfetched()) return fetch_descriptor(now);
+    if (!tell()) return context_.events.schedule(event_, now);
     work(now);
     watch_cost();
     if (ended_) return;
@@ -285,6 +287,11 @@ void CopyEngine::on_event(ModelTime now) {
     if (finished()) return end(is_list() && left_ != 0 ? ORR_DONE_BAD_DESC : ORR_DONE_OK, 0, 0);
     if (parked_ == nullptr) return context_.events.schedule(event_, free_);
     parked_->wait_for_room(event_);
+}
+
+bool CopyEngine::tell() {
+    if (job_.kind != CopyJob::Kind::kTell || context_.checked == nullptr) return true;
+    return context_.checked->tell(job_.asid, job_.tell, told_bytes_);
 }
 
 void CopyEngine::work(ModelTime now) {
@@ -472,6 +479,8 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
             context_.workers->move(port_, piece, job_.total >= Workers::kLongJob);
         else
             piece.carry_out();
+        if (context_.checked != nullptr && dst_.where.target == ORR_TARGET_VRAM)
+            context_.checked->wrote(dst_.where.address + dst_.used, bytes);
     }
     Traffic lines;
     ModelTime by_itself = duration_ps(bytes, link_rate);

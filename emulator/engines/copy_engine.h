@@ -35,9 +35,7 @@ class CopyEngine final : public EnginePort {
                 .preempt = 1u << SOC_PREEMPT_GROUP | 1u << SOC_PREEMPT_NOW};
     }
     bool start(const DescriptorWords& descriptor, std::uint32_t tag) override;
-    // 0 of a long descriptor, which nobody has fetched yet.
     std::optional<std::uint64_t> work_of(const DescriptorWords& descriptor) const override {
-        if (long_pointer(descriptor)) return 0;
         return emu::work_of(descriptor, ORR_ENGINE_COPY, cores_);
     }
     bool preempt(Preempt mode, std::uint64_t save) override;
@@ -95,6 +93,8 @@ class CopyEngine final : public EnginePort {
     bool is_fill() const { return job_.kind == CopyJob::Kind::kFill; }
     bool is_reduction() const { return job_.kind == CopyJob::Kind::kReduce; }
     bool is_list() const { return job_.kind == CopyJob::Kind::kList; }
+    // False: there is more to take in.
+    bool tell();
     bool finished() const;
 
     void on_event(ModelTime now);
@@ -136,6 +136,7 @@ class CopyEngine final : public EnginePort {
     Completion completion_;
     CopyJob::Place place_{};  // the row
     std::uint64_t column_ = 0;
+    std::uint64_t told_bytes_ = 0;  // of a tell
     // Of a list: the entry that stands in job_, whether it does, and the bytes of those from it on.
     std::uint32_t entry_ = 0;
     bool entry_read_ = false;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include <orrery/hw/mmu.h>
+
 namespace orrery::emu {
 namespace {
 
@@ -135,6 +137,18 @@ std::optional<CopyJob> box(const orr_desc_box& desc, std::uint32_t asid) {
     return job;
 }
 
+std::optional<CopyJob> tell(const orr_desc_tell& desc, std::uint32_t asid) {
+    constexpr std::uint64_t kEnd = std::uint64_t{1} << (ORR_VA_BITS - 1);
+    if (desc.asid != 0 || desc.what < ORR_TELL_HEAP || desc.what > ORR_TELL_FREED || desc.bytes == 0 ||
+        desc.va >= kEnd || desc.bytes > kEnd - desc.va)
+        return {};
+    CopyJob job;
+    job.kind = CopyJob::Kind::kTell;
+    job.asid = asid;
+    job.tell = {desc.what, desc.va, desc.bytes};
+    return job;
+}
+
 }  // namespace
 
 bool CopyJob::wraps(const Side& side) const {
@@ -178,11 +192,20 @@ std::optional<CopyJob> copy_job(const DescriptorWords& words) {
 }
 
 std::optional<CopyJob> long_copy_job(std::span<const std::uint64_t> words, std::uint32_t asid) {
-    orr_desc_box desc;
-    if (words.size_bytes() != sizeof desc) return {};
-    std::memcpy(&desc, words.data(), sizeof desc);
-    if (desc.op != ORR_DESC_BOX) return {};
-    return box(desc, asid);
+    const auto is = [&](std::uint16_t op, std::size_t bytes) {
+        return (words[0] & 0xffff) == op && words.size_bytes() == bytes;
+    };
+    if (is(ORR_DESC_BOX, sizeof(orr_desc_box))) {
+        orr_desc_box desc;
+        std::memcpy(&desc, words.data(), sizeof desc);
+        return box(desc, asid);
+    }
+    if (is(ORR_DESC_TELL, sizeof(orr_desc_tell))) {
+        orr_desc_tell desc;
+        std::memcpy(&desc, words.data(), sizeof desc);
+        return tell(desc, asid);
+    }
+    return {};
 }
 
 }  // namespace orrery::emu

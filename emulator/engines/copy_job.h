@@ -8,6 +8,7 @@
 
 #include <orrery/hw/engine.h>
 
+#include "emulator/check/checked_memory.h"
 #include "emulator/engines/reduction.h"
 
 namespace orrery::emu {
@@ -16,7 +17,7 @@ namespace orrery::emu {
 using DescriptorWords = std::array<std::uint64_t, 8>;
 
 struct CopyJob {
-    enum class Kind : std::uint8_t { kCopy, kFill, kReduce, kList };
+    enum class Kind : std::uint8_t { kCopy, kFill, kReduce, kList, kTell };
     Kind kind = Kind::kCopy;
     std::uint32_t asid = 0;
     std::uint64_t total = 0;  // bytes
@@ -51,6 +52,8 @@ struct CopyJob {
 
     std::uint64_t list = 0;
     std::uint32_t entries = 0;
+
+    Tell tell;
 
     // The last byte's address does not fit in 64 bits: it must not come back as a good one.
     bool wraps(const Side& side) const;

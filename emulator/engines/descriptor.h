@@ -14,6 +14,7 @@
 #include <orrery/hw/save.h>
 
 #include "emulator/engines/copy_job.h"
+#include "emulator/engines/long_descriptor.h"
 
 namespace orrery::emu {
 
@@ -44,10 +45,11 @@ inline std::optional<std::uint64_t> work_of(const orr_desc_kernel& desc, std::ui
     return static_cast<std::uint64_t>(groups);
 }
 
-// For an engine of that kind (ORR_ENGINE_*).
+// For an engine of that kind (ORR_ENGINE_*). 0 of one that stands in memory: nobody has fetched it yet.
 inline std::optional<std::uint64_t> work_of(const DescriptorWords& words, std::uint32_t kind,
                                             std::uint32_t cores) {
     if (kind == ORR_ENGINE_VECTOR) return work_of(std::bit_cast<orr_desc_kernel>(words), cores);
+    if (long_pointer(words)) return 0;
     const auto job = copy_job(words);
     if (!job) return {};
     return job->total;

@@ -14,6 +14,7 @@
 #include <orrery/hw/link.h>
 #include <orrery/hw/soc.h>
 
+#include "emulator/check/checked_memory.h"
 #include "emulator/engines/descriptor.h"
 #include "emulator/engines/workers.h"
 #include "emulator/memory/mmu.h"
@@ -56,6 +57,7 @@ struct EngineContext {
     // Takes a completion; called on the card thread from an event. The port is idle already: the callee may
     // start the next descriptor.
     std::function<void(const Completion&)> done;
+    CheckedMemory* checked = nullptr;  // nullptr: kernels' use of memory is not checked
 };
 
 // SOC_PREEMPT_*.

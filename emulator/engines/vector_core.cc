@@ -16,7 +16,7 @@ constexpr std::uint64_t kStackBottom = ORR_STACK_TOP - ORR_STACK_BYTES;
 constexpr std::uint64_t kFetchLookups = 8;
 constexpr std::uint64_t kLookupWork = 2;
 // What a check costs for an access, for each kCheckBytes of it, and for what may order accesses.
-constexpr std::uint64_t kCheckWork = 1, kCheckBytes = 16, kOrderWork = 32;
+constexpr std::uint64_t kCheckWork = 1, kCheckBytes = 16, kOrderWork = 32, kJoinWork = 2;
 constexpr std::uint64_t kEcallBytes = 4;
 constexpr std::uint64_t kItemStacksEnd =
     ORR_ITEM_STACKS + std::uint64_t{ORR_SAVE_ITEMS} * ORR_ITEM_STACK_STRIDE;
@@ -274,7 +274,7 @@ bool VectorCore::wait_at_barrier(Quantum& quantum) {
         next_item();
     } else {
         waits_ = ORR_SAVE_RELEASED;
-        if (checked_ != nullptr) launch_.check->barrier(*checked_);
+        if (checked_ != nullptr) hart_.spend(kOrderWork + launch_.check->barrier(*checked_) * kJoinWork);
         go_to_item(0);
     }
     return true;

@@ -78,6 +78,12 @@ void VectorUnit::Impl::Port::log_findings() {
                     to_string(finding, entry));
     if (check_->found() > check_->findings().size())
         errors.note("check: and {} findings more", check_->found() - check_->findings().size());
+    const bool gave_up = unit_.context.checked != nullptr && unit_.context.checked->gave_up();
+    if (gave_up && !unit_.memory_given_up)
+        errors.note(
+            "check: what is allocated and written takes more of the host's memory than there is for "
+            "it: use of card memory is not checked from here on");
+    unit_.memory_given_up = gave_up;
     if (check_->gave_up())
         errors.note(
             "check: not all of the kernel at {:#x} of address space {} was checked: that takes more than the "

@@ -323,6 +323,7 @@ void VectorUnit::Impl::park(const KernelLaunch& launch, std::unique_ptr<LaunchCh
     // Some never go on.
     if (parked.size() == kMostParked) parked.pop_front();
     check->look();
+    check->pause();
     parked.push_back(
         {launch.desc, launch.serial, context.mmu.root_changes(launch.desc.asid), std::move(check)});
 }
@@ -335,6 +336,7 @@ std::unique_ptr<LaunchCheck> VectorUnit::Impl::unpark(const KernelLaunch& launch
     });
     if (it == parked.end()) return new_check(launch);
     auto check = std::move(it->check);
+    check->go_on();
     parked.erase(it);
     return check;
 }
@@ -347,7 +349,17 @@ void VectorUnit::Impl::forget_parked() {
 
 std::unique_ptr<LaunchCheck> VectorUnit::Impl::new_check(const KernelLaunch& launch) {
     forget_parked();
-    return std::make_unique<LaunchCheck>(config.check, launch.items(), launch.desc.local_bytes, &check_room);
+    auto& [changes, known] = side_by_side[launch.desc.asid];
+    auto beside = known.lock();
+    const std::uint64_t now = context.mmu.root_changes(launch.desc.asid);
+    if (beside == nullptr || changes != now || !beside->takes_more()) {
+        beside = std::make_shared<SideBySide>(&check_room);
+        known = beside;
+        changes = now;
+    }
+    CheckedMemory* const memory = (config.check & kCheckMemory) != 0 ? context.checked : nullptr;
+    return std::make_unique<LaunchCheck>(config.check, launch.items(), launch.desc.local_bytes, &check_room,
+                                         memory, launch.desc.asid, std::move(beside));
 }
 
 VectorUnit::VectorUnit(const VectorConfig& config, EngineContext& context)

@@ -5,7 +5,9 @@
 #include <array>
 #include <bitset>
 #include <deque>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "emulator/engines/ahead/run_ahead.h"
@@ -107,7 +109,10 @@ class VectorUnit::Impl {
     CodeStore code;          // of all cores, if they run on one thread
     std::deque<Core> cores;  // events do not move
     CoreSet free;
-    CheckRoom check_room;  // before all checks: they give theirs back
+    bool memory_given_up = false;  // and told
+    CheckRoom check_room;          // before all checks: they give theirs back
+    // Of each address space: its root's changes then, and what its launches in flight have in common.
+    std::map<std::uint32_t, std::pair<std::uint64_t, std::weak_ptr<SideBySide>>> side_by_side;
     std::deque<Port> ports;
     std::uint64_t serial = 0;  // of the last launch
     std::unique_ptr<KernelDebugger> debugger;

@@ -5,6 +5,7 @@
 
 #include <orrery/hw/pci.h>
 
+#include "emulator/api/checks.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/soc/register_names.h"
 
@@ -273,6 +274,10 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_STATE:
             value = file.state.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_CHECKS:
+            static_assert(kCheckRace == ORR_CHECKS_RACE && kCheckMemory == ORR_CHECKS_MEMORY);
+            value = card_.config().check;
             return true;
         case ORR_R_HELD:
             value = file.held.load(std::memory_order_acquire);

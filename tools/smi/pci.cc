@@ -8,6 +8,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string_view>
 
@@ -76,6 +77,13 @@ unsigned gts(unsigned speed) {
     }
 }
 
+std::string sysfs_line(const std::string& address, const char* name) {
+    std::ifstream file(fmt::format("/sys/bus/pci/devices/{}/{}", address, name));
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
 PciCard describe(const pci_dev& device, const Words& words) {
     PciCard card;
     card.address = fmt::format("{:04x}:{:02x}:{:02x}.{}", device.domain, device.bus, device.dev, device.func);
@@ -83,6 +91,8 @@ PciCard describe(const pci_dev& device, const Words& words) {
     const auto driver =
         std::filesystem::read_symlink(fmt::format("/sys/bus/pci/devices/{}/driver", card.address), error);
     if (!error) card.driver = driver.filename();
+    card.held = sysfs_line(card.address, "held");
+    card.checks = sysfs_line(card.address, "checks");
     card.responds = words.responds;
     card.link_width_max = (words.link_can & PCI_EXP_LNKCAP_WIDTH) >> 4;
     card.link_gts_max = gts(words.link_can & PCI_EXP_LNKCAP_SPEED);

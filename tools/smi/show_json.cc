@@ -12,6 +12,8 @@ using Json = nlohmann::ordered_json;
 Json pci_json(const PciCard& pci) {
     return {{"address", pci.address},
             {"driver", pci.driver.empty() ? Json(nullptr) : Json(pci.driver)},
+            {"held", pci.held.empty() ? Json(nullptr) : Json(pci.held)},
+            {"checks", pci.checks.empty() ? Json(nullptr) : Json(pci.checks)},
             {"link_width", pci.link_width},
             {"link_gts", pci.link_gts == 2 ? Json(2.5) : Json(pci.link_gts)},
             {"link_width_max", pci.link_width_max},

@@ -34,6 +34,11 @@ void show_card(const Card& card) {
     const orrDeviceProp& p = card.prop;
     fmt::print("{}  {}  {}  {}  {}\n", *card.device, address, p.name, p.node, state_name(p.state));
     if (card.pci) fmt::print("   PCIe       {}\n", pcie_text(*card.pci));
+    if (card.pci && card.pci->held != "none" && !card.pci->held.empty())
+        fmt::print("   held       by a debugger ({}): nothing on the card moves until it goes on\n",
+                   card.pci->held);
+    if (card.pci && card.pci->checks != "none" && !card.pci->checks.empty())
+        fmt::print("   checks     of kernels: {}\n", card.pci->checks);
     const orrDeviceVersion& v = card.version;
     fmt::print("   firmware   {} (ABI {}.{}) {}\n", version_text(v.firmware), v.firmware_abi >> 16,
                v.firmware_abi >> 8 & 0xff, v.firmware_build);

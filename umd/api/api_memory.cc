@@ -34,7 +34,18 @@ Status free_memory(Runtime& runtime, void* ptr, bool host) {
                     host ? "orrMallocHost" : "orrMalloc", runtime.memory().describe(va));
     }
     ORR_TRY(drained, drain_users(runtime, allocation->device));
-    return runtime.memory().free(va);
+    ORR_TRY(freed, runtime.memory().free(va));
+    return runtime.tell_heaps();
+}
+
+Result<std::uint64_t> allocate(Runtime& runtime, std::size_t bytes) {
+    ORR_TRY(context, runtime.current_context());
+    ORR_TRY(va, runtime.memory().allocate_device((*context)->device(), bytes));
+    if (auto told = (*context)->tell_heap(); !told) {
+        (void)runtime.memory().free(*va);
+        return std::unexpected(told.error());
+    }
+    return *va;
 }
 
 }  // namespace
@@ -45,8 +56,7 @@ orrError_t orrMalloc(void** ptr, size_t bytes) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (ptr == nullptr) return null_argument("ptr");
         ORR_TRY(size, check_size(bytes));
-        ORR_TRY(context, runtime.current_context());
-        ORR_TRY(va, runtime.memory().allocate_device((*context)->device(), bytes));
+        ORR_TRY(va, allocate(runtime, bytes));
         *ptr = reinterpret_cast<void*>(*va);
         return {};
     });
@@ -83,8 +93,7 @@ orrError_t orrMallocPitch(void** ptr, size_t* pitch, size_t width, size_t height
         std::size_t bytes = 0;
         if (__builtin_mul_overflow(wide, height, &bytes)) bytes = kMaxAllocation + 1;
         ORR_TRY(size, check_size(bytes));
-        ORR_TRY(context, runtime.current_context());
-        ORR_TRY(va, runtime.memory().allocate_device((*context)->device(), bytes));
+        ORR_TRY(va, allocate(runtime, bytes));
         *ptr = reinterpret_cast<void*>(*va);
         *pitch = wide;
         return {};

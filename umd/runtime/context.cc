@@ -1,8 +1,11 @@
 #include "umd/runtime/context.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
+
+#include <orrery/hw/engine.h>
 
 namespace orrery::umd {
 namespace {
@@ -41,9 +44,11 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       ports_(card.link_ports),
       vector_cores_(card.vector_cores),
       isa_(isa_of(card)),
+      tells_((card.features & ORR_FEATURE_TELL) != 0),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem) {
     fleet_.add(*this);
+    if (tells_) memory_.keep_changes(device_);
 }
 
 Context::~Context() {
@@ -57,6 +62,10 @@ void Context::shutdown() {
     for (auto& stream : fleet_.streams(this))
         stream->close();
     fleet_.forget_flights(*this);
+    {
+        const std::lock_guard lock(tell_mutex_);
+        tell_stream_.reset();
+    }
     const std::lock_guard lock(mutex_);
     null_stream_.reset();
     signal_stream_.reset();
@@ -119,6 +128,29 @@ Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> Context::signal(const 
         if (sent) return std::pair{std::move(*stream), *sent};
         if (!(*stream)->error() || lost()) return std::unexpected(sent.error());
     }
+}
+
+Status Context::tell_heap() {
+    if (!tells_) return {};
+    const std::lock_guard lock(tell_mutex_);
+    const auto changes = memory_.take_changes(device_);
+    if (changes.empty()) return {};
+    if (tell_stream_ == nullptr || tell_stream_->error()) {
+        ORR_TRY(stream, Stream::create(*this, 64, kPage, named("heap, for checks")));
+        tell_stream_ = std::move(*stream);
+    }
+    std::uint64_t end = 0;
+    for (const HeapChange& change : changes) {
+        const orr_desc_tell desc{ORR_DESC_TELL, change.what, 0, change.va, change.bytes};
+        orr_packet_long packet{};
+        packet.header.opcode = ORR_PKT_COPY;
+        packet.header.flags = ORR_PKT_F_ORDERED | ORR_PKT_F_LONG;
+        packet.bytes = sizeof desc;
+        ORR_TRY(sent, tell_stream_->submit_with(std::bit_cast<orr_packet>(packet), 0,
+                                                std::as_bytes(std::span(&desc, 1)), OpNote{}, {}));
+        end = *sent;
+    }
+    return tell_stream_->wait(end);
 }
 
 std::shared_ptr<Stream> Context::take_null_stream() {

@@ -71,6 +71,8 @@ class Context {
 
     // All work submitted until now; the first error, after waiting for all.
     Status synchronize();
+    // Returns when a card that checks kernels' use of memory knows all that has become of its heap.
+    Status tell_heap();
     // Cards whose memory kernels of this one may write.
     void add_peer(Context& peer);
     std::vector<Context*> peers() const;
@@ -139,6 +141,9 @@ class Context {
     const std::uint32_t vector_cores_;
     const Isa isa_;
     Fate loss_;
+    const bool tells_;       // the card asks for it
+    std::mutex tell_mutex_;  // so that whoever comes back finds told what was there when he came
+    std::shared_ptr<Stream> tell_stream_;
     SemaphorePool semaphores_;
     SemaphorePool event_slots_;
     mutable std::mutex mutex_;

@@ -215,12 +215,13 @@ std::string place(std::uint64_t address, const orr_packet& packet, Context& cont
 // What a card that checks kernels found in one; nothing: the cause is another.
 std::optional<std::string> finding(const QueueState& state, const orr_packet& packet, Context& context) {
     const std::uint64_t cause = state.error_detail & 0xffff;
-    if (cause < ORR_TRAP_RACE || cause > ORR_TRAP_NEVER_WRITTEN) return std::nullopt;
+    if (cause < ORR_TRAP_RACE || cause > ORR_TRAP_RACE_BESIDE) return std::nullopt;
     const auto bits = [&](unsigned from, unsigned count) {
         return state.error_detail >> from & ((std::uint64_t{1} << count) - 1);
     };
     const auto address =
         static_cast<std::uint64_t>(static_cast<std::int64_t>(state.error_address << 16) >> 16);
+    const bool in_card_memory = address >> (ORR_VA_BITS - 1) == 0;
     const auto verb = [](std::uint64_t kind) {
         return kind == ORR_CHECK_STORE ? "writes" : kind == ORR_CHECK_ATOMIC ? "uses atomically" : "reads";
     };
@@ -229,6 +230,8 @@ std::optional<std::string> finding(const QueueState& state, const orr_packet& pa
                                     ? std::bit_cast<orr_packet_dispatch>(packet).entry
                                     : 0;
     const auto at = [&](std::uint64_t distance) {
+        if ((distance & 0xffffffff) == ORR_CHECK_FAR)
+            return std::string("in a module that is far from this one");
         const auto pc = entry + static_cast<std::uint64_t>(std::int64_t{
                                     static_cast<std::int32_t>(static_cast<std::uint32_t>(distance))});
         return fmt::format("at pc {:#x}{}", pc, context.describe_code(pc));
@@ -246,19 +249,23 @@ std::optional<std::string> finding(const QueueState& state, const orr_packet& pa
         fmt::format("item {} of group {} {} {}", state.error_item & ((1u << ORR_DONE_ITEM_BITS) - 1),
                     state.error_item >> ORR_DONE_ITEM_BITS, verb(bits(18, 2)), at(state.error_other));
     std::string text;
-    if (cause == ORR_TRAP_RACE) {
+    if (cause == ORR_TRAP_RACE || cause == ORR_TRAP_RACE_BESIDE) {
         constexpr std::uint64_t kNoRoom = (1u << 26) - 1;
         const std::uint64_t group = bits(38, 26);
-        text = fmt::format("has a race on {} ({}): {}; item {} of {} {} {}; nothing orders the two", bytes,
+        text = fmt::format("has a race on {} ({}): {}; item {} of {}{} {} {}; nothing orders the two", bytes,
                            where(), self, bits(28, 10),
                            group == kNoRoom ? "a later group" : fmt::format("group {}", group),
+                           cause == ORR_TRAP_RACE_BESIDE ? " of a launch beside this one" : "",
                            verb(bits(16, 2)), at(state.error_other >> 32));
     } else if (cause == ORR_TRAP_OUTSIDE) {
-        text = fmt::format("uses {} ({}), beyond what its launch asked for: {}", bytes, where(), self);
+        text = in_card_memory
+                   ? fmt::format("uses {}, which are in no allocation: {}: {}", bytes, where(), self)
+                   : fmt::format("uses {} ({}), beyond what its launch asked for: {}", bytes, where(), self);
     } else if (cause == ORR_TRAP_BELOW_STACK) {
         text = fmt::format("uses {} below its stack pointer: {}", bytes, self);
     } else {
-        text = fmt::format("uses {} of its stack that it never wrote: {}", bytes, self);
+        text = in_card_memory ? fmt::format("uses {} that nobody wrote ({}): {}", bytes, where(), self)
+                              : fmt::format("uses {} of its stack that it never wrote: {}", bytes, self);
     }
     const std::uint64_t findings = state.error_address >> 48;
     if (findings > 1)

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include <orrery/hw/engine.h>
+
 #include "umd/runtime/at_once.h"
 
 namespace orrery::umd {
@@ -201,6 +203,7 @@ Result<std::uint64_t> Memory::allocate_from_slab(int device, std::uint64_t bytes
     for (auto& slab : card.slabs) {
         if (const auto va = slab.free.allocate(size, kAlignment)) {
             insert({device, *va, bytes, slab.block});
+            note(device, ORR_TELL_ALLOCATED, *va, bytes);
             return *va;
         }
     }
@@ -212,6 +215,8 @@ Result<std::uint64_t> Memory::allocate_from_slab(int device, std::uint64_t bytes
     }
     const std::uint64_t va = card.slabs.front().free.allocate(size, kAlignment).value();
     insert({device, va, bytes, *block});
+    note(device, ORR_TELL_HEAP, (*block)->va, (*block)->size);
+    note(device, ORR_TELL_ALLOCATED, va, bytes);
     return va;
 }
 
@@ -221,6 +226,8 @@ Result<std::uint64_t> Memory::allocate_device(int device, std::uint64_t bytes) {
     ORR_TRY(block, create(device, bytes, BoKind::kVram, true));
     share_with_writers(**block);
     insert({device, (*block)->va, bytes, *block});
+    note(device, ORR_TELL_HEAP, (*block)->va, (*block)->size);
+    note(device, ORR_TELL_ALLOCATED, (*block)->va, bytes);
     return (*block)->va;
 }
 
@@ -258,7 +265,25 @@ Block* Memory::release(const Allocation& allocation) {
         allocations_.erase(allocation.va);
     }
     if (allocation.device == kHost) return allocation.block;
-    return release_from(cards_.at(allocation.device).slabs, allocation, kAlignment);
+    note(allocation.device, ORR_TELL_FREED, allocation.va, allocation.bytes);
+    Block* const gone = release_from(cards_.at(allocation.device).slabs, allocation, kAlignment);
+    if (gone != nullptr) note(allocation.device, ORR_TELL_NO_HEAP, gone->va, gone->size);
+    return gone;
+}
+
+void Memory::note(int device, std::uint16_t what, std::uint64_t va, std::uint64_t bytes) {
+    Card& card = cards_.at(device);
+    if (card.keeps_changes) card.changes.push_back({what, va, bytes});
+}
+
+void Memory::keep_changes(int device) {
+    const std::lock_guard changing(changes_);
+    cards_.at(device).keeps_changes = true;
+}
+
+std::vector<HeapChange> Memory::take_changes(int device) {
+    const std::lock_guard changing(changes_);
+    return std::exchange(cards_.at(device).changes, {});
 }
 
 Status Memory::free(std::uint64_t va) {

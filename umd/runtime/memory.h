@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "umd/runtime/range_allocator.h"
 #include "umd/winsys/winsys.h"
@@ -50,6 +51,12 @@ struct Allocation {
     enum class Variable : std::uint8_t { kNone, kWritable, kConstant } variable = Variable::kNone;
 };
 
+// What has become of a card's heap, in orr_desc_tell's words.
+struct HeapChange {
+    std::uint16_t what = 0;  // ORR_TELL_*
+    std::uint64_t va = 0, bytes = 0;
+};
+
 // Thread safe. Devices are numbers of attach(); their Device objects outlive this one.
 class Memory {
   public:
@@ -74,6 +81,10 @@ class Memory {
     Result<Allocation> find_range(std::uint64_t va, std::uint64_t bytes, const char* what) const;
     // "1,024 bytes past the end of the allocation of 4,096 bytes at 0x... on device 0"
     std::string describe(std::uint64_t va) const;
+
+    // From here on changes of the card's heap are kept until somebody takes them, in their order.
+    void keep_changes(int device);
+    std::vector<HeapChange> take_changes(int device);
 
     // Lets `device` write to all memory of `peer`, of now and later.
     Status enable_peer(int device, int peer);
@@ -119,6 +130,8 @@ class Memory {
         std::list<Slab> slabs;         // of its memory
         std::list<Slab> pinned_slabs;  // of create_pinned()
         std::set<int> may_write;       // peers whose memory this card may write
+        bool keeps_changes = false;
+        std::vector<HeapChange> changes;
     };
 
     // All with changes_ held.
@@ -134,6 +147,7 @@ class Memory {
     void offer(Block& block, int device, std::uint32_t flags);
     Result<std::uint64_t> allocate_from_slab(int device, std::uint64_t bytes);
     void insert(const Allocation& allocation);
+    void note(int device, std::uint16_t what, std::uint64_t va, std::uint64_t bytes);
 
     // changes_ orders those who change anything, and is held over system calls; mutex_ guards the tables
     // against those who only look, and is not: a copy never waits for an allocation. Changes take both, in

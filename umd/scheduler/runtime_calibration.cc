@@ -91,6 +91,7 @@ Status RuntimeExecutor::measure_channels(unsigned card,
                               ? memory.allocate_host(cards_[card].device, kCalibrationBytes)
                               : memory.allocate_device(cards_[node].device, kCalibrationBytes));
             taken.push_back(*made);
+            ORR_TRY(told, runtime_.tell_heaps());
             places.emplace(node, *made);
             return *made;
         };
@@ -119,7 +120,8 @@ Status RuntimeExecutor::measure_channels(unsigned card,
     Context& sender = *cards_[card].context;
     if (!done && !sender.fleet().wait_quiet(sender)) return done;
     memory.free(taken);
-    return done;
+    const Status told = runtime_.tell_heaps();
+    return done ? told : done;
 }
 
 }  // namespace orrery::umd

@@ -80,6 +80,7 @@ RuntimeExecutor::~RuntimeExecutor() {
     close_all();
     lanes_.clear();
     runtime_.memory().free(allocations_);
+    (void)runtime_.tell_heaps();
 }
 
 Result<std::shared_ptr<TaskKernel>> RuntimeExecutor::load(std::span<const std::byte> image,
@@ -140,6 +141,7 @@ Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t byt
                       : runtime_.memory().allocate_device(card.device, whole);
     if (!va) return va;
     allocations_.push_back(*va);
+    ORR_TRY(told, runtime_.tell_heaps());
     return arenas.emplace_back(*va, whole).allocate(size, 256).value();
 }
 

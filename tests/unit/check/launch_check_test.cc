@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <vector>
@@ -300,6 +301,75 @@ TEST(LaunchCheck, AFenceIsThereForAllAtomicsBehindItAndSizesMayDiffer) {
     };
     EXPECT_EQ(races(wide, kFlags + 4, 4), 0u);
     EXPECT_EQ(races(wide, kFlags + 8, 4), 1u) << "another place";
+}
+
+// Launches of one address space: those that met are in no order but that of what they release and acquire.
+TEST(LaunchCheck, LaunchesThatMetAreInNoOrder) {
+    const auto all = std::make_shared<SideBySide>(nullptr);
+    const auto launch = [&](std::uint32_t items) {
+        return std::make_unique<LaunchCheck>(kCheckRace, items, 0, nullptr, nullptr, 1, all);
+    };
+    const auto found = [](LaunchCheck& check, std::uint64_t pc, const DoneAccess& access) {
+        const std::uint64_t before = check.found();
+        LaunchCheck::Group& group = check.go_on(0);
+        check.access(group, 0, pc, 0, access);
+        check.start_item(group, false);  // a load is looked at when the next comes
+        return check.found() - before;
+    };
+    const auto first = launch(2);
+    first->access(first->begin(3), 1, 0x1000, 0, store(kWords, 8));
+    auto second = launch(5);
+    EXPECT_EQ(found(*second, 0x2000, store(kWords + 64, 8)), 0u);
+    ASSERT_EQ(found(*second, 0x2004, load(kWords, 8)), 1u);
+    const Finding finding = second->findings().front();
+    EXPECT_TRUE(finding.beside);
+    EXPECT_EQ(finding.first.group, 3u);
+    EXPECT_EQ(finding.first.item, 1u);
+    EXPECT_EQ(finding.first.pc, 0x1000u);
+    EXPECT_EQ(finding.second.group, 0u);
+    EXPECT_EQ(finding.second.pc, 0x2004u);
+    second.reset();
+    // It began when the second had ended, and not the first.
+    const auto third = launch(1);
+    EXPECT_EQ(found(*third, 0x3000, store(kWords + 64, 8)), 0u);
+    EXPECT_EQ(found(*third, 0x3004, store(kWords, 8)), 1u);
+    // What one releases the other may acquire.
+    found(*first, 0x1004, store(kWords + 128, 8));
+    found(*first, 0x1008, atomic(kFlags, 8, false, true));
+    EXPECT_EQ(found(*third, 0x3008, atomic(kFlags, 8, true, false)), 0u);
+    EXPECT_EQ(found(*third, 0x300c, load(kWords + 128, 8)), 0u);
+    // One that is saved may never go on.
+    found(*first, 0x100c, store(kWords + 256, 8));
+    first->pause();
+    const auto fourth = launch(1);
+    EXPECT_EQ(found(*fourth, 0x4000, load(kWords + 256, 8)), 0u);
+    first->go_on();
+    EXPECT_EQ(found(*launch(1), 0x5000, load(kWords + 256, 8)), 1u);
+}
+
+// Each of many items has learned of the same many others: a barrier joins no more of that than it may, misses
+// a race then, and invents none.
+TEST(LaunchCheck, ABarrierOfManyItemsThatKnowMuchCostsNoMoreThanItMay) {
+    constexpr std::uint32_t kItems = 1000, kOthers = 200;
+    LaunchCheck check(kCheckRace, kItems, 0);
+    LaunchCheck::Group& first = check.begin(0);
+    LaunchCheck::Group& second = check.begin(1);
+    for (std::uint32_t item = 0; item < kOthers; ++item) {
+        check.access(first, item, 0x1000, 0, store(kWords + item * 8, 8));
+        check.access(first, item, 0x1004, 0, atomic(kFlags, 8, true, true));
+    }
+    for (std::uint32_t item = 0; item < kItems; ++item)
+        check.access(second, item, 0x2000, 0, atomic(kFlags, 8, true, false));
+    const std::uint64_t cost = check.barrier(second);
+    EXPECT_GT(cost, kItems);
+    EXPECT_LE(cost, LaunchCheck::kMostJoined + kItems);
+    for (std::uint32_t item = 0; item < kOthers; ++item)
+        check.access(second, 0, 0x2004, 0, load(kWords + item * 8, 8));
+    check.access(second, 0, 0x2008, 0, load(kWords, 8));
+    EXPECT_EQ(check.found(), 0u);
+    // What comes behind the barrier is no more known than ever.
+    check.access(first, 0, 0x1008, 0, store(kWords, 8));
+    EXPECT_EQ(check.found(), 1u);
 }
 
 TEST(LaunchCheck, EachPairOfPlacesIsToldOnceAndNotTooMany) {

@@ -5,7 +5,9 @@
 
 #include <gmock/gmock.h>
 
+#include "emulator/api/checks.h"
 #include "emulator/check/launch_check.h"
+#include "emulator/engines/checked_spaces.h"
 #include "emulator/engines/save_area.h"
 #include "tests/unit/engines/vector_rig.h"
 
@@ -254,6 +256,161 @@ TEST_F(ParkedCheckTest, WhatHasGoneWithItsProcessIsForgotten) {
     ASSERT_EQ(rig.mmu.clear_root(1), 0u);
     ASSERT_EQ(rig.mmu.set_root(1, rig.root()), 0u);
     EXPECT_EQ(go_on().status, ORR_DONE_OK);
+}
+
+// Two launches of two streams, each right by itself, write one word.
+TEST_F(CheckTest, LaunchesSideBySideAreInNoOrder) {
+    const orr_desc_kernel d = sharing(kOneWord, kShared, 1, 1);
+    const auto both = [&](const orr_desc_kernel& other) {
+        rig.done.clear();
+        EXPECT_TRUE(unit->port(0).start(Rig::words_of(d), 1));
+        EXPECT_TRUE(unit->port(1).start(Rig::words_of(other), 2));
+        rig.run();
+        EXPECT_EQ(rig.done.size(), 2u);
+        return rig.done;
+    };
+    const auto met = both(d);
+    EXPECT_EQ(met[0].status, ORR_DONE_OK);
+    EXPECT_EQ(cause(met[1]), unsigned{ORR_TRAP_RACE_BESIDE});
+    EXPECT_EQ(address(met[1]), kShared);
+    EXPECT_EQ(run(d).status, ORR_DONE_OK);
+    EXPECT_EQ(run(d).status, ORR_DONE_OK) << "one after the other";
+    orr_desc_kernel other = d;
+    other.asid = 2;
+    ASSERT_EQ(rig.mmu.set_root(2, rig.root()), 0u);
+    for (const Completion& done : both(other))
+        EXPECT_EQ(done.status, ORR_DONE_OK) << "another process";
+}
+
+// A card that was told of a heap of two pages with some allocations.
+class CheckedHeapTest : public CheckTest {
+  protected:
+    static constexpr std::uint64_t kHeap = kData + (1 << 20), kAllocation = kHeap + 256, kAllocated = 96;
+
+    CheckedHeapTest() {
+        rig.context.checked = &memory;
+        check(kCheckMemory);
+        tell(ORR_TELL_HEAP, kHeap, 8192);
+        tell(ORR_TELL_ALLOCATED, kAllocation, kAllocated);
+    }
+    Completion tell(std::uint16_t what, std::uint64_t va, std::uint64_t bytes) {
+        const orr_desc_tell desc{ORR_DESC_TELL, what, 0, va, bytes};
+        std::memcpy(data(64 << 10), &desc, sizeof desc);
+        orr_desc_long pointer{};
+        pointer.op = ORR_DESC_LONG;
+        pointer.asid = 1;
+        pointer.descriptor = kData + (64 << 10);
+        pointer.bytes = sizeof desc;
+        return rig.run_one(copies, pointer);
+    }
+    Completion fill(std::uint64_t va, std::uint64_t bytes) {
+        orr_desc_copy d{};
+        d.op = ORR_DESC_FILL;
+        d.asid = 1;
+        d.dst = va;
+        d.row_bytes = bytes;
+        d.rows = 1;
+        d.pattern_bytes = 1;
+        return rig.run_one(copies, d);
+    }
+    Completion load(std::uint64_t va) { return run(desc(kLoad, va, 1, 1)); }
+    Completion store(std::uint64_t va) { return run(desc(kStore, va, 1, 1)); }
+
+    CheckedMemory memory{checked_spaces(rig.mmu), 1 << 20};
+    CopyEngine copies{0, {}, rig.context};
+};
+
+TEST_F(CheckedHeapTest, AccessesBesideAnAllocationAreNamed) {
+    const Completion past = store(kAllocation + kAllocated);
+    EXPECT_EQ(cause(past), unsigned{ORR_TRAP_OUTSIDE});
+    EXPECT_EQ(address(past), kAllocation + kAllocated);
+    EXPECT_EQ(bytes(past), 4u);
+    EXPECT_EQ(past.fault >> 18 & 3, ORR_CHECK_STORE);
+    EXPECT_EQ(cause(load(kAllocation - 4)), unsigned{ORR_TRAP_OUTSIDE});
+    EXPECT_EQ(cause(load(kHeap + 4096)), unsigned{ORR_TRAP_OUTSIDE}) << "nothing is allocated in this page";
+    EXPECT_EQ(store(kAllocation + kAllocated - 4).status, ORR_DONE_OK);
+    EXPECT_EQ(load(kHeap + 8192).status, ORR_DONE_OK) << "no heap";
+    EXPECT_EQ(load(kHeap - 4).status, ORR_DONE_OK) << "no heap";
+
+    tell(ORR_TELL_FREED, kAllocation, kAllocated);
+    EXPECT_EQ(cause(store(kAllocation)), unsigned{ORR_TRAP_OUTSIDE});
+    tell(ORR_TELL_NO_HEAP, kHeap, 8192);
+    EXPECT_EQ(store(kAllocation).status, ORR_DONE_OK);
+}
+
+TEST_F(CheckedHeapTest, WhatNobodyWroteSinceItsAllocationIsNotRead) {
+    const Completion fresh = load(kAllocation + 8);
+    EXPECT_EQ(cause(fresh), unsigned{ORR_TRAP_NEVER_WRITTEN});
+    EXPECT_EQ(address(fresh), kAllocation + 8);
+    EXPECT_EQ(fresh.fault >> 18 & 3, ORR_CHECK_LOAD);
+    // Kernels, copies and fills write, and so do peers.
+    EXPECT_EQ(store(kAllocation + 8).status, ORR_DONE_OK);
+    EXPECT_EQ(load(kAllocation + 8).status, ORR_DONE_OK);
+    EXPECT_EQ(cause(load(kAllocation + 12)), unsigned{ORR_TRAP_NEVER_WRITTEN});
+    EXPECT_EQ(fill(kAllocation + 12, 4).status, ORR_DONE_OK);
+    EXPECT_EQ(load(kAllocation + 12).status, ORR_DONE_OK);
+    EXPECT_EQ(rig.run_one(copies, Rig::copy(kHostData, kAllocation + 16, 4)).status, ORR_DONE_OK);
+    EXPECT_EQ(load(kAllocation + 16).status, ORR_DONE_OK);
+    EXPECT_EQ(cause(load(kAllocation + 20)), unsigned{ORR_TRAP_NEVER_WRITTEN});
+    memory.wrote(kDataOffset + (kAllocation + 20 - kData), 4);
+    EXPECT_EQ(load(kAllocation + 20).status, ORR_DONE_OK);
+
+    tell(ORR_TELL_FREED, kAllocation, kAllocated);
+    tell(ORR_TELL_ALLOCATED, kAllocation, kAllocated);
+    EXPECT_EQ(cause(load(kAllocation + 8)), unsigned{ORR_TRAP_NEVER_WRITTEN});
+    // Whole pages, which need no bits.
+    tell(ORR_TELL_ALLOCATED, kHeap + 4096, 4096);
+    EXPECT_EQ(fill(kHeap + 4096, 4096).status, ORR_DONE_OK);
+    EXPECT_EQ(load(kHeap + 8188).status, ORR_DONE_OK);
+    tell(ORR_TELL_ALLOCATED, kHeap + 4096 + 256, 256);
+    EXPECT_EQ(cause(load(kHeap + 4096 + 256)), unsigned{ORR_TRAP_NEVER_WRITTEN});
+}
+
+TEST_F(CheckedHeapTest, WhatIsToldIsNotTrusted) {
+    constexpr std::uint64_t kEnd = std::uint64_t{1} << 47;
+    EXPECT_EQ(tell(0, kHeap, 1).status, ORR_DONE_BAD_DESC);
+    EXPECT_EQ(tell(ORR_TELL_FREED + 1, kHeap, 1).status, ORR_DONE_BAD_DESC);
+    EXPECT_EQ(tell(ORR_TELL_HEAP, kHeap, 0).status, ORR_DONE_BAD_DESC);
+    EXPECT_EQ(tell(ORR_TELL_HEAP, kEnd - 1, 2).status, ORR_DONE_BAD_DESC);
+    EXPECT_EQ(tell(ORR_TELL_HEAP, ~std::uint64_t{0}, 2).status, ORR_DONE_BAD_DESC);
+    // Memory that the process may not write stays as it is for others.
+    const std::uint64_t code = std::uint64_t{kImageBase};
+    memory.wrote(0, 16);
+    const std::uint64_t before = memory.bytes();
+    EXPECT_EQ(tell(ORR_TELL_ALLOCATED, code, 4096).status, ORR_DONE_OK);
+    EXPECT_GT(memory.bytes(), before);
+    EXPECT_EQ(load(code).status, ORR_DONE_OK);
+    // Of the host's memory it takes no more than the limit.
+    for (std::uint64_t i = 0; i < 20'000 && !memory.gave_up(); ++i)
+        memory.wrote(i * kPageBytes, 1);
+    EXPECT_TRUE(memory.gave_up());
+    EXPECT_EQ(memory.bytes(), 0u);
+    EXPECT_EQ(load(kAllocation + 40).status, ORR_DONE_OK);
+    memory.reset();
+    EXPECT_EQ(tell(ORR_TELL_HEAP, kHeap, 8192).status, ORR_DONE_OK);
+    EXPECT_EQ(cause(load(kAllocation + 40)), unsigned{ORR_TRAP_OUTSIDE});
+    // The next process has heaps of its own.
+    ASSERT_EQ(rig.mmu.clear_root(1), 0u);
+    ASSERT_EQ(rig.mmu.set_root(1, rig.root()), 0u);
+    EXPECT_EQ(load(kAllocation + 40).status, ORR_DONE_OK);
+}
+
+TEST_F(CheckedHeapTest, ALargeAllocationIsTakenInPieces) {
+    constexpr std::uint64_t kLarge = kData + (2 << 20), kLargeBytes = 6 << 20;
+    memory.wrote(kDataOffset, kDataBytes);
+    tell(ORR_TELL_HEAP, kLarge, kLargeBytes);
+    const std::uint64_t before = memory.bytes();
+    tell(ORR_TELL_ALLOCATED, kLarge, kLargeBytes);
+    EXPECT_LT(memory.bytes(), before);
+    EXPECT_EQ(cause(load(kLarge + kLargeBytes - 4)), unsigned{ORR_TRAP_NEVER_WRITTEN});
+}
+
+TEST_F(CheckedHeapTest, WithoutTheCheckNothingIsTaken) {
+    rig.context.checked = nullptr;
+    check(kCheckRace);
+    EXPECT_EQ(tell(ORR_TELL_HEAP, kHeap, 8192).status, ORR_DONE_OK);
+    EXPECT_EQ(load(kAllocation).status, ORR_DONE_OK);
+    EXPECT_EQ(load(kHeap).status, ORR_DONE_OK);
 }
 
 TEST_F(CheckTest, WhatACheckCostsTheHostEndsAGo) {

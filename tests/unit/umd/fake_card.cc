@@ -390,8 +390,18 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             return true;
         case ORR_PKT_COPY: {
             if ((packet.header.flags & ORR_PKT_F_LONG) != 0) {
-                const FakeOutcome outcome = copy_box(packet);
-                return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
+                const auto pointer = std::bit_cast<orr_packet_long>(packet);
+                if (pointer.bytes != sizeof(orr_desc_tell)) {
+                    const FakeOutcome outcome = copy_box(packet);
+                    return outcome.error == 0 || failed(outcome.error, outcome.address, outcome.detail);
+                }
+                const auto* memory = translate(pointer.descriptor, pointer.bytes, ORR_BIND_READ, &fault);
+                if (memory == nullptr) return failed(ORR_QERR_FAULT, pointer.descriptor, fault);
+                orr_desc_tell desc;
+                std::memcpy(&desc, memory, sizeof desc);
+                if (desc.op != ORR_DESC_TELL) return failed(ORR_QERR_BAD_DESC, 0, 0);
+                told.push_back(desc);
+                return true;
             }
             const auto p = std::bit_cast<orr_packet_copy>(packet);
             const std::uint32_t planes = std::max(p.planes, 1u);

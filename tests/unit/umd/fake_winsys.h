@@ -5,6 +5,7 @@
 
 #include <orrery/fw/packet.h>
 #include <orrery/fw/queue.h>
+#include <orrery/hw/engine.h>
 #include <orrery/hw/link.h>
 
 #include <atomic>
@@ -153,6 +154,8 @@ class FakeCard {
     std::string sku_name = "fake";
     std::uint32_t vector_ports = 4;
     std::string vector_isa;  // empty: a card from before it was told
+    bool checks_memory = false;
+    std::vector<orr_desc_tell> told;
     int live_pages = 0;
     std::uint32_t grants = 0;
     bool has_vm = false;

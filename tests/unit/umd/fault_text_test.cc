@@ -119,10 +119,18 @@ TEST_F(FaultText, ARaceHasBothSides) {
         finding(ORR_TRAP_RACE | 1 << 20 | ~0ull << 38, 0x1000 | 1ull << 48),
         ::testing::AllOf(::testing::HasSubstr("1 byte at 0x1000"), ::testing::HasSubstr("of a later group"),
                          ::testing::Not(::testing::HasSubstr("log"))));
+    EXPECT_THAT(finding(ORR_TRAP_RACE_BESIDE | 1 << 20 | who, 0x1000 | 1ull << 48),
+                ::testing::HasSubstr("item 3 of group 2 of a launch beside this one reads at pc 0x70000028"));
     EXPECT_THAT(finding(ORR_TRAP_OUTSIDE | 2 << 20, local | 2ull << 48),
                 ::testing::AllOf(::testing::HasSubstr("beyond what its launch asked for"),
                                  ::testing::HasSubstr("1 more finding of this launch is in")));
     EXPECT_THAT(finding(ORR_TRAP_BELOW_STACK, local), ::testing::HasSubstr("below its stack pointer"));
+    // Of card memory.
+    EXPECT_THAT(finding(ORR_TRAP_OUTSIDE | 2 << 20, 0x1000),
+                ::testing::HasSubstr("are in no allocation: near no"));
+    EXPECT_THAT(
+        finding(ORR_TRAP_NEVER_WRITTEN | 4 << 20, 0x1000),
+        ::testing::HasSubstr("uses 4 bytes at 0x1000 that nobody wrote (near no allocation): item 5"));
     EXPECT_THAT(finding(ORR_TRAP_NEVER_WRITTEN, local), ::testing::HasSubstr("that it never wrote"));
     context().remove_code(kStart);
 }

@@ -1,5 +1,11 @@
+#include <array>
 #include <cstring>
+#include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
+
+#include <orrery/hw/engine.h>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -54,6 +60,43 @@ TEST(Memory, MemsetOddSizesTouchesNothingElse) {
         ASSERT_EQ(back[i], expected) << i;
     }
     ASSERT_OK(orrFree(memory));
+}
+
+// What a card that checks kernels' use of memory was told and has not been asked for: what, offset from the
+// first heap, bytes.
+std::vector<std::array<std::uint64_t, 3>> told_of(FakeCard& card, std::uint64_t from) {
+    const std::lock_guard lock(card.mutex());
+    std::vector<std::array<std::uint64_t, 3>> all;
+    for (const orr_desc_tell& desc : std::exchange(card.told, {}))
+        all.push_back({desc.what, desc.va - from, desc.bytes});
+    return all;
+}
+
+TEST(Memory, ACardThatChecksKnowsItsHeap) {
+    FakeSystem system(2);
+    system.card(0).checks_memory = true;
+    using All = std::vector<std::array<std::uint64_t, 3>>;
+    constexpr std::uint64_t kSlab = 2 << 20, kOwn = (1 << 20) + 100, kWhole = (1 << 20) + 4096;
+    void *a = nullptr, *b = nullptr, *c = nullptr;
+    ASSERT_OK(orrMalloc(&a, 100));
+    const auto heap = reinterpret_cast<std::uintptr_t>(a);
+    EXPECT_EQ(told_of(system.card(0), heap), (All{{ORR_TELL_HEAP, 0, kSlab}, {ORR_TELL_ALLOCATED, 0, 100}}));
+    std::size_t pitch = 0;
+    ASSERT_OK(orrMallocPitch(&b, &pitch, 300, 2));
+    EXPECT_EQ(told_of(system.card(0), heap), (All{{ORR_TELL_ALLOCATED, 256, 1024}}));
+    ASSERT_OK(orrFree(a));
+    EXPECT_EQ(told_of(system.card(0), heap), (All{{ORR_TELL_FREED, 0, 100}}));
+    ASSERT_OK(orrMalloc(&c, kOwn));
+    const auto own = reinterpret_cast<std::uintptr_t>(c);
+    EXPECT_EQ(told_of(system.card(0), own), (All{{ORR_TELL_HEAP, 0, kWhole}, {ORR_TELL_ALLOCATED, 0, kOwn}}));
+    ASSERT_OK(orrFree(c));
+    EXPECT_EQ(told_of(system.card(0), own), (All{{ORR_TELL_FREED, 0, kOwn}, {ORR_TELL_NO_HEAP, 0, kWhole}}));
+    // One that does not ask is told nothing.
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrMalloc(&c, 100));
+    ASSERT_OK(orrFree(c));
+    EXPECT_EQ(told_of(system.card(1), 0), All{});
+    ASSERT_OK(orrFree(b));
 }
 
 TEST(Memory, AddressesAreUniqueOverCardsAndHost) {

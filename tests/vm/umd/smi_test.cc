@@ -38,6 +38,7 @@ TEST(Smi, JsonSaysWhatTheApiSays) {
         EXPECT_EQ(card.at("pci").at("address"), prop.pci_address);
         EXPECT_EQ(card.at("pci").at("link_width"), 16);
         EXPECT_EQ(card.at("pci").at("driver"), "orrery");
+        EXPECT_EQ(card.at("pci").at("held"), "none");
         EXPECT_EQ(card.at("node"), prop.node);
         EXPECT_EQ(card.at("state"), "running");
         EXPECT_EQ(card.at("vram_bytes"), prop.vram_bytes);

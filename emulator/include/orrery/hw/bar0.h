@@ -54,6 +54,11 @@
 #define ORR_HELD_FIRMWARE 1u /* a debugger at the firmware */
 #define ORR_HELD_KERNELS 2u /* a debugger at kernels */
 
+/* What the card checks of kernels (orrery-card --check): ORR_CHECKS_*. 0 also from a card that does not know the register. */
+#define ORR_R_CHECKS 0x009c /* RO */
+#define ORR_CHECKS_RACE 1u /* accesses that nothing orders */
+#define ORR_CHECKS_MEMORY 2u /* use of memory; copy engines take struct orr_desc_tell (engine.h) */
+
 #define ORR_STATE_RESET 0u /* waiting for ORR_R_BOOT_START */
 #define ORR_STATE_BOOTING 1u /* boot ROM at work, or firmware not ready yet */
 #define ORR_STATE_RUNNING 2u /* the firmware has written ORR_PROGRESS_READY */

@@ -26,6 +26,7 @@
 #define ORR_DESC_REDUCE 12u /* struct orr_desc_reduce */
 #define ORR_DESC_COPIES 13u /* copies that a list in memory names: struct orr_desc_copies */
 #define ORR_DESC_BOX 14u /* long only: struct orr_desc_box */
+#define ORR_DESC_TELL 15u /* long only: struct orr_desc_tell */
 
 /* orr_desc_kernel.flags. RESIDENT: all groups are on cores at once; it gets them together, as soon as so many are
  * free, before ports of its own priority and lower ones; more groups than cores: ORR_DONE_BAD_DESC. */
@@ -176,6 +177,24 @@ struct orr_desc_box {
 };
 ORR_ASSERT_OFFSET(struct orr_desc_box, src_stride, 48);
 ORR_ASSERT_SIZE(struct orr_desc_box, 112);
+
+/*
+ * What a process uses its addresses for, for copy engines of a card that checks kernels' use of memory (ORR_R_CHECKS); others
+ * complete it and do nothing. In a heap kernels may touch allocations only, and read of them in VRAM only what was written
+ * since. Nothing is known of addresses outside of heaps. Other processes' findings do not depend on it.
+ */
+#define ORR_TELL_HEAP 1u /* the range is a heap, without allocations */
+#define ORR_TELL_NO_HEAP 2u /* it is none any more */
+#define ORR_TELL_ALLOCATED 3u /* an allocation, of which nothing is written */
+#define ORR_TELL_FREED 4u /* allocations that begin in the range are none any more */
+struct orr_desc_tell {
+	uint16_t op; /* ORR_DESC_TELL */
+	uint16_t what; /* ORR_TELL_* */
+	uint32_t asid; /* 0 */
+	uint64_t va;
+	uint64_t bytes; /* > 0; the range ends at 2^47 at the latest */
+};
+ORR_ASSERT_SIZE(struct orr_desc_tell, 24);
 
 /*
  * Kernel: grid_x * grid_y * grid_z work-groups of block_x * block_y * block_z work-items. A

@@ -50,12 +50,15 @@
  * first. SOC_DONE_ITEM is the item that did it; of a race the later one, and `first` is the other. The words hold:
  * SOC_DONE_FAULT: cause 15:0, ORR_CHECK_* of first 17:16 and of the item 19:18, bytes 27:20, first's item 37:28 and
  * group 63:38 (all-ones: it does not fit). SOC_DONE_DETAIL: address 47:0, sign-extended; findings 63:48 (all-ones: or more).
- * SOC_DONE_OTHER: distances of pcs from the descriptor's entry, signed: the item's 31:0, first's 63:32.
+ * SOC_DONE_OTHER: distances of pcs from the descriptor's entry, signed: the item's 31:0, first's 63:32 (ORR_CHECK_FAR: it
+ * does not fit).
  */
 #define ORR_TRAP_RACE 0x110u /* two items, one writes, and nothing orders them */
-#define ORR_TRAP_OUTSIDE 0x111u /* work-group memory beyond local_bytes */
+#define ORR_TRAP_OUTSIDE 0x111u /* work-group memory beyond local_bytes, or a heap between its allocations (struct orr_desc_tell) */
 #define ORR_TRAP_BELOW_STACK 0x112u /* its stack below its stack pointer */
-#define ORR_TRAP_NEVER_WRITTEN 0x113u /* a read of what the item never wrote on its stack */
+#define ORR_TRAP_NEVER_WRITTEN 0x113u /* a read of what the item never wrote on its stack, or nobody in an allocation */
+#define ORR_TRAP_RACE_BESIDE 0x114u /* as RACE; first is of a launch that was in flight beside this one, in the same ASID */
+#define ORR_CHECK_FAR 0x80000000u
 #define ORR_CHECK_LOAD 0u
 #define ORR_CHECK_STORE 1u
 #define ORR_CHECK_ATOMIC 2u

@@ -141,7 +141,7 @@
 #define SOC_ENGINE_SAVE 0x60 /* RW: VRAM offset of a save area, 4 KiB aligned */
 #define SOC_ENGINE_PREEMPT 0x68 /* WO: SOC_PREEMPT_*; a second write may go from GROUP to NOW */
 #define SOC_PREEMPT_GROUP 1u /* vector: groups on cores run to their end; copy: as NOW */
-#define SOC_PREEMPT_NOW 2u /* vector: groups on cores are saved inside the kernel; at most 2 us and the time to save */
+#define SOC_PREEMPT_NOW 2u /* vector: groups on cores are saved inside the kernel; at most 2 us, a piece of memory for each who uses the same, and the time to save */
 #define SOC_ENGINE_RESUME 0x70 /* WO: tag */
 /* "units": of ports whose kind has SOC_KIND_UNITS. */
 #define SOC_ENGINE_PRIORITY 0x78 /* RW, units: 0 .. 3, reset 0: free cores go to the highest first */

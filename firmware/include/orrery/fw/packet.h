@@ -106,7 +106,7 @@ ORR_ASSERT_SIZE(struct orr_packet_copies, 64);
 /* Its descriptor stands in memory and is fetched when the packet starts on its engine; semantics as struct orr_desc_long. */
 struct orr_packet_long {
 	struct orr_packet_header header; /* ORR_PKT_F_LONG */
-	uint64_t descriptor; /* VA, 8-byte aligned; COPY: of a struct orr_desc_box */
+	uint64_t descriptor; /* VA, 8-byte aligned; COPY: of a struct orr_desc_box or orr_desc_tell */
 	uint32_t bytes; /* a multiple of 8 up to ORR_DESC_LONG_BYTES */
 	uint32_t reserved0;
 	uint64_t reserved1[5];

@@ -1,0 +1,234 @@
+// What the host orders: boot, resets, memory and grants.
+#include <algorithm>
+#include <utility>
+
+#include "emulator/card/card.h"
+#include "emulator/time/rate.h"
+
+namespace orrery::emu {
+
+namespace {
+// Of an image, read and hashed in one event.
+constexpr std::uint64_t kBootPiece = 16 << 10;
+}  // namespace
+
+bool Card::drain_commands() {
+    if (commands_.empty()) return false;
+    while (!commands_.empty()) {
+        carry_out(commands_.front());
+        publish();
+        commands_.pop();
+    }
+    return true;
+}
+
+void Card::carry_out(const Command& command) {
+    switch (command.kind) {
+        case Command::Kind::kBootStart:
+            start_boot(command);
+            break;
+        case Command::Kind::kReset:
+            reset();
+            break;
+        case Command::Kind::kRestartCore:
+            restart_core();
+            break;
+        case Command::Kind::kMailbox:
+            if (faults_ != nullptr) {
+                const Fault fault = faults_->at(FaultPoint::kMailbox);
+                if (fault.action == FaultAction::kDrop) break;
+                if (fault.action != FaultAction::kNone)
+                    faults_->later(fault.delay, [this] { ring_mailbox(); });
+                if (fault.action == FaultAction::kDelay) break;
+            }
+            ring_mailbox();
+            break;
+        case Command::Kind::kGrant:
+            grant(command);
+            break;
+        case Command::Kind::kBusMaster:
+            host_.set_enabled(command.number != 0);
+            mmu_->flush_host();
+            vector_unit_->flush();
+            break;
+        case Command::Kind::kMap:
+            map(command);
+            break;
+        case Command::Kind::kUnmap:
+            unmap(command);
+            break;
+        case Command::Kind::kClientGone:
+            power_on();
+            break;
+    }
+}
+
+void Card::ring_mailbox() {
+    if (core_->state() != ControlCore::State::kRunning) return;
+    core_->note(ORR_OTRACE_NOTE_MAILBOX, {});
+    soc_->ring_mailbox();
+}
+
+void Card::start_boot(const Command& command) {
+    if (file_.state.load(std::memory_order_relaxed) != ORR_STATE_RESET) {
+        errors_.guest("ORR_R_BOOT_START was written while the card is not in reset: ignored");
+        return;
+    }
+    file_.state.store(ORR_STATE_BOOTING, std::memory_order_release);
+    file_.boot_status.store(ORR_BOOT_BUSY, std::memory_order_release);
+    boot_arg_ = command.c;
+    // The image is read once, piece by piece: what the guest does to its memory later changes nothing. Its
+    // size is the guest's claim, and a claim over the limit is not copied.
+    const std::uint64_t bytes =
+        std::max<std::uint64_t>(1, std::min<std::uint64_t>(command.b, ORR_IMAGE_MAX_SIZE));
+    const auto span = host_.find(command.a, bytes, false);
+    image_bus_ = command.a;
+    image_bytes_ = command.b;
+    if (span.data == nullptr || span.bytes < bytes) {
+        return fail_boot({.status = ORR_BOOT_BAD_ADDRESS, .reason = "no such memory"});
+    }
+    if (command.b > ORR_IMAGE_MAX_SIZE) {
+        return fail_boot({.status = ORR_BOOT_BAD_HEADER, .reason = "longer than an image may be"});
+    }
+    image_.emplace();
+    events_.schedule(boot_event_, later(events_.now(), config_.sku.boot_ps));
+}
+
+void Card::fail_boot(const BootResult& result) {
+    errors_.guest("boot failed with status {} (detail {:#x}): {}; image of {} bytes at bus address {:#x}",
+                  result.status, result.detail, result.reason, image_bytes_, image_bus_);
+    image_.reset();
+    file_.boot_detail.store(result.detail, std::memory_order_release);
+    file_.state.store(ORR_STATE_BOOT_FAILED, std::memory_order_release);
+    file_.boot_status.store(result.status, std::memory_order_release);
+}
+
+// A piece of the image, or, after the last, the end.
+void Card::boot(ModelTime now) {
+    const std::uint64_t done = image_->size();
+    if (const std::uint64_t bytes = std::min(image_bytes_ - done, kBootPiece); bytes != 0) {
+        const auto span = host_.find(image_bus_ + done, bytes, false);
+        if (span.data == nullptr || span.bytes < bytes) {
+            return fail_boot({.status = ORR_BOOT_BAD_ADDRESS, .reason = "its memory went meanwhile"});
+        }
+        image_->take({span.data, bytes});
+        return events_.schedule(boot_event_, later(now, duration_ps(bytes, config_.sku.boot_bytes_per_s)));
+    }
+    const bool warm = soc_->boot_count() > 0;
+    const BootResult result = image_->finish(config_.key, core_->sram(), warm ? Load::kKeep : Load::kClear);
+    if (result.status != ORR_BOOT_OK) return fail_boot(result);
+    if (recorder_ != nullptr) recorder_->image(image_->image());
+    image_.reset();
+    file_.boot_detail.store(result.detail, std::memory_order_release);
+    // Firmware of 1.1 takes what a pop gives for the tag as it is.
+    doorbells_->tell_more(result.hw_minor >= 2);
+    soc_->set_boot(result.entry, boot_arg_);
+    core_->start(warm);
+    file_.boot_status.store(result.status, std::memory_order_release);
+}
+
+void Card::start_core_for_test(std::uint64_t entry) {
+    if (file_.state.load(std::memory_order_relaxed) != ORR_STATE_RESET) return;
+    file_.state.store(ORR_STATE_BOOTING, std::memory_order_release);
+    soc_->set_boot(entry, 0);
+    core_->start();
+}
+
+void Card::reset() {
+    counters_.add(ORR_CTR_RESETS);
+    if (faults_ != nullptr) faults_->reset();
+    events_.cancel(boot_event_);
+    events_.cancel(interrupt_event_);
+    interrupts_.clear();
+    image_.reset();
+    for (const auto& engine : copy_engines_)
+        engine->reset();
+    vector_unit_->reset();
+    if (checked_memory_ != nullptr) checked_memory_->reset();
+    doorbells_->reset();
+    memory_.reset();
+    mmu_->reset();
+    windows_->reset();
+    soc_->reset();
+    core_->reset();
+    for (LinkPort* link : active_links_)
+        link->reset();
+    for (auto& link : file_.links)
+        link.grants_done.store(0, std::memory_order_relaxed);
+    file_.irq_status.store(0, std::memory_order_relaxed);
+    file_.irq_mask.store(0, std::memory_order_relaxed);
+    publish_core_reset();
+    file_.reset_count.fetch_add(1, std::memory_order_release);
+}
+
+// Engines, MMU, doorbells, links and what they have for the core go on: the firmware that comes finds them.
+void Card::restart_core() {
+    if (file_.state.load(std::memory_order_relaxed) == ORR_STATE_RESET) {
+        errors_.guest("ORR_R_CORE_RESTART was written while the core waits for ORR_R_BOOT_START: ignored");
+        return;
+    }
+    counters_.add(ORR_CTR_CORE_RESTARTS);
+    errors_.note("the control core is restarted");
+    events_.cancel(boot_event_);
+    image_.reset();
+    windows_->reset();
+    soc_->restart();
+    core_->reset(ORR_OTRACE_NOTE_RESTART);
+    publish_core_reset();
+}
+
+void Card::publish_core_reset() {
+    core_halt_seen_ = false;
+    file_.boot_detail.store(0, std::memory_order_relaxed);
+    file_.boot_status.store(ORR_BOOT_IDLE, std::memory_order_relaxed);
+    file_.progress.store(0, std::memory_order_relaxed);
+    file_.heartbeat.store(0, std::memory_order_relaxed);
+    file_.halt_cause.store(0, std::memory_order_relaxed);
+    file_.halt_pc.store(0, std::memory_order_relaxed);
+    file_.halt_tval.store(0, std::memory_order_relaxed);
+    file_.state.store(ORR_STATE_RESET, std::memory_order_release);
+}
+
+// The next client is another VM: it must find nothing of this one.
+void Card::power_on() {
+    reset();
+    host_.remove_all();
+    host_.set_enabled(false);
+    vram_.clear();
+    doorbells_->clear_pages();
+}
+
+void Card::map(const Command& command) {
+    const auto inserted = host_.insert(std::move(**command.range));
+    command.range->reset();
+    *command.error = inserted ? 0 : inserted.error();
+    if (inserted) counters_.add(ORR_CTR_DMA_MAPS);
+}
+
+void Card::unmap(const Command& command) {
+    *command.range = host_.remove(command.a, command.b);
+    if (!command.range->has_value()) return;
+    mmu_->flush_host();
+    vector_unit_->flush();
+}
+
+void Card::grant(const Command& command) {
+    LinkPort* link = links_[command.number].get();
+    const auto slot = static_cast<std::uint32_t>(command.c & 0xffu);
+    const std::uint64_t verb = command.c & ~std::uint64_t{0xff};
+    bool good = false;
+    if (link != nullptr && slot < ORR_LINK_GRANT_SLOTS) {
+        if (verb == ORR_LINK_GRANT_SET) {
+            good = link->set_grant(slot, command.a, command.b);
+        } else if (verb == ORR_LINK_GRANT_CLEAR) {
+            good = link->clear_grant(slot);
+        }
+    }
+    if (!good) {
+        errors_.guest("grant command {:#x} on link port {} for {:#x} bytes at {:#x} cannot be done",
+                      command.c, command.number, command.b, command.a);
+    }
+    file_.links[command.number].grants_done.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace orrery::emu
