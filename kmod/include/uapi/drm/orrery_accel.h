@@ -74,7 +74,7 @@ struct drm_orr_query_device {
 
 /* Queues fail what they would have signalled: QUEUE_ABORT, SIGNALLER_*, queue_create's firmware_number. */
 #define ORR_FEATURE_FAILURE (1u << 0)
-/* The card checks kernels' use of memory and wants to be told of heaps: ORR_CHECKS_MEMORY of orrery/hw/bar0.h. */
+/* The card checks kernels' use of memory and wants to be told of heaps: ORR_CHECKS_MEMORY. */
 #define ORR_FEATURE_TELL (1u << 1)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
