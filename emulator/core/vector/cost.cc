@@ -47,14 +47,17 @@ bool picks(VectorOp op) {
     }
 }
 
-// The widest of what an element is made of and becomes, in bits.
-unsigned widest(const VectorFile& file, const VectorRow& what) {
-    const auto of = [&](VectorOperand operand) {
-        return operand == VectorOperand::kWide || operand == VectorOperand::kWideElement ? file.sew_log2 + 1
-               : operand == VectorOperand::kMask                                         ? 0
-                                                                                         : file.sew_log2;
+// Something that an element is made of, or what it becomes, is of twice SEW.
+bool widens(const VectorRow& what) {
+    const auto wide = [](VectorOperand operand) {
+        return operand == VectorOperand::kWide || operand == VectorOperand::kWideElement;
     };
-    return static_cast<unsigned>(std::max({of(what.vd), of(what.vs2), of(what.vs1)}));
+    return wide(what.vd) || wide(what.vs2) || wide(what.vs1);
+}
+
+bool masks_only(const VectorRow& what, VectorOp op) {
+    return (what.vd == VectorOperand::kMask && what.vs2 == VectorOperand::kMask) || op == VectorOp::kVcpopM ||
+           op == VectorOp::kVfirstM;
 }
 
 }  // namespace
@@ -70,17 +73,33 @@ std::uint64_t cycles_of_places(const VectorFile& file, std::uint64_t elements) {
 std::uint64_t cycles_of(const VectorFile& file, const VectorRow& what, VectorOp op) {
     // A register alone; masks of vl bits.
     if (what.has(kScalar)) return 1;
-    const bool masks_only = what.vd == VectorOperand::kMask && what.vs2 == VectorOperand::kMask;
-    if (masks_only || op == VectorOp::kVcpopM || op == VectorOp::kVfirstM)
-        return cycles_of_bits(file, file.vl);
+    if (masks_only(what, op)) return cycles_of_bits(file, file.vl);
     if (in_order(op)) return std::max<std::uint64_t>(1, file.vl);
     if (picks(op)) return cycles_of_places(file, file.vl);
-    const unsigned log2 = widest(file, what);
+    const unsigned log2 = static_cast<unsigned>(file.sew_log2) + (widens(what) ? 1 : 0);
     std::uint64_t cycles = cycles_of_bits(file, file.vl << log2);
     if (divides(op)) cycles *= kDivide;
     // A tree over what the lanes have at last.
     if (what.has(kReduce)) cycles += std::bit_width(std::max(file.datapath_bits >> log2, 1u)) - 1u;
     return cycles;
+}
+
+VectorFile::Common common_of(const VectorFile& file) {
+    VectorFile::Common all{.vl = file.vl,
+                           .vtype = file.vtype,
+                           .cycles = {cycles_of_bits(file, file.vl << file.sew_log2),
+                                      cycles_of_bits(file, file.vl << (file.sew_log2 + 1))},
+                           .operands = {}};
+    all.operands.vl = file.vl;
+    all.operands.vlmax = file.vlmax;
+    all.operands.vlen_bytes = file.vlen_bytes;
+    return all;
+}
+
+bool is_of_elements(const VectorRow& what, VectorOp op, bool& wide) {
+    wide = widens(what);
+    return !what.has(kScalar | kReduce) && !masks_only(what, op) && !in_order(op) && !picks(op) &&
+           !divides(op);
 }
 
 }  // namespace orrery::emu

@@ -1,9 +1,9 @@
 // Arithmetic vector instructions: what all have in common around their element kernels.
 #include "emulator/core/vector/execute.h"
 
-#include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "emulator/core/host_fp.h"
 #include "emulator/core/vector/cost.h"
@@ -113,19 +113,6 @@ void take_results(Core* core, const Op* op, const VectorRow& what, const VectorO
     if (what.vd == VectorOperand::kFResult) core->f[op->rd] = o.result;
 }
 
-// cycles_of() as it was last asked for each instruction: it costs as much as the kernel of a short one.
-std::uint64_t cycles_known(const VectorFile& file, const VectorRow& what, VectorOp op) {
-    struct Known {
-        std::uint64_t vl = 0, vtype = kVill, cycles = 1;
-        std::uint32_t datapath_bits = 0;
-    };
-    static thread_local constinit std::array<Known, kVectorOps> all{};
-    Known& known = all[static_cast<std::size_t>(op)];
-    if (known.vl != file.vl || known.vtype != file.vtype || known.datapath_bits != file.datapath_bits)
-        known = {file.vl, file.vtype, cycles_of(file, what, op), file.datapath_bits};
-    return known.cycles;
-}
-
 // What it took, in cycles.
 std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
                          const VectorKernels::Entry& kernel) {
@@ -164,10 +151,27 @@ std::uint64_t run_kernel(Core* core, const Op* op, const VectorRow& what,
         run();
     }
     take_results(core, op, what, o);
-    return cycles_known(file, what, vector_op(op));
+    return cycles_of(file, what, vector_op(op));
 }
 
-Next op_vector(Core* core, Op* op, std::int64_t left) {
+// So that next time op_vector() need not look at what it looked at now, if there is little to do.
+void remember_plain(const VectorFile& file, Op* op, const VectorRow& what) {
+    auto imm = static_cast<std::uint32_t>(op->imm);
+    bool wide = false;
+    const bool group = what.vd == VectorOperand::kGroup || what.vd == VectorOperand::kWide;
+    if ((imm & kOverlaps) != 0 || !unmasked(op) || !group || !is_of_elements(what, vector_op(op), wide) ||
+        (file.kernels->leaves_flags && !what.has(kFp)))
+        return;
+    const PlainScalar scalar = what.vs1 == VectorOperand::kF          ? PlainScalar::kF
+                               : what.vs1 == VectorOperand::kSigned   ? PlainScalar::kSigned
+                               : what.vs1 == VectorOperand::kUnsigned ? PlainScalar::kUnsigned
+                                                                      : PlainScalar::kX;
+    imm |= kPlain | (wide ? kPlainWide : 0) | (what.has(kFp) ? kPlainFp : 0) |
+           std::uint32_t{std::to_underlying(scalar)} << kPlainScalarShift;
+    op->imm = static_cast<std::int32_t>(imm);
+}
+
+Next op_vector_other(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     const VectorOp number = vector_op(op);
     const VectorRow& what = row(number);
@@ -183,12 +187,53 @@ Next op_vector(Core* core, Op* op, std::int64_t left) {
         raise_illegal(core, op);
         ORR_STOP();
     }
+    if (kernel != nullptr) remember_plain(file, op, what);
     const std::uint64_t cycles =
         kernel != nullptr ? run_kernel(core, op, what, *kernel) : move_whole(file, op);
     file.vstart = 0;
     vector_written(core);
     const bool awaited = what.vd == VectorOperand::kXResult || what.vd == VectorOperand::kFResult;
     charge_vector(core, left, file.arithmetic_until, cycles, awaited);
+    op += 2;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+std::uint64_t plain_scalar(const Core* core, const Op* op, std::uint32_t imm) {
+    const auto scalar = static_cast<PlainScalar>(imm >> kPlainScalarShift & 3);
+    if (scalar == PlainScalar::kF) return core->f[op->rs1];
+    if (scalar == PlainScalar::kX) return core->x[op->rs1];
+    if (scalar == PlainScalar::kUnsigned) return op->rs1;
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(std::uint64_t{op->rs1} << 59) >> 59);
+}
+
+// Of one that is kPlain, with mstatus as it leaves it: all else is op_vector_other()'s.
+void run_plain(Core* core, const Op* op, std::uint32_t imm, VectorOperands& o) {
+    VectorFile& file = *core->vector;
+    o.vd = file.reg(op->rd);
+    o.vs2 = file.reg(op->rs2);
+    o.vs1 = file.reg(op->rs1);
+    o.scalar = plain_scalar(core, op, imm);
+    o.frm = core->frm;
+    o.vxrm = file.vxrm;
+    file.kernels->of[imm & 0xffff][file.sew_log2 - 3].run(o);
+    if ((o.fflags | o.vxsat | o.slow) != 0) [[unlikely]] {
+        core->fflags = core->fflags | (std::exchange(o.fflags, 0) & 31);
+        file.vxsat = file.vxsat | (std::exchange(o.vxsat, 0) & 1);
+        core->spend(std::exchange(o.slow, 0));
+    }
+    file.touched = true;
+}
+
+Next op_vector(Core* core, Op* op, std::int64_t left) {
+    VectorFile& file = *core->vector;
+    const auto imm = static_cast<std::uint32_t>(op->imm);
+    const bool fp = (imm & kPlainFp) != 0;
+    const std::uint64_t dirty = kMstatusVs | (fp ? kMstatusFs : 0);
+    if (ORR_UNLIKELY(!is_plain(file, op) || (core->mstatus & dirty) != dirty || (fp && !fp_ready(core))))
+        ORR_CALL(op_vector_other, core, op, left);
+    VectorFile::Common& known = common(file);
+    run_plain(core, op, imm, known.operands);
+    charge_vector(core, left, file.arithmetic_until, known.cycles[(imm & kPlainWide) != 0 ? 1 : 0], false);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }

@@ -25,6 +25,14 @@ inline VectorOp vector_op(const Op* op) {
 inline constexpr std::uint32_t kCheckedVtype = 0xff << 16;
 inline constexpr std::uint32_t kChecked = 1 << 24;   // legal at that vtype
 inline constexpr std::uint32_t kOverlaps = 1 << 25;  // a source is not apart from vd, nor the same group
+// There is nothing to do but to run its kernel, or to move its bytes, and its cycles are those of vl elements
+// of SEW: what most instructions of inner loops are.
+inline constexpr std::uint32_t kPlain = 1 << 26;
+inline constexpr std::uint32_t kPlainWide = 1 << 27;  // arithmetic: of twice SEW
+inline constexpr std::uint32_t kPlainFp = 1 << 28;
+inline constexpr unsigned kPlainScalarShift = 29;  // two bits, a PlainScalar
+enum class PlainScalar : std::uint8_t { kX, kF, kSigned, kUnsigned };
+inline constexpr std::uint32_t kPlainStore = 1 << 27;  // of memory
 
 // EEW and EMUL of an operand, as powers of two; size is that of an element in bits.
 struct GroupShape {
@@ -47,6 +55,12 @@ inline bool overlap(unsigned a, int a_registers, unsigned b, int b_registers) {
 inline bool vector_on(const Core* core) {
     return (core->mstatus & kMstatusVs) != 0;
 }
+// It is kPlain, with this vl and vtype.
+inline bool is_plain(const VectorFile& file, const Op* op) {
+    const std::uint32_t now = static_cast<std::uint32_t>(file.vtype & 0xff) << 16 | kChecked | kPlain;
+    return (static_cast<std::uint32_t>(op->imm) & (kCheckedVtype | kChecked | kPlain)) == now &&
+           file.vstart == 0 && file.vl != 0;
+}
 inline void vector_written(Core* core) {
     core->mstatus |= kMstatusVs;
     core->vector->touched = true;
@@ -60,7 +74,8 @@ inline void charge_vector(Core* core, std::int64_t& left, std::uint64_t& until, 
     std::uint64_t& place = file.began[file.oldest];
     const std::uint64_t last = file.began[(file.oldest + VectorFile::kAhead - 1) % VectorFile::kAhead];
     file.oldest = (file.oldest + 1) % VectorFile::kAhead;
-    const std::uint64_t now = core->steps() + core->extra_cycles, given = std::max(now, place);
+    const std::uint64_t now = core->steps_end - static_cast<std::uint64_t>(left) + core->extra_cycles,
+                        given = std::max(now, place);
     const std::uint64_t begin = std::max({given, last, awaited ? file.busy_until() : until});
     until = begin + cycles;
     place = begin;

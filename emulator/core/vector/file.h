@@ -33,6 +33,16 @@ struct VectorFile {
     int lmul_log2 = 0;  // -3 to 3
     std::uint64_t vlmax = 0;
 
+    // What instructions with the vl and vtype of last time have in common.
+    struct Common {
+        std::uint64_t vl = 0, vtype = kVill;
+        std::uint64_t cycles[2] = {};  // of vl elements of SEW, and of twice SEW
+        VectorOperands operands;
+    } common;
+
+    // Where loads and stores of rows ended, by their place in the code: a guess for the host's caches.
+    std::uint64_t row_ends[16] = {};
+
     // In cycles, as Hart::cycles(): when the two have done what was given to them, and when the last
     // instructions began, the oldest at `oldest`. The hart goes on while so many have not begun.
     static constexpr std::size_t kAhead = 4;

@@ -173,13 +173,12 @@ ORR_INLINE std::uint64_t mask_bits(const std::uint8_t* mask, std::uint64_t first
     return bits >> (base % 8 + (first - base));
 }
 
-// Body::run<partial>(operands, block), Body::kLanes elements at a time.
+// Body::run<partial>(operands, block), Body::kLanes elements at a time, from element i on.
 template <class Body>
-__attribute__((noinline)) void for_blocks(VectorOperands& operands) {
+__attribute__((noinline)) void blocks_from(VectorOperands& operands, std::uint64_t i) {
     constexpr unsigned kLanes = Body::kLanes;
     static_assert(kLanes <= 16);
     VectorOperands o = operands;  // which no store into a register can change, so that it stays out of memory
-    std::uint64_t i = o.start;
     if (o.mask == nullptr) {
         for (; i + kLanes <= o.vl; i += kLanes)
             Body::template run<false>(o, Block{i, kLanes, (1ull << kLanes) - 1});
@@ -205,6 +204,29 @@ __attribute__((noinline)) void for_blocks(VectorOperands& operands) {
     }
     operands.fflags = o.fflags;
     operands.slow = o.slow;
+}
+
+template <class Body>
+inline constexpr unsigned kTogetherOf = 0;
+template <class Body>
+    requires requires { Body::kTogether; }
+inline constexpr unsigned kTogetherOf<Body> = Body::kTogether;
+
+// The whole instruction. Where Body::kTogether is not 0, Body::run_together(vd, vs2, vs1, scalar, first) does
+// so many whole blocks without more ado, or says no and changes nothing.
+template <class Body>
+__attribute__((noinline)) void for_blocks(VectorOperands& o) {
+    std::uint64_t i = o.start;
+    if constexpr (kTogetherOf<Body> != 0) {
+        constexpr unsigned kElements = kTogetherOf<Body> * Body::kLanes;
+        std::uint8_t* const vd = o.vd;
+        const std::uint8_t *const vs2 = o.vs2, *const vs1 = o.vs1;
+        const std::uint64_t scalar = o.scalar, vl = o.mask == nullptr ? o.vl : 0;
+        while (i + kElements <= vl && Body::run_together(vd, vs2, vs1, scalar, i))
+            i += kElements;
+        if (i == o.vl) return;
+    }
+    blocks_from<Body>(o, i);
 }
 
 // kLoop in the guest's rounding mode. The instruction is named for the mode that the host does not have.
@@ -358,6 +380,21 @@ ORR_INLINE bool any(V mask) {
     for (const std::uint64_t part : parts)
         all |= part;
     return all != 0;
+}
+
+// Is there a NaN in one of them? Raises no flag, if none is signaling.
+template <class V>
+ORR_INLINE bool any_nan(V a, V b) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<V, Vec<float, 16>>) {
+        return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) != 0;
+    } else if constexpr (std::is_same_v<V, Vec<double, 8>>) {
+        return _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q) != 0;
+    } else
+#endif
+    {
+        return any((a != a) | (b != b));
+    }
 }
 
 // Numbers of type C, rounded to F. NaNs are canonical already.

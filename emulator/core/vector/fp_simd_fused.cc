@@ -38,6 +38,37 @@ ORR_INLINE auto compute(auto a, auto b, auto c) {
 template <class R, class A, class C, bool kScalar, bool kAccumulate, bool kNegateProduct, bool kNegateAddend>
 struct Fused {
     static constexpr unsigned kLanes = kVectorBytes / sizeof(C);
+    using Numbers = Vec<C, kLanes>;
+
+    static ORR_INLINE Numbers sum_of(Numbers a, Numbers other, Numbers old) {
+        if constexpr (kNegateProduct) a = negated<C, kLanes>(a);
+        const auto b = kAccumulate ? other : old;
+        auto c = kAccumulate ? old : other;
+        if constexpr (kNegateAddend) c = negated<C, kLanes>(c);
+        return compute<C, R>(a, b, c);
+    }
+
+    // So many blocks of numbers as they are stored are looked at together: NaNs are rare.
+    static constexpr unsigned kTogether =
+        sizeof(typename A::Store) == sizeof(typename R::Store) && sizeof(typename R::Store) == sizeof(C) ? 4
+                                                                                                         : 0;
+    static ORR_INLINE bool run_together(std::uint8_t* vd, const std::uint8_t* vs2, const std::uint8_t* vs1,
+                                        std::uint64_t scalar, std::uint64_t first) {
+        Numbers sums[kTogether];
+        for (unsigned k = 0; k < kTogether; ++k) {
+            const std::uint64_t at = first + k * kLanes;
+            const auto a =
+                kScalar ? splat<C, kLanes>(bits_as<C>(unbox<A>(scalar))) : load_all<C, kLanes>(vs1, at);
+            sums[k] = sum_of(a, load_all<C, kLanes>(vs2, at), load_all<C, kLanes>(vd, at));
+        }
+        for (unsigned k = 0; k < kTogether; k += 2) {
+            if (__builtin_expect(any_nan(sums[k], sums[k + 1]), 0)) return false;
+        }
+        for (unsigned k = 0; k < kTogether; ++k)
+            store_all<C, kLanes>(vd, first + k * kLanes, sums[k]);
+        return true;
+    }
+
     template <bool kPartial>
     static ORR_INLINE void run(VectorOperands& o, const Block& block) {
         using StoreA = typename A::Store;
@@ -52,15 +83,12 @@ struct Fused {
         } else {
             raw = input<StoreA, kLanes, kPartial>(o.vs1, block, A::kOne);
         }
-        auto a = widened<A, C, kLanes>(raw);
+        const auto a = widened<A, C, kLanes>(raw);
         const auto other = widened<A, C, kLanes>(input<StoreA, kLanes, kPartial>(o.vs2, block, A::kOne));
         const auto old = widened<R, C, kLanes>(input<StoreR, kLanes, kPartial>(o.vd, block, R::kOne));
-        const auto b = kAccumulate ? other : old;
-        auto c = kAccumulate ? old : other;
-        if constexpr (kNegateProduct) a = negated<C, kLanes>(a);
-        if constexpr (kNegateAddend) c = negated<C, kLanes>(c);
-        const auto sum = compute<C, R>(a, b, c);
-        if (__builtin_expect(any(sum != sum), 0)) o.fflags |= product_flags<C, kLanes>(a, b);
+        const auto sum = sum_of(a, other, old);
+        if (__builtin_expect(any(sum != sum), 0))
+            o.fflags |= product_flags<C, kLanes>(a, kAccumulate ? other : old);
         output<StoreR, kLanes, kPartial>(o.vd, block, narrowed<R, C, kLanes>(canonical<C, kLanes>(sum)));
     }
 };

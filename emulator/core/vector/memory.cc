@@ -5,6 +5,7 @@
 // is to raise. So each element is done or not, and vstart names the first that is not. Strided and indexed
 // ones also stop there, and go on later, where the hart is to stop.
 #include <cstring>
+#include <iterator>
 
 #include "emulator/core/page_access.h"
 #include "emulator/core/vector/cost.h"
@@ -231,7 +232,11 @@ bool memory_legal(const VectorFile& file, Op* op, const VectorRow& what) {
     const bool checked = (imm & (kCheckedVtype | kChecked)) == now;
     if (checked && (file.vtype != kVill || what.has(kWhole))) return true;
     if (!registers_fit(file, op, what)) return false;
-    op->imm = static_cast<std::int32_t>((imm & 0xffff) | now);
+    const bool plain = unmasked(op) && fields_of(op) == 1 &&
+                       !what.has(kStrided | kIndexed | kWhole | kMaskBits | kFaultFirst) &&
+                       data_shape(file, what).eew_log2 == file.sew_log2;
+    op->imm = static_cast<std::int32_t>((imm & 0xffff) | now | (plain ? kPlain : 0) |
+                                        (plain && what.has(kStore) ? kPlainStore : 0));
     return true;
 }
 
@@ -258,9 +263,40 @@ Plan plan_of(const Core* core, const Op* op, const VectorRow& what) {
     return plan;
 }
 
-}  // namespace
+// An instruction that goes on where it ended last time will do so next time: the host is told what comes
+// then, as otherwise it waits for each row anew. (A prefetch of what is not there does nothing.)
+void expect_next(VectorFile& file, const Op* op, std::uint64_t va, const std::uint8_t* host,
+                 std::uint64_t bytes) {
+    const std::size_t place = reinterpret_cast<std::uintptr_t>(op) / sizeof(Op) % std::size(file.row_ends);
+    const bool goes_on = file.row_ends[place] == va;
+    file.row_ends[place] = va + bytes;
+    if (!goes_on) return;
+    const std::uint8_t* const next = host + bytes;
+    for (std::uint64_t line = 0; line < bytes; line += Meter::kLine)
+        __builtin_prefetch(next + line);
+}
 
-Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
+// One that is kPlain, inside one page that the page cache knows, and that no overlay wants to hear of. False:
+// nothing is done.
+bool move_plain(Core* core, const Op* op, bool store) {
+    if (core->overlay != nullptr) return false;
+    VectorFile& file = *core->vector;
+    const auto log2 = static_cast<unsigned>(file.sew_log2 - 3);
+    const std::uint64_t va = core->x[op->rs1], bytes = file.vl << log2;
+    const std::uint64_t aligned_page = va & (~kPageOffset | ((1u << log2) - 1));
+    const PageEntry& entry = core->page_entry(va);
+    if (((store ? entry.store_tag : entry.load_tag) & ~kCountedPage) != aligned_page ||
+        (va & kPageOffset) + bytes > kPageBytes)
+        return false;
+    std::uint8_t* const host = entry.host(va);
+    std::uint8_t* const group = file.reg(op->rd);
+    std::memcpy(store ? host : group, store ? group : host, bytes);
+    expect_next(file, op, va, host, bytes);
+    count_stream(core, va, bytes, store);
+    return true;
+}
+
+Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     const VectorRow& what = row(vector_op(op));
     if (!vector_on(core) || !memory_legal(*core->vector, op, what)) {
@@ -290,6 +326,19 @@ Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
                   what.has(kStrided | kIndexed) ? cycles_of_places(file, elements)
                                                 : cycles_of_bits(file, elements * 8 << plan.log2),
                   what.has(kFaultFirst));
+    op += 2;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
+}  // namespace
+
+Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
+    VectorFile& file = *core->vector;
+    if (ORR_UNLIKELY(!is_plain(file, op) || (core->mstatus & kMstatusVs) != kMstatusVs ||
+                     !move_plain(core, op, (static_cast<std::uint32_t>(op->imm) & kPlainStore) != 0)))
+        ORR_CALL(op_vector_memory_other, core, op, left);
+    file.touched = true;
+    charge_vector(core, left, file.memory_until, common(file).cycles[0], false);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }
