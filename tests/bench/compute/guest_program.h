@@ -10,6 +10,7 @@ namespace orrery::bench {
 
 struct Answer {
     double seconds = 0, model_ns = 0;
+    double cpu_seconds = 0;  // that the card's process had a CPU meanwhile; 0 in the first answer
 };
 
 class GuestProgram {
@@ -21,14 +22,16 @@ class GuestProgram {
     GuestProgram& operator=(const GuestProgram&) = delete;
 
     Answer ask(const char* what);
-    // Of the command.
-    pid_t process() const { return process_; }
+    // Of the card that the command has started.
+    pid_t card();
 
   private:
     struct Closer {
         void operator()(std::FILE* file) const { std::fclose(file); }
     };
-    pid_t process_ = -1;
+    double card_seconds() const;
+
+    pid_t process_ = -1, card_ = -1;
     std::unique_ptr<std::FILE, Closer> to_, from_;
 };
 

@@ -27,20 +27,9 @@ std::string text_of(const fs::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The card among the programs that orrery-vm has started.
-fs::path card_of(pid_t vm) {
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-        const std::string status = text_of(entry.path() / "status");
-        if (status.find("Name:\torrery-card\n") != std::string::npos &&
-            status.find(fmt::format("\nPPid:\t{}\n", vm)) != std::string::npos)
-            return entry.path();
-    }
-    throw std::runtime_error("orrery-vm has started no orrery-card");
-}
-
 // MiB that are in memory, but for what it shares with others by a memory file: its VRAM, the guest.
-double resident(const fs::path& process) {
-    std::istringstream maps(text_of(process / "smaps"));
+double resident(pid_t process) {
+    std::istringstream maps(text_of(fmt::format("/proc/{}/smaps", process)));
     double kib = 0;
     bool shared = false, any = false;
     for (std::string line; std::getline(maps, line);) {
@@ -76,7 +65,7 @@ Measurement measure(std::uint64_t cores, const fs::path& sku, const std::string&
         for (int round = 0; round < 3; ++round) {
             for (const char* work : {"saxpy", "sgemm", "attention", "to card", "from card"})
                 (void)guest.ask(work);
-            one.samples.push_back(resident(card_of(guest.process())));
+            one.samples.push_back(resident(guest.card()));
         }
     }
     fs::remove_all(folder);

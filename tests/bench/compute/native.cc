@@ -121,7 +121,7 @@ Native::Native()
         throw std::runtime_error("the native matrix product is wrong");
 }
 
-double Native::seconds_of(std::string_view work) {
+Seconds Native::seconds_of(std::string_view work) {
     const std::map<std::string_view, std::function<void()>> all = {
         {"saxpy", [&] { saxpy(y_.data(), x_.data(), kFactor); }},
         {"triad", [&] { triad(z_.data(), x_.data(), y_.data(), kFactor); }},
@@ -131,9 +131,11 @@ double Native::seconds_of(std::string_view work) {
     };
     const auto& run = all.at(work);
     const auto began = std::chrono::steady_clock::now();
-    run();
-    written();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    const double cpu = thread_seconds_of([&] {
+        run();
+        written();
+    });
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(), cpu};
 }
 
 }  // namespace orrery::bench

@@ -1,4 +1,4 @@
-// The yardsticks: the same work in code for this host, on one thread. Seconds each.
+// The yardsticks: the same work in code for this host, on one thread.
 #pragma once
 
 #include <string_view>
@@ -6,11 +6,15 @@
 
 namespace orrery::bench {
 
+struct Seconds {
+    double real = 0, cpu = 0;
+};
+
 class Native {
   public:
     Native();
     // "saxpy", "triad", "reduction", "memcpy" of 64 MiB, "sgemm" of 512 cubed.
-    double seconds_of(std::string_view work);
+    Seconds seconds_of(std::string_view work);
 
   private:
     std::vector<float> x_, y_, z_;
