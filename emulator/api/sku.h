@@ -26,6 +26,7 @@ struct Sku {
     ModelTime vram_load_ps = 0, vram_store_ps = 0;
     ModelTime host_load_ps = 0, host_store_ps = 0;
     ModelTime boot_ps = 0;
+    std::uint32_t core_tlb_entries = 0;
     std::uint64_t boot_bytes_per_s = 0;  // 0: no time
 
     std::uint32_t copy_engines = 0;
@@ -37,8 +38,10 @@ struct Sku {
     std::uint64_t copy_vram_bytes_per_s = 0;
     std::uint64_t copy_host_bytes_per_s = 0;
     std::uint64_t copy_in_flight = 0;
+    std::uint32_t copy_tlb_entries = 0;
 
     ModelTime memory_latency_ps = 0, memory_host_latency_ps = 0;
+    ModelTime mmu_invalidate_ps = 0;
 
     std::uint32_t vector_ports = 0;
     std::uint32_t vector_cores = 0;
@@ -51,6 +54,7 @@ struct Sku {
     ModelTime vector_save_core_ps = 0;
     std::uint64_t vector_l1_bytes = 0;
     std::uint64_t vector_in_flight = 0;
+    std::uint32_t vector_tlb_entries = 0;
 
     std::uint32_t link_ports = 0;
     std::uint32_t link_lanes = 0;

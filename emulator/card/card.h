@@ -180,6 +180,8 @@ class Card final : private SocEffects {
     void on_interrupt(ModelTime now);
     void interrupt_arrives(unsigned vector);
     void send_interrupt(unsigned vector);
+    void send_mailbox_ring();
+    void on_mailbox(ModelTime now);
     void ring_mailbox();
     void report_recording();
     // The recording's file does not take what waits for it: the card's model time stands until it does.
@@ -222,6 +224,9 @@ class Card final : private SocEffects {
     };
     std::deque<Interrupt> interrupts_;
     Event interrupt_event_ = Event::of<&Card::on_interrupt>(this);
+    // Rings of the mailbox's doorbell that are on their way to the card: when they arrive.
+    std::deque<ModelTime> mailbox_rings_;
+    Event mailbox_event_ = Event::of<&Card::on_mailbox>(this);
     std::optional<ImageReader> image_;  // the boot ROM's copy, while it is at work
     std::uint64_t image_bus_ = 0;
     std::uint64_t image_bytes_ = 0;

@@ -172,7 +172,8 @@ std::expected<void, std::string> Card::build() {
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,
                           .row_ps = sku.copy_row_ps,
                           .engine_bytes_per_second = sku.copy_engine_bytes_per_s,
-                          .in_flight = sku.copy_in_flight};
+                          .in_flight = sku.copy_in_flight,
+                          .tlb_entries = sku.copy_tlb_entries};
     for (std::uint32_t i = 0; i < sku.copy_engines; ++i) {
         copy_engines_.push_back(std::make_unique<CopyEngine>(i, rates, *engine_context_, sku.vector_cores));
         ports.push_back(copy_engines_.back().get());
@@ -190,6 +191,7 @@ std::expected<void, std::string> Card::build() {
     vector.save_core_ps = sku.vector_save_core_ps;
     vector.l1_bytes = sku.vector_l1_bytes;
     vector.in_flight = sku.vector_in_flight;
+    vector.tlb_entries = sku.vector_tlb_entries;
     vector.check = config_.check;
     vector.check_bytes = for_checks - for_memory;
     vector.threads = config_.threads;

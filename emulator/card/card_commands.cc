@@ -41,7 +41,7 @@ void Card::carry_out(const Command& command) {
                     faults_->later(fault.delay, [this] { ring_mailbox(); });
                 if (fault.action == FaultAction::kDelay) break;
             }
-            ring_mailbox();
+            send_mailbox_ring();
             break;
         case Command::Kind::kGrant:
             grant(command);
@@ -61,6 +61,22 @@ void Card::carry_out(const Command& command) {
             power_on();
             break;
     }
+}
+
+// One way over PCIe, as other doorbells.
+void Card::send_mailbox_ring() {
+    const ModelTime latency = config_.sku.pcie_doorbell_ps;
+    if (latency == 0) return ring_mailbox();
+    const ModelTime arrival = later(events_.now(), latency);
+    // Two that arrive together are one.
+    if (mailbox_rings_.empty() || mailbox_rings_.back() != arrival) mailbox_rings_.push_back(arrival);
+    if (!mailbox_event_.scheduled()) events_.schedule(mailbox_event_, arrival);
+}
+
+void Card::on_mailbox(ModelTime) {
+    mailbox_rings_.pop_front();
+    if (!mailbox_rings_.empty()) events_.schedule(mailbox_event_, mailbox_rings_.front());
+    ring_mailbox();
 }
 
 void Card::ring_mailbox() {
@@ -140,6 +156,8 @@ void Card::reset() {
     events_.cancel(boot_event_);
     events_.cancel(interrupt_event_);
     interrupts_.clear();
+    events_.cancel(mailbox_event_);
+    mailbox_rings_.clear();
     image_.reset();
     for (const auto& engine : copy_engines_)
         engine->reset();
@@ -169,6 +187,10 @@ void Card::restart_core() {
     }
     counters_.add(ORR_CTR_CORE_RESTARTS);
     errors_.note("the control core is restarted");
+    // What was written before the restart is there before it: the mailbox's state outlives it.
+    while (!mailbox_rings_.empty())
+        on_mailbox(events_.now());
+    events_.cancel(mailbox_event_);
     events_.cancel(boot_event_);
     image_.reset();
     windows_->reset();

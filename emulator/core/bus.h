@@ -5,6 +5,7 @@
 // all safe there, and take effect before the next instruction.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "emulator/base/access.h"
@@ -28,6 +29,7 @@ enum class PagePlace : std::uint8_t {
 struct MemoryCosts {
     std::uint64_t l1_bytes = 0;  // of the cache in front of it; 0: nothing is counted and nothing waited for
     std::uint64_t vram_cycles = 0, host_cycles = 0;  // that a load of a line, or an atomic, waits
+    std::size_t tlb_entries = 0;  // pages whose translation is at hand; 0: translations cost nothing
     // Bytes after which the hart stops, of VRAM, from the host and to it.
     static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
     std::uint64_t most_vram = kNoLimit, most_from_host = kNoLimit, most_to_host = kNoLimit;
@@ -82,11 +84,13 @@ struct PageRef {
     // hart is one host access, and atomics are host atomics.
     std::uint8_t* host = nullptr;
     PagePlace place = PagePlace::kOwn;
+    bool huge = false;  // a part of a page of 2 MiB, for what its translation costs
 
     static PageRef fault() { return {}; }
     static PageRef mmio() { return {PageKind::kMmio, 0, nullptr}; }
-    static PageRef memory(std::uint8_t* page, std::uint8_t page_rights, PagePlace place = PagePlace::kOwn) {
-        return {PageKind::kMemory, page_rights, page, place};
+    static PageRef memory(std::uint8_t* page, std::uint8_t page_rights, PagePlace place = PagePlace::kOwn,
+                          bool huge = false) {
+        return {PageKind::kMemory, page_rights, page, place, huge};
     }
 };
 

@@ -345,9 +345,17 @@ AccessCounts Hart::take_counts() {
     return impl_->core.meter.take();
 }
 
-void Hart::forget_lines() {
-    impl_->core.meter.start_cold();
+void Hart::forget_lines(std::uint32_t space) {
+    impl_->core.meter.start_cold(space);
     impl_->core.memory_wait = 0;
+}
+
+void Hart::follow(const Invalidations& all) {
+    impl_->core.meter.follow(all);
+}
+
+void Hart::forget_own_names() {
+    impl_->core.meter.forget_own_names();
 }
 
 bool Hart::vector_dirty() const {

@@ -81,6 +81,7 @@ struct Config {
 };
 
 class CodeStore;
+class Invalidations;
 class Overlay;
 
 class Hart {
@@ -171,11 +172,15 @@ class Hart {
     };
 
     // What accesses to memory in common have asked for since the last call; see Config::memory. The cache in
-    // front of it is empty after forget_lines().
+    // front of it is empty after forget_lines(), and addresses are those of address space `space`.
     AccessCounts take_counts();
     // They have come to one of the limits of MemoryCosts, and run() ends at once.
     bool full() const;
-    void forget_lines();
+    void forget_lines(std::uint32_t space = 0);
+    // For what translations cost: some are no longer at hand; addresses from TlbTags::kOwnNames on mean
+    // others.
+    void follow(const Invalidations& all);
+    void forget_own_names();
 
     // Shorthands for single fields of state(), cheap at any time, also inside bus callbacks.
     std::uint64_t pc() const;  // inside a callback: of the instruction that is executing

@@ -4,6 +4,9 @@
 // and a load whose line is not there costs the hart the latency of that memory. Stores are posted; a line
 // that was written is written back once, and of one that was only written nothing is there but the bytes
 // written. What streams past the cache, and atomics, say so themselves.
+//
+// The cache goes by virtual addresses. What passes it is translated: the entries of tables that a walk reads
+// are lines of VRAM, one after the other.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/base/tlb_tags.h"
 #include "emulator/core/bus.h"
 
 namespace orrery::emu {
@@ -28,11 +32,13 @@ class Meter {
         if (!on()) return;
         tags_.resize(kWays << (64 - shift_));
         bytes_.resize(tags_.size());
+        tlb_ = TlbTags(costs.tlb_entries);
     }
     bool on() const { return costs_.l1_bytes != 0; }
 
-    // Nothing is in the cache, and nothing counted.
-    void start_cold() {
+    // Nothing is in the cache, and nothing counted. Addresses are those of `space` from now on.
+    void start_cold(std::uint32_t space = 0) {
+        space_ = space;
         counts_ = {};
         epoch_ += kEpoch;
         if (epoch_ != 0) return;
@@ -45,6 +51,8 @@ class Meter {
         return counts_.vram.read + counts_.vram.written >= costs_.most_vram ||
                counts_.host.read >= costs_.most_from_host || counts_.host.written >= costs_.most_to_host;
     }
+    void follow(const Invalidations& all) { tlb_.follow(all, space_); }
+    void forget_own_names() { tlb_.forget_own_names(space_); }
     // What has been counted since the last call.
     AccessCounts take() { return std::exchange(counts_, {}); }
 
@@ -61,19 +69,11 @@ class Meter {
     bool has_written(std::uint64_t va) const { return *set_of(va) == (key(va) | kWritten); }
 
     // These give the cycles that the hart waits. The access is inside of one line.
-    std::uint64_t load(std::uint64_t va, unsigned size, PagePlace place) {
-        if (place == PagePlace::kOwn || has(va)) return 0;
-        if (!to_front(va)) {
-            insert(va, key(va));
-        } else {
-            *set_of(va) &= ~kLoadedBefore;
-            if ((*set_of(va) & kPartly) == 0 || (bits(va, size) & ~bytes_[place_of(va)]) == 0) return 0;
-        }
-        *set_of(va) &= ~kPartly;
-        counts_.of(place).read += kLine;
-        return latency(place);
+    std::uint64_t load(std::uint64_t va, unsigned size, PagePlace place, bool huge = false) {
+        if (!bring(va, size, place)) return 0;
+        return latency(place) + walk(va, huge) * costs_.vram_cycles;
     }
-    void store(std::uint64_t va, unsigned size, PagePlace place) {
+    void store(std::uint64_t va, unsigned size, PagePlace place, bool huge = false) {
         if (place == PagePlace::kOwn || has_written(va)) return;
         if (!to_front(va)) {
             insert(va, key(va) | kPartly);
@@ -89,25 +89,31 @@ class Meter {
         tag = (tag & ~(kWrittenBefore | kLoadedBefore)) | kWritten;
         if (known) return;
         counts_.of(place).written += kLine;
+        walk(va, huge);
     }
     // Done where the memory is.
-    std::uint64_t atomic(std::uint64_t va, PagePlace place) {
+    std::uint64_t atomic(std::uint64_t va, PagePlace place, bool huge = false) {
         if (place == PagePlace::kOwn) return 0;
         if (to_front(va)) *set_of(va) = 0;
         counts_.of(place).read += kLine / 2;
         counts_.of(place).written += kLine / 2;
-        return latency(place);
+        return latency(place) + walk(va, huge) * costs_.vram_cycles;
     }
-    // Many bytes in a row, past the cache: their time is that of the bandwidth.
-    void stream(std::uint64_t bytes, PagePlace place, bool write) {
+    // Many bytes in a row, of one page, past the cache: their time is that of the bandwidth.
+    void stream(std::uint64_t va, std::uint64_t bytes, PagePlace place, bool write, bool huge = false) {
         if (place == PagePlace::kOwn) return;
+        const std::uint64_t walked = walk(va, huge) * kLine;
         MemoryCounts& counts = counts_.of(place);
         (write ? counts.written : counts.read) += bytes;
-        if (!write) counts.streamed += bytes;
+        if (write) return;
+        counts.streamed += bytes;
+        counts_.vram.streamed += walked;
     }
     // One of many lines that are asked for together: the wait for it is that of a stream.
-    void gather(std::uint64_t va, unsigned size, PagePlace place) {
-        if (load(va, size, place) != 0) counts_.of(place).streamed += kLine;
+    void gather(std::uint64_t va, unsigned size, PagePlace place, bool huge = false) {
+        if (!bring(va, size, place)) return;
+        counts_.of(place).streamed += kLine;
+        counts_.vram.streamed += walk(va, huge) * kLine;
     }
 
   private:
@@ -153,6 +159,25 @@ class Meter {
         std::copy_backward(bytes, bytes + kWays - 1, bytes + kWays);
         *set = tag;
     }
+    // Whether a load needs the line from memory; then it has it.
+    bool bring(std::uint64_t va, unsigned size, PagePlace place) {
+        if (place == PagePlace::kOwn || has(va)) return false;
+        if (!to_front(va)) {
+            insert(va, key(va));
+        } else {
+            *set_of(va) &= ~kLoadedBefore;
+            if ((*set_of(va) & kPartly) == 0 || (bits(va, size) & ~bytes_[place_of(va)]) == 0) return false;
+        }
+        *set_of(va) &= ~kPartly;
+        counts_.of(place).read += kLine;
+        return true;
+    }
+    // Lines of tables that have to be read before the page is known.
+    std::uint64_t walk(std::uint64_t va, bool huge) {
+        const std::uint64_t lines = tlb_.use(space_, va, huge);
+        counts_.vram.read += lines * kLine;
+        return lines;
+    }
     std::uint64_t latency(PagePlace place) const {
         return place == PagePlace::kHost ? costs_.host_cycles : costs_.vram_cycles;
     }
@@ -162,6 +187,8 @@ class Meter {
     std::uint64_t epoch_ = kEpoch;
     std::vector<std::uint64_t> tags_;
     std::vector<std::uint64_t> bytes_;  // a bit each, of lines that are partly there
+    std::uint32_t space_ = 0;
+    TlbTags tlb_;
     AccessCounts counts_;
 };
 

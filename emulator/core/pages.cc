@@ -39,10 +39,13 @@ struct Target {
 constexpr std::uint64_t kMmioLoads = 1 << 8, kMmioStores = 1 << 9;
 // And whose memory it is, a PagePlace.
 constexpr unsigned kPlaceShift = 10;
+constexpr std::uint64_t kHugePage = 1 << 12;
 
-PagePlace place_in(const PageEntry& entry) {
-    return static_cast<PagePlace>(entry.rights >> kPlaceShift & 3);
-}
+// For the meter.
+struct Home {
+    PagePlace place = PagePlace::kOwn;
+    bool huge = false;
+};
 
 void remember_mmio(Core* core, PageEntry& entry, std::uint64_t page, std::uint64_t which) {
     // Of a page that is memory for the other access that is worth more.
@@ -88,7 +91,8 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         // Of an entry for the same page the other tag may stay, if the bus says the same of it.
         if ((!entry.loads(page) && !entry.stores(page)) || entry.addend != addend) entry = PageEntry{};
         entry.addend = addend;
-        entry.rights = ref.rights | std::uint64_t{std::to_underlying(ref.place)} << kPlaceShift;
+        entry.rights = ref.rights | std::uint64_t{std::to_underlying(ref.place)} << kPlaceShift |
+                       (ref.huge ? kHugePage : 0);
         const bool counted = core->meter.on() && ref.place != PagePlace::kOwn;
         const std::uint64_t tag =
             page | (counted ? kCountedPage : 0) | (core->config.tells_accesses ? kToldPage : 0);
@@ -102,21 +106,23 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
 }
 
 // Where the page of an access that has just been done is.
-PagePlace place_at(Core* core, std::uint64_t va) {
-    if (core->overlay != nullptr) return core->overlay->place(va);
+Home home_of(Core* core, std::uint64_t va) {
     const PageEntry& entry = core->page_entry(va);
     const std::uint64_t page = va & ~kPageOffset;
-    return entry.loads(page) || entry.stores(page) ? place_in(entry) : PagePlace::kOwn;
+    const bool huge = (entry.rights & kHugePage) != 0;
+    if (core->overlay != nullptr) return {core->overlay->place(va), huge};
+    if (!entry.loads(page) && !entry.stores(page)) return {};
+    return {static_cast<PagePlace>(entry.rights >> kPlaceShift & 3), huge};
 }
 
 void count_line(Core* core, std::uint64_t va, unsigned size, bool store) {
-    const PagePlace place = place_at(core, va);
+    const auto [place, huge] = home_of(core, va);
     if (store)
-        core->meter.store(va, size, place);
+        core->meter.store(va, size, place, huge);
     else if (core->gathers)
-        core->meter.gather(va, size, place);
+        core->meter.gather(va, size, place, huge);
     else
-        core->memory_wait += core->meter.load(va, size, place);
+        core->memory_wait += core->meter.load(va, size, place, huge);
 }
 
 void count(Core* core, std::uint64_t va, unsigned size, bool store) {
@@ -317,12 +323,15 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
         mmio = true;
         return nullptr;
     }
-    if (core->overlay != nullptr && place_at(core, va) != PagePlace::kOwn) {
+    if (core->overlay != nullptr && home_of(core, va).place != PagePlace::kOwn) {
         core->held = true;
         return nullptr;
     }
     if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageRead) {
-        if (core->meter.on()) core->memory_wait += core->meter.atomic(va, place_at(core, va));
+        if (core->meter.on()) {
+            const auto [place, huge] = home_of(core, va);
+            core->memory_wait += core->meter.atomic(va, place, huge);
+        }
         return target.host;
     }
     core->raise(is_lr ? Cause::kLoadAccess : Cause::kStoreAccess, va);
@@ -334,15 +343,16 @@ bool posted_ahead(Core* core, std::uint64_t va, unsigned size, AmoFunction funct
     const Target target = look_up(core, va, Access::kStore);
     if (target.kind != PageKind::kMemory || (target.rights & (kPageRead | kPageStrict)) != kPageRead)
         return false;
-    const PagePlace place = place_at(core, va);
+    const auto [place, huge] = home_of(core, va);
     if (place == PagePlace::kOwn || !core->overlay->posts(va, size, function, operand)) return false;
-    core->memory_wait += core->meter.atomic(va, place);
+    core->memory_wait += core->meter.atomic(va, place, huge);
     return true;
 }
 
 void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store) {
     if (!core->meter.on()) return;
-    core->meter.stream(bytes, place_at(core, va), store);
+    const auto [place, huge] = home_of(core, va);
+    core->meter.stream(va, bytes, place, store, huge);
     if (core->meter.full()) core->stop_soon();
 }
 

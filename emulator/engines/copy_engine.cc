@@ -38,6 +38,7 @@ CopyEngine::CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext
       rates_(rates),
       context_(context),
       event_(Event::of<&CopyEngine::on_event>(this)),
+      tlb_(rates.tlb_entries),
       engine_(rates.engine_bytes_per_second),
       vram_reads_(in_flight_rate(rates.in_flight, context.memory.config().vram_latency_ps)),
       host_reads_(in_flight_rate(rates.in_flight, context.memory.config().pcie_latency_ps)) {
@@ -62,6 +63,7 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     entry_ = fetched_ = 0;
     entry_read_ = false;
     src_ = dst_ = {};
+    looks_ahead_ = false;
     src_lines_ = dst_lines_ = {};
     pieces_ = 0;
     told_ = false;
@@ -103,11 +105,13 @@ void CopyEngine::accept(const CopyJob& job) {
 
 // The copy begins, or goes on, when its descriptor is there.
 void CopyEngine::fetch_descriptor(ModelTime now) {
-    const auto fetched = fetch(context_.mmu, pointer_, context_.workers);
+    tlb_.follow(context_.mmu.invalidations(), pointer_.asid);
+    const auto fetched = fetch(context_.mmu, pointer_, tlb_, context_.workers);
     if (!fetched) return end(ORR_DONE_FAULT, fetched.error().code, fetched.error().va);
     const MemoryConfig& memory = context_.memory.config();
+    const ModelTime read = fetched->traffic.from_host != 0 ? memory.pcie_latency_ps : memory.vram_latency_ps;
     free_ = later(context_.memory.reserve(now, fetched->traffic),
-                  fetched->traffic.from_host != 0 ? memory.pcie_latency_ps : memory.vram_latency_ps);
+                  later(read, fetched->walked * memory.vram_latency_ps));
     if (!accept(fetched->descriptor)) return end(ORR_DONE_BAD_DESC, 0, 0);
     if (const auto bad = wraps()) return end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
     context_.events.schedule(event_, free_);
@@ -299,6 +303,7 @@ void CopyEngine::work(ModelTime now) {
         generation_ = context_.mmu.generation();
         src_ = dst_ = {};
     }
+    if (tlb_.follow(context_.mmu.invalidations(), job_.asid)) looks_ahead_ = false;
     free_ = std::max(free_, now > kMaxLagPs ? now - kMaxLagPs : 0);
     Chunk chunk{.began = free_};
     for (unsigned piece = 0; piece < kChunkPieces; ++piece) {
@@ -319,12 +324,15 @@ void CopyEngine::work(ModelTime now) {
 }
 
 // The engine asks for a list by pages: what is in one from `va` on, in whole lines, as any other traffic.
-void CopyEngine::charge_list(Chunk& chunk, std::uint64_t va, bool in_host) {
+void CopyEngine::charge_list(Chunk& chunk, std::uint64_t va, bool in_host, bool huge) {
     const std::uint64_t in_page = (ORR_PAGE_SIZE - va % ORR_PAGE_SIZE) / sizeof(orr_copy_entry);
     const std::uint64_t entries = std::min<std::uint64_t>(in_page, job_.entries - entry_);
     const std::uint64_t bytes = lines_of(va, entries * sizeof(orr_copy_entry)) * kMemoryLine;
-    Resource& way = in_host ? context_.memory.from_host() : context_.memory.vram();
+    MemorySystem& memory = context_.memory;
+    Resource& way = in_host ? memory.from_host() : memory.vram();
     free_ = std::max(free_, way.reserve(chunk.began, bytes));
+    if (const std::uint64_t walked = walks(va, 1, huge); walked != 0)
+        free_ = std::max(free_, memory.vram().reserve(chunk.began, walked * kMemoryLine));
     chunk.alone = later(chunk.alone, duration_ps(bytes, way.bytes_per_second()));
     chunk.occupied += bytes;
     fetched_ = entry_ + static_cast<std::uint32_t>(entries);
@@ -343,7 +351,7 @@ bool CopyEngine::next_entry(Chunk& chunk) {
     if (context_.workers != nullptr)
         context_.workers->settle(reinterpret_cast<const std::byte*>(found->host), sizeof entry);
     std::memcpy(&entry, found->host, sizeof entry);
-    if (entry_ >= fetched_) charge_list(chunk, va, found->target == ORR_TARGET_HOST);
+    if (entry_ >= fetched_) charge_list(chunk, va, found->target == ORR_TARGET_HOST, found->huge);
     if (entry.reserved != 0 || entry.bytes > left_ || entry.bytes < column_) {
         end(ORR_DONE_BAD_DESC, 0, 0);
         return false;
@@ -389,6 +397,28 @@ bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
     return true;
 }
 
+std::uint64_t CopyEngine::walks(std::uint64_t va, std::uint64_t bytes, bool huge) {
+    if (!tlb_.on() || bytes == 0) return 0;
+    const std::uint64_t page = huge ? ORR_HUGE_PAGE_SIZE : ORR_PAGE_SIZE;
+    std::uint64_t count = 0;
+    for (std::uint64_t at = va & ~(page - 1); at < va + bytes; at += page)
+        count += tlb_.use(job_.asid, at, huge);
+    return count;
+}
+
+// Both sides are looked up at the same time.
+bool CopyEngine::waits_for_walks(ModelTime now) {
+    if (looks_ahead_) return false;
+    looks_ahead_ = true;
+    const std::uint64_t src = is_fill() ? 0 : walks(src_va(), 1, src_.where.huge);
+    const std::uint64_t dst = walks(dst_va(), 1, dst_.where.huge);
+    if (src + dst == 0) return false;
+    MemorySystem& memory = context_.memory;
+    const ModelTime through = memory.vram().reserve(now, (src + dst) * kMemoryLine);
+    free_ = std::max({free_, through, later(now, std::max(src, dst) * memory.config().vram_latency_ps)});
+    return true;
+}
+
 std::uint64_t CopyEngine::Lines::add(const Run& run, std::uint64_t bytes) {
     const std::uint64_t from = run.where.address + run.used;
     const std::uint64_t shared = from == end ? (kMemoryLine - from % kMemoryLine) % kMemoryLine : 0;
@@ -430,6 +460,7 @@ void CopyEngine::watch_cost() {
 std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
     if (!refill(dst_, dst_va(), Access::kStore)) return 0;
+    if (waits_for_walks(chunk.began)) return 0;
     MemorySystem& memory = context_.memory;
     std::uint64_t bytes = std::min(dst_.left(), job_.row_bytes - column_);
     std::uint64_t rate = rates_.engine_bytes_per_second;
@@ -484,6 +515,14 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     }
     Traffic lines;
     ModelTime by_itself = duration_ps(bytes, link_rate);
+    const std::uint64_t walked = ((is_fill() ? 0 : walks(src_va(), bytes, src_.where.huge)) +
+                                  walks(dst_va(), bytes, dst_.where.huge)) *
+                                 kMemoryLine;
+    if (walked != 0) {
+        lines.vram += walked;
+        free_ = std::max(free_, vram_reads_.reserve(chunk.began, walked));
+        by_itself = std::max(by_itself, duration_ps(walked, vram_reads_.bytes_per_second()));
+    }
     if (dst_.where.target != ORR_TARGET_PEER) {
         const std::uint64_t written = dst_lines_.add(dst_, bytes);
         const std::uint64_t read = is_reduction() ? written : 0;

@@ -7,6 +7,7 @@
 
 #include <orrery/hw/save.h>
 
+#include "emulator/base/tlb_tags.h"
 #include "emulator/engines/engine.h"
 #include "emulator/engines/long_descriptor.h"
 
@@ -14,13 +15,15 @@ namespace orrery::emu {
 
 // Model rates of a copy engine, from the SKU. A copy takes setup_ps, then its bytes at the engine's rate or
 // at what it gets of the ways to the memories that they touch, and at last the latency of its reads; a peer
-// as destination adds what the link port says.
+// as destination adds what the link port says. For its first pages it waits; those behind them it looks up
+// ahead, so that their walks take bandwidth only.
 struct CopyRates {
     ModelTime setup_ps = 200 * kPsPerNs;
     ModelTime row_ps = 0;  // at least, for each row after the first, and for each entry of a list
     std::uint64_t engine_bytes_per_second = 400'000'000'000;
     std::uint64_t in_flight =
         0;  // lines of 64 bytes that it asks for before the first has come; 0: any number
+    std::uint32_t tlb_entries = 0;  // pages whose translation it has at hand; 0: translations cost nothing
 };
 
 class CopyEngine final : public EnginePort {
@@ -103,8 +106,12 @@ class CopyEngine final : public EnginePort {
     void charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime by_itself);
     // Tells of a copy that holds the host up far longer than its model time says.
     void watch_cost();
-    void charge_list(Chunk& chunk, std::uint64_t va, bool in_host);
+    void charge_list(Chunk& chunk, std::uint64_t va, bool in_host, bool huge);
     bool refill(Run& run, std::uint64_t va, Access access);
+    // Entries of tables that are read for the pages of these bytes.
+    std::uint64_t walks(std::uint64_t va, std::uint64_t bytes, bool huge);
+    // True: the pages that it is at are not known before `free_`.
+    bool waits_for_walks(ModelTime now);
     std::uint64_t move_piece(Chunk& chunk);
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);
     void advance(std::uint64_t bytes);
@@ -143,6 +150,8 @@ class CopyEngine final : public EnginePort {
     std::uint32_t fetched_ = 0;  // entries before this one have passed their memory
     std::uint64_t left_ = 0;
     std::uint64_t generation_ = 0;
+    TlbTags tlb_;
+    bool looks_ahead_ = false;  // it has waited for the pages that it is at
     Run src_, dst_;
     Lines src_lines_, dst_lines_;
     std::uint64_t pieces_ = 0;  // what it has cost the host

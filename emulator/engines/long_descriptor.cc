@@ -16,7 +16,8 @@ std::optional<LongPointer> long_pointer(const std::array<std::uint64_t, 8>& word
     return LongPointer{desc.asid, desc.descriptor, desc.bytes};
 }
 
-std::expected<FetchedDescriptor, MmuFault> fetch(Mmu& mmu, const LongPointer& pointer, Workers* workers) {
+std::expected<FetchedDescriptor, MmuFault> fetch(Mmu& mmu, const LongPointer& pointer, TlbTags& tlb,
+                                                 Workers* workers) {
     FetchedDescriptor fetched;
     fetched.descriptor.bytes = pointer.bytes;
     auto* const to = reinterpret_cast<std::byte*>(fetched.descriptor.word.data());
@@ -26,6 +27,12 @@ std::expected<FetchedDescriptor, MmuFault> fetch(Mmu& mmu, const LongPointer& po
         const auto found = mmu.translate(pointer.asid, va, pointer.bytes - at, Access::kLoad);
         if (!found) return std::unexpected(found.error());
         const std::uint64_t bytes = std::min(found->bytes, pointer.bytes - at);
+        // It may lie in two pages, and is shorter than one.
+        for (const std::uint64_t end : {va, va + bytes - 1}) {
+            const unsigned walked = tlb.use(pointer.asid, end, found->huge);
+            fetched.walked += walked;
+            fetched.traffic.vram += walked * kMemoryLine;
+        }
         const auto* const from = reinterpret_cast<const std::byte*>(found->host);
         if (workers != nullptr) workers->settle(from, bytes);
         std::memcpy(to + at, from, bytes);

@@ -10,6 +10,7 @@
 #include <orrery/hw/engine.h>
 #include <orrery/hw/mmu.h>
 
+#include "emulator/base/tlb_tags.h"
 #include "emulator/engines/workers.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/model/memory_system.h"
@@ -35,11 +36,13 @@ std::optional<LongPointer> long_pointer(const std::array<std::uint64_t, 8>& word
 
 struct FetchedDescriptor {
     LongDescriptor descriptor;
-    Traffic traffic;  // of its lines
+    Traffic traffic;           // of its lines, and of the tables that were read to find it
+    std::uint64_t walked = 0;  // entries of those, one after the other
 };
 
 // Reads it, each byte once. `workers`: what they were given for this memory is there first; nullptr: there
 // are none.
-std::expected<FetchedDescriptor, MmuFault> fetch(Mmu& mmu, const LongPointer& pointer, Workers* workers);
+std::expected<FetchedDescriptor, MmuFault> fetch(Mmu& mmu, const LongPointer& pointer, TlbTags& tlb,
+                                                 Workers* workers);
 
 }  // namespace orrery::emu

@@ -93,7 +93,7 @@ void VectorCore::take(const KernelLaunch& launch, std::uint64_t group, std::uint
 
 void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place) {
     // So that what a group asks of memory does not depend on who had the core before.
-    hart_.forget_lines();
+    hart_.forget_lines(launch.desc.asid);
     launch_ = launch;
     checked_ = nullptr;
     number_in_grid_ = group;
@@ -103,6 +103,10 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uin
     debug_.trap_told = kNoStep;
     if (debug_.debugger != nullptr) debug_watch();
     if (stacks_mapped_ != ItemStacks{} && stacks_mapped_ != item_stacks()) flush();
+    if (launch_.desc.item_stacks != 0 && stacks_named_ != item_stacks()) {
+        hart_.forget_own_names();
+        stacks_named_ = item_stacks();
+    }
     const orr_desc_kernel& desc = launch_.desc;
     csr(ORR_CSR_GROUP_X) = group % desc.grid_x;
     csr(ORR_CSR_GROUP_Y) = group / desc.grid_x % desc.grid_y;
@@ -296,6 +300,7 @@ bool VectorCore::end_item(Quantum& quantum) {
 }
 
 bool VectorCore::compute(Quantum& quantum) {
+    hart_.follow(mmu_.invalidations());
     if (generation_ != mmu_.generation()) flush();
     if (ahead_.cycles != 0) take_steps(quantum);
     began_ = quantum.began;
@@ -418,6 +423,7 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
     stacks_mapped_ = item_stacks();
     PageRef page = translate_card(stacks_mapped_.va + (item + 1) * bytes - below_top, access);
     page.rights &= kPageRead | kPageWrite;
+    page.huge = false;  // of these addresses
     return page;
 }
 
@@ -443,7 +449,8 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
         return PageRef::fault();
     }
     return PageRef::memory(found->host, found->rights,
-                           found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram);
+                           found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram,
+                           found->huge);
 }
 
 void VectorCore::accessed(const DoneAccess& access) {
@@ -462,8 +469,9 @@ PageRef VectorCore::translate_ahead(std::uint64_t va, Access access) {
         return (known->rights & needed) != 0 ? *known : PageRef::fault();
     const auto found = computes_ahead_ ? mmu_.page_ahead(launch_.desc.asid, va, access) : std::nullopt;
     if (!found) return PageRef::fault();
-    const PageRef page = PageRef::memory(
-        found->host, found->rights, found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram);
+    const PageRef page =
+        PageRef::memory(found->host, found->rights,
+                        found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram, found->huge);
     return stretch_->remember(va, page) ? page : PageRef::fault();
 }
 

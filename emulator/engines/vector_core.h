@@ -183,6 +183,7 @@ class VectorCore final : private Bus {
     std::uint64_t barrier_ = 0;         // a0 of the barrier at which items wait
     std::vector<orr_save_item> items_;  // those that wait or were released; made at the first barrier
     ItemStacks stacks_mapped_;          // those that the hart may have pages of
+    ItemStacks stacks_named_;           // and, for what translations cost, whatever it has asked for
     // For the time CSR: where the quantum began, and this part of it.
     ModelTime began_ = 0;
     std::uint64_t began_cycles_ = 0;  // cycles charged before the current item's first step

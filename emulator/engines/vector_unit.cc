@@ -165,6 +165,7 @@ MemoryCosts VectorUnit::Impl::memory_costs() const {
     return {.l1_bytes = config.l1_bytes,
             .vram_cycles = cycles(vram),
             .host_cycles = cycles(host),
+            .tlb_entries = config.tlb_entries,
             .most_vram = most_bytes(memory.vram(), vram),
             .most_from_host = most_bytes(memory.from_host(), host),
             .most_to_host = most_bytes(memory.to_host(), 0)};

@@ -27,7 +27,9 @@ struct VectorConfig {
     ModelTime save_core_ps = 200 * kPsPerNs;  // to save or load a work-group, behind its bytes
     // Bytes of a core's cache in front of memory; 0: kernels' accesses to memory take no time.
     std::uint64_t l1_bytes = 0;
-    unsigned check = 0;                                  // of kernels' accesses: see emulator/api/checks.h
+    std::uint32_t tlb_entries =
+        0;               // pages whose translation a core has at hand; 0: translations cost nothing
+    unsigned check = 0;  // of kernels' accesses: see emulator/api/checks.h
     std::uint64_t check_bytes = std::uint64_t{1} << 32;  // that checks take of the host's memory
     std::uint64_t in_flight = 0;  // lines that a core's vector loads ask for at once; 0: any number
     // What a core does for the host before that sees to other things, in some 50 ns: no part of the model.

@@ -12,6 +12,7 @@ constexpr std::uint64_t kVaLimit = std::uint64_t{1} << ORR_VA_BITS;
 constexpr unsigned kPageShift = 12;
 constexpr unsigned kHugeShift = 21;
 constexpr unsigned kLevelBits = 9;
+static_assert(TlbTags::kLevels == ORR_MMU_LEVELS);
 
 // asid (10 bits) << 37 | page number (36 bits) << 1 | huge; never 0, as asid 0 is never valid.
 std::uint64_t tag_of(std::uint32_t asid, std::uint64_t va, bool huge) {
@@ -99,6 +100,8 @@ void Mmu::change() {
 
 void Mmu::flush_asid(std::uint64_t asid) {
     change();
+    if (asid < ORR_ASIDS)
+        invalidations_.add({.space = static_cast<std::uint32_t>(asid), .last = ~std::uint64_t{0}});
     for (TlbEntry& entry : tlb_) {
         if (entry.tag >> 37 == asid) entry = {};
     }
@@ -108,6 +111,8 @@ void Mmu::flush_range(std::uint64_t asid, std::uint64_t va, std::uint64_t bytes)
     change();
     if (bytes == 0) return;
     const std::uint64_t last = va + bytes - 1 < va ? ~std::uint64_t{0} : va + bytes - 1;
+    if (asid < ORR_ASIDS)
+        invalidations_.add({.space = static_cast<std::uint32_t>(asid), .first = va, .last = last});
     for (TlbEntry& entry : tlb_) {
         if (entry.tag >> 37 != asid) continue;
         const std::uint64_t first = first_va(entry.tag);
@@ -122,6 +127,7 @@ void Mmu::flush_host() {
 
 void Mmu::reset() {
     change();
+    invalidations_.add({.space = Invalidations::kAll});
     std::fill(roots_.begin(), roots_.end(), kNoRoot);
     std::fill(tlb_.begin(), tlb_.end(), TlbEntry{});
     std::fill(victim_.begin(), victim_.end(), std::uint8_t{0});
@@ -199,6 +205,7 @@ std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Acces
     leaf.bytes = page_bytes - inside;
     leaf.host = nullptr;
     leaf.rights = page_rights(pte);
+    leaf.huge = huge;
     switch (target_of(pte)) {
         case ORR_TARGET_VRAM:
             // The page must lie inside as a whole, so that a page is good or bad and not both.
@@ -241,6 +248,7 @@ std::optional<Translation> Mmu::page_ahead(std::uint32_t asid, std::uint64_t va,
     if (leaf.host == nullptr || leaf.bytes < ORR_PAGE_SIZE) return std::nullopt;
     return Translation{.target = target_of(leaf.pte),
                        .rights = leaf.rights,
+                       .huge = leaf.huge,
                        .host = leaf.host,
                        .address = leaf.address,
                        .bytes = ORR_PAGE_SIZE};
@@ -278,6 +286,7 @@ std::expected<Translation, MmuFault> Mmu::translate(std::uint32_t asid, std::uin
     result.target = target_of(leaf.pte);
     result.port = static_cast<std::uint8_t>((leaf.pte >> ORR_PTE_PORT_SHIFT) & 7u);
     result.rights = leaf.rights;
+    result.huge = leaf.huge;
     result.host = leaf.host;
     result.address = leaf.address;
     result.bytes = leaf.bytes;
@@ -298,7 +307,9 @@ std::expected<Translation, MmuFault> Mmu::translate(std::uint32_t asid, std::uin
         } else if (lookup(asid, at, access, next) != ORR_FAULT_NONE) {
             break;
         }
-        if (((next.pte ^ leaf.pte) & kSameKind) != 0 || next.address != result.address + result.bytes) break;
+        if (((next.pte ^ leaf.pte) & kSameKind) != 0 || next.huge != leaf.huge ||
+            next.address != result.address + result.bytes)
+            break;
         if (result.host != nullptr && next.host != result.host + result.bytes) break;
         result.bytes += next.bytes;
     }
@@ -326,6 +337,7 @@ std::expected<Translation, MmuFault> Mmu::peek_page(std::uint32_t asid, std::uin
     return Translation{.target = target_of(pte),
                        .port = 0,
                        .rights = leaf.rights,
+                       .huge = leaf.huge,
                        .host = leaf.host,
                        .address = leaf.address,
                        .bytes = ORR_PAGE_SIZE};

@@ -16,6 +16,7 @@
 #include <orrery/hw/mmu.h>
 
 #include "emulator/base/access.h"
+#include "emulator/base/tlb_tags.h"
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
@@ -31,6 +32,7 @@ struct Translation {
     std::uint8_t target = ORR_TARGET_VRAM;  // ORR_TARGET_*
     std::uint8_t port = 0;                  // link port, for ORR_TARGET_PEER
     std::uint8_t rights = 0;                // kPageRead | kPageWrite | kPageExec of the first page
+    bool huge = false;                      // of pages of 2 MiB
     std::uint8_t* host = nullptr;           // the bytes; nullptr for ORR_TARGET_PEER
     std::uint64_t address = 0;              // VRAM offset, bus address, or the peer's VRAM offset
     std::uint64_t bytes = 0;                // contiguous from there on; 1 .. what was asked for
@@ -62,12 +64,15 @@ class Mmu {
     }
     // Changes with everything above.
     std::uint64_t generation() const { return generation_; }
+    // What the card's software has had forgotten: all of the above but flush_host(), which is the host's
+    // matter.
+    const Invalidations& invalidations() const { return invalidations_; }
 
     // --- use, for engines ---
-    // Translates `va` for `access` and merges what follows without a gap (pages of the same kind and rights),
-    // up to `bytes` (>= 1) and kMaxRun. A range that leaves the 48 bits ends there; the next call faults.
-    // Each page looked at counts as a TLB hit or miss, each fault as a fault. Loads and fetches of a peer:
-    // ORR_FAULT_PEER_READ.
+    // Translates `va` for `access` and merges what follows without a gap (pages of the same kind, size and
+    // rights), up to `bytes` (>= 1) and kMaxRun. A range that leaves the 48 bits ends there; the next call
+    // faults. Each page looked at counts as a TLB hit or miss, each fault as a fault. Loads and fetches of a
+    // peer: ORR_FAULT_PEER_READ.
     std::expected<Translation, MmuFault> translate(std::uint32_t asid, std::uint64_t va, std::uint64_t bytes,
                                                    Access access);
 
@@ -96,6 +101,7 @@ class Mmu {
         std::uint64_t bytes = 0;       // from there to the end of the page, or of its host range
         std::uint8_t* host = nullptr;  // of the byte
         std::uint8_t rights = 0;       // of the page, and of the memory behind it
+        bool huge = false;
     };
 
     void change();
@@ -120,6 +126,7 @@ class Mmu {
     Counters& counters_;
     Faults* faults_ = nullptr;
     std::uint64_t generation_ = 1;
+    Invalidations invalidations_;
     std::function<void()> before_change_;
     std::vector<std::uint64_t> roots_;  // by asid; kNoRoot: none
     std::vector<std::uint64_t> root_changes_;

@@ -19,6 +19,7 @@ constexpr std::uint64_t kMaxGb = 1'000'000;
 constexpr std::uint64_t kGb = 1'000'000'000;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMb = 1'000'000;
+constexpr std::uint64_t kMostTlbEntries = 4'096;
 constexpr std::uint64_t kMostCopyEngines = 16, kMostVectorPorts = 32;
 static_assert(kMostCopyEngines + kMostVectorPorts <= SOC_ENGINES_MAX);
 
@@ -73,6 +74,9 @@ constexpr auto kKeys = std::to_array<SkuKey>({
     later(key("core", "boot_mb_per_s", "MB/s", &Sku::boot_bytes_per_s, {0, kMaxGb, kMb},
               "boot ROM: the image, read and hashed; 0: takes no time"),
           2, 0),
+    later(key("core", "tlb_entries", "pages", &Sku::core_tlb_entries, {1, kMostTlbEntries},
+              "control core: translations at hand for context windows, ring slots and signals; before: free"),
+          3, 0),
 
     key("copy", "engines", "", &Sku::copy_engines, {1, kMostCopyEngines}, "copy engines"),
     key("copy", "setup_ps", "ps", &Sku::copy_setup_ps, {0, kMaxPs}, "a copy: from start to the first byte"),
@@ -88,6 +92,9 @@ constexpr auto kKeys = std::to_array<SkuKey>({
     later(key("copy", "in_flight", "lines", &Sku::copy_in_flight, {1, 1'000'000},
               "of 64 bytes, that one copy engine asks for before the first has come; before: any number"),
           3, 0),
+    later(key("copy", "tlb_entries", "pages", &Sku::copy_tlb_entries, {1, kMostTlbEntries},
+              "copy engine: translations at hand, and of a quarter as many tables; before: free"),
+          3, 0),
 
     later(key("memory", "latency_ps", "ps", &Sku::memory_latency_ps, {0, kMaxPs},
               "VRAM: a read of an engine or vector core, from request to data; before: none"),
@@ -96,11 +103,16 @@ constexpr auto kKeys = std::to_array<SkuKey>({
               "host memory: the same, a PCIe round trip; before: none"),
           3, 0),
 
+    later(key("mmu", "invalidate_ps", "ps", &Sku::mmu_invalidate_ps, {0, kMaxPs},
+              "control core: to have translations forgotten, or a root changed, by all engines; before: no "
+              "time"),
+          3, 0),
+
     later(key("pcie", "msi_ps", "ps", &Sku::pcie_msi_ps, {0, kMaxMessagePs},
               "an interrupt: from the card to the host's status and message; before: no time"),
           3, 0),
     later(key("pcie", "doorbell_ps", "ps", &Sku::pcie_doorbell_ps, {0, kMaxMessagePs},
-              "a doorbell: from the host's store to the doorbell unit's queue; before: no time"),
+              "a doorbell, the mailbox's too: from the host's store until the card has it; before: no time"),
           3, 0),
 
     key("vector", "ports", "", &Sku::vector_ports, {1, kMostVectorPorts},
@@ -127,6 +139,9 @@ constexpr auto kKeys = std::to_array<SkuKey>({
         key("vector", "in_flight", "lines", &Sku::vector_in_flight, {1, 1'000'000},
             "of 64 bytes, that a core's vector loads ask for before the first has come; before: any number"),
         3, 0),
+    later(key("vector", "tlb_entries", "pages", &Sku::vector_tlb_entries, {1, kMostTlbEntries},
+              "vector core: translations at hand, and of a quarter as many tables; before: free"),
+          3, 0),
 
     key("link", "ports", "", &Sku::link_ports, {0, ORR_LINK_MAX_PORTS}, "links to other cards"),
     key("link", "lanes", "", &Sku::link_lanes, {1, 64}, "lanes of a link; they share its rate"),

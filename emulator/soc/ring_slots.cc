@@ -115,8 +115,8 @@ void RingSlots::fetch(Packet& packet, const Slot& slot, std::uint64_t index) {
     packet.address = found.address;
     packet.fault = found.fault;
     Resource& way = found.host ? memory_.from_host() : memory_.vram();
-    packet.ready =
-        later(way.slip_in(events_.now(), kPacketBytes), found.host ? sku_.host_load_ps : sku_.vram_load_ps);
+    packet.ready = later(way.slip_in(events_.now(), kPacketBytes),
+                         later(found.host ? sku_.host_load_ps : sku_.vram_load_ps, found.walk));
 }
 
 }  // namespace orrery::emu

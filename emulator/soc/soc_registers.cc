@@ -307,7 +307,7 @@ void SocRegisters::write(std::uint32_t offset, std::uint64_t value, ModelTime& w
             mmu_size_ = value;
             return;
         case SOC_MMU_CMD:
-            mmu_command(value);
+            mmu_command(value, wait);
             return;
         case SOC_WINDOW_FAULT:
             if (value == 0) {
@@ -322,7 +322,7 @@ void SocRegisters::write(std::uint32_t offset, std::uint64_t value, ModelTime& w
             sem_va_ = value;
             return;
         case SOC_SEM_SIGNAL:
-            return signal(value);
+            return signal(value, wait);
         case SOC_SEM_CLOSE:
             sem_status_ = windows_.close(value);
             return;
@@ -347,7 +347,7 @@ void SocRegisters::doorbell_command(std::uint64_t command) {
     }
 }
 
-void SocRegisters::signal(std::uint64_t value) {
+void SocRegisters::signal(std::uint64_t value, ModelTime& wait) {
     sem_memory_ = kNothing;
     if (sem_asid_ >= ORR_ASIDS) {
         sem_status_ = ORR_FAULT_NO_CONTEXT;
@@ -357,6 +357,7 @@ void SocRegisters::signal(std::uint64_t value) {
         windows_.signal(static_cast<std::uint32_t>(sem_asid_), sem_va_, value, events_.system_now());
     sem_status_ = done.fault;
     sem_memory_ = done.memory;
+    wait += done.walk;
 }
 
 // Of the semaphore and the value in the packet that a ring slot shows.
@@ -370,20 +371,22 @@ void SocRegisters::launch_signal(std::uint64_t value, ModelTime& wait) {
     if (std::any_of(words.begin() + 3, words.end(), [](std::uint64_t word) { return word != 0; })) return;
     sem_asid_ = value & 0xffffffffu;
     sem_va_ = words[1];
-    signal(words[2]);
+    signal(words[2], wait);
     if (sem_status_ == ORR_FAULT_NONE) slots_.drop(slot);
 }
 
-void SocRegisters::translate() {
+void SocRegisters::translate(ModelTime& wait) {
     mmu_result_ = kNothing;
     mmu_fault_ = ORR_FAULT_NO_CONTEXT;
     if (mmu_asid_ >= ORR_ASIDS) return;
     const auto found = mmu_.translate(static_cast<std::uint32_t>(mmu_asid_), mmu_arg_, 1, Access::kLoad);
     mmu_fault_ = found ? ORR_FAULT_NONE : found.error().code;
-    if (found) mmu_result_ = memory_of(*found);
+    if (!found) return;
+    mmu_result_ = memory_of(*found);
+    wait += windows_.walk(static_cast<std::uint32_t>(mmu_asid_), mmu_arg_, found->huge);
 }
 
-void SocRegisters::mmu_command(std::uint64_t command) {
+void SocRegisters::mmu_command(std::uint64_t command, ModelTime& wait) {
     std::uint32_t fault = ORR_FAULT_NONE;
     switch (command) {
         case SOC_MMU_SET_ROOT:
@@ -399,11 +402,13 @@ void SocRegisters::mmu_command(std::uint64_t command) {
             mmu_.flush_range(mmu_asid_, mmu_arg_, mmu_size_);
             break;
         case SOC_MMU_TRANSLATE:
-            return translate();
+            return translate(wait);
         default:
             errors_.guest("the firmware gave the MMU command {}, which does not exist", command);
             return;
     }
+    // Until every engine has answered.
+    wait += sku_.mmu_invalidate_ps;
     if (fault != ORR_FAULT_NONE) {
         errors_.guest("MMU command {} for address space {} and root {:#x} failed with fault {}", command,
                       mmu_asid_, mmu_arg_, fault);

@@ -108,9 +108,9 @@ class SocRegisters {
     void preempt_engine(std::uint32_t number, std::uint64_t mode);
     void share_engine(std::uint32_t number, std::uint32_t reg, std::uint64_t value);
     void doorbell_command(std::uint64_t command);
-    void mmu_command(std::uint64_t command);
-    void translate();
-    void signal(std::uint64_t value);
+    void mmu_command(std::uint64_t command, ModelTime& wait);
+    void translate(ModelTime& wait);
+    void signal(std::uint64_t value, ModelTime& wait);
     void launch_signal(std::uint64_t value, ModelTime& wait);
     std::uint64_t pop_completion();
     std::uint64_t pop_poke();

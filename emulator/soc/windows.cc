@@ -74,7 +74,8 @@ Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers,
       events_(events),
       memory_(memory),
       counters_(counters),
-      sku_(sku) {}
+      sku_(sku),
+      tlb_(sku.core_tlb_entries) {}
 
 bool Windows::covers(std::uint64_t address) {
     return address >= kContextBit || address - ORR_VRAM_WINDOW < ORR_VRAM_WINDOW_SIZE;
@@ -91,17 +92,29 @@ void Windows::set_fault(std::uint32_t code, std::uint64_t address) {
     fault_address_ = address;
 }
 
+unsigned Windows::walks(std::uint32_t asid, std::uint64_t va, bool huge) {
+    tlb_.follow(mmu_.invalidations(), asid);
+    return tlb_.use(asid, va, huge);
+}
+
+ModelTime Windows::read_tables(unsigned entries) {
+    if (entries == 0) return 0;
+    memory_.vram().slip_in(events_.now(), entries * kMemoryLine);
+    return entries * sku_.vram_load_ps;
+}
+
 // What the core waits for an access. It goes between what engines move, and a load waits until it is through.
 ModelTime Windows::cost(const Place& place, bool write) {
     if (place.in_tables) return sku_.vram_load_ps;
     const ModelTime least = place.in_host ? (write ? sku_.host_store_ps : sku_.host_load_ps)
                                           : (write ? sku_.vram_store_ps : sku_.vram_load_ps);
-    if (place.host == nullptr) return least;
+    if (place.host == nullptr) return later(least, read_tables(place.walks));
     Resource& way = !place.in_host ? memory_.vram() : write ? memory_.to_host() : memory_.from_host();
     const ModelTime now = events_.now();
     const ModelTime through = way.slip_in(now, kMemoryLine);
     const ModelTime alone = later(now, duration_ps(kMemoryLine, way.bytes_per_second()));
-    return least + (!write && through > alone ? through - alone : 0);
+    const ModelTime takes = least + (!write && through > alone ? through - alone : 0);
+    return later(takes, read_tables(place.walks));
 }
 
 Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, Place& place) {
@@ -124,6 +137,7 @@ Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, P
             place.fault = found.error().code;
             return Found::kFault;
         }
+        place.walks = walks(asid, address & kVaMask, found->huge);
         place.host = found->host;
         place.port = found->port;
         place.address = found->address;
@@ -194,6 +208,7 @@ Fetched Windows::fetch(std::uint64_t base, std::uint64_t entry, PacketWords& wor
     Place place;
     const Found found = find(result.address, kBytes, false, place);
     result.host = place.in_host;
+    result.walk = read_tables(place.walks);
     if (found == Found::kYes) {
         for (std::size_t i = 0; i < words.size(); ++i)
             words[i] = load_as<std::uint64_t>(place.host + 8 * i);
@@ -226,15 +241,21 @@ Signalled Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t va
     if (va % sizeof(orr_semaphore) != 0) return {.fault = ORR_FAULT_MISALIGNED};
     const auto found = mmu_.translate(asid, va, sizeof(orr_semaphore), Access::kStore);
     if (!found) return {.fault = found.error().code};
-    if (found->bytes < sizeof(orr_semaphore)) return {.fault = ORR_FAULT_PAGE_RANGE};
+    Signalled done{.walk = walk(asid, va, found->huge)};
+    const auto refused = [&done](std::uint32_t fault) {
+        done.fault = fault;
+        return done;
+    };
+    if (found->bytes < sizeof(orr_semaphore)) return refused(ORR_FAULT_PAGE_RANGE);
     counters_.add(ORR_CTR_SEMAPHORE_SIGNALS);
     if (found->target == ORR_TARGET_PEER) {
         PeerPort* peer = peers_[found->port];
-        return {.fault = peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN};
+        return refused(peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN);
     }
-    if (is_crooked(found->host)) return {.fault = ORR_FAULT_PAGE_RANGE};
+    if (is_crooked(found->host)) return refused(ORR_FAULT_PAGE_RANGE);
     raise_semaphore(found->host, value, now);
-    return {.memory = memory_of(*found)};
+    done.memory = memory_of(*found);
+    return done;
 }
 
 std::uint32_t Windows::close(std::uint64_t address) {

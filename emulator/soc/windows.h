@@ -9,6 +9,7 @@
 #include <orrery/hw/mmu.h>
 
 #include "emulator/api/sku.h"
+#include "emulator/base/tlb_tags.h"
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/peer.h"
@@ -24,6 +25,7 @@ using PeerPorts = std::array<PeerPort*, ORR_LINK_MAX_PORTS>;  // nullptr: no suc
 struct Signalled {
     std::uint32_t fault = ORR_FAULT_NONE;
     std::uint64_t memory = ~std::uint64_t{0};  // see memory_of(); all-ones: to a peer, or nowhere
+    ModelTime walk = 0;                        // what its translation takes
 };
 
 using PacketWords = std::array<std::uint64_t, 8>;
@@ -32,7 +34,8 @@ using PacketWords = std::array<std::uint64_t, 8>;
 struct Fetched {
     std::uint64_t address = 0;  // window address, for SOC_WINDOW_FAULT_VA
     std::uint32_t fault = ORR_FAULT_NONE;
-    bool host = false;  // it came from host memory; otherwise VRAM, or the fault was found in tables there
+    bool host = false;   // it came from host memory; otherwise VRAM, or the fault was found in tables there
+    ModelTime walk = 0;  // what its translation takes
 };
 
 // The window address of translated memory, the same from every context; all-ones for a peer's.
@@ -63,6 +66,10 @@ class Windows {
 
     // Raises the semaphore at `va` to {value, time}, or signals it on a peer.
     Signalled signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now);
+    // What the control core waits for the translation of `va`, which it has just used.
+    ModelTime walk(std::uint32_t asid, std::uint64_t va, bool huge) {
+        return read_tables(walks(asid, va, huge));
+    }
     // Of the semaphore at a VRAM or host window address. Gives ORR_FAULT_*.
     std::uint32_t close(std::uint64_t address);
 
@@ -77,10 +84,13 @@ class Windows {
         std::uint32_t fault = ORR_FAULT_NONE;
         bool in_host = false;    // or with a peer
         bool in_tables = false;  // that is where the fault was found
+        unsigned walks = 0;      // entries of tables that were read
     };
     enum class Found : std::uint8_t { kTrap, kFault, kYes };
     Found find(std::uint64_t address, unsigned size, bool write, Place& place);
     ModelTime cost(const Place& place, bool write);
+    unsigned walks(std::uint32_t asid, std::uint64_t va, bool huge);
+    ModelTime read_tables(unsigned entries);
     std::uint32_t store_to_peer(const Place& place, unsigned size, std::uint64_t value);
 
     Vram& vram_;
@@ -91,6 +101,7 @@ class Windows {
     MemorySystem& memory_;
     Counters& counters_;
     const Sku& sku_;
+    TlbTags tlb_;
     std::uint32_t fault_ = ORR_FAULT_NONE;
     std::uint64_t fault_address_ = 0;
 };

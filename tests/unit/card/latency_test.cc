@@ -111,6 +111,77 @@ TEST(CardLatency, DoorbellsThatFollowEachOther) {
     EXPECT_EQ(rig.soc(SOC_DB_POP), ~std::uint64_t{0});
 }
 
+TEST(CardLatency, OfTheMailbox) {
+    const auto time = [](ModelTime latency) {
+        CardRig rig(with(0, latency));
+        rig.boot_script();
+        const std::uint64_t before = rig.read64(ORR_R_MODEL_TIME);
+        rig.run({});
+        return rig.read64(ORR_R_MODEL_TIME) - before;
+    };
+    EXPECT_EQ(time(kBase), time(0) + kBase);
+    EXPECT_EQ(time(3 * kBase), time(0) + 3 * kBase);
+}
+
+// What the firmware's operations take, by its own clock.
+std::uint64_t took(CardRig& rig, std::vector<script_op> script) {
+    script.insert(script.begin(), CardRig::read(SOC_TIME));
+    script.push_back(CardRig::read(SOC_TIME));
+    const auto values = rig.run(script);
+    return values.back().result - values.front().result;
+}
+
+TEST(CardLatency, OfMmuCommands) {
+    const auto time = [](ModelTime latency, std::uint64_t command) {
+        CardConfig config = CardRig::config();
+        config.sku.mmu_invalidate_ps = latency;
+        CardRig rig(config);
+        rig.boot_script();
+        return took(rig, {CardRig::write(SOC_MMU_ASID, 9), CardRig::write(SOC_MMU_ARG, 0),
+                          CardRig::write(SOC_MMU_SIZE, 1), CardRig::write(SOC_MMU_CMD, command)});
+    };
+    for (const std::uint64_t command :
+         {SOC_MMU_SET_ROOT, SOC_MMU_CLEAR_ROOT, SOC_MMU_FLUSH_ASID, SOC_MMU_FLUSH_RANGE})
+        EXPECT_EQ(time(kBase, command), time(0, command) + kBase) << command;
+    EXPECT_EQ(time(kBase, SOC_MMU_TRANSLATE), time(0, SOC_MMU_TRANSLATE));
+}
+
+TEST(CardLatency, OfTranslationsOfTheCore) {
+    constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE, kPage = ORR_PAGE_SIZE;
+    CardRig rig;
+    rig.boot_script();
+    for (std::uint64_t page = 0; page < 32; ++page)
+        rig.map_page(9, page * kPage, 0x20000 + page * kPage, kRw);
+    rig.run(rig.set_root(9));
+    const Sku& sku = rig.card().sku();
+    ASSERT_LT(sku.core_tlb_entries, 32u);
+    const auto forget = [&] {
+        rig.run({CardRig::write(SOC_MMU_ASID, 9), CardRig::write(SOC_MMU_CMD, SOC_MMU_FLUSH_ASID)});
+    };
+    const auto signal = [&](std::uint64_t page) {
+        return took(rig, {CardRig::write(SOC_SEM_ASID, 9), CardRig::write(SOC_SEM_VA, page * kPage),
+                          CardRig::write(SOC_SEM_SIGNAL, 7)});
+    };
+    const auto load = [&](std::uint64_t page) {
+        return took(rig, {{OP_READ, ORR_CONTEXT_WINDOW(9, page * kPage), 0, 0}});
+    };
+    const auto translate = [&](std::uint64_t page) {
+        return took(rig, {CardRig::write(SOC_MMU_ASID, 9), CardRig::write(SOC_MMU_ARG, page * kPage),
+                          CardRig::write(SOC_MMU_CMD, SOC_MMU_TRANSLATE)});
+    };
+    const auto check = [&](auto time) {
+        forget();
+        const std::uint64_t cold = time(0), warm = time(0);
+        EXPECT_EQ(cold, warm + ORR_MMU_LEVELS * sku.vram_load_ps);
+        for (std::uint64_t page = 1; page < 32; ++page)
+            EXPECT_EQ(time(page), warm + sku.vram_load_ps);
+        EXPECT_EQ(time(0), warm + sku.vram_load_ps) << "31 others were used since";
+    };
+    check(signal);
+    check(load);
+    check(translate);
+}
+
 // While a debugger holds the card nothing arrives, so nothing may set out: a guest that rings on and on would
 // take the host's memory.
 TEST(CardLatency, DoorbellsOfAHeldCardAreHeardWhenItGoesOn) {

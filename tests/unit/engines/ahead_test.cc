@@ -64,6 +64,7 @@ class World {
         config.vlen = 1024;
         config.l1_bytes = 16 << 10;
         config.in_flight = 64;
+        config.tlb_entries = 16;
         config.threads = threads;
         config.check = check;
         return config;

@@ -188,13 +188,21 @@ TEST_F(MmuTest, MergesWhatFollowsWithoutAGap) {
     EXPECT_EQ(mmu_.translate(kAsid, 0x18000, 1 << 20, Access::kLoad)->bytes, kPage);
 }
 
-TEST_F(MmuTest, MergesHugePagesWithSmallOnes) {
-    huge_pte(kHuge) = ORR_PTE_VALID | ORR_PTE_LEAF | kRw | 2 * kHuge;
-    map(2 * kHuge, 3 * kHuge);
+TEST_F(MmuTest, ARunIsOfPagesOfOneSize) {
+    for (const std::uint64_t page : {1u, 2u})
+        huge_pte(page * kHuge) = ORR_PTE_VALID | ORR_PTE_LEAF | kRw | (page + 1) * kHuge;
+    map(3 * kHuge, 4 * kHuge);
     const auto run = mmu_.translate(kAsid, kHuge + 16, 1 << 24, Access::kLoad);
     ASSERT_TRUE(run);
-    EXPECT_EQ(run->bytes, kHuge - 16 + kPage);
+    EXPECT_EQ(run->bytes, 2 * kHuge - 16);
     EXPECT_EQ(run->address, 2 * kHuge + 16);
+    EXPECT_TRUE(run->huge);
+    EXPECT_FALSE(mmu_.translate(kAsid, 3 * kHuge, 1, Access::kLoad)->huge);
+    for (const bool small : {false, true}) {
+        const std::uint64_t va = small ? 3 * kHuge : kHuge + 7 * kPage;
+        EXPECT_EQ(mmu_.translate_page(kAsid, va, Access::kLoad)->huge, !small);
+        EXPECT_EQ(mmu_.peek_page(kAsid, va, Access::kLoad)->huge, !small);
+    }
 }
 
 TEST_F(MmuTest, AHostPageEndsWhereItsRangeEnds) {
@@ -232,6 +240,35 @@ TEST_F(MmuTest, KeepsTranslationsUntilTheyAreFlushed) {
     map(0x1000, 0x700000);
     mmu_.flush_asid(kAsid);
     EXPECT_EQ(mmu_.translate(kAsid, 0x1000, 8, Access::kLoad)->address, 0x700000u);
+}
+
+// For what translations cost: all that software has forgotten, and nothing of what the host does.
+TEST_F(MmuTest, TellsWhatHasBeenForgotten) {
+    const std::uint64_t before = mmu_.invalidations().count();
+    mmu_.flush_host();
+    mmu_.flush_range(kAsid, 0x1000, 0);
+    EXPECT_EQ(mmu_.invalidations().count(), before);
+    const auto expect = [&](std::uint64_t number, std::uint32_t space, std::uint64_t first,
+                            std::uint64_t last) {
+        ASSERT_EQ(mmu_.invalidations().count(), before + number + 1);
+        const Invalidations::One& one = mmu_.invalidations().at(before + number);
+        EXPECT_EQ(one.space, space);
+        EXPECT_EQ(one.first, first);
+        EXPECT_EQ(one.last, last);
+    };
+    constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+    mmu_.flush_range(kAsid, 0x1234, 0x1000);
+    expect(0, kAsid, 0x1234, 0x2233);
+    mmu_.flush_range(kAsid, 0x1000, kEnd);
+    expect(1, kAsid, 0x1000, kEnd);
+    mmu_.flush_asid(kAsid);
+    expect(2, kAsid, 0, kEnd);
+    mmu_.set_root(kAsid, kRoot);
+    expect(3, kAsid, 0, kEnd);
+    mmu_.clear_root(kAsid);
+    expect(4, kAsid, 0, kEnd);
+    mmu_.reset();
+    expect(5, Invalidations::kAll, 0, 0);
 }
 
 TEST_F(MmuTest, FlushesAHugePageByAnyOfItsAddresses) {
