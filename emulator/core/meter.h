@@ -101,7 +101,7 @@ class Meter {
     }
     // Many bytes in a row, of one page, past the cache: their time is that of the bandwidth.
     void stream(std::uint64_t va, std::uint64_t bytes, PagePlace place, bool write, bool huge = false) {
-        if (place == PagePlace::kOwn) return;
+        if (place == PagePlace::kOwn || bytes == 0) return;
         const std::uint64_t walked = walk(va, huge) * kLine;
         MemoryCounts& counts = counts_.of(place);
         (write ? counts.written : counts.read) += bytes;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "emulator/base/tlb_tags.h"
+#include "emulator/core/meter.h"
 #include "tests/unit/engines/vector_rig.h"
 
 namespace orrery::emu::test {
@@ -260,6 +261,15 @@ TEST_F(TranslationTime, OfALongDescriptor) {
     const ModelTime cold = copy(engine, to);
     const ModelTime walk = duration_ps(ORR_MMU_LEVELS * kLine, rig.memory.config().vram_bytes_per_second);
     EXPECT_EQ(cold, copy(engine, to) + 2 * ORR_MMU_LEVELS * kVram + walk);
+}
+
+// An instruction without elements touches no page.
+TEST(TlbTags, AreNotAskedForNothing) {
+    Meter meter({.l1_bytes = 4096, .vram_cycles = 1, .host_cycles = 1, .tlb_entries = 4});
+    meter.stream(kData, 0, PagePlace::kVram, false);
+    EXPECT_EQ(meter.take().vram.read, 0u);
+    meter.stream(kData, 1, PagePlace::kVram, false);
+    EXPECT_EQ(meter.take().vram.read, ORR_MMU_LEVELS * kLine + 1);
 }
 
 TEST(TlbTags, KeepTheLastPagesOfEachSpace) {
