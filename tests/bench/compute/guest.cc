@@ -31,10 +31,6 @@ namespace {
 constexpr std::size_t kBytes = kElements * sizeof(float);
 constexpr std::uint32_t kHeads = 8, kLength = 512, kWidth = 64;
 
-orrery::Module load(std::span<const std::byte> image) {
-    return {image.data(), image.size()};
-}
-
 // A number of the card's SKU.
 double sku(std::string_view key) {
     std::ifstream in(
@@ -110,8 +106,8 @@ class Card {
 
     orrery::PinnedArray<float> host_{kElements};
     orrery::DeviceArray<float> x_{kElements}, y_{kElements}, z_{kElements};
-    orrery::Module compute_ = load(compute_kernels_image()), gemm_ = load(gemm_kernels_image()),
-                   attention_ = load(attention_kernels_image());
+    orrery::Library compute_{compute_kernels_image()}, gemm_{gemm_kernels_image()},
+        attention_{attention_kernels_image()};
     orrery::Stream stream_;
     orrery::Event begin_, end_;
     double factor_ = orrery::bench::clock_factor().value_or(1);

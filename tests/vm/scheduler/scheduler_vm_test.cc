@@ -59,7 +59,8 @@ class OneCardGraph : public ::testing::Test {
     orrGraphNode_t node(orrGraph_t graph, std::uint64_t* out, const std::uint64_t* in,
                         std::vector<orrGraphNode_t> after) {
         const WorkArgs args{out, in, kRounds, 0};
-        const orrKernelNodeParams params{sizeof(params), work_, {1, 1, 1}, {1, 1, 1}, &args, sizeof(args), 0};
+        const orrKernelNodeParams params{sizeof(params), work_,        {1, 1, 1}, {1, 1, 1},
+                                         &args,          sizeof(args), 0,         0};
         orrGraphNode_t made = nullptr;
         EXPECT_OK(orrGraphAddKernelNode(&made, graph, after.data(), after.size(), &params));
         return made;

@@ -43,9 +43,7 @@ std::uint64_t to_breakpoint(pid_t process, bool step) {
 
 }  // namespace
 
-LaunchBench::LaunchBench()
-    : module_(bench_kernels_image().data(), bench_kernels_image().size()),
-      kernel_(module_.function("hundred")) {
+LaunchBench::LaunchBench() : library_(bench_kernels_image()), kernel_(library_.function("hundred")) {
     Graph::begin_capture(stream_);
     start_hundred(false);
     graph_ = Graph::end_capture(stream_);

@@ -29,7 +29,7 @@ class LaunchBench {
     void start() const;
     void start_hundred(bool as_graph) const;
 
-    Module module_;
+    Library library_;
     orrFunction_t kernel_;
     Stream stream_;
     DeviceArray<std::uint64_t> card_{1};

@@ -19,7 +19,7 @@ constexpr std::size_t kBinsBytes = kHistogramBins * sizeof(std::uint64_t);
 struct Card {
     explicit Card(int number, std::span<const std::byte> part)
         : device(number),
-          module(histogram_kernels_image().data(), histogram_kernels_image().size()),
+          library(histogram_kernels_image()),
           host(part.size()),
           input(part.size()),
           bins(kHistogramBins) {
@@ -28,7 +28,7 @@ struct Card {
 
     int device;
     orrery::Stream stream;
-    orrery::Module module;
+    orrery::Library library;
     orrery::PinnedArray<std::byte> host;
     orrery::DeviceArray<std::uint8_t> input;
     orrery::DeviceArray<std::uint64_t> bins;
@@ -42,7 +42,7 @@ void copy_and_count(Card& card) {
     orrery::fill(card.bins.data(), 0, kBinsBytes, card.stream);
     card.copied.record(card.stream);
     const HistogramArgs args{card.input.data(), card.input.size(), card.bins.data()};
-    orrery::launch(card.module.function("histogram"), {kGroups, 1, 1}, {kItemsPerGroup, 1, 1}, args,
+    orrery::launch(card.library.function("histogram"), {kGroups, 1, 1}, {kItemsPerGroup, 1, 1}, args,
                    kHistogramBins * sizeof(std::uint32_t), card.stream);
     card.counted.record(card.stream);
 }
@@ -88,7 +88,7 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
         first.stream.wait(semaphore, 1);
     if (others != 0) {
         const MergeArgs args{first.bins.data(), partial.data(), others, 0};
-        orrery::launch(first.module.function("merge"), {kHistogramBins / kItemsPerGroup, 1, 1},
+        orrery::launch(first.library.function("merge"), {kHistogramBins / kItemsPerGroup, 1, 1},
                        {kItemsPerGroup, 1, 1}, args, 0, first.stream);
     }
     orrery::copy(result.data(), first.bins.data(), kBinsBytes, first.stream);
