@@ -67,7 +67,7 @@ done
 for part in lib/liborrery.so bin/orrery-cc include/orrery/orrery.h; do
   mv "$sdk/$part" part
   ! finds "" || fail "CMake finds an SDK without $part"
-  tr -s '[:space:]' ' ' < log | grep -q "$part is not there" || { cat log; fail "CMake does not say that $part is missing"; }
+  tr -s '[:space:]' ' ' < log | grep "$part is not there" > /dev/null || { cat log; fail "CMake does not say that $part is missing"; }
   mv part "$sdk/$part"
 done
 # The page's program, by its commands for pkg-config and by its lines for CMake.
@@ -79,13 +79,13 @@ awk '/^```cpp$/ { getline name; sub("// ", "", name); next } /^```/ { name = "" 
 block sh | sed "s|DIR|$sdk|" > commands
 grep -q pkg-config commands || fail "the page has no commands for pkg-config"
 bash -eu commands || fail "the page's commands do not build its program"
-readelf -d gemm | grep -q 'liborrery.so.1' || fail "the page's program is not bound to liborrery.so.1"
+readelf -d gemm | grep 'liborrery.so.1' > /dev/null || fail "the page's program is not bound to liborrery.so.1"
 { echo 'cmake_minimum_required(VERSION 3.25)
 project(gemm LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 17)'; block cmake; } > CMakeLists.txt
 { cmake -DCMAKE_PREFIX_PATH="$sdk" -B out . && cmake --build out; } > log 2>&1 || { cat log; fail "CMake does not build the page's program"; }
-ldd out/gemm | grep -q "$sdk/lib/liborrery.so.1" || fail "the program of CMake finds another library: $(ldd out/gemm)"
-readelf -s out/gemm_kernel.elf | grep -q ' gemm$' || fail "CMake made no kernel"
+ldd out/gemm | grep "$sdk/lib/liborrery.so.1" > /dev/null || fail "the program of CMake finds another library: $(ldd out/gemm)"
+readelf -s out/gemm_kernel.elf | grep ' gemm$' > /dev/null || fail "CMake made no kernel"
 # They run, as far as it goes without a card.
 "$sdk/bin/orrery-cc" -o gemm.elf gemm_kernel.cc
 runs() { grep -qE '^gemm: .*orrErrorNoDevice|correct$' <<< "$1" || fail "the page's program prints '$1'"; }
@@ -132,5 +132,5 @@ grep -q "my-kernel becomes a name" log || { cat log; fail "CMake does not say wh
 cd ..
 "$sdk/bin/orrery-cc" -v -o kernel.elf kernel.cc 2> commands || { cat commands; fail "orrery-cc ends with an error"; }
 grep -q "$sdk/include" commands || fail "orrery-cc does not use the headers beside it: $(cat commands)"
-readelf -s kernel.elf | grep -q ' set$' || fail "the module has no kernel"
-readelf -d program | grep -q 'liborrery.so.1' || fail "the program is not bound to liborrery.so.1"
+readelf -s kernel.elf | grep ' set$' > /dev/null || fail "the module has no kernel"
+readelf -d program | grep 'liborrery.so.1' > /dev/null || fail "the program is not bound to liborrery.so.1"
