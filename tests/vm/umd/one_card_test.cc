@@ -223,7 +223,11 @@ TEST(OneCard, ModelTimeOfTheSameWorkIsTheSame) {
         const std::uint64_t done = after[0] - before[0], time = after[1] - before[1];
         if (round > 0) {
             EXPECT_EQ(done, instructions) << "vector_instructions";
-            EXPECT_EQ(time, busy) << "vector_busy_ps";
+            // The first one's translations are the others' too.
+            if (round > 1)
+                EXPECT_EQ(time, busy) << "vector_busy_ps";
+            else
+                EXPECT_LT(time, busy) << "vector_busy_ps";
         }
         instructions = done;
         busy = time;
