@@ -163,6 +163,8 @@ class Card final : private SocEffects {
     // What the host sees of a core that has not been started.
     void publish_core_reset();
     void power_on();
+    // No other thread uses the tables of the MMU or of the host's memory, or pointers that come from them.
+    void quiesce();
     void map(const Command& command);
     void unmap(const Command& command);
     void grant(const Command& command);

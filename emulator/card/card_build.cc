@@ -161,10 +161,7 @@ std::expected<void, std::string> Card::build() {
     const std::uint64_t for_checks = most_for_checks(config_.vram_bytes), for_memory = for_checks / 8;
     if ((config_.check & kCheckMemory) != 0)
         checked_memory_ = std::make_unique<CheckedMemory>(checked_spaces(*mmu_), for_memory);
-    mmu_->before_change([this] {
-        workers_->quiesce();
-        if (vector_unit_ != nullptr) vector_unit_->settle();
-    });
+    mmu_->before_change([this] { quiesce(); });
     engine_context_ = std::make_unique<EngineContext>(EngineContext{
         events_, vram_, *mmu_, memory_, counters_, peers_, &errors_, workers_.get(),
         [this](const Completion& completion) { soc_->completed(completion); }, checked_memory_.get()});

@@ -47,6 +47,7 @@ void Card::carry_out(const Command& command) {
             grant(command);
             break;
         case Command::Kind::kBusMaster:
+            quiesce();
             host_.set_enabled(command.number != 0);
             mmu_->flush_host();
             vector_unit_->flush();
@@ -220,7 +221,13 @@ void Card::power_on() {
     doorbells_->clear_pages();
 }
 
+void Card::quiesce() {
+    workers_->quiesce();
+    if (vector_unit_ != nullptr) vector_unit_->settle();
+}
+
 void Card::map(const Command& command) {
+    quiesce();
     const auto inserted = host_.insert(std::move(**command.range));
     command.range->reset();
     *command.error = inserted ? 0 : inserted.error();
@@ -228,6 +235,7 @@ void Card::map(const Command& command) {
 }
 
 void Card::unmap(const Command& command) {
+    quiesce();
     *command.range = host_.remove(command.a, command.b);
     if (!command.range->has_value()) return;
     mmu_->flush_host();

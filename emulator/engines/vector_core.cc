@@ -436,7 +436,11 @@ PageRef VectorCore::translate(std::uint64_t va, Access access) {
 }
 
 PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
-    if (stretch_ != nullptr) return translate_ahead(va, access);
+    if (stretch_ != nullptr) {
+        const PageRef page = translate_ahead(va, access);
+        // Computed once more, a group may take another way: the host may have written what it reads.
+        if (computes_ahead_ || page.kind != PageKind::kFault) return page;
+    }
     const auto found = debug_peeks_ ? mmu_.peek_page(launch_.desc.asid, va, access)
                                     : mmu_.translate_page(launch_.desc.asid, va, access);
     if (!found) {

@@ -78,8 +78,8 @@ class VectorCore final : private Bus {
     void end_ahead();
     // compute() came to what must not be done ahead of its time; it goes on there after end_ahead().
     bool held() const { return held_; }
-    // After end_ahead(): as it was at the mark, but for memory. Until forget_stretch() pages are where they
-    // were in the stretch, whatever the MMU says now.
+    // After end_ahead(): as it was at the mark, but for memory. Until forget_stretch() the pages of the
+    // stretch are where they were, and only others are asked of the MMU.
     void go_back(const Mark& mark, Stretch& stretch);
     void forget_stretch();
 

@@ -230,7 +230,8 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         }
         return distribute(now);
     }
-    const bool saves = port.saves() && !core.open;
+    // A group that ended when it was computed once more ends before it could be saved.
+    const bool saves = port.saves() && !core.open && (ahead == nullptr || ahead->idle(core.number));
     if (saves && !core.core.is_ahead()) return save(core, now);
     if (!core.open && ahead != nullptr && play_ahead(core, now)) return;
     // A group that is saved takes the time of its single steps, and does no more.
@@ -244,7 +245,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
 
 bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
     start_ahead(core);
-    Quantum quantum;
+    Quantum quantum{.began = context.events.to_system(now)};
     switch (ahead->next(core.number, quantum)) {
         case RunAhead::Next::kNone:
             settle();

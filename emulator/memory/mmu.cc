@@ -79,17 +79,17 @@ std::uint32_t Mmu::set_root(std::uint64_t asid, std::uint64_t vram_offset) {
     if (vram_offset % ORR_PAGE_SIZE != 0 || !vram_.contains(vram_offset, ORR_PAGE_SIZE)) {
         return ORR_FAULT_TABLE_RANGE;
     }
+    flush_asid(asid);
     roots_[asid] = vram_offset;
     ++root_changes_[asid];
-    flush_asid(asid);
     return ORR_FAULT_NONE;
 }
 
 std::uint32_t Mmu::clear_root(std::uint64_t asid) {
     if (asid == 0 || asid >= ORR_ASIDS) return ORR_FAULT_NO_CONTEXT;
+    flush_asid(asid);
     roots_[asid] = kNoRoot;
     ++root_changes_[asid];
-    flush_asid(asid);
     return ORR_FAULT_NONE;
 }
 

@@ -55,7 +55,7 @@ class Mmu {
     void reset();
 
     void set_faults(Faults* faults) { faults_ = faults; }
-    // Called before pointers go stale: who uses some beside the card thread is done with them then.
+    // Called before anything here changes: who uses it, or its pointers, beside the card thread is done then.
     void before_change(std::function<void()> hook) { before_change_ = std::move(hook); }
 
     // How often the address space got another root, or none: another process may have it then.

@@ -186,7 +186,9 @@ RunAhead::Next RunAhead::next(std::uint32_t number, Quantum& quantum) {
         settle();
         return Next::kGoOn;
     }
-    quantum = job.quanta[job.played++];
+    Quantum& played = job.quanta[job.played++];
+    played.began = quantum.began;
+    quantum = played;
     ++job.all_quanta;
     if (job.played == job.quanta.size() && job.end != End::kHeld) {
         const bool full = job.end == End::kFull;
@@ -272,7 +274,7 @@ void RunAhead::go_back(Job& job) {
     core.end_ahead();
     core.go_back(job.mark, job.stretch);
     for (std::size_t i = 0; i < job.played; ++i) {
-        Quantum again{.budget = job.quanta[i].budget};
+        Quantum again{.began = job.quanta[i].began, .budget = job.quanta[i].budget};
         while (!core.compute(again)) {
         }
         if (again.end == job.quanta[i].end) continue;

@@ -48,8 +48,8 @@ class RunAhead {
         kWait,   // ask again
         kOrder,  // as kNone, but from now on its launch has to be computed in the order of model time
     };
-    // What the core has to do at its event. kGoOn: everything is settled, and this launch too goes on in
-    // order.
+    // What the core has to do at its event, which `quantum.began` says. kGoOn: everything is settled, and
+    // this launch too goes on in order.
     Next next(std::uint32_t number, Quantum& quantum);
 
     // Every core is as if nothing had been computed ahead: a quantum that was played is all done, one that

@@ -358,6 +358,61 @@ TEST(Ahead, NobodyIsAheadOfAChecker) {
     EXPECT_EQ(world.percent_ahead(), 0u);
 }
 
+// Groups wait for a flag, which the host sets right before `event`. However they come to see it, they end
+// well, once, and at a time that was.
+void expect_mail(unsigned threads, const std::function<void(World&)>& event) {
+    SCOPED_TRACE(threads);
+    constexpr std::uint64_t kGroups = 4, kWord = 77, kFlagAt = 0, kWordAt = 5 * 4096;
+    World world(threads);
+    world.run_until(50 * kUs);
+    const ModelTime started = world.rig.events.now();
+    std::memset(world.words(kOut), 0, 4096);
+    std::memcpy(world.rig.host_data + kWordAt, &kWord, sizeof kWord);
+    world.args({kHostData + kFlagAt, kHostData + kWordAt, kData + kOut});
+    world.start(0, world.desc(kMailbox, kData, kGroups));
+    world.run_until(started + 25 * kUs);
+    EXPECT_EQ(world.percent_ahead(), threads == 0 ? 0u : 100u);
+    world.rig.host_data[kFlagAt] = 1;
+    event(world);
+    world.finish();
+    ASSERT_EQ(world.rig.done.size(), 1u);
+    const Completion& done = world.rig.done.front();
+    EXPECT_EQ(done.status, ORR_DONE_OK) << "fault " << done.fault << " at " << std::hex << done.detail;
+    for (std::uint64_t group = 0; group < kGroups; ++group) {
+        const std::uint64_t* const out = world.words(kOut) + 8 * group;
+        EXPECT_EQ(out[0], kWord) << "group " << group;
+        EXPECT_GE(out[1] * kPsPerNs, started) << "group " << group;
+    }
+}
+
+// What was played goes another way when it is computed once more.
+TEST(Ahead, WhatTheHostWritesMayBeSeenWhenAGroupIsComputedOnceMore) {
+    for (const unsigned threads : kThreads) {
+        expect_mail(threads, [](World& world) { world.rig.mmu.flush_asid(2); });
+        expect_mail(threads, [](World& world) {
+            ASSERT_TRUE(world.unit.port(0).preempt(Preempt::kNow, kArea));
+            world.finish();
+            ASSERT_EQ(world.rig.done.size(), 1u);
+            if (world.rig.done.front().status != ORR_DONE_PREEMPTED) return;
+            world.rig.done.clear();
+            ASSERT_TRUE(world.unit.port(2).resume(kArea, 5));
+        });
+    }
+}
+
+// What was played sees the flag, and ends before its pages go.
+TEST(Ahead, ARootChangesBehindAllThatWasPlayed) {
+    for (const unsigned threads : kThreads) {
+        if (threads == 0) continue;
+        expect_mail(threads, [](World& world) { ASSERT_EQ(world.rig.mmu.clear_root(1), 0u); });
+        // A table without an entry.
+        expect_mail(threads, [](World& world) {
+            std::memset(world.rig.vram.data() + kArea, 0, ORR_PAGE_SIZE);
+            ASSERT_EQ(world.rig.mmu.set_root(1, kArea), 0u);
+        });
+    }
+}
+
 class AheadInterrupted : public testing::TestWithParam<int> {};
 
 // In the middle, at many times: what comes in between finds what it would find.

@@ -583,6 +583,15 @@ void post(uint64_t* args) {
     }
 }
 
+// args: flag, word, out. Groups wait until somebody sets the flag, and look at the word only then.
+void mailbox(uint64_t* args) {
+    while (*reinterpret_cast<volatile uint64_t*>(args[0]) == 0) {
+    }
+    uint64_t* const out = reinterpret_cast<uint64_t*>(args[2]) + 8 * item();
+    out[0] += *reinterpret_cast<uint64_t*>(args[1]);
+    asm volatile("rdtime %0" : "=r"(out[1]));
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
     histogram,    atomics,       local,  floats,    ids,         registers, clock,
@@ -591,7 +600,7 @@ using Entry = void (*)(uint64_t*);
     barrier_late, barrier_other, deep,   rounding,  fail_assert, vectors,   every_atomic,
     triad,        chase,         gather, fused,     masked,      share,     share_rows,
     write_one,    mix_alone,     race,   hand_over, stop_at,     old_stack, follow,
-    post,
+    post,         mailbox,
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ enum Kernel : unsigned {
     kOldStack,
     kFollow,
     kPost,
+    kMailbox,
     kKernels,
 };
 
