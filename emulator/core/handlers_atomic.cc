@@ -51,7 +51,8 @@ bool amo(Core* core, const Op* op, T& old) {
     const std::uint64_t va = core->x[op->rs1];
     const auto operand = static_cast<T>(core->x[op->rs2]);
     const auto function = static_cast<AmoFunction>(op->aux);
-    if (core->overlay != nullptr && op->rd == kDumpRegister &&
+    // One that acquires or releases has to be done in its place among others.
+    if (core->overlay != nullptr && op->rd == kDumpRegister && (op->imm & 3) == 0 &&
         posted_ahead(core, va, sizeof(T), function, operand))
         return true;
     bool mmio = false;

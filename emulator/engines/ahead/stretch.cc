@@ -60,20 +60,32 @@ void put_line(std::uint8_t* to, const std::uint8_t* from) {
         put<Word>(to + i, from + i);
 }
 
+// All bits of the bytes that are not zero.
+std::uint64_t whole_bytes(std::uint64_t bits) {
+    bits |= bits >> 4;
+    bits |= bits >> 2;
+    bits |= bits >> 1;
+    return (bits & 0x0101'0101'0101'0101) * 0xff;
+}
+
 // Bytes that did not change are left alone, as somebody else may write them; what was one aligned store of up
 // to eight bytes does not come in parts.
 void put_changes(std::uint8_t* to, const std::uint8_t* from, const std::uint8_t* before, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; i += sizeof(Word)) {
-        std::uint32_t now[2], then[2];
-        std::memcpy(now, from + i, sizeof now);
-        std::memcpy(then, before + i, sizeof then);
-        const bool low = now[0] != then[0], high = now[1] != then[1];
-        if (low && high)
-            put<Word>(to + i, from + i);
-        else if (low)
-            put<HalfWord>(to + i, from + i);
-        else if (high)
-            put<HalfWord>(to + i + 4, from + i + 4);
+        std::uint64_t now = 0, then = 0;
+        std::memcpy(&now, from + i, sizeof now);
+        std::memcpy(&then, before + i, sizeof then);
+        const std::uint64_t changed = whole_bytes(now ^ then);
+        if (changed == 0) continue;
+        Word* const word = reinterpret_cast<Word*>(to + i);
+        if (changed == ~std::uint64_t{0}) {
+            __atomic_store_n(word, now, __ATOMIC_RELAXED);
+            continue;
+        }
+        Word old = __atomic_load_n(word, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(word, &old, (old & ~changed) | (now & changed), true,
+                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        }
     }
 }
 

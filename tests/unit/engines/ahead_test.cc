@@ -220,8 +220,9 @@ TEST(Ahead, WhatGroupsDoToEachOtherIsInTheOrderOfModelTime) {
 TEST(Ahead, AtomicsWhoseOldValueNobodyWantsAreDoneInAnyOrder) {
     EXPECT_EQ(expect_same(launch(kHistogram, {kData + 2 * kOut, 60'000, kData + kOut}, 8, 2)), 100u);
     EXPECT_EQ(expect_same(launch(kPost, {kData + kOut, 400, 0}, 16)), 100u);
-    // But not if one looks at what others change, or they change it in another way.
-    for (const std::uint64_t how : {1u, 2u, 3u})
+    // But not if one looks at what others change, or they change it in another way, or somebody else may know
+    // their order.
+    for (const std::uint64_t how : {1u, 2u, 3u, 4u})
         EXPECT_LT(expect_same(launch(kPost, {kData + kOut, 400, how}, 16)), 100u) << how;
 }
 
@@ -356,6 +357,34 @@ TEST(Ahead, NobodyIsAheadOfAChecker) {
     World world(2, kCheckRace);
     launch(kMixAlone, {1000, kData + kOut}, 9)(world);
     EXPECT_EQ(world.percent_ahead(), 0u);
+}
+
+// They may be another's, whoever has the rest of the word.
+TEST(Ahead, BytesBesideThoseThatAGroupWritesAreLeftAlone) {
+    for (const unsigned threads : kThreads) {
+        SCOPED_TRACE(threads);
+        constexpr std::uint64_t kBytes = 200'000;
+        World world(threads);
+        world.args({kData + 2 * kOut, kData + kOut, kBytes});
+        world.args({kData + 3 * kOut, kData + 4 * kOut, kBytes}, 4096);
+        auto* const last = reinterpret_cast<std::uint8_t*>(world.words(kOut)) + kBytes;
+        const auto written = static_cast<std::uint8_t>(~last[0]),
+                   beside = static_cast<std::uint8_t>(~last[1]);
+        last[kOut] = written;
+        world.start(0, world.desc(kShareRows, kData, 1));
+        world.start(1, world.desc(kShareRows, kData + 4096, 1));
+        // Both are in the middle, and what threads compute ahead is computed.
+        while (world.rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS) < 700 &&
+               world.rig.events.run_next(kNever - 1)) {
+        }
+        ASSERT_TRUE(world.rig.done.empty());
+        last[1] = beside;
+        world.finish();
+        EXPECT_EQ(world.rig.done.size(), 2u);
+        EXPECT_EQ(world.percent_ahead() != 0, threads != 0);
+        EXPECT_EQ(last[0], written);
+        EXPECT_EQ(last[1], beside);
+    }
 }
 
 // Groups wait for a flag, which the host sets right before `event`. However they come to see it, they end

@@ -537,14 +537,11 @@ void old_stack(uint64_t* args) {
 void follow(uint64_t* args) {
     volatile uint64_t* words = reinterpret_cast<volatile uint64_t*>(args[0]);
     const uint64_t group = CSR(ORR_CSR_GROUP_X);
-    if (group % 2 == 0)
-        words[8 * group] = group * 77 + 1;
-    else
-        words[8 * group] = work(words[8 * (group - 1)], args[1]);
+    words[8 * group] = group % 2 == 0 ? group * 77 + 1 : work(words[8 * (group - 1)], args[1]);
 }
 
 // args: words, rounds, how. Groups change words by atomics whose old value nobody wants. how: 1: each looks
-// at what it has changed alone, 2: groups change one word in different ways, 3: one group only looks.
+// at what it alone changes, 2: groups change a word in different ways, 3: one only looks, 4: each releases.
 void post(uint64_t* args) {
     uint64_t* words = reinterpret_cast<uint64_t*>(args[0]);
     const uint64_t group = CSR(ORR_CSR_GROUP_X);
@@ -575,18 +572,14 @@ void post(uint64_t* args) {
         __atomic_fetch_add(own, sum, __ATOMIC_RELAXED);
         own[8] = *static_cast<volatile uint64_t*>(own);
     }
-    if (args[2] == 2) {
-        if (group % 2 == 0)
-            __atomic_fetch_add(words + 2000, sum, __ATOMIC_RELAXED);
-        else
-            __atomic_fetch_xor(words + 2000, sum, __ATOMIC_RELAXED);
-    }
+    if (args[2] == 4) __atomic_fetch_add(words + 1024 * (group + 1), 1, __ATOMIC_RELEASE);
+    if (args[2] == 2 && group % 2 == 0) __atomic_fetch_add(words + 2000, sum, __ATOMIC_RELAXED);
+    if (args[2] == 2 && group % 2 != 0) __atomic_fetch_xor(words + 2000, sum, __ATOMIC_RELAXED);
 }
 
 // args: flag, word, out. Groups wait until somebody sets the flag, and look at the word only then.
 void mailbox(uint64_t* args) {
-    while (*reinterpret_cast<volatile uint64_t*>(args[0]) == 0) {
-    }
+    asm volatile("1: ld t0, (%0)\n beqz t0, 1b" : : "r"(args[0]) : "t0", "memory");
     uint64_t* const out = reinterpret_cast<uint64_t*>(args[2]) + 8 * item();
     out[0] += *reinterpret_cast<uint64_t*>(args[1]);
     asm volatile("rdtime %0" : "=r"(out[1]));
