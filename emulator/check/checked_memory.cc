@@ -11,7 +11,7 @@ namespace {
 // With an allowance for what the host's library keeps for each.
 constexpr std::uint64_t kRangeBytes = 80, kEntryBytes = 64;
 // Looked at in one go: the host waits for it.
-constexpr std::uint64_t kGoPages = 1024;
+constexpr std::uint64_t kMostLooks = 1024;
 
 // The range that holds `va`, or end().
 template <typename Ranges>
@@ -50,45 +50,53 @@ CheckedMemory::Space* CheckedMemory::space_of(std::uint32_t asid) {
 }
 
 // All that begin in the range.
-void CheckedMemory::remove(Ranges& ranges, std::uint64_t va, std::uint64_t bytes) {
-    ranges.erase(ranges.lower_bound(va), ranges.lower_bound(va + bytes));
+void CheckedMemory::remove(Ranges& ranges, const Tell& tell, Go& go) {
+    for (auto at = ranges.lower_bound(tell.va); at != ranges.end() && at->first - tell.va < tell.bytes;) {
+        go.all = go.looked < kMostLooks;
+        if (!go.all) return;
+        ++go.looked;
+        at = ranges.erase(at);
+        bytes_ -= kRangeBytes;
+    }
 }
 
-bool CheckedMemory::tell(std::uint32_t asid, const Tell& tell, std::uint64_t& done) {
-    if (gave_up_) return true;
+CheckedMemory::Go CheckedMemory::tell(std::uint32_t asid, const Tell& tell, std::uint64_t& done) {
+    Go go;
+    if (gave_up_) return go;
     Space* space = space_of(asid);
     if (space == nullptr) {
         space = &all_[asid];
         space->owner = spaces_.owner(asid);
     }
-    if (tell.what == ORR_TELL_ALLOCATED && !forget_written(asid, tell, done)) return false;
+    if (tell.what == ORR_TELL_ALLOCATED) forget_written(asid, tell, done, go);
     // Parts of pages need room, and without it there are no spaces any more.
-    if (gave_up_) return true;
-    const std::uint64_t before = space->heaps.size() + space->allocations.size();
-    if (tell.what == ORR_TELL_HEAP || tell.what == ORR_TELL_NO_HEAP) {
-        remove(space->heaps, tell.va, tell.bytes);
-        remove(space->allocations, tell.va, tell.bytes);
-        if (tell.what == ORR_TELL_HEAP) space->heaps[tell.va] = tell.bytes;
-    } else {
-        remove(space->allocations, tell.va, tell.bytes);
-        if (tell.what == ORR_TELL_ALLOCATED) space->allocations[tell.va] = tell.bytes;
+    if (!go.all || gave_up_) return go;
+    remove(space->allocations, tell, go);
+    if (go.all && (tell.what == ORR_TELL_HEAP || tell.what == ORR_TELL_NO_HEAP))
+        remove(space->heaps, tell, go);
+    if (!go.all) return go;
+    if (tell.what == ORR_TELL_HEAP || tell.what == ORR_TELL_ALLOCATED) {
+        (tell.what == ORR_TELL_HEAP ? space->heaps : space->allocations)[tell.va] = tell.bytes;
+        spend(kRangeBytes);
     }
-    const std::uint64_t after = space->heaps.size() + space->allocations.size();
-    bytes_ -= before * kRangeBytes;
-    spend(after * kRangeBytes);
-    return true;
+    return go;
 }
 
 // Only what the process may write itself, so it cannot hide what others have written.
-bool CheckedMemory::forget_written(std::uint32_t asid, const Tell& tell, std::uint64_t& done) {
-    for (std::uint64_t pages = 0; done < tell.bytes; ++pages) {
-        if (pages == kGoPages) return false;
-        const std::uint64_t va = tell.va + done;
-        const std::uint64_t bytes = std::min(tell.bytes - done, kPageBytes - va % kPageBytes);
-        if (const auto offset = spaces_.vram_at(asid, va, Access::kStore)) forget_written(*offset, bytes);
-        done += bytes;
+void CheckedMemory::forget_written(std::uint32_t asid, const Tell& tell, std::uint64_t& done, Go& go) {
+    while (done < tell.bytes) {
+        go.all = go.looked < kMostLooks;
+        if (!go.all) return;
+        ++go.looked;
+        const std::uint64_t va = tell.va + done, left = tell.bytes - done;
+        if (const auto offset = spaces_.vram_at(asid, va, Access::kStore)) {
+            const std::uint64_t bytes = std::min(left, kPageBytes - va % kPageBytes);
+            forget_written(*offset, bytes);
+            done += bytes;
+        } else {
+            done += std::min(left, spaces_.reach(asid, va));
+        }
     }
-    return true;
 }
 
 void CheckedMemory::forget_written(std::uint64_t offset, std::uint64_t bytes) {

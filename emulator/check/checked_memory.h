@@ -49,14 +49,21 @@ class CheckedMemory {
     struct Spaces {
         // VRAM offset of a byte; nothing: it is elsewhere, or may not be accessed so.
         std::function<std::optional<std::uint64_t>(std::uint32_t asid, std::uint64_t va, Access)> vram_at;
+        // Where vram_at has nothing: so many bytes further there may be something.
+        std::function<std::uint64_t(std::uint32_t asid, std::uint64_t va)> reach;
         // Another number: another process's.
         std::function<std::uint64_t(std::uint32_t asid)> owner;
     };
     // `limit`: bytes of the host.
     CheckedMemory(Spaces spaces, std::uint64_t limit) : spaces_(std::move(spaces)), limit_(limit) {}
 
-    // Takes it in from byte `done` on. False: not all of it yet, call again.
-    bool tell(std::uint32_t asid, const Tell& tell, std::uint64_t& done);
+    // What the host does of a tell at once.
+    struct Go {
+        bool all = true;           // else call again
+        std::uint64_t looked = 0;  // at pages and ranges
+    };
+    // Takes it in from byte `done` on.
+    Go tell(std::uint32_t asid, const Tell& tell, std::uint64_t& done);
     // Somebody has written VRAM.
     void wrote(std::uint64_t offset, std::uint64_t bytes);
 
@@ -81,11 +88,11 @@ class CheckedMemory {
     using Page = std::bitset<kPageBytes>;
 
     Space* space_of(std::uint32_t asid);
-    bool forget_written(std::uint32_t asid, const Tell& tell, std::uint64_t& done);
+    void forget_written(std::uint32_t asid, const Tell& tell, std::uint64_t& done, Go& go);
     void forget_written(std::uint64_t offset, std::uint64_t bytes);
     bool written(std::uint64_t offset) const;
     bool spend(std::uint64_t bytes);
-    static void remove(Ranges& ranges, std::uint64_t va, std::uint64_t bytes);
+    void remove(Ranges& ranges, const Tell& tell, Go& go);
 
     const Spaces spaces_;
     const std::uint64_t limit_;

@@ -35,7 +35,7 @@ class Segments {
     std::uint32_t next() const { return next_; }
     std::uint64_t bytes() const { return runs_.capacity() * sizeof(Run); }
     // Nobody asks for one of them any more.
-    void forget() { runs_ = {}; }
+    void forget() { runs_ = std::vector<Run>(); }
 
   private:
     struct Run {

@@ -176,6 +176,8 @@ void LaunchCheck::settle(Group& group, bool is_atomic) {
     if (!group.load) return;
     const Load load = *group.load;
     group.load.reset();
+    // A launch beside this one may have given up for both since.
+    if (gave_up()) return;
     if (is_atomic)
         synchronise(group, load.item,
                     {.va = load.va, .bytes = load.bytes, .kind = AccessKind::kAtomicLoad, .acquires = true});

@@ -14,6 +14,7 @@ inline CheckedMemory::Spaces checked_spaces(Mmu& mmu) {
                 if (!page || page->target != ORR_TARGET_VRAM) return {};
                 return page->address + va % ORR_PAGE_SIZE;
             },
+            .reach = [&mmu](std::uint32_t asid, std::uint64_t va) { return mmu.reach(asid, va); },
             .owner = [&mmu](std::uint32_t asid) { return mmu.root_changes(asid); }};
 }
 

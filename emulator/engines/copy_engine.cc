@@ -20,6 +20,9 @@ constexpr std::uint64_t kRunBytes = 1 << 20;
 constexpr std::uint64_t kTellFrom = 1'000'000;
 constexpr ModelTime kTellPs = 5 * kPsPerNs;
 
+// A page or range of what a process tells: about what the host takes for it, so that others go on meanwhile.
+constexpr ModelTime kLookPs = 50 * kPsPerNs;
+
 __extension__ using Wide = unsigned __int128;
 
 // What goes through in `time`, in whole lines and at least one.
@@ -57,7 +60,6 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     linked_ = 0;
     place_ = {};
     column_ = 0;
-    told_bytes_ = 0;
     pointer_ = {};
     fetched_descriptor_ = {};
     entry_ = fetched_ = 0;
@@ -178,8 +180,9 @@ bool CopyEngine::load(std::uint64_t save) {
         // Whether the column is inside of the first entry shows when that is read.
         if (header->row != 0 || header->column > job_.total) return false;
     } else {
-        if (header->row >= job_.rows() || header->column >= std::max<std::uint64_t>(job_.row_bytes, 1) ||
-            header->column % job_.element_bytes != 0)
+        const std::uint64_t most =
+            is_tell() ? job_.tell.bytes : std::max<std::uint64_t>(job_.row_bytes, 1) - 1;
+        if (header->row >= job_.rows() || header->column > most || header->column % job_.element_bytes != 0)
             return false;
         place_ = job_.place_of(header->row);
     }
@@ -283,7 +286,7 @@ void CopyEngine::on_event(ModelTime now) {
     parked_ = nullptr;
     if (ended_) return hand_in(now);
     if (is_unfetched()) return fetch_descriptor(now);
-    if (!tell()) return context_.events.schedule(event_, now);
+    if (is_tell()) return tell(now);
     work(now);
     watch_cost();
     if (ended_) return;
@@ -293,9 +296,12 @@ void CopyEngine::on_event(ModelTime now) {
     parked_->wait_for_room(event_);
 }
 
-bool CopyEngine::tell() {
-    if (job_.kind != CopyJob::Kind::kTell || context_.checked == nullptr) return true;
-    return context_.checked->tell(job_.asid, job_.tell, told_bytes_);
+void CopyEngine::tell(ModelTime now) {
+    CheckedMemory::Go go;
+    if (context_.checked != nullptr) go = context_.checked->tell(job_.asid, job_.tell, column_);
+    free_ = later(now, go.looked * kLookPs);
+    if (go.all) return end(ORR_DONE_OK, 0, 0);
+    context_.events.schedule(event_, free_);
 }
 
 void CopyEngine::work(ModelTime now) {

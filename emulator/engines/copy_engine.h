@@ -96,8 +96,8 @@ class CopyEngine final : public EnginePort {
     bool is_fill() const { return job_.kind == CopyJob::Kind::kFill; }
     bool is_reduction() const { return job_.kind == CopyJob::Kind::kReduce; }
     bool is_list() const { return job_.kind == CopyJob::Kind::kList; }
-    // False: there is more to take in.
-    bool tell();
+    bool is_tell() const { return job_.kind == CopyJob::Kind::kTell; }
+    void tell(ModelTime now);
     bool finished() const;
 
     void on_event(ModelTime now);
@@ -141,9 +141,8 @@ class CopyEngine final : public EnginePort {
     LongDescriptor fetched_descriptor_;
     CopyJob job_;
     Completion completion_;
-    CopyJob::Place place_{};  // the row
-    std::uint64_t column_ = 0;
-    std::uint64_t told_bytes_ = 0;  // of a tell
+    CopyJob::Place place_{};    // the row
+    std::uint64_t column_ = 0;  // of a tell: the bytes that have been taken in
     // Of a list: the entry that stands in job_, whether it does, and the bytes of those from it on.
     std::uint32_t entry_ = 0;
     bool entry_read_ = false;

@@ -343,6 +343,20 @@ std::expected<Translation, MmuFault> Mmu::peek_page(std::uint32_t asid, std::uin
                        .bytes = ORR_PAGE_SIZE};
 }
 
+std::uint64_t Mmu::reach(std::uint32_t asid, std::uint64_t va) const {
+    if (va >= kVaLimit) return 0 - va;
+    if (asid == 0 || asid >= ORR_ASIDS || roots_[asid] == kNoRoot) return kVaLimit - va;
+    std::uint64_t table = roots_[asid], entry = 0;
+    unsigned level = ORR_MMU_LEVELS - 1;
+    while (level != 0 && read_entry(table, level, va, entry) == ORR_FAULT_NONE &&
+           (entry & ORR_PTE_LEAF) == 0) {
+        table = entry & ORR_PTE_ADDR_MASK;
+        --level;
+    }
+    const std::uint64_t bytes = std::uint64_t{ORR_PAGE_SIZE} << (kLevelBits * level);
+    return bytes - va % bytes;
+}
+
 std::expected<Translation, MmuFault> Mmu::translate_page(std::uint32_t asid, std::uint64_t va,
                                                          Access access) {
     const std::uint64_t page = va & ~std::uint64_t{ORR_PAGE_SIZE - 1};

@@ -82,6 +82,8 @@ class Mmu {
 
     // The same for a debugger's eyes: nothing is counted, cached, or made to fail.
     std::expected<Translation, MmuFault> peek_page(std::uint32_t asid, std::uint64_t va, Access access);
+    // How many bytes from `va` on one entry of the tables stands for, also one that maps nothing.
+    std::uint64_t reach(std::uint32_t asid, std::uint64_t va) const;
     // The same for threads beside the card's, which may ask while the card's thread changes nothing here
     // (before_change): without the TLB, and nothing is counted. Nothing: a fault, or a peer's memory.
     std::optional<Translation> page_ahead(std::uint32_t asid, std::uint64_t va, Access access) const;

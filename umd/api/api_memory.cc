@@ -35,7 +35,11 @@ Status free_memory(Runtime& runtime, void* ptr, bool host) {
     }
     ORR_TRY(drained, drain_users(runtime, allocation->device));
     ORR_TRY(freed, runtime.memory().free(va));
-    return runtime.tell_heaps();
+    if (host) return {};
+    // The memory is free, whether its card knows or not.
+    ORR_TRY(context, runtime.context(allocation->device));
+    (void)(*context)->tell_heap();
+    return {};
 }
 
 Result<std::uint64_t> allocate(Runtime& runtime, std::size_t bytes) {

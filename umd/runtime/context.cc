@@ -133,8 +133,15 @@ Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> Context::signal(const 
 Status Context::tell_heap() {
     if (!tells_) return {};
     const std::lock_guard lock(tell_mutex_);
-    const auto changes = memory_.take_changes(device_);
+    auto changes = memory_.take_changes(device_);
     if (changes.empty()) return {};
+    auto told = tell(changes);
+    // Others' are among them. Those that have come already may come again: nobody has used them meanwhile.
+    if (!told && told.error().code != orrErrorDeviceLost) memory_.put_back(device_, std::move(changes));
+    return told;
+}
+
+Status Context::tell(std::span<const HeapChange> changes) {
     if (tell_stream_ == nullptr || tell_stream_->error()) {
         ORR_TRY(stream, Stream::create(*this, 64, kPage, named("heap, for checks")));
         tell_stream_ = std::move(*stream);

@@ -71,7 +71,8 @@ class Context {
 
     // All work submitted until now; the first error, after waiting for all.
     Status synchronize();
-    // Returns when a card that checks kernels' use of memory knows all that has become of its heap.
+    // Returns when a card that checks kernels' use of memory knows all that has become of its heap. What it
+    // could not be told, it is told with what comes next.
     Status tell_heap();
     // Cards whose memory kernels of this one may write.
     void add_peer(Context& peer);
@@ -129,6 +130,8 @@ class Context {
     };
     // What runs now, for what kernels print.
     Output::Ended work() const;
+    // With tell_mutex_ held.
+    Status tell(std::span<const HeapChange> changes);
     // From `va` to the end of the module; empty: none. With mutex_ held.
     std::span<const std::byte> code_at(std::uint64_t va) const;
 

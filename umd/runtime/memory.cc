@@ -286,6 +286,13 @@ std::vector<HeapChange> Memory::take_changes(int device) {
     return std::exchange(cards_.at(device).changes, {});
 }
 
+void Memory::put_back(int device, std::vector<HeapChange> changes) {
+    const std::lock_guard changing(changes_);
+    auto& since = cards_.at(device).changes;
+    changes.insert(changes.end(), since.begin(), since.end());
+    since = std::move(changes);
+}
+
 Status Memory::free(std::uint64_t va) {
     const std::lock_guard changing(changes_);
     const auto found = allocations_.find(va);

@@ -85,6 +85,8 @@ class Memory {
     // From here on changes of the card's heap are kept until somebody takes them, in their order.
     void keep_changes(int device);
     std::vector<HeapChange> take_changes(int device);
+    // Before those that came since.
+    void put_back(int device, std::vector<HeapChange> changes);
 
     // Lets `device` write to all memory of `peer`, of now and later.
     Status enable_peer(int device, int peer);

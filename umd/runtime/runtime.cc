@@ -154,14 +154,6 @@ Result<Context*> Runtime::current_context() {
     return context(current_device());
 }
 
-Status Runtime::tell_heaps() const {
-    Status first;
-    for (Context* const context : contexts()) {
-        if (auto told = context->tell_heap(); !told && first) first = std::move(told);
-    }
-    return first;
-}
-
 std::vector<Context*> Runtime::contexts() const {
     std::vector<Context*> contexts;
     if (!opened_.load(std::memory_order_acquire)) return contexts;

@@ -57,8 +57,6 @@ class Runtime {
     Status set_quota(int device, Quota quota);
     // Of all cards that are in use.
     std::vector<Context*> contexts() const;
-    // Context::tell_heap() of all: the cards that want to know what is allocated do when it returns.
-    Status tell_heaps() const;
 
     // Number of the device with this uid, or -1.
     int device_of_uid(std::uint64_t uid);

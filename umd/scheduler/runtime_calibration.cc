@@ -91,7 +91,9 @@ Status RuntimeExecutor::measure_channels(unsigned card,
                               ? memory.allocate_host(cards_[card].device, kCalibrationBytes)
                               : memory.allocate_device(cards_[node].device, kCalibrationBytes));
             taken.push_back(*made);
-            ORR_TRY(told, runtime_.tell_heaps());
+            if (node != machine_.host()) {
+                ORR_TRY(told, cards_[node].context->tell_heap());
+            }
             places.emplace(node, *made);
             return *made;
         };
@@ -119,9 +121,8 @@ Status RuntimeExecutor::measure_channels(unsigned card,
     // What a sender that gave up has put on a link still arrives: its place is not given to others before.
     Context& sender = *cards_[card].context;
     if (!done && !sender.fleet().wait_quiet(sender)) return done;
-    memory.free(taken);
-    const Status told = runtime_.tell_heaps();
-    return done ? told : done;
+    free_all(taken);
+    return done;
 }
 
 }  // namespace orrery::umd

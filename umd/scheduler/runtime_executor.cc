@@ -79,8 +79,7 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
 RuntimeExecutor::~RuntimeExecutor() {
     close_all();
     lanes_.clear();
-    runtime_.memory().free(allocations_);
-    (void)runtime_.tell_heaps();
+    free_all(allocations_);
 }
 
 Result<std::shared_ptr<TaskKernel>> RuntimeExecutor::load(std::span<const std::byte> image,
@@ -122,6 +121,12 @@ void RuntimeExecutor::set_merge(DataId data, std::shared_ptr<TaskKernel> kernel,
     data_[data].block = block;
 }
 
+void RuntimeExecutor::free_all(std::span<const std::uint64_t> allocations) {
+    runtime_.memory().free(allocations);
+    for (const Card& card : cards_)
+        (void)card.context->tell_heap();
+}
+
 // Memory comes out of arenas: a card's buffer that linked cards may write takes one of few grants, and one in
 // host memory four system calls for each card.
 Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t bytes) {
@@ -141,7 +146,9 @@ Result<std::uint64_t> RuntimeExecutor::allocate(unsigned node, std::uint64_t byt
                       : runtime_.memory().allocate_device(card.device, whole);
     if (!va) return va;
     allocations_.push_back(*va);
-    ORR_TRY(told, runtime_.tell_heaps());
+    if (!on_host) {
+        ORR_TRY(told, card.context->tell_heap());
+    }
     return arenas.emplace_back(*va, whole).allocate(size, 256).value();
 }
 

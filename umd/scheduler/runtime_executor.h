@@ -204,6 +204,7 @@ class RuntimeExecutor final : public Executor {
     void close(std::span<Lane* const> lanes);
     void close_all();
     Result<std::uint64_t> allocate(unsigned node, std::uint64_t bytes);
+    void free_all(std::span<const std::uint64_t> allocations);
     Result<std::uint64_t> buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes);
     void push(Lane& lane, const orr_packet& packet, OpNote note);
     // False: the command must be held back. The list may name lanes of any card.

@@ -124,6 +124,30 @@ TEST(LaunchCheck, AgreesWithAnAccountOfAllThatHappened) {
     EXPECT_LT(with_races, 2500u);
 }
 
+TEST(LaunchCheck, OneBesideItMayGiveUpForBoth) {
+    CheckRoom room{.limit = 1 << 20, .spare = {}};
+    const auto beside = std::make_shared<SideBySide>(&room);
+    LaunchCheck other(kCheckRace, 1, 0, &room, nullptr, 1, beside);
+    LaunchCheck greedy(kCheckRace, 1, 0, &room, nullptr, 1, beside);
+    LaunchCheck::Group &one = other.begin(0), &two = other.begin(1), &all = greedy.begin(0);
+    const auto load = [](std::uint64_t va) {
+        return DoneAccess{.va = va, .bytes = 8, .kind = AccessKind::kLoad, .element = 8};
+    };
+    other.access(one, 0, 0x1000, 0, load(kWords));
+    other.access(two, 0, 0x1000, 0, load(kWords));
+    for (std::uint64_t va = kWords; !greedy.gave_up(); va += kPageBytes) {
+        ASSERT_LT(va - kWords, 2 * room.limit);
+        greedy.access(all, 0, 0x1000, 0, load(va));
+        greedy.look();
+    }
+    for (LaunchCheck::Group* const group : {&one, &two}) {
+        other.end_item(*group, 0);
+        other.end(*group);
+    }
+    EXPECT_TRUE(other.gave_up());
+    EXPECT_EQ(beside->memory.pages(), 0u);
+}
+
 DoneAccess store(std::uint64_t va, std::uint64_t bytes) {
     return {.va = va,
             .bytes = bytes,

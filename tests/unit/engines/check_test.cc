@@ -293,7 +293,7 @@ class CheckedHeapTest : public CheckTest {
         tell(ORR_TELL_HEAP, kHeap, 8192);
         tell(ORR_TELL_ALLOCATED, kAllocation, kAllocated);
     }
-    Completion tell(std::uint16_t what, std::uint64_t va, std::uint64_t bytes) {
+    orr_desc_long telling(std::uint16_t what, std::uint64_t va, std::uint64_t bytes) {
         const orr_desc_tell desc{ORR_DESC_TELL, what, 0, va, bytes};
         std::memcpy(data(64 << 10), &desc, sizeof desc);
         orr_desc_long pointer{};
@@ -301,7 +301,10 @@ class CheckedHeapTest : public CheckTest {
         pointer.asid = 1;
         pointer.descriptor = kData + (64 << 10);
         pointer.bytes = sizeof desc;
-        return rig.run_one(copies, pointer);
+        return pointer;
+    }
+    Completion tell(std::uint16_t what, std::uint64_t va, std::uint64_t bytes) {
+        return rig.run_one(copies, telling(what, va, bytes));
     }
     Completion fill(std::uint64_t va, std::uint64_t bytes) {
         orr_desc_copy d{};
@@ -402,6 +405,56 @@ TEST_F(CheckedHeapTest, ALargeAllocationIsTakenInPieces) {
     const std::uint64_t before = memory.bytes();
     tell(ORR_TELL_ALLOCATED, kLarge, kLargeBytes);
     EXPECT_LT(memory.bytes(), before);
+    EXPECT_EQ(cause(load(kLarge + kLargeBytes - 4)), unsigned{ORR_TRAP_NEVER_WRITTEN});
+}
+
+TEST_F(CheckedHeapTest, ATellHoldsNobodyUp) {
+    const auto beside = [&](std::uint64_t va, std::uint64_t bytes) {
+        rig.done.clear();
+        EXPECT_TRUE(copies.start(Rig::words_of(telling(ORR_TELL_ALLOCATED, va, bytes)), 1));
+        EXPECT_TRUE(unit->port(0).start(Rig::words_of(desc(kStore, kAllocation, 1, 1)), 2));
+        rig.run(10'000);
+        return rig.done;
+    };
+    // Of all addresses most are no memory, and where no table is, nobody looks.
+    EXPECT_EQ(beside(0, (std::uint64_t{1} << 47) - 4096).size(), 2u);
+    // Where there is memory, it takes time, in which others get on.
+    const auto done = beside(kData, kDataBytes);
+    ASSERT_EQ(done.size(), 2u);
+    EXPECT_EQ(done[0].tag, 2u);
+    EXPECT_EQ(done[1].tag, 1u);
+    EXPECT_EQ(done[1].status, ORR_DONE_OK);
+}
+
+TEST_F(CheckedHeapTest, ATellIsStoppedAndGoesOn) {
+    constexpr std::uint64_t kLarge = kData + (2 << 20), kLargeBytes = 6 << 20;
+    const auto begin = [&] {
+        rig.done.clear();
+        EXPECT_TRUE(copies.start(Rig::words_of(telling(ORR_TELL_ALLOCATED, kLarge, kLargeBytes)), 1));
+        rig.run(2);  // its descriptor, and a part of it
+        EXPECT_TRUE(rig.done.empty());
+    };
+    tell(ORR_TELL_HEAP, kLarge, kLargeBytes);
+    begin();
+    copies.abort();
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
+    EXPECT_EQ(cause(load(kLarge)), unsigned{ORR_TRAP_OUTSIDE});
+
+    const Completion whole = tell(ORR_TELL_ALLOCATED, kLarge, kLargeBytes);
+    memory.wrote(kDataOffset, kDataBytes);
+    begin();
+    ASSERT_TRUE(copies.preempt(Preempt::kNow, kArea));
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_PREEMPTED);
+    rig.done.clear();
+    ASSERT_TRUE(copies.resume(kArea, 1));
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_OK);
+    EXPECT_LT(2 * rig.done[0].used_ps, whole.used_ps) << "not from its beginning";
     EXPECT_EQ(cause(load(kLarge + kLargeBytes - 4)), unsigned{ORR_TRAP_NEVER_WRITTEN});
 }
 

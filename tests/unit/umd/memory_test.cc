@@ -99,6 +99,42 @@ TEST(Memory, ACardThatChecksKnowsItsHeap) {
     ASSERT_OK(orrFree(b));
 }
 
+TEST(Memory, WhatACardWasNotToldItIsToldLater) {
+    FakeSystem system(2);
+    FakeCard& card = system.card(0);
+    card.checks_memory = true;
+    using All = std::vector<std::array<std::uint64_t, 3>>;
+    void *none = nullptr, *memory = nullptr;
+    // It stops before it has read what it is told.
+    card.pause(true);
+    card.on_wait = [&] { card.crash("heap, for checks"); };
+    EXPECT_NE(orrMalloc(&none, 100), orrSuccess);
+    card.on_wait = {};
+    card.pause(false);
+    // Who uses another card has nothing to do with it.
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrMalloc(&memory, 100));
+    ASSERT_OK(orrFree(memory));
+    EXPECT_EQ(told_of(card, 0), All{});
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrMalloc(&memory, 200));
+    const auto heap = reinterpret_cast<std::uintptr_t>(memory);
+    EXPECT_EQ(told_of(card, heap), (All{{ORR_TELL_HEAP, 0, 2 << 20},
+                                        {ORR_TELL_ALLOCATED, 0, 100},
+                                        {ORR_TELL_FREED, 0, 100},
+                                        {ORR_TELL_ALLOCATED, 0, 200}}));
+    // What is free is free.
+    card.pause(true);
+    card.wait_errno = EIO;
+    EXPECT_OK(orrFree(memory));
+    EXPECT_EQ(card.wait_errno, 0);
+    card.pause(false);
+    ASSERT_OK(orrMalloc(&memory, 300));
+    const auto told = told_of(card, heap);
+    EXPECT_EQ(told.back(), (All::value_type{ORR_TELL_ALLOCATED, 0, 300}));
+    ASSERT_OK(orrFree(memory));
+}
+
 TEST(Memory, AddressesAreUniqueOverCardsAndHost) {
     FakeSystem system(2);
     std::vector<void*> pointers;

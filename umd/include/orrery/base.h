@@ -55,7 +55,7 @@ extern "C" {
 typedef enum orrError {
     orrSuccess = 0,
     orrErrorInvalidValue = 1,        /**< an argument is out of range or null */
-    orrErrorOutOfMemory = 2,         /**< of the card or of the host */
+    orrErrorOutOfMemory = 2,         /**< of the card or of the host, or no place for orrLaunchGang */
     orrErrorNoDevice = 3,            /**< no card, or its node may not be opened */
     orrErrorInvalidDevice = 4,       /**< no such device number */
     orrErrorInvalidHandle = 5,       /**< not a live object of that kind */
@@ -63,8 +63,8 @@ typedef enum orrError {
     orrErrorInvalidImage = 7,        /**< a module that is not what orrery-cc makes */
     orrErrorNotFound = 8,            /**< no such function in the module, no such counter */
     orrErrorIllegalAddress = 9,      /**< a kernel or copy touched unmapped or protected memory */
-    orrErrorIllegalInstruction = 10, /**< a kernel trapped */
-    orrErrorLaunchTimeout = 11,      /**< a kernel ran over its limit of model time */
+    orrErrorIllegalInstruction = 10, /**< a kernel trapped, or a card that checks it found something */
+    orrErrorLaunchTimeout = 11,      /**< a kernel, or orrLaunchGang, ran over its limit of model time */
     orrErrorDeviceLost = 12,         /**< the card was reset or removed */
     orrErrorPeerAccess = 13,         /**< no link to that card, or peer access not enabled */
     orrErrorNotSupported = 14,       /**< this library, the card, driver or firmware cannot do it */

@@ -30,9 +30,11 @@ extern "C" {
  * call that waits for a stream of this process, or asks for one's state.)
  *
  * At most four streams of a process have such parts that are not over on one device; the call fails with
- * orrErrorOutOfMemory for a fifth. A call that fails starts nothing. If a part's stream stops while the call
- * gives the parts, the streams of those before it, which had theirs, stop too, with that cause; for any other
- * failure all streams go on. The launch is not preempted once it runs, and is no part of a graph. flags: 0.
+ * orrErrorOutOfMemory for a fifth. A device has places for 16 such launches of all processes that have not
+ * started: of one for which there is none all streams stop with orrErrorOutOfMemory. A call that fails starts
+ * nothing. If a part's stream stops while the call gives the parts, the streams of those before it, which had
+ * theirs, stop too, with that cause; for any other failure all streams go on. The launch is not preempted
+ * once it runs, and is no part of a graph. flags: 0.
  */
 ORR_API orrError_t orrLaunchGang(const orrLaunchParams* const* parts, size_t count, unsigned flags);
 

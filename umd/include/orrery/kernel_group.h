@@ -164,7 +164,10 @@ inline bool group_all(bool yes, Place place = __builtin_source_location()) {
     return group_count(yes, place) == group_items();
 }
 
-/** What the groups of a launch count at, in memory that all of them reach: zeros before its first use. */
+/**
+ * What the groups of a launch count at, in memory that all of them reach: zeros before its first use, and set
+ * to zeros again after a launch that failed.
+ */
 struct GridBarrier {
     uint32_t arrived;
     uint32_t round;
@@ -178,8 +181,8 @@ inline uint32_t grid_groups() {
 /**
  * Waits for all items of all groups. What they wrote before it, all can read behind it. Only for cooperative
  * launches (orrLaunchCooperative): else some groups may wait for others that get no core. In a launch over
- * several devices (orrLaunchGang) `groups` is the number of all parts' groups, and `barrier` in memory of
- * orrMallocHost.
+ * several devices (orrLaunchGang) `groups` must be the number of all parts' groups, as grid_groups() is of
+ * one part only, and `barrier` in memory of orrMallocHost.
  */
 inline void grid_barrier(GridBarrier* barrier, uint32_t groups = grid_groups(),
                          Place place = __builtin_source_location()) {

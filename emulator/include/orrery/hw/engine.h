@@ -181,7 +181,7 @@ ORR_ASSERT_SIZE(struct orr_desc_box, 112);
 /*
  * What a process uses its addresses for, for copy engines of a card that checks kernels' use of memory (ORR_R_CHECKS); others
  * complete it and do nothing. In a heap kernels may touch allocations only, and read of them in VRAM only what was written
- * since. Nothing is known of addresses outside of heaps. Other processes' findings do not depend on it.
+ * since. Nothing is known of addresses outside of heaps. Other processes' findings depend on it only for memory they share.
  */
 #define ORR_TELL_HEAP 1u /* the range is a heap, without allocations */
 #define ORR_TELL_NO_HEAP 2u /* it is none any more */
