@@ -137,7 +137,7 @@ TEST_F(BoxCopyTest, Mistakes) {
     EXPECT_FAIL(with([](auto& p) { p.dims = ~0ull; }), orrErrorInvalidValue, "at most 5");
     EXPECT_FAIL(with([](auto& p) { p.dims = 4; }), orrErrorInvalidValue, "behind that is not 0");
     EXPECT_FAIL(with([](auto& p) { p.reserved = 1; }), orrErrorInvalidValue, "reserved");
-    EXPECT_FAIL(with([](auto& p) { p.kind = static_cast<orrMemcpyKind>(9); }), orrErrorInvalidValue,
+    EXPECT_FAIL(with([](auto& p) { p.kind = static_cast<orrMemcpyKind>(7); }), orrErrorInvalidValue,
                 "orrMemcpyKind");
     EXPECT_FAIL(with([](auto& p) { p.kind = orrMemcpyHostToDevice; }), orrErrorInvalidValue, "kind says");
     EXPECT_FAIL(with([](auto& p) { p.dst = nullptr; }), orrErrorInvalidValue, "destination is null");
