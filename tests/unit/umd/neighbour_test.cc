@@ -39,7 +39,8 @@ void let_write(int device, int peer) {
     EXPECT_OK(orrSetDevice(device));
     EXPECT_OK(orrDeviceEnablePeerAccess(peer, 0));
 }
-orrError_t poll(orrStream_t stream, std::chrono::milliseconds most = 1000ms) {
+// What has to come comes at once or after a quarter of a second; the limit is for hosts that give no time.
+orrError_t poll(orrStream_t stream, std::chrono::milliseconds most = 30'000ms) {
     const auto end = std::chrono::steady_clock::now() + most;
     orrError_t state = orrErrorNotReady;
     while (state == orrErrorNotReady && std::chrono::steady_clock::now() < end) {
@@ -248,9 +249,9 @@ TEST_F(Neighbour, SignalAfterALinkCameBackIsNotGivenUp) {
             ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1, nullptr));
             ASSERT_OK(orrStreamSignalSemaphore(source, x, 2));
         }
-        EXPECT_EQ(poll(waiter, 50ms), orrErrorNotReady);
+        EXPECT_EQ(poll(waiter, 200ms), orrErrorNotReady);
         end(system_.card(0), End::kCutAndMended);
-        EXPECT_EQ(poll(waiter, 50ms), orrErrorNotReady);
+        EXPECT_EQ(poll(waiter, 200ms), orrErrorNotReady);
         system_.card(1).hold_arrivals(true);
         if (!queued) ASSERT_OK(orrStreamSignalSemaphore(source, x, 2));
         ASSERT_OK(orrSemaphoreSignal(gate, 1));
