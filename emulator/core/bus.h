@@ -85,12 +85,14 @@ struct PageRef {
     std::uint8_t* host = nullptr;
     PagePlace place = PagePlace::kOwn;
     bool huge = false;  // a part of a page of 2 MiB, for what its translation costs
+    // All of that page, in VRAM, is as this part is: its host bytes, too, are in a row.
+    bool whole = false;
 
     static PageRef fault() { return {}; }
     static PageRef mmio() { return {PageKind::kMmio, 0, nullptr}; }
     static PageRef memory(std::uint8_t* page, std::uint8_t page_rights, PagePlace place = PagePlace::kOwn,
-                          bool huge = false) {
-        return {PageKind::kMemory, page_rights, page, place, huge};
+                          bool huge = false, bool whole = false) {
+        return {PageKind::kMemory, page_rights, page, place, huge, whole};
     }
 };
 

@@ -57,6 +57,8 @@ struct PageEntry {
     }
 };
 inline constexpr std::size_t kPageEntries = 1024;
+// In rights: PageRef::whole.
+inline constexpr std::uint64_t kWholePage = 1 << 13;
 
 // Decoded code of one page: what stood at `host` when it was decoded, for execution at `va`. `ops` has an Op
 // for each halfword and two that leave the page.

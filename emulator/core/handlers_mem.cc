@@ -67,16 +67,36 @@ bool may_store(const Core* core, const PageEntry& entry, std::uint64_t va) {
     return entry.store_tag == tag_of<T>(va);
 }
 
+template <class T, class To>
+void load_host(Core* core, const Op* op, const PageEntry& entry, std::uint64_t va) {
+    const auto* host = reinterpret_cast<const typename Host<T>::Type*>(entry.host(va));
+    To::put(core, op, __atomic_load_n(host, __ATOMIC_RELAXED));
+}
+
+// The line may be there without being the last of its set that was used.
+template <class T, class To, unsigned kLength>
+Next load_behind(Core* core, Op* op, std::int64_t left) {
+    const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
+    const PageEntry& entry = core->page_entry(va);
+    if (ORR_UNLIKELY(entry.load_tag != (tag_of<T>(va) | kCountedPage) || !To::allowed(core) ||
+                     !core->meter.has_behind(va))) {
+        const Handler slow = load_slow<T, To, kLength>;
+        ORR_CALL(slow, core, op, left);
+    }
+    load_host<T, To>(core, op, entry, va);
+    op += kLength;
+    ORR_NEXT(core, op, left);
+}
+
 template <class T, class To, unsigned kLength, bool kCounted>
 Next op_load(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
     if (ORR_UNLIKELY(!(may_load<T, kCounted>(core, entry, va)) || !To::allowed(core))) {
-        const Handler slow = load_slow<T, To, kLength>;
+        const Handler slow = kCounted ? load_behind<T, To, kLength> : load_slow<T, To, kLength>;
         ORR_CALL(slow, core, op, left);
     }
-    const auto* host = reinterpret_cast<const typename Host<T>::Type*>(entry.host(va));
-    To::put(core, op, __atomic_load_n(host, __ATOMIC_RELAXED));
+    load_host<T, To>(core, op, entry, va);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
@@ -104,16 +124,35 @@ ORR_COLD Next store_slow(Core* core, Op* op, std::int64_t left) {
     ORR_NEXT_SLOW(core, op, left);
 }
 
+template <class T, class From>
+void store_host(const Core* core, const Op* op, const PageEntry& entry, std::uint64_t va) {
+    auto* host = reinterpret_cast<typename Host<T>::Type*>(entry.host(va));
+    __atomic_store_n(host, static_cast<T>(From::get(core, op)), __ATOMIC_RELAXED);
+}
+
+template <class T, class From, unsigned kLength>
+Next store_behind(Core* core, Op* op, std::int64_t left) {
+    const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
+    const PageEntry& entry = core->page_entry(va);
+    if (ORR_UNLIKELY(entry.store_tag != (tag_of<T>(va) | kCountedPage) || !From::allowed(core) ||
+                     !core->meter.has_written_behind(va))) {
+        const Handler slow = store_slow<T, From, kLength>;
+        ORR_CALL(slow, core, op, left);
+    }
+    store_host<T, From>(core, op, entry, va);
+    op += kLength;
+    ORR_NEXT(core, op, left);
+}
+
 template <class T, class From, unsigned kLength, bool kCounted>
 Next op_store(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
     if (ORR_UNLIKELY(!(may_store<T, kCounted>(core, entry, va)) || !From::allowed(core))) {
-        const Handler slow = store_slow<T, From, kLength>;
+        const Handler slow = kCounted ? store_behind<T, From, kLength> : store_slow<T, From, kLength>;
         ORR_CALL(slow, core, op, left);
     }
-    auto* host = reinterpret_cast<typename Host<T>::Type*>(entry.host(va));
-    __atomic_store_n(host, static_cast<T>(From::get(core, op)), __ATOMIC_RELAXED);
+    store_host<T, From>(core, op, entry, va);
     op += kLength;
     ORR_NEXT(core, op, left);
 }

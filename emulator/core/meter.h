@@ -65,8 +65,11 @@ class Meter {
 
     // For the short way of an access: all of the line is there and was the last of its set to be used. (False
     // also for others that are there; load() and store() know them.)
-    bool has(std::uint64_t va) const { return (*set_of(va) ^ key(va)) <= (kWritten | kWrittenBefore); }
-    bool has_written(std::uint64_t va) const { return *set_of(va) == (key(va) | kWritten); }
+    bool has(std::uint64_t va) const { return all_there(*set_of(va), key(va)); }
+    bool has_written(std::uint64_t va) const { return all_written(*set_of(va), key(va)); }
+    // The same of one that was not the last of its set: now it is.
+    bool has_behind(std::uint64_t va) { return behind(va, all_there); }
+    bool has_written_behind(std::uint64_t va) { return behind(va, all_written); }
 
     // These give the cycles that the hart waits. The access is inside of one line.
     std::uint64_t load(std::uint64_t va, unsigned size, PagePlace place, bool huge = false) {
@@ -140,17 +143,37 @@ class Meter {
     // kWays tags, the last used first.
     std::uint64_t* set_of(std::uint64_t va) { return &tags_[place_of(va)]; }
     const std::uint64_t* set_of(std::uint64_t va) const { return &tags_[place_of(va)]; }
+    static bool all_there(std::uint64_t tag, std::uint64_t key) {
+        return (tag ^ key) <= (kWritten | kWrittenBefore);
+    }
+    static bool all_written(std::uint64_t tag, std::uint64_t key) { return tag == (key | kWritten); }
     // False: nothing of the line is there.
     bool to_front(std::uint64_t va) {
-        std::uint64_t* const set = set_of(va);
-        std::uint64_t* const bytes = &bytes_[place_of(va)];
         for (std::size_t way = 0; way < kWays; ++way) {
-            if ((set[way] ^ key(va)) >> kFlagBits != 0) continue;
-            std::rotate(set, set + way, set + way + 1);
-            std::rotate(bytes, bytes + way, bytes + way + 1);
+            if ((set_of(va)[way] ^ key(va)) >> kFlagBits != 0) continue;
+            rotate(place_of(va), way);
             return true;
         }
         return false;
+    }
+    bool behind(std::uint64_t va, bool (*good)(std::uint64_t tag, std::uint64_t key)) {
+        const std::size_t place = place_of(va);
+        for (std::size_t way = 1; way < kWays; ++way) {
+            if (!good(tags_[place + way], key(va))) continue;
+            rotate(place, way);
+            return true;
+        }
+        return false;
+    }
+    // The line in this way of the set at `place` was used last.
+    void rotate(std::size_t place, std::size_t way) {
+        const std::uint64_t tag = tags_[place + way], there = bytes_[place + way];
+        for (; way != 0; --way) {
+            tags_[place + way] = tags_[place + way - 1];
+            bytes_[place + way] = bytes_[place + way - 1];
+        }
+        tags_[place] = tag;
+        bytes_[place] = there;
     }
     void insert(std::uint64_t va, std::uint64_t tag) {
         std::uint64_t* const set = set_of(va);

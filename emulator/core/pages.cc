@@ -92,7 +92,8 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         if ((!entry.loads(page) && !entry.stores(page)) || entry.addend != addend) entry = PageEntry{};
         entry.addend = addend;
         entry.rights = ref.rights | std::uint64_t{std::to_underlying(ref.place)} << kPlaceShift |
-                       (ref.huge ? kHugePage : 0);
+                       (ref.huge ? kHugePage : 0) |
+                       (ref.whole && ref.huge && ref.place == PagePlace::kVram ? kWholePage : 0);
         const bool counted = core->meter.on() && ref.place != PagePlace::kOwn;
         const std::uint64_t tag =
             page | (counted ? kCountedPage : 0) | (core->config.tells_accesses ? kToldPage : 0);
@@ -359,9 +360,11 @@ void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store)
 void drop_pages(Core* core) {
     core->pages.fill(PageEntry{});
     core->stored_pages.fill(0);
+    if (core->vector != nullptr) core->vector->forget_spans();
 }
 
 void refuse_stores(Core* core, const std::uint8_t* host) {
+    if (core->vector != nullptr) core->vector->forget_spans();
     // Pages of the host need not begin where the code's does.
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(host) / kPageBytes;
     bool some = false;

@@ -423,7 +423,7 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
     stacks_mapped_ = item_stacks();
     PageRef page = translate_card(stacks_mapped_.va + (item + 1) * bytes - below_top, access);
     page.rights &= kPageRead | kPageWrite;
-    page.huge = false;  // of these addresses
+    page.huge = page.whole = false;  // of these addresses
     return page;
 }
 
@@ -452,9 +452,9 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
         fault_ = {ORR_FAULT_PERMISSION, va};
         return PageRef::fault();
     }
-    return PageRef::memory(found->host, found->rights,
-                           found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram,
-                           found->huge);
+    const bool vram = found->target != ORR_TARGET_HOST;
+    return PageRef::memory(found->host, found->rights, vram ? PagePlace::kVram : PagePlace::kHost,
+                           found->huge, vram && found->huge && debug_.debugger == nullptr);
 }
 
 void VectorCore::accessed(const DoneAccess& access) {

@@ -166,7 +166,9 @@ void remember_plain(const VectorFile& file, Op* op, const VectorRow& what) {
                                : what.vs1 == VectorOperand::kSigned   ? PlainScalar::kSigned
                                : what.vs1 == VectorOperand::kUnsigned ? PlainScalar::kUnsigned
                                                                       : PlainScalar::kX;
-    imm |= kPlain | (wide ? kPlainWide : 0) | (what.has(kFp) ? kPlainFp : 0) |
+    const bool runs = vector_op(op) == VectorOp::kVfmaccVf && op->rd != op->rs2 &&
+                      file.kernels->runs[file.sew_log2 - 3] != nullptr;
+    imm |= (runs ? kBeginsRun : 0) | kPlain | (wide ? kPlainWide : 0) | (what.has(kFp) ? kPlainFp : 0) |
            std::uint32_t{std::to_underlying(scalar)} << kPlainScalarShift;
     op->imm = static_cast<std::int32_t>(imm);
 }
@@ -224,6 +226,16 @@ void run_plain(Core* core, const Op* op, std::uint32_t imm, VectorOperands& o) {
     file.touched = true;
 }
 
+// Whether a run (run.cc) may be more than this one.
+bool goes_on(const Core* core, const Op* op) {
+    const Handler next = (op + 2)->fn;
+    const auto load = core->vector->sew_log2 == 5 ? OpCode::kFlw : OpCode::kFld;
+    return core->frm == 0 &&
+           (next == op_vector || next == core->handlers->of[static_cast<unsigned>(load)][1]);
+}
+
+}  // namespace
+
 Next op_vector(Core* core, Op* op, std::int64_t left) {
     VectorFile& file = *core->vector;
     const auto imm = static_cast<std::uint32_t>(op->imm);
@@ -231,14 +243,13 @@ Next op_vector(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t dirty = kMstatusVs | (fp ? kMstatusFs : 0);
     if (ORR_UNLIKELY(!is_plain(file, op) || (core->mstatus & dirty) != dirty || (fp && !fp_ready(core))))
         ORR_CALL(op_vector_other, core, op, left);
+    if ((imm & kBeginsRun) != 0 && goes_on(core, op)) ORR_CALL(op_vector_run, core, op, left);
     VectorFile::Common& known = common(file);
     run_plain(core, op, imm, known.operands);
     charge_vector(core, left, file.arithmetic_until, known.cycles[(imm & kPlainWide) != 0 ? 1 : 0], false);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }
-
-}  // namespace
 
 void add_config_handlers(HandlerTable& table);
 

@@ -32,6 +32,8 @@ inline constexpr std::uint32_t kPlainWide = 1 << 27;  // arithmetic: of twice SE
 inline constexpr std::uint32_t kPlainFp = 1 << 28;
 inline constexpr unsigned kPlainScalarShift = 29;  // two bits, a PlainScalar
 enum class PlainScalar : std::uint8_t { kX, kF, kSigned, kUnsigned };
+inline constexpr std::uint32_t kBeginsRun = 1u
+                                            << 31;  // arithmetic: several like it are done in one go (run.cc)
 inline constexpr std::uint32_t kPlainStore = 1 << 27;  // of memory
 
 // EEW and EMUL of an operand, as powers of two; size is that of an element in bits.
@@ -90,6 +92,9 @@ void merge_bits(std::uint8_t* vd, const std::uint8_t* from, const std::uint8_t* 
 bool read_vector_csr(Core* core, std::uint32_t number, std::uint64_t& value);
 bool write_vector_csr(Core* core, std::uint32_t number, std::uint64_t value);
 
+Next op_vector(Core* core, Op* op, std::int64_t left);
 Next op_vector_memory(Core* core, Op* op, std::int64_t left);
+// One that is kPlain and kBeginsRun, and those that follow it, with frm 0.
+Next op_vector_run(Core* core, Op* op, std::int64_t left);
 
 }  // namespace orrery::emu

@@ -40,8 +40,20 @@ struct VectorFile {
         VectorOperands operands;
     } common;
 
-    // Where loads and stores of rows ended, by their place in the code: a guess for the host's caches.
-    std::uint64_t row_ends[16] = {};
+    // Loads and stores of rows, by their place in the code: what the last one there says of the next.
+    struct Row {
+        std::uint64_t end = 0;  // where it ended: a guess for the host's caches
+        // The page of 2 MiB that it was in, if such an access may go to host memory at va + addend anywhere
+        // in there, and is counted as one of the card's memory; 1 in bit 0 for stores. kNoSpan: not so.
+        std::uint64_t span = kNoSpan;
+        std::uintptr_t addend = 0;
+        static constexpr std::uint64_t kNoSpan = 2;
+    };
+    Row rows[16];
+    void forget_spans() {
+        for (Row& each : rows)
+            each.span = Row::kNoSpan;
+    }
 
     // In cycles, as Hart::cycles(): when the two have done what was given to them, and when the last
     // instructions began, the oldest at `oldest`. The hart goes on while so many have not begun.

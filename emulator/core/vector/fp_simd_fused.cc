@@ -137,6 +137,53 @@ VectorKernel brain(VectorOp op) {
 }
 #undef ORR_FUSED
 
+// Blocks of vs2 that stay in registers of the host while all of the run go over them.
+constexpr unsigned kOfRun = kVectorBytes == 64 ? 8 : 4;
+
+template <class F, class C>
+void add_products(VectorRun& run) {
+    using Body = Fused<F, F, C, true, true, false, false>;
+    using Numbers = typename Body::Numbers;
+    constexpr unsigned kLanes = Body::kLanes;
+    C factors[VectorRun::kMost];
+    for (unsigned k = 0; k < run.count; ++k)
+        factors[k] = bits_as<C>(unbox<F>(run.scalar[k]));
+    const auto alone = [&run](unsigned k, std::uint64_t vl, std::uint64_t i) __attribute__((noinline)) {
+        VectorOperands& o = *run.one;
+        o.vd = run.vd[k];
+        o.vs2 = run.vs2;
+        o.scalar = run.scalar[k];
+        o.vl = vl;
+        blocks_from<Body>(o, i);
+        o.vl = run.vl;
+    };
+    std::uint64_t i = 0;
+    for (; i + kOfRun * kLanes <= run.vl; i += kOfRun * kLanes) {
+        Numbers others[kOfRun];
+        for (unsigned part = 0; part < kOfRun; ++part)
+            others[part] = load_all<C, kLanes>(run.vs2, i + part * kLanes);
+        for (unsigned k = 0; k < run.count; ++k) {
+            const Numbers factor = splat<C, kLanes>(factors[k]);
+            Numbers sums[kOfRun];
+            for (unsigned part = 0; part < kOfRun; ++part)
+                sums[part] =
+                    Body::sum_of(factor, others[part], load_all<C, kLanes>(run.vd[k], i + part * kLanes));
+            bool nan = false;
+            for (unsigned part = 0; part < kOfRun; part += 2)
+                nan |= any_nan(sums[part], sums[part + 1]);
+            if (__builtin_expect(nan, 0)) {
+                alone(k, i + kOfRun * kLanes, i);
+                continue;
+            }
+            for (unsigned part = 0; part < kOfRun; ++part)
+                store_all<C, kLanes>(run.vd[k], i + part * kLanes, sums[part]);
+        }
+    }
+    if (i == run.vl) return;
+    for (unsigned k = 0; k < run.count; ++k)
+        alone(k, run.vl, i);
+}
+
 VectorKernel first(VectorKernel a, VectorKernel b, VectorKernel c) {
     if (a != nullptr) return a;
     return b != nullptr ? b : c;
@@ -156,8 +203,16 @@ VectorKernel simd_fused(VectorOp op, unsigned sew_log2) {
             return nullptr;
     }
 }
+VectorRunKernel vector_run_kernel(unsigned sew_log2) {
+    return sew_log2 == 5   ? add_products<Single, float>
+           : sew_log2 == 6 ? add_products<Double, double>
+                           : nullptr;
+}
 #else
 VectorKernel simd_fused(VectorOp, unsigned) {
+    return nullptr;
+}
+VectorRunKernel vector_run_kernel(unsigned) {
     return nullptr;
 }
 #endif

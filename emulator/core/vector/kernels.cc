@@ -7,6 +7,7 @@ namespace {
 
 struct Source {
     VectorKernelTable plain, masked, fp;
+    VectorRunKernel (*run)(unsigned sew_log2);
     decltype(VectorKernels::blend) blend;
     bool leaves_flags = false;
 };
@@ -15,6 +16,8 @@ std::unique_ptr<VectorKernels> make(const Source& source) {
     auto table = std::make_unique<VectorKernels>();
     table->leaves_flags = source.leaves_flags;
     table->blend = source.blend;
+    for (unsigned sew = 0; sew < 4; ++sew)
+        table->runs[sew] = source.run(sew + 3);
     for (std::size_t op = 0; op < kVectorOps; ++op) {
         for (unsigned sew = 0; sew < 4; ++sew) {
             VectorKernels::Entry& entry = table->of[op][sew];
@@ -29,8 +32,9 @@ std::unique_ptr<VectorKernels> make(const Source& source) {
 }
 
 const VectorKernels& portable_kernels() {
-    static const auto table = make({portable::vector_plain_kernel, portable::vector_masked_kernel,
-                                    portable::vector_fp_kernel, portable::blend, true});
+    static const auto table =
+        make({portable::vector_plain_kernel, portable::vector_masked_kernel, portable::vector_fp_kernel,
+              portable::vector_run_kernel, portable::blend, true});
     return *table;
 }
 
@@ -39,13 +43,13 @@ const VectorKernels& portable_kernels() {
 const VectorKernels& vector_kernels(Simd simd) {
 #if defined(__x86_64__)
     if (simd == Simd::kAvx2) {
-        static const auto table = make(
-            {avx2::vector_plain_kernel, avx2::vector_masked_kernel, avx2::vector_fp_kernel, avx2::blend});
+        static const auto table = make({avx2::vector_plain_kernel, avx2::vector_masked_kernel,
+                                        avx2::vector_fp_kernel, avx2::vector_run_kernel, avx2::blend});
         return *table;
     }
     if (simd == Simd::kAvx512) {
         static const auto table = make({avx512::vector_plain_kernel, avx512::vector_masked_kernel,
-                                        avx512::vector_fp_kernel, avx512::blend});
+                                        avx512::vector_fp_kernel, avx512::vector_run_kernel, avx512::blend});
         return *table;
     }
 #endif

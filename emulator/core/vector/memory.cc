@@ -170,12 +170,43 @@ std::uint64_t move_row(Core* core, const Plan& plan, std::uint64_t i) {
     return i;
 }
 
+// Elements from i on, a stride apart, as far as they are in one page that the page cache knows and whose
+// accesses nobody counts: how many there were.
+template <class T, bool kStore>
+std::uint64_t move_in_page(Core* core, const Plan& plan, std::uint64_t i) {
+    const std::uint64_t va = plan.base + i * plan.stride, inside = va & kPageOffset;
+    const PageEntry& entry = core->page_entry(va);
+    if ((kStore ? entry.store_tag : entry.load_tag) != tag_of<T>(va) || plan.stride % sizeof(T) != 0)
+        return 0;
+    const bool down = static_cast<std::int64_t>(plan.stride) < 0;
+    const std::uint64_t step = down ? -plan.stride : plan.stride,
+                        room = down ? inside : kPageBytes - sizeof(T) - inside,
+                        count = std::min(step == 0 ? plan.count : room / step + 1, plan.count - i);
+    auto* const group = reinterpret_cast<typename Host<T>::Type*>(plan.data) + i;
+    for (std::uint64_t k = 0; k < count; ++k) {
+        auto* const place = reinterpret_cast<typename Host<T>::Type*>(entry.host(va + k * plan.stride));
+        if constexpr (kStore)
+            __atomic_store_n(place, group[k], __ATOMIC_RELAXED);
+        else
+            group[k] = __atomic_load_n(place, __ATOMIC_RELAXED);
+    }
+    return count;
+}
+
 template <class T, bool kStore>
 std::uint64_t move_places(Core* core, const Plan& plan, std::uint64_t i) {
+    const bool simple = plan.index == nullptr && plan.mask == nullptr && plan.fields == 1;
     for (bool some = false; i < plan.count; ++i) {
         if (!plan.active(i)) continue;
         if (some && core->stop_requested) return i;
         some = true;
+        if (simple) {
+            const std::uint64_t moved = move_in_page<T, kStore>(core, plan, i);
+            if (moved != 0) {
+                i += moved - 1;
+                continue;
+            }
+        }
         const std::uint64_t va = plan.base + (plan.index != nullptr ? plan.offset(i) : i * plan.stride);
         if (!move_segment<T, kStore>(core, plan, i, va)) return i;
     }
@@ -263,13 +294,30 @@ Plan plan_of(const Core* core, const Op* op, const VectorRow& what) {
     return plan;
 }
 
+VectorFile::Row& row_at(VectorFile& file, const Op* op) {
+    return file.rows[reinterpret_cast<std::uintptr_t>(op) / sizeof(Op) % std::size(file.rows)];
+}
+
+constexpr std::uint64_t kSpan = std::uint64_t{2} << 20;
+
+// An access at `va` went to a page that the page cache has.
+[[gnu::noinline]] void remember_span(Core* core, VectorFile::Row& row, std::uint64_t va, bool store) {
+    const PageEntry& entry = core->page_entry(va);
+    const std::uint64_t page = va & ~kPageOffset, first = va & ~(kSpan - 1);
+    row.span = VectorFile::Row::kNoSpan;
+    if ((entry.rights & kWholePage) == 0 || !(store ? entry.stores(page) : entry.loads(page)) ||
+        core->overlay != nullptr || core->config.tells_accesses || !core->meter.on() ||
+        (store && holds_code(core, entry.host(first), kSpan)))
+        return;
+    row.span = first | (store ? 1 : 0);
+    row.addend = entry.addend;
+}
+
 // An instruction that goes on where it ended last time will do so next time: the host is told what comes
 // then, as otherwise it waits for each row anew. (A prefetch of what is not there does nothing.)
-void expect_next(VectorFile& file, const Op* op, std::uint64_t va, const std::uint8_t* host,
-                 std::uint64_t bytes) {
-    const std::size_t place = reinterpret_cast<std::uintptr_t>(op) / sizeof(Op) % std::size(file.row_ends);
-    const bool goes_on = file.row_ends[place] == va;
-    file.row_ends[place] = va + bytes;
+void expect_next(VectorFile::Row& row, std::uint64_t va, const std::uint8_t* host, std::uint64_t bytes) {
+    const bool goes_on = row.end == va;
+    row.end = va + bytes;
     if (!goes_on) return;
     const std::uint8_t* const next = host + bytes;
     for (std::uint64_t line = 0; line < bytes; line += Meter::kLine)
@@ -283,16 +331,28 @@ bool move_plain(Core* core, const Op* op, bool store) {
     VectorFile& file = *core->vector;
     const auto log2 = static_cast<unsigned>(file.sew_log2 - 3);
     const std::uint64_t va = core->x[op->rs1], bytes = file.vl << log2;
+    VectorFile::Row& row = row_at(file, op);
+    std::uint8_t* const group = file.reg(op->rd);
+    if (row.span == ((va & ~(kSpan - 1)) | (store ? 1 : 0)) && (va & (kSpan - 1)) + bytes <= kSpan &&
+        (va & ((1u << log2) - 1)) == 0) {
+        auto* const host =
+            reinterpret_cast<std::uint8_t*>(row.addend + va);  // NOLINT(performance-no-int-to-ptr)
+        std::memcpy(store ? host : group, store ? group : host, bytes);
+        expect_next(row, va, host, bytes);
+        core->meter.stream(va, bytes, PagePlace::kVram, store, true);
+        if (core->meter.full()) core->stop_soon();
+        return true;
+    }
     const std::uint64_t aligned_page = va & (~kPageOffset | ((1u << log2) - 1));
     const PageEntry& entry = core->page_entry(va);
     if (((store ? entry.store_tag : entry.load_tag) & ~kCountedPage) != aligned_page ||
         (va & kPageOffset) + bytes > kPageBytes)
         return false;
     std::uint8_t* const host = entry.host(va);
-    std::uint8_t* const group = file.reg(op->rd);
     std::memcpy(store ? host : group, store ? group : host, bytes);
-    expect_next(file, op, va, host, bytes);
+    expect_next(row, va, host, bytes);
     count_stream(core, va, bytes, store);
+    if ((entry.rights & kWholePage) != 0) remember_span(core, row, va, store);
     return true;
 }
 
@@ -321,6 +381,7 @@ Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
         }
     }
     file.vstart = 0;
+    if (is_plain(file, op)) remember_span(core, row_at(file, op), plan.base, what.has(kStore));
     const std::uint64_t elements = plan.count * plan.fields;
     charge_vector(core, left, file.memory_until,
                   what.has(kStrided | kIndexed) ? cycles_of_places(file, elements)
