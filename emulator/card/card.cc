@@ -81,7 +81,11 @@ bool Card::congested() const {
     return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->congested(); });
 }
 
-void Card::jumped(ModelTime gap) {
+// For what comes to this port.
+void Card::jumped(ModelTime gap, unsigned port) {
+    for (LinkPort* link : active_links_) {
+        if (link != links_[port].get()) link->clock_jumped(gap);
+    }
     core_->note(ORR_OTRACE_NOTE_JUMP, {gap});
     publish();
 }
@@ -100,6 +104,13 @@ void Card::publish_link(unsigned port) {
 
 // --- the round ---
 
+bool Card::waits_for_timer_or_peers() const {
+    std::size_t arrivals = 0;
+    for (const LinkPort* link : active_links_)
+        arrivals += link->next_arrival() != kNever ? 1 : 0;
+    return core_->waits_for_timer_beside(arrivals);
+}
+
 bool Card::run_events(bool skip_idle, ModelTime limit) {
     // One event may take some 50 us of host time: look for commands between them.
     constexpr unsigned kBurst = 8;
@@ -111,7 +122,7 @@ bool Card::run_events(bool skip_idle, ModelTime limit) {
         // take.
         if (events_.unfinished() ? goes++ == kBurst : burst_-- == 0) break;
         // A core that could run goes before time that has not come yet.
-        const bool wait = core_->runnable() || (!skip_idle && core_->waits_for_timer_only());
+        const bool wait = core_->runnable() || (!skip_idle && waits_for_timer_or_peers());
         if (!events_.run_next(wait ? std::min(limit, events_.now()) : limit)) break;
         any = true;
     }
@@ -146,7 +157,7 @@ bool Card::step(bool skip_idle, ModelTime limit) {
     bool busy = take_arrivals();
     if (faults_ != nullptr && faults_->hung()) return busy;
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step.
-    const bool slept = core_->waits_for_timer_only();
+    const bool slept = waits_for_timer_or_peers();
     if (!held() && !events_.unfinished() && core_->runnable()) {
         core_->run_chunk();
         busy = true;

@@ -171,11 +171,13 @@ class Card final : private SocEffects {
     bool poll_links();
     // Somebody waits for room in a link.
     bool congested() const;
-    void jumped(ModelTime gap);
+    void jumped(ModelTime gap, unsigned port);
     void publish_link(unsigned port);
     // A debugger has stopped the firmware, or kernels, and time with them.
     bool held() const { return core_->debug_stopped() || vector_unit_->debugger().stopped(); }
     bool serve_debuggers();
+    // The core sleeps until its timer, or until a message arrives that is on its way.
+    bool waits_for_timer_or_peers() const;
     bool run_events(bool skip_idle, ModelTime limit);
     void publish();
     void raise(unsigned vector);

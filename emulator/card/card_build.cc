@@ -139,11 +139,14 @@ std::expected<void, std::string> Card::build() {
             publish_link(changed);
             raise(ORR_IRQ_LINK);
         };
-        hooks.jumped = [this](ModelTime gap) { jumped(gap); };
+        hooks.jumped = [this, port](ModelTime gap) { jumped(gap, port); };
         // Only by itself: who drives several cards in the order of their times leaves no card behind.
         hooks.may_skip = [this](ModelTime when) {
-            return running() && core_->waits_for_timer_only() && core_->timer() < when &&
-                   when - events_.now() > kLeastJump;
+            if (when - events_.now() <= kLeastJump || !running()) return false;
+            // Of several ports the one whose message comes first.
+            const bool first = std::ranges::all_of(
+                active_links_, [&](const LinkPort* other) { return other->next_arrival() >= when; });
+            return first && waits_for_timer_or_peers() && core_->timer() < when;
         };
         auto made = LinkPort::create(std::move(link), events_, vram_, counters_, errors_, std::move(hooks));
         if (!made) return std::unexpected(made.error());

@@ -237,15 +237,30 @@ class LinkPort::Impl {
             return true;
         }
         if (receiver_.take_credit_wish()) wake_peer();
-        ModelTime wanted = receiver_.wanted();
-        events_.cancel(arrival_);
-        if (wanted != kNever && wanted > events_.now() && hooks_.may_skip && hooks_.may_skip(wanted)) {
-            jump_to(events_.to_system(wanted));
-            wanted = events_.now();
-        }
-        events_.schedule(arrival_, wanted);
+        events_.schedule(arrival_, receiver_.wanted());
+        skip_idle_time();
         if (draining_ && !arrival_.scheduled() && !receiver_.held()) stop_receiving();
         return *pumped;
+    }
+
+    // The clock goes to the next message at once if the card has nothing to do until then.
+    bool skip_idle_time() {
+        if (!arrival_.scheduled() || arrival_.time() <= events_.now() || !hooks_.may_skip ||
+            !hooks_.may_skip(arrival_.time()))
+            return false;
+        const ModelTime arrival = events_.to_system(arrival_.time());
+        events_.schedule(arrival_, events_.now());
+        jump_to(arrival);
+        return true;
+    }
+
+    ModelTime next_arrival() const { return arrival_.scheduled() ? arrival_.time() : kNever; }
+
+    // Another port has taken the clock ahead: messages come by the system's time.
+    void clock_jumped(ModelTime gap) {
+        if (!arrival_.scheduled()) return;
+        const ModelTime left = arrival_.time() - events_.now();
+        events_.schedule(arrival_, events_.now() + (left > gap ? left - gap : 0));
     }
 
     // What the peer sent while it might goes by the grants as they are now.
@@ -293,7 +308,9 @@ class LinkPort::Impl {
             wake_waiters();
             if (!up()) return true;
         }
-        if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return false;
+        // The core may have gone to sleep since the message was seen.
+        if (arrival_.scheduled()) return skip_idle_time();
+        if (receiver_.held() || !receiver_.has_news()) return false;
         return pump();
     }
 
@@ -366,7 +383,7 @@ class LinkPort::Impl {
 
     bool prepare_sleep() {
         if (!up()) return !draining_ || receiver_.held();
-        if (arrival_.scheduled()) return false;
+        if (arrival_.scheduled()) return skip_idle_time();
         if (congested()) {
             transmitter_.want_credit();
             if (transmitter_.room_news()) return false;
@@ -460,6 +477,12 @@ bool LinkPort::clear_grant(std::uint32_t slot) {
 }
 void LinkPort::poke_room() {
     impl_->poke_room();
+}
+ModelTime LinkPort::next_arrival() const {
+    return impl_->next_arrival();
+}
+void LinkPort::clock_jumped(ModelTime gap) {
+    impl_->clock_jumped(gap);
 }
 void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)

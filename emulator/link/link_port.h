@@ -58,7 +58,8 @@ struct LinkHooks {
     // The peer's clock was ahead, and the system time has jumped by this much. May be empty.
     std::function<void(ModelTime gap)> jumped;
     // The next message arrives at `when` by the clock, and nothing before it. true: the card has nothing to
-    // do until then but to wait for its own timer, and rather skips that time. Empty: never.
+    // do until then but to wait for its own timer, and rather skips that time. Asked again in every poll()
+    // until it arrives. Empty: never.
     std::function<bool(ModelTime when)> may_skip;
 };
 
@@ -96,6 +97,11 @@ class LinkPort final : public PeerPort {
 
     // The hook of that name would say yes again: goes on with what was left in the inbox.
     void poke_room();
+
+    // When the next message arrives by the card's clock, for which there is an event; kNever: none is known.
+    ModelTime next_arrival() const;
+    // The system time has jumped by so much, and not for this port's own message: the next one is nearer.
+    void clock_jumped(ModelTime gap);
 
     // --- towards the peer: see PeerPort ---
     std::uint64_t bytes_per_second() const override;

@@ -62,11 +62,12 @@ class ControlCore final : public Bus {
 
     // True if run_chunk() would execute anything.
     bool runnable();
-    // The core sleeps, and all that can happen by itself is its own timer.
-    bool waits_for_timer_only() const {
+    // The core sleeps, and all that can happen by itself is its own timer, beside so many other events.
+    bool waits_for_timer_beside(std::size_t others) const {
         return state_ == State::kRunning && !debug_stopped_ && waiting_ && timer_event_.scheduled() &&
-               events_.size() == 1;
+               events_.size() == 1 + others;
     }
+    bool waits_for_timer_only() const { return waits_for_timer_beside(0); }
     ModelTime timer() const { return timer_; }
     // Executes up to the next event, at most kChunk instructions, and moves the clock.
     void run_chunk();

@@ -590,47 +590,5 @@ TEST_F(LinkPortTest, StoresWithoutRoomWaitInOrder) {
 
 // --- clocks ---
 
-// The card that is behind takes over the other's time when the link trains; by its own clock nothing has
-// happened, so no deadline on it passes.
-TEST_F(LinkPortTest, TheLaterClockWins) {
-    a.events.advance_to(10 * kPsPerSecond);
-    b.events.advance_to(kPsPerSecond / 10);
-    bool fired = false;
-    Event deadline([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &fired);
-    b.events.schedule(deadline, kPsPerSecond / 5);
-    bring_up();
-    ASSERT_TRUE(a.port->set_grant(0, 0, 4096));
-    EXPECT_EQ(b.events.now(), kPsPerSecond / 10);
-    EXPECT_EQ(b.events.system_now(), a.events.system_now());
-    EXPECT_EQ(a.events.skipped(), 0u);
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
-    for (int i = 0; i < 1000 && b.pokes.empty(); ++i)
-        b.idle_round();
-    EXPECT_FALSE(fired) << "the message comes at once, and the deadline is as far away as it was";
-    EXPECT_LT(b.events.now(), kPsPerSecond / 10 + 1'000 * kPsPerNs);
-    EXPECT_EQ(b.words(0)[1], b.events.system_now());
-    ASSERT_EQ(b.port->signal(0, 1), ORR_FAULT_NONE);
-    while (a.pokes.empty() && a.idle_round()) {
-    }
-    EXPECT_GT(a.words(0)[1], 10 * kPsPerSecond);
-    EXPECT_EQ(a.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
-}
-
-TEST_F(LinkPortTest, AnIdleCardSkipsToItsNextMessage) {
-    bring_up();
-    bool fired = false;
-    Event deadline([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &fired);
-    b.events.schedule(deadline, kPsPerSecond);
-    a.events.advance_to(10 * kPsPerSecond);  // it was busy all the time
-    b.idle = true;
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
-    for (int i = 0; i < 10 && b.pokes.empty(); ++i)
-        b.round();
-    EXPECT_EQ(b.pokes.size(), 1u);
-    EXPECT_FALSE(fired);
-    EXPECT_EQ(b.events.now(), 0u);
-    EXPECT_EQ(b.words(0)[1], b.events.system_now());
-}
-
 }  // namespace
 }  // namespace orrery::emu::test

@@ -102,6 +102,41 @@ TEST_F(TwoParts, GridBarriersHoldBothCards) {
     EXPECT_EQ(words_[1 + all], 0u) << "a group was behind others";
 }
 
+// A card that ran a slow kernel is ahead of the other, which goes to its time in one jump: no limit of the
+// launch over both passes by that.
+TEST_F(TwoParts, StartTogetherRightAfterASlowKernel) {
+    constexpr std::uint64_t kSteps = 4'000'000;
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+    attributes.limit_us = 1'000'000'000;
+    for (int round = 0; round < 4; ++round) {
+        const int slow = round % kCards;
+        orrStream_t alone = nullptr;
+        ASSERT_OK(orrSetDevice(slow));
+        ASSERT_OK(orrStreamCreateWithAttributes(&alone, &attributes));
+        orrEvent_t begin = nullptr, end = nullptr;
+        ASSERT_OK(orrEventCreate(&begin, 0));
+        ASSERT_OK(orrEventCreate(&end, 0));
+        std::memset(words_, 0, 4096);
+        const TestArgs wait{words_, kSteps, 0};
+        ASSERT_OK(orrEventRecord(begin, alone));
+        ASSERT_OK(orrLaunchKernel(kernel("linger"), {1, 1, 1}, {1, 1, 1}, &wait, sizeof(wait), 0, alone));
+        ASSERT_OK(orrEventRecord(end, alone));
+        ASSERT_OK(orrStreamSynchronize(alone));
+        double ns = 0;
+        ASSERT_OK(orrEventElapsedModelTime(&ns, begin, end));
+        EXPECT_GT(ns, 1.1e9) << "no longer than the limit of a launch";
+        std::memset(words_, 0, 4096);
+        const TestArgs args{words_, 2, 3};
+        ASSERT_OK(launch(part(0, "meet", 1, args), part(1, "meet", 1, args)));
+        for (orrStream_t stream : stream_)
+            ASSERT_OK(orrStreamSynchronize(stream)) << "round " << round;
+        EXPECT_EQ(words_[0], 6u);
+        EXPECT_OK(orrEventDestroy(begin));
+        EXPECT_OK(orrEventDestroy(end));
+        EXPECT_OK(orrStreamDestroy(alone));
+    }
+}
+
 TEST_F(TwoParts, NoPartOutlivesAnotherOnesTrap) {
     // With the usual limit the endless part may end by itself before anybody looks.
     orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);

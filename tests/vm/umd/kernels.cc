@@ -44,6 +44,12 @@ ORR_KERNEL void meet(const TestArgs* args) {
     args->data[1 + orr::group_x()] = args->value;
 }
 
+// Takes more model time than time of the host: each step is a way to pinned memory and back.
+ORR_KERNEL void linger(const TestArgs* args) {
+    for (uint64_t i = 0; i < args->count; ++i)
+        __atomic_fetch_add(args->data, 1, __ATOMIC_SEQ_CST);
+}
+
 // data: a GridBarrier, a word for each of `count` groups, which may be those of several launches, and two
 // counts. In each of `value` rounds all groups raise their word, and then expect that all have; the first
 // count is of words that were wrong.
