@@ -58,6 +58,24 @@ void Arbiter::charge(Port& port, uint64_t now) {
     scheduler_->charge(port, used_ps, now);
 }
 
+void Arbiter::charge_idle(Queue& queue, uint64_t idle_ps, uint64_t now) {
+    scheduler_->add_vtime(queue, ports_of(kCoreKind), idle_ps);
+    if (queue.context->quota_period_us != 0)
+        scheduler_->quotas_.charge(*queue.context, idle_ps * scheduler_->engines_.vector_cores(), now);
+}
+
+bool Arbiter::others_wait(const Queue& queue) const {
+    const Tenants& tenants = scheduler_->tenants_;
+    const uint16_t user = tenants.user_of(queue.process);
+    if (scheduler_->run_queue(kCoreKind).has_others(user)) return true;
+    for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {
+        const Suspended& job = scheduler_->suspended_.row(static_cast<uint8_t>(area));
+        if (job.used && !job.held && has_cores(job.kind) && tenants.user_of(job.queue->process) != user)
+            return true;
+    }
+    return false;
+}
+
 void Arbiter::release_held(const Context& context) {
     SuspendedJobs& jobs = scheduler_->suspended_;
     for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {

@@ -43,6 +43,10 @@ class Arbiter {
     void preempt(Port& port, uint32_t for_queue, uint64_t now);
     // Charges what a running job has used so far.
     void charge(Port& port, uint64_t now);
+    // All vector ports stood idle for the queue for so long: it has had them.
+    void charge_idle(Queue& queue, uint64_t idle_ps, uint64_t now);
+    // Jobs of other users than the queue's wait for a vector port.
+    bool others_wait(const Queue& queue) const;
     // Suspended jobs that were held back compete again.
     void release_held(const Context& context);
     // Engines run, or queues wait for their turn.

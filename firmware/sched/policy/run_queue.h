@@ -111,6 +111,10 @@ template <typename T>
 class VtimeOrder {
   public:
     bool empty() const { return list_.empty(); }
+    bool has_others(T* all, uint32_t number) const {
+        const T* const first = list_.front(all);
+        return first != nullptr && (first->number != number || !list_.only(*first));
+    }
     void insert(T* all, T& one, uint64_t vtime) {
         one.key = key_of(vtime);
         T* after = list_.back(all);
@@ -192,6 +196,14 @@ class RunQueueOf {
             return tenants_->process(s.number).vtime[r];
         });
         return &group.front(tables_->calendars, all, r);
+    }
+    // Another user waits.
+    bool has_others(uint32_t user) const {
+        if (solo_ != nullptr) return tenants_->user_of(solo_->process) != user;
+        bool any = false;
+        for (uint32_t level = 0; level < kClasses; ++level)
+            any |= users_[level].has_others(user_groups(level), user);
+        return any;
     }
     // The only queue that waits; null: there are none or several.
     Queue* solo() const { return solo_; }

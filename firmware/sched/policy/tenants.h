@@ -30,7 +30,7 @@ constexpr uint64_t tenant_lag_ps(uint32_t resource) {
 struct Tenant {
     uint64_t vtime[kResources];      // used, in picoseconds of engine time
     uint64_t min_vtime[kResources];  // floor of the virtual times below it
-    uint64_t gang_pause_ps;          // of a user: gang.cc
+    uint64_t gang_pause_ps[2];       // of a user, for gangs of one card and of several: gang.cc
     uint32_t id;
     uint16_t user;      // row; of a process
     uint16_t contexts;  // 0: it has none now

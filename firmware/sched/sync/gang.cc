@@ -18,8 +18,13 @@ constexpr uint64_t kLocked = 2;
 constexpr uint64_t kHeld = 3;
 constexpr uint64_t kFailed = 7;
 constexpr uint64_t kSteps = 8;
+constexpr uint64_t kFreePs = kGangPause * kGangFreeHoldPs;
 // Of a step that a peer has no room for; then the gang fails.
 constexpr uint32_t kGangTries = 64;
+
+uint64_t most_hold_of(const Gang& gang) {
+    return gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs;
+}
 
 bool is_late(const Gang& gang, uint64_t now) {
     return gang.deadline <= now || (gang.step == GangStep::kLocked && gang.turn_ends <= now);
@@ -50,9 +55,20 @@ uint16_t Gangs::user_of(const Gang& gang) const {
     return tenants_->user_of(contexts_[gang.context].process);
 }
 
-// Until when no gang of several cards of this gang's user locks the card.
+// Until when gangs of this kind, of one card or of several, of this gang's user pause, but for kFreePs of it.
 uint64_t& Gangs::pause_of(const Gang& gang) {
-    return tenants_->user(user_of(gang)).gang_pause_ps;
+    return tenants_->user(user_of(gang)).gang_pause_ps[gang.cards > 1 ? 1 : 0];
+}
+
+// Ports have been held for it: its context has had them, and a user who makes others wait for them pauses, so
+// that idle ports are no more of the time than with gangs that fail.
+void Gangs::charge_hold(const Gang& gang, uint64_t now) {
+    const uint64_t held = now + most_hold_of(gang) - gang.deadline;  // without jumps of the clock
+    Queue& leader = queues_[gang.queue[0]];
+    arbiter_->charge_idle(leader, held, now);
+    if (!others_wait(gang) && !arbiter_->others_wait(leader)) return;
+    uint64_t& pause = pause_of(gang);
+    pause = (pause > now ? pause : now) + kGangPause * held;
 }
 
 // Deadlines go on by a jump of the model clock, except for kGangLookPs of it: no alarm is further away.
@@ -87,16 +103,20 @@ bool Gangs::others_wait(const Gang& gang) const {
     Gang* gang = nullptr;
     Gang* unused = nullptr;
     uint32_t of_context = 0;
+    uint32_t of_user = 0;
+    uint32_t left = 0;
     for (Gang& g : rows_) {
         if (g.step == GangStep::kFree) {
-            if (unused == nullptr) unused = &g;
+            if (left++ == 0) unused = &g;
             continue;
         }
+        if (user_of(g) == tenants_->user_of(queue.process)) ++of_user;
         if (g.context != queue.context_number) continue;
         ++of_context;
         if (g.board == packet.board && g.round == packet.round) gang = &g;
     }
-    if (gang == nullptr && (unused == nullptr || of_context >= ORR_GANG_MAX_OF_CONTEXT)) {
+    // Nobody has more places than are left for others.
+    if (gang == nullptr && (of_user >= left || of_context >= ORR_GANG_MAX_OF_CONTEXT)) {
         arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, ORR_GANG_NO_PLACE});
         return false;
     }
@@ -251,7 +271,7 @@ void Gangs::advance(Gang& gang) {
         if (gang.cards > 1 && !cards_reached(gang, kLocked, gang.card)) return;
         const uint64_t now = hal_->reg(SOC_TIME);
         const uint64_t pause = pause_of(gang);
-        if (gang.cards > 1 && gang.not_before < pause) gang.not_before = pause;
+        if (gang.not_before + kFreePs < pause) gang.not_before = pause - kFreePs;
         if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0) || gang.not_before > now) return;
         locked_by_ = &gang;
         gang.step = GangStep::kLocked;
@@ -261,7 +281,7 @@ void Gangs::advance(Gang& gang) {
     if (gang.step == GangStep::kLocked) {
         if (!cards_reached(gang, kLocked, gang.cards)) return;
         gang.step = GangStep::kHolds;
-        gang.deadline = hal_->reg(SOC_TIME) + (gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs);
+        gang.deadline = hal_->reg(SOC_TIME) + most_hold_of(gang);
         engines_->hold(engines_->ports(kCoreKind));
     }
     if (gang.step == GangStep::kHolds) {
@@ -302,6 +322,7 @@ bool Gangs::make_room(const Gang& gang) {
 
 void Gangs::start(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
+    charge_hold(gang, now);
     engines_->hold(0);
     for (uint32_t n = 0; n < gang.members; ++n) {
         Queue& queue = queues_[gang.queue[n]];
@@ -358,7 +379,7 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
     }
     if (failed.cards > 1) static_cast<void>(signal_cards(failed, kFailed));
     // Who kept others from the card in vain does not get it again at once, and nobody else pays for it.
-    if (kept_others_out) pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs;
+    if (kept_others_out) pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs + kFreePs;
     if (locked) arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
 }
 
@@ -456,6 +477,7 @@ void Gangs::check(uint64_t now) {
             continue;
         }
         // What runs does not make room: others get the ports for a while.
+        charge_hold(gang, now);
         engines_->hold(0);
         locked_by_ = nullptr;
         gang.step = GangStep::kWaits;

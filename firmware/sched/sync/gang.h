@@ -29,13 +29,15 @@ struct PersistHeader;
 struct Tables;
 
 inline constexpr uint32_t kGangs = ORR_GANG_MAX_OF_CARD;
-// How long ports may stay idle for a gang, and, in multiples of that, how long gangs are kept from them after
-// one that failed to start. Cards have no common clock, so waiting for another card takes the longer limit.
-// It is also how long a gang keeps the lock from gangs of other users: what it is said to wait for may be a
-// lie.
+// How long ports may stay idle for a gang, and, in multiples of that, how long its user's gangs are kept from
+// them afterwards: if it failed to start, or others wanted them meanwhile. Cards have no common clock, so
+// waiting for another card takes the longer limit. It is also how long a gang keeps the lock from gangs of
+// other users: what it is said to wait for may be a lie.
 inline constexpr uint64_t kGangHoldPs = 1'000'000'000;
 inline constexpr uint64_t kGangCrossHoldPs = 100'000'000'000;
 inline constexpr uint64_t kGangPause = 20;  // times the hold
+// So much of that is for nothing: a gang that starts holds ports for microseconds.
+inline constexpr uint64_t kGangFreeHoldPs = 1'000'000'000;
 // An idle card moves its clock to the next alarm, at once or after about the same time of the host. In small
 // steps the other cards have the time that the limits promise. A jump of the clock, as a message of a card
 // that is ahead makes it, counts as one such step.
@@ -108,6 +110,7 @@ class Gangs {
     uint16_t user_of(const Gang& gang) const;
     bool others_wait(const Gang& gang) const;
     uint64_t& pause_of(const Gang& gang);
+    void charge_hold(const Gang& gang, uint64_t now);
     void tell(const Gang& gang, const Queue& queue, uint32_t what);
     bool signal_cards(Gang& gang, uint64_t step);
     bool cards_reached(Gang& gang, uint64_t step, uint32_t cards);

@@ -6,6 +6,7 @@
 
 #include "firmware/sched/sync/gang.h"
 #include "tests/unit/firmware/gangs.h"
+#include "tests/unit/firmware/trace_reader.h"
 
 namespace orrery::fw::test {
 namespace {
@@ -200,6 +201,40 @@ TEST_F(TwoCards, ForgedBoardsHarmTheirOwnGangOnly) {
     cards[0]->submit(queues[0][2], {dispatch(0x9000)});
     EXPECT_EQ(busy(0), 1u) << "held again at once";
     finish(0);
+}
+
+// One that starts just before it would have failed has kept the ports from others as long as one that fails.
+TEST_F(TwoCards, WhoHoldsPortsAndStartsPausesToo) {
+    constexpr std::uint64_t kHeldUs = kGangCrossHoldPs / 1'000'000 - 5'000;
+    Bench& card = *cards[0];
+    ProcessQueue liar = card.create_queue(20, 1, 16, 1'000'000'000);
+    std::uint64_t idle = 0, round = 0;
+    const std::uint64_t begin = card.soc.time;
+    while (card.soc.time < begin + 200 * kHeldUs * 1'000'000) {
+        ++round;
+        // Card 1 has locked, says the process; and when others have waited for long, that it holds.
+        card.set_shared(0x1000 + 16, round * 8 + 2);
+        card.submit(liar, {gang(1, round, 0, 2), resident(2)});
+        const std::uint64_t from = card.soc.time;
+        card.submit(queues[0][2], {dispatch(0x9000)});
+        for (std::uint64_t us = 0; us < kHeldUs && busy(0) == 0; us += 1'000)
+            pass_time(0, 1'000);
+        idle += card.soc.time - from;
+        const bool held = trace_records(card.soc, ORR_TRACE_GANG).back().b == ORR_GANG_HELD;
+        card.set_shared(0x1000 + 16, round * 8 + 3);
+        card.soc.poke(kBoardPage + 16);
+        card.run();
+        if (held) EXPECT_EQ(trace_records(card.soc, ORR_TRACE_GANG).back().b, ORR_GANG_GO);
+        // Till the gang has had its turn.
+        for (int n = 0; n < 10'000 && card.status(20).completed < 2 * round; ++n) {
+            finish(0);
+            if (card.status(20).completed < 2 * round) pass_time(0, 1'000);
+        }
+        ASSERT_EQ(card.status(20).completed, 2 * round);
+        finish(0);
+    }
+    EXPECT_GT(idle, kHeldUs * 1'000'000) << "it never held anything";
+    EXPECT_LT(idle, (card.soc.time - begin) / 18) << "of the time that passed";
 }
 
 // The other card is said to have arrived, and never locks: that is a lie of the process, which writes the

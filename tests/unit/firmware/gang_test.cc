@@ -203,29 +203,80 @@ TEST_F(GangTest, MalformedPackets) {
     refused(7, odd, 7);
 }
 
+// A context has four places. A user with many contexts has as many as are left then, so that there are some
+// for others, however many they are.
 TEST_F(GangTest, OneWithoutAPlaceIsToldSo) {
-    for (std::uint32_t n = 8; n <= 8 + ORR_GANG_MAX_OF_CARD; ++n) {
-        const std::uint32_t context = 3 + (n - 8) / (ORR_GANG_MAX_OF_CONTEXT + 1);
-        if ((n - 8) % (ORR_GANG_MAX_OF_CONTEXT + 1) == 0) bench.create_context(context, context);
-        queues.push_back(bench.create_queue(n, context, 16, 1000));
-    }
-    std::uint32_t waiting = 0;
-    const auto wait_for_a_second = [&](std::uint32_t n) {
-        bench.submit(queues[n], {gang(2, n + 1), resident(1)});
-        const bool waits = bench.status(n).error == ORR_QERR_NONE;
-        if (!waits) expect_gang_error(n, ORR_GANG_NO_PLACE);
-        waiting += waits ? 1 : 0;
-        return waits;
+    constexpr std::uint32_t kOf = ORR_GANG_MAX_OF_CONTEXT;
+    std::uint32_t number = 8, context = 3;
+    // How many gangs of so many new contexts of the user get a place, each of which tries one more than it
+    // may.
+    const auto places_of = [&](std::uint64_t user, std::uint32_t contexts) {
+        std::uint32_t waiting = 0;
+        for (std::uint32_t c = 0; c < contexts; ++c, ++context) {
+            bench.create_context(context, context, user);
+            std::uint32_t own = 0;
+            for (std::uint32_t n = 0; n <= kOf; ++n, ++number) {
+                ProcessQueue queue = bench.create_queue(number, context, 16, 1000);
+                bench.submit(queue, {gang(2, number), resident(1)});
+                if (bench.status(number).error == ORR_QERR_NONE)
+                    ++own;
+                else
+                    expect_gang_error(number, ORR_GANG_NO_PLACE);
+            }
+            EXPECT_LE(own, kOf);
+            waiting += own;
+        }
+        return waiting;
     };
-    for (std::uint32_t n = 0; n < 5; ++n)
-        EXPECT_EQ(wait_for_a_second(n), n < ORR_GANG_MAX_OF_CONTEXT) << n;
-    for (std::uint32_t n = 8; n <= 8 + ORR_GANG_MAX_OF_CARD; ++n) {
-        const bool own = (n - 8) % (ORR_GANG_MAX_OF_CONTEXT + 1) < ORR_GANG_MAX_OF_CONTEXT;
-        const bool place = own && waiting < ORR_GANG_MAX_OF_CARD;
-        EXPECT_EQ(wait_for_a_second(n), place) << n;
-    }
-    EXPECT_EQ(waiting, ORR_GANG_MAX_OF_CARD);
+    EXPECT_EQ(places_of(10, 1), kOf);
+    EXPECT_EQ(places_of(10, 3), ORR_GANG_MAX_OF_CARD / 2 - kOf) << "half of all";
+    EXPECT_EQ(places_of(11, 4), 4u) << "half of what that left";
+    EXPECT_EQ(places_of(12, 4), 2u);
+    EXPECT_EQ(places_of(13, 1), 1u);
+    EXPECT_EQ(places_of(14, 1), 1u) << "the last";
+    EXPECT_EQ(places_of(15, 1), 0u);
     pass_time(1100);
+}
+
+// One card's ports are kept for a millisecond at most; who makes use of that again and again pauses.
+TEST_F(GangTest, WhoHoldsPortsAndStartsPausesToo) {
+    bench.create_context(3, 3, 7);
+    ProcessQueue other = bench.create_queue(20, 3, 16, 100'000'000);
+    ProcessQueue own[] = {bench.create_queue(21, 1, 16, 100'000'000),
+                          bench.create_queue(22, 1, 16, 100'000'000)};
+    std::uint64_t idle = 0, rounds = 0;
+    const std::uint64_t begin = bench.soc.time;
+    bench.submit(own[1], {gang(1, 1), resident(8)});
+    for (std::uint64_t round = 2; bench.soc.time < begin + 1'000'000'000'000; ++round) {
+        // The next gang locks the card while one of its own still runs, and ends that late.
+        bench.submit(own[round % 2], {gang(1, round), resident(8)});
+        bench.submit(other, {dispatch(0x9000)});
+        const std::uint64_t before = bench.status(20).completed, from = bench.soc.time;
+        const bool held = running(bench) == 1;
+        if (held) {
+            pass_time(950);
+            EXPECT_EQ(running(bench), 1u);
+            idle += bench.soc.time - from;
+            ++rounds;
+        }
+        // The gang before ends, and then what the other user has; till the next gang runs alone.
+        const auto finish = [&](std::uint64_t entry) {
+            for (const std::uint32_t port : bench.soc.busy_ports()) {
+                if (bench.soc.engines[port].as<orr_desc_kernel>().entry == entry) bench.soc.finish(port);
+            }
+            bench.run();
+        };
+        finish(0x1000);
+        for (int n = 0; bench.status(20).completed == before || running(bench) != 1; ++n) {
+            ASSERT_LT(n, 1000) << "round " << round << ", " << running(bench) << " run";
+            finish(0x9000);
+            if (running(bench) == 0) pass_time(100);
+        }
+        ASSERT_EQ(bench.status(21).error | bench.status(22).error, 0u);
+    }
+    EXPECT_GT(rounds, 10u);
+    EXPECT_LT(idle, (bench.soc.time - begin) / 18);
+    finish_all();
 }
 
 // Hardware 1.2 tells its cores elsewhere.

@@ -188,9 +188,9 @@ struct orr_packet_gang {
 };
 #define ORR_GANG_MAX_CARDS 8u
 #define ORR_GANG_MAX_MEMBERS 8u
-#define ORR_GANG_MAX_OF_CARD 16u /* that have not started, at a time */
+#define ORR_GANG_MAX_OF_CARD 16u /* that have not started, at a time; of a user no more than are left then */
 #define ORR_GANG_MAX_OF_CONTEXT 4u /* the same, of a context on a card */
-#define ORR_GANG_NO_PLACE (~0ull) /* ORR_QERR_GANG's detail: there were so many already */
+#define ORR_GANG_NO_PLACE (~0ull) /* ORR_QERR_GANG's detail: there were too many already */
 ORR_ASSERT_SIZE(struct orr_packet_gang, 64);
 
 /* Stores the model time in picoseconds, 8 bytes, once all earlier packets have finished. */
