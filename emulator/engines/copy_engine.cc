@@ -237,6 +237,8 @@ void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t de
     completion_.status = status;
     completion_.fault = fault;
     completion_.detail = detail;
+    if (is_list() && (status == ORR_DONE_FAULT || status == ORR_DONE_BAD_DESC))
+        completion_.other = job_.list + std::uint64_t{entry_} * sizeof(orr_copy_entry);
     ended_ = true;
     leave_link();
     context_.events.schedule(event_, std::max(free_, arrived_));

@@ -35,7 +35,7 @@ struct Completion {
     std::uint64_t fault = 0;   // ORR_FAULT_* or mcause, by status
     std::uint64_t detail = 0;  // VA or pc, by status
     // Of a kernel that faulted or trapped: where, as SOC_DONE_ITEM has it, and what else its cause has to
-    // say.
+    // say. Of a list of copies that did not come to its end: the address of the entry.
     std::uint64_t item = ~std::uint64_t{0};
     std::uint64_t other = 0;
     ModelTime start_ps = 0;

@@ -184,6 +184,17 @@ std::string faulting_code(const QueueState& state, OpNote note, const Context& c
     return fmt::format(" at pc {:#x}{}", state.error_other, context.describe_code(state.error_other));
 }
 
+// " (copy 7 of 40 of its list)", of a list of copies that was not done to its end; else nothing.
+std::string failing_entry(const QueueState& state, const orr_packet& packet) {
+    if (packet.header.opcode != ORR_PKT_COPIES || (packet.header.flags & ORR_PKT_F_LONG) != 0 ||
+        packet.header.tag != static_cast<std::uint32_t>(state.error_index))
+        return {};
+    const auto copies = std::bit_cast<orr_packet_copies>(packet);
+    const std::uint64_t number = (state.error_other - copies.list) / sizeof(orr_copy_entry);
+    if (state.error_other < copies.list || number >= copies.entries) return {};
+    return fmt::format(" (copy {} of {} of its list)", number, copies.entries);
+}
+
 // A kernel may also run over its stack or its group memory, which lie above all other addresses.
 std::string place(std::uint64_t address, const orr_packet& packet, Context& context) {
     constexpr std::uint64_t kItemStacksEnd = ORR_ITEM_STACKS + 1024ull * ORR_ITEM_STACK_STRIDE;
@@ -359,7 +370,8 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
     const std::string tail =
         fmt::format(" (device {}, packet {}{}). The stream has stopped: destroy it and make a new one",
                     context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
-    const std::string who = subject(note);
+    const std::string who =
+        subject(note) + (note.op == Op::kCopy ? failing_entry(state, packet) : std::string());
     switch (state.error) {
         case ORR_QERR_FAULT: {
             const bool of_peer = state.error_detail == ORR_FAULT_PEER_DOWN ||
@@ -399,9 +411,9 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                     fmt::format("the card's firmware was started again and has lost this stream{}", tail)};
         case ORR_QERR_GANG:  // without a place; else Gangs tells the cause
             return {orrErrorOutOfMemory,
-                    fmt::format("{} is part of a launch over several devices, and device {} had {} of them "
-                                "that had not started, of all processes, or {} of this one: it has no place "
-                                "for more. Try again when some have started{}",
+                    fmt::format("{} is part of a launch over several devices, and device {} had no place for "
+                                "it: {} of them may wait there to start, {} of one process, and of one user "
+                                "no more than are left for others. Try again when some have started{}",
                                 who, context.device(), ORR_GANG_MAX_OF_CARD, ORR_GANG_MAX_OF_CONTEXT, tail)};
         case ORR_QERR_POISON: {
             const Error cause = context.fleet().cause(state.error_detail);

@@ -467,7 +467,7 @@ void Scheduler::charge(Port& port, uint64_t used_ps, uint64_t now) {
     return done;
 }
 
-// Of a kernel that failed: which of its items did. Only the ring has room for it.
+// Of a kernel that failed: which of its items did; of a list, at which entry. Only the ring has room for it.
 void Scheduler::tell_item(Queue& queue, uint64_t index) {
     if (queue.ring == 0 || (queue.stopping && index >= queue.error.index)) return;
     hal_->store(queue.ring + offsetof(orr_ring, error_item), hal_->reg(SOC_DONE_ITEM));
@@ -506,7 +506,8 @@ void Scheduler::tell_item(Queue& queue, uint64_t index) {
         if (status == ORR_DONE_TRAP) error = {ORR_QERR_KERNEL_TRAP, port.index, detail, fault};
         if (status == ORR_DONE_ABORTED || status == ORR_DONE_PREEMPTED)
             error = {ORR_QERR_TIMEOUT, port.index, 0, 0};
-        if (status == ORR_DONE_FAULT || status == ORR_DONE_TRAP) tell_item(queue, port.index);
+        if (status == ORR_DONE_FAULT || status == ORR_DONE_TRAP || status == ORR_DONE_BAD_DESC)
+            tell_item(queue, port.index);
         fail(queue, error);
         return false;
     }

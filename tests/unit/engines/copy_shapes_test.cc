@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 #include "emulator/engines/save_area.h"
 #include "tests/unit/engines/rig.h"
@@ -244,8 +245,39 @@ TEST_F(CopyShapes, BadLists) {
     entry(2) = {~0ull - 15, kDst, third.bytes, 0};
     EXPECT_EQ(result(good), bad(100 + ORR_FAULT_NON_CANONICAL, ~0ull - 15));
     entry(2) = third;
+    EXPECT_EQ(rig.run_one(engine, good).other, 0u) << "nothing is wrong any more";
     rig.map(kList, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_READ, 3);
     EXPECT_EQ(result(good), bad(100 + ORR_FAULT_PEER_READ, kList));
+}
+
+// Whatever is wrong with a list, the completion says at which of its entries; also after preemptions, when
+// the engine knows the rest of the list only.
+TEST_F(CopyShapes, ABadEntryIsNamed) {
+    const orr_desc_copies desc = make_list(3 << 20);
+    const auto at = [](std::uint64_t number) { return kList + number * sizeof(orr_copy_entry); };
+    const auto other_with = [&](std::size_t number, orr_copy_entry is) {
+        const orr_copy_entry was = std::exchange(entry(number), is);
+        const std::uint64_t whole = rig.run_one(engine, desc).other;
+        rig.done.clear();
+        EXPECT_TRUE(engine.start(Rig::words_of(desc), 1));
+        for (;;) {
+            rig.run(2);
+            if (rig.done.empty() && engine.preempt(Preempt::kNow, kArea)) rig.run();
+            if (!rig.done.empty() && rig.done.back().status != ORR_DONE_PREEMPTED) break;
+            if (!rig.done.empty()) EXPECT_TRUE(engine.resume(kArea, 1));
+            rig.done.clear();
+        }
+        EXPECT_EQ(rig.done.back().other, whole);
+        entry(number) = was;
+        return whole;
+    };
+    EXPECT_EQ(other_with(0, {kSrc, kDst, 1, 1}), at(0));
+    EXPECT_EQ(other_with(17, {kSrc, kDst, 4 << 20, 0}), at(17)) << "more than is left";
+    EXPECT_EQ(other_with(99, {0x666000, kDst, 8, 0}), at(99));
+    EXPECT_EQ(other_with(99, {kSrc, 0x666000, 8, 0}), at(99));
+    orr_desc_copies less = desc;
+    less.entries -= 300;
+    EXPECT_EQ(rig.run_one(engine, less).other, at(less.entries)) << "behind the last";
 }
 
 // Each entry costs something, so a list of nothing ends in model time and in bounded pieces of host time.

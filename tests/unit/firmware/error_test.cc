@@ -109,7 +109,8 @@ TEST_F(ErrorTest, EngineErrors) {
         bench.run();
         expect_error(bench, q, c.code, 0, c.address, c.error_detail);
         // As the fake chip makes them up; of the others there is no item.
-        const bool item = c.status == ORR_DONE_FAULT || c.status == ORR_DONE_TRAP;
+        const bool item =
+            c.status == ORR_DONE_FAULT || c.status == ORR_DONE_TRAP || c.status == ORR_DONE_BAD_DESC;
         EXPECT_EQ(bench.ring_of(q).error_item, item ? c.detail + 1 : 0);
         EXPECT_EQ(bench.ring_of(q).error_other, item ? c.detail + 2 : 0);
     }

@@ -90,6 +90,31 @@ TEST_F(FaultText, ABadAddressHasThePlaceInTheModule) {
     context().remove_code(kStart);
 }
 
+TEST_F(FaultText, AListHasTheNumberOfTheCopy) {
+    constexpr std::uint64_t kList = 0x5000'0000;
+    orr_packet_copies packet{};
+    packet.header.opcode = ORR_PKT_COPIES;
+    packet.header.tag = 9;
+    packet.list = kList;
+    packet.entries = 40;
+    const auto of_entry = [&](std::uint64_t other, std::uint64_t index = 9) {
+        QueueState state;
+        state.error = ORR_QERR_FAULT;
+        state.error_detail = ORR_FAULT_NOT_MAPPED;
+        state.error_address = 0x666000;
+        state.error_index = index;
+        state.error_other = other;
+        return describe_queue_error(state, {Op::kCopy, nullptr}, std::bit_cast<orr_packet>(packet), context())
+            .text;
+    };
+    EXPECT_THAT(of_entry(kList + 7 * sizeof(orr_copy_entry)),
+                ::testing::HasSubstr("a copy (copy 7 of 40 of its list) accessed 0x666000 where nothing is"));
+    // What no list has, and a ring that was written over.
+    for (const std::string& text : {of_entry(0), of_entry(kList - 32),
+                                    of_entry(kList + 40 * sizeof(orr_copy_entry)), of_entry(kList, 73)})
+        EXPECT_THAT(text, ::testing::StartsWith("a copy accessed 0x666000"));
+}
+
 TEST_F(FaultText, ARaceHasBothSides) {
     constexpr std::uint64_t kStart = 0x7000'0000;
     context().add_code(kStart, "m.elf", std::vector<std::byte>(64), {});

@@ -167,7 +167,7 @@
 #define SOC_DONE_END_PS 0x0628 /* RO: model time at which it ended */
 #define SOC_DONE_USED_PS 0x0630 /* RO: engine time used since START or RESUME; vector: the sum over the cores */
 #define SOC_DONE_ITEM 0x0638 /* RO: group << ORR_DONE_ITEM_BITS | item of the work-item that faulted or trapped; all-ones: of none */
-#define SOC_DONE_OTHER 0x0648 /* RO: of a fault of a work-item its pc; what else an ORR_TRAP_* has to say; else 0 */
+#define SOC_DONE_OTHER 0x0648 /* RO: of a fault of a work-item its pc; what else an ORR_TRAP_* has to say; of a list of copies that faulted or was refused the VA of the entry; else 0 */
 
 /*
  * --- ring slots: prefetch of packets, so that the core does not wait for memory ---

@@ -23,7 +23,7 @@ struct orr_ring {
 	uint64_t error_index; /* packet that failed */
 	uint64_t error_address; /* VA, pc or value that failed; 0 if there is none */
 	uint64_t error_detail; /* ORR_FAULT_*, mcause, or offending word; see the code */
-	uint64_t error_item; /* KERNEL_TRAP, and FAULT of a kernel: SOC_DONE_ITEM */
+	uint64_t error_item; /* KERNEL_TRAP, BAD_DESC, and FAULT of an engine: SOC_DONE_ITEM */
 	uint64_t error_other; /* the same: SOC_DONE_OTHER */
 	uint64_t pad2[2];
 	uint64_t reserved[8];
