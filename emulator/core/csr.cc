@@ -55,6 +55,7 @@ bool fp_usable(const Core* core) {
 
 bool access_fp(Core* core, std::uint32_t number, std::uint64_t& value) {
     if (!fp_usable(core)) return false;
+    if (core->vector != nullptr) compute_products(core);
     const std::uint64_t flags = collect_fflags(core);
     const std::uint64_t mode = core->frm;
     value = number == kFflags ? flags : number == kFrm ? mode : mode << 5 | flags;
@@ -63,6 +64,7 @@ bool access_fp(Core* core, std::uint32_t number, std::uint64_t& value) {
 
 bool write_fp(Core* core, std::uint32_t number, std::uint64_t value) {
     if (!fp_usable(core)) return false;
+    if (core->vector != nullptr) compute_products(core);
     if (number != kFrm) set_fflags(core, value);
     if (number == kFrm) core->frm = value & 7;
     if (number == kFcsr) core->frm = value >> 5 & 7;

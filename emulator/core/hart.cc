@@ -7,6 +7,7 @@
 #include "emulator/core/handler.h"
 #include "emulator/core/hart_impl.h"
 #include "emulator/core/host_fp.h"
+#include "emulator/core/vector/execute.h"
 
 namespace orrery::emu {
 namespace {
@@ -180,6 +181,7 @@ StopReason Hart::run(std::uint64_t budget) {
     {
         const HostFpScope fp(core);
         reason = run_core(core);
+        if (core->vector != nullptr) compute_products(core);
     }
     core->running = false;
     core->steps_end = core->steps();

@@ -53,6 +53,7 @@ Next op_vector_config(Core* core, Op* op, std::int64_t left) {
     }
     constexpr unsigned kVsetvl = 2, kVsetivli = 3;
     VectorFile& file = *core->vector;
+    const std::uint64_t old_vl = file.vl, old_vtype = file.vtype;
     const bool legal =
         file.set_vtype(op->aux == kVsetvl ? core->x[op->rs2] : static_cast<std::uint64_t>(op->imm));
     const bool keeps = op->aux != kVsetivli && op->rs1 == 0 && op->rd == 0;
@@ -62,6 +63,7 @@ Next op_vector_config(Core* core, Op* op, std::int64_t left) {
                                                       : file.vlmax;
     file.vl = legal ? std::min(wanted, file.vlmax) : 0;
     file.vstart = 0;
+    if (file.vl != old_vl || file.vtype != old_vtype) compute_products(core);
     if (op->rd != 0) core->x[op->rd] = file.vl;
     vector_written(core);
     op += 2;

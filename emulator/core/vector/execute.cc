@@ -167,13 +167,14 @@ void remember_plain(const VectorFile& file, Op* op, const VectorRow& what) {
                                : what.vs1 == VectorOperand::kUnsigned ? PlainScalar::kUnsigned
                                                                       : PlainScalar::kX;
     const bool runs = vector_op(op) == VectorOp::kVfmaccVf && op->rd != op->rs2 &&
-                      file.kernels->runs[file.sew_log2 - 3] != nullptr;
+                      file.kernels->products[file.sew_log2 - 3] != nullptr;
     imm |= (runs ? kBeginsRun : 0) | kPlain | (wide ? kPlainWide : 0) | (what.has(kFp) ? kPlainFp : 0) |
            std::uint32_t{std::to_underlying(scalar)} << kPlainScalarShift;
     op->imm = static_cast<std::int32_t>(imm);
 }
 
 Next op_vector_other(Core* core, Op* op, std::int64_t left) {
+    compute_products(core);
     core->publish(op, left);
     const VectorOp number = vector_op(op);
     const VectorRow& what = row(number);
@@ -244,6 +245,7 @@ Next op_vector(Core* core, Op* op, std::int64_t left) {
     if (ORR_UNLIKELY(!is_plain(file, op) || (core->mstatus & dirty) != dirty || (fp && !fp_ready(core))))
         ORR_CALL(op_vector_other, core, op, left);
     if ((imm & kBeginsRun) != 0 && goes_on(core, op)) ORR_CALL(op_vector_run, core, op, left);
+    compute_products(core);
     VectorFile::Common& known = common(file);
     run_plain(core, op, imm, known.operands);
     charge_vector(core, left, file.arithmetic_until, known.cycles[(imm & kPlainWide) != 0 ? 1 : 0], false);

@@ -94,6 +94,14 @@ bool write_vector_csr(Core* core, std::uint32_t number, std::uint64_t value);
 
 Next op_vector(Core* core, Op* op, std::int64_t left);
 Next op_vector_memory(Core* core, Op* op, std::int64_t left);
+// What is pending of products (file.h) is computed now.
+void compute_pending(Core* core);
+inline void compute_products(Core* core) {
+    if (core->vector->pending.all.rows != 0) [[unlikely]]
+        compute_pending(core);
+}
+// A whole group at `rd` is about to be loaded: where to. What is pending is computed if it has to be.
+std::uint8_t* place_of_row(Core* core, unsigned rd, std::uint64_t bytes);
 // One that is kPlain and kBeginsRun, and those that follow it, with frm 0.
 Next op_vector_run(Core* core, Op* op, std::int64_t left);
 

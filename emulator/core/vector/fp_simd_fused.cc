@@ -137,51 +137,79 @@ VectorKernel brain(VectorOp op) {
 }
 #undef ORR_FUSED
 
-// Blocks of vs2 that stay in registers of the host while all of the run go over them.
-constexpr unsigned kOfRun = kVectorBytes == 64 ? 8 : 4;
+// One product of elements [from, to) by itself.
+template <class Body>
+__attribute__((noinline)) void add_alone(const VectorProducts& all, unsigned row, unsigned sum,
+                                         std::uint64_t from, std::uint64_t to) {
+    VectorOperands& o = *all.one;
+    o.vd = all.vd[sum];
+    o.vs2 = all.row[row];
+    o.scalar = all.scalar[row][sum];
+    o.vl = to;
+    blocks_from<Body>(o, from);
+    o.vl = all.vl;
+}
 
-template <class F, class C>
-void add_products(VectorRun& run) {
+// The sums stay in registers of the host over all rows, so many host vectors of each at a time. A NaN stays
+// one, so that looking at the sums at last is enough.
+template <class F, class C, unsigned kSums>
+std::uint64_t add_tiles(const VectorProducts& all, const C (*factors)[VectorProducts::kSums]) {
     using Body = Fused<F, F, C, true, true, false, false>;
     using Numbers = typename Body::Numbers;
-    constexpr unsigned kLanes = Body::kLanes;
-    C factors[VectorRun::kMost];
-    for (unsigned k = 0; k < run.count; ++k)
-        factors[k] = bits_as<C>(unbox<F>(run.scalar[k]));
-    const auto alone = [&run](unsigned k, std::uint64_t vl, std::uint64_t i) __attribute__((noinline)) {
-        VectorOperands& o = *run.one;
-        o.vd = run.vd[k];
-        o.vs2 = run.vs2;
-        o.scalar = run.scalar[k];
-        o.vl = vl;
-        blocks_from<Body>(o, i);
-        o.vl = run.vl;
-    };
+    constexpr unsigned kLanes = Body::kLanes, kMost = kVectorBytes == 64 ? 16 : 8,
+                       kWide = kMost / kSums > 8   ? 8
+                               : kMost / kSums > 4 ? 4
+                               : kMost / kSums > 1 ? 2
+                                                   : 1;
     std::uint64_t i = 0;
-    for (; i + kOfRun * kLanes <= run.vl; i += kOfRun * kLanes) {
-        Numbers others[kOfRun];
-        for (unsigned part = 0; part < kOfRun; ++part)
-            others[part] = load_all<C, kLanes>(run.vs2, i + part * kLanes);
-        for (unsigned k = 0; k < run.count; ++k) {
-            const Numbers factor = splat<C, kLanes>(factors[k]);
-            Numbers sums[kOfRun];
-            for (unsigned part = 0; part < kOfRun; ++part)
-                sums[part] =
-                    Body::sum_of(factor, others[part], load_all<C, kLanes>(run.vd[k], i + part * kLanes));
-            bool nan = false;
-            for (unsigned part = 0; part < kOfRun; part += 2)
-                nan |= any_nan(sums[part], sums[part + 1]);
-            if (__builtin_expect(nan, 0)) {
-                alone(k, i + kOfRun * kLanes, i);
-                continue;
+    for (; i + kWide * kLanes <= all.vl; i += kWide * kLanes) {
+        Numbers sums[kSums][kWide];
+        for (unsigned k = 0; k < kSums; ++k)
+            for (unsigned part = 0; part < kWide; ++part)
+                sums[k][part] = load_all<C, kLanes>(all.vd[k], i + part * kLanes);
+        for (unsigned r = 0; r < all.rows; ++r) {
+            Numbers others[kWide];
+            for (unsigned part = 0; part < kWide; ++part)
+                others[part] = load_all<C, kLanes>(all.row[r], i + part * kLanes);
+            for (unsigned k = 0; k < kSums; ++k) {
+                const Numbers factor = splat<C, kLanes>(factors[r][k]);
+                for (unsigned part = 0; part < kWide; ++part)
+                    sums[k][part] = Body::sum_of(factor, others[part], sums[k][part]);
             }
-            for (unsigned part = 0; part < kOfRun; ++part)
-                store_all<C, kLanes>(run.vd[k], i + part * kLanes, sums[part]);
         }
+        bool nan = false;
+        for (unsigned k = 0; k < kSums; ++k)
+            for (unsigned part = 0; part < kWide; part += 2)
+                nan |= any_nan(sums[k][part], sums[k][kWide == 1 ? 0 : part + 1]);
+        if (__builtin_expect(nan, 0)) {
+            for (unsigned r = 0; r < all.rows; ++r)
+                for (unsigned k = 0; k < kSums; ++k)
+                    add_alone<Body>(all, r, k, i, i + kWide * kLanes);
+            continue;
+        }
+        for (unsigned k = 0; k < kSums; ++k)
+            for (unsigned part = 0; part < kWide; ++part)
+                store_all<C, kLanes>(all.vd[k], i + part * kLanes, sums[k][part]);
     }
-    if (i == run.vl) return;
-    for (unsigned k = 0; k < run.count; ++k)
-        alone(k, run.vl, i);
+    return i;
+}
+
+template <class F, class C>
+void add_products(const VectorProducts& all) {
+    using Tiles = std::uint64_t (*)(const VectorProducts&, const C(*)[VectorProducts::kSums]);
+    static constexpr Tiles kTiles[] = {add_tiles<F, C, 1>, add_tiles<F, C, 2>, add_tiles<F, C, 3>,
+                                       add_tiles<F, C, 4>, add_tiles<F, C, 5>, add_tiles<F, C, 6>,
+                                       add_tiles<F, C, 7>, add_tiles<F, C, 8>};
+    static_assert(sizeof kTiles / sizeof kTiles[0] == VectorProducts::kSums);
+    C factors[VectorProducts::kRows][VectorProducts::kSums];
+    for (unsigned r = 0; r < all.rows; ++r)
+        for (unsigned k = 0; k < all.sums; ++k)
+            factors[r][k] = bits_as<C>(unbox<F>(all.scalar[r][k]));
+    const std::uint64_t done = kTiles[all.sums - 1](all, factors);
+    if (done == all.vl) return;
+    for (unsigned r = 0; r < all.rows; ++r)
+        for (unsigned k = 0; k < all.sums; ++k)
+            add_alone<Fused<F, F, C, true, true, false, false>>(all, r, k, done, all.vl);
 }
 
 VectorKernel first(VectorKernel a, VectorKernel b, VectorKernel c) {
@@ -203,7 +231,7 @@ VectorKernel simd_fused(VectorOp op, unsigned sew_log2) {
             return nullptr;
     }
 }
-VectorRunKernel vector_run_kernel(unsigned sew_log2) {
+VectorProductsKernel vector_products_kernel(unsigned sew_log2) {
     return sew_log2 == 5   ? add_products<Single, float>
            : sew_log2 == 6 ? add_products<Double, double>
                            : nullptr;
@@ -212,7 +240,7 @@ VectorRunKernel vector_run_kernel(unsigned sew_log2) {
 VectorKernel simd_fused(VectorOp, unsigned) {
     return nullptr;
 }
-VectorRunKernel vector_run_kernel(unsigned) {
+VectorProductsKernel vector_products_kernel(unsigned) {
     return nullptr;
 }
 #endif

@@ -7,7 +7,7 @@ namespace {
 
 struct Source {
     VectorKernelTable plain, masked, fp;
-    VectorRunKernel (*run)(unsigned sew_log2);
+    VectorProductsKernel (*products)(unsigned sew_log2);
     decltype(VectorKernels::blend) blend;
     bool leaves_flags = false;
 };
@@ -17,7 +17,7 @@ std::unique_ptr<VectorKernels> make(const Source& source) {
     table->leaves_flags = source.leaves_flags;
     table->blend = source.blend;
     for (unsigned sew = 0; sew < 4; ++sew)
-        table->runs[sew] = source.run(sew + 3);
+        table->products[sew] = source.products(sew + 3);
     for (std::size_t op = 0; op < kVectorOps; ++op) {
         for (unsigned sew = 0; sew < 4; ++sew) {
             VectorKernels::Entry& entry = table->of[op][sew];
@@ -34,7 +34,7 @@ std::unique_ptr<VectorKernels> make(const Source& source) {
 const VectorKernels& portable_kernels() {
     static const auto table =
         make({portable::vector_plain_kernel, portable::vector_masked_kernel, portable::vector_fp_kernel,
-              portable::vector_run_kernel, portable::blend, true});
+              portable::vector_products_kernel, portable::blend, true});
     return *table;
 }
 
@@ -44,12 +44,13 @@ const VectorKernels& vector_kernels(Simd simd) {
 #if defined(__x86_64__)
     if (simd == Simd::kAvx2) {
         static const auto table = make({avx2::vector_plain_kernel, avx2::vector_masked_kernel,
-                                        avx2::vector_fp_kernel, avx2::vector_run_kernel, avx2::blend});
+                                        avx2::vector_fp_kernel, avx2::vector_products_kernel, avx2::blend});
         return *table;
     }
     if (simd == Simd::kAvx512) {
-        static const auto table = make({avx512::vector_plain_kernel, avx512::vector_masked_kernel,
-                                        avx512::vector_fp_kernel, avx512::vector_run_kernel, avx512::blend});
+        static const auto table =
+            make({avx512::vector_plain_kernel, avx512::vector_masked_kernel, avx512::vector_fp_kernel,
+                  avx512::vector_products_kernel, avx512::blend});
         return *table;
     }
 #endif

@@ -15,7 +15,7 @@ namespace orrery::emu {
     VectorKernel vector_masked_kernel(VectorOp op, unsigned sew_log2);                                      \
     VectorKernel vector_fp_kernel(VectorOp op, unsigned sew_log2);                                          \
     /* By SEW; nullptr: there is none. */                                                                   \
-    VectorRunKernel vector_run_kernel(unsigned sew_log2);                                                   \
+    VectorProductsKernel vector_products_kernel(unsigned sew_log2);                                         \
     /* vd[i] = from[i] where bit i of the mask is set, start <= i < vl; elements of 1 << log2 bytes. */     \
     void blend(void* vd, const void* from, const std::uint8_t* mask, std::uint64_t start, std::uint64_t vl, \
                unsigned log2);                                                                              \
@@ -34,7 +34,7 @@ struct VectorKernels {
         bool minds_mask = false;
     };
     Entry of[kVectorOps][4];  // by SEW: 8, 16, 32, 64
-    VectorRunKernel runs[4] = {};
+    VectorProductsKernel products[4] = {};
     // Integer kernels may leave FP flags of the host: a compiler makes conversions of floats from shifts of
     // vectors where the host has none.
     bool leaves_flags = false;

@@ -324,6 +324,15 @@ void expect_next(VectorFile::Row& row, std::uint64_t va, const std::uint8_t* hos
         __builtin_prefetch(next + line);
 }
 
+void copy_row(Core* core, const Op* op, std::uint8_t* host, std::uint64_t bytes, bool store) {
+    if (store) {
+        compute_products(core);
+        std::memcpy(host, core->vector->reg(op->rd), bytes);
+    } else {
+        std::memcpy(place_of_row(core, op->rd, bytes), host, bytes);
+    }
+}
+
 // One that is kPlain, inside one page that the page cache knows, and that no overlay wants to hear of. False:
 // nothing is done.
 bool move_plain(Core* core, const Op* op, bool store) {
@@ -332,12 +341,11 @@ bool move_plain(Core* core, const Op* op, bool store) {
     const auto log2 = static_cast<unsigned>(file.sew_log2 - 3);
     const std::uint64_t va = core->x[op->rs1], bytes = file.vl << log2;
     VectorFile::Row& row = row_at(file, op);
-    std::uint8_t* const group = file.reg(op->rd);
     if (row.span == ((va & ~(kSpan - 1)) | (store ? 1 : 0)) && (va & (kSpan - 1)) + bytes <= kSpan &&
         (va & ((1u << log2) - 1)) == 0) {
         auto* const host =
             reinterpret_cast<std::uint8_t*>(row.addend + va);  // NOLINT(performance-no-int-to-ptr)
-        std::memcpy(store ? host : group, store ? group : host, bytes);
+        copy_row(core, op, host, bytes, store);
         expect_next(row, va, host, bytes);
         core->meter.stream(va, bytes, PagePlace::kVram, store, true);
         if (core->meter.full()) core->stop_soon();
@@ -349,7 +357,7 @@ bool move_plain(Core* core, const Op* op, bool store) {
         (va & kPageOffset) + bytes > kPageBytes)
         return false;
     std::uint8_t* const host = entry.host(va);
-    std::memcpy(store ? host : group, store ? group : host, bytes);
+    copy_row(core, op, host, bytes, store);
     expect_next(row, va, host, bytes);
     count_stream(core, va, bytes, store);
     if ((entry.rights & kWholePage) != 0) remember_span(core, row, va, store);
@@ -357,6 +365,7 @@ bool move_plain(Core* core, const Op* op, bool store) {
 }
 
 Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
+    compute_products(core);
     core->publish(op, left);
     const VectorRow& what = row(vector_op(op));
     if (!vector_on(core) || !memory_legal(*core->vector, op, what)) {

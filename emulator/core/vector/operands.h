@@ -53,18 +53,18 @@ struct VectorOperands {
 
 using VectorKernel = void (*)(VectorOperands&);
 
-// vfmacc.vf several times with one vs2, in round to nearest even: vd[k] += scalar[k] * vs2 for k = 0, 1, ...,
-// elements [0, vl), no mask. No vd has a byte in common with vs2; those of two k are the same or apart.
-struct VectorRun {
-    static constexpr unsigned kMost = 16;
-    unsigned count = 0;
+// vd[k] += scalar[r][k] * row[r], for r = 0, 1, ... and in each k = 0, 1, ..., elements [0, vl): vfmacc.vf
+// without a mask, in round to nearest even. No vd has a byte in common with a row, nor with another vd.
+struct VectorProducts {
+    static constexpr unsigned kRows = 8, kSums = 8;
+    unsigned rows = 0, sums = 0;
     std::uint64_t vl = 0;
-    const std::uint8_t* vs2 = nullptr;
-    std::uint8_t* vd[kMost];
-    std::uint64_t scalar[kMost];
+    const std::uint8_t* row[kRows] = {};
+    std::uint8_t* vd[kSums] = {};
+    std::uint64_t scalar[kRows][kSums] = {};
     VectorOperands* one = nullptr;  // unmasked, all elements: for one alone; has the flags
 };
-using VectorRunKernel = void (*)(VectorRun&);
+using VectorProductsKernel = void (*)(const VectorProducts&);
 
 // Each answers nullptr for an instruction or SEW that it does not have, which is then illegal. `sew_log2` is
 // 3 to 6, the SEW of vtype, for widening and narrowing forms too. Asked once for each, at start-up.

@@ -1,10 +1,11 @@
-// Several vfmacc.vf with one vs2, and the loads of their scalars between them, in one go: the row of vs2 is
-// brought into the host's registers once, and dispatch and counting are a short loop.
+// vfmacc.vf with one vs2, one after the other, and the loads of their scalars between them, in one go; and
+// what they compute later, together with that of the next rows, so that sums stay in the host's registers.
 //
-// What is done is found in the Ops as they stand: an instruction that is not decoded yet, has a breakpoint,
-// or whose load is not for the page cache, ends the run before it. Each keeps its own step and cycles, and a
-// budget may end after any of them.
+// What is done at once is found in the Ops as they stand: an instruction that is not decoded yet, has a
+// breakpoint, or whose load is not for the page cache, ends it before it. Each keeps its own step and cycles,
+// and a budget may end after any of them.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "emulator/core/page_access.h"
@@ -17,6 +18,7 @@ namespace {
 // charge_vector() for instructions in a row that nobody waits for, with its state at hand.
 class Clock {
   public:
+    static constexpr unsigned kMost = 16;
     Clock(const Core* core, std::int64_t left)
         : now_(core->steps_end - static_cast<std::uint64_t>(left) + core->extra_cycles),
           left_(left),
@@ -30,6 +32,7 @@ class Clock {
         ++now_;
         return --left_ != 0;
     }
+    bool takes_more() const { return count_ != kMost; }
     bool vector(std::uint64_t cycles) {
         const std::uint64_t given = std::max(now_, began_[count_]);
         const std::uint64_t begin = std::max({given, began_[count_ + VectorFile::kAhead - 1], until_});
@@ -66,7 +69,7 @@ class Clock {
     std::int64_t left_;
     std::uint64_t until_, extra_ = 0, beyond_ = 0;
     unsigned count_ = 0;
-    std::uint64_t began_[VectorFile::kAhead + VectorRun::kMost];
+    std::uint64_t began_[VectorFile::kAhead + kMost];
 };
 
 // flw or fld as its handler does it. False: that one has to.
@@ -83,6 +86,35 @@ bool load(Core* core, const Op* op) {
     return true;
 }
 
+// The products that are pending take one more; false: not after those that there are.
+bool append(VectorFile& file, const Op* op, std::uint64_t scalar) {
+    VectorFile::Pending& pending = file.pending;
+    VectorProducts& all = pending.all;
+    std::uint8_t* const vd = file.reg(op->rd);
+    if (all.rows == 0) {
+        pending.vs2 = op->rs2;
+        pending.log2 = static_cast<unsigned>(file.sew_log2 - 3);
+        pending.kernel = file.kernels->products[pending.log2];
+        pending.one.vl = all.vl = file.vl;
+        all.one = &pending.one;
+        all.row[0] = file.reg(op->rs2);
+        all.rows = 1;
+        all.sums = pending.in_last = 0;
+    } else if (pending.vs2 != op->rs2) {
+        return false;
+    }
+    unsigned& k = pending.in_last;
+    if (all.rows == 1) {
+        if (k == VectorProducts::kSums || std::find(all.vd, all.vd + k, vd) != all.vd + k) return false;
+        all.vd[k] = vd;
+        ++all.sums;
+    } else if (k == all.sums || all.vd[k] != vd) {
+        return false;
+    }
+    all.scalar[all.rows - 1][k++] = scalar;
+    return true;
+}
+
 struct Went {
     Op* op;
     std::int64_t left;
@@ -90,37 +122,67 @@ struct Went {
 
 Went run(Core* core, Op* op, std::int64_t left) {
     VectorFile& file = *core->vector;
-    VectorFile::Common& known = common(file);
-    const std::uint64_t cycles = known.cycles[0];
+    const std::uint64_t cycles = common(file).cycles[0];
     const bool singles = file.sew_log2 == 5;
     const Handler loads = core->handlers->of[static_cast<unsigned>(singles ? OpCode::kFlw : OpCode::kFld)][1];
     const std::int32_t imm = op->imm;
     const std::uint8_t vs2 = op->rs2;
-    VectorRun all;
-    all.vl = file.vl;
-    all.vs2 = file.reg(vs2);
-    all.one = &known.operands;
     Clock clock(core, left);
     for (bool more = true; more;) {
-        all.vd[all.count] = file.reg(op->rd);
-        all.scalar[all.count++] = core->f[op->rs1];
+        if (!append(file, op, core->f[op->rs1])) [[unlikely]] {
+            compute_pending(core);
+            append(file, op, core->f[op->rs1]);
+        }
         op += 2;
         more = clock.vector(cycles);
         for (; more && op->fn == loads; op += 2) {
             if (!(singles ? load<std::uint32_t>(core, op) : load<std::uint64_t>(core, op))) break;
             more = clock.step();
         }
-        more =
-            more && all.count != VectorRun::kMost && op->fn == op_vector && op->imm == imm && op->rs2 == vs2;
+        more = more && clock.takes_more() && op->fn == op_vector && op->imm == imm && op->rs2 == vs2;
     }
-    file.kernels->runs[file.sew_log2 - 3](all);
-    if (known.operands.fflags != 0) [[unlikely]]
-        core->fflags = core->fflags | (std::exchange(known.operands.fflags, 0) & 31);
     file.touched = true;
     return {op, clock.finish(core)};
 }
 
 }  // namespace
+
+void compute_pending(Core* core) {
+    VectorFile& file = *core->vector;
+    VectorFile::Pending& pending = file.pending;
+    VectorProducts& all = pending.all;
+    const unsigned rows = std::exchange(all.rows, 0), last = rows - 1;
+    all.rows = pending.in_last == all.sums ? rows : last;
+    if (all.rows != 0) pending.kernel(all);
+    if (all.rows != rows && pending.in_last != 0) {
+        VectorProducts rest = all;
+        rest.rows = 1;
+        rest.sums = pending.in_last;
+        rest.row[0] = all.row[last];
+        std::copy_n(all.scalar[last], rest.sums, rest.scalar[0]);
+        pending.kernel(rest);
+    }
+    if (last != 0) std::memcpy(file.reg(pending.vs2), all.row[last], all.vl << pending.log2);
+    all.rows = 0;
+    if (pending.one.fflags != 0) [[unlikely]]
+        core->fflags = core->fflags | (std::exchange(pending.one.fflags, 0) & 31);
+}
+
+std::uint8_t* place_of_row(Core* core, unsigned rd, std::uint64_t bytes) {
+    VectorFile& file = *core->vector;
+    VectorFile::Pending& pending = file.pending;
+    VectorProducts& all = pending.all;
+    if (all.rows == 0) return file.reg(rd);
+    if (pending.vs2 != rd || pending.in_last != all.sums || all.rows == VectorProducts::kRows ||
+        bytes > VectorFile::Pending::kMostBytes) {
+        compute_pending(core);
+        return file.reg(rd);
+    }
+    std::uint8_t* const place = pending.aside[all.rows - 1];
+    all.row[all.rows++] = place;
+    pending.in_last = 0;
+    return place;
+}
 
 Next op_vector_run(Core* core, Op* op, std::int64_t left) {
     const Went went = run(core, op, left);

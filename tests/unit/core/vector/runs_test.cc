@@ -184,6 +184,57 @@ TEST(VectorRuns, AreTheSameAsOneByOne) {
     check({.lmul = mf2, .vl = 32, .code = loop({fma(8, 1, 4), fma(9, 2, 4), fma(10, 3, 4)})});
 }
 
+// A row, and sums of it, again and again: what is computed late is seen by nobody.
+TEST(VectorRuns, OfRowsThatFollowOneAnother) {
+    const auto rows = [](std::vector<Word> between, Word turns = 11) {
+        std::vector<Word> code{li(a2, static_cast<int>(turns))};
+        std::vector<Word> body = {v(VectorOp::kVle32V, 4, 0, a0),
+                                  flw(1, a0, 0),
+                                  fma(8, 1, 4),
+                                  flw(2, a0, 4),
+                                  fma(9, 2, 4),
+                                  fma(10, 1, 4)};
+        body.insert(body.end(), between.begin(), between.end());
+        body.push_back(addi(a0, a0, 64));
+        code.insert(code.end(), body.begin(), body.end());
+        code.push_back(addi(a2, a2, -1));
+        code.push_back(bne(a2, x0, -4 * static_cast<int>(body.size() + 1)));
+        return code;
+    };
+    for (const std::uint64_t vl : {5u, 32u, 64u})
+        for (const double rare : {0.0, 0.005})
+            check({.vl = vl, .code = rows({}), .rare = rare});
+    check({.lmul = m4, .vl = 256, .code = rows({}), .rare = 0.0005});
+    check({.lmul = mf2, .vl = 32, .code = rows({})});
+    // Who reads or writes one of the registers, the flags, the mode, vl or memory.
+    const std::vector<Word> others[] = {
+        {v(VectorOp::kVse32V, 8, 0, a1)},
+        {v(VectorOp::kVse32V, 4, 0, a1)},
+        {v(VectorOp::kVle32V, 9, 0, a0)},
+        {v(VectorOp::kVfaddVv, 20, 8, 4)},
+        {v(VectorOp::kVfaddVv, 9, 20, 21)},
+        {v(VectorOp::kVfaddVv, 4, 20, 21)},
+        {v(VectorOp::kVmv1rV, 21, 4, 0)},
+        {v(VectorOp::kVfmvFS, 3, 8, 0)},
+        {fma(11, 2, 4, true)},
+        {fma(11, 1, 4)},
+        {fma(8, 1, 4), fma(8, 2, 4)},
+        {fma(12, 1, 8), fma(13, 1, 8)},
+        {v(VectorOp::kVluxei32V, 12, 4, a0)},
+        {v(VectorOp::kVlse32V, 4, a3, a0)},
+        {csrrs(a4, kFcsr, x0)},
+        {csrrw(a4, kFcsr, x0)},
+        {vsetvli(x0, x0, vtype(e32, m1))},
+        {vsetivli(x0, 9, vtype(e32, m1)), vsetivli(x0, 31, vtype(e32, m1))},
+        {vsetivli(x0, 5, vtype(e64, m1)), fma(16, 1, 4), vsetivli(x0, 31, vtype(e32, m1))},
+        {li(a3, 2 << 5), csrrw(x0, kFcsr, a3), fma(8, 1, 4), fma(9, 2, 4), csrrw(x0, kFcsr, x0)},
+    };
+    for (const auto& between : others)
+        check({.code = rows(between), .rare = 0.002});
+    // The row that faults is not the first.
+    check({.code = rows({addi(a0, a0, 1000)}), .fault = kData + 0x1000});
+}
+
 TEST(VectorRuns, EndWhereSomethingElseBegins) {
     // The row itself, another row, a mask, another instruction, another vtype, a scalar that is no number.
     check({.code = loop({fma(8, 1, 4), fma(9, 2, 4), fma(4, 3, 4), fma(10, 4, 4), fma(11, 5, 4)})});
