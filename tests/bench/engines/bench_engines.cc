@@ -3,6 +3,9 @@
 //   bench_engines --launches ITEMS,...    small kernels, with groups of so many work-items
 //   bench_engines --grids GROUPS,...      grids of so many groups of one short item, on few and on many cores
 //   bench_engines --workers THREADS,...   large copies on so many host threads beside the card's
+//   bench_engines --checks WHAT,...       kernels on a card that checks them (1 race, 2 memory, 3 both),
+//   beside one
+//                                         that does not, and what memory a check takes
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +21,9 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/api/checks.h"
+#include "emulator/check/launch_check.h"
+#include "emulator/engines/checked_spaces.h"
 #include "tests/unit/engines/kernels.h"
 #include "tests/unit/engines/rig.h"
 #include "tools/bench/measured.h"
@@ -144,7 +150,8 @@ void beside(bench::Measured& measured, unsigned threads) {
 
 // The test kernels on a vector unit; args are theirs.
 struct KernelRig {
-    explicit KernelRig(std::uint32_t cores = VectorConfig{}.cores) : unit({.cores = cores}, rig.context) {
+    explicit KernelRig(const VectorConfig& config = {})
+        : checked(checked_spaces(rig.mmu), std::uint64_t{1} << 30), unit(config, on_card(config.check)) {
         std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
         image.assign(std::istreambuf_iterator<char>(file), {});
         if (image.size() < kKernels * sizeof(std::uint64_t))
@@ -166,8 +173,15 @@ struct KernelRig {
         return rig.run_one(unit.port(0), desc).status == ORR_DONE_OK;
     }
 
+    // As a card has it.
+    EngineContext& on_card(unsigned check) {
+        if ((check & kCheckMemory) != 0) rig.context.checked = &checked;
+        return rig.context;
+    }
+
     Rig rig;
     std::vector<char> image;
+    CheckedMemory checked;
     VectorUnit unit;
     std::uint64_t* args = reinterpret_cast<std::uint64_t*>(rig.vram.data() + (16 << 20));
 };
@@ -212,7 +226,7 @@ void launches(bench::Measured& measured, std::uint16_t items) {
 
 // Nanoseconds a group.
 void grid(bench::Measured& measured, std::uint32_t groups, std::uint32_t cores) {
-    KernelRig rig(cores);
+    KernelRig rig({.cores = cores});
     rig.args[0] = 1;
     bench::Measurement one{fmt::format("group of a large grid, {} cores", cores), groups, {}, {}};
     for (int turn = 0; turn < 3; ++turn) {
@@ -224,14 +238,75 @@ void grid(bench::Measured& measured, std::uint32_t groups, std::uint32_t cores) 
     measured.add(std::move(one));
 }
 
+// Launches a second of kernels that are checked, by the thread's own clock.
+void checks(bench::Measured& measured, unsigned what) {
+    constexpr std::uint64_t kArray = 1 << 20;
+    const struct {
+        const char* name;
+        Kernel kernel;
+        std::vector<std::uint64_t> args;
+        std::uint16_t items;
+    } works[] = {
+        {"checked: scalar code in registers", kSpin, {2'000}, 16},
+        {"checked: scalar code with a stack, and memory", kMixAlone, {2'000, kData + kArray}, 1},
+        {"checked: vector code in registers", kVectors, {2'000, kData + kArray}, 1},
+        {"checked: vector stream, a = b + c",
+         kTriad,
+         {kData + kArray, kData + 3 * kArray, kData + 5 * kArray, 2048},
+         1},
+    };
+    for (const auto& work : works) {
+        const auto on_card = [](unsigned check) {
+            return VectorConfig{.vlen = 2048, .datapath_bits = 2048, .check = check};
+        };
+        KernelRig plain(on_card(0)), checked(on_card(what));
+        bench::Measurement one{work.name, what, {}, {}};
+        const auto launches = [&](KernelRig& on) {
+            std::ranges::copy(work.args, on.args);
+            bool good = false;
+            const double took = bench::thread_seconds_of([&] { good = on.run(work.kernel, 64, work.items); });
+            if (!good) throw std::runtime_error(fmt::format("{} failed", work.name));
+            return 1 / took;
+        };
+        for (int turn = 0; turn <= kLaunches; ++turn) {
+            const double yardstick = launches(plain), sample = launches(checked);
+            if (turn == 0) continue;  // it decodes, and touches memory for the first time
+            one.samples.push_back(sample);
+            one.yardstick.push_back(yardstick);
+        }
+        measured.add(std::move(one));
+    }
+    // Of each byte of a large array, written by an item of its own.
+    LaunchCheck check(what, 256, 0);
+    const std::uint64_t groups = 4096;
+    for (std::uint64_t group = 0; group < groups; ++group) {
+        LaunchCheck::Group& items = check.begin(group);
+        for (std::uint32_t item = 0; item < 256; ++item) {
+            check.start_item(items, true);
+            check.access(items, item, 0x1000, 0,
+                         {.va = kData + (group * 256 + item) * 4,
+                          .bytes = 4,
+                          .kind = AccessKind::kStore,
+                          .element = 4});
+        }
+        check.end(items);
+    }
+    if ((what & kCheckRace) != 0)
+        measured.add({"memory of a check",
+                      what,
+                      {static_cast<double>(check.most_shadow_bytes())},
+                      {static_cast<double>(check.most_touched_bytes())}});
+}
+
 }  // namespace
 }  // namespace orrery::emu::test
 
 int main(int argc, char** argv) {
     using namespace orrery::emu::test;
     const std::string_view mode = argc == 3 ? argv[1] : "";
-    const bool small = mode == "--launches", grids = mode == "--grids", threads = mode == "--workers";
-    std::istringstream sizes(argc == 2 || small || grids || threads ? argv[argc - 1] : "");
+    const bool small = mode == "--launches", grids = mode == "--grids", threads = mode == "--workers",
+               checked = mode == "--checks";
+    std::istringstream sizes(argc == 2 || small || grids || threads || checked ? argv[argc - 1] : "");
     orrery::bench::Measured measured;
     try {
         for (std::string size; std::getline(sizes, size, ',');) {
@@ -248,10 +323,14 @@ int main(int argc, char** argv) {
                 beside(measured, static_cast<unsigned>(std::stoul(size)));
                 continue;
             }
+            if (checked) {
+                checks(measured, static_cast<unsigned>(std::stoul(size)));
+                continue;
+            }
             for (const bool to_host : {false, true})
                 copies(measured, std::stoull(size), to_host);
         }
-        if (!small && !grids && !threads) {
+        if (!small && !grids && !threads && !checked) {
             kernel(measured, "kernel, long items", kSpin, 64, 10'000);
             kernel(measured, "kernel, short items", kSpin, 256, 10);
             kernel(measured, "kernel, histogram", kHistogram, 256, 0);
