@@ -42,7 +42,8 @@ struct VectorFile {
 
     // Loads and stores of rows, by their place in the code: what the last one there says of the next.
     struct Row {
-        std::uint64_t end = 0;  // where it ended: a guess for the host's caches
+        // Where it was, and how far from the one before: a guess for the host's caches.
+        std::uint64_t last = 0, step = 0;
         // The page of 2 MiB that it was in, if such an access may go to host memory at va + addend anywhere
         // in there, and is counted as one of the card's memory; 1 in bit 0 for stores. kNoSpan: not so.
         std::uint64_t span = kNoSpan;

@@ -313,15 +313,17 @@ constexpr std::uint64_t kSpan = std::uint64_t{2} << 20;
     row.addend = entry.addend;
 }
 
-// An instruction that goes on where it ended last time will do so next time: the host is told what comes
+// An instruction that went on by as much as the time before will do so next time: the host is told what comes
 // then, as otherwise it waits for each row anew. (A prefetch of what is not there does nothing.)
 void expect_next(VectorFile::Row& row, std::uint64_t va, const std::uint8_t* host, std::uint64_t bytes) {
-    const bool goes_on = row.end == va;
-    row.end = va + bytes;
+    const std::uint64_t step = va - row.last;
+    const bool goes_on = row.step == step && step != 0;
+    row.last = va;
+    row.step = step;
     if (!goes_on) return;
-    const std::uint8_t* const next = host + bytes;
+    const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(host) + step;
     for (std::uint64_t line = 0; line < bytes; line += Meter::kLine)
-        __builtin_prefetch(next + line);
+        __builtin_prefetch(reinterpret_cast<const void*>(next + line));  // NOLINT(performance-no-int-to-ptr)
 }
 
 void copy_row(Core* core, const Op* op, std::uint8_t* host, std::uint64_t bytes, bool store) {

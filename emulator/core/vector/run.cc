@@ -120,11 +120,12 @@ struct Went {
     std::int64_t left;
 };
 
+template <class T>
 Went run(Core* core, Op* op, std::int64_t left) {
     VectorFile& file = *core->vector;
     const std::uint64_t cycles = common(file).cycles[0];
-    const bool singles = file.sew_log2 == 5;
-    const Handler loads = core->handlers->of[static_cast<unsigned>(singles ? OpCode::kFlw : OpCode::kFld)][1];
+    constexpr OpCode kLoad = sizeof(T) == 4 ? OpCode::kFlw : OpCode::kFld;
+    const Handler loads = core->handlers->of[static_cast<unsigned>(kLoad)][1];
     const std::int32_t imm = op->imm;
     const std::uint8_t vs2 = op->rs2;
     Clock clock(core, left);
@@ -136,7 +137,7 @@ Went run(Core* core, Op* op, std::int64_t left) {
         op += 2;
         more = clock.vector(cycles);
         for (; more && op->fn == loads; op += 2) {
-            if (!(singles ? load<std::uint32_t>(core, op) : load<std::uint64_t>(core, op))) break;
+            if (!load<T>(core, op)) break;
             more = clock.step();
         }
         more = more && clock.takes_more() && op->fn == op_vector && op->imm == imm && op->rs2 == vs2;
@@ -185,7 +186,8 @@ std::uint8_t* place_of_row(Core* core, unsigned rd, std::uint64_t bytes) {
 }
 
 Next op_vector_run(Core* core, Op* op, std::int64_t left) {
-    const Went went = run(core, op, left);
+    const Went went =
+        core->vector->sew_log2 == 5 ? run<std::uint32_t>(core, op, left) : run<std::uint64_t>(core, op, left);
     if (went.left == 0 || core->attention) ORR_CALL(leave, core, went.op, went.left);
     ORR_DISPATCH_SLOW(core, went.op, went.left);
 }
