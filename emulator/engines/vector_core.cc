@@ -108,9 +108,10 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uin
         stacks_named_ = item_stacks();
     }
     const orr_desc_kernel& desc = launch_.desc;
-    csr(ORR_CSR_GROUP_X) = group % desc.grid_x;
-    csr(ORR_CSR_GROUP_Y) = group / desc.grid_x % desc.grid_y;
-    csr(ORR_CSR_GROUP_Z) = group / desc.grid_x / desc.grid_y;
+    const std::uint64_t row = group < desc.grid_x ? 0 : group / desc.grid_x;
+    csr(ORR_CSR_GROUP_X) = group - row * desc.grid_x;
+    csr(ORR_CSR_GROUP_Y) = row < desc.grid_y ? row : row % desc.grid_y;
+    csr(ORR_CSR_GROUP_Z) = row < desc.grid_y ? 0 : row / desc.grid_y;
     csr(ORR_CSR_GRID_X) = desc.grid_x;
     csr(ORR_CSR_GRID_Y) = desc.grid_y;
     csr(ORR_CSR_GRID_Z) = desc.grid_z;
@@ -124,9 +125,10 @@ void VectorCore::enter(const KernelLaunch& launch, std::uint64_t group, std::uin
 void VectorCore::go_to_item(std::uint32_t item) {
     const orr_desc_kernel& desc = launch_.desc;
     item_ = item;
-    csr(ORR_CSR_ITEM_X) = item % desc.block_x;
-    csr(ORR_CSR_ITEM_Y) = item / desc.block_x % desc.block_y;
-    csr(ORR_CSR_ITEM_Z) = item / desc.block_x / desc.block_y;
+    const std::uint32_t row = item == 0 ? 0 : item / desc.block_x;
+    csr(ORR_CSR_ITEM_X) = item - row * desc.block_x;
+    csr(ORR_CSR_ITEM_Y) = row == 0 ? 0 : row % desc.block_y;
+    csr(ORR_CSR_ITEM_Z) = row == 0 ? 0 : row / desc.block_y;
 }
 
 void VectorCore::next_item() {
@@ -422,7 +424,7 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
     }
     stacks_mapped_ = item_stacks();
     PageRef page = translate_card(stacks_mapped_.va + (item + 1) * bytes - below_top, access);
-    page.rights &= kPageRead | kPageWrite | kPageNoAtomics;
+    page.rights &= kPageRead | kPageWrite;
     page.huge = page.whole = false;  // of these addresses
     return page;
 }
@@ -455,10 +457,6 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
     const bool vram = found->target != ORR_TARGET_HOST;
     return PageRef::memory(found->host, found->rights, vram ? PagePlace::kVram : PagePlace::kHost,
                            found->huge, vram && found->huge && debug_.debugger == nullptr);
-}
-
-void VectorCore::atomic_refused(std::uint64_t va) {
-    fault_ = {ORR_FAULT_ATOMIC, va};
 }
 
 void VectorCore::accessed(const DoneAccess& access) {

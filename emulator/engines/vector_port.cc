@@ -97,6 +97,7 @@ void VectorUnit::Impl::Port::on_event(ModelTime now) {
     if (unsaved_ != 0) return go_on_saving(now);
     pass_ = unit_.pass_of_newcomer(*this, now);
     launched_ = true;
+    unit_.with_groups |= bit();
     in_order_ = unit_.ahead == nullptr || unit_.was_in_order(launch_.desc);
     unit_.distribute(now);
 }

@@ -2,6 +2,7 @@
 #include "emulator/engines/vector_unit.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -60,18 +61,28 @@ VectorUnit::Impl::Impl(const VectorConfig& wanted, EngineContext& context_)
 }
 
 void VectorUnit::Impl::distribute(ModelTime now) {
-    while (free.size() > 0) {
+    while (with_groups != 0 && free.size() > 0) {
         Port* const port = choose(now);
         if (port == nullptr) return;
-        for (std::uint64_t groups = port->resident() ? port->waiting_groups() : 1; groups > 0; --groups)
+        std::uint64_t groups = 1;
+        if (port->resident())
+            groups = port->waiting_groups();
+        else if (std::has_single_bit(with_groups))  // all the others have none
+            groups = std::min<std::uint64_t>(port->waiting_groups(), free.size());
+        for (; groups > 0; --groups)
             port->give_group(cores[free.lowest()], now);
+        if (port->waiting_groups() == 0) with_groups &= ~port->bit();
     }
 }
 
 VectorUnit::Impl::Port* VectorUnit::Impl::choose(ModelTime now) {
     std::uint32_t wanted = 0;  // bit: some port of this priority has a group
-    for (const Port& port : ports) {
-        if (port.has_group()) wanted |= 1u << port.priority();
+    for (std::uint64_t left = with_groups; left != 0; left &= left - 1) {
+        const auto number = static_cast<std::uint32_t>(std::countr_zero(left));
+        if (ports[number].has_group())
+            wanted |= 1u << ports[number].priority();
+        else
+            with_groups &= ~(std::uint64_t{1} << number);
     }
     for (std::uint32_t priority = kPriorities; priority-- > 0;) {
         if ((wanted >> priority & 1) == 0) continue;
@@ -79,8 +90,9 @@ VectorUnit::Impl::Port* VectorUnit::Impl::choose(ModelTime now) {
         Port* best = nullptr;
         Pass best_place = 0;
         bool second = false;
-        for (Port& port : ports) {
-            if (port.priority() != priority || !port.has_group()) continue;
+        for (std::uint64_t left = with_groups; left != 0; left &= left - 1) {
+            Port& port = ports[static_cast<std::uint32_t>(std::countr_zero(left))];
+            if (port.priority() != priority) continue;
             if (port.resident() && (resident == nullptr || port.serial() < resident->serial()))
                 resident = &port;
             // One alone needs no comparison.
@@ -196,6 +208,7 @@ void VectorUnit::Impl::price(Core& core, const Quantum& did, ModelTime now) {
                  .from_host = accesses.host.read,
                  .to_host = accesses.host.written};
     context.counters.add(ORR_CTR_VECTOR_BUSY_PS, core.computed - now);
+    if (!core.owed.any()) return context.events.schedule(core.event, core.computed);
     move_owed(core, now);
 }
 
@@ -235,11 +248,13 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     if (saves && !core.core.is_ahead()) return save(core, now);
     if (!core.open && ahead != nullptr && play_ahead(core, now)) return;
     // A group that is saved takes the time of its single steps, and does no more.
-    if (!core.open)
-        core.open = {.began = context.events.to_system(now), .budget = saves ? 1 : config.quantum - core.cut};
+    Quantum did{.began = context.events.to_system(now), .budget = saves ? 1 : config.quantum - core.cut};
+    if (core.open) did = *std::exchange(core.open, std::nullopt);
     // However many goes it costs the host, for the model it is one.
-    if (!core.core.compute(*core.open)) return context.events.again(core.event);
-    const Quantum did = *std::exchange(core.open, std::nullopt);
+    if (!core.core.compute(did)) {
+        core.open = did;
+        return context.events.again(core.event);
+    }
     play(core, did, now);
 }
 

@@ -114,6 +114,8 @@ class VectorUnit::Impl {
     // Of each address space: its root's changes then, and what its launches in flight have in common.
     std::map<std::uint32_t, std::pair<std::uint64_t, std::weak_ptr<SideBySide>>> side_by_side;
     std::deque<Port> ports;
+    std::uint64_t with_groups =
+        0;                     // a bit for each port that waits for cores, and for some that no longer do
     std::uint64_t serial = 0;  // of the last launch
     std::unique_ptr<KernelDebugger> debugger;
     struct Parked {
@@ -176,6 +178,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     std::uint32_t active() const override { return active_; }
 
     // --- for the distributor ---
+    std::uint64_t bit() const { return std::uint64_t{1} << (number_ - unit_.config.first_port); }
     bool has_group() const { return shares() && waiting_groups() > 0; }
     std::uint64_t waiting_groups() const { return pending_.size() + (launch_.groups() - next_group_); }
     bool resident() const { return (launch_.desc.flags & ORR_DESC_F_RESIDENT) != 0; }
@@ -183,7 +186,11 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool shares() const { return launched_ && preempt_ == Preempt::kNo; }
     std::uint32_t priority() const { return priority_; }
     std::uint64_t serial() const { return launch_.serial; }
-    Pass cost(ModelTime time) const { return (Pass{time} << 16) / weight_; }
+    Pass cost(ModelTime time) const {
+        // Nearly always: fits 64 bits.
+        if (time >> 48 == 0) return (time << 16) / weight_;
+        return (Pass{time} << 16) / weight_;
+    }
     Pass pass() const { return pass_; }
     void give_group(Core& core, ModelTime now);
 

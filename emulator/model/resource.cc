@@ -7,6 +7,12 @@ namespace orrery::emu {
 __extension__ using Wide = unsigned __int128;
 
 Resource::Moment Resource::after(Moment begin, std::uint64_t bytes) const {
+    // Nearly always: fits 64 bits.
+    constexpr std::uint64_t kFew = std::uint64_t{1} << 23, kSlow = std::uint64_t{1} << 62;
+    if (bytes <= kFew && rate_ <= kSlow && begin.time < kNever / 2) {
+        const std::uint64_t work = bytes * kPsPerSecond + begin.rest;
+        return {begin.time + work / rate_, work % rate_};
+    }
     const Wide work = Wide{bytes} * kPsPerSecond + begin.rest;
     const Wide ps = work / rate_;
     if (ps >= Wide{kNever - begin.time}) return {kNever - 1, 0};
@@ -48,10 +54,10 @@ void Resource::hold(ModelTime time) {
     bulk_ = {later(bulk_.rounded(), time), 0};
 }
 
-std::uint64_t Resource::piece() const {
+std::uint64_t Resource::piece_of(std::uint64_t rate) {
     constexpr std::uint64_t kLine = 64;
-    if (rate_ == 0) return kMostPiece;
-    const Wide bytes = Wide{kPiecePs} * rate_ / kPsPerSecond / kLine * kLine;
+    if (rate == 0) return kMostPiece;
+    const Wide bytes = Wide{kPiecePs} * rate / kPsPerSecond / kLine * kLine;
     return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min<Wide>(bytes, kMostPiece)), kLine,
                                      kMostPiece);
 }

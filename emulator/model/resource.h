@@ -16,7 +16,8 @@ namespace orrery::emu {
 class Resource {
   public:
     // 0 bytes a second: takes no time.
-    explicit Resource(std::uint64_t bytes_per_second = 0) : rate_(bytes_per_second) {}
+    explicit Resource(std::uint64_t bytes_per_second = 0)
+        : rate_(bytes_per_second), piece_(piece_of(bytes_per_second)) {}
 
     std::uint64_t bytes_per_second() const { return rate_; }
     // All bytes that go through from now on are added to it.
@@ -46,7 +47,7 @@ class Resource {
     }
 
     // What one user reserves at once, at most: as much as goes through in 2 us, and no more than 128 KiB.
-    std::uint64_t piece() const;
+    std::uint64_t piece() const { return piece_; }
 
     static constexpr ModelTime kPiecePs = 2'000 * kPsPerNs;
     static constexpr std::uint64_t kMostPiece = 128 << 10;
@@ -61,12 +62,13 @@ class Resource {
         ModelTime rounded() const { return later(time, rest != 0 ? 1 : 0); }
     };
     Moment after(Moment begin, std::uint64_t bytes) const;
+    static std::uint64_t piece_of(std::uint64_t rate);
 
     void count(std::uint64_t bytes) {
         if (counters_ != nullptr) counters_->add(counter_, bytes);
     }
 
-    std::uint64_t rate_;
+    std::uint64_t rate_, piece_;
     Counters* counters_ = nullptr;
     orr_counter counter_ = ORR_COUNTER_COUNT;
     Moment bulk_;         // the end of what has been reserved

@@ -147,7 +147,7 @@ void ControlCore::set_timer(std::uint64_t time) {
     update_lines();
 }
 
-void ControlCore::update_lines() {
+void ControlCore::lines_changed() {
     const bool external = registers_.external_line();
     if (external != external_) {
         external_ = external;
@@ -157,8 +157,7 @@ void ControlCore::update_lines() {
             counters_.add(ORR_CTR_CORE_INTERRUPTS);
         }
     }
-    const bool timer = timer_ != kNever && events_.now() >= timer_;
-    if (timer != timer_line_) {
+    if (const bool timer = timer_due(); timer != timer_line_) {
         timer_line_ = timer;
         hart_->set_irq(Irq::kTimer, timer);
         if (timer) {

@@ -140,7 +140,11 @@ class ControlCore final : public Bus {
     // The same for memory that the core had to wait for.
     void settle_memory(ModelTime stall);
     bool fault(bool store);
-    void update_lines();
+    void update_lines() {
+        if (registers_.external_line() != external_ || timer_due() != timer_line_) lines_changed();
+    }
+    bool timer_due() const { return timer_ != kNever && events_.now() >= timer_; }
+    void lines_changed();
     void set_timer(std::uint64_t time);
     void take_exception();
     void take_trap();

@@ -219,6 +219,10 @@ void Doorbells::set_need_wakeup(bool need) {
 
 void Doorbells::kick(unsigned number) {
     if (number >= ORR_DB_PAGES) return;
+    // Who rings until the card is awake need not kick too. First: from the kick on the card may lie down
+    // again, and ask for the next one.
+    std::atomic_ref need(page(number).need_wakeup);
+    if (need.load(std::memory_order_relaxed) != 0) need.store(0, std::memory_order_relaxed);
     kicks_[number / 64].fetch_or(std::uint64_t{1} << (number % 64), std::memory_order_release);
     kick_any_.store(true, std::memory_order_seq_cst);
 }

@@ -77,7 +77,8 @@ class Doorbells {
     void set_need_wakeup(bool need);
 
     // A trapped write to a kick page; any thread. The slots of that page are looked at by the next
-    // poll(), whatever its summary says.
+    // poll(), whatever its summary says, and until the card lies down again nobody need kick. The caller
+    // wakes the card.
     void kick(unsigned page);
     bool kicked() const { return kick_any_.load(std::memory_order_acquire); }
 

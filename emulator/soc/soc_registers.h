@@ -55,7 +55,12 @@ class SocRegisters {
     }
 
     // Level of the core's external interrupt line.
-    bool external_line() const { return (pending() & irq_enable_) != 0; }
+    bool external_line() const {
+        const auto enabled = [this](unsigned line) { return (irq_enable_ >> line & 1) != 0; };
+        return (doorbells_.pending() && enabled(SOC_LINE_DOORBELL)) ||
+               (!completions_.empty() && enabled(SOC_LINE_DONE)) || (mailbox_ && enabled(SOC_LINE_MAILBOX)) ||
+               (!pokes_.empty() && enabled(SOC_LINE_POKE));
+    }
 
     void ring_mailbox() { mailbox_ = true; }
     void completed(const Completion& completion);

@@ -112,8 +112,9 @@ ModelTime Windows::cost(const Place& place, bool write) {
     Resource& way = !place.in_host ? memory_.vram() : write ? memory_.to_host() : memory_.from_host();
     const ModelTime now = events_.now();
     const ModelTime through = way.slip_in(now, kMemoryLine);
+    if (write) return later(least, read_tables(place.walks));
     const ModelTime alone = later(now, duration_ps(kMemoryLine, way.bytes_per_second()));
-    const ModelTime takes = least + (!write && through > alone ? through - alone : 0);
+    const ModelTime takes = least + (through > alone ? through - alone : 0);
     return later(takes, read_tables(place.walks));
 }
 

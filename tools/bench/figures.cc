@@ -21,6 +21,7 @@ const std::array kSuites = {
     Suite{"engines", "engines beside memcpy", "$BIN/bench_engines $SIZES"},
     Suite{"launches", "small kernels", "$BIN/bench_engines --launches $SIZES"},
     Suite{"checks", "kernels that are checked", "$BIN/bench_engines --checks $SIZES"},
+    Suite{"jobs", "small work, in the card alone", "$BIN/bench_jobs"},
     Suite{"threads", "kernels on two threads of the host", "$BIN/bench_threads $SIZES"},
     Suite{"run", "make run, with all built", "", "make --no-print-directory run", 3},
     Suite{"boot", "from boot to the first result", "", "$BIN/orrery-vm --cards 2 -- histogram", 3},
@@ -98,6 +99,8 @@ const std::array kFigures = {
     // A fifth of what it took before decoded code was kept over launches (1 item: 14.4 us).
     Figure{
         "launch of a small kernel", "launches", {1, 8, 32}, "items", "us", "", {kHostTime, 2.9, kMedian, 1}},
+    Figure{"empty job, card alone", "jobs", {}, "", "us", ""},
+    Figure{"small kernel, card alone", "jobs", {}, "", "us", ""},
     Figure{"kernel, long items", "engines", {}, "", "MIPS", ""},
     Figure{"kernel, short items", "engines", {}, "", "MIPS", ""},
     Figure{"kernel, histogram", "engines", {}, "", "MIPS", ""},

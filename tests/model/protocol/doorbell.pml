@@ -11,7 +11,7 @@
  * than x86, and as weak as C++ allows for the code in question (docs/memory-order.md tells which line is which).
  *
  * Each macro takes away one thing that the protocol needs; with any of them the search must find a lost job:
- *   NO_RELEASE, NO_SUBMIT_FENCE, NO_CARD_FENCE, NO_RECHECK, PLAIN_SUMMARY
+ *   NO_RELEASE, NO_SUBMIT_FENCE, NO_CARD_FENCE, NO_RECHECK, PLAIN_SUMMARY, LATE_CLEAR
  */
 #define THREADS 2
 #define JOBS 2
@@ -111,7 +111,13 @@ active proctype io()
 {
 end:	do
 	:: atomic { kicks > 0 -> kicks-- }
+#ifdef LATE_CLEAR
+		kicked = 1;
+		need_wakeup = 0;
+#else
+		need_wakeup = 0; /* the next store releases it */
 		kicked = 1; /* seq_cst, and a fence follows */
+#endif
 		if
 		:: sleeping -> wake_fd = 1
 		:: else

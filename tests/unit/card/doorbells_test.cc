@@ -169,6 +169,19 @@ TEST_F(DoorbellUnit, AsksForKicksOnlyInPagesWithBindings) {
     EXPECT_EQ(page(5).need_wakeup, 0u);
 }
 
+// Who rings until the card's thread runs need not trap too.
+TEST_F(DoorbellUnit, AKickIsEnoughUntilTheCardLiesDownAgain) {
+    ASSERT_TRUE(unit_->bind(5, 0, 1));
+    ASSERT_TRUE(unit_->bind(6, 0, 2));
+    unit_->set_need_wakeup(true);
+    unit_->kick(5);
+    EXPECT_EQ(page(5).need_wakeup, 0u);
+    EXPECT_EQ(page(6).need_wakeup, 1u) << "another process, whose kick has to make the card look there";
+    EXPECT_TRUE(unit_->changed()) << "a card that is about to sleep does not";
+    unit_->set_need_wakeup(true);
+    EXPECT_EQ(page(5).need_wakeup, 1u);
+}
+
 TEST_F(DoorbellUnit, ResetForgetsBindingsAndKeepsThePages) {
     ASSERT_TRUE(unit_->bind(5, 0, 1));
     ring(5, 0, 9);

@@ -14,12 +14,13 @@ class LaunchBench {
 
     // A kernel of 8 groups with 100 instructions each, from before the launch until its end is known here.
     std::vector<double> latency(int launches);
-    // A hundred of them one after the other: the calls that start them, as launches or as one graph.
+    // A hundred of them one after the other, on a card that is at work: the calls that start them, as
+    // launches or as one graph.
     std::vector<double> starts(int rounds, bool as_graph);
     // The same until all have ended.
     std::vector<double> until_end(int rounds, bool as_graph);
-    // Stores that a launch makes to a card's registers, which a hypervisor would have to trap: of each of so
-    // many rounds of a hundred launches.
+    // Stores that a launch makes to the registers of a card that is at work, which a hypervisor would have to
+    // trap: of each of so many rounds of a hundred launches.
     std::vector<double> register_writes(int rounds);
 
     // Launches for ever, between two breakpoints each, for instructions_of_a_launch().

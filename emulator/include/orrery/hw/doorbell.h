@@ -6,7 +6,8 @@
  *
  * To ring: store the doorbell (release), add 1 to the summary (any change will do), then a
  * full fence, then load need_wakeup; if it is not zero, store any value to the kick page at
- * the slot's offset. The card clears need_wakeup when it wakes. It spins for a bounded time
+ * the slot's offset. The card clears need_wakeup of the page when the kick comes, and of all
+ * pages when it wakes. It spins for a bounded time
  * after its last work, sets need_wakeup in every page that has bound slots, fences, looks at
  * the summaries once more, and only then blocks.
  *
