@@ -117,6 +117,8 @@ struct orr_info {
 	u32 vector_vlen;
 	/** @checks: of kernels, ORR_CHECKS_* */
 	u32 checks;
+	/** @host_atomics: kernels may use atomics on host memory */
+	bool host_atomics;
 	/** @vector_isa: as @sku_name; empty: the card does not say */
 	char vector_isa[ORR_ISA_BYTES + 1];
 	/** @sku_name: zero-padded, always terminated */

@@ -60,6 +60,32 @@ int orr_hw_map(struct orr_device *odev)
 	return 0;
 }
 
+/*
+ * Kernels' atomics on host memory are AtomicOps of PCIe. Root ports of a virtual machine declare that
+ * they complete none, while whoever carries out the card's DMA there may well do them; the card
+ * knows then.
+ */
+static void orr_hw_enable_atomics(struct orr_device *odev)
+{
+	struct pci_dev *pdev = odev->pdev;
+	u32 platform = 0;
+	int ret;
+
+	ret = pci_enable_atomic_ops_to_root(pdev, PCI_EXP_DEVCAP2_ATOMIC_COMP32 |
+					    PCI_EXP_DEVCAP2_ATOMIC_COMP64);
+	if (ret && (odev->info.hw_version & 0xffff) >= 3)
+		platform = orr_read32(odev, ORR_R_PLATFORM);
+	if (platform != U32_MAX && platform & ORR_PLATFORM_ATOMICS)
+		ret = pcie_capability_set_word(pdev, PCI_EXP_DEVCTL2,
+					       PCI_EXP_DEVCTL2_ATOMIC_REQ);
+	odev->info.host_atomics = !ret;
+	if (!ret)
+		return;
+	/* Of whoever had the card before. */
+	pcie_capability_clear_word(pdev, PCI_EXP_DEVCTL2, PCI_EXP_DEVCTL2_ATOMIC_REQ);
+	dev_info(&pdev->dev, "the platform completes no PCIe AtomicOps: kernels' atomics on host memory fail\n");
+}
+
 static void orr_hw_read_text(struct orr_device *odev, u32 reg, char *text, unsigned int size, bool *ones)
 {
 	unsigned int i;
@@ -180,6 +206,7 @@ int orr_hw_identify(struct orr_device *odev)
 	if (ones)
 		return dev_err_probe(dev, -ENODEV,
 				     "a part of the card's identity reads as all-ones: it is going, or not well; bind the driver again, or start the card again\n");
+	orr_hw_enable_atomics(odev);
 	if (!IS_ALIGNED(info->save_bytes, ORR_PAGE_SIZE))
 		info->save_bytes = 0;
 	if (!info->uid || !info->doorbell_pages || !info->vram_size ||

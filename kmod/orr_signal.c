@@ -26,72 +26,11 @@
 #include "orr_queue.h"
 #include "orr_sem.h"
 #include "orr_signal.h"
+#include "orr_signaller.h"
 #include "orr_vm.h"
 
 /* Attachments that end under the lock at once. */
 #define ORR_DROP_BATCH 64u
-
-/**
- * struct orr_signaller - a queue that is attached to a semaphore
- */
-struct orr_signaller {
-	/** @of_sem: in orr_sem.signallers */
-	struct list_head of_sem;
-	/** @of_queue: in orr_queue.signallers; before that, and after, in a list of somebody's */
-	struct list_head of_queue;
-	/** @of_vm: in orr_vm.signallers, by @va */
-	struct rb_node of_vm;
-	/** @va: where the queue sees the semaphore */
-	u64 va;
-	/** @epoch: orr_vm.epoch when that was looked up */
-	u64 epoch;
-	/** @sem: the semaphore */
-	struct orr_sem *sem;
-	/** @queue: the queue; leaves before it goes */
-	struct orr_queue *queue;
-	/** @bo: as the queue's card sees the memory; a reference, see orr_sem_get_bo() */
-	struct orr_bo *bo;
-	/** @losses: of the link to the memory before the queue was attached, if there is one between */
-	u32 losses;
-};
-
-/**
- * struct orr_drop - attachments that end, and what is to be done once the lock is not held any more
- */
-struct orr_drop {
-	/** @signallers: by their @of_queue */
-	struct list_head signallers;
-	/** @dead: semaphores that nobody can close */
-	struct orr_sem_dead dead;
-};
-
-/**
- * struct orr_spares - what attaching may need, allocated before the lock is taken
- */
-struct orr_spares {
-	/** @signallers: by their @of_queue */
-	struct list_head signallers;
-	/** @sems: by their @link */
-	struct list_head sems;
-};
-
-/**
- * struct orr_sem_range - semaphores side by side, as a call of user space names them
- */
-struct orr_sem_range {
-	/** @bo: as the queue's card sees the memory, a reference */
-	struct orr_bo *bo;
-	/** @va: of the first */
-	u64 va;
-	/** @offset: of the first, in the memory */
-	u64 offset;
-	/** @count: number */
-	u32 count;
-	/** @epoch: orr_vm.epoch when they were looked up */
-	u64 epoch;
-	/** @losses: of the link to them at that time */
-	u32 losses;
-};
 
 /*
  * Guards the table, the lists in it, closers, orr_vm.signallers, and orr_queue.signallers of all
@@ -105,7 +44,14 @@ static unsigned long orr_sem_key(const struct orr_bo *origin, u64 offset)
 	return (unsigned long)origin + offset / sizeof(struct orr_semaphore);
 }
 
-static struct orr_sem *orr_sem_find(const struct orr_bo *origin, u64 offset)
+/**
+ * orr_sem_find - find a semaphore to which queues are attached, or were until now
+ * @origin: the BO that has its memory
+ * @offset: where in there
+ *
+ * Return: the semaphore, or NULL; orr_sems_lock is held.
+ */
+struct orr_sem *orr_sem_find(const struct orr_bo *origin, u64 offset)
 {
 	struct orr_sem *sem;
 
@@ -116,13 +62,25 @@ static struct orr_sem *orr_sem_find(const struct orr_bo *origin, u64 offset)
 	return NULL;
 }
 
-static struct orr_sem *orr_sem_of_range(const struct orr_sem_range *range, u32 i)
+/**
+ * orr_sem_insert - a semaphore gets its first attachment
+ * @sem: with @origin, @offset and @bo; orr_sems_lock is held
+ */
+void orr_sem_insert(struct orr_sem *sem)
 {
-	return orr_sem_find(orr_bo_origin(range->bo),
-			    range->offset + i * sizeof(struct orr_semaphore));
+	lockdep_assert_held(&orr_sems_lock);
+	INIT_LIST_HEAD(&sem->signallers);
+	hash_add(orr_sems, &sem->node, orr_sem_key(sem->origin, sem->offset));
 }
 
-static struct orr_signaller *orr_signaller_find(struct orr_sem *sem, struct orr_queue *queue)
+/**
+ * orr_signaller_find - find an attachment
+ * @sem: the semaphore
+ * @queue: the queue
+ *
+ * Return: the attachment, or NULL; orr_sems_lock is held.
+ */
+struct orr_signaller *orr_signaller_find(struct orr_sem *sem, struct orr_queue *queue)
 {
 	struct orr_signaller *signaller;
 
@@ -136,6 +94,22 @@ static bool orr_signaller_less(struct rb_node *a, const struct rb_node *b)
 {
 	return rb_entry(a, struct orr_signaller, of_vm)->va <
 	       rb_entry(b, struct orr_signaller, of_vm)->va;
+}
+
+/**
+ * orr_signaller_insert - a queue is attached from now on
+ * @signaller: all but its places in lists filled in, in a list of its own by @of_queue; not yet attached;
+ *	orr_sems_lock is held
+ */
+void orr_signaller_insert(struct orr_signaller *signaller)
+{
+	struct orr_queue *queue = signaller->queue;
+
+	lockdep_assert_held(&orr_sems_lock);
+	list_add_tail(&signaller->of_sem, &signaller->sem->signallers);
+	list_move_tail(&signaller->of_queue, &queue->signallers);
+	rb_add(&signaller->of_vm, &queue->vm->signallers, orr_signaller_less);
+	queue->signaller_count++;
 }
 
 /* The first at or behind an address. */
@@ -157,13 +131,23 @@ static struct orr_signaller *orr_signaller_at(struct orr_vm *vm, u64 va)
 	return found;
 }
 
-static void orr_drop_begin(struct orr_drop *drop)
+/**
+ * orr_drop_begin - prepare
+ * @drop: for attachments that end
+ */
+void orr_drop_begin(struct orr_drop *drop)
 {
 	INIT_LIST_HEAD(&drop->signallers);
 	orr_sem_dead_init(&drop->dead);
 }
 
-static void orr_signaller_drop(struct orr_signaller *signaller, u32 code, struct orr_drop *drop)
+/**
+ * orr_signaller_drop - an attachment ends
+ * @signaller: the attachment; orr_sems_lock is held
+ * @code: ORR_QERR_*, for those who wait, if it was the last
+ * @drop: takes it
+ */
+void orr_signaller_drop(struct orr_signaller *signaller, u32 code, struct orr_drop *drop)
 {
 	struct orr_sem *sem = signaller->sem;
 	struct orr_queue *queue = signaller->queue;
@@ -177,8 +161,11 @@ static void orr_signaller_drop(struct orr_signaller *signaller, u32 code, struct
 		orr_sem_abandon(sem, queue, code, &drop->dead);
 }
 
-/* BOs may go with this, so the lock is not held. */
-static void orr_drop_end(struct orr_drop *drop)
+/**
+ * orr_drop_end - free attachments that have ended
+ * @drop: them; BOs may go with them, so orr_sems_lock is not held
+ */
+void orr_drop_end(struct orr_drop *drop)
 {
 	struct orr_signaller *signaller, *next;
 
@@ -189,276 +176,17 @@ static void orr_drop_end(struct orr_drop *drop)
 	orr_sems_free(&drop->dead);
 }
 
-/* A queue has stopped: nothing more will be carried out for it. */
-static bool orr_signaller_has_stopped(struct orr_queue *queue)
+/**
+ * orr_signaller_has_stopped - has a queue stopped, so that nothing more will be carried out for it?
+ * @queue: the queue
+ *
+ * Return: whether it has.
+ */
+bool orr_signaller_has_stopped(struct orr_queue *queue)
 {
 	struct orr_queue_status status;
 
 	return orr_queue_read(queue, &status) || status.error;
-}
-
-/* Whether one of the range is being closed at this moment. */
-static bool orr_range_is_closing(const struct orr_sem_range *range)
-{
-	u32 i;
-
-	for (i = 0; i < range->count; i++) {
-		struct orr_sem *sem = orr_sem_of_range(range, i);
-
-		if (sem && sem->closing)
-			return true;
-	}
-	return false;
-}
-
-/* How many of the range the queue is not attached to yet. */
-static u32 orr_range_count_new(const struct orr_sem_range *range, struct orr_queue *queue)
-{
-	u32 i, count = 0;
-
-	for (i = 0; i < range->count; i++) {
-		struct orr_sem *sem = orr_sem_of_range(range, i);
-
-		count += !sem || !orr_signaller_find(sem, queue);
-	}
-	return count;
-}
-
-/* Attaches the queue to one semaphore of the range. */
-static void orr_signaller_add(struct orr_queue *queue, const struct orr_sem_range *range, u32 i,
-			      struct orr_spares *spares)
-{
-	struct orr_sem *sem = orr_sem_of_range(range, i);
-	struct orr_signaller *signaller;
-
-	if (sem && orr_signaller_find(sem, queue))
-		return;
-	signaller = list_first_entry(&spares->signallers, struct orr_signaller, of_queue);
-	if (!sem) {
-		sem = list_first_entry(&spares->sems, struct orr_sem, link);
-		list_del(&sem->link);
-		INIT_LIST_HEAD(&sem->signallers);
-		sem->origin = orr_bo_origin(range->bo);
-		sem->offset = range->offset + i * sizeof(struct orr_semaphore);
-		sem->bo = range->bo->kind == ORR_BO_KIND_PEER ? sem->origin : range->bo;
-		orr_sem_get_bo(sem->bo);
-		hash_add(orr_sems, &sem->node, orr_sem_key(sem->origin, sem->offset));
-	}
-	signaller->sem = sem;
-	signaller->queue = queue;
-	signaller->va = range->va + i * sizeof(struct orr_semaphore);
-	signaller->epoch = range->epoch;
-	signaller->losses = range->losses;
-	signaller->bo = range->bo;
-	orr_sem_get_bo(range->bo);
-	list_add_tail(&signaller->of_sem, &sem->signallers);
-	list_move_tail(&signaller->of_queue, &queue->signallers);
-	rb_add(&signaller->of_vm, &queue->vm->signallers, orr_signaller_less);
-	queue->signaller_count++;
-}
-
-/* Whether the queue is still attached to one of them by a link that has gone down since. */
-static bool orr_range_is_stale(const struct orr_sem_range *range, struct orr_queue *queue)
-{
-	u32 i;
-
-	for (i = 0; i < range->count; i++) {
-		struct orr_sem *sem = orr_sem_of_range(range, i);
-		struct orr_signaller *old = sem ? orr_signaller_find(sem, queue) : NULL;
-
-		if (old && old->bo->kind == ORR_BO_KIND_PEER && old->losses != range->losses)
-			return true;
-	}
-	return false;
-}
-
-/*
- * All or none. Return: 0, -EIO, -ENOSPC, -EAGAIN if something was unmapped since they were looked
- * up, 1: one of them is being closed, which has to be waited for, or 2: has to be closed first.
- */
-static int orr_range_attach(struct orr_queue *queue, const struct orr_sem_range *range,
-			    struct orr_spares *spares)
-{
-	u32 i;
-
-	lockdep_assert_held(&orr_sems_lock);
-	if (orr_signaller_has_stopped(queue))
-		return -EIO;
-	if (READ_ONCE(queue->vm->epoch) != range->epoch)
-		return -EAGAIN;
-	if (orr_range_is_closing(range))
-		return 1;
-	if (orr_range_is_stale(range, queue))
-		return 2;
-	if (queue->signaller_count + orr_range_count_new(range, queue) > ORR_SIGNALLERS_MAX)
-		return -ENOSPC;
-	for (i = 0; i < range->count; i++)
-		orr_signaller_add(queue, range, i, spares);
-	return 0;
-}
-
-static int orr_spares_alloc(struct orr_spares *spares, u32 count)
-{
-	INIT_LIST_HEAD(&spares->signallers);
-	INIT_LIST_HEAD(&spares->sems);
-	while (count--) {
-		struct orr_signaller *signaller = kzalloc(sizeof(*signaller), GFP_KERNEL_ACCOUNT);
-		struct orr_sem *sem;
-
-		if (!signaller)
-			return -ENOMEM;
-		list_add(&signaller->of_queue, &spares->signallers);
-		sem = kzalloc(sizeof(*sem), GFP_KERNEL_ACCOUNT);
-		if (!sem)
-			return -ENOMEM;
-		list_add(&sem->link, &spares->sems);
-	}
-	return 0;
-}
-
-static void orr_spares_free(struct orr_spares *spares)
-{
-	struct orr_signaller *signaller, *next_signaller;
-	struct orr_sem *sem, *next_sem;
-
-	list_for_each_entry_safe(signaller, next_signaller, &spares->signallers, of_queue)
-		kfree(signaller);
-	list_for_each_entry_safe(sem, next_sem, &spares->sems, link)
-		kfree(sem);
-}
-
-static int orr_range_find(struct orr_queue *queue, struct orr_sem_range *range, u32 flags)
-{
-	range->bo = orr_vm_lookup(queue->vm, range->va, range->count * sizeof(struct orr_semaphore),
-				  flags, &range->offset, &range->epoch);
-	return PTR_ERR_OR_ZERO(range->bo);
-}
-
-/* The port of the card that has the memory, if a link leads there. Return: whether it could be looked at. */
-static bool orr_range_look(const struct orr_sem_range *range, struct orr_link_look *look)
-{
-	struct orr_device *owner;
-	bool looked;
-	int idx;
-
-	if (range->bo->kind != ORR_BO_KIND_PEER)
-		return false;
-	owner = orr_bo_device(range->bo->owner);
-	if (orr_enter(owner, &idx))
-		return false;
-	looked = orr_link_look(owner, range->bo->owner_port, look);
-	orr_exit(owner, idx);
-	return looked;
-}
-
-/* The link may have gone down while the queue was being attached: no change comes any more then. */
-static void orr_range_check_link(const struct orr_sem_range *range)
-{
-	struct orr_link_look look;
-
-	if (orr_range_look(range, &look) && (!orr_link_is_up(&look) || look.losses != range->losses))
-		orr_signaller_links_changed(orr_bo_device(range->bo->owner));
-}
-
-/* Attaches, however often it takes until nobody is in the way. */
-static int orr_range_attach_patient(struct orr_queue *queue, struct orr_sem_range *range,
-				    struct orr_spares *spares)
-{
-	struct orr_link_look look;
-	unsigned int closed;
-	int ret;
-
-	do {
-		ret = orr_range_find(queue, range, ORR_BIND_WRITE);
-		if (ret)
-			return ret;
-		if (orr_range_look(range, &look))
-			range->losses = look.losses;
-		scoped_guard(mutex, &orr_sems_lock) {
-			ret = orr_range_attach(queue, range, spares);
-			closed = orr_sems_count_closed();
-		}
-		if (!ret)
-			orr_range_check_link(range);
-		if (ret == 1)
-			ret = orr_sems_wait_closed(closed) ?: -EAGAIN;
-		/* What it said before the loss is lost; what it says from now on is another attachment's. */
-		if (ret == 2) {
-			orr_signaller_links_changed(orr_bo_device(range->bo->owner));
-			ret = -EAGAIN;
-		}
-		drm_gem_object_put(&range->bo->base);
-	} while (ret == -EAGAIN && !fatal_signal_pending(current));
-	return ret == -EAGAIN ? -ERESTARTSYS : ret;
-}
-
-/**
- * orr_signaller_attach - a queue may signal semaphores
- * @queue: the queue, which its file holds
- * @va: of the first, in the queue's address space; aligned
- * @count: semaphores, at most ORR_SIGNALLERS_AT_ONCE
- *
- * Return: 0, or with nothing changed -EFAULT if they are not in one mapping, -EACCES if that is
- * not to be written to, -EIO if the queue has stopped, -ENOSPC, -ENOMEM, -ERESTARTSYS: killed.
- */
-int orr_signaller_attach(struct orr_queue *queue, u64 va, u32 count)
-{
-	struct orr_sem_range range = { .va = va, .count = count };
-	struct orr_spares spares;
-	int ret;
-
-	ret = orr_spares_alloc(&spares, count);
-	if (!ret)
-		ret = orr_range_attach_patient(queue, &range, &spares);
-	orr_spares_free(&spares);
-	return ret;
-}
-
-/**
- * orr_signaller_detach - a queue will not signal semaphores any more
- * @queue: the queue, which its file holds
- * @va: of the first, in the queue's address space; aligned
- * @count: semaphores, at most ORR_SIGNALLERS_AT_ONCE
- *
- * Return: 0 when none of them is being closed any more, -EFAULT if they are not in one mapping,
- * -ERESTARTSYS: killed while it waited for that.
- */
-int orr_signaller_detach(struct orr_queue *queue, u64 va, u32 count)
-{
-	struct orr_sem_range range = { .va = va, .count = count };
-	struct orr_drop drop;
-	bool closing = true;
-	int ret;
-	u32 i;
-
-	ret = orr_range_find(queue, &range, 0);
-	if (ret)
-		return ret;
-	orr_drop_begin(&drop);
-	scoped_guard(mutex, &orr_sems_lock) {
-		for (i = 0; i < count; i++) {
-			struct orr_signaller *signaller = NULL;
-			struct orr_sem *sem = orr_sem_of_range(&range, i);
-
-			if (sem)
-				signaller = orr_signaller_find(sem, queue);
-			if (signaller)
-				orr_signaller_drop(signaller, ORR_QERR_ABANDONED, &drop);
-		}
-	}
-	orr_drop_end(&drop);
-	while (closing && !ret) {
-		unsigned int closed;
-
-		scoped_guard(mutex, &orr_sems_lock) {
-			closing = orr_range_is_closing(&range);
-			closed = orr_sems_count_closed();
-		}
-		if (closing)
-			ret = orr_sems_wait_closed(closed);
-	}
-	drm_gem_object_put(&range.bo->base);
-	return ret;
 }
 
 /**

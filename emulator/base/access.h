@@ -16,5 +16,7 @@ inline constexpr std::uint8_t kPageExec = 4;
 // Naturally aligned loads and stores only: a misaligned one raises an address-misaligned exception, and every
 // atomic a store access fault (LR: load access fault).
 inline constexpr std::uint8_t kPageStrict = 8;
+// Atomics are refused: a store access fault (LR: load access fault), of which Bus::atomic_refused() is told.
+inline constexpr std::uint8_t kPageNoAtomics = 16;
 
 }  // namespace orrery::emu

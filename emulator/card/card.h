@@ -52,6 +52,7 @@ struct CardConfig {
     std::uint32_t workers = 0;          // host threads for large copies, beside the card's own
     std::uint32_t threads = 0;          // the same for work-groups of kernels
     unsigned check = 0;                 // of kernels (api/checks.h)
+    bool host_atomics = true;           // the platform completes AtomicOps (ORR_R_PLATFORM)
     std::FILE* log = nullptr;           // borrowed
     std::filesystem::path record;       // file for a recording (docs/trace.md); empty: none
     std::vector<std::uint8_t> symbols;  // of the firmware, for the recording: struct orr_otrace_symbols

@@ -110,6 +110,7 @@ std::expected<void, std::string> Card::build() {
     mmu_->set_faults(faults_.get());
     host_.set_faults(faults_.get());
     host_.set_enabled(false);
+    host_.set_atomics(false);
 
     for (LinkConfig link : config_.links) {
         if (link.port >= sku.link_ports) {

@@ -52,6 +52,12 @@ void Card::carry_out(const Command& command) {
             mmu_->flush_host();
             vector_unit_->flush();
             break;
+        case Command::Kind::kAtomics:
+            quiesce();
+            host_.set_atomics(command.number != 0 && config_.host_atomics);
+            mmu_->flush_host();
+            vector_unit_->flush();
+            break;
         case Command::Kind::kMap:
             map(command);
             break;
@@ -217,6 +223,7 @@ void Card::power_on() {
     reset();
     host_.remove_all();
     host_.set_enabled(false);
+    host_.set_atomics(false);
     vram_.clear();
     doorbells_->clear_pages();
 }

@@ -19,6 +19,7 @@ struct Command {
         kMailbox,
         kGrant,       // number: port, a: base, b: size, c: command word
         kBusMaster,   // number: 0 or 1
+        kAtomics,     // number: 0 or 1
         kMap,         // range, error
         kUnmap,       // a: address, b: size, range
         kClientGone,  // power-on state

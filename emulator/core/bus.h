@@ -118,6 +118,9 @@ class Bus {
         return observed != expected || store(va, size, desired);
     }
 
+    // An atomic at `va` has met a page with kPageNoAtomics; the access fault follows.
+    virtual void atomic_refused(std::uint64_t va) { (void)va; }
+
     // With Config::tells_accesses: an access to a kMemory page, or a fence, has just been done. Hart::pc() is
     // the instruction's. Computes with integers only, and must not flush.
     virtual void accessed(const DoneAccess&) {}

@@ -328,7 +328,10 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
         core->held = true;
         return nullptr;
     }
-    if (target.kind == PageKind::kMemory && (target.rights & (kPageRead | kPageStrict)) == kPageRead) {
+    const bool refused = target.kind == PageKind::kMemory && (target.rights & kPageNoAtomics) != 0;
+    if (refused) core->bus->atomic_refused(va);
+    if (!refused && target.kind == PageKind::kMemory &&
+        (target.rights & (kPageRead | kPageStrict)) == kPageRead) {
         if (core->meter.on()) {
             const auto [place, huge] = home_of(core, va);
             core->memory_wait += core->meter.atomic(va, place, huge);
@@ -342,7 +345,8 @@ std::uint8_t* atomic_host(Core* core, std::uint64_t va, unsigned size, bool is_l
 bool posted_ahead(Core* core, std::uint64_t va, unsigned size, AmoFunction function, std::uint64_t operand) {
     if (!commutes(function) || misaligned(va, size)) return false;
     const Target target = look_up(core, va, Access::kStore);
-    if (target.kind != PageKind::kMemory || (target.rights & (kPageRead | kPageStrict)) != kPageRead)
+    if (target.kind != PageKind::kMemory ||
+        (target.rights & (kPageRead | kPageStrict | kPageNoAtomics)) != kPageRead)
         return false;
     const auto [place, huge] = home_of(core, va);
     if (place == PagePlace::kOwn || !core->overlay->posts(va, size, function, operand)) return false;

@@ -424,7 +424,7 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
     }
     stacks_mapped_ = item_stacks();
     PageRef page = translate_card(stacks_mapped_.va + (item + 1) * bytes - below_top, access);
-    page.rights &= kPageRead | kPageWrite;
+    page.rights &= kPageRead | kPageWrite | kPageNoAtomics;
     page.huge = page.whole = false;  // of these addresses
     return page;
 }
@@ -457,6 +457,10 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
     const bool vram = found->target != ORR_TARGET_HOST;
     return PageRef::memory(found->host, found->rights, vram ? PagePlace::kVram : PagePlace::kHost,
                            found->huge, vram && found->huge && debug_.debugger == nullptr);
+}
+
+void VectorCore::atomic_refused(std::uint64_t va) {
+    fault_ = {ORR_FAULT_ATOMIC, va};
 }
 
 void VectorCore::accessed(const DoneAccess& access) {

@@ -121,6 +121,7 @@ class VectorCore final : private Bus {
                           std::uint64_t& observed) override;
     bool read_csr(std::uint32_t number, std::uint64_t& value) override;
     void accessed(const DoneAccess& access) override;
+    void atomic_refused(std::uint64_t va) override;
 
     PageRef translate_own(std::uint64_t va, Access access);
     PageRef translate_item_stack(std::uint64_t va, Access access);

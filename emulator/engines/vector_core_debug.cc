@@ -187,6 +187,10 @@ bool VectorCore::compare_exchange(std::uint64_t va, unsigned size, std::uint64_t
                                   std::uint64_t desired, std::uint64_t& observed) {
     const PageRef page = behind_watch(va, Access::kStore);
     if (page.kind != PageKind::kMemory || (page.rights & kPageWrite) == 0) return false;
+    if ((page.rights & kPageNoAtomics) != 0) {
+        atomic_refused(va);
+        return false;
+    }
     std::uint8_t* const host = page.host + (va & kPageMask);
     debug_look(va, size, true);
     debug_look(va, size, false);

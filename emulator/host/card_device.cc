@@ -76,6 +76,11 @@ void CardDevice::bus_master(bool enabled) {
     card_.flush();
 }
 
+void CardDevice::atomics(bool enabled) {
+    card_.post({.kind = Command::Kind::kAtomics, .number = enabled ? 1u : 0u});
+    card_.flush();
+}
+
 void CardDevice::client_attached() {
     card_.errors().note("a client has attached");
 }

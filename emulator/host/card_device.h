@@ -25,6 +25,7 @@ class CardDevice final : public PciDevice {
     void dma_unmap(std::uint64_t address, std::uint64_t size) override;
     void reset(ResetKind kind) override;
     void bus_master(bool enabled) override;
+    void atomics(bool enabled) override;
     void client_attached() override;
     void client_gone() override;
 

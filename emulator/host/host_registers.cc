@@ -279,6 +279,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             static_assert(kCheckRace == ORR_CHECKS_RACE && kCheckMemory == ORR_CHECKS_MEMORY);
             value = card_.config().check;
             return true;
+        case ORR_R_PLATFORM:
+            value = card_.config().host_atomics ? ORR_PLATFORM_ATOMICS : 0;
+            return true;
         case ORR_R_HELD:
             value = file.held.load(std::memory_order_acquire);
             return true;

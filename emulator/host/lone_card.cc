@@ -88,6 +88,7 @@ std::expected<void, std::string> LoneCard::Impl::build(LoneCardConfig config) {
 
     device->client_attached();
     device->bus_master(true);
+    device->atomics(true);
     DmaMap map;
     map.address = config.ram_base;
     map.size = ram_bytes;

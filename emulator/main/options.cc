@@ -92,6 +92,8 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
         ->delimiter(',')
         ->check(CLI::IsMember({"race", "memory"}))
         ->allow_extra_args(false);
+    app.add_flag("!--no-host-atomics", options.card.host_atomics,
+                 "a platform that completes no AtomicOps: kernels' atomics on host memory fail");
     app.add_option(
            "--threads", options.card.threads,
            "host threads that compute work-groups of kernels beside the card's own; worth it on a host "

@@ -71,6 +71,9 @@ class HostMemory {
 
     // Bus mastering: on at first.
     void set_enabled(bool enabled) { enabled_ = enabled; }
+    // AtomicOps: allowed at first.
+    void set_atomics(bool allowed) { atomics_ = allowed; }
+    bool atomics() const { return atomics_; }
     void set_faults(Faults* faults) { faults_ = faults; }
 
     std::size_t size() const { return ranges_.size(); }
@@ -98,6 +101,7 @@ class HostMemory {
 
     std::vector<HostRange> ranges_;  // by address
     bool enabled_ = true;
+    bool atomics_ = true;
     std::size_t last_ = 0;  // index of the last hit
     Faults* faults_ = nullptr;
 };

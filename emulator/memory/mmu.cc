@@ -218,6 +218,7 @@ std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Acces
             leaf.host = span.data;
             if (!span.readable) leaf.rights &= static_cast<std::uint8_t>(~(kPageRead | kPageExec));
             if (!span.writable) leaf.rights &= static_cast<std::uint8_t>(~kPageWrite);
+            if (!host_.atomics()) leaf.rights |= kPageNoAtomics;
             leaf.bytes = span.bytes;
             return ORR_FAULT_NONE;
         }

@@ -31,7 +31,7 @@ struct MmuFault {
 struct Translation {
     std::uint8_t target = ORR_TARGET_VRAM;  // ORR_TARGET_*
     std::uint8_t port = 0;                  // link port, for ORR_TARGET_PEER
-    std::uint8_t rights = 0;                // kPageRead | kPageWrite | kPageExec of the first page
+    std::uint8_t rights = 0;                // kPage* of the first page
     bool huge = false;                      // of pages of 2 MiB
     std::uint8_t* host = nullptr;           // the bytes; nullptr for ORR_TARGET_PEER
     std::uint64_t address = 0;              // VRAM offset, bus address, or the peer's VRAM offset
@@ -49,7 +49,7 @@ class Mmu {
     std::uint32_t clear_root(std::uint64_t asid);
     void flush_asid(std::uint64_t asid);
     void flush_range(std::uint64_t asid, std::uint64_t va, std::uint64_t bytes);
-    // A DMA range is going: forgets every translation into host memory.
+    // A DMA range is going, or what host memory allows changes: forgets every translation into it.
     void flush_host();
     // Reset: no roots, nothing cached.
     void reset();

@@ -61,8 +61,10 @@ constexpr uint8_t kDevCtlFlrHighByte = 0x80;
 constexpr uint16_t kDevStaErrors = 0x000f;    // write 1 to clear
 constexpr uint32_t kLnkCapNoAspm = 1u << 22;  // compliant with "no ASPM" reports
 constexpr uint16_t kLnkCtlWritable = 0x00cb;  // ASPM, RCB, common clock, extended sync
-constexpr uint32_t kDevCap2 = 1u << 4;        // completion time-out can be disabled
-constexpr uint16_t kDevCtl2Writable = 0x0010;
+// Completion time-out can be disabled. No AtomicOp is completed: nobody sends the card any.
+constexpr uint32_t kDevCap2 = 1u << 4;
+constexpr uint16_t kDevCtl2Atomics = 1u << 6;  // AtomicOp Requester Enable
+constexpr uint16_t kDevCtl2Writable = 0x0010 | kDevCtl2Atomics;
 constexpr uint16_t kLnkCtl2Writable = 0x000f;  // target speed
 
 // Advanced error reporting.
@@ -263,7 +265,7 @@ void ConfigSpace::read(size_t offset, std::span<std::byte> out) const {
 ConfigSpace::Effects ConfigSpace::write(size_t offset, std::span<const std::byte> in) {
     constexpr size_t flr_byte = kCapPcie + kExpDevCtl + 1;
     constexpr size_t power_byte = kCapPm + 4;
-    const bool was_master = bus_master();
+    const bool was_master = bus_master(), had_atomics = atomics();
     Effects effects;
     for (size_t i = 0; i < in.size(); i++) {
         const size_t at = offset + i;
@@ -279,11 +281,16 @@ ConfigSpace::Effects ConfigSpace::write(size_t offset, std::span<const std::byte
         value_[at] &= static_cast<uint8_t>(~(byte & write1clear_[at]));
     }
     effects.bus_master_changed = bus_master() != was_master;
+    effects.atomics_changed = atomics() != had_atomics;
     return effects;
 }
 
 bool ConfigSpace::bus_master() const {
     return (value_[kCommand] & kCommandMaster) != 0;
+}
+
+bool ConfigSpace::atomics() const {
+    return (value_[kCapPcie + kExpDevCtl2] & kDevCtl2Atomics) != 0;
 }
 
 }  // namespace orrery::emu

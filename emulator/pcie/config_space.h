@@ -34,6 +34,7 @@ class ConfigSpace {
     struct Effects {
         bool function_reset = false;      // FLR was initiated; reset() was not called yet
         bool bus_master_changed = false;  // see bus_master()
+        bool atomics_changed = false;     // see atomics()
     };
 
     // The range lies inside the space; any length, any alignment.
@@ -44,6 +45,8 @@ class ConfigSpace {
     void reset() { value_ = initial_; }
 
     bool bus_master() const;
+    // AtomicOp Requester Enable of Device Control 2.
+    bool atomics() const;
 
   private:
     using Bytes = std::array<uint8_t, kConfigSize>;

@@ -108,6 +108,9 @@ class PciDevice {
     // The driver switched bus mastering: while it is off, the card must not start DMA.
     virtual void bus_master(bool enabled) { static_cast<void>(enabled); }
 
+    // The driver switched AtomicOp Requester Enable: while it is off, the card must not start AtomicOps.
+    virtual void atomics(bool enabled) { static_cast<void>(enabled); }
+
     // A client (a VM) has attached, and has left or died. After client_gone() there is no DMA map and no
     // interrupt descriptor, and configuration space is as after power-on; the card does the same with itself,
     // as a next client may come.

@@ -95,15 +95,17 @@ void PciFunction::bar_write(unsigned bar, uint64_t offset, std::span<const std::
 bool PciFunction::config_write(uint64_t offset, std::span<const std::byte> in) {
     const ConfigSpace::Effects effects = config_.write(offset, in);
     if (effects.bus_master_changed) device_.bus_master(config_.bus_master());
+    if (effects.atomics_changed) device_.atomics(config_.atomics());
     if (effects.function_reset) reset(ResetKind::kFunction);
     return effects.function_reset;
 }
 
 void PciFunction::clear_registers() {
-    const bool was_master = config_.bus_master();
+    const bool was_master = config_.bus_master(), had_atomics = config_.atomics();
     config_.reset();
     msix_.reset();
     if (was_master) device_.bus_master(false);
+    if (had_atomics) device_.atomics(false);
 }
 
 void PciFunction::reset(ResetKind kind) {

@@ -60,6 +60,7 @@ Json device_json(const Card& card) {
             {"vector_hz", p.vector_hz},
             {"vector_vlen", p.vector_vlen},
             {"vector_isa", p.vector_isa},
+            {"host_atomics", p.host_atomics != 0},
             {"copy_engines", p.copy_engines},
             {"vector_ports", p.vector_ports},
             {"vector_cores", p.vector_cores},

@@ -35,6 +35,12 @@ Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Mem
     return std::unique_ptr<Context>(new Context(device, winsys, memory, fleet, *card));
 }
 
+// From drivers that do not say it nobody asks for a bit before atomics are done.
+bool host_atomics(const Device& winsys, const drm_orr_query_device& card) {
+    constexpr std::uint32_t kSays = ORR_MAKE_VERSION(1, 4, 0);
+    return winsys.info().driver_version < kSays || (card.features & ORR_FEATURE_HOST_ATOMICS) != 0;
+}
+
 Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const drm_orr_query_device& card)
     : device_(device),
       winsys_(winsys),
@@ -44,6 +50,7 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       ports_(card.link_ports),
       vector_cores_(card.vector_cores),
       isa_(isa_of(card)),
+      host_atomics_(umd::host_atomics(winsys, card)),
       tells_((card.features & ORR_FEATURE_TELL) != 0),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem) {
@@ -299,15 +306,25 @@ Output::Ended Context::work() const {
 Result<std::uint64_t> Context::output_ring() {
     const std::lock_guard lock(output_mutex_);
     if (made_output_ == nullptr) {
-        ORR_TRY(memory, PinnedBuffer::create(memory_, device_, sizeof(orr_output)));
-        output_memory_ = std::move(*memory);
+        void* ring = nullptr;
+        if (host_atomics_) {
+            ORR_TRY(memory, PinnedBuffer::create(memory_, device_, sizeof(orr_output)));
+            output_memory_ = std::move(*memory);
+            output_va_ = output_memory_.va();
+            ring = output_memory_.data();
+        } else {
+            // It goes with all of the card's memory.
+            ORR_TRY(block, memory_.create_block(device_, sizeof(orr_output), BoKind::kVram));
+            ORR_TRY(mapped, (*block)->bo->map());
+            output_va_ = (*block)->va;
+            ring = std::memset(*mapped, 0, sizeof(orr_output));
+        }
         made_output_ = std::make_unique<Output>(
-            *reinterpret_cast<orr_output*>(output_memory_.data()),
-            [this](std::uint64_t va) { return text_of_code(va); }, [this] { return work(); },
-            fmt::format("device {}", device_));
+            *static_cast<orr_output*>(ring), [this](std::uint64_t va) { return text_of_code(va); },
+            [this] { return work(); }, fmt::format("device {}", device_));
         output_.store(made_output_.get(), std::memory_order_release);
     }
-    return output_memory_.va();
+    return output_va_;
 }
 
 }  // namespace orrery::umd

@@ -27,6 +27,9 @@
 namespace orrery::umd {
 
 // Threads: everything may be called from any thread.
+// Whether kernels may use atomics on host memory.
+bool host_atomics(const Device& winsys, const drm_orr_query_device& card);
+
 class Context {
   public:
     // `winsys`, `memory` and `fleet` outlive the context.
@@ -110,7 +113,7 @@ class Context {
     std::optional<std::uint64_t> word_of_code(std::uint64_t va) const;
     std::optional<std::string> text_of_code(std::uint64_t va) const;
 
-    // VA of the ring into which kernels print; made at first use.
+    // VA of the ring into which kernels print, in memory on which they may use atomics; made at first use.
     Result<std::uint64_t> output_ring();
     // Prints what kernels have put there.
     void print_output() {
@@ -119,6 +122,7 @@ class Context {
     }
     bool prints() const { return output_.load(std::memory_order_acquire) != nullptr; }
     std::uint32_t vector_cores() const { return vector_cores_; }
+    bool host_atomics() const { return host_atomics_; }
 
   private:
     Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const drm_orr_query_device& card);
@@ -144,6 +148,7 @@ class Context {
     const std::uint32_t vector_cores_;
     const Isa isa_;
     Fate loss_;
+    const bool host_atomics_;
     const bool tells_;       // the card asks for it
     std::mutex tell_mutex_;  // so that whoever comes back finds told what was there when he came
     std::shared_ptr<Stream> tell_stream_;
@@ -157,8 +162,9 @@ class Context {
     std::atomic<bool> any_peer_{false};
     std::set<std::string> names_;
     std::map<std::uint64_t, Code> code_;
-    std::mutex output_mutex_;  // of the next two while they are made
+    std::mutex output_mutex_;  // of the next three while they are made
     PinnedBuffer output_memory_;
+    std::uint64_t output_va_ = 0;
     std::unique_ptr<Output> made_output_;
     std::atomic<Output*> output_{nullptr};
     std::map<std::uint64_t, std::string> semaphore_names_;

@@ -44,9 +44,20 @@ const char* fault_name(std::uint64_t fault) {
             return "with wrong alignment";
         case ORR_FAULT_PEER_BUSY:
             return "over a link whose other end takes no more signals now";
+        case ORR_FAULT_ATOMIC:
+            return "with an atomic on host memory, which needs AtomicOps of PCIe";
         default:
             return "for an unknown reason";
     }
+}
+
+// "; use card memory …", of what needed AtomicOps.
+const char* instead_of_atomics(const QueueState& state, const Context& context) {
+    if (state.error_detail != ORR_FAULT_ATOMIC) return "";
+    return context.host_atomics()
+               ? "; they are switched off in PCIe Device Control 2 (lspci -vv: AtomicOpsCtl), where the "
+                 "driver had switched them on: bind it again"
+               : "; the platform completes none (host_atomics of orrGetDeviceProperties): use card memory";
 }
 
 // The card only says that its page tables do not allow it.
@@ -378,9 +389,10 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                                  state.error_detail == ORR_FAULT_PEER_DENIED ||
                                  state.error_detail == ORR_FAULT_PEER_BUSY;
             return {of_peer ? orrErrorPeerAccess : orrErrorIllegalAddress,
-                    fmt::format("{} accessed {:#x} {}{}: {}{}", who, state.error_address,
+                    fmt::format("{} accessed {:#x} {}{}: {}{}{}", who, state.error_address,
                                 why_refused(state, note, context), faulting_code(state, note, context),
-                                place(state.error_address, packet, context), tail)};
+                                place(state.error_address, packet, context),
+                                instead_of_atomics(state, context), tail)};
         }
         case ORR_QERR_KERNEL_TRAP:
             if (const auto found = finding(state, packet, context))

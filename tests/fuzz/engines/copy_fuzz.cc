@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "emulator/engines/checked_spaces.h"
 #include "emulator/engines/save_area.h"
 #include "tests/fuzz/engines/small_rig.h"
 
@@ -54,12 +55,42 @@ DescriptorWords box(Rig& rig, Input& input) {
     return Rig::words_of(to);
 }
 
+// What a process tells of its addresses, at the start of what is mapped most often.
+DescriptorWords tell(Rig& rig, Input& input) {
+    auto desc = input.take<orr_desc_tell>();
+    const auto keep = input.take<std::uint8_t>();
+    if ((keep & 1) == 0) desc.op = ORR_DESC_TELL, desc.asid = 0;
+    if ((keep & 2) == 0) desc.what = static_cast<std::uint16_t>(1 + desc.what % ORR_TELL_FREED);
+    if ((keep & 4) == 0) desc.va = kBase + desc.va % kSpan;
+    if ((keep & 8) == 0) desc.bytes = 1 + desc.bytes % kSpan;
+    std::memcpy(rig.vram.data(), &desc, sizeof desc);
+    orr_desc_long to{};
+    to.op = ORR_DESC_LONG;
+    to.asid = 1;
+    to.descriptor = kBase;
+    to.bytes = (keep & 16) != 0 ? input.take<std::uint16_t>() : sizeof desc;
+    return Rig::words_of(to);
+}
+
+DescriptorWords pattern(Input& input) {
+    auto desc = input.take<orr_desc_pattern>();
+    const auto keep = input.take<std::uint8_t>();
+    if ((keep & 1) == 0) desc.op = ORR_DESC_PATTERN, desc.reserved0 = 0, desc.asid = 1;
+    if ((keep & 2) == 0) desc.pattern_bytes = 1u << desc.pattern_bytes % 4;
+    if ((keep & 4) == 0) desc.dst = kBase + desc.dst % kSpan / 8 * 8;
+    if ((keep & 8) == 0) desc.row_bytes = desc.row_bytes % 0x9000 / 8 * 8, desc.rows %= 64;
+    if ((keep & 16) == 0) desc.dst_pitch = desc.dst_pitch % 0x3000 / 8 * 8;
+    if ((keep & 32) == 0) std::ranges::fill(desc.reserved1, 0);
+    return Rig::words_of(desc);
+}
+
 // Most of them make sense, so that the fuzzer gets past the checks.
 DescriptorWords descriptor(Rig& rig, Input& input) {
     constexpr std::uint16_t kOps[] = {ORR_DESC_COPY, ORR_DESC_FILL, ORR_DESC_REDUCE, ORR_DESC_COPIES,
                                       ORR_DESC_LONG};
     auto desc = input.take<orr_desc_copy>();
     const auto keep = input.take<std::uint8_t>();
+    if ((keep & 128) != 0) return (desc.op & 1) != 0 ? tell(rig, input) : pattern(input);
     if ((keep & 1) == 0) desc.op = kOps[desc.op % std::size(kOps)];
     if (desc.op == ORR_DESC_LONG && (keep & 1) == 0) return box(rig, input);
     if ((keep & 2) == 0) desc.asid = 1;
@@ -128,6 +159,9 @@ void preempt(Rig& rig, CopyEngine& engine, Input& input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input input(data, size);
     Rig rig(1 << 20, 64 << 10, 64 << 10);
+    constexpr std::uint64_t kForChecks = 64 << 10;
+    CheckedMemory checked(checked_spaces(rig.mmu), kForChecks);
+    rig.context.checked = &checked;
     CopyEngine engine(0, CopyRates{}, rig.context);
     fuzz_tables(rig, input, kBase);
     for (unsigned jobs = 0; jobs < 8 && !input.empty(); ++jobs) {
@@ -148,6 +182,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             rig.run();
         }
         if (engine.busy() || rig.done.size() != 1 || rig.done[0].tag != jobs) std::abort();
+        if (checked.bytes() > kForChecks) std::abort();
     }
     return 0;
 }

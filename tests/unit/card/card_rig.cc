@@ -101,6 +101,7 @@ CardRig::CardRig(CardConfig config)
     doorbells_ = *Mapping::create(card_->doorbells().fd(), 0, Doorbells::kBytes, true);
     device_.client_attached();
     device_.bus_master(true);
+    device_.atomics(true);
     EXPECT_EQ(map_ram(), 0);
 }
 

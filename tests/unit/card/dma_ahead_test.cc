@@ -28,6 +28,7 @@ const std::vector<Change>& changes() {
         {"Map", [](CardRig& rig) { ASSERT_EQ(rig.map_ram(kMore, kApart), 0); }},
         {"Unmap", [](CardRig& rig) { rig.unmap_ram(kResults, kApart); }},
         {"BusMaster", [](CardRig& rig) { rig.device().bus_master(false); }},
+        {"Atomics", [](CardRig& rig) { rig.device().atomics(false); }},
     };
     return all;
 }

@@ -25,22 +25,35 @@ TEST(CardOptions, HaveDefaults) {
     EXPECT_EQ(options->card.uid, 0x4f520004u);
     EXPECT_EQ(options->interrupts, InterruptMode::kMsix);
     EXPECT_EQ(options->card.spin_us, 200u);
+    EXPECT_TRUE(options->card.host_atomics);
     EXPECT_FALSE(options->card.key);
 }
 
 TEST(CardOptions, TakeEverythingThatIsDocumented) {
-    const auto options = parse({"--socket",  "s",
-                                "--index",   "0",
-                                "--vram",    "64G",
-                                "--irq",     "single",
-                                "--spin-us", "0",
-                                "--uid",     "77",
-                                "--link",    "0:listen:/tmp/a",
-                                "--link",    "1:connect:/tmp/b",
-                                "--log",     "l",
-                                "--check",   "race,memory"});
+    const auto options = parse({"--socket",
+                                "s",
+                                "--index",
+                                "0",
+                                "--vram",
+                                "64G",
+                                "--irq",
+                                "single",
+                                "--spin-us",
+                                "0",
+                                "--uid",
+                                "77",
+                                "--link",
+                                "0:listen:/tmp/a",
+                                "--link",
+                                "1:connect:/tmp/b",
+                                "--log",
+                                "l",
+                                "--check",
+                                "race,memory",
+                                "--no-host-atomics"});
     ASSERT_TRUE(options) << options.error();
     EXPECT_EQ(options->card.check, kCheckRace | kCheckMemory);
+    EXPECT_FALSE(options->card.host_atomics);
     EXPECT_EQ(options->card.vram_bytes, std::uint64_t{64} << 30);
     EXPECT_EQ(options->interrupts, InterruptMode::kSingle);
     EXPECT_EQ(options->card.spin_us, 0u);

@@ -50,6 +50,7 @@ TEST_F(HostRegistersTest, IdentifyTheCard) {
 }
 
 TEST_F(HostRegistersTest, SayWhatKernelsMayUse) {
+    EXPECT_EQ(rig_.read32(ORR_R_PLATFORM), ORR_PLATFORM_ATOMICS);
     EXPECT_EQ(rig_.read32(ORR_R_VECTOR_VLEN), Sku::standard().vector_vlen);
     std::array<char, ORR_ISA_BYTES> isa{};
     for (unsigned at = 0; at < isa.size(); at += 4) {
@@ -118,7 +119,7 @@ TEST_F(HostRegistersTest, WhatIsNotThereReadsAsZeroAndCounts) {
         return one_more;
     };
     for (const std::uint64_t hole :
-         {0x6cull, 0xa0ull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
+         {0x6cull, 0xa4ull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
           ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x38ull,
           ORR_R_LINK(7) + 0xfcull}) {
         EXPECT_EQ(rig_.read32(hole), 0u) << hole;

@@ -252,6 +252,23 @@ TEST(Ahead, FaultsAndTrapsEndAKernelWhereTheyWould) {
     expect_same(launch(kJump, {}, 12));
 }
 
+TEST(Ahead, AtomicsThatTheFunctionMustNotDoFaultInTheirTurn) {
+    const auto refused = [](Kernel kernel, std::initializer_list<std::uint64_t> args) {
+        const Scenario run = launch(kernel, args, 12);
+        return [run](World& world) {
+            world.rig.host.set_atomics(false);
+            run(world);
+            ASSERT_EQ(world.rig.done.size(), 1u);
+            EXPECT_EQ(world.rig.done[0].status, ORR_DONE_FAULT);
+            EXPECT_EQ(world.rig.done[0].fault, ORR_FAULT_ATOMIC);
+        };
+    };
+    expect_same(refused(kPost, {kHostData + 4096, 400, 0}));
+    expect_same(refused(kEveryAtomic, {kHostData + 4096, kData + kOut}));
+    // Each bin is loaded, in memory of the card, before it is added to.
+    expect_same(refused(kHistogram, {kData + 2 * kOut, 60'000, kHostData}));
+}
+
 // What stands on a stack from groups before is the same, too.
 TEST(Ahead, GroupsFindTheStackThatTheyWouldFind) {
     const Scenario stacks = [](World& world) {

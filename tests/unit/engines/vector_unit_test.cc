@@ -58,6 +58,45 @@ TEST_F(VectorUnitTest, EveryAtomicOnEveryKindOfMemory) {
     }
 }
 
+// With AtomicOps off. The page is in the hart's page cache already.
+TEST_F(VectorUnitTest, AtomicsOnHostMemoryThatTheFunctionMustNotDoFault) {
+    constexpr std::uint64_t kCode = 48 << 10, kWord = kHostData + 64;
+    const auto atomic = [](std::uint32_t function, std::uint32_t width) {
+        return function << 27 | 6u << 20 | 10u << 15 | width << 12 | 7u << 7 | 0x2f;  // t2, t1, (a0)
+    };
+    const auto run_atomic = [&](std::uint32_t function, std::uint32_t width, std::uint64_t at) {
+        const std::uint32_t program[] = {0x00053303,  // ld t1, (a0)
+                                         0x00653023,  // sd t1, (a0)
+                                         atomic(function, width) & (function == 2 ? ~(31u << 20) : ~0u),
+                                         0x00008067};  // ret
+        std::memcpy(rig.vram.data() + kCode, program, sizeof program);
+        orr_desc_kernel d = desc(kLoop, at, 1, 1);
+        d.entry = kImageBase + kCode;
+        return run(d);
+    };
+    auto& word = *reinterpret_cast<std::uint64_t*>(rig.host_data + 64);
+    // Swap, LR, SC and the others.
+    for (const std::uint32_t function : {0u, 1u, 2u, 3u, 4u, 8u, 12u, 16u, 20u, 24u, 28u}) {
+        for (const std::uint32_t width : {2u, 3u}) {
+            rig.host.set_atomics(false);
+            rig.mmu.flush_host();
+            word = 5;
+            const Completion refused = run_atomic(function, width, kWord);
+            expect_end(refused, ORR_DONE_FAULT, ORR_FAULT_ATOMIC, kWord);
+            EXPECT_EQ(refused.other, kImageBase + kCode + 8) << "the pc";
+            EXPECT_EQ(word, 5u) << function;
+            expect_end(run_atomic(function, width, kData), ORR_DONE_OK, 0, 0);
+            rig.host.set_atomics(true);
+            rig.mmu.flush_host();
+            expect_end(run_atomic(function, width, kWord), ORR_DONE_OK, 0, 0);
+        }
+    }
+    // What is misaligned too is that first.
+    rig.host.set_atomics(false);
+    rig.mmu.flush_host();
+    expect_end(run_atomic(0, 2, kWord + 2), ORR_DONE_FAULT, ORR_FAULT_MISALIGNED, kWord + 2);
+}
+
 TEST_F(VectorUnitTest, WorkGroupMemoryStartsZeroedAndIsTheGroupsOwn) {
     orr_desc_kernel d = desc(kLocal, kData, 100, 256);
     d.local_bytes = 256 * 8;

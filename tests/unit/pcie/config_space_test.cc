@@ -151,6 +151,24 @@ TEST_F(ConfigSpaceTest, TellsOfBusMastering) {
     EXPECT_TRUE(put<uint16_t>(space, 0x04, 0).bus_master_changed);
 }
 
+TEST_F(ConfigSpaceTest, TellsOfAtomics) {
+    constexpr size_t kCap2 = kCapPcie + 0x24, kControl2 = kCapPcie + 0x28;
+    ConfigSpace space(describe());
+    EXPECT_EQ(get<uint32_t>(space, kCap2) & 0x3c0, 0u) << "routes and completes none";
+    EXPECT_EQ(get<uint16_t>(space, kControl2) & 0x40, 0);
+    EXPECT_FALSE(space.atomics());
+    EXPECT_FALSE(put<uint16_t>(space, kControl2, 0x10).atomics_changed);
+    EXPECT_TRUE(put<uint16_t>(space, kControl2, 0xffff).atomics_changed);
+    EXPECT_TRUE(space.atomics());
+    EXPECT_EQ(get<uint16_t>(space, kControl2), 0x50) << "and nothing blocks or routes them";
+    EXPECT_FALSE(put<uint16_t>(space, kControl2, 0x40).atomics_changed);
+    EXPECT_FALSE(put<uint8_t>(space, kControl2 + 1, 0).atomics_changed) << "the other byte of the register";
+    EXPECT_TRUE(put<uint32_t>(space, kControl2, 0).atomics_changed);
+    put<uint16_t>(space, kControl2, 0x40);
+    space.reset();
+    EXPECT_FALSE(space.atomics());
+}
+
 TEST_F(ConfigSpaceTest, StartsFunctionLevelReset) {
     ConfigSpace space(describe());
     EXPECT_FALSE(put<uint16_t>(space, kCapPcie + 8, 0x2910).function_reset);

@@ -304,10 +304,13 @@ TEST_F(Protocol, Resets) {
     client.write<uint16_t>(wire::kRegionConfig, 0x04, 6);
     client.write<uint32_t>(wire::kRegionConfig, 0x10, 0xfe000000);
     card_.take_events();
+    client.write<uint16_t>(wire::kRegionConfig, emu::kCapPcie + 0x28, 0x40);
+    EXPECT_THAT(card_.take_events(), ElementsAre("atomics on"));
 
     EXPECT_EQ(client.write<uint16_t>(wire::kRegionConfig, emu::kCapPcie + 8, 0x8000), 0);
-    EXPECT_THAT(card_.take_events(), ElementsAre("master off", "reset function"));
+    EXPECT_THAT(card_.take_events(), ElementsAre("master off", "atomics off", "reset function"));
     EXPECT_EQ(client.read<uint16_t>(wire::kRegionConfig, 0x04), 0);
+    EXPECT_EQ(client.read<uint16_t>(wire::kRegionConfig, emu::kCapPcie + 0x28), 0);
     EXPECT_EQ(client.read<uint32_t>(wire::kRegionConfig, 0x10), 0u);
     client.write<uint16_t>(wire::kRegionConfig, 0x04, 6);
     EXPECT_EQ(client.error_of(wire::kDeviceReset, {}), 0);

@@ -208,6 +208,10 @@ void TestCard::bus_master(bool enabled) {
     event(enabled ? "master on" : "master off");
 }
 
+void TestCard::atomics(bool enabled) {
+    event(enabled ? "atomics on" : "atomics off");
+}
+
 void TestCard::client_attached() {
     event("attached");
 }

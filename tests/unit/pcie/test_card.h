@@ -49,11 +49,13 @@ class TestCard : public emu::PciDevice {
     void dma_unmap(uint64_t address, uint64_t size) override;
     void reset(emu::ResetKind kind) override;
     void bus_master(bool enabled) override;
+    void atomics(bool enabled) override;
     void client_attached() override;
     void client_gone() override;
 
     // What happened, oldest first: "attached", "map 1000+2000 rw", "map 1000+2000 r nofd", "unmap 1000+2000",
-    // "reset bus", "reset function", "master on", "master off", "gone". Reading takes them out.
+    // "reset bus", "reset function", "master on", "master off", "atomics on", "atomics off", "gone". Reading
+    // takes them out.
     std::vector<std::string> take_events();
     // Accesses that broke the promise of natural alignment or left the BAR.
     unsigned broken_promises() const { return broken_promises_; }

@@ -70,6 +70,17 @@ TEST(Error, PropertiesLinksAndVersions) {
     EXPECT_FAIL(orrDeviceGetVersion(nullptr, 0), orrErrorInvalidValue, "orrDeviceVersion");
 }
 
+TEST(Error, AtomicsOnHostMemoryAreOnUnlessTheDriverSaysNo) {
+    FakeSystem system(3);
+    system.card(1).driver_version = system.card(2).driver_version = ORR_MAKE_VERSION(1, 4, 0);
+    system.card(1).host_atomics = true;
+    for (const auto& [device, on] : {std::pair(0, 1u), std::pair(1, 1u), std::pair(2, 0u)}) {
+        orrDeviceProp prop = ORR_INIT(orrDeviceProp);
+        ASSERT_OK(orrGetDeviceProperties(&prop, device));
+        EXPECT_EQ(prop.host_atomics, on) << device;
+    }
+}
+
 // The fake card has four counters, whose values are 1 to 4.
 TEST(Error, CountersByTheCatalogue) {
     FakeSystem system(1);

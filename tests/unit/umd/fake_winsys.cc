@@ -132,7 +132,7 @@ class FakeDevice final : public Device {
   public:
     explicit FakeDevice(FakeCard& card) : card_(card) {
         info_ = {fmt::format("/dev/accel/accel{}", card.number),
-                 fmt::format("0000:0{}:00.0", card.number + 1), ORR_MAKE_VERSION(1, 2, 3)};
+                 fmt::format("0000:0{}:00.0", card.number + 1), card.driver_version};
     }
     const DeviceInfo& info() const override { return info_; }
 
@@ -148,7 +148,8 @@ class FakeDevice final : public Device {
         query.link_ports = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(card_.peers().size()));
         query.max_ring_entries = ORR_RING_MAX_ENTRIES;
         query.counters = 4;
-        query.features = card_.checks_memory ? ORR_FEATURE_TELL : 0;
+        query.features = (card_.checks_memory ? ORR_FEATURE_TELL : 0) |
+                         (card_.host_atomics ? ORR_FEATURE_HOST_ATOMICS : 0);
         card_.sku_name.copy(reinterpret_cast<char*>(query.sku_name), sizeof query.sku_name);
         card_.vector_isa.copy(reinterpret_cast<char*>(query.vector_isa), sizeof query.vector_isa);
         return query;

@@ -155,6 +155,8 @@ class FakeCard {
     std::uint32_t vector_ports = 4;
     std::string vector_isa;  // empty: a card from before it was told
     bool checks_memory = false;
+    std::uint32_t driver_version = ORR_MAKE_VERSION(1, 2, 3);
+    bool host_atomics = false;  // a driver before 1.4 does not say
     std::vector<orr_desc_tell> told;
     int live_pages = 0;
     std::uint32_t grants = 0;

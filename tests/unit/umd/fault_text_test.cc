@@ -115,6 +115,24 @@ TEST_F(FaultText, AListHasTheNumberOfTheCopy) {
         EXPECT_THAT(text, ::testing::StartsWith("a copy accessed 0x666000"));
 }
 
+TEST(FaultTextOfAtomics, SaysWhatToDo) {
+    FakeSystem system(2);
+    system.card(1).driver_version = ORR_MAKE_VERSION(1, 4, 0);
+    QueueState state;
+    state.error = ORR_QERR_FAULT;
+    state.error_detail = ORR_FAULT_ATOMIC;
+    state.error_address = 0x5000;
+    const auto text = [&](int device) {
+        Context& context = **(*Runtime::get())->context(device);
+        const Error error = describe_queue_error(state, {Op::kKernel, "k"}, {}, context);
+        EXPECT_EQ(error.code, orrErrorIllegalAddress);
+        return error.text;
+    };
+    EXPECT_THAT(text(0), ::testing::HasSubstr("accessed 0x5000 with an atomic on host memory"));
+    EXPECT_THAT(text(0), ::testing::HasSubstr("bind it again"));
+    EXPECT_THAT(text(1), ::testing::HasSubstr("the platform completes none"));
+}
+
 TEST_F(FaultText, ARaceHasBothSides) {
     constexpr std::uint64_t kStart = 0x7000'0000;
     context().add_code(kStart, "m.elf", std::vector<std::byte>(64), {});

@@ -50,6 +50,10 @@ ORR_KERNEL void linger(const TestArgs* args) {
         __atomic_fetch_add(args->data, 1, __ATOMIC_SEQ_CST);
 }
 
+ORR_KERNEL void add_atomically(const TestArgs* args) {
+    orr::atomic_add(args->data, args->value);
+}
+
 // data: a GridBarrier, a word for each of `count` groups, which may be those of several launches, and two
 // counts. In each of `value` rounds all groups raise their word, and then expect that all have; the first
 // count is of words that were wrong.

@@ -49,6 +49,7 @@ TEST(Smi, JsonSaysWhatTheApiSays) {
         EXPECT_EQ(std::string(prop.vector_isa).find("rv64imafdcv_"), 0u) << prop.vector_isa;
         EXPECT_EQ(card.at("vector_vlen"), prop.vector_vlen);
         EXPECT_EQ(card.at("vector_isa"), prop.vector_isa);
+        EXPECT_EQ(card.at("host_atomics"), prop.host_atomics != 0);
     }
 }
 

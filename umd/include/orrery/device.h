@@ -47,6 +47,9 @@ typedef struct orrDeviceProp {
     uint64_t vector_vlen; /**< bits of a vector register of the vector cores; 0: they have none */
     char vector_isa[128]; /**< what they run, as compilers write it; empty: an old driver or card does not say
                            */
+    uint32_t host_atomics; /**< 1: kernels may use atomics on pinned memory; 0: they fail there, as the
+                              platform completes no AtomicOps of PCIe */
+    uint32_t reserved2;
 } orrDeviceProp;
 /** What a card is. */
 ORR_API orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device);

@@ -14,21 +14,22 @@
 #include "base.h"
 
 /* --- identity, all read-only --- */
-#define ORR_R_ID 0x0000 /* ORR_ID_MAGIC */
-#define ORR_R_HW_VERSION 0x0004 /* major << 16 | minor */
-#define ORR_R_UID 0x0008 /* 64: unique card number, neither 0 nor all ones */
-#define ORR_R_VRAM_SIZE 0x0010 /* 64: bytes */
-#define ORR_R_COPY_ENGINES 0x0018 /* number */
-#define ORR_R_VECTOR_PORTS 0x001c /* kernels that can be in flight at once */
-#define ORR_R_VECTOR_CORES 0x0020 /* number */
-#define ORR_R_LINK_PORTS 0x0024 /* number, at most ORR_LINK_MAX_PORTS */
+#define ORR_R_ID 0x0000             /* ORR_ID_MAGIC */
+#define ORR_R_HW_VERSION 0x0004     /* major << 16 | minor */
+#define ORR_R_UID 0x0008            /* 64: unique card number, neither 0 nor all ones */
+#define ORR_R_VRAM_SIZE 0x0010      /* 64: bytes */
+#define ORR_R_COPY_ENGINES 0x0018   /* number */
+#define ORR_R_VECTOR_PORTS 0x001c   /* kernels that can be in flight at once */
+#define ORR_R_VECTOR_CORES 0x0020   /* number */
+#define ORR_R_LINK_PORTS 0x0024     /* number, at most ORR_LINK_MAX_PORTS */
 #define ORR_R_DOORBELL_PAGES 0x0028 /* number, at most ORR_DB_PAGES */
-#define ORR_R_COUNTERS 0x002c /* number of 64-bit counters from ORR_R_COUNTER(0) on */
-#define ORR_R_CORE_HZ 0x0030 /* 64: model frequency of the control core */
-#define ORR_R_VECTOR_HZ 0x0038 /* 64: model frequency of the vector cores */
-#define ORR_R_SKU_NAME 0x0040 /* 32 bytes, zero-padded ASCII */
-#define ORR_R_SAVE_BYTES 0x0060 /* bytes of a save area (SOC_SAVE_BYTES), a multiple of 4 KiB; 0: no preemption inside kernels */
-#define ORR_R_SKU_BYTES 0x0064 /* bytes of text at ORR_R_SKU, at most ORR_SKU_MAX_BYTES */
+#define ORR_R_COUNTERS 0x002c       /* number of 64-bit counters from ORR_R_COUNTER(0) on */
+#define ORR_R_CORE_HZ 0x0030        /* 64: model frequency of the control core */
+#define ORR_R_VECTOR_HZ 0x0038      /* 64: model frequency of the vector cores */
+#define ORR_R_SKU_NAME 0x0040       /* 32 bytes, zero-padded ASCII */
+#define ORR_R_SAVE_BYTES \
+    0x0060 /* bytes of a save area (SOC_SAVE_BYTES), a multiple of 4 KiB; 0: no preemption inside kernels */
+#define ORR_R_SKU_BYTES 0x0064   /* bytes of text at ORR_R_SKU, at most ORR_SKU_MAX_BYTES */
 #define ORR_R_VECTOR_VLEN 0x0068 /* bits of a vector register of the vector cores; 0: they have none */
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
@@ -37,60 +38,75 @@
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
-#define ORR_R_MODEL_TIME 0x0080 /* 64, RO: picoseconds since power-on */
-#define ORR_R_STATE 0x0088 /* RO: ORR_STATE_*, reset: ORR_STATE_RESET */
-#define ORR_R_RESET 0x008c /* WO: ORR_RESET_MAGIC resets all but PCIe and VRAM's contents */
-#define ORR_R_RESET_COUNT 0x0090 /* RO: resets done since power-on */
+#define ORR_R_MODEL_TIME 0x0080     /* 64, RO: picoseconds since power-on */
+#define ORR_R_STATE 0x0088          /* RO: ORR_STATE_*, reset: ORR_STATE_RESET */
+#define ORR_R_RESET 0x008c          /* WO: ORR_RESET_MAGIC resets all but PCIe and VRAM's contents */
+#define ORR_R_RESET_COUNT 0x0090    /* RO: resets done since power-on */
 #define ORR_RESET_MAGIC 0x54455352u /* "RSET" */
 /*
- * Restart of the control core alone: it stops and waits for ORR_R_BOOT_START in ORR_STATE_RESET. SRAM, doorbell bindings,
- * MMU, engines (they go on) and unread completions stay; the ROM then loads the image's segments and nothing else.
+ * Restart of the control core alone: it stops and waits for ORR_R_BOOT_START in ORR_STATE_RESET. SRAM,
+ * doorbell bindings, MMU, engines (they go on) and unread completions stay; the ROM then loads the image's
+ * segments and nothing else.
  */
-#define ORR_R_CORE_RESTART 0x0094 /* WO: ORR_RESTART_MAGIC */
+#define ORR_R_CORE_RESTART 0x0094     /* WO: ORR_RESTART_MAGIC */
 #define ORR_RESTART_MAGIC 0x54524f43u /* "CORT" */
 
-/* Who holds the card's model time, so that nothing on it moves, the heartbeat neither: ORR_HELD_*, 0: nobody. */
-#define ORR_R_HELD 0x0098 /* RO: reset: 0 */
+/* Who holds the card's model time, so that nothing on it moves, the heartbeat neither: ORR_HELD_*, 0: nobody.
+ */
+#define ORR_R_HELD 0x0098    /* RO: reset: 0 */
 #define ORR_HELD_FIRMWARE 1u /* a debugger at the firmware */
-#define ORR_HELD_KERNELS 2u /* a debugger at kernels */
+#define ORR_HELD_KERNELS 2u  /* a debugger at kernels */
 
-/* What the card checks of kernels (orrery-card --check): ORR_CHECKS_*. 0 also from a card that does not know the register. */
-#define ORR_R_CHECKS 0x009c /* RO */
-#define ORR_CHECKS_RACE 1u /* accesses that nothing orders */
+/* What the card checks of kernels (orrery-card --check): ORR_CHECKS_*. 0 also from a card that does not know
+ * the register. */
+#define ORR_R_CHECKS 0x009c  /* RO */
+#define ORR_CHECKS_RACE 1u   /* accesses that nothing orders */
 #define ORR_CHECKS_MEMORY 2u /* use of memory; copy engines take struct orr_desc_tell (engine.h) */
 
-#define ORR_STATE_RESET 0u /* waiting for ORR_R_BOOT_START */
-#define ORR_STATE_BOOTING 1u /* boot ROM at work, or firmware not ready yet */
-#define ORR_STATE_RUNNING 2u /* the firmware has written ORR_PROGRESS_READY */
+/*
+ * What the card knows of the platform between it and host memory: ORR_PLATFORM_*. 0 also from a card that
+ * does not know the register. Kernels' atomics on host memory are AtomicOps: they need the bit for them in
+ * PCIe Device Control 2, and a platform that completes them. Without one of the two they are
+ * ORR_FAULT_ATOMIC.
+ */
+#define ORR_R_PLATFORM 0x00a0 /* RO */
+#define ORR_PLATFORM_ATOMICS \
+    1u /* completes AtomicOps of 32 and 64 bits, whatever the ports above the card declare */
+
+#define ORR_STATE_RESET 0u       /* waiting for ORR_R_BOOT_START */
+#define ORR_STATE_BOOTING 1u     /* boot ROM at work, or firmware not ready yet */
+#define ORR_STATE_RUNNING 2u     /* the firmware has written ORR_PROGRESS_READY */
 #define ORR_STATE_BOOT_FAILED 3u /* see ORR_R_BOOT_STATUS */
-#define ORR_STATE_HALTED 4u /* the control core stopped: see ORR_R_HALT_* */
+#define ORR_STATE_HALTED 4u      /* the control core stopped: see ORR_R_HALT_* */
 
 /* --- boot: see boot.h --- */
-#define ORR_R_BOOT_IMAGE 0x0100 /* 64, RW: bus address of the image, one DMA-contiguous range */
-#define ORR_R_BOOT_SIZE 0x0108 /* RW: bytes of the image */
-#define ORR_R_BOOT_START 0x010c /* WO: 1 starts the boot ROM; ignored unless in reset */
-#define ORR_R_BOOT_STATUS 0x0110 /* RO: ORR_BOOT_*, reset: ORR_BOOT_IDLE */
-#define ORR_R_BOOT_DETAIL 0x0114 /* RO: meaning depends on the status, see boot.h */
-#define ORR_R_BOOT_ARG 0x0118 /* 64, RW: handed to the firmware: bus address of its boot block */
-#define ORR_R_PROGRESS 0x0120 /* RO: the firmware's progress code */
-#define ORR_R_HEARTBEAT 0x0128 /* 64, RO: advances only when the firmware makes progress */
-#define ORR_PROGRESS_READY 0x80000000u /* set by the firmware when it serves its mailbox */
+#define ORR_R_BOOT_IMAGE 0x0100         /* 64, RW: bus address of the image, one DMA-contiguous range */
+#define ORR_R_BOOT_SIZE 0x0108          /* RW: bytes of the image */
+#define ORR_R_BOOT_START 0x010c         /* WO: 1 starts the boot ROM; ignored unless in reset */
+#define ORR_R_BOOT_STATUS 0x0110        /* RO: ORR_BOOT_*, reset: ORR_BOOT_IDLE */
+#define ORR_R_BOOT_DETAIL 0x0114        /* RO: meaning depends on the status, see boot.h */
+#define ORR_R_BOOT_ARG 0x0118           /* 64, RW: handed to the firmware: bus address of its boot block */
+#define ORR_R_PROGRESS 0x0120           /* RO: the firmware's progress code */
+#define ORR_R_HEARTBEAT 0x0128          /* 64, RO: advances only when the firmware makes progress */
+#define ORR_PROGRESS_READY 0x80000000u  /* set by the firmware when it serves its mailbox */
 #define ORR_PROGRESS_FAILED 0x40000000u /* set with a code in the low bits when it gives up */
 
-#define ORR_R_HALT_CAUSE 0x0130 /* 64, RO: mcause, or ORR_HALT_REQUESTED | code */
-#define ORR_R_HALT_PC 0x0138 /* 64, RO */
-#define ORR_R_HALT_TVAL 0x0140 /* 64, RO */
+#define ORR_R_HALT_CAUSE 0x0130           /* 64, RO: mcause, or ORR_HALT_REQUESTED | code */
+#define ORR_R_HALT_PC 0x0138              /* 64, RO */
+#define ORR_R_HALT_TVAL 0x0140            /* 64, RO */
 #define ORR_HALT_REQUESTED 0x100000000ull /* the firmware stopped itself with a code */
 
 /* --- interrupts to the host --- */
 #define ORR_R_IRQ_STATUS 0x0200 /* bit n: vector n was raised; write 1 to clear */
-#define ORR_R_IRQ_MASK 0x0204 /* RW: bit n: do not send vector n; reset 0. Status is set all the same */
+#define ORR_R_IRQ_MASK 0x0204   /* RW: bit n: do not send vector n; reset 0. Status is set all the same */
 
 /* --- mailbox --- */
 #define ORR_R_MBOX_DOORBELL 0x0210 /* WO: any value: look at the host-to-firmware ring */
 
 /* --- what kernels may use --- */
-#define ORR_R_VECTOR_ISA 0x0300 /* ORR_ISA_BYTES, zero-padded ASCII: the vector cores' ISA as compilers write it, as in rv64imafdc_zicsr */
+#define ORR_R_VECTOR_ISA                                                                           \
+    0x0300 /* ORR_ISA_BYTES, zero-padded ASCII: the vector cores' ISA as compilers write it, as in \
+              rv64imafdc_zicsr */
 #define ORR_ISA_BYTES 128u
 
 /* --- counters: counters.h --- */
@@ -98,11 +114,11 @@
 
 /* --- links: port p, see link.h --- */
 #define ORR_R_LINK(p) (0x4000 + 0x100 * (p))
-#define ORR_R_LINK_STATE 0x00 /* RO: ORR_LINK_* */
-#define ORR_R_LINK_LANES 0x04 /* RO: lanes in use */
-#define ORR_R_LINK_PEER_UID 0x08 /* 64, RO: 0 while down; never all ones, whatever the peer says */
-#define ORR_R_LINK_PEER_PORT 0x10 /* RO: the port number on the peer */
-#define ORR_R_LINK_GBPS 0x14 /* RO: payload rate of the link in Gbit/s, one direction */
+#define ORR_R_LINK_STATE 0x00      /* RO: ORR_LINK_* */
+#define ORR_R_LINK_LANES 0x04      /* RO: lanes in use */
+#define ORR_R_LINK_PEER_UID 0x08   /* 64, RO: 0 while down; never all ones, whatever the peer says */
+#define ORR_R_LINK_PEER_PORT 0x10  /* RO: the port number on the peer */
+#define ORR_R_LINK_GBPS 0x14       /* RO: payload rate of the link in Gbit/s, one direction */
 #define ORR_R_LINK_LATENCY_NS 0x18 /* RO: one way */
 #define ORR_R_LINK_LOSSES 0x1c /* RO: how often it has gone down since power-on, with what was on the way */
 /*
@@ -112,7 +128,7 @@
  */
 #define ORR_R_LINK_GRANT_BASE 0x20 /* 64, RW: VRAM offset, 4 KiB aligned */
 #define ORR_R_LINK_GRANT_SIZE 0x28 /* 64, RW: bytes, multiple of 4 KiB */
-#define ORR_R_LINK_GRANT_CMD 0x30 /* WO: slot | ORR_LINK_GRANT_SET or _CLEAR */
+#define ORR_R_LINK_GRANT_CMD 0x30  /* WO: slot | ORR_LINK_GRANT_SET or _CLEAR */
 #define ORR_R_LINK_GRANT_DONE 0x34 /* RO: commands carried out since reset */
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
@@ -120,8 +136,9 @@
 
 /*
  * --- what the card is made of, read-only ---
- * A text for people and tools: ASCII, zero-padded to 8 bytes, a line for each number of the card's SKU, with six fields
- * that tabs separate: key, value, unit, origin, source, meaning. A field is printable and may be empty.
+ * A text for people and tools: ASCII, zero-padded to 8 bytes, a line for each number of the card's SKU, with
+ * six fields that tabs separate: key, value, unit, origin, source, meaning. A field is printable and may be
+ * empty.
  */
 #define ORR_R_SKU 0x10000 /* ORR_R_SKU_BYTES bytes */
 #define ORR_SKU_MAX_BYTES 0x10000u

@@ -23,9 +23,10 @@
 #define ORR_PTE_READ (1ull << 2) /* leaf only, as all below */
 #define ORR_PTE_WRITE (1ull << 3)
 #define ORR_PTE_EXEC (1ull << 4) /* vector cores may fetch */
-#define ORR_PTE_TARGET_SHIFT 5 /* 2 bits: ORR_TARGET_* */
-#define ORR_PTE_PORT_SHIFT 7 /* 3 bits: link port, for ORR_TARGET_PEER only */
-#define ORR_PTE_ADDR_MASK 0x000ffffffffff000ull /* table or page: VRAM offset, bus address, peer's VRAM offset */
+#define ORR_PTE_TARGET_SHIFT 5   /* 2 bits: ORR_TARGET_* */
+#define ORR_PTE_PORT_SHIFT 7     /* 3 bits: link port, for ORR_TARGET_PEER only */
+#define ORR_PTE_ADDR_MASK \
+    0x000ffffffffff000ull /* table or page: VRAM offset, bus address, peer's VRAM offset */
 #define ORR_PTE_RESERVED 0xfff0000000000c00ull /* must be zero */
 
 #define ORR_TARGET_VRAM 0u
@@ -34,17 +35,20 @@
 
 /* Fault codes: engine completions, window faults and the semaphore unit report these. */
 #define ORR_FAULT_NONE 0u
-#define ORR_FAULT_NO_CONTEXT 1u /* the ASID has no root */
+#define ORR_FAULT_NO_CONTEXT 1u    /* the ASID has no root */
 #define ORR_FAULT_NON_CANONICAL 2u /* VA beyond 48 bits, or a range that wraps */
 #define ORR_FAULT_NOT_MAPPED 3u
 #define ORR_FAULT_PERMISSION 4u
 #define ORR_FAULT_RESERVED_BIT 5u /* malformed entry */
-#define ORR_FAULT_TABLE_RANGE 6u /* table outside VRAM */
-#define ORR_FAULT_PAGE_RANGE 7u /* page outside VRAM, or host memory not mapped for DMA */
-#define ORR_FAULT_PEER_READ 8u /* not supported by the link */
-#define ORR_FAULT_PEER_DOWN 9u /* port absent or link not up */
+#define ORR_FAULT_TABLE_RANGE 6u  /* table outside VRAM */
+#define ORR_FAULT_PAGE_RANGE 7u   /* page outside VRAM, or host memory not mapped for DMA */
+#define ORR_FAULT_PEER_READ 8u    /* not supported by the link */
+#define ORR_FAULT_PEER_DOWN 9u    /* port absent or link not up */
 #define ORR_FAULT_PEER_DENIED 10u /* the owner has not granted the range */
 #define ORR_FAULT_MISALIGNED 11u
-#define ORR_FAULT_PEER_BUSY 12u /* the peer takes no more signals now: not a fault of the address, try again */
+#define ORR_FAULT_PEER_BUSY \
+    12u /* the peer takes no more signals now: not a fault of the address, try again */
+#define ORR_FAULT_ATOMIC \
+    13u /* an atomic on host memory, which the function must not do: see ORR_R_PLATFORM */
 
 #endif /* ORRERY_HW_MMU_H */

@@ -76,6 +76,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_FAILURE (1u << 0)
 /* The card checks kernels' use of memory and wants to be told of heaps: ORR_CHECKS_MEMORY. */
 #define ORR_FEATURE_TELL (1u << 1)
+/* Kernels may use atomics on guest RAM, else ORR_FAULT_ATOMIC. A driver before 1.4 does not say. */
+#define ORR_FEATURE_HOST_ATOMICS (1u << 2)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */

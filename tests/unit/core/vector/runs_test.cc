@@ -74,7 +74,8 @@ Outcome run(const Case& which, std::uint64_t budget, bool again) {
     std::mt19937 random(7);
     const auto number = [&]() -> double {
         if (std::uniform_real_distribution<>()(random) >= which.rare)
-            return static_cast<double>(static_cast<int>(random() % 4001) - 2000) / 64;
+            return static_cast<double>(static_cast<int>(random() % 4001) - 2000) /
+                   3;  // most sums are rounded
         const double rare[] = {NAN, INFINITY, -INFINITY, 0, 1e38};
         return rare[random() % 5];
     };
