@@ -99,7 +99,8 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
             argv.insert(argv.end(),
                         {"--link", fmt::format("{}:connect:{}", link.connector.port, path.string())});
     }
-    argv.insert(argv.end(), options.card_args.begin(), options.card_args.end());
+    if (index < options.card_args.size())
+        argv.insert(argv.end(), options.card_args[index].begin(), options.card_args[index].end());
     return argv;
 }
 

@@ -29,18 +29,30 @@ std::optional<GuestFile> parse_file(const std::string& text) {
     return GuestFile{text.substr(0, colon), text.substr(colon + 1)};
 }
 
-// [N:]PLAN. What names a card counts for it alone, whatever stands before or after.
+// [N:]TEXT: for card N, or for all.
+struct ForCard {
+    std::optional<unsigned> card;
+    std::string text;
+};
+
+ForCard for_card(const std::string& given) {
+    const auto colon = given.find(':');
+    unsigned card = 0;
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), card);
+    if (error != std::errc{} || colon == std::string::npos || end != given.data() + colon)
+        return {std::nullopt, given};
+    return {card, given.substr(colon + 1)};
+}
+
+// What names a card counts for it alone, whatever stands before or after.
 bool take_faults(const std::vector<std::string>& given, Options& options) {
     options.faults.assign(options.cards, "");
     std::vector<std::string> own(options.cards);
-    for (const std::string& text : given) {
-        const auto colon = text.find(':');
-        unsigned card = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), card);
-        const bool named = error == std::errc{} && colon != std::string::npos && end == text.data() + colon;
-        if (named && card >= options.cards) return false;
-        if (named)
-            own[card] = text.substr(colon + 1);
+    for (const std::string& each : given) {
+        const auto [card, text] = for_card(each);
+        if (card && *card >= options.cards) return false;
+        if (card)
+            own[*card] = text;
         else
             std::fill(options.faults.begin(), options.faults.end(), text);
     }
@@ -49,11 +61,24 @@ bool take_faults(const std::vector<std::string>& given, Options& options) {
     return true;
 }
 
+// Each card gets its arguments in the order in which they are given.
+bool take_card_args(const std::vector<std::string>& given, Options& options) {
+    options.card_args.assign(options.cards, {});
+    for (const std::string& each : given) {
+        const auto [card, text] = for_card(each);
+        if (card && *card >= options.cards) return false;
+        for (unsigned number = 0; number < options.cards; ++number)
+            if (number == card.value_or(number)) options.card_args[number].push_back(text);
+    }
+    return true;
+}
+
 // What is read out of texts.
 struct Texts {
     std::string memory;
     std::vector<std::string> files;
     std::vector<std::string> faults;
+    std::vector<std::string> card_args;
     std::string net;
 };
 
@@ -103,7 +128,9 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
         ->check(CLI::IsMember({"race", "memory"}))
         ->allow_extra_args(false);
     app.add_option("--card-program", options.card_program, "orrery-card to start");
-    app.add_option("--card-arg", options.card_args, "One more argument for each orrery-card (repeatable)")
+    app.add_option(
+           "--card-arg", texts.card_args,
+           "[N:]ARGUMENT: one more argument for the orrery-card of each card or of card N (repeatable)")
         ->allow_extra_args(false);
 
     app.add_flag_callback("--no-module", [&] { options.module = false; }, "Do not load orrery.ko");
@@ -230,6 +257,8 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     if (const auto text = check(options)) return usage_error(*text);
     if (!take_faults(texts.faults, options))
         return usage_error("--faults N:PLAN names a card that there is not; cards count from 0");
+    if (!take_card_args(texts.card_args, options))
+        return usage_error("--card-arg N:ARGUMENT names a card that there is not; cards count from 0");
     return options;
 }
 

@@ -40,9 +40,9 @@ struct Options {
     std::filesystem::path record;        // directory for the cards' recordings; empty: none
     std::filesystem::path card_program;  // default: orrery-card beside orrery-vm
     std::vector<std::string> checks;
-    std::vector<std::string> card_args;
-    std::vector<std::string> faults;  // of each card: a plan, or a file; empty: none
-    bool control = false;             // a control socket for each card
+    std::vector<std::vector<std::string>> card_args;  // of each card
+    std::vector<std::string> faults;                  // of each card: a plan, or a file; empty: none
+    bool control = false;                             // a control socket for each card
 
     bool module = true;
     std::filesystem::path module_file;  // default: build/kmod/<release>/orrery.ko

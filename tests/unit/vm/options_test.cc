@@ -37,6 +37,17 @@ TEST(Options, RepeatedOptionsKeepTheirOrder) {
     EXPECT_FALSE(options.module);
 }
 
+TEST(Options, AnArgumentForTheCardsMayNameOneOfThem) {
+    using Arguments = std::vector<std::vector<std::string>>;
+    EXPECT_EQ(good({"--cards", "3", "--card-arg", "--workers=1", "--card-arg", "2:--threads=2", "--card-arg",
+                    "0:--gdb", "--card-arg", "0:1234", "--card-arg", "--link=0:listen:/x", "--", "x"})
+                  .card_args,
+              (Arguments{{"--workers=1", "--gdb", "1234", "--link=0:listen:/x"},
+                         {"--workers=1", "--link=0:listen:/x"},
+                         {"--workers=1", "--threads=2", "--link=0:listen:/x"}}));
+    EXPECT_EQ(status({"--cards", "2", "--card-arg", "2:--threads=2", "--", "x"}), kExitUsage);
+}
+
 TEST(Options, Sizes) {
     const Options options = good({"--memory", "2G", "--vram", "1G", "--", "x"});
     EXPECT_EQ(options.memory_mib, 2048U);
