@@ -21,6 +21,7 @@
 #include "emulator/card/command_queue.h"
 #include "emulator/card/debuggers.h"
 #include "emulator/card/fault_control.h"
+#include "emulator/card/launch_log.h"
 #include "emulator/card/register_file.h"
 #include "emulator/core/isa.h"
 #include "emulator/engines/copy_engine.h"
@@ -51,6 +52,7 @@ struct CardConfig {
     std::uint32_t spin_us = 200;        // host time without work before the card blocks; 0 is legal
     std::uint32_t workers = 0;          // host threads for large copies, beside the card's own
     std::uint32_t threads = 0;          // the same for work-groups of kernels
+    std::filesystem::path launches;     // file for a line a launch (launch_log.h); empty: none
     unsigned check = 0;                 // of kernels (api/checks.h)
     bool host_atomics = true;           // the platform completes AtomicOps (ORR_R_PLATFORM)
     std::FILE* log = nullptr;           // borrowed
@@ -213,6 +215,7 @@ class Card final : private SocEffects {
     std::unique_ptr<EngineContext> engine_context_;
     std::vector<std::unique_ptr<CopyEngine>> copy_engines_;
     std::string vector_isa_ = isa_of(vector_vlen());
+    std::unique_ptr<LaunchLog> launch_log_;  // null: nobody wants one
     std::unique_ptr<VectorUnit> vector_unit_;
     std::unique_ptr<Windows> windows_;
     std::unique_ptr<SocRegisters> soc_;

@@ -196,6 +196,12 @@ std::expected<void, std::string> Card::build() {
     vector.check = config_.check;
     vector.check_bytes = for_checks - for_memory;
     vector.threads = config_.threads;
+    if (!config_.launches.empty()) {
+        auto log = LaunchLog::create(config_.launches, *mmu_);
+        if (!log) return std::unexpected(log.error());
+        launch_log_ = *std::move(log);
+        vector.account = [this](const LaunchAccount& launch) { launch_log_->note(launch); };
+    }
     vector_unit_ = std::make_unique<VectorUnit>(vector, *engine_context_);
     for (std::uint32_t i = 0; i < sku.vector_ports; ++i)
         ports.push_back(&vector_unit_->port(i));

@@ -87,6 +87,7 @@ class VectorCore final : private Bus {
     std::uint64_t group() const { return number_in_grid_; }
     std::uint32_t item() const { return item_; }
     std::uint32_t place() const { return place_; }
+    std::uint64_t pc() const { return hart_.pc(); }
 
     // --- for KernelDebugger; of a core that has a group ---
     void debug(KernelDebugger* debugger);  // nullptr: there is none

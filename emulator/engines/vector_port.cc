@@ -36,6 +36,7 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     short_groups_ = 0;
     in_order_ = true;
     told_ = false;
+    account_ = {};
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
 }
 
@@ -99,6 +100,7 @@ void VectorUnit::Impl::Port::on_event(ModelTime now) {
     launched_ = true;
     unit_.with_groups |= bit();
     in_order_ = unit_.ahead == nullptr || unit_.was_in_order(launch_.desc);
+    if (in_order_) account_.cause = unit_.ahead == nullptr ? InOrder::kNoThreads : InOrder::kBefore;
     unit_.distribute(now);
 }
 
@@ -170,6 +172,14 @@ void VectorUnit::Impl::Port::hand_in(ModelTime now) {
     }
     log_findings();
     check_.reset();
+    if (unit_.config.account && completion_.status != ORR_DONE_BAD_DESC) {
+        account_.desc = launch_.desc;
+        account_.port = number_;
+        account_.status = completion_.status;
+        account_.start_ps = completion_.start_ps;
+        account_.end_ps = completion_.end_ps;
+        unit_.config.account(account_);
+    }
     busy_ = ended_ = false;
     const Completion completion = completion_;  // the callee may start the next
     unit_.context.done(completion);

@@ -271,18 +271,20 @@ bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
         case RunAhead::Next::kPlay:
             if (quantum.end == Quantum::End::kGroupDone &&
                 core.port->only_short(ahead->was_short(core.number)))
-                go_in_order(*core.port);
+                go_in_order(core, InOrder::kShort);
             context.counters.add(ORR_CTR_VECTOR_AHEAD, quantum.instructions);
+            core.port->computed_ahead(quantum.instructions);
             play(core, quantum, now);
             return true;
         case RunAhead::Next::kGoOn:
             quantum.began = context.events.to_system(now);
             core.open = quantum;
-            break;
+            go_in_order(core, InOrder::kStopped);
+            return false;
         case RunAhead::Next::kOrder:
             break;
     }
-    go_in_order(*core.port);
+    go_in_order(core, InOrder::kMet);
     return false;
 }
 
@@ -294,10 +296,10 @@ void VectorUnit::Impl::start_ahead(Core& core) {
     ahead->start(core.number, core.core, core.cut);
 }
 
-void VectorUnit::Impl::go_in_order(Port& port) {
+void VectorUnit::Impl::go_in_order(Core& core, InOrder cause) {
     settle();
-    port.go_in_order();
-    const orr_desc_kernel& desc = port.kernel();
+    core.port->go_in_order(cause, core.core);
+    const orr_desc_kernel& desc = core.port->kernel();
     kernel_of(desc) = {.entry = desc.entry, .asid = desc.asid, .skip = kSkip};
 }
 
@@ -311,6 +313,7 @@ bool VectorUnit::Impl::was_in_order(const orr_desc_kernel& desc) {
 void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
     core.port->watch_cost(did);
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
+    core.port->computed(did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;
     if (did.end == Quantum::End::kStopped) {

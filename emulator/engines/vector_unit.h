@@ -6,8 +6,10 @@
 // and go on later on any core. Orders and times depend on the model clock only.
 #pragma once
 
+#include <functional>
 #include <memory>
 
+#include "emulator/engines/ahead/launch_account.h"
 #include "emulator/engines/engine.h"
 #include "emulator/engines/kernel_debugger.h"
 
@@ -37,6 +39,8 @@ struct VectorConfig {
     // Host threads that compute work-groups ahead of their time, beside the card's: no part of the model.
     // They need l1_bytes, and there are none where launches are checked.
     unsigned threads = 0;
+    // Is told of each launch, and of each part of one between preemptions, when it has ended.
+    std::function<void(const LaunchAccount&)> account;
 };
 
 class VectorUnit {

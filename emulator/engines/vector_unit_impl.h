@@ -87,7 +87,7 @@ class VectorUnit::Impl {
     }
     // The launch on this port has to be computed in the order of model time; the next ones of its kernel will
     // be for a while.
-    void go_in_order(Port& port);
+    void go_in_order(Core& core, InOrder cause);
     bool was_in_order(const orr_desc_kernel& desc);
     // Takes the cores of a port away at once; their groups are lost, but what they have asked of memory is
     // under way.
@@ -196,7 +196,16 @@ class VectorUnit::Impl::Port final : public EnginePort {
 
     // --- for its cores ---
     const orr_desc_kernel& kernel() const { return launch_.desc; }
-    void go_in_order() { in_order_ = true; }
+    void go_in_order(InOrder cause, const VectorCore& core) {
+        in_order_ = true;
+        if (account_.cause != InOrder::kNever) return;
+        account_.cause = cause;
+        account_.group = core.group();
+        account_.pc = core.pc();
+    }
+    // So many instructions have been computed, or of those so many ahead.
+    void computed(std::uint64_t instructions) { account_.instructions += instructions; }
+    void computed_ahead(std::uint64_t instructions) { account_.ahead += instructions; }
     bool runs_in_order() const { return in_order_ && active_ > 0; }
     // So many short groups one after the other say that all are.
     bool only_short(bool was_short) {
@@ -254,6 +263,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     ModelTime group_time_ = 0;        // core time of the last group that was done: what the next will take
     Pass pass_ = 0;
     Completion completion_;
+    LaunchAccount account_;
     std::uint64_t lookups_ = 0, work_ = 0, cycles_ = 0;  // what it has cost the host, and the model
     bool told_ = false;
 

@@ -99,6 +99,9 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
            "host threads that compute work-groups of kernels beside the card's own; worth it on a host "
            "with idle CPUs (0)")
         ->check(CLI::Range(0u, 16u));
+    app.add_option("--launches", options.card.launches,
+                   "file for a line about each launch of a kernel: how much of it ran in the order of model "
+                   "time (docs/engines.md); replaced if it exists");
     app.add_option("--record", options.card.record,
                    "file to record the control core to, for orrery-step; replaced if it exists");
     app.add_option(

@@ -50,10 +50,16 @@ TEST(CardOptions, TakeEverythingThatIsDocumented) {
                                 "l",
                                 "--check",
                                 "race,memory",
-                                "--no-host-atomics"});
+                                "--no-host-atomics",
+                                "--threads",
+                                "2",
+                                "--launches",
+                                "launches.txt"});
     ASSERT_TRUE(options) << options.error();
     EXPECT_EQ(options->card.check, kCheckRace | kCheckMemory);
     EXPECT_FALSE(options->card.host_atomics);
+    EXPECT_EQ(options->card.threads, 2u);
+    EXPECT_EQ(options->card.launches, "launches.txt");
     EXPECT_EQ(options->card.vram_bytes, std::uint64_t{64} << 30);
     EXPECT_EQ(options->interrupts, InterruptMode::kSingle);
     EXPECT_EQ(options->card.spin_us, 0u);

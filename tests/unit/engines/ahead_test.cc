@@ -41,7 +41,7 @@ struct Outcome {
 class World {
   public:
     explicit World(unsigned threads, unsigned check = 0)
-        : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(config(threads, check), rig.context) {
+        : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(with_accounts(threads, check), rig.context) {
         std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
         const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
         std::memcpy(rig.vram.data(), image.data(), image.size());
@@ -68,6 +68,11 @@ class World {
         config.threads = threads;
         config.check = check;
         return config;
+    }
+    VectorConfig with_accounts(unsigned threads, unsigned check) {
+        VectorConfig with = config(threads, check);
+        with.account = [this](const LaunchAccount& launch) { accounts.push_back(launch); };
+        return with;
     }
     std::uint64_t* words(std::uint64_t at = 0) {
         return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
@@ -125,6 +130,7 @@ class World {
     }
 
     Rig rig;
+    std::vector<LaunchAccount> accounts;
     VectorUnit unit;
 };
 
@@ -176,6 +182,8 @@ TEST(Ahead, GroupsThatHaveNothingToDoWithEachOtherAreAllComputedAhead) {
     EXPECT_EQ(expect_same(launch(kTriad, {kData + kOut, kData + 2 * kOut, kData + 3 * kOut, 4096}, 24)),
               100u);
     EXPECT_EQ(expect_same(launch(kFloat, {kData + kOut, kData + 2 * kOut}, 12, 512)), 100u);
+    EXPECT_EQ(expect_same(launch(kProduct, {kData + kOut, kData + 2 * kOut, kData + 3 * kOut, 256}, 24)),
+              100u);
     EXPECT_EQ(expect_same(launch(kSpin, {4000}, 20, 2)), 100u);
     // On host memory.
     EXPECT_EQ(expect_same(launch(kTriad, {kHostData, kData + 2 * kOut, kData + 3 * kOut, 4096}, 16)), 100u);
@@ -301,6 +309,64 @@ TEST(Ahead, SeveralLaunchesAtOnceAndOneAfterTheOther) {
     const std::uint64_t ahead = expect_same(several);
     EXPECT_GT(ahead, 0u);
     EXPECT_LT(ahead, 100u);
+}
+
+TEST(Ahead, ALaunchSaysHowMuchOfItRanInOrderAndWhy) {
+    const auto accounts = [](unsigned threads, const Scenario& scenario) {
+        World world(threads);
+        scenario(world);
+        std::uint64_t instructions = 0, ahead = 0;
+        for (const LaunchAccount& each : world.accounts) {
+            instructions += each.instructions;
+            ahead += each.ahead;
+        }
+        EXPECT_EQ(instructions, world.rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS));
+        EXPECT_EQ(ahead, world.rig.counters.get(ORR_CTR_VECTOR_AHEAD));
+        return world.accounts;
+    };
+    const auto one = [&](unsigned threads, const Scenario& scenario) {
+        const auto all = accounts(threads, scenario);
+        EXPECT_EQ(all.size(), 1u);
+        return all.empty() ? LaunchAccount{} : all.front();
+    };
+    const Scenario alone = launch(kMixAlone, {4000, kData + kOut}, 9, 3, 8000);
+    LaunchAccount account = one(0, alone);
+    EXPECT_EQ(account.cause, InOrder::kNoThreads);
+    EXPECT_EQ(account.ahead, 0u);
+    EXPECT_GT(account.instructions, 100'000u);
+    account = one(2, alone);
+    EXPECT_EQ(account.cause, InOrder::kNever);
+    EXPECT_EQ(account.ahead, account.instructions);
+    EXPECT_EQ(account.desc.grid_x, 9u);
+    EXPECT_EQ(account.status, ORR_DONE_OK);
+    EXPECT_GT(account.end_ps, account.start_ps);
+    // They take tickets: where the first did.
+    account = one(2, launch(kAtomics, {0, 0, 500}, 12));
+    EXPECT_EQ(account.cause, InOrder::kStopped);
+    EXPECT_LT(account.group, 12u);
+    EXPECT_GT(account.pc, kImageBase);
+    EXPECT_LT(account.pc, kImageBase + (64 << 10));
+    EXPECT_LT(account.ahead, account.instructions / 2);
+    // All write one word.
+    account = one(2, launch(kWriteOne, {kData + kOut, 0, 1500}, 24));
+    EXPECT_EQ(account.cause, InOrder::kMet);
+    account = one(2, launch(kSpin, {10}, 64));
+    EXPECT_EQ(account.cause, InOrder::kShort);
+    const Scenario twice = [](World& world) {
+        world.args({kData + kOut, 0, 1500});
+        world.args({4000, kData + 2 * kOut}, 4096);
+        world.start(0, world.desc(kWriteOne, kData, 24));
+        world.finish();
+        // Beside a launch that is not the reason for it.
+        world.start(1, world.desc(kMixAlone, kData + 4096, 3));
+        world.start(0, world.desc(kWriteOne, kData, 24));
+        world.finish();
+    };
+    const auto all = accounts(2, twice);
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[0].cause, InOrder::kMet);
+    for (const LaunchAccount& each : {all[1], all[2]})
+        EXPECT_EQ(each.cause, each.port == 0 ? InOrder::kBefore : InOrder::kNever);
 }
 
 // A launch that runs in order touches what others have computed ahead.

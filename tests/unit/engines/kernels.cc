@@ -307,6 +307,24 @@ void every_atomic(uint64_t* args) {
         ".option pop\n");
 }
 
+// args: A, B, C, k: four rows of C a group, as wide as four registers; floats, rows of B and C a KiB apart
+[[gnu::naked]] void product(uint64_t*) {
+    asm volatile(
+        ".option push\n .option arch, +v\n"
+        "csrr t0, 0xcc0\n ld a1, 0(a0)\n ld a2, 8(a0)\n ld a3, 16(a0)\n ld a4, 24(a0)\n"
+        "slli t0, t0, 2\n slli t1, a4, 2\n mul t2, t0, t1\n add a1, a1, t2\n slli t0, t0, 10\n"
+        "add a3, a3, t0\n add a5, a1, t1\n add a6, a5, t1\n add a7, a6, t1\n"
+        "vsetvli t0, zero, e32, m4, ta, ma\n vmv.v.i v0, 0\n vmv.v.i v4, 0\n vmv.v.i v8, 0\n"
+        "vmv.v.i v12, 0\n"
+        "1: vle32.v v16, (a2)\n flw fa0, 0(a1)\n flw fa1, 0(a5)\n flw fa2, 0(a6)\n flw fa3, 0(a7)\n"
+        "vfmacc.vf v0, fa0, v16\n vfmacc.vf v4, fa1, v16\n vfmacc.vf v8, fa2, v16\n"
+        "vfmacc.vf v12, fa3, v16\n addi a1, a1, 4\n addi a5, a5, 4\n addi a6, a6, 4\n addi a7, a7, 4\n"
+        "addi a2, a2, 1024\n addi a4, a4, -1\n bnez a4, 1b\n"
+        "vse32.v v0, (a3)\n addi a3, a3, 1024\n vse32.v v4, (a3)\n addi a3, a3, 1024\n"
+        "vse32.v v8, (a3)\n addi a3, a3, 1024\n vse32.v v12, (a3)\n ret\n"
+        ".option pop\n");
+}
+
 // args: where the first pointer is, how many to follow
 [[gnu::naked]] void chase(uint64_t*) {
     asm volatile("ld a1, 8(a0)\n ld a0, 0(a0)\n1: ld a0, 0(a0)\n addi a1, a1, -1\n bnez a1, 1b\n ret\n");
@@ -587,13 +605,13 @@ void mailbox(uint64_t* args) {
 
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
-    histogram,    atomics,       local,  floats,    ids,         registers, clock,
-    illegal,      ecall,         loop,   jump,      load,        store,     misaligned_atomic,
-    recurse,      wait_forever,  mark,   spin,      mix,         tree,      barrier_ended,
-    barrier_late, barrier_other, deep,   rounding,  fail_assert, vectors,   every_atomic,
-    triad,        chase,         gather, fused,     masked,      share,     share_rows,
-    write_one,    mix_alone,     race,   hand_over, stop_at,     old_stack, follow,
-    post,         mailbox,
+    histogram,    atomics,       local,   floats,    ids,         registers, clock,
+    illegal,      ecall,         loop,    jump,      load,        store,     misaligned_atomic,
+    recurse,      wait_forever,  mark,    spin,      mix,         tree,      barrier_ended,
+    barrier_late, barrier_other, deep,    rounding,  fail_assert, vectors,   every_atomic,
+    triad,        chase,         gather,  fused,     masked,      share,     share_rows,
+    write_one,    mix_alone,     race,    hand_over, stop_at,     old_stack, follow,
+    post,         mailbox,       product,
 };
 
 }  // namespace

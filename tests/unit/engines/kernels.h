@@ -48,6 +48,7 @@ enum Kernel : unsigned {
     kFollow,
     kPost,
     kMailbox,
+    kProduct,
     kKernels,
 };
 
