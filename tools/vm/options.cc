@@ -61,15 +61,18 @@ bool take_faults(const std::vector<std::string>& given, Options& options) {
     return true;
 }
 
-// Each card gets its arguments in the order in which they are given.
+// Each card gets those for all, then its own, each in the order in which they are given: of an option that a
+// card gets twice it takes the last.
 bool take_card_args(const std::vector<std::string>& given, Options& options) {
     options.card_args.assign(options.cards, {});
-    for (const std::string& each : given) {
-        const auto [card, text] = for_card(each);
-        if (card && *card >= options.cards) return false;
-        for (unsigned number = 0; number < options.cards; ++number)
-            if (number == card.value_or(number)) options.card_args[number].push_back(text);
-    }
+    for (const bool own : {false, true})
+        for (const std::string& each : given) {
+            const auto [card, text] = for_card(each);
+            if (card && *card >= options.cards) return false;
+            if (card.has_value() != own) continue;
+            for (unsigned number = 0; number < options.cards; ++number)
+                if (number == card.value_or(number)) options.card_args[number].push_back(text);
+        }
     return true;
 }
 

@@ -191,6 +191,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 break;
             case 3:
                 device.bus_master((op & 0x10) != 0);
+                device.atomics((op & 0x20) != 0);
                 break;
             case 4:
                 registers(card, in);

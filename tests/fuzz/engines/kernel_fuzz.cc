@@ -5,6 +5,8 @@
 
 #include <orrery/hw/kernel_abi.h>
 
+#include "emulator/api/checks.h"
+#include "emulator/engines/checked_spaces.h"
 #include "emulator/engines/save_area.h"
 #include "tests/fuzz/engines/small_rig.h"
 
@@ -17,6 +19,11 @@ constexpr std::uint64_t kBase = 0x40'0000'0000;
 constexpr std::uint64_t kCode = 0x80'0000'0000;
 constexpr std::uint64_t kArea = 512 << 10;
 constexpr std::uint32_t kPorts = 2;
+#ifdef ORRERY_CHECKED
+constexpr unsigned kCheck = kCheckRace | kCheckMemory;
+#else
+constexpr unsigned kCheck = 0;
+#endif
 
 orr_desc_kernel descriptor(Input& input) {
     const auto keep = input.take<std::uint8_t>();
@@ -86,6 +93,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     config.cores = 2;
     config.ports = kPorts;
     config.quantum = 500;
+    config.check = kCheck;
+    CheckedMemory checked(checked_spaces(rig.mmu), 1 << 20);
+    if (kCheck != 0) rig.context.checked = &checked;
     VectorUnit unit(config, rig.context);
     fuzz_tables(rig, input, kBase);
     for (unsigned i = 0; i < 48; ++i) {
@@ -118,6 +128,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             case 5:
                 port.set_priority(input.take<std::uint8_t>() % 4u);
                 port.set_weight(1 + input.take<std::uint16_t>() % 65535u);
+                rig.host.set_atomics((what & 0x40) == 0);
+                rig.mmu.flush_host();
                 break;
             default:
                 scribble(rig, input);

@@ -42,9 +42,9 @@ TEST(Options, AnArgumentForTheCardsMayNameOneOfThem) {
     EXPECT_EQ(good({"--cards", "3", "--card-arg", "--workers=1", "--card-arg", "2:--threads=2", "--card-arg",
                     "0:--gdb", "--card-arg", "0:1234", "--card-arg", "--link=0:listen:/x", "--", "x"})
                   .card_args,
-              (Arguments{{"--workers=1", "--gdb", "1234", "--link=0:listen:/x"},
+              (Arguments{{"--workers=1", "--link=0:listen:/x", "--gdb", "1234"},
                          {"--workers=1", "--link=0:listen:/x"},
-                         {"--workers=1", "--threads=2", "--link=0:listen:/x"}}));
+                         {"--workers=1", "--link=0:listen:/x", "--threads=2"}}));
     EXPECT_EQ(status({"--cards", "2", "--card-arg", "2:--threads=2", "--", "x"}), kExitUsage);
 }
 
