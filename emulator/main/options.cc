@@ -64,7 +64,8 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
 
     CLI::App app("One Orrery card: serves its PCIe function to a virtual machine over vfio-user.",
                  "orrery-card");
-    // Of an option that is given again the last counts: what starts cards appends what is meant for one of them.
+    // Of an option that is given again the last counts: what starts cards appends what is meant for one of
+    // them.
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     app.add_option("--socket", options.socket, "UNIX socket to listen on")->required();
     app.add_option("--index", options.index, "number of the card; gives it its uid")

@@ -30,9 +30,10 @@ TEST(CardOptions, HaveDefaults) {
 }
 
 TEST(CardOptions, TheLastOfTwoCounts) {
-    const auto options = parse({"--socket", "s", "--index", "0", "--vram", "1G", "--irq", "msix", "--threads",
-                                "4", "--vram=512M", "--irq=msi", "--threads=1", "--check", "race", "--check",
-                                "memory", "--link", "0:listen:/a", "--link", "1:connect:/b"});
+    const auto options = parse(
+        {"--socket", "s",         "--index", "0",           "--vram",      "1G",          "--irq",
+         "msix",     "--threads", "4",       "--vram=512M", "--irq=msi",   "--threads=1", "--check",
+         "race",     "--check",   "memory",  "--link",      "0:listen:/a", "--link",      "1:connect:/b"});
     ASSERT_TRUE(options) << options.error();
     EXPECT_EQ(options->card.vram_bytes, std::uint64_t{512} << 20);
     EXPECT_EQ(options->interrupts, InterruptMode::kMsi);
