@@ -22,6 +22,8 @@ class LaunchBench {
     // Stores that a launch makes to the registers of a card that is at work, which a hypervisor would have to
     // trap: of each of so many rounds of a hundred launches.
     std::vector<double> register_writes(int rounds);
+    // One launch's call, as often, each on a card that sleeps.
+    std::vector<double> waking(int rounds);
 
     // Launches for ever, between two breakpoints each, for instructions_of_a_launch().
     [[noreturn]] void between_breakpoints() const;

@@ -73,7 +73,9 @@ void measure_launches(orrery::bench::Measured& measured, double factor) {
     const double us = factor / 1e3;
     measured.add({"start of a graph of 100 kernels", {}, scaled(starts[1], us), scaled(starts[0], us)});
     measured.add({"graph of 100 kernels", {}, scaled(ends[1], us), scaled(ends[0], us)});
-    measured.add({"launch, writes to registers", {}, launches.register_writes(kRounds), {}});
+    measured.add(
+        {"launch on a card at work, writes to registers", {}, launches.register_writes(kRounds), {}});
+    measured.add({"launch that wakes the card", {}, scaled(launches.waking(kRounds), us), {}});
     measured.add({"launch, instructions", {}, orrery::bench::instructions_of_a_launch(kRounds), {}});
 }
 
