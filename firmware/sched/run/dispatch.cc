@@ -481,7 +481,7 @@ void Scheduler::tell_item(Queue& queue, uint64_t index) {
     ++progress_;
     const uint64_t status = popped.status;
     if (port.gang || gangs_.locked()) [[unlikely]]
-        gangs_.port_freed(port.cross);
+        gangs_.port_freed(port);
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {
         suspend(queue, port, popped.end - popped.start);

@@ -60,15 +60,39 @@ uint64_t& Gangs::pause_of(const Gang& gang) {
     return tenants_->user(user_of(gang)).gang_pause_ps[gang.cards > 1 ? 1 : 0];
 }
 
-// Ports have been held for it: its context has had them, and a user who makes others wait for them pauses, so
-// that idle ports are no more of the time than with gangs that fail.
-void Gangs::charge_hold(const Gang& gang, uint64_t now) {
-    const uint64_t held = now + most_hold_of(gang) - gang.deadline;  // without jumps of the clock
+// Core time that what runs on ports with cores has used so far.
+uint64_t Gangs::core_time() const {
+    uint64_t used = 0;
+    for (uint32_t n = 0; n < engines_->end(); ++n) {
+        const Port& port = engines_->row(n);
+        if (port.busy && has_cores(port.kind)) used += hal_->reg(engines_->reg(port, SOC_ENGINE_USED_PS));
+    }
+    return used;
+}
+
+// For how long all cores, or some of them for longer, have stood idle while ports were held for it.
+uint64_t Gangs::idle_of(const Gang& gang, uint64_t now) const {
+    if (gang.step < GangStep::kHolds) return 0;
+    const uint64_t left = gang.deadline > now ? gang.deadline - now : 0;
+    const uint64_t held = most_hold_of(gang) > left ? most_hold_of(gang) - left : 0;  // without jumps
+    const uint64_t used = worked_ + core_time();
+    // Below zero: what runs was said to have used more than it had in the end.
+    const uint64_t worked = used >> 63 != 0 ? 0 : used / engines_->vector_cores();
+    return held > worked ? held - worked : 0;
+}
+
+// The gang gives back what it has locked. Of ports that stood idle for it its context has had the time, and a
+// user who makes others wait for them pauses, so that idle ports are a small part of the time, whether gangs
+// start or fail. `in_vain_ps`: it has kept the lock for so long, and does not start.
+void Gangs::charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps) {
     Queue& leader = queues_[gang.queue[0]];
-    arbiter_->charge_idle(leader, held, now);
-    if (!others_wait(gang) && !arbiter_->others_wait(leader)) return;
+    uint64_t kept = idle_of(gang, now);
+    if (kept != 0) arbiter_->charge_idle(leader, kept, now);
+    const bool gangs_wait = others_wait(gang);
+    if (!gangs_wait && !arbiter_->others_wait(leader)) return;
+    if (gangs_wait && kept < in_vain_ps) kept = in_vain_ps;
     uint64_t& pause = pause_of(gang);
-    pause = (pause > now ? pause : now) + kGangPause * held;
+    if (kept != 0) pause = (pause > now ? pause : now) + kGangPause * kept;
 }
 
 // Deadlines go on by a jump of the model clock, except for kGangLookPs of it: no alarm is further away.
@@ -283,6 +307,7 @@ void Gangs::advance(Gang& gang) {
         gang.step = GangStep::kHolds;
         gang.deadline = hal_->reg(SOC_TIME) + most_hold_of(gang);
         engines_->hold(engines_->ports(kCoreKind));
+        worked_ = 0 - core_time();
     }
     if (gang.step == GangStep::kHolds) {
         if (!make_room(gang)) return;
@@ -322,7 +347,7 @@ bool Gangs::make_room(const Gang& gang) {
 
 void Gangs::start(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
-    charge_hold(gang, now);
+    charge_hold(gang, now, 0);
     engines_->hold(0);
     for (uint32_t n = 0; n < gang.members; ++n) {
         Queue& queue = queues_[gang.queue[n]];
@@ -359,7 +384,13 @@ void Gangs::free(Gang& gang) {
 void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value) {
     Gang failed = gang;
     const bool locked = locked_by_ == &gang;
-    const bool kept_others_out = locked && (gang.step != GangStep::kLocked || others_wait(gang));
+    if (locked) {
+        const uint64_t now = hal_->reg(SOC_TIME);
+        const uint64_t left = gang.turn_ends > now ? gang.turn_ends - now : 0;
+        const uint64_t had_lock = kGangCrossHoldPs > left ? kGangCrossHoldPs - left : 0;
+        // Not if it is held up by what runs here: others would have been too.
+        charge_hold(gang, now, gang.cards > 1 && gang.step != GangStep::kHolds ? had_lock : 0);
+    }
     free(gang);
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
@@ -378,8 +409,6 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
             arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
     if (failed.cards > 1) static_cast<void>(signal_cards(failed, kFailed));
-    // Who kept others from the card in vain does not get it again at once, and nobody else pays for it.
-    if (kept_others_out) pause_of(failed) = hal_->reg(SOC_TIME) + kGangPause * kGangCrossHoldPs + kFreePs;
     if (locked) arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
 }
 
@@ -477,7 +506,7 @@ void Gangs::check(uint64_t now) {
             continue;
         }
         // What runs does not make room: others get the ports for a while.
-        charge_hold(gang, now);
+        charge_hold(gang, now, 0);
         engines_->hold(0);
         locked_by_ = nullptr;
         gang.step = GangStep::kWaits;

@@ -29,14 +29,14 @@ struct PersistHeader;
 struct Tables;
 
 inline constexpr uint32_t kGangs = ORR_GANG_MAX_OF_CARD;
-// How long ports may stay idle for a gang, and, in multiples of that, how long its user's gangs are kept from
-// them afterwards: if it failed to start, or others wanted them meanwhile. Cards have no common clock, so
-// waiting for another card takes the longer limit. It is also how long a gang keeps the lock from gangs of
-// other users: what it is said to wait for may be a lie.
+// How long ports may be held for a gang, and, in multiples of what cores stood idle meanwhile, how long its
+// user's gangs are kept from them afterwards if others want them. Cards have no common clock, so waiting for
+// another card takes the longer limit. It is also how long a gang keeps the lock from gangs of other users:
+// what it is said to wait for may be a lie.
 inline constexpr uint64_t kGangHoldPs = 1'000'000'000;
 inline constexpr uint64_t kGangCrossHoldPs = 100'000'000'000;
 inline constexpr uint64_t kGangPause = 20;  // times the hold
-// So much of that is for nothing: a gang that starts holds ports for microseconds.
+// So much of that is for nothing: most gangs hold ports for microseconds.
 inline constexpr uint64_t kGangFreeHoldPs = 1'000'000'000;
 // An idle card moves its clock to the next alarm, at once or after about the same time of the host. In small
 // steps the other cards have the time that the limits promise. A jump of the clock, as a message of a card
@@ -99,9 +99,10 @@ class Gangs {
 
     // Ports are held for a gang, or are about to be.
     bool locked() const { return locked_by_ != nullptr; }
-    // A job has left a port that was a gang's (`cross`: of several cards), or that a gang waits for.
-    void port_freed(bool cross) {
-        if (cross) --cross_jobs_;
+    // A job has left a port that was a gang's, or that a gang waits for.
+    void port_freed(const Port& port) {
+        if (port.cross) --cross_jobs_;
+        worked_ += port.charged_ps;
         due_ = true;
     }
 
@@ -110,7 +111,9 @@ class Gangs {
     uint16_t user_of(const Gang& gang) const;
     bool others_wait(const Gang& gang) const;
     uint64_t& pause_of(const Gang& gang);
-    void charge_hold(const Gang& gang, uint64_t now);
+    uint64_t core_time() const;
+    uint64_t idle_of(const Gang& gang, uint64_t now) const;
+    void charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps);
     void tell(const Gang& gang, const Queue& queue, uint32_t what);
     bool signal_cards(Gang& gang, uint64_t step);
     bool cards_reached(Gang& gang, uint64_t step, uint32_t cards);
@@ -134,6 +137,7 @@ class Gangs {
     Gang rows_[kGangs];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint64_t looked_;  // model time when the clock was looked at
+    uint64_t worked_;  // core time since ports are held, without that of what runs now
     uint32_t order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
     bool due_;

@@ -237,6 +237,50 @@ TEST_F(TwoCards, WhoHoldsPortsAndStartsPausesToo) {
     EXPECT_LT(idle, (card.soc.time - begin) / 18) << "of the time that passed";
 }
 
+// To the quota of its context, as to its queue, process and user: holding costs whether the gang starts or
+// not.
+TEST_F(TwoCards, HeldPortsCostAlsoIfTheGangFails) {
+    Bench& card = *cards[0];
+    constexpr std::uint64_t kTenthOfASecond = 100 | std::uint64_t{1'000'000} << 32;
+    std::uint32_t number = 20;
+    for (const bool fails : {false, true}) {
+        const std::uint32_t context = fails ? 4 : 3;
+        card.create_context(context, context, context);
+        card.soc.map_peer(context, kPeerVa, [](std::uint64_t, std::uint64_t) {});
+        ASSERT_EQ(card.call(ORR_MBOX_QUOTA_SET, {context, kTenthOfASecond}).status, ORR_STATUS_OK);
+        const std::uint32_t liar_number = number++;
+        ProcessQueue liar = card.create_queue(liar_number, context, 16, 100'000'000);
+        ProcessQueue after = card.create_queue(number++, context, 16, 100'000'000);
+        // Of its 100 ms for this second the context holds ports for 98.
+        pass_time(0, 1'000'000 - card.soc.time / 1'000'000 % 1'000'000);
+        const std::uint64_t round = fails ? 2 : 1;
+        card.set_shared(0x1000 + 16, round * 8 + 2);
+        card.submit(liar, {gang(1, round, 0, 2), resident(2)});
+        pass_time(0, 98'000);
+        ASSERT_EQ(trace_records(card.soc, ORR_TRACE_GANG).back().b, ORR_GANG_HELD);
+        if (fails) {
+            EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {liar_number}).status, ORR_STATUS_OK);
+        } else {
+            card.set_shared(0x1000 + 16, round * 8 + 3);
+            card.soc.poke(kBoardPage + 16);
+            card.run();
+            ASSERT_EQ(busy(0), 1u);
+            finish(0);
+        }
+        // 4 ms of all cores are too much then.
+        card.submit(after, {dispatch(0x9000)});
+        ASSERT_EQ(busy(0), 1u);
+        for (const std::uint32_t port : card.soc.busy_ports())
+            card.soc.engines[port].used = 8ull * 4'000'000'000;
+        pass_time(0, 5'000);
+        finish(0);
+        card.submit(after, {dispatch(0x9000)});
+        EXPECT_EQ(busy(0), 0u) << (fails ? "failed" : "started");
+        pass_time(0, 1'000'000);
+        finish(0);
+    }
+}
+
 // The other card is said to have arrived, and never locks: that is a lie of the process, which writes the
 // board.
 TEST_F(TwoCards, ALiarHasTheLockForATenthOfASecond) {

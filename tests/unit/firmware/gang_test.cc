@@ -1,4 +1,6 @@
 // Gangs: all members start, or none.
+#include <algorithm>
+
 #include <orrery/fw/failure.h>
 
 #include "tests/unit/firmware/gangs.h"
@@ -38,6 +40,31 @@ class GangTest : public testing::Test {
         }
         if (bench.soc.time < until) bench.soc.time = until;
         bench.run();
+    }
+    // What runs has had so many cores all the time.
+    void work_on(std::uint64_t cores) {
+        for (const std::uint32_t port : bench.soc.busy_ports()) {
+            auto& engine = bench.soc.engines[port];
+            engine.used = cores * (bench.soc.time - engine.start_ps);
+        }
+    }
+    // What has this entry ends, after the same number of cores.
+    std::uint64_t finish(std::uint64_t entry, std::uint64_t cores) {
+        std::uint64_t ended = 0;
+        work_on(cores);
+        for (const std::uint32_t port : bench.soc.busy_ports()) {
+            if (bench.soc.engines[port].as<orr_desc_kernel>().entry != entry) continue;
+            bench.soc.finish(port);
+            ++ended;
+        }
+        bench.run();
+        return ended;
+    }
+    bool runs(std::uint64_t entry) {
+        const auto ports = bench.soc.busy_ports();
+        return std::ranges::any_of(ports, [&](std::uint32_t port) {
+            return bench.soc.engines[port].as<orr_desc_kernel>().entry == entry;
+        });
     }
     void expect_gang_error(std::uint32_t n, std::uint64_t detail) {
         EXPECT_EQ(bench.status(n).error, ORR_QERR_GANG) << "queue " << n;
@@ -242,41 +269,98 @@ TEST_F(GangTest, OneWithoutAPlaceIsToldSo) {
 TEST_F(GangTest, WhoHoldsPortsAndStartsPausesToo) {
     bench.create_context(3, 3, 7);
     ProcessQueue other = bench.create_queue(20, 3, 16, 100'000'000);
-    ProcessQueue own[] = {bench.create_queue(21, 1, 16, 100'000'000),
-                          bench.create_queue(22, 1, 16, 100'000'000)};
+    ProcessQueue small = bench.create_queue(21, 1, 16, 100'000'000);
+    ProcessQueue large = bench.create_queue(22, 1, 16, 100'000'000);
     std::uint64_t idle = 0, rounds = 0;
     const std::uint64_t begin = bench.soc.time;
-    bench.submit(own[1], {gang(1, 1), resident(8)});
-    for (std::uint64_t round = 2; bench.soc.time < begin + 1'000'000'000'000; ++round) {
-        // The next gang locks the card while one of its own still runs, and ends that late.
-        bench.submit(own[round % 2], {gang(1, round), resident(8)});
+    for (std::uint64_t round = 1; bench.soc.time < begin + 1'000'000'000'000; ++round) {
+        // A gang of all cores locks the card while one of a single core runs, and ends that late.
+        bench.submit(small, {gang(1, round), resident(1)});
+        for (int n = 0; !runs(0x1000); ++n) {
+            ASSERT_LT(n, 1000) << "round " << round;
+            pass_time(100);
+        }
+        bench.submit(large, {gang(1, round, 0, 1, kBoard + 0x100), resident(8, 0x2000)});
         bench.submit(other, {dispatch(0x9000)});
         const std::uint64_t before = bench.status(20).completed, from = bench.soc.time;
         const bool held = running(bench) == 1;
         if (held) {
             pass_time(950);
             EXPECT_EQ(running(bench), 1u);
-            idle += bench.soc.time - from;
+            idle += (bench.soc.time - from) * 7 / 8;
             ++rounds;
         }
-        // The gang before ends, and then what the other user has; till the next gang runs alone.
-        const auto finish = [&](std::uint64_t entry) {
-            for (const std::uint32_t port : bench.soc.busy_ports()) {
-                if (bench.soc.engines[port].as<orr_desc_kernel>().entry == entry) bench.soc.finish(port);
-            }
-            bench.run();
-        };
-        finish(0x1000);
-        for (int n = 0; bench.status(20).completed == before || running(bench) != 1; ++n) {
+        // The small one ends, and then what the other user has; till the large one has run alone.
+        finish(0x1000, 1);
+        for (int n = 0; bench.status(20).completed == before || !runs(0x2000); ++n) {
             ASSERT_LT(n, 1000) << "round " << round << ", " << running(bench) << " run";
-            finish(0x9000);
+            finish(0x9000, 1);
             if (running(bench) == 0) pass_time(100);
         }
+        finish(0x2000, 8);
         ASSERT_EQ(bench.status(21).error | bench.status(22).error, 0u);
     }
     EXPECT_GT(rounds, 10u);
     EXPECT_LT(idle, (bench.soc.time - begin) / 18);
     finish_all();
+}
+
+// Gangs that are there before the one before them has ended leave no core idle: nobody pauses for that.
+TEST_F(GangTest, GangsInARowKeepTheCoresBusyBesideOthers) {
+    bench.create_context(3, 3, 7);
+    ProcessQueue other = bench.create_queue(20, 3, 16, 100'000'000);
+    ProcessQueue own[] = {bench.create_queue(21, 1, 16, 100'000'000),
+                          bench.create_queue(22, 1, 16, 100'000'000)};
+    bench.submit(own[1], {gang(1, 1), resident(8)});
+    bench.submit(other, {dispatch(0x9000)});
+    const std::uint64_t begin = bench.soc.time;
+    std::uint64_t worked = 0;
+    for (std::uint64_t round = 2; round < 60; ++round) {
+        bench.submit(own[round % 2], {gang(1, round), resident(8)});
+        pass_time(900);
+        worked += 900'000'000;
+        ASSERT_EQ(finish(0x1000, 8), 1u) << "the gang before";
+        for (int n = 0; !runs(0x1000); ++n) {
+            ASSERT_LT(n, 3000) << "round " << round;
+            if (finish(0x9000, 1) != 0) bench.submit(other, {dispatch(0x9000)});
+            if (!runs(0x1000)) pass_time(10);
+        }
+    }
+    EXPECT_GT(worked, (bench.soc.time - begin) * 9 / 10);
+    finish_all();
+}
+
+// A gang that ends while it holds ports pauses its user's for what it has held, and only if others waited.
+TEST_F(GangTest, OneThatGoesWhileItHoldsPausesForWhatItHeld) {
+    bench.create_context(3, 3, 7);
+    ProcessQueue other = bench.create_queue(20, 3, 16, 100'000'000);
+    std::uint64_t round = 0;
+    std::uint32_t number = 21;
+    for (const bool beside_others : {false, true}) {
+        // Twice: a millisecond is for nothing.
+        for (int n = 0; n < 2; ++n, ++number) {
+            bench.submit(queues[0], {gang(1, ++round), resident(8)});
+            ASSERT_EQ(running(bench), 1u);
+            work_on(0);
+            ProcessQueue goes = bench.create_queue(number, 1, 16, 100'000'000);
+            bench.submit(goes, {gang(1, ++round), resident(8)});
+            if (beside_others) bench.submit(other, {dispatch(0x9000)});
+            pass_time(900);
+            EXPECT_EQ(running(bench), 1u);
+            EXPECT_EQ(bench.call(ORR_MBOX_QUEUE_DESTROY, {number}).status, ORR_STATUS_OK);
+            finish_all();
+            EXPECT_EQ(running(bench), 0u);
+        }
+        const std::uint64_t from = bench.soc.time;
+        ProcessQueue next = bench.create_queue(number++, 1, 16, 100'000'000);
+        bench.submit(next, {gang(1, ++round), resident(8)});
+        for (int ms = 0; running(bench) == 0 && ms < 5'000; ++ms)
+            pass_time(1'000);
+        finish_all();
+        const std::uint64_t waited_ms = (bench.soc.time - from) / 1'000'000'000;
+        EXPECT_GE(waited_ms, beside_others ? 10u : 0u);
+        EXPECT_LE(waited_ms, beside_others ? 20u : 0u);
+    }
 }
 
 // Hardware 1.2 tells its cores elsewhere.
