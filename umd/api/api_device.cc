@@ -110,7 +110,7 @@ orrError_t orrGetDeviceProperties(orrDeviceProp* prop, int device) {
         p.state = state_of(card->state);
         p.vector_vlen = card->vector_vlen;
         put_text(p.vector_isa, text_of(card->vector_isa));
-        p.host_atomics = host_atomics(**winsys, *card) ? 1 : 0;
+        p.host_atomics = host_atomics(*card) ? 1 : 0;
         return write_struct(prop, p, "orrDeviceProp");
     });
 }

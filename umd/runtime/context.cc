@@ -35,10 +35,12 @@ Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Mem
     return std::unique_ptr<Context>(new Context(device, winsys, memory, fleet, *card));
 }
 
-// From drivers that do not say it nobody asks for a bit before atomics are done.
-bool host_atomics(const Device& winsys, const drm_orr_query_device& card) {
-    constexpr std::uint32_t kSays = ORR_MAKE_VERSION(1, 4, 0);
-    return winsys.info().driver_version < kSays || (card.features & ORR_FEATURE_HOST_ATOMICS) != 0;
+bool host_atomics(const drm_orr_query_device& card) {
+    return (card.features & ORR_FEATURE_HOST_ATOMICS) != 0;
+}
+
+bool switches_atomics_on(const Device& winsys) {
+    return winsys.info().driver_version >= ORR_MAKE_VERSION(1, 4, 0);
 }
 
 Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const drm_orr_query_device& card)
@@ -50,7 +52,7 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       ports_(card.link_ports),
       vector_cores_(card.vector_cores),
       isa_(isa_of(card)),
-      host_atomics_(umd::host_atomics(winsys, card)),
+      host_atomics_(umd::host_atomics(card)),
       tells_((card.features & ORR_FEATURE_TELL) != 0),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem) {

@@ -26,10 +26,12 @@
 
 namespace orrery::umd {
 
-// Threads: everything may be called from any thread.
 // Whether kernels may use atomics on host memory.
-bool host_atomics(const Device& winsys, const drm_orr_query_device& card);
+bool host_atomics(const drm_orr_query_device& card);
+// Older drivers do not, and a card refuses them until one does.
+bool switches_atomics_on(const Device& winsys);
 
+// Threads: everything may be called from any thread.
 class Context {
   public:
     // `winsys`, `memory` and `fleet` outlive the context.

@@ -14,6 +14,7 @@
 #include "umd/runtime/bytes.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/fleet.h"
+#include "umd/runtime/packets.h"
 
 namespace orrery::umd {
 namespace {
@@ -54,10 +55,15 @@ const char* fault_name(std::uint64_t fault) {
 // "; use card memory …", of what needed AtomicOps.
 const char* instead_of_atomics(const QueueState& state, const Context& context) {
     if (state.error_detail != ORR_FAULT_ATOMIC) return "";
-    return context.host_atomics()
-               ? "; they are switched off in PCIe Device Control 2 (lspci -vv: AtomicOpsCtl), where the "
-                 "driver had switched them on: bind it again"
-               : "; the platform completes none (host_atomics of orrGetDeviceProperties): use card memory";
+    if (context.host_atomics())
+        return "; they are switched off in PCIe Device Control 2, where the driver had switched them on: "
+               "bind "
+               "it again";
+    return switches_atomics_on(context.winsys())
+               ? "; the platform completes none (host_atomics of orrGetDeviceProperties): use card memory"
+               : "; a driver before 1.4 does not switch them on: load the module of this release, or use "
+                 "card "
+                 "memory";
 }
 
 // The card only says that its page tables do not allow it.
@@ -195,15 +201,22 @@ std::string faulting_code(const QueueState& state, OpNote note, const Context& c
     return fmt::format(" at pc {:#x}{}", state.error_other, context.describe_code(state.error_other));
 }
 
-// " (copy 7 of 40 of its list)", of a list of copies that was not done to its end; else nothing.
-std::string failing_entry(const QueueState& state, const orr_packet& packet) {
+// " (copy 150 of 200, counted from 0)", of a batch that was not done to its end; else nothing.
+std::string failing_copy(const QueueState& state, const orr_packet& packet, std::span<const std::byte> args) {
     if (packet.header.opcode != ORR_PKT_COPIES || (packet.header.flags & ORR_PKT_F_LONG) != 0 ||
         packet.header.tag != static_cast<std::uint32_t>(state.error_index))
         return {};
     const auto copies = std::bit_cast<orr_packet_copies>(packet);
-    const std::uint64_t number = (state.error_other - copies.list) / sizeof(orr_copy_entry);
-    if (state.error_other < copies.list || number >= copies.entries) return {};
-    return fmt::format(" (copy {} of {} of its list)", number, copies.entries);
+    const std::uint64_t entry = (state.error_other - copies.list) / sizeof(orr_copy_entry);
+    if (state.error_other < copies.list || entry >= copies.entries) return {};
+    // The caller's numbers, which stand behind the list: see copy_batch().
+    const std::uint64_t start = copies.list - reinterpret_cast<std::uintptr_t>(args.data());
+    const std::uint64_t list = copies.entries * sizeof(orr_copy_entry);
+    const std::uint64_t size = list + copies.entries * sizeof(BatchCopy);
+    if (start > args.size() || size > args.size() - start) return {};
+    BatchCopy copy;
+    std::memcpy(&copy, args.data() + start + list + entry * sizeof copy, sizeof copy);
+    return fmt::format(" (copy {} of {}, counted from 0)", copy.number, copy.count);
 }
 
 // A kernel may also run over its stack or its group memory, which lie above all other addresses.
@@ -376,13 +389,14 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
                         ORR_FAILURE_QUEUE(word), where, ORR_FAILURE_INDEX(word), what)};
 }
 
-Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context) {
+Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context,
+                           std::span<const std::byte> args) {
     const bool by_kernel = state.error == ORR_QERR_FAULT || state.error == ORR_QERR_KERNEL_TRAP;
     const std::string tail =
         fmt::format(" (device {}, packet {}{}). The stream has stopped: destroy it and make a new one",
                     context.device(), state.error_index, by_kernel ? failing_item(state, note, packet) : "");
     const std::string who =
-        subject(note) + (note.op == Op::kCopy ? failing_entry(state, packet) : std::string());
+        subject(note) + (note.op == Op::kCopy ? failing_copy(state, packet, args) : std::string());
     switch (state.error) {
         case ORR_QERR_FAULT: {
             const bool of_peer = state.error_detail == ORR_FAULT_PEER_DOWN ||
@@ -422,11 +436,14 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
             return {orrErrorFirmware,
                     fmt::format("the card's firmware was started again and has lost this stream{}", tail)};
         case ORR_QERR_GANG:  // without a place; else Gangs tells the cause
-            return {orrErrorOutOfMemory,
-                    fmt::format("{} is part of a launch over several devices, and device {} had no place for "
-                                "it: {} of them may wait there to start, {} of one process, and of one user "
-                                "no more than are left for others. Try again when some have started{}",
-                                who, context.device(), ORR_GANG_MAX_OF_CARD, ORR_GANG_MAX_OF_CONTEXT, tail)};
+            return {
+                orrErrorOutOfMemory,
+                fmt::format("{} is part of a launch over several devices, and device {} had no place for "
+                            "it: {} of them may wait there to start, {} of one process, and of all "
+                            "processes of one user as many as are left then: {} if no other user has any, "
+                            "else fewer. Try again when some have started{}",
+                            who, context.device(), ORR_GANG_MAX_OF_CARD, ORR_GANG_MAX_OF_CONTEXT,
+                            ORR_GANG_MAX_OF_CARD / 2, tail)};
         case ORR_QERR_POISON: {
             const Error cause = context.fleet().cause(state.error_detail);
             return {cause.code, fmt::format("{} that this stream waited for will never come: {}",

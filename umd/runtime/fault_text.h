@@ -9,7 +9,9 @@ namespace orrery::umd {
 std::optional<Error> describe_deadlock(Context& context);
 // Of a failure word that names no queue of this process. where: "device 0"
 Error describe_foreign_failure(std::uint64_t word, const std::string& where);
-// packet: that of state.error_index, if it still stands in the ring.
-Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context);
+// packet: that of state.error_index, if it still stands in the ring. args: of the queue, to which packets
+// refer.
+Error describe_queue_error(const QueueState& state, OpNote note, const orr_packet& packet, Context& context,
+                           std::span<const std::byte> args = {});
 
 }  // namespace orrery::umd

@@ -97,7 +97,8 @@ inline orr_packet make_reduce(std::uint64_t dst, std::uint64_t src, std::uint64_
     return std::bit_cast<orr_packet>(packet);
 }
 
-// Its list is put in when it is submitted: see Stream::submit_with().
+// Its list is put in when it is submitted, and a BatchCopy for each entry behind that: see
+// Stream::submit_with().
 inline orr_packet make_copies(std::uint64_t bytes, std::uint32_t entries) {
     orr_packet_copies packet{};
     packet.header.opcode = ORR_PKT_COPIES;
@@ -106,6 +107,11 @@ inline orr_packet make_copies(std::uint64_t bytes, std::uint32_t entries) {
     packet.entries = entries;
     return std::bit_cast<orr_packet>(packet);
 }
+
+// Which copy of its caller's batch an entry is. For error texts: the card does not read it.
+struct BatchCopy {
+    std::uint64_t number, count;
+};
 
 // A copy whose struct orr_desc_box is put in when it is submitted, as the list of make_copies().
 constexpr unsigned kBoxCopyWord = 0;

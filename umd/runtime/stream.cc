@@ -399,7 +399,7 @@ Error Stream::stopped_by(const QueueState& state) {
     whole.error_item = load(ring_->error_item, std::memory_order_acquire);
     whole.error_other = load(ring_->error_other, std::memory_order_relaxed);
     const orr_packet packet = load_packet(packets_[state.error_index & (entries_ - 1)]);
-    return fate_.end(describe_queue_error(whole, note, packet, context_));
+    return fate_.end(describe_queue_error(whole, note, packet, context_, args_));
 }
 
 std::optional<Error> Stream::error() {

@@ -95,7 +95,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
                                         std::span<Context* const> peers) {
         return submit_with(packet, 1, args, {Op::kKernel, name}, peers);
     }
-    // The same of any packet: the copy's address goes into this word. At most kMaxArgs bytes.
+    // The same of any packet: the copy's address goes into this word.
     Result<std::uint64_t> submit_with(orr_packet packet, unsigned word, std::span<const std::byte> data,
                                       OpNote note, std::span<Context* const> peers);
 

@@ -330,19 +330,25 @@ Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
             if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
         }
     }
-    constexpr std::size_t kMost = Stream::kMaxArgs / sizeof(orr_copy_entry);
+    constexpr std::size_t kMost = 128;
     std::vector<orr_copy_entry> list;
+    std::vector<BatchCopy> numbers;
+    std::vector<std::byte> data;
     std::uint64_t bytes = 0;
     const auto send = [&]() -> Status {
         if (list.empty()) return {};
         const orr_packet packet = make_copies(bytes, static_cast<std::uint32_t>(list.size()));
-        ORR_TRY(index,
-                stream->submit_with(packet, 0, std::as_bytes(std::span(list)), {Op::kCopy, nullptr}, peers));
+        const auto entries = std::as_bytes(std::span(list)), behind = std::as_bytes(std::span(numbers));
+        data.assign(entries.begin(), entries.end());
+        data.insert(data.end(), behind.begin(), behind.end());
+        ORR_TRY(index, stream->submit_with(packet, 0, data, {Op::kCopy, nullptr}, peers));
         list.clear();
+        numbers.clear();
         bytes = 0;
         return {};
     };
-    for (const Transfer& transfer : transfers) {
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+        const Transfer& transfer = transfers[i];
         if (!transfer.src_memory || !transfer.dst_memory) {
             ORR_TRY(copied, copy_async(runtime, transfer, stream));
         } else if (transfer.bytes != 0) {
@@ -350,6 +356,7 @@ Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
                 ORR_TRY(sent, send());
             }
             list.push_back({transfer.src, transfer.dst, transfer.bytes, 0});
+            numbers.push_back({i, transfers.size()});
             bytes += transfer.bytes;
         }
     }

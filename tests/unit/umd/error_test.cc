@@ -66,15 +66,16 @@ TEST(Error, PropertiesLinksAndVersions) {
     EXPECT_EQ(version, static_cast<std::uint32_t>(ORR_VERSION));
     orrDeviceVersion below = ORR_INIT(orrDeviceVersion);
     ASSERT_OK(orrDeviceGetVersion(&below, 0));
-    EXPECT_EQ(below.driver, static_cast<std::uint32_t>(ORR_MAKE_VERSION(1, 2, 3)));
+    EXPECT_EQ(below.driver, static_cast<std::uint32_t>(ORR_MAKE_VERSION(1, 4, 3)));
     EXPECT_FAIL(orrDeviceGetVersion(nullptr, 0), orrErrorInvalidValue, "orrDeviceVersion");
 }
 
-TEST(Error, AtomicsOnHostMemoryAreOnUnlessTheDriverSaysNo) {
+// A driver before 1.4 does not say it, as it does not switch them on.
+TEST(Error, AtomicsOnHostMemoryAreOffUnlessTheDriverSaysThatTheyAreOn) {
     FakeSystem system(3);
-    system.card(1).driver_version = system.card(2).driver_version = ORR_MAKE_VERSION(1, 4, 0);
-    system.card(1).host_atomics = true;
-    for (const auto& [device, on] : {std::pair(0, 1u), std::pair(1, 1u), std::pair(2, 0u)}) {
+    system.card(0).driver_version = ORR_MAKE_VERSION(1, 3, 9);
+    system.card(0).host_atomics = system.card(2).host_atomics = false;
+    for (const auto& [device, on] : {std::pair(0, 0u), std::pair(1, 1u), std::pair(2, 0u)}) {
         orrDeviceProp prop = ORR_INIT(orrDeviceProp);
         ASSERT_OK(orrGetDeviceProperties(&prop, device));
         EXPECT_EQ(prop.host_atomics, on) << device;

@@ -212,7 +212,8 @@ bool FakeCard::step(Queue& queue) {
     return true;
 }
 
-void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
+void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail,
+                    std::uint64_t other) {
     const std::lock_guard lock(mutex_);
     if (queue.state.error != 0) return;
     queue.waiting = false;
@@ -233,6 +234,7 @@ void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, st
     ring->error_index = queue.state.error_index;
     ring->error_address = address;
     ring->error_detail = detail;
+    ring->error_other = other;
     atomic(&ring->error).store(error, std::memory_order_release);
 }
 
@@ -381,8 +383,9 @@ bool FakeCard::write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault
 
 bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
     std::uint64_t fault = 0;
-    const auto failed = [&](std::uint64_t error, std::uint64_t address, std::uint64_t detail) {
-        stop(queue, error, address, detail);
+    const auto failed = [&](std::uint64_t error, std::uint64_t address, std::uint64_t detail,
+                            std::uint64_t other = 0) {
+        stop(queue, error, address, detail, other);
         return true;
     };
     switch (packet.header.opcode) {
@@ -431,7 +434,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
                 if (entry.reserved != 0 || entry.bytes > left) return failed(ORR_QERR_BAD_DESC, 0, 0);
                 left -= entry.bytes;
                 if (const std::uint64_t bad = copy(entry.dst, entry.src, entry.bytes, &fault); bad != 0)
-                    return failed(ORR_QERR_FAULT, bad, fault);
+                    return failed(ORR_QERR_FAULT, bad, fault, va);
             }
             if (left != 0) return failed(ORR_QERR_BAD_DESC, 0, 0);
             model_ps_ += p.bytes * 10;

@@ -155,8 +155,8 @@ class FakeCard {
     std::uint32_t vector_ports = 4;
     std::string vector_isa;  // empty: a card from before it was told
     bool checks_memory = false;
-    std::uint32_t driver_version = ORR_MAKE_VERSION(1, 2, 3);
-    bool host_atomics = false;  // a driver before 1.4 does not say
+    std::uint32_t driver_version = ORR_MAKE_VERSION(1, 4, 3);
+    bool host_atomics = true;
     std::vector<orr_desc_tell> told;
     int live_pages = 0;
     std::uint32_t grants = 0;
@@ -177,7 +177,8 @@ class FakeCard {
     bool reaches(const FakeCard& peer) const;
     void drop_arrivals(const FakeCard* from);
     // Stops the queue if it has not stopped, and fails what its packets would have signalled.
-    void stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail);
+    void stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail,
+              std::uint64_t other = 0);
     bool idle(const Queue& queue);
     // Nothing of the queue will signal any more.
     void end_signals(const Queue& queue);

@@ -14,6 +14,7 @@
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
 #include "umd/runtime/context.h"
+#include "umd/runtime/packets.h"
 #include "umd/runtime/runtime.h"
 
 namespace orrery::umd::test {
@@ -91,7 +92,13 @@ TEST_F(FaultText, ABadAddressHasThePlaceInTheModule) {
 }
 
 TEST_F(FaultText, AListHasTheNumberOfTheCopy) {
-    constexpr std::uint64_t kList = 0x5000'0000;
+    struct Args {
+        std::byte others[64];
+        orr_copy_entry list[40];
+        BatchCopy numbers[40];
+    } args{};
+    args.numbers[7] = {150, 200};
+    const std::uint64_t kList = reinterpret_cast<std::uintptr_t>(args.list);
     orr_packet_copies packet{};
     packet.header.opcode = ORR_PKT_COPIES;
     packet.header.tag = 9;
@@ -104,20 +111,29 @@ TEST_F(FaultText, AListHasTheNumberOfTheCopy) {
         state.error_address = 0x666000;
         state.error_index = index;
         state.error_other = other;
-        return describe_queue_error(state, {Op::kCopy, nullptr}, std::bit_cast<orr_packet>(packet), context())
+        return describe_queue_error(state, {Op::kCopy, nullptr}, std::bit_cast<orr_packet>(packet), context(),
+                                    std::as_bytes(std::span(&args, 1)))
             .text;
     };
-    EXPECT_THAT(of_entry(kList + 7 * sizeof(orr_copy_entry)),
-                ::testing::HasSubstr("a copy (copy 7 of 40 of its list) accessed 0x666000 where nothing is"));
+    EXPECT_THAT(
+        of_entry(kList + 7 * sizeof(orr_copy_entry)),
+        ::testing::HasSubstr("a copy (copy 150 of 200, counted from 0) accessed 0x666000 where nothing is"));
     // What no list has, and a ring that was written over.
     for (const std::string& text : {of_entry(0), of_entry(kList - 32),
                                     of_entry(kList + 40 * sizeof(orr_copy_entry)), of_entry(kList, 73)})
         EXPECT_THAT(text, ::testing::StartsWith("a copy accessed 0x666000"));
+    // Nor is a list believed that reaches beyond the stream's arguments, or begins before them.
+    packet.entries = 41;
+    EXPECT_THAT(of_entry(kList), ::testing::StartsWith("a copy accessed 0x666000"));
+    packet.entries = 40;
+    packet.list = kList - 96;
+    EXPECT_THAT(of_entry(packet.list), ::testing::StartsWith("a copy accessed 0x666000"));
 }
 
 TEST(FaultTextOfAtomics, SaysWhatToDo) {
-    FakeSystem system(2);
-    system.card(1).driver_version = ORR_MAKE_VERSION(1, 4, 0);
+    FakeSystem system(3);
+    system.card(1).host_atomics = system.card(2).host_atomics = false;
+    system.card(2).driver_version = ORR_MAKE_VERSION(1, 3, 9);
     QueueState state;
     state.error = ORR_QERR_FAULT;
     state.error_detail = ORR_FAULT_ATOMIC;
@@ -131,6 +147,7 @@ TEST(FaultTextOfAtomics, SaysWhatToDo) {
     EXPECT_THAT(text(0), ::testing::HasSubstr("accessed 0x5000 with an atomic on host memory"));
     EXPECT_THAT(text(0), ::testing::HasSubstr("bind it again"));
     EXPECT_THAT(text(1), ::testing::HasSubstr("the platform completes none"));
+    EXPECT_THAT(text(2), ::testing::HasSubstr("a driver before 1.4 does not switch them on"));
 }
 
 TEST_F(FaultText, ARaceHasBothSides) {

@@ -305,7 +305,10 @@ TEST_F(GangTest, ADeviceWithoutAPlaceEndsTheOthers) {
     ASSERT_OK(launch_pair());
     EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorOutOfMemory,
                 "stream 'part1' on device 1 had a part of the same launch over several devices");
-    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorOutOfMemory, "device 1 had no place for it");
+    EXPECT_FAIL(
+        orrStreamSynchronize(stream_[1]), orrErrorOutOfMemory,
+        "device 1 had no place for it: 16 of them may wait there to start, 4 of one process, and of all "
+        "processes of one user as many as are left then: 8 if no other user has any");
     EXPECT_EQ(started_[0] + started_[1], 0);
 }
 

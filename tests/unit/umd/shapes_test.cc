@@ -213,6 +213,34 @@ TEST(Shapes, ManyCopiesAtOnce) {
     ASSERT_OK(orrStreamDestroy(stream));
 }
 
+// The caller's numbers, though a batch is cut into lists, and empty copies are in none.
+TEST(Shapes, ABatchThatFailsTellsWhichOfTheCallersCopies) {
+    FakeSystem system(1);
+    struct Case {
+        std::size_t count, empty, bad;
+        const char* text;
+    };
+    for (const Case& c : {Case{200, 0, 150, "a copy (copy 150 of 200, counted from 0) accessed"},
+                          Case{40, 10, 20, "a copy (copy 20 of 40, counted from 0) accessed"},
+                          Case{40, 0, 0, "a copy (copy 0 of 40, counted from 0) accessed"}}) {
+        Memories from, to;
+        void* gone = nullptr;
+        ASSERT_OK(orrMallocHost(&gone, 4096, 0));
+        system.card().hide(gone);
+        std::vector<void*> dsts(c.count, to.card);
+        std::vector<const void*> srcs(c.count, from.pinned);
+        std::vector<std::size_t> sizes(c.count, 64);
+        std::fill_n(sizes.begin(), c.empty, 0);
+        srcs[c.bad] = gone;
+        orrStream_t stream = nullptr;
+        ASSERT_OK(orrStreamCreate(&stream, 0));
+        ASSERT_OK(orrMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), c.count, 0, stream));
+        EXPECT_FAIL(orrStreamSynchronize(stream), orrErrorIllegalAddress, c.text);
+        ASSERT_OK(orrStreamDestroy(stream));
+        ASSERT_OK(orrFreeHost(gone));
+    }
+}
+
 TEST(Shapes, Reductions) {
     FakeSystem system(1);
     Memories memory;

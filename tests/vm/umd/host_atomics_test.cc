@@ -97,7 +97,7 @@ TEST_F(HostAtomics, FaultWhileTheBitIsOff) {
     ASSERT_OK(add(host_)) << "so that the page is known";
     control.set_atomics(false);
     ASSERT_FALSE(control.atomics());
-    expect_refused("(lspci -vv: AtomicOpsCtl), where the driver had switched them on: bind it again");
+    expect_refused("in PCIe Device Control 2, where the driver had switched them on: bind it again");
     expect_in_card_memory();
     control.set_atomics(true);
     ASSERT_OK(add(host_));

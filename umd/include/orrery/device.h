@@ -48,7 +48,8 @@ typedef struct orrDeviceProp {
     char vector_isa[128]; /**< what they run, as compilers write it; empty: an old driver or card does not say
                            */
     uint32_t host_atomics; /**< 1: kernels may use atomics on pinned memory; 0: they fail there, as the
-                              platform completes no AtomicOps of PCIe */
+                              platform completes no AtomicOps of PCIe, or as a driver before 1.4 does not
+                              switch them on */
     uint32_t reserved2;
 } orrDeviceProp;
 /** What a card is. */

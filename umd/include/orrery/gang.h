@@ -31,10 +31,13 @@ extern "C" {
  *
  * At most four streams of a process have such parts that are not over on one device; the call fails with
  * orrErrorOutOfMemory for a fifth. A device has places for 16 such launches of all processes that have not
- * started: of one for which there is none all streams stop with orrErrorOutOfMemory. A call that fails starts
- * nothing. If a part's stream stops while the call gives the parts, the streams of those before it, which had
- * theirs, stop too, with that cause; for any other failure all streams go on. The launch is not preempted
- * once it runs, and is no part of a graph. flags: 0.
+ * started, of which all processes of one user have no more than are left then: 8 if nobody else has any, a
+ * second user 4 beside them, a third 2. Of a launch without a place all streams stop with
+ * orrErrorOutOfMemory. If a launch kept vector cores idle for more than 1 ms while it waited to start, and
+ * other work waited for them, launches of its user pause on that device for twenty times as long, also if it
+ * started in the end. A call that fails starts nothing. If a part's stream stops while the call gives the
+ * parts, the streams of those before it, which had theirs, stop too, with that cause; for any other failure
+ * all streams go on. The launch is not preempted once it runs, and is no part of a graph. flags: 0.
  */
 ORR_API orrError_t orrLaunchGang(const orrLaunchParams* const* parts, size_t count, unsigned flags);
 

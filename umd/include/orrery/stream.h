@@ -103,7 +103,12 @@ typedef struct orrWaitOptions {
  * null for all defaults. */
 ORR_API orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event, const orrWaitOptions* options);
 
-/** Model time between two finished records on one device, in ns with fraction: exact and repeatable. */
+/**
+ * Model time between two finished records on one device, in ns with fraction: exact. It is the same in each
+ * run if all work between them, and the records, were queued before any of it could begin, as behind a wait
+ * for one semaphore, and the card's caches have the same in them; else it also depends on when the host's
+ * doorbells arrive, for a launch of microseconds by some tenths.
+ */
 ORR_API orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end);
 /**
  * Host time in ns from the orrEventRecord of `start` to the moment at which a call on `end`
