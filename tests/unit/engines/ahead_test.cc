@@ -248,6 +248,20 @@ TEST(Ahead, RacesOfManyKinds) {
     }
 }
 
+// How long each works in a round, and where its words are, is by chance.
+TEST(Ahead, GroupsThatWaitForEachOther) {
+    for (std::uint64_t seed = 0; seed < 16; ++seed) {
+        const std::uint64_t rounds = 3 + seed % 5, at = kOut + seed * 8 * 1237;
+        const auto groups = static_cast<std::uint32_t>(2 + seed % 7);
+        const Scenario turns = [=](World& world) {
+            std::memset(world.words(at), 0, 32 << 10);
+            launch(kTakeTurns, {kData + at, rounds, seed * 0x9e37'79b9'7f4a'7c15, seed % 2}, groups)(world);
+        };
+        EXPECT_LT(expect_same(turns), 100u);
+        if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+    }
+}
+
 TEST(Ahead, FaultsAndTrapsEndAKernelWhereTheyWould) {
     expect_same(launch(kStopAt, {kData + kOut, 13, 4000, 0x7777'0000}, 20));
     expect_same(launch(kStopAt, {kData + kOut, 0, 4000, 0x7777'0000}, 20));

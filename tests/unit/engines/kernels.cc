@@ -603,15 +603,43 @@ void mailbox(uint64_t* args) {
     asm volatile("rdtime %0" : "=r"(out[1]));
 }
 
+// args: words that are zero, rounds, seed, 1: without atomics. In every round each group works for a time by
+// chance, waits for all others, and reads what one of them wrote.
+void take_turns(uint64_t* args) {
+    auto* const words = reinterpret_cast<volatile uint64_t*>(args[0]);
+    const uint64_t group = CSR(ORR_CSR_GROUP_X), groups = CSR(ORR_CSR_GRID_X);
+    const auto wait = [&](uint64_t turn) {
+        if (args[3] == 1) {
+            words[8 * (group + 1)] = turn;
+            for (uint64_t i = 0; i < groups; ++i)
+                while (words[8 * (i + 1)] < turn) {
+                }
+            return;
+        }
+        __atomic_fetch_add(words, 1, __ATOMIC_ACQ_REL);
+        while (__atomic_load_n(words, __ATOMIC_ACQUIRE) < turn * groups) {
+        }
+    };
+    uint64_t sum = args[2] + group;
+    for (uint64_t round = 1; round <= args[1]; ++round) {
+        sum = work(sum, sum % 1024);
+        words[1024 + 3 * group] = sum;
+        wait(2 * round - 1);
+        sum = work(sum ^ words[1024 + 3 * ((group + round) % groups)], 3);
+        wait(2 * round);
+    }
+    words[2048 + group] = sum;
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
-    histogram,    atomics,       local,   floats,    ids,         registers, clock,
-    illegal,      ecall,         loop,    jump,      load,        store,     misaligned_atomic,
-    recurse,      wait_forever,  mark,    spin,      mix,         tree,      barrier_ended,
-    barrier_late, barrier_other, deep,    rounding,  fail_assert, vectors,   every_atomic,
-    triad,        chase,         gather,  fused,     masked,      share,     share_rows,
-    write_one,    mix_alone,     race,    hand_over, stop_at,     old_stack, follow,
-    post,         mailbox,       product,
+    histogram,    atomics,       local,   floats,     ids,         registers, clock,
+    illegal,      ecall,         loop,    jump,       load,        store,     misaligned_atomic,
+    recurse,      wait_forever,  mark,    spin,       mix,         tree,      barrier_ended,
+    barrier_late, barrier_other, deep,    rounding,   fail_assert, vectors,   every_atomic,
+    triad,        chase,         gather,  fused,      masked,      share,     share_rows,
+    write_one,    mix_alone,     race,    hand_over,  stop_at,     old_stack, follow,
+    post,         mailbox,       product, take_turns,
 };
 
 }  // namespace

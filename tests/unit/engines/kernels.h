@@ -49,6 +49,7 @@ enum Kernel : unsigned {
     kPost,
     kMailbox,
     kProduct,
+    kTakeTurns,
     kKernels,
 };
 

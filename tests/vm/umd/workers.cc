@@ -125,6 +125,7 @@ int run_worker(const std::string& name) {
     if (name == "add") return add_steadily();
     if (name == "no-system-calls") return submit_without_system_calls();
     if (name == "spin") return spin();
+    if (name == "times") return report_times();
     std::fprintf(stderr, "no worker '%s'\n", name.c_str());
     return 2;
 }

@@ -7,5 +7,7 @@ namespace orrery::umd::vm {
 
 // Exit status; see workers.cc for the names.
 int run_worker(const std::string& name);
+// One of them (threads_test.cc): what the first card's kernels take.
+int report_times();
 
 }  // namespace orrery::umd::vm
