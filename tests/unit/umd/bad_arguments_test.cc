@@ -580,7 +580,7 @@ std::vector<Case> descriptions() {
         {"set dead", kHandle,
          [](World& w) { return orrFuncSetAttribute(w.dead_kernel, orrFuncAttributeItemStackBytes, 1); }},
         {"set no attribute", kValue,
-         [](World& w) { return orrFuncSetAttribute(w.kernel, static_cast<orrFuncAttribute>(9), 1); }},
+         [](World& w) { return orrFuncSetAttribute(w.kernel, static_cast<orrFuncAttribute>(0), 1); }},
         {"set beyond all memory", kValue,
          [](World& w) { return orrFuncSetAttribute(w.kernel, orrFuncAttributeItemStackBytes, kHuge); }},
         {"global nowhere", kValue,
