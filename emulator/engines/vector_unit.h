@@ -40,7 +40,7 @@ struct VectorConfig {
     // They need l1_bytes, and there are none where launches are checked.
     unsigned threads = 0;
     // Is told of each launch, and of each part of one between preemptions, when it has ended.
-    std::function<void(const LaunchAccount&)> account;
+    std::function<void(const LaunchAccount&)> account{};
 };
 
 class VectorUnit {

@@ -7,8 +7,10 @@ filter=${1:-}
 
 presets=(release)
 [ -n "$filter" ] || presets+=(asan)
+# The release build has the benchmarks too: what nobody compiles breaks unseen.
 # shellcheck disable=SC2016 # expanded by the inner shell
-tools/make/prepare.sh all sh -ec 'for preset; do tools/make/build.sh --for test "$preset"; done' build "${presets[@]}"
+tools/make/prepare.sh all sh -ec 'purpose=bench; for preset; do tools/make/build.sh --for "$purpose" "$preset"; purpose=test; done' \
+    build "${presets[@]}"
 
 # Tests have directories of their own below build, which they clear.
 source tools/make/lock.sh
