@@ -189,7 +189,7 @@ static int orr_bo_init_system(struct orr_device *odev, struct orr_bo *bo, u64 si
 	int ret;
 
 	/* Ends like any other BO if it fails. Without memory for the inode shmem says -ENOSPC. */
-	ret = drm_gem_object_init(&odev->drm, &bo->base, size);
+	ret = orr_shmem_object_init(odev, &bo->base, size);
 	if (ret)
 		return ret == -ENOSPC ? -ENOMEM : ret;
 	mapping_set_gfp_mask(bo->base.filp->f_mapping,

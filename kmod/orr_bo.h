@@ -106,6 +106,9 @@ void orr_bo_unuse(struct orr_bo *bo);
 void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 offset);
 void orr_bo_cursor_advance(struct orr_bo_cursor *cursor, u64 bytes);
 
+/* orr_shmem.c */
+int orr_shmem_object_init(struct orr_device *odev, struct drm_gem_object *obj, u64 size);
+
 /* orr_mmap.c */
 extern const struct vm_operations_struct orr_bo_vm_ops;
 int orr_bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma);

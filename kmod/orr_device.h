@@ -74,6 +74,7 @@ static_assert(PAGE_SIZE == ORR_PAGE_SIZE, "the card's pages are 4 KiB");
 #endif
 
 struct orr_queue;
+struct vfsmount;
 
 /**
  * struct orr_info - what the card and its firmware said about themselves at probe; constant after
@@ -284,6 +285,8 @@ struct orr_device {
 	/** @save_node: save areas, which belong to the firmware; constant after probe */
 	struct drm_mm_node save_node;
 
+	/** @shmem: where files of large BOs lie; NULL: the kernel's own mount; constant after probe */
+	struct vfsmount *shmem;
 	/** @bo_lock: guards @bos, and the DMA mappings of those in it */
 	struct mutex bo_lock;
 	/** @bos: all BOs with a DMA mapping, which an unbind has to end */
@@ -460,6 +463,9 @@ void orr_health_link_kick(struct orr_device *odev, bool now);
 bool orr_health_gone(struct orr_device *odev);
 void orr_device_lost(struct orr_device *odev, const char *reason);
 void orr_device_quiesced(struct orr_device *odev);
+
+/* orr_shmem.c */
+int orr_shmem_init(struct orr_device *odev);
 
 /* orr_vram.c */
 int orr_vram_init(struct orr_device *odev);

@@ -182,6 +182,9 @@ static int orr_probe_boot(struct orr_device *odev)
 	ret = orr_vram_init(odev);
 	if (ret)
 		return ret;
+	ret = orr_shmem_init(odev);
+	if (ret)
+		return ret;
 	ret = orr_links_init(odev);
 	if (ret)
 		return ret;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <thread>
 
@@ -214,12 +215,14 @@ TEST_F(Work, TimestampsAndSemaphores) {
     EXPECT_GE(data.words()[1], data.words()[0]);
 }
 
-TEST_F(Work, PartialUnmapLeavesTheRest) {
+class WorkOn : public Work, public ::testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(WorkOn, PartialUnmapLeavesTheRest) {
     Queue queue(fd(), vm_, kRingVa);
     ASSERT_EQ(queue.error(), 0);
     const std::uint64_t size = 8 * kMiB;  // 2 MiB entries, which get split
     Buffer data;
-    ASSERT_EQ(make_buffer(fd(), vm_, kVa, size, ORR_BO_VRAM, data), 0);
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, size, GetParam(), data), 0);
     ASSERT_EQ(unmap(fd(), vm_, kVa + 3 * kMiB, 4096), 0);
     ASSERT_EQ(unmap(fd(), vm_, kVa + 5 * kMiB + 4096, kMiB), 0);
     EXPECT_EQ(queue.run(std::vector{fill(kVa, 3 * kMiB, 1), fill(kVa + 3 * kMiB + 4096, 2 * kMiB, 2),
@@ -242,6 +245,18 @@ TEST_F(Work, PartialUnmapLeavesTheRest) {
     EXPECT_EQ(out.error, ORR_QERR_FAULT);
     EXPECT_EQ(out.error_address, kVa + 5 * kMiB + 4096);
     EXPECT_EQ(data.words()[(5 * kMiB + 4096) / 8], 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, WorkOn, ::testing::Values(ORR_BO_VRAM, ORR_BO_SYSTEM));
+
+TEST_F(Work, LargeBuffersOfTheSystemHaveLargePages) {
+    if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"))
+        GTEST_SKIP() << "this kernel has no large pages";
+    const std::uint64_t before = vram_used(fd());
+    Buffer data;
+    ASSERT_EQ(make_buffer(fd(), vm_, kVa, 32 * kMiB, ORR_BO_SYSTEM, data), 0);
+    // With small pages 16 tables of the last level alone.
+    EXPECT_LT(vram_used(fd()) - before, 8 * 4096u);
 }
 
 TEST_F(Work, UnmapHoldsForTheNextAccess) {
