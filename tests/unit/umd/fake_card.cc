@@ -225,17 +225,19 @@ void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, st
     queue.failed_upto = queue.completed;
     if (queue.gang) FakeGangs::all().fail(queue.gang->gang);
     leave_gang(queue);
-    fail_promises(queue);
-    end_signals(queue);
     std::uint64_t fault = 0;
     auto* ring = reinterpret_cast<orr_ring*>(
         translate(queue.ring_va, sizeof(orr_ring), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
-    if (ring == nullptr) return;
-    ring->error_index = queue.state.error_index;
-    ring->error_address = address;
-    ring->error_detail = detail;
-    ring->error_other = other;
-    atomic(&ring->error).store(error, std::memory_order_release);
+    if (ring != nullptr) {
+        ring->error_index = queue.state.error_index;
+        ring->error_address = address;
+        ring->error_detail = detail;
+        ring->error_other = other;
+        atomic(&ring->error).store(error, std::memory_order_release);
+    }
+    // After the error, as the firmware does: who sees what came of a failure sees that the queue has stopped.
+    fail_promises(queue);
+    end_signals(queue);
 }
 
 void FakeCard::crash(const std::string& queue) {
