@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "emulator/api/instruction.h"
 #include "emulator/core/op.h"
@@ -23,6 +24,8 @@ Decoded decode(std::uint32_t bits, std::uint64_t pc, bool fp, bool vector = fals
 bool begins_pair(OpCode code);
 Handler pair_handler(const Decoded& first, unsigned first_length, const Decoded& second,
                      unsigned second_length);
+// All of pairs that begin with it.
+std::vector<Handler> pair_handlers(OpCode first, unsigned first_length);
 
 // aux of AmoW and AmoD.
 enum class AmoFunction : std::uint8_t { kSwap, kAdd, kXor, kAnd, kOr, kMin, kMax, kMinu, kMaxu };

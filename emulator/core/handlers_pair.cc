@@ -225,4 +225,14 @@ Handler pair_handler(const Decoded& first, unsigned first_length, const Decoded&
     return kRows[a][b][forward | (first_length - 1) << 1 | (second_length - 1)];
 }
 
+std::vector<Handler> pair_handlers(OpCode first, unsigned first_length) {
+    std::vector<Handler> all;
+    const std::uint8_t a = kFirst[static_cast<std::size_t>(first)];
+    if (a == kNone) return all;
+    for (const Forms& forms : kRows[a])
+        for (std::size_t form = 0; form < forms.size(); ++form)
+            if ((form >> 1 & 1) == first_length - 1) all.push_back(forms[form]);
+    return all;
+}
+
 }  // namespace orrery::emu

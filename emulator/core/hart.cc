@@ -7,6 +7,7 @@
 #include "emulator/core/handler.h"
 #include "emulator/core/hart_impl.h"
 #include "emulator/core/host_fp.h"
+#include "emulator/core/known.h"
 #include "emulator/core/vector/execute.h"
 
 namespace orrery::emu {
@@ -140,6 +141,7 @@ Hart::Hart(const Config& config, Bus& bus, CodeStore* shared)
         core.vector->vlen_bytes = core.config.vlen / 8;
         core.vector->datapath_bits = core.config.vector_datapath;
         core.vector->kernels = &vector_kernels(std::min(config.simd, best_simd()));
+        known_handlers();  // made here, not in run()
     }
     if (shared == nullptr || !shared->pool().suits(core.config)) core.own_pool = std::make_unique<CodePool>();
     core.pool = core.own_pool != nullptr ? core.own_pool.get() : &shared->pool();

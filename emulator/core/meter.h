@@ -51,6 +51,10 @@ class Meter {
         return counts_.vram.read + counts_.vram.written >= costs_.most_vram ||
                counts_.host.read >= costs_.most_from_host || counts_.host.written >= costs_.most_to_host;
     }
+    // So many more bytes of VRAM in a row come to no limit.
+    bool has_room(std::uint64_t bytes) const {
+        return counts_.vram.read + counts_.vram.written + bytes + TlbTags::kLevels * kLine < costs_.most_vram;
+    }
     void follow(const Invalidations& all) { tlb_.follow(all, space_); }
     void forget_own_names() { tlb_.forget_own_names(space_); }
     // What has been counted since the last call.

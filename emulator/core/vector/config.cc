@@ -45,23 +45,27 @@ enum : std::uint32_t {
     kVlenb = 0xc22,
 };
 
+constexpr unsigned kVsetvl = 2, kVsetivli = 3;  // in aux
+
+std::uint64_t vtype_of(const Core* core, const Op* op) {
+    return op->aux == kVsetvl ? core->x[op->rs2] : static_cast<std::uint64_t>(op->imm);
+}
+std::uint64_t wanted_vl(const Core* core, const Op* op) {
+    if (op->aux == kVsetivli) return op->rs1;
+    if (op->rs1 != 0) return core->x[op->rs1];
+    return op->rd == 0 ? core->vector->vl : core->vector->vlmax;
+}
+
 Next op_vector_config(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     if (!vector_on(core)) {
         raise_illegal(core, op);
         ORR_STOP();
     }
-    constexpr unsigned kVsetvl = 2, kVsetivli = 3;
     VectorFile& file = *core->vector;
     const std::uint64_t old_vl = file.vl, old_vtype = file.vtype;
-    const bool legal =
-        file.set_vtype(op->aux == kVsetvl ? core->x[op->rs2] : static_cast<std::uint64_t>(op->imm));
-    const bool keeps = op->aux != kVsetivli && op->rs1 == 0 && op->rd == 0;
-    const std::uint64_t wanted = op->aux == kVsetivli ? op->rs1
-                                 : op->rs1 != 0       ? core->x[op->rs1]
-                                 : keeps              ? file.vl
-                                                      : file.vlmax;
-    file.vl = legal ? std::min(wanted, file.vlmax) : 0;
+    const bool legal = file.set_vtype(vtype_of(core, op));
+    file.vl = legal ? std::min(wanted_vl(core, op), file.vlmax) : 0;
     file.vstart = 0;
     if (file.vl != old_vl || file.vtype != old_vtype) compute_products(core);
     if (op->rd != 0) core->x[op->rd] = file.vl;
@@ -71,6 +75,16 @@ Next op_vector_config(Core* core, Op* op, std::int64_t left) {
 }
 
 }  // namespace
+
+bool keeps_vl(Core* core, const Op* op) {
+    VectorFile& file = *core->vector;
+    if (!vector_on(core) || file.vtype == kVill || vtype_of(core, op) != file.vtype || file.vstart != 0 ||
+        std::min(wanted_vl(core, op), file.vlmax) != file.vl)
+        return false;
+    if (op->rd != 0) core->x[op->rd] = file.vl;
+    vector_written(core);
+    return true;
+}
 
 bool read_vector_csr(Core* core, std::uint32_t number, std::uint64_t& value) {
     if (core->vector == nullptr || !vector_on(core)) return false;

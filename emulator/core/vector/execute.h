@@ -92,6 +92,9 @@ void merge_bits(std::uint8_t* vd, const std::uint8_t* from, const std::uint8_t* 
 bool read_vector_csr(Core* core, std::uint32_t number, std::uint64_t& value);
 bool write_vector_csr(Core* core, std::uint32_t number, std::uint64_t value);
 
+// vset{i}vl{i} that leaves vl and vtype as they are, but for its count of steps; false: it is another one,
+// and nothing is done.
+bool keeps_vl(Core* core, const Op* op);
 Next op_vector(Core* core, Op* op, std::int64_t left);
 Next op_vector_memory(Core* core, Op* op, std::int64_t left);
 // What is pending of products (file.h) is computed now.

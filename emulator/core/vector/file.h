@@ -57,15 +57,16 @@ struct VectorFile {
     }
 
     // Multiply-adds that are counted and not computed yet (run.cc): of rows of register group `vs2`, of which
-    // all but the last have all sums. Rows behind the first are aside, and the group is still to get the
-    // last. Nobody sees registers or flags before compute_products(), and at the end of Hart::run() nothing
-    // is left.
+    // all but the last have all sums. Rows are in the group, aside or, during a run, in memory, and the group
+    // is still to get the last. Nobody sees registers or flags before compute_products(), and at the end of
+    // Hart::run() nothing is left.
     struct Pending {
         static constexpr std::uint32_t kMostBytes = 1024;  // of a row that others follow
         VectorProducts all;                                // rows == 0: nothing
         VectorProductsKernel kernel = nullptr;
         VectorOperands one;
         unsigned in_last = 0, log2 = 0;  // of the size of an element in bytes
+        std::uint32_t in_place = 0;      // a bit each: rows that are in memory
         std::uint8_t vs2 = 0;
         alignas(64) std::uint8_t aside[VectorProducts::kRows - 1][kMostBytes] = {};
     } pending;

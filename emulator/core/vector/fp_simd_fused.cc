@@ -137,23 +137,31 @@ VectorKernel brain(VectorOp op) {
 }
 #undef ORR_FUSED
 
+template <class T>
+ORR_INLINE T factor_of(const VectorProducts& all, unsigned row, unsigned sum) {
+    T factor;
+    __builtin_memcpy(&factor, all.factors[row] + sum * sizeof(T), sizeof(T));
+    return factor;
+}
+
 // One product of elements [from, to) by itself.
-template <class Body>
+template <class F, class C>
 __attribute__((noinline)) void add_alone(const VectorProducts& all, unsigned row, unsigned sum,
                                          std::uint64_t from, std::uint64_t to) {
     VectorOperands& o = *all.one;
     o.vd = all.vd[sum];
     o.vs2 = all.row[row];
-    o.scalar = all.scalar[row][sum];
+    constexpr std::uint64_t kBox = sizeof(C) == sizeof(std::uint64_t) ? 0 : ~0ull << 8 * sizeof(C);
+    o.scalar = kBox | factor_of<typename F::Store>(all, row, sum);
     o.vl = to;
-    blocks_from<Body>(o, from);
+    blocks_from<Fused<F, F, C, true, true, false, false>>(o, from);
     o.vl = all.vl;
 }
 
 // The sums stay in registers of the host over all rows, so many host vectors of each at a time. A NaN stays
 // one, so that looking at the sums at last is enough.
 template <class F, class C, unsigned kSums>
-std::uint64_t add_tiles(const VectorProducts& all, const C (*factors)[VectorProducts::kSums]) {
+std::uint64_t add_tiles(const VectorProducts& all) {
     using Body = Fused<F, F, C, true, true, false, false>;
     using Numbers = typename Body::Numbers;
     constexpr unsigned kLanes = Body::kLanes, kMost = kVectorBytes == 64 ? 16 : 8,
@@ -172,7 +180,7 @@ std::uint64_t add_tiles(const VectorProducts& all, const C (*factors)[VectorProd
             for (unsigned part = 0; part < kWide; ++part)
                 others[part] = load_all<C, kLanes>(all.row[r], i + part * kLanes);
             for (unsigned k = 0; k < kSums; ++k) {
-                const Numbers factor = splat<C, kLanes>(factors[r][k]);
+                const Numbers factor = splat<C, kLanes>(factor_of<C>(all, r, k));
                 for (unsigned part = 0; part < kWide; ++part)
                     sums[k][part] = Body::sum_of(factor, others[part], sums[k][part]);
             }
@@ -184,7 +192,7 @@ std::uint64_t add_tiles(const VectorProducts& all, const C (*factors)[VectorProd
         if (__builtin_expect(nan, 0)) {
             for (unsigned r = 0; r < all.rows; ++r)
                 for (unsigned k = 0; k < kSums; ++k)
-                    add_alone<Body>(all, r, k, i, i + kWide * kLanes);
+                    add_alone<F, C>(all, r, k, i, i + kWide * kLanes);
             continue;
         }
         for (unsigned k = 0; k < kSums; ++k)
@@ -196,20 +204,16 @@ std::uint64_t add_tiles(const VectorProducts& all, const C (*factors)[VectorProd
 
 template <class F, class C>
 void add_products(const VectorProducts& all) {
-    using Tiles = std::uint64_t (*)(const VectorProducts&, const C(*)[VectorProducts::kSums]);
+    using Tiles = std::uint64_t (*)(const VectorProducts&);
     static constexpr Tiles kTiles[] = {add_tiles<F, C, 1>, add_tiles<F, C, 2>, add_tiles<F, C, 3>,
                                        add_tiles<F, C, 4>, add_tiles<F, C, 5>, add_tiles<F, C, 6>,
                                        add_tiles<F, C, 7>, add_tiles<F, C, 8>};
     static_assert(sizeof kTiles / sizeof kTiles[0] == VectorProducts::kSums);
-    C factors[VectorProducts::kRows][VectorProducts::kSums];
-    for (unsigned r = 0; r < all.rows; ++r)
-        for (unsigned k = 0; k < all.sums; ++k)
-            factors[r][k] = bits_as<C>(unbox<F>(all.scalar[r][k]));
-    const std::uint64_t done = kTiles[all.sums - 1](all, factors);
+    const std::uint64_t done = kTiles[all.sums - 1](all);
     if (done == all.vl) return;
     for (unsigned r = 0; r < all.rows; ++r)
         for (unsigned k = 0; k < all.sums; ++k)
-            add_alone<Fused<F, F, C, true, true, false, false>>(all, r, k, done, all.vl);
+            add_alone<F, C>(all, r, k, done, all.vl);
 }
 
 VectorKernel first(VectorKernel a, VectorKernel b, VectorKernel c) {

@@ -5,11 +5,12 @@
 // is to raise. So each element is done or not, and vstart names the first that is not. Strided and indexed
 // ones also stop there, and go on later, where the hart is to stop.
 #include <cstring>
-#include <iterator>
 
 #include "emulator/core/page_access.h"
 #include "emulator/core/vector/cost.h"
 #include "emulator/core/vector/execute.h"
+#include "emulator/core/vector/run.h"
+#include "emulator/core/vector/span.h"
 
 namespace orrery::emu {
 namespace {
@@ -294,12 +295,6 @@ Plan plan_of(const Core* core, const Op* op, const VectorRow& what) {
     return plan;
 }
 
-VectorFile::Row& row_at(VectorFile& file, const Op* op) {
-    return file.rows[reinterpret_cast<std::uintptr_t>(op) / sizeof(Op) % std::size(file.rows)];
-}
-
-constexpr std::uint64_t kSpan = std::uint64_t{2} << 20;
-
 // An access at `va` went to a page that the page cache has.
 [[gnu::noinline]] void remember_span(Core* core, VectorFile::Row& row, std::uint64_t va, bool store) {
     const PageEntry& entry = core->page_entry(va);
@@ -311,19 +306,6 @@ constexpr std::uint64_t kSpan = std::uint64_t{2} << 20;
         return;
     row.span = first | (store ? 1 : 0);
     row.addend = entry.addend;
-}
-
-// An instruction that went on by as much as the time before will do so next time: the host is told what comes
-// then, as otherwise it waits for each row anew. (A prefetch of what is not there does nothing.)
-void expect_next(VectorFile::Row& row, std::uint64_t va, const std::uint8_t* host, std::uint64_t bytes) {
-    const std::uint64_t step = va - row.last;
-    const bool goes_on = row.step == step && step != 0;
-    row.last = va;
-    row.step = step;
-    if (!goes_on) return;
-    const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(host) + step;
-    for (std::uint64_t line = 0; line < bytes; line += Meter::kLine)
-        __builtin_prefetch(reinterpret_cast<const void*>(next + line));  // NOLINT(performance-no-int-to-ptr)
 }
 
 void copy_row(Core* core, const Op* op, std::uint8_t* host, std::uint64_t bytes, bool store) {
@@ -403,6 +385,25 @@ Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
 }
 
 }  // namespace
+
+bool is_plain_load(const VectorFile& file, const Op* op) {
+    return is_plain(file, op) && (static_cast<std::uint32_t>(op->imm) & kPlainStore) == 0;
+}
+
+bool load_row(Core* core, const Op* op) {
+    VectorFile& file = *core->vector;
+    if (!is_plain_load(file, op)) return false;
+    const auto log2 = static_cast<unsigned>(file.sew_log2 - 3);
+    const std::uint64_t va = core->x[op->rs1], bytes = file.vl << log2;
+    VectorFile::Row& row = row_at(file, op);
+    const std::uint8_t* const host = row_in_place(core, row, va, bytes, log2);
+    if (host == nullptr || bytes > VectorFile::Pending::kMostBytes) return move_plain(core, op, false);
+    take_row(core, host);
+    expect_next(row, va, host, bytes);
+    core->meter.stream(va, bytes, PagePlace::kVram, false, true);
+    if (core->meter.full()) core->stop_soon();
+    return true;
+}
 
 Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
     VectorFile& file = *core->vector;

@@ -53,7 +53,7 @@ struct VectorOperands {
 
 using VectorKernel = void (*)(VectorOperands&);
 
-// vd[k] += scalar[r][k] * row[r], for r = 0, 1, ... and in each k = 0, 1, ..., elements [0, vl): vfmacc.vf
+// vd[k] += factors[r][k] * row[r], for r = 0, 1, ... and in each k = 0, 1, ..., elements [0, vl): vfmacc.vf
 // without a mask, in round to nearest even. No vd has a byte in common with a row, nor with another vd.
 struct VectorProducts {
     static constexpr unsigned kRows = 8, kSums = 8;
@@ -61,7 +61,8 @@ struct VectorProducts {
     std::uint64_t vl = 0;
     const std::uint8_t* row[kRows] = {};
     std::uint8_t* vd[kSums] = {};
-    std::uint64_t scalar[kRows][kSums] = {};
+    // f[rs1], of SEW bits, the canonical NaN if it was not boxed; of each row from its first byte on.
+    alignas(64) std::uint8_t factors[kRows][kSums * sizeof(std::uint64_t)] = {};
     VectorOperands* one = nullptr;  // unmasked, all elements: for one alone; has the flags
 };
 using VectorProductsKernel = void (*)(const VectorProducts&);

@@ -8,69 +8,11 @@
 #include <cstring>
 #include <utility>
 
-#include "emulator/core/page_access.h"
 #include "emulator/core/vector/cost.h"
-#include "emulator/core/vector/execute.h"
+#include "emulator/core/vector/run.h"
 
 namespace orrery::emu {
 namespace {
-
-// charge_vector() for instructions in a row that nobody waits for, with its state at hand.
-class Clock {
-  public:
-    static constexpr unsigned kMost = 16;
-    Clock(const Core* core, std::int64_t left)
-        : now_(core->steps_end - static_cast<std::uint64_t>(left) + core->extra_cycles),
-          left_(left),
-          until_(core->vector->arithmetic_until) {
-        const VectorFile& file = *core->vector;
-        for (std::size_t i = 0; i < VectorFile::kAhead; ++i)
-            began_[i] = file.began[(file.oldest + i) % VectorFile::kAhead];
-    }
-    // False: the budget is used up.
-    bool step() {
-        ++now_;
-        return --left_ != 0;
-    }
-    bool takes_more() const { return count_ != kMost; }
-    bool vector(std::uint64_t cycles) {
-        const std::uint64_t given = std::max(now_, began_[count_]);
-        const std::uint64_t begin = std::max({given, began_[count_ + VectorFile::kAhead - 1], until_});
-        until_ = begin + cycles;
-        began_[VectorFile::kAhead + count_++] = begin;
-        const std::uint64_t extra = given - now_;
-        now_ = given;
-        if (extra >= static_cast<std::uint64_t>(left_)) [[unlikely]] {
-            beyond_ = extra - static_cast<std::uint64_t>(left_ - 1);
-            left_ = 1;
-        } else {
-            left_ -= static_cast<std::int64_t>(extra);
-        }
-        extra_ += extra;
-        return step();
-    }
-    // What is left of the budget.
-    std::int64_t finish(Core* core) const {
-        VectorFile& file = *core->vector;
-        file.arithmetic_until = until_;
-        for (std::size_t i = 0; i < VectorFile::kAhead; ++i)
-            file.began[(file.oldest + count_ + i) % VectorFile::kAhead] = began_[count_ + i];
-        file.oldest = (file.oldest + count_) % VectorFile::kAhead;
-        core->extra_cycles += extra_;
-        core->mcycle_delta += extra_;
-        core->steps_end -= extra_ - beyond_;
-        core->deferred -=
-            static_cast<std::int64_t>(std::min(beyond_, static_cast<std::uint64_t>(core->deferred)));
-        return left_;
-    }
-
-  private:
-    std::uint64_t now_;
-    std::int64_t left_;
-    std::uint64_t until_, extra_ = 0, beyond_ = 0;
-    unsigned count_ = 0;
-    std::uint64_t began_[VectorFile::kAhead + kMost];
-};
 
 // flw or fld as its handler does it. False: that one has to.
 template <class T>
@@ -81,12 +23,12 @@ bool load(Core* core, const Op* op) {
         (entry.load_tag != (tag_of<T>(va) | kCountedPage) || !core->meter.has(va)))
         return false;
     const auto* host = reinterpret_cast<const typename Host<T>::Type*>(entry.host(va));
-    constexpr std::uint64_t kBox = sizeof(T) == 4 ? 0xffffffff00000000u : 0;
-    core->f[op->rd] = __atomic_load_n(host, __ATOMIC_RELAXED) | kBox;
+    core->f[op->rd] = __atomic_load_n(host, __ATOMIC_RELAXED) | kBoxOf<T>;
     return true;
 }
 
 // The products that are pending take one more; false: not after those that there are.
+template <class T>
 bool append(VectorFile& file, const Op* op, std::uint64_t scalar) {
     VectorFile::Pending& pending = file.pending;
     VectorProducts& all = pending.all;
@@ -104,16 +46,55 @@ bool append(VectorFile& file, const Op* op, std::uint64_t scalar) {
         return false;
     }
     unsigned& k = pending.in_last;
-    if (all.rows == 1) {
-        if (k == VectorProducts::kSums || std::find(all.vd, all.vd + k, vd) != all.vd + k) return false;
+    if (k < all.sums) {
+        if (all.vd[k] != vd) return false;
+    } else {
+        if (all.rows != 1 || k == VectorProducts::kSums || std::find(all.vd, all.vd + k, vd) != all.vd + k)
+            return false;
         all.vd[k] = vd;
         ++all.sums;
-    } else if (k == all.sums || all.vd[k] != vd) {
-        return false;
     }
-    all.scalar[all.rows - 1][k++] = scalar;
+    put_factor(all, all.rows - 1, k++, unboxed<T>(scalar));
     return true;
 }
+
+// The loop that a run goes round in.
+template <class T>
+class Loop {
+  public:
+    // A branch back from `from` to `op` was taken.
+    void came_back(Core* core, VectorClock& clock, Op*& op, Op* from, const Op* product) {
+        const VectorClock::Phase phase = clock.phase();
+        if (op != head_ || from != branch_) {
+            head_ = op;
+            branch_ = from;
+            known_ = Known::kNo;
+        } else if (phase == phase_ && known_ != Known::kOther) {
+            if (known_ == Known::kNo)
+                known_ = turns_.plan(core, op, from, product) ? Known::kRows : Known::kOther;
+            bool goes_on = true;
+            const std::uint64_t cycles = clock.at().now - turn_.now;
+            const std::uint64_t turns =
+                known_ == Known::kRows ? turns_.template run<T>(core, clock.left(), cycles, goes_on) : 0;
+            if (turns == 0) known_ = Known::kOther;
+            clock.repeat(turn_, turns);
+            if (!goes_on) op = from + length_of_branch(from);
+        }
+        phase_ = phase;
+        turn_ = clock.at();
+    }
+
+  private:
+    enum class Known : std::uint8_t { kNo, kRows, kOther };
+    static unsigned length_of_branch(const Op* op) { return known_handlers().find(op->fn)->length; }
+
+    Op* head_ = nullptr;
+    Op* branch_ = nullptr;
+    Known known_ = Known::kNo;
+    VectorClock::Phase phase_;
+    VectorClock::Turn turn_;
+    RowTurns turns_;
+};
 
 struct Went {
     Op* op;
@@ -126,64 +107,45 @@ Went run(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t cycles = common(file).cycles[0];
     constexpr OpCode kLoad = sizeof(T) == 4 ? OpCode::kFlw : OpCode::kFld;
     const Handler loads = core->handlers->of[static_cast<unsigned>(kLoad)][1];
+    const KnownHandlers& known = known_handlers();
     const std::int32_t imm = op->imm;
     const std::uint8_t vs2 = op->rs2;
-    Clock clock(core, left);
+    VectorClock clock(core, left);
+    Loop<T> loop;
+    const Op* const product = op;
     for (bool more = true; more;) {
-        if (!append(file, op, core->f[op->rs1])) [[unlikely]] {
-            compute_pending(core);
-            append(file, op, core->f[op->rs1]);
-        }
-        op += 2;
-        more = clock.vector(cycles);
-        for (; more && op->fn == loads; op += 2) {
+        const Handler fn = op->fn;
+        if (fn == op_vector) {
+            if (op->imm != imm || op->rs2 != vs2) break;
+            if (!append<T>(file, op, core->f[op->rs1])) [[unlikely]] {
+                compute_pending(core);
+                append<T>(file, op, core->f[op->rs1]);
+            }
+            op += 2;
+            more = clock.arithmetic(cycles);
+        } else if (fn == loads) {
             if (!load<T>(core, op)) break;
+            op += 2;
             more = clock.step();
+        } else if (fn == op_vector_memory) {
+            if (op->rd != vs2 || !load_row(core, op)) break;
+            op += 2;
+            more = clock.memory(cycles) && !core->attention;
+        } else {
+            const KnownHandler* const which = known.find(fn);
+            Op* const from = op;
+            if (which == nullptr || !keep_count(core, op, *which)) break;
+            more = clock.step();
+            if (more && op < from) loop.came_back(core, clock, op, from, product);
         }
-        more = more && clock.takes_more() && op->fn == op_vector && op->imm == imm && op->rs2 == vs2;
     }
     file.touched = true;
-    return {op, clock.finish(core)};
+    leave_rows(core);
+    clock.finish(core);
+    return {op, clock.left()};
 }
 
 }  // namespace
-
-void compute_pending(Core* core) {
-    VectorFile& file = *core->vector;
-    VectorFile::Pending& pending = file.pending;
-    VectorProducts& all = pending.all;
-    const unsigned rows = std::exchange(all.rows, 0), last = rows - 1;
-    all.rows = pending.in_last == all.sums ? rows : last;
-    if (all.rows != 0) pending.kernel(all);
-    if (all.rows != rows && pending.in_last != 0) {
-        VectorProducts rest = all;
-        rest.rows = 1;
-        rest.sums = pending.in_last;
-        rest.row[0] = all.row[last];
-        std::copy_n(all.scalar[last], rest.sums, rest.scalar[0]);
-        pending.kernel(rest);
-    }
-    if (last != 0) std::memcpy(file.reg(pending.vs2), all.row[last], all.vl << pending.log2);
-    all.rows = 0;
-    if (pending.one.fflags != 0) [[unlikely]]
-        core->fflags = core->fflags | (std::exchange(pending.one.fflags, 0) & 31);
-}
-
-std::uint8_t* place_of_row(Core* core, unsigned rd, std::uint64_t bytes) {
-    VectorFile& file = *core->vector;
-    VectorFile::Pending& pending = file.pending;
-    VectorProducts& all = pending.all;
-    if (all.rows == 0) return file.reg(rd);
-    if (pending.vs2 != rd || pending.in_last != all.sums || all.rows == VectorProducts::kRows ||
-        bytes > VectorFile::Pending::kMostBytes) {
-        compute_pending(core);
-        return file.reg(rd);
-    }
-    std::uint8_t* const place = pending.aside[all.rows - 1];
-    all.row[all.rows++] = place;
-    pending.in_last = 0;
-    return place;
-}
 
 Next op_vector_run(Core* core, Op* op, std::int64_t left) {
     const Went went =
