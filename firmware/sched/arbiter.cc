@@ -45,6 +45,38 @@ void Arbiter::start_member(Queue& queue, Port& port, uint32_t members, uint64_t 
     scheduler_->start_job(queue, port, now, 0);
 }
 
+const Policy& Arbiter::policy() const {
+    return scheduler_->policy_;
+}
+
+Precedence Arbiter::precedence(const Queue& leader, uint64_t now) {
+    Precedence result = {};
+    // HIGH beyond its share is as NORMAL.
+    const uint32_t least = leader.priority == ORR_PRIORITY_HIGH ? ORR_PRIORITY_NORMAL : leader.priority;
+    const auto look_at = [&](const Queue& queue, uint32_t level) {
+        if (level == ORR_PRIORITY_REALTIME && leader.priority != ORR_PRIORITY_REALTIME) return;
+        result.above |= level > leader.priority && !scheduler_->exceeds_share(queue, leader, kCoreKind);
+        if (level < least || queue.process == leader.process) return;
+        result.any = true;
+        const uint64_t lead = scheduler_->tenants_.lead(leader, queue, kCoreKind);
+        if (lead > result.lead_ps) result.lead_ps = lead;
+    };
+    Engines& engines = scheduler_->engines_;
+    for (uint32_t n = 0; n < engines.end(); ++n) {
+        Port& port = engines.row(n);
+        if (!port.busy || !has_cores(port.kind) || port.gang) continue;
+        charge(port, now);
+        look_at(*port.queue, port.level);
+    }
+    const uint32_t classes = scheduler_->waiting_classes(kCoreKind);
+    for (uint32_t level = 0; level < kClasses; ++level) {
+        if ((classes >> level & 1) == 0) continue;
+        const Queue* const queue = scheduler_->next_of(kCoreKind, level).queue;
+        if (queue != nullptr) look_at(*queue, level);
+    }
+    return result;
+}
+
 bool Arbiter::preempts() const {
     return !scheduler_->policy_.has(ORR_POLICY_F_NO_PREEMPTION);
 }

@@ -12,6 +12,14 @@
 namespace orrery::fw {
 
 class Scheduler;
+struct Policy;
+
+// What there is beside a gang that would go before it.
+struct Precedence {
+    bool any;          // of other tenants, of its class or a higher one
+    bool above;        // of a higher class, of a user within his share
+    uint64_t lead_ps;  // by which the gang's tenant has had more than the one of these who has had least
+};
 
 class Arbiter {
   public:
@@ -37,6 +45,9 @@ class Arbiter {
     // --- vector ports ---
     // Starts the dispatch at the queue's head on a free port, whoever else waits for it.
     void start_member(Queue& queue, Port& port, uint32_t members, uint64_t now);
+    const Policy& policy() const;
+    // Jobs that run or wait on vector ports, but for REALTIME and gangs.
+    Precedence precedence(const Queue& leader, uint64_t now);
     // The policy lets jobs be preempted.
     bool preempts() const;
     // Asks the job to make room at the end of its work-groups.

@@ -256,7 +256,7 @@ std::optional<Error> Gangs::first_cause(const Gang& gang) const {
     return gang.apart;
 }
 
-Error Gangs::cause(const Stream& stream, std::uint64_t missing) {
+Error Gangs::cause(const Stream& stream, std::uint64_t detail) {
     std::shared_ptr<Gang> gang;
     {
         const std::lock_guard lock(mutex_);
@@ -276,14 +276,14 @@ Error Gangs::cause(const Stream& stream, std::uint64_t missing) {
                 "the parts of a launch over several devices did not start together in time"};
     }
     if (auto first = first_cause(*gang)) return *first;
-    const Error error = not_together(*gang, missing);
+    const Error error = not_together(*gang, detail);
     const std::lock_guard lock(mutex_);
     if (!gang->apart) gang->apart = error;
     return *gang->apart;
 }
 
 // Of a gang of which no part has failed.
-Error Gangs::not_together(const Gang& gang, std::uint64_t missing) {
+Error Gangs::not_together(const Gang& gang, std::uint64_t detail) {
     for (const Member& one : gang.members) {
         Context& from = one.stream->context();
         for (const Member& other : gang.members) {
@@ -299,12 +299,18 @@ Error Gangs::not_together(const Gang& gang, std::uint64_t missing) {
                                 from.device(), to.device())};
         }
     }
-    const std::size_t lacks = missing < gang.members.size() ? missing : gang.members.size() - 1;
+    const std::uint64_t lacks = std::min<std::uint64_t>(detail >> 32, gang.members.size() - 1);
+    const Stream& stream = *gang.members[lacks].stream;
+    if ((detail & ORR_GANG_PRECEDED) != 0)
+        return {orrErrorLaunchTimeout,
+                fmt::format("the parts of a launch over several devices did not start together: kernels that "
+                            "go first (of a higher class, or of other launches over several devices) kept "
+                            "device {} from {} for {} times the limit of model time",
+                            stream.context().device(), stream.label(), ORR_GANG_LIMITS)};
     return {orrErrorLaunchTimeout,
             fmt::format("the parts of a launch over several devices did not start together: {} had other "
-                        "work, or no cores were free there, within the limit of model time (100 ms while "
-                        "another user's launch over several devices waits for one of them)",
-                        gang.members[lacks].stream->label())};
+                        "work, or no cores were free there, within the limit of model time",
+                        stream.label())};
 }
 
 void Gangs::clear() {

@@ -41,8 +41,8 @@ class Gangs {
     // Lets go of gangs that are over, and so of their streams.
     void retire();
     // Why a part did not start, of whose failure the card tells no more than that the others did not come.
-    // missing: number of the card that lacked.
-    Error cause(const Stream& stream, std::uint64_t missing);
+    // detail: of ORR_QERR_GANG, but not ORR_GANG_NO_PLACE.
+    Error cause(const Stream& stream, std::uint64_t detail);
     // Before the contexts go.
     void clear();
 
@@ -75,7 +75,7 @@ class Gangs {
     Status check_places(const std::vector<GangPart>& parts) const;
     // The first failure of a part, with its name; nothing: none has failed.
     std::optional<Error> first_cause(const Gang& gang) const;
-    static Error not_together(const Gang& gang, std::uint64_t missing);
+    static Error not_together(const Gang& gang, std::uint64_t detail);
 
     std::mutex launching_;      // gangs come to all their streams in one order
     mutable std::mutex mutex_;  // also of what is in gangs; no stream is asked for its error under it

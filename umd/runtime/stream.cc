@@ -393,7 +393,7 @@ Error Stream::stopped_by(const QueueState& state) {
         const std::lock_guard lock(queue_mutex_);
         if (auto why = fate_.error()) return *why;
     }
-    if (is_apart(state)) return fate_.end(context_.fleet().gangs().cause(*this, state.error_detail >> 32));
+    if (is_apart(state)) return fate_.end(context_.fleet().gangs().cause(*this, state.error_detail));
     const OpNote note = notes_[state.error_index & (entries_ - 1)];
     QueueState whole = state;
     whole.error_item = load(ring_->error_item, std::memory_order_acquire);

@@ -115,6 +115,16 @@ class Tenants {
         return ua != ub && users_[ua].vtime[resource] > users_[ub].vtime[resource] + by_ps;
     }
 
+    // By how much the tenant of `a` has had more than that of `b`: of two users these, else the processes.
+    uint64_t lead(const Queue& a, const Queue& b, uint32_t resource) const {
+        if (!several() || a.process == b.process) return 0;
+        const Tenant& pa = processes_[a.process];
+        const Tenant& pb = processes_[b.process];
+        const uint64_t of_a = pa.user != pb.user ? users_[pa.user].vtime[resource] : pa.vtime[resource];
+        const uint64_t of_b = pa.user != pb.user ? users_[pb.user].vtime[resource] : pb.vtime[resource];
+        return of_a > of_b ? of_a - of_b : 0;
+    }
+
   private:
     static void raise(uint64_t& to, uint64_t at_least) {
         if (to < at_least) to = at_least;

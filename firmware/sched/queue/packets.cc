@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kMaxCopyBytes = 1ull << 40;
 constexpr uint64_t kMaxGroups = 1ull << 31;
 constexpr uint64_t kMaxItems = 1024;
-constexpr uint64_t kMaxRound = 1ull << 60;
+constexpr uint64_t kMaxRound = (1ull << 63) / ORR_GANG_ROUND;
 
 constexpr Verdict kValid{ORR_QERR_NONE, 0};
 

@@ -344,7 +344,7 @@ bool Scheduler::drain_completions() {
         blame.now(queue.number);  // NOLINT(clang-analyzer-core.NullDereference): a busy port has a queue
         const Done done = account(queue, *port);
         const uint32_t kind = port->kind;
-        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 && !gangs_.locked())
+        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 && !gangs_.watches())
             [[likely]] {
             --queue.in_flight;
             ++queue.stats.finished;
@@ -480,7 +480,7 @@ void Scheduler::tell_item(Queue& queue, uint64_t index) {
 [[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
     ++progress_;
     const uint64_t status = popped.status;
-    if (port.gang || gangs_.locked()) [[unlikely]]
+    if (port.gang || gangs_.watches()) [[unlikely]]
         gangs_.port_freed(port);
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {

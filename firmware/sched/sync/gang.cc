@@ -5,29 +5,29 @@
 
 #include "firmware/hal/window.h"
 #include "firmware/sched/arbiter.h"
+#include "firmware/sched/policy/policy.h"
 #include "firmware/sched/policy/tenants.h"
 #include "firmware/sched/queue/packets.h"
 #include "firmware/sched/show/trace.h"
+#include "firmware/sched/sync/gang_steps.h"
 #include "firmware/sched/tables.h"
 
 namespace orrery::fw {
 namespace {
 
-constexpr uint64_t kArrived = 1;
-constexpr uint64_t kLocked = 2;
-constexpr uint64_t kHeld = 3;
-constexpr uint64_t kFailed = 7;
-constexpr uint64_t kSteps = 8;
-constexpr uint64_t kFreePs = kGangPause * kGangFreeHoldPs;
 // Of a step that a peer has no room for; then the gang fails.
 constexpr uint32_t kGangTries = 64;
 
-uint64_t most_hold_of(const Gang& gang) {
-    return gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs;
+// What is missing is missing on this card.
+bool lacks_own_card(const Gang& gang) {
+    return (gang.step == GangStep::kWaits && !gang.parked) || gang.step == GangStep::kHolds;
 }
 
-bool is_late(const Gang& gang, uint64_t now) {
-    return gang.deadline <= now || (gang.step == GangStep::kLocked && gang.turn_ends <= now);
+// When the gang fails, or holds its ports no longer. Who waits for the turns of other cards gives them time
+// to say themselves why they are late.
+uint64_t late_at(const Gang& gang) {
+    const bool for_others = gang.deadline == gang.ends && gang.ends != kNever && !lacks_own_card(gang);
+    return gang.deadline + (for_others ? gang.limit_ps : 0);
 }
 
 uint32_t groups_of(const uint64_t (&words)[kPacketWords]) {
@@ -55,46 +55,6 @@ uint16_t Gangs::user_of(const Gang& gang) const {
     return tenants_->user_of(contexts_[gang.context].process);
 }
 
-// Until when gangs of this kind, of one card or of several, of this gang's user pause, but for kFreePs of it.
-uint64_t& Gangs::pause_of(const Gang& gang) {
-    return tenants_->user(user_of(gang)).gang_pause_ps[gang.cards > 1 ? 1 : 0];
-}
-
-// Core time that what runs on ports with cores has used so far.
-uint64_t Gangs::core_time() const {
-    uint64_t used = 0;
-    for (uint32_t n = 0; n < engines_->end(); ++n) {
-        const Port& port = engines_->row(n);
-        if (port.busy && has_cores(port.kind)) used += hal_->reg(engines_->reg(port, SOC_ENGINE_USED_PS));
-    }
-    return used;
-}
-
-// For how long all cores, or some of them for longer, have stood idle while ports were held for it.
-uint64_t Gangs::idle_of(const Gang& gang, uint64_t now) const {
-    if (gang.step < GangStep::kHolds) return 0;
-    const uint64_t left = gang.deadline > now ? gang.deadline - now : 0;
-    const uint64_t held = most_hold_of(gang) > left ? most_hold_of(gang) - left : 0;  // without jumps
-    const uint64_t used = worked_ + core_time();
-    // Below zero: what runs was said to have used more than it had in the end.
-    const uint64_t worked = used >> 63 != 0 ? 0 : used / engines_->vector_cores();
-    return held > worked ? held - worked : 0;
-}
-
-// The gang gives back what it has locked. Of ports that stood idle for it its context has had the time, and a
-// user who makes others wait for them pauses, so that idle ports are a small part of the time, whether gangs
-// start or fail. `in_vain_ps`: it has kept the lock for so long, and does not start.
-void Gangs::charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps) {
-    Queue& leader = queues_[gang.queue[0]];
-    uint64_t kept = idle_of(gang, now);
-    if (kept != 0) arbiter_->charge_idle(leader, kept, now);
-    const bool gangs_wait = others_wait(gang);
-    if (!gangs_wait && !arbiter_->others_wait(leader)) return;
-    if (gangs_wait && kept < in_vain_ps) kept = in_vain_ps;
-    uint64_t& pause = pause_of(gang);
-    if (kept != 0) pause = (pause > now ? pause : now) + kGangPause * kept;
-}
-
 // Deadlines go on by a jump of the model clock, except for kGangLookPs of it: no alarm is further away.
 void Gangs::settle() {
     const uint64_t now = hal_->reg(SOC_TIME);
@@ -102,20 +62,11 @@ void Gangs::settle() {
     looked_ = now;
     if (passed <= kGangLookPs) return;
     for (Gang& gang : rows_) {
-        if (gang.deadline != kNever) gang.deadline += passed - kGangLookPs;
-        gang.turn_ends += passed - kGangLookPs;
+        uint64_t* const times[] = {&gang.deadline, &gang.ends, &gang.turn_ends, &gang.yields_until};
+        for (uint64_t* const at : times) {
+            if (*at != kNever) *at += passed - kGangLookPs;
+        }
     }
-}
-
-// A gang of another user could have the lock that this one has.
-bool Gangs::others_wait(const Gang& gang) const {
-    const uint64_t now = hal_->reg(SOC_TIME);
-    for (const Gang& other : rows_) {
-        if (other.step == GangStep::kWaits && !other.parked && other.not_before <= now &&
-            user_of(other) != user_of(gang))
-            return true;
-    }
-    return false;
 }
 
 [[gnu::noinline]] bool Gangs::attach(Queue& queue) {
@@ -147,7 +98,7 @@ bool Gangs::others_wait(const Gang& gang) const {
     settle();
     const uint64_t now = hal_->reg(SOC_TIME);
     if (gang == nullptr) {
-        if (own_entry(queue.context_number, packet) >= packet.round * kSteps + kFailed) {
+        if (own_entry(queue.context_number, packet) >= packet.round * kRound + kLate) {
             // A member has stopped before anybody was here.
             arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, uint64_t{packet.card} << 32});
             return false;
@@ -159,6 +110,7 @@ bool Gangs::others_wait(const Gang& gang) const {
         gang->round = packet.round;
         gang->limit_ps = queue.limit_ps;
         gang->deadline = now + queue.limit_ps;
+        gang->ends = gang->yields_until = kNever;
         gang->order = order_++;
         gang->context = queue.context_number;
         gang->card = packet.card;
@@ -225,11 +177,11 @@ bool Gangs::signal_cards(Gang& gang, uint64_t step) {
             hal_->set_reg(SOC_SEM_VA, board + sizeof(orr_semaphore) * gang.card);
             fault = ORR_FAULT_PEER_BUSY;
             for (uint32_t tries = 0; tries < kGangTries && fault == ORR_FAULT_PEER_BUSY; ++tries) {
-                hal_->set_reg(SOC_SEM_SIGNAL, gang.round * kSteps + step);
+                hal_->set_reg(SOC_SEM_SIGNAL, entry_of(gang, step));
                 fault = hal_->reg(SOC_SEM_STATUS);
             }
         }
-        if (fault == ORR_FAULT_NONE || step == kFailed) continue;
+        if (fault == ORR_FAULT_NONE || step >= kLate) continue;
         fail(gang, card, nullptr);
         return false;
     }
@@ -237,10 +189,10 @@ bool Gangs::signal_cards(Gang& gang, uint64_t step) {
 }
 
 // Whether all cards that matter have come to a step; the gang is woken when the first that has not does. A
-// board that cannot be read, or a card that has given up, ends the gang.
+// board that cannot be read, or a card that has given up, ends the gang; one that has begun a new attempt is
+// followed.
 bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
     Queue& leader = queues_[gang.queue[0]];
-    const uint64_t base = gang.round * kSteps;
     for (uint32_t card = 0; card < cards; ++card) {
         if (card == gang.card) continue;
         const uint64_t va = gang.board + sizeof(orr_semaphore) * card;
@@ -250,11 +202,20 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
             value = hal_->load(ORR_CONTEXT_WINDOW(gang.context, va));
             bad = static_cast<bool>(take_window_fault(*hal_));
         }
-        if (bad || value >= base + kFailed) {
-            fail(gang, card, nullptr, value);
+        const uint64_t late = entry_of(gang, kLate);
+        if (bad || value >= late) {
+            fail(gang, card, nullptr, value, value == late);
             return false;
         }
-        if (value >= base + step) continue;
+        if (value >= entry_of(gang, 0) + kAttempt) {
+            gang.attempt = static_cast<uint32_t>((value - gang.round * kRound) / kAttempt);
+            // All had arrived then.
+            if (gang.step != GangStep::kArrived) {
+                give_back(gang, hal_->reg(SOC_TIME));
+                return false;
+            }
+        }
+        if (value >= entry_of(gang, step)) continue;
         hal_->set_reg(SOC_MMU_ASID, gang.context);
         hal_->set_reg(SOC_MMU_ARG, va);
         hal_->set_reg(SOC_MMU_CMD, SOC_MMU_TRANSLATE);
@@ -262,7 +223,7 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
         if (memory == ~uint64_t{0}) {
             fail(gang, card, nullptr);
         } else {
-            waits_->park(leader, memory, base + step);
+            waits_->park(leader, memory, entry_of(gang, step));
             gang.parked = true;
         }
         return false;
@@ -289,17 +250,15 @@ void Gangs::advance(Gang& gang) {
     if (gang.step == GangStep::kArrived) {
         if (!cards_reached(gang, kArrived, gang.cards)) return;
         gang.step = GangStep::kWaits;
-        gang.deadline = hal_->reg(SOC_TIME) + gang.limit_ps;
+        gang.deadline = gang.ends = hal_->reg(SOC_TIME) + ORR_GANG_LIMITS * gang.limit_ps;
     }
     if (gang.step == GangStep::kWaits) {
+        if (!its_turn(gang)) return;
         if (gang.cards > 1 && !cards_reached(gang, kLocked, gang.card)) return;
-        const uint64_t now = hal_->reg(SOC_TIME);
-        const uint64_t pause = pause_of(gang);
-        if (gang.not_before + kFreePs < pause) gang.not_before = pause - kFreePs;
-        if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0) || gang.not_before > now) return;
         locked_by_ = &gang;
+        watches_ = true;
         gang.step = GangStep::kLocked;
-        gang.turn_ends = now + kGangCrossHoldPs;
+        gang.turn_ends = hal_->reg(SOC_TIME) + turn_of(gang);
         if (gang.cards > 1 && !signal_cards(gang, kLocked)) return;
     }
     if (gang.step == GangStep::kLocked) {
@@ -310,8 +269,14 @@ void Gangs::advance(Gang& gang) {
         worked_ = 0 - core_time();
     }
     if (gang.step == GangStep::kHolds) {
+        if (!gang.told_held && !leaves_room(gang)) {
+            // REALTIME has come since.
+            try_again(gang, hal_->reg(SOC_TIME));
+            return;
+        }
         if (!make_room(gang)) return;
         gang.step = GangStep::kHeld;
+        gang.told_held = true;
         tell(gang, queues_[gang.queue[0]], ORR_GANG_HELD);
         if (gang.cards > 1 && !signal_cards(gang, kHeld)) return;
     }
@@ -323,31 +288,17 @@ void Gangs::advance(Gang& gang) {
         start(gang);
 }
 
-// Whether ports and cores suffice. What runs is asked to make room, except for higher classes and other
-// gangs.
-bool Gangs::make_room(const Gang& gang) {
-    const uint8_t level = queues_[gang.queue[0]].priority;
-    uint32_t active = 0;
-    for (uint32_t n = 0; n < engines_->end(); ++n) {
-        const Port& port = engines_->row(n);
-        if (port.busy && has_cores(port.kind))
-            active += static_cast<uint32_t>(hal_->reg(engines_->reg(port, SOC_ENGINE_ACTIVE)));
-    }
-    if (engines_->free_ports(kCoreKind) >= gang.members && active + gang.cores <= engines_->vector_cores())
-        return true;
-    if (!arbiter_->preempts()) return false;
-    const uint64_t now = hal_->reg(SOC_TIME);
-    for (uint32_t n = 0; n < engines_->end(); ++n) {
-        Port& port = engines_->row(n);
-        if (port.busy && has_cores(port.kind) && !port.gang && port.level <= level && port.preempting == 0)
-            arbiter_->preempt(port, gang.queue[0], now);
-    }
-    return false;
-}
-
 void Gangs::start(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
     charge_hold(gang, now, 0);
+    // If its limit was shorter, the user's next gang waits for the rest.
+    GangDebt& debt = debt_of(user_of(gang));
+    if (gang.yields_until != kNever) debt.owes_ps -= least(gang.yields_ps, debt.owes_ps);
+    debt.ran_ps = 0;
+    // Those behind it wait for what it takes, whatever they have waited for before.
+    for (Gang& other : rows_) {
+        if (other.step != GangStep::kFree && user_of(other) == user_of(gang)) other.yields_until = kNever;
+    }
     engines_->hold(0);
     for (uint32_t n = 0; n < gang.members; ++n) {
         Queue& queue = queues_[gang.queue[n]];
@@ -366,10 +317,15 @@ void Gangs::start(Gang& gang) {
     arbiter_->grant_vector_ports(now);
 }
 
-// The record is free, and so is what it held.
-void Gangs::free(Gang& gang) {
+void Gangs::unpark(Gang& gang) {
     if (gang.parked) waits_->remove(queues_[gang.queue[0]]);
     gang.parked = false;
+}
+
+// The record is free, and so is what it held.
+void Gangs::free(Gang& gang) {
+    unpark(gang);
+    gang.blocked = false;
     gang.step = GangStep::kFree;
     if (locked_by_ == &gang) {
         locked_by_ = nullptr;
@@ -379,18 +335,42 @@ void Gangs::free(Gang& gang) {
     set_alarm(hal_->reg(SOC_TIME));
 }
 
+// It waits for its turn again; what it has locked here is free.
+void Gangs::give_back(Gang& gang, uint64_t now) {
+    unpark(gang);
+    if (locked_by_ == &gang) {
+        charge_lock(gang, now);
+        engines_->hold(0);
+        locked_by_ = nullptr;
+        arbiter_->grant_vector_ports(now);
+    }
+    gang.step = GangStep::kWaits;
+    gang.deadline = gang.ends;
+    gang.told_held = false;
+    gang.order = order_++;
+    due_ = true;
+}
+
+// The other cards give back what they have locked too. Only before this card has said that it holds: who has
+// seen all hold has started.
+void Gangs::try_again(Gang& gang, uint64_t now) {
+    if (gang.cards > 1 && gang.attempt == kMostAttempts) {
+        fail(gang, ~0u, nullptr, 0, true);
+        return;
+    }
+    give_back(gang, now);
+    if (gang.cards == 1) return;
+    ++gang.attempt;
+    static_cast<void>(signal_cards(gang, kArrived));
+}
+
 // All members that are there stop, but for one that has already. `lacking`: the card, or all-ones: a member
-// here. `value`: of the board that failed, if one did: then that is the cause.
-void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value) {
+// here. `value`: of the board that failed, if one did: then that is the cause. `late`: the card that lacks
+// was kept by what goes first.
+void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value, bool late) {
     Gang failed = gang;
     const bool locked = locked_by_ == &gang;
-    if (locked) {
-        const uint64_t now = hal_->reg(SOC_TIME);
-        const uint64_t left = gang.turn_ends > now ? gang.turn_ends - now : 0;
-        const uint64_t had_lock = kGangCrossHoldPs > left ? kGangCrossHoldPs - left : 0;
-        // Not if it is held up by what runs here: others would have been too.
-        charge_hold(gang, now, gang.cards > 1 && gang.step != GangStep::kHolds ? had_lock : 0);
-    }
+    if (locked) charge_lock(gang, hal_->reg(SOC_TIME));
     free(gang);
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
@@ -398,7 +378,8 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
         if (queue.place == Place::kGang) arbiter_->place(queue, Place::kNone);
     }
     const uint64_t detail =
-        lacking < failed.cards ? uint64_t{lacking} << 32 : uint64_t{failed.card} << 32 | failed.joined;
+        (lacking < failed.cards ? uint64_t{lacking} << 32 : uint64_t{failed.card} << 32 | failed.joined) |
+        (late ? ORR_GANG_PRECEDED : 0);
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
         if (except != nullptr && queue.number == except->number) continue;
@@ -408,7 +389,8 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
         else
             arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
     }
-    if (failed.cards > 1) static_cast<void>(signal_cards(failed, kFailed));
+    const bool own = lacking >= failed.cards;
+    if (failed.cards > 1) static_cast<void>(signal_cards(failed, late && own ? kLate : kFailed));
     if (locked) arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
 }
 
@@ -439,7 +421,7 @@ uint64_t Gangs::own_entry(uint16_t context, const orr_packet_gang& packet) {
     }
     const uint64_t own = packet.board + sizeof(orr_semaphore) * packet.card;
     if (own < kVaEnd)
-        static_cast<void>(arbiter_->fail_semaphore(queue, own, packet.round * kSteps + kFailed));
+        static_cast<void>(arbiter_->fail_semaphore(queue, own, packet.round * kRound + kFailed));
     if (packet.cards == 1) return;
     Gang absent = {};
     absent.board = packet.board;
@@ -466,16 +448,16 @@ void Gangs::serve(bool more) {
         set_alarm(hal_->reg(SOC_TIME));
         if (locked_by_ != nullptr) return;
     }
-    // First come, first served; one that waits for other cards does not hold up those behind it.
+    // Each once, until one has the lock.
+    uint32_t tried = 0;
     for (uint32_t tries = 0; tries < kGangs && locked_by_ == nullptr; ++tries) {
         Gang* next = nullptr;
         for (Gang& gang : rows_) {
-            if (gang.step != GangStep::kWaits || gang.parked || gang.not_before > hal_->reg(SOC_TIME))
-                continue;
-            if (gang.cards > 1 && cross_jobs_ != 0) continue;
-            if (next == nullptr || static_cast<int32_t>(gang.order - next->order) < 0) next = &gang;
+            if (gang.step != GangStep::kWaits || gang.parked || (tried >> (&gang - rows_) & 1) != 0) continue;
+            if (next == nullptr || precedes(gang, *next)) next = &gang;
         }
         if (next == nullptr) break;
+        tried |= 1u << (next - rows_);
         advance(*next);
     }
     set_alarm(hal_->reg(SOC_TIME));
@@ -486,34 +468,35 @@ void Gangs::check(uint64_t now) {
     alarm_->set(*hal_, Alarm::kGang, kNever);
     for (Gang& gang : rows_) {
         if (gang.step == GangStep::kFree) continue;
-        if (gang.step == GangStep::kLocked && gang.turn_ends <= now && !others_wait(gang))
-            gang.turn_ends = now + kGangCrossHoldPs;
-        if (!is_late(gang, now)) continue;
+        if (gang.step == GangStep::kLocked && gang.turn_ends <= now) {
+            // Others have their turn; but nobody knows whether its own would have come soon.
+            if (others_wait(gang)) {
+                try_again(gang, now);
+                continue;
+            }
+            gang.turn_ends = now + turn_of(gang);
+        }
+        if (late_at(gang) > now) continue;
         if (gang.step != GangStep::kHolds || gang.cards > 1) {
+            const bool own = lacks_own_card(gang);
             uint32_t lacking = ~0u;
-            for (uint16_t card = 0; card < gang.cards && gang.step != GangStep::kGather; ++card) {
+            for (uint16_t card = 0; card < gang.cards && gang.step != GangStep::kGather && !own; ++card) {
                 const uint64_t va = gang.board + sizeof(orr_semaphore) * card;
                 const uint64_t wanted = gang.step == GangStep::kArrived  ? kArrived
                                         : gang.step <= GangStep::kLocked ? kLocked
                                                                          : kHeld;
                 if (card == gang.card || va >= kVaEnd) continue;
-                if (hal_->load(ORR_CONTEXT_WINDOW(gang.context, va)) < gang.round * kSteps + wanted &&
+                if (hal_->load(ORR_CONTEXT_WINDOW(gang.context, va)) < entry_of(gang, wanted) &&
                     lacking == ~0u)
                     lacking = card;
             }
             static_cast<void>(take_window_fault(*hal_));
-            fail(gang, lacking, nullptr);
+            fail(gang, lacking, nullptr, 0, own && gang.not_before <= now);
             continue;
         }
         // What runs does not make room: others get the ports for a while.
-        charge_hold(gang, now, 0);
-        engines_->hold(0);
-        locked_by_ = nullptr;
-        gang.step = GangStep::kWaits;
+        give_back(gang, now);
         gang.not_before = now + kGangPause * kGangHoldPs;
-        gang.deadline = kNever;
-        due_ = true;
-        arbiter_->grant_vector_ports(now);
     }
     due_ = true;
     set_alarm(now);
@@ -521,9 +504,14 @@ void Gangs::check(uint64_t now) {
 
 void Gangs::set_alarm(uint64_t now) {
     uint64_t next = kNever;
+    watches_ = locked_by_ != nullptr;
     for (const Gang& gang : rows_) {
         if (gang.step == GangStep::kFree) continue;
-        if (gang.deadline < next) next = gang.deadline;
+        if (gang.blocked) {
+            watches_ = true;
+            if (now + kGangLookPs < next) next = now + kGangLookPs;
+        }
+        if (late_at(gang) < next) next = late_at(gang);
         if (gang.step == GangStep::kLocked && gang.turn_ends < next) next = gang.turn_ends;
         if (gang.not_before > now && gang.not_before < next) next = gang.not_before;
     }

@@ -3,14 +3,17 @@
 //
 // A member's GANG packet attaches its queue to the record of its gang (same context, board and round); the
 // dispatch behind it joins. When all members of this card have joined, a gang of several cards goes through
-// three steps, each told to the others on their boards (board[card] = round * 8 + step):
+// three steps, each told to the others on their boards (board[card] = round * 65536 + attempt * 8 + step):
 //   arrived   all members of this card are there. Nothing is held before all cards have arrived.
 //   locked    no other gang may take this card's vector ports; other work does. Cards lock in order of their
-//             numbers, and a card that runs a gang of several cards is not locked: so gangs cannot deadlock.
-//             Until the last one is locked takes as long as what such a card still runs.
+//             numbers, when it is the gang's turn there and what does not make room leaves it enough: so
+//             gangs cannot deadlock. Until the last one is locked takes as long as what such a card still
+//             runs.
 //   held      ports and cores are free for it: what ran there has been preempted. This takes microseconds,
 //             since all cards have locked.
-// When all hold, all start. A gang of one card locks, holds and starts. A card that gives up says `failed`.
+// When all hold, all start. A gang of one card locks, holds and starts. A card that has locked, and would
+// keep others waiting, says `arrived` of the next attempt: then all give back what they have locked, and wait
+// for their turns again. A card that gives up says `failed`.
 #pragma once
 
 #include <orrery/fw/packet.h>
@@ -29,12 +32,17 @@ struct PersistHeader;
 struct Tables;
 
 inline constexpr uint32_t kGangs = ORR_GANG_MAX_OF_CARD;
+inline constexpr uint32_t kGangUsers = 256;  // rows of users
 // How long ports may be held for a gang, and, in multiples of what cores stood idle meanwhile, how long its
 // user's gangs are kept from them afterwards if others want them. Cards have no common clock, so waiting for
-// another card takes the longer limit. It is also how long a gang keeps the lock from gangs of other users:
-// what it is said to wait for may be a lie.
+// another card takes the longer limit.
 inline constexpr uint64_t kGangHoldPs = 1'000'000'000;
 inline constexpr uint64_t kGangCrossHoldPs = 100'000'000'000;
+// How long a gang keeps the lock from gangs of other users, in its first attempt; then twice as long each
+// time, up to kGangCrossHoldPs. What it is said to wait for may be a lie.
+inline constexpr uint64_t kGangTurnPs = 5'000'000'000;
+// So long may those to whom it yields have nothing to do.
+inline constexpr uint64_t kGangGapPs = 1'000'000'000;
 inline constexpr uint64_t kGangPause = 20;  // times the hold
 // So much of that is for nothing: most gangs hold ports for microseconds.
 inline constexpr uint64_t kGangFreeHoldPs = 1'000'000'000;
@@ -56,18 +64,35 @@ enum class GangStep : uint8_t {
 struct Gang {
     uint64_t board, peers, round;
     uint64_t memory;      // of the board, for traces
-    uint64_t deadline;    // model time; kNever: none
+    uint64_t deadline;    // of its step, model time; kNever: none
+    uint64_t ends;        // deadline of kWaits and kLocked
     uint64_t not_before;  // it pauses until then
     uint64_t limit_ps;
-    uint64_t turn_ends;  // kLocked: others who want the lock get it then
-    uint32_t order;      // of arrival
-    uint32_t cores;      // that its dispatches need
+    uint64_t turn_ends;        // kLocked: others who want the lock get it then
+    uint64_t yields_until;     // to tenants who have had less; kNever: has not met any
+    uint64_t yields_ps;        // so long in all
+    uint64_t met_ps;           // when it met one last
+    uint64_t yields_class_ps;  // for how long higher classes have gone first
+    uint64_t yields_since;     // when that was looked at last; 0: they did not
+    uint32_t order;            // of arrival
+    uint32_t attempt;
+    uint32_t cores;  // that its dispatches need
     uint16_t context;
     uint16_t card, cards, members;
     uint16_t attached, joined;
     uint16_t queue[ORR_GANG_MAX_MEMBERS];  // attached; those that have joined wait in Place::kGang
     GangStep step;
-    bool parked;  // queue[0] stands in the wait table for a value on the board
+    bool parked;     // queue[0] stands in the wait table for a value on the board
+    bool blocked;    // kWaits: by work that goes first; it looks again when something ends
+    bool told_held;  // in this attempt
+};
+
+// What the gangs of a user have had.
+struct GangDebt {
+    uint64_t ran_ps;    // since one started
+    uint64_t ended_ps;  // when one ended last
+    uint64_t owes_ps;   // for so long they are to let others go first
+    uint32_t user;      // its id: the row may be another's by now
 };
 
 // All gangs of the card. Zeroed memory is a valid object without gangs.
@@ -97,18 +122,15 @@ class Gangs {
     void serve(bool more);
     void check(uint64_t now);  // Alarm::kGang
 
-    // Ports are held for a gang, or are about to be.
-    bool locked() const { return locked_by_ != nullptr; }
+    // Jobs that leave ports are to be told to port_freed().
+    bool watches() const { return watches_; }
     // A job has left a port that was a gang's, or that a gang waits for.
-    void port_freed(const Port& port) {
-        if (port.cross) --cross_jobs_;
-        worked_ += port.charged_ps;
-        due_ = true;
-    }
+    void port_freed(const Port& port);
 
   private:
     void settle();
     uint16_t user_of(const Gang& gang) const;
+    GangDebt& debt_of(uint16_t user);
     bool others_wait(const Gang& gang) const;
     uint64_t& pause_of(const Gang& gang);
     uint64_t core_time() const;
@@ -118,10 +140,18 @@ class Gangs {
     bool signal_cards(Gang& gang, uint64_t step);
     bool cards_reached(Gang& gang, uint64_t step, uint32_t cards);
     void advance(Gang& gang);
+    bool its_turn(Gang& gang);
+    bool yields(Gang& gang, uint64_t now);
+    bool precedes(const Gang& a, const Gang& b) const;
+    bool leaves_room(const Gang& gang);
     bool make_room(const Gang& gang);
     void start(Gang& gang);
+    void unpark(Gang& gang);
     void free(Gang& gang);
-    void fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value = 0);
+    void charge_lock(const Gang& gang, uint64_t now);
+    void give_back(Gang& gang, uint64_t now);
+    void try_again(Gang& gang, uint64_t now);
+    void fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value = 0, bool late = false);
     uint64_t own_entry(uint16_t context, const orr_packet_gang& packet);
     void set_alarm(uint64_t now);
 
@@ -135,12 +165,14 @@ class Gangs {
     PersistHeader* persist_;
     Arbiter* arbiter_;
     Gang rows_[kGangs];
+    GangDebt debts_[kGangUsers];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint64_t looked_;  // model time when the clock was looked at
     uint64_t worked_;  // core time since ports are held, without that of what runs now
     uint32_t order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
     bool due_;
+    bool watches_;  // a gang has the lock, or is blocked by what runs
 };
 
 }  // namespace orrery::fw

@@ -48,6 +48,13 @@ class GangTest : public testing::Test {
             engine.used = cores * (bench.soc.time - engine.start_ps);
         }
     }
+    // What has this entry has so many groups on cores now.
+    void groups_on_cores(std::uint64_t entry, std::uint64_t groups) {
+        for (const std::uint32_t port : bench.soc.busy_ports()) {
+            auto& engine = bench.soc.engines[port];
+            if (engine.as<orr_desc_kernel>().entry == entry) engine.active = groups;
+        }
+    }
     // What has this entry ends, after the same number of cores.
     std::uint64_t finish(std::uint64_t entry, std::uint64_t cores) {
         std::uint64_t ended = 0;
@@ -70,8 +77,21 @@ class GangTest : public testing::Test {
         EXPECT_EQ(bench.status(n).error, ORR_QERR_GANG) << "queue " << n;
         EXPECT_EQ(bench.status(n).error_detail, detail) << "queue " << n;
     }
-    Bench bench{chip()};
+    static FakeSoc::Config at_once(bool preempts) {
+        FakeSoc::Config config = chip();
+        config.preempt_at_once = preempts;
+        return config;
+    }
+    explicit GangTest(bool preempts_at_once = true) : bench(at_once(preempts_at_once)) {}
+
+    Bench bench;
     std::vector<ProcessQueue> queues;
+};
+
+// What runs does not stop because it is asked to.
+class GangBesideStubbornKernels : public GangTest {
+  protected:
+    GangBesideStubbornKernels() : GangTest(false) {}
 };
 
 TEST_F(GangTest, MembersStartTogether) {
@@ -266,7 +286,7 @@ TEST_F(GangTest, OneWithoutAPlaceIsToldSo) {
 }
 
 // One card's ports are kept for a millisecond at most; who makes use of that again and again pauses.
-TEST_F(GangTest, WhoHoldsPortsAndStartsPausesToo) {
+TEST_F(GangBesideStubbornKernels, WhoHoldsPortsAndStartsPausesToo) {
     bench.create_context(3, 3, 7);
     ProcessQueue other = bench.create_queue(20, 3, 16, 100'000'000);
     ProcessQueue small = bench.create_queue(21, 1, 16, 100'000'000);
@@ -274,12 +294,13 @@ TEST_F(GangTest, WhoHoldsPortsAndStartsPausesToo) {
     std::uint64_t idle = 0, rounds = 0;
     const std::uint64_t begin = bench.soc.time;
     for (std::uint64_t round = 1; bench.soc.time < begin + 1'000'000'000'000; ++round) {
-        // A gang of all cores locks the card while one of a single core runs, and ends that late.
-        bench.submit(small, {gang(1, round), resident(1)});
+        // A gang of all cores holds the ports while a kernel of a single core runs that makes no room.
+        bench.submit(small, {dispatch(0x1000)});
         for (int n = 0; !runs(0x1000); ++n) {
             ASSERT_LT(n, 1000) << "round " << round;
             pass_time(100);
         }
+        groups_on_cores(0x1000, 1);
         bench.submit(large, {gang(1, round, 0, 1, kBoard + 0x100), resident(8, 0x2000)});
         bench.submit(other, {dispatch(0x9000)});
         const std::uint64_t before = bench.status(20).completed, from = bench.soc.time;
@@ -331,7 +352,7 @@ TEST_F(GangTest, GangsInARowKeepTheCoresBusyBesideOthers) {
 }
 
 // A gang that ends while it holds ports pauses its user's for what it has held, and only if others waited.
-TEST_F(GangTest, OneThatGoesWhileItHoldsPausesForWhatItHeld) {
+TEST_F(GangBesideStubbornKernels, OneThatGoesWhileItHoldsPausesForWhatItHeld) {
     bench.create_context(3, 3, 7);
     ProcessQueue other = bench.create_queue(20, 3, 16, 100'000'000);
     std::uint64_t round = 0;
@@ -339,8 +360,9 @@ TEST_F(GangTest, OneThatGoesWhileItHoldsPausesForWhatItHeld) {
     for (const bool beside_others : {false, true}) {
         // Twice: a millisecond is for nothing.
         for (int n = 0; n < 2; ++n, ++number) {
-            bench.submit(queues[0], {gang(1, ++round), resident(8)});
+            bench.submit(queues[0], {dispatch(0x8000)});
             ASSERT_EQ(running(bench), 1u);
+            groups_on_cores(0x8000, 8);
             work_on(0);
             ProcessQueue goes = bench.create_queue(number, 1, 16, 100'000'000);
             bench.submit(goes, {gang(1, ++round), resident(8)});

@@ -40,6 +40,11 @@ inline void give_areas(Bench& bench) {
     bench.soc.set_host(kBlock + offsetof(orr_boot_block, save_base), 0x900000);
 }
 
+// What a card says on boards of its step: 1 arrived, 2 locked, 3 held.
+constexpr std::uint64_t said(std::uint64_t round, std::uint64_t step, std::uint64_t attempt = 0) {
+    return round * ORR_GANG_ROUND + attempt * 8 + step;
+}
+
 inline std::size_t running(Bench& bench) {
     return bench.soc.busy_ports().size();
 }

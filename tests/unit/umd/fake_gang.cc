@@ -33,9 +33,7 @@ std::optional<FakeOutcome> FakeCard::gather(Queue& queue, const orr_packet_dispa
     if (!queue.gang) return std::nullopt;
     EXPECT_NE(dispatch.header.flags & ORR_PKT_F_RESIDENT, 0)
         << "a gang's dispatch has all its groups on cores";
-    const auto apart = [&] {
-        return FakeOutcome{ORR_QERR_GANG, 0, FakeGangs::all().missing(*queue.gang) << 32};
-    };
+    const auto apart = [&] { return FakeOutcome{ORR_QERR_GANG, 0, FakeGangs::all().missing(*queue.gang)}; };
     switch (FakeGangs::all().join(*queue.gang, uid)) {
         case FakeGangs::State::kRuns:
             return std::nullopt;

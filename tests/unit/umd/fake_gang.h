@@ -57,13 +57,18 @@ class FakeGangs {
         const std::lock_guard lock(mutex_);
         if (Gang& gang = gangs_[key]; !gang.runs) gang.failed = true;
     }
-    // The number of a card that has not come.
+    // What is in the way of gangs on all cards goes first.
+    void set_preceded() {
+        const std::lock_guard lock(mutex_);
+        preceded_ = ORR_GANG_PRECEDED;
+    }
+    // ORR_QERR_GANG's detail: a card that has not come.
     std::uint64_t missing(const Member& member) {
         const std::lock_guard lock(mutex_);
         std::uint16_t card = 0;
         while (gangs_[member.gang].there.contains(card))
             ++card;
-        return card;
+        return std::uint64_t{card} << 32 | preceded_;
     }
     // Parts that have come and do not run yet.
     std::size_t waiting() {
@@ -78,6 +83,7 @@ class FakeGangs {
         gangs_.clear();
         busy_.clear();
         others_.clear();
+        preceded_ = 0;
     }
 
   private:
@@ -103,6 +109,7 @@ class FakeGangs {
     std::map<Key, Gang> gangs_;
     std::map<std::uint64_t, Key> busy_;            // by uid: the gang of several cards that runs there
     std::map<std::uint64_t, std::size_t> others_;  // by uid
+    std::uint64_t preceded_ = 0;
 };
 
 }  // namespace orrery::umd::test

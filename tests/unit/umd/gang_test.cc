@@ -197,6 +197,19 @@ TEST_F(GangTest, WaitsNoLongerThanItsLimit) {
     EXPECT_EQ(started_[0] + started_[1], 0);
 }
 
+// Not its own work, and not its limit as it stands: nothing that the caller did.
+TEST_F(GangTest, IsToldWhatGoesFirst) {
+    make_stream(0, 20'000);
+    occupy(1);
+    FakeGangs::all().set_preceded();
+    ASSERT_OK(launch_pair());
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorLaunchTimeout,
+                "kept device 1 from stream 'part1' on device 1 for 16 times the limit");
+    busy_[1] = false;
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorLaunchTimeout, "kernels that go first");
+    EXPECT_EQ(started_[0] + started_[1], 0);
+}
+
 TEST_F(GangTest, ACardThatIsLostEndsTheOthers) {
     outcome_[0] = outcome_[1] = {.running = true};
     ASSERT_OK(launch_pair());

@@ -252,7 +252,7 @@ class Liar {
     // again for a while: then it is the only member that waits in vain.
     bool forge() {
         board_.words()[kPeerEntry] = kElsewhere;
-        board_.words()[2] = (round_ + 1) * 8 + 2;
+        board_.words()[2] = (round_ + 1) * ORR_GANG_ROUND + 2;
         const std::uint64_t lacking = round_ == 0 ? std::uint64_t{1} << 32 : 1;
         return told(gang(1, ++round_, 2), resident(), ORR_QERR_GANG, lacking);
     }

@@ -1,6 +1,10 @@
 // A library on two cards, and launches over both.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include <orrery/embedded_kernel.hpp>
 
@@ -166,6 +170,82 @@ TEST_F(TwoParts, NoPartStartsWithoutTheOther) {
         EXPECT_TRUE(other == orrSuccess || other == given) << orrGetLastErrorText();
     }
     EXPECT_EQ(words_[0], 0u);
+}
+
+// Another user's kernel on one card that lasts longer than ports are ever held: the launch over both waits.
+class TwoPartsBesideAnother : public TwoParts {
+  protected:
+    void SetUp() override {
+        TwoParts::SetUp();
+        for (const char* file : {"/tmp/cores-kept", "/tmp/cores-free"})
+            ::unlink(file);
+    }
+    void start(const char* worker) {
+        other_ = start_worker(worker);
+        while (::access("/tmp/cores-kept", F_OK) != 0) {
+            ASSERT_EQ(::waitpid(other_, nullptr, WNOHANG), 0) << "the other one has ended";
+            ::usleep(1000);
+        }
+    }
+    void end_other() {
+        std::ofstream("/tmp/cores-free") << "1\n";
+        EXPECT_EQ(wait_for(other_), 0);
+    }
+    void launch_over_both() {
+        const std::uint32_t all = cores_[0] + cores_[1];
+        std::memset(words_, 0, 4096);
+        const TestArgs args{words_, all, 3};
+        ASSERT_OK(launch(part(0, "meet", cores_[0], args), part(1, "meet", cores_[1], args)));
+    }
+    void expect_it_has_run() {
+        for (orrStream_t stream : stream_)
+            ASSERT_OK(orrStreamSynchronize(stream));
+        EXPECT_EQ(words_[0], 3u * (cores_[0] + cores_[1]));
+    }
+    // On device 0, which has nothing to do but to wait for the other.
+    void pass_model_time(double ns) {
+        orrStream_t stream = nullptr;
+        orrEvent_t begin = nullptr, end = nullptr;
+        ASSERT_OK(orrSetDevice(0));
+        ASSERT_OK(orrStreamCreate(&stream, 0));
+        ASSERT_OK(orrEventCreate(&begin, 0));
+        ASSERT_OK(orrEventCreate(&end, 0));
+        ASSERT_OK(orrEventRecord(begin, stream));
+        for (double passed = 0; passed < ns;) {
+            ASSERT_OK(orrEventRecord(end, stream));
+            ASSERT_OK(orrStreamSynchronize(stream));
+            ASSERT_OK(orrEventElapsedModelTime(&passed, begin, end));
+            ::usleep(1000);
+        }
+        EXPECT_OK(orrEventDestroy(begin));
+        EXPECT_OK(orrEventDestroy(end));
+        EXPECT_OK(orrStreamDestroy(stream));
+    }
+    pid_t other_ = -1;
+};
+
+// High priority goes first for 5 ms, and then makes room.
+TEST_F(TwoPartsBesideAnother, OfHighPriorityThatDoesNotEnd) {
+    start("keep-cores-high");
+    if (HasFatalFailure()) return;
+    for (int round = 0; round < 3; ++round) {
+        launch_over_both();
+        expect_it_has_run();
+    }
+    EXPECT_EQ(::waitpid(other_, nullptr, WNOHANG), 0) << "it should not have ended";
+    end_other();
+}
+
+TEST_F(TwoPartsBesideAnother, WithALaunchOfItsOwn) {
+    start("keep-cores-gang");
+    if (HasFatalFailure()) return;
+    launch_over_both();
+    pass_model_time(300e6);
+    EXPECT_EQ(words_[0], 0u) << "it has the cores";
+    for (orrStream_t stream : stream_)
+        EXPECT_EQ(orrStreamQuery(stream), orrErrorNotReady) << orrGetLastErrorText();
+    end_other();
+    expect_it_has_run();
 }
 
 }  // namespace

@@ -4,11 +4,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 
 #include <orrery/embedded_kernel.hpp>
 
@@ -119,6 +122,54 @@ int spin() {
     return orrDeviceSynchronize() == orrErrorLaunchTimeout ? 0 : 1;
 }
 
+// Another user, whose kernel has all cores of device 1 until it is told to end: of high priority, or as a
+// launch of its own.
+int keep_cores(bool of_high_priority) {
+    struct stat node{};
+    if (::stat("/dev/accel/accel0", &node) != 0 || ::setgid(node.st_gid) != 0 || ::setuid(1001) != 0)
+        return 2;
+    orrModule_t module = nullptr;
+    orrFunction_t function = nullptr;
+    orrStream_t stream = nullptr;
+    std::uint32_t cores = 0;
+    void* memory = nullptr;
+    const auto image = umd_test_kernels_image();
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+    attributes.priority = of_high_priority ? -1 : 0;
+    attributes.limit_us = 10'000'000;  // more needs a privilege
+    TRY(orrSetDevice(1));
+    TRY(orrModuleLoadData(&module, image.data(), image.size()));
+    TRY(orrModuleGetFunction(&function, module, "meet"));
+    TRY(orrStreamCreateWithAttributes(&stream, &attributes));
+    TRY(orrOccupancyMaxActiveGroups(&cores, function, {1, 1, 1}, 0, 0));
+    TRY(orrMallocHost(&memory, 4096, 0));
+    auto* const arrived = static_cast<std::uint64_t*>(memory);
+    std::memset(memory, 0, 4096);
+    // The last one is the host.
+    const TestArgs args{arrived, cores + 1, 1};
+    orrLaunchParams params = ORR_INIT(orrLaunchParams);
+    params.function = function;
+    params.grid = {cores, 1, 1};
+    params.block = {1, 1, 1};
+    params.args = &args;
+    params.bytes = sizeof(args);
+    params.stream = stream;
+    if (of_high_priority) {
+        TRY(orrLaunchKernel(function, params.grid, params.block, &args, sizeof(args), 0, stream));
+    } else {
+        const orrLaunchParams* const part = &params;
+        TRY(orrLaunchGang(&part, 1, 0));
+    }
+    while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < cores)
+        ::usleep(1000);
+    std::ofstream("/tmp/cores-kept") << "1\n";
+    while (::access("/tmp/cores-free", F_OK) != 0)
+        ::usleep(1000);
+    __atomic_fetch_add(arrived, 1, __ATOMIC_SEQ_CST);
+    TRY(orrStreamSynchronize(stream));
+    return 0;
+}
+
 }  // namespace
 
 int run_worker(const std::string& name) {
@@ -126,6 +177,8 @@ int run_worker(const std::string& name) {
     if (name == "no-system-calls") return submit_without_system_calls();
     if (name == "spin") return spin();
     if (name == "times") return report_times();
+    if (name == "keep-cores-high") return keep_cores(true);
+    if (name == "keep-cores-gang") return keep_cores(false);
     std::fprintf(stderr, "no worker '%s'\n", name.c_str());
     return 2;
 }
