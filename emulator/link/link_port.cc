@@ -383,7 +383,11 @@ class LinkPort::Impl {
 
     bool prepare_sleep() {
         if (!up()) return !draining_ || receiver_.held();
-        if (arrival_.scheduled()) return skip_idle_time();
+        if (arrival_.scheduled()) {
+            // What it skips to is due at once.
+            skip_idle_time();
+            return false;
+        }
         if (congested()) {
             transmitter_.want_credit();
             if (transmitter_.room_news()) return false;

@@ -60,6 +60,20 @@ TEST_F(LinkClockTest, AnIdleCardSkipsToItsNextMessage) {
     EXPECT_EQ(b.words(0)[1], b.events.system_now());
 }
 
+// Whoever asked whether it may sleep has moved the clock to the message, which nobody tells it of again.
+TEST_F(LinkClockTest, ACardDoesNotSleepOnAMessageThatItSkipsTo) {
+    bring_up();
+    a.events.advance_to(10 * kPsPerSecond);
+    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    b.round();
+    EXPECT_GT(b.port->next_arrival(), 9 * kPsPerSecond);
+    b.idle = true;
+    EXPECT_FALSE(b.port->prepare_sleep());
+    EXPECT_EQ(b.port->next_arrival(), b.events.now()) << "it is due";
+    b.round();
+    EXPECT_EQ(b.pokes.size(), 1u);
+}
+
 // What came while the card was busy is skipped to once it has nothing to do.
 TEST_F(LinkClockTest, ACardThatFallsIdleSkipsToItsNextMessage) {
     bring_up();
