@@ -56,7 +56,7 @@ lint: ## formatting, clang-tidy, shellcheck, checkpatch, sparse
 	@tools/make/prepare.sh lts tools/make/build.sh --for test $(PRESET)
 	@tools/lint/lint.sh
 
-bench: ## measure beside yardsticks, goals and the run before; ONLY=regex measures some
+bench: ## measure beside yardsticks, goals and the run before; ONLY=suite or regex measures some
 	@tools/setup/setup.sh run test
 	@tools/make/prepare.sh lts tools/make/build.sh --for bench $(PRESET)
 	@$(BIN)/orrery-bench $(if $(ONLY),--only '$(ONLY)')

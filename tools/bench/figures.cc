@@ -1,6 +1,8 @@
 #include "tools/bench/figures.h"
 
+#include <algorithm>
 #include <array>
+#include <regex>
 
 namespace orrery::bench {
 namespace {
@@ -176,6 +178,20 @@ std::span<const Figure> figures() {
 
 std::span<const Suite> suites() {
     return kSuites;
+}
+
+std::set<std::string_view> suites_that_match(const std::string& name) {
+    if (const auto suite = std::ranges::find(kSuites, name, &Suite::name); suite != kSuites.end())
+        return {suite->name};
+    const std::regex wanted(name);
+    const auto matches = [&](std::string_view one) {
+        return std::regex_search(one.begin(), one.end(), wanted);
+    };
+    std::set<std::string_view> found;
+    for (const Figure& figure : figures()) {
+        if (matches(figure.name) || matches(figure.suite)) found.insert(figure.suite);
+    }
+    return found;
 }
 
 }  // namespace orrery::bench

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,5 +51,8 @@ struct Suite {
 
 std::span<const Figure> figures();
 std::span<const Suite> suites();
+// The suite of this name, else those whose names, or whose figures' names, match the regular expression:
+// those are measured as a whole. Throws std::regex_error.
+std::set<std::string_view> suites_that_match(const std::string& name);
 
 }  // namespace orrery::bench

@@ -29,15 +29,8 @@ struct Options {
     bool list = false, forget = false;
 };
 
-// Suites of the figures whose names, or suites' names, match.
 std::set<std::string_view> chosen(const Options& options) {
-    const std::regex only(options.only);
-    std::set<std::string_view> suites;
-    for (const Figure& figure : figures()) {
-        if (std::regex_search(figure.name.begin(), figure.name.end(), only) ||
-            std::regex_search(figure.suite.begin(), figure.suite.end(), only))
-            suites.insert(figure.suite);
-    }
+    auto suites = suites_that_match(options.only);
     if (suites.empty())
         throw std::runtime_error(fmt::format(
             "--only {}: no figure and no suite has such a name (--list shows them)", options.only));
@@ -116,7 +109,8 @@ int main(int argc, char** argv) {
         "not or a suite failed, 2 a mistake in the command line.",
         "orrery-bench"};
     app.add_flag("--list", options.list, "show the table of figures, and measure nothing");
-    app.add_option("--only", options.only, "measure the suites whose names, or whose figures' names, match")
+    app.add_option("--only", options.only,
+                   "measure the suite of this name; else those whose names, or whose figures' names, match")
         ->type_name("REGEX");
     app.add_option("--sizes", options.sizes, "other sizes than the table's, for figures that have some")
         ->delimiter(',')

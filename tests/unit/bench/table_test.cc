@@ -16,6 +16,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
+// "card" is a part of other suites' figures too.
+TEST(Table, ASuiteIsChosenByItsName) {
+    const auto chosen = [](const char* name) {
+        const auto suites = suites_that_match(name);
+        return std::vector<std::string>(suites.begin(), suites.end());
+    };
+    for (const Suite& suite : suites())
+        EXPECT_EQ(chosen(std::string(suite.name).c_str()), std::vector{std::string(suite.name)});
+    EXPECT_GT(chosen("card.*").size(), 1u) << "names of figures match";
+    EXPECT_EQ(chosen("graph of 100"), std::vector<std::string>{"card"});
+    EXPECT_EQ(chosen(".*").size(), suites().size());
+    EXPECT_TRUE(chosen("no such name").empty());
+}
+
 Json measurement(const char* name, Json size, std::vector<double> samples, std::vector<double> yardstick) {
     return {{"name", name}, {"size", std::move(size)}, {"samples", samples}, {"yardstick", yardstick}};
 }
