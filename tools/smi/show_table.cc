@@ -39,8 +39,8 @@ void show_card(const Card& card) {
                    card.pci->held);
     if (card.pci && card.pci->checks != "none" && !card.pci->checks.empty())
         fmt::print("   checks     of kernels: {}\n", card.pci->checks);
-    if (p.host_atomics == 0)
-        fmt::print("   atomics    of kernels on host memory fail: no AtomicOps of PCIe\n");
+    fmt::print("   atomics    of kernels on host memory {}\n",
+               p.host_atomics != 0 ? "work: AtomicOps of PCIe" : "fail: no AtomicOps of PCIe");
     const orrDeviceVersion& v = card.version;
     fmt::print("   firmware   {} (ABI {}.{}) {}\n", version_text(v.firmware), v.firmware_abi >> 16,
                v.firmware_abi >> 8 & 0xff, v.firmware_build);
