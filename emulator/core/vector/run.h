@@ -20,7 +20,9 @@ void leave_rows(Core* core);
 inline void take_row(Core* core, const std::uint8_t* host) {
     VectorFile::Pending& pending = core->vector->pending;
     VectorProducts& all = pending.all;
-    if (pending.in_last != all.sums || all.rows == VectorProducts::kRows) compute_rows(core);
+    // Without rows `in_last` and `sums` are those of products that are done.
+    if (all.rows != 0 && (pending.in_last != all.sums || all.rows == VectorProducts::kRows))
+        compute_rows(core);
     pending.in_place |= 1u << all.rows;
     all.row[all.rows++] = host;
     pending.in_last = 0;

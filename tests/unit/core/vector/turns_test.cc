@@ -250,11 +250,41 @@ TEST(VectorTurns, AreThoseOfLoopsThatTheyAreMadeFor) {
         {vle(), flw(1, a1, 0), flw(2, a1, 3), fma(8, 1), fma(9, 2), kNextRow},  // one that is misaligned
         {flw(1, a1, 0), vle(), fma(8, 1), addi(a1, a1, 6), kNextRow},
         {vle(), flw(1, a1, 0), fma(8, 1), addi(a0, a0, 2)},
+        // A row of some of the sums, one that is copied, one that is not.
+        {vle(), fma(8, 1), fma(9, 2), vle(), fma(8, 1), vle(kRow, a1), vle(), fma(8, 1), fma(9, 2)},
     };
     for (const auto& body : bodies) {
         SCOPED_TRACE(testing::Message() << "body " << &body - bodies);
         for (const double rare : {0.0, 0.0005})
             check({.body = body, .rare = rare}, false);
+        if (HasFailure()) return;
+    }
+}
+
+// Rows here and there, each for some of the sums.
+TEST(VectorTurns, OfRandomLoops) {
+    std::mt19937 random(5);
+    const auto below = [&](unsigned n) { return static_cast<Word>(random() % n); };
+    for (int i = 0; i < 1000; ++i) {
+        std::vector<Word> body = {vle()};
+        for (Word left = 3 + below(14); left != 0; --left) {
+            switch (below(9)) {
+                case 0:
+                    body.push_back(vle(kRow, below(3) == 0 ? a1 : a0));
+                    break;
+                case 1:
+                    body.push_back(below(4) == 0 ? keep_vl() : below(2) == 0 ? kNextRow : kNextFactors);
+                    break;
+                case 2:
+                case 3:
+                    body.push_back(flw(1 + below(3), a1, static_cast<int>(4 * below(4))));
+                    break;
+                default:
+                    body.push_back(fma(8 + below(below(3) == 0 ? 8 : 3), 1 + below(4)));
+            }
+        }
+        SCOPED_TRACE(testing::Message() << "loop " << i);
+        check({.body = body, .turns = 30, .rare = below(4) == 0 ? 0.0005 : 0}, false, {97, 1'000'000});
         if (HasFailure()) return;
     }
 }
