@@ -74,5 +74,37 @@ TEST_F(KernelOutput, ComesWhenTheStreamHasStopped) {
     EXPECT_EQ(print(), "plain\n");
 }
 
+// With a driver that does not switch them on, which those before 1.4 do not, the ring is in card memory:
+// there kernels may use atomics.
+TEST(KernelOutputWithoutHostAtomics, IsInCardMemory) {
+    FakeSystem system(2);
+    system.card(1).host_atomics = false;
+    system.card(1).driver_version = ORR_MAKE_VERSION(1, 3, 9);
+    for (const auto& [device, in_card] : {std::pair(0, false), std::pair(1, true)}) {
+        FakeCard& card = system.card(static_cast<std::size_t>(device));
+        Context& context = **(*Runtime::get())->context(device);
+        const std::uint64_t before = card.vram_used;
+        const auto va = context.output_ring();
+        ASSERT_TRUE(va);
+        EXPECT_EQ(card.vram_used - before >= sizeof(orr_output), in_card) << device;
+        EXPECT_EQ(*context.output_ring(), *va) << "one ring";
+        std::uint64_t fault = 0;
+        auto* const ring = reinterpret_cast<orr_output*>(
+            card.translate(*va, sizeof(orr_output), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
+        ASSERT_NE(ring, nullptr);
+        EXPECT_EQ(ring->head, 0u);
+        constexpr std::string_view text("plain\n\0", 7);
+        std::vector<std::byte> code(text.size());
+        std::memcpy(code.data(), text.data(), text.size());
+        context.add_code(0x7100'0000, "m", code, {});
+        ring->words[1] = 0x7100'0000;
+        ring->words[0] = ORR_OUTPUT_RECORD | ORR_OUTPUT_RECORD_HEAD;
+        ring->head = ORR_OUTPUT_RECORD_HEAD;
+        ::testing::internal::CaptureStdout();
+        context.print_output();
+        EXPECT_EQ(::testing::internal::GetCapturedStdout(), "plain\n") << device;
+    }
+}
+
 }  // namespace
 }  // namespace orrery::umd::test
