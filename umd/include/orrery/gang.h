@@ -16,14 +16,15 @@ extern "C" {
  * those of a cooperative launch are on one device (whose flag goes without saying), so they may wait for each
  * other: in memory of orrMallocHost, which all devices see, as kernels cannot reach another device's memory.
  *
- * Each part comes behind its stream's earlier work, and none starts before all can. The limit of model time
- * that the parts' streams have for a kernel (1 s by default; see limit_us of orrStreamAttributes) ends that
- * twice: so long all parts may take to come to their turn, and so long the devices may then still be busy
- * with other launches over several of them. While another user's such launch waits for a device that this one
- * has already, that is 100 ms, and further ones of the same user wait for up to 2 s there. Then all parts'
- * streams stop with orrErrorLaunchTimeout, and the text names the device that lacked; with orrErrorPeerAccess
- * if a link between them went down. (A start that crosses a giving up may run one part alone, until it is
- * ended with the others.)
+ * Each part comes behind its stream's earlier work, and none starts before all can. So long as the limit of
+ * model time that the parts' streams have for a kernel (1 s by default; see limit_us of orrStreamAttributes)
+ * all parts may take to come to their turn. Then the devices may be busy with what goes first: for sixteen
+ * times the limit in all with other launches over several devices, and with kernels of a privileged priority;
+ * for 5 ms with those of a higher one; and for as long as earlier such launches of this user ran, with
+ * kernels of users (or other processes of this user) who have had less. Waiting for that costs nothing. In
+ * the end all parts' streams stop with orrErrorLaunchTimeout, and the text names the device that lacked and
+ * whether something went first there; with orrErrorPeerAccess if a link between them went down. (A start that
+ * crosses a giving up may run one part alone, until it is ended with the others.)
  *
  * If one part fails, before or while it runs, the others' streams stop with that code and a text that names
  * the first cause: a part that waits for one that is gone does not wait for ever. (While they run, it takes a
