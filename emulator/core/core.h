@@ -190,13 +190,17 @@ struct Core {
     bool waiting = false;
 
     std::array<PageEntry, kPageEntries> pages;
+    // With an overlay: which of them were used since all were dropped, as far as there is room.
+    std::array<std::uint16_t, 64> used_pages{};
+    std::size_t used = 0;  // one more than there is room: more
     // Lines of the page cache that let stores through, counted by a hash of their host page: code that comes
     // to a page to which nobody stores has no need to look at all lines.
     std::array<std::uint16_t, kPageEntries> stored_pages{};
 
     std::unique_ptr<VectorFile> vector;  // nullptr: none
 
-    Overlay* overlay = nullptr;  // this hart computes ahead of its time
+    Overlay* overlay = nullptr;         // this hart computes ahead of its time
+    const Overlay* pages_of = nullptr;  // what `pages` hold is right with this one
 
     Meter meter;
     bool gathers = false;           // the loads of a vector instruction are asked for together
@@ -286,6 +290,8 @@ void drop_code(Core* core);
 // After publish(): raises kIllegal with the bits of the instruction at op. Not after calls of the bus.
 void raise_illegal(Core* core, const Op* op);
 void drop_pages(Core* core);
+// What the line of the page cache for `va` holds.
+void drop_page(Core* core, std::uint64_t va);
 // From now on slow_store() sees every store to this page of the host.
 void refuse_stores(Core* core, const std::uint8_t* host);
 

@@ -172,6 +172,7 @@ void Hart::reset() {
 StopReason Hart::run(std::uint64_t budget) {
     Core* core = &impl_->core;
     if (budget == 0) return StopReason::kBudget;
+    if (core->pages_of != core->overlay) drop_pages(core);
     const std::uint64_t before = core->steps();
     core->left = static_cast<std::int64_t>(std::min(budget, kMaxBudget));
     core->steps_end = before + static_cast<std::uint64_t>(core->left);

@@ -146,6 +146,12 @@ class Hart {
     // From now on the hart computes ahead of its time (overlay.h; it outlives this), or no longer (nullptr).
     // Not inside run().
     void set_overlay(Overlay* overlay);
+    // The pages that the hart knows are those for which it asked the present overlay, before others took its
+    // place too.
+    bool knows_overlay() const;
+    // It asks the overlay for all again, or for the one that has this address's place in the page cache.
+    void forget_pages();
+    void forget_page(std::uint64_t va);
     // For the bus: the hart stops before the instruction that it is at, which then gets no other answer.
     void hold();
     // All that run() changes but memory and what is cached of it; and back. Not inside run().

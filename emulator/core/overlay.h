@@ -23,8 +23,8 @@ class Overlay {
     };
 
     virtual ~Overlay() = default;
-    // The bus has given the page at `host` for the page at `va`.
-    virtual Page page(std::uint64_t va, std::uint8_t* host, PagePlace place, bool store) = 0;
+    // The bus has given `ref` for the page at `va`.
+    virtual Page page(std::uint64_t va, const PageRef& ref, bool store) = 0;
     // Whose memory the page at `va` is, for which page() was asked last among those of its place in the
     // hart's page cache.
     virtual PagePlace place(std::uint64_t va) const = 0;
@@ -36,6 +36,14 @@ class Overlay {
     };
     virtual bool loads(std::uint64_t va, std::uint64_t bytes) = 0;
     virtual bool stores(std::uint64_t va, std::uint64_t bytes, Store how) = 0;
+    // All of these bytes of one page are about to be loaded or stored, in a row: where they are for this
+    // hart, which may then use them. No host: it has to go by page(), loads() and stores().
+    struct Row {
+        std::uint8_t* host = nullptr;
+        PagePlace place = PagePlace::kOwn;
+        bool huge = false;
+    };
+    virtual Row row(std::uint64_t va, std::uint64_t bytes, bool store) = 0;
     // An aligned AMO of such a page, which is done later; false: the hart stops.
     virtual bool posts(std::uint64_t va, unsigned bytes, AmoFunction function, std::uint64_t operand) = 0;
     // Bytes of the page at `host` have another content for this hart.

@@ -47,6 +47,14 @@ struct Home {
     bool huge = false;
 };
 
+// For drop_pages(): the line is about to be used. With an overlay pages are dropped often.
+void use(Core* core, const PageEntry& entry) {
+    if (core->overlay == nullptr || entry.addend != 0 || core->used > core->used_pages.size()) return;
+    if (core->used < core->used_pages.size())
+        core->used_pages[core->used] = static_cast<std::uint16_t>(&entry - core->pages.data());
+    ++core->used;
+}
+
 void remember_mmio(Core* core, PageEntry& entry, std::uint64_t page, std::uint64_t which) {
     // Of a page that is memory for the other access that is worth more.
     if (entry.loads(page) || entry.stores(page)) return;
@@ -54,6 +62,7 @@ void remember_mmio(Core* core, PageEntry& entry, std::uint64_t page, std::uint64
         entry.rights |= which;
         return;
     }
+    use(core, entry);
     count_stores(core, entry, -1);
     entry = PageEntry{};
     entry.addend = page;
@@ -82,11 +91,12 @@ Target look_up(Core* core, std::uint64_t va, Access access) {
         const bool code = holds_code(core, ref.host, kPageBytes);
         Overlay::Page now{.host = ref.host, .stores = true};
         if (core->overlay != nullptr) {
-            if (!code || is_load) now = core->overlay->page(page, ref.host, ref.place, !is_load);
+            if (!code || is_load) now = core->overlay->page(page, ref, !is_load);
             core->held = now.host == nullptr || (code && !is_load);
             if (core->held) return {};
         }
         const std::uintptr_t addend = reinterpret_cast<std::uintptr_t>(now.host) - page;
+        use(core, entry);
         count_stores(core, entry, -1);
         // Of an entry for the same page the other tag may stay, if the bus says the same of it.
         if ((!entry.loads(page) && !entry.stores(page)) || entry.addend != addend) entry = PageEntry{};
@@ -362,9 +372,27 @@ void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store)
 }
 
 void drop_pages(Core* core) {
-    core->pages.fill(PageEntry{});
-    core->stored_pages.fill(0);
+    if (core->pages_of == nullptr || core->used > core->used_pages.size()) {
+        core->pages.fill(PageEntry{});
+        core->stored_pages.fill(0);
+    } else {
+        for (std::size_t i = 0; i < core->used; ++i) {
+            PageEntry& entry = core->pages[core->used_pages[i]];
+            count_stores(core, entry, -1);
+            entry = PageEntry{};
+        }
+    }
+    core->used = 0;
     if (core->vector != nullptr) core->vector->forget_spans();
+    core->pages_of = core->overlay;
+}
+
+void drop_page(Core* core, std::uint64_t va) {
+    PageEntry& entry = core->page_entry(va);
+    count_stores(core, entry, -1);
+    const std::uintptr_t listed = entry.addend;
+    entry = PageEntry{};
+    entry.addend = listed;  // it is among the used ones
 }
 
 void refuse_stores(Core* core, const std::uint8_t* host) {

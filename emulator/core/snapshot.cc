@@ -108,9 +108,19 @@ void Hart::go_back(const Snapshot& snapshot) {
 
 void Hart::set_overlay(Overlay* overlay) {
     impl_->core.overlay = overlay;
-    // What it may use without a word is another matter now.
-    drop_pages(&impl_->core);
     if (overlay != nullptr) impl_->core.meter.come_by_again();
+}
+
+bool Hart::knows_overlay() const {
+    return impl_->core.pages_of == impl_->core.overlay;
+}
+
+void Hart::forget_pages() {
+    drop_pages(&impl_->core);
+}
+
+void Hart::forget_page(std::uint64_t va) {
+    drop_page(&impl_->core, va);
 }
 
 void Hart::hold() {

@@ -475,13 +475,14 @@ PageRef VectorCore::translate_ahead(std::uint64_t va, Access access) {
     const std::uint8_t needed = access == Access::kLoad    ? kPageRead
                                 : access == Access::kStore ? kPageWrite
                                                            : kPageExec;
-    if (const PageRef* const known = stretch_->translation(va))
-        return (known->rights & needed) != 0 ? *known : PageRef::fault();
+    if (const PageRef known = stretch_->translation(va); known.kind != PageKind::kFault)
+        return (known.rights & needed) != 0 ? known : PageRef::fault();
     const auto found = computes_ahead_ ? mmu_.page_ahead(launch_.desc.asid, va, access) : std::nullopt;
     if (!found) return PageRef::fault();
+    const bool vram = found->target != ORR_TARGET_HOST;
     const PageRef page =
-        PageRef::memory(found->host, found->rights,
-                        found->target == ORR_TARGET_HOST ? PagePlace::kHost : PagePlace::kVram, found->huge);
+        PageRef::memory(found->host, found->rights, vram ? PagePlace::kVram : PagePlace::kHost, found->huge,
+                        vram && found->huge);
     return stretch_->remember(va, page) ? page : PageRef::fault();
 }
 
@@ -493,7 +494,12 @@ void VectorCore::begin_ahead(Mark& mark, Stretch& stretch) {
     mark.in_item = in_item_;
     mark.barrier = barrier_;
     if (waits_ != 0) mark.items = items_;
+    if (generation_ != mmu_.generation()) flush();
     hart_.set_overlay(&stretch);
+    if (!hart_.knows_overlay() || !stretch.renew([this](std::uint64_t va) { hart_.forget_page(va); })) {
+        hart_.forget_pages();
+        stretch.clear();
+    }
     stretch_ = &stretch;
     computes_ahead_ = true;
 }

@@ -317,10 +317,24 @@ void copy_row(Core* core, const Op* op, std::uint8_t* host, std::uint64_t bytes,
     }
 }
 
-// One that is kPlain, inside one page that the page cache knows, and that no overlay wants to hear of. False:
-// nothing is done.
+// As move_plain(), of a hart that computes ahead.
+[[gnu::noinline]] bool move_ahead(Core* core, const Op* op, bool store) {
+    const VectorFile& file = *core->vector;
+    const auto log2 = static_cast<unsigned>(file.sew_log2 - 3);
+    const std::uint64_t va = core->x[op->rs1], bytes = file.vl << log2;
+    if ((va & kPageOffset) + bytes > kPageBytes || (va & ((1u << log2) - 1)) != 0 || bytes == 0) return false;
+    const Overlay::Row row = core->overlay->row(va, bytes, store);
+    if (row.host == nullptr) return false;
+    copy_row(core, op, row.host, bytes, store);
+    expect_next(row_at(*core->vector, op), va, row.host, bytes);
+    core->meter.stream(va, bytes, row.place, store, row.huge);
+    if (core->meter.full()) core->stop_soon();
+    return true;
+}
+
+// One that is kPlain, inside one page that is known. False: nothing is done.
 bool move_plain(Core* core, const Op* op, bool store) {
-    if (core->overlay != nullptr) return false;
+    if (ORR_UNLIKELY(core->overlay != nullptr)) return move_ahead(core, op, store);
     VectorFile& file = *core->vector;
     const auto log2 = static_cast<unsigned>(file.sew_log2 - 3);
     const std::uint64_t va = core->x[op->rs1], bytes = file.vl << log2;

@@ -4,16 +4,20 @@
 #include <csignal>
 #include <iterator>
 #include <span>
+#include <utility>
 
 namespace orrery::emu {
 
 namespace {
 
-// Pages of all cores together that may be copied: 32 MiB with what stood there before.
-constexpr std::size_t kFrames = 4096;
-constexpr std::size_t kLeastFrames = 32, kMostFrames = 512;
-// A thread looks so often for work, some 10 us, before it sleeps or goes to look at other things.
-constexpr unsigned kLooks = 500;
+// Pages of all cores together that may be copied, 16 MiB, twice that with what stood there before, and that
+// may be touched, of some 100 bytes each.
+constexpr std::size_t kFrames = 4096, kPages = 128 << 10;
+constexpr std::size_t kLeastFrames = 24, kMostFrames = 512, kLeastPages = 512;
+// A thread looks so often for work, some 10 us, before it sleeps or goes to look at other things. While the
+// card plays what is computed, after which there is more, it lets others have the CPU so often before it
+// sleeps: to be woken may take 100 us.
+constexpr unsigned kLooks = 500, kYields = 200;
 
 void pause() {
 #if defined(__x86_64__)
@@ -27,11 +31,21 @@ bool conflict(std::span<const Posted> a, std::span<const Posted> b) {
     });
 }
 
+// What the first has changed matters to the second.
+bool meet(const Stretch& changes, const Stretch& other) {
+    return std::ranges::any_of(changes.changed(), [&](std::uint16_t number) {
+        const TouchedPage& page = changes.page(number);
+        const TouchedPage* const theirs = other.find(page.host);
+        return theirs != nullptr && TouchedPage::conflict(page, page.small, *theirs, theirs->small);
+    });
+}
+
 }  // namespace
 
 RunAhead::RunAhead(unsigned threads, std::uint32_t cores, std::uint64_t quantum) : quantum_(quantum) {
+    const std::size_t frames = std::clamp(kFrames / cores, kLeastFrames, kMostFrames);
     for (std::uint32_t i = 0; i < cores; ++i)
-        jobs_.push_back(std::make_unique<Job>(std::clamp(kFrames / cores, kLeastFrames, kMostFrames)));
+        jobs_.push_back(std::make_unique<Job>(frames, std::max(kPages / cores, kLeastPages)));
     // Signals are for the threads that expect them.
     sigset_t all, before;
     sigfillset(&all);
@@ -71,7 +85,6 @@ void RunAhead::start(std::uint32_t number, VectorCore& core, std::uint64_t cut) 
 }
 
 void RunAhead::post(Job& job) {
-    job.stretch.clear();
     job.begun = job.in_play = job.odd = false;
     job.quanta.clear();
     job.open = {.budget = quantum_ - job.cut};
@@ -123,8 +136,11 @@ void RunAhead::compute(Job& job) {
 
 void RunAhead::work() {
     for (;;) {
-        for (unsigned look = 0; look < kLooks; ++look) {
-            pause();
+        for (unsigned look = 0; look < kLooks || (look < kLooks + kYields && at_work_.load() != 0); ++look) {
+            if (look < kLooks)
+                pause();
+            else
+                std::this_thread::yield();
             if (posted_.load(std::memory_order_relaxed) == 0 || pause_.load()) continue;
             for (const auto& job : jobs_) {
                 if (!take(*job)) continue;
@@ -145,14 +161,14 @@ void RunAhead::work() {
 }
 
 void RunAhead::help(Job& job) {
-    const auto one_go = [this](Job& any) {
-        if (!take(any)) return false;
-        compute(any);
-        give(any);
-        return true;
-    };
-    if (one_go(job)) return;
-    if (std::ranges::any_of(jobs_, [&](const auto& other) { return one_go(*other); })) return;
+    if (own_ == nullptr && take(job)) own_ = &job;
+    for (auto other = jobs_.begin(); own_ == nullptr && other != jobs_.end(); ++other)
+        if (take(**other)) own_ = other->get();
+    if (own_ != nullptr) {
+        compute(*own_);
+        if (own_->end != End::kOpen) give(*std::exchange(own_, nullptr));
+        return;
+    }
     for (unsigned look = 0; look < kLooks && job.state.load(std::memory_order_acquire) == State::kRunning;
          ++look)
         pause();
@@ -204,15 +220,13 @@ bool RunAhead::meets_others(std::uint32_t number) const {
         if (done.serial < job.since || done.core == number) continue;
         const TouchedPage* const mine = job.stretch.find(done.page.host);
         if (mine == nullptr) continue;
-        if (TouchedPage::conflict(*mine, done.page) || conflict(job.stretch.posted(), done.posted))
+        if (TouchedPage::conflict(*mine, mine->small, done.page, &done.small) ||
+            conflict(job.stretch.posted(), done.posted))
             return true;
     }
     for (const auto& other : jobs_) {
         if (other.get() == &job || !other->in_play || other->state.load() == State::kNone) continue;
-        for (const TouchedPage& page : job.stretch.pages()) {
-            const TouchedPage* const theirs = other->stretch.find(page.host);
-            if (theirs != nullptr && TouchedPage::conflict(page, *theirs)) return true;
-        }
+        if (meet(job.stretch, other->stretch) || meet(other->stretch, job.stretch)) return true;
         if (conflict(job.stretch.posted(), other->stretch.posted())) return true;
     }
     return false;
@@ -224,9 +238,10 @@ void RunAhead::commit(std::uint32_t number) {
     job.stretch.commit();
     job.state.store(State::kNone, std::memory_order_relaxed);
     --at_work_;
-    for (const TouchedPage& page : job.stretch.pages()) {
-        if ((page.written | page.posted) == 0) continue;
-        done_.push_back({serial_, number, page, {}});
+    for (const std::uint16_t each : job.stretch.changed()) {
+        const TouchedPage& page = job.stretch.page(each);
+        done_.push_back({serial_, number, page, {}, {}});
+        if (page.exact && page.frame != nullptr) done_.back().small = *page.small;
         if (page.posted == 0) continue;
         std::ranges::copy_if(job.stretch.posted(), std::back_inserter(done_.back().posted),
                              [&](const Posted& each) { return each.host == page.host; });
@@ -243,12 +258,14 @@ void RunAhead::forget_done() {
             oldest = std::min(oldest, job->since);
     }
     const auto first = std::ranges::find_if(done_, [&](const Done& done) { return done.serial >= oldest; });
-    done_.erase(done_.begin(), first);
+    // Not one by one, as the others have to be moved.
+    if (first - done_.begin() >= done_.end() - first) done_.erase(done_.begin(), first);
 }
 
 void RunAhead::settle() {
     if (at_work_ == 0) return;
     pause_.store(true);
+    if (own_ != nullptr) give(*std::exchange(own_, nullptr));
     for (const auto& job : jobs_) {
         for (;;) {
             const State state = job->state.load(std::memory_order_acquire);

@@ -68,7 +68,7 @@ class RunAhead {
     };
     enum class End : std::uint8_t { kOpen, kGroup, kHeld, kFull };
     struct Job {
-        explicit Job(std::size_t frames) : stretch(frames) {}
+        Job(std::size_t frames, std::size_t pages) : stretch(frames, pages) {}
         std::atomic<State> state = State::kNone;
         VectorCore* core = nullptr;
         bool begun = false;
@@ -89,7 +89,8 @@ class RunAhead {
         std::uint64_t serial;
         std::uint32_t core;
         TouchedPage page;
-        std::vector<Posted> posted;  // there
+        TouchedPage::SmallStores small;  // its
+        std::vector<Posted> posted;      // there
     };
 
     void post(Job& job);
@@ -97,7 +98,8 @@ class RunAhead {
     void compute(Job& job);
     bool take(Job& job);
     void give(Job& job);
-    // While the card waits for `job`.
+    // While the card waits for `job`: a go of it or of another, which stays the card's then, as what it needs
+    // is in this CPU's caches.
     void help(Job& job);
     bool meets_others(std::uint32_t number) const;
     void commit(std::uint32_t number);
@@ -107,7 +109,8 @@ class RunAhead {
 
     std::uint64_t quantum_;
     std::vector<std::unique_ptr<Job>> jobs_;  // by core
-    std::size_t at_work_ = 0;                 // jobs that are not kNone
+    std::atomic<std::size_t> at_work_ = 0;    // jobs that are not kNone
+    Job* own_ = nullptr;                      // that the card's thread computes, between two goes
     std::uint64_t serial_ = 0;
     std::vector<Done> done_;
     std::atomic<std::uint32_t> posted_ = 0;

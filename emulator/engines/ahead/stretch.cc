@@ -55,9 +55,15 @@ void put(std::uint8_t* to, const std::uint8_t* from) {
     __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELAXED);
 }
 
-void put_line(std::uint8_t* to, const std::uint8_t* from) {
-    for (std::size_t i = 0; i < kLine; i += sizeof(Word))
-        put<Word>(to + i, from + i);
+// Rows of vectors, so at most eight bytes have to come at once. Not for the thread sanitizer's eyes: a group
+// that reads them meanwhile has what it computed forgotten (RunAhead::meets_others).
+using Wide [[gnu::may_alias, gnu::vector_size(kLine), gnu::aligned(8)]] = std::uint64_t;
+__attribute__((no_sanitize("thread"))) void put_lines(std::uint8_t* to, const std::uint8_t* from,
+                                                      std::uint64_t lines) {
+    for (; lines != 0; lines &= lines - 1) {
+        const std::size_t at = static_cast<std::size_t>(std::countr_zero(lines)) * kLine;
+        *reinterpret_cast<Wide*>(to + at) = *reinterpret_cast<const Wide*>(from + at);
+    }
 }
 
 // All bits of the bytes that are not zero.
@@ -116,7 +122,8 @@ bool overlap(const SmallStore& a, const SmallStore& b) {
 
 }  // namespace
 
-bool TouchedPage::conflict(const TouchedPage& a, const TouchedPage& b) {
+bool TouchedPage::conflict(const TouchedPage& a, const SmallStores* small_a, const TouchedPage& b,
+                           const SmallStores* small_b) {
     const std::uint64_t here = a.read | a.written, there = b.read | b.written;
     if ((a.written & b.read) != 0 || (a.read & b.written) != 0) return true;
     if ((a.posted & there) != 0 || (here & b.posted) != 0) return true;
@@ -124,7 +131,7 @@ bool TouchedPage::conflict(const TouchedPage& a, const TouchedPage& b) {
     if (!a.exact || !b.exact) return true;
     for (std::size_t i = 0; i < a.stores; ++i) {
         for (std::size_t j = 0; j < b.stores; ++j) {
-            if (overlap(a.small[i], b.small[j])) return true;
+            if (overlap((*small_a)[i], (*small_b)[j])) return true;
         }
     }
     return false;
@@ -144,63 +151,129 @@ struct Stretch::Operands {
 
 struct Stretch::Frame {
     alignas(64) std::uint8_t now[kPage];
-    alignas(64) std::uint8_t before[kPage];
+    TouchedPage::SmallStores small;
+};
+
+struct Stretch::Before {
+    alignas(64) std::uint8_t bytes[kPage];
 };
 
 struct Stretch::OwnPage {
+    std::uint64_t va = 0;
     std::uint8_t* host = nullptr;
     std::uint8_t before[kPage];
 };
 
-Stretch::Stretch(std::size_t most_frames) : most_frames_(most_frames) {}
+Stretch::Stretch(std::size_t most_frames, std::size_t most_pages)
+    : most_frames_(most_frames), most_pages_(std::min(most_pages, kMostPages)) {}
 Stretch::~Stretch() = default;
 
 void Stretch::clear() {
-    frames_used_ = own_used_ = 0;
-    pages_.clear();
+    frames_used_ = befores_used_ = own_used_ = 0;
     posted_.clear();
+    // Most stretches touch few pages of many.
+    for (const TouchedPage& page : pages_)
+        by_host_[page.bucket] = 0;
+    for (const Translated& each : translations_)
+        by_va_[each.bucket] = 0;
     by_place_.fill(0);
+    by_row_.fill(0);
+    spans_.fill({});
+    pages_.clear();
+    changed_.clear();
     translations_.clear();
-    by_va_.fill(0);
-    by_host_.fill(0);
+}
+
+bool Stretch::renew(const std::function<void(std::uint64_t va)>& forget) {
+    if (std::max(pages_.size(), translations_.size()) > std::min(kMostKept, most_pages_ / 4)) return false;
+    for (const std::uint16_t number : changed_) {
+        const TouchedPage& page = pages_[number];
+        if (page.frame == nullptr) continue;
+        // It has one address only.
+        std::uint16_t& known = by_place_[page.va / kPage % kPlaces];
+        if (known != number + 1) continue;
+        known = 0;
+        forget(page.va);
+    }
+    for (std::size_t i = 0; i < own_used_; ++i)
+        if (by_place_[own_[i]->va / kPage % kPlaces] == 0) forget(own_[i]->va);
+    frames_used_ = befores_used_ = own_used_ = 0;
+    posted_.clear();
+    changed_.clear();
+    ++round_;
+    return true;
+}
+
+// It has not been touched before in this round.
+void Stretch::begin(TouchedPage& page) const {
+    page.round = round_;
+    page.read = page.written = page.posted = 0;
+    page.exact = true;
+    page.filled = false;
+    page.stores = 0;
+    page.frame = page.before = nullptr;
+    page.small = nullptr;
+    page.there = page.whole = 0;
+}
+
+// Before it gets a frame, or the first AMO.
+void Stretch::change(const TouchedPage& page) {
+    if (page.frame == nullptr && page.posted == 0)
+        changed_.push_back(static_cast<std::uint16_t>(&page - pages_.data()));
 }
 
 bool Stretch::nearly_full() const {
-    return frames_used_ > most_frames_ / 4 * 3 || pages_.size() > kMostPages / 4 * 3 ||
-           translations_.size() > kMostPages / 4 * 3 || posted_.size() > kMostPosted / 4 * 3;
+    // A quantum of stores alone may take nine frames.
+    return frames_used_ > most_frames_ / 2 || pages_.size() > most_pages_ / 4 * 3 ||
+           translations_.size() > most_pages_ / 4 * 3 || posted_.size() > kMostPosted / 4 * 3;
 }
 
 const TouchedPage* Stretch::find(const std::uint8_t* host) const {
     for (std::size_t bucket = bucket_of(host, kBuckets); by_host_[bucket] != 0;
          bucket = (bucket + 1) % kBuckets) {
         const TouchedPage& page = pages_[by_host_[bucket] - 1u];
-        if (page.host == host) return &page;
+        if (page.host == host) return page.round == round_ ? &page : nullptr;
     }
     return nullptr;
 }
 
-const PageRef* Stretch::translation(std::uint64_t va) const {
+PageRef Stretch::translation(std::uint64_t va) const {
+    const std::uint64_t inside = va % kSpan / kPage * kPage;
+    if (const Span& span = spans_[va / kSpan % kSpans]; span.va == va - va % kSpan) {
+        PageRef page = span.page;
+        page.host += inside;
+        return page;
+    }
     for (std::size_t bucket = bucket_of(va, kBuckets); by_va_[bucket] != 0;
          bucket = (bucket + 1) % kBuckets) {
-        const auto& [page, ref] = translations_[by_va_[bucket] - 1u];
-        if (page == va / kPage * kPage) return &ref;
+        const Translated& each = translations_[by_va_[bucket] - 1u];
+        if (each.va == va / kPage * kPage) return each.page;
     }
-    return nullptr;
+    return PageRef::fault();
 }
 
 bool Stretch::remember(std::uint64_t va, const PageRef& page) {
-    if (translations_.size() == kMostPages) return false;
+    if (page.whole) {
+        Span& span = spans_[va / kSpan % kSpans];
+        span = {va - va % kSpan, page};
+        span.page.host -= va % kSpan / kPage * kPage;
+        return true;
+    }
+    if (translations_.size() == most_pages_) return false;
     std::size_t bucket = bucket_of(va, kBuckets);
     while (by_va_[bucket] != 0)
         bucket = (bucket + 1) % kBuckets;
-    translations_.emplace_back(va / kPage * kPage, page);
+    translations_.push_back({va / kPage * kPage, page, static_cast<std::uint16_t>(bucket)});
     by_va_[bucket] = static_cast<std::uint16_t>(translations_.size());
     return true;
 }
 
 TouchedPage* Stretch::at(std::uint64_t va) {
     const std::uint16_t number = by_place_[va / kPage % kPlaces];
-    return number == 0 ? nullptr : &pages_[number - 1u];
+    if (number == 0) return nullptr;
+    TouchedPage& page = pages_[number - 1u];
+    if (page.round != round_) begin(page);
+    return &page;
 }
 
 PagePlace Stretch::place(std::uint64_t va) const {
@@ -208,41 +281,53 @@ PagePlace Stretch::place(std::uint64_t va) const {
     return number == 0 ? PagePlace::kOwn : pages_[number - 1u].place;
 }
 
-TouchedPage* Stretch::touch(std::uint64_t va, std::uint8_t* host, PagePlace place) {
-    if (const TouchedPage* known = find(host)) return const_cast<TouchedPage*>(known);
-    if (pages_.size() == kMostPages) return nullptr;
+TouchedPage* Stretch::touch(std::uint64_t va, const PageRef& ref) {
+    std::uint8_t* const host = ref.host;
+    std::size_t bucket = bucket_of(host, kBuckets);
+    for (; by_host_[bucket] != 0; bucket = (bucket + 1) % kBuckets) {
+        TouchedPage& page = pages_[by_host_[bucket] - 1u];
+        if (page.host != host) continue;
+        if (page.round != round_) begin(page);
+        return &page;
+    }
+    if (pages_.size() == most_pages_) return nullptr;
     TouchedPage& page = pages_.emplace_back();
     page.host = host;
     page.va = va;
-    page.place = place;
-    std::size_t bucket = bucket_of(host, kBuckets);
-    while (by_host_[bucket] != 0)
-        bucket = (bucket + 1) % kBuckets;
+    page.place = ref.place;
+    page.huge = ref.huge;
     by_host_[bucket] = static_cast<std::uint16_t>(pages_.size());
+    page.bucket = static_cast<std::uint16_t>(bucket);
+    begin(page);
     return &page;
 }
 
-Overlay::Page Stretch::page(std::uint64_t va, std::uint8_t* host, PagePlace place, bool store) {
+Overlay::Page Stretch::page(std::uint64_t va, const PageRef& ref, bool store) {
+    // Where it refuses, the hart keeps what it has.
     std::uint16_t& number = by_place_[va / kPage % kPlaces];
-    number = 0;
-    if (place == PagePlace::kOwn) return own_page(host, store);
-    TouchedPage* const page = touch(va, host, place);
+    if (ref.place == PagePlace::kOwn) {
+        number = 0;
+        return own_page(va, ref.host, store);
+    }
+    TouchedPage* const page = touch(va, ref);
     if (page == nullptr) return {};
     if (page->va != va) page->aliased = true;
     // What is written at one address would have to be seen at the other.
     if (page->aliased && (store || page->frame != nullptr)) return {};
     if (store && page->frame == nullptr && !give_frame(*page)) return {};
     number = static_cast<std::uint16_t>(page - pages_.data() + 1);
-    if (page->frame == nullptr) return {.host = host, .loads = true, .stores = false};
+    page->loaded |= !store;
+    if (page->frame == nullptr) return {.host = ref.host, .loads = true, .stores = false};
     return {.host = page->frame, .loads = page->filled, .stores = page->filled};
 }
 
-Overlay::Page Stretch::own_page(std::uint8_t* host, bool store) {
+Overlay::Page Stretch::own_page(std::uint64_t va, std::uint8_t* host, bool store) {
     const auto end = own_.begin() + static_cast<std::ptrdiff_t>(own_used_);
     const bool kept = std::any_of(own_.begin(), end, [&](const auto& page) { return page->host == host; });
     if (store && !kept) {
         if (own_used_ == own_.size()) own_.push_back(std::make_unique<OwnPage>());
         OwnPage& page = *own_[own_used_++];
+        page.va = va;
         page.host = host;
         std::memcpy(page.before, host, kPage);
     }
@@ -252,9 +337,10 @@ Overlay::Page Stretch::own_page(std::uint8_t* host, bool store) {
 bool Stretch::give_frame(TouchedPage& page) {
     if (frames_used_ == most_frames_) return false;
     if (frames_used_ == frames_.size()) frames_.push_back(std::make_unique_for_overwrite<Frame>());
+    change(page);
     Frame& frame = *frames_[frames_used_++];
     page.frame = frame.now;
-    page.before = frame.before;
+    page.small = &frame.small;
     return true;
 }
 
@@ -272,6 +358,11 @@ void Stretch::fill_all(TouchedPage& page) {
 
 // These lines as they are may be what was there before.
 void Stretch::keep(TouchedPage& page, std::uint64_t lines) {
+    if (lines == 0) return;
+    if (page.before == nullptr) {
+        if (befores_used_ == befores_.size()) befores_.push_back(std::make_unique_for_overwrite<Before>());
+        page.before = befores_[befores_used_++]->bytes;
+    }
     fill(page, lines);
     each_line(lines, [&](std::size_t at) { std::memcpy(page.before + at, page.frame + at, kLine); });
 }
@@ -279,7 +370,7 @@ void Stretch::keep(TouchedPage& page, std::uint64_t lines) {
 void Stretch::make_inexact(TouchedPage& page) {
     keep(page, page.written);
     while (page.stores > 0) {
-        const SmallStore& store = page.small[--page.stores];
+        const SmallStore& store = (*page.small)[--page.stores];
         std::memcpy(page.before + store.offset, &store.old, store.bytes);
     }
     page.exact = false;
@@ -299,7 +390,7 @@ bool Stretch::loads(std::uint64_t va, std::uint64_t bytes) {
         const std::uint64_t offset = va % kPage;
         // What it has written itself is nobody else's.
         for (std::size_t i = 0; i < page->stores; ++i) {
-            const SmallStore& store = page->small[i];
+            const SmallStore& store = (*page->small)[i];
             if (store.offset <= offset && offset + here <= std::uint64_t{store.offset} + store.bytes)
                 return true;
         }
@@ -315,15 +406,15 @@ bool Stretch::stores(std::uint64_t va, std::uint64_t bytes, Store how) {
     if ((page->posted & lines) != 0) return false;
     if (page->exact) {
         const auto offset = static_cast<std::uint16_t>(va % kPage);
-        const auto end = page->small.begin() + page->stores;
+        const auto end = page->small->begin() + page->stores;
         const bool known =
-            how == Store::kOne && std::any_of(page->small.begin(), end, [&](const SmallStore& store) {
+            how == Store::kOne && std::any_of(page->small->begin(), end, [&](const SmallStore& store) {
                 return store.offset == offset && store.bytes == bytes;
             });
         if (known) return true;
         if (how == Store::kOne && page->stores < TouchedPage::kSmallStores) {
             fill(*page, lines);
-            SmallStore& store = page->small[page->stores++];
+            SmallStore& store = (*page->small)[page->stores++];
             store = {.offset = offset, .bytes = static_cast<std::uint8_t>(bytes), .old = 0};
             std::memcpy(&store.old, page->frame + offset, bytes);
             page->written |= lines;
@@ -331,13 +422,62 @@ bool Stretch::stores(std::uint64_t va, std::uint64_t bytes, Store how) {
         }
         make_inexact(*page);
     }
-    const std::uint64_t whole = how == Store::kRow ? whole_lines_of(va, bytes) : 0;
-    keep(*page, lines & ~whole & ~page->written);
-    page->there |= whole;
-    page->whole |= whole;
-    page->written |= lines;
+    write_rows(*page, lines, how == Store::kRow ? whole_lines_of(va, bytes) : 0);
     if (how == Store::kOne) fill_all(*page);
     return true;
+}
+
+// Some of `lines` of a page that is not exact, and all of `whole`.
+void Stretch::write_rows(TouchedPage& page, std::uint64_t lines, std::uint64_t whole) {
+    keep(page, lines & ~whole & ~page.written);
+    page.there |= whole;
+    page.whole |= whole;
+    page.written |= lines;
+}
+
+// nullptr: the hart has to ask for it by page().
+TouchedPage* Stretch::page_of_row(std::uint64_t va, bool store) {
+    const std::size_t place = va / kPage % kPlaces;
+    const std::uint64_t start = va / kPage * kPage;
+    for (std::uint16_t* const number : {&by_row_[place], &by_place_[place]}) {
+        if (*number == 0 || pages_[*number - 1u].va != start) continue;
+        by_row_[place] = *number;
+        TouchedPage& page = pages_[*number - 1u];
+        if (page.round != round_) begin(page);
+        return &page;
+    }
+    const Span& span = spans_[va / kSpan % kSpans];
+    // Whether a page may be stored to the hart knows.
+    if (store || span.va != va - va % kSpan || (span.page.rights & kPageRead) == 0) return nullptr;
+    TouchedPage* const page = touch(start, translation(va));
+    if (page == nullptr) return nullptr;
+    if (page->va != start) {
+        page->aliased = true;
+        return nullptr;
+    }
+    page->loaded = true;
+    by_row_[place] = static_cast<std::uint16_t>(page - pages_.data() + 1);
+    return page;
+}
+
+Overlay::Row Stretch::row(std::uint64_t va, std::uint64_t bytes, bool store) {
+    TouchedPage* const page = page_of_row(va, store);
+    if (page == nullptr) return {};
+    const std::uint64_t lines = lines_of(va, bytes);
+    if (page->aliased || (page->posted & lines) != 0) return {};
+    std::uint8_t* at = page->frame;
+    if (store) {
+        if (page->frame == nullptr || page->exact) return {};
+        write_rows(*page, lines, whole_lines_of(va, bytes));
+    } else {
+        if (!page->loaded || (page->frame != nullptr && page->exact)) return {};
+        page->read |= lines;
+        if (page->frame != nullptr)
+            fill(*page, lines);
+        else
+            at = page->host;
+    }
+    return {.host = at + va % kPage, .place = page->place, .huge = page->huge};
 }
 
 bool Stretch::posts(std::uint64_t va, unsigned bytes, AmoFunction function, std::uint64_t operand) {
@@ -363,6 +503,7 @@ bool Stretch::posts(std::uint64_t va, unsigned bytes, AmoFunction function, std:
     if ((words & here.words[offset / 256]) != 0) operand = combine(value, bytes, function, operand);
     words |= here.words[offset / 256];
     std::memcpy(value, &operand, bytes);
+    change(*page);
     page->posted |= lines_of(va, bytes);
     return true;
 }
@@ -373,19 +514,19 @@ bool Stretch::wrote(const std::uint8_t* host) const {
 }
 
 void Stretch::commit() {
-    for (const TouchedPage& page : pages_) {
+    for (const std::uint16_t number : changed_) {
+        const TouchedPage& page = pages_[number];
         if (page.frame == nullptr) continue;
         if (!page.exact) {
-            each_line(page.written & page.whole,
-                      [&](std::size_t at) { put_line(page.host + at, page.frame + at); });
+            put_lines(page.host, page.frame, page.written & page.whole);
             each_line(page.written & ~page.whole, [&](std::size_t at) {
                 put_changes(page.host + at, page.frame + at, page.before + at, kLine);
             });
             continue;
         }
         for (std::size_t i = 0; i < page.stores; ++i) {
-            const std::size_t at = page.small[i].offset;
-            switch (page.small[i].bytes) {
+            const std::size_t at = (*page.small)[i].offset;
+            switch ((*page.small)[i].bytes) {
                 case 1:
                     put<std::uint8_t>(page.host + at, page.frame + at);
                     break;

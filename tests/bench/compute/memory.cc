@@ -1,8 +1,9 @@
 // bench_memory CORES,... SKU ORRERY-VM: what a card's process takes beside the VRAM and the guest's memory
 // that it has mapped, for cards as SKU has them with so many vector cores, after kernels on all of them and
-// copies.
+// copies; with and without host threads that compute ahead.
 #include <fmt/format.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/bench/compute/guest_program.h"
@@ -21,6 +23,9 @@ namespace orrery::bench {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array<std::pair<const char*, int>, 2> kFigures{
+    {{"card process, beside VRAM", 0}, {"card process with 4 threads, beside VRAM", 4}}};
 
 std::string text_of(const fs::path& file) {
     std::ifstream in(file);
@@ -43,7 +48,9 @@ double resident(pid_t process) {
     return kib / 1024;
 }
 
-Measurement measure(std::uint64_t cores, const fs::path& sku, const std::string& vm) {
+// `threads`: for work-groups.
+Measurement measure(const char* figure, std::uint64_t cores, int threads, const fs::path& sku,
+                    const std::string& vm) {
     // A folder of its own, away from those of other runs.
     std::string folder = fs::temp_directory_path() / "bench-memory-XXXXXX";
     if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error(folder + " cannot be made");
@@ -53,13 +60,22 @@ Measurement measure(std::uint64_t cores, const fs::path& sku, const std::string&
     if (!std::regex_search(text, cores_of_sku)) throw std::runtime_error(sku.string() + " names no cores");
     const std::string changed = std::regex_replace(text, cores_of_sku, fmt::format("\ncores = [{},", cores));
     std::ofstream(file) << changed;
-    std::vector<std::string> words = {
-        vm, "--sku", file, "--vram", "1G", "--timeout", "300", "--", "bench_compute_guest"};
+    std::vector<std::string> words = {vm,
+                                      "--sku",
+                                      file,
+                                      "--vram",
+                                      "1G",
+                                      "--card-arg",
+                                      fmt::format("--threads={}", threads),
+                                      "--timeout",
+                                      "300",
+                                      "--",
+                                      "bench_compute_guest"};
     std::vector<char*> command;
     for (std::string& word : words)
         command.push_back(word.data());
     command.push_back(nullptr);
-    Measurement one{"card process, beside VRAM", cores, {}, {}};
+    Measurement one{figure, cores, {}, {}};
     {
         GuestProgram guest(command.data());
         for (int round = 0; round < 3; ++round) {
@@ -86,7 +102,8 @@ int main(int argc, char** argv) {
         Measured measured;
         std::istringstream sizes(argv[1]);
         for (std::string cores; std::getline(sizes, cores, ',');)
-            measured.add(measure(std::stoull(cores), argv[2], argv[3]));
+            for (const auto& [figure, threads] : kFigures)
+                measured.add(measure(figure, std::stoull(cores), threads, argv[2], argv[3]));
         return measured.print() ? 0 : 1;
     } catch (const std::exception& error) {
         fmt::print(stderr, "bench_memory: {}\n", error.what());

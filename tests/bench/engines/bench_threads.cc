@@ -1,8 +1,9 @@
-// What host threads that compute work-groups ahead bring, by the wall's clock: one kernel on a card with so
-// many of them, beside two cards without any, each with the same work, that run at the same time on threads
-// of their own. In work-groups a second.
-//   bench_threads THREADS,...
+// What host threads that compute work-groups ahead bring: one kernel on a card with so many of them, beside
+// two cards without any, each with the same work, that run at the same time on threads of their own. In
+// work-groups a second, by the wall's clock, and by the time on CPUs, which other programs disturb less.
+//   bench_threads THREADS,... [PART OF A NAME]
 #include <fmt/format.h>
+#include <time.h>
 
 #include <chrono>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kData = 0x30'0000'0000, kOut = 1 << 20;
 constexpr std::uint32_t kGroups = 64;
-constexpr int kTurns = 7;
+constexpr int kTurns = 9;
 
 struct Work {
     const char* name;
@@ -40,6 +42,7 @@ const std::vector<Work>& works() {
         {"scalar code in registers", kSpin, {20'000}, 2, 3},
         {"scalar code with a stack, and memory", kMixAlone, {8'000, kData + kOut}, 1, 2},
         {"vector code in registers", kVectors, {6'000, kData + kOut}, 1, 2},
+        {"product of two matrices", kProduct, {kData + kOut, kData + 5 * kOut, kData + 9 * kOut, 1024}, 1, 4},
         {"vector stream: a = b + c", kTriad, {kData + kOut, kData + 5 * kOut, kData + 9 * kOut, 8192}, 1, 20},
     };
     return all;
@@ -93,31 +96,48 @@ class Card {
     std::vector<char> image_;
 };
 
+double cpu_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Of so many launches, by the wall's clock and by the time on CPUs.
+struct Rates {
+    double wall = 0, cpu = 0;
+};
 template <class Do>
-double groups_a_second(int launches, const Do& what) {
+Rates groups_a_second(int launches, const Do& what) {
     const auto from = std::chrono::steady_clock::now();
+    const double from_cpu = cpu_seconds();
     what();
+    const double cpu = cpu_seconds() - from_cpu;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
-    return launches * static_cast<double>(kGroups) / took.count();
+    const double groups = launches * static_cast<double>(kGroups);
+    return {groups / took.count(), groups / cpu};
 }
 
 void measure(bench::Measured& measured, const Work& work, unsigned threads) {
     Card card(threads), first(0), second(0);
-    bench::Measurement one{fmt::format("groups, {}", work.name), threads, {}, {}};
+    bench::Measurement wall{fmt::format("groups, {}", work.name), threads, {}, {}};
+    bench::Measurement cpu{fmt::format("groups, {}, CPU time", work.name), threads, {}, {}};
     for (int turn = 0; turn <= kTurns; ++turn) {
-        const double with = groups_a_second(work.launches, [&] { card.run(work); });
-        const double two = groups_a_second(2 * work.launches, [&] {
+        const Rates with = groups_a_second(work.launches, [&] { card.run(work); });
+        const Rates two = groups_a_second(2 * work.launches, [&] {
             std::thread other([&] { second.run(work); });
             first.run(work);
             other.join();
         });
         if (turn == 0) continue;  // it decodes, and touches memory for the first time
-        one.samples.push_back(with);
-        one.yardstick.push_back(two);
+        wall.samples.push_back(with.wall);
+        wall.yardstick.push_back(two.wall);
+        cpu.samples.push_back(with.cpu);
+        cpu.yardstick.push_back(two.cpu);
     }
     if (threads > 0 && card.ahead() < 90)
         throw std::runtime_error(fmt::format("only {} % of {} were computed ahead", card.ahead(), work.name));
-    measured.add(std::move(one));
+    measured.add(std::move(wall));
+    measured.add(std::move(cpu));
 }
 
 }  // namespace
@@ -125,12 +145,14 @@ void measure(bench::Measured& measured, const Work& work, unsigned threads) {
 
 int main(int argc, char** argv) {
     using namespace orrery::emu::test;
-    std::istringstream counts(argc == 2 ? argv[1] : "0,1");
+    std::istringstream counts(argc > 1 ? argv[1] : "0,1");
+    const std::string part = argc > 2 ? argv[2] : "";
     orrery::bench::Measured measured;
     try {
         for (std::string count; std::getline(counts, count, ',');) {
             for (const Work& work : works())
-                measure(measured, work, static_cast<unsigned>(std::stoul(count)));
+                if (std::string_view(work.name).find(part) != std::string_view::npos)
+                    measure(measured, work, static_cast<unsigned>(std::stoul(count)));
         }
         return measured.print() ? 0 : 1;
     } catch (const std::exception& error) {

@@ -189,6 +189,15 @@ TEST(Ahead, GroupsThatHaveNothingToDoWithEachOtherAreAllComputedAhead) {
     EXPECT_EQ(expect_same(launch(kTriad, {kHostData, kData + 2 * kOut, kData + 3 * kOut, 4096}, 16)), 100u);
 }
 
+// Rows of 1 KiB, of a page that the group has touched elsewhere: only their own lines meet what others write.
+TEST(Ahead, RowsOfAPageThatIsKnownAreToldToo) {
+    // The last two rows that group 0 reads are the first two that group 1 writes, 33 KiB from the start.
+    const std::uint64_t at = kData + kOut;
+    EXPECT_LT(expect_same(launch(kTriad, {at, at + 2048, kData + 3 * kOut, 33 * 128}, 2)), 100u);
+    // Group 1 reads the last two rows that group 0 writes, in pages that it writes too.
+    EXPECT_LT(expect_same(launch(kTriad, {at, at + 1024, at - 2048, 34 * 128}, 2)), 100u);
+}
+
 TEST(Ahead, ResultsOfGroupsMayStandInOneLine) {
     EXPECT_EQ(expect_same(launch(kWriteOne, {kData + kOut, 1, 1500}, 40)), 100u);
     // Two in one word of the host's, and the last bytes of a page with the first of the next.
@@ -537,6 +546,19 @@ TEST(Ahead, ARootChangesBehindAllThatWasPlayed) {
             ASSERT_EQ(world.rig.mmu.set_root(1, kArea), 0u);
         });
     }
+}
+
+// Cores know pages from one stretch to the next, but not beyond a change.
+TEST(Ahead, PagesThatChangeBetweenLaunchesAreAskedForAgain) {
+    const Scenario twice = [](World& world) {
+        world.args({kData + kOut, kData + 2 * kOut, kData + 3 * kOut, 4096});
+        world.start(0, world.desc(kTriad, kData, 24));
+        world.finish();
+        world.rig.map(kData + 2 * kOut, kOut, ORR_TARGET_VRAM, kDataOffset + 4 * kOut);
+        world.start(0, world.desc(kTriad, kData, 24));
+        world.finish();
+    };
+    EXPECT_EQ(expect_same(twice), 100u);
 }
 
 class AheadInterrupted : public testing::TestWithParam<int> {};
