@@ -35,30 +35,23 @@ struct File {
     std::string what(const char* call) const { return fmt::format("{} on {}", call, node); }
 };
 
-// Addresses for a mapping of `size` bytes that begin where a large page does, as the card has the same ones:
-// then it can have such pages too. Null, and the kernel chooses, if there are none.
-void* choose_address(std::uint64_t size) {
+// Where a mapping of `size` bytes begins as a large page does: the card has the same addresses, and then it
+// can have such pages too. The addresses are free again, so this is a wish: it may come too late, and the
+// kernel then chooses others. Null: no wish.
+void* wished_address(std::uint64_t size) {
     constexpr std::uint64_t kPage = ORR_HUGE_PAGE_SIZE;
     if (size < kPage) return nullptr;
     void* all = ::mmap(nullptr, size + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED) return nullptr;
-    auto* const begin = static_cast<std::byte*>(all);
-    const std::uint64_t before = -reinterpret_cast<std::uintptr_t>(all) % kPage;
-    if (before != 0) ::munmap(begin, before);
-    ::munmap(begin + before + size, kPage - before);
-    return begin + before;
+    ::munmap(all, size + kPage);
+    return static_cast<std::byte*>(all) + -reinterpret_cast<std::uintptr_t>(all) % kPage;
 }
 
 Result<void*> map_file(const File& file, std::uint64_t size, int protection, std::uint64_t offset,
                        const char* what) {
-    void* const chosen = choose_address(size);
-    void* const address = ::mmap(chosen, size, protection, MAP_SHARED | (chosen != nullptr ? MAP_FIXED : 0),
-                                 file.fd.get(), static_cast<off_t>(offset));
-    if (address == MAP_FAILED) {
-        const int error = errno;
-        if (chosen != nullptr) ::munmap(chosen, size);
-        return fail_errno(error, file.what(what));
-    }
+    void* address =
+        ::mmap(wished_address(size), size, protection, MAP_SHARED, file.fd.get(), static_cast<off_t>(offset));
+    if (address == MAP_FAILED) return fail_errno(errno, file.what(what));
     // A child after fork() shall not reach the card through its parent's mappings.
     ::madvise(address, size, MADV_DONTFORK);
     return address;
