@@ -38,6 +38,7 @@ struct Case {
     bool whole = true;
     std::uint64_t rows = kRows, factors = kFactors, most_vram = ~0ull;
     int stride = 256;
+    Word type = vtype(e32, m1);
     std::uint64_t avl = 0;  // 0: vl
     double rare = 0;
     std::vector<std::uint64_t> breakpoints = {};
@@ -110,7 +111,7 @@ Outcome run(const Case& which, std::uint64_t budget) {
         const float f = static_cast<float>(i % 977) / 7;
         std::memcpy(vectors.v + i, &f, 4);
     }
-    vectors.vtype = vtype(e32, m1);
+    vectors.vtype = which.type;
     vectors.vl = which.vl;
     hart.set_vector_state(vectors);
     HartState state = hart.state();
@@ -259,6 +260,61 @@ TEST(VectorTurns, AreThoseOfLoopsThatTheyAreMadeFor) {
             check({.body = body, .rare = rare}, false);
         if (HasFailure()) return;
     }
+}
+
+// As the sample's are, and as long as a row in place may be and longer.
+TEST(VectorTurns, OfGroupsOfRegisters) {
+    const std::vector<Word> four = {vsetvli(x0, s0, vtype(e32, m4)),
+                                    vle(),
+                                    flw(1, a1, 0),
+                                    flw(2, a1, 4),
+                                    fma(8, 1),
+                                    fma(12, 2),
+                                    flw(1, a1, 8),
+                                    fma(16, 1),
+                                    fma(20, 3),
+                                    fma(24, 2),
+                                    kNextFactors,
+                                    kNextRow};
+    const std::vector<Word> eight = {vsetvli(x0, s0, vtype(e32, m8)),
+                                     vle(24),
+                                     flw(1, a1, 0),
+                                     flw(2, a1, 4),
+                                     fma(8, 1, 24),
+                                     fma(16, 2, 24),
+                                     fma(0, 1, 24),
+                                     kNextFactors,
+                                     kNextRow};
+    for (const double rare : {0.0, 0.0005}) {
+        for (const std::uint64_t vl : {1u, 33u, 255u, 256u})
+            check({.body = four, .vl = vl, .stride = 1024, .type = vtype(e32, m4), .rare = rare});
+        for (const std::uint64_t vl : {255u, 256u, 257u, 512u})
+            check(
+                {.body = eight, .turns = 20, .vl = vl, .stride = 2048, .type = vtype(e32, m8), .rare = rare});
+    }
+    for (const int stride : {4, 64, 100})
+        check({.body = four, .vl = 256, .stride = stride, .type = vtype(e32, m4)});
+    for (const std::uint64_t most : {256u, 3000u, 9 * 1024u, 9 * 1024u + 64})
+        check({.body = four, .vl = 256, .most_vram = most, .stride = 1024, .type = vtype(e32, m4)});
+}
+
+TEST(VectorTurns, OfDoubles) {
+    const auto fld = [](Word rd, int imm) { return i_type(0x07, 3, rd, a1, imm); };
+    const std::vector<Word> body = {vsetvli(x0, s0, vtype(e64, m1)),
+                                    v(VectorOp::kVle64V, kRow, 0, a0),
+                                    fld(1, 0),
+                                    fld(2, 8),
+                                    fma(8, 1),
+                                    fma(9, 2),
+                                    fld(1, 16),
+                                    fma(10, 1),
+                                    fma(11, 3),
+                                    fma(12, 2),
+                                    addi(a1, a1, 24),
+                                    kNextRow};
+    for (const std::uint64_t vl : {1u, 9u, 31u, 32u})
+        for (const double rare : {0.0, 0.0005})
+            check({.body = body, .vl = vl, .type = vtype(e64, m1), .rare = rare});
 }
 
 // Rows here and there, each for some of the sums.
