@@ -3,7 +3,8 @@
  * A mount of tmpfs of the card's own, for the memory of BOs that lie in the system's: only there
  * shmem gives pages of 2 MiB, which the card maps by one entry and moves in large pieces. Without
  * it, or without free memory of that shape, the pages are small ones. No page is larger than what
- * is left of its BO, so none takes more memory than its size.
+ * is left of its BO, so none takes more memory than its size; unless an administrator sets
+ * shmem_enabled to "force", which is for tests of shmem.
  */
 #include <drm/drm_gem.h>
 #include <drm/drm_managed.h>

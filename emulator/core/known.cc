@@ -5,9 +5,12 @@
 namespace orrery::emu {
 
 void KnownHandlers::add(const KnownHandler& one) {
+    // A search ends at a place that is free. What is not known is done by its handler.
+    if (used_ + 1 == kSlots) return;
     std::size_t at = place_of(one.fn);
     while (slots_[at].fn != nullptr && slots_[at].fn != one.fn)
         at = (at + 1) % kSlots;
+    used_ += slots_[at].fn == nullptr;
     slots_[at] = one;
 }
 

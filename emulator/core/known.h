@@ -39,6 +39,7 @@ class KnownHandlers {
     void add(const KnownHandler& one);
 
     std::array<KnownHandler, kSlots> slots_{};
+    std::size_t used_ = 0;
 };
 const KnownHandlers& known_handlers();
 
