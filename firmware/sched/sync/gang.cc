@@ -108,8 +108,8 @@ void Gangs::settle() {
         gang->board = packet.board;
         gang->peers = packet.peers;
         gang->round = packet.round;
-        gang->limit_ps = queue.limit_ps;
-        gang->deadline = now + queue.limit_ps;
+        gang->limit_ps = least(queue.limit_ps, kGangMostLimitPs);
+        gang->deadline = now + gang->limit_ps;
         gang->ends = gang->yields_until = kNever;
         gang->order = order_++;
         gang->context = queue.context_number;
@@ -204,6 +204,16 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
         }
         const uint64_t late = entry_of(gang, kLate);
         if (bad || value >= late) {
+            // One that followed says `failed` too: the one that was late is the cause.
+            for (uint32_t other = card + 1; !bad && value != late && other < gang.cards; ++other) {
+                const uint64_t at = gang.board + sizeof(orr_semaphore) * other;
+                if (other == gang.card || at >= kVaEnd) continue;
+                if (hal_->load(ORR_CONTEXT_WINDOW(gang.context, at)) == late) {
+                    card = other;
+                    value = late;
+                }
+                if (take_window_fault(*hal_)) break;
+            }
             fail(gang, card, nullptr, value, value == late);
             return false;
         }
@@ -258,7 +268,7 @@ void Gangs::advance(Gang& gang) {
         locked_by_ = &gang;
         watches_ = true;
         gang.step = GangStep::kLocked;
-        gang.turn_ends = hal_->reg(SOC_TIME) + turn_of(gang);
+        begin_turn(gang, hal_->reg(SOC_TIME));
         if (gang.cards > 1 && !signal_cards(gang, kLocked)) return;
     }
     if (gang.step == GangStep::kLocked) {
@@ -354,7 +364,7 @@ void Gangs::give_back(Gang& gang, uint64_t now) {
 // The other cards give back what they have locked too. Only before this card has said that it holds: who has
 // seen all hold has started.
 void Gangs::try_again(Gang& gang, uint64_t now) {
-    if (gang.cards > 1 && gang.attempt == kMostAttempts) {
+    if (gang.cards > 1 && gang.attempt >= kMostAttempts) {
         fail(gang, ~0u, nullptr, 0, true);
         return;
     }
@@ -466,15 +476,20 @@ void Gangs::serve(bool more) {
 void Gangs::check(uint64_t now) {
     settle();
     alarm_->set(*hal_, Alarm::kGang, kNever);
+    if (look_ <= now) look_ = 0;
     for (Gang& gang : rows_) {
         if (gang.step == GangStep::kFree) continue;
         if (gang.step == GangStep::kLocked && gang.turn_ends <= now) {
             // Others have their turn; but nobody knows whether its own would have come soon.
-            if (others_wait(gang)) {
+            if (others_wait(gang, true)) {
                 try_again(gang, now);
                 continue;
             }
-            gang.turn_ends = now + turn_of(gang);
+            // Who cannot have the lock now may soon.
+            if (others_wait(gang, false))
+                gang.turn_ends = now + kGangLookPs;
+            else
+                begin_turn(gang, now);
         }
         if (late_at(gang) > now) continue;
         if (gang.step != GangStep::kHolds || gang.cards > 1) {
@@ -491,7 +506,7 @@ void Gangs::check(uint64_t now) {
                     lacking = card;
             }
             static_cast<void>(take_window_fault(*hal_));
-            fail(gang, lacking, nullptr, 0, own && gang.not_before <= now);
+            fail(gang, lacking, nullptr, 0, own && gang.step == GangStep::kWaits && gang.not_before <= now);
             continue;
         }
         // What runs does not make room: others get the ports for a while.
@@ -504,17 +519,20 @@ void Gangs::check(uint64_t now) {
 
 void Gangs::set_alarm(uint64_t now) {
     uint64_t next = kNever;
-    watches_ = locked_by_ != nullptr;
+    bool blocked = false;
     for (const Gang& gang : rows_) {
         if (gang.step == GangStep::kFree) continue;
-        if (gang.blocked) {
-            watches_ = true;
-            if (now + kGangLookPs < next) next = now + kGangLookPs;
-        }
+        blocked |= gang.blocked;
         if (late_at(gang) < next) next = late_at(gang);
         if (gang.step == GangStep::kLocked && gang.turn_ends < next) next = gang.turn_ends;
         if (gang.not_before > now && gang.not_before < next) next = gang.not_before;
     }
+    watches_ = blocked || locked_by_ != nullptr;
+    if (!blocked)
+        look_ = 0;
+    else if (look_ == 0)
+        look_ = now + kGangLookPs;
+    if (blocked && look_ < next) next = look_;
     if (next != kNever && next > now + kGangLookPs) next = now + kGangLookPs;
     if (next != alarm_->at(Alarm::kGang)) alarm_->set(*hal_, Alarm::kGang, next);
 }

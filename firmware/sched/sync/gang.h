@@ -69,6 +69,7 @@ struct Gang {
     uint64_t not_before;  // it pauses until then
     uint64_t limit_ps;
     uint64_t turn_ends;        // kLocked: others who want the lock get it then
+    uint64_t turn_ps;          // how long that turn is; its attempt may be over
     uint64_t yields_until;     // to tenants who have had less; kNever: has not met any
     uint64_t yields_ps;        // so long in all
     uint64_t met_ps;           // when it met one last
@@ -131,7 +132,7 @@ class Gangs {
     void settle();
     uint16_t user_of(const Gang& gang) const;
     GangDebt& debt_of(uint16_t user);
-    bool others_wait(const Gang& gang) const;
+    bool others_wait(const Gang& gang, bool only_who_could) const;
     uint64_t& pause_of(const Gang& gang);
     uint64_t core_time() const;
     uint64_t idle_of(const Gang& gang, uint64_t now) const;
@@ -143,7 +144,8 @@ class Gangs {
     bool its_turn(Gang& gang);
     bool yields(Gang& gang, uint64_t now);
     bool precedes(const Gang& a, const Gang& b) const;
-    bool leaves_room(const Gang& gang);
+    bool leaves_room(const Gang& gang) const;
+    void begin_turn(Gang& gang, uint64_t now) const;
     bool make_room(const Gang& gang);
     void start(Gang& gang);
     void unpark(Gang& gang);
@@ -168,6 +170,7 @@ class Gangs {
     GangDebt debts_[kGangUsers];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint64_t looked_;  // model time when the clock was looked at
+    uint64_t look_;  // when blocked gangs are looked at, whatever else happens until then; 0: there are none
     uint64_t worked_;  // core time since ports are held, without that of what runs now
     uint32_t order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run

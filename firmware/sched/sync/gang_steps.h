@@ -16,6 +16,9 @@ inline constexpr uint64_t kFailed = kRound - 1;  // of whatever attempt
 inline constexpr uint64_t kLate = kRound - 2;    // failed: what goes first kept the card
 inline constexpr uint32_t kMostAttempts = kLate / kAttempt - 1;
 
+// Three days, for a longer limit too: a time and seventeen of them are less than 2^64 ps.
+inline constexpr uint64_t kGangMostLimitPs = 1ull << 58;
+
 constexpr uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }

@@ -51,7 +51,7 @@ void Gangs::charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps) {
     Queue& leader = queues_[gang.queue[0]];
     uint64_t kept = idle_of(gang, now);
     if (kept != 0) arbiter_->charge_idle(leader, kept, now);
-    const bool gangs_wait = others_wait(gang);
+    const bool gangs_wait = others_wait(gang, true);
     if (!gangs_wait && !arbiter_->others_wait(leader)) return;
     if (gangs_wait && kept < in_vain_ps) kept = in_vain_ps;
     uint64_t& pause = pause_of(gang);
@@ -60,22 +60,28 @@ void Gangs::charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps) {
 
 // It does not start now, and pays for what it has locked and held.
 void Gangs::charge_lock(const Gang& gang, uint64_t now) {
-    const uint64_t turn = turn_of(gang);
     const uint64_t left = gang.turn_ends > now ? gang.turn_ends - now : 0;
-    const uint64_t had_lock = turn > left ? turn - left : 0;
+    const uint64_t had_lock = gang.turn_ps > left ? gang.turn_ps - left : 0;
     // Not if it is held up by what runs here: others would have been too.
     charge_hold(gang, now, gang.cards > 1 && gang.step != GangStep::kHolds ? had_lock : 0);
 }
 
-// A gang of another user could have the lock that this one has.
-bool Gangs::others_wait(const Gang& gang) const {
+// A gang of another user wants the lock that this one has. `only_who_could`: and nothing else that runs is
+// in its way.
+bool Gangs::others_wait(const Gang& gang, bool only_who_could) const {
     const uint64_t now = hal_->reg(SOC_TIME);
     for (const Gang& other : rows_) {
-        if (other.step == GangStep::kWaits && !other.parked && other.not_before <= now &&
-            user_of(other) != user_of(gang))
-            return true;
+        if (other.step != GangStep::kWaits || other.parked || other.not_before > now ||
+            user_of(other) == user_of(gang))
+            continue;
+        if (!only_who_could || ((other.cards == 1 || cross_jobs_ == 0) && leaves_room(other))) return true;
     }
     return false;
+}
+
+void Gangs::begin_turn(Gang& gang, uint64_t now) const {
+    gang.turn_ps = turn_of(gang);
+    gang.turn_ends = now + gang.turn_ps;
 }
 
 // The lock is free, and this gang is the one to have it. What has been let go first now will make room when
@@ -137,7 +143,7 @@ bool Gangs::precedes(const Gang& a, const Gang& b) const {
 }
 
 // Ports and cores suffice beside what does not make room.
-bool Gangs::leaves_room(const Gang& gang) {
+bool Gangs::leaves_room(const Gang& gang) const {
     const uint8_t level = queues_[gang.queue[0]].priority;
     uint32_t ports = 0, active = 0;
     for (uint32_t n = 0; n < engines_->end(); ++n) {

@@ -179,17 +179,149 @@ TEST_F(GangsTurn, WhatNeverEndsIsWaitedForSixteenLimits) {
 // A board on which a card says that it begins anew, again and again.
 TEST_F(GangsTurn, AttemptsEnd) {
     Bench& card = *cards[0];
+    // The last attempt that there is, and what only a lie can be.
+    for (const std::uint64_t last : {ORR_GANG_ROUND / 8 - 2, ORR_GANG_ROUND / 8 - 1}) {
+        const auto round = last - ORR_GANG_ROUND / 8 + 3;
+        // Of another user each time, who does not pause.
+        const auto user = static_cast<std::uint32_t>(round);
+        const std::uint32_t number = 20 * user;
+        ProcessQueue own = make(0, number, user);
+        card.set_shared(0x1000 + 16, said(round, 1, last));
+        card.submit(own, {gang(1, round, 0, 2), resident(8)});
+        EXPECT_EQ(card.soc.busy_ports().size(), 0u);
+        ProcessQueue other = make(0, number + 1, 3 - user);
+        card.submit(other, {gang(1, round, 0, 1, kBoard + 0x400), resident(2)});
+        for (int ms = 0; ms < 110; ++ms)
+            pass_time(0, 1'000);
+        EXPECT_EQ(card.status(number).error, ORR_QERR_GANG) << "there is no further attempt";
+        EXPECT_EQ(busy(0), 1u);
+        finish(0);
+        for (const Flight& flight : flights)
+            EXPECT_LT(flight.value, (round + 1) * ORR_GANG_ROUND) << "nothing of the next round";
+        flights.clear();
+    }
+}
+
+// Whatever anybody does meanwhile, a gang that lets others go first is looked at every millisecond.
+TEST_F(GangsTurn, ALookIsNotPutOff) {
+    Bench& card = *cards[0];
+    ProcessQueue high = make(0, 21, 2, kLongLimitUs, ORR_PRIORITY_HIGH);
+    card.submit(high, {dispatch(0x9000)});
+    fill_cores(0);
     ProcessQueue own = make(0, 20, 1);
-    constexpr std::uint64_t kLast = ORR_GANG_ROUND / 8 - 2;
-    card.set_shared(0x1000 + 16, said(1, 1, kLast));
-    card.submit(own, {gang(1, 1, 0, 2), resident(8)});
-    EXPECT_EQ(card.soc.busy_ports().size(), 0u);
-    ProcessQueue other = make(0, 21, 2);
-    card.submit(other, {gang(1, 1, 0, 1, kBoard + 0x400), resident(2)});
-    pass(110);
-    EXPECT_EQ(card.status(20).error, ORR_QERR_GANG) << "there is no further attempt";
-    EXPECT_EQ(busy(0), 1u);
+    card.submit(own, {gang(1, 1, 0, 1), resident(8)});
+    std::uint64_t halves = 0;
+    for (; halves < 100 && !runs(0, 0x1000); ++halves) {
+        // A gang that is never complete comes and goes.
+        ProcessQueue churn = make(0, 23, 2);
+        card.submit(churn, {gang(2, halves + 1, 0, 1, kBoard + 0x400)});
+        EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {23}).status, ORR_STATUS_OK);
+        pass_time(0, 500);
+    }
+    EXPECT_LE(halves, 14u) << "the bound is 5 ms";
+    for (int n = 0; n < 2; ++n)
+        finish(0);
+}
+
+// When a peer begins a further attempt, this card pays for the turn that it had, not for one of that attempt.
+TEST_F(GangsTurn, WhoFollowsPaysForTheTurnThatItHad) {
+    Bench& card = *cards[0];
+    for (const std::uint64_t attempts : {1u, 5u}) {
+        const auto number = static_cast<std::uint32_t>(20 * attempts);
+        ProcessQueue own = make(0, number, 1);
+        card.set_shared(0x1000 + 16, said(attempts, 1));
+        card.submit(own, {gang(1, attempts, 0, 2), resident(8)});
+        ProcessQueue other = make(0, number + 1, 2);
+        card.submit(other, {gang(1, attempts, 0, 1, kBoard + 0x400), resident(2, 0xa000)});
+        EXPECT_FALSE(runs(0, 0xa000)) << "the card is locked";
+        pass_time(0, 100);
+        card.set_shared(0x1000 + 16, said(attempts, 1, attempts));
+        card.soc.poke(kBoardPage + 16);
+        card.run();
+        EXPECT_TRUE(runs(0, 0xa000));
+        finish(0);
+        card.set_shared(0x1000 + 16, said(attempts, 3, attempts));
+        card.soc.poke(kBoardPage + 16);
+        card.run();
+        pass_time(0, 2'000);
+        EXPECT_TRUE(runs(0, 0x1000)) << "0.1 ms are less than what is for nothing; attempts " << attempts;
+        finish(0);
+        flights.clear();
+    }
+}
+
+// Who waits for the lock behind a gang that runs here could not start: nobody gives up the lock for him,
+// until he could.
+TEST_F(GangsTurn, TheLockIsNotGivenUpForWhoCouldNotHaveIt) {
+    Bench& card = *cards[0];
+    ProcessQueue small = make(0, 21, 2);
+    card.submit(small, {gang(1, 1, 0, 1, kBoard + 0x400), resident(1, 0xa000)});
+    fill_cores(0, 1);
+    ProcessQueue own = make(0, 20, 1);
+    card.set_shared(0x1000 + 16, said(1, 1));
+    card.submit(own, {gang(1, 1, 0, 2), resident(4)});
+    ProcessQueue whole = make(0, 22, 2);
+    card.submit(whole, {gang(1, 2, 0, 1, kBoard + 0x600), resident(8, 0xb000)});
+    pass_time(0, 300'000);
+    for (const Flight& flight : flights)
+        EXPECT_LT(flight.value, said(1, 0, 1)) << "there is no further attempt";
     finish(0);
+    EXPECT_FALSE(runs(0, 0xb000));
+    pass_time(0, 2'000);
+    EXPECT_TRUE(runs(0, 0xb000));
+    finish(0);
+    flights.clear();
+}
+
+// Limits whose seventeenfold is more than 64 bits hold.
+TEST_F(GangsTurn, ALimitOfMonthsIsLong) {
+    ProcessQueue own = make(0, 20, 1, ~std::uint64_t{0} / 17 / 1'000'000 + 10);
+    cards[0]->set_shared(0x1000 + 16, said(1, 1));
+    cards[0]->submit(own, {gang(1, 1, 0, 2), resident(8)});
+    pass_time(0, 2'000'000);
+    EXPECT_EQ(cards[0]->status(20).error, ORR_QERR_NONE);
+    EXPECT_EQ(cards[0]->call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
+    flights.clear();
+}
+
+// Of three cards: 2 was late, and 0 has followed it before 1 looks.
+TEST_F(GangsTurn, TheCardThatWasLateIsNamed) {
+    Bench& card = *cards[0];
+    ProcessQueue own = make(0, 20, 1);
+    card.set_shared(0x1000, said(1, ORR_GANG_ROUND - 1));
+    card.set_shared(0x1000 + 32, said(1, ORR_GANG_ROUND - 2));
+    card.set_shared(0x2000, kPeerVa);
+    card.set_shared(0x2010, kPeerVa + 0x200);
+    card.submit(own, {gang(1, 1, 1, 3), resident(8)});
+    EXPECT_EQ(card.status(20).error, ORR_QERR_GANG);
+    EXPECT_EQ(card.status(20).error_detail, 2ull << 32 | ORR_GANG_PRECEDED);
+    flights.clear();
+}
+
+// A kernel that cannot be preempted, as there are no save areas, does not go first: it has not made room.
+TEST_F(GangsTurn, WhatMakesNoRoomDoesNotGoFirst) {
+    Bench bare{chip()};
+    ASSERT_TRUE(bare.boot());
+    for (const std::uint32_t context : {1u, 2u})
+        bare.create_context(context, context, context);
+    bare.soc.map_peer(1, kPeerVa, [](std::uint64_t, std::uint64_t) {});
+    bare.set_shared(0x2008, kPeerVa);
+    ProcessQueue other = bare.create_queue(21, 2, 16, kLongLimitUs);
+    bare.submit(other, {dispatch(0x9000)});
+    for (const std::uint32_t port : bare.soc.busy_ports())
+        bare.soc.engines[port].active = 8;
+    ProcessQueue own = bare.create_queue(20, 1, 16, kLongLimitUs);
+    bare.set_shared(0x1000 + 16, said(1, 3));
+    bare.submit(own, {gang(1, 1, 0, 2), resident(8)});
+    const std::uint64_t until = bare.soc.time + 2 * kGangCrossHoldPs;
+    while (bare.soc.timer <= until) {
+        bare.soc.time = std::max(bare.soc.time, bare.soc.timer);
+        bare.run();
+    }
+    EXPECT_EQ(bare.status(20).error, ORR_QERR_GANG);
+    EXPECT_EQ(bare.status(20).error_detail, 1u) << "this card lacked, and nothing went first";
+    for (const std::uint32_t port : bare.soc.busy_ports())
+        bare.soc.finish(port);
 }
 
 // One card: the first user's gangs follow each other without a gap, beside another tenant's kernels.

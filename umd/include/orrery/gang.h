@@ -21,9 +21,12 @@ extern "C" {
  * all parts may take to come to their turn. Then the devices may be busy with what goes first: for sixteen
  * times the limit in all with other launches over several devices, and with kernels of a privileged priority;
  * for 5 ms with those of a higher one; and for as long as earlier such launches of this user ran, with
- * kernels of users (or other processes of this user) who have had less. Waiting for that costs nothing. In
- * the end all parts' streams stop with orrErrorLaunchTimeout, and the text names the device that lacked and
- * whether something went first there; with orrErrorPeerAccess if a link between them went down. (A start that
+ * kernels of users (or other processes of this user) who have had less. That costs nothing, unless a device
+ * that came to its turn is kept meanwhile from such launches of other users: there this one pauses for twenty
+ * times as long, up to 2 s, and may miss its turn on the others. So beside long launches of another user on
+ * each of its devices it may wait several times as long as for those of one, and even in vain. In the end all
+ * parts' streams stop with orrErrorLaunchTimeout, and the text names a device that lacked and whether
+ * something went first there; with orrErrorPeerAccess if a link between them went down. (A start that
  * crosses a giving up may run one part alone, until it is ended with the others.)
  *
  * If one part fails, before or while it runs, the others' streams stop with that code and a text that names
