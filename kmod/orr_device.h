@@ -285,7 +285,7 @@ struct orr_device {
 	/** @save_node: save areas, which belong to the firmware; constant after probe */
 	struct drm_mm_node save_node;
 
-	/** @shmem: where files of large BOs lie; NULL: the kernel's own mount; constant after probe */
+	/** @shmem: where files of BOs lie; NULL: in GEM's own mount; constant after probe */
 	struct vfsmount *shmem;
 	/** @bo_lock: guards @bos, and the DMA mappings of those in it */
 	struct mutex bo_lock;

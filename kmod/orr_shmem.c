@@ -6,6 +6,10 @@
  * is left of its BO, so none takes more memory than its size; unless an administrator sets
  * shmem_enabled to "force", which is for tests of shmem.
  */
+#include <linux/fs.h>
+#include <linux/mount.h>
+#include <linux/shmem_fs.h>
+
 #include <drm/drm_gem.h>
 #include <drm/drm_managed.h>
 
@@ -29,10 +33,6 @@ int orr_shmem_object_init(struct orr_device *odev, struct drm_gem_object *obj, u
 }
 
 #else
-
-#include <linux/fs.h>
-#include <linux/mount.h>
-#include <linux/shmem_fs.h>
 
 static void orr_shmem_fini(struct drm_device *drm, void *data)
 {

@@ -12,6 +12,12 @@ using enum Statistic;
 
 constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
 
+// Groups of one card on host threads.
+constexpr Goal kThreadsGoal = {kOfYardstickAtLeast, 0.85};
+Figure of_threads(std::string_view name, Goal goal = {}) {
+    return {name, "threads", {1}, "threads", "/s", "two cards at once", goal};
+}
+
 const std::array kSuites = {
     Suite{"card", "a card beside NVMe, in a VM",
           "$BIN/orrery-vm --nvme --timeout 600 -- orrery-bench-guest --sizes $SIZES"},
@@ -120,54 +126,16 @@ const std::array kFigures = {
     Figure{"checked: vector code in registers", "checks", {1, 2}, "check", "/s", "unchecked"},
     Figure{"checked: vector stream, a = b + c", "checks", {1, 2}, "check", "/s", "unchecked"},
     Figure{"memory of a check", "checks", {1}, "check", "B", "of what was touched", {kOfYardstickAtMost, 4}},
-    Figure{"groups, scalar code in registers",
-           "threads",
-           {1},
-           "threads",
-           "/s",
-           "two cards at once",
-           {kOfYardstickAtLeast, 0.85}},
-    Figure{
-        "groups, scalar code in registers, CPU time", "threads", {1}, "threads", "/s", "two cards at once"},
-    Figure{"groups, scalar code with a stack, and memory",
-           "threads",
-           {1},
-           "threads",
-           "/s",
-           "two cards at once",
-           {kOfYardstickAtLeast, 0.85}},
-    Figure{"groups, scalar code with a stack, and memory, CPU time",
-           "threads",
-           {1},
-           "threads",
-           "/s",
-           "two cards at once"},
-    Figure{"groups, vector code in registers",
-           "threads",
-           {1},
-           "threads",
-           "/s",
-           "two cards at once",
-           {kOfYardstickAtLeast, 0.85}},
-    Figure{
-        "groups, vector code in registers, CPU time", "threads", {1}, "threads", "/s", "two cards at once"},
-    Figure{"groups, product of two matrices",
-           "threads",
-           {1},
-           "threads",
-           "/s",
-           "two cards at once",
-           {kOfYardstickAtLeast, 0.85}},
-    Figure{"groups, product of two matrices, CPU time", "threads", {1}, "threads", "/s", "two cards at once"},
-    Figure{"groups, vector stream: a = b + c",
-           "threads",
-           {1},
-           "threads",
-           "/s",
-           "two cards at once",
-           {kOfYardstickAtLeast, 0.85}},
-    Figure{
-        "groups, vector stream: a = b + c, CPU time", "threads", {1}, "threads", "/s", "two cards at once"},
+    of_threads("groups, scalar code in registers", kThreadsGoal),
+    of_threads("groups, scalar code in registers, CPU time"),
+    of_threads("groups, scalar code with a stack, and memory", kThreadsGoal),
+    of_threads("groups, scalar code with a stack, and memory, CPU time"),
+    of_threads("groups, vector code in registers", kThreadsGoal),
+    of_threads("groups, vector code in registers, CPU time"),
+    of_threads("groups, product of two matrices", kThreadsGoal),
+    of_threads("groups, product of two matrices, CPU time"),
+    of_threads("groups, vector stream: a = b + c", kThreadsGoal),
+    of_threads("groups, vector stream: a = b + c, CPU time"),
     Figure{"make run", "run", {}, "", "s", "", {kHostTime, 20}},
     Figure{"boot to first result", "boot", {}, "", "s", "", {kHostTime, 10}},
     Figure{"trap, told to its stream", "failure", {}, "", "ms", "", {kHostTime, 100, kP95}},

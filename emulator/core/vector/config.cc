@@ -45,8 +45,6 @@ enum : std::uint32_t {
     kVlenb = 0xc22,
 };
 
-constexpr unsigned kVsetvl = 2, kVsetivli = 3;  // in aux
-
 std::uint64_t vtype_of(const Core* core, const Op* op) {
     return op->aux == kVsetvl ? core->x[op->rs2] : static_cast<std::uint64_t>(op->imm);
 }

@@ -21,6 +21,9 @@ inline VectorOp vector_op(const Op* op) {
     return static_cast<VectorOp>(op->imm & 0xffff);
 }
 
+// aux of a configuration; else it is vsetvli.
+inline constexpr unsigned kVsetvl = 2, kVsetivli = 3;
+
 // What imm says beside the VectorOp.
 inline constexpr std::uint32_t kCheckedVtype = 0xff << 16;
 inline constexpr std::uint32_t kChecked = 1 << 24;   // legal at that vtype

@@ -22,8 +22,7 @@ bool load(Core* core, const Op* op) {
     if (entry.load_tag != tag_of<T>(va) &&
         (entry.load_tag != (tag_of<T>(va) | kCountedPage) || !core->meter.has(va)))
         return false;
-    const auto* host = reinterpret_cast<const typename Host<T>::Type*>(entry.host(va));
-    core->f[op->rd] = __atomic_load_n(host, __ATOMIC_RELAXED) | kBoxOf<T>;
+    core->f[op->rd] = factor_at<T>(entry.host(va)) | kBoxOf<T>;
     return true;
 }
 
@@ -105,8 +104,7 @@ template <class T>
 Went run(Core* core, Op* op, std::int64_t left) {
     VectorFile& file = *core->vector;
     const std::uint64_t cycles = common(file).cycles[0];
-    constexpr OpCode kLoad = sizeof(T) == 4 ? OpCode::kFlw : OpCode::kFld;
-    const Handler loads = core->handlers->of[static_cast<unsigned>(kLoad)][1];
+    const Handler loads = loads_of<T>(core);
     const KnownHandlers& known = known_handlers();
     const std::int32_t imm = op->imm;
     const std::uint8_t vs2 = op->rs2;

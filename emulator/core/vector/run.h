@@ -42,6 +42,16 @@ T unboxed(std::uint64_t f) {
 }
 template <class T>
 inline constexpr std::uint64_t kBoxOf = sizeof(T) == 4 ? 0xffffffff00000000u : 0;
+template <class T>
+T factor_at(const std::uint8_t* host) {
+    return __atomic_load_n(reinterpret_cast<const typename Host<T>::Type*>(host), __ATOMIC_RELAXED);
+}
+// The handler of flw or fld.
+template <class T>
+Handler loads_of(const Core* core) {
+    constexpr OpCode kLoad = sizeof(T) == 4 ? OpCode::kFlw : OpCode::kFld;
+    return core->handlers->of[static_cast<unsigned>(kLoad)][1];
+}
 
 // --- memory.cc ---
 bool is_plain_load(const VectorFile& file, const Op* op);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <limits>
 
 #include "emulator/core/alu.h"
 #include "emulator/core/known.h"
@@ -69,8 +68,8 @@ bool keep_count(Core* core, Op*& op, const KnownHandler& which) {
 
 bool RowTurns::plan(const Core* core, Op* head, Op* branch, const Op* product) {
     const KnownHandlers& known = known_handlers();
-    const OpCode load = core->vector->sew_log2 == 5 ? OpCode::kFlw : OpCode::kFld;
-    const Handler loads = core->handlers->of[static_cast<unsigned>(load)][1];
+    const Handler loads =
+        core->vector->sew_log2 == 5 ? loads_of<std::uint32_t>(core) : loads_of<std::uint64_t>(core);
     const VectorFile& file = *core->vector;
     // What is changed and read of x, and what factors were before they were loaded. Additions are done after
     // all else, so nothing behind them reads what they change; and what vl is made of stays.
@@ -108,7 +107,7 @@ bool RowTurns::plan(const Core* core, Op* head, Op* branch, const Op* product) {
             if (which->code == OpCode::kVectorConfig) {
                 // That it keeps vl was seen in the turn before.
                 if (op->rd != 0) return false;
-                of_vl |= bit_of(op->rs1) | (op->aux == 2 ? bit_of(op->rs2) : 0);
+                of_vl |= bit_of(op->rs1) | (op->aux == kVsetvl ? bit_of(op->rs2) : 0);
             } else if (adds(which->code)) {
                 if (addition_count_ == kMostAdditions) return false;
                 additions_[addition_count_++] = {op, which->code};
@@ -143,9 +142,6 @@ std::uint64_t RowTurns::run(Core* core, std::int64_t left, std::uint64_t cycles,
             return 0;
     }
     VectorFile::Row& row = row_at(file, row_);
-    const auto load = [](const std::uint8_t* from) {
-        return __atomic_load_n(reinterpret_cast<const typename Host<T>::Type*>(from), __ATOMIC_RELAXED);
-    };
     const std::uint8_t* base = nullptr;
     std::uint64_t turns = 0;
     for (; goes_on && left > static_cast<std::int64_t>(cycles); left -= static_cast<std::int64_t>(cycles)) {
@@ -159,7 +155,7 @@ std::uint64_t RowTurns::run(Core* core, std::int64_t left, std::uint64_t cycles,
         base = entry.host(core->x[base_]);
         for (unsigned k = 0; k < product_count_; ++k)
             put_factor<T>(all, all.rows - 1, k,
-                          products_[k].offset == kNone ? kept[k] : load(base + products_[k].offset));
+                          products_[k].offset == kNone ? kept[k] : factor_at<T>(base + products_[k].offset));
         pending.in_last = product_count_;
         expect_next(row, va, host, bytes);
         core->meter.stream(va, bytes, PagePlace::kVram, false, true);
@@ -169,7 +165,7 @@ std::uint64_t RowTurns::run(Core* core, std::int64_t left, std::uint64_t cycles,
         ++turns;
     }
     for (unsigned rd = 0; turns != 0 && rd < std::size(loaded_); ++rd)
-        if (loaded_[rd] != kNone) core->f[rd] = kBoxOf<T> | load(base + loaded_[rd]);
+        if (loaded_[rd] != kNone) core->f[rd] = kBoxOf<T> | factor_at<T>(base + loaded_[rd]);
     return turns;
 }
 template std::uint64_t RowTurns::run<std::uint32_t>(Core*, std::int64_t, std::uint64_t, bool&) const;

@@ -341,6 +341,23 @@ class GangsInARow : public testing::TestWithParam<bool> {
     static bool is_gang(const FakeSoc::Engine& engine) {
         return engine.as<orr_desc_kernel>().entry == 0x1000;
     }
+    // Two queues of the first user's, each with a gang of all cores whenever the one before has ended.
+    struct Row {
+        explicit Row(Bench& bench)
+            : bench(bench),
+              queue{bench.create_queue(20, 1, 16, kLongLimitUs),
+                    bench.create_queue(21, 1, 16, kLongLimitUs)} {}
+        void go_on() {
+            for (std::uint32_t n = 0; n < 2; ++n) {
+                if (bench.status(20 + n).completed < 2 * given[n]) continue;
+                ++given[n];
+                bench.submit(queue[n], {gang(1, ++round), resident(8)});
+            }
+        }
+        Bench& bench;
+        ProcessQueue queue[2];
+        std::uint64_t round = 0, given[2] = {};
+    };
     // A step in which one dispatch has all cores, a gang first. What has had its time ends.
     void step(std::uint64_t gang_ps, std::uint64_t kernel_ps) {
         bench.soc.time += kStepPs;
@@ -371,17 +388,12 @@ class GangsInARow : public testing::TestWithParam<bool> {
 };
 
 TEST_P(GangsInARow, LeaveOthersTheirShare) {
-    ProcessQueue own[] = {bench.create_queue(20, 1, 16, kLongLimitUs),
-                          bench.create_queue(21, 1, 16, kLongLimitUs)};
+    Row row(bench);
     ProcessQueue other = bench.create_queue(22, 2, 16, kLongLimitUs);
     const std::uint64_t begin = bench.soc.time;
-    std::uint64_t round = 0, given[2] = {}, kernels = 0;
+    std::uint64_t kernels = 0;
     while (bench.soc.time < begin + 1'000'000'000'000) {
-        for (std::uint32_t n = 0; n < 2; ++n) {
-            if (bench.status(20 + n).completed < 2 * given[n]) continue;
-            ++given[n];
-            bench.submit(own[n], {gang(1, ++round), resident(8)});
-        }
+        row.go_on();
         for (; kernels < bench.status(22).completed + 3; ++kernels)
             bench.submit(other, {dispatch(0x9000)});
         step(10'000'000'000, 100'000'000);
@@ -394,18 +406,13 @@ TEST_P(GangsInARow, LeaveOthersTheirShare) {
 
 // A kernel of one core is never as much as a gang of all: others have half of the time, not of the cores.
 TEST_P(GangsInARow, DoNotWaitLongerThanTheyRan) {
-    ProcessQueue own[] = {bench.create_queue(20, 1, 16, kLongLimitUs),
-                          bench.create_queue(21, 1, 16, kLongLimitUs)};
+    Row row(bench);
     ProcessQueue other = bench.create_queue(22, 2, 16, kLongLimitUs);
     bench.submit(other, {dispatch(0x9000)});
     const std::uint64_t begin = bench.soc.time;
-    std::uint64_t round = 0, given[2] = {}, ran = 0;
+    std::uint64_t ran = 0;
     while (bench.soc.time < begin + 400'000'000'000) {
-        for (std::uint32_t n = 0; n < 2; ++n) {
-            if (bench.status(20 + n).completed < 2 * given[n]) continue;
-            ++given[n];
-            bench.submit(own[n], {gang(1, ++round), resident(8)});
-        }
+        row.go_on();
         bench.soc.time += kStepPs;
         bool gangs = false;
         for (const std::uint32_t port : bench.soc.busy_ports()) {

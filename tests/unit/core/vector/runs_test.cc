@@ -1,6 +1,7 @@
 // Multiply-adds of one row in a run, and the loads of their scalars between them: the same as one by one.
 #include <random>
 
+#include "tests/unit/core/vector/hart_outcome.h"
 #include "tests/unit/core/vector/vector_machine.h"
 
 namespace orrery::emu::test {
@@ -19,27 +20,11 @@ constexpr Word fma(Word vd, Word fs, Word vs2, bool masked = false) {
     return v(VectorOp::kVfmaccVf, vd, vs2, fs, masked);
 }
 
-struct Outcome {
-    StopReason reason{};
+struct Outcome : HartOutcome {
     Trap trap;
-    HartState hart;
-    VectorState vectors;
-    std::uint64_t cycles = 0, busy = 0;
-    AccessCounts counts;
 };
 void expect_same(const Outcome& a, const Outcome& b) {
-    EXPECT_EQ(a.reason, b.reason);
-    EXPECT_EQ(a.hart.pc, b.hart.pc);
-    EXPECT_EQ(a.hart.steps, b.hart.steps);
-    EXPECT_EQ(a.hart.minstret, b.hart.minstret);
-    EXPECT_EQ(a.hart.mcycle, b.hart.mcycle);
-    EXPECT_EQ(a.hart.fcsr, b.hart.fcsr);
-    EXPECT_TRUE(std::ranges::equal(a.hart.f, b.hart.f));
-    EXPECT_TRUE(std::ranges::equal(a.hart.x, b.hart.x));
-    EXPECT_EQ(a.vectors, b.vectors);
-    EXPECT_EQ(a.cycles, b.cycles);
-    EXPECT_EQ(a.busy, b.busy);
-    EXPECT_EQ(a.counts, b.counts);
+    expect_same_hart(a, b);
     if (a.reason != StopReason::kTrap) return;
     EXPECT_EQ(a.trap.cause, b.trap.cause);
     EXPECT_EQ(a.trap.pc, b.trap.pc);

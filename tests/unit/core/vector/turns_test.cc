@@ -3,6 +3,7 @@
 #include <map>
 #include <random>
 
+#include "tests/unit/core/vector/hart_outcome.h"
 #include "tests/unit/core/vector/huge_bus.h"
 
 namespace orrery::emu::test {
@@ -44,12 +45,7 @@ struct Case {
     std::vector<std::uint64_t> breakpoints = {};
 };
 
-struct Outcome {
-    StopReason reason{};
-    HartState hart;
-    VectorState vectors;
-    std::uint64_t cycles = 0, busy = 0;
-    AccessCounts counts;
+struct Outcome : HartOutcome {
     std::vector<std::uint8_t> memory, ram;
 };
 
@@ -152,18 +148,7 @@ Outcome run(const Case& which, std::uint64_t budget) {
 }
 
 void expect_same(const Outcome& a, const Outcome& b) {
-    EXPECT_EQ(a.reason, b.reason);
-    EXPECT_EQ(a.hart.pc, b.hart.pc);
-    EXPECT_EQ(a.hart.steps, b.hart.steps);
-    EXPECT_EQ(a.hart.minstret, b.hart.minstret);
-    EXPECT_EQ(a.hart.mcycle, b.hart.mcycle);
-    EXPECT_EQ(a.hart.fcsr, b.hart.fcsr);
-    EXPECT_TRUE(std::ranges::equal(a.hart.f, b.hart.f));
-    EXPECT_TRUE(std::ranges::equal(a.hart.x, b.hart.x));
-    EXPECT_EQ(a.vectors, b.vectors);
-    EXPECT_EQ(a.cycles, b.cycles);
-    EXPECT_EQ(a.busy, b.busy);
-    EXPECT_EQ(a.counts, b.counts);
+    expect_same_hart(a, b);
     EXPECT_TRUE(a.memory == b.memory);
     EXPECT_TRUE(a.ram == b.ram);
 }
