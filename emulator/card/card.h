@@ -39,6 +39,7 @@
 #include "emulator/soc/doorbells.h"
 #include "emulator/soc/soc_registers.h"
 #include "emulator/soc/windows.h"
+#include "emulator/sync/lockstep.h"
 #include "emulator/time/event_queue.h"
 
 namespace orrery::emu {
@@ -49,6 +50,7 @@ struct CardConfig {
     std::uint64_t uid = 1;         // not 0
     std::optional<PublicKey> key;
     std::vector<LinkConfig> links;      // rates and uid are filled in from the SKU
+    std::filesystem::path lockstep;     // file of the cards that this one keeps step with; empty: none
     std::uint32_t spin_us = 200;        // host time without work before the card blocks; 0 is legal
     std::uint32_t workers = 0;          // host threads for large copies, beside the card's own
     std::uint32_t threads = 0;          // the same for work-groups of kernels
@@ -172,8 +174,17 @@ class Card final : private SocEffects {
     void unmap(const Command& command);
     void grant(const Command& command);
     bool poll_links();
-    // Somebody waits for room in a link.
+    std::expected<void, std::string> build_lockstep();
+    // A round as step() is one, within what the others leave.
+    bool step_in_lockstep(bool skip_idle);
+    // The host does something, and the others count on this card to keep quiet: it comes a little later.
+    bool host_waits();
+    void on_host(ModelTime now);
+    // Only others can give this card leave to go on.
+    bool waits_for_others() const;
+    // Somebody waits for room in a link; time stands for that.
     bool congested() const;
+    bool link_holds_time() const;
     void jumped(ModelTime gap, unsigned port);
     void publish_link(unsigned port);
     // A debugger has stopped the firmware, or kernels, and time with them.
@@ -221,6 +232,10 @@ class Card final : private SocEffects {
     std::unique_ptr<SocRegisters> soc_;
     std::unique_ptr<Recorder> recorder_;
     std::unique_ptr<ControlCore> core_;
+    std::unique_ptr<sync::Lockstep> lockstep_;
+    Event horizon_ = Event::of<&Card::at_horizon>(this);  // keeps the core from running past it
+    void at_horizon(ModelTime) {}
+    Event host_arrival_ = Event::of<&Card::on_host>(this);  // what the host does meanwhile is heard then
     Debuggers debuggers_;
     std::uint16_t gdb_port_ = 0, kernel_gdb_port_ = 0;
 

@@ -112,6 +112,7 @@ std::expected<void, std::string> Card::build() {
     host_.set_enabled(false);
     host_.set_atomics(false);
 
+    if (auto built = build_lockstep(); !built) return built;
     for (LinkConfig link : config_.links) {
         if (link.port >= sku.link_ports) {
             return std::unexpected(
@@ -127,6 +128,12 @@ std::expected<void, std::string> Card::build() {
         link.faults = faults_.get();
         const unsigned port = link.port;
         LinkHooks hooks;
+        hooks.in_step = [this](std::uint64_t peer) { return lockstep_ != nullptr && lockstep_->has(peer); };
+        hooks.sent = [this](std::uint64_t peer, ModelTime arrival) {
+            lockstep_->sent(peer, arrival);
+            // The core may be in the middle of a chunk.
+            if (horizon_.scheduled()) events_.schedule(horizon_, events_.from_system(lockstep_->granted()));
+        };
         hooks.arrived = [this](std::uint64_t offset, std::uint64_t bytes) {
             if (checked_memory_ != nullptr) checked_memory_->wrote(offset, bytes);
             memory_.vram().reserve(events_.now(), lines_of(offset, bytes) * kMemoryLine);

@@ -35,6 +35,9 @@ constexpr unsigned kRoundsPerClock = 32;
 constexpr unsigned kRoundsPerGdb = 64;
 // The writer of a recording wakes the card; this is for when it did so just before the card slept.
 constexpr int kRecordingWaitUs = 1000;
+// How long a card spins that waits for other cards' clocks, and how often it looks whether they live.
+constexpr std::uint32_t kSpinForOthersUs = 20;
+constexpr int kLookForLifeUs = 50'000;
 // How long the I/O thread spins before it starts to sleep between looks.
 constexpr unsigned kSpins = 2000;
 
@@ -194,14 +197,18 @@ void Card::run() {
         if (flush_timer.due()) flush_recording();
         if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) serve_debuggers();
         if (fault_control_ && ++control_rounds % kRoundsPerGdb == 0) fault_control_->service();
-        if (step(idle_timer.may_skip(*core_, events_.now(), congested()))) {
+        const bool skip_idle = idle_timer.may_skip(*core_, events_.now(), congested());
+        if (lockstep_ && lockstep_->active() ? step_in_lockstep(skip_idle) : step(skip_idle)) {
             spinning = false;
             continue;
         }
         if (!spinning) {
             spinning = true;
             rounds = 0;
-            give_up = Clock::now() + std::chrono::microseconds(config_.spin_us);
+            // Those whom it waits for need a CPU.
+            const std::uint32_t spin_us =
+                waits_for_others() ? std::min(kSpinForOthersUs, config_.spin_us) : config_.spin_us;
+            give_up = Clock::now() + std::chrono::microseconds(spin_us);
         }
         pause_cpu();
         if (++rounds % kRoundsPerClock != 0 && config_.spin_us != 0) continue;
@@ -220,7 +227,7 @@ void Card::run() {
 void Card::sleep(int timeout_us) {
     doorbells_->set_need_wakeup(true);
     sleeping_.store(true, std::memory_order_relaxed);
-    std::array<pollfd, 2 + Debuggers::kMost + ORR_LINK_MAX_PORTS> fds{};
+    std::array<pollfd, 3 + Debuggers::kMost + ORR_LINK_MAX_PORTS> fds{};
     fds[0] = {wake_fd_.get(), POLLIN, 0};
     nfds_t count = 1;
     count += debuggers_.descriptors(&fds[count]);
@@ -235,6 +242,13 @@ void Card::sleep(int timeout_us) {
         }
         fds[count++] = {link->poll_fd(), POLLIN, 0};
     }
+    bool in_lockstep = false;
+    if (idle && lockstep_ && lockstep_->active()) {
+        in_lockstep = idle = lockstep_->prepare_sleep();
+        fds[count++] = {lockstep_->fd(), POLLIN, 0};
+        if (waits_for_others() && (timeout_us < 0 || timeout_us > kLookForLifeUs))
+            timeout_us = kLookForLifeUs;
+    }
     // What waits for the recording's file waits outside.
     if (recording_waits_) {
         idle = true;
@@ -245,8 +259,10 @@ void Card::sleep(int timeout_us) {
     if (idle && commands_.empty() && (recording_waits_ || held() || !doorbells_->changed()) &&
         !stop_.load(std::memory_order_acquire)) {
         const timespec limit{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1'000L};
-        ::ppoll(fds.data(), count, timeout_us < 0 ? nullptr : &limit, nullptr);
+        const int woken = ::ppoll(fds.data(), count, timeout_us < 0 ? nullptr : &limit, nullptr);
+        if (woken == 0 && waits_for_others() && timeout_us == kLookForLifeUs) lockstep_->look_for_life();
     }
+    if (in_lockstep) lockstep_->after_sleep();
     sleeping_.store(false, std::memory_order_relaxed);
     std::uint64_t drained = 0;
     [[maybe_unused]] const auto got = ::read(wake_fd_.get(), &drained, sizeof drained);

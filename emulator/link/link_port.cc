@@ -66,7 +66,11 @@ class LinkPort::Impl {
               std::uint64_t{config_.gbps} * 125'000'000),
           transmitter_(
               std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
-              [this] { wake_peer(); }, config_.faults, config_.port),
+              [this] { wake_peer(); },
+              [this](ModelTime arrival) {
+                  if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
+              },
+              config_.faults, config_.port),
           arrival_(Event::of<&Impl::on_arrival>(this)),
           owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)) {}
 
@@ -178,7 +182,12 @@ class LinkPort::Impl {
         if (!heard_hello_ || !heard_ready_) return;
         socket_.keep_ticking(false);
         errors_.note("link {}: up, with card {:#x} port {}", config_.port, peer_uid_, peer_port_);
-        jump_to(peer_clock_);
+        in_step_ = hooks_.in_step && hooks_.in_step(peer_uid_);
+        transmitter_.keep_step(in_step_);
+        // In the order of the ports.
+        arrival_.set_rank(in_step_ ? static_cast<Event::Rank>(Event::kFirst + 1 + config_.port)
+                                   : Event::kLast);
+        if (!in_step_) jump_to(peer_clock_);
         set_state(ORR_LINK_UP);
     }
 
@@ -245,7 +254,7 @@ class LinkPort::Impl {
 
     // The clock goes to the next message at once if the card has nothing to do until then.
     bool skip_idle_time() {
-        if (!arrival_.scheduled() || arrival_.time() <= events_.now() || !hooks_.may_skip ||
+        if (in_step_ || !arrival_.scheduled() || arrival_.time() <= events_.now() || !hooks_.may_skip ||
             !hooks_.may_skip(arrival_.time()))
             return false;
         const ModelTime arrival = events_.to_system(arrival_.time());
@@ -311,7 +320,15 @@ class LinkPort::Impl {
         // The core may have gone to sleep since the message was seen.
         if (arrival_.scheduled()) return skip_idle_time();
         if (receiver_.held() || !receiver_.has_news()) return false;
-        return pump();
+        return in_step_ ? look() : pump();
+    }
+
+    bool look() {
+        if (auto looked = receiver_.look(); !looked)
+            refuse(looked.error());
+        else
+            events_.schedule(arrival_, receiver_.wanted());
+        return true;
     }
 
     void check_transmitter() {
@@ -325,7 +342,9 @@ class LinkPort::Impl {
     LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {
         if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
         if (!waiting_.empty()) return {};
-        LinkSend sent = transmitter_.write(events_.to_system(std::min(at, events_.now())), offset, data);
+        // Who keeps step has told the others that it sends nothing in the past.
+        const ModelTime when = in_step_ ? events_.now() : std::min(at, events_.now());
+        LinkSend sent = transmitter_.write(events_.to_system(when), offset, data);
         sent.sent_ps = events_.from_system(sent.sent_ps);
         check_transmitter();
         return sent;
@@ -350,6 +369,7 @@ class LinkPort::Impl {
     // --- without room ---
 
     bool congested() const { return !waiting_.empty() || transmitter_.has_pending(); }
+    bool holds_time() const { return up() && in_step_ && congested() && !transmitter_.peer_holds(); }
     // While somebody waits, the socket's ticks count how long the peer has been silent.
     void keep_time() {
         if (up() && congested()) socket_.keep_ticking(true);
@@ -416,6 +436,7 @@ class LinkPort::Impl {
     bool heard_hello_ = false;
     bool heard_ready_ = false;
     bool draining_ = false;  // the peer left, and its last messages still arrive
+    bool in_step_ = false;
     unsigned ticks_ = 0;
     unsigned rounds_ = 0;
     std::uint64_t peer_uid_ = 0;
@@ -528,6 +549,9 @@ std::uint64_t LinkPort::session() const {
 }
 bool LinkPort::congested() const {
     return impl_->congested();
+}
+bool LinkPort::holds_time() const {
+    return impl_->holds_time();
 }
 
 bool LinkPort::poll() {

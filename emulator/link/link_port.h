@@ -61,6 +61,12 @@ struct LinkHooks {
     // do until then but to wait for its own timer, and rather skips that time. Asked again in every poll()
     // until it arrives. Empty: never.
     std::function<bool(ModelTime when)> may_skip;
+    // This card and that peer keep step (emulator/sync), asked when the link comes up: no clock jumps, what
+    // arrives is executed at its arrival and before all else of that time, and the card's time stands while
+    // something waits for room. Empty: none does.
+    std::function<bool(std::uint64_t peer_uid)> in_step;
+    // Something was sent to the peer that arrives at this system time. May be empty.
+    std::function<void(std::uint64_t peer_uid, ModelTime arrival)> sent;
 };
 
 class LinkPort final : public PeerPort {
@@ -114,6 +120,9 @@ class LinkPort final : public PeerPort {
     bool settle(std::uint64_t offset) override;
     // Somebody waits for room.
     bool congested() const;
+    // The peer keeps step, and gives the room as soon as its process gets to it: the time of this card stands
+    // until then. Not if it needs time of its own for that.
+    bool holds_time() const;
 
     // --- the card's main loop ---
     // Takes what has arrived. Cheap when nothing has (one load). Call it in every round of the card loop,

@@ -77,8 +77,7 @@ const char* Receiver::judge(const Message& message) const {
     switch (message.op) {
         case kOpWrite:
             if (message.bytes == 0 || message.bytes > kMaxWriteBytes) return "a write has a bad length";
-            if (message.payload_at > kPayloadBytes - message.bytes)
-                return "a write's payload is out of range";
+            if (message.payload_at >= kPayloadBytes) return "a write's payload is out of range";
             if (used < message.bytes || used > kPayloadBytes) return "a write's payload credit is wrong";
             if (message.value != 0) return "a write has a reserved field set";
             return nullptr;
@@ -105,7 +104,9 @@ void Receiver::execute(const Message& message) {
     }
     arrived_(message.offset, bytes);
     if (message.op == kOpWrite) {
-        std::memcpy(to, inbox_->payload + message.payload_at, bytes);
+        const std::uint64_t front = std::min(bytes, kPayloadBytes - message.payload_at);
+        std::memcpy(to, inbox_->payload + message.payload_at, front);
+        std::memcpy(to + front, inbox_->payload, bytes - front);
         return;
     }
     // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
@@ -150,9 +151,19 @@ void Receiver::consume(const Message& message) {
     store_release(inbox_->consumed, consumed_);
 }
 
+std::expected<void, std::string> Receiver::look() {
+    wanted_ = kNever;
+    const std::uint64_t produced = load_acquire(inbox_->produced);
+    if (produced == consumed_) return {};
+    const auto next = look_at(produced);
+    if (!next) return std::unexpected(next.error());
+    wanted_ = std::max(events_.now(), events_.from_system(next->arrival_ps));
+    return {};
+}
+
 std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
-    held_ = false;
+    if (std::exchange(held_, false)) store_release(inbox_->held, std::uint64_t{0});
     std::uint64_t bytes = 0;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
@@ -178,6 +189,7 @@ std::expected<bool, std::string> Receiver::pump() {
         }
         if (message.op == kOpSignal && (owes() || !room_())) {
             held_ = true;
+            store_release(inbox_->held, std::uint64_t{1});
             late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
         }

@@ -40,6 +40,8 @@ class Receiver {
     // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
     // kNever.
     std::expected<bool, std::string> pump();
+    // Executes nothing; wanted() is when the first message arrives.
+    std::expected<void, std::string> look();
     // Executes what has been sent by now, before its time if need be; or only up to the last signal of the
     // semaphore at `offset`. Pokes without room are owed. False: not all, for too many are owed.
     std::expected<bool, std::string> hurry();

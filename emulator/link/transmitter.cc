@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,13 +23,15 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
 }  // namespace
 
 Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
-                         std::function<void()> wake, Faults* faults, std::uint32_t port)
+                         std::function<void()> wake, std::function<void(ModelTime)> sent, Faults* faults,
+                         std::uint32_t port)
     : wire_(bytes_per_second),
       latency_(latency),
       min_message_ps_(
           std::max(duration_ps(sizeof(Message), bytes_per_second), 2 * latency / kRingEntries + 1)),
       counters_(counters),
       wake_(std::move(wake)),
+      sent_(std::move(sent)),
       faults_(faults),
       port_(port) {}
 
@@ -42,11 +45,15 @@ void Transmitter::close() {
     broken_.reset();
     produced_ = consumed_ = payload_used_ = payload_consumed_ = 0;
     pending_.clear();
-    refused_ = false;
+    refused_ = in_step_ = false;
 }
 
 std::uint64_t Transmitter::peer_alive() const {
     return load_relaxed(outbox_->alive);
+}
+
+bool Transmitter::peer_holds() const {
+    return load_relaxed(outbox_->held) != 0;
 }
 
 void Transmitter::break_link(std::string why) {
@@ -110,7 +117,8 @@ bool Transmitter::faulty(Message& message) {
         case FaultAction::kCorrupt:
             if (message.op == kOpWrite) {
                 const std::uint64_t bit = Faults::bit_of(fault, std::uint64_t{message.bytes} * 8);
-                outbox_->payload[message.payload_at + bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+                outbox_->payload[(message.payload_at + bit / 8) % kPayloadBytes] ^=
+                    static_cast<std::uint8_t>(1u << bit % 8);
             } else {
                 // Not bit 63: that is a value's own way to say that something failed.
                 message.value ^= std::uint64_t{1} << Faults::bit_of(fault, 63);
@@ -126,6 +134,7 @@ void Transmitter::put(Message& message) {
     message.payload_end = payload_used_;
     std::memcpy(&outbox_->ring[produced_ % kRingEntries], &message, sizeof message);
     store_release(outbox_->produced, ++produced_);
+    sent_(message.arrival_ps);
     counters_.add(ORR_CTR_LINK_TX_MESSAGES);
     counters_.add(ORR_CTR_LINK_TX_BYTES, message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore));
     // Pairs with the receiver's fence between need_wakeup and its last look at `produced`.
@@ -151,28 +160,34 @@ bool Transmitter::payload_room(std::uint64_t bytes) {
     return enough() || (refresh() && enough());
 }
 
-// Where there is room, and message.bytes do not reach beyond the area's end.
-void Transmitter::put_payload(Message& message, const void* data) {
+// Where there is room; what does not fit in front of the area's end goes on at its beginning.
+void Transmitter::put_payload(Message& message, const std::uint8_t* data) {
     message.payload_at = payload_used_ % kPayloadBytes;
-    std::memcpy(outbox_->payload + message.payload_at, data, message.bytes);
+    const std::uint64_t front = std::min<std::uint64_t>(message.bytes, kPayloadBytes - message.payload_at);
+    std::memcpy(outbox_->payload + message.payload_at, data, front);
+    std::memcpy(outbox_->payload, data + front, message.bytes - front);
     payload_used_ += rounded(message.bytes);
 }
 
 // For a second message with the same bytes. False: no room.
 bool Transmitter::put_payload_again(Message& message) {
-    const std::uint64_t at = payload_used_ % kPayloadBytes;
-    const std::uint64_t rest = at + message.bytes > kPayloadBytes ? kPayloadBytes - at : 0;
-    if (!payload_room(rest + message.bytes)) return false;
-    payload_used_ += rest;
-    put_payload(message, outbox_->payload + message.payload_at);
+    if (!payload_room(message.bytes)) return false;
+    std::vector<std::uint8_t> bytes(message.bytes);
+    for (std::size_t n = 0; n < bytes.size(); ++n)
+        bytes[n] = outbox_->payload[(message.payload_at + n) % kPayloadBytes];
+    put_payload(message, bytes.data());
     return true;
 }
 
 void Transmitter::flush() {
     while (!pending_.empty() && ring_room()) {
         Pending& first = pending_.front();
-        if (!payload_room(first.message.bytes)) return;
-        put_payload(first.message, &first.data);
+        if (first.message.op == kOpWrite) {
+            if (!payload_room(first.message.bytes)) return;
+            std::uint8_t bytes[sizeof first.data];
+            std::memcpy(bytes, &first.data, sizeof bytes);
+            put_payload(first.message, bytes);
+        }
         publish(first.message);
         pending_.pop_front();
     }
@@ -180,9 +195,8 @@ void Transmitter::flush() {
 }
 
 LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data) {
-    // How a write is cut into messages depends on what was sent before, never on how fast the peer is.
-    const std::uint64_t at = payload_used_ % kPayloadBytes;
-    const std::uint64_t bytes = std::min({std::uint64_t{data.size()}, kMaxWriteBytes, kPayloadBytes - at});
+    // How a write is cut into messages depends on its size alone, never on how fast the peer is.
+    const std::uint64_t bytes = std::min(std::uint64_t{data.size()}, kMaxWriteBytes);
     if (bytes == 0) return {};
     if (denied(offset, bytes)) return {.fault = ORR_FAULT_PEER_DENIED};
     flush();
@@ -194,7 +208,7 @@ LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const
     message.bytes = static_cast<std::uint32_t>(bytes);
     message.send_ps = now;
     message.offset = offset;
-    put_payload(message, data.data());
+    put_payload(message, reinterpret_cast<const std::uint8_t*>(data.data()));
     const ModelTime sent = depart(now, bytes);
     message.arrival_ps = later(sent, latency_);
     publish(message);
@@ -223,7 +237,7 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint
     flush();
     const bool room = pending_.empty() && ring_room();
     if (broken_) return ORR_FAULT_PEER_DOWN;
-    if (!room) {
+    if (!room && (!in_step_ || pending_.size() == kMaxPending)) {
         refused_ = true;
         return ORR_FAULT_PEER_BUSY;
     }
@@ -233,6 +247,10 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint
     message.offset = offset;
     message.value = value;
     message.arrival_ps = later(depart(now, sizeof(orr_semaphore)), latency_);
+    if (!room) {
+        pending_.push_back({message, 0});
+        return ORR_FAULT_NONE;
+    }
     publish(message);
     return ORR_FAULT_NONE;
 }

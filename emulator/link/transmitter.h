@@ -18,11 +18,15 @@ namespace orrery::emu::link {
 
 class Transmitter {
   public:
-    // Payload bytes a second, and one way's latency. `wake` sends kWake to the peer. `faults` may be null.
+    // Payload bytes a second, and one way's latency. `wake` sends kWake to the peer, `sent` hears when each
+    // message arrives there. `faults` may be null.
     Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
-                std::function<void()> wake, Faults* faults, std::uint32_t port);
+                std::function<void()> wake, std::function<void(ModelTime)> sent, Faults* faults,
+                std::uint32_t port);
 
     void open(SharedArea outbox);
+    // The card's time stands while something waits for room, so signals wait too instead of being refused.
+    void keep_step(bool on) { in_step_ = on; }
     void close();
     bool is_open() const { return static_cast<bool>(outbox_); }
 
@@ -43,6 +47,8 @@ class Transmitter {
     void flush();
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
+    // What the peer has got waits for its control core.
+    bool peer_holds() const;
     // Bytes and messages that lie in the ring by themselves are charged at least this, so that the ring is
     // never full of what the receiver's clock cannot reach: two cards that write to each other cannot block
     // each other.
@@ -58,7 +64,7 @@ class Transmitter {
     bool refresh();
     bool ring_room();
     bool payload_room(std::uint64_t bytes);
-    void put_payload(Message& message, const void* data);
+    void put_payload(Message& message, const std::uint8_t* data);
     bool put_payload_again(Message& message);
     ModelTime depart(ModelTime now, std::uint64_t bytes);
     bool denied(std::uint64_t offset, std::uint64_t bytes);
@@ -72,6 +78,7 @@ class Transmitter {
     ModelTime min_message_ps_;
     Counters& counters_;
     std::function<void()> wake_;
+    std::function<void(ModelTime)> sent_;
     Faults* faults_;
     std::uint32_t port_;
     SharedArea outbox_;
@@ -82,6 +89,7 @@ class Transmitter {
     std::uint64_t payload_consumed_ = 0;
     std::deque<Pending> pending_;
     bool refused_ = false;  // a signal, and there has been no room since
+    bool in_step_ = false;
 };
 
 }  // namespace orrery::emu::link

@@ -13,7 +13,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -48,7 +48,7 @@ struct Message {
     std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
     std::uint64_t offset;       // in the receiver's VRAM
     std::uint64_t value;        // kOpSignal, else 0
-    std::uint64_t payload_at;   // kOpWrite: where in the payload area, else 0
+    std::uint64_t payload_at;   // kOpWrite: where in the payload area it begins, else 0; it goes on at 0
     std::uint64_t payload_end;  // bytes of the payload area used since the link came up, up to this message
 };
 static_assert(sizeof(Message) == 64);
@@ -66,6 +66,7 @@ struct Inbox {
     alignas(64) std::uint64_t consumed;  // messages executed
     std::uint64_t payload_consumed;      // Message::payload_end of the last of them
     alignas(64) std::uint64_t alive;     // changes whenever the owner looks at the link
+    std::uint64_t held;  // the next message waits for the owner's control core, whatever its time
     // by both: the owner sets it before it blocks, the sender takes it back with a wake
     alignas(64) std::uint32_t need_wakeup;
     // by both: the sender sets it before it blocks without room, the owner takes it back with a wake

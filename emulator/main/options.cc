@@ -82,6 +82,9 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     app.add_option("--fuses", fuses,
                    "Ed25519 public key that firmware must be signed with: 32 bytes or 64 hex digits");
     app.add_option("--link", links, "PORT:listen:PATH or PORT:connect:PATH; once a link")->take_all();
+    app.add_option("--lockstep", options.card.lockstep,
+                   "file of the cards that keep step with each other in model time: made if it is not there "
+                   "(docs/links.md)");
     app.add_option("--spin-us", options.card.spin_us,
                    "microseconds without work before the card sleeps; 0 is legal")
         ->check(CLI::Range(0u, 10'000'000u));

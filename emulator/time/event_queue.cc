@@ -60,7 +60,7 @@ void EventQueue::remove_at(std::size_t position) {
 void EventQueue::schedule(Event& event, ModelTime at) {
     if (event.queue_ != nullptr) event.queue_->cancel(event);
     if (at == kNever) return;
-    insert({at > now_ ? at : now_, next_sequence_++, &event});
+    insert({at > now_ ? at : now_, next_sequence_++, &event, event.rank_});
 }
 
 void EventQueue::insert(const Entry& entry) {
@@ -74,7 +74,7 @@ void EventQueue::again(Event& event) {
     if (event.queue_ != nullptr) event.queue_->cancel(event);
     unfinished_ = &event;
     --fired_;
-    insert({now_, firing_, &event});
+    insert({now_, firing_, &event, Event::kFirst});
 }
 
 void EventQueue::cancel(Event& event) {

@@ -1,8 +1,9 @@
 // The model clock and the events on it: all that makes a card a discrete-event simulation.
 //
-// One thread (the card's) uses a queue; nothing here locks. Events fire in the order of their time, and
-// events of the same time in the order in which they were scheduled, so a run depends on nothing but what was
-// scheduled. No call allocates as long as no more events are scheduled at once than ever before.
+// One thread (the card's) uses a queue; nothing here locks. Events fire in the order of their time, those of
+// one time in the order of their ranks, and then in the order in which they were scheduled, so a run depends
+// on nothing but what was scheduled. No call allocates as long as no more events are scheduled at once than
+// ever before.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,12 @@ class Event {
         return Event([](void* self, ModelTime now) { (static_cast<Owner*>(self)->*Method)(now); }, owner);
     }
 
+    // Of events of the same time lower ranks fire first. For those that come from another card, of which it
+    // is not known how early this one hears. Not while scheduled.
+    using Rank = std::uint8_t;
+    static constexpr Rank kFirst = 0, kLast = 255;
+    void set_rank(Rank rank) { rank_ = rank; }
+
     bool scheduled() const { return queue_ != nullptr; }
     // Only while scheduled.
     ModelTime time() const { return time_; }
@@ -47,6 +54,7 @@ class Event {
     EventQueue* queue_ = nullptr;
     ModelTime time_ = 0;
     std::size_t position_ = 0;  // in the heap
+    Rank rank_ = kLast;
 };
 
 class EventQueue {
@@ -111,8 +119,10 @@ class EventQueue {
         ModelTime time;
         std::uint64_t sequence;
         Event* event;
+        Event::Rank rank;
         bool before(const Entry& other) const {
-            return time != other.time ? time < other.time : sequence < other.sequence;
+            if (time != other.time) return time < other.time;
+            return rank != other.rank ? rank < other.rank : sequence < other.sequence;
         }
     };
     void insert(const Entry& entry);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -87,6 +88,10 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
     if (!options.record.empty()) argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
     if (index < options.faults.size() && !options.faults[index].empty())
         argv.insert(argv.end(), {"--faults", options.faults[index]});
+    const bool linked = std::ranges::any_of(
+        links, [&](const Link& link) { return link.listener.card == index || link.connector.card == index; });
+    if (options.sync == "lockstep" && linked)
+        argv.insert(argv.end(), {"--lockstep", (directory / "lockstep").string()});
     if (options.control) argv.insert(argv.end(), {"--control", control_path(directory, index).string()});
     for (const auto& link : links) {
         const auto path =

@@ -117,6 +117,10 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
         })
         ->trigger_on_parse();
     app.add_option("--topology", options.topology, "Links between the cards, a TOML file (default: a chain)");
+    app.add_option("--sync", options.sync,
+                   "free, or lockstep: the cards keep step in model time, so that what they send each other "
+                   "meets at the same times in every run (free)")
+        ->check(CLI::IsMember({"free", "lockstep"}));
     app.add_option("--record", options.record,
                    "Directory for recordings of the cards' control cores: cardN.otrace, for orrery-step");
     app.add_option("--faults", texts.faults,

@@ -37,6 +37,7 @@ struct Options {
     std::uint64_t vram_bytes = std::uint64_t{256} << 20;
     std::string sku;  // name or file; empty: the default
     std::filesystem::path topology;
+    std::string sync = "free";           // or lockstep
     std::filesystem::path record;        // directory for the cards' recordings; empty: none
     std::filesystem::path card_program;  // default: orrery-card beside orrery-vm
     std::vector<std::string> checks;

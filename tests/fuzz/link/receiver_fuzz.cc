@@ -42,7 +42,7 @@ link::Message message(Input& input, std::uint64_t index, std::uint64_t& payload_
         m.send_ps = m.arrival_ps / 2;
     }
     if ((keep & 16) == 0) {
-        m.payload_at = m.op == link::kOpWrite ? m.payload_at % (link::kPayloadBytes - 0x5000) : 0;
+        m.payload_at = m.op == link::kOpWrite ? m.payload_at % link::kPayloadBytes : 0;
         m.payload_end = payload_end + m.bytes;
     }
     if ((keep & 32) == 0) m.offset = kGranted - 0x1000 + m.offset % 0x6000;

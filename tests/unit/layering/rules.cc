@@ -77,10 +77,11 @@ const Arrows& emulator_arrows() {
          {"emulator/base", "emulator/core", "emulator/engines", "emulator/faults", "emulator/memory",
           "emulator/model", "emulator/probes", "emulator/skus", "emulator/time", "emulator/trace"}},
         // The card joins them, its host's side is in front of it, and the program starts both.
+        {"emulator/sync", {"emulator/base"}},
         {"emulator/card",
          {"emulator/base", "emulator/core", "emulator/engines", "emulator/faults", "emulator/gdb",
           "emulator/link", "emulator/memory", "emulator/model", "emulator/pcie", "emulator/probes",
-          "emulator/skus", "emulator/soc", "emulator/time", "emulator/trace"}},
+          "emulator/skus", "emulator/soc", "emulator/sync", "emulator/time", "emulator/trace"}},
         {"emulator/host",
          {"emulator/base", "emulator/card", "emulator/engines", "emulator/pcie", "emulator/soc"}},
         {"emulator/main", {"emulator/card", "emulator/host", "emulator/pcie"}},

@@ -150,7 +150,7 @@ TEST_F(BadPeerTest, BadMessages) {
     spoil_message("bad length", [](auto& m) { m.bytes = 0; });
     spoil_message("bad length", [](auto& m) { m.bytes = 0xffffffff; });
     spoil_message("bad length", [](auto& m) { m.bytes = link::kMaxWriteBytes + 1; });
-    spoil_message("payload is out of range", [](auto& m) { m.payload_at = link::kPayloadBytes - 7; });
+    spoil_message("payload is out of range", [](auto& m) { m.payload_at = link::kPayloadBytes; });
     spoil_message("payload is out of range", [](auto& m) { m.payload_at = ~0ull; });
     spoil_message("payload credit", [](auto& m) { m.payload_end = 7; });
     spoil_message("payload credit", [](auto& m) { m.payload_end = ~0ull; });

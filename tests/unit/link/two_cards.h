@@ -49,6 +49,8 @@ struct LinkCard {
         hooks.poke_room = [this] { return !poke_lane_full; };
         hooks.changed = [this](std::uint32_t, std::uint32_t state) { states.push_back(state); };
         hooks.may_skip = [this](ModelTime) { return idle; };
+        hooks.in_step = [this](std::uint64_t) { return in_step; };
+        hooks.sent = [this](std::uint64_t, ModelTime arrival) { sent.push_back(arrival); };
         auto made = LinkPort::create(config, events, vram, counters, errors, hooks);
         if (!made) throw std::runtime_error(made.error());
         port = std::move(*made);
@@ -83,6 +85,8 @@ struct LinkCard {
     std::vector<std::uint32_t> states;
     bool idle = false;  // as LinkHooks::may_skip
     bool poke_lane_full = false;
+    bool in_step = false;           // with every peer
+    std::vector<ModelTime> sent{};  // to peers in step: arrivals
     std::unique_ptr<LinkPort> port;
 };
 

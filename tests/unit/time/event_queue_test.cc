@@ -57,6 +57,22 @@ TEST(EventQueue, FiresEventsOfOneTimeInOrderOfScheduling) {
     EXPECT_EQ(trace, expected);
 }
 
+TEST(EventQueue, LowerRanksFireFirstOfTheirTime) {
+    std::vector<int> trace;
+    Probe own(trace, 1), second(trace, 2), first(trace, 3), later(trace, 4);
+    second.event.set_rank(2);
+    first.event.set_rank(1);
+    later.event.set_rank(1);
+    EventQueue queue;
+    queue.schedule(own.event, 10);
+    queue.schedule(second.event, 10);
+    queue.schedule(first.event, 10);
+    queue.schedule(later.event, 11);
+    while (queue.run_next(kNever)) {
+    }
+    EXPECT_EQ(trace, (std::vector{3, 2, 1, 4}));
+}
+
 TEST(EventQueue, RespectsTheLimitAndKeepsTheClock) {
     std::vector<int> trace;
     Probe a(trace, 1);

@@ -1,0 +1,94 @@
+// The card's round when it keeps step with others (emulator/sync).
+//
+// What the card does must not depend on how far it was granted to go at a time. So what is due at a moment
+// comes before what the control core does from that moment on, however often a round ended there; and what
+// arrives from other cards comes before all else of its moment, however early it was seen.
+#include <algorithm>
+
+#include "emulator/card/card.h"
+
+namespace orrery::emu {
+
+std::expected<void, std::string> Card::build_lockstep() {
+    if (config_.lockstep.empty()) return {};
+    if (config_.links.empty())
+        return std::unexpected("--lockstep: this card has no links (--link), so no card to keep step with");
+    auto joined =
+        sync::Lockstep::join({.file = config_.lockstep,
+                              .uid = config_.uid,
+                              .lookahead = config_.sku.link_latency_ns * kPsPerNs,
+                              .note = [this](const std::string& text) { errors_.note("{}", text); }});
+    if (!joined) return std::unexpected(joined.error());
+    lockstep_ = *std::move(joined);
+    return {};
+}
+
+bool Card::waits_for_others() const {
+    return lockstep_ != nullptr && lockstep_->active() && lockstep_->promised() != kNever &&
+           lockstep_->promised() >= lockstep_->granted();
+}
+
+bool Card::link_holds_time() const {
+    return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->holds_time(); });
+}
+
+bool Card::host_waits() {
+    if (host_arrival_.scheduled()) return true;
+    const ModelTime now = events_.system_now();
+    if (lockstep_->promised() <= now || (commands_.empty() && !doorbells_->changed())) return false;
+    const ModelTime at = lockstep_->intrude(now);
+    if (at > now) events_.schedule(host_arrival_, events_.from_system(at));
+    return at > now;
+}
+
+void Card::on_host(ModelTime) {
+    drain_commands();
+    if (!held()) doorbells_->poll();
+}
+
+bool Card::step_in_lockstep(bool skip_idle) {
+    constexpr unsigned kBurst = 8;  // events before the next look at commands
+    sync::Lockstep& step = *lockstep_;
+    step.beat();
+    if (recording_waits()) return drain_commands();
+    const std::uint64_t news = step.news();
+    bool busy = host_waits() ? poll_links() : take_arrivals();
+    if (faults_ != nullptr && faults_->hung()) {
+        if (step.promised() != kNever) step.promise(events_.system_now(), kNever, news, false, false);
+        return busy;
+    }
+    const ModelTime now = events_.system_now();
+    if (held() || link_holds_time()) {
+        // Time stands here, and so for the others.
+        if (step.promised() > now) step.promise(now, now, news, false, true);
+        return busy;
+    }
+    const bool runs = core_->runnable();
+    const bool due = events_.unfinished() || events_.next_time() <= events_.now();
+    const ModelTime next = runs || due ? now : events_.to_system(events_.next_time());
+    const bool timer_only = core_->waits_for_timer_only();
+    const bool act = skip_idle || !timer_only || step.others_active();
+    if (next < step.promised() || next >= step.granted()) {
+        if (step.has_promised(next, act)) return busy;
+        if (!step.promise(now, next, news, act, next != kNever && !timer_only)) return true;
+        if (next >= step.granted()) return busy;
+    }
+    if (!due && runs) {
+        events_.schedule(horizon_, events_.from_system(step.granted()));
+        core_->run_chunk();
+        events_.cancel(horizon_);
+        busy = true;
+    }
+    for (unsigned goes = 0; goes < kBurst && !held() && !link_holds_time(); ++goes) {
+        if (!commands_.empty() && !host_arrival_.scheduled()) break;
+        ModelTime limit = events_.from_system(step.granted()) - 1;
+        // A core that could run goes before time that has not come yet.
+        if (core_->runnable()) limit = std::min(limit, events_.now());
+        if (!events_.run_next(limit)) break;
+        busy = true;
+    }
+    if (busy) publish();
+    return busy;
+}
+
+}  // namespace orrery::emu

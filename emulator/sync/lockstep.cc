@@ -1,0 +1,323 @@
+#include "emulator/sync/lockstep.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/api/horizon.h"
+
+namespace orrery::emu::sync {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// An owner of the lock that is alive keeps it for less than a microsecond, if it has a CPU.
+constexpr unsigned kSpins = 200;
+constexpr auto kLockLimit = std::chrono::seconds(5);
+
+constexpr ModelTime earlier(ModelTime time, ModelTime by) {
+    return time > by ? time - by : 0;
+}
+
+}  // namespace
+
+// The area's lock, for as long as this lives. Not held: the member has given up.
+class Lockstep::Locked {
+  public:
+    explicit Locked(Lockstep& of) : of_(of) {
+        if (!of.active_) return;
+        std::optional<Clock::time_point> end;
+        for (unsigned spins = 1;; ++spins) {
+            std::uint32_t owner = 0;
+            if (of.area_->lock.compare_exchange_weak(owner, of.self_ + 1, std::memory_order_acquire)) break;
+            if (spins % kSpins != 0) continue;
+            ::sched_yield();
+            const Clock::time_point now = Clock::now();
+            if (!end) end = now + kLockLimit;
+            // Its owner may have ended with it. What it was about to write may be missing then: its own.
+            const bool gone = owner != 0 && (owner > kMembers || !of.area_.held_by_another(owner - 1));
+            if (gone &&
+                of.area_->lock.compare_exchange_strong(owner, of.self_ + 1, std::memory_order_acquire))
+                break;
+            if (now > *end) {
+                of.give_up("another member does not give back the lock");
+                return;
+            }
+        }
+        held_ = true;
+        if (of.thrown_out()) {
+            release();
+            of.give_up("the others went on, as this card had stopped");
+        }
+    }
+    ~Locked() { release(); }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+    explicit operator bool() const { return held_; }
+
+    // The others are woken without it.
+    void release() {
+        if (!held_) return;
+        held_ = false;
+        of_.area_->lock.store(0, std::memory_order_release);
+        for (const unsigned slot : std::exchange(of_.to_wake_, {}))
+            of_.wake(slot);
+    }
+
+  private:
+    Lockstep& of_;
+    bool held_ = false;
+};
+
+std::filesystem::path Lockstep::wake_path(const std::filesystem::path& file, unsigned slot) {
+    return file.string() + fmt::format(".{}", slot);
+}
+
+Lockstep::Lockstep(LockstepConfig config, SharedArea area, unsigned slot, UniqueFd wake)
+    : config_(std::move(config)),
+      area_(std::move(area)),
+      self_(slot),
+      wake_(std::move(wake)),
+      wakers_(kMembers) {}
+
+std::expected<std::unique_ptr<Lockstep>, std::string> Lockstep::join(LockstepConfig config) {
+    if (config.lookahead == 0)
+        return std::unexpected(
+            "lockstep needs links with a latency: cards that hear each other at once have to wait for each "
+            "other all the time");
+    auto area = SharedArea::open(config.file);
+    if (!area) return std::unexpected(area.error());
+    unsigned slot = 0;
+    while (slot < kMembers && !area->hold(slot))
+        ++slot;
+    if (slot == kMembers)
+        return std::unexpected(
+            fmt::format("{}: {} cards are in this lockstep already", config.file.string(), kMembers));
+    const auto path = wake_path(config.file, slot);
+    ::unlink(path.c_str());
+    if (::mkfifo(path.c_str(), 0600) != 0)
+        return std::unexpected(fmt::format("{}: cannot be made: {}", path.string(), std::strerror(errno)));
+    UniqueFd wake(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    if (!wake)
+        return std::unexpected(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
+    std::unique_ptr<Lockstep> made(new Lockstep(std::move(config), *std::move(area), slot, std::move(wake)));
+    // Of whoever had the slot before; nobody counts on it.
+    Slot& own = made->slot();
+    own.state.store(kFree, std::memory_order_relaxed);
+    if (made->has(made->config_.uid))
+        return std::unexpected(
+            fmt::format("a card with uid {:#x} is in this lockstep already", made->config_.uid));
+    own.active = own.asleep = 0;
+    own.uid = made->config_.uid;
+    own.next = kNever;
+    own.lookahead = made->config_.lookahead;
+    own.grant = 0;
+    own.state.store(kMember, std::memory_order_release);
+    return made;
+}
+
+Lockstep::~Lockstep() {
+    const auto path = wake_path(config_.file, self_);
+    if (const Locked locked(*this); locked) {
+        account();
+        slot().state = kFree;
+        slot().next = kNever;
+        tell_others();
+    }
+    ::unlink(path.c_str());
+    area_.give_back(self_);
+}
+
+bool Lockstep::has(std::uint64_t uid) const {
+    return std::ranges::any_of(area_->slots, [&](const Slot& other) {
+        return other.state.load(std::memory_order_acquire) == kMember && other.uid == uid;
+    });
+}
+
+// --- under the lock ---
+
+bool Lockstep::thrown_out() {
+    return slot().state.load(std::memory_order_relaxed) != kMember;
+}
+
+// Whoever was sent something promises no more than its arrival.
+void Lockstep::account() {
+    for (const Sent& sent : std::exchange(sent_, {})) {
+        for (unsigned n = 0; n < kMembers; ++n) {
+            Slot& to = area_->slots[n];
+            if (n == self_ || to.state != kMember || to.uid != sent.uid) continue;
+            if (sent.arrival < to.next) {
+                to.next = sent.arrival;
+                if (to.asleep.exchange(0) != 0) to_wake_.push_back(n);
+            }
+            to.accounted.fetch_add(1, std::memory_order_release);
+        }
+    }
+}
+
+// What it may do after what it and the others have promised.
+void Lockstep::grant(ModelTime now, bool act) {
+    ModelTime first = kNever;
+    limiting_ = kMembers;
+    limit_ = kNever;
+    least_lookahead_ = config_.lookahead;
+    others_active_ = false;
+    for (unsigned n = 0; n < kMembers; ++n) {
+        const Slot& other = area_->slots[n];
+        if (n == self_ || other.state != kMember) continue;
+        others_active_ |= other.active != 0;
+        least_lookahead_ = std::min<ModelTime>(least_lookahead_, other.lookahead);
+        const ModelTime next = other.next;
+        if (const ModelTime reach = later(next, other.lookahead); reach < first) {
+            first = reach;
+            limiting_ = n;
+            limit_ = next;
+        }
+    }
+    granted_ = now;
+    if (act) granted_ = std::max(now, std::min(first, later(promised_, kWindow)));
+    slot().grant = granted_;
+}
+
+// Who sleeps until it may go on, and may.
+void Lockstep::tell_others() {
+    std::array<Promise, kMembers> all;
+    for (unsigned n = 0; n < kMembers; ++n) {
+        const Slot& one = area_->slots[n];
+        if (one.state == kMember) all[n] = {one.next, one.lookahead};
+    }
+    for (unsigned n = 0; n < kMembers; ++n) {
+        Slot& other = area_->slots[n];
+        if (n == self_ || other.state != kMember || other.asleep == 0) continue;
+        if (other.next == kNever || horizon(all, n) <= other.next) continue;
+        other.asleep = 0;
+        to_wake_.push_back(n);
+    }
+}
+
+// Up to this time others may have acted, or may yet, in the belief that this member sends them nothing.
+ModelTime Lockstep::spoken_for() const {
+    ModelTime last = 0;
+    for (unsigned n = 0; n < kMembers; ++n) {
+        const Slot& other = area_->slots[n];
+        if (n != self_ && other.state == kMember) last = std::max<ModelTime>(last, other.grant);
+    }
+    return earlier(last, config_.lookahead);
+}
+
+// --- the member ---
+
+bool Lockstep::promise(ModelTime now, ModelTime next, std::uint64_t news, bool act, bool busy) {
+    const Locked locked(*this);
+    if (!locked) return true;
+    if (slot().accounted.load(std::memory_order_relaxed) != news) return false;
+    news_ = news;
+    account();
+    promised_ = next;
+    act_ = act;
+    slot().next = next;
+    slot().active = busy ? 1 : 0;
+    grant(now, act && next != kNever);
+    tell_others();
+    return true;
+}
+
+ModelTime Lockstep::intrude(ModelTime now) {
+    const Locked locked(*this);
+    if (!locked) return now;
+    const ModelTime at = std::max(now, spoken_for());
+    account();
+    if (at < promised_) {
+        promised_ = at;
+        slot().next = at;
+        slot().active = 1;
+        grant(now, true);
+    }
+    return at;
+}
+
+void Lockstep::sent(std::uint64_t uid, ModelTime arrival) {
+    if (!active_) return;
+    // Its answer takes a link, too.
+    granted_ = std::min(granted_, later(arrival, least_lookahead_));
+    const auto same = [&](const Sent& one) { return one.uid == uid; };
+    if (const auto known = std::ranges::find_if(sent_, same); known != sent_.end())
+        known->arrival = std::min(known->arrival, arrival);
+    else
+        sent_.push_back({uid, arrival});
+}
+
+bool Lockstep::changed() const {
+    if (slot().accounted.load(std::memory_order_acquire) != news_) return true;
+    return limiting_ < kMembers && (area_->slots[limiting_].next.load(std::memory_order_acquire) != limit_ ||
+                                    area_->slots[limiting_].state.load(std::memory_order_relaxed) != kMember);
+}
+
+bool Lockstep::prepare_sleep() {
+    const Locked locked(*this);
+    if (!locked) return true;
+    if (changed()) return false;
+    slot().asleep = 1;
+    return true;
+}
+
+void Lockstep::after_sleep() {
+    slot().asleep = 0;
+    std::array<char, 64> drained;
+    while (::read(wake_.get(), drained.data(), drained.size()) > 0) {
+    }
+}
+
+void Lockstep::wake(unsigned slot) {
+    UniqueFd& to = wakers_[slot];
+    // A slot's next member makes it anew; one who cannot be told looks by itself, later.
+    struct stat here{}, there{};
+    const auto path = wake_path(config_.file, slot);
+    if (!to || ::stat(path.c_str(), &there) != 0 || ::fstat(to.get(), &here) != 0 ||
+        here.st_ino != there.st_ino)
+        to.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    const char one = 1;
+    [[maybe_unused]] const auto written = to ? ::write(to.get(), &one, 1) : 0;
+}
+
+void Lockstep::give_up(const std::string& why) {
+    if (!active_) return;
+    active_ = false;
+    granted_ = promised_ = kNever;
+    note(fmt::format("lockstep: this card goes on by itself: {}", why));
+}
+
+void Lockstep::look_for_life() {
+    if (!active_ || limiting_ == kMembers) return;
+    Slot& other = area_->slots[limiting_];
+    const std::uint64_t beats = other.beats.load(std::memory_order_relaxed);
+    const bool gone = !area_.held_by_another(limiting_);
+    if (!gone && (silent_ != limiting_ || beats != silent_beats_)) {
+        silent_ = limiting_;
+        silent_beats_ = beats;
+        silent_looks_ = 0;
+        return;
+    }
+    if (!gone && ++silent_looks_ < config_.silent_looks) return;
+    silent_looks_ = 0;
+    if (const Locked locked(*this); locked && other.state == kMember && other.next == limit_) {
+        other.state = kLost;
+        tell_others();
+        note(fmt::format("lockstep: card {:#x} {}: the others go on without it", other.uid.load(),
+                         gone ? "has ended" : "has stopped"));
+    }
+}
+
+}  // namespace orrery::emu::sync

@@ -1,0 +1,161 @@
+// Cards that keep step in model time (orrery-vm --sync=lockstep): what is queued behind one release has the
+// same times, to the picosecond, whenever the host runs which card.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "tests/vm/umd/helpers.h"
+
+namespace orrery::umd::vm {
+namespace {
+
+// Cards in a chain. Each round goes to its end and back: a kernel, data for both neighbours at once, over
+// links that carry both directions, by streams that share the card's engines.
+class InStep : public ::testing::Test {
+  protected:
+    static constexpr std::size_t kBytes = (192 << 10) + 77, kBack = 64 << 10;
+    static constexpr std::uint64_t kRounds = 4;
+
+    struct Member {
+        explicit Member(int device) : card(device) {
+            EXPECT_OK(orrStreamCreate(&side, 0));
+            for (void** memory : {&data, &from_left, &from_right})
+                EXPECT_OK(orrMalloc(memory, kBytes));
+            EXPECT_OK(orrMemset(data, device + 1, kBytes));
+            for (orrSemaphore_t* semaphore : {&left, &right})
+                EXPECT_OK(orrSemaphoreCreate(semaphore, 0));
+        }
+        ~Member() {
+            EXPECT_OK(orrSetDevice(card.device));
+            for (orrSemaphore_t semaphore : {left, right})
+                EXPECT_OK(orrSemaphoreDestroy(semaphore));
+            EXPECT_OK(orrStreamDestroy(side));
+            for (void* memory : {data, from_left, from_right})
+                EXPECT_OK(orrFree(memory));
+        }
+        Member(const Member&) = delete;
+        Member& operator=(const Member&) = delete;
+        Card card;
+        orrStream_t side = nullptr;
+        void *data = nullptr, *from_left = nullptr, *from_right = nullptr;
+        orrSemaphore_t left = nullptr, right = nullptr;  // raised by the neighbours
+    };
+
+    void SetUp() override {
+        int count = 0;
+        ASSERT_OK(orrGetDeviceCount(&count));
+        ASSERT_GE(count, 2);
+        for (int device = 0; device < count; ++device) {
+            for (const int peer : {device - 1, device + 1}) {
+                if (peer < 0 || peer >= count) continue;
+                ASSERT_OK(orrSetDevice(device));
+                ASSERT_OK(orrDeviceEnablePeerAccess(peer, 0));
+            }
+        }
+        for (int device = 0; device < count; ++device)
+            members_.push_back(std::make_unique<Member>(device));
+        ASSERT_OK(orrSetDevice(0));
+        ASSERT_OK(orrSemaphoreCreate(&gate_, 0));
+    }
+    void TearDown() override {
+        EXPECT_OK(orrSemaphoreDestroy(gate_));
+        members_.clear();
+    }
+
+    void note(std::vector<orrEvent_t>& events, const Member& at, orrStream_t stream) {
+        orrEvent_t event = nullptr;
+        ASSERT_OK(orrSetDevice(at.card.device));
+        ASSERT_OK(orrEventCreate(&event, 0));
+        ASSERT_OK(orrEventRecord(event, stream));
+        events.push_back(event);
+    }
+
+    void queue(std::uint64_t round, std::vector<orrEvent_t>& events) {
+        const std::size_t count = members_.size();
+        for (std::size_t n = 0; n < count; ++n) {
+            Member& member = *members_[n];
+            Member* const left = n > 0 ? members_[n - 1].get() : nullptr;
+            Member* const right = n + 1 < count ? members_[n + 1].get() : nullptr;
+            ASSERT_OK(orrSetDevice(member.card.device));
+            const orrStream_t stream = member.card.stream;
+            if (left != nullptr) {
+                ASSERT_OK(orrStreamWaitSemaphore(stream, member.left, round, nullptr));
+                ASSERT_OK(orrStreamWaitSemaphore(member.side, member.left, round, nullptr));
+                ASSERT_OK(
+                    orrMemcpyAsync(left->from_right, member.data, kBack, orrMemcpyDefault, member.side));
+                note(events, member, member.side);
+            }
+            ASSERT_OK(member.card.launch("count_up", {static_cast<std::uint64_t*>(member.data), 2000, 3}, 8));
+            if (right != nullptr) {
+                ASSERT_OK(orrMemcpyAsync(right->from_left, member.data, kBytes, orrMemcpyDefault, stream));
+                ASSERT_OK(orrStreamSignalSemaphore(stream, right->left, round));
+                ASSERT_OK(orrStreamWaitSemaphore(stream, member.right, round, nullptr));
+            }
+            note(events, member, stream);
+            if (left != nullptr) ASSERT_OK(orrStreamSignalSemaphore(stream, left->right, round));
+            note(events, member, stream);
+        }
+    }
+
+    // Times of all that is noted, from the first on, which comes when the host has long gone to sleep.
+    std::vector<std::uint64_t> play() {
+        std::vector<orrEvent_t> events;
+        Member& first = *members_[0];
+        EXPECT_OK(orrSetDevice(0));
+        EXPECT_OK(orrStreamWaitSemaphore(first.card.stream, gate_, ++plays_, nullptr));
+        EXPECT_OK(first.card.launch("count_up", {static_cast<std::uint64_t*>(first.data), 10'000'000, 3}, 8));
+        note(events, first, first.card.stream);
+        for (std::uint64_t n = 0; n < kRounds; ++n)
+            queue(++round_, events);
+        EXPECT_OK(orrSemaphoreSignal(gate_, plays_));
+        // Who waits has the driver speak to the card now and then, so nobody does.
+        for (const auto& member : members_) {
+            for (const orrStream_t stream : {member->card.stream, member->side}) {
+                orrError_t state = orrErrorNotReady;
+                while ((state = orrStreamQuery(stream)) == orrErrorNotReady)
+                    ::usleep(200'000);
+                EXPECT_OK(state);
+            }
+        }
+        std::vector<std::uint64_t> times;
+        for (orrEvent_t event : events) {
+            std::uint64_t ps = 0;
+            EXPECT_OK(orrEventGetModelTime(&ps, event));
+            times.push_back(ps);
+            EXPECT_OK(orrEventDestroy(event));
+        }
+        const std::uint64_t begin = times.front();
+        for (std::uint64_t& time : times)
+            time -= begin;
+        return times;
+    }
+
+    std::vector<std::unique_ptr<Member>> members_;
+    orrSemaphore_t gate_ = nullptr;
+    std::uint64_t plays_ = 0, round_ = 0;
+};
+
+// The times of a play, on one line; those of other processes are compared with it (lockstep.sh).
+TEST_F(InStep, APlay) {
+    const std::vector<std::uint64_t> times = play();
+    ASSERT_GT(times.size(), 8u);
+    fmt::print("times {}\n", fmt::join(times, " "));
+}
+
+// Nothing came to a card after its time.
+TEST_F(InStep, NothingIsLate) {
+    for (const auto& member : members_) {
+        orrCounter_t late{};
+        ASSERT_OK(orrDeviceFindCounter(&late, member->card.device, "link_stragglers"));
+        std::uint64_t before = 0, after = 0;
+        ASSERT_OK(orrDeviceReadCounters(&before, member->card.device, &late, 1));
+        play();
+        ASSERT_OK(orrDeviceReadCounters(&after, member->card.device, &late, 1));
+        EXPECT_EQ(after, before) << "card " << member->card.device;
+    }
+}
+
+}  // namespace
+}  // namespace orrery::umd::vm
