@@ -118,6 +118,7 @@ class Card final : private SocEffects {
     // For what waits on the card's thread with the core stopped: takes what the host and peers want
     // meanwhile. false: the card is to stop.
     bool serve_host() {
+        if (lockstep_) lockstep_->beat();
         // As in step().
         if (recording_waits())
             drain_commands();
@@ -158,7 +159,8 @@ class Card final : private SocEffects {
     void heartbeat(std::uint64_t value) override;
     void halt(std::uint64_t code) override;
 
-    bool drain_commands();
+    // `quiet`: only up to the first that is not.
+    bool drain_commands(bool quiet = false);
     void carry_out(const Command& command);
     void start_boot(const Command& command);
     void boot(ModelTime now);
@@ -177,8 +179,13 @@ class Card final : private SocEffects {
     std::expected<void, std::string> build_lockstep();
     // A round as step() is one, within what the others leave.
     bool step_in_lockstep(bool skip_idle);
-    // The host does something, and the others count on this card to keep quiet: it comes a little later.
+    // By the card's clock: what comes now, from outside of model time, can be acted on without breaking what
+    // was promised to other cards.
+    ModelTime time_for_news();
+    // The others count on this card to keep quiet: what the host does comes a little later.
     bool host_waits();
+    // Nothing follows from it that another card could hear of.
+    static bool is_quiet(Command::Kind kind);
     void on_host(ModelTime now);
     // Only others can give this card leave to go on.
     bool waits_for_others() const;

@@ -128,7 +128,13 @@ std::expected<void, std::string> Card::build() {
         link.faults = faults_.get();
         const unsigned port = link.port;
         LinkHooks hooks;
-        hooks.in_step = [this](std::uint64_t peer) { return lockstep_ != nullptr && lockstep_->has(peer); };
+        hooks.in_step = [this, port](std::uint64_t peer) {
+            if (lockstep_ == nullptr) return false;
+            const bool has = lockstep_->active() && lockstep_->has(peer);
+            errors_.note("link {}: card {:#x} {}", port, peer,
+                         has ? "keeps step with this one" : "does not keep step: its messages may be late");
+            return has;
+        };
         hooks.sent = [this](std::uint64_t peer, ModelTime arrival) {
             lockstep_->sent(peer, arrival);
             // The core may be in the middle of a chunk.
@@ -148,8 +154,11 @@ std::expected<void, std::string> Card::build() {
             raise(ORR_IRQ_LINK);
         };
         hooks.jumped = [this, port](ModelTime gap) { jumped(gap, port); };
+        hooks.may_jump = [this] { return lockstep_ == nullptr || !lockstep_->active(); };
+        hooks.act_at = [this] { return time_for_news(); };
         // Only by itself: who drives several cards in the order of their times leaves no card behind.
         hooks.may_skip = [this](ModelTime when) {
+            if (lockstep_ != nullptr && lockstep_->active()) return false;
             if (when - events_.now() <= kLeastJump || !running()) return false;
             // Of several ports the one whose message comes first.
             const bool first = std::ranges::all_of(

@@ -12,14 +12,20 @@ namespace {
 constexpr std::uint64_t kBootPiece = 16 << 10;
 }  // namespace
 
-bool Card::drain_commands() {
-    if (commands_.empty()) return false;
-    while (!commands_.empty()) {
+bool Card::is_quiet(Command::Kind kind) {
+    using enum Command::Kind;
+    return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant;
+}
+
+bool Card::drain_commands(bool quiet) {
+    bool any = false;
+    while (!commands_.empty() && (!quiet || is_quiet(commands_.front().kind))) {
         carry_out(commands_.front());
         publish();
         commands_.pop();
+        any = true;
     }
-    return true;
+    return any;
 }
 
 void Card::carry_out(const Command& command) {

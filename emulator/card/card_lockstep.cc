@@ -32,13 +32,20 @@ bool Card::link_holds_time() const {
     return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->holds_time(); });
 }
 
-bool Card::host_waits() {
-    if (host_arrival_.scheduled()) return true;
+ModelTime Card::time_for_news() {
     const ModelTime now = events_.system_now();
-    if (lockstep_->promised() <= now || (commands_.empty() && !doorbells_->changed())) return false;
-    const ModelTime at = lockstep_->intrude(now);
-    if (at > now) events_.schedule(host_arrival_, events_.from_system(at));
-    return at > now;
+    if (lockstep_ == nullptr || !lockstep_->active() || lockstep_->promised() <= now) return events_.now();
+    return events_.from_system(lockstep_->intrude(now));
+}
+
+bool Card::host_waits() {
+    // What comes after this look is for the next round.
+    if (host_arrival_.scheduled() || lockstep_->promised() <= events_.system_now())
+        return host_arrival_.scheduled();
+    if (commands_.empty() && !doorbells_->changed()) return true;
+    const ModelTime at = time_for_news();
+    if (at > events_.now()) events_.schedule(host_arrival_, at);
+    return at > events_.now();
 }
 
 void Card::on_host(ModelTime) {
@@ -50,17 +57,24 @@ bool Card::step_in_lockstep(bool skip_idle) {
     constexpr unsigned kBurst = 8;  // events before the next look at commands
     sync::Lockstep& step = *lockstep_;
     step.beat();
-    if (recording_waits()) return drain_commands();
+    const bool hung = faults_ != nullptr && faults_->hung();
+    const bool stands = hung || held();
+    // Time does not come to where the host would be heard.
+    if (stands) events_.cancel(host_arrival_);
+    if (recording_waits()) return drain_commands(!stands && host_waits());
     const std::uint64_t news = step.news();
-    bool busy = host_waits() ? poll_links() : take_arrivals();
-    if (faults_ != nullptr && faults_->hung()) {
-        if (step.promised() != kNever) step.promise(events_.system_now(), kNever, news, false, false);
-        return busy;
+    bool busy = false;
+    if (!stands && host_waits()) {
+        busy = drain_commands(true);
+        busy |= poll_links();
+    } else {
+        busy = take_arrivals();
     }
     const ModelTime now = events_.system_now();
-    if (held() || link_holds_time()) {
-        // Time stands here, and so for the others.
-        if (step.promised() > now) step.promise(now, now, news, false, true);
+    if (hung || held() || link_holds_time()) {
+        // Time stands here. Others wait for that, unless it never goes on.
+        const ModelTime next = hung ? kNever : now;
+        if (!step.has_promised(next, false)) step.promise(now, next, news, false, !hung);
         return busy;
     }
     const bool runs = core_->runnable();

@@ -37,7 +37,7 @@ constexpr unsigned kRoundsPerGdb = 64;
 constexpr int kRecordingWaitUs = 1000;
 // How long a card spins that waits for other cards' clocks, and how often it looks whether they live.
 constexpr std::uint32_t kSpinForOthersUs = 20;
-constexpr int kLookForLifeUs = 50'000;
+constexpr std::chrono::milliseconds kLookForLife{50};
 // How long the I/O thread spins before it starts to sleep between looks.
 constexpr unsigned kSpins = 2000;
 
@@ -191,7 +191,7 @@ void Card::run() {
     unsigned gdb_rounds = 0;
     unsigned control_rounds = 0;
     bool spinning = false;
-    Clock::time_point give_up{};
+    Clock::time_point give_up{}, looked = Clock::now();
     FlushTimer flush_timer(recorder_ != nullptr);
     while (!stop_.load(std::memory_order_relaxed)) {
         if (flush_timer.due()) flush_recording();
@@ -212,7 +212,12 @@ void Card::run() {
         }
         pause_cpu();
         if (++rounds % kRoundsPerClock != 0 && config_.spin_us != 0) continue;
-        if (Clock::now() < give_up) continue;
+        const Clock::time_point host_now = Clock::now();
+        if (host_now < give_up) continue;
+        if (waits_for_others() && host_now - looked >= kLookForLife) {
+            looked = host_now;
+            lockstep_->look_for_life();
+        }
         flush_timer.idle();
         if (serve_debuggers()) continue;
         if (fault_control_ && fault_control_->service()) continue;
@@ -246,8 +251,8 @@ void Card::sleep(int timeout_us) {
     if (idle && lockstep_ && lockstep_->active()) {
         in_lockstep = idle = lockstep_->prepare_sleep();
         fds[count++] = {lockstep_->fd(), POLLIN, 0};
-        if (waits_for_others() && (timeout_us < 0 || timeout_us > kLookForLifeUs))
-            timeout_us = kLookForLifeUs;
+        constexpr int kLookUs = static_cast<int>(std::chrono::microseconds(kLookForLife).count());
+        if (waits_for_others() && (timeout_us < 0 || timeout_us > kLookUs)) timeout_us = kLookUs;
     }
     // What waits for the recording's file waits outside.
     if (recording_waits_) {
@@ -256,11 +261,13 @@ void Card::sleep(int timeout_us) {
         timeout_us = kRecordingWaitUs;
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (idle && commands_.empty() && (recording_waits_ || held() || !doorbells_->changed()) &&
+    // The host is heard when the others' clocks allow it.
+    const bool host_waits = host_arrival_.scheduled();
+    if (idle && (commands_.empty() || (host_waits && !is_quiet(commands_.front().kind))) &&
+        (recording_waits_ || held() || host_waits || !doorbells_->changed()) &&
         !stop_.load(std::memory_order_acquire)) {
         const timespec limit{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1'000L};
-        const int woken = ::ppoll(fds.data(), count, timeout_us < 0 ? nullptr : &limit, nullptr);
-        if (woken == 0 && waits_for_others() && timeout_us == kLookForLifeUs) lockstep_->look_for_life();
+        ::ppoll(fds.data(), count, timeout_us < 0 ? nullptr : &limit, nullptr);
     }
     if (in_lockstep) lockstep_->after_sleep();
     sleeping_.store(false, std::memory_order_relaxed);

@@ -72,7 +72,8 @@ class LinkPort::Impl {
               },
               config_.faults, config_.port),
           arrival_(Event::of<&Impl::on_arrival>(this)),
-          owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)) {}
+          owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)),
+          room_(Event::of<&Impl::on_room>(this)) {}
 
     bool up() const { return state_ == ORR_LINK_UP; }
 
@@ -187,7 +188,7 @@ class LinkPort::Impl {
         // In the order of the ports.
         arrival_.set_rank(in_step_ ? static_cast<Event::Rank>(Event::kFirst + 1 + config_.port)
                                    : Event::kLast);
-        if (!in_step_) jump_to(peer_clock_);
+        if (!hooks_.may_jump || hooks_.may_jump()) jump_to(peer_clock_);
         set_state(ORR_LINK_UP);
     }
 
@@ -307,15 +308,18 @@ class LinkPort::Impl {
 
     bool poll() {
         ++rounds_;
-        if (rounds_ % kServiceEvery == 0) service();
+        // Once the peer is up it sends.
+        if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
         if (draining_ && !arrival_.scheduled() && !receiver_.held()) return pump();
         if (!up()) return false;
         if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
-        if (congested() && transmitter_.room_news()) {
-            transmitter_.flush();
-            check_transmitter();
-            wake_waiters();
-            if (!up()) return true;
+        if (congested() && transmitter_.room_news() && !room_.scheduled()) {
+            if (const ModelTime when = act_at(); when > events_.now()) {
+                events_.schedule(room_, when);
+            } else {
+                on_room(when);
+                if (!up()) return true;
+            }
         }
         // The core may have gone to sleep since the message was seen.
         if (arrival_.scheduled()) return skip_idle_time();
@@ -329,6 +333,15 @@ class LinkPort::Impl {
         else
             events_.schedule(arrival_, receiver_.wanted());
         return true;
+    }
+
+    ModelTime act_at() const { return hooks_.act_at ? hooks_.act_at() : events_.now(); }
+
+    void on_room(ModelTime) {
+        if (!up()) return;
+        transmitter_.flush();
+        check_transmitter();
+        wake_waiters();
     }
 
     void check_transmitter() {
@@ -369,7 +382,9 @@ class LinkPort::Impl {
     // --- without room ---
 
     bool congested() const { return !waiting_.empty() || transmitter_.has_pending(); }
-    bool holds_time() const { return up() && in_step_ && congested() && !transmitter_.peer_holds(); }
+    bool holds_time() const {
+        return up() && in_step_ && congested() && transmitter_.room_is_near(events_.system_now());
+    }
     // While somebody waits, the socket's ticks count how long the peer has been silent.
     void keep_time() {
         if (up() && congested()) socket_.keep_ticking(true);
@@ -384,8 +399,9 @@ class LinkPort::Impl {
     void forget(Event& event) { std::erase(waiting_, &event); }
 
     void wake_waiters() {
+        const ModelTime when = waiting_.empty() ? events_.now() : act_at();
         for (Event* event : waiting_)
-            events_.schedule(*event, events_.now());
+            events_.schedule(*event, when);
         waiting_.clear();
         silent_ticks_ = 0;
         if (up() && !congested()) socket_.keep_ticking(false);
@@ -402,8 +418,9 @@ class LinkPort::Impl {
     }
 
     bool prepare_sleep() {
-        if (!up()) return !draining_ || receiver_.held();
-        if (arrival_.scheduled()) {
+        // When what is on its way may come is for the others to say.
+        if (!up()) return !draining_ || in_step_ || receiver_.held();
+        if (arrival_.scheduled() && !in_step_) {
             // What it skips to is due at once.
             skip_idle_time();
             return false;
@@ -413,7 +430,7 @@ class LinkPort::Impl {
             if (transmitter_.room_news()) return false;
         }
         receiver_.set_need_wakeup(true);
-        if (receiver_.held() || !receiver_.has_news()) return true;
+        if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return true;
         receiver_.set_need_wakeup(false);
         return false;
     }
@@ -432,6 +449,7 @@ class LinkPort::Impl {
     link::Transmitter transmitter_;
     Event arrival_;
     Event owed_pokes_;
+    Event room_;  // of which there are news
     std::uint32_t state_ = ORR_LINK_DOWN;
     bool heard_hello_ = false;
     bool heard_ready_ = false;

@@ -65,6 +65,10 @@ struct LinkHooks {
     // arrives is executed at its arrival and before all else of that time, and the card's time stands while
     // something waits for room. Empty: none does.
     std::function<bool(std::uint64_t peer_uid)> in_step;
+    // Whether a peer's clock may take this one along. Empty: yes.
+    std::function<bool()> may_jump;
+    // By the clock, when to act on what the host's time brought: room, or a link that is down. Empty: now.
+    std::function<ModelTime()> act_at;
     // Something was sent to the peer that arrives at this system time. May be empty.
     std::function<void(std::uint64_t peer_uid, ModelTime arrival)> sent;
 };

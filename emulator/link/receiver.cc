@@ -40,7 +40,7 @@ void Receiver::close() {
     consumed_ = payload_end_ = 0;
     last_arrival_ = 0;
     wanted_ = kNever;
-    held_ = false;
+    held_ = needs_time_ = false;
     late_since_ = kNever;
     on_the_way_.clear();
     scanned_ = 0;
@@ -151,6 +151,10 @@ void Receiver::consume(const Message& message) {
     store_release(inbox_->consumed, consumed_);
 }
 
+void Receiver::needs_time(bool needs) {
+    if (std::exchange(needs_time_, needs) != needs) store_release(inbox_->held, std::uint64_t{needs});
+}
+
 std::expected<void, std::string> Receiver::look() {
     wanted_ = kNever;
     const std::uint64_t produced = load_acquire(inbox_->produced);
@@ -163,7 +167,8 @@ std::expected<void, std::string> Receiver::look() {
 
 std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
-    if (std::exchange(held_, false)) store_release(inbox_->held, std::uint64_t{0});
+    held_ = false;
+    needs_time(false);
     std::uint64_t bytes = 0;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
@@ -184,12 +189,13 @@ std::expected<bool, std::string> Receiver::pump() {
         // without end cannot stop this card's clock.
         if (done == kBatchMessages || bytes >= kBatchBytes) {
             wanted_ = later(events_.now(), time_on_wire);
+            needs_time(true);
             late_since_ = std::min(late_since_, events_.system_now());
             return true;
         }
         if (message.op == kOpSignal && (owes() || !room_())) {
             held_ = true;
-            store_release(inbox_->held, std::uint64_t{1});
+            needs_time(true);
             late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
         }

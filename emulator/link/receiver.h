@@ -72,6 +72,8 @@ class Receiver {
     std::expected<bool, std::string> hurry_until(std::uint64_t index);
     void consume(const Message& message);
     void poke(std::uint64_t offset);
+    // The next message waits for more than this process.
+    void needs_time(bool needs);
     const char* judge(const Message& message) const;
     void execute(const Message& message);
 
@@ -90,6 +92,7 @@ class Receiver {
     ModelTime last_arrival_ = 0;
     ModelTime wanted_ = kNever;
     bool held_ = false;
+    bool needs_time_ = false;  // as the inbox says
     bool hurrying_ = false;
     std::deque<std::uint64_t> owed_;  // pokes
     // Signals in the ring below scanned_: index + 1 of the last for each semaphore. As the peer had it there

@@ -52,8 +52,11 @@ std::uint64_t Transmitter::peer_alive() const {
     return load_relaxed(outbox_->alive);
 }
 
-bool Transmitter::peer_holds() const {
-    return load_relaxed(outbox_->held) != 0;
+bool Transmitter::room_is_near(ModelTime now) const {
+    const std::uint64_t consumed = load_acquire(outbox_->consumed);
+    if (consumed == produced_) return true;
+    return load_relaxed(outbox_->held) == 0 &&
+           load_relaxed(outbox_->ring[consumed % kRingEntries].arrival_ps) < later(now, latency_);
 }
 
 void Transmitter::break_link(std::string why) {

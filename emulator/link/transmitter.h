@@ -47,8 +47,9 @@ class Transmitter {
     void flush();
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
-    // What the peer has got waits for its control core.
-    bool peer_holds() const;
+    // Room comes as soon as the peer's process runs: what it has got first is due before `now` and a latency,
+    // and does not wait for its control core.
+    bool room_is_near(ModelTime now) const;
     // Bytes and messages that lie in the ring by themselves are charged at least this, so that the ring is
     // never full of what the receiver's clock cannot reach: two cards that write to each other cannot block
     // each other.

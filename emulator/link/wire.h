@@ -66,7 +66,7 @@ struct Inbox {
     alignas(64) std::uint64_t consumed;  // messages executed
     std::uint64_t payload_consumed;      // Message::payload_end of the last of them
     alignas(64) std::uint64_t alive;     // changes whenever the owner looks at the link
-    std::uint64_t held;  // the next message waits for the owner's control core, whatever its time
+    std::uint64_t held;  // the next message is due, and waits for what the owner's card has to do first
     // by both: the owner sets it before it blocks, the sender takes it back with a wake
     alignas(64) std::uint32_t need_wakeup;
     // by both: the sender sets it before it blocks without room, the owner takes it back with a wake

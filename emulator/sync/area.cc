@@ -1,13 +1,14 @@
 #include "emulator/sync/area.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,8 +35,12 @@ struct flock byte(unsigned slot, int type) {
 std::expected<SharedArea, std::string> SharedArea::open(const std::filesystem::path& file) {
     UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!fd) return failed(file, "the lockstep's file cannot be opened");
-    // Whoever comes first fills it in; the others wait here for less than a moment.
-    if (::flock(fd.get(), LOCK_EX) != 0) return failed(file, "cannot be locked");
+    // Whoever comes first fills it in; the others wait for that, less than a moment.
+    struct flock making = byte(kMembers, F_WRLCK);
+    for (unsigned tries = 0; ::fcntl(fd.get(), F_OFD_SETLK, &making) != 0; ++tries) {
+        if (tries == 500) return failed(file, "another process keeps it locked");
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     struct stat info{};
     if (::fstat(fd.get(), &info) != 0) return failed(file, "cannot be read");
     const bool is_new = info.st_size == 0;
@@ -52,7 +57,8 @@ std::expected<SharedArea, std::string> SharedArea::open(const std::filesystem::p
         area->version = kVersion;
         area->magic = kMagic;
     }
-    ::flock(fd.get(), LOCK_UN);
+    making = byte(kMembers, F_UNLCK);
+    ::fcntl(fd.get(), F_OFD_SETLK, &making);
     SharedArea made(std::move(fd), area);
     if (area->magic != kMagic || area->version != kVersion)
         return std::unexpected(

@@ -2,7 +2,8 @@
 //
 // All of them can write all of it, so no member believes what would harm its process: there are numbers and
 // no pointers, and a lock that its owner does not give back is waited for within bounds. A member that lies
-// about its time makes the others' times wrong, and nothing worse.
+// can make the others' times wrong, hold them back, or send them on without lockstep; and whoever may write
+// the file may end them by making it shorter. So it belongs to one user, as all members do.
 #pragma once
 
 #include <atomic>
@@ -23,15 +24,15 @@ inline constexpr unsigned kMembers = 32;
 enum State : std::uint32_t {
     kFree = 0,
     kMember = 1,
-    kLost = 2,  // somebody found that it is gone, or has stopped; the slot is free when its process knows
+    kLost = 2,  // it is gone, has stopped or has given up
 };
 
-// All times are system times of the cards, in ps. Under the area's lock, but for `uid`, `beats` and
-// `accounted`, which may be looked at without.
+// All times are system times of the cards, in ps. Changed under the area's lock, but for `beats` and a
+// member's own `asleep` and `state`; looked at without it too.
 struct alignas(64) Slot {
     std::atomic<std::uint32_t> state;
     std::atomic<std::uint32_t> active;  // it has something to do beside waiting for a timer
-    std::atomic<std::uint32_t> asleep;  // wake it when its horizon is behind `next`, or `accounted` changes
+    std::atomic<std::uint32_t> asleep;  // wake it when its horizon is behind `next`, or `next` falls
     std::uint32_t reserved;
     std::atomic<std::uint64_t> uid;
     std::atomic<ModelTime> next;  // see Promise
@@ -42,12 +43,13 @@ struct alignas(64) Slot {
     std::atomic<std::uint64_t> beats;  // grows while the member's process runs
 };
 static_assert(sizeof(Slot) == 64);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share them");
 
 struct Area {
     std::uint64_t magic;
     std::uint32_t version;
-    std::atomic<std::uint32_t> lock;   // 0, or one more than the slot of its owner
-    std::atomic<std::uint64_t> turns;  // grows with everything that may move somebody's horizon
+    std::atomic<std::uint32_t> lock;  // 0, or one more than the slot of its owner
+    std::uint64_t reserved[6];
     Slot slots[kMembers];
 };
 

@@ -36,7 +36,8 @@ constexpr ModelTime earlier(ModelTime time, ModelTime by) {
 // The area's lock, for as long as this lives. Not held: the member has given up.
 class Lockstep::Locked {
   public:
-    explicit Locked(Lockstep& of) : of_(of) {
+    // `enters`: it is no member yet.
+    explicit Locked(Lockstep& of, bool enters = false) : of_(of) {
         if (!of.active_) return;
         std::optional<Clock::time_point> end;
         for (unsigned spins = 1;; ++spins) {
@@ -57,7 +58,7 @@ class Lockstep::Locked {
             }
         }
         held_ = true;
-        if (of.thrown_out()) {
+        if (!enters && of.thrown_out()) {
             release();
             of.give_up("the others went on, as this card had stopped");
         }
@@ -95,8 +96,8 @@ Lockstep::Lockstep(LockstepConfig config, SharedArea area, unsigned slot, Unique
 std::expected<std::unique_ptr<Lockstep>, std::string> Lockstep::join(LockstepConfig config) {
     if (config.lookahead == 0)
         return std::unexpected(
-            "lockstep needs links with a latency: cards that hear each other at once have to wait for each "
-            "other all the time");
+            "lockstep needs links with a latency (link.latency_ns of the SKU): cards that hear each other at "
+            "once would wait for each other all the time");
     auto area = SharedArea::open(config.file);
     if (!area) return std::unexpected(area.error());
     unsigned slot = 0;
@@ -104,7 +105,8 @@ std::expected<std::unique_ptr<Lockstep>, std::string> Lockstep::join(LockstepCon
         ++slot;
     if (slot == kMembers)
         return std::unexpected(
-            fmt::format("{}: {} cards are in this lockstep already", config.file.string(), kMembers));
+            fmt::format("{}: {} cards are in this lockstep already: start this one with another file",
+                        config.file.string(), kMembers));
     const auto path = wake_path(config.file, slot);
     ::unlink(path.c_str());
     if (::mkfifo(path.c_str(), 0600) != 0)
@@ -113,19 +115,34 @@ std::expected<std::unique_ptr<Lockstep>, std::string> Lockstep::join(LockstepCon
     if (!wake)
         return std::unexpected(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
     std::unique_ptr<Lockstep> made(new Lockstep(std::move(config), *std::move(area), slot, std::move(wake)));
-    // Of whoever had the slot before; nobody counts on it.
-    Slot& own = made->slot();
-    own.state.store(kFree, std::memory_order_relaxed);
-    if (made->has(made->config_.uid))
-        return std::unexpected(
-            fmt::format("a card with uid {:#x} is in this lockstep already", made->config_.uid));
-    own.active = own.asleep = 0;
-    own.uid = made->config_.uid;
-    own.next = kNever;
-    own.lookahead = made->config_.lookahead;
-    own.grant = 0;
-    own.state.store(kMember, std::memory_order_release);
+    if (auto entered = made->enter(); !entered) {
+        made->active_ = false;
+        return std::unexpected(entered.error());
+    }
     return made;
+}
+
+std::expected<void, std::string> Lockstep::enter() {
+    const Locked locked(*this, true);
+    if (!locked) return std::unexpected(fmt::format("{}: the lock is not given back", config_.file.string()));
+    // What processes left behind that have ended, also in this slot, counts no more.
+    for (unsigned n = 0; n < kMembers; ++n) {
+        Slot& other = area_->slots[n];
+        if (n != self_ && (other.state == kFree || area_.held_by_another(n))) continue;
+        other.state = kFree;
+        other.next = kNever;
+        other.grant = 0;
+    }
+    if (has(config_.uid))
+        return std::unexpected(fmt::format(
+            "{}: a card with uid {:#x} is in this lockstep already: give each VM a file of its own",
+            config_.file.string(), config_.uid));
+    Slot& own = slot();
+    own.active = own.asleep = 0;
+    own.uid = config_.uid;
+    own.lookahead = config_.lookahead;
+    own.state.store(kMember, std::memory_order_release);
+    return {};
 }
 
 Lockstep::~Lockstep() {
@@ -212,7 +229,9 @@ ModelTime Lockstep::spoken_for() const {
     ModelTime last = 0;
     for (unsigned n = 0; n < kMembers; ++n) {
         const Slot& other = area_->slots[n];
-        if (n != self_ && other.state == kMember) last = std::max<ModelTime>(last, other.grant);
+        // What is beyond the end of time is a lie.
+        if (const ModelTime grant = other.grant; n != self_ && other.state == kMember && grant < kNever / 4)
+            last = std::max(last, grant);
     }
     return earlier(last, config_.lookahead);
 }
@@ -224,6 +243,7 @@ bool Lockstep::promise(ModelTime now, ModelTime next, std::uint64_t news, bool a
     if (!locked) return true;
     if (slot().accounted.load(std::memory_order_relaxed) != news) return false;
     news_ = news;
+    woken_ = false;
     account();
     promised_ = next;
     act_ = act;
@@ -244,6 +264,7 @@ ModelTime Lockstep::intrude(ModelTime now) {
         slot().next = at;
         slot().active = 1;
         grant(now, true);
+        tell_others();
     }
     return at;
 }
@@ -260,14 +281,14 @@ void Lockstep::sent(std::uint64_t uid, ModelTime arrival) {
 }
 
 bool Lockstep::changed() const {
-    if (slot().accounted.load(std::memory_order_acquire) != news_) return true;
+    if (woken_ || slot().accounted.load(std::memory_order_acquire) != news_) return true;
     return limiting_ < kMembers && (area_->slots[limiting_].next.load(std::memory_order_acquire) != limit_ ||
                                     area_->slots[limiting_].state.load(std::memory_order_relaxed) != kMember);
 }
 
 bool Lockstep::prepare_sleep() {
     const Locked locked(*this);
-    if (!locked) return true;
+    if (!locked) return false;
     if (changed()) return false;
     slot().asleep = 1;
     return true;
@@ -276,8 +297,8 @@ bool Lockstep::prepare_sleep() {
 void Lockstep::after_sleep() {
     slot().asleep = 0;
     std::array<char, 64> drained;
-    while (::read(wake_.get(), drained.data(), drained.size()) > 0) {
-    }
+    while (::read(wake_.get(), drained.data(), drained.size()) > 0)
+        woken_ = true;
 }
 
 void Lockstep::wake(unsigned slot) {
@@ -287,7 +308,8 @@ void Lockstep::wake(unsigned slot) {
     const auto path = wake_path(config_.file, slot);
     if (!to || ::stat(path.c_str(), &there) != 0 || ::fstat(to.get(), &here) != 0 ||
         here.st_ino != there.st_ino)
-        to.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+        // For reading too: nobody who leaves makes a write fail with a signal.
+        to.reset(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     const char one = 1;
     [[maybe_unused]] const auto written = to ? ::write(to.get(), &one, 1) : 0;
 }
@@ -296,6 +318,7 @@ void Lockstep::give_up(const std::string& why) {
     if (!active_) return;
     active_ = false;
     granted_ = promised_ = kNever;
+    slot().state = kLost;
     note(fmt::format("lockstep: this card goes on by itself: {}", why));
 }
 

@@ -71,7 +71,7 @@ class Lockstep {
 
     // promise() with these would change nothing.
     bool has_promised(ModelTime next, bool act) const {
-        return next == promised_ && (act == act_ || next == kNever) && !changed();
+        return next == promised_ && (act == act_ || next == kNever) && sent_.empty() && !changed();
     }
     // Something has changed since the last promise that may grant more.
     bool changed() const;
@@ -94,6 +94,7 @@ class Lockstep {
 
   private:
     class Locked;
+    std::expected<void, std::string> enter();
     Lockstep(LockstepConfig config, SharedArea area, unsigned slot, UniqueFd wake);
     Slot& slot() const { return area_->slots[self_]; }
     static std::filesystem::path wake_path(const std::filesystem::path& file, unsigned slot);
@@ -118,6 +119,7 @@ class Lockstep {
     ModelTime granted_ = 0, promised_ = kNever;
     ModelTime least_lookahead_ = 0;
     bool act_ = false, others_active_ = false;
+    bool woken_ = false;            // since the last promise
     unsigned limiting_ = kMembers;  // the slot that sets the horizon, and what it promised
     ModelTime limit_ = kNever;
     std::uint64_t news_ = 0;

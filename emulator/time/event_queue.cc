@@ -60,7 +60,7 @@ void EventQueue::remove_at(std::size_t position) {
 void EventQueue::schedule(Event& event, ModelTime at) {
     if (event.queue_ != nullptr) event.queue_->cancel(event);
     if (at == kNever) return;
-    insert({at > now_ ? at : now_, next_sequence_++, &event, event.rank_});
+    insert({at > now_ ? at : now_, std::uint64_t{event.rank_} << kRankShift | next_sequence_++, &event});
 }
 
 void EventQueue::insert(const Entry& entry) {
@@ -74,7 +74,7 @@ void EventQueue::again(Event& event) {
     if (event.queue_ != nullptr) event.queue_->cancel(event);
     unfinished_ = &event;
     --fired_;
-    insert({now_, firing_, &event, Event::kFirst});
+    insert({now_, 0, &event});
 }
 
 void EventQueue::cancel(Event& event) {
@@ -86,7 +86,6 @@ bool EventQueue::run_next(ModelTime limit) {
     if (heap_.empty() || heap_.front().time > limit) return false;
     Event& event = *heap_.front().event;
     advance_to(heap_.front().time);
-    firing_ = heap_.front().sequence;
     remove_at(0);
     ++fired_;
     event.handler_(event.owner_, now_);
@@ -96,9 +95,9 @@ bool EventQueue::run_next(ModelTime limit) {
 std::size_t EventQueue::run_due() {
     // Not what handlers schedule for this same moment: an engine that waits for its peer's credits tries
     // again at one model time, and the card must get to look at its links in between.
-    const std::uint64_t limit = next_sequence_;
+    const std::uint64_t limit = next_sequence_, sequence = (std::uint64_t{1} << kRankShift) - 1;
     std::size_t count = 0;
-    while (!heap_.empty() && heap_.front().sequence < limit && run_next(now_))
+    while (!heap_.empty() && (heap_.front().order & sequence) < limit && run_next(now_))
         ++count;
     return count;
 }

@@ -117,12 +117,10 @@ class EventQueue {
   private:
     struct Entry {
         ModelTime time;
-        std::uint64_t sequence;
+        std::uint64_t order;  // rank, and in the order of scheduling
         Event* event;
-        Event::Rank rank;
         bool before(const Entry& other) const {
-            if (time != other.time) return time < other.time;
-            return rank != other.rank ? rank < other.rank : sequence < other.sequence;
+            return time != other.time ? time < other.time : order < other.order;
         }
     };
     void insert(const Entry& entry);
@@ -134,8 +132,8 @@ class EventQueue {
     std::vector<Entry> heap_;
     ModelTime now_ = 0;
     ModelTime skipped_ = 0;
-    std::uint64_t next_sequence_ = 0;
-    std::uint64_t firing_ = 0;  // the sequence of the event that fired last
+    static constexpr unsigned kRankShift = 56;
+    std::uint64_t next_sequence_ = 1;
     const Event* unfinished_ = nullptr;
     std::uint64_t fired_ = 0;
 };

@@ -376,14 +376,6 @@ class Turns {
     // For a queue that gets a turn without having been enqueued.
     void limit_lag(Queue& queue) const { others_.limit_lag(queue); }
     void advance(const Queue& queue) { others_.advance(queue); }
-    // Nobody waits. All begin in one bucket, and at its beginning: what comes next does not depend on what
-    // was before.
-    void begin_anew(Queue& queue) {
-        constexpr uint64_t kBucket = uint64_t{1} << Calendar::kWidthShift;
-        uint64_t& vtime = queue.vtime[static_cast<uint32_t>(Resource::kTurn)];
-        vtime = (vtime | (kBucket - 1)) + 1;
-        others_.advance(queue);
-    }
     uint64_t min_vtime(const Queue& queue) const { return others_.min_vtime(queue); }
 
   private:

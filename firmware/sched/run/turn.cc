@@ -28,10 +28,10 @@ template <typename Begin>
     const bool again = begin();
     const uint64_t used = hal_->reg(SOC_TIME) - now;
     add_vtime(queue, Resource::kTurn, used < policy_.turn_ps ? policy_.turn_ps : used);
-    if (again) return make_ready(queue);
-    // Nobody waits: those who come next are equals, whatever was used before.
-    if (turns_.empty()) turns_.begin_anew(queue);
-    update_idle_state(queue);
+    if (again)
+        make_ready(queue);
+    else
+        update_idle_state(queue);
 }
 
 // Packet `next` is a signal. False: it has to be read and looked at; nothing has happened.

@@ -30,6 +30,7 @@ TEST_F(LinkInStep, ClocksStayAsTheyAre) {
         b.port->poll();
     EXPECT_EQ(b.events.system_now(), 0u);
     EXPECT_EQ(b.events.next_time(), a.sent[0]);
+    EXPECT_TRUE(b.port->prepare_sleep()) << "when it comes is for the others to say";
 }
 
 // What arrives comes before what the card has to do at the same moment, however late it is seen.
@@ -94,6 +95,8 @@ TEST_F(LinkInStep, TimeStandsForRoomThatComesByItself) {
     EXPECT_FALSE(a.port->holds_time());
     Event waits([](void*, ModelTime) {}, nullptr);
     a.port->wait_for_room(waits);
+    EXPECT_FALSE(a.port->holds_time()) << "b may not execute the first of them before a goes on";
+    a.events.advance_to(100 * kPsPerNs);
     EXPECT_TRUE(a.port->holds_time());
     // A signal waits its turn, and is not refused.
     for (int n = 0; n < 20'000; ++n)

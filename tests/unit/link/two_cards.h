@@ -49,6 +49,7 @@ struct LinkCard {
         hooks.poke_room = [this] { return !poke_lane_full; };
         hooks.changed = [this](std::uint32_t, std::uint32_t state) { states.push_back(state); };
         hooks.may_skip = [this](ModelTime) { return idle; };
+        hooks.may_jump = [this] { return !in_step; };
         hooks.in_step = [this](std::uint64_t) { return in_step; };
         hooks.sent = [this](std::uint64_t, ModelTime arrival) { sent.push_back(arrival); };
         auto made = LinkPort::create(config, events, vram, counters, errors, hooks);

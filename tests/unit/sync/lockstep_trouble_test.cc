@@ -118,6 +118,28 @@ TEST(LockstepTrouble, AProcessThatEndsIsLeftBehind) {
     EXPECT_NE(notes[0].find("card 0x2 has ended"), std::string::npos) << notes[0];
 }
 
+// Processes that ended long ago are no members, whichever slots they had.
+TEST(LockstepTrouble, WhatEndedProcessesLeftBehindCountsNoMore) {
+    const TempFolder folder;
+    std::vector<std::string> notes;
+    const auto member = [&](std::uint64_t uid) {
+        return std::make_unique<Process>([&folder, uid](int fd) {
+            static auto one = join(folder, uid);
+            one->promise(7'000'000, 7'000'000, one->news(), true, true);
+            ready(fd);
+        });
+    };
+    auto first = member(1), second = member(2);
+    first->kill();
+    second->kill();
+    const auto again = join(folder, 2, 500, &notes);
+    EXPECT_EQ(again->intrude(10), 10u) << "nobody counts on it";
+    EXPECT_TRUE(again->promise(10, 10, again->news(), true, true));
+    EXPECT_GT(again->granted(), 10u);
+    EXPECT_NE(join_error(folder, 2, 500), "");
+    EXPECT_TRUE(notes.empty());
+}
+
 TEST(LockstepTrouble, WhoStopsIsLeftBehindAndGoesOnByItself) {
     const TempFolder folder;
     std::vector<std::string> notes, own;
