@@ -1,5 +1,4 @@
-// Cards that keep step in model time (orrery-vm --sync=lockstep): what is queued behind one release has the
-// same times, to the picosecond, whenever the host runs which card.
+// Cards that keep step in model time (orrery-vm --sync=lockstep): nothing comes after its time.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -130,7 +129,8 @@ class InStep : public ::testing::Test {
     std::uint64_t plays_ = 0, round_ = 0;
 };
 
-// The times of a play, on one line; those of other processes are compared with it (lockstep.sh).
+// The times of a play, on one line, to be compared with those of other processes by who wants to know
+// (docs/links.md): what the host does meanwhile is in them.
 TEST_F(InStep, APlay) {
     const std::vector<std::uint64_t> times = play();
     ASSERT_GT(times.size(), 8u);
