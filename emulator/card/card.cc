@@ -112,8 +112,6 @@ bool Card::waits_for_timer_or_peers() const {
 }
 
 bool Card::run_events(bool skip_idle, ModelTime limit) {
-    // One event may take some 50 us of host time: look for commands between them.
-    constexpr unsigned kBurst = 8;
     if (!events_.unfinished()) burst_ = kBurst;
     bool any = false;
     unsigned goes = 0;
@@ -145,7 +143,7 @@ void Card::publish() {
 
 bool Card::take_arrivals() {
     bool busy = drain_commands();
-    if (faults_ != nullptr && faults_->hung()) return busy;
+    if (hung()) return busy;
     // Who rings while time stands is heard when it goes on: till then nothing would end what is on its way.
     if (!held()) busy |= doorbells_->poll();
     if (!active_links_.empty()) busy |= poll_links();
@@ -155,7 +153,7 @@ bool Card::take_arrivals() {
 bool Card::step(bool skip_idle, ModelTime limit) {
     if (recording_waits()) return drain_commands();
     bool busy = take_arrivals();
-    if (faults_ != nullptr && faults_->hung()) return busy;
+    if (hung()) return busy;
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step.
     const bool slept = waits_for_timer_or_peers();
     if (!held() && !events_.unfinished() && core_->runnable()) {

@@ -187,16 +187,22 @@ class Card final : private SocEffects {
     // Nothing follows from it that another card could hear of.
     static bool is_quiet(Command::Kind kind);
     void on_host(ModelTime now);
+    bool keeps_step() const { return lockstep_ != nullptr && lockstep_->active(); }
     // Only others can give this card leave to go on.
     bool waits_for_others() const;
-    // Somebody waits for room in a link; time stands for that.
+    // Somebody waits for room in a link.
     bool congested() const;
+    // The same, and time stands for it.
     bool link_holds_time() const;
     void jumped(ModelTime gap, unsigned port);
     void publish_link(unsigned port);
+    // A fault has stopped the card, until the host resets it.
+    bool hung() const { return faults_ != nullptr && faults_->hung(); }
     // A debugger has stopped the firmware, or kernels, and time with them.
     bool held() const { return core_->debug_stopped() || vector_unit_->debugger().stopped(); }
     bool serve_debuggers();
+    // Events that fire before the next look at commands: one may take some 50 us of host time.
+    static constexpr unsigned kBurst = 8;
     // The core sleeps until its timer, or until a message arrives that is on its way.
     bool waits_for_timer_or_peers() const;
     bool run_events(bool skip_idle, ModelTime limit);
@@ -240,8 +246,7 @@ class Card final : private SocEffects {
     std::unique_ptr<Recorder> recorder_;
     std::unique_ptr<ControlCore> core_;
     std::unique_ptr<sync::Lockstep> lockstep_;
-    Event horizon_ = Event::of<&Card::at_horizon>(this);  // keeps the core from running past it
-    void at_horizon(ModelTime) {}
+    Event horizon_ = Event::stop();                         // keeps the core from running past it
     Event host_arrival_ = Event::of<&Card::on_host>(this);  // what the host does meanwhile is heard then
     Debuggers debuggers_;
     std::uint16_t gdb_port_ = 0, kernel_gdb_port_ = 0;

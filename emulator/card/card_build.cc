@@ -130,7 +130,7 @@ std::expected<void, std::string> Card::build() {
         LinkHooks hooks;
         hooks.in_step = [this, port](std::uint64_t peer) {
             if (lockstep_ == nullptr) return false;
-            const bool has = lockstep_->active() && lockstep_->has(peer);
+            const bool has = keeps_step() && lockstep_->has(peer);
             errors_.note("link {}: card {:#x} {}", port, peer,
                          has ? "keeps step with this one" : "does not keep step: its messages may be late");
             return has;
@@ -154,12 +154,11 @@ std::expected<void, std::string> Card::build() {
             raise(ORR_IRQ_LINK);
         };
         hooks.jumped = [this, port](ModelTime gap) { jumped(gap, port); };
-        hooks.may_jump = [this] { return lockstep_ == nullptr || !lockstep_->active(); };
+        hooks.may_jump = [this] { return !keeps_step(); };
         hooks.act_at = [this] { return time_for_news(); };
         // Only by itself: who drives several cards in the order of their times leaves no card behind.
         hooks.may_skip = [this](ModelTime when) {
-            if (lockstep_ != nullptr && lockstep_->active()) return false;
-            if (when - events_.now() <= kLeastJump || !running()) return false;
+            if (keeps_step() || when - events_.now() <= kLeastJump || !running()) return false;
             // Of several ports the one whose message comes first.
             const bool first = std::ranges::all_of(
                 active_links_, [&](const LinkPort* other) { return other->next_arrival() >= when; });

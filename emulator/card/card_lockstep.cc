@@ -24,8 +24,7 @@ std::expected<void, std::string> Card::build_lockstep() {
 }
 
 bool Card::waits_for_others() const {
-    return lockstep_ != nullptr && lockstep_->active() && lockstep_->promised() != kNever &&
-           lockstep_->promised() >= lockstep_->granted();
+    return keeps_step() && lockstep_->promised() != kNever && lockstep_->promised() >= lockstep_->granted();
 }
 
 bool Card::link_holds_time() const {
@@ -34,14 +33,14 @@ bool Card::link_holds_time() const {
 
 ModelTime Card::time_for_news() {
     const ModelTime now = events_.system_now();
-    if (lockstep_ == nullptr || !lockstep_->active() || lockstep_->promised() <= now) return events_.now();
+    if (!keeps_step() || lockstep_->promised() <= now) return events_.now();
     return events_.from_system(lockstep_->intrude(now));
 }
 
 bool Card::host_waits() {
+    if (host_arrival_.scheduled()) return true;
+    if (lockstep_->promised() <= events_.system_now()) return false;
     // What comes after this look is for the next round.
-    if (host_arrival_.scheduled() || lockstep_->promised() <= events_.system_now())
-        return host_arrival_.scheduled();
     if (commands_.empty() && !doorbells_->changed()) return true;
     const ModelTime at = time_for_news();
     if (at > events_.now()) events_.schedule(host_arrival_, at);
@@ -54,11 +53,9 @@ void Card::on_host(ModelTime) {
 }
 
 bool Card::step_in_lockstep(bool skip_idle) {
-    constexpr unsigned kBurst = 8;  // events before the next look at commands
     sync::Lockstep& step = *lockstep_;
     step.beat();
-    const bool hung = faults_ != nullptr && faults_->hung();
-    const bool stands = hung || held();
+    const bool stands = hung() || held();
     // Time does not come to where the host would be heard.
     if (stands) events_.cancel(host_arrival_);
     if (recording_waits()) return drain_commands(!stands && host_waits());
@@ -71,10 +68,10 @@ bool Card::step_in_lockstep(bool skip_idle) {
         busy = take_arrivals();
     }
     const ModelTime now = events_.system_now();
-    if (hung || held() || link_holds_time()) {
+    if (hung() || held() || link_holds_time()) {
         // Time stands here. Others wait for that, unless it never goes on.
-        const ModelTime next = hung ? kNever : now;
-        if (!step.has_promised(next, false)) step.promise(now, next, news, false, !hung);
+        const ModelTime next = hung() ? kNever : now;
+        if (!step.has_promised(next, false)) step.promise(now, next, news, false, !hung());
         return busy;
     }
     const bool runs = core_->runnable();

@@ -198,7 +198,7 @@ void Card::run() {
         if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) serve_debuggers();
         if (fault_control_ && ++control_rounds % kRoundsPerGdb == 0) fault_control_->service();
         const bool skip_idle = idle_timer.may_skip(*core_, events_.now(), congested());
-        if (lockstep_ && lockstep_->active() ? step_in_lockstep(skip_idle) : step(skip_idle)) {
+        if (keeps_step() ? step_in_lockstep(skip_idle) : step(skip_idle)) {
             spinning = false;
             continue;
         }
@@ -248,7 +248,7 @@ void Card::sleep(int timeout_us) {
         fds[count++] = {link->poll_fd(), POLLIN, 0};
     }
     bool in_lockstep = false;
-    if (idle && lockstep_ && lockstep_->active()) {
+    if (idle && keeps_step()) {
         in_lockstep = idle = lockstep_->prepare_sleep();
         fds[count++] = {lockstep_->fd(), POLLIN, 0};
         constexpr int kLookUs = static_cast<int>(std::chrono::microseconds(kLookForLife).count());

@@ -31,9 +31,8 @@ struct LoneCard::Impl {
     std::unique_ptr<CardDevice> device;
     std::multimap<ModelTime, std::function<void()>> arrivals;
     Event arrival = Event::of<&Impl::fire>(this);
-    Event horizon = Event::of<&Impl::nothing>(this);  // keeps the core from running past a limit
+    Event horizon = Event::stop();  // keeps the core from running past a limit
 
-    void nothing(ModelTime) {}
     void fire(ModelTime now) {
         while (!arrivals.empty() && arrivals.begin()->first <= now) {
             const auto due = std::move(arrivals.begin()->second);

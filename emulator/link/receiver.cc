@@ -104,9 +104,7 @@ void Receiver::execute(const Message& message) {
     }
     arrived_(message.offset, bytes);
     if (message.op == kOpWrite) {
-        const std::uint64_t front = std::min(bytes, kPayloadBytes - message.payload_at);
-        std::memcpy(to, inbox_->payload + message.payload_at, front);
-        std::memcpy(to + front, inbox_->payload, bytes - front);
+        get_payload(*inbox_.operator->(), message.payload_at, to, bytes);
         return;
     }
     // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.

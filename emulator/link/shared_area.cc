@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -79,6 +80,20 @@ std::expected<SharedArea, std::string> SharedArea::adopt(int fd) {
         return std::unexpected(std::string(why));
     }
     return map(fd);
+}
+
+void put_payload(Inbox& inbox, std::uint64_t at, const void* from, std::uint64_t bytes) {
+    const auto* data = static_cast<const std::uint8_t*>(from);
+    const std::uint64_t front = std::min(bytes, kPayloadBytes - at);
+    std::memcpy(inbox.payload + at, data, front);
+    std::memcpy(inbox.payload, data + front, bytes - front);
+}
+
+void get_payload(const Inbox& inbox, std::uint64_t at, void* to, std::uint64_t bytes) {
+    auto* data = static_cast<std::uint8_t*>(to);
+    const std::uint64_t front = std::min(bytes, kPayloadBytes - at);
+    std::memcpy(data, inbox.payload + at, front);
+    std::memcpy(data + front, inbox.payload, bytes - front);
 }
 
 }  // namespace orrery::emu::link

@@ -34,4 +34,9 @@ class SharedArea {
     int fd_ = -1;
 };
 
+// Bytes of the payload area from `at` on, below kPayloadBytes; what does not fit in front of its end goes on
+// at its beginning. At most kMaxWriteBytes.
+void put_payload(Inbox& inbox, std::uint64_t at, const void* from, std::uint64_t bytes);
+void get_payload(const Inbox& inbox, std::uint64_t at, void* to, std::uint64_t bytes);
+
 }  // namespace orrery::emu::link

@@ -116,7 +116,7 @@ bool Transmitter::faulty(Message& message) {
             return false;
         case FaultAction::kDuplicate:
             put(message);
-            return !ring_room() || (message.op == kOpWrite && !put_payload_again(message));
+            return !ring_room() || (message.op == kOpWrite && !add_payload_again(message));
         case FaultAction::kCorrupt:
             if (message.op == kOpWrite) {
                 const std::uint64_t bit = Faults::bit_of(fault, std::uint64_t{message.bytes} * 8);
@@ -163,22 +163,19 @@ bool Transmitter::payload_room(std::uint64_t bytes) {
     return enough() || (refresh() && enough());
 }
 
-// Where there is room; what does not fit in front of the area's end goes on at its beginning.
-void Transmitter::put_payload(Message& message, const std::uint8_t* data) {
+// Where there is room.
+void Transmitter::add_payload(Message& message, const void* data) {
     message.payload_at = payload_used_ % kPayloadBytes;
-    const std::uint64_t front = std::min<std::uint64_t>(message.bytes, kPayloadBytes - message.payload_at);
-    std::memcpy(outbox_->payload + message.payload_at, data, front);
-    std::memcpy(outbox_->payload, data + front, message.bytes - front);
+    put_payload(*outbox_.operator->(), message.payload_at, data, message.bytes);
     payload_used_ += rounded(message.bytes);
 }
 
 // For a second message with the same bytes. False: no room.
-bool Transmitter::put_payload_again(Message& message) {
+bool Transmitter::add_payload_again(Message& message) {
     if (!payload_room(message.bytes)) return false;
     std::vector<std::uint8_t> bytes(message.bytes);
-    for (std::size_t n = 0; n < bytes.size(); ++n)
-        bytes[n] = outbox_->payload[(message.payload_at + n) % kPayloadBytes];
-    put_payload(message, bytes.data());
+    get_payload(*outbox_.operator->(), message.payload_at, bytes.data(), bytes.size());
+    add_payload(message, bytes.data());
     return true;
 }
 
@@ -187,9 +184,7 @@ void Transmitter::flush() {
         Pending& first = pending_.front();
         if (first.message.op == kOpWrite) {
             if (!payload_room(first.message.bytes)) return;
-            std::uint8_t bytes[sizeof first.data];
-            std::memcpy(bytes, &first.data, sizeof bytes);
-            put_payload(first.message, bytes);
+            add_payload(first.message, &first.data);
         }
         publish(first.message);
         pending_.pop_front();
@@ -211,7 +206,7 @@ LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const
     message.bytes = static_cast<std::uint32_t>(bytes);
     message.send_ps = now;
     message.offset = offset;
-    put_payload(message, reinterpret_cast<const std::uint8_t*>(data.data()));
+    add_payload(message, data.data());
     const ModelTime sent = depart(now, bytes);
     message.arrival_ps = later(sent, latency_);
     publish(message);

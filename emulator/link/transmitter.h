@@ -65,8 +65,8 @@ class Transmitter {
     bool refresh();
     bool ring_room();
     bool payload_room(std::uint64_t bytes);
-    void put_payload(Message& message, const std::uint8_t* data);
-    bool put_payload_again(Message& message);
+    void add_payload(Message& message, const void* data);
+    bool add_payload_again(Message& message);
     ModelTime depart(ModelTime now, std::uint64_t bytes);
     bool denied(std::uint64_t offset, std::uint64_t bytes);
     void publish(Message& message);

@@ -134,7 +134,6 @@ class ControlCore final : public Bus {
     ModelTime own_time() const;
     // The core has executed up to `end`.
     void finish_at(ModelTime end);
-    void instruction_over(ModelTime) {}  // the event only makes the clock stop there
     void settle(ModelTime stall);
     std::uint64_t steps_within(ModelTime time) const;
     // The same for memory that the core had to wait for.
@@ -170,7 +169,7 @@ class ControlCore final : public Bus {
     // Where words for the trace port go while nobody listens: an ordinary page, which costs no call.
     std::unique_ptr<Page> unheard_ = std::make_unique<Page>();
     TraceListener trace_listener_;
-    Event end_event_ = Event::of<&ControlCore::instruction_over>(this);
+    Event end_event_ = Event::stop();
     Event timer_event_ = Event::of<&ControlCore::timer_fired>(this);
     std::unique_ptr<Hart> hart_;
 

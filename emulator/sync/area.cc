@@ -21,6 +21,11 @@ std::unexpected<std::string> failed(const std::filesystem::path& file, const cha
     return std::unexpected(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
 }
 
+std::unexpected<std::string> not_ours(const std::filesystem::path& file) {
+    return std::unexpected(
+        fmt::format("{}: is not the file of a lockstep of this build: remove it", file.string()));
+}
+
 struct flock byte(unsigned slot, int type) {
     struct flock lock{};
     lock.l_type = static_cast<short>(type);
@@ -46,9 +51,7 @@ std::expected<SharedArea, std::string> SharedArea::open(const std::filesystem::p
     const bool is_new = info.st_size == 0;
     if (is_new && ::ftruncate(fd.get(), sizeof(Area)) != 0)
         return failed(file, "cannot be made large enough");
-    if (!is_new && info.st_size != static_cast<off_t>(sizeof(Area)))
-        return std::unexpected(
-            fmt::format("{}: is not the file of a lockstep of this build: remove it", file.string()));
+    if (!is_new && info.st_size != static_cast<off_t>(sizeof(Area))) return not_ours(file);
     void* at = ::mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (at == MAP_FAILED) return failed(file, "cannot be mapped");
     Area* area = static_cast<Area*>(at);
@@ -60,9 +63,7 @@ std::expected<SharedArea, std::string> SharedArea::open(const std::filesystem::p
     making = byte(kMembers, F_UNLCK);
     ::fcntl(fd.get(), F_OFD_SETLK, &making);
     SharedArea made(std::move(fd), area);
-    if (area->magic != kMagic || area->version != kVersion)
-        return std::unexpected(
-            fmt::format("{}: is not the file of a lockstep of this build: remove it", file.string()));
+    if (area->magic != kMagic || area->version != kVersion) return not_ours(file);
     return made;
 }
 

@@ -31,9 +31,9 @@ enum State : std::uint32_t {
 // member's own `asleep` and `state`; looked at without it too.
 struct alignas(64) Slot {
     std::atomic<std::uint32_t> state;
-    std::atomic<std::uint32_t> active;  // it has something to do beside waiting for a timer
-    std::atomic<std::uint32_t> asleep;  // wake it when its horizon is behind `next`, or `next` falls
-    std::uint32_t reserved;
+    std::atomic<std::uint32_t> active;   // it has something to do beside waiting for a timer
+    std::atomic<std::uint32_t> asleep;   // wake it when its horizon is behind `next`, or `next` falls
+    std::atomic<std::uint32_t> entries;  // members that have taken the slot
     std::atomic<std::uint64_t> uid;
     std::atomic<ModelTime> next;  // see Promise
     std::atomic<ModelTime> lookahead;

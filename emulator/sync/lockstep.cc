@@ -15,8 +15,6 @@
 
 #include <fmt/format.h>
 
-#include "emulator/api/horizon.h"
-
 namespace orrery::emu::sync {
 
 namespace {
@@ -58,7 +56,7 @@ class Lockstep::Locked {
             }
         }
         held_ = true;
-        if (!enters && of.thrown_out()) {
+        if (!enters && of.slot().state != kMember) {
             release();
             of.give_up("the others went on, as this card had stopped");
         }
@@ -87,11 +85,7 @@ std::filesystem::path Lockstep::wake_path(const std::filesystem::path& file, uns
 }
 
 Lockstep::Lockstep(LockstepConfig config, SharedArea area, unsigned slot, UniqueFd wake)
-    : config_(std::move(config)),
-      area_(std::move(area)),
-      self_(slot),
-      wake_(std::move(wake)),
-      wakers_(kMembers) {}
+    : config_(std::move(config)), area_(std::move(area)), self_(slot), wake_(std::move(wake)) {}
 
 std::expected<std::unique_ptr<Lockstep>, std::string> Lockstep::join(LockstepConfig config) {
     if (config.lookahead == 0)
@@ -141,6 +135,7 @@ std::expected<void, std::string> Lockstep::enter() {
     own.active = own.asleep = 0;
     own.uid = config_.uid;
     own.lookahead = config_.lookahead;
+    ++own.entries;
     own.state.store(kMember, std::memory_order_release);
     return {};
 }
@@ -165,10 +160,6 @@ bool Lockstep::has(std::uint64_t uid) const {
 
 // --- under the lock ---
 
-bool Lockstep::thrown_out() {
-    return slot().state.load(std::memory_order_relaxed) != kMember;
-}
-
 // Whoever was sent something promises no more than its arrival.
 void Lockstep::account() {
     for (const Sent& sent : std::exchange(sent_, {})) {
@@ -184,41 +175,41 @@ void Lockstep::account() {
     }
 }
 
+// By slot.
+std::array<Promise, kMembers> Lockstep::promises() const {
+    std::array<Promise, kMembers> all;
+    for (unsigned n = 0; n < kMembers; ++n) {
+        const Slot& one = area_->slots[n];
+        if (one.state == kMember) all[n] = {one.next, one.lookahead};
+    }
+    return all;
+}
+
 // What it may do after what it and the others have promised.
 void Lockstep::grant(ModelTime now, bool act) {
-    ModelTime first = kNever;
-    limiting_ = kMembers;
-    limit_ = kNever;
+    const auto all = promises();
+    limiting_ = static_cast<unsigned>(nearest(all, self_));
+    limit_ = limiting_ == kMembers ? kNever : all[limiting_].next;
     least_lookahead_ = config_.lookahead;
     others_active_ = false;
     for (unsigned n = 0; n < kMembers; ++n) {
         const Slot& other = area_->slots[n];
         if (n == self_ || other.state != kMember) continue;
         others_active_ |= other.active != 0;
-        least_lookahead_ = std::min<ModelTime>(least_lookahead_, other.lookahead);
-        const ModelTime next = other.next;
-        if (const ModelTime reach = later(next, other.lookahead); reach < first) {
-            first = reach;
-            limiting_ = n;
-            limit_ = next;
-        }
+        least_lookahead_ = std::min(least_lookahead_, all[n].lookahead);
     }
     granted_ = now;
-    if (act) granted_ = std::max(now, std::min(first, later(promised_, kWindow)));
+    if (act) granted_ = std::max(now, std::min(horizon(all, self_), later(promised_, kWindow)));
     slot().grant = granted_;
 }
 
 // Who sleeps until it may go on, and may.
 void Lockstep::tell_others() {
-    std::array<Promise, kMembers> all;
-    for (unsigned n = 0; n < kMembers; ++n) {
-        const Slot& one = area_->slots[n];
-        if (one.state == kMember) all[n] = {one.next, one.lookahead};
-    }
+    const auto all = promises();
     for (unsigned n = 0; n < kMembers; ++n) {
         Slot& other = area_->slots[n];
         if (n == self_ || other.state != kMember || other.asleep == 0) continue;
-        if (other.next == kNever || horizon(all, n) <= other.next) continue;
+        if (all[n].next == kNever || horizon(all, n) <= all[n].next) continue;
         other.asleep = 0;
         to_wake_.push_back(n);
     }
@@ -302,16 +293,15 @@ void Lockstep::after_sleep() {
 }
 
 void Lockstep::wake(unsigned slot) {
-    UniqueFd& to = wakers_[slot];
-    // A slot's next member makes it anew; one who cannot be told looks by itself, later.
-    struct stat here{}, there{};
-    const auto path = wake_path(config_.file, slot);
-    if (!to || ::stat(path.c_str(), &there) != 0 || ::fstat(to.get(), &here) != 0 ||
-        here.st_ino != there.st_ino)
+    // Each member that takes a slot makes its pipe anew; one who cannot be told looks by itself, later.
+    Waker& to = wakers_[slot];
+    if (const std::uint32_t entries = area_->slots[slot].entries; !to.fd || to.entries != entries) {
         // For reading too: nobody who leaves makes a write fail with a signal.
-        to.reset(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+        to.fd.reset(::open(wake_path(config_.file, slot).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+        to.entries = entries;
+    }
     const char one = 1;
-    [[maybe_unused]] const auto written = to ? ::write(to.get(), &one, 1) : 0;
+    [[maybe_unused]] const auto written = to.fd ? ::write(to.fd.get(), &one, 1) : 0;
 }
 
 void Lockstep::give_up(const std::string& why) {

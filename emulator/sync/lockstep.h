@@ -13,6 +13,7 @@
 // One thread, the card's. Times are system times.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/api/horizon.h"
 #include "emulator/api/model_time.h"
 #include "emulator/base/unique_fd.h"
 #include "emulator/sync/area.h"
@@ -103,10 +105,10 @@ class Lockstep {
     }
     // Under the lock.
     void account();
+    std::array<Promise, kMembers> promises() const;
     void grant(ModelTime now, bool act);
     void tell_others();
     ModelTime spoken_for() const;
-    bool thrown_out();
 
     void give_up(const std::string& why);
     void wake(unsigned slot);
@@ -133,7 +135,11 @@ class Lockstep {
     unsigned silent_ = kMembers;  // the slot that shows no life
     std::uint64_t silent_beats_ = 0;
     std::uint32_t silent_looks_ = 0;
-    std::vector<UniqueFd> wakers_;  // of the others, opened when they are needed
+    struct Waker {
+        UniqueFd fd;
+        std::uint32_t entries = 0;  // of the slot when it was opened
+    };
+    std::array<Waker, kMembers> wakers_;  // of the others, opened when they are needed
 };
 
 }  // namespace orrery::emu::sync

@@ -37,6 +37,11 @@ class Event {
         return Event([](void* self, ModelTime now) { (static_cast<Owner*>(self)->*Method)(now); }, owner);
     }
 
+    // An event at which nothing happens: the clock only does not pass it unseen.
+    static Event stop() {
+        return Event([](void*, ModelTime) {}, nullptr);
+    }
+
     // Of events of the same time lower ranks fire first. For those that come from another card, of which it
     // is not known how early this one hears. Not while scheduled.
     using Rank = std::uint8_t;
