@@ -173,13 +173,17 @@ void CardRig::steps(unsigned count) {
         card_->step();
 }
 
-std::uint32_t CardRig::boot(std::span<const std::uint8_t> image) {
+void CardRig::start_boot(std::span<const std::uint8_t> image) {
     std::memcpy(ram(kImage), image.data(), image.size());
     write64(ORR_R_BOOT_IMAGE, kImage);
     write32(ORR_R_BOOT_SIZE, static_cast<std::uint32_t>(image.size()));
     write64(ORR_R_BOOT_ARG, kScript);
     std::memset(ram(kScript), 0, 16);
     write32(ORR_R_BOOT_START, 1);
+}
+
+std::uint32_t CardRig::boot(std::span<const std::uint8_t> image) {
+    start_boot(image);
     settle();
     return read32(ORR_R_BOOT_STATUS);
 }

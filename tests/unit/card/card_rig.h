@@ -72,6 +72,7 @@ class CardRig {
     // Steps it so often, whether it has something to do or not.
     void steps(unsigned count);
     std::uint32_t boot(std::span<const std::uint8_t> image);
+    void start_boot(std::span<const std::uint8_t> image);
     void boot_script();
     // Runs operations in the firmware and returns them with their results.
     std::vector<script_op> run(std::vector<script_op> script);
@@ -82,6 +83,11 @@ class CardRig {
     static script_op read(std::uint64_t soc) { return {OP_READ, ORR_SOC_BASE + soc, 0, 0}; }
     static script_op write(std::uint64_t soc, std::uint64_t value) {
         return {OP_WRITE, ORR_SOC_BASE + soc, value, 0};
+    }
+    // Its last operation reads how it ended.
+    static std::vector<script_op> signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value) {
+        return {write(SOC_SEM_ASID, asid), write(SOC_SEM_VA, va), write(SOC_SEM_SIGNAL, value),
+                read(SOC_SEM_STATUS)};
     }
     std::uint64_t soc(std::uint64_t offset) { return run({read(offset)})[0].result; }
 

@@ -99,8 +99,7 @@ class LinkedCards : public testing::Test {
         return {ops[1].result, ops[2].result};
     }
     static std::vector<script_op> signal(std::uint64_t va, std::uint64_t value) {
-        return {CardRig::write(SOC_SEM_ASID, kAsid), CardRig::write(SOC_SEM_VA, va),
-                CardRig::write(SOC_SEM_SIGNAL, value), CardRig::read(SOC_SEM_STATUS)};
+        return CardRig::signal(kAsid, va, value);
     }
 
     std::string path_;

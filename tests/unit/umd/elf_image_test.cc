@@ -103,14 +103,14 @@ TEST(ElfImage, SaysWhatItNeeds) {
     EXPECT_THAT(with(text.find("rv64") + 2, '3'), ::testing::HasSubstr("is no ISA"));
     for (std::uint64_t at = 0; at < attributes.p_filesz; ++at) {
         for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
-            auto copy = good_image();
+            auto copy = image;
             copy[attributes.p_offset + at] = static_cast<std::byte>(value);
             (void)ElfImage::parse(copy);
         }
     }
 }
 
-TEST(ElfImage, EveryTruncationIsSafeAndNoneWithoutItsSegmentsIsTaken) {
+TEST(ElfImage, TruncationIsSafeAndNoneWithoutItsSegmentsIsTaken) {
     const auto image = good_image();
     std::uint64_t needed = 0;
     auto copy = image;
@@ -119,7 +119,8 @@ TEST(ElfImage, EveryTruncationIsSafeAndNoneWithoutItsSegmentsIsTaken) {
         if (h.p_type == PT_LOAD || h.p_type == kAttributes)
             needed = std::max<std::uint64_t>(needed, h.p_offset + h.p_filesz);
     }
-    for (std::size_t size = 0; size < image.size(); ++size) {
+    // Each length of the headers and of the segments' ends, and of what lies between some.
+    for (std::size_t size = 0; size < image.size(); size += size < 4096 || needed - size < 512 ? 1 : 11) {
         const bool taken = ElfImage::parse(std::span(image).first(size)).has_value();
         ASSERT_EQ(taken, size >= needed) << size;
     }

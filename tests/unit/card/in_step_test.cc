@@ -1,0 +1,201 @@
+// Whole cards that keep step, on threads or in processes of their own.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/card/card_rig.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
+constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
+constexpr std::uint64_t kLink = ORR_R_LINK(0);
+constexpr std::uint32_t kAsid = 2;
+constexpr std::uint64_t kPeerVa = 0x20000;
+constexpr std::uint64_t kGranted = 0x100000;  // in the peer's VRAM
+
+// A limit for hangs, not for speed.
+template <class Condition>
+bool comes_true(Condition condition) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > until) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+}
+
+void append(std::vector<script_op>& all, const std::vector<script_op>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+}
+
+// A card at work on its thread; no host of it drives it.
+class Running {
+  public:
+    Running(std::uint64_t uid, const std::string& link, const std::filesystem::path& lockstep)
+        : rig_(config(uid, link, lockstep)), thread_([this] { rig_.card().run(); }) {}
+    ~Running() {
+        rig_.card().request_stop();
+        thread_.join();
+    }
+    CardRig& rig() { return rig_; }
+
+    bool up() { return rig_.read32(kLink) == ORR_LINK_UP; }
+    void grant() {
+        rig_.write64(kLink + ORR_R_LINK_GRANT_BASE, kGranted);
+        rig_.write64(kLink + ORR_R_LINK_GRANT_SIZE, 0x1000);
+        rig_.write32(kLink + ORR_R_LINK_GRANT_CMD, 3 | ORR_LINK_GRANT_SET);
+    }
+    bool boot() {
+        rig_.start_boot(make_image(script_elf()));
+        return comes_true([this] { return rig_.read32(ORR_R_STATE) == ORR_STATE_RUNNING; });
+    }
+    // Its first script, with a page of the peer's memory.
+    void start(const std::vector<script_op>& script) {
+        rig_.map_page(kAsid, kPeerVa, kGranted, kRw | kPeer);
+        auto all = rig_.set_root(kAsid);
+        append(all, script);
+        count_ = all.size();
+        rig_.start(std::move(all));
+    }
+    bool done() { return std::atomic_ref(rig_.word(CardRig::kScript)).load(std::memory_order_acquire) == 1; }
+    // Of the operation so far from the script's end.
+    std::uint64_t result(std::size_t from_end) { return rig_.results(count_)[count_ - 1 - from_end].result; }
+    orr_semaphore semaphore() {
+        orr_semaphore read{};
+        std::memcpy(&read, rig_.card().vram().at(kGranted, sizeof read), sizeof read);
+        return read;
+    }
+
+  private:
+    static CardConfig config(std::uint64_t uid, const std::string& link,
+                             const std::filesystem::path& lockstep) {
+        CardConfig made = CardRig::config();
+        made.uid = uid;
+        made.links.push_back(*LinkConfig::parse(link));
+        made.lockstep = lockstep;
+        return made;
+    }
+    CardRig rig_;
+    std::size_t count_ = 0;
+    std::thread thread_;
+};
+
+class CardsInStep : public testing::Test {
+  protected:
+    void SetUp() override {
+        char name[] = "/tmp/orrery-in-step-XXXXXX";
+        ASSERT_NE(::mkdtemp(name), nullptr);
+        folder_ = name;
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    std::unique_ptr<Running> make(unsigned number) {
+        const std::string link = (number == 0 ? "0:listen:" : "0:connect:") + (folder_ / "link").string();
+        return std::make_unique<Running>(number + 1, link, folder_ / "sync");
+    }
+    // Signals of one card to the other, at odd times.
+    static std::vector<script_op> signals(unsigned count) {
+        std::vector<script_op> script{CardRig::read(SOC_SYSTEM_TIME)};
+        for (unsigned i = 1; i <= count; ++i) {
+            append(script, CardRig::signal(kAsid, kPeerVa, i));
+            script.push_back({OP_SLEEP, 0, 100 * kPsPerNs + i * 37 % 900 * kPsPerNs, 0});
+        }
+        return script;
+    }
+
+    std::filesystem::path folder_;
+};
+
+TEST_F(CardsInStep, NothingIsLateThoughBothSend) {
+    constexpr unsigned kSignals = 200;
+    const auto a = make(0), b = make(1);
+    ASSERT_TRUE(comes_true([&] { return a->up() && b->up(); }));
+    for (Running* each : {a.get(), b.get()}) {
+        each->grant();
+        ASSERT_TRUE(each->boot());
+    }
+    a->start(signals(kSignals));
+    b->start(signals(kSignals));
+    ASSERT_TRUE(comes_true([&] { return a->done() && b->done(); }));
+    ASSERT_TRUE(
+        comes_true([&] { return a->semaphore().value == kSignals && b->semaphore().value == kSignals; }));
+    for (Running* each : {a.get(), b.get()})
+        EXPECT_EQ(each->rig().counter(ORR_CTR_LINK_STRAGGLERS), 0u);
+}
+
+// What a signal takes is the same in every play, whatever the other card has done before.
+TEST_F(CardsInStep, APlayTakesTheSameTimeEachTime) {
+    constexpr unsigned kSignals = 50;
+    std::uint64_t first = 0;
+    for (int play = 0; play < 3; ++play) {
+        const auto a = make(0), b = make(1);
+        ASSERT_TRUE(comes_true([&] { return a->up() && b->up(); }));
+        b->grant();
+        ASSERT_TRUE(a->boot());
+        if (play == 2) {
+            ASSERT_TRUE(b->boot());
+        }
+        a->start(signals(kSignals));
+        ASSERT_TRUE(comes_true([&] { return a->done() && b->semaphore().value == kSignals; }));
+        const std::uint64_t took = b->semaphore().time_ps - a->result(5 * kSignals);
+        if (play == 0) first = took;
+        EXPECT_EQ(took, first) << play;
+        EXPECT_GT(took, kSignals * 100 * kPsPerNs);
+    }
+}
+
+// A process that is killed with messages on their way to it, while its neighbour's host waits for an answer.
+TEST_F(CardsInStep, WhoIsKilledIsLeftBehind) {
+    constexpr unsigned kSignals = 20'000;  // longer than it lives
+    int granted[2];
+    ASSERT_EQ(::pipe(granted), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        const auto b = make(1);
+        if (!comes_true([&] { return b->up(); })) ::_exit(1);
+        b->grant();
+        if (!comes_true([&] { return b->rig().read32(kLink + ORR_R_LINK_GRANT_DONE) == 1; })) ::_exit(1);
+        if (::write(granted[1], "x", 1) != 1) ::_exit(1);
+        for (;;)
+            ::pause();
+    }
+    ::close(granted[1]);
+    {
+        const auto a = make(0);
+        char byte = 0;
+        EXPECT_EQ(::read(granted[0], &byte, 1), 1);
+        EXPECT_TRUE(comes_true([&] { return a->up(); }));
+        EXPECT_TRUE(a->boot());
+        a->start(signals(kSignals));
+        EXPECT_TRUE(comes_true([&] { return a->rig().counter(ORR_CTR_LINK_TX_MESSAGES) > 20; }));
+        EXPECT_FALSE(a->done());
+        EXPECT_EQ(::kill(child, SIGKILL), 0);
+        a->grant();
+        EXPECT_TRUE(comes_true([&] { return a->rig().read32(kLink + ORR_R_LINK_GRANT_DONE) == 1; }));
+        EXPECT_TRUE(comes_true([&] { return a->done(); }));
+        EXPECT_EQ(a->result(1), ORR_FAULT_PEER_DOWN) << "the last signal";
+        EXPECT_EQ(a->rig().read32(kLink), ORR_LINK_DOWN);
+    }
+    ::close(granted[0]);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status)) << status;
+}
+
+}  // namespace
+}  // namespace orrery::emu
