@@ -17,7 +17,7 @@ VM   := $(BIN)/orrery-vm --kernel $(KERNEL) --cards $(CARDS)
 STEP := @echo "==>"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-kill test-riscv lint bench shell programs build tree clean debug-kernel test-debug root test-root
+.PHONY: help run test test-long test-kill test-riscv lint bench shell programs build tree clean debug-kernel test-debug root test-root
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -33,6 +33,10 @@ run: ## set up, build what it takes, boot a VM with two cards and run the sample
 test: ## set up, build all, run all tests; T=regex runs the tests whose names match
 	@tools/setup/setup.sh run test
 	@tools/make/test.sh '$(T)'
+
+test-long: ## what would make `make test` too long: more on the newer kernel, all tools with sanitizers; T=regex
+	@tools/setup/setup.sh run test
+	@tools/make/test-long.sh '$(T)'
 
 test-kill: ## kill cards at random instants under their users; ROUNDS=200 SEED=1
 	@tools/setup/setup.sh run test

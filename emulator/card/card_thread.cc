@@ -11,10 +11,6 @@
 #include "emulator/card/core_target.h"
 #include "emulator/card/kernel_target.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace orrery::emu {
 
 namespace {
@@ -23,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 void pause_cpu() {
 #if defined(__x86_64__)
-    _mm_pause();
+    __builtin_ia32_pause();
 #else
     std::this_thread::yield();
 #endif

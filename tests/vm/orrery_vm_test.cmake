@@ -1,9 +1,12 @@
 # orrery_vm_test(NAME COMMAND program argument... [KERNEL lts|backports|both|debug] [CARDS n] [OPTIONS option...]
-#                [TIMEOUT seconds] [STATUS n] [RECORD times] [SANITIZED] [NO_DEBUG | DEBUG_COMMAND program argument...])
+#                [TIMEOUT seconds] [STATUS n] [RECORD times] [SANITIZED] [NO_DEBUG | DEBUG_COMMAND program argument...]
+#                [LONG | LONG_COMMAND program argument...])
 #
 # One ctest entry a kernel: NAME for lts, NAME_backports for backports. It runs COMMAND in a VM with CARDS cards (default
 # 1) and passes if the command ends with STATUS (default 0) and the guest kernel reported no trouble. A program of this
 # build is found by its name. OPTIONS go to orrery-vm. The logs of a run lie under build/vm-tests/<name>.
+# With LONG the entry for backports is one of `make test-long`, and no other ctest run sees it; LONG_COMMAND is what that
+# entry runs instead of COMMAND.
 # With RECORD the run is recorded, and each card's recording is then replayed so many times, bit-exactly.
 #
 # Each test for lts is also NAME_debug, on the debug kernel: without recording, with DEBUG_COMMAND if there is one, not with
@@ -12,8 +15,8 @@
 # In a build with sanitizers only tests marked SANITIZED exist, under the name NAME_sanitized: orrery-vm and the cards are
 # those of that build, the guest's programs and the firmware those of the release build.
 function(orrery_vm_test name)
-  cmake_parse_arguments(ARG "SANITIZED;NO_DEBUG" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD"
-    "COMMAND;OPTIONS;DEBUG_COMMAND" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED;NO_DEBUG;LONG" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD"
+    "COMMAND;OPTIONS;DEBUG_COMMAND;LONG_COMMAND" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_COMMAND)
     message(FATAL_ERROR "orrery_vm_test(${name}): COMMAND is missing, or unknown words: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -56,8 +59,18 @@ function(orrery_vm_test name)
   math(EXPR ctest_timeout "${ARG_TIMEOUT} + 60")
   foreach(kernel ${ARG_KERNEL})
     set(test ${name}${suffix})
+    set(command ${ARG_COMMAND})
+    set(label vm)
+    set(configuration)
     if(kernel STREQUAL backports)
       set(test ${name}_backports)
+      if(ARG_LONG OR ARG_LONG_COMMAND)
+        set(label long)
+        set(configuration CONFIGURATIONS long)
+      endif()
+      if(ARG_LONG_COMMAND)
+        set(command ${ARG_LONG_COMMAND})
+      endif()
     endif()
     set(record)
     set(options ${ARG_OPTIONS})
@@ -67,11 +80,11 @@ function(orrery_vm_test name)
         ${ARG_CARDS})
       list(APPEND options --record ${folder})
     endif()
-    add_test(NAME ${test} COMMAND ${record} ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
+    add_test(NAME ${test} ${configuration} COMMAND ${record} ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
       $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel ${kernel} --timeout ${ARG_TIMEOUT}
-      --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${options} -- ${ARG_COMMAND})
+      --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${options} -- ${command})
     # A VM has two CPUs, but one of them at work most of the time: two VMs share a machine of two cores well.
-    set_tests_properties(${test} PROPERTIES LABELS vm)
+    set_tests_properties(${test} PROPERTIES LABELS ${label})
     orrery_limit(${test} ${ctest_timeout})
   endforeach()
 endfunction()

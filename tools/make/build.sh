@@ -1,5 +1,5 @@
 #!/bin/bash
-# build.sh [--for run|test|bench] PRESET [TARGET...]: configures build/PRESET and builds (all, or the targets). A build
+# build.sh [--for run|test|long|bench] PRESET [TARGET...]: configures build/PRESET and builds (all, or the targets). A build
 # directory is configured with what its purposes need, so that `make run` wants no packages of the tests; without --for it is all.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -11,9 +11,10 @@ directory=build/$preset
 source tools/make/lock.sh
 
 case $purpose in
-    run) tests=OFF bench=OFF ;;
-    test) tests=ON bench=OFF ;;
-    bench) tests=ON bench=ON ;;
+    run) tests=OFF bench=OFF all=OFF ;;
+    test) tests=ON bench=OFF all=OFF ;;
+    long) tests=ON bench=OFF all=ON ;;
+    bench) tests=ON bench=ON all=ON ;;
     *) echo "build.sh: there is no purpose '$purpose'" >&2; exit 2 ;;
 esac
 # Two runs of ninja in one directory damage what both write.
@@ -21,7 +22,7 @@ hold "$directory/.lock" "builds $directory"
 # What was configured once stays, whatever this run wants.
 has() { grep -q "^$1:BOOL=ON$" "$directory/CMakeCache.txt" 2>/dev/null; }
 options=()
-for option in "ORRERY_TESTS $tests" "ORRERY_BENCH $bench"; do
+for option in "ORRERY_TESTS $tests" "ORRERY_BENCH $bench" "ORRERY_SANITIZE_ALL $all"; do
     read -r name value <<< "$option"
     if ! has "$name" && { [ $value = ON ] || [ ! -e "$directory/build.ninja" ]; }; then options+=("-D$name=$value"); fi
 done

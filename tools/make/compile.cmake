@@ -2,18 +2,27 @@
 # matters, so what runs for each instruction, event or packet is *hot* and optimised, and all else is not; and the
 # headers that nearly every file includes are compiled once for each kind of target.
 #
-# Hot are emulator/, firmware/, umd/, the benchmarks, the fuzzers and what calls orrery_hot(). A single file of a hot target is
-# made cold with orrery_cold_sources(). The top CMakeLists.txt calls orrery_compile_rules() when all targets are known.
+# Hot are emulator/, firmware/, umd/, the benchmarks, the fuzzers and what calls orrery_hot(), but not what calls
+# orrery_cold(), nor, with sanitizers, the runtime, which waits for cards most of the time. The top CMakeLists.txt calls
+# orrery_compile_rules() when all targets are known.
 
 # orrery_hot(TARGET...): optimise these too.
 function(orrery_hot)
   set_target_properties(${ARGN} PROPERTIES ORRERY_HOT ON)
 endfunction()
 
-# orrery_cold_sources(FILE...): files of a hot target of this folder that run once, such as the parsers of options.
-function(orrery_cold_sources)
-  # A precompiled header serves one level of optimisation.
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0 SKIP_PRECOMPILE_HEADERS ON)
+# orrery_cold(TARGET...): what runs once, such as the parsers of options.
+function(orrery_cold)
+  set_target_properties(${ARGN} PROPERTIES ORRERY_COLD ON)
+endfunction()
+
+# orrery_cold_sources(TARGET FILE...): adds such files to a hot target; as objects of a target of their own, for a
+# precompiled header serves one level of optimisation.
+function(orrery_cold_sources target)
+  add_library(${target}_cold OBJECT ${ARGN})
+  target_link_libraries(${target}_cold PRIVATE $<TARGET_PROPERTY:${target},LINK_LIBRARIES>)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_cold>)
+  orrery_cold(${target}_cold)
 endfunction()
 
 set(orrery_common_headers
@@ -52,6 +61,9 @@ function(orrery_compile_rules)
     orrery_precompiled(precompiled_hot)
     orrery_precompiled(precompiled_shared) # position-independent
     set_target_properties(precompiled_shared PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    if(ORRERY_SANITIZE)
+      target_compile_options(precompiled_shared PRIVATE -O0)
+    endif()
     if(ORRERY_FUZZING)
       target_compile_options(precompiled_hot PRIVATE -fsanitize=fuzzer-no-link)
       target_compile_options(precompiled_shared PRIVATE -fsanitize=fuzzer-no-link)
@@ -73,11 +85,15 @@ function(orrery_compile_rules)
       continue()
     endif()
     get_target_property(hot ${target} ORRERY_HOT)
+    get_target_property(cold ${target} ORRERY_COLD)
     get_target_property(shared ${target} POSITION_INDEPENDENT_CODE)
-    if(hot OR folder MATCHES "^(emulator|firmware|umd|tests/bench|tests/fuzz)")
+    if(NOT cold AND (hot OR folder MATCHES "^(emulator|firmware|umd|tests/bench|tests/fuzz)"))
       set(header precompiled_hot)
       if(shared)
         set(header precompiled_shared)
+        if(ORRERY_SANITIZE)
+          target_compile_options(${target} PRIVATE -O0)
+        endif()
       endif()
       if(ORRERY_FUZZING)
         target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # test.sh [REGEX]: builds all and runs the tests, or those of the release build whose names match REGEX.
-# Without a REGEX the tests of the build with ASan and UBSan run too.
+# Without a REGEX the tests of the build with ASan and UBSan run too, but for tools that read recordings and scenarios:
+# test-long.sh has those.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 filter=${1:-}

@@ -47,6 +47,8 @@ const VectorKernels& vector_kernels(Simd simd) {
                                         avx2::vector_fp_kernel, avx2::vector_products_kernel, avx2::blend});
         return *table;
     }
+#endif
+#if defined(ORR_SIMD_AVX512)
     if (simd == Simd::kAvx512) {
         static const auto table =
             make({avx512::vector_plain_kernel, avx512::vector_masked_kernel, avx512::vector_fp_kernel,

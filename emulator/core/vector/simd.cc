@@ -21,11 +21,13 @@ bool simd_usable([[maybe_unused]] Simd simd) {
                       __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
                       __builtin_cpu_supports("bmi2");
     if (simd == Simd::kAvx2) return avx2;
+#if defined(ORR_SIMD_AVX512)
     if (simd == Simd::kAvx512) {
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512cd");
     }
+#endif
 #endif
     return simd == Simd::kPortable;
 }

@@ -1,0 +1,13 @@
+#!/bin/bash
+# test-long.sh [REGEX]: builds all, with sanitizers too, and runs the tests that are too long for `make test` (label long), or
+# those of them whose names match REGEX.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+filter=${1:-}
+tools/make/prepare.sh all sh -ec 'tools/make/build.sh --for test release; tools/make/build.sh --for long asan'
+source tools/make/lock.sh
+hold build/tests/.lock "tests this checkout"
+for preset in release asan; do
+    ctest --test-dir build/$preset --build-config long --label-regex '^long$' --parallel "$(nproc)" \
+        --output-on-failure ${filter:+--tests-regex "$filter"} | tools/make/relay.sh
+done
