@@ -5,9 +5,5 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 filter=${1:-}
 tools/make/prepare.sh all sh -ec 'tools/make/build.sh --for test release; tools/make/build.sh --for long asan'
-source tools/make/lock.sh
-hold build/tests/.lock "tests this checkout"
-for preset in release asan; do
-    ctest --test-dir build/$preset --build-config long --label-regex '^long$' --parallel "$(nproc)" \
-        --output-on-failure ${filter:+--tests-regex "$filter"} | tools/make/relay.sh
-done
+source tools/make/ctest.sh
+run_ctest "release asan" --build-config long --label-regex '^long$' ${filter:+--tests-regex "$filter"}

@@ -1,7 +1,6 @@
 #!/bin/bash
 # test.sh [REGEX]: builds all and runs the tests, or those of the release build whose names match REGEX.
-# Without a REGEX the tests of the build with ASan and UBSan run too, but for tools that read recordings and scenarios:
-# test-long.sh has those.
+# Without a REGEX the tests of the build with ASan and UBSan run too, and those that are too long do not: test-long.sh.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 filter=${1:-}
@@ -13,10 +12,5 @@ presets=(release)
 tools/make/prepare.sh all sh -ec 'purpose=bench; for preset; do tools/make/build.sh --for "$purpose" "$preset"; purpose=test; done' \
     build "${presets[@]}"
 
-# Tests have directories of their own below build, which they clear.
-source tools/make/lock.sh
-hold build/tests/.lock "tests this checkout"
-# One ctest run over all build directories: one list, one closing line, one exit status.
-for preset in "${presets[@]}"; do echo "subdirs(\"$PWD/build/$preset\")"; done > build/tests/CTestTestfile.cmake
-ctest --test-dir build/tests --parallel "$(nproc)" --output-on-failure --no-tests=error ${filter:+--tests-regex "$filter"} |
-    tools/make/relay.sh
+source tools/make/ctest.sh
+run_ctest "${presets[*]}" ${filter:+--build-config long --tests-regex "$filter"}
