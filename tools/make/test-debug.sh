@@ -6,7 +6,5 @@ filter=${1:-}
 tools/make/build.sh --for test release
 tools/vm/kbuild.sh --kernel debug
 tools/vm/kbuild.sh --kernel debug --source tests/vm/debug/faulty --out build/faulty
-source tools/make/lock.sh
-hold build/tests/.lock "tests this checkout"
-ctest --test-dir build/release --build-config debug-kernel --label-regex '^debug-kernel$' --parallel "$(nproc)" \
-    --output-on-failure --no-tests=error ${filter:+--tests-regex "$filter"}
+source tools/make/ctest.sh
+run_ctest release --build-config debug-kernel --label-regex '^debug-kernel$' ${filter:+--tests-regex "$filter"}

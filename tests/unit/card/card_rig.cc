@@ -173,6 +173,12 @@ void CardRig::steps(unsigned count) {
         card_->step();
 }
 
+void CardRig::grant(unsigned port, std::uint32_t slot, std::uint64_t base, std::uint64_t size) {
+    write64(ORR_R_LINK(port) + ORR_R_LINK_GRANT_BASE, base);
+    write64(ORR_R_LINK(port) + ORR_R_LINK_GRANT_SIZE, size);
+    write32(ORR_R_LINK(port) + ORR_R_LINK_GRANT_CMD, slot | ORR_LINK_GRANT_SET);
+}
+
 void CardRig::start_boot(std::span<const std::uint8_t> image) {
     std::memcpy(ram(kImage), image.data(), image.size());
     write64(ORR_R_BOOT_IMAGE, kImage);

@@ -13,6 +13,7 @@
 #include <orrery/hw/boot.h>
 #include <orrery/hw/doorbell.h>
 #include <orrery/hw/engine.h>
+#include <orrery/hw/mmu.h>
 
 #include "emulator/card/card.h"
 #include "emulator/host/card_device.h"
@@ -22,6 +23,11 @@ namespace orrery::emu {
 
 inline constexpr std::uint64_t kRamBase = 0x4000'0000;
 inline constexpr std::uint64_t kRamBytes = 64 << 20;
+
+// Bits of a page, for map_page().
+inline constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
+inline constexpr std::uint64_t kHostTarget = std::uint64_t{ORR_TARGET_HOST} << ORR_PTE_TARGET_SHIFT;
+inline constexpr std::uint64_t kPeerTarget = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
 
 // An Ed25519 key pair of the tests, and another one.
 struct TestKey {
@@ -53,6 +59,8 @@ class CardRig {
     void write32(std::uint64_t offset, std::uint32_t value);
     void write64(std::uint64_t offset, std::uint64_t value);
     std::uint64_t counter(orr_counter number) { return read64(ORR_R_COUNTER(number)); }
+    // Lets a link's peer write there. Done when ORR_R_LINK_GRANT_DONE says so.
+    void grant(unsigned port, std::uint32_t slot, std::uint64_t base, std::uint64_t size);
 
     // --- guest RAM, at kRamBase ---
     std::uint8_t* ram(std::uint64_t bus) { return ram_.data() + (bus - kRamBase); }

@@ -11,8 +11,6 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
-constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
 constexpr std::uint32_t kAsid = 2;
 constexpr std::uint64_t kLocalVa = 0x1000'0000, kPeerVa = 0x2000'0000, kOtherVa = 0x3000'0000;
 constexpr std::uint64_t kBytes = 8 << 20;  // twice what is on the way at most
@@ -32,7 +30,7 @@ class Congested : public testing::Test {
         rig_->boot_script();
         for (std::uint64_t at = 0; at < kBytes; at += ORR_PAGE_SIZE) {
             rig_->map_page(kAsid, kLocalVa + at, at, kRw);
-            rig_->map_page(kAsid, kPeerVa + at, at % peer_->vram.size(), kRw | kPeer);
+            rig_->map_page(kAsid, kPeerVa + at, at % peer_->vram.size(), kRw | kPeerTarget);
             rig_->map_page(kAsid, kOtherVa + at, kBytes + at, kRw);
         }
         rig_->run(rig_->set_root(kAsid));

@@ -62,7 +62,6 @@ class DmaAhead : public testing::TestWithParam<std::size_t> {
             0x00008067,  // ret
         };
         std::memcpy(rig_.card().vram().at(0x10000, sizeof program), program, sizeof program);
-        constexpr std::uint64_t kHostTarget = std::uint64_t{ORR_TARGET_HOST} << ORR_PTE_TARGET_SHIFT;
         rig_.map_page(kAsid, kCodeVa, 0x10000, ORR_PTE_READ | ORR_PTE_EXEC);
         rig_.map_page(kAsid, kFlagVa, kRamBase, ORR_PTE_READ | kHostTarget);
         for (std::uint64_t at = 0; at < kGroups * ORR_PAGE_SIZE; at += ORR_PAGE_SIZE)

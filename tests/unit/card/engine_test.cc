@@ -14,9 +14,7 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
 constexpr std::uint64_t kRwx = kRw | ORR_PTE_EXEC;
-constexpr std::uint64_t kHostTarget = std::uint64_t{ORR_TARGET_HOST} << ORR_PTE_TARGET_SHIFT;
 constexpr std::uint32_t kAsid = 3;
 constexpr std::uint64_t kLineDone = 1u << SOC_LINE_DONE;
 

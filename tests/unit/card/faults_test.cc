@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t kEcho = kRamBase + 0x10000;
 constexpr std::uint64_t kData = kRamBase + 0x20000;
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
 constexpr std::uint32_t kAsid = 3;
 
 class FaultyCard : public testing::Test {

@@ -14,8 +14,6 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
-constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
 constexpr std::uint64_t kLink = ORR_R_LINK(0);
 constexpr std::uint64_t kCode = 0x300000;
 constexpr std::uint64_t kBoards = 0x240000;      // VRAM, and VA
@@ -44,14 +42,12 @@ class FirmwareGang : public testing::Test {
         for (std::uint32_t c = 0; c < 2; ++c) {
             FirmwareRig& card = *cards_[c];
             card.boot();
-            card.rig().write64(kLink + ORR_R_LINK_GRANT_BASE, kBoards);
-            card.rig().write64(kLink + ORR_R_LINK_GRANT_SIZE, 0x1000);
-            card.rig().write32(kLink + ORR_R_LINK_GRANT_CMD, 3 | ORR_LINK_GRANT_SET);
+            card.rig().grant(0, 3, kBoards, 0x1000);
             for (std::uint32_t asid = 1; asid <= 2; ++asid) {
                 card.rig().map_page(asid, kCode, kCode, kRw | ORR_PTE_EXEC);
                 card.rig().map_page(asid, kBoards, kBoards, kRw);
                 card.rig().map_page(asid, kTable, kTable, kRw);
-                card.rig().map_page(asid, kPeerBoards, kBoards, kRw | kPeer);
+                card.rig().map_page(asid, kPeerBoards, kBoards, kRw | kPeerTarget);
                 card.make_queue(asid);
             }
             // li t0, 2000000; 1: addi t0, t0, -1; bnez t0, 1b; ret

@@ -9,7 +9,6 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
 constexpr std::uint64_t kCode = 0x300000;  // in VRAM, and in every context
 constexpr std::uint64_t kSemaphores = 0x20000;
 

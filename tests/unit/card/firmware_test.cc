@@ -14,8 +14,6 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
-
 TEST(Firmware, BootsAndAnswers) {
     FirmwareRig fw;
     fw.boot();

@@ -27,18 +27,13 @@ class Flood : public testing::Test {
             third_->wait(1);
             rig_->steps(2000);
         }
-        grant(0, kGranted, kGrantBytes);
-        grant(1, kOthers, 0x1000);
+        rig_->grant(0, 0, kGranted, kGrantBytes);
+        rig_->grant(1, 0, kOthers, 0x1000);
         rig_->boot_script();
         rig_->start({{OP_SPIN, 0, 0, 0}});  // firmware that looks at no poke
         rig_->steps(100);
     }
     static bool up(const test::LinkCard& card) { return card.port->state() == ORR_LINK_UP; }
-    void grant(unsigned port, std::uint64_t base, std::uint64_t size) {
-        rig_->write64(ORR_R_LINK(port) + ORR_R_LINK_GRANT_BASE, base);
-        rig_->write64(ORR_R_LINK(port) + ORR_R_LINK_GRANT_SIZE, size);
-        rig_->write32(ORR_R_LINK(port) + ORR_R_LINK_GRANT_CMD, ORR_LINK_GRANT_SET);
-    }
     std::uint64_t pop() {
         ModelTime wait = 0;
         return rig_->card().soc().read(SOC_POKE_POP, wait);

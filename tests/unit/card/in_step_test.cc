@@ -20,8 +20,6 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
-constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
 constexpr std::uint64_t kLink = ORR_R_LINK(0);
 constexpr std::uint32_t kAsid = 2;
 constexpr std::uint64_t kPeerVa = 0x20000;
@@ -55,11 +53,7 @@ class Running {
 
     bool up() { return rig_.read32(kLink) == ORR_LINK_UP; }
     // granted(): it stands.
-    void grant() {
-        rig_.write64(kLink + ORR_R_LINK_GRANT_BASE, kGranted);
-        rig_.write64(kLink + ORR_R_LINK_GRANT_SIZE, 0x1000);
-        rig_.write32(kLink + ORR_R_LINK_GRANT_CMD, 3 | ORR_LINK_GRANT_SET);
-    }
+    void grant() { rig_.grant(0, 3, kGranted, 0x1000); }
     bool granted() {
         return comes_true([this] { return rig_.read32(kLink + ORR_R_LINK_GRANT_DONE) == 1; });
     }
@@ -69,7 +63,7 @@ class Running {
     }
     // Its first script, with a page of the peer's memory.
     void start(const std::vector<script_op>& script) {
-        rig_.map_page(kAsid, kPeerVa, kGranted, kRw | kPeer);
+        rig_.map_page(kAsid, kPeerVa, kGranted, kRw | kPeerTarget);
         auto all = rig_.set_root(kAsid);
         append(all, script);
         count_ = all.size();

@@ -147,7 +147,7 @@ TEST(CardLatency, OfMmuCommands) {
 }
 
 TEST(CardLatency, OfTranslationsOfTheCore) {
-    constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE, kPage = ORR_PAGE_SIZE;
+    constexpr std::uint64_t kPage = ORR_PAGE_SIZE;
     CardRig rig;
     rig.boot_script();
     for (std::uint64_t page = 0; page < 32; ++page)

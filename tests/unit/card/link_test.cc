@@ -17,8 +17,6 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
-constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
 constexpr std::uint64_t kLink = ORR_R_LINK(0);
 constexpr std::uint32_t kAsid = 2;
 constexpr std::uint64_t kLocalVa = 0x10000, kPeerVa = 0x20000;
@@ -62,15 +60,13 @@ class LinkedCards : public testing::Test {
         b_->settle();
     }
     void grant(CardRig& owner, std::uint64_t base, std::uint64_t size) {
-        owner.write64(kLink + ORR_R_LINK_GRANT_BASE, base);
-        owner.write64(kLink + ORR_R_LINK_GRANT_SIZE, size);
-        owner.write32(kLink + ORR_R_LINK_GRANT_CMD, 3 | ORR_LINK_GRANT_SET);
+        owner.grant(0, 3, base, size);
         EXPECT_EQ(owner.read32(kLink + ORR_R_LINK_GRANT_DONE), 1u);
     }
     // A page of a's own VRAM and one of b's, in an address space of a.
     void map() {
         a_->map_page(kAsid, kLocalVa, 0x40000, kRw);
-        a_->map_page(kAsid, kPeerVa, kGranted, kRw | kPeer);
+        a_->map_page(kAsid, kPeerVa, kGranted, kRw | kPeerTarget);
         a_->run(a_->set_root(kAsid));
     }
     // Starts a copy of so many rows of a page, each from and to the same place.

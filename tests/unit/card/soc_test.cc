@@ -8,9 +8,6 @@
 namespace orrery::emu {
 namespace {
 
-constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
-constexpr std::uint64_t kHostTarget = std::uint64_t{ORR_TARGET_HOST} << ORR_PTE_TARGET_SHIFT;
-constexpr std::uint64_t kPeerTarget = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
 constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
 script_op load(std::uint64_t address) {

@@ -56,7 +56,6 @@ LiveEnd record_rounds(const std::filesystem::path& file, unsigned rounds, bool k
     if (keyframes) config.record_keyframe_cost = 0;
     FirmwareRig fw(FirmwareRig::config(std::move(config)));
     fw.boot();
-    constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
     for (std::uint32_t asid = 1; asid <= 2; ++asid) {
         for (std::uint64_t at = 0; at < 0x10000; at += 4096)
             fw.rig().map_page(asid, 0x10000 + at, 0x200000 * asid + at, kRw);
