@@ -42,7 +42,9 @@ struct orr_sem_range {
 	u32 count;
 	/** @epoch: orr_vm.epoch when they were looked up */
 	u64 epoch;
-	/** @losses: of the link to them at that time */
+	/** @port: PEER: of the card that has them, to the queue's, at that time */
+	u32 port;
+	/** @losses: of the link there, at that time */
 	u32 losses;
 };
 
@@ -102,6 +104,7 @@ static void orr_signaller_add(struct orr_queue *queue, const struct orr_sem_rang
 	signaller->queue = queue;
 	signaller->va = range->va + i * sizeof(struct orr_semaphore);
 	signaller->epoch = range->epoch;
+	signaller->port = range->port;
 	signaller->losses = range->losses;
 	signaller->bo = range->bo;
 	orr_sem_get_bo(range->bo);
@@ -117,7 +120,8 @@ static bool orr_range_is_stale(const struct orr_sem_range *range, struct orr_que
 		struct orr_sem *sem = orr_sem_of_range(range, i);
 		struct orr_signaller *old = sem ? orr_signaller_find(sem, queue) : NULL;
 
-		if (old && old->bo->kind == ORR_BO_KIND_PEER && old->losses != range->losses)
+		if (old && old->bo->kind == ORR_BO_KIND_PEER &&
+		    (old->port != range->port || old->losses != range->losses))
 			return true;
 	}
 	return false;
@@ -186,18 +190,22 @@ static int orr_range_find(struct orr_queue *queue, struct orr_sem_range *range, 
 }
 
 /* The port of the card that has the memory, if a link leads there. Return: whether it could be looked at. */
-static bool orr_range_look(const struct orr_sem_range *range, struct orr_link_look *look)
+static bool orr_range_look(const struct orr_sem_range *range, u32 *port, struct orr_link_look *look)
 {
 	struct orr_device *owner;
-	bool looked;
-	int idx;
+	bool looked = false;
+	int idx, route;
 
 	if (range->bo->kind != ORR_BO_KIND_PEER)
 		return false;
 	owner = orr_bo_device(range->bo->owner);
 	if (orr_enter(owner, &idx))
 		return false;
-	looked = orr_link_look(owner, range->bo->owner_port, look);
+	route = orr_peer_port(owner, orr_bo_device(range->bo)->node);
+	if (route >= 0) {
+		*port = route;
+		looked = orr_link_look(owner, route, look);
+	}
 	orr_exit(owner, idx);
 	return looked;
 }
@@ -206,8 +214,10 @@ static bool orr_range_look(const struct orr_sem_range *range, struct orr_link_lo
 static void orr_range_check_link(const struct orr_sem_range *range)
 {
 	struct orr_link_look look;
+	u32 port;
 
-	if (orr_range_look(range, &look) && (!orr_link_is_up(&look) || look.losses != range->losses))
+	if (orr_range_look(range, &port, &look) &&
+	    (!orr_link_is_up(&look) || port != range->port || look.losses != range->losses))
 		orr_signaller_links_changed(orr_bo_device(range->bo->owner));
 }
 
@@ -223,7 +233,7 @@ static int orr_range_attach_patient(struct orr_queue *queue, struct orr_sem_rang
 		ret = orr_range_find(queue, range, ORR_BIND_WRITE);
 		if (ret)
 			return ret;
-		if (orr_range_look(range, &look))
+		if (orr_range_look(range, &range->port, &look))
 			range->losses = look.losses;
 		scoped_guard(mutex, &orr_sems_lock) {
 			ret = orr_range_attach(queue, range, spares);

@@ -245,8 +245,8 @@ int orr_bo_use(struct orr_bo *bo)
 {
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
-	return orr_peer_grant(orr_bo_device(bo->owner), bo->owner_port, bo->owner->node.start,
-			      bo->base.size);
+	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
+			      bo->owner->node.start, bo->base.size);
 }
 
 /**
@@ -256,7 +256,7 @@ int orr_bo_use(struct orr_bo *bo)
 void orr_bo_use_again(struct orr_bo *bo)
 {
 	if (bo->kind == ORR_BO_KIND_PEER)
-		orr_peer_grant_again(orr_bo_device(bo->owner), bo->owner_port,
+		orr_peer_grant_again(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
 				     bo->owner->node.start);
 }
 
@@ -267,7 +267,8 @@ void orr_bo_use_again(struct orr_bo *bo)
 void orr_bo_unuse(struct orr_bo *bo)
 {
 	if (bo->kind == ORR_BO_KIND_PEER)
-		orr_peer_revoke(orr_bo_device(bo->owner), bo->owner_port, bo->owner->node.start);
+		orr_peer_revoke(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
+				bo->owner->node.start);
 }
 
 /* Whole pages only: what does not fill one cannot be mapped. */
@@ -298,7 +299,7 @@ void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 off
 		break;
 	case ORR_BO_KIND_PEER:
 		cursor->target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT |
-				 (u64)bo->port << ORR_PTE_PORT_SHIFT;
+				 (u64)orr_bo_device(bo->owner)->node << ORR_PTE_NODE_SHIFT;
 		cursor->address = bo->owner->node.start;
 		cursor->bytes = bo->owner->node.size;
 		break;

@@ -58,10 +58,6 @@ struct orr_bo {
 
 	/** @owner: PEER: the BO on the linked card, kept by @dma_buf; constant */
 	struct orr_bo *owner;
-	/** @port: PEER: our link port to that card; constant */
-	u32 port;
-	/** @owner_port: PEER: its link port to us; constant */
-	u32 owner_port;
 
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;
@@ -87,7 +83,7 @@ struct orr_bo_cursor {
 	u64 address;
 	/** @bytes: its size; 0: there is no more */
 	u64 bytes;
-	/** @target: ORR_TARGET_* and port, as bits of a page table entry */
+	/** @target: ORR_TARGET_* and node, as bits of a page table entry */
 	u64 target;
 	/** @sg: SYSTEM, IMPORT: segment */
 	struct scatterlist *sg;
@@ -126,10 +122,10 @@ void orr_bo_release_import(struct orr_bo *bo);
 /* orr_peer.c */
 int orr_peer_register(struct orr_device *odev);
 void orr_peer_unregister(struct orr_device *odev);
-int orr_peer_find_port(struct orr_device *odev, struct orr_device *owner, u32 *port,
-		       u32 *owner_port);
-int orr_peer_grant(struct orr_device *owner, u32 port, u64 base, u64 size);
-void orr_peer_grant_again(struct orr_device *owner, u32 port, u64 base);
-void orr_peer_revoke(struct orr_device *owner, u32 port, u64 base);
+int orr_peer_join(struct orr_device *odev, struct orr_device *owner);
+int orr_peer_port(struct orr_device *odev, u32 node);
+int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size);
+void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base);
+void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base);
 
 #endif /* _ORR_BO_H_ */

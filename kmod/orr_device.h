@@ -9,8 +9,9 @@
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist
+ *   orr_routes_lock      mutex     orr_peer.c: two cards get routes to each other
  *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card
- *   orr_device.grant_lock mutex    grant registers and slots of all link ports
+ *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
  *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
  *   orr_device.bo_lock   mutex     list of BOs, and the DMA mappings of each
  *   dma_resv (core)                of a dma-buf whose mapping ends
@@ -129,14 +130,16 @@ struct orr_info {
 };
 
 /**
- * struct orr_grant - a range of VRAM that a link's peer may write to
+ * struct orr_grant - a range of VRAM that another card may write to
  */
 struct orr_grant {
 	/** @base: VRAM offset */
 	u64 base;
 	/** @size: bytes */
 	u64 size;
-	/** @users: bound BOs of the peer that need it; 0: the slot is free */
+	/** @node: the other card's */
+	u32 node;
+	/** @users: bound BOs of the other card that need it; 0: the slot is free */
 	unsigned int users;
 };
 
@@ -148,10 +151,6 @@ struct orr_link_port {
 	struct kobject *kobj;
 	/** @index: port number */
 	u32 index;
-	/** @commands: grant commands written since the card's reset; orr_device.grant_lock */
-	u32 commands;
-	/** @grant: slots; orr_device.grant_lock */
-	struct orr_grant grant[ORR_LINK_GRANT_SLOTS];
 };
 
 /**
@@ -333,8 +332,14 @@ struct orr_device {
 	struct list_head registry_node;
 	/** @registered: others may use it; orr_registry_lock */
 	bool registered;
-	/** @grant_lock: guards the grant registers and slots */
+	/** @node: its number for other cards, in this life only; constant once it is registered */
+	u32 node;
+	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
 	struct mutex grant_lock;
+	/** @grants: by slot, the same on all link ports */
+	struct orr_grant grants[ORR_LINK_GRANT_SLOTS];
+	/** @grant_commands: written to each port since the card's reset */
+	u32 grant_commands;
 	/** @links_kobj: links/ in sysfs */
 	struct kobject *links_kobj;
 	/** @links: ports; those below info.link_ports exist, as long as this struct */

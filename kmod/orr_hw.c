@@ -8,6 +8,9 @@
 
 #define ORR_RESET_TIMEOUT_US (5 * USEC_PER_SEC)
 
+/* The first minor version of the hardware whose mappings and grants name nodes. */
+#define ORR_HW_MINOR_NODES 4u
+
 /* Half of BAR 4 that is plain memory. */
 #define ORR_DB_MEMORY_SIZE (ORR_DB_PAGES * ORR_DB_PAGE_SIZE)
 
@@ -73,7 +76,7 @@ static void orr_hw_enable_atomics(struct orr_device *odev)
 
 	ret = pci_enable_atomic_ops_to_root(pdev, PCI_EXP_DEVCAP2_ATOMIC_COMP32 |
 					    PCI_EXP_DEVCAP2_ATOMIC_COMP64);
-	if (ret && (odev->info.hw_version & 0xffff) >= 3)
+	if (ret)
 		platform = orr_read32(odev, ORR_R_PLATFORM);
 	if (platform != U32_MAX && platform & ORR_PLATFORM_ATOMICS)
 		ret = pcie_capability_set_word(pdev, PCI_EXP_DEVCTL2,
@@ -177,6 +180,11 @@ int orr_hw_identify(struct orr_device *odev)
 				     "the card has hardware version %u.%u, this driver knows %u.x: load the driver that belongs to the card\n",
 				     info->hw_version >> 16, info->hw_version & 0xffff,
 				     ORR_HW_VERSION_MAJOR);
+	if ((info->hw_version & 0xffff) < ORR_HW_MINOR_NODES)
+		return dev_err_probe(dev, -ENODEV,
+				     "the card has hardware version %u.%u, whose links know ports and no nodes: start a card of %u.%u, or load the driver that belongs to this one\n",
+				     info->hw_version >> 16, info->hw_version & 0xffff,
+				     ORR_HW_VERSION_MAJOR, ORR_HW_MINOR_NODES);
 
 	info->uid = orr_hw_constant64(odev, ORR_R_UID, &ones);
 	info->vram_size = orr_hw_constant64(odev, ORR_R_VRAM_SIZE, &ones);
@@ -192,14 +200,11 @@ int orr_hw_identify(struct orr_device *odev)
 	/* Counters end where the link registers begin. */
 	info->counters = min_t(u32, orr_hw_constant32(odev, ORR_R_COUNTERS, &ones),
 			       (ORR_R_LINK(0) - ORR_R_COUNTER(0)) / sizeof(u64));
-	if ((info->hw_version & 0xffff) >= 1)
-		info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
-	if ((info->hw_version & 0xffff) >= 3) {
-		info->vector_vlen = orr_hw_constant32(odev, ORR_R_VECTOR_VLEN, &ones);
-		info->checks = orr_hw_constant32(odev, ORR_R_CHECKS, &ones);
-		orr_hw_read_text(odev, ORR_R_VECTOR_ISA, info->vector_isa, ORR_ISA_BYTES, &ones);
-		orr_text_sanitise(info->vector_isa);
-	}
+	info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
+	info->vector_vlen = orr_hw_constant32(odev, ORR_R_VECTOR_VLEN, &ones);
+	info->checks = orr_hw_constant32(odev, ORR_R_CHECKS, &ones);
+	orr_hw_read_text(odev, ORR_R_VECTOR_ISA, info->vector_isa, ORR_ISA_BYTES, &ones);
+	orr_text_sanitise(info->vector_isa);
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1, &ones);
 	orr_text_sanitise(info->sku_name);
 

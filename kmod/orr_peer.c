@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Links between cards. A card reaches its peer's VRAM only where the peer's driver (this one, as
- * the owner) has granted a range to the port that the link ends at.
+ * Links between cards. Each card has a number, its node, and is told by which of its ports it
+ * reaches which other node. A card reaches another's VRAM only where that one's driver (this one, as
+ * the owner) has granted a range to its node.
  *
  * Either card can go at any time, and mappings of its memory on the other side stand until their
- * owner takes them away. A grant concerns a whole link, so as long as a mapping of a card's earlier
- * life stands, that link gets no new grants: it would let the old mapping into somebody else's memory.
+ * owner takes them away. They name the node that the card had in that life. Each life of a card gets
+ * another, which is nobody else's as long as such a mapping may stand, so it leads nowhere then.
+ *
+ * Grants are the same on all ports: by which one a node may come is for its route to say.
  *
  * A BO of the owner is kept alive by its dma-buf, and its struct orr_device by the BO; the owner's
  * registers are touched inside its orr_enter() only.
@@ -21,6 +24,10 @@
 
 static DEFINE_MUTEX(orr_registry_lock);
 static LIST_HEAD(orr_registry);
+static u32 orr_last_node; /* orr_registry_lock */
+
+/* Two cards get their routes to each other together. */
+static DEFINE_MUTEX(orr_routes_lock);
 
 static void orr_peer_forget(struct drm_device *drm, void *data)
 {
@@ -30,27 +37,72 @@ static void orr_peer_forget(struct drm_device *drm, void *data)
 	list_del_init(&odev->registry_node);
 }
 
+/* A number that no card has, in this life or one of which mappings may stand. 0: there is none. */
+static u32 orr_node_new(void)
+{
+	struct orr_device *other;
+	u32 tries;
+
+	lockdep_assert_held(&orr_registry_lock);
+	for (tries = 1; tries < ORR_NODES; tries++) {
+		bool taken = false;
+
+		orr_last_node = orr_last_node % (ORR_NODES - 1) + 1;
+		list_for_each_entry(other, &orr_registry, registry_node)
+			taken |= other->node == orr_last_node;
+		if (!taken)
+			return orr_last_node;
+	}
+	return 0;
+}
+
+/* Return: 0, -EEXIST, -ENOSPC. */
+static int orr_registry_add(struct orr_device *odev)
+{
+	struct device *dev = &odev->pdev->dev;
+	struct orr_device *other;
+
+	guard(mutex)(&orr_registry_lock);
+	list_for_each_entry(other, &orr_registry, registry_node)
+		if (other->registered && other->info.uid == odev->info.uid)
+			return dev_err_probe(dev, -EEXIST,
+					     "card number %#llx is also that of %s: give each card its own\n",
+					     odev->info.uid, pci_name(other->pdev));
+	odev->node = orr_node_new();
+	if (!odev->node)
+		return dev_err_probe(dev, -ENOSPC,
+				     "processes hold memory of %u earlier lives of cards: end some\n",
+				     ORR_NODES - 1);
+	list_add_tail(&odev->registry_node, &orr_registry);
+	odev->registered = true;
+	return 0;
+}
+
 /**
- * orr_peer_register - make a card known to the others
+ * orr_peer_register - make a card known to the others, and give it its node
  * @odev: the card
  *
- * Return: 0, -EEXIST if there is another with its number, -ENOMEM.
+ * Return: 0, -EEXIST if there is another with its number, -ENOSPC without a free node, -EIO if the
+ * card does not take it, -ENOMEM.
  */
 int orr_peer_register(struct orr_device *odev)
 {
-	struct orr_device *other;
+	int ret;
 
-	scoped_guard(mutex, &orr_registry_lock) {
-		list_for_each_entry(other, &orr_registry, registry_node)
-			if (other->registered && other->info.uid == odev->info.uid)
-				return dev_err_probe(&odev->pdev->dev, -EEXIST,
-						     "card number %#llx is also that of %s: give each card its own\n",
-						     odev->info.uid, pci_name(other->pdev));
-		list_add_tail(&odev->registry_node, &orr_registry);
-		odev->registered = true;
-	}
+	ret = orr_registry_add(odev);
+	if (ret)
+		return ret;
 	/* It stays in the list as long as there can be mappings of its memory. */
-	return drmm_add_action_or_reset(&odev->drm, orr_peer_forget, odev);
+	ret = drmm_add_action_or_reset(&odev->drm, orr_peer_forget, odev);
+	if (ret)
+		return ret;
+	orr_write32(odev, ORR_R_NODE, odev->node);
+	/* Reads what is in effect. */
+	if (orr_read32(odev, ORR_R_NODE) != odev->node)
+		return dev_err_probe(&odev->pdev->dev, -EIO,
+				     "the card does not take %u for its node: start it again\n",
+				     odev->node);
+	return 0;
 }
 
 /**
@@ -69,30 +121,6 @@ static bool orr_peer_is_registered(struct orr_device *odev)
 	return odev->registered;
 }
 
-static bool orr_port_in_use(struct orr_device *odev, u32 port)
-{
-	unsigned int slot;
-
-	guard(mutex)(&odev->grant_lock);
-	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
-		if (odev->links[port]->grant[slot].users)
-			return true;
-	return false;
-}
-
-/* Does a mapping stand that somebody made through this port in an earlier life of the card? */
-static bool orr_peer_port_is_stale(struct orr_device *owner, u32 port)
-{
-	struct orr_device *other;
-
-	guard(mutex)(&orr_registry_lock);
-	list_for_each_entry(other, &orr_registry, registry_node)
-		if (other != owner && other->info.uid == owner->info.uid &&
-		    port < other->info.link_ports && orr_port_in_use(other, port))
-			return true;
-	return false;
-}
-
 /* Is this port of @odev up, and joined to the card @uid? */
 static bool orr_peer_port_leads_to(struct orr_device *odev, u32 port, u64 uid, u32 *peer_port)
 {
@@ -107,22 +135,46 @@ static bool orr_peer_port_leads_to(struct orr_device *odev, u32 port, u64 uid, u
 	return true;
 }
 
-/* Which port of @odev leads to the card @uid, and to which of that card's? Return: 0, -EXDEV, -ENODEV. */
-static int orr_peer_look_for(struct orr_device *odev, u64 uid, u32 *port, u32 *peer_port)
+/**
+ * orr_peer_port - by which port a card reaches another, and hears of it
+ * @odev: the card, inside orr_enter()
+ * @node: the other's
+ *
+ * Return: the port, -EXDEV: by none.
+ */
+int orr_peer_port(struct orr_device *odev, u32 node)
 {
-	int idx, ret;
+	u32 port = orr_read32(odev, ORR_R_ROUTE(node)) - ORR_ROUTE_VALID;
+
+	return port < odev->info.link_ports ? (int)port : -EXDEV;
+}
+
+/*
+ * Which port of @odev leads to the other card, and to which of that card's? The one that is its route
+ * stays so as long as it does. Return: 0, -EXDEV, -ENODEV.
+ */
+static int orr_peer_look_for(struct orr_device *odev, struct orr_device *other, u32 *port,
+			     u32 *peer_port)
+{
+	int idx, ret, now;
 	u32 i;
 
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
+	now = orr_peer_port(odev, other->node);
+	if (now >= 0 && orr_peer_port_leads_to(odev, now, other->info.uid, peer_port)) {
+		*port = now;
+		goto out;
+	}
 	ret = -EXDEV;
 	for (i = 0; i < odev->info.link_ports && ret; i++) {
-		if (orr_peer_port_leads_to(odev, i, uid, peer_port)) {
+		if (orr_peer_port_leads_to(odev, i, other->info.uid, peer_port)) {
 			*port = i;
 			ret = 0;
 		}
 	}
+out:
 	orr_exit(odev, idx);
 	return ret;
 }
@@ -145,117 +197,165 @@ static int orr_peer_confirm(struct orr_device *owner, u32 owner_port, u64 uid, u
 	return ret;
 }
 
-/**
- * orr_peer_find_port - which link joins two cards
- * @odev: the card that wants to write
- * @owner: the card that has the memory
- * @port: set to the port of @odev
- * @owner_port: set to the port of @owner
- *
- * Return: 0, -EXDEV if no link between them is up, -ENODEV if a card is gone.
- */
-int orr_peer_find_port(struct orr_device *odev, struct orr_device *owner, u32 *port,
-		       u32 *owner_port)
+/* From now on @odev reaches a node by that port. Return: 0, -ENODEV. */
+static int orr_route_set(struct orr_device *odev, u32 node, u32 port)
 {
-	int ret;
+	u32 route = ORR_ROUTE_VALID | port, now;
+	int idx, ret;
 
-	if (!orr_peer_is_registered(owner))
-		return -ENODEV;
-	ret = orr_peer_look_for(odev, owner->info.uid, port, owner_port);
+	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	return orr_peer_confirm(owner, *owner_port, odev->info.uid, *port);
-}
-
-/* Writes a grant command and waits until no access under an older grant is in flight. */
-static int orr_grant_command(struct orr_device *owner, struct orr_link_port *port, u32 command)
-{
-	u32 link = ORR_R_LINK(port->index);
-	u32 done;
-	int ret;
-
-	lockdep_assert_held(&owner->grant_lock);
-	orr_write32(owner, link + ORR_R_LINK_GRANT_CMD, command);
-	port->commands++;
-	ret = read_poll_timeout(orr_read32, done, done == port->commands || done == U32_MAX, 20,
-				ORR_GRANT_TIMEOUT_US, false, owner, link + ORR_R_LINK_GRANT_DONE);
-	if (!ret && done == port->commands)
-		return 0;
-	if (orr_health_gone(owner))
-		return -ENODEV;
-	drm_err(&owner->drm, "link port %u: %u grant commands done, expected %u\n", port->index,
-		done, port->commands);
-	orr_device_lost(owner, "a link port does not carry out grants");
-	return -ENODEV;
-}
-
-static struct orr_grant *orr_grant_find(struct orr_link_port *port, u64 base)
-{
-	unsigned int slot;
-
-	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
-		if (port->grant[slot].users && port->grant[slot].base == base)
-			return &port->grant[slot];
-	return NULL;
-}
-
-static struct orr_grant *orr_grant_find_free(struct orr_link_port *port)
-{
-	unsigned int slot;
-
-	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
-		if (!port->grant[slot].users)
-			return &port->grant[slot];
-	return NULL;
-}
-
-/* The caller is inside orr_enter() of the owner. */
-static int orr_peer_grant_locked(struct orr_device *owner, struct orr_link_port *port, u64 base,
-				 u64 size)
-{
-	u32 link = ORR_R_LINK(port->index);
-	struct orr_grant *grant;
-	int ret;
-
-	lockdep_assert_held(&owner->grant_lock);
-	grant = orr_grant_find(port, base);
-	if (grant) {
-		grant->users++;
-		return 0;
+	now = orr_read32(odev, ORR_R_ROUTE(node));
+	if (now != route) {
+		orr_write32(odev, ORR_R_ROUTE(node), route);
+		/* Reads what is in effect. */
+		now = orr_read32(odev, ORR_R_ROUTE(node));
 	}
-	grant = orr_grant_find_free(port);
-	if (!grant)
-		return -ENOSPC;
-	orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, base);
-	orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, size);
-	ret = orr_grant_command(owner, port, (u32)(grant - port->grant) | ORR_LINK_GRANT_SET);
-	if (!ret)
-		*grant = (struct orr_grant){ .base = base, .size = size, .users = 1 };
+	if (now != route) {
+		if (orr_hw_answers(odev, now == U32_MAX))
+			orr_device_lost(odev, "it does not take a route to another card");
+		ret = -ENODEV;
+	}
+	orr_exit(odev, idx);
 	return ret;
 }
 
 /**
- * orr_peer_grant - let the card behind a link write to a BO
+ * orr_peer_join - two cards with a link between them get routes to each other
+ * @odev: the card that wants to write
  * @owner: the card that has the memory
- * @port: its port
+ *
+ * Return: 0, -EXDEV if no link between them is up, -ENODEV if a card is gone.
+ */
+int orr_peer_join(struct orr_device *odev, struct orr_device *owner)
+{
+	u32 port, owner_port;
+	int ret;
+
+	if (!orr_peer_is_registered(owner))
+		return -ENODEV;
+	guard(mutex)(&orr_routes_lock);
+	ret = orr_peer_look_for(odev, owner, &port, &owner_port);
+	if (ret)
+		return ret;
+	ret = orr_peer_confirm(owner, owner_port, odev->info.uid, port);
+	if (ret)
+		return ret;
+	/* The owner takes what comes by its own route to there. */
+	ret = orr_route_set(owner, odev->node, owner_port);
+	if (ret)
+		return ret;
+	return orr_route_set(odev, owner->node, port);
+}
+
+/* Waits until a port has carried out all commands, and no access under an older grant is in flight. */
+static int orr_grant_wait(struct orr_device *owner, u32 port)
+{
+	u32 commands = owner->grant_commands;
+	u32 done;
+	int ret;
+
+	ret = read_poll_timeout(orr_read32, done, done == commands || done == U32_MAX, 20,
+				ORR_GRANT_TIMEOUT_US, false, owner,
+				ORR_R_LINK(port) + ORR_R_LINK_GRANT_DONE);
+	if (!ret && done == commands)
+		return 0;
+	if (orr_health_gone(owner))
+		return -ENODEV;
+	drm_err(&owner->drm, "link port %u: %u grant commands done, expected %u\n", port, done,
+		commands);
+	orr_device_lost(owner, "a link port does not carry out grants");
+	return -ENODEV;
+}
+
+/* Has all ports set or clear a grant. The caller is inside orr_enter() of the owner. */
+static int orr_grant_command(struct orr_device *owner, u32 slot, const struct orr_grant *set)
+{
+	int ret = 0;
+	u32 i;
+
+	lockdep_assert_held(&owner->grant_lock);
+	owner->grant_commands++;
+	for (i = 0; i < owner->info.link_ports; i++) {
+		u32 link = ORR_R_LINK(i);
+
+		if (set) {
+			orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, set->base);
+			orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, set->size);
+			orr_write32(owner, link + ORR_R_LINK_GRANT_NODE, set->node);
+		}
+		orr_write32(owner, link + ORR_R_LINK_GRANT_CMD,
+			    slot | (set ? ORR_LINK_GRANT_SET : ORR_LINK_GRANT_CLEAR));
+	}
+	for (i = 0; i < owner->info.link_ports && !ret; i++)
+		ret = orr_grant_wait(owner, i);
+	return ret;
+}
+
+static struct orr_grant *orr_grant_find(struct orr_device *owner, u32 node, u64 base)
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++) {
+		struct orr_grant *grant = &owner->grants[slot];
+
+		if (grant->users && grant->node == node && grant->base == base)
+			return grant;
+	}
+	return NULL;
+}
+
+static struct orr_grant *orr_grant_find_free(struct orr_device *owner)
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
+		if (!owner->grants[slot].users)
+			return &owner->grants[slot];
+	return NULL;
+}
+
+/* The caller is inside orr_enter() of the owner. */
+static int orr_peer_grant_locked(struct orr_device *owner, const struct orr_grant *set)
+{
+	struct orr_grant *grant;
+	int ret;
+
+	lockdep_assert_held(&owner->grant_lock);
+	grant = orr_grant_find(owner, set->node, set->base);
+	if (grant) {
+		grant->users++;
+		return 0;
+	}
+	grant = orr_grant_find_free(owner);
+	if (!grant)
+		return -ENOSPC;
+	ret = orr_grant_command(owner, grant - owner->grants, set);
+	if (!ret)
+		*grant = *set;
+	return ret;
+}
+
+/**
+ * orr_peer_grant - let another card write to a BO
+ * @owner: the card that has the memory
+ * @node: the other's
  * @base: VRAM offset of the BO
  * @size: its size
  *
- * Return: 0, -ENOSPC if the port has no free slot, -EBUSY as long as somebody behind the link maps
- * memory of an earlier life of the owner, -ENODEV if the owner is gone.
+ * Return: 0, -ENOSPC if there is no free slot, -ENODEV if the owner is gone.
  */
-int orr_peer_grant(struct orr_device *owner, u32 port, u64 base, u64 size)
+int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size)
 {
+	const struct orr_grant set = { .base = base, .size = size, .node = node, .users = 1 };
 	int idx, ret;
 
-	/* Once there is none there will be none: that life gives no grants any more. */
-	if (orr_peer_port_is_stale(owner, port))
-		return -EBUSY;
 	guard(mutex)(&owner->grant_lock);
 	ret = orr_enter(owner, &idx);
 	if (ret)
 		return ret;
-	ret = orr_peer_grant_locked(owner, owner->links[port], base, size);
+	ret = orr_peer_grant_locked(owner, &set);
 	orr_exit(owner, idx);
 	return ret;
 }
@@ -263,39 +363,38 @@ int orr_peer_grant(struct orr_device *owner, u32 port, u64 base, u64 size)
 /**
  * orr_peer_grant_again - one more user of a grant
  * @owner: the card that has the memory
- * @port: its port
+ * @node: the other's
  * @base: VRAM offset of the BO, with orr_peer_grant() before
  */
-void orr_peer_grant_again(struct orr_device *owner, u32 port, u64 base)
+void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base)
 {
 	struct orr_grant *grant;
 
 	guard(mutex)(&owner->grant_lock);
-	grant = orr_grant_find(owner->links[port], base);
+	grant = orr_grant_find(owner, node, base);
 	if (!WARN_ON(!grant))
 		grant->users++;
 }
 
 /**
- * orr_peer_revoke - one user less; with the last, nothing of the peer can write there any more
+ * orr_peer_revoke - one user less; with the last, nothing of that card can write there any more
  * @owner: the card that has the memory; may be gone
- * @port: its port
+ * @node: the other's
  * @base: VRAM offset of the BO, with orr_peer_grant() before
  */
-void orr_peer_revoke(struct orr_device *owner, u32 port, u64 base)
+void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base)
 {
-	struct orr_link_port *p = owner->links[port];
 	struct orr_grant *grant;
 	int idx;
 
 	guard(mutex)(&owner->grant_lock);
-	grant = orr_grant_find(p, base);
+	grant = orr_grant_find(owner, node, base);
 	if (WARN_ON(!grant))
 		return;
 	if (--grant->users)
 		return;
 	if (orr_enter(owner, &idx))
 		return;
-	orr_grant_command(owner, p, (u32)(grant - p->grant) | ORR_LINK_GRANT_CLEAR);
+	orr_grant_command(owner, grant - owner->grants, NULL);
 	orr_exit(owner, idx);
 }

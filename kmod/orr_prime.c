@@ -74,18 +74,15 @@ static struct orr_bo *orr_bo_import_peer(struct orr_device *odev, struct dma_buf
 					 struct orr_bo *owner)
 {
 	struct orr_bo *bo;
-	u32 port, owner_port;
 	int ret;
 
-	ret = orr_peer_find_port(odev, orr_bo_device(owner), &port, &owner_port);
+	ret = orr_peer_join(odev, orr_bo_device(owner));
 	if (ret)
 		return ERR_PTR(ret);
 	bo = orr_bo_alloc(odev, ORR_BO_KIND_PEER);
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
 	bo->owner = owner;
-	bo->port = port;
-	bo->owner_port = owner_port;
 	get_dma_buf(dma_buf);
 	bo->dma_buf = dma_buf;
 	drm_gem_private_object_init(&odev->drm, &bo->base, owner->base.size);

@@ -314,7 +314,7 @@ void orr_restart_init(struct orr_device *odev)
  */
 void orr_restart_enable(struct orr_device *odev)
 {
-	if ((odev->info.hw_version & 0xffff) >= 1 && orr_fw_schedules(odev))
+	if (orr_fw_schedules(odev))
 		WRITE_ONCE(odev->restart.enabled, true);
 }
 

@@ -314,8 +314,8 @@ static bool orr_signaller_reaches(const struct orr_signaller *signaller,
 {
 	const struct orr_bo *bo = signaller->bo;
 
-	return bo->kind != ORR_BO_KIND_PEER || (orr_link_is_up(&looks[bo->owner_port]) &&
-						looks[bo->owner_port].losses == signaller->losses);
+	return bo->kind != ORR_BO_KIND_PEER || (orr_link_is_up(&looks[signaller->port]) &&
+						looks[signaller->port].losses == signaller->losses);
 }
 
 /**

@@ -174,6 +174,8 @@ class Card final : private SocEffects {
     void quiesce();
     void map(const Command& command);
     void unmap(const Command& command);
+    void set_node(std::uint32_t node);
+    void set_route(const Command& command);
     void grant(const Command& command);
     bool poll_links();
     std::expected<void, std::string> build_lockstep();
@@ -233,7 +235,7 @@ class Card final : private SocEffects {
     std::unique_ptr<Doorbells> doorbells_;
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> links_;
     std::vector<LinkPort*> active_links_;
-    PeerPorts peers_{};
+    Peers peers_;
     std::unique_ptr<Workers> workers_;
     std::unique_ptr<CheckedMemory> checked_memory_;  // null: use of memory is not checked
     std::unique_ptr<EngineContext> engine_context_;

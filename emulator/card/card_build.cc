@@ -144,6 +144,9 @@ std::expected<void, std::string> Card::build() {
             if (checked_memory_ != nullptr) checked_memory_->wrote(offset, bytes);
             memory_.vram().reserve(events_.now(), lines_of(offset, bytes) * kMemoryLine);
         };
+        hooks.comes_here = [this, port](std::uint32_t node) {
+            return peers_.towards(node) == peers_.ports()[port];
+        };
         hooks.poke = [this, port](std::uint64_t offset) {
             core_->note(ORR_OTRACE_NOTE_POKE, {offset});
             soc_->poked(offset, port);
@@ -167,7 +170,7 @@ std::expected<void, std::string> Card::build() {
         auto made = LinkPort::create(std::move(link), events_, vram_, counters_, errors_, std::move(hooks));
         if (!made) return std::unexpected(made.error());
         links_[port] = *std::move(made);
-        peers_[port] = links_[port].get();
+        peers_.attach(port, links_[port].get());
         active_links_.push_back(links_[port].get());
     }
 

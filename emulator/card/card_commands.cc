@@ -14,7 +14,8 @@ constexpr std::uint64_t kBootPiece = 16 << 10;
 
 bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
-    return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant;
+    return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
+           kind != kNode && kind != kRoute;
 }
 
 bool Card::drain_commands(bool quiet) {
@@ -48,6 +49,12 @@ void Card::carry_out(const Command& command) {
                 if (fault.action == FaultAction::kDelay) break;
             }
             send_mailbox_ring();
+            break;
+        case Command::Kind::kNode:
+            set_node(command.number);
+            break;
+        case Command::Kind::kRoute:
+            set_route(command);
             break;
         case Command::Kind::kGrant:
             grant(command);
@@ -184,6 +191,10 @@ void Card::reset() {
     core_->reset();
     for (LinkPort* link : active_links_)
         link->reset();
+    set_node(0);
+    peers_.forget_routes();
+    for (auto& route : file_.routes)
+        route.store(0, std::memory_order_relaxed);
     for (auto& link : file_.links)
         link.grants_done.store(0, std::memory_order_relaxed);
     file_.irq_status.store(0, std::memory_order_relaxed);
@@ -255,23 +266,37 @@ void Card::unmap(const Command& command) {
     vector_unit_->flush();
 }
 
+void Card::set_node(std::uint32_t node) {
+    for (LinkPort* link : active_links_)
+        link->set_node(node);
+    file_.node.store(node, std::memory_order_release);
+}
+
+void Card::set_route(const Command& command) {
+    if (peers_.set_route(command.number, command.a))
+        file_.routes[command.number].store(static_cast<std::uint32_t>(command.a), std::memory_order_release);
+}
+
 void Card::grant(const Command& command) {
-    LinkPort* link = links_[command.number].get();
+    const std::uint32_t port = command.number & 0xffffu, node = command.number >> 16;
+    LinkPort* link = links_[port].get();
     const auto slot = static_cast<std::uint32_t>(command.c & 0xffu);
     const std::uint64_t verb = command.c & ~std::uint64_t{0xff};
-    bool good = false;
+    // Nobody comes by a port without a cable, and software need not know which those are.
+    bool good = link == nullptr;
     if (link != nullptr && slot < ORR_LINK_GRANT_SLOTS) {
         if (verb == ORR_LINK_GRANT_SET) {
-            good = link->set_grant(slot, command.a, command.b);
+            good = link->set_grant(slot, command.a, command.b, node);
         } else if (verb == ORR_LINK_GRANT_CLEAR) {
             good = link->clear_grant(slot);
         }
     }
     if (!good) {
-        errors_.guest("grant command {:#x} on link port {} for {:#x} bytes at {:#x} cannot be done",
-                      command.c, command.number, command.b, command.a);
+        errors_.guest(
+            "grant command {:#x} on link port {} to node {} for {:#x} bytes at {:#x} cannot be done",
+            command.c, port, node, command.b, command.a);
     }
-    file_.links[command.number].grants_done.fetch_add(1, std::memory_order_release);
+    file_.links[port].grants_done.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace orrery::emu

@@ -17,7 +17,9 @@ struct Command {
         kReset,
         kRestartCore,
         kMailbox,
-        kGrant,       // number: port, a: base, b: size, c: command word
+        kNode,        // number: the card's
+        kRoute,       // number: node, a: as in the register
+        kGrant,       // number: port | node << 16, a: base, b: size, c: command word
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

@@ -38,6 +38,8 @@ struct RegisterFile {
     std::atomic<std::uint32_t> irq_status{0};
     std::atomic<std::uint32_t> irq_mask{0};
     std::array<Link, ORR_LINK_MAX_PORTS> links;
+    std::atomic<std::uint32_t> node{0};
+    std::array<std::atomic<std::uint32_t>, ORR_NODES> routes{};  // as ORR_R_ROUTE shows them
 };
 
 }  // namespace orrery::emu

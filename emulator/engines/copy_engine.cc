@@ -57,7 +57,7 @@ std::optional<std::uint64_t> CopyEngine::wraps() const {
 void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     busy_ = true;
     ended_ = false;
-    linked_ = 0;
+    ways_.clear();
     place_ = {};
     column_ = 0;
     pointer_ = {};
@@ -499,9 +499,11 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
         rate = std::min(rate, memory.config().pcie_bytes_per_second / host);
     if (ways.vram != 0) rate = std::min(rate, memory.config().vram_bytes_per_second / ways.vram);
     std::uint64_t link_rate = 0;
-    if (dst_.where.target == ORR_TARGET_PEER && context_.links[dst_.where.port] != nullptr) {
-        link_rate = context_.links[dst_.where.port]->bytes_per_second();
-        rate = std::min(rate, link_rate);
+    if (dst_.where.target == ORR_TARGET_PEER) {
+        if (const PeerPort* link = context_.peers.towards(dst_.where.node)) {
+            link_rate = link->bytes_per_second();
+            rate = std::min(rate, link_rate);
+        }
     }
     // Whole lines, so that no element is cut.
     bytes = std::min(
@@ -552,16 +554,21 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     return bytes;
 }
 
+// nullptr: there is none, or it is not the one that it was.
+PeerPort* CopyEngine::way_to(std::uint32_t node) {
+    PeerPort* const link = context_.peers.towards(node);
+    const auto way = std::ranges::find(ways_, node, &Way::node);
+    if (way != ways_.end()) return way->link == link && way->session == link->session() ? link : nullptr;
+    if (link != nullptr) ways_.push_back({node, link, link->session()});
+    return link;
+}
+
 std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at) {
-    const unsigned port = dst_.where.port;
-    PeerPort* const link = context_.links[port];
-    if (link != nullptr && (linked_ >> port & 1) == 0) {
-        linked_ |= 1u << port;
-        sessions_[port] = link->session();
-    }
-    const LinkSend sent = link == nullptr || sessions_[port] != link->session()
-                              ? LinkSend{.fault = ORR_FAULT_PEER_DOWN}
-                              : link->write(dst_.where.address + dst_.used, {from, bytes}, at);
+    const std::uint32_t node = dst_.where.node;
+    PeerPort* const link = way_to(node);
+    const LinkSend sent = link == nullptr
+                              ? LinkSend{.fault = context_.peers.fault_of(node)}
+                              : link->write(node, dst_.where.address + dst_.used, {from, bytes}, at);
     if (sent.fault != ORR_FAULT_NONE) {
         end(ORR_DONE_FAULT, sent.fault, dst_va());
         return 0;

@@ -134,8 +134,15 @@ class CopyEngine final : public EnginePort {
     bool busy_ = false;
     bool ended_ = false;          // completion_ stands, and the event hands it in
     PeerPort* parked_ = nullptr;  // the link that had no room, and wakes event_
-    std::array<std::uint64_t, ORR_LINK_MAX_PORTS> sessions_{};  // of the links that this copy writes to
-    std::uint32_t linked_ = 0;                                  // bit n: port n is one of them
+    // By which a node was reached when this copy first wrote to it: what comes after goes there too, or not
+    // at all.
+    struct Way {
+        std::uint32_t node;
+        PeerPort* link;
+        std::uint64_t session;
+    };
+    PeerPort* way_to(std::uint32_t node);
+    std::vector<Way> ways_;
     DescriptorWords words_{};
     LongPointer pointer_;  // its bytes are 0 where `words_` are all there is
     LongDescriptor fetched_descriptor_;

@@ -50,8 +50,7 @@ struct EngineContext {
     Mmu& mmu;
     MemorySystem& memory;
     Counters& counters;
-    // Link ports by number; nullptr: no such port.
-    std::array<PeerPort*, ORR_LINK_MAX_PORTS> links{};
+    const Peers& peers;
     Errors* errors = nullptr;    // nullptr: nobody is told
     Workers* workers = nullptr;  // nullptr: engines work on the card thread alone
     // Takes a completion; called on the card thread from an event. The port is idle already: the callee may

@@ -19,6 +19,12 @@ constexpr std::uint32_t kReadWaitUs = 20'000;
 constexpr std::uint64_t kLinkFirst = ORR_R_LINK(0);
 constexpr std::uint64_t kLinkStride = ORR_R_LINK(1) - ORR_R_LINK(0);
 constexpr std::uint64_t kLinkEnd = ORR_R_LINK(ORR_LINK_MAX_PORTS);
+constexpr std::uint64_t kRouteFirst = ORR_R_ROUTE(1);
+constexpr std::uint64_t kRouteEnd = ORR_R_ROUTE(ORR_NODES);
+
+bool is_route(std::uint64_t offset) {
+    return offset >= kRouteFirst && offset < kRouteEnd;
+}
 constexpr std::uint64_t kSkuNameBytes = 32;
 
 std::uint32_t half(std::uint64_t value, bool upper) {
@@ -116,6 +122,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
             case ORR_R_LINK_GRANT_BASE + 4:
             case ORR_R_LINK_GRANT_SIZE:
             case ORR_R_LINK_GRANT_SIZE + 4:
+            case ORR_R_LINK_GRANT_NODE:
                 return "only the host's own writes change it";
             default:
                 return nullptr;
@@ -237,6 +244,10 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
         return port < card_.sku().link_ports && read_link(port, at % kLinkStride, value);
     }
     const RegisterFile& file = card_.registers();
+    if (is_route(offset)) {
+        value = file.routes[(offset - ORR_R_ROUTE(0)) / 4].load(std::memory_order_acquire);
+        return true;
+    }
     const Sku& sku = card_.sku();
     switch (offset) {
         case ORR_R_ID:
@@ -281,6 +292,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_PLATFORM:
             value = card_.config().host_atomics ? ORR_PLATFORM_ATOMICS : 0;
+            return true;
+        case ORR_R_NODE:
+            value = file.node.load(std::memory_order_acquire);
             return true;
         case ORR_R_HELD:
             value = file.held.load(std::memory_order_acquire);
@@ -349,6 +363,9 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
         case ORR_R_LINK_GRANT_SIZE + 4:
             value = half(grants_[port].size, upper);
             return true;
+        case ORR_R_LINK_GRANT_NODE:
+            value = grants_[port].node;
+            return true;
         case ORR_R_LINK_GRANT_DONE:
             value = link.grants_done.load(std::memory_order_acquire);
             return true;
@@ -374,8 +391,20 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
         const auto port = static_cast<unsigned>(at / kLinkStride);
         return port < card_.sku().link_ports && write_link(port, at % kLinkStride, value);
     }
+    if (is_route(offset)) {
+        const std::uint32_t port = value - ORR_ROUTE_VALID;
+        if (value != 0 && port >= card_.sku().link_ports) return false;
+        card_.post({.kind = Command::Kind::kRoute,
+                    .number = static_cast<std::uint32_t>((offset - ORR_R_ROUTE(0)) / 4),
+                    .a = value});
+        return true;
+    }
     RegisterFile& file = card_.registers();
     switch (offset) {
+        case ORR_R_NODE:
+            if (value >= ORR_NODES) return false;
+            card_.post({.kind = Command::Kind::kNode, .number = value});
+            return true;
         case ORR_R_RESET:
             if (value != ORR_RESET_MAGIC) return false;
             reset();
@@ -422,9 +451,13 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
         case ORR_R_LINK_GRANT_SIZE + 4:
             set_half(grant.size, upper, value);
             return true;
+        case ORR_R_LINK_GRANT_NODE:
+            if (value >= ORR_NODES) return false;
+            grant.node = value;
+            return true;
         case ORR_R_LINK_GRANT_CMD:
             card_.post({.kind = Command::Kind::kGrant,
-                        .number = port,
+                        .number = port | grant.node << 16,
                         .a = grant.base,
                         .b = grant.size,
                         .c = value});

@@ -47,6 +47,7 @@ class HostRegisters {
     struct Grant {
         std::uint64_t base = 0;
         std::uint64_t size = 0;
+        std::uint32_t node = 0;
     };
 
     static constexpr std::uint64_t kSpins = 1024;

@@ -63,6 +63,7 @@ class LinkPort::Impl {
               [this](std::uint64_t offset, std::uint64_t bytes) {
                   if (hooks_.arrived) hooks_.arrived(offset, bytes);
               },
+              [this](std::uint32_t node) { return !hooks_.comes_here || hooks_.comes_here(node); },
               std::uint64_t{config_.gbps} * 125'000'000),
           transmitter_(
               std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
@@ -352,28 +353,28 @@ class LinkPort::Impl {
     }
 
     // For the clock of the work that writes; `at` as PeerPort::write() has it.
-    LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {
+    LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {
         if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
         if (!waiting_.empty()) return {};
         // Who keeps step has told the others that it sends nothing in the past.
         const ModelTime when = in_step_ ? events_.now() : std::min(at, events_.now());
-        LinkSend sent = transmitter_.write(events_.to_system(when), offset, data);
+        LinkSend sent = transmitter_.write(events_.to_system(when), node, offset, data);
         sent.sent_ps = events_.from_system(sent.sent_ps);
         check_transmitter();
         return sent;
     }
 
-    std::uint32_t signal(std::uint64_t offset, std::uint64_t value) {
+    std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
         if (!up()) return ORR_FAULT_PEER_DOWN;
-        const std::uint32_t fault = transmitter_.signal(events_.system_now(), offset, value);
+        const std::uint32_t fault = transmitter_.signal(events_.system_now(), node, offset, value);
         check_transmitter();
         keep_time();
         return fault;
     }
 
-    std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) {
+    std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) {
         if (!up()) return ORR_FAULT_PEER_DOWN;
-        const std::uint32_t fault = transmitter_.post(events_.system_now(), offset, data);
+        const std::uint32_t fault = transmitter_.post(events_.system_now(), node, offset, data);
         check_transmitter();
         keep_time();
         return fault;
@@ -511,12 +512,16 @@ const std::string& LinkPort::down_reason() const {
     return impl_->down_reason_;
 }
 
-bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size) {
-    return size != 0 && impl_->receiver_.set_grant(slot, {base, size});
+void LinkPort::set_node(std::uint32_t node) {
+    impl_->receiver_.set_node(node);
+    impl_->transmitter_.set_node(node);
+}
+bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node) {
+    return size != 0 && node != 0 && impl_->receiver_.set_grant(slot, {base, size, node});
 }
 bool LinkPort::clear_grant(std::uint32_t slot) {
     impl_->hurry();
-    return impl_->receiver_.set_grant(slot, {0, 0});
+    return impl_->receiver_.set_grant(slot, {0, 0, 0});
 }
 void LinkPort::poke_room() {
     impl_->poke_room();
@@ -529,7 +534,7 @@ void LinkPort::clock_jumped(ModelTime gap) {
 }
 void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)
-        impl_->receiver_.set_grant(slot, {0, 0});
+        impl_->receiver_.set_grant(slot, {0, 0, 0});
     impl_->receiver_.forget_owed();
 }
 bool LinkPort::settle(std::uint64_t offset) {
@@ -547,14 +552,15 @@ std::uint64_t LinkPort::bytes_per_second() const {
     return impl_->transmitter_.bytes_per_second();
 }
 
-LinkSend LinkPort::write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {
-    return impl_->write(offset, data, at);
+LinkSend LinkPort::write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
+                         ModelTime at) {
+    return impl_->write(node, offset, data, at);
 }
-std::uint32_t LinkPort::signal(std::uint64_t offset, std::uint64_t value) {
-    return impl_->signal(offset, value);
+std::uint32_t LinkPort::signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
+    return impl_->signal(node, offset, value);
 }
-std::uint32_t LinkPort::post(std::uint64_t offset, std::span<const std::byte> data) {
-    return impl_->post(offset, data);
+std::uint32_t LinkPort::post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) {
+    return impl_->post(node, offset, data);
 }
 void LinkPort::wait_for_room(Event& event) {
     impl_->wait_for_room(event);

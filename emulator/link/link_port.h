@@ -51,6 +51,8 @@ struct LinkHooks {
     // Whether another one may come: without room the next signal, and what the peer sent behind it, stays in
     // the inbox until poke_room() is called. Empty: always.
     std::function<bool()> poke_room;
+    // Whether what that node sends comes by this port; what comes by another is denied. Empty: yes.
+    std::function<bool(std::uint32_t node)> comes_here;
     // What a peer sent has been written to VRAM. May be empty.
     std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)> arrived;
     // The port's state changed: ORR_IRQ_LINK.
@@ -93,10 +95,13 @@ class LinkPort final : public PeerPort {
     // Why the link went down last; empty if it never did.
     const std::string& down_reason() const;
 
-    // Grants: true if slot and range are valid (4 KiB aligned, inside VRAM, size not 0). When a call
-    // returns, nothing that the peer does is judged by the older grant any more; what it had sent before is
-    // done. They survive a link that goes down; reset() clears them all, and forgets pokes that are owed.
-    bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size);
+    // The card's number, 0: none; see ORR_R_NODE.
+    void set_node(std::uint32_t node);
+    // Grants to a node that comes by this port: true if slot, range (4 KiB aligned, inside VRAM, size not 0)
+    // and node are valid. When a call returns, nothing that the peer does is judged by the older grant any
+    // more; what it had sent before is done. They survive a link that goes down; reset() clears them all, and
+    // forgets pokes that are owed.
+    bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node);
     bool clear_grant(std::uint32_t slot);
     void reset();
 
@@ -115,12 +120,13 @@ class LinkPort final : public PeerPort {
 
     // --- towards the peer: see PeerPort ---
     std::uint64_t bytes_per_second() const override;
-    LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at = kNever) override;
+    LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
+                   ModelTime at = kNever) override;
     void wait_for_room(Event& event) override;
     void forget(Event& event) override;
     std::uint64_t session() const override;
-    std::uint32_t signal(std::uint64_t offset, std::uint64_t value) override;
-    std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) override;
+    std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) override;
+    std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) override;
     bool settle(std::uint64_t offset) override;
     // Somebody waits for room.
     bool congested() const;

@@ -15,13 +15,14 @@
 namespace orrery::emu::link {
 
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-                   std::uint64_t bytes_per_second)
+                   ComesHere comes_here, std::uint64_t bytes_per_second)
     : events_(events),
       vram_(vram),
       counters_(counters),
       poke_(std::move(poke)),
       room_(std::move(room)),
       arrived_(std::move(arrived)),
+      comes_here_(std::move(comes_here)),
       bytes_per_second_(bytes_per_second) {}
 
 std::expected<void, std::string> Receiver::open() {
@@ -32,6 +33,8 @@ std::expected<void, std::string> Receiver::open() {
     for (unsigned slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot) {
         publish_grant(*inbox_.operator->(), slot, grants_[slot]);
     }
+    store_release(inbox_->grants_end, grants_end_);
+    store_release(inbox_->node, node_);
     return {};
 }
 
@@ -47,12 +50,22 @@ void Receiver::close() {
 }
 
 bool Receiver::set_grant(std::uint32_t slot, const Grant& grant) {
-    if (slot >= ORR_LINK_GRANT_SLOTS) return false;
+    if (slot >= ORR_LINK_GRANT_SLOTS || grant.node >= ORR_NODES) return false;
     if (grant.base % ORR_PAGE_SIZE != 0 || grant.size % ORR_PAGE_SIZE != 0) return false;
     if (!vram_.contains(grant.base, grant.size)) return false;
     grants_[slot] = grant;
-    if (inbox_) publish_grant(*inbox_.operator->(), slot, grant);
+    if (grant.size != 0) grants_end_ = std::max(grants_end_, slot + 1);
+    while (grants_end_ > 0 && grants_[grants_end_ - 1].size == 0)
+        --grants_end_;
+    if (!inbox_) return true;
+    publish_grant(*inbox_.operator->(), slot, grant);
+    store_release(inbox_->grants_end, std::uint64_t{grants_end_});
     return true;
+}
+
+void Receiver::set_node(std::uint32_t node) {
+    node_ = node;
+    if (inbox_) store_release(inbox_->node, node_);
 }
 
 void Receiver::set_need_wakeup(bool on) {
@@ -73,6 +86,10 @@ const char* Receiver::judge(const Message& message) const {
         return "a message arrives before an earlier one";
     }
     if (message.arrival_ps >= kLatestSystemTime) return "a message comes from the end of time";
+    if (message.source == 0 || message.source >= ORR_NODES || message.destination == 0 ||
+        message.destination >= ORR_NODES) {
+        return "a message names no node";
+    }
     const std::uint64_t used = message.payload_end - payload_end_;  // wraps if it went back
     switch (message.op) {
         case kOpWrite:
@@ -91,6 +108,11 @@ const char* Receiver::judge(const Message& message) const {
     }
 }
 
+bool Receiver::allowed(const Message& message, std::uint64_t bytes) const {
+    return message.destination == node_ && comes_here_(message.source) &&
+           covered(std::span(grants_).first(grants_end_), message.source, message.offset, bytes);
+}
+
 void Receiver::execute(const Message& message) {
     const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
@@ -98,7 +120,7 @@ void Receiver::execute(const Message& message) {
     if (message.arrival_ps < std::min(events_.system_now(), late_since_))
         counters_.add(ORR_CTR_LINK_STRAGGLERS);
     std::uint8_t* to = vram_.at(message.offset, bytes);
-    if (to == nullptr || !covered(grants_, message.offset, bytes)) {
+    if (to == nullptr || !allowed(message, bytes)) {
         counters_.add(ORR_CTR_LINK_DENIED);
         return;
     }

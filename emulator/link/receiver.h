@@ -22,11 +22,13 @@ class Receiver {
 
     using Room = std::function<bool()>;
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
+    using ComesHere = std::function<bool(std::uint32_t node)>;
 
     // `room`: whether a poke may come. `arrived` hears of what was written. Messages that have arrived
-    // already go through at `bytes_per_second`.
+    // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
+    // port.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-             std::uint64_t bytes_per_second);
+             ComesHere comes_here, std::uint64_t bytes_per_second);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();
@@ -35,6 +37,8 @@ class Receiver {
     int fd() const { return inbox_.fd(); }
 
     bool set_grant(std::uint32_t slot, const Grant& grant);
+    // The card's own; what is for another is denied.
+    void set_node(std::uint32_t node);
 
     // Executes what has arrived by the card's system time, bounded per call. true: it did something or has
     // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
@@ -75,6 +79,7 @@ class Receiver {
     // The next message waits for more than this process.
     void needs_time(bool needs);
     const char* judge(const Message& message) const;
+    bool allowed(const Message& message, std::uint64_t bytes) const;
     void execute(const Message& message);
 
     EventQueue& events_;
@@ -83,9 +88,12 @@ class Receiver {
     Poke poke_;
     Room room_;
     Arrived arrived_;
+    ComesHere comes_here_;
     std::uint64_t bytes_per_second_;
     SharedArea inbox_;
     std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};
+    std::uint32_t grants_end_ = 0;  // slots from there on are not in use
+    std::uint32_t node_ = 0;
     std::uint64_t consumed_ = 0;
     std::uint64_t payload_end_ = 0;
     std::uint64_t alive_ = 0;

@@ -88,10 +88,26 @@ ModelTime Transmitter::depart(ModelTime now, std::uint64_t bytes) {
     return wire_.reserve(now, bytes, min_message_ps_);
 }
 
-bool Transmitter::denied(std::uint64_t offset, std::uint64_t bytes) {
-    if (covered(read_grants(*outbox_.operator->()), offset, bytes)) return false;
-    counters_.add(ORR_CTR_LINK_DENIED);
-    return true;
+std::uint32_t Transmitter::refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes) {
+    std::uint32_t fault = ORR_FAULT_NONE;
+    if (node_ == 0 || load_relaxed(outbox_->node) != node) {
+        fault = ORR_FAULT_NO_ROUTE;
+    } else if (!published(*outbox_.operator->(), node_, offset, bytes)) {
+        fault = ORR_FAULT_PEER_DENIED;
+    }
+    if (fault != ORR_FAULT_NONE) counters_.add(ORR_CTR_LINK_DENIED);
+    return fault;
+}
+
+Message Transmitter::message_to(std::uint32_t node, std::uint32_t op, ModelTime now,
+                                std::uint64_t offset) const {
+    Message message{};
+    message.op = op;
+    message.send_ps = now;
+    message.offset = offset;
+    message.source = static_cast<std::uint16_t>(node_);
+    message.destination = static_cast<std::uint16_t>(node);
+    return message;
 }
 
 void Transmitter::publish(Message& message) {
@@ -165,7 +181,7 @@ bool Transmitter::payload_room(std::uint64_t bytes) {
 
 // Where there is room.
 void Transmitter::add_payload(Message& message, const void* data) {
-    message.payload_at = payload_used_ % kPayloadBytes;
+    message.payload_at = static_cast<std::uint32_t>(payload_used_ % kPayloadBytes);
     put_payload(*outbox_.operator->(), message.payload_at, data, message.bytes);
     payload_used_ += rounded(message.bytes);
 }
@@ -192,20 +208,19 @@ void Transmitter::flush() {
     if (refused_ && pending_.empty() && ring_room()) refused_ = false;
 }
 
-LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data) {
+LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t offset,
+                            std::span<const std::byte> data) {
     // How a write is cut into messages depends on its size alone, never on how fast the peer is.
     const std::uint64_t bytes = std::min(std::uint64_t{data.size()}, kMaxWriteBytes);
     if (bytes == 0) return {};
-    if (denied(offset, bytes)) return {.fault = ORR_FAULT_PEER_DENIED};
+    if (const std::uint32_t fault = refusal(node, offset, bytes); fault != ORR_FAULT_NONE)
+        return {.fault = fault};
     flush();
     const bool room = pending_.empty() && ring_room() && payload_room(bytes);
     if (broken_) return {.fault = ORR_FAULT_PEER_DOWN};
     if (!room) return {};
-    Message message{};
-    message.op = kOpWrite;
+    Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(bytes);
-    message.send_ps = now;
-    message.offset = offset;
     add_payload(message, data.data());
     const ModelTime sent = depart(now, bytes);
     message.arrival_ps = later(sent, latency_);
@@ -213,15 +228,13 @@ LinkSend Transmitter::write(ModelTime now, std::uint64_t offset, std::span<const
     return {.bytes = static_cast<std::size_t>(bytes), .sent_ps = sent};
 }
 
-std::uint32_t Transmitter::post(ModelTime now, std::uint64_t offset, std::span<const std::byte> data) {
-    if (denied(offset, data.size())) return ORR_FAULT_PEER_DENIED;
+std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t offset,
+                                std::span<const std::byte> data) {
+    if (const std::uint32_t fault = refusal(node, offset, data.size()); fault != ORR_FAULT_NONE) return fault;
     flush();
     if (broken_ || pending_.size() == kMaxPending) return ORR_FAULT_PEER_DOWN;
-    Message message{};
-    message.op = kOpWrite;
+    Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(data.size());
-    message.send_ps = now;
-    message.offset = offset;
     message.arrival_ps = later(depart(now, data.size()), latency_);
     pending_.push_back({message, 0});
     std::memcpy(&pending_.back().data, data.data(), data.size());
@@ -229,9 +242,11 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint64_t offset, std::span<c
     return broken_ ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
 
-std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint64_t value) {
+std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64_t offset,
+                                  std::uint64_t value) {
     if (offset % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
-    if (denied(offset, sizeof(orr_semaphore))) return ORR_FAULT_PEER_DENIED;
+    if (const std::uint32_t fault = refusal(node, offset, sizeof(orr_semaphore)); fault != ORR_FAULT_NONE)
+        return fault;
     flush();
     const bool room = pending_.empty() && ring_room();
     if (broken_) return ORR_FAULT_PEER_DOWN;
@@ -239,10 +254,7 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint64_t offset, std::uint
         refused_ = true;
         return ORR_FAULT_PEER_BUSY;
     }
-    Message message{};
-    message.op = kOpSignal;
-    message.send_ps = now;
-    message.offset = offset;
+    Message message = message_to(node, kOpSignal, now, offset);
     message.value = value;
     message.arrival_ps = later(depart(now, sizeof(orr_semaphore)), latency_);
     if (!room) {

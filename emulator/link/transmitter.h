@@ -30,10 +30,13 @@ class Transmitter {
     void close();
     bool is_open() const { return static_cast<bool>(outbox_); }
 
+    // This card's, 0: it has none and sends nothing.
+    void set_node(std::uint32_t node) { node_ = node; }
     // As LinkPort; the port must be open. A peer whose words make no sense shows in broken() afterwards.
-    LinkSend write(ModelTime now, std::uint64_t offset, std::span<const std::byte> data);
-    std::uint32_t signal(ModelTime now, std::uint64_t offset, std::uint64_t value);
-    std::uint32_t post(ModelTime now, std::uint64_t offset, std::span<const std::byte> data);
+    LinkSend write(ModelTime now, std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data);
+    std::uint32_t signal(ModelTime now, std::uint32_t node, std::uint64_t offset, std::uint64_t value);
+    std::uint32_t post(ModelTime now, std::uint32_t node, std::uint64_t offset,
+                       std::span<const std::byte> data);
     std::uint64_t bytes_per_second() const { return wire_.bytes_per_second(); }
     // Why this link must go down, if it must.
     const std::optional<std::string>& broken() const { return broken_; }
@@ -68,7 +71,9 @@ class Transmitter {
     void add_payload(Message& message, const void* data);
     bool add_payload_again(Message& message);
     ModelTime depart(ModelTime now, std::uint64_t bytes);
-    bool denied(std::uint64_t offset, std::uint64_t bytes);
+    // Why not: ORR_FAULT_*.
+    std::uint32_t refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes);
+    Message message_to(std::uint32_t node, std::uint32_t op, ModelTime now, std::uint64_t offset) const;
     void publish(Message& message);
     void put(Message& message);
     bool faulty(Message& message);
@@ -82,6 +87,7 @@ class Transmitter {
     std::function<void(ModelTime)> sent_;
     Faults* faults_;
     std::uint32_t port_;
+    std::uint32_t node_ = 0;
     SharedArea outbox_;
     std::optional<std::string> broken_;
     std::uint64_t produced_ = 0;

@@ -9,11 +9,12 @@
 #include <cstdint>
 
 #include <orrery/hw/bar0.h>
+#include <orrery/hw/link.h>
 
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -48,14 +49,19 @@ struct Message {
     std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
     std::uint64_t offset;       // in the receiver's VRAM
     std::uint64_t value;        // kOpSignal, else 0
-    std::uint64_t payload_at;   // kOpWrite: where in the payload area it begins, else 0; it goes on at 0
+    std::uint32_t payload_at;   // kOpWrite: where in the payload area it begins, else 0; it goes on at 0
+    std::uint16_t source;       // the node that sent it
+    std::uint16_t destination;  // the node for which it is
     std::uint64_t payload_end;  // bytes of the payload area used since the link came up, up to this message
 };
 static_assert(sizeof(Message) == 64);
 
+static_assert(kPayloadBytes <= std::uint64_t{1} << 32 && ORR_NODES <= 1u << 16);
+
 struct Grant {
     std::uint64_t base;
     std::uint64_t size;  // 0: slot not in use
+    std::uint64_t node;  // who may write there
 };
 
 // One direction. Words of one writer share a cache line with nobody else's.
@@ -71,7 +77,9 @@ struct Inbox {
     alignas(64) std::uint32_t need_wakeup;
     // by both: the sender sets it before it blocks without room, the owner takes it back with a wake
     alignas(64) std::uint32_t need_credit;
-    // by the owner: what the sender may write to. A copy for the sender's information.
+    // by the owner: its card's node, and what may be written to. Copies for the sender's information.
+    alignas(64) std::uint64_t node;
+    std::uint64_t grants_end;  // slots from there on are not in use
     alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];
     alignas(64) Message ring[kRingEntries];
     alignas(4096) std::uint8_t payload[kPayloadBytes];

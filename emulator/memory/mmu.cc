@@ -57,10 +57,9 @@ std::uint8_t target_of(std::uint64_t pte) {
     return static_cast<std::uint8_t>((pte >> ORR_PTE_TARGET_SHIFT) & 3u);
 }
 
-// Everything in an entry that two merged pages must share: rights, target and port.
+// Everything in an entry that two merged pages must share: rights, target and node.
 constexpr std::uint64_t kSameKind = ORR_PTE_READ | ORR_PTE_WRITE | ORR_PTE_EXEC |
-                                    (std::uint64_t{3} << ORR_PTE_TARGET_SHIFT) |
-                                    (std::uint64_t{7} << ORR_PTE_PORT_SHIFT);
+                                    (std::uint64_t{3} << ORR_PTE_TARGET_SHIFT) | ORR_PTE_NODE_MASK;
 constexpr std::uint64_t kLeafOnly = kSameKind;
 
 }  // namespace
@@ -163,7 +162,9 @@ std::uint32_t Mmu::read_entry(std::uint64_t table, unsigned level, std::uint64_t
     }
     if (level > 1) return ORR_FAULT_RESERVED_BIT;
     if (level == 1 && (entry & ORR_PTE_ADDR_MASK) % ORR_HUGE_PAGE_SIZE != 0) return ORR_FAULT_RESERVED_BIT;
-    return target_of(entry) > ORR_TARGET_PEER ? ORR_FAULT_RESERVED_BIT : ORR_FAULT_NONE;
+    if (target_of(entry) == ORR_TARGET_PEER) return ORR_FAULT_NONE;
+    return target_of(entry) > ORR_TARGET_PEER || (entry & ORR_PTE_NODE_MASK) != 0 ? ORR_FAULT_RESERVED_BIT
+                                                                                  : ORR_FAULT_NONE;
 }
 
 std::uint32_t Mmu::walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const {
@@ -285,7 +286,7 @@ std::expected<Translation, MmuFault> Mmu::translate(std::uint32_t asid, std::uin
     }
     Translation result;
     result.target = target_of(leaf.pte);
-    result.port = static_cast<std::uint8_t>((leaf.pte >> ORR_PTE_PORT_SHIFT) & 7u);
+    result.node = static_cast<std::uint16_t>((leaf.pte & ORR_PTE_NODE_MASK) >> ORR_PTE_NODE_SHIFT);
     result.rights = leaf.rights;
     result.huge = leaf.huge;
     result.host = leaf.host;
@@ -336,9 +337,9 @@ std::expected<Translation, MmuFault> Mmu::peek_page(std::uint32_t asid, std::uin
         return refuse(fault);
     if (leaf.bytes < ORR_PAGE_SIZE) return refuse(ORR_FAULT_PAGE_RANGE);
     return Translation{.target = target_of(pte),
-                       .port = 0,
                        .rights = leaf.rights,
                        .huge = leaf.huge,
+                       .node = 0,
                        .host = leaf.host,
                        .address = leaf.address,
                        .bytes = ORR_PAGE_SIZE};

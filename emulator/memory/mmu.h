@@ -30,9 +30,9 @@ struct MmuFault {
 
 struct Translation {
     std::uint8_t target = ORR_TARGET_VRAM;  // ORR_TARGET_*
-    std::uint8_t port = 0;                  // link port, for ORR_TARGET_PEER
     std::uint8_t rights = 0;                // kPage* of the first page
     bool huge = false;                      // of pages of 2 MiB
+    std::uint16_t node = 0;                 // for ORR_TARGET_PEER: who has it
     std::uint8_t* host = nullptr;           // the bytes; nullptr for ORR_TARGET_PEER
     std::uint64_t address = 0;              // VRAM offset, bus address, or the peer's VRAM offset
     std::uint64_t bytes = 0;                // contiguous from there on; 1 .. what was asked for

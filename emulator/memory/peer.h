@@ -1,10 +1,12 @@
 // What engines and the semaphore unit see of a link port.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include <orrery/hw/bar0.h>
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
@@ -14,7 +16,7 @@ namespace orrery::emu {
 
 // What became of (a part of) a write to the peer.
 struct LinkSend {
-    std::uint32_t fault = ORR_FAULT_NONE;  // ORR_FAULT_PEER_DOWN, ORR_FAULT_PEER_DENIED
+    std::uint32_t fault = ORR_FAULT_NONE;  // ORR_FAULT_PEER_DOWN, _PEER_DENIED, _NO_ROUTE
     std::size_t bytes = 0;                 // taken, in front; 0 without a fault: no room now, try again
     ModelTime sent_ps = 0;                 // when the last byte has left the port; valid if bytes > 0
 };
@@ -27,10 +29,11 @@ class PeerPort {
     // What goes through in this direction, whoever sends it.
     virtual std::uint64_t bytes_per_second() const = 0;
 
-    // Takes as much of `data` for the peer's VRAM at `offset` as there is room for, at most 256 KiB. `at`:
+    // Takes as much of `data` for the VRAM of `node` at `offset` as there is room for, at most 256 KiB. `at`:
     // the model time of the work that writes, if the clock has gone on since. A caller that gets no room
     // calls wait_for_room() and parks; the card goes on meanwhile.
-    virtual LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at = kNever) = 0;
+    virtual LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
+                           ModelTime at = kNever) = 0;
     // Schedules `event` for now once there may be room, or the link is down. Who waits longest is first; who
     // comes to write meanwhile gets no room. forget(): no longer, before the event is used for anything else.
     virtual void wait_for_room(Event& event) = 0;
@@ -40,14 +43,44 @@ class PeerPort {
 
     // These return ORR_FAULT_*. A semaphore signal behind all earlier writes; `offset` is 16-byte aligned.
     // ORR_FAULT_PEER_BUSY: no room, and nothing was sent; try again. So what was sent is in the peer's hands.
-    virtual std::uint32_t signal(std::uint64_t offset, std::uint64_t value) = 0;
+    virtual std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) = 0;
     // A store of at most 8 bytes. What finds no room waits in the port, in order; more than 1,024 are refused
     // with ORR_FAULT_PEER_DOWN.
-    virtual std::uint32_t post(std::uint64_t offset, std::span<const std::byte> data) = 0;
+    virtual std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) = 0;
 
     // The other direction: what the peer has sent up to its last signal of this card's semaphore at `offset`
     // is carried out, before its time if need be. False: not all; too much waits for the control core.
     virtual bool settle(std::uint64_t offset) = 0;
+};
+
+// A card's ports, and what software said of the nodes behind them (ORR_R_ROUTE).
+class Peers {
+  public:
+    void attach(unsigned port, PeerPort* to) { ports_[port] = to; }
+    // All ports, by number; nullptr: no such port.
+    const std::array<PeerPort*, ORR_LINK_MAX_PORTS>& ports() const { return ports_; }
+
+    // `route` as the register has it. False, and nothing happens: it makes no sense.
+    bool set_route(std::uint64_t node, std::uint64_t route) {
+        const std::uint64_t port = route - ORR_ROUTE_VALID;
+        if (node == 0 || node >= ORR_NODES || (route != 0 && port >= ports_.size())) return false;
+        routes_[node] = static_cast<std::uint16_t>(route);
+        return true;
+    }
+    void forget_routes() { routes_ = {}; }
+    bool knows(std::uint32_t node) const { return routes_[node] != 0; }
+    // The port that leads to `node`, which is below ORR_NODES; nullptr: there is none.
+    PeerPort* towards(std::uint32_t node) const {
+        return knows(node) ? ports_[routes_[node] - ORR_ROUTE_VALID] : nullptr;
+    }
+    // Why there is none.
+    std::uint32_t fault_of(std::uint32_t node) const {
+        return knows(node) ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NO_ROUTE;
+    }
+
+  private:
+    std::array<PeerPort*, ORR_LINK_MAX_PORTS> ports_{};
+    std::array<std::uint16_t, ORR_NODES> routes_{};
 };
 
 }  // namespace orrery::emu

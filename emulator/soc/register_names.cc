@@ -24,25 +24,25 @@ struct Name {
 
 // By offset; a test compares them with the headers.
 constexpr Name kHost[] = {
-    N(ORR_R_ID),           N(ORR_R_HW_VERSION),    N(ORR_R_UID),
-    N(ORR_R_VRAM_SIZE),    N(ORR_R_COPY_ENGINES),  N(ORR_R_VECTOR_PORTS),
-    N(ORR_R_VECTOR_CORES), N(ORR_R_LINK_PORTS),    N(ORR_R_DOORBELL_PAGES),
-    N(ORR_R_COUNTERS),     N(ORR_R_CORE_HZ),       N(ORR_R_VECTOR_HZ),
-    N(ORR_R_SKU_NAME),     N(ORR_R_SAVE_BYTES),    N(ORR_R_SKU_BYTES),
-    N(ORR_R_VECTOR_VLEN),  N(ORR_R_MODEL_TIME),    N(ORR_R_STATE),
-    N(ORR_R_RESET),        N(ORR_R_RESET_COUNT),   N(ORR_R_CORE_RESTART),
-    N(ORR_R_HELD),         N(ORR_R_CHECKS),        N(ORR_R_PLATFORM),
-    N(ORR_R_BOOT_IMAGE),   N(ORR_R_BOOT_SIZE),     N(ORR_R_BOOT_START),
-    N(ORR_R_BOOT_STATUS),  N(ORR_R_BOOT_DETAIL),   N(ORR_R_BOOT_ARG),
-    N(ORR_R_PROGRESS),     N(ORR_R_HEARTBEAT),     N(ORR_R_HALT_CAUSE),
-    N(ORR_R_HALT_PC),      N(ORR_R_HALT_TVAL),     N(ORR_R_IRQ_STATUS),
-    N(ORR_R_IRQ_MASK),     N(ORR_R_MBOX_DOORBELL), N(ORR_R_VECTOR_ISA),
-    N(ORR_R_SKU),
+    N(ORR_R_ID),           N(ORR_R_HW_VERSION),   N(ORR_R_UID),
+    N(ORR_R_VRAM_SIZE),    N(ORR_R_COPY_ENGINES), N(ORR_R_VECTOR_PORTS),
+    N(ORR_R_VECTOR_CORES), N(ORR_R_LINK_PORTS),   N(ORR_R_DOORBELL_PAGES),
+    N(ORR_R_COUNTERS),     N(ORR_R_CORE_HZ),      N(ORR_R_VECTOR_HZ),
+    N(ORR_R_SKU_NAME),     N(ORR_R_SAVE_BYTES),   N(ORR_R_SKU_BYTES),
+    N(ORR_R_VECTOR_VLEN),  N(ORR_R_MODEL_TIME),   N(ORR_R_STATE),
+    N(ORR_R_RESET),        N(ORR_R_RESET_COUNT),  N(ORR_R_CORE_RESTART),
+    N(ORR_R_HELD),         N(ORR_R_CHECKS),       N(ORR_R_PLATFORM),
+    N(ORR_R_NODE),         N(ORR_R_BOOT_IMAGE),   N(ORR_R_BOOT_SIZE),
+    N(ORR_R_BOOT_START),   N(ORR_R_BOOT_STATUS),  N(ORR_R_BOOT_DETAIL),
+    N(ORR_R_BOOT_ARG),     N(ORR_R_PROGRESS),     N(ORR_R_HEARTBEAT),
+    N(ORR_R_HALT_CAUSE),   N(ORR_R_HALT_PC),      N(ORR_R_HALT_TVAL),
+    N(ORR_R_IRQ_STATUS),   N(ORR_R_IRQ_MASK),     N(ORR_R_MBOX_DOORBELL),
+    N(ORR_R_VECTOR_ISA),   N(ORR_R_SKU),
 };
 constexpr Name kLink[] = {
     N(ORR_R_LINK_STATE),      N(ORR_R_LINK_LANES),      N(ORR_R_LINK_PEER_UID),   N(ORR_R_LINK_PEER_PORT),
     N(ORR_R_LINK_GBPS),       N(ORR_R_LINK_LATENCY_NS), N(ORR_R_LINK_LOSSES),     N(ORR_R_LINK_GRANT_BASE),
-    N(ORR_R_LINK_GRANT_SIZE), N(ORR_R_LINK_GRANT_CMD),  N(ORR_R_LINK_GRANT_DONE),
+    N(ORR_R_LINK_GRANT_SIZE), N(ORR_R_LINK_GRANT_CMD),  N(ORR_R_LINK_GRANT_DONE), N(ORR_R_LINK_GRANT_NODE),
 };
 constexpr Name kSoc[] = {
     N(SOC_BOOT_ENTRY),  N(SOC_BOOT_ARG),     N(SOC_PROGRESS),   N(SOC_HEARTBEAT),     N(SOC_HALT),
@@ -95,6 +95,8 @@ std::string name_of_host_register(std::uint64_t offset) {
     constexpr std::uint64_t kCounters = ORR_R_COUNTER(0), kLinks = ORR_R_LINK(0);
     if (offset >= kLinks && offset < ORR_R_LINK(ORR_LINK_MAX_PORTS))
         return in_block("ORR_R_LINK", ORR_R_LINK(1) - kLinks, kLink, offset - kLinks);
+    if (offset >= ORR_R_ROUTE(0) && offset < ORR_R_ROUTE(ORR_NODES))
+        return fmt::format("ORR_R_ROUTE({})", (offset - ORR_R_ROUTE(0)) / 4);
     if (offset >= kCounters && offset < ORR_R_COUNTER(ORR_COUNTER_COUNT))
         return fmt::format("ORR_R_COUNTER({})", (offset - kCounters) / 8);
     return nearest(kHost, offset);

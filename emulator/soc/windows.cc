@@ -65,7 +65,7 @@ bool is_crooked(const std::uint8_t* at) {
 
 }  // namespace
 
-Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, EventQueue& events,
+Windows::Windows(Vram& vram, HostMemory& host, Mmu& mmu, const Peers& peers, EventQueue& events,
                  MemorySystem& memory, Counters& counters, const Sku& sku)
     : vram_(vram),
       host_(host),
@@ -140,7 +140,7 @@ Windows::Found Windows::find(std::uint64_t address, unsigned size, bool write, P
         }
         place.walks = walks(asid, address & kVaMask, found->huge);
         place.host = found->host;
-        place.port = found->port;
+        place.node = found->node;
         place.address = found->address;
         place.in_host = found->target != ORR_TARGET_VRAM;
         if (found->bytes < size) {  // a DMA range that ends inside a word
@@ -220,11 +220,11 @@ Fetched Windows::fetch(std::uint64_t base, std::uint64_t entry, PacketWords& wor
 }
 
 std::uint32_t Windows::store_to_peer(const Place& place, unsigned size, std::uint64_t value) {
-    PeerPort* peer = peers_[place.port];
-    if (peer == nullptr) return ORR_FAULT_PEER_DOWN;
+    PeerPort* peer = peers_.towards(place.node);
+    if (peer == nullptr) return peers_.fault_of(place.node);
     std::array<std::byte, 8> bytes;
     std::memcpy(bytes.data(), &value, sizeof value);
-    return peer->post(place.address, std::span(bytes).first(size));
+    return peer->post(place.node, place.address, std::span(bytes).first(size));
 }
 
 std::uint64_t memory_of(const Translation& found) {
@@ -250,8 +250,9 @@ Signalled Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t va
     if (found->bytes < sizeof(orr_semaphore)) return refused(ORR_FAULT_PAGE_RANGE);
     counters_.add(ORR_CTR_SEMAPHORE_SIGNALS);
     if (found->target == ORR_TARGET_PEER) {
-        PeerPort* peer = peers_[found->port];
-        return refused(peer != nullptr ? peer->signal(found->address, value) : ORR_FAULT_PEER_DOWN);
+        PeerPort* peer = peers_.towards(found->node);
+        return refused(peer != nullptr ? peer->signal(found->node, found->address, value)
+                                       : peers_.fault_of(found->node));
     }
     if (is_crooked(found->host)) return refused(ORR_FAULT_PAGE_RANGE);
     raise_semaphore(found->host, value, now);
@@ -268,7 +269,7 @@ std::uint32_t Windows::close(std::uint64_t address) {
         return found == Found::kFault ? place.fault : ORR_FAULT_PAGE_RANGE;
     if (is_crooked(place.host)) return ORR_FAULT_PAGE_RANGE;
     // What has been signalled over a link, and is not there yet, was signalled before this.
-    for (PeerPort* peer : peers_) {
+    for (PeerPort* peer : peers_.ports()) {
         if (!in_host && peer != nullptr && !peer->settle(address - ORR_VRAM_WINDOW))
             return ORR_FAULT_PEER_BUSY;
     }

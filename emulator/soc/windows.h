@@ -19,8 +19,6 @@
 
 namespace orrery::emu {
 
-using PeerPorts = std::array<PeerPort*, ORR_LINK_MAX_PORTS>;  // nullptr: no such port
-
 // What became of a signal.
 struct Signalled {
     std::uint32_t fault = ORR_FAULT_NONE;
@@ -44,7 +42,7 @@ std::uint64_t memory_of(const Translation& found);
 // Card thread only.
 class Windows {
   public:
-    Windows(Vram& vram, HostMemory& host, Mmu& mmu, const PeerPorts& peers, EventQueue& events,
+    Windows(Vram& vram, HostMemory& host, Mmu& mmu, const Peers& peers, EventQueue& events,
             MemorySystem& memory, Counters& counters, const Sku& sku);
 
     // One aligned access of 1, 2, 4 or 8 bytes. false: the address is in no window (or beyond VRAM): the core
@@ -79,7 +77,7 @@ class Windows {
   private:
     struct Place {
         std::uint8_t* host = nullptr;  // nullptr: peer
-        std::uint8_t port = 0;
+        std::uint16_t node = 0;
         std::uint64_t address = 0;
         std::uint32_t fault = ORR_FAULT_NONE;
         bool in_host = false;    // or with a peer
@@ -96,7 +94,7 @@ class Windows {
     Vram& vram_;
     HostMemory& host_;
     Mmu& mmu_;
-    const PeerPorts& peers_;
+    const Peers& peers_;
     EventQueue& events_;
     MemorySystem& memory_;
     Counters& counters_;

@@ -68,6 +68,7 @@ class Runner {
 
     Machine& machine(std::uint32_t card) { return *machines_[card]; }
     // The port of card `from` that leads to card `to`: every two cards are linked.
+    static std::uint32_t node_of(std::uint32_t card) { return card + 1; }
     static std::uint32_t port_to(std::uint32_t from, std::uint32_t to) { return to < from ? to : to - 1; }
 
     Done make_cards();
@@ -221,7 +222,7 @@ Runner::Done Runner::map_context(std::uint32_t card, std::uint32_t asid) {
     for (std::uint32_t peer = 0; peer < scenario_.cards.size(); ++peer) {
         if (peer == card) continue;
         const std::uint64_t bits =
-            kRead | kWrite | kPeerTarget | std::uint64_t{port_to(card, peer)} << ORR_PTE_PORT_SHIFT;
+            kRead | kWrite | kPeerTarget | std::uint64_t{node_of(peer)} << ORR_PTE_NODE_SHIFT;
         good &= on.map(asid, peer_va(peer), kSemaphoreOffset, 2 * kSmallBytes, bits);
         good &= on.map(asid, peer_va(peer) + kPeerData, data_[peer], kDataBytes, bits);
     }
@@ -295,9 +296,12 @@ Runner::Done Runner::set_up_card(std::uint32_t card) {
         const auto table = peers_table(scenario_, gang, card);
         std::memcpy(on.vram(peers_offset(gang)), table.data(), table.size() * 8);
     }
+    on.write32(ORR_R_NODE, node_of(card));
     for (std::uint32_t peer = 0; peer < scenario_.cards.size(); ++peer) {
         if (peer == card) continue;
         const std::uint64_t link = ORR_R_LINK(port_to(card, peer));
+        on.write32(ORR_R_ROUTE(node_of(peer)), ORR_ROUTE_VALID | port_to(card, peer));
+        on.write32(link + ORR_R_LINK_GRANT_NODE, node_of(peer));
         const std::array<std::array<std::uint64_t, 2>, 2> grants = {
             {{kSemaphoreOffset, 2 * kSmallBytes}, {data_[card], kDataBytes}}};
         for (std::uint32_t slot = 0; slot < grants.size(); ++slot) {

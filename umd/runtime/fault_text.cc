@@ -40,13 +40,15 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_PEER_DOWN:
             return "over a link that is down";
         case ORR_FAULT_PEER_DENIED:
-            return "to memory that its owner has not opened to this link";
+            return "to memory that its owner has not opened to this card";
         case ORR_FAULT_MISALIGNED:
             return "with wrong alignment";
         case ORR_FAULT_PEER_BUSY:
             return "over a link whose other end takes no more signals now";
         case ORR_FAULT_ATOMIC:
             return "with an atomic on host memory, which needs AtomicOps of PCIe";
+        case ORR_FAULT_NO_ROUTE:
+            return "to memory of another card, to which no link leads any more (was its driver bound anew?)";
         default:
             return "for an unknown reason";
     }
@@ -399,9 +401,9 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         subject(note) + (note.op == Op::kCopy ? failing_copy(state, packet, args) : std::string());
     switch (state.error) {
         case ORR_QERR_FAULT: {
-            const bool of_peer = state.error_detail == ORR_FAULT_PEER_DOWN ||
-                                 state.error_detail == ORR_FAULT_PEER_DENIED ||
-                                 state.error_detail == ORR_FAULT_PEER_BUSY;
+            const bool of_peer =
+                state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_PEER_DENIED ||
+                state.error_detail == ORR_FAULT_NO_ROUTE || state.error_detail == ORR_FAULT_PEER_BUSY;
             return {of_peer ? orrErrorPeerAccess : orrErrorIllegalAddress,
                     fmt::format("{} accessed {:#x} {}{}: {}{}{}", who, state.error_address,
                                 why_refused(state, note, context), faulting_code(state, note, context),

@@ -11,15 +11,18 @@ using namespace orrery::emu;
 using namespace orrery::emu::test;
 
 constexpr std::uint64_t kGranted = 0x10000, kGrantBytes = 0x4000;
+constexpr std::uint16_t kOwner = 1, kPeer = 2;
 
 struct Card {
     Card()
         : vram(*Vram::create(1 << 20)),
           receiver(
               events, vram, counters, [](std::uint64_t) {}, [] { return true; },
-              [](std::uint64_t, std::uint64_t) {}, 50'000'000'000) {
-        receiver.set_grant(0, {kGranted, 0x1000});
-        receiver.set_grant(1, {kGranted + 0x1000, kGrantBytes - 0x1000});
+              [](std::uint64_t, std::uint64_t) {}, [](std::uint32_t node) { return node == kPeer; },
+              50'000'000'000) {
+        receiver.set_node(kOwner);
+        receiver.set_grant(0, {kGranted, 0x1000, kPeer});
+        receiver.set_grant(1, {kGranted + 0x1000, kGrantBytes - 0x1000, kPeer});
     }
     EventQueue events;
     Vram vram;
@@ -44,6 +47,10 @@ link::Message message(Input& input, std::uint64_t index, std::uint64_t& payload_
     if ((keep & 16) == 0) {
         m.payload_at = m.op == link::kOpWrite ? m.payload_at % link::kPayloadBytes : 0;
         m.payload_end = payload_end + m.bytes;
+    }
+    if ((keep & 128) == 0) {
+        m.source = kPeer;
+        m.destination = kOwner;
     }
     if ((keep & 32) == 0) m.offset = kGranted - 0x1000 + m.offset % 0x6000;
     if ((keep & 64) == 0 && m.op == link::kOpWrite) m.value = 0;

@@ -22,7 +22,10 @@ constexpr unsigned kLinkPort = 3;
 // VRAM: the first 16 MiB are its own data, then at 32 MiB come the peer's data and a semaphore page.
 struct Node {
     Node(std::uint64_t uid, bool listen, const std::string& path, std::uint32_t silence_ms = 10'000)
-        : rig(128 << 20), errors(rig.counters, nullptr), engine(0, CopyRates{}, rig.context) {
+        : peer(uid == 1 ? 2 : 1),
+          rig(128 << 20),
+          errors(rig.counters, nullptr),
+          engine(0, CopyRates{}, rig.context) {
         LinkConfig config;
         config.uid = uid;
         config.listen = listen;
@@ -35,11 +38,13 @@ struct Node {
         };
         hooks.changed = [](std::uint32_t, std::uint32_t) {};
         port = std::move(*LinkPort::create(config, rig.events, rig.vram, rig.counters, errors, hooks));
-        rig.context.links[kLinkPort] = port.get();
+        rig.peers.attach(kLinkPort, port.get());
+        port->set_node(static_cast<std::uint32_t>(uid));
+        rig.peers.set_route(peer, ORR_ROUTE_VALID | kLinkPort);
         rig.map(kLocal, kBytes, ORR_TARGET_VRAM, 0);
-        rig.map(kRemote, kBytes, ORR_TARGET_PEER, kInbox, ORR_PTE_WRITE, kLinkPort);
-        port->set_grant(0, kInbox, kBytes);
-        port->set_grant(1, kSemaphore, 4096);
+        rig.map(kRemote, kBytes, ORR_TARGET_PEER, kInbox, ORR_PTE_WRITE, peer);
+        port->set_grant(0, kInbox, kBytes, peer);
+        port->set_grant(1, kSemaphore, 4096, peer);
         for (std::uint64_t i = 0; i < kBytes / 8; ++i)
             local()[i] = i * uid;
     }
@@ -67,6 +72,7 @@ struct Node {
         return loop([&] { return port->state() == state; });
     }
 
+    std::uint32_t peer;
     Rig rig;
     Errors errors;
     CopyEngine engine;
@@ -109,13 +115,13 @@ TEST(TwoProcesses, CopyToEachOtherAndSignal) {
         if (!node.loop([&] { return !node.rig.done.empty(); })) return false;
         if (node.rig.done[0].status != ORR_DONE_OK) return false;
         // Behind the copy: who sees this has all of it.
-        if (node.port->signal(kSemaphore, 1) != ORR_FAULT_NONE) return false;
+        if (node.port->signal(node.peer, kSemaphore, 1) != ORR_FAULT_NONE) return false;
         if (!node.loop([&] { return *node.semaphore() == 1; })) return false;
         for (std::uint64_t i = 0; i < kBytes / 8; ++i) {
             if (node.inbox()[i] != i * other) return false;
         }
         // Nobody leaves before the other has all.
-        if (node.port->signal(kSemaphore, 2) != ORR_FAULT_NONE) return false;
+        if (node.port->signal(node.peer, kSemaphore, 2) != ORR_FAULT_NONE) return false;
         return node.loop([&] { return *node.semaphore() == 2; });
     };
     Child child([&] { return side(2, false); });
@@ -134,9 +140,10 @@ TEST(TwoProcesses, APingPongTakesTheSameModelTimeEveryTime) {
             node.poke = [&](std::uint64_t) { seen = *node.semaphore(); };
             if (!node.wait_for(ORR_LINK_UP)) return false;
             for (std::uint64_t round = 1; round <= kRounds; ++round) {
-                if (listen && node.port->signal(kSemaphore, round) != ORR_FAULT_NONE) return false;
+                if (listen && node.port->signal(node.peer, kSemaphore, round) != ORR_FAULT_NONE) return false;
                 if (!node.loop([&] { return seen == round; })) return false;
-                if (!listen && node.port->signal(kSemaphore, round) != ORR_FAULT_NONE) return false;
+                if (!listen && node.port->signal(node.peer, kSemaphore, round) != ORR_FAULT_NONE)
+                    return false;
             }
             if (last != nullptr) *last = node.rig.events.now();
             // The child stays until its last answer has been taken.

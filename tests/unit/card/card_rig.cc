@@ -173,9 +173,16 @@ void CardRig::steps(unsigned count) {
         card_->step();
 }
 
-void CardRig::grant(unsigned port, std::uint32_t slot, std::uint64_t base, std::uint64_t size) {
+void CardRig::join(std::uint32_t node, unsigned port, std::uint32_t peer) {
+    write32(ORR_R_NODE, node);
+    write32(ORR_R_ROUTE(peer), ORR_ROUTE_VALID | port);
+}
+
+void CardRig::grant(unsigned port, std::uint32_t slot, std::uint64_t base, std::uint64_t size,
+                    std::uint32_t node) {
     write64(ORR_R_LINK(port) + ORR_R_LINK_GRANT_BASE, base);
     write64(ORR_R_LINK(port) + ORR_R_LINK_GRANT_SIZE, size);
+    write32(ORR_R_LINK(port) + ORR_R_LINK_GRANT_NODE, node);
     write32(ORR_R_LINK(port) + ORR_R_LINK_GRANT_CMD, slot | ORR_LINK_GRANT_SET);
 }
 

@@ -27,7 +27,10 @@ inline constexpr std::uint64_t kRamBytes = 64 << 20;
 // Bits of a page, for map_page().
 inline constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
 inline constexpr std::uint64_t kHostTarget = std::uint64_t{ORR_TARGET_HOST} << ORR_PTE_TARGET_SHIFT;
-inline constexpr std::uint64_t kPeerTarget = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
+// Of another card's.
+constexpr std::uint64_t of_node(std::uint32_t node) {
+    return std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT | std::uint64_t{node} << ORR_PTE_NODE_SHIFT;
+}
 
 // An Ed25519 key pair of the tests, and another one.
 struct TestKey {
@@ -59,8 +62,10 @@ class CardRig {
     void write32(std::uint64_t offset, std::uint32_t value);
     void write64(std::uint64_t offset, std::uint64_t value);
     std::uint64_t counter(orr_counter number) { return read64(ORR_R_COUNTER(number)); }
-    // Lets a link's peer write there. Done when ORR_R_LINK_GRANT_DONE says so.
-    void grant(unsigned port, std::uint32_t slot, std::uint64_t base, std::uint64_t size);
+    // Gives the card its number, and says that `peer` is behind that port.
+    void join(std::uint32_t node, unsigned port, std::uint32_t peer);
+    // Lets a node that comes by that port write there. Done when ORR_R_LINK_GRANT_DONE says so.
+    void grant(unsigned port, std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node);
 
     // --- guest RAM, at kRamBase ---
     std::uint8_t* ram(std::uint64_t bus) { return ram_.data() + (bus - kRamBase); }

@@ -22,15 +22,16 @@ class Congested : public testing::Test {
         config.links.push_back(*LinkConfig::parse("0:listen:" + folder_.file("link")));
         rig_ = std::make_unique<CardRig>(std::move(config));
         peer_ = std::make_unique<test::LinkCard>(7, false, folder_.file("link"));
-        peer_->port->set_grant(0, 0, peer_->vram.size());
+        peer_->port->set_grant(0, 0, peer_->vram.size(), 1);
         for (int i = 0; i < 2000 && peer_->port->state() != ORR_LINK_UP; ++i) {
             peer_->wait(1);
             rig_->steps(2000);
         }
+        rig_->join(1, 0, 7);
         rig_->boot_script();
         for (std::uint64_t at = 0; at < kBytes; at += ORR_PAGE_SIZE) {
             rig_->map_page(kAsid, kLocalVa + at, at, kRw);
-            rig_->map_page(kAsid, kPeerVa + at, at % peer_->vram.size(), kRw | kPeerTarget);
+            rig_->map_page(kAsid, kPeerVa + at, at % peer_->vram.size(), kRw | of_node(7));
             rig_->map_page(kAsid, kOtherVa + at, kBytes + at, kRw);
         }
         rig_->run(rig_->set_root(kAsid));

@@ -42,12 +42,13 @@ class FirmwareGang : public testing::Test {
         for (std::uint32_t c = 0; c < 2; ++c) {
             FirmwareRig& card = *cards_[c];
             card.boot();
-            card.rig().grant(0, 3, kBoards, 0x1000);
+            card.rig().join(c + 1, 0, 2 - c);
+            card.rig().grant(0, 3, kBoards, 0x1000, 2 - c);
             for (std::uint32_t asid = 1; asid <= 2; ++asid) {
                 card.rig().map_page(asid, kCode, kCode, kRw | ORR_PTE_EXEC);
                 card.rig().map_page(asid, kBoards, kBoards, kRw);
                 card.rig().map_page(asid, kTable, kTable, kRw);
-                card.rig().map_page(asid, kPeerBoards, kBoards, kRw | kPeerTarget);
+                card.rig().map_page(asid, kPeerBoards, kBoards, kRw | of_node(2 - c));
                 card.make_queue(asid);
             }
             // li t0, 2000000; 1: addi t0, t0, -1; bnez t0, 1b; ret

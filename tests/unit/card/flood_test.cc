@@ -27,8 +27,10 @@ class Flood : public testing::Test {
             third_->wait(1);
             rig_->steps(2000);
         }
-        rig_->grant(0, 0, kGranted, kGrantBytes);
-        rig_->grant(1, 0, kOthers, 0x1000);
+        rig_->join(1, 0, 7);
+        rig_->join(1, 1, 8);
+        rig_->grant(0, 0, kGranted, kGrantBytes, 7);
+        rig_->grant(1, 0, kOthers, 0x1000, 8);
         rig_->boot_script();
         rig_->start({{OP_SPIN, 0, 0, 0}});  // firmware that looks at no poke
         rig_->steps(100);
@@ -54,7 +56,7 @@ TEST_F(Flood, LosesNoWakeUpOfAnybody) {
         // As much as the link takes; what it does not take now waits for the card.
         for (unsigned i = 0; i < 512 && sent < kSignals; ++i, ++sent) {
             flooder_->events.advance_to(flooder_->events.now() + 2'000);
-            ASSERT_EQ(flooder_->port->signal(kGranted + 16 * (sent % (kGrantBytes / 16)), 1 + sent),
+            ASSERT_EQ(flooder_->port->signal(1, kGranted + 16 * (sent % (kGrantBytes / 16)), 1 + sent),
                       ORR_FAULT_NONE);
         }
     };
@@ -72,7 +74,7 @@ TEST_F(Flood, LosesNoWakeUpOfAnybody) {
                            : 0;
     }
     // Now the third card's signal comes, and only then does firmware look.
-    ASSERT_EQ(third_->port->signal(kOthers, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(third_->port->signal(1, kOthers, 1), ORR_FAULT_NONE);
     const ModelTime late = rig_->card().events().now();
     for (int i = 0; i < 2000; ++i)
         rig_->steps(16);

@@ -44,7 +44,9 @@ void append(std::vector<script_op>& all, const std::vector<script_op>& more) {
 class Running {
   public:
     Running(std::uint64_t uid, const std::string& link, const std::filesystem::path& lockstep)
-        : rig_(config(uid, link, lockstep)), thread_([this] { rig_.card().run(); }) {}
+        : peer_(uid == 1 ? 2 : 1), rig_(config(uid, link, lockstep)), thread_([this] { rig_.card().run(); }) {
+        rig_.join(static_cast<std::uint32_t>(uid), 0, peer_);
+    }
     ~Running() {
         rig_.card().request_stop();
         thread_.join();
@@ -53,7 +55,7 @@ class Running {
 
     bool up() { return rig_.read32(kLink) == ORR_LINK_UP; }
     // granted(): it stands.
-    void grant() { rig_.grant(0, 3, kGranted, 0x1000); }
+    void grant() { rig_.grant(0, 3, kGranted, 0x1000, peer_); }
     bool granted() {
         return comes_true([this] { return rig_.read32(kLink + ORR_R_LINK_GRANT_DONE) == 1; });
     }
@@ -63,7 +65,7 @@ class Running {
     }
     // Its first script, with a page of the peer's memory.
     void start(const std::vector<script_op>& script) {
-        rig_.map_page(kAsid, kPeerVa, kGranted, kRw | kPeerTarget);
+        rig_.map_page(kAsid, kPeerVa, kGranted, kRw | of_node(peer_));
         auto all = rig_.set_root(kAsid);
         append(all, script);
         count_ = all.size();
@@ -87,6 +89,7 @@ class Running {
         made.lockstep = lockstep;
         return made;
     }
+    std::uint32_t peer_;
     CardRig rig_;
     std::size_t count_ = 0;
     std::thread thread_;

@@ -28,6 +28,8 @@ class LinkedCards : public testing::Test {
         a_ = make(1, "0:listen:" + path_);
         b_ = make(2, "0:connect:" + path_);
         step_until([&] { return a_->read32(kLink) == ORR_LINK_UP && b_->read32(kLink) == ORR_LINK_UP; });
+        a_->join(1, 0, 2);
+        b_->join(2, 0, 1);
         a_->boot_script();
         b_->boot_script();
         step();
@@ -60,13 +62,13 @@ class LinkedCards : public testing::Test {
         b_->settle();
     }
     void grant(CardRig& owner, std::uint64_t base, std::uint64_t size) {
-        owner.grant(0, 3, base, size);
+        owner.grant(0, 3, base, size, 1);
         EXPECT_EQ(owner.read32(kLink + ORR_R_LINK_GRANT_DONE), 1u);
     }
     // A page of a's own VRAM and one of b's, in an address space of a.
     void map() {
         a_->map_page(kAsid, kLocalVa, 0x40000, kRw);
-        a_->map_page(kAsid, kPeerVa, kGranted, kRw | kPeerTarget);
+        a_->map_page(kAsid, kPeerVa, kGranted, kRw | of_node(2));
         a_->run(a_->set_root(kAsid));
     }
     // Starts a copy of so many rows of a page, each from and to the same place.

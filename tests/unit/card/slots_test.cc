@@ -187,7 +187,7 @@ TEST_F(Slots, TheWaitIsModelTimeOfTheCore) {
 TEST_F(Slots, ThroughTheMmuOfTheirContext) {
     rig_.map_page(7, 0x5000, kVramRing, ORR_PTE_READ);
     rig_.map_page(7, 0x6000, kHostRing, kRw | kHostTarget);
-    rig_.map_page(7, 0x7000, 0, kRw | kPeerTarget);
+    rig_.map_page(7, 0x7000, 0, kRw | of_node(5));
     set_root(7);
     open(0, ORR_CONTEXT_WINDOW(7, 0x5fc0), 1024);
     write(0, SOC_SLOT_NEXT, 0);
@@ -209,7 +209,7 @@ TEST_F(Slots, ThroughTheMmuOfTheirContext) {
 }
 
 TEST_F(Slots, TrustNoAddress) {
-    rig_.map_page(7, 0x7000, 0, kRw | kPeerTarget);
+    rig_.map_page(7, 0x7000, 0, kRw | of_node(5));
     rig_.map_page(7, 0xffff'ffff'f000, 0x1000, kRw);
     rig_.map_page(8, 0, 0x1000, kRw);
     set_root(7);

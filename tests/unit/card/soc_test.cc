@@ -116,7 +116,7 @@ TEST_F(Soc, TheContextWindowGoesThroughTheMmu) {
 
 TEST_F(Soc, AWindowFaultIsStickyAndTheFirst) {
     rig_.map_page(9, 0x5000, 0x20000, ORR_PTE_READ);
-    rig_.map_page(9, 0x7000, 0x20000, kRw | kPeerTarget);
+    rig_.map_page(9, 0x7000, 0x20000, kRw | of_node(5));
     rig_.run(rig_.set_root(9));
     const std::uint64_t bad = ORR_CONTEXT_WINDOW(9, 0x9000);
     const auto values =
@@ -132,7 +132,7 @@ TEST_F(Soc, AWindowFaultIsStickyAndTheFirst) {
     EXPECT_EQ(values[6].result, ORR_FAULT_PERMISSION);
     EXPECT_EQ(values[9].result, ORR_FAULT_PAGE_RANGE);
     EXPECT_EQ(values[12].result, ORR_FAULT_NO_CONTEXT);
-    EXPECT_EQ(values[15].result, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(values[15].result, ORR_FAULT_NO_ROUTE);
     EXPECT_EQ(values[18].result, ORR_FAULT_PEER_READ);
     EXPECT_EQ(rig_.read32(ORR_R_STATE), ORR_STATE_RUNNING);
 }
@@ -247,7 +247,8 @@ TEST_F(Soc, CyclesFollowTheModelClock) {
 TEST_F(Soc, SemaphoresGetTimeAndValue) {
     rig_.map_page(9, 0x5000, 0x20000, kRw);
     rig_.map_page(9, 0x6000, kRamBase + 0x3000, kRw | kHostTarget);
-    rig_.map_page(9, 0x7000, 0x1000, ORR_PTE_WRITE | kPeerTarget);
+    rig_.map_page(9, 0x7000, 0x1000, ORR_PTE_WRITE | of_node(5));
+    rig_.write32(ORR_R_ROUTE(5), ORR_ROUTE_VALID);
     rig_.run(rig_.set_root(9));
     const auto signal = [](std::uint64_t asid, std::uint64_t va, std::uint64_t value) {
         return std::vector<script_op>{write(SOC_SEM_ASID, asid), write(SOC_SEM_VA, va),
@@ -322,7 +323,7 @@ TEST_F(Soc, TheSameMemoryHasOneNameInAllContexts) {
     rig_.map_page(9, 0x5000, 0x20000, kRw);
     rig_.map_page(10, 0x8000, 0x20000, ORR_PTE_READ);
     rig_.map_page(9, 0x6000, kRamBase + 0x3000, kRw | kHostTarget);
-    rig_.map_page(9, 0x7000, 0x1000, kRw | kPeerTarget);
+    rig_.map_page(9, 0x7000, 0x1000, kRw | of_node(5));
     rig_.run(rig_.set_root(9));
     rig_.run(rig_.set_root(10));
     const auto translate = [&](std::uint64_t asid, std::uint64_t va) {

@@ -337,6 +337,22 @@ TEST_F(CopyEngineTest, DoesNotGoOnWithAnotherPeer) {
     EXPECT_EQ(rig.run_one(engine, copy(4096)).status, ORR_DONE_OK);
 }
 
+TEST_F(CopyEngineTest, GoesOnByNoOtherWay) {
+    FakePeer other(rig.events, 8 << 20);
+    rig.peers.attach(4, &other);
+    rig.map(kSrc, 4 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+    rig.map(kDst, 4 << 20, ORR_TARGET_PEER, 0, ORR_PTE_WRITE, 3);
+    ASSERT_TRUE(engine.start(Rig::words_of(copy(3 << 20)), 1));
+    rig.run(4);
+    EXPECT_TRUE(rig.peers.set_route(3, ORR_ROUTE_VALID | 4));
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].fault, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(other.writes, 0u);
+    EXPECT_EQ(rig.run_one(engine, copy(4096)).status, ORR_DONE_OK);
+    EXPECT_GT(other.writes, 0u);
+}
+
 TEST_F(CopyEngineTest, ReportsWhatTheLinkSays) {
     rig.map(kSrc, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
     rig.map(kDst, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_READ | ORR_PTE_WRITE, 3);
@@ -347,6 +363,8 @@ TEST_F(CopyEngineTest, ReportsWhatTheLinkSays) {
     rig.peer.fault = ORR_FAULT_PEER_DOWN;
     EXPECT_EQ(rig.run_one(engine, copy(4096)).fault, ORR_FAULT_PEER_DOWN);
     rig.map(kDst, 1 << 20, ORR_TARGET_PEER, 0, ORR_PTE_READ | ORR_PTE_WRITE, 6);
+    EXPECT_EQ(rig.run_one(engine, copy(4096)).fault, ORR_FAULT_NO_ROUTE);
+    EXPECT_TRUE(rig.peers.set_route(6, ORR_ROUTE_VALID | 5));
     EXPECT_EQ(rig.run_one(engine, copy(4096)).fault, ORR_FAULT_PEER_DOWN) << "no such port";
     orr_desc_copy desc = copy(4096);
     std::swap(desc.src, desc.dst);

@@ -25,7 +25,8 @@ class FakePeer final : public PeerPort {
     FakePeer(EventQueue& events, std::size_t bytes) : memory(bytes), events_(events) {}
 
     std::uint64_t bytes_per_second() const override { return kPsPerSecond / kBytePs; }
-    LinkSend write(std::uint64_t offset, std::span<const std::byte> data, ModelTime at) override {
+    LinkSend write(std::uint32_t, std::uint64_t offset, std::span<const std::byte> data,
+                   ModelTime at) override {
         if (fault != ORR_FAULT_NONE) return {.fault = fault};
         if (refusals > 0) {
             --refusals;
@@ -38,14 +39,14 @@ class FakePeer final : public PeerPort {
         ++writes;
         return {.bytes = bytes, .sent_ps = free_};
     }
-    std::uint32_t signal(std::uint64_t, std::uint64_t) override { return fault; }
+    std::uint32_t signal(std::uint32_t, std::uint64_t, std::uint64_t) override { return fault; }
     void wait_for_room(Event& event) override {
         ++waits;
         parked.push_back(&event);
     }
     void forget(Event& event) override { std::erase(parked, &event); }
     std::uint64_t session() const override { return sessions; }
-    std::uint32_t post(std::uint64_t, std::span<const std::byte>) override { return fault; }
+    std::uint32_t post(std::uint32_t, std::uint64_t, std::span<const std::byte>) override { return fault; }
     bool settle(std::uint64_t) override { return true; }
     // There is room again.
     void let() {
@@ -69,6 +70,7 @@ class FakePeer final : public PeerPort {
 class Rig {
   public:
     static constexpr std::uint64_t kHostBase = 0x1'0000'0000;
+    static constexpr std::uint32_t kPeerNode = 3;
     static constexpr std::uint64_t kRights = ORR_PTE_READ | ORR_PTE_WRITE;
 
     explicit Rig(std::uint64_t vram_bytes = 64 << 20, std::uint64_t host_bytes = 64 << 20,
@@ -82,7 +84,7 @@ class Rig {
                   .mmu = mmu,
                   .memory = memory,
                   .counters = counters,
-                  .links = {},
+                  .peers = peers,
                   .errors = nullptr,
                   .done = {}},
           tables_(vram_bytes) {
@@ -91,7 +93,8 @@ class Rig {
         auto range = HostRange::create(kHostBase, host_bytes, fd, 0, true, true);
         host_data = range->data();
         if (!host.insert(std::move(*range))) throw std::runtime_error("host range");
-        context.links[3] = &peer;
+        peers.attach(3, &peer);
+        peers.set_route(kPeerNode, ORR_ROUTE_VALID | 3);
         context.done = [this](const Completion& completion) { done.push_back(completion); };
         root_ = new_table();
         if (mmu.set_root(1, root_) != 0) throw std::runtime_error("root");
@@ -101,12 +104,12 @@ class Rig {
 
     // Maps [va, va + bytes) in ASID 1 to consecutive 4 KiB pages (or 2 MiB ones if `huge`).
     void map(std::uint64_t va, std::uint64_t bytes, unsigned target, std::uint64_t address,
-             std::uint64_t rights = kRights, unsigned port = 0, bool huge = false) {
+             std::uint64_t rights = kRights, unsigned node = 0, bool huge = false) {
         const std::uint64_t page = huge ? ORR_HUGE_PAGE_SIZE : ORR_PAGE_SIZE;
         for (std::uint64_t at = 0; at < bytes; at += page) {
             *entry(va + at, huge ? 1 : 0) = ORR_PTE_VALID | ORR_PTE_LEAF | rights |
                                             std::uint64_t{target} << ORR_PTE_TARGET_SHIFT |
-                                            std::uint64_t{port} << ORR_PTE_PORT_SHIFT | (address + at);
+                                            std::uint64_t{node} << ORR_PTE_NODE_SHIFT | (address + at);
         }
         mmu.flush_asid(1);
     }
@@ -165,6 +168,7 @@ class Rig {
     MemorySystem memory;
     Mmu mmu;
     FakePeer peer;
+    Peers peers;
     EngineContext context;
     std::uint8_t* host_data = nullptr;
     std::vector<Completion> done;

@@ -18,7 +18,7 @@ class BadPeerTest : public testing::Test {
   protected:
     BadPeerTest() : card(0xa, true, folder.file("link")) {
         for (std::uint32_t slot = 0; slot < 2; ++slot) {
-            EXPECT_TRUE(card.port->set_grant(slot, slot * 0x100000, 0x10000));
+            EXPECT_TRUE(card.port->set_grant(slot, slot * 0x100000, 0x10000, kB));
         }
     }
     std::unique_ptr<RawPeer> peer() { return std::make_unique<RawPeer>(folder.file("link")); }
@@ -151,7 +151,7 @@ TEST_F(BadPeerTest, BadMessages) {
     spoil_message("bad length", [](auto& m) { m.bytes = 0xffffffff; });
     spoil_message("bad length", [](auto& m) { m.bytes = link::kMaxWriteBytes + 1; });
     spoil_message("payload is out of range", [](auto& m) { m.payload_at = link::kPayloadBytes; });
-    spoil_message("payload is out of range", [](auto& m) { m.payload_at = ~0ull; });
+    spoil_message("payload is out of range", [](auto& m) { m.payload_at = ~0u; });
     spoil_message("payload credit", [](auto& m) { m.payload_end = 7; });
     spoil_message("payload credit", [](auto& m) { m.payload_end = ~0ull; });
     spoil_message("reserved", [](auto& m) { m.value = 1; });
@@ -222,12 +222,12 @@ TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
     for (const bool messages : {true, false}) {
         auto bad = peer();
         ASSERT_TRUE(bad->handshake(card));
-        bad->inbox->grants[0] = {0, 1 << 20};
+        bad->inbox->grants[0] = {0, 1 << 20, kA};
         std::atomic_ref(messages ? bad->inbox->consumed : bad->inbox->payload_consumed).store(~0ull);
         const std::vector<std::byte> data(256 << 10);
         LinkSend sent;
         for (int i = 0; i < 100 && sent.fault == ORR_FAULT_NONE; ++i)
-            sent = card.port->write(0, data);
+            sent = card.port->write(kB, 0, data);
         EXPECT_EQ(sent.fault, ORR_FAULT_PEER_DOWN);
         expect_down("credits");
     }
@@ -238,11 +238,47 @@ TEST_F(BadPeerTest, GrantsOfThePeerMayBeNonsense) {
     auto bad = peer();
     ASSERT_TRUE(bad->handshake(card));
     for (auto& grant : bad->inbox->grants)
-        grant = {~0ull - 100, 200};
-    EXPECT_EQ(card.port->signal(0x1000, 1), ORR_FAULT_PEER_DENIED);
+        grant = {~0ull - 100, 200, kA};
+    EXPECT_EQ(card.port->signal(kB, 0x1000, 1), ORR_FAULT_PEER_DENIED);
     for (auto& grant : bad->inbox->grants)
-        grant = {0, ~0ull};
-    EXPECT_EQ(card.port->signal(0x7fff'ffff'fff0, 1), ORR_FAULT_NONE);
+        grant = {0, ~0ull, kA};
+    EXPECT_EQ(card.port->signal(kB, 0x7fff'ffff'fff0, 1), ORR_FAULT_NONE);
+}
+
+TEST_F(BadPeerTest, MessagesBetweenNoNodes) {
+    for (const std::uint16_t node : {std::uint16_t{0}, std::uint16_t{ORR_NODES}, std::uint16_t{0xffff}}) {
+        spoil_message("names no node", [node](auto& m) { m.source = node; });
+        spoil_message("names no node", [node](auto& m) { m.destination = node; });
+    }
+    expect_alive();
+}
+
+// Of somebody else, for somebody else, or from where it cannot come.
+TEST_F(BadPeerTest, WritesBetweenOtherNodesAreDeniedAndCounted) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    const auto denied = [&](std::uint16_t source, std::uint16_t destination) {
+        link::Message message = bad->good();
+        message.source = source;
+        message.destination = destination;
+        const std::uint64_t before = card.counters.get(ORR_CTR_LINK_DENIED);
+        bad->push(message);
+        while (card.idle_round()) {
+        }
+        return card.counters.get(ORR_CTR_LINK_DENIED) - before;
+    };
+    const std::uint64_t value = 0x1234;
+    std::memcpy(bad->outbox->payload, &value, 8);
+    EXPECT_EQ(denied(kB + 1, kA), 1u) << "it has no grant";
+    EXPECT_EQ(denied(kB, kA + 1), 1u);
+    card.elsewhere = kB;
+    EXPECT_EQ(denied(kB, kA), 1u) << "its route is by another port";
+    EXPECT_EQ(*card.words(0x100), 0u);
+    card.elsewhere = 0;
+    EXPECT_EQ(denied(kB, kA), 0u);
+    card.port->set_node(0);
+    EXPECT_EQ(denied(kB, kA), 1u);
+    EXPECT_EQ(card.port->state(), ORR_LINK_UP);
 }
 
 TEST_F(BadPeerTest, WritesBesideTheGrantsAreDeniedAndCounted) {

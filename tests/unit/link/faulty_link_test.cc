@@ -22,7 +22,7 @@ class FaultyLink : public testing::Test {
     void bring_up(std::string_view rules) {
         ASSERT_TRUE(faults.add(rules));
         ASSERT_TRUE(connect(a, b));
-        ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20));
+        ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20, kA));
     }
     void deliver() {
         while (b.idle_round() || a.idle_round()) {
@@ -30,7 +30,7 @@ class FaultyLink : public testing::Test {
     }
     LinkSend write(std::uint64_t offset, std::uint64_t value) {
         const std::vector<std::uint64_t> data(512, value);
-        return a.port->write(offset, std::as_bytes(std::span(data)));
+        return a.port->write(kB, offset, std::as_bytes(std::span(data)));
     }
 
     TempFolder folder;
@@ -44,7 +44,7 @@ TEST_F(FaultyLink, LosesAMessageAndGoesOn) {
     bring_up("link port=0 first=2 drop");
     for (std::uint64_t i = 0; i < 3; ++i)
         ASSERT_EQ(write(i * 0x1000, 7).fault, ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x8000, 42), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x8000, 42), ORR_FAULT_NONE);
     deliver();
     EXPECT_EQ(b.words(0)[0], 7u);
     EXPECT_EQ(b.words(0x1000)[0], 0u);
@@ -56,7 +56,7 @@ TEST_F(FaultyLink, LosesAMessageAndGoesOn) {
 TEST_F(FaultyLink, LosesAWriteAndTheSignalBehindItArrives) {
     bring_up("link drop");
     ASSERT_EQ(write(0, 7).fault, ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x8000, 42), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x8000, 42), ORR_FAULT_NONE);
     ASSERT_EQ(write(0x1000, 8).fault, ORR_FAULT_NONE);
     deliver();
     EXPECT_EQ(b.words(0)[0], 0u);
@@ -67,8 +67,8 @@ TEST_F(FaultyLink, LosesAWriteAndTheSignalBehindItArrives) {
 
 TEST_F(FaultyLink, DelaysAMessageAndThoseBehindIt) {
     bring_up("link delay=1ms");
-    ASSERT_EQ(a.port->signal(0x8000, 1), ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x9000, 2), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x8000, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x9000, 2), ORR_FAULT_NONE);
     deliver();
     EXPECT_GE(b.words(0x8000)[1], 1'000'000 * kPsPerNs);
     EXPECT_GT(b.words(0x9000)[1], b.words(0x8000)[1]);
@@ -77,7 +77,7 @@ TEST_F(FaultyLink, DelaysAMessageAndThoseBehindIt) {
 
 TEST_F(FaultyLink, SendsAMessageTwice) {
     bring_up("link duplicate");
-    ASSERT_EQ(a.port->signal(0x8000, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x8000, 1), ORR_FAULT_NONE);
     ASSERT_EQ(write(0, 7).fault, ORR_FAULT_NONE);
     deliver();
     EXPECT_THAT(b.pokes, ElementsAre(0x8000u, 0x8000u));
@@ -93,7 +93,7 @@ TEST_F(FaultyLink, SendsAWriteTwice) {
         const std::vector<std::uint64_t> data(kWords, i + 1);
         std::span<const std::byte> rest = std::as_bytes(std::span(data));
         while (!rest.empty()) {
-            const LinkSend sent = a.port->write(data.size() * 8 - rest.size(), rest);
+            const LinkSend sent = a.port->write(kB, data.size() * 8 - rest.size(), rest);
             ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
             rest = rest.subspan(sent.bytes);
             deliver();
@@ -101,7 +101,7 @@ TEST_F(FaultyLink, SendsAWriteTwice) {
         ASSERT_EQ(b.words(0)[0], i + 1);
         ASSERT_EQ(b.words(0)[kWords - 1], i + 1);
     }
-    ASSERT_EQ(a.port->signal(0x80000, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x80000, 1), ORR_FAULT_NONE);
     deliver();
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_BYTES), 2 * (64 * kWords * 8 + 16));
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_MESSAGES) % 2, 0u);
@@ -111,7 +111,7 @@ TEST_F(FaultyLink, SendsAWriteTwice) {
 TEST_F(FaultyLink, TurnsABitOver) {
     bring_up("link count=2 corrupt");
     ASSERT_EQ(write(0, 0).fault, ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x8000, 0), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x8000, 0), ORR_FAULT_NONE);
     deliver();
     int bits = 0;
     for (unsigned i = 0; i < 512; ++i)
@@ -123,7 +123,7 @@ TEST_F(FaultyLink, TurnsABitOver) {
 TEST_F(FaultyLink, GoesDown) {
     bring_up("link first=2 fail");
     ASSERT_EQ(write(0, 7).fault, ORR_FAULT_NONE);
-    static_cast<void>(a.port->signal(0x8000, 1));
+    static_cast<void>(a.port->signal(kB, 0x8000, 1));
     ASSERT_TRUE(settle(a, b, [&] { return b.states.size() > 2 && b.states[2] == ORR_LINK_DOWN; }));
     EXPECT_NE(a.port->down_reason().find("the fault plan cut it"), std::string::npos);
 }
@@ -132,14 +132,14 @@ TEST_F(FaultyLink, GoesDown) {
 TEST_F(FaultyLink, IsUnpluggedAndPluggedIn) {
     bring_up("link first=1000 drop");
     for (LinkCard* end : {&a, &b}) {
-        ASSERT_EQ(a.port->signal(0x8000, ++signals), ORR_FAULT_NONE);
+        ASSERT_EQ(a.port->signal(kB, 0x8000, ++signals), ORR_FAULT_NONE);
         end->port->unplug();
         const auto down = [&] {
             return a.port->state() == ORR_LINK_DOWN && b.port->state() == ORR_LINK_DOWN;
         };
         ASSERT_TRUE(settle(a, b, down));
         EXPECT_EQ(end->port->down_reason(), "the cable was pulled out");
-        EXPECT_EQ(a.port->signal(0x8000, 9), ORR_FAULT_PEER_DOWN);
+        EXPECT_EQ(a.port->signal(kB, 0x8000, 9), ORR_FAULT_PEER_DOWN);
         deliver();
         EXPECT_EQ(b.words(0x8000)[0], signals) << "what was on the wire arrives";
         const std::size_t changes = a.states.size() + b.states.size();

@@ -12,7 +12,7 @@ class LinkClockTest : public testing::Test {
 
     void bring_up() {
         ASSERT_TRUE(connect(a, b));
-        ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20));
+        ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20, kA));
     }
     TempFolder folder;
     LinkCard a, b;
@@ -27,17 +27,17 @@ TEST_F(LinkClockTest, TheLaterClockWins) {
     Event deadline([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &fired);
     b.events.schedule(deadline, kPsPerSecond / 5);
     bring_up();
-    ASSERT_TRUE(a.port->set_grant(0, 0, 4096));
+    ASSERT_TRUE(a.port->set_grant(0, 0, 4096, kB));
     EXPECT_EQ(b.events.now(), kPsPerSecond / 10);
     EXPECT_EQ(b.events.system_now(), a.events.system_now());
     EXPECT_EQ(a.events.skipped(), 0u);
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     for (int i = 0; i < 1000 && b.pokes.empty(); ++i)
         b.idle_round();
     EXPECT_FALSE(fired) << "the message comes at once, and the deadline is as far away as it was";
     EXPECT_LT(b.events.now(), kPsPerSecond / 10 + 1'000 * kPsPerNs);
     EXPECT_EQ(b.words(0)[1], b.events.system_now());
-    ASSERT_EQ(b.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(b.port->signal(kA, 0, 1), ORR_FAULT_NONE);
     while (a.pokes.empty() && a.idle_round()) {
     }
     EXPECT_GT(a.words(0)[1], 10 * kPsPerSecond);
@@ -51,7 +51,7 @@ TEST_F(LinkClockTest, AnIdleCardSkipsToItsNextMessage) {
     b.events.schedule(deadline, kPsPerSecond);
     a.events.advance_to(10 * kPsPerSecond);  // it was busy all the time
     b.idle = true;
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     for (int i = 0; i < 10 && b.pokes.empty(); ++i)
         b.round();
     EXPECT_EQ(b.pokes.size(), 1u);
@@ -64,7 +64,7 @@ TEST_F(LinkClockTest, AnIdleCardSkipsToItsNextMessage) {
 TEST_F(LinkClockTest, ACardDoesNotSleepOnAMessageThatItSkipsTo) {
     bring_up();
     a.events.advance_to(10 * kPsPerSecond);
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     b.round();
     EXPECT_GT(b.port->next_arrival(), 9 * kPsPerSecond);
     b.idle = true;
@@ -81,7 +81,7 @@ TEST_F(LinkClockTest, ACardThatFallsIdleSkipsToItsNextMessage) {
     Event deadline([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &fired);
     b.events.schedule(deadline, kPsPerSecond);
     a.events.advance_to(10 * kPsPerSecond);
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     b.round();
     EXPECT_GT(b.port->next_arrival(), 9 * kPsPerSecond);
     b.idle = true;
@@ -97,7 +97,7 @@ TEST_F(LinkClockTest, ACardThatFallsIdleSkipsToItsNextMessage) {
 TEST_F(LinkClockTest, AJumpForAnotherPortBringsTheNextMessageNearer) {
     bring_up();
     a.events.advance_to(10 * kPsPerSecond);
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     b.round();
     const ModelTime arrival = b.events.to_system(b.port->next_arrival());
     b.events.jump_to(4 * kPsPerSecond);

@@ -13,7 +13,7 @@ class LinkInStep : public testing::Test {
     }
     void bring_up() {
         ASSERT_TRUE(connect(a, b));
-        ASSERT_TRUE(b.port->set_grant(0, 0, 8 << 20));
+        ASSERT_TRUE(b.port->set_grant(0, 0, 8 << 20, kA));
     }
     TempFolder folder;
     LinkCard a, b;
@@ -24,7 +24,7 @@ TEST_F(LinkInStep, ClocksStayAsTheyAre) {
     bring_up();
     EXPECT_EQ(b.events.system_now(), 0u);
     b.idle = true;
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     ASSERT_EQ(a.sent.size(), 1u);
     for (int i = 0; i < 10; ++i)
         b.port->poll();
@@ -36,7 +36,7 @@ TEST_F(LinkInStep, ClocksStayAsTheyAre) {
 // What arrives comes before what the card has to do at the same moment, however late it is seen.
 TEST_F(LinkInStep, WhatArrivesComesFirstOfItsMoment) {
     bring_up();
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     const ModelTime arrival = a.sent.at(0);
     for (const bool late : {false, true}) {
         struct Own {
@@ -57,7 +57,7 @@ TEST_F(LinkInStep, WhatArrivesComesFirstOfItsMoment) {
         }
         EXPECT_EQ(own.pokes, before + 1) << late;
         EXPECT_EQ(b.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
-        ASSERT_EQ(a.port->signal(0, 2), ORR_FAULT_NONE);
+        ASSERT_EQ(a.port->signal(kB, 0, 2), ORR_FAULT_NONE);
     }
 }
 
@@ -72,7 +72,7 @@ TEST_F(LinkInStep, WritesAreCutByTheirSizeAlone) {
         a.sent.clear();
         std::size_t sent = 0;
         for (int tries = 0; sent < bytes && tries < 100; ++tries)
-            sent += a.port->write(sent, std::span(data).subspan(sent)).bytes;
+            sent += a.port->write(kB, sent, std::span(data).subspan(sent)).bytes;
         ASSERT_EQ(sent, bytes);
         EXPECT_EQ(a.sent.size(), 5u) << round;
         while (b.round() || b.events.run_next(kNever - 1)) {
@@ -88,8 +88,8 @@ TEST_F(LinkInStep, TimeStandsForRoomThatComesByItself) {
     bring_up();
     std::vector<std::byte> data(256 << 10);
     int writes = 0;
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
-    while (a.port->write(0, data).bytes != 0)
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
+    while (a.port->write(kB, 0, data).bytes != 0)
         ++writes;
     EXPECT_EQ(writes, 16);
     EXPECT_FALSE(a.port->holds_time());
@@ -100,7 +100,8 @@ TEST_F(LinkInStep, TimeStandsForRoomThatComesByItself) {
     EXPECT_TRUE(a.port->holds_time());
     // A signal waits its turn, and is not refused.
     for (int n = 0; n < 20'000; ++n)
-        ASSERT_EQ(a.port->signal(0, 2), n < 16384 - 17 + 1024 ? ORR_FAULT_NONE : ORR_FAULT_PEER_BUSY) << n;
+        ASSERT_EQ(a.port->signal(kB, 0, 2), n < 16384 - 17 + 1024 ? ORR_FAULT_NONE : ORR_FAULT_PEER_BUSY)
+            << n;
     b.poke_lane_full = true;
     b.port->poll();
     while (b.events.run_next(kNever - 1)) {

@@ -23,7 +23,7 @@ class LinkPortTest : public testing::Test {
 
     void bring_up() {
         ASSERT_TRUE(connect(a, b));
-        ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20));
+        ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20, kA));
     }
     void deliver() {
         while (a.idle_round() || b.idle_round()) {
@@ -86,7 +86,7 @@ TEST_F(LinkPortTest, WritesLandInTheOwnersMemoryAtTheirArrival) {
     std::vector<std::uint64_t> data(4096);
     for (std::size_t i = 0; i < data.size(); ++i)
         data[i] = i * i;
-    const LinkSend sent = a.port->write(0x1000, bytes_of(data));
+    const LinkSend sent = a.port->write(kB, 0x1000, bytes_of(data));
     ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
     ASSERT_EQ(sent.bytes, data.size() * 8);
     // 32 KiB at 400 Gbit/s, then the latency.
@@ -107,8 +107,8 @@ TEST_F(LinkPortTest, WritesLandInTheOwnersMemoryAtTheirArrival) {
 TEST_F(LinkPortTest, SignalsCarryTheirTimeBehindEarlierWrites) {
     bring_up();
     const std::vector<std::uint64_t> data(1024, 7);
-    ASSERT_EQ(a.port->write(0, bytes_of(data)).fault, ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x8000, 42), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->write(kB, 0, bytes_of(data)).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x8000, 42), ORR_FAULT_NONE);
     while (b.pokes.empty() && (b.idle_round() || a.idle_round())) {
     }
     ASSERT_THAT(b.pokes, ElementsAre(0x8000u));
@@ -116,13 +116,13 @@ TEST_F(LinkPortTest, SignalsCarryTheirTimeBehindEarlierWrites) {
     EXPECT_EQ(b.words(0x8000)[0], 42u);
     EXPECT_EQ(b.words(0x8000)[1], b.events.now());
     EXPECT_GT(b.events.now(), 8192u * 20 + 500 * kPsPerNs);
-    EXPECT_EQ(a.port->signal(0x8008, 43), ORR_FAULT_MISALIGNED);
+    EXPECT_EQ(a.port->signal(kB, 0x8008, 43), ORR_FAULT_MISALIGNED);
 }
 
 TEST_F(LinkPortTest, AFailureCrossesAndTheOwnerKeepsTheFirst) {
     bring_up();
     const auto signal = [&](std::uint64_t value) {
-        ASSERT_EQ(a.port->signal(0x8000, value), ORR_FAULT_NONE);
+        ASSERT_EQ(a.port->signal(kB, 0x8000, value), ORR_FAULT_NONE);
         deliver();
     };
     signal(42);
@@ -140,7 +140,7 @@ TEST_F(LinkPortTest, AFailureCrossesAndTheOwnerKeepsTheFirst) {
 TEST_F(LinkPortTest, CountsStragglers) {
     bring_up();
     b.events.advance_to(kPsPerSecond);
-    ASSERT_EQ(a.port->signal(0x8000, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x8000, 1), ORR_FAULT_NONE);
     deliver();
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_STRAGGLERS), 1u);
     EXPECT_EQ(b.events.now(), kPsPerSecond);
@@ -150,32 +150,32 @@ TEST_F(LinkPortTest, CountsStragglers) {
 TEST_F(LinkPortTest, NothingPassesWithoutAGrant) {
     ASSERT_TRUE(connect(a, b));
     const std::vector<std::uint64_t> data(1024, 7);
-    EXPECT_EQ(a.port->write(0, bytes_of(data)).fault, ORR_FAULT_PEER_DENIED);
-    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_PEER_DENIED);
-    ASSERT_TRUE(b.port->set_grant(63, 0x1000, 0x2000));
-    EXPECT_EQ(a.port->write(0x1000, bytes_of(data)).fault, ORR_FAULT_NONE);
-    EXPECT_EQ(a.port->write(0xff8, bytes_of(data)).fault, ORR_FAULT_PEER_DENIED);
-    EXPECT_EQ(a.port->write(0x1008, bytes_of(std::vector<std::uint64_t>(1024, 7))).fault,
+    EXPECT_EQ(a.port->write(kB, 0, bytes_of(data)).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_PEER_DENIED);
+    ASSERT_TRUE(b.port->set_grant(255, 0x1000, 0x2000, kA));
+    EXPECT_EQ(a.port->write(kB, 0x1000, bytes_of(data)).fault, ORR_FAULT_NONE);
+    EXPECT_EQ(a.port->write(kB, 0xff8, bytes_of(data)).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->write(kB, 0x1008, bytes_of(std::vector<std::uint64_t>(1024, 7))).fault,
               ORR_FAULT_PEER_DENIED);
-    EXPECT_EQ(a.port->signal(0x2ff0, 1), ORR_FAULT_NONE);
-    EXPECT_EQ(a.port->signal(0x3000, 1), ORR_FAULT_PEER_DENIED);
-    EXPECT_EQ(a.port->write(~0ull - 7, bytes_of({1, 2})).fault, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->signal(kB, 0x2ff0, 1), ORR_FAULT_NONE);
+    EXPECT_EQ(a.port->signal(kB, 0x3000, 1), ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->write(kB, ~0ull - 7, bytes_of({1, 2})).fault, ORR_FAULT_PEER_DENIED);
     EXPECT_EQ(a.counters.get(ORR_CTR_LINK_DENIED), 6u);
     // Two grants side by side cover a write across them, in any order.
-    ASSERT_TRUE(b.port->set_grant(0, 0x3000, 0x1000));
-    EXPECT_EQ(a.port->write(0x2800, bytes_of(std::vector<std::uint64_t>(512, 7))).fault, ORR_FAULT_NONE);
+    ASSERT_TRUE(b.port->set_grant(0, 0x3000, 0x1000, kA));
+    EXPECT_EQ(a.port->write(kB, 0x2800, bytes_of(std::vector<std::uint64_t>(512, 7))).fault, ORR_FAULT_NONE);
 }
 
 TEST_F(LinkPortTest, WhatWasSentUnderAGrantIsDoneBeforeItIsCleared) {
     bring_up();
-    ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x800, 7), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->write(kB, 0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x800, 7), ORR_FAULT_NONE);
     EXPECT_EQ(b.words(0)[0], 0u);
     ASSERT_TRUE(b.port->clear_grant(0));  // while it is on its way
     EXPECT_EQ(b.words(0)[0], 1u);
     EXPECT_EQ(b.words(0x800)[0], 7u) << "who sent it may be gone: nobody would say it again";
     ASSERT_THAT(b.pokes, ElementsAre(0x800u));
-    EXPECT_EQ(a.port->signal(0x800, 8), ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->signal(kB, 0x800, 8), ORR_FAULT_PEER_DENIED);
     deliver();
     EXPECT_EQ(b.words(0x800)[0], 7u);
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_DENIED), 0u);
@@ -183,45 +183,45 @@ TEST_F(LinkPortTest, WhatWasSentUnderAGrantIsDoneBeforeItIsCleared) {
 }
 
 TEST_F(LinkPortTest, ChecksGrants) {
-    EXPECT_FALSE(b.port->set_grant(64, 0, 4096));
-    EXPECT_FALSE(b.port->set_grant(0, 1, 4096));
-    EXPECT_FALSE(b.port->set_grant(0, 0, 100));
-    EXPECT_FALSE(b.port->set_grant(0, 0, 0));
-    EXPECT_FALSE(b.port->set_grant(0, 8 << 20, 4096));
-    EXPECT_FALSE(b.port->set_grant(0, 4096, 8 << 20));
-    EXPECT_FALSE(b.port->set_grant(0, ~0ull - 4095, 8192));
-    EXPECT_FALSE(b.port->clear_grant(64));
+    EXPECT_FALSE(b.port->set_grant(256, 0, 4096, kA));
+    EXPECT_FALSE(b.port->set_grant(0, 1, 4096, kA));
+    EXPECT_FALSE(b.port->set_grant(0, 0, 100, kA));
+    EXPECT_FALSE(b.port->set_grant(0, 0, 0, kA));
+    EXPECT_FALSE(b.port->set_grant(0, 8 << 20, 4096, kA));
+    EXPECT_FALSE(b.port->set_grant(0, 4096, 8 << 20, kA));
+    EXPECT_FALSE(b.port->set_grant(0, ~0ull - 4095, 8192, kA));
+    EXPECT_FALSE(b.port->clear_grant(256));
     bring_up();
     b.port->reset();
-    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_PEER_DENIED);
     EXPECT_EQ(b.port->state(), ORR_LINK_UP);
 }
 
 TEST_F(LinkPortTest, GrantsGivenWhileDownHoldOnceUp) {
-    ASSERT_TRUE(b.port->set_grant(7, 0, 4096));
+    ASSERT_TRUE(b.port->set_grant(7, 0, 4096, kA));
     ASSERT_TRUE(connect(a, b));
-    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    EXPECT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
 }
 
 TEST_F(LinkPortTest, NothingPassesWhileDown) {
-    EXPECT_EQ(a.port->write(0, bytes_of({1})).fault, ORR_FAULT_PEER_DOWN);
-    EXPECT_EQ(a.port->signal(0, 1), ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(a.port->write(kB, 0, bytes_of({1})).fault, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_PEER_DOWN);
 }
 
 TEST_F(LinkPortTest, StopsAtFullBuffersAndGoesOn) {
     bring_up();
-    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
     const std::vector<std::uint64_t> data(32768);
     std::size_t taken = 0;
     LinkSend sent;
-    while ((sent = a.port->write(0, bytes_of(data))).bytes > 0)
+    while ((sent = a.port->write(kB, 0, bytes_of(data))).bytes > 0)
         taken += sent.bytes;
     EXPECT_EQ(sent.fault, ORR_FAULT_NONE);
     EXPECT_EQ(taken, 4u << 20);
     // A signal has no payload: it goes, behind what is there.
-    EXPECT_EQ(a.port->signal(0x100, 5), ORR_FAULT_NONE);
+    EXPECT_EQ(a.port->signal(kB, 0x100, 5), ORR_FAULT_NONE);
     deliver();
-    EXPECT_GT(a.port->write(0, bytes_of(data)).bytes, 0u);
+    EXPECT_GT(a.port->write(kB, 0, bytes_of(data)).bytes, 0u);
     deliver();
     EXPECT_THAT(b.pokes, ElementsAre(0x100u));
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_RX_BYTES), a.counters.get(ORR_CTR_LINK_TX_BYTES));
@@ -235,26 +235,26 @@ TEST_F(LinkPortTest, AFullInboxIsForTheOneWhoSignalsToMind) {
     bring_up();
     constexpr std::uint64_t kSignals = 20'000;
     std::uint64_t sent = 0;
-    while (sent < kSignals && a.port->signal(16 * sent, 1) == ORR_FAULT_NONE) {
+    while (sent < kSignals && a.port->signal(kB, 16 * sent, 1) == ORR_FAULT_NONE) {
         ++sent;
         a.events.advance_to(a.events.now() + 250 * kPsPerNs);
         if (sent % 64 == 0) b.port->poll();
     }
     EXPECT_EQ(sent, 16384u) << "what was taken is in the peer's hands";
-    EXPECT_EQ(a.port->signal(16 * sent, 1), ORR_FAULT_PEER_BUSY);
+    EXPECT_EQ(a.port->signal(kB, 16 * sent, 1), ORR_FAULT_PEER_BUSY);
     EXPECT_TRUE(a.port->congested());
     for (int i = 0; i < 15; ++i) {
         for (int n = 0; n < 64; ++n)
             b.port->poll();
         a.wait(50);
         a.port->poll();
-        EXPECT_EQ(a.port->signal(16 * sent, 1), ORR_FAULT_PEER_BUSY);
+        EXPECT_EQ(a.port->signal(kB, 16 * sent, 1), ORR_FAULT_PEER_BUSY);
     }
     ASSERT_EQ(a.port->state(), ORR_LINK_UP) << a.port->down_reason();
     // Room comes back with its clock.
     while (sent < kSignals) {
         ASSERT_TRUE(b.idle_round() || a.idle_round());
-        while (sent < kSignals && a.port->signal(16 * sent, 1) == ORR_FAULT_NONE)
+        while (sent < kSignals && a.port->signal(kB, 16 * sent, 1) == ORR_FAULT_NONE)
             ++sent;
     }
     deliver();
@@ -268,11 +268,11 @@ TEST_F(LinkPortTest, AFullInboxIsForTheOneWhoSignalsToMind) {
 
 TEST_F(LinkPortTest, WhatWasSentToASemaphoreIsDoneBeforeItIsClosed) {
     bring_up();
-    ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x800, 6), ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x900, 1), ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x800, 7), ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0xa00, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->write(kB, 0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x800, 6), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x900, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x800, 7), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0xa00, 1), ORR_FAULT_NONE);
     EXPECT_TRUE(b.port->settle(0xb00));
     EXPECT_EQ(b.words(0)[0], 0u) << "nothing is sent to that one: nobody else's message is hurried";
     EXPECT_TRUE(b.port->settle(0x800));
@@ -293,7 +293,7 @@ TEST_F(LinkPortTest, WhatWasSentToASemaphoreIsDoneBeforeItIsClosed) {
 
 TEST_F(LinkPortTest, AlsoOfAPeerThatHasLeft) {
     bring_up();
-    ASSERT_EQ(a.port->signal(0x100, 9), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x100, 9), ORR_FAULT_NONE);
     a.port.reset();
     for (int i = 0; i < 100 && b.port->state() == ORR_LINK_UP; ++i)
         b.wait(10);
@@ -308,12 +308,12 @@ TEST_F(LinkPortTest, WhatWasDoneInAHurryIsToldWhenThereIsRoom) {
     bring_up();
     b.poke_lane_full = true;
     for (std::uint64_t i = 0; i < 1000; ++i)
-        ASSERT_EQ(a.port->signal(16 * i, 1), ORR_FAULT_NONE);
+        ASSERT_EQ(a.port->signal(kB, 16 * i, 1), ORR_FAULT_NONE);
     ASSERT_TRUE(b.port->clear_grant(0));
     EXPECT_EQ(b.words(16 * 999)[0], 1u);
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_DENIED), 0u);
-    ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20));
-    ASSERT_EQ(a.port->signal(16 * 1000, 1), ORR_FAULT_NONE);
+    ASSERT_TRUE(b.port->set_grant(0, 0, 1 << 20, kA));
+    ASSERT_EQ(a.port->signal(kB, 16 * 1000, 1), ORR_FAULT_NONE);
     for (int i = 0; i < 100; ++i)
         b.idle_round();
     EXPECT_TRUE(b.pokes.empty());
@@ -333,7 +333,7 @@ TEST_F(LinkPortTest, HowMuchIsOwedHasAnEnd) {
     bool done = true;
     std::uint64_t sent = 0;
     while (done && sent < 200'000) {
-        while (a.port->signal(16 * (sent % 1000), 1 + sent) == ORR_FAULT_NONE)
+        while (a.port->signal(kB, 16 * (sent % 1000), 1 + sent) == ORR_FAULT_NONE)
             ++sent;
         done = b.port->settle(16 * ((sent - 1) % 1000));
     }
@@ -347,22 +347,23 @@ TEST_F(LinkPortTest, HowMuchIsOwedHasAnEnd) {
 
 TEST_F(LinkPortTest, TwoCardsThatWriteToEachOtherDoNotBlock) {
     bring_up();
-    ASSERT_TRUE(a.port->set_grant(0, 0, 8 << 20));
-    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    ASSERT_TRUE(a.port->set_grant(0, 0, 8 << 20, kB));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
     // Both push small writes as fast as the wire takes them, and stop their clocks while they wait for room.
     struct Pusher {
         LinkCard& card;
+        std::uint32_t to;
         std::vector<std::uint64_t> data{1, 2};
         unsigned left = 50'000;
         Event event{[](void* self, ModelTime) { static_cast<Pusher*>(self)->push(); }, this};
         void push() {
-            const LinkSend sent = card.port->write(64, bytes_of(data));
+            const LinkSend sent = card.port->write(to, 64, bytes_of(data));
             ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
             if (sent.bytes > 0) --left;
             if (left > 0) card.events.schedule(event, sent.bytes > 0 ? sent.sent_ps : card.events.now());
         }
     };
-    Pusher pa{.card = a}, pb{.card = b};
+    Pusher pa{.card = a, .to = kB}, pb{.card = b, .to = kA};
     a.events.schedule(pa.event, 0);
     b.events.schedule(pb.event, 0);
     for (int i = 0; i < 10'000'000 && pa.left + pb.left > 0; ++i) {
@@ -380,14 +381,14 @@ TEST_F(LinkPortTest, ArrivalsDoNotDependOnWhenTheReceiverLooks) {
         TempFolder own;
         LinkCard from(1, true, own.file("link")), to(2, false, own.file("link"));
         ASSERT_TRUE(connect(from, to));
-        ASSERT_TRUE(to.port->set_grant(0, 0, 8 << 20));
+        ASSERT_TRUE(to.port->set_grant(0, 0, 8 << 20, from.node()));
         std::mt19937_64 random(3);
         const std::vector<std::uint64_t> data(20'000);
         for (unsigned i = 0; i < 100; ++i) {
             from.events.advance_to(from.events.now() + random() % 1'000'000);
             std::span<const std::byte> rest = bytes_of(data).first(8 + random() % 150'000);
             while (!rest.empty()) {
-                const LinkSend sent = from.port->write(0, rest);
+                const LinkSend sent = from.port->write(to.node(), 0, rest);
                 ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
                 rest = rest.subspan(sent.bytes);
                 if (sent.bytes == 0 || (run == 1 && i % 3 == 0)) {
@@ -395,7 +396,7 @@ TEST_F(LinkPortTest, ArrivalsDoNotDependOnWhenTheReceiverLooks) {
                     }
                 }
             }
-            ASSERT_EQ(from.port->signal(0x100000 + 16 * i, i + 1), ORR_FAULT_NONE);
+            ASSERT_EQ(from.port->signal(to.node(), 0x100000 + 16 * i, i + 1), ORR_FAULT_NONE);
         }
         while (to.idle_round() || from.idle_round()) {
         }
@@ -411,21 +412,21 @@ TEST_F(LinkPortTest, SleepsAndIsWoken) {
     ASSERT_TRUE(b.port->prepare_sleep());
     pollfd fd{b.port->poll_fd(), POLLIN, 0};
     EXPECT_EQ(::poll(&fd, 1, 0), 0);
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
     EXPECT_EQ(::poll(&fd, 1, 1000), 1);
     b.port->after_sleep();
     EXPECT_EQ(::poll(&fd, 1, 0), 0) << "the wake was taken";
     EXPECT_FALSE(b.port->prepare_sleep()) << "there is a message";
     deliver();
     EXPECT_EQ(b.pokes.size(), 1u);
-    ASSERT_EQ(a.port->signal(0, 2), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 2), ORR_FAULT_NONE);
     EXPECT_EQ(::poll(&fd, 1, 0), 0) << "no wake for who is awake";
 }
 
 TEST_F(LinkPortTest, EitherSideMayComeAgain) {
     for (unsigned round = 0; round < 3; ++round) {
         bring_up();
-        ASSERT_EQ(a.port->signal(0, round + 1), ORR_FAULT_NONE);
+        ASSERT_EQ(a.port->signal(kB, 0, round + 1), ORR_FAULT_NONE);
         deliver();
         EXPECT_EQ(b.words(0)[0], round + 1);
         LinkCard& dies = round % 2 == 0 ? b : a;
@@ -436,15 +437,15 @@ TEST_F(LinkPortTest, EitherSideMayComeAgain) {
         EXPECT_EQ(stays.port->state(), ORR_LINK_DOWN);
         EXPECT_EQ(stays.port->peer_uid(), 0u);
         EXPECT_THAT(stays.port->down_reason(), HasSubstr("left"));
-        EXPECT_EQ(stays.port->write(0, bytes_of({1})).fault, ORR_FAULT_PEER_DOWN);
+        EXPECT_EQ(stays.port->write(dies.node(), 0, bytes_of({1})).fault, ORR_FAULT_PEER_DOWN);
         dies.open();
     }
 }
 
 TEST_F(LinkPortTest, WhatWasSentBeforeThePeerLeftStillArrives) {
     bring_up();
-    ASSERT_EQ(a.port->write(0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x100, 9), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->write(kB, 0, bytes_of({1, 2, 3})).fault, ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x100, 9), ORR_FAULT_NONE);
     a.port.reset();
     for (int i = 0; i < 100 && b.port->state() == ORR_LINK_UP; ++i)
         b.wait(10);
@@ -469,16 +470,16 @@ TEST_F(LinkPortTest, ASecondPeerIsTurnedAway) {
     }
     EXPECT_NE(third.port->state(), ORR_LINK_UP);
     EXPECT_EQ(a.port->peer_uid(), 0xbu);
-    ASSERT_EQ(a.port->signal(0, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0, 1), ORR_FAULT_NONE);
 }
 
 // --- congestion ---
 
 TEST_F(LinkPortTest, WhoWaitsForRoomIsWokenByCreditsInTurn) {
     bring_up();
-    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
     const std::vector<std::uint64_t> data(32768);
-    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    while (a.port->write(kB, 0, bytes_of(data)).bytes > 0) {
     }
     std::vector<int> woken;
     Event first([](void* to, ModelTime) { static_cast<std::vector<int>*>(to)->push_back(1); }, &woken);
@@ -495,19 +496,19 @@ TEST_F(LinkPortTest, WhoWaitsForRoomIsWokenByCreditsInTurn) {
     EXPECT_EQ(a.events.now(), before);
     while (b.idle_round()) {
     }
-    EXPECT_EQ(a.port->write(0, bytes_of(data)).bytes, 0u) << "others wait already";
+    EXPECT_EQ(a.port->write(kB, 0, bytes_of(data)).bytes, 0u) << "others wait already";
     while (a.idle_round()) {
     }
     EXPECT_THAT(woken, ElementsAre(1, 3));
     EXPECT_FALSE(a.port->congested());
-    EXPECT_GT(a.port->write(0, bytes_of(data)).bytes, 0u);
+    EXPECT_GT(a.port->write(kB, 0, bytes_of(data)).bytes, 0u);
 }
 
 TEST_F(LinkPortTest, SleepsWithoutRoomAndIsWokenByCredits) {
     bring_up();
-    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
     const std::vector<std::uint64_t> data(32768);
-    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    while (a.port->write(kB, 0, bytes_of(data)).bytes > 0) {
     }
     bool woken = false;
     Event event([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &woken);
@@ -525,9 +526,9 @@ TEST_F(LinkPortTest, SleepsWithoutRoomAndIsWokenByCredits) {
 
 TEST_F(LinkPortTest, ALinkThatGoesDownWakesWhoWaits) {
     bring_up();
-    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
     const std::vector<std::uint64_t> data(32768);
-    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    while (a.port->write(kB, 0, bytes_of(data)).bytes > 0) {
     }
     bool woken = false;
     Event event([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &woken);
@@ -540,7 +541,7 @@ TEST_F(LinkPortTest, ALinkThatGoesDownWakesWhoWaits) {
     }
     EXPECT_TRUE(woken);
     EXPECT_NE(a.port->session(), session);
-    EXPECT_EQ(a.port->write(0, bytes_of(data)).fault, ORR_FAULT_PEER_DOWN);
+    EXPECT_EQ(a.port->write(kB, 0, bytes_of(data)).fault, ORR_FAULT_PEER_DOWN);
 }
 
 // A peer that is stopped, or whose host is: only looks of this card count.
@@ -549,9 +550,9 @@ TEST_F(LinkPortTest, ASilentPeerIsDeadAfterSoManyLooks) {
     a.port.reset();
     a.open();
     bring_up();
-    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
     const std::vector<std::uint64_t> data(32768);
-    while (a.port->write(0, bytes_of(data)).bytes > 0) {
+    while (a.port->write(kB, 0, bytes_of(data)).bytes > 0) {
     }
     Event event([](void*, ModelTime) {}, nullptr);
     a.port->wait_for_room(event);
@@ -567,22 +568,22 @@ TEST_F(LinkPortTest, ASilentPeerIsDeadAfterSoManyLooks) {
 
 TEST_F(LinkPortTest, StoresWithoutRoomWaitInOrder) {
     bring_up();
-    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20));
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
     const std::vector<std::uint64_t> data(32768);
-    while (a.port->write(0x10000, bytes_of(data)).bytes > 0) {
+    while (a.port->write(kB, 0x10000, bytes_of(data)).bytes > 0) {
     }
-    ASSERT_EQ(a.port->signal(0x100, 3000), ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->post(0x200, bytes_of({77})), ORR_FAULT_NONE);
-    ASSERT_EQ(a.port->signal(0x100, 3001), ORR_FAULT_PEER_BUSY) << "it may not overtake a store";
+    ASSERT_EQ(a.port->signal(kB, 0x100, 3000), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->post(kB, 0x200, bytes_of({77})), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->signal(kB, 0x100, 3001), ORR_FAULT_PEER_BUSY) << "it may not overtake a store";
     std::uint32_t fault = ORR_FAULT_NONE;
     std::uint64_t posts = 0;
     while (fault == ORR_FAULT_NONE && posts < 5000)
-        fault = a.port->post(0x208, bytes_of({++posts}));
+        fault = a.port->post(kB, 0x208, bytes_of({++posts}));
     EXPECT_EQ(fault, ORR_FAULT_PEER_DOWN);
     EXPECT_EQ(a.port->state(), ORR_LINK_UP);
     deliver();
     EXPECT_EQ(b.words(0x100)[0], 3000u);
-    EXPECT_EQ(a.port->signal(0x100, 3001), ORR_FAULT_NONE);
+    EXPECT_EQ(a.port->signal(kB, 0x100, 3001), ORR_FAULT_NONE);
     EXPECT_EQ(b.words(0x200)[0], 77u);
     EXPECT_EQ(b.words(0x208)[0], posts - 1);
     EXPECT_EQ(b.port->state(), ORR_LINK_UP) << b.port->down_reason();

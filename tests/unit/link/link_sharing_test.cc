@@ -41,10 +41,13 @@ struct Card {
             rig.memory.vram().reserve(rig.events.now(), lines_of(offset, bytes) * kMemoryLine);
         };
         port = std::move(*LinkPort::create(config, rig.events, rig.vram, rig.counters, errors, hooks));
-        rig.context.links[kPort] = port.get();
+        rig.peers.attach(kPort, port.get());
+        const auto node = static_cast<std::uint32_t>(uid), peer = 3 - node;
+        port->set_node(node);
+        rig.peers.set_route(peer, ORR_ROUTE_VALID | kPort);
         rig.map(kLocal, 16 * kBytes, ORR_TARGET_VRAM, 0);
-        rig.map(kRemote, 4 * kBytes, ORR_TARGET_PEER, kInbox, ORR_PTE_WRITE, kPort);
-        port->set_grant(0, kInbox, 4 * kBytes);
+        rig.map(kRemote, 4 * kBytes, ORR_TARGET_PEER, kInbox, ORR_PTE_WRITE, peer);
+        port->set_grant(0, kInbox, 4 * kBytes, peer);
         for (std::uint32_t i = 0; i < 2; ++i)
             engines.emplace_back(i, CopyRates{.setup_ps = 0}, rig.context);
     }
@@ -110,7 +113,7 @@ TEST_F(LinkSharing, AStoreWaitsForAPiece) {
         ASSERT_TRUE(a.rig.events.run_next(kNever - 1));
     const ModelTime now = a.rig.events.now();
     const std::uint64_t value = 5;
-    ASSERT_EQ(a.port->post(kInbox, std::as_bytes(std::span(&value, 1))), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->post(kB, kInbox, std::as_bytes(std::span(&value, 1))), ORR_FAULT_NONE);
     a.run();
     ModelTime arrival = kNever;
     b.port->poll();

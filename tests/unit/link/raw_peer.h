@@ -39,6 +39,7 @@ class RawPeer {
     bool handshake(LinkCard& card) {
         if (!attach(card)) return false;
         inbox = std::move(*link::SharedArea::create());
+        inbox->node = kB;
         const link::Hello mine = hello();
         const std::uint32_t ready = link::kReady;
         if (!send(&mine, sizeof mine, inbox.fd()) || !send(&ready, sizeof ready)) return false;
@@ -61,6 +62,8 @@ class RawPeer {
                 .offset = 0x100,
                 .value = 0,
                 .payload_at = 0,
+                .source = kB,
+                .destination = kA,
                 .payload_end = (next + 1) * 64};
     }
     void push(const link::Message& message) {

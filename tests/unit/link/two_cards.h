@@ -16,6 +16,9 @@
 
 namespace orrery::emu::test {
 
+// A card's node is its number; two that are joined are mostly these.
+inline constexpr std::uint32_t kA = 0xa, kB = 0xb;
+
 // A folder for sockets that goes with its owner.
 class TempFolder {
   public:
@@ -48,6 +51,7 @@ struct LinkCard {
         hooks.poke = [this](std::uint64_t offset) { pokes.push_back(offset); };
         hooks.poke_room = [this] { return !poke_lane_full; };
         hooks.changed = [this](std::uint32_t, std::uint32_t state) { states.push_back(state); };
+        hooks.comes_here = [this](std::uint32_t node) { return node != elsewhere; };
         hooks.may_skip = [this](ModelTime) { return idle; };
         hooks.may_jump = [this] { return !in_step; };
         hooks.in_step = [this](std::uint64_t) { return in_step; };
@@ -55,7 +59,9 @@ struct LinkCard {
         auto made = LinkPort::create(config, events, vram, counters, errors, hooks);
         if (!made) throw std::runtime_error(made.error());
         port = std::move(*made);
+        port->set_node(node());
     }
+    std::uint32_t node() const { return static_cast<std::uint32_t>(config.uid); }
     // What a card loop does in a round; true: something happened.
     bool round() {
         bool did = port->poll();
@@ -86,6 +92,7 @@ struct LinkCard {
     std::vector<std::uint32_t> states;
     bool idle = false;  // as LinkHooks::may_skip
     bool poke_lane_full = false;
+    std::uint32_t elsewhere = 0;    // a node that comes by another port
     bool in_step = false;           // with every peer
     std::vector<ModelTime> sent{};  // to peers in step: arrivals
     std::unique_ptr<LinkPort> port;

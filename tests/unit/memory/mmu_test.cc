@@ -78,7 +78,7 @@ TEST_F(MmuTest, TranslatesVramHostAndPeerPages) {
     add_host(0x7000'0000, 4 * kPage);
     map(0x1000, 0x400000);
     map(0x2000, 0x7000'1000, kRw | kHost);
-    map(0x3000, 0x123000, ORR_PTE_WRITE | kPeer | std::uint64_t{6} << ORR_PTE_PORT_SHIFT);
+    map(0x3000, 0x123000, ORR_PTE_WRITE | kPeer | std::uint64_t{1022} << ORR_PTE_NODE_SHIFT);
 
     const auto vram = mmu_.translate(kAsid, 0x1008, 16, Access::kLoad);
     ASSERT_TRUE(vram);
@@ -97,7 +97,7 @@ TEST_F(MmuTest, TranslatesVramHostAndPeerPages) {
     const auto peer = mmu_.translate(kAsid, 0x3020, 100, Access::kStore);
     ASSERT_TRUE(peer);
     EXPECT_EQ(peer->target, ORR_TARGET_PEER);
-    EXPECT_EQ(peer->port, 6);
+    EXPECT_EQ(peer->node, 1022);
     EXPECT_EQ(peer->host, nullptr);
     EXPECT_EQ(peer->address, 0x123020u);
 }

@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 1u
-#define ORR_HW_VERSION_MINOR 3u
+#define ORR_HW_VERSION_MINOR 4u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -72,6 +72,12 @@
 #define ORR_R_PLATFORM 0x00a0 /* RO */
 #define ORR_PLATFORM_ATOMICS \
     1u /* completes AtomicOps of 32 and 64 bits, whatever the ports above the card declare */
+
+/*
+ * The card's number among those that it reaches, 0: none, then it sends nothing to peers and takes nothing
+ * from them. Reads what is in effect. From hardware version 1.4 on.
+ */
+#define ORR_R_NODE 0x00a4 /* RW: below ORR_NODES; reset: 0 */
 
 #define ORR_STATE_RESET 0u       /* waiting for ORR_R_BOOT_START */
 #define ORR_STATE_BOOTING 1u     /* boot ROM at work, or firmware not ready yet */
@@ -122,17 +128,25 @@
 #define ORR_R_LINK_LATENCY_NS 0x18 /* RO: one way */
 #define ORR_R_LINK_LOSSES 0x1c /* RO: how often it has gone down since power-on, with what was on the way */
 /*
- * Grants: the ranges of this card's VRAM into which the peer may write. Write base and size,
- * then the command; a command was carried out, and no peer access under an older grant is in
+ * Grants: the ranges of this card's VRAM into which a node may write that comes by this port. Write base,
+ * size and node, then the command; a command was carried out, and no peer access under an older grant is in
  * flight, once ORR_R_LINK_GRANT_DONE equals the number of commands written since reset.
  */
 #define ORR_R_LINK_GRANT_BASE 0x20 /* 64, RW: VRAM offset, 4 KiB aligned */
 #define ORR_R_LINK_GRANT_SIZE 0x28 /* 64, RW: bytes, multiple of 4 KiB */
 #define ORR_R_LINK_GRANT_CMD 0x30  /* WO: slot | ORR_LINK_GRANT_SET or _CLEAR */
 #define ORR_R_LINK_GRANT_DONE 0x34 /* RO: commands carried out since reset */
+#define ORR_R_LINK_GRANT_NODE 0x38 /* RW: 1 .. ORR_NODES - 1 */
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
-#define ORR_LINK_GRANT_SLOTS 64u
+#define ORR_LINK_GRANT_SLOTS 256u
+
+/*
+ * --- routes: the port by which node n is reached, and by which it comes: what it sends by another is denied ---
+ * Reads what is in effect. A copy that goes on while its route changes ends with ORR_FAULT_PEER_DOWN.
+ */
+#define ORR_R_ROUTE(n) (0x8000 + 4 * (n)) /* RW, 0 < n < ORR_NODES: ORR_ROUTE_VALID | port; reset: 0, none */
+#define ORR_ROUTE_VALID 0x100u
 
 /*
  * --- what the card is made of, read-only ---

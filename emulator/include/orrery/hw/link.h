@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Link ports: their states and what crosses a link. Registers: bar0.h, ORR_R_LINK(). */
+/*
+ * Link ports: their states and what crosses a link. Registers: bar0.h, ORR_R_LINK().
+ *
+ * Cards that reach each other know each other by numbers, their nodes. Software gives each card its own (ORR_R_NODE)
+ * and says which port leads to which other (ORR_R_ROUTE); mappings and grants name nodes. A number means one card in
+ * one of its lives: a card that is reset has none, and software that gives it another leaves what is left of mappings
+ * of the older life without effect.
+ */
 #ifndef ORRERY_HW_LINK_H
 #define ORRERY_HW_LINK_H
 
 #include "base.h"
 
 #define ORR_LINK_MAX_PORTS 8u
+#define ORR_NODES 1024u /* 0 is never one */
 
 #define ORR_LINK_DOWN 0u /* no peer */
 #define ORR_LINK_TRAINING 1u

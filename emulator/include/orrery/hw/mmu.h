@@ -24,10 +24,11 @@
 #define ORR_PTE_WRITE (1ull << 3)
 #define ORR_PTE_EXEC (1ull << 4) /* vector cores may fetch */
 #define ORR_PTE_TARGET_SHIFT 5   /* 2 bits: ORR_TARGET_* */
-#define ORR_PTE_PORT_SHIFT 7     /* 3 bits: link port, for ORR_TARGET_PEER only */
 #define ORR_PTE_ADDR_MASK \
     0x000ffffffffff000ull /* table or page: VRAM offset, bus address, peer's VRAM offset */
-#define ORR_PTE_RESERVED 0xfff0000000000c00ull /* must be zero */
+#define ORR_PTE_NODE_SHIFT 52 /* 10 bits: the card that has the memory, for ORR_TARGET_PEER; else zero */
+#define ORR_PTE_NODE_MASK 0x3ff0000000000000ull
+#define ORR_PTE_RESERVED 0xc000000000000f80ull /* must be zero */
 
 #define ORR_TARGET_VRAM 0u
 #define ORR_TARGET_HOST 1u
@@ -44,11 +45,12 @@
 #define ORR_FAULT_PAGE_RANGE 7u   /* page outside VRAM, or host memory not mapped for DMA */
 #define ORR_FAULT_PEER_READ 8u    /* not supported by the link */
 #define ORR_FAULT_PEER_DOWN 9u    /* port absent or link not up */
-#define ORR_FAULT_PEER_DENIED 10u /* the owner has not granted the range */
+#define ORR_FAULT_PEER_DENIED 10u /* the owner has not granted the range to this node */
 #define ORR_FAULT_MISALIGNED 11u
 #define ORR_FAULT_PEER_BUSY \
     12u /* the peer takes no more signals now: not a fault of the address, try again */
 #define ORR_FAULT_ATOMIC \
     13u /* an atomic on host memory, which the function must not do: see ORR_R_PLATFORM */
+#define ORR_FAULT_NO_ROUTE 14u /* no port leads to the node, or the card behind it is another */
 
 #endif /* ORRERY_HW_MMU_H */

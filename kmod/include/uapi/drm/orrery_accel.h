@@ -12,8 +12,8 @@
  *  - After a reset or removal of the card ioctls give -ENODEV, mapped doorbells and VRAM become
  *    private zero pages that lead nowhere (no SIGBUS), and waits end with -ENODEV.
  *  - dma-buf: DRM_IOCTL_PRIME_*. A VRAM BO of a card can be imported on a card that is linked to it;
- *    binding it makes peer entries (write and signal only) and grants the range to that link.
- *    -EBUSY: behind that link somebody still maps what the card held before its driver was bound anew.
+ *    binding it makes peer entries (write and signal only) and grants the range to that card.
+ *    A mapping of what a card held before its driver was bound anew leads nowhere.
  *    Importing it on a card without a link: -EXDEV.
  */
 #ifndef _UAPI_DRM_ORRERY_ACCEL_H_
