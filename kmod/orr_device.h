@@ -338,7 +338,7 @@ struct orr_device {
 	struct mutex grant_lock;
 	/** @grants: by slot, the same on all link ports */
 	struct orr_grant grants[ORR_LINK_GRANT_SLOTS];
-	/** @grant_commands: written to each port since the card's reset */
+	/** @grant_commands: written since the card's reset */
 	u32 grant_commands;
 	/** @links_kobj: links/ in sysfs */
 	struct kobject *links_kobj;

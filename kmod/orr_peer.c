@@ -249,48 +249,34 @@ int orr_peer_join(struct orr_device *odev, struct orr_device *owner)
 	return orr_route_set(odev, owner->node, port);
 }
 
-/* Waits until a port has carried out all commands, and no access under an older grant is in flight. */
-static int orr_grant_wait(struct orr_device *owner, u32 port)
+/*
+ * Has all ports set or clear a grant, and waits until no access under an older one is in flight. The
+ * caller is inside orr_enter() of the owner.
+ */
+static int orr_grant_command(struct orr_device *owner, u32 slot, const struct orr_grant *set)
 {
-	u32 commands = owner->grant_commands;
-	u32 done;
+	u32 link = ORR_R_LINK(0);
+	u32 done, commands;
 	int ret;
 
+	lockdep_assert_held(&owner->grant_lock);
+	if (set) {
+		orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, set->base);
+		orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, set->size);
+		orr_write32(owner, link + ORR_R_LINK_GRANT_NODE, set->node);
+	}
+	orr_write32(owner, link + ORR_R_LINK_GRANT_CMD,
+		    slot | ORR_LINK_GRANT_ALL | (set ? ORR_LINK_GRANT_SET : ORR_LINK_GRANT_CLEAR));
+	commands = ++owner->grant_commands;
 	ret = read_poll_timeout(orr_read32, done, done == commands || done == U32_MAX, 20,
-				ORR_GRANT_TIMEOUT_US, false, owner,
-				ORR_R_LINK(port) + ORR_R_LINK_GRANT_DONE);
+				ORR_GRANT_TIMEOUT_US, false, owner, link + ORR_R_LINK_GRANT_DONE);
 	if (!ret && done == commands)
 		return 0;
 	if (orr_health_gone(owner))
 		return -ENODEV;
-	drm_err(&owner->drm, "link port %u: %u grant commands done, expected %u\n", port, done,
-		commands);
+	drm_err(&owner->drm, "%u grant commands done, expected %u\n", done, commands);
 	orr_device_lost(owner, "a link port does not carry out grants");
 	return -ENODEV;
-}
-
-/* Has all ports set or clear a grant. The caller is inside orr_enter() of the owner. */
-static int orr_grant_command(struct orr_device *owner, u32 slot, const struct orr_grant *set)
-{
-	int ret = 0;
-	u32 i;
-
-	lockdep_assert_held(&owner->grant_lock);
-	owner->grant_commands++;
-	for (i = 0; i < owner->info.link_ports; i++) {
-		u32 link = ORR_R_LINK(i);
-
-		if (set) {
-			orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, set->base);
-			orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, set->size);
-			orr_write32(owner, link + ORR_R_LINK_GRANT_NODE, set->node);
-		}
-		orr_write32(owner, link + ORR_R_LINK_GRANT_CMD,
-			    slot | (set ? ORR_LINK_GRANT_SET : ORR_LINK_GRANT_CLEAR));
-	}
-	for (i = 0; i < owner->info.link_ports && !ret; i++)
-		ret = orr_grant_wait(owner, i);
-	return ret;
 }
 
 static struct orr_grant *orr_grant_find(struct orr_device *owner, u32 node, u64 base)

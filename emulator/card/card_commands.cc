@@ -279,17 +279,19 @@ void Card::set_route(const Command& command) {
 
 void Card::grant(const Command& command) {
     const std::uint32_t port = command.number & 0xffffu, node = command.number >> 16;
-    LinkPort* link = links_[port].get();
     const auto slot = static_cast<std::uint32_t>(command.c & 0xffu);
-    const std::uint64_t verb = command.c & ~std::uint64_t{0xff};
-    // Nobody comes by a port without a cable, and software need not know which those are.
-    bool good = link == nullptr;
-    if (link != nullptr && slot < ORR_LINK_GRANT_SLOTS) {
-        if (verb == ORR_LINK_GRANT_SET) {
-            good = link->set_grant(slot, command.a, command.b, node);
-        } else if (verb == ORR_LINK_GRANT_CLEAR) {
-            good = link->clear_grant(slot);
-        }
+    const std::uint64_t verb = command.c & ~std::uint64_t{0xff} & ~std::uint64_t{ORR_LINK_GRANT_ALL};
+    const auto at = [&](LinkPort* link) {
+        if (verb == ORR_LINK_GRANT_SET) return link->set_grant(slot, command.a, command.b, node);
+        return link->clear_grant(slot);
+    };
+    bool good = verb == ORR_LINK_GRANT_SET || verb == ORR_LINK_GRANT_CLEAR;
+    if (good && (command.c & ORR_LINK_GRANT_ALL) != 0) {
+        // Ports without a cable have nobody to grant to.
+        for (LinkPort* link : active_links_)
+            good &= at(link);
+    } else if (good) {
+        good = links_[port] != nullptr && at(links_[port].get());
     }
     if (!good) {
         errors_.guest(

@@ -24,7 +24,7 @@ void Memory::offer(Block& block, int device, std::uint32_t flags) {
         block.refused[device] = shared.error();
 }
 
-// An import that fails (a port has 64 grants) does not fail the allocation: its owner can use the memory all
+// An import that fails (a card has 256 grants) does not fail the allocation: its owner can use the memory all
 // the same. Who copies to it over the link learns the reason.
 void Memory::share_with_writers(Block& block) {
     for (const auto& [number, card] : cards_) {

@@ -113,7 +113,7 @@ TEST_F(LinkSharing, AStoreWaitsForAPiece) {
         ASSERT_TRUE(a.rig.events.run_next(kNever - 1));
     const ModelTime now = a.rig.events.now();
     const std::uint64_t value = 5;
-    ASSERT_EQ(a.port->post(kB, kInbox, std::as_bytes(std::span(&value, 1))), ORR_FAULT_NONE);
+    ASSERT_EQ(a.port->post(2, kInbox, std::as_bytes(std::span(&value, 1))), ORR_FAULT_NONE);
     a.run();
     ModelTime arrival = kNever;
     b.port->poll();

@@ -5,6 +5,7 @@
 
 #include <orrery/fw/packet.h>
 #include <orrery/fw/queue.h>
+#include <orrery/hw/bar0.h>
 #include <orrery/hw/engine.h>
 #include <orrery/hw/link.h>
 
@@ -121,7 +122,7 @@ class FakeCard {
     std::uint64_t kicks() const { return kicks_.load(); }
     std::uint64_t waits() const { return waits_.load(); }
     std::uint64_t packets() const { return packets_done_.load(); }
-    std::uint32_t max_grants = 64;
+    std::uint32_t max_grants = ORR_LINK_GRANT_SLOTS;
     static constexpr std::uint32_t kVectorCores = 4;
 
     // --- for the winsys; all with mutex() held unless atomic ---

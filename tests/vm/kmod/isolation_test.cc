@@ -286,7 +286,7 @@ TEST_F(TwoCards, GrantsRunOutAndComeBack) {
     std::vector<std::uint32_t> imported;
     int error = 0;
     unsigned mapped = 0;
-    for (unsigned i = 0; error == 0 && i < 100; i++) {
+    for (unsigned i = 0; error == 0 && i < 300; i++) {
         drm_orr_bo_create bo{};
         ASSERT_EQ(create_bo(fd(1), 4096, ORR_BO_VRAM, bo), 0);
         File dma_buf;
@@ -297,7 +297,7 @@ TEST_F(TwoCards, GrantsRunOutAndComeBack) {
         if (error == 0) mapped++;
     }
     EXPECT_EQ(error, ENOSPC);
-    EXPECT_EQ(mapped, 64u);
+    EXPECT_EQ(mapped, 256u);
     ASSERT_EQ(unmap(fd(0), vm_[0], kVa, 4096), 0);
     drm_orr_bo_create bo{};
     ASSERT_EQ(create_bo(fd(1), 4096, ORR_BO_VRAM, bo), 0);

@@ -336,6 +336,7 @@ TEST_F(LyingAtStart, WhatItIs) {
                              ORR_R_VECTOR_CORES, ORR_R_LINK_PORTS, ORR_R_DOORBELL_PAGES, ORR_R_COUNTERS,
                              ORR_R_CORE_HZ, ORR_R_VECTOR_HZ, ORR_R_SAVE_BYTES, ORR_R_SKU_NAME})
         expect_refused({{offset}}, kAllOnes);
+    expect_refused({{ORR_R_NODE}}, "for its node");
     expect_back();
 }
 

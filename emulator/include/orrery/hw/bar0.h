@@ -134,11 +134,12 @@
  */
 #define ORR_R_LINK_GRANT_BASE 0x20 /* 64, RW: VRAM offset, 4 KiB aligned */
 #define ORR_R_LINK_GRANT_SIZE 0x28 /* 64, RW: bytes, multiple of 4 KiB */
-#define ORR_R_LINK_GRANT_CMD 0x30  /* WO: slot | ORR_LINK_GRANT_SET or _CLEAR */
+#define ORR_R_LINK_GRANT_CMD 0x30  /* WO: slot | ORR_LINK_GRANT_SET or _CLEAR, and maybe _ALL */
 #define ORR_R_LINK_GRANT_DONE 0x34 /* RO: commands carried out since reset */
 #define ORR_R_LINK_GRANT_NODE 0x38 /* RW: 1 .. ORR_NODES - 1 */
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
+#define ORR_LINK_GRANT_ALL 0x400u /* at all ports, as if each had been told; done when all are */
 #define ORR_LINK_GRANT_SLOTS 256u
 
 /*
