@@ -199,6 +199,61 @@ TEST_F(LinkedCards, WhatIsNotGrantedIsDenied) {
     EXPECT_EQ(b_->soc(SOC_POKE_POP), ~0ull);
 }
 
+TEST_F(LinkedCards, AGrantIsGivenAtAllPortsAtOnce) {
+    map();
+    // By the registers of a port without a cable.
+    const std::uint64_t other = ORR_R_LINK(1);
+    const auto command = [&](std::uint32_t verb) {
+        b_->write64(other + ORR_R_LINK_GRANT_BASE, kGranted);
+        b_->write64(other + ORR_R_LINK_GRANT_SIZE, 0x1000);
+        b_->write32(other + ORR_R_LINK_GRANT_NODE, 1);
+        b_->write32(other + ORR_R_LINK_GRANT_CMD, 255 | verb | ORR_LINK_GRANT_ALL);
+    };
+    command(ORR_LINK_GRANT_SET);
+    EXPECT_EQ(b_->read32(other + ORR_R_LINK_GRANT_DONE), 1u);
+    EXPECT_EQ(b_->read32(kLink + ORR_R_LINK_GRANT_DONE), 0u);
+    EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_NONE);
+    command(ORR_LINK_GRANT_CLEAR);
+    EXPECT_EQ(b_->read32(other + ORR_R_LINK_GRANT_DONE), 2u);
+    EXPECT_EQ(*b_->card().vram().at(kGranted, 1), 9) << "what was sent before is done";
+    EXPECT_EQ(a_->run(signal(kPeerVa, 10)).back().result, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(b_->counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(LinkedCards, WhatIsForNoNodeBehindThePortGoesNowhere) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    a_->write32(ORR_R_ROUTE(2), 0);
+    EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_NO_ROUTE);
+    a_->write32(ORR_R_ROUTE(2), ORR_ROUTE_VALID | 1);
+    EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_PEER_DOWN) << "no cable there";
+    a_->write32(ORR_R_ROUTE(2), ORR_ROUTE_VALID);
+    b_->write32(ORR_R_NODE, 3);  // another life
+    b_->read32(ORR_R_NODE);
+    EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_NO_ROUTE);
+    b_->write32(ORR_R_NODE, 2);
+    b_->read32(ORR_R_NODE);
+    settle();
+    EXPECT_EQ(*b_->card().vram().at(kGranted, 1), 0);
+    EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_NONE);
+    settle();
+    EXPECT_EQ(*b_->card().vram().at(kGranted, 1), 9);
+}
+
+TEST_F(LinkedCards, NobodyComesByAnotherPortThanThatOfHisRoute) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    for (const std::uint32_t route : {0u, ORR_ROUTE_VALID | 1}) {
+        b_->write32(ORR_R_ROUTE(1), route);
+        b_->read32(ORR_R_ROUTE(1));
+        const std::uint64_t before = b_->counter(ORR_CTR_LINK_DENIED);
+        EXPECT_EQ(a_->run(signal(kPeerVa, 9)).back().result, ORR_FAULT_NONE);
+        settle();
+        EXPECT_EQ(*b_->card().vram().at(kGranted, 1), 0);
+        EXPECT_EQ(b_->counter(ORR_CTR_LINK_DENIED), before + 1);
+    }
+}
+
 TEST_F(LinkedCards, AResetTakesTheGrantsAlongAndKeepsTheLink) {
     map();
     grant(*b_, kGranted, 0x1000);

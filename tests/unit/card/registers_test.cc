@@ -119,9 +119,9 @@ TEST_F(HostRegistersTest, WhatIsNotThereReadsAsZeroAndCounts) {
         return one_more;
     };
     for (const std::uint64_t hole :
-         {0x6cull, 0xa4ull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
-          ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x38ull,
-          ORR_R_LINK(7) + 0xfcull}) {
+         {0x6cull, 0xa8ull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
+          ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x3cull,
+          ORR_R_LINK(7) + 0xfcull, ORR_R_ROUTE(0) + 0ull, ORR_R_ROUTE(ORR_NODES) + 0ull}) {
         EXPECT_EQ(rig_.read32(hole), 0u) << hole;
         EXPECT_TRUE(counted()) << hole;
         rig_.write32(hole, 1);
@@ -182,6 +182,33 @@ TEST_F(HostRegistersTest, GrantsAreCountedWhetherTheyMakeSenseOrNot) {
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_GBPS), 400u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LATENCY_NS), 500u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LOSSES), 0u);
+}
+
+TEST_F(HostRegistersTest, NodeAndRoutesReadWhatIsInEffect) {
+    EXPECT_EQ(rig_.read32(ORR_R_NODE), 0u);
+    rig_.write32(ORR_R_NODE, ORR_NODES - 1);
+    EXPECT_EQ(rig_.read32(ORR_R_NODE), ORR_NODES - 1);
+    rig_.write32(ORR_R_ROUTE(1), ORR_ROUTE_VALID | 2);
+    rig_.write32(ORR_R_ROUTE(ORR_NODES - 1), ORR_ROUTE_VALID);
+    EXPECT_EQ(rig_.read32(ORR_R_ROUTE(1)), ORR_ROUTE_VALID | 2);
+    EXPECT_EQ(rig_.read32(ORR_R_ROUTE(2)), 0u);
+    EXPECT_EQ(rig_.read32(ORR_R_ROUTE(ORR_NODES - 1)), ORR_ROUTE_VALID);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+    // No node, no port, no register.
+    rig_.write32(ORR_R_NODE, ORR_NODES);
+    rig_.write32(ORR_R_ROUTE(1), 2);
+    rig_.write32(ORR_R_ROUTE(1), ORR_ROUTE_VALID | rig_.read32(ORR_R_LINK_PORTS));
+    rig_.write32(ORR_R_ROUTE(0), ORR_ROUTE_VALID);
+    rig_.write32(ORR_R_ROUTE(ORR_NODES), ORR_ROUTE_VALID);
+    rig_.write32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_NODE, ORR_NODES);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 6u);
+    EXPECT_EQ(rig_.read32(ORR_R_NODE), ORR_NODES - 1);
+    EXPECT_EQ(rig_.read32(ORR_R_ROUTE(1)), ORR_ROUTE_VALID | 2);
+    rig_.write32(ORR_R_ROUTE(1), 0);
+    EXPECT_EQ(rig_.read32(ORR_R_ROUTE(1)), 0u);
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    EXPECT_EQ(rig_.read32(ORR_R_NODE), 0u);
+    EXPECT_EQ(rig_.read32(ORR_R_ROUTE(ORR_NODES - 1)), 0u);
 }
 
 TEST_F(HostRegistersTest, WildAccessesDoNoHarm) {
@@ -246,7 +273,7 @@ TEST_F(Told, AccessesWhereNothingIsByOffsetWithTheNearestName) {
     const std::string text = log();
     EXPECT_EQ(rig_->counter(ORR_CTR_GUEST_ERRORS), 2001u);
     EXPECT_EQ(lines(text, "nearest: ORR_R_HALT_TVAL + 0x8); 512 times"), 1u) << text;
-    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_GRANT_DONE + 0x4c"), 10u) << text;
+    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_GRANT_NODE + 0x48"), 10u) << text;
     EXPECT_EQ(lines(text, "at 0x9000"), 1u) << "not hidden by the others";
 }
 
