@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <orrery/fw/failure.h>
+#include <orrery/hw/mmu.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
