@@ -21,6 +21,7 @@
 #include "orr_device.h"
 
 #define ORR_GRANT_TIMEOUT_US (5 * USEC_PER_SEC)
+#define ORR_NODE_TIMEOUT_US (5 * USEC_PER_SEC)
 
 static DEFINE_MUTEX(orr_registry_lock);
 static LIST_HEAD(orr_registry);
@@ -78,6 +79,20 @@ static int orr_registry_add(struct orr_device *odev)
 	return 0;
 }
 
+/*
+ * Writes a register that reads what is in effect, and waits for that. Return: whether it came.
+ * Inside orr_enter(), or in probe.
+ */
+static bool orr_write_and_wait(struct orr_device *odev, u32 reg, u32 value)
+{
+	u32 now;
+
+	orr_write32(odev, reg, value);
+	read_poll_timeout(orr_read32, now, now == value || now == U32_MAX, 20, ORR_NODE_TIMEOUT_US,
+			  false, odev, reg);
+	return now == value;
+}
+
 /**
  * orr_peer_register - make a card known to the others, and give it its node
  * @odev: the card
@@ -96,9 +111,7 @@ int orr_peer_register(struct orr_device *odev)
 	ret = drmm_add_action_or_reset(&odev->drm, orr_peer_forget, odev);
 	if (ret)
 		return ret;
-	orr_write32(odev, ORR_R_NODE, odev->node);
-	/* Reads what is in effect. */
-	if (orr_read32(odev, ORR_R_NODE) != odev->node)
+	if (!orr_write_and_wait(odev, ORR_R_NODE, odev->node))
 		return dev_err_probe(&odev->pdev->dev, -EIO,
 				     "the card does not take %u for its node: start it again\n",
 				     odev->node);
@@ -200,20 +213,15 @@ static int orr_peer_confirm(struct orr_device *owner, u32 owner_port, u64 uid, u
 /* From now on @odev reaches a node by that port. Return: 0, -ENODEV. */
 static int orr_route_set(struct orr_device *odev, u32 node, u32 port)
 {
-	u32 route = ORR_ROUTE_VALID | port, now;
+	u32 route = ORR_ROUTE_VALID | port;
 	int idx, ret;
 
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	now = orr_read32(odev, ORR_R_ROUTE(node));
-	if (now != route) {
-		orr_write32(odev, ORR_R_ROUTE(node), route);
-		/* Reads what is in effect. */
-		now = orr_read32(odev, ORR_R_ROUTE(node));
-	}
-	if (now != route) {
-		if (orr_hw_answers(odev, now == U32_MAX))
+	if (orr_read32(odev, ORR_R_ROUTE(node)) != route &&
+	    !orr_write_and_wait(odev, ORR_R_ROUTE(node), route)) {
+		if (!orr_health_gone(odev))
 			orr_device_lost(odev, "it does not take a route to another card");
 		ret = -ENODEV;
 	}
