@@ -65,13 +65,8 @@ fs::path recording_of(const Options& options, unsigned index) {
     return fs::absolute(options.record) / fmt::format("card{}.otrace", index);
 }
 
-Result<std::vector<Link>> links_of(const Options& options) {
-    if (options.topology.empty()) return chain(options.cards);
-    return load_topology(options.topology, options.cards);
-}
-
-std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
-                                      const fs::path& directory) {
+std::vector<std::string> card_command(const Options& options, unsigned index, const fs::path& directory) {
+    const auto& links = options.joined.links;
     std::vector<std::string> argv{options.card_program.string(),
                                   "--socket",
                                   card_socket(directory, index).string(),
@@ -89,28 +84,26 @@ std::vector<std::string> card_command(const Options& options, const std::vector<
     if (index < options.faults.size() && !options.faults[index].empty())
         argv.insert(argv.end(), {"--faults", options.faults[index]});
     const bool linked = std::ranges::any_of(
-        links, [&](const Link& link) { return link.listener.card == index || link.connector.card == index; });
+        links, [&](const auto& link) { return link.first.card == index || link.second.card == index; });
     if (options.sync == "lockstep" && linked)
         argv.insert(argv.end(), {"--lockstep", (directory / "lockstep").string()});
     if (options.control) argv.insert(argv.end(), {"--control", control_path(directory, index).string()});
-    for (const auto& link : links) {
-        const auto path =
-            directory / fmt::format("link-{}.{}-{}.{}.sock", link.listener.card, link.listener.port,
-                                    link.connector.card, link.connector.port);
-        if (link.listener.card == index)
-            argv.insert(argv.end(),
-                        {"--link", fmt::format("{}:listen:{}", link.listener.port, path.string())});
-        if (link.connector.card == index)
-            argv.insert(argv.end(),
-                        {"--link", fmt::format("{}:connect:{}", link.connector.port, path.string())});
+    // The card with the lower number starts first and listens.
+    for (const auto& [first, second] : links) {
+        const auto path = directory / fmt::format("link-{}.{}-{}.{}.sock", first.card, first.port,
+                                                  second.card, second.port);
+        if (first.card == index)
+            argv.insert(argv.end(), {"--link", fmt::format("{}:listen:{}", first.port, path.string())});
+        if (second.card == index)
+            argv.insert(argv.end(), {"--link", fmt::format("{}:connect:{}", second.port, path.string())});
     }
     if (index < options.card_args.size())
         argv.insert(argv.end(), options.card_args[index].begin(), options.card_args[index].end());
     return argv;
 }
 
-Result<Card> start_card(const Options& options, const std::vector<Link>& links, unsigned index,
-                        const fs::path& directory, const fs::path& logs, int interrupt_fd) {
+Result<Card> start_card(const Options& options, unsigned index, const fs::path& directory,
+                        const fs::path& logs, int interrupt_fd) {
     const fs::path log = logs / fmt::format("card{}.log", index);
     auto err = open_log(log.string());
     if (!err) return std::unexpected(err.error());
@@ -119,7 +112,7 @@ Result<Card> start_card(const Options& options, const std::vector<Link>& links, 
         return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     Fd reader(out[0]);
     Fd writer(out[1]);
-    auto process = Child::start({.argv = card_command(options, links, index, directory),
+    auto process = Child::start({.argv = card_command(options, index, directory),
                                  .in = -1,
                                  .out = writer.get(),
                                  .err = err->get(),

@@ -7,7 +7,6 @@
 
 #include "tools/vm/options.h"
 #include "tools/vm/process.h"
-#include "tools/vm/topology.h"
 
 namespace orrery::vm {
 
@@ -23,19 +22,15 @@ struct Card {
 // The file that card `index` records to.
 std::filesystem::path recording_of(const Options& options, unsigned index);
 
-// The links between the cards: those of --topology, or a chain.
-Result<std::vector<Link>> links_of(const Options& options);
-
 // Where card `index` listens.
 std::filesystem::path card_socket(const std::filesystem::path& directory, unsigned index);
 
 // The command line of card `index`. `directory` holds the sockets.
-std::vector<std::string> card_command(const Options& options, const std::vector<Link>& links, unsigned index,
+std::vector<std::string> card_command(const Options& options, unsigned index,
                                       const std::filesystem::path& directory);
 
 // Starts a card and waits until it says that its socket listens. A readable `interrupt_fd` ends the wait.
-Result<Card> start_card(const Options& options, const std::vector<Link>& links, unsigned index,
-                        const std::filesystem::path& directory, const std::filesystem::path& logs,
-                        int interrupt_fd);
+Result<Card> start_card(const Options& options, unsigned index, const std::filesystem::path& directory,
+                        const std::filesystem::path& logs, int interrupt_fd);
 
 }  // namespace orrery::vm

@@ -9,6 +9,8 @@
 
 #include "emulator/api/size.h"
 #include "emulator/api/sku.h"
+#include "tools/topology/file.h"
+#include "tools/vm/modules.h"
 #include "tools/vm/qemu.h"
 
 namespace orrery::vm {
@@ -78,6 +80,7 @@ bool take_card_args(const std::vector<std::string>& given, Options& options) {
 
 // What is read out of texts.
 struct Texts {
+    std::optional<unsigned> cards;
     std::string memory;
     std::vector<std::string> files;
     std::vector<std::string> faults;
@@ -85,8 +88,35 @@ struct Texts {
     std::string net;
 };
 
+// The links, and the number of cards if only they tell it. A card whose SKU is another one (--card-arg) finds
+// out for itself that it has no such port.
+Result<void> take_topology(std::optional<unsigned> cards, const emu::Sku& sku,
+                           const std::vector<std::string>& card_args, Options& options) {
+    const bool one_sku = std::ranges::none_of(
+        card_args, [](const std::string& each) { return for_card(each).text.starts_with("--sku"); });
+    const topology::Limits limits{cards, kMaxCards, one_sku ? sku.link_ports : topology::kMaxPorts};
+    text::Result<topology::Topology> made;
+    // As with kernels, what contains a '/' is a path.
+    if (options.topology.empty()) {
+        made = topology::named(topology::Shape::kChain, limits);
+    } else if (const auto shape = topology::shape_named(options.topology)) {
+        made = topology::named(*shape, limits);
+    } else {
+        const auto text = read_file(options.topology);
+        if (!text)
+            return fail(fmt::format("--topology: {}. It is no shape either: {}", text.error().text,
+                                    topology::shape_names()),
+                        kExitUsage);
+        made = topology::parse(*text, options.topology, limits);
+    }
+    if (!made) return fail(fmt::format("--topology {}", made.error().text), kExitUsage);
+    options.joined = *std::move(made);
+    options.cards = options.joined.cards;
+    return {};
+}
+
 void describe(CLI::App& app, Options& options, Texts& texts) {
-    app.add_option("--cards", options.cards, "Number of cards, 0 to 16 (default 1)");
+    app.add_option("--cards", texts.cards, "Number of cards, 0 to 16 (default: what --topology says, or 1)");
     app.add_option("--kernel", options.kernel,
                    "lts (default), backports, debug, a release in the VM tree, or the path of a bzImage");
     app.add_option("--modules", options.modules,
@@ -116,7 +146,9 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
             return std::string();
         })
         ->trigger_on_parse();
-    app.add_option("--topology", options.topology, "Links between the cards, a TOML file (default: a chain)");
+    app.add_option(
+        "--topology", options.topology,
+        fmt::format("Links between the cards: {}, or a TOML file (chain)", topology::shape_names()));
     app.add_option("--sync", options.sync,
                    "free, or lockstep: the cards keep step in model time, so that what they send each other "
                    "meets at the same times in every run (free)")
@@ -180,7 +212,6 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
 }
 
 std::optional<std::string> check(const Options& options) {
-    if (options.cards > kMaxCards) return fmt::format("--cards takes 0 to {}", kMaxCards);
     if (options.cards > 0 && pci_window(options.vram_bytes, options.cards) > kMaxPciWindow)
         return fmt::format(
             "{} cards with that much VRAM (--vram) do not fit into the emulated CPU's address space",
@@ -240,6 +271,10 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     }
     const auto sku = options.sku.empty() ? emu::Sku::standard() : emu::Sku::find(options.sku);
     if (!sku) return usage_error(fmt::format("--sku: {}", sku.error()));
+    if (texts.cards.value_or(0) > kMaxCards)
+        return usage_error(fmt::format("--cards takes 0 to {}", kMaxCards));
+    if (const auto taken = take_topology(texts.cards, *sku, texts.card_args, options); !taken)
+        return usage_error(taken.error().text);
     options.vram_bytes = sku->vram_bytes;
     if (!options.vram.empty()) {
         const auto bytes = emu::parse_size(options.vram);

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "tools/topology/topology.h"
 #include "tools/vm/net/segment.h"
 #include "tools/vm/result.h"
 
@@ -35,8 +36,9 @@ struct Options {
     std::string irq = "msix";
     std::string vram;  // as orrery-card takes it
     std::uint64_t vram_bytes = std::uint64_t{256} << 20;
-    std::string sku;  // name or file; empty: the default
-    std::filesystem::path topology;
+    std::string sku;                     // name or file; empty: the default
+    std::string topology;                // a shape or a file; empty: a chain
+    topology::Topology joined;           // what that makes of the cards
     std::string sync = "free";           // or lockstep
     std::filesystem::path record;        // directory for the cards' recordings; empty: none
     std::filesystem::path card_program;  // default: orrery-card beside orrery-vm

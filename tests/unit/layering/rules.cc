@@ -117,11 +117,13 @@ const Arrows& sched_arrows() {
 // The tools' own libraries: who may include them. Other tools are programs, and nobody's.
 const Arrows& tool_arrows() {
     static const Arrows map = {
-        {"tools/bench", {"tools/text"}},
+        {"tools/bench", {"tools/text", "tools/topology"}},
         {"tools/records", {"tools/text"}},
         {"tools/scenario", {"tools/text", "tools/records"}},
+        {"tools/smi", {"tools/text", "tools/topology"}},
         {"tools/step", {"tools/text", "tools/records", "tools/scenario"}},
-        {"tools/vm", {"tools/text"}},
+        {"tools/topology", {"tools/text"}},
+        {"tools/vm", {"tools/text", "tools/topology"}},
     };
     return map;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tools/vm/qemu.h"
 #include "tools/vm/terminal.h"
 
@@ -46,6 +48,38 @@ TEST(Options, AnArgumentForTheCardsMayNameOneOfThem) {
                          {"--workers=1", "--link=0:listen:/x"},
                          {"--workers=1", "--link=0:listen:/x", "--threads=2"}}));
     EXPECT_EQ(status({"--cards", "2", "--card-arg", "2:--threads=2", "--", "x"}), kExitUsage);
+}
+
+TEST(Options, CardsAreJoinedInAChainOrAsTheTopologySays) {
+    using topology::Shape;
+    EXPECT_EQ(good({"--", "x"}).cards, 1U);
+    EXPECT_EQ(good({"--cards", "0", "--", "x"}).cards, 0U);
+    EXPECT_EQ(good({"--cards", "3", "--", "x"}).joined.links, topology::make(Shape::kChain, 3)->links);
+    EXPECT_EQ(good({"--cards", "4", "--topology", "ring", "--", "x"}).joined.links,
+              topology::make(Shape::kRing, 4)->links);
+    EXPECT_EQ(status({"--cards", "17", "--", "x"}), kExitUsage);
+    EXPECT_EQ(status({"--topology", "ring", "--", "x"}), kExitUsage);
+    EXPECT_EQ(status({"--cards", "2", "--topology", "no-such-file", "--", "x"}), kExitUsage);
+}
+
+TEST(Options, ATopologyFileMaySayHowManyCardsThereAre) {
+    const std::string file = testing::TempDir() + "topology.toml";
+    std::ofstream(file) << "shape = 'torus'\ntorus = [3, 4]\n";
+    EXPECT_EQ(good({"--topology", file, "--vram", "64M", "--", "x"}).cards, 12U);
+    EXPECT_EQ(good({"--topology", file, "--vram", "64M", "--card-arg", "11:--threads=1", "--", "x"})
+                  .card_args.size(),
+              12U);
+    EXPECT_EQ(status({"--topology", file, "--cards", "9", "--", "x"}), kExitUsage);
+}
+
+TEST(Options, ATopologyNeedsNoMorePortsThanTheSkuHas) {
+    EXPECT_EQ(status({"--cards", "8", "--topology", "mesh", "--", "x"}), kExitUsage);
+    EXPECT_EQ(good({"--cards", "8", "--topology", "mesh", "--sku", "orrery-0", "--vram", "64M", "--", "x"})
+                  .joined.links.size(),
+              28U);
+    EXPECT_EQ(good({"--cards", "8", "--topology", "mesh", "--card-arg", "--sku=orrery-0", "--", "x"})
+                  .joined.links.size(),
+              28U);
 }
 
 TEST(Options, Sizes) {

@@ -21,11 +21,6 @@ mkdir -p -- "$logs"
 RANDOM=$seed
 # Each card is linked with each other one, as the samples want it; the standard SKU has ports for five cards.
 sed '/^[[]link/,$ s/^ports = .*/ports = [8, "assumed", "for the samples"]/' "$here/../../../emulator/skus/orrery-1.toml" >"$logs/sku.toml"
-links=
-for ((a = 0; a < cards; a++)); do
-    for ((b = a + 1; b < cards; b++)); do links+="[ \"card$a:$((b - 1))\", \"card$b:$a\" ], "; done
-done
-echo "links = [ ${links%, } ]" >"$logs/mesh.toml"
 done_rounds=0
 
 ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
@@ -73,7 +68,7 @@ one_vm() { # NUMBER [OPTION...]
     local alive=() pids="" qemu="" number=0 pid name=$1
     shift
     rm -rf -- "${share:?}"/*
-    "$vm" --cards "$cards" --sku "$logs/sku.toml" --topology "$logs/mesh.toml" --memory 2G --timeout $((120 + cards * 90)) --logs "$logs/vm$name" --allow-card-exit --share "$share" \
+    "$vm" --cards "$cards" --sku "$logs/sku.toml" --topology mesh --memory 2G --timeout $((120 + cards * 90)) --logs "$logs/vm$name" --allow-card-exit --share "$share" \
         --file "$here/guest.sh:/tests/guest.sh" --file "$here/../kmod/guest_functions.sh:/tests/guest_functions.sh" \
         --file "$(dirname -- "$vm")/kmod_work:/usr/local/bin/kmod_work" --file "$(dirname -- "$vm")/cholesky:/usr/local/bin/cholesky" \
         --file "$(dirname -- "$vm")/histogram:/usr/local/bin/histogram" "$@" -- sh /tests/guest.sh >"$logs/vm$name.out" 2>&1 &

@@ -38,8 +38,6 @@ int print_commands(const Options& options) {
     if (!tree) return fail_with(tree.error());
     const auto kernel = find_kernel(*tree, options);
     if (!kernel) return fail_with(kernel.error());
-    const auto links = links_of(options);
-    if (!links) return fail_with(links.error());
 
     const fs::path directory = "DIRECTORY";
     QemuFiles files{.initramfs = directory / "initramfs", .root = {}, .cards = {}, .qmp = {}, .gdb = {}};
@@ -53,7 +51,7 @@ int print_commands(const Options& options) {
                    ? "no time limit"
                    : fmt::format("a time limit of {} s", kernel->patience * options.timeout_s));
     for (unsigned i = 0; i < options.cards; ++i) {
-        print_line(card_command(options, *links, i, directory));
+        print_line(card_command(options, i, directory));
         files.cards.push_back(card_socket(directory, i));
     }
     if (options.qmp) files.qmp = directory / "qmp.sock";

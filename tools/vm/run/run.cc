@@ -21,7 +21,6 @@
 #include "tools/vm/run/dry_run.h"
 #include "tools/vm/run/run.h"
 #include "tools/vm/run/supervisor.h"
-#include "tools/vm/topology.h"
 
 namespace orrery::vm {
 
@@ -106,8 +105,6 @@ Result<void> Run::prepare() {
 }
 
 Result<void> Run::start_cards() {
-    auto links = links_of(options_);
-    if (!links) return std::unexpected(links.error());
     if (!options_.record.empty()) {
         std::error_code error;
         fs::create_directories(options_.record, error);
@@ -116,7 +113,7 @@ Result<void> Run::start_cards() {
                                     error.message()));
     }
     for (unsigned i = 0; i < options_.cards; ++i) {
-        auto card = start_card(options_, *links, i, directory_->path(), logs_, signals_.get());
+        auto card = start_card(options_, i, directory_->path(), logs_, signals_.get());
         if (!card) return std::unexpected(card.error());
         cards_.push_back(std::move(*card));
     }

@@ -1,0 +1,130 @@
+#include "tools/topology/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace orrery::topology {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr Limits kThree{3, 16, 8};
+
+Topology read(const std::string& toml, const Limits& limits) {
+    auto topology = parse(toml, "t.toml", limits);
+    EXPECT_TRUE(topology) << topology.error().text;
+    return topology ? *topology : Topology{};
+}
+
+std::string error_of(const std::string& toml, const Limits& limits = kThree) {
+    const auto topology = parse(toml, "t.toml", limits);
+    return topology ? "" : topology.error().text;
+}
+
+TEST(TopologyFile, LinksOneByOne) {
+    const Topology topology = read(R"(links = [["card2:7", "card0:1"], ["card1:0", "card2:0"]])", kThree);
+    EXPECT_EQ(topology.shape, Shape::kListed);
+    EXPECT_EQ(topology.cards, 3U);
+    EXPECT_THAT(topology.links, ElementsAre(Link{{0, 1}, {2, 7}}, Link{{1, 0}, {2, 0}}));
+    EXPECT_TRUE(read("links = []", kThree).links.empty());
+}
+
+TEST(TopologyFile, AShape) {
+    EXPECT_EQ(read("shape = 'ring'", kThree).links, make(Shape::kRing, 3)->links);
+    EXPECT_EQ(read("shape = 'torus'\ntorus = [3, 4]", {12, 16, 8}).sides, (Sides{3, 4}));
+    EXPECT_EQ(read("shape = 'torus'", {12, 16, 8}).sides, (Sides{4, 3}));
+}
+
+TEST(TopologyFile, ItMaySayHowManyCardsThereAre) {
+    const Limits open{{}, 16, 8};
+    EXPECT_EQ(read("shape = 'mesh'\ncards = 5", open).cards, 5U);
+    EXPECT_EQ(read("cards = 3\nlinks = [['card0:0', 'card2:0']]", open).cards, 3U);
+    EXPECT_EQ(read("shape = 'torus'\ntorus = [3, 4]", open).cards, 12U);
+    EXPECT_EQ(read("shape = 'pair'", open).cards, 2U);
+    EXPECT_EQ(read("shape = 'chain'", open).cards, 1U);
+    EXPECT_EQ(read("shape = 'ring'\ncards = 3", kThree).cards, 3U);
+}
+
+TEST(TopologyFile, AShapeByItsName) {
+    EXPECT_EQ(named(Shape::kRing, {4, 16, 8})->links, make(Shape::kRing, 4)->links);
+    EXPECT_EQ(named(Shape::kPair, {{}, 16, 8})->cards, 2U);
+    EXPECT_THAT(named(Shape::kRing, {{}, 16, 8}).error().text, HasSubstr("--cards says how many"));
+    EXPECT_EQ(named(Shape::kMesh, {8, 16, 4}).error().text,
+              "mesh: card 0 would need a port 4, and its SKU has 4 (link.ports)");
+}
+
+TEST(TopologyFile, MistakesAreNamedWithTheirLine) {
+    EXPECT_THAT(error_of("links = ["), StartsWith("t.toml:1: "));
+    EXPECT_THAT(error_of(""), HasSubstr("neither 'shape' (pair, chain, ring, mesh or torus) nor 'links'"));
+    EXPECT_THAT(error_of("shape = 'ring'\n\nspeed = 3"), StartsWith("t.toml:3: unknown key 'speed'"));
+    EXPECT_THAT(error_of("shape = 'ring'\n\"a\\u001b[1m\" = 3"), HasSubstr("unknown key 'a?[1m'"));
+    EXPECT_THAT(error_of("shape = 'ring'\nshape = 'mesh'"), StartsWith("t.toml:2: "));
+    EXPECT_THAT(error_of("links = []\nshape = 'ring'"), StartsWith("t.toml:2: 'shape' says which links"));
+}
+
+TEST(TopologyFile, WrongShapes) {
+    EXPECT_THAT(error_of("\nshape = 'star'"),
+                StartsWith("t.toml:2: shape is pair, chain, ring, mesh or torus"));
+    EXPECT_THAT(error_of("shape = 7"), HasSubstr("shape is pair"));
+    EXPECT_THAT(error_of("shape = 'pair'"), HasSubstr("a pair has 2 cards, not 3"));
+    EXPECT_THAT(error_of("shape = 'ring'", {2, 16, 8}), HasSubstr("3 cards or more, not 2"));
+    EXPECT_THAT(error_of("shape = 'ring'", {{}, 16, 8}), HasSubstr("not 1: "));
+    EXPECT_THAT(error_of("shape = 'ring'", {{}, 16, 8}), HasSubstr("('cards' or --cards says"));
+    EXPECT_THAT(error_of("shape = 'ring'\ncards = 2", {{}, 16, 8}), StartsWith("t.toml:2: a ring has"));
+    EXPECT_THAT(error_of("shape = 'mesh'", {8, 16, 4}),
+                StartsWith("t.toml:1: card 0 would need a port 4, and its SKU has 4"));
+    EXPECT_THAT(error_of("shape = 'ring'", {4, 16, 1}), HasSubstr("card 1 would need a port 1"));
+}
+
+TEST(TopologyFile, WrongSides) {
+    const Limits nine{9, 16, 8};
+    EXPECT_THAT(error_of("shape = 'torus'\ntorus = [4, 3]", nine),
+                StartsWith("t.toml:2: a torus of 4 x 3 has 12 cards, not 9"));
+    EXPECT_THAT(error_of("shape = 'torus'\ntorus = [4, 2]", {8, 16, 8}),
+                StartsWith("t.toml:2: a torus of 4 x 2: a side has 3 cards or more"));
+    EXPECT_THAT(error_of("shape = 'torus'", {8, 16, 8}), HasSubstr("8 cards make no torus"));
+    EXPECT_THAT(error_of("shape = 'torus'\ntorus = [5, 5]", {{}, 16, 8}),
+                StartsWith("t.toml:2: these are 25 cards, and there can be 16"));
+    for (const char* bad : {"3", "[3]", "[3, 3, 3]", "[]"})
+        EXPECT_THAT(error_of(std::string("shape = 'torus'\ntorus = ") + bad, nine),
+                    StartsWith("t.toml:2: torus is a pair"));
+    for (const char* bad : {"[3.0, 3]", "[-3, 3]", "[0, 3]", "['3', 3]", "[3, 9223372036854775807]"})
+        EXPECT_THAT(error_of(std::string("shape = 'torus'\ntorus = ") + bad, nine),
+                    StartsWith("t.toml:2: a side of a torus is"));
+    EXPECT_THAT(error_of("shape = 'ring'\ntorus = [3, 3]", nine), StartsWith("t.toml:2: 'torus' belongs"));
+    EXPECT_THAT(error_of("links = []\ntorus = [3, 3]", nine), StartsWith("t.toml:2: 'torus' belongs"));
+}
+
+TEST(TopologyFile, WrongNumbersOfCards) {
+    EXPECT_EQ(error_of("shape = 'ring'\ncards = 4"), "t.toml:2: the file is for 4 cards, and --cards says 3");
+    for (const char* bad : {"0", "17", "-1", "3.0", "'3'", "[3]", "true"})
+        EXPECT_THAT(error_of(std::string("shape = 'ring'\ncards = ") + bad),
+                    StartsWith("t.toml:2: cards is a whole number from 1 to 16"));
+}
+
+TEST(TopologyFile, WrongLinks) {
+    EXPECT_THAT(error_of("links = 3"), HasSubstr("a list of pairs"));
+    EXPECT_THAT(error_of(R"(links = ["card0:0"])"), HasSubstr("a pair"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0"]])"), HasSubstr("a pair"));
+    EXPECT_THAT(error_of("links = [\n[\"card0:0\", \"card1:0\"],\n[\"card0:1\", 7]]"),
+                StartsWith("t.toml:3: an end of a link is written \"card0:0\""));
+    for (const char* bad : {"card0", "0:0", "card:0", "card0:", "card0:x", "card-1:0", "card99999999999:0",
+                            "card0:0:0", " card0:0"})
+        EXPECT_THAT(error_of(std::string("links = [[\"") + bad + "\", \"card1:0\"]]"),
+                    HasSubstr("card and port"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card3:0"]])"), HasSubstr("there are 3 cards"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:0"]])", {{}, 16, 8}), HasSubstr("there is 1 card"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:8"]])"), HasSubstr("ports 0 to 7"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:4"]])", {3, 16, 4}), HasSubstr("its SKU has 4"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:0"], ["card0:0", "card2:0"]])"),
+                HasSubstr("'card0:0' is in two links"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card0:1"]])"), HasSubstr("not card 0 with itself"));
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card0:0"]])"), HasSubstr("'card0:0' is in two links"));
+    EXPECT_THAT(error_of("links = [[\"card0:0\", \"card1:0\"],\n[\"card1:1\", \"card0:1\"]]"),
+                StartsWith("t.toml:2: cards 0 and 1 are joined twice"));
+}
+
+}  // namespace
+}  // namespace orrery::topology

@@ -1,0 +1,203 @@
+#include "tools/topology/file.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace orrery::topology {
+namespace {
+
+std::optional<unsigned> number(std::string_view text) {
+    unsigned value = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+// "card2:0"
+std::optional<Port> port_of(std::string_view text) {
+    constexpr std::string_view kPrefix = "card";
+    const auto colon = text.find(':');
+    if (!text.starts_with(kPrefix) || colon == std::string_view::npos) return std::nullopt;
+    const auto card = number(text.substr(kPrefix.size(), colon - kPrefix.size()));
+    const auto port = number(text.substr(colon + 1));
+    if (!card || !port) return std::nullopt;
+    return Port{*card, *port};
+}
+
+std::string cards_text(unsigned cards) {
+    return cards == 1 ? "there is 1 card" : fmt::format("there are {} cards", cards);
+}
+
+std::string too_few_ports(const Port& port, unsigned ports) {
+    return fmt::format("card {} would need a port {}, and its SKU has {} (link.ports)", port.card, port.port,
+                       ports);
+}
+
+class Reader {
+  public:
+    Reader(const std::string& name, const Limits& limits) : name_(name), limits_(limits) {}
+
+    text::Result<Topology> read(const std::string& toml) {
+        try {
+            table_ = toml::parse(toml);
+        } catch (const toml::parse_error& error) {
+            return text::fail("{}:{}: {}", name_, error.source().begin.line, error.description());
+        }
+        if (auto good = keys(); !good) return std::unexpected(good.error());
+        if (auto good = cards(); !good) return std::unexpected(good.error());
+        return table_.contains("links") ? listed() : shaped();
+    }
+
+  private:
+    template <typename... Args>
+    std::unexpected<text::Error> wrong(const toml::node& node, fmt::format_string<Args...> format,
+                                       Args&&... args) const {
+        return text::fail("{}:{}: {}", name_, node.source().begin.line,
+                          fmt::format(format, std::forward<Args>(args)...));
+    }
+
+    // What there is, and what goes with what.
+    text::Result<void> keys() const {
+        static constexpr std::array<std::string_view, 4> kKeys = {"cards", "links", "shape", "torus"};
+        for (const auto& [key, node] : table_)
+            if (std::ranges::find(kKeys, key.str()) == kKeys.end())
+                return text::fail("{}:{}: unknown key '{}'; the keys are cards, links, shape and torus",
+                                  name_, key.source().begin.line, key.str());
+        const toml::node* links = table_.get("links");
+        const toml::node* shape = table_.get("shape");
+        if (links != nullptr && shape != nullptr)
+            return wrong(*shape, "'shape' says which links there are, and so does 'links': leave one out");
+        if (links == nullptr && shape == nullptr)
+            return text::fail("{}: it has neither 'shape' ({}) nor 'links'", name_, shape_names());
+        return {};
+    }
+
+    text::Result<void> cards() {
+        cards_ = limits_.cards.value_or(1);
+        const toml::node* given = table_.get("cards");
+        if (given == nullptr) return {};
+        const auto* value = given->as_integer();
+        if (value == nullptr || value->get() < 1 || value->get() > limits_.most_cards)
+            return wrong(*given, "cards is a whole number from 1 to {}", limits_.most_cards);
+        cards_ = static_cast<unsigned>(value->get());
+        if (limits_.cards && *limits_.cards != cards_)
+            return wrong(*given, "the file is for {} cards, and --cards says {}", cards_, *limits_.cards);
+        return {};
+    }
+
+    text::Result<std::optional<Sides>> sides(bool wanted) const {
+        const toml::node* given = table_.get("torus");
+        if (given == nullptr) return std::optional<Sides>();
+        if (!wanted) return wrong(*given, "'torus' belongs to shape = \"torus\"");
+        const toml::array* pair = given->as_array();
+        if (pair == nullptr || pair->size() != 2) return wrong(*given, "torus is a pair such as [4, 3]");
+        unsigned side[2];
+        for (std::size_t i = 0; i < 2; ++i) {
+            const auto* value = pair->get(i)->as_integer();
+            if (value == nullptr || value->get() < 1 || value->get() > limits_.most_cards)
+                return wrong(*given, "a side of a torus is a whole number from 3 to {}",
+                             limits_.most_cards / 3);
+            side[i] = static_cast<unsigned>(value->get());
+        }
+        return std::optional(Sides{side[0], side[1]});
+    }
+
+    text::Result<Topology> shaped() {
+        const toml::node& given = *table_.get("shape");
+        const auto name = given.value_exact<std::string>();
+        const auto shape = name ? shape_named(*name) : std::nullopt;
+        if (!shape) return wrong(given, "shape is {}", shape_names());
+        const auto sides = this->sides(shape == Shape::kTorus);
+        if (!sides) return std::unexpected(sides.error());
+        const bool counted = limits_.cards || table_.contains("cards");
+        if (!counted && *shape == Shape::kPair) cards_ = 2;
+        if (!counted && *sides) cards_ = (*sides)->columns * (*sides)->rows;
+        const toml::node& blamed = *sides                           ? *table_.get("torus")
+                                   : table_.get("cards") != nullptr ? *table_.get("cards")
+                                                                    : given;
+        if (cards_ > limits_.most_cards)
+            return wrong(blamed, "these are {} cards, and there can be {}", cards_, limits_.most_cards);
+        auto made = make(*shape, cards_, *sides);
+        if (!made)
+            return wrong(blamed, "{}{}", made.error().text,
+                         counted ? "" : " ('cards' or --cards says how many there are)");
+        if (const auto port = port_beyond(*made, limits_.ports))
+            return wrong(given, "{}", too_few_ports(*port, limits_.ports));
+        return made;
+    }
+
+    text::Result<Port> end(const toml::node& node) {
+        const auto value = node.value_exact<std::string>();
+        const auto port = value ? port_of(*value) : std::nullopt;
+        if (!port) return wrong(node, "an end of a link is written \"card0:0\" (card and port)");
+        if (port->card >= cards_)
+            return wrong(node, "'{}': {} ('cards' or --cards), numbered from 0", *value, cards_text(cards_));
+        if (port->port >= kMaxPorts)
+            return wrong(node, "'{}': a card has ports 0 to {}", *value, kMaxPorts - 1);
+        if (port->port >= limits_.ports)
+            return wrong(node, "'{}': {}", *value, too_few_ports(*port, limits_.ports));
+        if (!used_.insert(*port).second) return wrong(node, "'{}' is in two links", *value);
+        return *port;
+    }
+
+    text::Result<Topology> listed() {
+        const toml::array* entries = table_.get("links")->as_array();
+        if (entries == nullptr)
+            return wrong(*table_.get("links"), "links is a list of pairs such as [\"card0:0\", \"card1:0\"]");
+        if (table_.contains("torus"))
+            return wrong(*table_.get("torus"), "'torus' belongs to shape = \"torus\"");
+        Topology topology{Shape::kListed, cards_, {}, {}};
+        std::set<std::pair<unsigned, unsigned>> joined;
+        for (const auto& entry : *entries) {
+            const toml::array* pair = entry.as_array();
+            if (pair == nullptr || pair->size() != 2)
+                return wrong(entry, "a link is a pair such as [\"card0:0\", \"card1:0\"]");
+            const auto one = end(*pair->get(0));
+            if (!one) return std::unexpected(one.error());
+            const auto other = end(*pair->get(1));
+            if (!other) return std::unexpected(other.error());
+            if (one->card == other->card)
+                return wrong(entry, "a link joins two different cards, not card {} with itself", one->card);
+            const auto [first, second] = std::minmax(*one, *other);
+            if (!joined.emplace(first.card, second.card).second)
+                return wrong(entry, "cards {} and {} are joined twice", first.card, second.card);
+            topology.links.push_back({first, second});
+        }
+        return topology;
+    }
+
+    const std::string& name_;
+    const Limits& limits_;
+    toml::table table_;
+    unsigned cards_ = 1;
+    std::set<Port> used_;
+};
+
+}  // namespace
+
+text::Result<Topology> parse(const std::string& toml, const std::string& name, const Limits& limits) {
+    auto topology = Reader(name, limits).read(toml);
+    // Errors quote the file, and go to terminals.
+    if (!topology)
+        std::ranges::replace_if(
+            topology.error().text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
+    return topology;
+}
+
+text::Result<Topology> named(Shape shape, const Limits& limits) {
+    auto made = make(shape, limits.cards.value_or(shape == Shape::kPair ? 2 : 1));
+    if (!made)
+        return text::fail("{}: {}{}", shape_name(shape), made.error().text,
+                          limits.cards ? "" : " (--cards says how many there are)");
+    if (const auto port = port_beyond(*made, limits.ports))
+        return text::fail("{}: {}", shape_name(shape), too_few_ports(*port, limits.ports));
+    return made;
+}
+
+}  // namespace orrery::topology

@@ -1,0 +1,30 @@
+// Topology files: TOML, one of
+//   shape = "ring"             # pair, chain, ring, mesh, torus
+//   torus = [4, 3]             # sides of a torus; without it they are as close to a square as can be
+//   links = [ ["card0:0", "card1:0"], ["card0:1", "card2:0"] ]
+// and, with either,
+//   cards = 4                  # how many there are
+// docs/vm.md describes it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tools/topology/topology.h"
+
+namespace orrery::topology {
+
+// What is known beside the file.
+struct Limits {
+    std::optional<unsigned> cards;  // as asked for (--cards); nothing: the file says it, or it is one
+    unsigned most_cards = kMaxCards;
+    unsigned ports = kMaxPorts;  // of each card
+};
+
+// Errors are "NAME:LINE: what is wrong".
+text::Result<Topology> parse(const std::string& toml, const std::string& name, const Limits& limits);
+
+// A shape without a file; errors begin with its name.
+text::Result<Topology> named(Shape shape, const Limits& limits);
+
+}  // namespace orrery::topology

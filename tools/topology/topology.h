@@ -1,0 +1,70 @@
+// Which ports of which cards are joined, by the name of a shape or one by one.
+#pragma once
+
+#include <orrery/hw/link.h>
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tools/text/result.h"
+
+namespace orrery::topology {
+
+inline constexpr unsigned kMaxPorts = ORR_LINK_MAX_PORTS;  // of a card
+inline constexpr unsigned kMaxCards = 64;                  // that anybody here thinks about
+
+struct Port {
+    unsigned card = 0;
+    unsigned port = 0;
+    auto operator<=>(const Port&) const = default;
+};
+
+// Between two cards; the first has the lower number.
+struct Link {
+    Port first, second;
+    bool operator==(const Link&) const = default;
+};
+
+enum class Shape : std::uint8_t {
+    kListed,  // links one by one
+    kPair,
+    kChain,
+    kRing,
+    kMesh,   // each card with each other
+    kTorus,  // rings in two directions
+};
+
+// Cards of a torus are numbered row by row: card y * columns + x.
+struct Sides {
+    unsigned columns = 0, rows = 0;
+    bool operator==(const Sides&) const = default;
+};
+
+struct Topology {
+    Shape shape = Shape::kListed;
+    unsigned cards = 0;
+    Sides sides{};  // of a torus
+    std::vector<Link> links;
+};
+
+std::string_view shape_name(Shape shape);
+// Not kListed, which is no name for people.
+std::optional<Shape> shape_named(std::string_view name);
+// "pair, chain, ring, mesh or torus"
+std::string shape_names();
+
+// The links of a shape. Which port leads where is part of what a shape is (docs/vm.md):
+//   pair, chain, mesh  links in the order of their cards, each at the lowest ports that are free
+//   ring               0 to the next card, 1 to the one before
+//   torus              0 to x + 1, 1 to x - 1, 2 to y + 1, 3 to y - 1
+// A torus without sides gets those that are closest to a square. Fails if so many cards do not make this
+// shape with two cards joined once at most.
+text::Result<Topology> make(Shape shape, unsigned cards, std::optional<Sides> sides = {});
+
+// The first port that a card with so many of them does not have.
+std::optional<Port> port_beyond(const Topology& topology, unsigned ports);
+
+}  // namespace orrery::topology
