@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sysfs, below the PCI device: uid, sku, state, held, checks, firmware_version, vram_size, vram_used,
- * counters/NAME, sku_table (orr_sku.c), links/PORT/{state,peer,lanes,rate,latency}.
+ * counters/NAME, sku_table (orr_sku.c), links/PORT/{state,peer,lanes,rate,latency,losses}.
  */
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
@@ -301,11 +301,18 @@ static ssize_t orr_link_latency_show(struct kobject *kobj, struct kobj_attribute
 	return orr_link_show(kobj, buf, ORR_R_LINK_LATENCY_NS, "%llu ns\n");
 }
 
+/* How often the link has gone down since the card's power-on. */
+static ssize_t orr_link_losses_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return orr_link_show(kobj, buf, ORR_R_LINK_LOSSES, "%llu\n");
+}
+
 static struct kobj_attribute orr_link_state = __ATTR(state, 0444, orr_link_state_show, NULL);
 static struct kobj_attribute orr_link_peer = __ATTR(peer, 0444, orr_link_peer_show, NULL);
 static struct kobj_attribute orr_link_lanes = __ATTR(lanes, 0444, orr_link_lanes_show, NULL);
 static struct kobj_attribute orr_link_rate = __ATTR(rate, 0444, orr_link_rate_show, NULL);
 static struct kobj_attribute orr_link_latency = __ATTR(latency, 0444, orr_link_latency_show, NULL);
+static struct kobj_attribute orr_link_losses = __ATTR(losses, 0444, orr_link_losses_show, NULL);
 
 static struct attribute *orr_link_attrs[] = {
 	&orr_link_state.attr,
@@ -313,6 +320,7 @@ static struct attribute *orr_link_attrs[] = {
 	&orr_link_lanes.attr,
 	&orr_link_rate.attr,
 	&orr_link_latency.attr,
+	&orr_link_losses.attr,
 	NULL,
 };
 

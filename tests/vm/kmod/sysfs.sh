@@ -17,6 +17,7 @@ for card in /sys/bus/pci/drivers/orrery/0000:*; do
     [ "$(cat counters/unimplemented)" = 0 ] || fail "the driver used what the card does not have"
     for port in links/*; do
         grep -qE '^(up|down)$' "$port/state" || fail "$port/state: $(cat "$port/state")"
+        grep -qxE '[0-9]+' "$port/losses" || fail "$port/losses: $(cat "$port/losses")"
         if [ "$(cat "$port/state")" = up ]; then
             grep -qE '^[0-9a-f]{16} [0-9]+$' "$port/peer" || fail "$port/peer: $(cat "$port/peer")"
             grep -q 'Gbit/s$' "$port/rate" || fail "$port/rate"

@@ -1,0 +1,40 @@
+#!/bin/sh
+# What orrery-smi says of four cards in a ring, one of whose links goes down when the first message crosses it.
+set -u
+fail() {
+    echo "smi.sh: $*" >&2
+    exit 1
+}
+links_are ring || fail "the links"
+orrery-smi topo --svg ring.svg >topo || fail "topo: $(cat topo)"
+grep -qE '^card 0 +X +400G x4 +2 hops +400G x4 +0000:' topo || fail "$(cat topo)"
+grep -qE '^card 2 +2 hops +400G x4 +X +400G x4 +0000:' topo || fail "$(cat topo)"
+grep -q '^4 cards in a ring$' topo || fail "$(cat topo)"
+grep -q '<title>4 cards in a ring</title>' ring.svg || fail "the picture"
+tail -n 1 ring.svg | grep -qx '</svg>' || fail "the end of the picture"
+orrery-smi topo --json >topo || fail "topo --json: $(cat topo)"
+[ "$(grep -c '"kind": "link"' topo)" = 8 ] || fail "$(cat topo)"
+[ "$(grep -c '"kind": "hops"' topo)" = 4 ] || fail "$(cat topo)"
+orrery-smi topo --svg /no/such/folder/x.svg >topo 2>&1 && fail "a picture that cannot be written"
+grep -q 'folder/x.svg: No such file' topo || fail "$(cat topo)"
+
+orrery-smi links >links || fail "links: $(cat links)"
+[ "$(grep -cE '^card [0-3] +[01]  up +4 +400 +500 +0  to card [0-3] port [01]$' links)" = 8 ] || fail "$(cat links)"
+[ "$(grep -cE '^card [0-3] +[23]  down +- +- +- +0  nowhere$' links)" = 8 ] || fail "$(cat links)"
+orrery-smi links --watch >watch &
+watch=$!
+until grep -q '^card 3 ' watch; do sleep 0.1; done
+histogram --cards 2 2>/dev/null && fail "nothing has crossed the link"
+until grep -qE '^[0-9:]{8} card 0 port 0: up.* to card 1 port 1, lost once since$' watch; do sleep 0.1; done
+grep -qE '^[0-9:]{8} card 1 port 1: up.* to card 0 port 0, lost once since$' watch || fail "$(cat watch)"
+kill -INT $watch
+wait $watch || fail "the end of --watch: status $?"
+histogram --cards 2 >/dev/null || fail "histogram"
+orrery-smi links >links || fail "links: $(cat links)"
+grep -qE '^card 0 +0  up +4 +400 +500 +1  to card 1 port 1$' links || fail "$(cat links)"
+grep -qE '^card 1 +[1-9][0-9]* +[1-9][0-9]* ' links || fail "nothing is counted: $(cat links)"
+orrery-smi links --json | grep -q '"losses": 1' || fail "links --json"
+orrery-smi links --watch --json 2>/dev/null
+[ $? = 2 ] || fail "--watch --json"
+orrery-smi topo --watch 2>/dev/null
+[ $? = 2 ] || fail "topo --watch"

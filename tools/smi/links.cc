@@ -1,0 +1,193 @@
+#include "tools/smi/links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "tools/smi/cards.h"
+
+namespace orrery::smi {
+namespace {
+
+using topology::LinkState;
+using topology::PictureLink;
+using topology::Port;
+
+std::string last_error(orrError_t code) {
+    return fmt::format("{}: {}", orrGetErrorName(code), orrGetLastErrorText());
+}
+
+std::optional<std::uint64_t> read_losses(const std::string& address, std::size_t port) {
+    std::ifstream file(fmt::format("/sys/bus/pci/devices/{}/links/{}/losses", address, port));
+    std::uint64_t losses = 0;
+    if (file >> losses) return losses;
+    return std::nullopt;
+}
+
+// Those that the card has; others stay 0.
+orrError_t read_counters(LinkedCard& card) {
+    std::vector<orrCounter_t> counters;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < kLinkCounters; ++i) {
+        orrCounter_t counter = 0;
+        const auto code = orrDeviceFindCounter(&counter, card.device, kLinkCounterNames[i]);
+        if (code == orrErrorNotFound) continue;
+        if (code != orrSuccess) return code;
+        counters.push_back(counter);
+        places.push_back(i);
+    }
+    std::vector<std::uint64_t> values(counters.size());
+    const auto code = orrDeviceReadCounters(values.data(), card.device, counters.data(), counters.size());
+    if (code != orrSuccess) return code;
+    for (std::size_t i = 0; i < places.size(); ++i)
+        card.counters[places[i]] = values[i];
+    return orrSuccess;
+}
+
+orrError_t read_card(LinkedCard& card) {
+    orrDeviceProp prop = ORR_INIT(orrDeviceProp);
+    if (const auto code = orrGetDeviceProperties(&prop, card.device); code != orrSuccess) return code;
+    card.address = prop.pci_address;
+    card.sku = prop.name;
+    for (std::uint32_t port = 0; port < prop.link_ports; ++port) {
+        LinkPort one{ORR_INIT(orrLinkInfo), read_losses(card.address, port)};
+        const auto code = orrDeviceGetLink(&one.link, card.device, static_cast<int>(port));
+        if (code != orrSuccess) return code;
+        card.ports.push_back(one);
+    }
+    return read_counters(card);
+}
+
+LinkState state_of(const orrLinkInfo& link) {
+    switch (link.state) {
+        case orrLinkStateUp:
+            return LinkState::kUp;
+        case orrLinkStateDegraded:
+            return LinkState::kDegraded;
+        case orrLinkStateTraining:
+            return LinkState::kTraining;
+        default:
+            return LinkState::kDown;
+    }
+}
+
+std::string times(std::uint64_t count) {
+    return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
+}
+
+std::string port_text(const LinkPort& port) {
+    std::string text = link_state_name(port.link.state);
+    if (is_up(port.link)) text += " " + peer_text(port.link);
+    return text;
+}
+
+}  // namespace
+
+std::vector<LinkedCard> read_links() {
+    std::vector<LinkedCard> cards;
+    int devices = 0;
+    if (orrGetDeviceCount(&devices) != orrSuccess) return cards;  // look() says why
+    for (int device = 0; device < devices; ++device) {
+        LinkedCard& card = cards.emplace_back();
+        card.device = device;
+        card.name = fmt::format("card {}", device);
+        if (const auto code = read_card(card); code != orrSuccess) card.trouble = last_error(code);
+    }
+    return cards;
+}
+
+bool is_up(const orrLinkInfo& link) {
+    return link.state == orrLinkStateUp || link.state == orrLinkStateDegraded;
+}
+
+std::string peer_text(const orrLinkInfo& link) {
+    if (!is_up(link)) return "";
+    if (link.peer_device >= 0) return fmt::format("to card {} port {}", link.peer_device, link.peer_port);
+    return fmt::format("to a card that is not here ({:016x}) port {}", link.peer_uid, link.peer_port);
+}
+
+std::vector<PictureLink> links_between(const std::vector<LinkedCard>& cards) {
+    std::vector<PictureLink> links;
+    std::set<Port> known;
+    for (unsigned card = 0; card < cards.size(); ++card)
+        for (unsigned number = 0; number < cards[card].ports.size(); ++number) {
+            const orrLinkInfo& link = cards[card].ports[number].link;
+            const Port near{card, number};
+            const Port far{static_cast<unsigned>(link.peer_device), link.peer_port};
+            // Of the two ends the first to be seen counts: the other may have been seen a moment earlier.
+            if (!is_up(link) || link.peer_device < 0 || far.card >= cards.size() || far.card == card ||
+                known.contains(near))
+                continue;
+            known.insert({near, far});
+            links.push_back({{near, far, link.lanes, link.gbps, link.latency_ns}, state_of(link)});
+        }
+    return links;
+}
+
+std::vector<topology::Edge> edges_of(const std::vector<PictureLink>& links) {
+    std::vector<topology::Edge> edges;
+    for (const PictureLink& link : links)
+        edges.push_back(link.edge);
+    return edges;
+}
+
+topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
+    topology::Picture picture;
+    picture.cards.reserve(cards.size());
+    for (const LinkedCard& card : cards)
+        picture.cards.push_back({card.name, card.address, card.sku});
+    picture.links = links_between(cards);
+    std::set<Port> drawn;
+    for (const PictureLink& link : picture.links)
+        drawn.insert({link.edge.first, link.edge.second});
+    for (unsigned card = 0; card < cards.size(); ++card)
+        for (unsigned number = 0; number < cards[card].ports.size(); ++number) {
+            const LinkPort& port = cards[card].ports[number];
+            if (drawn.contains({card, number})) continue;
+            std::string note;
+            if (is_up(port.link))
+                note = fmt::format("to {:016x} port {}", port.link.peer_uid, port.link.peer_port);
+            else if (port.losses.value_or(0) != 0)
+                note = fmt::format("{}, lost {}", link_state_name(port.link.state), times(*port.losses));
+            else if (port.link.state != orrLinkStateDown)
+                note = link_state_name(port.link.state);
+            picture.ports.push_back({{card, number}, state_of(port.link), std::move(note)});
+        }
+    return picture;
+}
+
+std::vector<std::string> changes(const std::vector<LinkedCard>& before, const std::vector<LinkedCard>& now) {
+    std::vector<std::string> lines;
+    for (const LinkedCard& card : now) {
+        const auto old = std::ranges::find(before, card.device, &LinkedCard::device);
+        if (old == before.end()) {
+            lines.push_back(fmt::format("{}: is there", card.name));
+            continue;
+        }
+        if (card.trouble != old->trouble)
+            lines.push_back(
+                fmt::format("{}: {}", card.name, card.trouble.empty() ? "answers again" : card.trouble));
+        for (std::size_t i = 0; i < std::min(card.ports.size(), old->ports.size()); ++i) {
+            const LinkPort &was = old->ports[i], &is = card.ports[i];
+            const std::uint64_t lost = is.losses.value_or(0) - was.losses.value_or(0);
+            const std::string how = lost == 0 ? "" : fmt::format(", lost {} since", times(lost));
+            if (port_text(was) != port_text(is))
+                lines.push_back(
+                    fmt::format("{} port {}: {} -> {}{}", card.name, i, port_text(was), port_text(is), how));
+            else if (lost != 0)
+                lines.push_back(fmt::format("{} port {}: {}{}", card.name, i, port_text(is), how));
+            if (was.link.lanes != is.link.lanes || was.link.gbps != is.link.gbps)
+                lines.push_back(fmt::format("{} port {}: {} lanes, {} Gbit/s -> {} lanes, {} Gbit/s",
+                                            card.name, i, was.link.lanes, was.link.gbps, is.link.lanes,
+                                            is.link.gbps));
+        }
+    }
+    for (const LinkedCard& card : before)
+        if (std::ranges::find(now, card.device, &LinkedCard::device) == now.end())
+            lines.push_back(fmt::format("{}: is gone", card.name));
+    return lines;
+}
+
+}  // namespace orrery::smi

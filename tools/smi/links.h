@@ -1,0 +1,71 @@
+// Ports, and what is at their other ends.
+#pragma once
+
+#include <orrery/orrery.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/topology/graph.h"
+#include "tools/topology/picture.h"
+
+namespace orrery::smi {
+
+struct LinkPort {
+    orrLinkInfo link{};
+    std::optional<std::uint64_t> losses;  // nothing: an older driver does not say
+};
+
+// A card counts what crosses its links for all ports together.
+enum LinkCounter : std::uint8_t {
+    kSentMessages,
+    kSentBytes,
+    kGotMessages,
+    kGotBytes,
+    kDenied,
+    kLate,
+    kLinkCounters
+};
+inline constexpr std::array<const char*, kLinkCounters> kLinkCounterNames = {
+    "link_tx_messages", "link_tx_bytes", "link_rx_messages",
+    "link_rx_bytes",    "link_denied",   "link_stragglers"};
+
+struct LinkedCard {
+    int device = 0;
+    std::string name;  // "card 0"
+    std::string address, sku;
+    std::vector<LinkPort> ports;
+    std::array<std::uint64_t, kLinkCounters> counters{};
+    std::string trouble;  // why something is missing
+};
+
+// One for each device, in their order.
+std::vector<LinkedCard> read_links();
+
+bool is_up(const orrLinkInfo& link);
+// "up", "down, lost twice", "to card 1 port 0": what is at a port, in words.
+std::string peer_text(const orrLinkInfo& link);
+
+// What is up between these cards.
+std::vector<topology::PictureLink> links_between(const std::vector<LinkedCard>& cards);
+std::vector<topology::Edge> edges_of(const std::vector<topology::PictureLink>& links);
+topology::Picture picture_of(const std::vector<LinkedCard>& cards);
+
+// What differs between two looks, a line each: "card 0 port 1: up -> down".
+std::vector<std::string> changes(const std::vector<LinkedCard>& before, const std::vector<LinkedCard>& now);
+
+// orrery-smi topo: the matrix; JSON; an SVG file, whose error is a sentence.
+void show_topology(const std::vector<LinkedCard>& cards);
+void show_topology_json(const std::vector<LinkedCard>& cards);
+text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::string& file);
+
+// orrery-smi links: a table of ports; JSON; and a table again and again, until SIGINT or SIGTERM. False:
+// nobody reads it any more.
+std::string links_text(const std::vector<LinkedCard>& cards);
+void show_links_json(const std::vector<LinkedCard>& cards);
+bool watch_links();
+
+}  // namespace orrery::smi

@@ -1,0 +1,173 @@
+// orrery-smi links.
+#include <fmt/format.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "tools/smi/cards.h"
+#include "tools/smi/links.h"
+#include "tools/text/table.h"
+
+namespace orrery::smi {
+namespace {
+
+using text::Align;
+using text::Table;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kChangesShown = 12;
+
+std::string ports_text(const std::vector<LinkedCard>& cards) {
+    Table table({{"card"},
+                 {"port", Align::kRight},
+                 {"state"},
+                 {"lanes", Align::kRight},
+                 {"Gbit/s", Align::kRight},
+                 {"ns", Align::kRight},
+                 {"lost", Align::kRight},
+                 {"leads"}});
+    for (const LinkedCard& card : cards)
+        for (std::size_t i = 0; i < card.ports.size(); ++i) {
+            const orrLinkInfo& link = card.ports[i].link;
+            const auto number = [&](std::uint32_t value) {
+                return is_up(link) ? fmt::format("{}", value) : std::string("-");
+            };
+            table.row({card.name, fmt::format("{}", i), link_state_name(link.state), number(link.lanes),
+                       number(link.gbps), number(link.latency_ns),
+                       card.ports[i].losses ? fmt::format("{}", *card.ports[i].losses) : "?",
+                       is_up(link) ? peer_text(link) : "nowhere"});
+        }
+    return table.text();
+}
+
+// With `before`, also what has come in since, over so many seconds.
+std::string counters_text(const std::vector<LinkedCard>& cards, const std::vector<LinkedCard>* before,
+                          double seconds) {
+    std::vector<Table::Head> heads = {{""},
+                                      {"sent", Align::kRight},
+                                      {"bytes", Align::kRight},
+                                      {"received", Align::kRight},
+                                      {"bytes", Align::kRight},
+                                      {"refused", Align::kRight},
+                                      {"late", Align::kRight}};
+    if (before != nullptr) {
+        heads.push_back({"MB/s sent", Align::kRight});
+        heads.push_back({"received", Align::kRight});
+    }
+    Table table(std::move(heads));
+    for (std::size_t i = 0; i < cards.size(); ++i) {
+        const LinkedCard& card = cards[i];
+        if (card.ports.empty()) continue;
+        std::vector<std::string> row{card.name};
+        for (const std::uint64_t value : card.counters)
+            row.push_back(fmt::format("{}", value));
+        if (before != nullptr)
+            for (const LinkCounter counter : {kSentBytes, kGotBytes}) {
+                const bool known =
+                    i < before->size() && (*before)[i].counters[counter] <= card.counters[counter];
+                const auto more = known ? card.counters[counter] - (*before)[i].counters[counter] : 0;
+                row.push_back(fmt::format("{:.1f}", static_cast<double>(more) / 1e6 / seconds));
+            }
+        table.row(std::move(row));
+    }
+    return table.text();
+}
+
+std::string whole_text(const std::vector<LinkedCard>& cards, const std::vector<LinkedCard>* before,
+                       double seconds) {
+    std::string text = ports_text(cards);
+    for (const LinkedCard& card : cards)
+        if (!card.trouble.empty()) text += fmt::format("{}: {}\n", card.name, card.trouble);
+    if (text.empty()) return "no card has a port for links\n";
+    return text + "\nmessages and bytes; a card counts all its ports together\n" +
+           counters_text(cards, before, seconds);
+}
+
+double now() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+std::string hour() {
+    const std::time_t time = std::time(nullptr);
+    std::tm local{};
+    ::localtime_r(&time, &local);
+    char text[16];
+    std::strftime(text, sizeof text, "%H:%M:%S", &local);
+    return text;
+}
+
+}  // namespace
+
+std::string links_text(const std::vector<LinkedCard>& cards) {
+    return whole_text(cards, nullptr, 0);
+}
+
+void show_links_json(const std::vector<LinkedCard>& cards) {
+    Json all = Json::array();
+    for (const LinkedCard& card : cards) {
+        Json ports = Json::array();
+        for (std::size_t i = 0; i < card.ports.size(); ++i) {
+            const orrLinkInfo& link = card.ports[i].link;
+            ports.push_back({{"port", i},
+                             {"state", link_state_name(link.state)},
+                             {"peer_device",
+                              is_up(link) && link.peer_device >= 0 ? Json(link.peer_device) : Json(nullptr)},
+                             {"peer_uid", is_up(link) ? Json(link.peer_uid) : Json(nullptr)},
+                             {"peer_port", is_up(link) ? Json(link.peer_port) : Json(nullptr)},
+                             {"lanes", link.lanes},
+                             {"gbps", link.gbps},
+                             {"latency_ns", link.latency_ns},
+                             {"losses", card.ports[i].losses ? Json(*card.ports[i].losses) : Json(nullptr)}});
+        }
+        Json counters = Json::object();
+        for (std::size_t i = 0; i < kLinkCounters; ++i)
+            counters[kLinkCounterNames[i]] = card.counters[i];
+        all.push_back({{"device", card.device},
+                       {"pci_address", card.address},
+                       {"ports", std::move(ports)},
+                       {"all_ports", std::move(counters)},
+                       {"problem", card.trouble.empty() ? Json(nullptr) : Json(card.trouble)}});
+    }
+    fmt::print("{}\n", Json{{"cards", std::move(all)}}.dump(2, ' ', true, Json::error_handler_t::replace));
+}
+
+bool watch_links() {
+    sigset_t ends;
+    ::sigemptyset(&ends);
+    ::sigaddset(&ends, SIGINT);
+    ::sigaddset(&ends, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    const bool screen = ::isatty(STDOUT_FILENO) != 0;
+    std::vector<LinkedCard> before = read_links();
+    double looked = now();
+    std::deque<std::string> seen;
+    if (!screen) fmt::print("{}\n{}\n", hour(), links_text(before));
+    for (bool first = true;; first = false) {
+        const std::vector<LinkedCard> cards = first ? before : read_links();
+        const double time = now();
+        for (const std::string& change : changes(before, cards)) {
+            seen.push_back(fmt::format("{} {}", hour(), change));
+            if (!screen) fmt::print("{}\n", seen.back());
+            if (seen.size() > kChangesShown) seen.pop_front();
+        }
+        if (screen) {
+            fmt::print("\x1b[H\x1b[J{}, each second; Ctrl-C ends\n\n{}\n", hour(),
+                       whole_text(cards, &before, first ? 1 : time - looked));
+            for (const std::string& change : seen)
+                fmt::print("{}\n", change);
+        }
+        if (std::fflush(stdout) != 0) return false;
+        before = cards;
+        looked = time;
+        const timespec second{1, 0};
+        if (::sigtimedwait(&ends, nullptr, &second) > 0) return true;
+    }
+}
+
+}  // namespace orrery::smi

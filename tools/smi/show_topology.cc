@@ -1,0 +1,153 @@
+// orrery-smi topo.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tools/smi/cards.h"
+#include "tools/smi/links.h"
+#include "tools/text/files.h"
+#include "tools/text/table.h"
+
+namespace orrery::smi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using topology::Edge;
+
+// Everything that both forms of output say.
+struct Matrix {
+    explicit Matrix(const std::vector<LinkedCard>& cards)
+        : picture(picture_of(cards)),
+          edges(edges_of(picture.links)),
+          form(topology::form_of(static_cast<unsigned>(cards.size()), edges)),
+          ways(static_cast<unsigned>(cards.size()), edges) {}
+
+    // A link between the two; of several the fastest.
+    const Edge* link(unsigned from, unsigned to) const {
+        const Edge* best = nullptr;
+        for (const Edge& edge : edges) {
+            const bool joins = (edge.first.card == from && edge.second.card == to) ||
+                               (edge.first.card == to && edge.second.card == from);
+            if (joins && (best == nullptr || edge.gbps > best->gbps)) best = &edge;
+        }
+        return best;
+    }
+
+    topology::Picture picture;
+    std::vector<Edge> edges;
+    topology::Form form;
+    topology::Ways ways;
+};
+
+bool can_write(int from, int to) {
+    int can = 0;
+    return orrDeviceCanAccessPeer(&can, from, to) == orrSuccess && can != 0;
+}
+
+std::string link_text(const Edge& edge) {
+    return fmt::format("{}G x{}", edge.gbps, edge.lanes);
+}
+
+}  // namespace
+
+void show_topology(const std::vector<LinkedCard>& cards) {
+    if (cards.empty()) return;
+    const Matrix matrix(cards);
+    const unsigned count = static_cast<unsigned>(cards.size());
+    std::vector<text::Table::Head> heads(1);
+    for (const LinkedCard& card : cards)
+        heads.push_back({card.name});
+    heads.push_back({"PCI address"});
+    text::Table table(std::move(heads));
+    std::set<std::pair<unsigned, unsigned>> links;  // Gbit/s, lanes
+    bool hops = false, used = true, host = false;
+    for (unsigned from = 0; from < count; ++from) {
+        std::vector<std::string> row{cards[from].name};
+        for (unsigned to = 0; to < count; ++to) {
+            const auto& way = matrix.ways.between(from, to);
+            if (from == to) {
+                row.push_back("X");
+            } else if (const Edge* edge = matrix.link(from, to)) {
+                row.push_back(link_text(*edge));
+                links.emplace(edge->gbps, edge->lanes);
+            } else if (way) {
+                row.push_back(fmt::format("{} hops", way->links));
+                hops = true;
+                used = used && can_write(cards[from].device, cards[to].device);
+            } else {
+                row.push_back("host");
+                host = true;
+            }
+        }
+        row.push_back(cards[from].address);
+        table.row(std::move(row));
+    }
+    fmt::print("{}\n{}\n", table.text(), topology::title_of(matrix.picture, matrix.form));
+    text::Table legend({{""}, {""}});
+    legend.row({"X", "the card itself"});
+    for (const auto& [gbps, lanes] : links)
+        legend.row(
+            {fmt::format("{}G x{}", gbps, lanes),
+             fmt::format("a link: {} Gbit/s each way on {} lane{}", gbps, lanes, lanes == 1 ? "" : "s")});
+    constexpr const char* kByHost = "a program copies through the host's memory";
+    if (hops)
+        legend.row({"N hops",
+                    used ? std::string("no link: copies go over so many, through other cards")
+                         : fmt::format("no link, though so many lead there through other cards, which pass "
+                                       "nothing on here: {}",
+                                       kByHost)});
+    if (host) legend.row({"host", fmt::format("no links lead there: {}", kByHost)});
+    fmt::print("{}", legend.text("  "));
+    for (const LinkedCard& card : cards)
+        if (!card.trouble.empty()) fmt::print("{}: {}\n", card.name, card.trouble);
+}
+
+void show_topology_json(const std::vector<LinkedCard>& cards) {
+    const Matrix matrix(cards);
+    Json list = Json::array();
+    Json pairs = Json::array();
+    for (unsigned from = 0; from < cards.size(); ++from) {
+        const LinkedCard& card = cards[from];
+        list.push_back({{"device", card.device},
+                        {"pci_address", card.address},
+                        {"sku", card.sku},
+                        {"problem", card.trouble.empty() ? Json(nullptr) : Json(card.trouble)}});
+        for (unsigned to = 0; to < cards.size(); ++to) {
+            if (from == to) continue;
+            const auto& way = matrix.ways.between(from, to);
+            pairs.push_back({{"from", card.device},
+                             {"to", cards[to].device},
+                             {"kind", !way              ? "host"
+                                      : way->links == 1 ? "link"
+                                                        : "hops"},
+                             {"links", way ? Json(way->links) : Json(nullptr)},
+                             {"gbps", way ? Json(way->gbps) : Json(nullptr)},
+                             {"latency_ns", way ? Json(way->latency_ns) : Json(nullptr)},
+                             {"peer_access", can_write(card.device, cards[to].device)}});
+        }
+    }
+    Json links = Json::array();
+    for (const topology::PictureLink& link : matrix.picture.links)
+        links.push_back({{"from", cards[link.edge.first.card].device},
+                         {"from_port", link.edge.first.port},
+                         {"to", cards[link.edge.second.card].device},
+                         {"to_port", link.edge.second.port},
+                         {"state", link.state == topology::LinkState::kUp ? "up" : "degraded"},
+                         {"lanes", link.edge.lanes},
+                         {"gbps", link.edge.gbps},
+                         {"latency_ns", link.edge.latency_ns}});
+    Json all{{"shape", topology::shape_name(matrix.form.shape)}};
+    if (matrix.form.shape == topology::Shape::kTorus)
+        all["torus"] = {matrix.form.sides.columns, matrix.form.sides.rows};
+    all["cards"] = std::move(list);
+    all["links"] = std::move(links);
+    all["pairs"] = std::move(pairs);
+    fmt::print("{}\n", all.dump(2, ' ', true, Json::error_handler_t::replace));
+}
+
+text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::string& file) {
+    return text::write_file(file, topology::svg_of(picture_of(cards)));
+}
+
+}  // namespace orrery::smi
