@@ -18,6 +18,11 @@ Figure of_threads(std::string_view name, Goal goal = {}) {
     return {name, "threads", {1}, "threads", "/s", "two cards at once", goal};
 }
 
+// Of two cards of the SKU *previous*, whose links have one rate.
+Figure of_link(std::string_view name, Goal goal = {}) {
+    return {name, "p2p", {256 * kKiB, kMiB, 16 * kMiB}, "B", "GB/s", "payload of the link", goal};
+}
+
 const std::array kSuites = {
     Suite{"card", "a card beside NVMe, in a VM",
           "$BIN/orrery-vm --nvme --timeout 600 -- orrery-bench-guest --sizes $SIZES"},
@@ -36,6 +41,12 @@ const std::array kSuites = {
     Suite{"failure", "failures, until who waits is told", "$BIN/orrery-vm --timeout 300 -- bench_failure"},
     Suite{"link", "links that are cut",
           "$BIN/orrery-vm --timeout 300 --cards 2 --faults '1:link count=all fail' -- bench_failure --links"},
+    // The cards keep step: nothing that crosses the link is late because the host was.
+    Suite{"p2p", "two linked cards, in model time",
+          "$BIN/orrery-vm --timeout 300 --cards 2 --sku orrery-0 --vram 512M --sync lockstep"
+          " -- orrery-bench-p2p --measure $SIZES"},
+    Suite{"p2p_host", "copies over a link, beside memcpy",
+          "$BIN/orrery-vm --timeout 300 --cards 2 -- orrery-bench-p2p --measure-host $SIZES"},
     // A card dies once only, so many are needed; that the last VM ends badly is what was asked for.
     Suite{"death", "cards that die",
           "for vm in 1 2; do $BIN/orrery-vm --timeout 300 --cards 16 --memory 2G --allow-card-exit"
@@ -142,6 +153,18 @@ const std::array kFigures = {
     Figure{"trap, told to a dependent", "failure", {}, "", "ms", "", {kHostTime, 100, kP95}},
     Figure{"process killed, told", "failure", {}, "", "ms", "", {kHostTime, 100, kP95}},
     Figure{"link cut, told", "link", {}, "", "ms", "", {kHostTime, 100, kP95}},
+    of_link("copy to a neighbour, model time", {kOfYardstickAtLeast, 0.95}),
+    of_link("copies to a neighbour in a row, model time"),
+    of_link("copies to a neighbour, two at a time, model time"),
+    of_link("copies both ways, model time"),
+    Figure{"signal to a neighbour, model time", "p2p", {}, "", "ns", "latency of the link"},
+    Figure{"copy to a neighbour, host time",
+           "p2p_host",
+           {64 * kMiB},
+           "B",
+           "GB/s",
+           "memcpy",
+           {kOfYardstickAtLeast, 0.4}},
     Figure{"card killed, told", "death", {}, "", "ms", "", {kHostTime, 100, kP95}},
     Figure{"recording, busy core", "trace", {}, "", "x", "", {kAtMost, 1.05}},
     // With the writer's CPU and what is waited for it: shown, as it is the machine's second CPU's too.

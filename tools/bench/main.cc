@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tools/bench/history.h"
+#include "tools/bench/p2p.h"
 #include "tools/bench/show.h"
 #include "tools/bench/suite.h"
 
@@ -120,12 +121,24 @@ int main(int argc, char** argv) {
     app.add_option("--history", options.history, "results of earlier runs, a line of JSON each")
         ->capture_default_str();
     app.add_flag("--forget", options.forget, "leave the history as it is");
+    P2pOptions pairs;
+    auto* const p2p = app.add_subcommand("p2p",
+                                         "what all pairs of cards reach over their links, in model time and "
+                                         "in the host's, beside what those allow");
+    p2p->add_option("--cards", pairs.cards, "number of cards")->capture_default_str();
+    p2p->add_option("--topology", pairs.topology, "links between them, as orrery-vm takes it")
+        ->capture_default_str();
+    p2p->add_option("--sku", pairs.sku, "kind of cards, as orrery-vm takes it");
+    p2p->add_option("--vram", pairs.vram, "VRAM of each card, as orrery-vm takes it");
+    p2p->add_option("--size", pairs.size, "bytes of a copy");
+    p2p->add_flag("--json", pairs.json, "as JSON");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     }
     try {
+        if (p2p->parsed()) return measure_pairs(pairs, fs::read_symlink("/proc/self/exe").parent_path());
         if (options.list) {
             list();
             return std::fflush(stdout) == 0 ? 0 : 1;

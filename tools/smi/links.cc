@@ -11,7 +11,6 @@
 namespace orrery::smi {
 namespace {
 
-using topology::LinkState;
 using topology::PictureLink;
 using topology::Port;
 
@@ -60,19 +59,6 @@ orrError_t read_card(LinkedCard& card) {
     return read_counters(card);
 }
 
-LinkState state_of(const orrLinkInfo& link) {
-    switch (link.state) {
-        case orrLinkStateUp:
-            return LinkState::kUp;
-        case orrLinkStateDegraded:
-            return LinkState::kDegraded;
-        case orrLinkStateTraining:
-            return LinkState::kTraining;
-        default:
-            return LinkState::kDown;
-    }
-}
-
 std::string times(std::uint64_t count) {
     return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
 }
@@ -98,39 +84,10 @@ std::vector<LinkedCard> read_links() {
     return cards;
 }
 
-bool is_up(const orrLinkInfo& link) {
-    return link.state == orrLinkStateUp || link.state == orrLinkStateDegraded;
-}
-
 std::string peer_text(const orrLinkInfo& link) {
     if (!is_up(link)) return "";
     if (link.peer_device >= 0) return fmt::format("to card {} port {}", link.peer_device, link.peer_port);
     return fmt::format("to a card that is not here ({:016x}) port {}", link.peer_uid, link.peer_port);
-}
-
-std::vector<PictureLink> links_between(const std::vector<LinkedCard>& cards) {
-    std::vector<PictureLink> links;
-    std::set<Port> known;
-    for (unsigned card = 0; card < cards.size(); ++card)
-        for (unsigned number = 0; number < cards[card].ports.size(); ++number) {
-            const orrLinkInfo& link = cards[card].ports[number].link;
-            const Port near{card, number};
-            const Port far{static_cast<unsigned>(link.peer_device), link.peer_port};
-            // Of the two ends the first to be seen counts: the other may have been seen a moment earlier.
-            if (!is_up(link) || link.peer_device < 0 || far.card >= cards.size() || far.card == card ||
-                known.contains(near))
-                continue;
-            known.insert({near, far});
-            links.push_back({{near, far, link.lanes, link.gbps, link.latency_ns}, state_of(link)});
-        }
-    return links;
-}
-
-std::vector<topology::Edge> edges_of(const std::vector<PictureLink>& links) {
-    std::vector<topology::Edge> edges;
-    for (const PictureLink& link : links)
-        edges.push_back(link.edge);
-    return edges;
 }
 
 topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
@@ -138,7 +95,11 @@ topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
     picture.cards.reserve(cards.size());
     for (const LinkedCard& card : cards)
         picture.cards.push_back({card.name, card.address, card.sku});
-    picture.links = links_between(cards);
+    std::vector<std::vector<orrLinkInfo>> ports(cards.size());
+    for (std::size_t card = 0; card < cards.size(); ++card)
+        for (const LinkPort& port : cards[card].ports)
+            ports[card].push_back(port.link);
+    picture.links = topology::links_between(ports);
     std::set<Port> drawn;
     for (const PictureLink& link : picture.links)
         drawn.insert({link.edge.first, link.edge.second});
@@ -153,7 +114,7 @@ topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
                 note = fmt::format("{}, lost {}", link_state_name(port.link.state), times(*port.losses));
             else if (port.link.state != orrLinkStateDown)
                 note = link_state_name(port.link.state);
-            picture.ports.push_back({{card, number}, state_of(port.link), std::move(note)});
+            picture.ports.push_back({{card, number}, topology::state_of(port.link), std::move(note)});
         }
     return picture;
 }

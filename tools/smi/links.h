@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/topology/graph.h"
-#include "tools/topology/picture.h"
+#include "tools/topology/system.h"
 
 namespace orrery::smi {
 
@@ -45,13 +44,10 @@ struct LinkedCard {
 // One for each device, in their order.
 std::vector<LinkedCard> read_links();
 
-bool is_up(const orrLinkInfo& link);
-// "up", "down, lost twice", "to card 1 port 0": what is at a port, in words.
+using topology::is_up;
+// "to card 1 port 0"; empty if nothing is there.
 std::string peer_text(const orrLinkInfo& link);
 
-// What is up between these cards.
-std::vector<topology::PictureLink> links_between(const std::vector<LinkedCard>& cards);
-std::vector<topology::Edge> edges_of(const std::vector<topology::PictureLink>& links);
 topology::Picture picture_of(const std::vector<LinkedCard>& cards);
 
 // What differs between two looks, a line each: "card 0 port 1: up -> down".

@@ -19,7 +19,7 @@ using topology::Edge;
 struct Matrix {
     explicit Matrix(const std::vector<LinkedCard>& cards)
         : picture(picture_of(cards)),
-          edges(edges_of(picture.links)),
+          edges(topology::edges_of(picture.links)),
           form(topology::form_of(static_cast<unsigned>(cards.size()), edges)),
           ways(static_cast<unsigned>(cards.size()), edges) {}
 

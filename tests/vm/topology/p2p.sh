@@ -1,0 +1,31 @@
+#!/bin/sh
+# What orrery-bench-p2p measures between four cards in a ring that keep step.
+set -u
+fail() {
+    echo "p2p.sh: $*" >&2
+    exit 1
+}
+links_are ring || fail "the links"
+orrery-bench-p2p --model --size 1048576 >table || fail "status $?: $(cat table)"
+for what in "one way, GB/s of model time" "both ways at once, sum" "a signal one way"; do
+    grep -q "^$what" table || fail "no '$what': $(cat table)"
+done
+grep -q "host's time" table && fail "host times: $(cat table)"
+# A link's payload is reached, and no more than that; who has no link of its own is left out, or shown with its hops.
+orrery-bench-p2p --model --size 1048576 --json >json || fail "--json: status $?: $(cat json)"
+awk '
+    function number(line) { sub(/.*: /, "", line); sub(/,$/, "", line); return line }
+    /"links": 1,/ { pairs++; direct = 1 }
+    /"links": 2,/ { direct = 0 }
+    /"link_gb_per_s"/ { limit = number($0) }
+    /"one_way_gb_per_s"/ && direct { ratio = number($0) / limit; if (ratio < 0.9 || ratio > 1) wrong = wrong " one way " ratio }
+    /"both_ways_gb_per_s"/ && direct { ratio = number($0) / limit; if (ratio < 1.8 || ratio > 2) wrong = wrong " both ways " ratio }
+    /"signal_ns"/ && direct { if (number($0) + 0 < 500) wrong = wrong " signal " number($0) }
+    END { if (pairs != 8 || wrong != "") { print pairs " pairs" wrong; exit 1 } }
+' json >wrong || fail "$(cat wrong json)"
+orrery-bench-p2p --size 0 2>/dev/null
+[ $? = 2 ] || fail "--size 0"
+orrery-bench-p2p --model --host 2>/dev/null
+[ $? = 2 ] || fail "--model --host"
+orrery-bench-p2p --measure 1,x 2>/dev/null
+[ $? = 2 ] || fail "--measure 1,x"

@@ -1,0 +1,308 @@
+// orrery-bench-p2p: copies and signals between all pairs of cards, beside what their links allow.
+// orrery-bench p2p starts it in a VM; the suites p2p and p2p_host have it measure one pair.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/bench/guest/card.h"
+#include "tools/bench/guest/clock.h"
+#include "tools/bench/guest/pair.h"
+#include "tools/bench/measured.h"
+#include "tools/bench/statistics.h"
+#include "tools/text/table.h"
+#include "tools/topology/system.h"
+
+namespace {
+
+using namespace orrery;
+using bench::Pair;
+
+constexpr const char* kHelp =
+    "usage: orrery-bench-p2p [--size BYTES] [--model | --host] [--json]\n"
+    "       orrery-bench-p2p --measure BYTES,... | --measure-host BYTES,...\n"
+    "Copies and signals between all cards, one way and both ways, beside what the links between them allow,\n"
+    "in model time, in the host's, or in both. The second form measures card 0 and 1 for orrery-bench.\n"
+    "Exit status: 0, 1 something failed, 2 a mistake in the command line.\n";
+
+constexpr std::uint64_t kSize = 4 << 20;
+constexpr int kCopies = 4;      // in a row, where a link is to be kept at work
+constexpr int kSignals = 16;    // there and back
+constexpr int kHostRounds = 7;  // of which the median counts
+
+// The kinds of time that are asked for.
+struct Times {
+    bool model = true, host = true;
+};
+
+// What one card reaches of another.
+struct Cell {
+    std::optional<topology::Way> way;
+    bool measured = false;
+    double one_way = 0, both_ways = 0;  // GB/s in model time
+    double signal_ns = 0;               // model time
+    double host = 0;                    // GB/s of the host's time
+
+    double limit() const { return way ? way->gbps / 8.0 : 0; }
+};
+
+class Matrix {
+  public:
+    Matrix(std::size_t bytes, Times times)
+        : bytes_(bytes), times_(times), count_(static_cast<unsigned>(device_count())) {
+        std::vector<std::vector<orrLinkInfo>> ports(count_);
+        for (unsigned device = 0; device < count_; ++device) {
+            const int number = static_cast<int>(device);
+            for (std::uint32_t port = 0; port < device_properties(number).link_ports; ++port) {
+                ports[device].push_back(ORR_INIT(orrLinkInfo));
+                check(orrDeviceGetLink(&ports[device].back(), number, static_cast<int>(port)));
+            }
+        }
+        const topology::Ways ways(count_, topology::edges_of(topology::links_between(ports)));
+        for (unsigned from = 0; from < count_; ++from)
+            for (unsigned to = 0; to < count_; ++to)
+                cells_[{from, to}].way = ways.between(from, to);
+    }
+
+    void measure() {
+        for (unsigned from = 0; from < count_; ++from)
+            for (unsigned to = from + 1; to < count_; ++to) {
+                if (!reaches(from, to) || !reaches(to, from)) continue;
+                Cell &there = cells_[{from, to}], &back = cells_[{to, from}];
+                measure(static_cast<int>(from), static_cast<int>(to), there);
+                measure(static_cast<int>(to), static_cast<int>(from), back);
+            }
+    }
+
+    // `clock`: see clock_factor().
+    void show(double clock) const {
+        const auto rate = [](double value, double limit) {
+            return limit == 0 ? fmt::format("{:.2f}", value)
+                              : fmt::format("{:.2f} / {:g} ({:.3f})", value, limit, value / limit);
+        };
+        if (times_.model) {
+            fmt::print("{} copies of {} bytes in a row. Measured / what the links allow (ratio)\n", kCopies,
+                       bytes_);
+            table("one way, GB/s of model time", [&](const Cell& c) { return rate(c.one_way, c.limit()); });
+            table("both ways at once, sum, GB/s of model time",
+                  [&](const Cell& c) { return rate(c.both_ways, 2 * c.limit()); });
+            table("a signal one way with the firmware of both cards / latency of the links, ns of model time",
+                  [&](const Cell& c) {
+                      return c.way ? fmt::format("{:.0f} / {}", c.signal_ns, c.way->latency_ns)
+                                   : fmt::format("{:.0f}", c.signal_ns);
+                  });
+        }
+        if (times_.host) {
+            if (!times_.model) fmt::print("Copies of {} bytes\n", bytes_);
+            table("one way, GB/s of the host's time",
+                  [&](const Cell& c) { return fmt::format("{:.2f}", c.host / clock); });
+        }
+        bool missing = false;
+        for (const auto& [pair, cell] : cells_)
+            missing |= pair.first != pair.second && !cell.measured;
+        if (missing)
+            fmt::print(
+                "\n-  no copies over links from the one to the other here (orrery-smi topo says why)\n");
+    }
+
+    void show_json(double clock) const {
+        using Json = nlohmann::ordered_json;
+        Json pairs = Json::array();
+        for (const auto& [pair, cell] : cells_) {
+            if (pair.first == pair.second) continue;
+            Json one{{"from", pair.first},
+                     {"to", pair.second},
+                     {"links", cell.way ? Json(cell.way->links) : Json(nullptr)},
+                     {"link_gb_per_s", cell.way ? Json(cell.limit()) : Json(nullptr)},
+                     {"link_latency_ns", cell.way ? Json(cell.way->latency_ns) : Json(nullptr)}};
+            const auto add = [&](const char* key, double value) {
+                one[key] = cell.measured ? Json(value) : Json(nullptr);
+            };
+            if (times_.model) {
+                add("one_way_gb_per_s", cell.one_way);
+                add("both_ways_gb_per_s", cell.both_ways);
+                add("signal_ns", cell.signal_ns);
+            }
+            if (times_.host) add("host_gb_per_s", cell.host / clock);
+            pairs.push_back(std::move(one));
+        }
+        fmt::print("{}\n", Json{{"bytes", bytes_}, {"copies", kCopies}, {"pairs", pairs}}.dump(2));
+    }
+
+  private:
+    static bool reaches(unsigned from, unsigned to) {
+        int can = 0;
+        check(orrDeviceCanAccessPeer(&can, static_cast<int>(from), static_cast<int>(to)));
+        return can != 0;
+    }
+
+    void measure(int from, int to, Cell& cell) const {
+        Pair pair(from, to, bytes_);
+        if (times_.model) {
+            pair.one_way(bytes_, 1);  // so that each card knows the translations
+            pair.both_ways(bytes_, 1);
+            cell.one_way = pair.one_way(bytes_, kCopies);
+            cell.both_ways = pair.both_ways(bytes_, kCopies);
+            cell.signal_ns = pair.signal_ns(kSignals);
+        }
+        if (times_.host) {
+            std::vector<double> rates;
+            for (int round = 0; round < kHostRounds; ++round)
+                rates.push_back(pair.host_rate(bytes_));
+            cell.host = bench::summarise(std::move(rates)).median;
+        }
+        cell.measured = true;
+    }
+
+    void table(std::string_view what, const auto& text_of) const {
+        std::vector<text::Table::Head> heads{{"from \\ to"}};
+        std::vector<std::string> names;
+        for (unsigned card = 0; card < count_; ++card)
+            names.push_back(fmt::format("card {}", card));
+        for (const std::string& name : names)
+            heads.push_back({name});
+        text::Table table(std::move(heads));
+        for (unsigned from = 0; from < count_; ++from) {
+            std::vector<std::string> row{names[from]};
+            for (unsigned to = 0; to < count_; ++to) {
+                const Cell& cell = cells_.at({from, to});
+                row.push_back(from == to ? "X" : cell.measured ? text_of(cell) : "-");
+            }
+            table.row(std::move(row));
+        }
+        fmt::print("\n{}\n{}", what, table.text("  "));
+    }
+
+    std::size_t bytes_;
+    Times times_;
+    unsigned count_;
+    std::map<std::pair<unsigned, unsigned>, Cell> cells_;
+};
+
+orrLinkInfo link_to(int device, int peer) {
+    for (std::uint32_t port = 0; port < device_properties(device).link_ports; ++port) {
+        orrLinkInfo link = ORR_INIT(orrLinkInfo);
+        check(orrDeviceGetLink(&link, device, static_cast<int>(port)));
+        if (topology::is_up(link) && link.peer_device == peer) return link;
+    }
+    throw std::runtime_error("card 0 and 1 are not linked");
+}
+
+// Model time hardly differs from run to run, so once is enough.
+void measure_model(bench::Measured& measured, const std::vector<std::uint64_t>& sizes) {
+    const orrLinkInfo link = link_to(0, 1);
+    const double limit = link.gbps / 8.0;
+    std::uint64_t most = 0;
+    for (const std::uint64_t size : sizes)
+        most = std::max(most, size);
+    Pair pair(0, 1, most);
+    for (const std::uint64_t size : sizes) {
+        pair.one_way(size, 1);
+        pair.two_at_a_time(size, 1);
+        pair.both_ways(size, 1);
+        measured.add({"copy to a neighbour, model time", size, {pair.one_way(size, 1)}, {limit}});
+        measured.add(
+            {"copies to a neighbour in a row, model time", size, {pair.one_way(size, kCopies)}, {limit}});
+        measured.add({"copies to a neighbour, two at a time, model time",
+                      size,
+                      {pair.two_at_a_time(size, kCopies)},
+                      {limit}});
+        measured.add({"copies both ways, model time", size, {pair.both_ways(size, kCopies)}, {2 * limit}});
+    }
+    measured.add({"signal to a neighbour, model time",
+                  {},
+                  {pair.signal_ns(kSignals)},
+                  {static_cast<double>(link.latency_ns)}});
+}
+
+void measure_host(bench::Measured& measured, const std::vector<std::uint64_t>& sizes, double clock) {
+    (void)link_to(0, 1);
+    for (const std::uint64_t size : sizes) {
+        Pair pair(0, 1, size);
+        pair.host_rate(size);
+        std::vector<double> rates, yardstick;
+        for (int round = 0; round < kHostRounds; ++round) {
+            rates.push_back(pair.host_rate(size) / clock);
+            yardstick.push_back(bench::memcpy_rate(size, 1).front() / clock);
+        }
+        measured.add({"copy to a neighbour, host time", size, std::move(rates), std::move(yardstick)});
+    }
+}
+
+// "N,N,...": empty for anything else.
+std::vector<std::uint64_t> numbers(std::string_view text) {
+    std::vector<std::uint64_t> found;
+    while (true) {
+        std::uint64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error != std::errc() || number == 0 || number > std::uint64_t{1} << 40) return {};
+        found.push_back(number);
+        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+        if (text.empty()) return found;
+        if (!text.starts_with(',')) return {};
+        text.remove_prefix(1);
+    }
+}
+
+int run(int argc, char** argv) {
+    std::vector<std::uint64_t> size{kSize}, model, host;
+    Times times;
+    bool json = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view argument = argv[i];
+        auto* const list = argument == "--size"           ? &size
+                           : argument == "--measure"      ? &model
+                           : argument == "--measure-host" ? &host
+                                                          : nullptr;
+        if (argument == "--help" || argument == "-h") {
+            fmt::print("{}", kHelp);
+            return 0;
+        }
+        if (argument == "--json") {
+            json = true;
+        } else if (argument == "--model" && times.model) {
+            times.host = false;
+        } else if (argument == "--host" && times.host) {
+            times.model = false;
+        } else if (list == nullptr || i + 1 == argc || (*list = numbers(argv[++i])).empty() ||
+                   (list == &size && size.size() != 1)) {
+            fmt::print(stderr, "orrery-bench-p2p: {} makes no sense here\n{}", argument, kHelp);
+            return 2;
+        }
+    }
+    const bool matrix_wanted = model.empty() && host.empty();
+    // It takes three seconds to know.
+    const double clock =
+        !host.empty() || (matrix_wanted && times.host) ? bench::clock_factor().value_or(1) : 1;
+    if (matrix_wanted) {
+        if (device_count() < 2) throw std::runtime_error("there are not two cards that work: see orrery-smi");
+        Matrix matrix(size.front(), times);
+        matrix.measure();
+        if (json)
+            matrix.show_json(clock);
+        else
+            matrix.show(clock);
+        return std::fflush(stdout) == 0 ? 0 : 1;
+    }
+    bench::Measured measured;
+    if (!model.empty()) measure_model(measured, model);
+    if (!host.empty()) measure_host(measured, host, clock);
+    return measured.print() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "orrery-bench-p2p: {}\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,21 @@
+// orrery-bench p2p: what all pairs of cards reach over their links.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace orrery::bench {
+
+struct P2pOptions {
+    unsigned cards = 4;
+    std::string topology = "ring";
+    std::string sku, vram, size;  // as orrery-vm and orrery-bench-p2p take them; empty: theirs
+    bool json = false;
+};
+
+// Starts orrery-bench-p2p in two VMs: with cards that keep step for model times, and with cards that do not
+// for those of the host. `programs`: the folder of orrery-vm. Returns an exit status; throws
+// std::runtime_error.
+int measure_pairs(const P2pOptions& options, const std::filesystem::path& programs);
+
+}  // namespace orrery::bench
