@@ -122,7 +122,7 @@ class Matrix {
                      {"link_gb_per_s", cell.way ? Json(cell.limit()) : Json(nullptr)},
                      {"link_latency_ns", cell.way ? Json(cell.way->latency_ns) : Json(nullptr)}};
             const auto add = [&](const char* key, double value) {
-                one[key] = cell.measured ? Json(value) : Json(nullptr);
+                one.emplace(key, cell.measured ? Json(value) : Json(nullptr));
             };
             if (times_.model) {
                 add("one_way_gb_per_s", cell.one_way);
@@ -152,9 +152,9 @@ class Matrix {
             cell.signal_ns = pair.signal_ns(kSignals);
         }
         if (times_.host) {
-            std::vector<double> rates;
-            for (int round = 0; round < kHostRounds; ++round)
-                rates.push_back(pair.host_rate(bytes_));
+            std::vector<double> rates(kHostRounds);
+            for (double& each : rates)
+                each = pair.host_rate(bytes_);
             cell.host = bench::summarise(std::move(rates)).median;
         }
         cell.measured = true;
@@ -162,9 +162,10 @@ class Matrix {
 
     void table(std::string_view what, const auto& text_of) const {
         std::vector<text::Table::Head> heads{{"from \\ to"}};
-        std::vector<std::string> names;
+        std::vector<std::string> names(count_);
         for (unsigned card = 0; card < count_; ++card)
-            names.push_back(fmt::format("card {}", card));
+            names[card] = fmt::format("card {}", card);
+        heads.reserve(count_ + 1);
         for (const std::string& name : names)
             heads.push_back({name});
         text::Table table(std::move(heads));
@@ -270,8 +271,13 @@ int run(int argc, char** argv) {
             times.host = false;
         } else if (argument == "--host" && times.host) {
             times.model = false;
-        } else if (list == nullptr || i + 1 == argc || (*list = numbers(argv[++i])).empty() ||
-                   (list == &size && size.size() != 1)) {
+        } else if (list != nullptr && i + 1 < argc) {
+            ++i;
+            *list = numbers(argv[i]);
+            if (!list->empty() && (list != &size || size.size() == 1)) continue;
+            fmt::print(stderr, "orrery-bench-p2p: {} {} makes no sense\n{}", argument, argv[i], kHelp);
+            return 2;
+        } else {
             fmt::print(stderr, "orrery-bench-p2p: {} makes no sense here\n{}", argument, kHelp);
             return 2;
         }
