@@ -80,6 +80,7 @@ class Reader {
 
     text::Result<void> cards() {
         cards_ = limits_.cards.value_or(1);
+        counted_ = limits_.cards || table_.contains("cards");
         const toml::node* given = table_.get("cards");
         if (given == nullptr) return {};
         const auto* value = given->as_integer();
@@ -115,9 +116,11 @@ class Reader {
         if (!shape) return wrong(given, "shape is {}", shape_names());
         const auto sides = this->sides(shape == Shape::kTorus);
         if (!sides) return std::unexpected(sides.error());
-        const bool counted = limits_.cards || table_.contains("cards");
-        if (!counted && *shape == Shape::kPair) cards_ = 2;
-        if (!counted && *sides) cards_ = (*sides)->columns * (*sides)->rows;
+        if (!counted_ && *shape == Shape::kPair) cards_ = 2;
+        if (!counted_ && *sides) cards_ = (*sides)->columns * (*sides)->rows;
+        const bool told = counted_ || *shape == Shape::kPair || *sides;
+        if (!told && *shape == Shape::kTorus)
+            return wrong(given, "how many cards? 'cards' or --cards says it, or the sides (torus = [4, 3])");
         const toml::node& blamed = *sides                           ? *table_.get("torus")
                                    : table_.get("cards") != nullptr ? *table_.get("cards")
                                                                     : given;
@@ -126,7 +129,7 @@ class Reader {
         auto made = make(*shape, cards_, *sides);
         if (!made)
             return wrong(blamed, "{}{}", made.error().text,
-                         counted ? "" : " ('cards' or --cards says how many there are)");
+                         told ? "" : " ('cards' or --cards says how many there are)");
         if (const auto port = port_beyond(*made, limits_.ports))
             return wrong(given, "{}", too_few_ports(*port, limits_.ports));
         return made;
@@ -136,6 +139,8 @@ class Reader {
         const auto value = node.value_exact<std::string>();
         const auto port = value ? port_of(*value) : std::nullopt;
         if (!port) return wrong(node, "an end of a link is written \"card0:0\" (card and port)");
+        if (port->card >= cards_ && !counted_)
+            return wrong(node, "'{}': say how many cards there are: cards = N, or --cards", *value);
         if (port->card >= cards_)
             return wrong(node, "'{}': {} ('cards' or --cards), numbered from 0", *value, cards_text(cards_));
         if (port->port >= kMaxPorts)
@@ -176,6 +181,7 @@ class Reader {
     const Limits& limits_;
     toml::table table_;
     unsigned cards_ = 1;
+    bool counted_ = false;  // 'cards' or --cards says how many there are
     std::set<Port> used_;
 };
 
@@ -191,6 +197,8 @@ text::Result<Topology> parse(const std::string& toml, const std::string& name, c
 }
 
 text::Result<Topology> named(Shape shape, const Limits& limits) {
+    if (shape == Shape::kTorus && !limits.cards)
+        return text::fail("torus: how many cards? --cards says it, or a file that has the sides");
     auto made = make(shape, limits.cards.value_or(shape == Shape::kPair ? 2 : 1));
     if (!made)
         return text::fail("{}: {}{}", shape_name(shape), made.error().text,

@@ -51,6 +51,7 @@ TEST(TopologyFile, AShapeByItsName) {
     EXPECT_EQ(named(Shape::kRing, {4, 16, 8})->links, make(Shape::kRing, 4)->links);
     EXPECT_EQ(named(Shape::kPair, {{}, 16, 8})->cards, 2U);
     EXPECT_THAT(named(Shape::kRing, {{}, 16, 8}).error().text, HasSubstr("--cards says how many"));
+    EXPECT_THAT(named(Shape::kTorus, {{}, 16, 8}).error().text, StartsWith("torus: how many cards? --cards"));
     EXPECT_EQ(named(Shape::kMesh, {8, 16, 4}).error().text,
               "mesh: card 0 would need a port 4, and its SKU has 4 (link.ports)");
 }
@@ -97,6 +98,18 @@ TEST(TopologyFile, WrongSides) {
     EXPECT_THAT(error_of("links = []\ntorus = [3, 3]", nine), StartsWith("t.toml:2: 'torus' belongs"));
 }
 
+// Where the file or the shape says how many cards there are, nobody is asked for their number.
+TEST(TopologyFile, OnlyWhoHasNotSaidHowManyCardsIsAskedForIt) {
+    const Limits open{{}, 16, 8};
+    EXPECT_EQ(error_of("shape = 'torus'\ntorus = [4, 2]", open),
+              "t.toml:2: a torus of 4 x 2: a side has 3 cards or more, as on one of two the way round joins "
+              "the same two cards again");
+    EXPECT_EQ(error_of("shape = 'pair'\ncards = 3", open), "t.toml:2: a pair has 2 cards, not 3");
+    EXPECT_THAT(error_of("shape = 'torus'", open), StartsWith("t.toml:1: how many cards? "));
+    EXPECT_THAT(error_of("shape = 'mesh'", open),
+                StartsWith("t.toml:1: a mesh has 2 cards or more, not 1 ('cards' or --cards says"));
+}
+
 TEST(TopologyFile, WrongNumbersOfCards) {
     EXPECT_EQ(error_of("shape = 'ring'\ncards = 4"), "t.toml:2: the file is for 4 cards, and --cards says 3");
     for (const char* bad : {"0", "17", "-1", "3.0", "'3'", "[3]", "true"})
@@ -115,7 +128,9 @@ TEST(TopologyFile, WrongLinks) {
         EXPECT_THAT(error_of(std::string("links = [[\"") + bad + "\", \"card1:0\"]]"),
                     HasSubstr("card and port"));
     EXPECT_THAT(error_of(R"(links = [["card0:0", "card3:0"]])"), HasSubstr("there are 3 cards"));
-    EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:0"]])", {{}, 16, 8}), HasSubstr("there is 1 card"));
+    EXPECT_EQ(error_of(R"(links = [["card0:0", "card1:0"]])", {{}, 16, 8}),
+              "t.toml:1: 'card1:0': say how many cards there are: cards = N, or --cards");
+    EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:0"]])", {1, 16, 8}), HasSubstr("there is 1 card"));
     EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:8"]])"), HasSubstr("ports 0 to 7"));
     EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:4"]])", {3, 16, 4}), HasSubstr("its SKU has 4"));
     EXPECT_THAT(error_of(R"(links = [["card0:0", "card1:0"], ["card0:0", "card2:0"]])"),
