@@ -125,9 +125,8 @@ int main(int argc, char** argv) {
     auto* const p2p = app.add_subcommand("p2p",
                                          "what all pairs of cards reach over their links, in model time and "
                                          "in the host's, beside what those allow");
-    p2p->add_option("--cards", pairs.cards, "number of cards")->capture_default_str();
-    p2p->add_option("--topology", pairs.topology, "links between them, as orrery-vm takes it")
-        ->capture_default_str();
+    p2p->add_option("--cards", pairs.cards, "number of cards (what --topology says, or 4 without it)");
+    p2p->add_option("--topology", pairs.topology, "links between them, as orrery-vm takes it (ring)");
     p2p->add_option("--sku", pairs.sku, "kind of cards, as orrery-vm takes it");
     p2p->add_option("--vram", pairs.vram, "VRAM of each card, as orrery-vm takes it");
     p2p->add_option("--size", pairs.size, "bytes of a copy");

@@ -13,19 +13,6 @@
 namespace orrery::bench {
 namespace {
 
-std::string command(const P2pOptions& options, const std::filesystem::path& programs, bool model) {
-    std::string text = fmt::format("{} --cards {} --topology {} --timeout 0 --memory 2G",
-                                   text::shell_quote(programs / "orrery-vm"), options.cards,
-                                   text::shell_quote(options.topology));
-    if (!options.sku.empty()) text += " --sku " + text::shell_quote(options.sku);
-    if (!options.vram.empty()) text += " --vram " + text::shell_quote(options.vram);
-    text += fmt::format(" --sync {} -- orrery-bench-p2p {}", model ? "lockstep" : "free",
-                        model ? "--model" : "--host");
-    if (!options.size.empty()) text += " --size " + text::shell_quote(options.size);
-    if (options.json) text += " --json";
-    return text;
-}
-
 int status_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
@@ -44,16 +31,31 @@ nlohmann::ordered_json output_of(const std::string& line) {
 
 }  // namespace
 
+std::string pairs_command(const P2pOptions& options, const std::filesystem::path& programs, bool model) {
+    const bool named = !options.topology.empty();
+    std::string text = fmt::format("{} --topology {} --timeout 0 --memory 2G",
+                                   text::shell_quote(programs / "orrery-vm"),
+                                   text::shell_quote(named ? options.topology : "ring"));
+    if (options.cards || !named) text += fmt::format(" --cards {}", options.cards.value_or(4));
+    if (!options.sku.empty()) text += " --sku " + text::shell_quote(options.sku);
+    if (!options.vram.empty()) text += " --vram " + text::shell_quote(options.vram);
+    text += fmt::format(" --sync {} -- orrery-bench-p2p {}", model ? "lockstep" : "free",
+                        model ? "--model" : "--host");
+    if (!options.size.empty()) text += " --size " + text::shell_quote(options.size);
+    if (options.json) text += " --json";
+    return text;
+}
+
 int measure_pairs(const P2pOptions& options, const std::filesystem::path& programs) {
     if (options.json) {
         nlohmann::ordered_json all;
-        all["model"] = output_of(command(options, programs, true));
-        all["host"] = output_of(command(options, programs, false));
+        all["model"] = output_of(pairs_command(options, programs, true));
+        all["host"] = output_of(pairs_command(options, programs, false));
         fmt::print("{}\n", all.dump(2));
         return std::fflush(stdout) == 0 ? 0 : 1;
     }
     for (const bool model : {true, false}) {
-        if (const int status = status_of(std::system(command(options, programs, model).c_str())); status != 0)
+        if (const int status = status_of(std::system(pairs_command(options, programs, model).c_str())); status != 0)
             return status;
         if (model) fmt::print("\n");
         std::fflush(stdout);

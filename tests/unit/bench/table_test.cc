@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tools/bench/history.h"
+#include "tools/bench/p2p.h"
 #include "tools/bench/suite.h"
 
 namespace orrery::bench {
@@ -15,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // "card" is a part of other suites' figures too.
 TEST(Table, ASuiteIsChosenByItsName) {
@@ -28,6 +30,24 @@ TEST(Table, ASuiteIsChosenByItsName) {
     EXPECT_EQ(chosen("graph of 100"), std::vector<std::string>{"card"});
     EXPECT_EQ(chosen(".*").size(), suites().size());
     EXPECT_TRUE(chosen("no such name").empty());
+}
+
+// A pair has two cards, and a file may say how many it has.
+TEST(P2p, TheTopologySaysHowManyCardsThereAreIfNobodyElseDoes) {
+    P2pOptions options;
+    const auto command = [&] { return pairs_command(options, "bin", true); };
+    EXPECT_THAT(command(), HasSubstr("--topology 'ring' "));
+    EXPECT_THAT(command(), HasSubstr(" --cards 4 "));
+    options.topology = "pair";
+    EXPECT_THAT(command(), HasSubstr("--topology 'pair' "));
+    EXPECT_THAT(command(), Not(HasSubstr("--cards")));
+    options.cards = 8;
+    options.topology = "mesh";
+    EXPECT_THAT(command(), HasSubstr(" --cards 8 "));
+    options.topology.clear();
+    EXPECT_THAT(command(), HasSubstr(" --cards 8 "));
+    EXPECT_THAT(command(), HasSubstr("--sync lockstep -- orrery-bench-p2p --model"));
+    EXPECT_THAT(pairs_command(options, "bin", false), HasSubstr("--sync free -- orrery-bench-p2p --host"));
 }
 
 Json measurement(const char* name, Json size, std::vector<double> samples, std::vector<double> yardstick) {
