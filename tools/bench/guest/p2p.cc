@@ -52,6 +52,27 @@ struct Cell {
     double limit() const { return way ? way->gbps / 8.0 : 0; }
 };
 
+// Messages that came after their time, of all cards; there is none between cards that keep step.
+std::uint64_t late_messages() {
+    std::uint64_t all = 0;
+    for (int device = 0; device < device_count(); ++device) {
+        orrCounter_t counter = 0;
+        std::uint64_t late = 0;
+        check(orrDeviceFindCounter(&counter, device, "link_stragglers"));
+        check(orrDeviceReadCounters(&late, device, &counter, 1));
+        all += late;
+    }
+    return all;
+}
+
+void tell_if_late(std::uint64_t before) {
+    if (const std::uint64_t late = late_messages() - before; late != 0)
+        fmt::print(stderr,
+                   "orrery-bench-p2p: these model times vary from run to run: the cards do not keep step ({} "
+                   "message{} came late); start them with orrery-vm --sync lockstep\n",
+                   late, late == 1 ? "" : "s");
+}
+
 class Matrix {
   public:
     Matrix(std::size_t bytes, Times times)
@@ -289,15 +310,21 @@ int run(int argc, char** argv) {
     if (matrix_wanted) {
         if (device_count() < 2) throw std::runtime_error("there are not two cards that work: see orrery-smi");
         Matrix matrix(size.front(), times);
+        const std::uint64_t late = late_messages();
         matrix.measure();
         if (json)
             matrix.show_json(clock);
         else
             matrix.show(clock);
+        if (times.model) tell_if_late(late);
         return std::fflush(stdout) == 0 ? 0 : 1;
     }
     bench::Measured measured;
-    if (!model.empty()) measure_model(measured, model);
+    if (!model.empty()) {
+        const std::uint64_t late = late_messages();
+        measure_model(measured, model);
+        tell_if_late(late);
+    }
     if (!host.empty()) measure_host(measured, host, clock);
     return measured.print() ? 0 : 1;
 }

@@ -58,6 +58,18 @@ void Pair::let_go() {
                 ::usleep(1000);
 }
 
+double Pair::window_ns(std::initializer_list<const Lane*> lanes) {
+    std::uint64_t first = ~std::uint64_t{0}, last = 0;
+    for (const Lane* lane : lanes) {
+        std::uint64_t begin = 0, end = 0;
+        check(orrEventGetModelTime(&begin, lane->begin.get()));
+        check(orrEventGetModelTime(&end, lane->end.get()));
+        first = std::min(first, begin);
+        last = std::max(last, end);
+    }
+    return static_cast<double>(last - first) / 1e3;
+}
+
 double Pair::one_way(std::size_t bytes, int copies) {
     hold();
     from_.copy_to(to_, bytes, copies);
@@ -70,15 +82,7 @@ double Pair::two_at_a_time(std::size_t bytes, int copies) {
     for (Lane& lane : from_.lanes)
         lane.copy(from_, to_, bytes, copies);
     let_go();
-    std::uint64_t first = ~std::uint64_t{0}, last = 0;
-    for (const Lane& lane : from_.lanes) {
-        std::uint64_t begin = 0, end = 0;
-        check(orrEventGetModelTime(&begin, lane.begin.get()));
-        check(orrEventGetModelTime(&end, lane.end.get()));
-        first = std::min(first, begin);
-        last = std::max(last, end);
-    }
-    return static_cast<double>(bytes) * copies * 2 / (static_cast<double>(last - first) / 1e3);
+    return static_cast<double>(bytes) * copies * 2 / window_ns({&from_.lanes[0], &from_.lanes[1]});
 }
 
 double Pair::both_ways(std::size_t bytes, int copies) {
@@ -90,8 +94,7 @@ double Pair::both_ways(std::size_t bytes, int copies) {
     to_.copy_to(from_, bytes, copies);
     from_.copy_to(to_, bytes, copies);
     let_go();
-    const double all = static_cast<double>(bytes) * copies;
-    return all / from_.model_ns() + all / to_.model_ns();
+    return static_cast<double>(bytes) * copies * 2 / window_ns({&from_.lanes[0], &to_.lanes[0]});
 }
 
 double Pair::signal_ns(int rounds) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 namespace orrery::bench {
 
@@ -19,7 +20,8 @@ class Pair {
     double one_way(std::size_t bytes, int copies);
     // As many again beside them, in a second stream: what all make together.
     double two_at_a_time(std::size_t bytes, int copies);
-    // One stream each way at once: the sum of both rates.
+    // One stream each way at once: what both make together, from the begin of the first to the end of the last.
+    // The way back begins a signal later.
     double both_ways(std::size_t bytes, int copies);
     // Half of what it takes a signal to go there and another to come back, with what the firmware of both
     // cards needs, in ns.
@@ -51,6 +53,8 @@ class Pair {
     // Work of `from` that is queued between the two waits for all of it, and for that of `to`.
     void hold();
     void let_go();
+    // Of the model's time, from the first begin to the last end.
+    static double window_ns(std::initializer_list<const Lane*> lanes);
 
     DeviceArray<std::byte> pause_;  // on `from`
     Side from_, to_;
