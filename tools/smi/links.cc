@@ -63,6 +63,11 @@ std::string times(std::uint64_t count) {
     return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
 }
 
+// A count that is not known, or that has begun anew, tells nothing.
+std::uint64_t losses_since(const LinkPort& was, const LinkPort& is) {
+    return was.losses && is.losses && *is.losses > *was.losses ? *is.losses - *was.losses : 0;
+}
+
 std::string port_text(const LinkPort& port) {
     std::string text = link_state_name(port.link.state);
     if (is_up(port.link)) text += " " + peer_text(port.link);
@@ -119,11 +124,28 @@ topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
     return picture;
 }
 
+const LinkedCard* same_card(const std::vector<LinkedCard>& cards, const LinkedCard& card) {
+    const auto found = std::ranges::find_if(cards, [&](const LinkedCard& other) {
+        return card.address.empty() || other.address.empty() ? card.device == other.device
+                                                             : card.address == other.address;
+    });
+    return found == cards.end() ? nullptr : &*found;
+}
+
+std::optional<std::uint64_t> counted_since(const std::vector<LinkedCard>& before, const LinkedCard& now,
+                                           LinkCounter counter) {
+    const LinkedCard* old = same_card(before, now);
+    if (old == nullptr || !old->trouble.empty() || !now.trouble.empty() ||
+        old->counters[counter] > now.counters[counter])
+        return std::nullopt;
+    return now.counters[counter] - old->counters[counter];
+}
+
 std::vector<std::string> changes(const std::vector<LinkedCard>& before, const std::vector<LinkedCard>& now) {
     std::vector<std::string> lines;
     for (const LinkedCard& card : now) {
-        const auto old = std::ranges::find(before, card.device, &LinkedCard::device);
-        if (old == before.end()) {
+        const LinkedCard* old = same_card(before, card);
+        if (old == nullptr) {
             lines.push_back(fmt::format("{}: is there", card.name));
             continue;
         }
@@ -132,22 +154,22 @@ std::vector<std::string> changes(const std::vector<LinkedCard>& before, const st
                 fmt::format("{}: {}", card.name, card.trouble.empty() ? "answers again" : card.trouble));
         for (std::size_t i = 0; i < std::min(card.ports.size(), old->ports.size()); ++i) {
             const LinkPort &was = old->ports[i], &is = card.ports[i];
-            const std::uint64_t lost = is.losses.value_or(0) - was.losses.value_or(0);
+            const std::uint64_t lost = losses_since(was, is);
             const std::string how = lost == 0 ? "" : fmt::format(", lost {} since", times(lost));
             if (port_text(was) != port_text(is))
                 lines.push_back(
                     fmt::format("{} port {}: {} -> {}{}", card.name, i, port_text(was), port_text(is), how));
             else if (lost != 0)
                 lines.push_back(fmt::format("{} port {}: {}{}", card.name, i, port_text(is), how));
-            if (was.link.lanes != is.link.lanes || was.link.gbps != is.link.gbps)
+            if (is_up(was.link) && is_up(is.link) &&
+                (was.link.lanes != is.link.lanes || was.link.gbps != is.link.gbps))
                 lines.push_back(fmt::format("{} port {}: {} lanes, {} Gbit/s -> {} lanes, {} Gbit/s",
                                             card.name, i, was.link.lanes, was.link.gbps, is.link.lanes,
                                             is.link.gbps));
         }
     }
     for (const LinkedCard& card : before)
-        if (std::ranges::find(now, card.device, &LinkedCard::device) == now.end())
-            lines.push_back(fmt::format("{}: is gone", card.name));
+        if (same_card(now, card) == nullptr) lines.push_back(fmt::format("{}: is gone", card.name));
     return lines;
 }
 

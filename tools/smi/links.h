@@ -50,6 +50,14 @@ std::string peer_text(const orrLinkInfo& link);
 
 topology::Picture picture_of(const std::vector<LinkedCard>& cards);
 
+// This card in another look: by its PCI address, as numbers may move on; by its number where an address is
+// not known. Null: it is not there.
+const LinkedCard* same_card(const std::vector<LinkedCard>& cards, const LinkedCard& card);
+
+// What it has counted since another look; nothing if that cannot be told, as after the card began anew.
+std::optional<std::uint64_t> counted_since(const std::vector<LinkedCard>& before, const LinkedCard& now,
+                                           LinkCounter counter);
+
 // What differs between two looks, a line each: "card 0 port 1: up -> down".
 std::vector<std::string> changes(const std::vector<LinkedCard>& before, const std::vector<LinkedCard>& now);
 
@@ -58,10 +66,12 @@ void show_topology(const std::vector<LinkedCard>& cards);
 void show_topology_json(const std::vector<LinkedCard>& cards);
 text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::string& file);
 
-// orrery-smi links: a table of ports; JSON; and a table again and again, until SIGINT or SIGTERM. False:
-// nobody reads it any more.
+// orrery-smi links: a table of ports; JSON; and a table again and again, until nobody reads it any more.
 std::string links_text(const std::vector<LinkedCard>& cards);
 void show_links_json(const std::vector<LinkedCard>& cards);
-bool watch_links();
+void watch_links();
+// SIGINT and SIGTERM end the program with 0 from now on, whatever it waits for. To be called before there are
+// other threads.
+void end_when_told();
 
 }  // namespace orrery::smi

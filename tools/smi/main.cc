@@ -95,7 +95,7 @@ bool show(const Options& options, const System& system) {
         show_topology_json(cards);
     else
         show_topology(cards);
-    if (!options.svg.empty()) {
+    if (!options.svg.empty() && !cards.empty()) {
         if (const auto drawn = draw_topology(cards, options.svg); !drawn) {
             fmt::print(stderr, "orrery-smi: --svg {}\n", drawn.error().text);
             return false;
@@ -123,15 +123,20 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "orrery-smi: {}\n{}", mistake, kHelp);
         return 2;
     }
+    if (options.watch) end_when_told();
     const System system = look();
     const bool watched = options.watch && !system.cards.empty();
-    const bool told = watched ? watch_links() : show(options, system);
+    bool told = false;
+    if (watched)
+        watch_links();
+    else
+        told = show(options, system);
     if (!system.trouble.empty()) fmt::print(stderr, "orrery-smi: {}\n", system.trouble);
     if (system.cards.empty()) {
         fmt::print(stderr, "orrery-smi: there is no Orrery card in this system\n");
         return 1;
     }
-    if (watched) return told ? 0 : 1;
+    if (watched) return 1;  // nobody reads it any more
     const bool fine =
         told && system.trouble.empty() &&
         std::ranges::all_of(system.cards, [](const auto& card) { return card.trouble.empty(); });

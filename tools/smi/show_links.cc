@@ -1,12 +1,15 @@
 // orrery-smi links.
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tools/smi/cards.h"
 #include "tools/smi/links.h"
@@ -59,18 +62,15 @@ std::string counters_text(const std::vector<LinkedCard>& cards, const std::vecto
         heads.push_back({"received", Align::kRight});
     }
     Table table(std::move(heads));
-    for (std::size_t i = 0; i < cards.size(); ++i) {
-        const LinkedCard& card = cards[i];
+    for (const LinkedCard& card : cards) {
         if (card.ports.empty()) continue;
         std::vector<std::string> row{card.name};
         for (const std::uint64_t value : card.counters)
             row.push_back(fmt::format("{}", value));
         if (before != nullptr)
             for (const LinkCounter counter : {kSentBytes, kGotBytes}) {
-                const bool known =
-                    i < before->size() && (*before)[i].counters[counter] <= card.counters[counter];
-                const auto more = known ? card.counters[counter] - (*before)[i].counters[counter] : 0;
-                row.push_back(fmt::format("{:.1f}", static_cast<double>(more) / 1e6 / seconds));
+                const auto more = counted_since(*before, card, counter);
+                row.push_back(more ? fmt::format("{:.1f}", static_cast<double>(*more) / 1e6 / seconds) : "-");
             }
         table.row(std::move(row));
     }
@@ -137,12 +137,20 @@ void show_links_json(const std::vector<LinkedCard>& cards) {
     fmt::print("{}\n", Json{{"cards", std::move(all)}}.dump(2, ' ', true, Json::error_handler_t::replace));
 }
 
-bool watch_links() {
+void end_when_told() {
     sigset_t ends;
     ::sigemptyset(&ends);
     ::sigaddset(&ends, SIGINT);
     ::sigaddset(&ends, SIGTERM);
     ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    // A look may wait long for a card; the end of the process ends that too.
+    std::thread([ends] {
+        int signal = 0;
+        if (::sigwait(&ends, &signal) == 0) ::_exit(0);
+    }).detach();
+}
+
+void watch_links() {
     const bool screen = ::isatty(STDOUT_FILENO) != 0;
     std::vector<LinkedCard> before = read_links();
     double looked = now();
@@ -158,15 +166,15 @@ bool watch_links() {
         }
         if (screen) {
             fmt::print("\x1b[H\x1b[J{}, each second; Ctrl-C ends\n\n{}\n", hour(),
-                       whole_text(cards, &before, first ? 1 : time - looked));
+                       whole_text(cards, &before, first ? 1 : std::max(time - looked, 1e-3)));
             for (const std::string& change : seen)
                 fmt::print("{}\n", change);
         }
-        if (std::fflush(stdout) != 0) return false;
+        if (std::fflush(stdout) != 0) return;
         before = cards;
         looked = time;
-        const timespec second{1, 0};
-        if (::sigtimedwait(&ends, nullptr, &second) > 0) return true;
+        pollfd reader{STDOUT_FILENO, 0, 0};
+        if (::poll(&reader, 1, 1000) > 0) return;  // it has gone
     }
 }
 

@@ -21,6 +21,8 @@ grep -q 'folder/x.svg: No such file' topo || fail "$(cat topo)"
 orrery-smi links >links || fail "links: $(cat links)"
 [ "$(grep -cE '^card [0-3] +[01]  up +4 +400 +500 +0  to card [0-3] port [01]$' links)" = 8 ] || fail "$(cat links)"
 [ "$(grep -cE '^card [0-3] +[23]  down +- +- +- +0  nowhere$' links)" = 8 ] || fail "$(cat links)"
+orrery-smi links --watch | head -n 1 >first # ends when nobody reads it any more
+grep -qE '^[0-9:]{8}$' first || fail "$(cat first)"
 orrery-smi links --watch >watch &
 watch=$!
 until grep -q '^card 3 ' watch; do sleep 0.1; done
