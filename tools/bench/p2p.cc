@@ -33,9 +33,9 @@ nlohmann::ordered_json output_of(const std::string& line) {
 
 std::string pairs_command(const P2pOptions& options, const std::filesystem::path& programs, bool model) {
     const bool named = !options.topology.empty();
-    std::string text = fmt::format("{} --topology {} --timeout 0 --memory 2G",
-                                   text::shell_quote(programs / "orrery-vm"),
-                                   text::shell_quote(named ? options.topology : "ring"));
+    std::string text =
+        fmt::format("{} --topology {} --timeout 0 --memory 2G", text::shell_quote(programs / "orrery-vm"),
+                    text::shell_quote(named ? options.topology : "ring"));
     if (options.cards || !named) text += fmt::format(" --cards {}", options.cards.value_or(4));
     if (!options.sku.empty()) text += " --sku " + text::shell_quote(options.sku);
     if (!options.vram.empty()) text += " --vram " + text::shell_quote(options.vram);
@@ -55,7 +55,8 @@ int measure_pairs(const P2pOptions& options, const std::filesystem::path& progra
         return std::fflush(stdout) == 0 ? 0 : 1;
     }
     for (const bool model : {true, false}) {
-        if (const int status = status_of(std::system(pairs_command(options, programs, model).c_str())); status != 0)
+        if (const int status = status_of(std::system(pairs_command(options, programs, model).c_str()));
+            status != 0)
             return status;
         if (model) fmt::print("\n");
         std::fflush(stdout);

@@ -20,8 +20,8 @@ class Pair {
     double one_way(std::size_t bytes, int copies);
     // As many again beside them, in a second stream: what all make together.
     double two_at_a_time(std::size_t bytes, int copies);
-    // One stream each way at once: what both make together, from the begin of the first to the end of the last.
-    // The way back begins a signal later.
+    // One stream each way at once: what both make together, from the begin of the first to the end of the
+    // last. The way back begins a signal later.
     double both_ways(std::size_t bytes, int copies);
     // Half of what it takes a signal to go there and another to come back, with what the firmware of both
     // cards needs, in ns.
