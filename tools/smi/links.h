@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,11 @@ struct LinkedCard {
 // One for each device, in their order.
 std::vector<LinkedCard> read_links();
 
+// A card of the system that is no device: it has no number, and those behind it move up.
+struct MissingCard {
+    std::string address, reason;
+};
+
 using topology::is_up;
 // "to card 1 port 0"; empty if nothing is there.
 std::string peer_text(const orrLinkInfo& link);
@@ -63,12 +69,15 @@ std::vector<std::string> changes(const std::vector<LinkedCard>& before, const st
 
 // orrery-smi topo: the matrix; JSON; an SVG file, whose error is a sentence.
 void show_topology(const std::vector<LinkedCard>& cards);
-void show_topology_json(const std::vector<LinkedCard>& cards);
+void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<MissingCard>& missing);
 text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::string& file);
 
 // orrery-smi links: a table of ports; JSON; and a table again and again, until nobody reads it any more.
 std::string links_text(const std::vector<LinkedCard>& cards);
-void show_links_json(const std::vector<LinkedCard>& cards);
+void show_links_json(const std::vector<LinkedCard>& cards, const std::vector<MissingCard>& missing);
+// A line for each; and for JSON, behind the cards.
+std::string missing_text(const std::vector<MissingCard>& missing);
+nlohmann::ordered_json missing_json(const std::vector<MissingCard>& missing);
 void watch_links();
 // SIGINT and SIGTERM end the program with 0 from now on, whatever it waits for. To be called before there are
 // other threads.

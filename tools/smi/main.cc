@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/smi/links.h"
 #include "tools/smi/show.h"
@@ -87,24 +88,24 @@ bool show(const Options& options, const System& system) {
         return true;
     }
     const auto cards = read_links();
+    std::vector<MissingCard> missing;
+    for (const Card& card : system.cards)
+        if (!card.device) missing.push_back({card.pci ? card.pci->address : "a card", card.trouble});
     if (options.show == Show::kLinks && options.json)
-        show_links_json(cards);
+        show_links_json(cards, missing);
     else if (options.show == Show::kLinks)
         fmt::print("{}", links_text(cards));
     else if (options.json)
-        show_topology_json(cards);
+        show_topology_json(cards, missing);
     else
         show_topology(cards);
+    if (!options.json) fmt::print("{}", missing_text(missing));
     if (!options.svg.empty() && !cards.empty()) {
         if (const auto drawn = draw_topology(cards, options.svg); !drawn) {
             fmt::print(stderr, "orrery-smi: --svg {}\n", drawn.error().text);
             return false;
         }
     }
-    // Those without a node are not in the output.
-    for (const Card& card : system.cards)
-        if (!card.device)
-            fmt::print(stderr, "orrery-smi: {}: {}\n", card.pci ? card.pci->address : "a card", card.trouble);
     return std::ranges::all_of(cards, [](const auto& card) { return card.trouble.empty(); });
 }
 

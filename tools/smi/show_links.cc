@@ -82,7 +82,7 @@ std::string whole_text(const std::vector<LinkedCard>& cards, const std::vector<L
     std::string text = ports_text(cards);
     for (const LinkedCard& card : cards)
         if (!card.trouble.empty()) text += fmt::format("{}: {}\n", card.name, card.trouble);
-    if (text.empty()) return "no card has a port for links\n";
+    if (text.empty()) return cards.empty() ? "" : "no card has a port for links\n";
     return text + "\nmessages and bytes; a card counts all its ports together\n" +
            counters_text(cards, before, seconds);
 }
@@ -108,7 +108,21 @@ std::string links_text(const std::vector<LinkedCard>& cards) {
     return whole_text(cards, nullptr, 0);
 }
 
-void show_links_json(const std::vector<LinkedCard>& cards) {
+std::string missing_text(const std::vector<MissingCard>& missing) {
+    std::string text;
+    for (const MissingCard& card : missing)
+        text += fmt::format("missing: {}: {}\n", card.address, card.reason);
+    return text;
+}
+
+Json missing_json(const std::vector<MissingCard>& missing) {
+    Json all = Json::array();
+    for (const MissingCard& card : missing)
+        all.push_back({{"pci_address", card.address}, {"problem", card.reason}});
+    return all;
+}
+
+void show_links_json(const std::vector<LinkedCard>& cards, const std::vector<MissingCard>& missing) {
     Json all = Json::array();
     for (const LinkedCard& card : cards) {
         Json ports = Json::array();
@@ -134,7 +148,8 @@ void show_links_json(const std::vector<LinkedCard>& cards) {
                        {"all_ports", std::move(counters)},
                        {"problem", card.trouble.empty() ? Json(nullptr) : Json(card.trouble)}});
     }
-    fmt::print("{}\n", Json{{"cards", std::move(all)}}.dump(2, ' ', true, Json::error_handler_t::replace));
+    const Json whole{{"cards", std::move(all)}, {"missing", missing_json(missing)}};
+    fmt::print("{}\n", whole.dump(2, ' ', true, Json::error_handler_t::replace));
 }
 
 void end_when_told() {

@@ -103,7 +103,7 @@ void show_topology(const std::vector<LinkedCard>& cards) {
         if (!card.trouble.empty()) fmt::print("{}: {}\n", card.name, card.trouble);
 }
 
-void show_topology_json(const std::vector<LinkedCard>& cards) {
+void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<MissingCard>& missing) {
     const Matrix matrix(cards);
     Json list = Json::array();
     Json pairs = Json::array();
@@ -141,6 +141,7 @@ void show_topology_json(const std::vector<LinkedCard>& cards) {
     if (matrix.form.shape == topology::Shape::kTorus)
         all["torus"] = {matrix.form.sides.columns, matrix.form.sides.rows};
     all["cards"] = std::move(list);
+    all["missing"] = missing_json(missing);
     all["links"] = std::move(links);
     all["pairs"] = std::move(pairs);
     fmt::print("{}\n", all.dump(2, ' ', true, Json::error_handler_t::replace));

@@ -62,7 +62,8 @@ TEST(Changes, LossesThatAreNotKnownOrBeginAnewAreNone) {
 
 TEST(Changes, ACardIsKnownByItsAddress) {
     const std::vector<LinkedCard> before{card(0, "a", {up()}), card(1, "b", {down()}), card(2, "c", {up()})};
-    EXPECT_THAT(changes(before, {card(0, "a", {up()}), card(1, "c", {up()})}), ElementsAre("card 1: is gone"));
+    EXPECT_THAT(changes(before, {card(0, "a", {up()}), card(1, "c", {up()})}),
+                ElementsAre("card 1: is gone"));
     // Who says nothing has no address either.
     LinkedCard silent = card(1, "");
     silent.trouble = "lost";

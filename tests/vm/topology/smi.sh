@@ -40,3 +40,13 @@ orrery-smi links --watch --json 2>/dev/null
 [ $? = 2 ] || fail "--watch --json"
 orrery-smi topo --watch 2>/dev/null
 [ $? = 2 ] || fail "topo --watch"
+
+# A card without a driver has no number, and is named all the same.
+address=$(orrery-smi topo | sed -n 's/^card 1 .* \(0000:[0-9a-f:.]*\)$/\1/p')
+echo "$address" >/sys/bus/pci/drivers/orrery/unbind || fail "unbind $address"
+for what in topo links; do
+    orrery-smi $what >out 2>&1 && fail "$what: status 0"
+    grep -q "^missing: $address: no driver is bound" out || fail "$what: $(cat out)"
+    orrery-smi $what --json >out 2>/dev/null && fail "$what --json: status 0"
+    sed -n '/"missing": \[/,/\]/p' out | grep -q "\"pci_address\": \"$address\"" || fail "$what --json: $(cat out)"
+done
