@@ -137,6 +137,17 @@
 #define ORR_R_LINK_GRANT_CMD 0x30  /* WO: slot | ORR_LINK_GRANT_SET or _CLEAR, and maybe _ALL */
 #define ORR_R_LINK_GRANT_DONE 0x34 /* RO: commands carried out since reset */
 #define ORR_R_LINK_GRANT_NODE 0x38 /* RW: 1 .. ORR_NODES - 1 */
+/*
+ * What passes through cards. ORR_LINK_FORWARD: messages may leave by this port of which this card is not the
+ * first and the port's peer the last. The card clears it, with an interrupt, when such a message may have been
+ * lost at this port (the link goes down, for one), so that nothing is sent behind a gap: software sets it again
+ * once the pairs of nodes have new epochs whose ways go here. Reads what is in effect.
+ */
+#define ORR_R_LINK_CONTROL 0x3c /* RW: ORR_LINK_FORWARD; reset: 0 */
+#define ORR_LINK_FORWARD 1u
+#define ORR_R_LINK_DRAIN 0x40 /* WO: 1: pass on what has come by this port by now, ahead of its time if need be */
+#define ORR_R_LINK_DRAINED 0x44    /* RO: such writes done since reset: all of that has been passed on or dropped */
+#define ORR_R_LINK_FORWARD_NS 0x48 /* RO: from a message's head at one port to its head at another */
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
 #define ORR_LINK_GRANT_ALL 0x400u /* at all ports, as if each had been told; done when all are */
@@ -144,10 +155,16 @@
 
 /*
  * --- routes: the port by which node n is reached, and by which it comes: what it sends by another is denied ---
+ * So is what does not have this card's epoch for that node. Software gives both ends of a pair the same, and another
+ * whenever some of what they sent each other may have been lost on its way: first to both with ORR_ROUTE_HOLD, then
+ * ORR_LINK_FORWARD where it is clear on the way, then to both without. Cards on the way look at the ports only.
  * Reads what is in effect. A copy that goes on while its route changes ends with ORR_FAULT_PEER_DOWN.
  */
-#define ORR_R_ROUTE(n) (0x8000 + 4 * (n)) /* RW, 0 < n < ORR_NODES: ORR_ROUTE_VALID | port; reset: 0, none */
+#define ORR_R_ROUTE(n) (0x8000 + 4 * (n)) /* RW, 0 < n < ORR_NODES: ORR_ROUTE_VALID | port ...; reset: 0, none */
+#define ORR_ROUTE_PORT 0xffu
 #define ORR_ROUTE_VALID 0x100u
+#define ORR_ROUTE_HOLD 0x200u /* this card sends nothing there: ORR_FAULT_PEER_DOWN. What comes is taken */
+#define ORR_ROUTE_EPOCH_SHIFT 16u /* 16 bits */
 
 /*
  * --- what the card is made of, read-only ---

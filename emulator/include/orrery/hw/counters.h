@@ -42,7 +42,9 @@
     X(31, SAVED_BYTES, "saved_bytes", "bytes")                        \
     X(32, CORE_RESTARTS, "core_restarts", "restarts")                 \
     X(33, VRAM_BYTES, "vram_bytes", "bytes")                          \
-    X(34, VECTOR_AHEAD, "vector_ahead", "instructions")
+    X(34, VECTOR_AHEAD, "vector_ahead", "instructions")               \
+    X(35, LINK_FORWARDED, "link_forwarded", "messages")               \
+    X(36, LINK_DROPPED, "link_dropped", "messages")
 
 #define ORR_COUNTER_ENUM_(number, NAME, name, unit) ORR_CTR_##NAME = number,
 enum orr_counter { ORR_COUNTER_LIST(ORR_COUNTER_ENUM_) ORR_COUNTER_COUNT };
