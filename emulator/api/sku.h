@@ -60,6 +60,7 @@ struct Sku {
     std::uint32_t link_lanes = 0;
     std::uint32_t link_gbps = 0;
     std::uint32_t link_latency_ns = 0;
+    std::uint32_t link_forward_ns = 0;
 
     std::vector<SkuSource> sources;  // one for each of sku_keys()
 

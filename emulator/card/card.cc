@@ -99,6 +99,7 @@ void Card::publish_link(unsigned port) {
     out.peer_port.store(link->peer_port(), std::memory_order_relaxed);
     const bool was_up = out.state.load(std::memory_order_relaxed) >= ORR_LINK_UP;
     if (was_up && link->state() < ORR_LINK_UP) out.losses.fetch_add(1, std::memory_order_relaxed);
+    out.control.store(link->forwards() ? ORR_LINK_FORWARD : 0, std::memory_order_relaxed);
     out.state.store(link->state(), std::memory_order_release);
 }
 
@@ -107,7 +108,7 @@ void Card::publish_link(unsigned port) {
 bool Card::waits_for_timer_or_peers() const {
     std::size_t arrivals = 0;
     for (const LinkPort* link : active_links_)
-        arrivals += link->next_arrival() != kNever ? 1 : 0;
+        arrivals += link->arrivals();
     return core_->waits_for_timer_beside(arrivals);
 }
 

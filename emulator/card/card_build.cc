@@ -125,6 +125,7 @@ std::expected<void, std::string> Card::build() {
         link.lanes = sku.link_lanes;
         link.gbps = sku.link_gbps;
         link.latency_ns = sku.link_latency_ns;
+        link.forward_ns = sku.link_forward_ns;
         link.faults = faults_.get();
         const unsigned port = link.port;
         LinkHooks hooks;
@@ -144,8 +145,14 @@ std::expected<void, std::string> Card::build() {
             if (checked_memory_ != nullptr) checked_memory_->wrote(offset, bytes);
             memory_.vram().reserve(events_.now(), lines_of(offset, bytes) * kMemoryLine);
         };
-        hooks.comes_here = [this, port](std::uint32_t node) {
-            return peers_.towards(node) == peers_.ports()[port];
+        hooks.comes_here = [this, port](std::uint32_t node) { return peers_.port_of(node) == port; };
+        hooks.epoch_of = [this](std::uint32_t node) { return peers_.epoch_of(node); };
+        hooks.onward = [this](std::uint32_t node) -> LinkPort* {
+            const unsigned onward = peers_.port_of(node);
+            return onward < links_.size() ? links_[onward].get() : nullptr;
+        };
+        hooks.drained = [this](std::uint32_t drained, std::uint32_t drains) {
+            file_.links[drained].drained.fetch_add(drains, std::memory_order_release);
         };
         hooks.poke = [this, port](std::uint64_t offset) {
             core_->note(ORR_OTRACE_NOTE_POKE, {offset});

@@ -15,7 +15,7 @@ constexpr std::uint64_t kBootPiece = 16 << 10;
 bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
     return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
-           kind != kNode && kind != kRoute;
+           kind != kNode && kind != kRoute && kind != kForward && kind != kDrain;
 }
 
 bool Card::drain_commands(bool quiet) {
@@ -55,6 +55,19 @@ void Card::carry_out(const Command& command) {
             break;
         case Command::Kind::kRoute:
             set_route(command);
+            break;
+        case Command::Kind::kForward:
+            if (LinkPort* link = links_[command.number].get()) {
+                link->set_forward((command.a & ORR_LINK_FORWARD) != 0);
+                publish_link(command.number);
+            }
+            break;
+        case Command::Kind::kDrain:
+            // Where nothing comes nothing is left.
+            if (LinkPort* link = links_[command.number].get())
+                link->drain();
+            else
+                file_.links[command.number].drained.fetch_add(1, std::memory_order_release);
             break;
         case Command::Kind::kGrant:
             grant(command);
@@ -195,8 +208,11 @@ void Card::reset() {
     peers_.forget_routes();
     for (auto& route : file_.routes)
         route.store(0, std::memory_order_relaxed);
-    for (auto& link : file_.links)
+    for (auto& link : file_.links) {
         link.grants_done.store(0, std::memory_order_relaxed);
+        link.drained.store(0, std::memory_order_relaxed);
+        link.control.store(0, std::memory_order_relaxed);
+    }
     file_.irq_status.store(0, std::memory_order_relaxed);
     file_.irq_mask.store(0, std::memory_order_relaxed);
     publish_core_reset();

@@ -19,6 +19,8 @@ struct Command {
         kMailbox,
         kNode,        // number: the card's
         kRoute,       // number: node, a: as in the register
+        kForward,     // number: port, a: as ORR_R_LINK_CONTROL
+        kDrain,       // number: port
         kGrant,       // number: port | node << 16, a: base, b: size, c: command word
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1

@@ -20,6 +20,8 @@ struct RegisterFile {
         std::atomic<std::uint32_t> peer_port{0};
         std::atomic<std::uint32_t> grants_done{0};
         std::atomic<std::uint32_t> losses{0};
+        std::atomic<std::uint32_t> control{0};
+        std::atomic<std::uint32_t> drained{0};
         std::atomic<std::uint64_t> peer_uid{0};
     };
 

@@ -295,7 +295,7 @@ void CopyEngine::on_event(ModelTime now) {
     // A list whose entries are fewer bytes than it said is none.
     if (finished()) return end(is_list() && left_ != 0 ? ORR_DONE_BAD_DESC : ORR_DONE_OK, 0, 0);
     if (parked_ == nullptr) return context_.events.schedule(event_, free_);
-    parked_->wait_for_room(event_);
+    parked_->wait_for_room(dst_.where.node, event_);
 }
 
 void CopyEngine::tell(ModelTime now) {
@@ -558,8 +558,12 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
 PeerPort* CopyEngine::way_to(std::uint32_t node) {
     PeerPort* const link = context_.peers.towards(node);
     const auto way = std::ranges::find(ways_, node, &Way::node);
-    if (way != ways_.end()) return way->link == link && way->session == link->session() ? link : nullptr;
-    if (link != nullptr) ways_.push_back({node, link, link->session()});
+    const std::uint32_t route = context_.peers.route(node);
+    if (way != ways_.end()) {
+        const bool same = link != nullptr && way->link == link && way->route == route;
+        return same && way->session == link->session() ? link : nullptr;
+    }
+    if (link != nullptr) ways_.push_back({node, route, link, link->session()});
     return link;
 }
 

@@ -138,6 +138,7 @@ class CopyEngine final : public EnginePort {
     // at all.
     struct Way {
         std::uint32_t node;
+        std::uint32_t route;
         PeerPort* link;
         std::uint64_t session;
     };

@@ -115,8 +115,10 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         switch ((offset - kLinkFirst) % kLinkStride & ~std::uint64_t{3}) {
             case ORR_R_LINK_GBPS:
             case ORR_R_LINK_LATENCY_NS:
+            case ORR_R_LINK_FORWARD_NS:
                 return "it is a constant of the card";
             case ORR_R_LINK_GRANT_DONE:
+            case ORR_R_LINK_DRAINED:
                 return "all commands that were written are done";
             case ORR_R_LINK_GRANT_BASE:
             case ORR_R_LINK_GRANT_BASE + 4:
@@ -352,6 +354,15 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
         case ORR_R_LINK_LATENCY_NS:
             value = card_.sku().link_latency_ns;
             return true;
+        case ORR_R_LINK_FORWARD_NS:
+            value = card_.sku().link_forward_ns;
+            return true;
+        case ORR_R_LINK_CONTROL:
+            value = link.control.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_LINK_DRAINED:
+            value = link.drained.load(std::memory_order_acquire);
+            return true;
         case ORR_R_LINK_LOSSES:
             value = link.losses.load(std::memory_order_acquire);
             return true;
@@ -392,8 +403,7 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
         return port < card_.sku().link_ports && write_link(port, at % kLinkStride, value);
     }
     if (is_route(offset)) {
-        const std::uint32_t port = value - ORR_ROUTE_VALID;
-        if (value != 0 && port >= card_.sku().link_ports) return false;
+        if (!Peers::is_route(value, card_.sku().link_ports)) return false;
         card_.post({.kind = Command::Kind::kRoute,
                     .number = static_cast<std::uint32_t>((offset - ORR_R_ROUTE(0)) / 4),
                     .a = value});
@@ -454,6 +464,14 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
         case ORR_R_LINK_GRANT_NODE:
             if (value >= ORR_NODES) return false;
             grant.node = value;
+            return true;
+        case ORR_R_LINK_CONTROL:
+            if ((value & ~ORR_LINK_FORWARD) != 0) return false;
+            card_.post({.kind = Command::Kind::kForward, .number = port, .a = value});
+            return true;
+        case ORR_R_LINK_DRAIN:
+            if (value != 1) return false;
+            card_.post({.kind = Command::Kind::kDrain, .number = port});
             return true;
         case ORR_R_LINK_GRANT_CMD:
             card_.post({.kind = Command::Kind::kGrant,

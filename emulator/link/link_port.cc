@@ -1,6 +1,7 @@
 #include "emulator/link/link_port.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/link/forwarder.h"
 #include "emulator/link/receiver.h"
 #include "emulator/link/socket.h"
 #include "emulator/link/transmitter.h"
@@ -63,20 +65,36 @@ class LinkPort::Impl {
               [this](std::uint64_t offset, std::uint64_t bytes) {
                   if (hooks_.arrived) hooks_.arrived(offset, bytes);
               },
-              [this](std::uint32_t node) { return !hooks_.comes_here || hooks_.comes_here(node); },
+              [this](std::uint32_t node, std::uint32_t epoch) {
+                  return comes_here(node) && epoch_of(node) == epoch;
+              },
               std::uint64_t{config_.gbps} * 125'000'000),
           transmitter_(
               std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
-              [this] { wake_peer(); },
-              [this](ModelTime arrival) {
-                  if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
-              },
+              {.wake = [this] { wake_peer(); },
+               .sent =
+                   [this](ModelTime arrival) {
+                       if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
+                   },
+               .epoch_of = [this](std::uint32_t node) { return epoch_of(node); }},
               config_.faults, config_.port),
           arrival_(Event::of<&Impl::on_arrival>(this)),
+          passing_(Event::of<&Impl::on_passing>(this)),
+          forwarder_(
+              events, counters, receiver_.far(), passing_,
+              {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
+               .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
+               .drained =
+                   [this](std::uint32_t drains) {
+                       if (hooks_.drained) hooks_.drained(config_.port, drains);
+                   }},
+              config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
           owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)),
           room_(Event::of<&Impl::on_room>(this)) {}
 
     bool up() const { return state_ == ORR_LINK_UP; }
+    bool comes_here(std::uint32_t node) const { return !hooks_.comes_here || hooks_.comes_here(node); }
+    std::uint32_t epoch_of(std::uint32_t node) const { return hooks_.epoch_of ? hooks_.epoch_of(node) : 0; }
 
     void set_state(std::uint32_t state) {
         if (state == state_) return;
@@ -107,6 +125,7 @@ class LinkPort::Impl {
     void stop_receiving() {
         draining_ = false;
         events_.cancel(arrival_);
+        forwarder_.close();
         receiver_.close();
     }
 
@@ -119,7 +138,9 @@ class LinkPort::Impl {
         transmitter_.close();
         heard_hello_ = heard_ready_ = false;
         silent_ticks_ = 0;
-        wake_waiters();
+        forwards_ = false;
+        for (unsigned lane = 0; lane < waiting_.size(); ++lane)
+            wake_waiters(lane);
     }
 
     // What the peer did wrong counts as an error of a guest: whoever runs that card.
@@ -187,8 +208,9 @@ class LinkPort::Impl {
         in_step_ = hooks_.in_step && hooks_.in_step(peer_uid_);
         transmitter_.keep_step(in_step_);
         // In the order of the ports.
-        arrival_.set_rank(in_step_ ? static_cast<Event::Rank>(Event::kFirst + 1 + config_.port)
-                                   : Event::kLast);
+        const auto rank = static_cast<Event::Rank>(Event::kFirst + 1 + config_.port);
+        arrival_.set_rank(in_step_ ? rank : Event::kLast);
+        passing_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + ORR_LINK_MAX_PORTS) : Event::kLast);
         if (!hooks_.may_jump || hooks_.may_jump()) jump_to(peer_clock_);
         set_state(ORR_LINK_UP);
     }
@@ -247,31 +269,61 @@ class LinkPort::Impl {
             refuse(pumped.error());
             return true;
         }
-        if (receiver_.take_credit_wish()) wake_peer();
         events_.schedule(arrival_, receiver_.wanted());
-        skip_idle_time();
-        if (draining_ && !arrival_.scheduled() && !receiver_.held()) stop_receiving();
-        return *pumped;
+        return taken() || *pumped;
+    }
+
+    bool pass_on() {
+        auto passed = forwarder_.run();
+        if (!passed) {
+            refuse(passed.error());
+            return true;
+        }
+        return taken() || *passed;
+    }
+
+    // Room has come back to the peer, or its last message was taken.
+    bool taken() {
+        if (receiver_.take_credit_wish()) wake_peer();
+        const bool skipped = skip_idle_time();
+        if (draining_ && all_taken()) stop_receiving();
+        return skipped;
+    }
+    bool all_taken() const {
+        return arrivals() == 0 && !receiver_.held() && !forwarder_.waits() && !receiver_.has_news() &&
+               !forwarder_.has_news();
+    }
+
+    // Of a peer that left: something that no event and no room brings on.
+    bool has_left_over() const {
+        if (forwarder_.has_news() || all_taken()) return true;
+        return !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
     }
 
     // The clock goes to the next message at once if the card has nothing to do until then.
     bool skip_idle_time() {
-        if (in_step_ || !arrival_.scheduled() || arrival_.time() <= events_.now() || !hooks_.may_skip ||
-            !hooks_.may_skip(arrival_.time()))
+        const ModelTime when = next_arrival();
+        if (in_step_ || when == kNever || when <= events_.now() || !hooks_.may_skip || !hooks_.may_skip(when))
             return false;
-        const ModelTime arrival = events_.to_system(arrival_.time());
-        events_.schedule(arrival_, events_.now());
+        const ModelTime arrival = events_.to_system(when);
+        clock_jumped(when - events_.now());
         jump_to(arrival);
         return true;
     }
 
-    ModelTime next_arrival() const { return arrival_.scheduled() ? arrival_.time() : kNever; }
+    unsigned arrivals() const { return (arrival_.scheduled() ? 1 : 0) + (passing_.scheduled() ? 1 : 0); }
+    ModelTime next_arrival() const {
+        const ModelTime near = arrival_.scheduled() ? arrival_.time() : kNever;
+        return passing_.scheduled() ? std::min(near, passing_.time()) : near;
+    }
 
-    // Another port has taken the clock ahead: messages come by the system's time.
+    // Messages come by the system's time.
     void clock_jumped(ModelTime gap) {
-        if (!arrival_.scheduled()) return;
-        const ModelTime left = arrival_.time() - events_.now();
-        events_.schedule(arrival_, events_.now() + (left > gap ? left - gap : 0));
+        for (Event* event : {&arrival_, &passing_}) {
+            if (!event->scheduled()) continue;
+            const ModelTime left = event->time() - events_.now();
+            events_.schedule(*event, events_.now() + (left > gap ? left - gap : 0));
+        }
     }
 
     // What the peer sent while it might goes by the grants as they are now.
@@ -305,16 +357,24 @@ class LinkPort::Impl {
         if (up() || draining_) pump();
     }
 
+    // What waited for room may be left of a peer that is gone.
+    void on_passing(ModelTime) {
+        if (up() || draining_) pass_on();
+    }
+
     void on_owed_pokes(ModelTime) { receiver_.give_owed(); }
 
     bool poll() {
         ++rounds_;
         // Once the peer is up it sends.
         if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
-        if (draining_ && !arrival_.scheduled() && !receiver_.held()) return pump();
+        if (draining_) {
+            if (forwarder_.has_news()) return pass_on();
+            return has_left_over() && pump();
+        }
         if (!up()) return false;
         if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
-        if (congested() && transmitter_.room_news() && !room_.scheduled()) {
+        if (room_news() && !room_.scheduled()) {
             if (const ModelTime when = act_at(); when > events_.now()) {
                 events_.schedule(room_, when);
             } else {
@@ -322,9 +382,14 @@ class LinkPort::Impl {
                 if (!up()) return true;
             }
         }
+        bool did = false;
+        if (forwarder_.has_news()) {
+            did = in_step_ ? look_to_pass() : pass_on();
+            if (!up()) return true;
+        }
         // The core may have gone to sleep since the message was seen.
-        if (arrival_.scheduled()) return skip_idle_time();
-        if (receiver_.held() || !receiver_.has_news()) return false;
+        if (arrivals() != 0) did |= skip_idle_time();
+        if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return did;
         return in_step_ ? look() : pump();
     }
 
@@ -336,26 +401,56 @@ class LinkPort::Impl {
         return true;
     }
 
+    bool look_to_pass() {
+        if (auto looked = forwarder_.look(); !looked) refuse(looked.error());
+        return true;
+    }
+
     ModelTime act_at() const { return hooks_.act_at ? hooks_.act_at() : events_.now(); }
 
     void on_room(ModelTime) {
-        if (!up()) return;
-        transmitter_.flush();
-        check_transmitter();
-        wake_waiters();
+        for (unsigned lane = 0; lane < waiting_.size() && up(); ++lane) {
+            if (!congested(lane) || !transmitter_.room_news(lane)) continue;
+            transmitter_.flush(lane);
+            check_transmitter();
+            wake_waiters(lane);
+        }
+    }
+
+    // For somebody who waits.
+    bool room_news() const {
+        for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+            if (congested(lane) && transmitter_.room_news(lane)) return true;
+        }
+        return false;
     }
 
     void check_transmitter() {
-        if (!transmitter_.broken()) {
-            return;
-        }
-        refuse(std::string(*transmitter_.broken()));
+        if (transmitter_.broken()) return refuse(std::string(*transmitter_.broken()));
+        if (std::exchange(forwards_, transmitter_.forwards()) && !forwards_)
+            hooks_.changed(config_.port, state_);
+    }
+
+    void set_forward(bool on) {
+        transmitter_.set_forward(on && up());
+        forwards_ = transmitter_.forwards();
+    }
+
+    // What waits for room behind others looks again when they do.
+    link::Passed pass(const link::Passing& passing) {
+        if (!up()) return {};
+        if (!waiting_[transmitter_.lane_of(passing.message.destination)].empty())
+            return {.what = link::Passed::kNoRoom};
+        const link::Passed passed =
+            transmitter_.pass(events_.system_now(), passing, config_.forward_ns * kPsPerNs);
+        check_transmitter();
+        return passed;
     }
 
     // For the clock of the work that writes; `at` as PeerPort::write() has it.
     LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data, ModelTime at) {
         if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
-        if (!waiting_.empty()) return {};
+        if (!waiting_[transmitter_.lane_of(node)].empty()) return {};
         // Who keeps step has told the others that it sends nothing in the past.
         const ModelTime when = in_step_ ? events_.now() : std::min(at, events_.now());
         LinkSend sent = transmitter_.write(events_.to_system(when), node, offset, data);
@@ -382,28 +477,38 @@ class LinkPort::Impl {
 
     // --- without room ---
 
-    bool congested() const { return !waiting_.empty() || transmitter_.has_pending(); }
+    bool congested(unsigned lane) const { return !waiting_[lane].empty() || transmitter_.has_pending(lane); }
+    bool congested() const {
+        return congested(link::Transmitter::kNear) || congested(link::Transmitter::kFar);
+    }
     bool holds_time() const {
-        return up() && in_step_ && congested() && transmitter_.room_is_near(events_.system_now());
+        if (!up() || !in_step_) return false;
+        for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+            if (congested(lane) && transmitter_.room_is_near(lane, events_.system_now())) return true;
+        }
+        return false;
     }
     // While somebody waits, the socket's ticks count how long the peer has been silent.
     void keep_time() {
         if (up() && congested()) socket_.keep_ticking(true);
     }
 
-    void wait_for_room(Event& event) {
+    void wait_for_room(std::uint32_t node, Event& event) {
         if (!up()) return events_.schedule(event, events_.now());
-        waiting_.push_back(&event);
+        waiting_[transmitter_.lane_of(node)].push_back(&event);
         keep_time();
     }
 
-    void forget(Event& event) { std::erase(waiting_, &event); }
+    void forget(Event& event) {
+        for (auto& waiting : waiting_)
+            std::erase(waiting, &event);
+    }
 
-    void wake_waiters() {
-        const ModelTime when = waiting_.empty() ? events_.now() : act_at();
-        for (Event* event : waiting_)
+    void wake_waiters(unsigned lane) {
+        const ModelTime when = waiting_[lane].empty() ? events_.now() : act_at();
+        for (Event* event : waiting_[lane])
             events_.schedule(*event, when);
-        waiting_.clear();
+        waiting_[lane].clear();
         silent_ticks_ = 0;
         if (up() && !congested()) socket_.keep_ticking(false);
     }
@@ -420,18 +525,19 @@ class LinkPort::Impl {
 
     bool prepare_sleep() {
         // When what is on its way may come is for the others to say.
-        if (!up()) return !draining_ || in_step_ || receiver_.held();
-        if (arrival_.scheduled() && !in_step_) {
+        if (!up()) return !draining_ || in_step_ || (arrivals() == 0 && !has_left_over());
+        if (arrivals() != 0 && !in_step_) {
             // What it skips to is due at once.
             skip_idle_time();
             return false;
         }
         if (congested()) {
             transmitter_.want_credit();
-            if (transmitter_.room_news()) return false;
+            if (room_news()) return false;
         }
         receiver_.set_need_wakeup(true);
-        if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return true;
+        const bool near = !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
+        if (!near && !forwarder_.has_news()) return true;
         receiver_.set_need_wakeup(false);
         return false;
     }
@@ -449,6 +555,8 @@ class LinkPort::Impl {
     link::Receiver receiver_;
     link::Transmitter transmitter_;
     Event arrival_;
+    Event passing_;  // of what is passed on
+    link::Forwarder forwarder_;
     Event owed_pokes_;
     Event room_;  // of which there are news
     std::uint32_t state_ = ORR_LINK_DOWN;
@@ -462,7 +570,8 @@ class LinkPort::Impl {
     std::uint32_t peer_port_ = 0;
     ModelTime peer_clock_ = 0;
     std::uint64_t session_ = 0;
-    std::vector<Event*> waiting_;  // for room, who came first in front
+    std::array<std::vector<Event*>, link::Transmitter::kLanes> waiting_;  // for room, who came first in front
+    bool forwards_ = false;  // as hooks_.changed has been told
     std::uint32_t silent_ticks_ = 0;
     std::uint64_t last_alive_ = 0;
     std::string down_reason_;
@@ -523,11 +632,23 @@ bool LinkPort::clear_grant(std::uint32_t slot) {
     impl_->hurry();
     return impl_->receiver_.set_grant(slot, {0, 0, 0});
 }
+void LinkPort::set_forward(bool on) {
+    impl_->set_forward(on);
+}
+bool LinkPort::forwards() const {
+    return impl_->transmitter_.forwards();
+}
+void LinkPort::drain() {
+    impl_->forwarder_.drain();
+}
 void LinkPort::poke_room() {
     impl_->poke_room();
 }
 ModelTime LinkPort::next_arrival() const {
     return impl_->next_arrival();
+}
+unsigned LinkPort::arrivals() const {
+    return impl_->arrivals();
 }
 void LinkPort::clock_jumped(ModelTime gap) {
     impl_->clock_jumped(gap);
@@ -536,6 +657,8 @@ void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)
         impl_->receiver_.set_grant(slot, {0, 0, 0});
     impl_->receiver_.forget_owed();
+    impl_->forwarder_.forget_drains();
+    impl_->set_forward(false);
 }
 bool LinkPort::settle(std::uint64_t offset) {
     return impl_->settle(offset);
@@ -562,8 +685,11 @@ std::uint32_t LinkPort::signal(std::uint32_t node, std::uint64_t offset, std::ui
 std::uint32_t LinkPort::post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) {
     return impl_->post(node, offset, data);
 }
-void LinkPort::wait_for_room(Event& event) {
-    impl_->wait_for_room(event);
+link::Passed LinkPort::pass(const link::Passing& passing) {
+    return impl_->pass(passing);
+}
+void LinkPort::wait_for_room(std::uint32_t node, Event& event) {
+    impl_->wait_for_room(node, event);
 }
 void LinkPort::forget(Event& event) {
     impl_->forget(event);

@@ -26,6 +26,13 @@
 
 namespace orrery::emu {
 
+namespace link {
+struct Passed;
+struct Passing;
+}  // namespace link
+
+class LinkPort;
+
 struct LinkConfig {
     std::uint32_t port = 0;          // below ORR_LINK_MAX_PORTS
     std::uint64_t uid = 0;           // this card's, neither 0 nor all ones
@@ -34,6 +41,7 @@ struct LinkConfig {
     std::uint32_t lanes = 4;         // reported only
     std::uint32_t gbps = 400;        // payload rate of one direction, 1 .. 100,000
     std::uint32_t latency_ns = 500;  // one way
+    std::uint32_t forward_ns = 0;    // from a message's head here to its head at the port that passes it on
     // A peer that does not look at its link once, while this card waits for room and has looked at it this
     // many ms worth of times, is taken for dead: long enough for a peer that is busy, not for one that is
     // stopped. Time in which this card does not run itself, a suspended host for one, does not count.
@@ -53,9 +61,15 @@ struct LinkHooks {
     std::function<bool()> poke_room;
     // Whether what that node sends comes by this port; what comes by another is denied. Empty: yes.
     std::function<bool(std::uint32_t node)> comes_here;
+    // The epoch that this card has for what it and that node send each other. Empty: 0.
+    std::function<std::uint32_t(std::uint32_t node)> epoch_of;
+    // The port of this card by which what comes here for that node is passed on; nullptr: none. Empty: none.
+    std::function<LinkPort*(std::uint32_t node)> onward;
+    // So many drain()s are done. May be empty.
+    std::function<void(std::uint32_t port, std::uint32_t drains)> drained;
     // What a peer sent has been written to VRAM. May be empty.
     std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)> arrived;
-    // The port's state changed: ORR_IRQ_LINK.
+    // The port's state changed, or forwards() has gone off by itself: ORR_IRQ_LINK.
     std::function<void(std::uint32_t port, std::uint32_t state)> changed;
     // The peer's clock was ahead, and the system time has jumped by this much. May be empty.
     std::function<void(ModelTime gap)> jumped;
@@ -105,6 +119,12 @@ class LinkPort final : public PeerPort {
     bool clear_grant(std::uint32_t slot);
     void reset();
 
+    // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up.
+    void set_forward(bool on);
+    bool forwards() const;
+    // ORR_R_LINK_DRAIN. LinkHooks::drained may be called from here.
+    void drain();
+
     // Pulls the cable: the link goes down, what is on the wire still arrives, and the port finds no peer
     // until the cable is plugged in again. Errors: the socket cannot be made.
     void unplug();
@@ -115,6 +135,8 @@ class LinkPort final : public PeerPort {
 
     // When the next message arrives by the card's clock, for which there is an event; kNever: none is known.
     ModelTime next_arrival() const;
+    // How many such events there are: one for what is for this card, one for what it passes on.
+    unsigned arrivals() const;
     // The system time has jumped by so much, and not for this port's own message: the next one is nearer.
     void clock_jumped(ModelTime gap);
 
@@ -122,12 +144,14 @@ class LinkPort final : public PeerPort {
     std::uint64_t bytes_per_second() const override;
     LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
                    ModelTime at = kNever) override;
-    void wait_for_room(Event& event) override;
+    void wait_for_room(std::uint32_t node, Event& event) override;
     void forget(Event& event) override;
     std::uint64_t session() const override;
     std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) override;
     std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) override;
     bool settle(std::uint64_t offset) override;
+    // For another port of this card, which has got it from its peer.
+    link::Passed pass(const link::Passing& passing);
     // Somebody waits for room.
     bool congested() const;
     // The peer keeps step, and gives the room as soon as its process gets to it: the time of this card stands

@@ -35,15 +35,17 @@ std::expected<void, std::string> Receiver::open() {
     }
     store_release(inbox_->grants_end, grants_end_);
     store_release(inbox_->node, node_);
+    near_.open(inbox_->near);
+    far_.open(inbox_->far);
     return {};
 }
 
 void Receiver::close() {
+    near_.close();
+    far_.close();
     inbox_.reset();
-    consumed_ = payload_end_ = 0;
-    last_arrival_ = 0;
     wanted_ = kNever;
-    held_ = needs_time_ = false;
+    held_ = false;
     late_since_ = kNever;
     on_the_way_.clear();
     scanned_ = 0;
@@ -80,36 +82,8 @@ bool Receiver::take_credit_wish() {
     return wish.load(std::memory_order_relaxed) != 0 && wish.exchange(0, std::memory_order_relaxed) != 0;
 }
 
-const char* Receiver::judge(const Message& message) const {
-    if (message.index != consumed_) return "a message is out of order";
-    if (message.arrival_ps < message.send_ps || message.arrival_ps < last_arrival_) {
-        return "a message arrives before an earlier one";
-    }
-    if (message.arrival_ps >= kLatestSystemTime) return "a message comes from the end of time";
-    if (message.source == 0 || message.source >= ORR_NODES || message.destination == 0 ||
-        message.destination >= ORR_NODES) {
-        return "a message names no node";
-    }
-    const std::uint64_t used = message.payload_end - payload_end_;  // wraps if it went back
-    switch (message.op) {
-        case kOpWrite:
-            if (message.bytes == 0 || message.bytes > kMaxWriteBytes) return "a write has a bad length";
-            if (message.payload_at >= kPayloadBytes) return "a write's payload is out of range";
-            if (used < message.bytes || used > kPayloadBytes) return "a write's payload credit is wrong";
-            if (message.value != 0) return "a write has a reserved field set";
-            return nullptr;
-        case kOpSignal:
-            if (message.bytes != 0 || message.payload_at != 0) return "a signal has a payload";
-            if (used != 0) return "a signal's payload credit is wrong";
-            if (message.offset % sizeof(orr_semaphore) != 0) return "a signal is misaligned";
-            return nullptr;
-        default:
-            return "a message has an unknown operation";
-    }
-}
-
 bool Receiver::allowed(const Message& message, std::uint64_t bytes) const {
-    return message.destination == node_ && comes_here_(message.source) &&
+    return message.destination == node_ && comes_here_(message.source, message.epoch) &&
            covered(std::span(grants_).first(grants_end_), message.source, message.offset, bytes);
 }
 
@@ -126,7 +100,7 @@ void Receiver::execute(const Message& message) {
     }
     arrived_(message.offset, bytes);
     if (message.op == kOpWrite) {
-        get_payload(*inbox_.operator->(), message.payload_at, to, bytes);
+        get_payload(near_.channel(), message.payload_at, to, bytes);
         return;
     }
     // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
@@ -147,39 +121,16 @@ void Receiver::give_owed() {
         poke_(owed_.front());
 }
 
-// The next message, judged; there is one if the peer's producer index is right.
-std::expected<Message, std::string> Receiver::look_at(std::uint64_t produced) const {
-    if (produced - consumed_ > kRingEntries) {
-        return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}", produced,
-                                           kRingEntries, consumed_));
-    }
-    Message message;  // a copy: the peer may change its own under our eyes
-    std::memcpy(&message, &inbox_->ring[consumed_ % kRingEntries], sizeof message);
-    if (const char* wrong = judge(message)) {
-        return std::unexpected(fmt::format("{} (message {})", wrong, consumed_));
-    }
-    return message;
-}
-
 void Receiver::consume(const Message& message) {
     execute(message);
-    ++consumed_;
-    payload_end_ = message.payload_end;
-    last_arrival_ = message.arrival_ps;
-    // The payload's credit first: who sees the message's credit may count on it.
-    store_release(inbox_->payload_consumed, payload_end_);
-    store_release(inbox_->consumed, consumed_);
-}
-
-void Receiver::needs_time(bool needs) {
-    if (std::exchange(needs_time_, needs) != needs) store_release(inbox_->held, std::uint64_t{needs});
+    near_.take(message);
 }
 
 std::expected<void, std::string> Receiver::look() {
     wanted_ = kNever;
-    const std::uint64_t produced = load_acquire(inbox_->produced);
-    if (produced == consumed_) return {};
-    const auto next = look_at(produced);
+    const std::uint64_t produced = near_.produced();
+    if (produced == near_.taken()) return {};
+    const auto next = near_.look_at(produced);
     if (!next) return std::unexpected(next.error());
     wanted_ = std::max(events_.now(), events_.from_system(next->arrival_ps));
     return {};
@@ -188,16 +139,16 @@ std::expected<void, std::string> Receiver::look() {
 std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
     held_ = false;
-    needs_time(false);
+    near_.needs_time(false);
     std::uint64_t bytes = 0;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
-        const std::uint64_t produced = load_acquire(inbox_->produced);
-        if (produced == consumed_) {
+        const std::uint64_t produced = near_.produced();
+        if (produced == near_.taken()) {
             late_since_ = kNever;
             return done > 0;
         }
-        const auto next = look_at(produced);
+        const auto next = near_.look_at(produced);
         if (!next) return std::unexpected(next.error());
         const Message& message = *next;
         if (message.arrival_ps > events_.system_now()) {
@@ -209,27 +160,27 @@ std::expected<bool, std::string> Receiver::pump() {
         // without end cannot stop this card's clock.
         if (done == kBatchMessages || bytes >= kBatchBytes) {
             wanted_ = later(events_.now(), time_on_wire);
-            needs_time(true);
+            near_.needs_time(true);
             late_since_ = std::min(late_since_, events_.system_now());
             return true;
         }
         if (message.op == kOpSignal && (owes() || !room_())) {
             held_ = true;
-            needs_time(true);
+            near_.needs_time(true);
             late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
         }
         consume(message);
         bytes += message.bytes;
-        time_on_wire += duration_ps(sizeof message + message.bytes, bytes_per_second_);
+        time_on_wire += duration_ps(kLeastBytes + message.bytes, bytes_per_second_);
     }
 }
 
 std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
     hurrying_ = true;
     std::expected<bool, std::string> done = true;
-    while (consumed_ != index && done && *done) {
-        if (const auto next = look_at(index); !next)
+    while (near_.taken() != index && done && *done) {
+        if (const auto next = near_.look_at(index); !next)
             done = std::unexpected(next.error());
         else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)
             done = false;
@@ -241,25 +192,24 @@ std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
 }
 
 std::expected<bool, std::string> Receiver::hurry() {
-    return hurry_until(load_acquire(inbox_->produced));
+    return hurry_until(near_.produced());
 }
 
 std::expected<bool, std::string> Receiver::hurry_to(std::uint64_t offset) {
-    const std::uint64_t produced = load_acquire(inbox_->produced);
+    const std::uint64_t produced = near_.produced();
     // A peer that lies about this is judged by pump().
-    if (produced - consumed_ > kRingEntries) return true;
+    if (produced - near_.taken() > kRingEntries) return true;
     // One that takes its index back has taken back what was seen, too.
-    if (scanned_ < consumed_ || scanned_ > produced || on_the_way_.size() > 2 * kRingEntries) {
+    if (scanned_ < near_.taken() || scanned_ > produced || on_the_way_.size() > 2 * kRingEntries) {
         on_the_way_.clear();
-        scanned_ = consumed_;
+        scanned_ = near_.taken();
     }
     for (; scanned_ != produced; ++scanned_) {
-        Message message;
-        std::memcpy(&message, &inbox_->ring[scanned_ % kRingEntries], sizeof message);
+        const Message message = near_.peek(scanned_);
         if (message.op == kOpSignal) on_the_way_[message.offset] = scanned_ + 1;
     }
     const auto last = on_the_way_.find(offset);
-    if (last == on_the_way_.end() || last->second <= consumed_) return true;
+    if (last == on_the_way_.end() || last->second <= near_.taken()) return true;
     return hurry_until(last->second);
 }
 

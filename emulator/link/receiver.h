@@ -1,4 +1,5 @@
-// The receiving half of a link port: judges and executes what the peer has put into this card's inbox.
+// The receiving half of a link port: judges and executes what the peer has put into this card's inbox for it.
+// What is to be passed on, the far channel, is the Forwarder's.
 #pragma once
 
 #include <array>
@@ -8,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "emulator/link/grants.h"
+#include "emulator/link/reader.h"
 #include "emulator/link/shared_area.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
@@ -22,11 +23,11 @@ class Receiver {
 
     using Room = std::function<bool()>;
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
-    using ComesHere = std::function<bool(std::uint32_t node)>;
+    using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
 
     // `room`: whether a poke may come. `arrived` hears of what was written. Messages that have arrived
     // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
-    // port.
+    // port, and in that epoch.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
              ComesHere comes_here, std::uint64_t bytes_per_second);
 
@@ -61,7 +62,8 @@ class Receiver {
     bool held() const { return held_ || owes(); }
 
     // One load: is there a message that nobody has looked at?
-    bool has_news() { return load_relaxed(inbox_->produced) != consumed_; }
+    bool has_news() const { return near_.has_news(); }
+    Reader& far() { return far_; }
     void show_alive() { store_release(inbox_->alive, ++alive_); }
     void set_need_wakeup(bool on);
     // After pump(): the peer blocks until it gets credits, and is to be woken.
@@ -72,13 +74,9 @@ class Receiver {
     static constexpr std::size_t kMaxOwed = std::size_t{4} * kRingEntries;
 
   private:
-    std::expected<Message, std::string> look_at(std::uint64_t produced) const;
     std::expected<bool, std::string> hurry_until(std::uint64_t index);
     void consume(const Message& message);
     void poke(std::uint64_t offset);
-    // The next message waits for more than this process.
-    void needs_time(bool needs);
-    const char* judge(const Message& message) const;
     bool allowed(const Message& message, std::uint64_t bytes) const;
     void execute(const Message& message);
 
@@ -94,13 +92,10 @@ class Receiver {
     std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};
     std::uint32_t grants_end_ = 0;  // slots from there on are not in use
     std::uint32_t node_ = 0;
-    std::uint64_t consumed_ = 0;
-    std::uint64_t payload_end_ = 0;
+    Reader near_, far_;
     std::uint64_t alive_ = 0;
-    ModelTime last_arrival_ = 0;
     ModelTime wanted_ = kNever;
     bool held_ = false;
-    bool needs_time_ = false;  // as the inbox says
     bool hurrying_ = false;
     std::deque<std::uint64_t> owed_;  // pokes
     // Signals in the ring below scanned_: index + 1 of the last for each semaphore. As the peer had it there

@@ -82,18 +82,29 @@ std::expected<SharedArea, std::string> SharedArea::adopt(int fd) {
     return map(fd);
 }
 
-void put_payload(Inbox& inbox, std::uint64_t at, const void* from, std::uint64_t bytes) {
+void put_payload(Channel& channel, std::uint64_t at, const void* from, std::uint64_t bytes) {
     const auto* data = static_cast<const std::uint8_t*>(from);
     const std::uint64_t front = std::min(bytes, kPayloadBytes - at);
-    std::memcpy(inbox.payload + at, data, front);
-    std::memcpy(inbox.payload, data + front, bytes - front);
+    std::memcpy(channel.payload + at, data, front);
+    std::memcpy(channel.payload, data + front, bytes - front);
 }
 
-void get_payload(const Inbox& inbox, std::uint64_t at, void* to, std::uint64_t bytes) {
+void get_payload(const Channel& channel, std::uint64_t at, void* to, std::uint64_t bytes) {
     auto* data = static_cast<std::uint8_t*>(to);
     const std::uint64_t front = std::min(bytes, kPayloadBytes - at);
-    std::memcpy(data, inbox.payload + at, front);
-    std::memcpy(data + front, inbox.payload, bytes - front);
+    std::memcpy(data, channel.payload + at, front);
+    std::memcpy(data + front, channel.payload, bytes - front);
+}
+
+void copy_payload(const Channel& from, std::uint64_t from_at, Channel& to, std::uint64_t to_at,
+                  std::uint64_t bytes) {
+    while (bytes != 0) {
+        const std::uint64_t piece = std::min({bytes, kPayloadBytes - from_at, kPayloadBytes - to_at});
+        std::memcpy(to.payload + to_at, from.payload + from_at, piece);
+        from_at = (from_at + piece) % kPayloadBytes;
+        to_at = (to_at + piece) % kPayloadBytes;
+        bytes -= piece;
+    }
 }
 
 }  // namespace orrery::emu::link

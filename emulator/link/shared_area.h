@@ -36,7 +36,9 @@ class SharedArea {
 
 // Bytes of the payload area from `at` on, below kPayloadBytes; what does not fit in front of its end goes on
 // at its beginning. At most kMaxWriteBytes.
-void put_payload(Inbox& inbox, std::uint64_t at, const void* from, std::uint64_t bytes);
-void get_payload(const Inbox& inbox, std::uint64_t at, void* to, std::uint64_t bytes);
+void put_payload(Channel& channel, std::uint64_t at, const void* from, std::uint64_t bytes);
+void get_payload(const Channel& channel, std::uint64_t at, void* to, std::uint64_t bytes);
+void copy_payload(const Channel& from, std::uint64_t from_at, Channel& to, std::uint64_t to_at,
+                  std::uint64_t bytes);
 
 }  // namespace orrery::emu::link

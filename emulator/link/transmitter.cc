@@ -3,96 +3,86 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "emulator/link/grants.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu::link {
 
-namespace {
-
-constexpr std::uint64_t kPayloadAlign = 64;
-
-constexpr std::uint64_t rounded(std::uint64_t bytes) {
-    return (bytes + kPayloadAlign - 1) / kPayloadAlign * kPayloadAlign;
-}
-
-}  // namespace
-
-Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters,
-                         std::function<void()> wake, std::function<void(ModelTime)> sent, Faults* faults,
-                         std::uint32_t port)
+Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters, Hooks hooks,
+                         Faults* faults, std::uint32_t port)
     : wire_(bytes_per_second),
       latency_(latency),
       min_message_ps_(
-          std::max(duration_ps(sizeof(Message), bytes_per_second), 2 * latency / kRingEntries + 1)),
+          std::max(duration_ps(kLeastBytes, bytes_per_second), 2 * latency / kRingEntries + 1)),
       counters_(counters),
-      wake_(std::move(wake)),
-      sent_(std::move(sent)),
+      hooks_(std::move(hooks)),
       faults_(faults),
       port_(port) {}
 
 void Transmitter::open(SharedArea outbox) {
     close();
     outbox_ = std::move(outbox);
+    lanes_[kNear].open(outbox_->near);
+    lanes_[kFar].open(outbox_->far);
 }
 
 void Transmitter::close() {
+    set_forward(false);
+    for (Writer& lane : lanes_)
+        lane.close();
     outbox_.reset();
     broken_.reset();
-    produced_ = consumed_ = payload_used_ = payload_consumed_ = 0;
-    pending_.clear();
-    refused_ = in_step_ = false;
+    last_sent_ = 0;
+    in_step_ = false;
+}
+
+void Transmitter::set_forward(bool on) {
+    forward_ = on && is_open();
+    if (forward_) return;
+    counters_.add(ORR_CTR_LINK_DROPPED, lanes_[kFar].pending().size());
+    lanes_[kFar].pending().clear();
 }
 
 std::uint64_t Transmitter::peer_alive() const {
     return load_relaxed(outbox_->alive);
 }
 
-bool Transmitter::room_is_near(ModelTime now) const {
-    const std::uint64_t consumed = load_acquire(outbox_->consumed);
-    if (consumed == produced_) return true;
-    return load_relaxed(outbox_->held) == 0 &&
-           load_relaxed(outbox_->ring[consumed % kRingEntries].arrival_ps) < later(now, latency_);
-}
-
 void Transmitter::break_link(std::string why) {
     if (!broken_) broken_ = std::move(why);
 }
 
-// Takes over the peer's credits. False, and the link is broken, if they make no sense.
-bool Transmitter::refresh() {
-    const std::uint64_t consumed = load_acquire(outbox_->consumed);
-    const std::uint64_t payload = load_acquire(outbox_->payload_consumed);
-    if (consumed - consumed_ > produced_ - consumed_ ||
-        payload - payload_consumed_ > payload_used_ - payload_consumed_) {
-        break_link(
-            fmt::format("the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
-                        consumed, produced_, payload, payload_used_));
-        return false;
+const std::optional<std::string>& Transmitter::broken() const {
+    for (const Writer& lane : lanes_) {
+        if (lane.broken()) return lane.broken();
     }
-    consumed_ = consumed;
-    payload_consumed_ = payload;
-    return true;
+    return broken_;
 }
 
-bool Transmitter::ring_room() {
-    if (produced_ - consumed_ < kRingEntries) return true;
-    return refresh() && produced_ - consumed_ < kRingEntries;
+bool Transmitter::room_is_near(unsigned lane, ModelTime now) const {
+    // Who passes it on may have to wait for others, so only what it could have had already is near.
+    return lanes_.at(lane).room_is_near(lane == kNear ? later(now, latency_) : now);
 }
 
-ModelTime Transmitter::depart(ModelTime now, std::uint64_t bytes) {
-    return wire_.reserve(now, bytes, min_message_ps_);
+Transmitter::Lane Transmitter::lane_of(std::uint32_t node) const {
+    return load_relaxed(outbox_->node) == node ? kNear : kFar;
+}
+
+ModelTime Transmitter::depart(Message& message, ModelTime begin, std::uint64_t bytes, ModelTime soonest) {
+    const ModelTime takes = std::max(duration_ps(bytes, wire_.bytes_per_second()), min_message_ps_);
+    const ModelTime sent = std::max({wire_.reserve(begin, bytes, min_message_ps_), soonest, last_sent_});
+    last_sent_ = sent;
+    message.arrival_ps = later(sent, latency_);
+    message.head_ps = later(sent > takes ? sent - takes : 0, latency_);
+    return sent;
 }
 
 std::uint32_t Transmitter::refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes) {
     std::uint32_t fault = ORR_FAULT_NONE;
-    if (node_ == 0 || load_relaxed(outbox_->node) != node) {
+    const std::uint64_t peer = load_relaxed(outbox_->node);
+    if (node_ == 0 || peer == 0 || (peer != node && !forward_)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (!published(*outbox_.operator->(), node_, offset, bytes)) {
+    } else if (peer == node && !published(*outbox_.operator->(), node_, offset, bytes)) {
         fault = ORR_FAULT_PEER_DENIED;
     }
     if (fault != ORR_FAULT_NONE) counters_.add(ORR_CTR_LINK_DENIED);
@@ -107,65 +97,68 @@ Message Transmitter::message_to(std::uint32_t node, std::uint32_t op, ModelTime 
     message.offset = offset;
     message.source = static_cast<std::uint16_t>(node_);
     message.destination = static_cast<std::uint16_t>(node);
+    message.epoch = static_cast<std::uint16_t>(hooks_.epoch_of(node));
     return message;
 }
 
-void Transmitter::publish(Message& message) {
-    if (faults_ == nullptr || !faulty(message)) put(message);
+// Whether it must not go behind one that is lost.
+bool Transmitter::gated(const Message& message, const Writer& to) const {
+    return message.hops != 0 || &to == &lanes_[kFar];
 }
 
-// Whether the message is lost. The time that was charged for it stays so.
-bool Transmitter::faulty(Message& message) {
+bool Transmitter::publish(Writer& to, Message& message) {
+    const Fate fate = faults_ == nullptr ? Fate::kGoes : faulty(to, message);
+    if (fate == Fate::kGoes) put(to, message);
+    if (fate == Fate::kLost && gated(message, to)) set_forward(false);
+    return fate != Fate::kLost;
+}
+
+// The time that was charged for a message that is lost stays so.
+Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
     const Fault fault = faults_->at(FaultPoint::kLink, port_);
     switch (fault.action) {
         case FaultAction::kDrop:
             // Its room must not be on the account of the message that comes next.
-            if (message.op == kOpWrite) payload_used_ -= rounded(message.bytes);
-            return true;
+            if (message.op == kOpWrite) to.take_back(message);
+            return Fate::kLost;
         case FaultAction::kFail:
             break_link("the fault plan cut it");
-            return true;
+            return Fate::kLost;
         case FaultAction::kDelay:
             // Messages do not overtake each other: those behind it are late too.
             wire_.hold(fault.delay);
             message.arrival_ps = later(message.arrival_ps, fault.delay);
-            return false;
-        case FaultAction::kDuplicate:
-            put(message);
-            return !ring_room() || (message.op == kOpWrite && !add_payload_again(message));
+            message.head_ps = later(message.head_ps, fault.delay);
+            last_sent_ = later(last_sent_, fault.delay);
+            return Fate::kGoes;
+        case FaultAction::kDuplicate: {
+            put(to, message);
+            const bool again = to.room(0) && (message.op != kOpWrite || to.add_payload_again(message));
+            return again ? Fate::kGoes : Fate::kGone;
+        }
         case FaultAction::kCorrupt:
             if (message.op == kOpWrite) {
-                const std::uint64_t bit = Faults::bit_of(fault, std::uint64_t{message.bytes} * 8);
-                outbox_->payload[(message.payload_at + bit / 8) % kPayloadBytes] ^=
-                    static_cast<std::uint8_t>(1u << bit % 8);
+                to.flip_payload(message, Faults::bit_of(fault, std::uint64_t{message.bytes} * 8));
             } else {
                 // Not bit 63: that is a value's own way to say that something failed.
                 message.value ^= std::uint64_t{1} << Faults::bit_of(fault, 63);
             }
-            return false;
+            return Fate::kGoes;
         default:
-            return false;
+            return Fate::kGoes;
     }
 }
 
-void Transmitter::put(Message& message) {
-    message.index = produced_;
-    message.payload_end = payload_used_;
-    std::memcpy(&outbox_->ring[produced_ % kRingEntries], &message, sizeof message);
-    store_release(outbox_->produced, ++produced_);
-    sent_(message.arrival_ps);
+void Transmitter::put(Writer& to, Message& message) {
+    to.put(message);
+    hooks_.sent(message.arrival_ps);
     counters_.add(ORR_CTR_LINK_TX_MESSAGES);
     counters_.add(ORR_CTR_LINK_TX_BYTES, message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore));
     // Pairs with the receiver's fence between need_wakeup and its last look at `produced`.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_ref need(outbox_->need_wakeup);
     if (need.load(std::memory_order_relaxed) != 0 && need.exchange(0, std::memory_order_relaxed) != 0)
-        wake_();
-}
-
-bool Transmitter::room_news() {
-    return load_relaxed(outbox_->consumed) != consumed_ ||
-           load_relaxed(outbox_->payload_consumed) != payload_consumed_;
+        hooks_.wake();
 }
 
 void Transmitter::want_credit() {
@@ -174,38 +167,15 @@ void Transmitter::want_credit() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-bool Transmitter::payload_room(std::uint64_t bytes) {
-    const auto enough = [&] { return kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded(bytes); };
-    return enough() || (refresh() && enough());
-}
-
-// Where there is room.
-void Transmitter::add_payload(Message& message, const void* data) {
-    message.payload_at = static_cast<std::uint32_t>(payload_used_ % kPayloadBytes);
-    put_payload(*outbox_.operator->(), message.payload_at, data, message.bytes);
-    payload_used_ += rounded(message.bytes);
-}
-
-// For a second message with the same bytes. False: no room.
-bool Transmitter::add_payload_again(Message& message) {
-    if (!payload_room(message.bytes)) return false;
-    std::vector<std::uint8_t> bytes(message.bytes);
-    get_payload(*outbox_.operator->(), message.payload_at, bytes.data(), bytes.size());
-    add_payload(message, bytes.data());
-    return true;
-}
-
-void Transmitter::flush() {
-    while (!pending_.empty() && ring_room()) {
-        Pending& first = pending_.front();
-        if (first.message.op == kOpWrite) {
-            if (!payload_room(first.message.bytes)) return;
-            add_payload(first.message, &first.data);
-        }
-        publish(first.message);
-        pending_.pop_front();
+void Transmitter::flush(unsigned lane) {
+    Writer& to = lanes_.at(lane);
+    while (!to.pending().empty() && to.room(to.pending().front().message.bytes)) {
+        Writer::Pending first = to.pending().front();
+        to.pending().pop_front();
+        if (first.message.op == kOpWrite) to.add_payload(first.message, &first.data);
+        publish(to, first.message);
     }
-    if (refused_ && pending_.empty() && ring_room()) refused_ = false;
+    to.forget_refusal();
 }
 
 LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t offset,
@@ -215,31 +185,34 @@ LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t off
     if (bytes == 0) return {};
     if (const std::uint32_t fault = refusal(node, offset, bytes); fault != ORR_FAULT_NONE)
         return {.fault = fault};
-    flush();
-    const bool room = pending_.empty() && ring_room() && payload_room(bytes);
-    if (broken_) return {.fault = ORR_FAULT_PEER_DOWN};
+    const Lane lane = lane_of(node);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
+    const bool room = to.pending().empty() && to.room(bytes);
+    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
     if (!room) return {};
     Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(bytes);
-    add_payload(message, data.data());
-    const ModelTime sent = depart(now, bytes);
-    message.arrival_ps = later(sent, latency_);
-    publish(message);
+    to.add_payload(message, data.data());
+    const ModelTime sent = depart(message, now, bytes);
+    publish(to, message);
     return {.bytes = static_cast<std::size_t>(bytes), .sent_ps = sent};
 }
 
 std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t offset,
                                 std::span<const std::byte> data) {
     if (const std::uint32_t fault = refusal(node, offset, data.size()); fault != ORR_FAULT_NONE) return fault;
-    flush();
-    if (broken_ || pending_.size() == kMaxPending) return ORR_FAULT_PEER_DOWN;
+    const Lane lane = lane_of(node);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
+    if (broken() || to.pending().size() == Writer::kMaxPending) return ORR_FAULT_PEER_DOWN;
     Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(data.size());
-    message.arrival_ps = later(depart(now, data.size()), latency_);
-    pending_.push_back({message, 0});
-    std::memcpy(&pending_.back().data, data.data(), data.size());
-    flush();
-    return broken_ ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
+    depart(message, now, data.size());
+    to.pending().push_back({message, 0});
+    std::memcpy(&to.pending().back().data, data.data(), data.size());
+    flush(lane);
+    return broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
 
 std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64_t offset,
@@ -247,22 +220,50 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64
     if (offset % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
     if (const std::uint32_t fault = refusal(node, offset, sizeof(orr_semaphore)); fault != ORR_FAULT_NONE)
         return fault;
-    flush();
-    const bool room = pending_.empty() && ring_room();
-    if (broken_) return ORR_FAULT_PEER_DOWN;
-    if (!room && (!in_step_ || pending_.size() == kMaxPending)) {
-        refused_ = true;
+    const Lane lane = lane_of(node);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
+    const bool room = to.pending().empty() && to.room(0);
+    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (!room && (!in_step_ || to.pending().size() == Writer::kMaxPending)) {
+        to.refuse();
         return ORR_FAULT_PEER_BUSY;
     }
     Message message = message_to(node, kOpSignal, now, offset);
     message.value = value;
-    message.arrival_ps = later(depart(now, sizeof(orr_semaphore)), latency_);
+    depart(message, now, sizeof(orr_semaphore));
     if (!room) {
-        pending_.push_back({message, 0});
+        to.pending().push_back({message, 0});
         return ORR_FAULT_NONE;
     }
-    publish(message);
+    publish(to, message);
     return ORR_FAULT_NONE;
+}
+
+Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switching) {
+    if (!forward_) return {.what = Passed::kLost};
+    const Lane lane = lane_of(passing.message.destination);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
+    Message message = passing.message;
+    const bool room = to.pending().empty() && to.room(message.bytes);
+    if (broken() || !forward_) return {.what = Passed::kLost};
+    if (!room) return {.what = Passed::kNoRoom};
+    if (message.op == kOpWrite) to.add_payload(message, passing.from, message.payload_at);
+    ++message.hops;
+    message.send_ps = message.arrival_ps;
+    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
+    const ModelTime takes = std::max(duration_ps(bytes, wire_.bytes_per_second()), min_message_ps_);
+    // Not before its end can be through; a picosecond earlier, so that what one leaves of it goes to the next.
+    const ModelTime end = later(message.arrival_ps, switching);
+    ModelTime begin = std::max(later(message.head_ps, switching), end > takes ? end - takes : 0);
+    begin -= begin > 0 ? 1 : 0;
+    // Who keeps step has told the others that it sends nothing in the past.
+    const bool late = in_step_ && now > message.send_ps;
+    if (late) begin = std::max(begin, now);
+    const ModelTime through = depart(message, begin, bytes, end);
+    if (!publish(to, message)) return {.what = Passed::kLost};
+    return {.what = Passed::kGone, .through = through};
 }
 
 }  // namespace orrery::emu::link

@@ -34,9 +34,9 @@ class PeerPort {
     // calls wait_for_room() and parks; the card goes on meanwhile.
     virtual LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
                            ModelTime at = kNever) = 0;
-    // Schedules `event` for now once there may be room, or the link is down. Who waits longest is first; who
+    // Schedules `event` for now once there may be room for `node`, or the link is down. Who waits longest is first; who
     // comes to write meanwhile gets no room. forget(): no longer, before the event is used for anything else.
-    virtual void wait_for_room(Event& event) = 0;
+    virtual void wait_for_room(std::uint32_t node, Event& event) = 0;
     virtual void forget(Event& event) = 0;
     // Changes when the link goes down: what began before that must not go on with another peer.
     virtual std::uint64_t session() const = 0;
@@ -62,16 +62,28 @@ class Peers {
 
     // `route` as the register has it. False, and nothing happens: it makes no sense.
     bool set_route(std::uint64_t node, std::uint64_t route) {
-        const std::uint64_t port = route - ORR_ROUTE_VALID;
-        if (node == 0 || node >= ORR_NODES || (route != 0 && port >= ports_.size())) return false;
-        routes_[node] = static_cast<std::uint16_t>(route);
+        if (node == 0 || node >= ORR_NODES || !is_route(route, ORR_LINK_MAX_PORTS)) return false;
+        routes_[node] = static_cast<std::uint32_t>(route);
         return true;
     }
+    static bool is_route(std::uint64_t route, std::uint64_t ports) {
+        constexpr std::uint64_t kAll = ORR_ROUTE_PORT | ORR_ROUTE_VALID | ORR_ROUTE_HOLD |
+                                       std::uint64_t{0xffff} << ORR_ROUTE_EPOCH_SHIFT;
+        return route == 0 ||
+               ((route & ~kAll) == 0 && (route & ORR_ROUTE_VALID) != 0 && (route & ORR_ROUTE_PORT) < ports);
+    }
     void forget_routes() { routes_ = {}; }
+    // As the register has it; `node` is below ORR_NODES here and below.
+    std::uint32_t route(std::uint32_t node) const { return routes_[node]; }
     bool knows(std::uint32_t node) const { return routes_[node] != 0; }
-    // The port that leads to `node`, which is below ORR_NODES; nullptr: there is none.
+    // The port that leads to `node`, ORR_LINK_MAX_PORTS: none.
+    unsigned port_of(std::uint32_t node) const {
+        return knows(node) ? routes_[node] & ORR_ROUTE_PORT : ORR_LINK_MAX_PORTS;
+    }
+    std::uint32_t epoch_of(std::uint32_t node) const { return routes_[node] >> ORR_ROUTE_EPOCH_SHIFT; }
+    // The port by which this card may send to `node`; nullptr: there is none.
     PeerPort* towards(std::uint32_t node) const {
-        return knows(node) ? ports_[routes_[node] - ORR_ROUTE_VALID] : nullptr;
+        return knows(node) && (routes_[node] & ORR_ROUTE_HOLD) == 0 ? ports_[port_of(node)] : nullptr;
     }
     // Why there is none.
     std::uint32_t fault_of(std::uint32_t node) const {
@@ -80,7 +92,7 @@ class Peers {
 
   private:
     std::array<PeerPort*, ORR_LINK_MAX_PORTS> ports_{};
-    std::array<std::uint16_t, ORR_NODES> routes_{};
+    std::array<std::uint32_t, ORR_NODES> routes_{};
 };
 
 }  // namespace orrery::emu

@@ -147,6 +147,10 @@ constexpr auto kKeys = std::to_array<SkuKey>({
     key("link", "lanes", "", &Sku::link_lanes, {1, 64}, "lanes of a link; they share its rate"),
     key("link", "gbit_per_s", "Gbit/s", &Sku::link_gbps, {1, 100'000}, "payload of a link, one direction"),
     key("link", "latency_ns", "ns", &Sku::link_latency_ns, {0, 1'000'000'000}, "of a link, one way"),
+    later(key("link", "forward_ns", "ns", &Sku::link_forward_ns, {0, 1'000'000},
+              "a card that passes a message on: from its head at one port to its head at another; before: "
+              "none did"),
+          4, 0),
 });
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastSkuOrigin) + 1> kOrigins{

@@ -87,6 +87,10 @@ constexpr const char* meaning(std::size_t number) {
             return "Restarts of the control core alone.";
         case ORR_CTR_VECTOR_AHEAD:
             return "Instructions of kernels that host threads computed ahead of their model time.";
+        case ORR_CTR_LINK_FORWARDED:
+            return "Messages between other cards that this card passed on.";
+        case ORR_CTR_LINK_DROPPED:
+            return "Messages between other cards that this card could not pass on.";
         default:
             return nullptr;
     }

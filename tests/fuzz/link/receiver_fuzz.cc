@@ -18,7 +18,7 @@ struct Card {
         : vram(*Vram::create(1 << 20)),
           receiver(
               events, vram, counters, [](std::uint64_t) {}, [] { return true; },
-              [](std::uint64_t, std::uint64_t) {}, [](std::uint32_t node) { return node == kPeer; },
+              [](std::uint64_t, std::uint64_t) {}, [](std::uint32_t node, std::uint32_t epoch) { return node == kPeer && epoch == 0; },
               50'000'000'000) {
         receiver.set_node(kOwner);
         receiver.set_grant(0, {kGranted, 0x1000, kPeer});
@@ -70,16 +70,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto outbox = link::SharedArea::adopt(::dup(card.receiver.fd()));
     if (!outbox) std::abort();
     link::Inbox& inbox = *outbox->operator->();
-    std::memset(inbox.payload, 0xff, 64);
+    std::memset(inbox.near.payload, 0xff, 64);
     std::uint64_t produced = 0, payload_end = 0;
     ModelTime arrival = card.events.now();
     if (arrival > kNever / 8) std::abort();  // the clock goes on by what messages say, and they are limited
     for (unsigned step = 0; step < 64 && !input.empty(); ++step) {
         const link::Message m = message(input, produced, payload_end, arrival);
-        std::memcpy(&inbox.ring[produced % link::kRingEntries], &m, sizeof m);
+        std::memcpy(&inbox.near.ring[produced % link::kRingEntries], &m, sizeof m);
         const auto how = input.take<std::uint8_t>();
         produced += how == 255 ? input.take<std::uint64_t>() : 1;
-        inbox.produced = produced;
+        inbox.near.produced = produced;
         if (how % 4 == 0) continue;
         // A semaphore of this card is closed, with or without the peer's pokes taken.
         if (how % 16 == 1) static_cast<void>(card.receiver.hurry_to(kGranted + 16 * (how / 16)));

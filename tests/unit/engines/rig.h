@@ -40,7 +40,7 @@ class FakePeer final : public PeerPort {
         return {.bytes = bytes, .sent_ps = free_};
     }
     std::uint32_t signal(std::uint32_t, std::uint64_t, std::uint64_t) override { return fault; }
-    void wait_for_room(Event& event) override {
+    void wait_for_room(std::uint32_t, Event& event) override {
         ++waits;
         parked.push_back(&event);
     }

@@ -34,7 +34,7 @@ class BadPeerTest : public testing::Test {
         auto good = peer();
         ASSERT_TRUE(good->handshake(card));
         const std::uint64_t value = 0x1234 + ++tries_;
-        std::memcpy(good->outbox->payload, &value, 8);
+        std::memcpy(good->outbox->near.payload, &value, 8);
         good->push(good->good());
         while (card.idle_round()) {
         }
@@ -185,7 +185,7 @@ TEST_F(BadPeerTest, BadIndices) {
     for (const std::uint64_t produced : {std::uint64_t{link::kRingEntries} + 1, ~std::uint64_t{0}}) {
         auto bad = peer();
         ASSERT_TRUE(bad->handshake(card));
-        std::atomic_ref(bad->outbox->produced).store(produced);
+        std::atomic_ref(bad->outbox->near.produced).store(produced);
         expect_down("producer index");
     }
     auto bad = peer();
@@ -194,7 +194,7 @@ TEST_F(BadPeerTest, BadIndices) {
     bad->push(bad->good());
     while (card.idle_round()) {
     }
-    std::atomic_ref(bad->outbox->produced).store(1);  // back
+    std::atomic_ref(bad->outbox->near.produced).store(1);  // back
     expect_down("producer index");
     expect_alive();
 }
@@ -213,7 +213,7 @@ TEST_F(BadPeerTest, AnIndexThatGoesBackUnderAClose) {
         bad->push(signal);
     }
     EXPECT_TRUE(card.port->settle(0x200)) << "nothing is on its way to this one";
-    std::atomic_ref(bad->outbox->produced).store(1);
+    std::atomic_ref(bad->outbox->near.produced).store(1);
     EXPECT_TRUE(card.port->settle(0x200));
     EXPECT_EQ(card.port->state(), ORR_LINK_UP);
 }
@@ -223,7 +223,7 @@ TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
         auto bad = peer();
         ASSERT_TRUE(bad->handshake(card));
         bad->inbox->grants[0] = {0, 1 << 20, kA};
-        std::atomic_ref(messages ? bad->inbox->consumed : bad->inbox->payload_consumed).store(~0ull);
+        std::atomic_ref(messages ? bad->inbox->near.consumed : bad->inbox->near.payload_consumed).store(~0ull);
         const std::vector<std::byte> data(256 << 10);
         LinkSend sent;
         for (int i = 0; i < 100 && sent.fault == ORR_FAULT_NONE; ++i)
@@ -268,7 +268,7 @@ TEST_F(BadPeerTest, WritesBetweenOtherNodesAreDeniedAndCounted) {
         return card.counters.get(ORR_CTR_LINK_DENIED) - before;
     };
     const std::uint64_t value = 0x1234;
-    std::memcpy(bad->outbox->payload, &value, 8);
+    std::memcpy(bad->outbox->near.payload, &value, 8);
     EXPECT_EQ(denied(kB + 1, kA), 1u) << "it has no grant";
     EXPECT_EQ(denied(kB, kA + 1), 1u);
     card.elsewhere = kB;
@@ -284,7 +284,7 @@ TEST_F(BadPeerTest, WritesBetweenOtherNodesAreDeniedAndCounted) {
 TEST_F(BadPeerTest, WritesBesideTheGrantsAreDeniedAndCounted) {
     auto bad = peer();
     ASSERT_TRUE(bad->handshake(card));
-    std::memset(bad->outbox->payload, 0xff, 4096);
+    std::memset(bad->outbox->near.payload, 0xff, 4096);
     unsigned sent = 0;
     for (const std::uint64_t offset :
          {0x10000ull, 0xfff9ull, 0x50000ull, 8ull << 20, ~0ull, ~0ull - 7, 1ull << 47}) {

@@ -94,7 +94,7 @@ TEST_F(LinkInStep, TimeStandsForRoomThatComesByItself) {
     EXPECT_EQ(writes, 16);
     EXPECT_FALSE(a.port->holds_time());
     Event waits([](void*, ModelTime) {}, nullptr);
-    a.port->wait_for_room(waits);
+    a.port->wait_for_room(kB, waits);
     EXPECT_FALSE(a.port->holds_time()) << "b may not execute the first of them before a goes on";
     a.events.advance_to(100 * kPsPerNs);
     EXPECT_TRUE(a.port->holds_time());

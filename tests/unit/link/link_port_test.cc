@@ -485,9 +485,9 @@ TEST_F(LinkPortTest, WhoWaitsForRoomIsWokenByCreditsInTurn) {
     Event first([](void* to, ModelTime) { static_cast<std::vector<int>*>(to)->push_back(1); }, &woken);
     Event second([](void* to, ModelTime) { static_cast<std::vector<int>*>(to)->push_back(2); }, &woken);
     Event third([](void* to, ModelTime) { static_cast<std::vector<int>*>(to)->push_back(3); }, &woken);
-    a.port->wait_for_room(first);
-    a.port->wait_for_room(second);
-    a.port->wait_for_room(third);
+    a.port->wait_for_room(kB, first);
+    a.port->wait_for_room(kB, second);
+    a.port->wait_for_room(kB, third);
     a.port->forget(second);
     EXPECT_TRUE(a.port->congested());
     const ModelTime before = a.events.now();
@@ -512,7 +512,7 @@ TEST_F(LinkPortTest, SleepsWithoutRoomAndIsWokenByCredits) {
     }
     bool woken = false;
     Event event([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &woken);
-    a.port->wait_for_room(event);
+    a.port->wait_for_room(kB, event);
     ASSERT_TRUE(a.port->prepare_sleep());
     while (b.idle_round()) {
     }
@@ -532,7 +532,7 @@ TEST_F(LinkPortTest, ALinkThatGoesDownWakesWhoWaits) {
     }
     bool woken = false;
     Event event([](void* to, ModelTime) { *static_cast<bool*>(to) = true; }, &woken);
-    a.port->wait_for_room(event);
+    a.port->wait_for_room(kB, event);
     const std::uint64_t session = a.port->session();
     b.port.reset();
     for (int i = 0; i < 100 && !woken; ++i) {
@@ -555,7 +555,7 @@ TEST_F(LinkPortTest, ASilentPeerIsDeadAfterSoManyLooks) {
     while (a.port->write(kB, 0, bytes_of(data)).bytes > 0) {
     }
     Event event([](void*, ModelTime) {}, nullptr);
-    a.port->wait_for_room(event);
+    a.port->wait_for_room(kB, event);
     // This card stood still for far longer than the limit: that says nothing about the peer.
     ::usleep(1'200'000);
     a.port->service();

@@ -65,11 +65,14 @@ class RawPeer {
                 .payload_at = 0,
                 .source = kB,
                 .destination = kA,
-                .payload_end = (next + 1) * 64};
+                .payload_end = (next + 1) * 64,
+                .head_ps = 2000,
+                .epoch = 0,
+                .hops = 0};
     }
     void push(const link::Message& message) {
-        std::memcpy(&outbox->ring[next % link::kRingEntries], &message, sizeof message);
-        std::atomic_ref(outbox->produced).store(++next, std::memory_order_release);
+        std::memcpy(&outbox->near.ring[next % link::kRingEntries], &message, sizeof message);
+        std::atomic_ref(outbox->near.produced).store(++next, std::memory_order_release);
     }
 
     link::SharedArea inbox;   // what the card sends to

@@ -1,0 +1,111 @@
+#include "emulator/link/forwarder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <orrery/hw/link.h>
+
+#include "emulator/link/link_port.h"
+#include "emulator/time/rate.h"
+
+namespace orrery::emu::link {
+
+Forwarder::Forwarder(EventQueue& events, Counters& counters, Reader& reader, Event& due, Hooks hooks,
+                     ModelTime switching, std::uint64_t bytes_per_second)
+    : events_(events),
+      counters_(counters),
+      reader_(reader),
+      due_(due),
+      hooks_(std::move(hooks)),
+      switching_(switching),
+      bytes_per_second_(bytes_per_second) {}
+
+void Forwarder::stop_waiting() {
+    if (waits_at_ != nullptr) waits_at_->forget(due_);
+    waits_at_ = nullptr;
+}
+
+void Forwarder::end_drains() {
+    if (drains_ == 0 || in_a_hurry()) return;
+    hooks_.drained(std::exchange(drains_, 0));
+}
+
+void Forwarder::close() {
+    stop_waiting();
+    events_.cancel(due_);
+    next_ = 0;
+    drain_to_ = 0;
+    end_drains();
+}
+
+void Forwarder::drain() {
+    ++drains_;
+    drain_to_ = reader_.is_open() ? reader_.produced() : 0;
+    if (in_a_hurry() && waits_at_ == nullptr) events_.schedule(due_, events_.now());
+    end_drains();
+}
+
+std::expected<void, std::string> Forwarder::look() {
+    const std::uint64_t produced = reader_.produced();
+    if (produced == reader_.taken()) return {};
+    const auto next = reader_.look_at(produced);
+    if (!next) return std::unexpected(next.error());
+    events_.schedule(due_, events_.from_system(std::max(next->arrival_ps, next_)));
+    return {};
+}
+
+std::expected<bool, std::string> Forwarder::run() {
+    stop_waiting();
+    events_.cancel(due_);
+    reader_.needs_time(false);
+    ModelTime time_on_wire = 0;
+    unsigned done = 0;
+    for (;; ++done) {
+        const std::uint64_t produced = reader_.produced();
+        if (produced == reader_.taken()) break;
+        const auto next = reader_.look_at(produced);
+        if (!next) return std::unexpected(next.error());
+        const ModelTime now = events_.system_now();
+        // What has come all at once takes the time that it would have taken on the wire, as in Receiver.
+        const ModelTime least = done < kBatchMessages ? 0 : later(now, time_on_wire);
+        const ModelTime at = in_a_hurry() ? least : std::max({next->arrival_ps, next_, least});
+        if (at > now) {
+            reader_.needs_time(next->arrival_ps <= now);
+            events_.schedule(due_, events_.from_system(at));
+            break;
+        }
+        if (!pass(*next)) {
+            reader_.needs_time(true);
+            break;
+        }
+        reader_.take(*next);
+        time_on_wire += duration_ps(kLeastBytes + next->bytes, bytes_per_second_);
+    }
+    end_drains();
+    return done > 0;
+}
+
+bool Forwarder::pass(const Message& message) {
+    LinkPort* const onward = hooks_.onward(message.destination);
+    const bool comes_here = hooks_.comes_here(message.source);
+    Passed passed;
+    // Never back to where it came from.
+    if (comes_here && onward != nullptr && message.hops < kMostHops && !hooks_.comes_here(message.destination))
+        passed = onward->pass({.message = message, .from = reader_.channel()});
+    if (passed.what == Passed::kNoRoom) {
+        waits_at_ = onward;
+        onward->wait_for_room(message.destination, due_);
+        return false;
+    }
+    counters_.add(ORR_CTR_LINK_RX_MESSAGES);
+    counters_.add(ORR_CTR_LINK_RX_BYTES, message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore));
+    if (passed.what == Passed::kGone) {
+        counters_.add(ORR_CTR_LINK_FORWARDED);
+        next_ = passed.through > switching_ ? passed.through - switching_ : 0;
+    } else {
+        counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
+    }
+    return true;
+}
+
+}  // namespace orrery::emu::link

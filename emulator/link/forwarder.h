@@ -1,0 +1,92 @@
+// What comes by a link port for other nodes than this card's is passed on by the port that leads there, in
+// order, whatever the card's control core does. Cut-through: it begins to leave a fixed time after its head
+// came, so a long message takes its time on the wire once. It is handled at the arrival of its end.
+//
+// Of what comes by one port so much has been given to another port at a time that it is through within the
+// switching time: so ports and the card's own engines share a wire evenly. Without room it stays where it is,
+// and the sender's credits hold it back.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <string>
+
+#include "emulator/api/model_time.h"
+#include "emulator/link/reader.h"
+#include "emulator/link/wire.h"
+#include "emulator/probes/counters.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+class LinkPort;
+}
+
+namespace orrery::emu::link {
+
+// A message on its way through the card, and the channel where its payload is.
+struct Passing {
+    const Message& message;
+    const Channel& from;
+};
+struct Passed {
+    enum What : std::uint8_t { kGone, kNoRoom, kLost };
+    What what = kLost;
+    ModelTime through = 0;  // kGone: when its end has left, in system time
+};
+
+class Forwarder {
+  public:
+    struct Hooks {
+        // Whether what that node sends comes by this port.
+        std::function<bool(std::uint32_t node)> comes_here;
+        // The port by which it goes on; nullptr: none.
+        std::function<LinkPort*(std::uint32_t node)> onward;
+        // So many of the drains are done.
+        std::function<void(std::uint32_t)> drained;
+    };
+
+    // `due` is scheduled when run() has to be called. What is dropped takes the time that its bytes take at
+    // `bytes_per_second`.
+    Forwarder(EventQueue& events, Counters& counters, Reader& reader, Event& due, Hooks hooks,
+              ModelTime switching, std::uint64_t bytes_per_second);
+
+    // Passes on what has come by now; bounded. True: it did something. An error is a reason to take the
+    // link down.
+    std::expected<bool, std::string> run();
+    // Passes nothing on; `due` is scheduled for what comes first.
+    std::expected<void, std::string> look();
+    // There is a message of which nobody knows.
+    bool has_news() const { return !due_.scheduled() && waits_at_ == nullptr && reader_.has_news(); }
+    // There is one, but none that is on its way: it waits for room.
+    bool waits() const { return waits_at_ != nullptr; }
+
+    // What has come by now is passed on at once, as soon as there is room; then it is told as drained.
+    void drain();
+    // The inbox goes. What is left of it is lost.
+    void close();
+    void forget_drains() { drains_ = 0; }
+
+    static constexpr unsigned kBatchMessages = 64;
+
+  private:
+    // False: it waits for room, and everything behind it.
+    bool pass(const Message& message);
+    bool in_a_hurry() const { return drains_ != 0 && reader_.taken() < drain_to_; }
+    void end_drains();
+    void stop_waiting();
+
+    EventQueue& events_;
+    Counters& counters_;
+    Reader& reader_;
+    Event& due_;
+    Hooks hooks_;
+    ModelTime switching_;
+    std::uint64_t bytes_per_second_;
+    ModelTime next_ = 0;  // in system time: nothing is given to another port before
+    LinkPort* waits_at_ = nullptr;
+    std::uint32_t drains_ = 0;    // that are not done
+    std::uint64_t drain_to_ = 0;  // Reader::taken() at which they are
+};
+
+}  // namespace orrery::emu::link

@@ -1,0 +1,43 @@
+// The owner's side of a channel: judges the peer's messages, and gives back their room.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+
+#include "emulator/link/grants.h"
+#include "emulator/link/wire.h"
+
+namespace orrery::emu::link {
+
+class Reader {
+  public:
+    void open(Channel& channel);
+    void close() { *this = {}; }
+    bool is_open() const { return channel_ != nullptr; }
+    const Channel& channel() const { return *channel_; }
+
+    // One load: is there a message that has not been taken?
+    bool has_news() const { return is_open() && load_relaxed(channel_->produced) != taken_; }
+    std::uint64_t produced() const { return load_acquire(channel_->produced); }
+    std::uint64_t taken() const { return taken_; }
+    // The next message, judged; there is one if the peer's `produced` is right.
+    std::expected<Message, std::string> look_at(std::uint64_t produced) const;
+    // It is done.
+    void take(const Message& message);
+    // A later one, as the peer has it there now.
+    Message peek(std::uint64_t index) const;
+    // The next message waits for more than this process.
+    void needs_time(bool needs);
+
+  private:
+    const char* judge(const Message& message) const;
+
+    Channel* channel_ = nullptr;
+    std::uint64_t taken_ = 0;
+    std::uint64_t payload_end_ = 0;
+    std::uint64_t last_arrival_ = 0;
+    bool needs_time_ = false;  // as the channel says
+};
+
+}  // namespace orrery::emu::link

@@ -1,0 +1,104 @@
+#include "emulator/link/writer.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "emulator/link/shared_area.h"
+
+namespace orrery::emu::link {
+
+namespace {
+
+constexpr std::uint64_t kPayloadAlign = 64;
+
+constexpr std::uint64_t rounded(std::uint64_t bytes) {
+    return (bytes + kPayloadAlign - 1) / kPayloadAlign * kPayloadAlign;
+}
+
+}  // namespace
+
+void Writer::open(Channel& channel) {
+    close();
+    channel_ = &channel;
+}
+
+bool Writer::has_room(std::uint64_t bytes) const {
+    return produced_ - consumed_ < kRingEntries &&
+           kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded(bytes);
+}
+
+// Takes over the peer's credits. False, and the channel is broken, if they make no sense.
+bool Writer::refresh() {
+    const std::uint64_t consumed = load_acquire(channel_->consumed);
+    const std::uint64_t payload = load_acquire(channel_->payload_consumed);
+    if (consumed - consumed_ > produced_ - consumed_ ||
+        payload - payload_consumed_ > payload_used_ - payload_consumed_) {
+        if (!broken_) {
+            broken_ = fmt::format(
+                "the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
+                consumed, produced_, payload, payload_used_);
+        }
+        return false;
+    }
+    consumed_ = consumed;
+    payload_consumed_ = payload;
+    return true;
+}
+
+bool Writer::room(std::uint64_t bytes) {
+    return has_room(bytes) || (refresh() && has_room(bytes));
+}
+
+bool Writer::room_news() const {
+    return load_relaxed(channel_->consumed) != consumed_ ||
+           load_relaxed(channel_->payload_consumed) != payload_consumed_;
+}
+
+bool Writer::room_is_near(std::uint64_t when) const {
+    const std::uint64_t consumed = load_acquire(channel_->consumed);
+    if (consumed == produced_) return true;
+    return load_relaxed(channel_->held) == 0 &&
+           load_relaxed(channel_->ring[consumed % kRingEntries].arrival_ps) < when;
+}
+
+void Writer::add_payload(Message& message, const void* data) {
+    message.payload_at = static_cast<std::uint32_t>(payload_used_ % kPayloadBytes);
+    put_payload(*channel_, message.payload_at, data, message.bytes);
+    payload_used_ += rounded(message.bytes);
+}
+
+void Writer::add_payload(Message& message, const Channel& from, std::uint64_t from_at) {
+    message.payload_at = static_cast<std::uint32_t>(payload_used_ % kPayloadBytes);
+    copy_payload(from, from_at, *channel_, message.payload_at, message.bytes);
+    payload_used_ += rounded(message.bytes);
+}
+
+bool Writer::add_payload_again(Message& message) {
+    if (!room(message.bytes)) return false;
+    // From one place of the area to the next.
+    add_payload(message, *channel_, message.payload_at);
+    return true;
+}
+
+void Writer::take_back(const Message& message) {
+    payload_used_ -= rounded(message.bytes);
+}
+
+void Writer::flip_payload(const Message& message, std::uint64_t bit) {
+    channel_->payload[(message.payload_at + bit / 8) % kPayloadBytes] ^=
+        static_cast<std::uint8_t>(1u << bit % 8);
+}
+
+void Writer::put(Message& message) {
+    message.index = produced_;
+    message.payload_end = payload_used_;
+    std::memcpy(&channel_->ring[produced_ % kRingEntries], &message, sizeof message);
+    store_release(channel_->produced, ++produced_);
+}
+
+void Writer::forget_refusal() {
+    if (refused_ && pending_.empty() && room(0)) refused_ = false;
+}
+
+}  // namespace orrery::emu::link

@@ -1,0 +1,68 @@
+// The sender's side of a channel in the peer's inbox: room, and messages that go in.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "emulator/link/grants.h"
+#include "emulator/link/wire.h"
+
+namespace orrery::emu::link {
+
+class Writer {
+  public:
+    // A store or signal that waits for room.
+    struct Pending {
+        Message message;
+        std::uint64_t data;
+    };
+    static constexpr unsigned kMaxPending = 1024;
+
+    void open(Channel& channel);
+    void close() { *this = {}; }
+    bool is_open() const { return channel_ != nullptr; }
+
+    // For a message with so many bytes of payload.
+    bool room(std::uint64_t bytes);
+    // The peer has given back credits that nobody has looked at.
+    bool room_news() const;
+    // Whether the message that the peer has first is due before `when`, and waits for nothing.
+    bool room_is_near(std::uint64_t when) const;
+
+    // Where there is room: the payload, and then the message.
+    void add_payload(Message& message, const void* data);
+    void add_payload(Message& message, const Channel& from, std::uint64_t from_at);
+    // For a second message with the same bytes. False: no room.
+    bool add_payload_again(Message& message);
+    // The message with this payload does not go.
+    void take_back(const Message& message);
+    void flip_payload(const Message& message, std::uint64_t bit);
+    void put(Message& message);
+
+    // What must go first, in order.
+    std::deque<Pending>& pending() { return pending_; }
+    bool waits() const { return refused_ || !pending_.empty(); }
+    // A signal got no room.
+    void refuse() { refused_ = true; }
+    void forget_refusal();
+
+    // The peer's credits make no sense.
+    const std::optional<std::string>& broken() const { return broken_; }
+
+  private:
+    bool refresh();
+    bool has_room(std::uint64_t bytes) const;
+
+    Channel* channel_ = nullptr;
+    std::uint64_t produced_ = 0;
+    std::uint64_t consumed_ = 0;  // as the peer said last, checked
+    std::uint64_t payload_used_ = 0;
+    std::uint64_t payload_consumed_ = 0;
+    std::deque<Pending> pending_;
+    bool refused_ = false;  // a signal, and there has been no room since
+    std::optional<std::string> broken_;
+};
+
+}  // namespace orrery::emu::link
