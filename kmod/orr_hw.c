@@ -8,9 +8,6 @@
 
 #define ORR_RESET_TIMEOUT_US (5 * USEC_PER_SEC)
 
-/* The first minor version of the hardware whose mappings and grants name nodes. */
-#define ORR_HW_MINOR_NODES 4u
-
 /* Half of BAR 4 that is plain memory. */
 #define ORR_DB_MEMORY_SIZE (ORR_DB_PAGES * ORR_DB_PAGE_SIZE)
 
@@ -180,11 +177,6 @@ int orr_hw_identify(struct orr_device *odev)
 				     "the card has hardware version %u.%u, this driver knows %u.x: load the driver that belongs to the card\n",
 				     info->hw_version >> 16, info->hw_version & 0xffff,
 				     ORR_HW_VERSION_MAJOR);
-	if ((info->hw_version & 0xffff) < ORR_HW_MINOR_NODES)
-		return dev_err_probe(dev, -ENODEV,
-				     "the card has hardware version %u.%u, whose links know ports and no nodes: start a card of %u.%u, or load the driver that belongs to this one\n",
-				     info->hw_version >> 16, info->hw_version & 0xffff,
-				     ORR_HW_VERSION_MAJOR, ORR_HW_MINOR_NODES);
 
 	info->uid = orr_hw_constant64(odev, ORR_R_UID, &ones);
 	info->vram_size = orr_hw_constant64(odev, ORR_R_VRAM_SIZE, &ones);

@@ -15,9 +15,6 @@
 
 #include "orr_device.h"
 
-/* The first hardware version that has the text, as a minor one. */
-#define ORR_SKU_SINCE_MINOR 3
-
 /* Bytes that are read between two looks at whether to go on. */
 #define ORR_SKU_LOOK_BYTES 512
 
@@ -111,8 +108,6 @@ static int orr_sku_get(struct orr_device *odev)
 {
 	int ret;
 
-	if ((odev->info.hw_version & 0xffff) < ORR_SKU_SINCE_MINOR)
-		return -EOPNOTSUPP;
 	ret = mutex_lock_killable(&odev->sku_lock);
 	if (ret)
 		return ret;

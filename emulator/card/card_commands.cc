@@ -169,8 +169,6 @@ void Card::boot(ModelTime now) {
     if (recorder_ != nullptr) recorder_->image(image_->image());
     image_.reset();
     file_.boot_detail.store(result.detail, std::memory_order_release);
-    // Firmware of 1.1 takes what a pop gives for the tag as it is.
-    doorbells_->tell_more(result.hw_minor >= 2);
     soc_->set_boot(result.entry, boot_arg_);
     core_->start(warm);
     file_.boot_status.store(result.status, std::memory_order_release);

@@ -130,6 +130,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
                 return nullptr;
         }
     }
+    if (is_route(offset)) return "only the host's own writes change it";
     switch (offset & ~std::uint64_t{3}) {
         case ORR_R_RESET_COUNT:
             return "all resets that were written are done";
@@ -139,6 +140,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_BOOT_ARG:
         case ORR_R_BOOT_ARG + 4:
         case ORR_R_IRQ_MASK:
+        case ORR_R_NODE:
             return "only the host's own writes change it";
         case ORR_R_STATE:
         case ORR_R_BOOT_STATUS:
@@ -462,7 +464,7 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
             set_half(grant.size, upper, value);
             return true;
         case ORR_R_LINK_GRANT_NODE:
-            if (value >= ORR_NODES) return false;
+            if (value == 0 || value >= ORR_NODES) return false;
             grant.node = value;
             return true;
         case ORR_R_LINK_CONTROL:

@@ -629,7 +629,9 @@ bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t s
     return size != 0 && node != 0 && impl_->receiver_.set_grant(slot, {base, size, node});
 }
 bool LinkPort::clear_grant(std::uint32_t slot) {
-    impl_->hurry();
+    // What other nodes sent keeps its time, and so does what comes by another port, or is for nothing.
+    const link::Grant old = impl_->receiver_.grant(slot);
+    if (old.size != 0 && impl_->comes_here(static_cast<std::uint32_t>(old.node))) impl_->hurry();
     return impl_->receiver_.set_grant(slot, {0, 0, 0});
 }
 void LinkPort::set_forward(bool on) {

@@ -62,6 +62,7 @@ bool Receiver::set_grant(std::uint32_t slot, const Grant& grant) {
     if (!inbox_) return true;
     publish_grant(*inbox_.operator->(), slot, grant);
     store_release(inbox_->grants_end, std::uint64_t{grants_end_});
+    store_release(inbox_->grants_version, load_relaxed(inbox_->grants_version) + 1);
     return true;
 }
 

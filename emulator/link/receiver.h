@@ -38,6 +38,7 @@ class Receiver {
     int fd() const { return inbox_.fd(); }
 
     bool set_grant(std::uint32_t slot, const Grant& grant);
+    Grant grant(std::uint32_t slot) const { return slot < grants_.size() ? grants_[slot] : Grant{}; }
     // The card's own; what is for another is denied.
     void set_node(std::uint32_t node);
 

@@ -23,6 +23,7 @@ Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Coun
 void Transmitter::open(SharedArea outbox) {
     close();
     outbox_ = std::move(outbox);
+    grants_.forget();
     lanes_[kNear].open(outbox_->near);
     lanes_[kFar].open(outbox_->far);
 }
@@ -82,7 +83,7 @@ std::uint32_t Transmitter::refusal(std::uint32_t node, std::uint64_t offset, std
     const std::uint64_t peer = load_relaxed(outbox_->node);
     if (node_ == 0 || peer == 0 || (peer != node && !forward_)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (peer == node && !published(*outbox_.operator->(), node_, offset, bytes)) {
+    } else if (peer == node && !grants_.cover(*outbox_.operator->(), node_, offset, bytes)) {
         fault = ORR_FAULT_PEER_DENIED;
     }
     if (fault != ORR_FAULT_NONE) counters_.add(ORR_CTR_LINK_DENIED);

@@ -100,6 +100,7 @@ class Transmitter {
     std::uint32_t node_ = 0;
     bool forward_ = false;
     SharedArea outbox_;
+    PublishedGrants grants_;
     std::optional<std::string> broken_;
     std::array<Writer, kLanes> lanes_;
     ModelTime last_sent_ = 0;

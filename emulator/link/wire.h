@@ -91,7 +91,8 @@ struct Inbox {
     alignas(64) std::uint32_t need_credit;
     // by the owner: its card's node, and what may be written to. Copies for the sender's information.
     alignas(64) std::uint64_t node;
-    std::uint64_t grants_end;  // slots from there on are not in use
+    std::uint64_t grants_end;      // slots from there on are not in use
+    std::uint64_t grants_version;  // changes behind each change of them
     alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];
     Channel near;  // for the owner
     Channel far;   // for other nodes: what the owner passes on

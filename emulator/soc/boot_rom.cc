@@ -164,7 +164,6 @@ BootResult ImageReader::finish(const std::optional<PublicKey>& key, std::span<st
         return failed(ORR_BOOT_BAD_SIGNATURE, 0, "not signed with the key in the card's fuses");
     }
     BootResult result = load_elf(elf, sram, load);
-    result.hw_minor = header->hw_version & 0xffffu;
     return result;
 }
 

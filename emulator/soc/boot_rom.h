@@ -26,7 +26,6 @@ struct BootResult {
     std::uint32_t detail = 0;            // see boot.h
     std::uint64_t entry = 0;             // with ORR_BOOT_OK
     const char* reason = "";             // for the card's log
-    std::uint32_t hw_minor = 0;          // with ORR_BOOT_OK: the hardware that the image was built for
 };
 
 // What becomes of SRAM outside the image's segments.

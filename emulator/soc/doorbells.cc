@@ -107,7 +107,7 @@ std::uint64_t Doorbells::pop() {
     // What has been stored since it was rung comes along, and is no ring of its own any more.
     value_ = load(page(binding.page).doorbell[binding.slot]);
     binding.seen = binding.taken = value_;
-    return binding.tag | (tells_more_ && !rung_pages_.empty() ? SOC_DB_MORE : 0);
+    return binding.tag | (rung_pages_.empty() ? 0 : SOC_DB_MORE);
 }
 
 bool Doorbells::ring(std::uint32_t tag) {

@@ -47,8 +47,6 @@ class Doorbells {
     bool unbind(std::uint64_t page, std::uint64_t slot);
     // The tag of the oldest rung doorbell, with SOC_DB_MORE if others wait; all-ones if there is none.
     std::uint64_t pop();
-    // Whether a pop gives SOC_DB_MORE; also after a reset.
-    void tell_more(bool tell) { tells_more_ = tell; }
     std::uint64_t value() const { return value_; }
     // false: no binding has this tag.
     bool ring(std::uint32_t tag);
@@ -131,7 +129,6 @@ class Doorbells {
     Fifo<std::uint16_t> rung_pages_;
     std::size_t used_ = 0;
     std::uint64_t value_ = 0;
-    bool tells_more_ = true;
     EventQueue* events_ = nullptr;
     ModelTime latency_ = 0;
     std::deque<OnTheWay> on_the_way_;

@@ -37,26 +37,6 @@ TEST(CardDoorbells, ReachTheFirmware) {
     EXPECT_EQ(rig.counter(ORR_CTR_KICKS), 1u);
 }
 
-// An image for 1.1 takes all of what a pop gives for the tag.
-TEST(CardDoorbells, FirmwareOfHardware11PopsPlainTags) {
-    for (const std::uint32_t minor : {1u, 2u}) {
-        CardRig rig;
-        rig.write64(ORR_R_BOOT_ARG, CardRig::kScript);
-        std::vector<std::uint8_t> image = make_image(script_elf());
-        reinterpret_cast<orr_image_header*>(image.data())->hw_version = ORR_HW_VERSION_MAJOR << 16 | minor;
-        sign(image);
-        ASSERT_EQ(rig.boot(image), ORR_BOOT_OK);
-        rig.run(bind(2, 5, 1));
-        rig.run(bind(7, 0, 2));
-        rig.ring(2, 5, 0x77);
-        rig.ring(7, 0, 0x99);
-        rig.settle();
-        EXPECT_EQ(rig.soc(SOC_DB_POP), 1u | (minor == 1 ? 0 : SOC_DB_MORE)) << "1." << minor;
-        EXPECT_EQ(rig.soc(SOC_DB_POP), 2u);
-        EXPECT_EQ(rig.soc(SOC_DB_POP), ~std::uint64_t{0});
-    }
-}
-
 TEST(CardDoorbells, KickPagesReadAsZero) {
     CardRig rig;
     std::array<std::byte, 8> bytes{std::byte{1}};

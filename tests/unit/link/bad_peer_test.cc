@@ -242,6 +242,7 @@ TEST_F(BadPeerTest, GrantsOfThePeerMayBeNonsense) {
     EXPECT_EQ(card.port->signal(kB, 0x1000, 1), ORR_FAULT_PEER_DENIED);
     for (auto& grant : bad->inbox->grants)
         grant = {0, ~0ull, kA};
+    ++bad->inbox->grants_version;
     EXPECT_EQ(card.port->signal(kB, 0x7fff'ffff'fff0, 1), ORR_FAULT_NONE);
 }
 

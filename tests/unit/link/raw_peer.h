@@ -75,9 +75,39 @@ class RawPeer {
         std::atomic_ref(outbox->near.produced).store(++next, std::memory_order_release);
     }
 
+    // A step of the handshake; done once there is an outbox.
+    void take(std::uint32_t node) {
+        link::Socket::Received received;
+        const link::SocketEvent event = socket_.next(received);
+        if (!inbox && socket_.connected()) {
+            inbox = std::move(*link::SharedArea::create());
+            inbox->node = node;
+            const link::Hello mine = hello();
+            const std::uint32_t ready = link::kReady;
+            send(&mine, sizeof mine, inbox.fd());
+            send(&ready, sizeof ready);
+        }
+        if (event == link::SocketEvent::kMessage && received.fd)
+            outbox = std::move(*link::SharedArea::adopt(received.fd.release()));
+    }
+    // A signal for another node, for the slot of the far channel that is next.
+    link::Message good_far(std::uint64_t value) const {
+        link::Message message = good();
+        message.op = link::kOpSignal;
+        message.bytes = 0;
+        message.index = next_far;
+        message.value = value;
+        message.payload_end = 0;
+        return message;
+    }
+    void push_far(const link::Message& message) {
+        std::memcpy(&outbox->far.ring[next_far % link::kRingEntries], &message, sizeof message);
+        std::atomic_ref(outbox->far.produced).store(++next_far, std::memory_order_release);
+    }
+
     link::SharedArea inbox;   // what the card sends to
     link::SharedArea outbox;  // the card's inbox
-    std::uint64_t next = 0;
+    std::uint64_t next = 0, next_far = 0;
 
   private:
     link::Socket socket_;

@@ -33,8 +33,8 @@
 #define ORR_R_VECTOR_VLEN 0x0068 /* bits of a vector register of the vector cores; 0: they have none */
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
-#define ORR_HW_VERSION_MAJOR 1u
-#define ORR_HW_VERSION_MINOR 4u
+#define ORR_HW_VERSION_MAJOR 2u
+#define ORR_HW_VERSION_MINOR 0u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -75,7 +75,7 @@
 
 /*
  * The card's number among those that it reaches, 0: none, then it sends nothing to peers and takes nothing
- * from them. Reads what is in effect. From hardware version 1.4 on.
+ * from them. Reads what is in effect.
  */
 #define ORR_R_NODE 0x00a4 /* RW: below ORR_NODES; reset: 0 */
 

@@ -70,7 +70,7 @@
 #define SOC_DB_BIND 1u /* the doorbell word as it is at this moment counts as seen */
 #define SOC_DB_UNBIND 2u /* drops a pending ring of it too */
 #define SOC_DB_POP 0x0320 /* RO: tag of the oldest rung doorbell, and removes it; all-ones: none */
-#define SOC_DB_MORE (1ull << 32) /* in what a pop gives: others wait; firmware whose image is for version 1.1 never gets it */
+#define SOC_DB_MORE (1ull << 32) /* in what a pop gives: others wait */
 #define SOC_DB_VALUE 0x0328 /* RO: the value of the doorbell last popped, read at the pop */
 #define SOC_DB_RING 0x0330 /* WO: tag: as if that doorbell had been rung */
 #define ORR_DB_BINDINGS 1024u

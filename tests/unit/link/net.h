@@ -1,0 +1,175 @@
+// Some cards with links between them, without the cards' cores: each with ports, routes and a clock.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/unit/link/two_cards.h"
+
+namespace orrery::emu::test {
+
+inline constexpr ModelTime kLatency = 500 * kPsPerNs, kSwitching = 150 * kPsPerNs;
+inline constexpr std::uint64_t kRate = 50'000'000'000;
+
+struct NetCard {
+    explicit NetCard(std::uint32_t its_node)
+        : node(its_node), vram(*Vram::create(8 << 20)), errors(counters, nullptr) {}
+
+    void add(std::uint32_t port, bool listen, const std::string& path) {
+        LinkConfig config;
+        config.port = port;
+        config.uid = node;
+        config.listen = listen;
+        config.path = path;
+        config.forward_ns = static_cast<std::uint32_t>(kSwitching / kPsPerNs);
+        config.faults = &faults;
+        LinkHooks hooks;
+        hooks.poke = [this](std::uint64_t offset) { pokes.push_back(offset); };
+        hooks.poke_room = [this] { return !stuck; };
+        hooks.comes_here = [this, port](std::uint32_t from) { return peers.port_of(from) == port; };
+        hooks.epoch_of = [this](std::uint32_t other) { return peers.epoch_of(other); };
+        hooks.onward = [this](std::uint32_t to) -> LinkPort* {
+            const unsigned by = peers.port_of(to);
+            return by < ports.size() ? ports[by].get() : nullptr;
+        };
+        hooks.arrived = [this](std::uint64_t, std::uint64_t) { arrivals.push_back(events.system_now()); };
+        hooks.changed = [this](std::uint32_t, std::uint32_t) { ++interrupts; };
+        hooks.drained = [this](std::uint32_t, std::uint32_t drains) { drained += drains; };
+        ports.at(port) = std::move(*LinkPort::create(config, events, vram, counters, errors, hooks));
+        peers.attach(port, ports[port].get());
+        ports[port]->set_node(node);
+    }
+    void route(std::uint32_t to, std::uint32_t port, std::uint32_t epoch = 0, std::uint32_t more = 0) {
+        if (!peers.set_route(to, ORR_ROUTE_VALID | port | more | epoch << ORR_ROUTE_EPOCH_SHIFT))
+            throw std::runtime_error("route");
+    }
+    void grant_all(std::uint32_t slot, std::uint32_t to) {
+        for (auto& port : ports)
+            if (port) port->set_grant(slot, 0, vram.size(), to);
+    }
+    LinkSend write(std::uint32_t to, std::uint64_t offset, std::span<const std::byte> data) {
+        PeerPort* port = peers.towards(to);
+        return port != nullptr ? port->write(to, offset, data) : LinkSend{.fault = peers.fault_of(to)};
+    }
+    LinkSend write(std::uint32_t to, std::uint64_t offset, std::uint64_t bytes, std::uint8_t value) {
+        return write(to, offset, std::vector<std::byte>(bytes, std::byte{value}));
+    }
+    std::uint32_t signal(std::uint32_t to, std::uint64_t offset, std::uint64_t value) {
+        PeerPort* port = peers.towards(to);
+        return port != nullptr ? port->signal(to, offset, value) : peers.fault_of(to);
+    }
+    orr_semaphore semaphore(std::uint64_t offset) {
+        orr_semaphore read{};
+        std::memcpy(&read, vram.at(offset, sizeof read), sizeof read);
+        return read;
+    }
+    std::uint8_t byte(std::uint64_t offset) { return *vram.at(offset, 1); }
+
+    std::uint32_t node;
+    EventQueue events;
+    Vram vram;
+    Counters counters;
+    Errors errors;
+    Faults faults{{}, events, {.die = [] {}, .struck = {}}};
+    Peers peers;
+    bool stuck = false;  // its core takes no pokes
+    std::vector<std::uint64_t> pokes;
+    std::vector<ModelTime> arrivals;
+    unsigned interrupts = 0, drained = 0;
+    std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> ports;
+};
+
+// Card n has node n + 1. In a chain port 1 leads up and port 0 down; a ring closes it.
+class Net {
+  public:
+    Net(unsigned number, bool ring) : ring_(ring) {
+        for (unsigned n = 0; n < number; ++n)
+            cards.push_back(std::make_unique<NetCard>(n + 1));
+        for (unsigned n = 0; n + (ring ? 0 : 1) < number; ++n) {
+            const std::string path = folder_.file("net" + std::to_string(n));
+            paths_.push_back(path);
+            cards[n]->add(1, true, path);
+            cards[(n + 1) % number]->add(0, false, path);
+        }
+        // Up and down again, card 0 being on top: a way goes through card 0 or not round the ring at all.
+        for (unsigned from = 0; from < number; ++from) {
+            for (unsigned to = 0; to < number; ++to) {
+                if (from == to) continue;
+                cards[from]->route(to + 1, port_towards(from, to));
+                cards[to]->grant_all(from, from + 1);
+            }
+        }
+    }
+    ~Net() {
+        for (const std::string& path : paths_)
+            ::unlink(path.c_str());
+    }
+    bool up() {
+        for (int i = 0; i < 1000; ++i) {
+            bool all = true;
+            for (auto& card : cards) {
+                for (auto& port : card->ports) {
+                    if (!port) continue;
+                    port->service();
+                    all &= port->state() == ORR_LINK_UP;
+                }
+            }
+            if (all) return true;
+            ::usleep(2000);
+        }
+        return false;
+    }
+    void forward(bool on = true) {
+        for (auto& card : cards)
+            for (auto& port : card->ports)
+                if (port) port->set_forward(on);
+    }
+    // Who is first in time goes first, until nobody has anything to do or `until` has come.
+    void run(ModelTime until = kNever) {
+        for (;;) {
+            bool did = false;
+            for (auto& card : cards)
+                for (auto& port : card->ports)
+                    if (port) did |= port->poll();
+            NetCard* first = nullptr;
+            for (auto& card : cards) {
+                const ModelTime next = card->events.next_time();
+                if (next != kNever && next <= until && (first == nullptr || next < first->events.next_time()))
+                    first = card.get();
+            }
+            if (first != nullptr) did |= first->events.run_next(until == kNever ? kNever - 1 : until);
+            if (!did) return;
+        }
+    }
+    NetCard& operator[](unsigned n) { return *cards[n]; }
+    std::uint64_t sum(orr_counter counter) {
+        std::uint64_t all = 0;
+        for (auto& card : cards)
+            all += card->counters.get(counter);
+        return all;
+    }
+
+    std::vector<std::unique_ptr<NetCard>> cards;
+
+  private:
+    // Of a ring the link between the last two cards and the first is used by ways that begin or end at card 0.
+    unsigned port_towards(unsigned from, unsigned to) const {
+        const auto number = static_cast<unsigned>(cards.size());
+        if (!ring_) return to > from ? 1 : 0;
+        const unsigned up = (to + number - from) % number;
+        if (2 * up != number) return 2 * up < number ? 1 : 0;
+        // As tests/model/protocol/routing.pml has it, both ways the same.
+        if (from % 2 == 1) return from < to ? 0 : 1;
+        return from < to ? 1 : 0;
+    }
+    bool ring_;
+    TempFolder folder_;
+    std::vector<std::string> paths_;
+};
+
+}  // namespace orrery::emu::test
