@@ -14,8 +14,8 @@
 
 namespace orrery::emu::link {
 
-// True if the grants for `node` together cover [offset, offset + bytes), which is at most one message; `bytes`
-// > 0.
+// True if the grants for `node` together cover [offset, offset + bytes), which is at most one message;
+// `bytes` > 0.
 inline bool covered(std::span<const Grant> grants, std::uint32_t node, std::uint64_t offset,
                     std::uint64_t bytes) {
     // A round goes through a page at least, so more rounds do not help; who wrote the grants may be hostile.

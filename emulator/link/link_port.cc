@@ -69,15 +69,14 @@ class LinkPort::Impl {
                   return comes_here(node) && epoch_of(node) == epoch;
               },
               std::uint64_t{config_.gbps} * 125'000'000),
-          transmitter_(
-              std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
-              {.wake = [this] { wake_peer(); },
-               .sent =
-                   [this](ModelTime arrival) {
-                       if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
-                   },
-               .epoch_of = [this](std::uint32_t node) { return epoch_of(node); }},
-              config_.faults, config_.port),
+          transmitter_(std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
+                       {.wake = [this] { wake_peer(); },
+                        .sent =
+                            [this](ModelTime arrival) {
+                                if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
+                            },
+                        .epoch_of = [this](std::uint32_t node) { return epoch_of(node); }},
+                       config_.faults, config_.port),
           arrival_(Event::of<&Impl::on_arrival>(this)),
           passing_(Event::of<&Impl::on_passing>(this)),
           forwarder_(
@@ -571,7 +570,7 @@ class LinkPort::Impl {
     ModelTime peer_clock_ = 0;
     std::uint64_t session_ = 0;
     std::array<std::vector<Event*>, link::Transmitter::kLanes> waiting_;  // for room, who came first in front
-    bool forwards_ = false;  // as hooks_.changed has been told
+    bool forwards_ = false;                                               // as hooks_.changed has been told
     std::uint32_t silent_ticks_ = 0;
     std::uint64_t last_alive_ = 0;
     std::string down_reason_;

@@ -13,8 +13,7 @@ Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Coun
                          Faults* faults, std::uint32_t port)
     : wire_(bytes_per_second),
       latency_(latency),
-      min_message_ps_(
-          std::max(duration_ps(kLeastBytes, bytes_per_second), 2 * latency / kRingEntries + 1)),
+      min_message_ps_(std::max(duration_ps(kLeastBytes, bytes_per_second), 2 * latency / kRingEntries + 1)),
       counters_(counters),
       hooks_(std::move(hooks)),
       faults_(faults),
@@ -255,7 +254,8 @@ Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switch
     message.send_ps = message.arrival_ps;
     const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
     const ModelTime takes = std::max(duration_ps(bytes, wire_.bytes_per_second()), min_message_ps_);
-    // Not before its end can be through; a picosecond earlier, so that what one leaves of it goes to the next.
+    // Not before its end can be through; a picosecond earlier, so that what one leaves of it goes to the
+    // next.
     const ModelTime end = later(message.arrival_ps, switching);
     ModelTime begin = std::max(later(message.head_ps, switching), end > takes ? end - takes : 0);
     begin -= begin > 0 ? 1 : 0;

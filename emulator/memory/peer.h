@@ -34,8 +34,9 @@ class PeerPort {
     // calls wait_for_room() and parks; the card goes on meanwhile.
     virtual LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
                            ModelTime at = kNever) = 0;
-    // Schedules `event` for now once there may be room for `node`, or the link is down. Who waits longest is first; who
-    // comes to write meanwhile gets no room. forget(): no longer, before the event is used for anything else.
+    // Schedules `event` for now once there may be room for `node`, or the link is down. Who waits longest is
+    // first; who comes to write meanwhile gets no room. forget(): no longer, before the event is used for
+    // anything else.
     virtual void wait_for_room(std::uint32_t node, Event& event) = 0;
     virtual void forget(Event& event) = 0;
     // Changes when the link goes down: what began before that must not go on with another peer.

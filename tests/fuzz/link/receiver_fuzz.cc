@@ -18,7 +18,8 @@ struct Card {
         : vram(*Vram::create(1 << 20)),
           receiver(
               events, vram, counters, [](std::uint64_t) {}, [] { return true; },
-              [](std::uint64_t, std::uint64_t) {}, [](std::uint32_t node, std::uint32_t epoch) { return node == kPeer && epoch == 0; },
+              [](std::uint64_t, std::uint64_t) {},
+              [](std::uint32_t node, std::uint32_t epoch) { return node == kPeer && epoch == 0; },
               50'000'000'000) {
         receiver.set_node(kOwner);
         receiver.set_grant(0, {kGranted, 0x1000, kPeer});

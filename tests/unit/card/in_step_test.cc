@@ -43,9 +43,13 @@ void append(std::vector<script_op>& all, const std::vector<script_op>& more) {
 // A card at work on its thread; no host of it drives it.
 class Running {
   public:
-    Running(std::uint64_t uid, const std::string& link, const std::filesystem::path& lockstep)
-        : peer_(uid == 1 ? 2 : 1), rig_(config(uid, link, lockstep)), thread_([this] { rig_.card().run(); }) {
-        rig_.join(static_cast<std::uint32_t>(uid), 0, peer_);
+    Running(std::uint64_t uid, const std::vector<std::string>& links, const std::filesystem::path& lockstep,
+            const std::vector<std::pair<std::uint32_t, unsigned>>& routes)
+        : peer_(routes.front().first),
+          rig_(config(uid, links, lockstep)),
+          thread_([this] { rig_.card().run(); }) {
+        for (const auto& [node, port] : routes)
+            rig_.join(static_cast<std::uint32_t>(uid), port, node);
     }
     ~Running() {
         rig_.card().request_stop();
@@ -53,7 +57,12 @@ class Running {
     }
     CardRig& rig() { return rig_; }
 
-    bool up() { return rig_.read32(kLink) == ORR_LINK_UP; }
+    bool up(unsigned port = 0) { return rig_.read32(ORR_R_LINK(port)) == ORR_LINK_UP; }
+    bool forward(unsigned port) {
+        const std::uint64_t control = ORR_R_LINK(port) + ORR_R_LINK_CONTROL;
+        rig_.write32(control, ORR_LINK_FORWARD);
+        return comes_true([this, control] { return rig_.read32(control) == ORR_LINK_FORWARD; });
+    }
     // granted(): it stands.
     void grant() { rig_.grant(0, 3, kGranted, 0x1000, peer_); }
     bool granted() {
@@ -81,11 +90,12 @@ class Running {
     }
 
   private:
-    static CardConfig config(std::uint64_t uid, const std::string& link,
+    static CardConfig config(std::uint64_t uid, const std::vector<std::string>& links,
                              const std::filesystem::path& lockstep) {
         CardConfig made = CardRig::config();
         made.uid = uid;
-        made.links.push_back(*LinkConfig::parse(link));
+        for (const std::string& link : links)
+            made.links.push_back(*LinkConfig::parse(link));
         made.lockstep = lockstep;
         return made;
     }
@@ -106,7 +116,19 @@ class CardsInStep : public testing::Test {
 
     std::unique_ptr<Running> make(unsigned number) {
         const std::string link = (number == 0 ? "0:listen:" : "0:connect:") + (folder_ / "link").string();
-        return std::make_unique<Running>(number + 1, link, folder_ / "sync");
+        return std::make_unique<Running>(number + 1, std::vector{link}, folder_ / "sync",
+                                         std::vector{std::pair(2 - number, 0u)});
+    }
+    // Of a chain of three, whose ends are each other's peers.
+    std::unique_ptr<Running> make_of_chain(unsigned number) {
+        const auto link = [this](const char* role, unsigned n) {
+            return role + (folder_ / ("link" + std::to_string(n))).string();
+        };
+        using Routes = std::vector<std::pair<std::uint32_t, unsigned>>;
+        const std::vector<std::string> links[] = {
+            {link("0:listen:", 0)}, {link("0:connect:", 0), link("1:listen:", 1)}, {link("0:connect:", 1)}};
+        const Routes routes[] = {{{3, 0}, {2, 0}}, {{1, 0}, {3, 1}}, {{1, 0}, {2, 0}}};
+        return std::make_unique<Running>(number + 1, links[number], folder_ / "sync", routes[number]);
     }
     // Signals of one card to the other, at odd times.
     static std::vector<script_op> signals(unsigned count) {
@@ -158,6 +180,38 @@ TEST_F(CardsInStep, APlayTakesTheSameTimeEachTime) {
         if (play == 0) first = took;
         EXPECT_EQ(took, first) << play;
         EXPECT_GT(took, kSignals * 100 * kPsPerNs);
+    }
+}
+
+// The ends of a chain send to each other through a card that does so, too, or nothing at all.
+TEST_F(CardsInStep, ThroughACardInTheMiddleToo) {
+    constexpr unsigned kSignals = 50;
+    std::uint64_t first[2] = {};
+    for (int play = 0; play < 4; ++play) {
+        const auto a = make_of_chain(0), middle = make_of_chain(1), b = make_of_chain(2);
+        ASSERT_TRUE(comes_true([&] { return a->up() && middle->up(0) && middle->up(1) && b->up(); }));
+        ASSERT_TRUE(a->forward(0) && middle->forward(0) && middle->forward(1) && b->forward(0));
+        for (Running* each : {a.get(), b.get()}) {
+            each->grant();
+            ASSERT_TRUE(each->granted());
+            ASSERT_TRUE(each->boot());
+        }
+        if (play >= 2) {
+            ASSERT_TRUE(middle->boot());
+        }
+        a->start(signals(kSignals));
+        ASSERT_TRUE(comes_true([&] { return a->done() && b->semaphore().value == kSignals; }));
+        b->start(signals(kSignals));
+        ASSERT_TRUE(comes_true([&] { return b->done() && a->semaphore().value == kSignals; }));
+        const std::uint64_t took[2] = {b->semaphore().time_ps - a->result(5 * kSignals),
+                                       a->semaphore().time_ps - b->result(5 * kSignals)};
+        for (unsigned way = 0; way < 2; ++way) {
+            if (play == 0) first[way] = took[way];
+            EXPECT_EQ(took[way], first[way]) << play << " " << way;
+        }
+        EXPECT_EQ(middle->rig().counter(ORR_CTR_LINK_FORWARDED), 2 * kSignals);
+        for (Running* each : {a.get(), middle.get(), b.get()})
+            EXPECT_EQ(each->rig().counter(ORR_CTR_LINK_STRAGGLERS), 0u);
     }
 }
 

@@ -223,7 +223,8 @@ TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
         auto bad = peer();
         ASSERT_TRUE(bad->handshake(card));
         bad->inbox->grants[0] = {0, 1 << 20, kA};
-        std::atomic_ref(messages ? bad->inbox->near.consumed : bad->inbox->near.payload_consumed).store(~0ull);
+        std::atomic_ref(messages ? bad->inbox->near.consumed : bad->inbox->near.payload_consumed)
+            .store(~0ull);
         const std::vector<std::byte> data(256 << 10);
         LinkSend sent;
         for (int i = 0; i < 100 && sent.fault == ORR_FAULT_NONE; ++i)

@@ -157,7 +157,8 @@ class Net {
     std::vector<std::unique_ptr<NetCard>> cards;
 
   private:
-    // Of a ring the link between the last two cards and the first is used by ways that begin or end at card 0.
+    // Of a ring the link between the last two cards and the first is used by ways that begin or end at card
+    // 0.
     unsigned port_towards(unsigned from, unsigned to) const {
         const auto number = static_cast<unsigned>(cards.size());
         if (!ring_) return to > from ? 1 : 0;
