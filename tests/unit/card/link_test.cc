@@ -112,6 +112,40 @@ TEST_F(LinkedCards, KnowEachOther) {
     EXPECT_NE(a_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
 }
 
+TEST_F(LinkedCards, AnEpochEndsWhatWasSentInAnOlderOne) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    const auto route = [](CardRig& card, std::uint32_t node, std::uint32_t epoch, std::uint32_t hold) {
+        const std::uint32_t value = ORR_ROUTE_VALID | hold | epoch << ORR_ROUTE_EPOCH_SHIFT;
+        card.write32(ORR_R_ROUTE(node), value);
+        EXPECT_EQ(card.read32(ORR_R_ROUTE(node)), value);
+    };
+    EXPECT_EQ(a_->run(signal(kPeerVa, 1)).back().result, ORR_FAULT_NONE);
+    for (CardRig* card : {a_.get(), b_.get()})
+        route(*card, card == a_.get() ? 2 : 1, 7, ORR_ROUTE_HOLD);
+    EXPECT_EQ(a_->run(signal(kPeerVa, 2)).back().result, ORR_FAULT_PEER_DOWN) << "held";
+    for (CardRig* card : {a_.get(), b_.get()})
+        route(*card, card == a_.get() ? 2 : 1, 7, 0);
+    EXPECT_EQ(a_->run(signal(kPeerVa + 16, 3)).back().result, ORR_FAULT_NONE);
+    settle();
+    orr_semaphore semaphores[2];
+    std::memcpy(semaphores, b_->card().vram().at(kGranted, sizeof semaphores), sizeof semaphores);
+    EXPECT_EQ(semaphores[0].value + b_->counter(ORR_CTR_LINK_DENIED), 1u) << "done before, or denied";
+    EXPECT_EQ(semaphores[1].value, 3u);
+}
+
+TEST_F(LinkedCards, ForwardGoesOffWithTheLink) {
+    a_->write32(kLink + ORR_R_LINK_CONTROL, ORR_LINK_FORWARD);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_CONTROL), ORR_LINK_FORWARD);
+    a_->write32(kLink + ORR_R_LINK_DRAIN, 1);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_DRAINED), 1u);
+    a_->write32(ORR_R_IRQ_STATUS, 1u << ORR_IRQ_LINK);
+    b_.reset();
+    step_until([&] { return a_->read32(kLink) == ORR_LINK_DOWN; });
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_CONTROL), 0u);
+    EXPECT_NE(a_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
+}
+
 TEST_F(LinkedCards, ACopyAndASignalArriveInOrder) {
     map();
     grant(*b_, kGranted, 0x1000);

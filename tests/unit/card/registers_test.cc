@@ -120,7 +120,7 @@ TEST_F(HostRegistersTest, WhatIsNotThereReadsAsZeroAndCounts) {
     };
     for (const std::uint64_t hole :
          {0x6cull, 0xa8ull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
-          ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x3cull,
+          ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x4cull,
           ORR_R_LINK(7) + 0xfcull, ORR_R_ROUTE(0) + 0ull, ORR_R_ROUTE(ORR_NODES) + 0ull}) {
         EXPECT_EQ(rig_.read32(hole), 0u) << hole;
         EXPECT_TRUE(counted()) << hole;
@@ -182,6 +182,16 @@ TEST_F(HostRegistersTest, GrantsAreCountedWhetherTheyMakeSenseOrNot) {
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_GBPS), 400u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LATENCY_NS), 500u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LOSSES), 0u);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_FORWARD_NS), 150u);
+    rig_.write32(link + ORR_R_LINK_CONTROL, ORR_LINK_FORWARD);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_CONTROL), 0u) << "while it is down";
+    rig_.write32(link + ORR_R_LINK_DRAIN, 1);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_DRAINED), 1u) << "there is nothing";
+    const std::uint64_t errors = rig_.counter(ORR_CTR_GUEST_ERRORS);
+    rig_.write32(link + ORR_R_LINK_DRAIN, 2);
+    rig_.write32(link + ORR_R_LINK_CONTROL, 2);
+    rig_.write32(link + ORR_R_LINK_GRANT_NODE, 0);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), errors + 3);
 }
 
 TEST_F(HostRegistersTest, NodeAndRoutesReadWhatIsInEffect) {
@@ -192,8 +202,13 @@ TEST_F(HostRegistersTest, NodeAndRoutesReadWhatIsInEffect) {
     rig_.write32(ORR_R_ROUTE(ORR_NODES - 1), ORR_ROUTE_VALID);
     EXPECT_EQ(rig_.read32(ORR_R_ROUTE(1)), ORR_ROUTE_VALID | 2);
     EXPECT_EQ(rig_.read32(ORR_R_ROUTE(2)), 0u);
+    const std::uint32_t held = ORR_ROUTE_VALID | 2 | ORR_ROUTE_HOLD | 0xffffu << ORR_ROUTE_EPOCH_SHIFT;
+    rig_.write32(ORR_R_ROUTE(3), held);
+    rig_.write32(ORR_R_ROUTE(3), ORR_ROUTE_VALID | 0x400);
+    rig_.write32(ORR_R_ROUTE(3), ORR_ROUTE_HOLD | 2);
+    EXPECT_EQ(rig_.read32(ORR_R_ROUTE(3)), held);
     EXPECT_EQ(rig_.read32(ORR_R_ROUTE(ORR_NODES - 1)), ORR_ROUTE_VALID);
-    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 2u);
     // No node, no port, no register.
     rig_.write32(ORR_R_NODE, ORR_NODES);
     rig_.write32(ORR_R_ROUTE(1), 2);
@@ -201,7 +216,7 @@ TEST_F(HostRegistersTest, NodeAndRoutesReadWhatIsInEffect) {
     rig_.write32(ORR_R_ROUTE(0), ORR_ROUTE_VALID);
     rig_.write32(ORR_R_ROUTE(ORR_NODES), ORR_ROUTE_VALID);
     rig_.write32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_NODE, ORR_NODES);
-    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 6u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 8u);
     EXPECT_EQ(rig_.read32(ORR_R_NODE), ORR_NODES - 1);
     EXPECT_EQ(rig_.read32(ORR_R_ROUTE(1)), ORR_ROUTE_VALID | 2);
     rig_.write32(ORR_R_ROUTE(1), 0);
@@ -273,7 +288,7 @@ TEST_F(Told, AccessesWhereNothingIsByOffsetWithTheNearestName) {
     const std::string text = log();
     EXPECT_EQ(rig_->counter(ORR_CTR_GUEST_ERRORS), 2001u);
     EXPECT_EQ(lines(text, "nearest: ORR_R_HALT_TVAL + 0x8); 512 times"), 1u) << text;
-    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_GRANT_NODE + 0x48"), 10u) << text;
+    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_FORWARD_NS + 0x38"), 10u) << text;
     EXPECT_EQ(lines(text, "at 0x9000"), 1u) << "not hidden by the others";
 }
 
