@@ -13,10 +13,14 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_route.h"
 #include "orr_sem.h"
 #include "orr_signal.h"
 #include "orr_signaller.h"
 #include "orr_vm.h"
+
+/* Times that an older attachment of the same queue is found to be by another way. */
+#define ORR_ATTACH_TRIES 10u
 
 /**
  * struct orr_spares - what attaching may need, allocated before the lock is taken
@@ -42,10 +46,8 @@ struct orr_sem_range {
 	u32 count;
 	/** @epoch: orr_vm.epoch when they were looked up */
 	u64 epoch;
-	/** @port: PEER: of the card that has them, to the queue's, at that time */
-	u32 port;
-	/** @losses: of the link there, at that time */
-	u32 losses;
+	/** @way: PEER: version of the way there, at that time; 0: none */
+	u32 way;
 };
 
 static struct orr_sem *orr_sem_of_range(const struct orr_sem_range *range, u32 i)
@@ -104,14 +106,13 @@ static void orr_signaller_add(struct orr_queue *queue, const struct orr_sem_rang
 	signaller->queue = queue;
 	signaller->va = range->va + i * sizeof(struct orr_semaphore);
 	signaller->epoch = range->epoch;
-	signaller->port = range->port;
-	signaller->losses = range->losses;
+	signaller->way = range->way;
 	signaller->bo = range->bo;
 	orr_sem_get_bo(range->bo);
 	orr_signaller_insert(signaller);
 }
 
-/* Whether the queue is still attached to one of them by a link that has gone down since. */
+/* Whether the queue is still attached to one of them by a way on which something was lost since. */
 static bool orr_range_is_stale(const struct orr_sem_range *range, struct orr_queue *queue)
 {
 	u32 i;
@@ -120,8 +121,7 @@ static bool orr_range_is_stale(const struct orr_sem_range *range, struct orr_que
 		struct orr_sem *sem = orr_sem_of_range(range, i);
 		struct orr_signaller *old = sem ? orr_signaller_find(sem, queue) : NULL;
 
-		if (old && old->bo->kind == ORR_BO_KIND_PEER &&
-		    (old->port != range->port || old->losses != range->losses))
+		if (old && old->bo->kind == ORR_BO_KIND_PEER && old->way != range->way)
 			return true;
 	}
 	return false;
@@ -189,64 +189,53 @@ static int orr_range_find(struct orr_queue *queue, struct orr_sem_range *range, 
 	return PTR_ERR_OR_ZERO(range->bo);
 }
 
-/* The port of the card that has the memory, if a link leads there. Return: whether it could be looked at. */
-static bool orr_range_look(const struct orr_sem_range *range, u32 *port, struct orr_link_look *look)
+/* The way to the memory as it is now. Return: whether the queue's card reaches it. */
+static bool orr_range_look(const struct orr_sem_range *range, u32 *way)
 {
-	struct orr_device *owner;
-	bool looked = false;
-	int idx, route;
+	bool up = true;
 
-	if (range->bo->kind != ORR_BO_KIND_PEER)
-		return false;
-	owner = orr_bo_device(range->bo->owner);
-	if (orr_enter(owner, &idx))
-		return false;
-	route = orr_peer_port(owner, orr_bo_device(range->bo)->node);
-	if (route >= 0) {
-		*port = route;
-		looked = orr_link_look(owner, route, look);
-	}
-	orr_exit(owner, idx);
-	return looked;
+	*way = 0;
+	if (range->bo->kind == ORR_BO_KIND_PEER)
+		*way = orr_way_look(orr_bo_device(range->bo), orr_bo_device(range->bo->owner), &up);
+	return up;
 }
 
-/* The link may have gone down while the queue was being attached: no change comes any more then. */
-static void orr_range_check_link(const struct orr_sem_range *range)
+/* Something may have been lost while the queue was being attached: no change comes any more then. */
+static void orr_range_check_way(const struct orr_sem_range *range)
 {
-	struct orr_link_look look;
-	u32 port;
+	u32 way;
 
-	if (orr_range_look(range, &port, &look) &&
-	    (!orr_link_is_up(&look) || port != range->port || look.losses != range->losses))
-		orr_signaller_links_changed(orr_bo_device(range->bo->owner));
+	if (!orr_range_look(range, &way) || way != range->way)
+		orr_signaller_ways_changed();
 }
 
 /* Attaches, however often it takes until nobody is in the way. */
 static int orr_range_attach_patient(struct orr_queue *queue, struct orr_sem_range *range,
 				    struct orr_spares *spares)
 {
-	struct orr_link_look look;
-	unsigned int closed;
+	unsigned int closed, tries = 0;
 	int ret;
 
 	do {
 		ret = orr_range_find(queue, range, ORR_BIND_WRITE);
 		if (ret)
 			return ret;
-		if (orr_range_look(range, &range->port, &look))
-			range->losses = look.losses;
+		orr_range_look(range, &range->way);
 		scoped_guard(mutex, &orr_sems_lock) {
 			ret = orr_range_attach(queue, range, spares);
 			closed = orr_sems_count_closed();
 		}
 		if (!ret)
-			orr_range_check_link(range);
+			orr_range_check_way(range);
 		if (ret == 1)
 			ret = orr_sems_wait_closed(closed) ?: -EAGAIN;
-		/* What it said before the loss is lost; what it says from now on is another attachment's. */
+		/*
+		 * What it said before the loss is lost; what it says from now on is another attachment's. A
+		 * card whose links change all the time is not waited for.
+		 */
 		if (ret == 2) {
-			orr_signaller_links_changed(orr_bo_device(range->bo->owner));
-			ret = -EAGAIN;
+			orr_signaller_ways_changed();
+			ret = ++tries < ORR_ATTACH_TRIES ? -EAGAIN : -ENODEV;
 		}
 		drm_gem_object_put(&range->bo->base);
 	} while (ret == -EAGAIN && !fatal_signal_pending(current));
@@ -260,7 +249,8 @@ static int orr_range_attach_patient(struct orr_queue *queue, struct orr_sem_rang
  * @count: semaphores, at most ORR_SIGNALLERS_AT_ONCE
  *
  * Return: 0, or with nothing changed -EFAULT if they are not in one mapping, -EACCES if that is
- * not to be written to, -EIO if the queue has stopped, -ENOSPC, -ENOMEM, -ERESTARTSYS: killed.
+ * not to be written to, -EIO if the queue has stopped, -ENOSPC, -ENOMEM, -ENODEV: its way there changes all the time,
+ * -ERESTARTSYS: killed.
  */
 int orr_signaller_attach(struct orr_queue *queue, u64 va, u32 count)
 {

@@ -122,8 +122,10 @@ void orr_bo_release_import(struct orr_bo *bo);
 /* orr_peer.c */
 int orr_peer_register(struct orr_device *odev);
 void orr_peer_unregister(struct orr_device *odev);
-int orr_peer_join(struct orr_device *odev, struct orr_device *owner);
-int orr_peer_port(struct orr_device *odev, u32 node);
+bool orr_write_and_wait(struct orr_device *odev, u32 reg, u32 value);
+bool orr_peer_is_registered(struct orr_device *odev);
+unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room);
+bool orr_peer_has_grants(struct orr_device *owner, u32 node);
 int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size);
 void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base);
 void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base);

@@ -6,12 +6,13 @@
  * way round:
  *
  *   orr_file.lock        mutex     a file's doorbell page and slots
+ *   orr_routes_lock      mutex     orr_route.c: the map of the links, and routes on the cards
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist
- *   orr_routes_lock      mutex     orr_peer.c: two cards get routes to each other
  *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
+ *   orr_device.drain_lock mutex    what passes through this card is being hurried
  *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
  *   orr_device.bo_lock   mutex     list of BOs, and the DMA mappings of each
  *   dma_resv (core)                of a dma-buf whose mapping ends
@@ -21,13 +22,14 @@
  *   orr_device.boot_lock mutex     the core is being started, or the card put to rest; fences wait
  *                                  for it, so nothing is allocated under it
  *   orr_device.pages_lock spinlock doorbell pages
+ *   orr_pairs_lock       spinlock  orr_route.c: which ways there are
  *   orr_device.queue_lock spinlock number -> queue
  *   dma_fence.lock (of a struct orr_fence)
  *   orr_queue.lock       spinlock  waiters of a queue, what it is armed for
  *   orr_mailbox.lock     spinlock  both mailbox rings
  *   orr_restart.pulse_lock spinlock  looks at the heartbeat
  *
- * All spinlocks but pages_lock and pulse_lock are taken in interrupts. Hardware is touched inside
+ * All spinlocks but pages_lock, orr_pairs_lock and pulse_lock are taken in interrupts. Hardware is touched inside
  * orr_enter() and orr_exit() only; nothing sleeps for user space in there, so that unbinding never
  * waits for a process. Only an import of another driver's memory waits for that driver in there.
  */
@@ -161,6 +163,20 @@ struct orr_link_look {
 	u32 state;
 	/** @losses: how often it has gone down, with what was on the way */
 	u32 losses;
+	/** @control: ORR_LINK_FORWARD */
+	u32 control;
+};
+
+/**
+ * struct orr_used_link - a link over which ways go
+ */
+struct orr_used_link {
+	/** @peer: node at the other end; 0: ways do not go here */
+	u32 peer;
+	/** @peer_port: port there */
+	u32 peer_port;
+	/** @since: number that says which of two has been used for longer; the same at both ends */
+	u32 since;
 };
 
 /* The card's vectors that mean something to this driver: 0 .. 3. */
@@ -334,6 +350,12 @@ struct orr_device {
 	bool registered;
 	/** @node: its number for other cards, in this life only; constant once it is registered */
 	u32 node;
+	/** @used_links: by port; orr_routes_lock */
+	struct orr_used_link used_links[ORR_LINK_MAX_PORTS];
+	/** @drain_lock: guards @drains */
+	struct mutex drain_lock;
+	/** @drains: by port, commands written since the card's reset */
+	u32 drains[ORR_LINK_MAX_PORTS];
 	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
 	struct mutex grant_lock;
 	/** @grants: by slot, the same on all link ports */
@@ -435,6 +457,7 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 
 	look->state = orr_read32(odev, link + ORR_R_LINK_STATE);
 	look->losses = orr_read32(odev, link + ORR_R_LINK_LOSSES);
+	look->control = orr_read32(odev, link + ORR_R_LINK_CONTROL);
 	return (look->state != U32_MAX && look->losses != U32_MAX) || orr_hw_answers(odev, true);
 }
 

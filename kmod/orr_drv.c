@@ -18,6 +18,7 @@
 #include "orr_file.h"
 #include "orr_ioctl.h"
 #include "orr_queue.h"
+#include "orr_route.h"
 
 static u64 orr_cycles(u64 ps, u64 hz)
 {
@@ -87,9 +88,9 @@ static struct drm_driver orr_drm_driver = {
 	.major = 1,
 	/*
 	 * 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of
-	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS
+	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS; 5: QUERY_WAY
 	 */
-	.minor = 4,
+	.minor = 5,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)
@@ -128,6 +129,9 @@ static int orr_device_init(struct orr_device *odev)
 	if (ret)
 		return ret;
 	ret = drmm_mutex_init(&odev->drm, &odev->bo_lock);
+	if (ret)
+		return ret;
+	ret = drmm_mutex_init(&odev->drm, &odev->drain_lock);
 	if (ret)
 		return ret;
 	return drmm_mutex_init(&odev->drm, &odev->grant_lock);
@@ -246,6 +250,7 @@ err_peer:
 	orr_peer_unregister(odev);
 err_stop:
 	orr_device_stop(odev);
+	orr_routes_update();
 	orr_device_calm(odev);
 err_master:
 	pci_clear_master(pdev);
@@ -258,6 +263,8 @@ static void orr_remove(struct pci_dev *pdev)
 
 	orr_peer_unregister(odev);
 	orr_device_stop(odev);
+	/* Ways to it, and those that went through it, end or are made anew. */
+	orr_routes_update();
 	drm_dev_unplug(&odev->drm);
 	orr_device_calm(odev);
 	orr_bo_unbind_all(odev);

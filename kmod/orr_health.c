@@ -18,6 +18,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_route.h"
 #include "orr_signal.h"
 
 #define ORR_HEALTH_PERIOD (HZ / 20)
@@ -152,6 +153,9 @@ static void orr_lost_work(struct work_struct *work)
 	orr_queue_all_gone(odev);
 	dma_fence_end_signalling(cookie);
 	orr_signaller_card_lost(odev);
+	/* For ways that go through it. */
+	orr_routes_want();
+	orr_health_link_kick(odev, true);
 
 	/* After the fences: page faults, which this waits for, allocate and so may wait for them. */
 	orr_mmap_zap(odev);
@@ -211,8 +215,11 @@ bool orr_links_look(struct orr_device *odev, struct orr_link_look looks[])
 	return looked;
 }
 
-/* Whether a link has changed since the last look. */
-static bool orr_link_changed(struct orr_device *odev)
+/*
+ * Whether a link has changed since the last look.
+ * @told: whether users can see it
+ */
+static bool orr_link_changed(struct orr_device *odev, bool *told)
 {
 	struct orr_link_look looks[ORR_LINK_MAX_PORTS];
 	bool changed = false;
@@ -221,21 +228,24 @@ static bool orr_link_changed(struct orr_device *odev)
 	if (!orr_links_look(odev, looks))
 		return false;
 	for (i = 0; i < odev->info.link_ports; i++) {
-		changed |= looks[i].state != odev->link_looks[i].state ||
-			   looks[i].losses != odev->link_looks[i].losses;
+		*told |= looks[i].state != odev->link_looks[i].state ||
+			 looks[i].losses != odev->link_looks[i].losses;
+		changed |= looks[i].control != odev->link_looks[i].control;
 		odev->link_looks[i] = looks[i];
 	}
-	return changed;
+	return changed || *told;
 }
 
 static void orr_link_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, link_work.work);
 
-	if (!orr_link_changed(odev))
-		return;
-	orr_sysfs_links_notify(odev);
-	orr_signaller_links_changed(odev);
+	bool told = false;
+
+	if (orr_link_changed(odev, &told) || orr_routes_wanted())
+		orr_routes_update();
+	if (told)
+		orr_sysfs_links_notify(odev);
 }
 
 /**

@@ -13,6 +13,7 @@
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_ioctl.h"
+#include "orr_route.h"
 #include "orr_vm.h"
 
 #define ORR_QUOTA_PERIOD_MIN_US 100u
@@ -37,6 +38,7 @@ static_assert(sizeof(struct drm_orr_queue_wait) == 72);
 static_assert(sizeof(struct drm_orr_queue_fence) == 24);
 static_assert(sizeof(struct drm_orr_query_counters) == 16);
 static_assert(sizeof(struct drm_orr_query_link) == 40);
+static_assert(sizeof(struct drm_orr_query_way) == 32);
 static_assert(sizeof(struct drm_orr_wait_edge) == 88);
 static_assert(sizeof(struct drm_orr_query_deadlock) == 16);
 
@@ -378,6 +380,27 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	return ret;
 }
 
+static int orr_query_way_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct drm_orr_query_way *args = data;
+	struct orr_way way;
+	u32 port = 0;
+	int ret;
+
+	if (args->pad)
+		return -EINVAL;
+	ret = orr_way_query(odev, args->peer_uid, &way, &port);
+	if (ret)
+		return ret;
+	args->links = way.links;
+	args->port = way.links ? port : 0;
+	args->gbps = way.links ? way.gbps : 0;
+	args->latency_ns = way.links ? way.latency_ns : 0;
+	args->version = way.version;
+	return 0;
+}
+
 const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_QUERY_DEVICE, orr_query_device, 0),
 	DRM_IOCTL_DEF_DRV(ORR_BO_CREATE, orr_bo_create_ioctl, 0),
@@ -397,6 +420,7 @@ const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_QUEUE_ABORT, orr_queue_abort_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_SIGNALLER_ATTACH, orr_signaller_attach_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_SIGNALLER_DETACH, orr_signaller_detach_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUERY_WAY, orr_query_way_ioctl, 0),
 };
 
 const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

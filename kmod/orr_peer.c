@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Links between cards. Each card has a number, its node, and is told by which of its ports it
- * reaches which other node. A card reaches another's VRAM only where that one's driver (this one, as
- * the owner) has granted a range to its node.
+ * Cards that others reach. Each has a number, its node. A card reaches another's VRAM only where that
+ * one's driver (this one, as the owner) has granted a range to its node; by which way, orr_route.c
+ * says.
  *
  * Either card can go at any time, and mappings of its memory on the other side stand until their
  * owner takes them away. They name the node that the card had in that life. Each life of a card gets
@@ -19,6 +19,7 @@
 
 #include "orr_bo.h"
 #include "orr_device.h"
+#include "orr_route.h"
 
 #define ORR_GRANT_TIMEOUT_US (5 * USEC_PER_SEC)
 #define ORR_NODE_TIMEOUT_US (5 * USEC_PER_SEC)
@@ -26,9 +27,6 @@
 static DEFINE_MUTEX(orr_registry_lock);
 static LIST_HEAD(orr_registry);
 static u32 orr_last_node; /* orr_registry_lock */
-
-/* Two cards get their routes to each other together. */
-static DEFINE_MUTEX(orr_routes_lock);
 
 static void orr_peer_forget(struct drm_device *drm, void *data)
 {
@@ -79,11 +77,15 @@ static int orr_registry_add(struct orr_device *odev)
 	return 0;
 }
 
-/*
- * Writes a register that reads what is in effect, and waits for that. Return: whether it came.
- * Inside orr_enter(), or in probe.
+/**
+ * orr_write_and_wait - write a register that reads what is in effect, and wait for that
+ * @odev: the card, inside orr_enter() or in probe
+ * @reg: the register
+ * @value: for it
+ *
+ * Return: whether it came.
  */
-static bool orr_write_and_wait(struct orr_device *odev, u32 reg, u32 value)
+bool orr_write_and_wait(struct orr_device *odev, u32 reg, u32 value)
 {
 	u32 now;
 
@@ -128,133 +130,39 @@ void orr_peer_unregister(struct orr_device *odev)
 	odev->registered = false;
 }
 
-static bool orr_peer_is_registered(struct orr_device *odev)
+/**
+ * orr_peer_is_registered - may others use a card?
+ * @odev: the card
+ *
+ * Return: whether they may.
+ */
+bool orr_peer_is_registered(struct orr_device *odev)
 {
 	guard(mutex)(&orr_registry_lock);
 	return odev->registered;
 }
 
-/* Is this port of @odev up, and joined to the card @uid? */
-static bool orr_peer_port_leads_to(struct orr_device *odev, u32 port, u64 uid, u32 *peer_port)
-{
-	u32 link = ORR_R_LINK(port);
-	u32 state = orr_read32(odev, link + ORR_R_LINK_STATE);
-
-	if (state != ORR_LINK_UP && state != ORR_LINK_DEGRADED)
-		return false;
-	if (orr_read64(odev, link + ORR_R_LINK_PEER_UID) != uid)
-		return false;
-	*peer_port = orr_read32(odev, link + ORR_R_LINK_PEER_PORT);
-	return true;
-}
-
 /**
- * orr_peer_port - by which port a card reaches another, and hears of it
- * @odev: the card, inside orr_enter()
- * @node: the other's
+ * orr_peer_collect - all cards that others may use
+ * @cards: filled in, with a reference each
+ * @room: at most so many
  *
- * Return: the port, -EXDEV: by none.
+ * Return: their number.
  */
-int orr_peer_port(struct orr_device *odev, u32 node)
+unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room)
 {
-	u32 port = orr_read32(odev, ORR_R_ROUTE(node)) - ORR_ROUTE_VALID;
+	struct orr_device *odev;
+	unsigned int count = 0;
 
-	return port < odev->info.link_ports ? (int)port : -EXDEV;
-}
-
-/*
- * Which port of @odev leads to the other card, and to which of that card's? The one that is its route
- * stays so as long as it does. Return: 0, -EXDEV, -ENODEV.
- */
-static int orr_peer_look_for(struct orr_device *odev, struct orr_device *other, u32 *port,
-			     u32 *peer_port)
-{
-	int idx, ret, now;
-	u32 i;
-
-	ret = orr_enter(odev, &idx);
-	if (ret)
-		return ret;
-	now = orr_peer_port(odev, other->node);
-	if (now >= 0 && orr_peer_port_leads_to(odev, now, other->info.uid, peer_port)) {
-		*port = now;
-		goto out;
+	guard(mutex)(&orr_registry_lock);
+	list_for_each_entry(odev, &orr_registry, registry_node) {
+		if (!odev->registered || count == room)
+			continue;
+		/* The driver is bound, and keeps it. */
+		drm_dev_get(&odev->drm);
+		cards[count++] = odev;
 	}
-	ret = -EXDEV;
-	for (i = 0; i < odev->info.link_ports && ret; i++) {
-		if (orr_peer_port_leads_to(odev, i, other->info.uid, peer_port)) {
-			*port = i;
-			ret = 0;
-		}
-	}
-out:
-	orr_exit(odev, idx);
-	return ret;
-}
-
-/* Does the other card say so too? One that lies must not get a grant that is meant for another. */
-static int orr_peer_confirm(struct orr_device *owner, u32 owner_port, u64 uid, u32 port)
-{
-	u32 back = U32_MAX;
-	int idx, ret;
-
-	/* The port number comes over the link and is checked like anything else. */
-	if (owner_port >= owner->info.link_ports)
-		return -EXDEV;
-	ret = orr_enter(owner, &idx);
-	if (ret)
-		return ret;
-	if (!orr_peer_port_leads_to(owner, owner_port, uid, &back) || back != port)
-		ret = -EXDEV;
-	orr_exit(owner, idx);
-	return ret;
-}
-
-/* From now on @odev reaches a node by that port. Return: 0, -ENODEV. */
-static int orr_route_set(struct orr_device *odev, u32 node, u32 port)
-{
-	u32 route = ORR_ROUTE_VALID | port;
-	int idx, ret;
-
-	ret = orr_enter(odev, &idx);
-	if (ret)
-		return ret;
-	if (orr_read32(odev, ORR_R_ROUTE(node)) != route &&
-	    !orr_write_and_wait(odev, ORR_R_ROUTE(node), route)) {
-		if (!orr_health_gone(odev))
-			orr_device_lost(odev, "it does not take a route to another card");
-		ret = -ENODEV;
-	}
-	orr_exit(odev, idx);
-	return ret;
-}
-
-/**
- * orr_peer_join - two cards with a link between them get routes to each other
- * @odev: the card that wants to write
- * @owner: the card that has the memory
- *
- * Return: 0, -EXDEV if no link between them is up, -ENODEV if a card is gone.
- */
-int orr_peer_join(struct orr_device *odev, struct orr_device *owner)
-{
-	u32 port, owner_port;
-	int ret;
-
-	if (!orr_peer_is_registered(owner))
-		return -ENODEV;
-	guard(mutex)(&orr_routes_lock);
-	ret = orr_peer_look_for(odev, owner, &port, &owner_port);
-	if (ret)
-		return ret;
-	ret = orr_peer_confirm(owner, owner_port, odev->info.uid, port);
-	if (ret)
-		return ret;
-	/* The owner takes what comes by its own route to there. */
-	ret = orr_route_set(owner, odev->node, owner_port);
-	if (ret)
-		return ret;
-	return orr_route_set(odev, owner->node, port);
+	return count;
 }
 
 /*
@@ -298,6 +206,24 @@ static struct orr_grant *orr_grant_find(struct orr_device *owner, u32 node, u64 
 			return grant;
 	}
 	return NULL;
+}
+
+/**
+ * orr_peer_has_grants - may a node write to some memory of a card?
+ * @owner: the card that has the memory
+ * @node: the other's
+ *
+ * Return: whether it may.
+ */
+bool orr_peer_has_grants(struct orr_device *owner, u32 node)
+{
+	unsigned int slot;
+
+	guard(mutex)(&owner->grant_lock);
+	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
+		if (owner->grants[slot].users && owner->grants[slot].node == node)
+			return true;
+	return false;
 }
 
 static struct orr_grant *orr_grant_find_free(struct orr_device *owner)
@@ -389,6 +315,8 @@ void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base)
 		return;
 	if (orr_enter(owner, &idx))
 		return;
+	/* What was sent before is carried out: it has to be here for that. */
+	orr_way_drain(owner, node);
 	orr_grant_command(owner, grant - owner->grants, NULL);
 	orr_exit(owner, idx);
 }

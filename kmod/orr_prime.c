@@ -11,6 +11,7 @@
 
 #include "orr_bo.h"
 #include "orr_device.h"
+#include "orr_route.h"
 
 static int orr_dmabuf_attach(struct dma_buf *dma_buf, struct dma_buf_attachment *attach)
 {

@@ -18,6 +18,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_route.h"
 #include "orr_sem.h"
 #include "orr_vm.h"
 
@@ -239,6 +240,9 @@ static void orr_closer_tell(struct orr_device *odev, struct orr_sem *sems[], uns
 
 	if (orr_enter(odev, &idx))
 		return;
+	/* What has been signalled by now comes first, wherever it is on its way. */
+	if (count)
+		orr_way_drain_all(odev);
 	for (i = 0; i < count; i++) {
 		u64 request[3] = { [2] = sems[i]->word };
 

@@ -24,6 +24,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_route.h"
 #include "orr_sem.h"
 #include "orr_signal.h"
 #include "orr_signaller.h"
@@ -306,42 +307,39 @@ void orr_signaller_card_lost(struct orr_device *odev)
 }
 
 /*
- * Whether a queue reaches the semaphore, and has done so all the time: what was on a link that went
- * down is lost, and he who sent it does not know.
+ * Whether a queue reaches the semaphore, and has done so all the time: what was on a way when a link of
+ * it went down is lost, and he who sent it does not know.
  */
-static bool orr_signaller_reaches(const struct orr_signaller *signaller,
-				  const struct orr_link_look looks[])
+static bool orr_signaller_reaches(const struct orr_signaller *signaller)
 {
-	const struct orr_bo *bo = signaller->bo;
+	struct orr_bo *bo = signaller->bo;
 
-	return bo->kind != ORR_BO_KIND_PEER || (orr_link_is_up(&looks[signaller->port]) &&
-						looks[signaller->port].losses == signaller->losses);
+	return bo->kind != ORR_BO_KIND_PEER ||
+	       orr_way_stands(orr_bo_device(bo)->node, orr_bo_device(bo->owner)->node,
+			      signaller->way);
 }
 
 /**
- * orr_signaller_links_changed - links of a card came up or went down
- * @odev: the card; the caller may sleep
+ * orr_signaller_ways_changed - ways between cards came or ended
+ *
+ * The caller may sleep.
  */
-void orr_signaller_links_changed(struct orr_device *odev)
+void orr_signaller_ways_changed(void)
 {
 	struct orr_signaller *signaller, *next;
 	struct orr_drop drop;
-	struct orr_link_look looks[ORR_LINK_MAX_PORTS];
 	struct hlist_node *following;
 	struct orr_sem *sem;
 	int bucket;
 
 	orr_drop_begin(&drop);
 	scoped_guard(mutex, &orr_sems_lock) {
-		/* Under the lock: who attaches after a link has come up again is not meant. */
-		if (!orr_links_look(odev, looks))
-			break;
 		hash_for_each_safe(orr_sems, bucket, following, sem, node) {
-			if (sem->closing || orr_bo_device(sem->origin) != odev)
+			if (sem->closing)
 				continue;
 			/* Not only if they were the last: nobody looks again when the others stop. */
 			list_for_each_entry_safe(signaller, next, &sem->signallers, of_sem)
-				if (!orr_signaller_reaches(signaller, looks))
+				if (!orr_signaller_reaches(signaller))
 					orr_signaller_drop(signaller, ORR_QERR_PEER_LOST, &drop);
 		}
 	}

@@ -15,7 +15,7 @@ bool orr_signaller_unmapped(struct orr_vm *vm, u64 va, u64 size, u64 epoch);
 void orr_signaller_stopped(struct orr_queue *queue);
 void orr_signaller_stopped_later(struct orr_device *odev, u32 number);
 void orr_signaller_card_lost(struct orr_device *odev);
-void orr_signaller_links_changed(struct orr_device *odev);
+void orr_signaller_ways_changed(void);
 void orr_signaller_init(struct orr_device *odev);
 void orr_signaller_fini(struct orr_device *odev);
 

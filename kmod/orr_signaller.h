@@ -32,10 +32,8 @@ struct orr_signaller {
 	struct orr_queue *queue;
 	/** @bo: as the queue's card sees the memory; a reference, see orr_sem_get_bo() */
 	struct orr_bo *bo;
-	/** @port: PEER: of the card that has the memory, by which the queue's card comes */
-	u32 port;
-	/** @losses: of the link to the memory before the queue was attached, if there is one between */
-	u32 losses;
+	/** @way: PEER: version of the way to the memory before the queue was attached, 0: none */
+	u32 way;
 };
 
 /**

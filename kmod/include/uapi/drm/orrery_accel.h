@@ -43,6 +43,7 @@ extern "C" {
 #define DRM_ORR_QUEUE_ABORT 0x0f
 #define DRM_ORR_SIGNALLER_ATTACH 0x10
 #define DRM_ORR_SIGNALLER_DETACH 0x11
+#define DRM_ORR_QUERY_WAY 0x12
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -281,6 +282,20 @@ struct drm_orr_query_link {
 	__u32 pad; /* 0 */
 };
 
+/*
+ * How memory of another card is reached: over one link or several. What is under way when one of them goes down may be
+ * lost; version is another one then, also if the way is there again. Since 1.5.
+ */
+struct drm_orr_query_way {
+	__u64 peer_uid; /* in: the other card */
+	__u32 links; /* out: 0: there is no way */
+	__u32 port; /* out: of this card, by which it begins */
+	__u32 gbps; /* out: of the slowest link */
+	__u32 latency_ns; /* out: one way, with what cards between take to pass on */
+	__u32 version; /* out: 0: nothing of the other card has been imported on this one yet, nor the reverse */
+	__u32 pad; /* 0 */
+};
+
 struct drm_orr_wait_edge {
 	__u32 queue; /* waits; this file's number, or 0: another file's */
 	__u32 signaller; /* whose packets hold the signal; this file's number, or 0: another file's */
@@ -327,6 +342,7 @@ struct drm_orr_query_deadlock {
 #define DRM_IOCTL_ORR_SIGNALLER_DETACH \
 	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_SIGNALLER_DETACH, struct drm_orr_signaller)
 #define DRM_IOCTL_ORR_QUERY_LINK DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_LINK, struct drm_orr_query_link)
+#define DRM_IOCTL_ORR_QUERY_WAY DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_WAY, struct drm_orr_query_way)
 
 #if defined(__cplusplus)
 }

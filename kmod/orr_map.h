@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The links between this driver's cards, and the ways over them. */
+#ifndef _ORR_MAP_H_
+#define _ORR_MAP_H_
+
+#include "orr_device.h"
+
+/* Cards that get ways to each other. */
+#define ORR_MAP_CARDS 64u
+/* Links of a way: a message ends before it goes over more. */
+#define ORR_WAY_LINKS 8u
+#define ORR_MAP_NONE 0xffu
+
+/**
+ * struct orr_map_port - a port, as it was found
+ */
+struct orr_map_port {
+	/** @look: state, losses, control */
+	struct orr_link_look look;
+	/** @peer_uid: card at the other end, if the link is up */
+	u64 peer_uid;
+	/** @peer_port: port there */
+	u32 peer_port;
+	/** @gbps: rate */
+	u32 gbps;
+	/** @latency_ns: one way */
+	u32 latency_ns;
+	/** @peer: index of the card at the other end, which says so too; else ORR_MAP_NONE */
+	u8 peer;
+	/** @used: ways may go here */
+	bool used;
+	/** @tree: one of as few links as join the cards */
+	bool tree;
+	/** @waits: ports of @peer for which what leaves here may wait */
+	u8 waits;
+};
+
+/**
+ * struct orr_map_card - a card
+ */
+struct orr_map_card {
+	/** @odev: the card, a reference */
+	struct orr_device *odev;
+	/** @forward_ns: what passing on takes; 0: the card does not pass on */
+	u32 forward_ns;
+	/** @port: by number */
+	struct orr_map_port port[ORR_LINK_MAX_PORTS];
+};
+
+/**
+ * struct orr_map - all cards
+ */
+struct orr_map {
+	/** @count: of @card */
+	unsigned int count;
+	/** @card: those that are registered, or as many as there is room for */
+	struct orr_map_card card[ORR_MAP_CARDS];
+	/** @salt: of what makes two ways of one length differ */
+	u32 salt;
+	/** @cost: from, to */
+	u64 cost[ORR_MAP_CARDS][ORR_MAP_CARDS];
+	/** @next: from, to: the port, or ORR_MAP_NONE */
+	u8 next[ORR_MAP_CARDS][ORR_MAP_CARDS];
+};
+
+void orr_map_compute(struct orr_map *map);
+unsigned int orr_map_way(const struct orr_map *map, unsigned int from, unsigned int to,
+			 u8 ports[ORR_WAY_LINKS]);
+
+#endif /* _ORR_MAP_H_ */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Ways between two cards: between who keeps them, and who goes by them. */
+#ifndef _ORR_ROUTE_H_
+#define _ORR_ROUTE_H_
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+#include "orr_map.h"
+
+/**
+ * struct orr_step - a card on a way
+ */
+struct orr_step {
+	/** @odev: the card, a reference */
+	struct orr_device *odev;
+	/** @back: port to the card before, if there is one */
+	u32 back;
+	/** @onward: port to the card behind, if there is one */
+	u32 onward;
+	/** @losses_back: of @back, since the way is used */
+	u32 losses_back;
+	/** @losses_onward: of @onward */
+	u32 losses_onward;
+};
+
+/**
+ * struct orr_way - how two cards reach each other
+ */
+struct orr_way {
+	/** @up: they do */
+	bool up;
+	/** @version: another one whenever something on the way may have been lost; no two ways have the same */
+	u32 version;
+	/** @links: number of links, with a card more in @steps; 0: there never was one */
+	u32 links;
+	/** @gbps: of the slowest link */
+	u32 gbps;
+	/** @latency_ns: of all, with what passing on takes */
+	u32 latency_ns;
+	/** @steps: from the card with the lower node to the other */
+	struct orr_step steps[ORR_WAY_LINKS + 1];
+};
+
+/**
+ * struct orr_pair - two cards that have asked for a way
+ */
+struct orr_pair {
+	/** @node: in the table; orr_routes_lock and orr_pairs_lock, as of all that is in there */
+	struct hlist_node node;
+	/** @ends: cards, references, that with the lower node first; constant */
+	struct orr_device *ends[2];
+	/** @way: between them */
+	struct orr_way way;
+	/** @epoch: of both routes; orr_routes_lock */
+	u16 epoch;
+	/** @harmed: something may have been lost that the links do not show; orr_pairs_lock */
+	bool harmed;
+	/** @in_use: one may write to the other's memory; orr_routes_lock */
+	bool in_use;
+	/** @changed: in a list while it gets another way or epoch; orr_routes_lock */
+	struct list_head changed;
+};
+
+extern struct mutex orr_routes_lock;
+extern struct spinlock orr_pairs_lock;
+
+/* orr_way.c */
+struct orr_pair *orr_pair_first(struct orr_pair *after);
+struct orr_pair *orr_pair_find(u32 node, u32 other);
+int orr_pair_add(struct orr_device *odev, struct orr_device *other);
+void orr_pair_remove(struct orr_pair *pair);
+void orr_way_put(struct orr_way *way);
+bool orr_way_get(u32 node, u32 other, struct orr_way *way);
+bool orr_way_is_whole(const struct orr_way *way);
+bool orr_way_stands(u32 node, u32 other, u32 version);
+u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up);
+void orr_way_drain(struct orr_device *owner, u32 node);
+void orr_way_drain_all(struct orr_device *owner);
+
+/* orr_route.c */
+int orr_peer_join(struct orr_device *odev, struct orr_device *owner);
+void orr_routes_update(void);
+bool orr_routes_wanted(void);
+void orr_routes_want(void);
+int orr_way_query(struct orr_device *odev, u64 uid, struct orr_way *way, u32 *port);
+
+#endif /* _ORR_ROUTE_H_ */
