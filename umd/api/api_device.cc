@@ -193,7 +193,7 @@ orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
         ORR_TRY(linked, runtime.linked(device, peer));
         if (!*linked) {
             return fail(orrErrorPeerAccess,
-                        "no link that is up joins device {} and device {}: orrery-smi shows the links",
+                        "no way over links that are up joins device {} and device {}: orrery-smi shows the links",
                         device, peer);
         }
         ORR_TRY(own, runtime.context(device));

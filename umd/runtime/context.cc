@@ -49,7 +49,6 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       memory_(memory),
       fleet_(fleet),
       uid_(card.uid),
-      ports_(card.link_ports),
       vector_cores_(card.vector_cores),
       isa_(isa_of(card)),
       host_atomics_(umd::host_atomics(card)),
@@ -87,22 +86,10 @@ void Context::ask() {
 }
 
 std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
-    for (std::uint32_t port = 0; port < ports_; ++port) {
-        const auto link = winsys_.link(port);
-        if (!link) return 0;
-        if (is_up(*link) && link->peer_uid == peer.uid_) return (port + 1ull) << 32 | link->losses;
-    }
-    return std::nullopt;
-}
-
-std::optional<std::set<std::uint64_t>> Context::neighbours() const {
-    std::set<std::uint64_t> found;
-    for (std::uint32_t port = 0; port < ports_; ++port) {
-        const auto link = winsys_.link(port);
-        if (!link) return std::nullopt;
-        if (is_up(*link)) found.insert(link->peer_uid);
-    }
-    return found;
+    const auto way = winsys_.way(peer.uid_);
+    if (!way) return 0;
+    if (way->links == 0) return std::nullopt;
+    return (way->port + 1ull) << 32 | way->version;
 }
 
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {

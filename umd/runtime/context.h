@@ -56,11 +56,9 @@ class Context {
     bool lost() const { return loss_.ended(); }
     // Asks the driver whether it is.
     void ask();
-    // The link to it, if it is up: a number that is another one when it was down in between. 0: the driver
-    // does not say.
+    // The way to it, over links that are up: a number that is another one when something on it may have been
+    // lost in between. 0: the driver does not say.
     std::optional<std::uint64_t> way_to(const Context& peer) const;
-    // Cards at the ends of links that are up. Nothing: the driver does not say.
-    std::optional<std::set<std::uint64_t>> neighbours() const;
     std::uint64_t uid() const { return uid_; }
 
     // Made at first use.
@@ -146,7 +144,6 @@ class Context {
     Memory& memory_;
     Fleet& fleet_;
     const std::uint64_t uid_;
-    const std::uint32_t ports_;
     const std::uint32_t vector_cores_;
     const Isa isa_;
     Fate loss_;

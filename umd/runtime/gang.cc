@@ -139,7 +139,7 @@ Status Gangs::launch(std::vector<GangPart> parts) {
             if (card == peer || card->way_to(*peer)) continue;
             return fail(
                 orrErrorPeerAccess,
-                "no link that is up joins devices {} and {}: the parts of a launch over several devices "
+                "no way over links that are up joins devices {} and {}: the parts of a launch over several devices "
                 "find each other over links (orrery-smi shows them)",
                 card->device(), peer->device());
         }

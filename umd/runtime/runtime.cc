@@ -173,13 +173,10 @@ int Runtime::device_of_uid(std::uint64_t uid) {
 
 Result<bool> Runtime::linked(int number, int peer) {
     ORR_TRY(own, device(number));
-    ORR_TRY(other, device(peer));
-    ORR_TRY(card, (*own)->query());
-    for (std::uint32_t port = 0; port < card->link_ports; ++port) {
-        ORR_TRY(link, (*own)->link(port));
-        if (is_up(*link) && device_of_uid(link->peer_uid) == peer) return true;
-    }
-    return false;
+    ORR_TRY(known, device(peer));
+    if (number == peer) return false;
+    ORR_TRY(way, (*own)->way(cards_[static_cast<std::size_t>(peer)]->uid));
+    return way->links > 0;
 }
 
 Result<std::shared_ptr<Stream>> Runtime::stream(orrStream_t handle) {

@@ -73,7 +73,7 @@ Status GraphExec::check_link(int from, int to) const {
     if (*linked) return {};
     return fail(
         orrErrorPeerAccess,
-        "a node on device {} comes after one on device {}, but no link that is up joins them: orrery-smi "
+        "a node on device {} comes after one on device {}, but no way over links that are up joins them: orrery-smi "
         "shows the links",
         to, from);
 }

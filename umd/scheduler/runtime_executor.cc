@@ -58,19 +58,18 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
         if (a == 0) first_speed = speed;
         if (speed > 0 && first_speed > 0)
             machine_.slowness[a] = std::clamp(first_speed / speed, 1 / kMostSlowness, kMostSlowness);
-        for (std::uint32_t port = 0; port < card->link_ports; ++port) {
-            ORR_TRY(link, cards_[a].context->winsys().link(port));
-            if (!is_up(*link)) continue;
-            const int peer = runtime_.device_of_uid(link->peer_uid);
-            const auto b =
-                static_cast<unsigned>(std::ranges::find(cards_, peer, &Card::device) - cards_.begin());
-            if (b >= cards_.size()) continue;
-            if (auto enabled = runtime_.memory().enable_peer(cards_[a].device, peer); !enabled)
+    }
+    for (unsigned a = 0; a < cards_.size(); ++a) {
+        for (unsigned b = 0; b < cards_.size(); ++b) {
+            if (a == b) continue;
+            ORR_TRY(way, cards_[a].context->winsys().way(cards_[b].context->uid()));
+            if (way->links == 0) continue;
+            if (auto enabled = runtime_.memory().enable_peer(cards_[a].device, cards_[b].device); !enabled)
                 return enabled;
-            const double gbps = link->gbps == 0 ? 400 : link->gbps;
-            cards_[a].link_latency[b] = Ps{link->latency_ns} * 1000;
-            cards_[a].links[b] = fmt::format(":{}x{}:{}", link->lanes, link->gbps, link->latency_ns);
-            machine_.channel[a][b] = {kLinkSetup + Ps{link->latency_ns} * 1000, 8000.0 / gbps, true};
+            const double gbps = way->gbps == 0 ? 400 : way->gbps;
+            cards_[a].link_latency[b] = Ps{way->latency_ns} * 1000;
+            cards_[a].links[b] = fmt::format(":{}x{}:{}", way->links, way->gbps, way->latency_ns);
+            machine_.channel[a][b] = {kLinkSetup + Ps{way->latency_ns} * 1000, 8000.0 / gbps, true};
         }
     }
     return {};

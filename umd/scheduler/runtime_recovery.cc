@@ -130,9 +130,8 @@ bool RuntimeExecutor::find_lost_cards() {
 
 void RuntimeExecutor::find_cut_links() {
     for (unsigned a = 0; a < cards_.size(); ++a) {
-        const auto neighbours = cards_[a].context->neighbours();
-        for (unsigned b = a + 1; b < cards_.size() && neighbours; ++b) {
-            if (machine_.channel[a][b].exists && !neighbours->contains(cards_[b].context->uid())) cut(a, b);
+        for (unsigned b = a + 1; b < cards_.size(); ++b) {
+            if (machine_.channel[a][b].exists && !cards_[a].context->way_to(*cards_[b].context)) cut(a, b);
         }
     }
 }

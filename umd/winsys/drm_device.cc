@@ -244,6 +244,16 @@ class DrmDevice final : public Device {
         return query;
     }
 
+    Result<drm_orr_query_way> way(std::uint64_t peer_uid) override {
+        if (info().driver_version < ORR_MAKE_VERSION(1, 5, 0)) return Device::way(peer_uid);
+        drm_orr_query_way query{};
+        query.peer_uid = peer_uid;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_WAY, &query)) {
+            return fail_errno(number, file_->what("way query"));
+        }
+        return query;
+    }
+
     Status create_vm(Quota quota) override {
         drm_orr_vm_create create{};
         create.quota_permille = quota.permille;

@@ -20,6 +20,23 @@
 
 namespace orrery::umd {
 
+Result<drm_orr_query_way> Device::way(std::uint64_t peer_uid) {
+    drm_orr_query_way way{};
+    way.peer_uid = peer_uid;
+    ORR_TRY(card, query());
+    for (std::uint32_t port = 0; port < card->link_ports; ++port) {
+        ORR_TRY(one, link(port));
+        if (!is_up(*one) || one->peer_uid != peer_uid) continue;
+        way.links = 1;
+        way.port = port;
+        way.gbps = one->gbps;
+        way.latency_ns = one->latency_ns;
+        way.version = one->losses;
+        break;
+    }
+    return way;
+}
+
 std::unexpected<Error> fail_errno(int number, std::string_view what) {
     const std::string text = fmt::format("{}: {}", what, std::strerror(number));
     switch (number) {
@@ -33,7 +50,7 @@ std::unexpected<Error> fail_errno(int number, std::string_view what) {
             return fail(orrErrorOutOfMemory, "{}. Free memory, or see who uses it: orrery-smi", text);
         case EXDEV:
             return fail(orrErrorPeerAccess,
-                        "{}. No link that is up joins the two cards: orrery-smi shows the links", text);
+                        "{}. No way over links that are up joins the two cards: orrery-smi shows the links", text);
         case EOPNOTSUPP:
         case ENOTTY:
             return fail(orrErrorNotSupported, "{}. The driver is older than this library", text);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# cable.sh ORRERY_VM LOGS OPTION... -- COMMAND...: runs COMMAND in a VM of two cards, and has a hand at the cable between
+# cable.sh ORRERY_VM LOGS OPTION... -- COMMAND...: runs COMMAND in a VM of two cards (CABLE_CARDS), and has a hand at the cable between
 # them, which the guest sees by a file /share/cables. It asks for a `cable` with `unplug` or `plug` in it (hand.sh), and has the card's answer.
 set -euo pipefail
 vm=$1 logs=$2
@@ -12,5 +12,5 @@ rm -rf -- "$logs"
 pull() { # NUMBER
     echo "$(cat "$share/cable.$1") 0" | command_card "$(control_socket "$logs" 0)"
 }
-serve cable pull "$vm" --cards 2 --logs "$logs" --control --share "$share" "$@"
+serve cable pull "$vm" --cards "${CABLE_CARDS:-2}" --logs "$logs" --control --share "$share" "$@"
 exit "$status"

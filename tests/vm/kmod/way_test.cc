@@ -1,0 +1,144 @@
+// Ways over several links: for a VM of three cards in a chain.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "tests/system/runtime/hand.h"
+#include "tests/vm/kmod/place.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+std::uint64_t uid_of(const Place& place) {
+    drm_orr_query_device card{};
+    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    return card.uid;
+}
+
+drm_orr_query_way way_between(const Place& from, const Place& to) {
+    drm_orr_query_way way{};
+    way.peer_uid = uid_of(to);
+    EXPECT_EQ(call(from.fd(), DRM_IOCTL_ORR_QUERY_WAY, &way), 0);
+    return way;
+}
+
+class Ways : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (count_cards() < 3) GTEST_SKIP() << "needs three cards in a chain";
+        signaller_ = std::make_unique<Place>(0);
+        waiter_ = std::make_unique<Place>(2);
+        waiter_->make_memory();
+        before_ = way_between(*signaller_, *waiter_);
+        signaller_->share(*waiter_, ORR_BIND_WRITE);
+    }
+    int attach_signaller() const { return attach(signaller_->fd(), signaller_->queue->number(), kVa); }
+    std::unique_ptr<Place> signaller_, waiter_;
+    drm_orr_query_way before_{};
+};
+
+TEST_F(Ways, AreTold) {
+    EXPECT_EQ(before_.links, 2u);
+    EXPECT_EQ(before_.version, 0u) << "nothing had been imported";
+    const drm_orr_query_way there = way_between(*signaller_, *waiter_), back = way_between(*waiter_, *signaller_);
+    EXPECT_EQ(there.links, 2u);
+    EXPECT_EQ(back.links, 2u);
+    EXPECT_NE(there.version, 0u);
+    EXPECT_EQ(there.version, back.version);
+    EXPECT_EQ(there.latency_ns, back.latency_ns);
+    EXPECT_EQ(there.latency_ns, before_.latency_ns);
+    EXPECT_GT(there.gbps, 0u);
+    const Place middle(1);
+    const drm_orr_query_way half = way_between(*signaller_, middle);
+    EXPECT_EQ(half.links, 1u);
+    EXPECT_GT(there.latency_ns, 2 * half.latency_ns) << "passing on takes time";
+    EXPECT_EQ(way_between(*signaller_, *signaller_).links, 0u);
+    drm_orr_query_way nobody{};
+    nobody.peer_uid = 0x1234567812345678;
+    EXPECT_EQ(call(signaller_->fd(), DRM_IOCTL_ORR_QUERY_WAY, &nobody), 0);
+    EXPECT_EQ(nobody.links, 0u);
+    nobody.pad = 1;
+    EXPECT_EQ(call(signaller_->fd(), DRM_IOCTL_ORR_QUERY_WAY, &nobody), EINVAL);
+}
+
+TEST_F(Ways, ASignalPassesThroughACard) {
+    ASSERT_EQ(attach_signaller(), 0);
+    waiter_->queue->submit(wait_for(kVa, 7));
+    EXPECT_EQ(signaller_->queue->run(std::vector{signal(kVa, 7)}), 0);
+    EXPECT_EQ(waiter_->outcome().error, 0u);
+}
+
+// What has been signalled arrives before the semaphore is closed.
+TEST_F(Ways, ACloseComesBehindTheSignal) {
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+        waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
+        Queue other(signaller_->fd(), signaller_->vm, kRingVa + (round << 20));
+        ASSERT_EQ(attach(signaller_->fd(), other.number(), kVa), 0);
+        ASSERT_EQ(other.run(std::vector{signal(kVa, round)}), 0);
+        ASSERT_EQ(detach(signaller_->fd(), other.number(), kVa), 0);
+        EXPECT_EQ(waiter_->memory.words()[0], round);
+    }
+}
+
+class WayCut : public Ways {
+  protected:
+    void SetUp() override {
+        if (::access("/share/cables", F_OK) != 0) GTEST_SKIP() << "nobody on the host pulls the cable";
+        Ways::SetUp();
+    }
+    void TearDown() override {
+        if (out_) put_in();
+    }
+    void pull() {
+        out_ = true;
+        ASSERT_EQ(ask_host("cable", "unplug", std::chrono::seconds(30)), "ok\n");
+        wait_for_links(0);
+    }
+    void put_in() {
+        out_ = false;
+        ASSERT_EQ(ask_host("cable", "plug", std::chrono::seconds(30)), "ok\n");
+        wait_for_links(2);
+    }
+
+  private:
+    void wait_for_links(std::uint32_t links) const {
+        for (int tries = 0; tries < 1000 && way_between(*signaller_, *waiter_).links != links; ++tries)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        ASSERT_EQ(way_between(*signaller_, *waiter_).links, links);
+    }
+    bool out_ = false;
+};
+
+// The link that is cut is none of the waiter's card.
+TEST_F(WayCut, UnderAWaitingSemaphore) {
+    ASSERT_EQ(attach_signaller(), 0);
+    ASSERT_EQ(signaller_->queue->run(std::vector{signal(kVa, 1)}), 0);
+    const orr_packet packets[] = {wait_for(kVa, 1), wait_for(kVa, 2)};
+    waiter_->queue->submit(packets);
+    ASSERT_NO_FATAL_FAILURE(pull());
+    waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
+    EXPECT_EQ(waiter_->queue->ring().error_index, 1u);
+}
+
+TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+        waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
+        ASSERT_EQ(attach_signaller(), 0);
+        const std::uint32_t before = way_between(*signaller_, *waiter_).version;
+        ASSERT_NO_FATAL_FAILURE(pull());
+        ASSERT_NO_FATAL_FAILURE(put_in());
+        EXPECT_NE(way_between(*signaller_, *waiter_).version, before);
+        ASSERT_EQ(attach_signaller(), 0);
+        waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
+        Queue later(waiter_->fd(), waiter_->vm, kRingVa + (round << 20));
+        ASSERT_EQ(signaller_->queue->run(std::vector{signal(kVa, 7)}), 0);
+        EXPECT_EQ(later.run(std::vector{wait_for(kVa, 7)}), 0);
+        ASSERT_EQ(detach(signaller_->fd(), signaller_->queue->number(), kVa), 0);
+    }
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
