@@ -192,9 +192,10 @@ orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
         if (peer == device) return fail(orrErrorInvalidDevice, "device {} is no peer of itself", device);
         ORR_TRY(linked, runtime.linked(device, peer));
         if (!*linked) {
-            return fail(orrErrorPeerAccess,
-                        "no way over links that are up joins device {} and device {}: orrery-smi shows the links",
-                        device, peer);
+            return fail(
+                orrErrorPeerAccess,
+                "no way over links that are up joins device {} and device {}: orrery-smi shows the links",
+                device, peer);
         }
         ORR_TRY(own, runtime.context(device));
         ORR_TRY(other, runtime.context(peer));

@@ -137,11 +137,11 @@ Status Gangs::launch(std::vector<GangPart> parts) {
     for (const Context* card : cards) {
         for (const Context* peer : cards) {
             if (card == peer || card->way_to(*peer)) continue;
-            return fail(
-                orrErrorPeerAccess,
-                "no way over links that are up joins devices {} and {}: the parts of a launch over several devices "
-                "find each other over links (orrery-smi shows them)",
-                card->device(), peer->device());
+            return fail(orrErrorPeerAccess,
+                        "no way over links that are up joins devices {} and {}: the parts of a launch over "
+                        "several devices "
+                        "find each other over links (orrery-smi shows them)",
+                        card->device(), peer->device());
         }
     }
     const std::lock_guard one_at_a_time(launching_);

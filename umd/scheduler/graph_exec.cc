@@ -71,11 +71,11 @@ Status GraphExec::place_nodes(std::span<const GraphNode> graph, std::vector<Plan
 Status GraphExec::check_link(int from, int to) const {
     ORR_TRY(linked, runtime_.linked(from, to));
     if (*linked) return {};
-    return fail(
-        orrErrorPeerAccess,
-        "a node on device {} comes after one on device {}, but no way over links that are up joins them: orrery-smi "
-        "shows the links",
-        to, from);
+    return fail(orrErrorPeerAccess,
+                "a node on device {} comes after one on device {}, but no way over links that are up joins "
+                "them: orrery-smi "
+                "shows the links",
+                to, from);
 }
 
 Result<std::shared_ptr<SemaphoreSlot>> GraphExec::slot(Lane& lane, int device) {

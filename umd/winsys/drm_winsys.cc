@@ -50,7 +50,8 @@ std::unexpected<Error> fail_errno(int number, std::string_view what) {
             return fail(orrErrorOutOfMemory, "{}. Free memory, or see who uses it: orrery-smi", text);
         case EXDEV:
             return fail(orrErrorPeerAccess,
-                        "{}. No way over links that are up joins the two cards: orrery-smi shows the links", text);
+                        "{}. No way over links that are up joins the two cards: orrery-smi shows the links",
+                        text);
         case EOPNOTSUPP:
         case ENOTTY:
             return fail(orrErrorNotSupported, "{}. The driver is older than this library", text);

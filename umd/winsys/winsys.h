@@ -110,7 +110,8 @@ class Device {
     virtual Result<drm_orr_query_device> query() = 0;
     virtual Result<std::vector<std::uint64_t>> counters() = 0;
     virtual Result<drm_orr_query_link> link(std::uint32_t port) = 0;
-    // To the card with this number; no links: there is none. Here: over one link, as drivers before 1.5 have it.
+    // To the card with this number; no links: there is none. Here: over one link, as drivers before 1.5 have
+    // it.
     virtual Result<drm_orr_query_way> way(std::uint64_t peer_uid);
 
     // Once, before bind() and create_queue().

@@ -43,7 +43,8 @@ class Ways : public ::testing::Test {
 TEST_F(Ways, AreTold) {
     EXPECT_EQ(before_.links, 2u);
     EXPECT_EQ(before_.version, 0u) << "nothing had been imported";
-    const drm_orr_query_way there = way_between(*signaller_, *waiter_), back = way_between(*waiter_, *signaller_);
+    const drm_orr_query_way there = way_between(*signaller_, *waiter_),
+                            back = way_between(*waiter_, *signaller_);
     EXPECT_EQ(there.links, 2u);
     EXPECT_EQ(back.links, 2u);
     EXPECT_NE(there.version, 0u);
