@@ -289,6 +289,8 @@ void Card::set_node(std::uint32_t node) {
 void Card::set_route(const Command& command) {
     if (peers_.set_route(command.number, command.a))
         file_.routes[command.number].store(static_cast<std::uint32_t>(command.a), std::memory_order_release);
+    for (LinkPort* link : active_links_)
+        link->routes_changed();
 }
 
 void Card::grant(const Command& command) {

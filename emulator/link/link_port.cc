@@ -426,13 +426,23 @@ class LinkPort::Impl {
 
     void check_transmitter() {
         if (transmitter_.broken()) return refuse(std::string(*transmitter_.broken()));
-        if (std::exchange(forwards_, transmitter_.forwards()) && !forwards_)
+        if (std::exchange(forwards_, transmitter_.forwards()) && !forwards_) {
+            look_again();
             hooks_.changed(config_.port, state_);
+        }
     }
 
     void set_forward(bool on) {
         transmitter_.set_forward(on && up());
         forwards_ = transmitter_.forwards();
+        if (!forwards_) look_again();
+    }
+
+    // Room is no longer all that those who wait here wait for.
+    void look_again() {
+        for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+            if (!waiting_[lane].empty()) wake_waiters(lane);
+        }
     }
 
     // What waits for room behind others looks again when they do.
@@ -635,6 +645,9 @@ bool LinkPort::clear_grant(std::uint32_t slot) {
 }
 void LinkPort::set_forward(bool on) {
     impl_->set_forward(on);
+}
+void LinkPort::routes_changed() {
+    impl_->look_again();
 }
 bool LinkPort::forwards() const {
     return impl_->transmitter_.forwards();

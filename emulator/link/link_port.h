@@ -119,8 +119,10 @@ class LinkPort final : public PeerPort {
     bool clear_grant(std::uint32_t slot);
     void reset();
 
-    // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up.
+    // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up. What waits here for room, and
+    // may not leave any more or by another port, is dropped or goes there.
     void set_forward(bool on);
+    void routes_changed();
     bool forwards() const;
     // ORR_R_LINK_DRAIN. LinkHooks::drained may be called from here.
     void drain();

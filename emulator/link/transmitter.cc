@@ -21,6 +21,8 @@ Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Coun
 
 void Transmitter::open(SharedArea outbox) {
     close();
+    // What a peer of others said of times concerns no later link.
+    wire_ = Resource(wire_.bytes_per_second());
     outbox_ = std::move(outbox);
     grants_.forget();
     lanes_[kNear].open(outbox_->near);
@@ -246,6 +248,9 @@ Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switch
     Writer& to = lanes_.at(lane);
     flush(lane);
     Message message = passing.message;
+    // The next card would refuse it, and this one with it.
+    if (later(later(message.arrival_ps, switching), latency_) >= kLatestSystemTime)
+        return {.what = Passed::kLost};
     const bool room = to.pending().empty() && to.room(message.bytes);
     if (broken() || !forward_) return {.what = Passed::kLost};
     if (!room) return {.what = Passed::kNoRoom};

@@ -288,6 +288,26 @@ TEST(Forward, ADrainWaitsForRoomOrTheEndOfTheLink) {
     EXPECT_EQ(net[1].counters.get(ORR_CTR_LINK_DROPPED), 16u);
 }
 
+TEST(Forward, ADrainEndsWithTheLeaveToPassOn) {
+    Net net(3, false);
+    ASSERT_TRUE(net.up());
+    net.forward();
+    net[2].stuck = true;
+    ASSERT_EQ(net[0].signal(3, kSem, 1), ORR_FAULT_NONE);
+    for (int i = 0; i < 40; ++i) {
+        net[0].write(3, 0, 256 << 10, 1);
+        net.run();
+    }
+    net[1].ports[0]->drain();
+    net.run();
+    EXPECT_EQ(net[1].drained, 0u);
+    net[1].ports[1]->set_forward(false);
+    net.run();
+    EXPECT_EQ(net[1].drained, 1u);
+    EXPECT_EQ(net[1].counters.get(ORR_CTR_LINK_DROPPED), 16u);
+    EXPECT_EQ(net[1].ports[1]->state(), ORR_LINK_UP);
+}
+
 // A revoke for one node does not bring forward what others sent.
 TEST(Forward, AClearedGrantHurriesItsNodeAlone) {
     Net net(3, false);
@@ -379,6 +399,22 @@ TEST_F(BadForward, ForgedSourcesAndEpochsAndHops) {
     net.run();
     EXPECT_EQ(net[0].ports[3]->state(), ORR_LINK_DOWN);
     EXPECT_THAT(net[0].ports[3]->down_reason(), testing::HasSubstr("passed on too often"));
+}
+
+// It would arrive at a time that no card takes from another.
+TEST_F(BadForward, WhatComesFromTheEndOfTimeHurtsNoOtherLink) {
+    bring_up();
+    link::Message late = message(1);
+    late.send_ps = late.head_ps = late.arrival_ps = kLatestSystemTime - 1;
+    peer->push_far(late);
+    net[0].ports[3]->drain();
+    net.run();
+    EXPECT_EQ(net[0].counters.get(ORR_CTR_LINK_DROPPED), 1u);
+    EXPECT_EQ(net[0].ports[1]->state(), ORR_LINK_UP);
+    ASSERT_EQ(net[0].signal(2, 0x200, 1), ORR_FAULT_NONE);
+    net.run();
+    EXPECT_EQ(net[1].semaphore(0x200).value, 1u);
+    EXPECT_LT(net[1].semaphore(0x200).time_ps, kPsPerSecond);
 }
 
 // What comes without end takes model time.

@@ -438,7 +438,7 @@ TEST_F(GangTest, MistakesAreExplainedAndStartNothing) {
     EXPECT_FAIL(with([](auto& p) { p.local_bytes = 1 << 20; }), orrErrorInvalidValue, "work-group memory");
     EXPECT_FAIL(with([&](auto& p) { p.stream = stream_[0]; }), orrErrorInvalidValue,
                 "parts 0 and 1 are both in streams of device 0");
-    EXPECT_FAIL(with([&](auto& p) { p.stream = stream_[2]; }), orrErrorPeerAccess, "no link");
+    EXPECT_FAIL(with([&](auto& p) { p.stream = stream_[2]; }), orrErrorPeerAccess, "no way over links");
     orrModule_t module = nullptr;
     orrFunction_t foreign = nullptr;
     ASSERT_OK(orrSetDevice(0));

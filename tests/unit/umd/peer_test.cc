@@ -55,7 +55,7 @@ TEST(Peer, NoLinkNoAccess) {
     ASSERT_OK(orrDeviceCanAccessPeer(&can, 0, 2));
     EXPECT_EQ(can, 0);
     ASSERT_OK(orrSetDevice(0));
-    EXPECT_FAIL(orrDeviceEnablePeerAccess(2, 0), orrErrorPeerAccess, "no link");
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(2, 0), orrErrorPeerAccess, "no way over links");
     EXPECT_FAIL(orrDeviceEnablePeerAccess(0, 0), orrErrorInvalidDevice, "no peer of itself");
     EXPECT_FAIL(orrDeviceEnablePeerAccess(3, 0), orrErrorInvalidDevice, "no device 3");
     EXPECT_FAIL(orrSetDevice(-1), orrErrorInvalidDevice, "no device -1");

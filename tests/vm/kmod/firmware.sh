@@ -37,7 +37,7 @@ try truncated 'orrery-fw.bin is truncated: 5000 bytes of'
 cp /bin/busybox $image
 try garbage 'orrery-fw.bin is not an Orrery image'
 cp /images/hw.bin $image
-try hw 'built for hardware version 9.0, the card has 1.[0-9]'
+try hw 'built for hardware version 9.0, the card has 2.[0-9]'
 cp /images/abi.bin $image
 try abi 'orrery-fw.bin speaks ABI 9.0, this driver speaks 1.[0-9]'
 cp /images/corrupted.bin $image
