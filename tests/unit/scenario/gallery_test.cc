@@ -42,8 +42,9 @@ TEST(Gallery, IsAllThere) {
                                                        "two-cards-0", "two-cards-1", "unfair-weights"));
     EXPECT_THAT(files(".toml"),
                 testing::ElementsAre("deadlock", "preemption", "priority-inversion", "unfair-weights"));
+    // The firmware with its debug information is nearly all of a recording, and grows with it.
     for (const auto& entry : std::filesystem::directory_iterator(kGallery))
-        EXPECT_LT(entry.file_size(), 450u << 10) << entry.path() << " is no small file";
+        EXPECT_LT(entry.file_size(), 512u << 10) << entry.path() << " is no small file";
 }
 
 TEST(Gallery, ReplaysToTheLastBit) {
