@@ -255,9 +255,14 @@ class Drawing {
             cards_ += fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", kind,
                                   at_[card].x, corner.y + down, escaped(what));
         };
-        text("name", 24, shown.name);
-        text("address", 41, shown.address);
-        text("kind", 56, shown.kind);
+        if (shown.address.empty()) {
+            text("name", 31, shown.name);
+            text("kind", 49, shown.kind);
+        } else {
+            text("name", 24, shown.name);
+            text("address", 41, shown.address);
+            text("kind", 56, shown.kind);
+        }
         extend(corner);
         extend(corner + kBox);
     }
@@ -356,6 +361,28 @@ class Drawing {
 };
 
 }  // namespace
+
+Picture planned(const Topology& topology, const std::string& kind, const Edge& link, unsigned ports) {
+    Picture picture;
+    std::vector<std::vector<bool>> joined(topology.cards, std::vector<bool>(ports));
+    const auto take = [&](Port port) {
+        if (port.card < topology.cards && port.port < ports) joined[port.card][port.port] = true;
+    };
+    for (unsigned card = 0; card < topology.cards; ++card)
+        picture.cards.push_back({fmt::format("card {}", card), "", kind});
+    for (const Link& each : topology.links) {
+        Edge edge = link;
+        edge.first = each.first;
+        edge.second = each.second;
+        picture.links.push_back({edge, LinkState::kUp});
+        take(each.first);
+        take(each.second);
+    }
+    for (unsigned card = 0; card < topology.cards; ++card)
+        for (unsigned port = 0; port < ports; ++port)
+            if (!joined[card][port]) picture.ports.push_back({{card, port}, LinkState::kDown, ""});
+    return picture;
+}
 
 std::string title_of(const Picture& picture, const Form& form) {
     const std::size_t cards = picture.cards.size();

@@ -31,6 +31,9 @@ struct Picture {
     std::vector<PicturePort> ports;
 };
 
+// What a topology says, as it is when all links are up: each has the numbers of `link`.
+Picture planned(const Topology& topology, const std::string& kind, const Edge& link, unsigned ports);
+
 // "4 cards in a ring"
 std::string title_of(const Picture& picture, const Form& form);
 

@@ -149,6 +149,8 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
     app.add_option(
         "--topology", options.topology,
         fmt::format("Links between the cards: {}, or a TOML file (chain)", topology::shape_names()));
+    app.add_option("--picture", options.picture,
+                   "Draw the cards and their links into this file (SVG), and run nothing");
     app.add_option("--sync", options.sync,
                    "free, or lockstep: the cards keep step in model time, so that what they send each other "
                    "meets at the same times in every run (free)")
@@ -212,6 +214,7 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
 }
 
 std::optional<std::string> check(const Options& options) {
+    if (!options.picture.empty()) return std::nullopt;  // nothing runs
     if (options.cards > 0 && pci_window(options.vram_bytes, options.cards) > kMaxPciWindow)
         return fmt::format(
             "{} cards with that much VRAM (--vram) do not fit into the emulated CPU's address space",
@@ -275,6 +278,9 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
         return usage_error(fmt::format("--cards takes 0 to {}", kMaxCards));
     if (const auto taken = take_topology(texts.cards, *sku, texts.card_args, options); !taken)
         return usage_error(taken.error().text);
+    options.planned =
+        topology::planned(options.joined, sku->name,
+                          {{}, {}, sku->link_lanes, sku->link_gbps, sku->link_latency_ns}, sku->link_ports);
     options.vram_bytes = sku->vram_bytes;
     if (!options.vram.empty()) {
         const auto bytes = emu::parse_size(options.vram);

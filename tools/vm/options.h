@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "tools/topology/picture.h"
 #include "tools/topology/topology.h"
 #include "tools/vm/net/segment.h"
 #include "tools/vm/result.h"
@@ -39,6 +40,8 @@ struct Options {
     std::string sku;                     // name or file; empty: the default
     std::string topology;                // a shape or a file; empty: a chain
     topology::Topology joined;           // what that makes of the cards
+    std::filesystem::path picture;       // a file for a picture of that, instead of a run; empty: none
+    topology::Picture planned;           // what it shows
     std::string sync = "free";           // or lockstep
     std::filesystem::path record;        // directory for the cards' recordings; empty: none
     std::filesystem::path card_program;  // default: orrery-card beside orrery-vm

@@ -116,6 +116,25 @@ TEST(Pictures, WhatIsDownIsDashed) {
     EXPECT_THAT(svg, HasSubstr("grey ones lead nowhere"));
 }
 
+TEST(Pictures, OfWhatATopologySays) {
+    const Topology ring = *make(Shape::kRing, 4);
+    const Picture made = planned(ring, "Orrery 1", {{}, {}, 4, 400, 500}, 3);
+    ASSERT_EQ(made.links.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(made.links[i].edge.first, ring.links[i].first);
+        EXPECT_EQ(made.links[i].edge.second, ring.links[i].second);
+        EXPECT_EQ(made.links[i].edge.gbps, 400U);
+    }
+    ASSERT_EQ(made.ports.size(), 4U);  // of each card the third
+    for (unsigned card = 0; card < 4; ++card)
+        EXPECT_EQ(made.ports[card].port, (Port{card, 2}));
+    const std::string svg = svg_of(made);
+    expect_sound(svg);
+    EXPECT_THAT(svg, HasSubstr("4 cards in a ring"));
+    EXPECT_THAT(svg, Not(HasSubstr("class=\"address\"")));
+    EXPECT_EQ(count(svg, "class=\"badge free\""), 4U);
+}
+
 // Names come from cards and from the system.
 TEST(Pictures, NamesAreText) {
     Picture pair = picture(Shape::kPair, 2);

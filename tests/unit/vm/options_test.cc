@@ -70,6 +70,10 @@ TEST(Options, ATopologyFileMaySayHowManyCardsThereAre) {
                   .card_args.size(),
               12U);
     EXPECT_EQ(status({"--topology", file, "--cards", "9", "--", "x"}), kExitUsage);
+    const Options drawn = good({"--topology", file, "--vram", "64M", "--picture", "x.svg"});
+    EXPECT_EQ(drawn.planned.cards.size(), 12U);
+    EXPECT_EQ(drawn.planned.links.size(), 24U);
+    EXPECT_TRUE(drawn.planned.ports.empty());
 }
 
 TEST(Options, ATopologyNeedsNoMorePortsThanTheSkuHas) {

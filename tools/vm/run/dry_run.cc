@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tools/text/files.h"
 #include "tools/text/shell.h"
 #include "tools/vm/cards.h"
 #include "tools/vm/qemu.h"
@@ -28,6 +29,13 @@ void print_line(const std::vector<std::string>& argv) {
 }
 
 }  // namespace
+
+int draw_topology(const Options& options) {
+    const auto drawn = text::write_file(options.picture, topology::svg_of(options.planned));
+    if (drawn) return 0;
+    fmt::print(stderr, "orrery-vm: error: --picture {}\n", drawn.error().text);
+    return kExitSetup;
+}
 
 int print_commands(const Options& options) {
     const auto fail_with = [](const Failure& failure) {

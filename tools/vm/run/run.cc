@@ -314,6 +314,7 @@ void Run::stop_cards() {
 }
 
 int run_vm(const Options& options) {
+    if (!options.picture.empty()) return draw_topology(options);
     if (options.dry_run) return print_commands(options);
     auto signals = block_signals();
     if (!signals) {
