@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "perfetto.pb.h"
 #include "tests/unit/step/story.h"
 #include "tools/step/report/export.h"
+#include "tools/step/report/path.h"
 #include "tools/text/files.h"
 
 namespace orrery::step {
@@ -172,6 +175,89 @@ TEST_F(LinkedCards, AMessageOfOneOfSeveralCardsHasNoFlow) {
         ASSERT_EQ(found.size(), messages) << time;
         for (const Message& message : found)
             EXPECT_EQ(message.from, 0u);
+    }
+}
+
+// Two cards send the same value at almost the same time, to two semaphores: the address says who woke whom.
+TEST_F(LinkedCards, TheSemaphoresAddressTellsWhoseMessageItWas) {
+    for (const std::uint64_t va : {0x80u, 0xc0u}) {
+        Story other;
+        other.create(1, 0, 1, 64, "other").at(111 * kUs).record(ORR_TRACE_SIGNAL, 1, 0, {kElsewhere, 7, va});
+        const History history(other.finish()->records());
+        const auto found = find_messages({cards_[0], cards_[1], {&history, {}}});
+        ASSERT_EQ(found.size(), va == 0x80 ? 1u : 0u);
+        if (!found.empty()) EXPECT_EQ(found[0].from, 2u);
+    }
+}
+
+// Queue 2 of card 1 waits for what queue 1 of card 0 signals when it has done a job, behind a doorbell.
+class PathBack : public ::testing::Test {
+  protected:
+    static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0}, kMemory = 0x1000, kVa = 0x80;
+
+    static std::vector<PathPiece::Kind> kinds(const Path& path) {
+        std::vector<PathPiece::Kind> all;
+        for (const PathPiece& piece : path.pieces)
+            all.push_back(piece.kind);
+        return all;
+    }
+    // The wait ends with this value, or not at all.
+    void tell(std::optional<std::uint64_t> value) {
+        Story first, second;
+        first.at(10 * kUs).create(1, 0, 1, 64, "first").state(1, ORR_TSTATE_IDLE);
+        first.at(20 * kUs).doorbell(1, 2).state(1, ORR_TSTATE_READY);
+        first.at(22 * kUs).state(1, ORR_TSTATE_TURN).start_job(1, 0, 0, 4);
+        first.at(40 * kUs).end_job(1, 0, 0, 23 * kUs, 16 * kUs);
+        if (value) first.at(41 * kUs).record(ORR_TRACE_SIGNAL, 1, 0, {kElsewhere, *value, kVa});
+        second.at(5 * kUs).create(2, 0, 1, 64, "second").state(2, ORR_TSTATE_SEMAPHORE);
+        second.record(ORR_TRACE_WAIT, 2, 0, {kMemory, 3, kVa, 0});
+        if (value) {
+            second.at(43 * kUs).record(ORR_TRACE_POKE, 0, 1, {kMemory});
+            second.record(ORR_TRACE_WAKE, 2, ORR_WAKE_PEER, {kMemory, *value});
+            second.state(2, ORR_TSTATE_READY);
+        }
+        second.at(50 * kUs).idle(3);
+        stories_ = {first.finish(), second.finish()};
+        for (std::size_t n = 0; n < 2; ++n)
+            histories_[n] = std::make_unique<History>(stories_[n]->records());
+        cards_ = {{histories_[0].get(), {}}, {histories_[1].get(), {}}};
+    }
+    Path from(std::uint64_t step, Time now) const {
+        return path_back(cards_, find_messages(cards_), 1, 2, step, now);
+    }
+
+    std::array<std::unique_ptr<Story>, 2> stories_;
+    std::array<std::unique_ptr<History>, 2> histories_;
+    std::vector<CardHistory> cards_;
+};
+
+TEST_F(PathBack, LeadsOverTheLinkToTheDoorbell) {
+    using enum PathPiece::Kind;
+    tell(3);
+    const Path path = from(stories_[1]->end(), 50 * kUs);
+    ASSERT_EQ(kinds(path), (std::vector{kWorks, kWaits, kLink, kWorks})) << path.begin;
+    EXPECT_EQ(path.pieces[1].card, 1u);
+    EXPECT_EQ(path.pieces[2].card, 0u);
+    EXPECT_EQ(path.pieces[2].from, 41 * kUs);
+    EXPECT_GE(path.pieces[2].to, 43 * kUs);
+    EXPECT_EQ(path.pieces[3].queue, 1u);
+    EXPECT_EQ(path.pieces[3].engines / kUs, 17u);
+    EXPECT_THAT(path.pieces[3].text, HasSubstr("DISPATCH of 4 groups"));
+    EXPECT_THAT(path.begin, HasSubstr("the host rang the doorbell of queue 1 \"first\" of card 0"));
+    // In the midst of its wait the same, without what came after.
+    EXPECT_EQ(kinds(from(stories_[1]->records().back().step - 4, 30 * kUs)),
+              (std::vector{kWaits, kLink, kWorks}));
+}
+
+TEST_F(PathBack, OfWhatNobodyEndsSaysWhoWasLast) {
+    using enum PathPiece::Kind;
+    for (const std::optional<std::uint64_t> value :
+         {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(1ull << 63 | 5)}) {
+        tell(value);
+        const Path path = from(stories_[1]->records()[3].step + 1, 30 * kUs);
+        EXPECT_EQ(kinds(path), std::vector{kWaits});
+        EXPECT_EQ(path.pieces[0].to, kNever);
+        EXPECT_THAT(path.begin, HasSubstr("nobody has signalled it"));
     }
 }
 

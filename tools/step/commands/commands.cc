@@ -98,6 +98,19 @@ std::vector<Command> make_commands() {
          "search for deadlocks\n"
          "found it, or as the rest of the recording shows it. A cycle is a deadlock, and marked with *.\n",
          cmd_waits},
+        {"path", "[QUEUE]", "why a queue got no further sooner: back over all it waited for, and all cards",
+         "From this position back: what the queue did, what it waited for before, who signalled that, what "
+         "that "
+         "queue did and\n"
+         "waited for, over the links, until the host's doorbell. Of a queue that waits it begins with that "
+         "wait, "
+         "and says who\n"
+         "raised the semaphore last if nobody ends it. Without a number: the queue that waits, or the one "
+         "that the "
+         "event here\n"
+         "is about.\n"
+         "  path 0\n",
+         cmd_path},
         {"events", "[N]", "the trace events around this position (10)", "  events 30\n", cmd_events},
         {"timeline",
          "[FROM] [TO]",

@@ -58,6 +58,7 @@ Result<Reply> cmd_queues(Debugger& debugger, const Args& args);
 Result<Reply> cmd_contexts(Debugger& debugger, const Args& args);
 Result<Reply> cmd_engines(Debugger& debugger, const Args& args);
 Result<Reply> cmd_waits(Debugger& debugger, const Args& args);
+Result<Reply> cmd_path(Debugger& debugger, const Args& args);
 Result<Reply> cmd_events(Debugger& debugger, const Args& args);
 Result<Reply> cmd_timeline(Debugger& debugger, const Args& args);
 Result<Reply> cmd_diff(Debugger& debugger, const Args& args);

@@ -24,9 +24,11 @@ struct Message {
     std::size_t to = 0, poke = 0;
 };
 
-// Records do not name their message. What woke a queue is found by its value: the last signal of that value
-// that another card sent before. If several cards sent one, nothing tells whose it was, and the message is
-// left out; so is what woke nobody. In order of the cards that heard, and of time.
+// Records do not name their message. What woke a queue is the last signal before of the value that it saw, by
+// another card, of the semaphore for which the queue waited: a process has that at the same address on all of
+// its cards. If none has that address (another process signalled), the last of that value. If several cards
+// sent one, nothing tells whose it was, and the message is left out; so is what woke nobody. In order of the
+// cards that heard, and of time.
 std::vector<Message> find_messages(const std::vector<CardHistory>& cards);
 
 }  // namespace orrery::step
