@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -15,6 +16,57 @@ namespace {
 
 std::string rate_text(double amount, double ns) {
     return amount > 0 && ns > 0 ? fmt::format("{:.1f}", amount / ns) : "-";
+}
+
+struct Options {
+    bool quick = false;
+    unsigned cards = 0;
+};
+
+// False: it is no number of cards that anybody could have.
+bool read_cards(unsigned& cards, std::string_view value) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), cards);
+    return error == std::errc() && end == value.data() + value.size() && cards >= 1 && cards <= kMaxCards;
+}
+
+int run_with_options(int argc, char** argv, const char* help, bool takes_cards, const auto& run) {
+    const std::string_view name = std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1);
+    Options options;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view argument = argv[i];
+        if (argument == "--help" || argument == "-h") {
+            fmt::print("{}", help);
+            return 0;
+        }
+        if (takes_cards && argument == "--cards") {
+            const std::string_view value = i + 1 < argc ? argv[++i] : "";
+            if (read_cards(options.cards, value)) continue;
+            fmt::print(stderr, "{}: --cards {}: a number from 1 to {} is needed\n", name, value, kMaxCards);
+            return 2;
+        }
+        if (argument != "--quick") {
+            fmt::print(stderr, "{}: unknown option {}\n{}", name, argument, help);
+            return 2;
+        }
+        options.quick = true;
+    }
+    try {
+        const auto found = static_cast<unsigned>(device_count());
+        if (found == 0) {
+            fmt::print(stderr, "{}: there is no Orrery card: is the module loaded (modprobe orrery)?\n",
+                       name);
+            return 1;
+        }
+        if (options.cards > found) {
+            fmt::print(stderr, "{}: --cards {}: there are only {}\n", name, options.cards, found);
+            return 2;
+        }
+        if (options.cards == 0) options.cards = std::min(found, kMaxCards);
+        return run(options);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}: {}\n", name, error.what());
+        return 1;
+    }
 }
 
 }  // namespace
@@ -75,31 +127,34 @@ int print(const std::string& title, const std::vector<Row>& rows, const std::vec
 }
 
 int run_main(int argc, char** argv, const char* help, int (*run)(bool quick)) {
-    const std::string_view name = std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1);
-    bool quick = false;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view argument = argv[i];
-        if (argument == "--help" || argument == "-h") {
-            fmt::print("{}", help);
-            return 0;
-        }
-        if (argument != "--quick") {
-            fmt::print(stderr, "{}: unknown option {}\n{}", name, argument, help);
-            return 2;
-        }
-        quick = true;
+    return run_with_options(argc, argv, help, false,
+                            [run](const Options& options) { return run(options.quick); });
+}
+int run_main(int argc, char** argv, const char* help, int (*run)(bool quick, unsigned cards)) {
+    return run_with_options(argc, argv, help, true,
+                            [run](const Options& options) { return run(options.quick, options.cards); });
+}
+
+std::optional<orrLinkInfo> link_between(int from, int to) {
+    for (std::uint32_t port = 0; port < device_properties(from).link_ports; ++port) {
+        orrLinkInfo link = ORR_INIT(orrLinkInfo);
+        check(orrDeviceGetLink(&link, from, static_cast<int>(port)));
+        const bool up = link.state == orrLinkStateUp || link.state == orrLinkStateDegraded;
+        if (up && link.peer_device == to) return link;
     }
-    try {
-        if (device_count() == 0) {
-            fmt::print(stderr, "{}: there is no Orrery card: is the module loaded (modprobe orrery)?\n",
-                       name);
-            return 1;
-        }
-        return run(quick);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "{}: {}\n", name, error.what());
-        return 1;
+    return {};
+}
+
+std::uint64_t late_messages() {
+    std::uint64_t all = 0;
+    for (int device = 0; device < device_count(); ++device) {
+        orrCounter_t counter = 0;
+        std::uint64_t late = 0;
+        check(orrDeviceFindCounter(&counter, device, "link_stragglers"));
+        check(orrDeviceReadCounters(&late, device, &counter, 1));
+        all += late;
     }
+    return all;
 }
 
 double vram_bytes() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,17 @@ int print(const std::string& title, const std::vector<Row>& rows, const std::vec
 // The main() of a sample: one option (--help, or --quick for small sizes), errors as one line on stderr.
 // 0: all is right; 1: a wrong result or a failure; 2: a mistake in the command line.
 int run_main(int argc, char** argv, const char* help, int (*run)(bool quick));
+// The same with --cards N, of 1 to kMaxCards that are there: all, if it is not given.
+int run_main(int argc, char** argv, const char* help, int (*run)(bool quick, unsigned cards));
+inline constexpr unsigned kMaxCards = 16;
+
+// A link between two devices that is up; nothing if there is none.
+std::optional<orrLinkInfo> link_between(int from, int to);
+// Messages between all cards that came after their time, until now: where there are some, cards waited longer
+// than the model says.
+std::uint64_t late_messages();
+inline constexpr const char* kLate =
+    "  cards were behind each other, so this depends on the host: orrery-vm --sync lockstep keeps step\n";
 
 // Bytes into and out of the current device's memory until now; 0: the card does not count them.
 double vram_bytes();
