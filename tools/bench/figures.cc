@@ -23,6 +23,11 @@ Figure of_link(std::string_view name, Goal goal = {}) {
     return {name, "p2p", {256 * kKiB, kMiB, 16 * kMiB}, "B", "GB/s", "payload of the link", goal};
 }
 
+// Of several cards at once, or over several links.
+Figure of_links(std::string_view name, std::string_view suite, double goal) {
+    return {name, suite, {}, "", "GB/s", "what the links allow", {kOfYardstickAtLeast, goal}};
+}
+
 const std::array kSuites = {
     Suite{"card", "a card beside NVMe, in a VM",
           "$BIN/orrery-vm --nvme --timeout 600 -- orrery-bench-guest --sizes $SIZES"},
@@ -45,6 +50,16 @@ const std::array kSuites = {
     Suite{"p2p", "two linked cards, in model time",
           "$BIN/orrery-vm --timeout 300 --cards 2 --sku orrery-0 --vram 512M --sync lockstep"
           " -- orrery-bench-p2p --measure $SIZES"},
+    Suite{"p2p_chain", "four cards in a chain, in model time",
+          "$BIN/orrery-vm --timeout 300 --cards 4 --topology chain --vram 512M --sync lockstep"
+          " -- orrery-bench-p2p --measure-pattern 'copies over 3 links'"},
+    Suite{"p2p_mesh", "eight cards, each linked with each, in model time",
+          "$BIN/orrery-vm --timeout 300 --cards 8 --topology mesh --sku orrery-0 --vram 512M --memory 2G"
+          " --sync lockstep -- orrery-bench-p2p --measure-pattern 'all to all, real time'"},
+    Suite{
+        "p2p_star", "eight cards, of which one passes on for the others, in model time",
+        "$BIN/orrery-vm --timeout 300 --topology tools/bench/star.toml --sku orrery-0 --vram 512M --memory 2G"
+        " --sync lockstep -- orrery-bench-p2p --measure-pattern '7 to 1'"},
     Suite{"p2p_host", "copies over a link, beside memcpy",
           "$BIN/orrery-vm --timeout 300 --cards 2 -- orrery-bench-p2p --measure-host $SIZES"},
     // A card dies once only, so many are needed; that the last VM ends badly is what was asked for.
@@ -158,6 +173,9 @@ const std::array kFigures = {
     of_link("copies to a neighbour, two at a time, model time"),
     of_link("copies both ways, model time"),
     Figure{"signal to a neighbour, model time", "p2p", {}, "", "ns", "latency of the link"},
+    of_links("copies over 3 links, model time", "p2p_chain", 0.9),
+    of_links("all to all, real time, model time", "p2p_mesh", 0.9),
+    of_links("7 to 1, model time", "p2p_star", 0.95),
     Figure{"copy to a neighbour, host time",
            "p2p_host",
            {64 * kMiB},

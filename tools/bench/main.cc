@@ -130,6 +130,8 @@ int main(int argc, char** argv) {
     p2p->add_option("--sku", pairs.sku, "kind of cards, as orrery-vm takes it");
     p2p->add_option("--vram", pairs.vram, "VRAM of each card, as orrery-vm takes it");
     p2p->add_option("--size", pairs.size, "bytes of a copy");
+    p2p->add_flag("--patterns", pairs.patterns,
+                  "copies over several links, of all to all and of all to one instead, in model time");
     p2p->add_flag("--json", pairs.json, "as JSON");
     try {
         app.parse(argc, argv);

@@ -40,13 +40,16 @@ std::string pairs_command(const P2pOptions& options, const std::filesystem::path
     if (!options.sku.empty()) text += " --sku " + text::shell_quote(options.sku);
     if (!options.vram.empty()) text += " --vram " + text::shell_quote(options.vram);
     text += fmt::format(" --sync {} -- orrery-bench-p2p {}", model ? "lockstep" : "free",
-                        model ? "--model" : "--host");
+                        options.patterns ? "--patterns"
+                        : model          ? "--model"
+                                         : "--host");
     if (!options.size.empty()) text += " --size " + text::shell_quote(options.size);
     if (options.json) text += " --json";
     return text;
 }
 
 int measure_pairs(const P2pOptions& options, const std::filesystem::path& programs) {
+    if (options.patterns) return status_of(std::system(pairs_command(options, programs, true).c_str()));
     if (options.json) {
         nlohmann::ordered_json all;
         all["model"] = output_of(pairs_command(options, programs, true));

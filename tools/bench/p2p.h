@@ -12,6 +12,7 @@ struct P2pOptions {
     std::string topology;           // empty: a ring
     std::string sku, vram, size;    // as orrery-vm and orrery-bench-p2p take them; empty: theirs
     bool json = false;
+    bool patterns = false;  // copies over several links, to all and to one, instead of pair by pair
 };
 
 // What starts the VM for times of the model, or of the host.

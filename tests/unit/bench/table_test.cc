@@ -48,6 +48,8 @@ TEST(P2p, TheTopologySaysHowManyCardsThereAreIfNobodyElseDoes) {
     EXPECT_THAT(command(), HasSubstr(" --cards 8 "));
     EXPECT_THAT(command(), HasSubstr("--sync lockstep -- orrery-bench-p2p --model"));
     EXPECT_THAT(pairs_command(options, "bin", false), HasSubstr("--sync free -- orrery-bench-p2p --host"));
+    options.patterns = true;
+    EXPECT_THAT(command(), HasSubstr("--sync lockstep -- orrery-bench-p2p --patterns"));
 }
 
 Json measurement(const char* name, Json size, std::vector<double> samples, std::vector<double> yardstick) {

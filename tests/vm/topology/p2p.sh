@@ -29,3 +29,13 @@ orrery-bench-p2p --model --host 2>/dev/null
 [ $? = 2 ] || fail "--model --host"
 orrery-bench-p2p --measure 1,x 2>/dev/null
 [ $? = 2 ] || fail "--measure 1,x"
+
+# Copies over several links, and of several cards at once.
+orrery-bench-p2p --patterns --size 1048576 --json >json || fail "--patterns: status $?: $(cat json)"
+for what in "copies over 1 link" "copies over 2 links" "signal over 2 links" "all to all" "3 to 1"; do
+    grep -q "\"what\": \"$what\"" json || fail "no '$what': $(cat json)"
+done
+orrery-bench-p2p --measure-pattern "copies over 2 links" | grep -q '"name":"copies over 2 links, model time"' ||
+    fail "--measure-pattern"
+orrery-bench-p2p --measure-pattern nothing 2>/dev/null
+[ $? = 1 ] || fail "--measure-pattern nothing"

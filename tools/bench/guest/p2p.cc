@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "tools/bench/guest/card.h"
 #include "tools/bench/guest/clock.h"
 #include "tools/bench/guest/pair.h"
+#include "tools/bench/guest/patterns.h"
 #include "tools/bench/measured.h"
 #include "tools/bench/statistics.h"
 #include "tools/text/table.h"
@@ -25,10 +27,13 @@ using namespace orrery;
 using bench::Pair;
 
 constexpr const char* kHelp =
-    "usage: orrery-bench-p2p [--size BYTES] [--model | --host] [--json]\n"
-    "       orrery-bench-p2p --measure BYTES,... | --measure-host BYTES,...\n"
+    "usage: orrery-bench-p2p [--size BYTES] [--model | --host | --patterns] [--json]\n"
+    "       orrery-bench-p2p --measure BYTES,... | --measure-host BYTES,... | --measure-pattern NAME\n"
     "Copies and signals between all cards, one way and both ways, beside what the links between them allow,\n"
-    "in model time, in the host's, or in both. The second form measures card 0 and 1 for orrery-bench.\n"
+    "in model time, in the host's, or in both; with --patterns copies over several links, of all cards to "
+    "all\n"
+    "and of all to one, in model time. The second form measures card 0 and 1, or one of those, for "
+    "orrery-bench.\n"
     "Exit status: 0, 1 something failed, 2 a mistake in the command line.\n";
 
 constexpr std::uint64_t kSize = 4 << 20;
@@ -73,19 +78,23 @@ void tell_if_late(std::uint64_t before) {
                    late, late == 1 ? "" : "s");
 }
 
+std::vector<topology::Edge> edges_of_system() {
+    std::vector<std::vector<orrLinkInfo>> ports(static_cast<std::size_t>(device_count()));
+    for (std::size_t device = 0; device < ports.size(); ++device) {
+        const int number = static_cast<int>(device);
+        for (std::uint32_t port = 0; port < device_properties(number).link_ports; ++port) {
+            ports[device].push_back(ORR_INIT(orrLinkInfo));
+            check(orrDeviceGetLink(&ports[device].back(), number, static_cast<int>(port)));
+        }
+    }
+    return topology::edges_of(topology::links_between(ports));
+}
+
 class Matrix {
   public:
     Matrix(std::size_t bytes, Times times)
         : bytes_(bytes), times_(times), count_(static_cast<unsigned>(device_count())) {
-        std::vector<std::vector<orrLinkInfo>> ports(count_);
-        for (unsigned device = 0; device < count_; ++device) {
-            const int number = static_cast<int>(device);
-            for (std::uint32_t port = 0; port < device_properties(number).link_ports; ++port) {
-                ports[device].push_back(ORR_INIT(orrLinkInfo));
-                check(orrDeviceGetLink(&ports[device].back(), number, static_cast<int>(port)));
-            }
-        }
-        const topology::Ways ways(count_, topology::edges_of(topology::links_between(ports)));
+        const topology::Ways ways(count_, edges_of_system());
         for (unsigned from = 0; from < count_; ++from)
             for (unsigned to = 0; to < count_; ++to)
                 cells_[{from, to}].way = ways.between(from, to);
@@ -207,6 +216,70 @@ class Matrix {
     std::map<std::pair<unsigned, unsigned>, Cell> cells_;
 };
 
+// What a card that passes on takes: a key of its SKU, which the driver shows.
+unsigned forward_ns() {
+    const std::string path =
+        fmt::format("/sys/bus/pci/devices/{}/sku_table", device_properties(0).pci_address);
+    std::ifstream table(path);
+    constexpr std::string_view kKey = "link.forward_ns\t";
+    for (std::string line; std::getline(table, line);) {
+        unsigned ns = 0;
+        if (!line.starts_with(kKey)) continue;
+        const char* const end = line.data() + line.size();
+        if (std::from_chars(line.data() + kKey.size(), end, ns).ec == std::errc()) return ns;
+    }
+    throw std::runtime_error(path + " does not say what passing on takes (link.forward_ns)");
+}
+
+std::string shares_text(const bench::Pattern& pattern) {
+    const auto [least, most] = std::ranges::minmax(pattern.shares);
+    return fmt::format("shares {:.1f} to {:.1f} % ({:.1f} each +- 2: {})", least / 10, most / 10,
+                       100.0 / static_cast<double>(pattern.shares.size()),
+                       pattern.shares_hold() ? "yes" : "NO");
+}
+
+void show_patterns(const std::vector<bench::Pattern>& patterns, std::size_t bytes) {
+    text::Table table({{"what"},
+                       {"cards"},
+                       {"measured", text::Align::kRight},
+                       {"expected", text::Align::kRight},
+                       {""},
+                       {"ratio", text::Align::kRight},
+                       {"goal"},
+                       {"holds"},
+                       {""}});
+    for (const bench::Pattern& one : patterns) {
+        table.row(
+            {one.name, one.detail, fmt::format("{:.2f}", one.measured), fmt::format("{:g}", one.expected),
+             one.unit,
+             std::string_view(one.unit) == "ns" ? "" : fmt::format("{:.3f}", one.measured / one.expected),
+             one.goal ? fmt::format("{:g}", *one.goal) : "",
+             !one.goal     ? ""
+             : one.holds() ? "yes"
+                           : "NO",
+             one.shares.empty() ? "" : shares_text(one)});
+    }
+    fmt::print("Copies of {} bytes, in model time, beside what the links allow\n\n{}", bytes,
+               table.text("  "));
+}
+
+void show_patterns_json(const std::vector<bench::Pattern>& patterns, std::size_t bytes) {
+    using Json = nlohmann::ordered_json;
+    Json all = Json::array();
+    for (const bench::Pattern& one : patterns) {
+        Json entry{{"what", one.name},         {"cards", one.detail},
+                   {"unit", one.unit},         {"measured", one.measured},
+                   {"expected", one.expected}, {"goal", one.goal ? Json(*one.goal) : Json(nullptr)},
+                   {"holds", one.holds()}};
+        if (!one.shares.empty()) {
+            entry["shares_per_mille"] = one.shares;
+            entry["shares_hold"] = one.shares_hold();
+        }
+        all.push_back(std::move(entry));
+    }
+    fmt::print("{}\n", Json{{"bytes", bytes}, {"patterns", all}}.dump(2));
+}
+
 orrLinkInfo link_to(int device, int peer) {
     for (std::uint32_t port = 0; port < device_properties(device).link_ports; ++port) {
         orrLinkInfo link = ORR_INIT(orrLinkInfo);
@@ -257,6 +330,14 @@ void measure_host(bench::Measured& measured, const std::vector<std::uint64_t>& s
     }
 }
 
+int measure_pattern(const std::vector<bench::Pattern>& all, const std::string& name) {
+    const auto found = std::ranges::find(all, name, &bench::Pattern::name);
+    if (found == all.end()) throw std::runtime_error("there is no '" + name + "' between these cards");
+    bench::Measured measured;
+    measured.add({name + ", model time", {}, {found->measured}, {found->expected}});
+    return measured.print() ? 0 : 1;
+}
+
 // "N,N,...": empty for anything else.
 std::vector<std::uint64_t> numbers(std::string_view text) {
     std::vector<std::uint64_t> found;
@@ -275,7 +356,8 @@ std::vector<std::uint64_t> numbers(std::string_view text) {
 int run(int argc, char** argv) {
     std::vector<std::uint64_t> size{kSize}, model, host;
     Times times;
-    bool json = false;
+    bool json = false, patterns = false;
+    std::string pattern;  // the one that is measured
     for (int i = 1; i < argc; ++i) {
         const std::string_view argument = argv[i];
         auto* const list = argument == "--size"           ? &size
@@ -286,9 +368,16 @@ int run(int argc, char** argv) {
             fmt::print("{}", kHelp);
             return 0;
         }
-        if (argument == "--json") {
+        if (argument == "--measure-pattern" && i + 1 < argc) {
+            pattern = argv[++i];
+            patterns = true;
+            times.host = false;
+        } else if (argument == "--json") {
             json = true;
-        } else if (argument == "--model" && times.model) {
+        } else if (argument == "--patterns" && times.model && times.host) {
+            patterns = true;
+            times.host = false;
+        } else if (argument == "--model" && times.model && !patterns) {
             times.host = false;
         } else if (argument == "--host" && times.host) {
             times.model = false;
@@ -309,6 +398,18 @@ int run(int argc, char** argv) {
         !host.empty() || (matrix_wanted && times.host) ? bench::clock_factor().value_or(1) : 1;
     if (matrix_wanted) {
         if (device_count() < 2) throw std::runtime_error("there are not two cards that work: see orrery-smi");
+        if (patterns) {
+            const std::uint64_t late = late_messages();
+            const auto all = bench::measure_patterns(
+                {static_cast<unsigned>(device_count()), edges_of_system(), forward_ns()}, size.front());
+            if (!pattern.empty()) return measure_pattern(all, pattern);
+            if (json)
+                show_patterns_json(all, size.front());
+            else
+                show_patterns(all, size.front());
+            tell_if_late(late);
+            return std::fflush(stdout) == 0 ? 0 : 1;
+        }
         Matrix matrix(size.front(), times);
         const std::uint64_t late = late_messages();
         matrix.measure();
