@@ -29,8 +29,8 @@ struct Step {
 
 class Factorisation {
   public:
-    Factorisation(const Matrix& matrix, const std::vector<int>& devices, const char* costs)
-        : matrix_(matrix), graph_(options(devices, costs)) {
+    Factorisation(const Matrix& matrix, const std::vector<int>& devices, const char* costs, unsigned ahead)
+        : matrix_(matrix), graph_(options(devices, costs, ahead)) {
         const auto image = cholesky_kernels_image();
         for (const char* name : {"potrf", "trsm", "gemm"})
             kernels_.push_back(graph_.kernel(image.data(), image.size(), name));
@@ -59,11 +59,12 @@ class Factorisation {
   private:
     enum Kernel : std::size_t { kPotrf, kTrsm, kGemm };
 
-    static orrery::TaskGraph options(const std::vector<int>& devices, const char* costs) {
+    static orrery::TaskGraph options(const std::vector<int>& devices, const char* costs, unsigned ahead) {
         orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
         options.devices = devices.data();
         options.device_count = devices.size();
         options.cost_file = costs;
+        options.issue_ahead = ahead;
         return orrery::TaskGraph(options);
     }
     Tile& tile(unsigned i, unsigned j) { return tiles_[i * (i + 1) / 2 + j]; }
@@ -195,6 +196,6 @@ double residual(const Matrix& a, const Matrix& factor) {
     return worst / largest;
 }
 
-Run factor(const Matrix& matrix, const std::vector<int>& devices, const char* costs) {
-    return Factorisation(matrix, devices, costs).run();
+Run factor(const Matrix& matrix, const std::vector<int>& devices, const char* costs, unsigned ahead) {
+    return Factorisation(matrix, devices, costs, ahead).run();
 }

@@ -33,5 +33,6 @@ struct Run {
     std::vector<CardUse> cards;
 };
 
-// On these devices. costs: a file in which measured durations are kept, or null.
-Run factor(const Matrix& matrix, const std::vector<int>& devices, const char* costs);
+// On these devices. costs: a file in which measured durations are kept, or null. ahead: tasks that a card
+// gets before others are done; 0: as the library likes.
+Run factor(const Matrix& matrix, const std::vector<int>& devices, const char* costs, unsigned ahead);

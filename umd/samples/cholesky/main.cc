@@ -14,13 +14,15 @@
 namespace {
 
 constexpr const char* kHelp =
-    "usage: cholesky [--tiles N] [--size N] [--cards N] [--costs FILE]\n"
+    "usage: cholesky [--tiles N] [--size N] [--cards N] [--costs FILE] [--ahead N]\n"
     "Factors a symmetric matrix of N x N tiles on Orrery cards and checks the result.\n"
     "\n"
     "  --tiles N     tiles a side (default 8, at most 64)\n"
     "  --size N      rows of a tile (default 64, at most 128)\n"
     "  --cards N     cards to use (default: all)\n"
     "  --costs FILE  keep measured task durations there, for the next run's plan\n"
+    "  --ahead N     tasks that a card gets before others are done (default: as the library likes, at most "
+    "32)\n"
     "Exit status: 0 correct, 1 a wrong factor or a failure, 2 a mistake in the command line.\n";
 
 struct UsageError : std::runtime_error {
@@ -28,7 +30,7 @@ struct UsageError : std::runtime_error {
 };
 
 struct Options {
-    unsigned tiles = 8, size = 64, cards = 0;
+    unsigned tiles = 8, size = 64, cards = 0, ahead = 0;
     const char* costs = nullptr;
 };
 
@@ -52,6 +54,8 @@ Options parse(int argc, char** argv) {
             options.size = number(option, value, 128);
         else if (option == "--cards")
             options.cards = number(option, value, 8);
+        else if (option == "--ahead")
+            options.ahead = number(option, value, 32);
         else if (option == "--costs")
             options.costs = value;
         else
@@ -87,7 +91,7 @@ int run(const Options& options) {
     std::vector<int> devices(options.cards == 0 ? static_cast<unsigned>(found) : options.cards);
     std::iota(devices.begin(), devices.end(), 0);
     const Matrix matrix = make_matrix(options.tiles, options.size, 1);
-    const Run result = factor(matrix, devices, options.costs);
+    const Run result = factor(matrix, devices, options.costs, options.ahead);
     const double error = residual(matrix, result.factor);
     fmt::print("Cholesky of {} x {} doubles in {} x {} tiles, on {} card{}\n", options.tiles * options.size,
                options.tiles * options.size, options.tiles, options.tiles, devices.size(),
