@@ -170,7 +170,7 @@ const std::array kFigures = {
     Figure{"link cut, told", "link", {}, "", "ms", "", {kHostTime, 100, kP95}},
     of_link("copy to a neighbour, model time", {kOfYardstickAtLeast, 0.95}),
     of_link("copies to a neighbour in a row, model time"),
-    of_link("copies to a neighbour, two at a time, model time"),
+    of_link("copies to a neighbour, two at a time, model time", {kOfYardstickAtLeast, 0.95}),
     of_link("copies both ways, model time"),
     Figure{"signal to a neighbour, model time", "p2p", {}, "", "ns", "latency of the link"},
     of_links("copies over 3 links, model time", "p2p_chain", 0.9),
