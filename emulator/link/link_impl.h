@@ -1,0 +1,150 @@
+// What a link port is made of: its members' lives. link_training.cc has peers that come and go,
+// link_traffic.cc what crosses the link, link_port.cc the interface.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "emulator/link/forwarder.h"
+#include "emulator/link/link_port.h"
+#include "emulator/link/receiver.h"
+#include "emulator/link/socket.h"
+#include "emulator/link/transmitter.h"
+
+namespace orrery::emu {
+
+class LinkPort::Impl {
+  public:
+    Impl(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram, Counters& counters,
+         Errors& errors, LinkHooks hooks);
+
+    bool up() const { return state_ == ORR_LINK_UP; }
+    bool comes_here(std::uint32_t node) const { return !hooks_.comes_here || hooks_.comes_here(node); }
+    std::uint32_t epoch_of(std::uint32_t node) const { return hooks_.epoch_of ? hooks_.epoch_of(node) : 0; }
+
+    void set_state(std::uint32_t state);
+
+    // What a peer sent before it left was on the wire: it still arrives, each message in its time.
+    void peer_left(std::string reason = "the peer left");
+    void unplug();
+    void go_down(std::string reason);
+    void stop_receiving();
+    void drop_peer(std::string reason);
+
+    // What the peer did wrong counts as an error of a guest: whoever runs that card.
+    void refuse(std::string reason);
+    void greet();
+    void take_hello(link::Socket::Received& received);
+    void come_up();
+    void jump_to(ModelTime system_time);
+    void take_message(link::Socket::Received& received);
+    void service();
+    void wake_peer();
+    bool pump();
+    bool pass_on();
+
+    // Room has come back to the peer, or its last message was taken.
+    bool taken();
+    bool all_taken() const;
+
+    // Of a peer that left: something that no event and no room brings on.
+    bool has_left_over() const;
+
+    // The clock goes to the next message at once if the card has nothing to do until then.
+    bool skip_idle_time();
+    unsigned arrivals() const { return (arrival_.scheduled() ? 1 : 0) + (passing_.scheduled() ? 1 : 0); }
+    ModelTime next_arrival() const {
+        const ModelTime near = arrival_.scheduled() ? arrival_.time() : kNever;
+        return passing_.scheduled() ? std::min(near, passing_.time()) : near;
+    }
+
+    // Messages come by the system's time.
+    void clock_jumped(ModelTime gap);
+
+    // What the peer sent while it might goes by the grants as they are now.
+    void hurry();
+
+    // Maybe inside an access of the control core: pokes, and what else has come, are for afterwards.
+    bool settle(std::uint64_t offset);
+    void poke_room();
+    void on_arrival(ModelTime) {
+        if (up() || draining_) pump();
+    }
+
+    // What waited for room may be left of a peer that is gone.
+    void on_passing(ModelTime) {
+        if (up() || draining_) pass_on();
+    }
+
+    void on_owed_pokes(ModelTime) { receiver_.give_owed(); }
+
+    bool poll();
+    bool look();
+    bool look_to_pass();
+    ModelTime act_at() const { return hooks_.act_at ? hooks_.act_at() : events_.now(); }
+
+    void on_room(ModelTime);
+
+    // For somebody who waits.
+    bool room_news() const;
+    void check_transmitter();
+    void set_forward(bool on);
+
+    // Room is no longer all that those who wait here wait for.
+    void look_again();
+
+    // What waits for room behind others looks again when they do.
+    link::Passed pass(const link::Passing& passing);
+
+    // For the clock of the work that writes; `at` as PeerPort::write() has it.
+    LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data, ModelTime at);
+    std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value);
+    std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data);
+
+    // --- without room ---
+
+    bool congested(unsigned lane) const { return !waiting_[lane].empty() || transmitter_.has_pending(lane); }
+    bool congested() const {
+        return congested(link::Transmitter::kNear) || congested(link::Transmitter::kFar);
+    }
+    bool holds_time() const;
+    // While somebody waits, the socket's ticks count how long the peer has been silent.
+    void keep_time();
+    void wait_for_room(std::uint32_t node, Event& event);
+    void forget(Event& event);
+    void wake_waiters(unsigned lane);
+    void look_for_life();
+    bool prepare_sleep();
+    void after_sleep();
+    LinkConfig config_;
+    link::Socket socket_;
+    EventQueue& events_;
+    Errors& errors_;
+    LinkHooks hooks_;
+    link::Receiver receiver_;
+    link::Transmitter transmitter_;
+    Event arrival_;
+    Event passing_;  // of what is passed on
+    link::Forwarder forwarder_;
+    Event owed_pokes_;
+    Event room_;  // of which there are news
+    std::uint32_t state_ = ORR_LINK_DOWN;
+    bool heard_hello_ = false;
+    bool heard_ready_ = false;
+    bool draining_ = false;  // the peer left, and its last messages still arrive
+    bool in_step_ = false;
+    unsigned ticks_ = 0;
+    unsigned rounds_ = 0;
+    std::uint64_t peer_uid_ = 0;
+    std::uint32_t peer_port_ = 0;
+    ModelTime peer_clock_ = 0;
+    std::uint64_t session_ = 0;
+    std::array<std::vector<Event*>, link::Transmitter::kLanes> waiting_;  // for room, who came first in front
+    bool forwards_ = false;                                               // as hooks_.changed has been told
+    std::uint32_t silent_ticks_ = 0;
+    std::uint64_t last_alive_ = 0;
+    std::string down_reason_;
+};
+
+}  // namespace orrery::emu

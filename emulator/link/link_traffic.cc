@@ -1,0 +1,270 @@
+// What crosses a link, both ways: arrivals, sending, and room.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/link/link_impl.h"
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr unsigned kServiceEvery = 1024;  // rounds of poll()
+constexpr unsigned kAliveEvery = 64;      // rounds of poll()
+
+}  // namespace
+
+bool LinkPort::Impl::pump() {
+    auto pumped = receiver_.pump();
+    if (!pumped) {
+        refuse(pumped.error());
+        return true;
+    }
+    events_.schedule(arrival_, receiver_.wanted());
+    return taken() || *pumped;
+}
+
+bool LinkPort::Impl::pass_on() {
+    auto passed = forwarder_.run();
+    if (!passed) {
+        refuse(passed.error());
+        return true;
+    }
+    return taken() || *passed;
+}
+
+bool LinkPort::Impl::taken() {
+    if (receiver_.take_credit_wish()) wake_peer();
+    const bool skipped = skip_idle_time();
+    if (draining_ && all_taken()) stop_receiving();
+    return skipped;
+}
+
+bool LinkPort::Impl::all_taken() const {
+    return arrivals() == 0 && !receiver_.held() && !forwarder_.waits() && !receiver_.has_news() &&
+           !forwarder_.has_news();
+}
+
+bool LinkPort::Impl::has_left_over() const {
+    if (forwarder_.has_news() || all_taken()) return true;
+    return !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
+}
+
+bool LinkPort::Impl::skip_idle_time() {
+    const ModelTime when = next_arrival();
+    if (in_step_ || when == kNever || when <= events_.now() || !hooks_.may_skip || !hooks_.may_skip(when))
+        return false;
+    const ModelTime arrival = events_.to_system(when);
+    clock_jumped(when - events_.now());
+    jump_to(arrival);
+    return true;
+}
+
+void LinkPort::Impl::clock_jumped(ModelTime gap) {
+    for (Event* event : {&arrival_, &passing_}) {
+        if (!event->scheduled()) continue;
+        const ModelTime left = event->time() - events_.now();
+        events_.schedule(*event, events_.now() + (left > gap ? left - gap : 0));
+    }
+}
+
+void LinkPort::Impl::hurry() {
+    if (!receiver_.is_open()) return;
+    if (auto done = receiver_.hurry(); !done) return refuse(done.error());
+    receiver_.give_owed();
+    pump();
+}
+
+bool LinkPort::Impl::settle(std::uint64_t offset) {
+    if (!up() && !draining_) return true;
+    const auto done = receiver_.hurry_to(offset);
+    if (!done) {
+        refuse(done.error());
+        return true;
+    }
+    events_.cancel(arrival_);
+    events_.schedule(arrival_, events_.now());
+    if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
+    return *done;
+}
+
+void LinkPort::Impl::poke_room() {
+    if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
+    if ((up() || draining_) && receiver_.held()) events_.schedule(arrival_, events_.now());
+}
+
+bool LinkPort::Impl::poll() {
+    ++rounds_;
+    // Once the peer is up it sends.
+    if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
+    if (draining_) {
+        if (forwarder_.has_news()) return pass_on();
+        return has_left_over() && pump();
+    }
+    if (!up()) return false;
+    if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
+    if (room_news() && !room_.scheduled()) {
+        if (const ModelTime when = act_at(); when > events_.now()) {
+            events_.schedule(room_, when);
+        } else {
+            on_room(when);
+            if (!up()) return true;
+        }
+    }
+    bool did = false;
+    if (forwarder_.has_news()) {
+        did = in_step_ ? look_to_pass() : pass_on();
+        if (!up()) return true;
+    }
+    // The core may have gone to sleep since the message was seen.
+    if (arrivals() != 0) did |= skip_idle_time();
+    if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return did;
+    return in_step_ ? look() : pump();
+}
+
+bool LinkPort::Impl::look() {
+    if (auto looked = receiver_.look(); !looked)
+        refuse(looked.error());
+    else
+        events_.schedule(arrival_, receiver_.wanted());
+    return true;
+}
+
+bool LinkPort::Impl::look_to_pass() {
+    if (auto looked = forwarder_.look(); !looked) refuse(looked.error());
+    return true;
+}
+
+void LinkPort::Impl::on_room(ModelTime) {
+    for (unsigned lane = 0; lane < waiting_.size() && up(); ++lane) {
+        if (!congested(lane) || !transmitter_.room_news(lane)) continue;
+        transmitter_.flush(lane);
+        check_transmitter();
+        wake_waiters(lane);
+    }
+}
+
+bool LinkPort::Impl::room_news() const {
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+        if (congested(lane) && transmitter_.room_news(lane)) return true;
+    }
+    return false;
+}
+
+void LinkPort::Impl::check_transmitter() {
+    if (transmitter_.broken()) return refuse(std::string(*transmitter_.broken()));
+    if (std::exchange(forwards_, transmitter_.forwards()) && !forwards_) {
+        look_again();
+        hooks_.changed(config_.port, state_);
+    }
+}
+
+void LinkPort::Impl::set_forward(bool on) {
+    transmitter_.set_forward(on && up());
+    forwards_ = transmitter_.forwards();
+    if (!forwards_) look_again();
+}
+
+void LinkPort::Impl::look_again() {
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+        if (!waiting_[lane].empty()) wake_waiters(lane);
+    }
+}
+
+link::Passed LinkPort::Impl::pass(const link::Passing& passing) {
+    if (!up()) return {};
+    if (!waiting_[transmitter_.lane_of(passing.message.destination)].empty())
+        return {.what = link::Passed::kNoRoom};
+    const link::Passed passed =
+        transmitter_.pass(events_.system_now(), passing, config_.forward_ns * kPsPerNs);
+    check_transmitter();
+    return passed;
+}
+
+LinkSend LinkPort::Impl::write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
+                               ModelTime at) {
+    if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (!waiting_[transmitter_.lane_of(node)].empty()) return {};
+    // Who keeps step has told the others that it sends nothing in the past.
+    const ModelTime when = in_step_ ? events_.now() : std::min(at, events_.now());
+    LinkSend sent = transmitter_.write(events_.to_system(when), node, offset, data);
+    sent.sent_ps = events_.from_system(sent.sent_ps);
+    check_transmitter();
+    return sent;
+}
+
+std::uint32_t LinkPort::Impl::signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
+    if (!up()) return ORR_FAULT_PEER_DOWN;
+    const std::uint32_t fault = transmitter_.signal(events_.system_now(), node, offset, value);
+    check_transmitter();
+    keep_time();
+    return fault;
+}
+
+std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
+                                   std::span<const std::byte> data) {
+    if (!up()) return ORR_FAULT_PEER_DOWN;
+    const std::uint32_t fault = transmitter_.post(events_.system_now(), node, offset, data);
+    check_transmitter();
+    keep_time();
+    return fault;
+}
+
+bool LinkPort::Impl::holds_time() const {
+    if (!up() || !in_step_) return false;
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+        if (congested(lane) && transmitter_.room_is_near(lane, events_.system_now())) return true;
+    }
+    return false;
+}
+
+void LinkPort::Impl::keep_time() {
+    if (up() && congested()) socket_.keep_ticking(true);
+}
+
+void LinkPort::Impl::wait_for_room(std::uint32_t node, Event& event) {
+    if (!up()) return events_.schedule(event, events_.now());
+    waiting_[transmitter_.lane_of(node)].push_back(&event);
+    keep_time();
+}
+
+void LinkPort::Impl::forget(Event& event) {
+    for (auto& waiting : waiting_)
+        std::erase(waiting, &event);
+}
+
+void LinkPort::Impl::wake_waiters(unsigned lane) {
+    const ModelTime when = waiting_[lane].empty() ? events_.now() : act_at();
+    for (Event* event : waiting_[lane])
+        events_.schedule(*event, when);
+    waiting_[lane].clear();
+    silent_ticks_ = 0;
+    if (up() && !congested()) socket_.keep_ticking(false);
+}
+
+bool LinkPort::Impl::prepare_sleep() {
+    // When what is on its way may come is for the others to say.
+    if (!up()) return !draining_ || in_step_ || (arrivals() == 0 && !has_left_over());
+    if (arrivals() != 0 && !in_step_) {
+        // What it skips to is due at once.
+        skip_idle_time();
+        return false;
+    }
+    if (congested()) {
+        transmitter_.want_credit();
+        if (room_news()) return false;
+    }
+    receiver_.set_need_wakeup(true);
+    const bool near = !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
+    if (!near && !forwarder_.has_news()) return true;
+    receiver_.set_need_wakeup(false);
+    return false;
+}
+
+void LinkPort::Impl::after_sleep() {
+    if (up()) receiver_.set_need_wakeup(false);
+    service();
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,231 @@
+// Peers of a link port that come and go: handshake, training, and how a link goes down.
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/link/link_impl.h"
+
+namespace orrery::emu {
+
+namespace {
+
+constexpr unsigned kHandshakeTicks = 40;   // 2 s
+constexpr unsigned kServiceMessages = 64;  // socket messages in one service()
+
+}  // namespace
+
+LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram,
+                     Counters& counters, Errors& errors, LinkHooks hooks)
+    : config_(std::move(config)),
+      socket_(std::move(socket)),
+      events_(events),
+      errors_(errors),
+      hooks_(std::move(hooks)),
+      receiver_(
+          events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); },
+          [this] { return !hooks_.poke_room || hooks_.poke_room(); },
+          [this](std::uint64_t offset, std::uint64_t bytes) {
+              if (hooks_.arrived) hooks_.arrived(offset, bytes);
+          },
+          [this](std::uint32_t node, std::uint32_t epoch) {
+              return comes_here(node) && epoch_of(node) == epoch;
+          },
+          std::uint64_t{config_.gbps} * 125'000'000),
+      transmitter_(std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
+                   {.wake = [this] { wake_peer(); },
+                    .sent =
+                        [this](ModelTime arrival) {
+                            if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
+                        },
+                    .epoch_of = [this](std::uint32_t node) { return epoch_of(node); }},
+                   config_.faults, config_.port),
+      arrival_(Event::of<&Impl::on_arrival>(this)),
+      passing_(Event::of<&Impl::on_passing>(this)),
+      forwarder_(
+          events, counters, receiver_.far(), passing_,
+          {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
+           .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
+           .drained =
+               [this](std::uint32_t drains) {
+                   if (hooks_.drained) hooks_.drained(config_.port, drains);
+               }},
+          config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
+      owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)),
+      room_(Event::of<&Impl::on_room>(this)) {}
+
+void LinkPort::Impl::set_state(std::uint32_t state) {
+    if (state == state_) return;
+    state_ = state;
+    hooks_.changed(config_.port, state);
+}
+
+void LinkPort::Impl::peer_left(std::string reason) {
+    const bool was_up = up();
+    drop_peer(std::move(reason));
+    draining_ = was_up;
+    if (!draining_) stop_receiving();
+    set_state(ORR_LINK_DOWN);
+}
+
+void LinkPort::Impl::unplug() {
+    peer_left("the cable was pulled out");
+    socket_.unplug();
+}
+
+void LinkPort::Impl::go_down(std::string reason) {
+    drop_peer(std::move(reason));
+    stop_receiving();
+    set_state(ORR_LINK_DOWN);
+}
+
+void LinkPort::Impl::stop_receiving() {
+    draining_ = false;
+    events_.cancel(arrival_);
+    forwarder_.close();
+    receiver_.close();
+}
+
+void LinkPort::Impl::drop_peer(std::string reason) {
+    ++session_;
+    // A peer that tries again and again is worth one line.
+    if (up() || reason != down_reason_) errors_.note("link {}: down: {}", config_.port, reason);
+    down_reason_ = std::move(reason);
+    socket_.hang_up();
+    transmitter_.close();
+    heard_hello_ = heard_ready_ = false;
+    silent_ticks_ = 0;
+    forwards_ = false;
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane)
+        wake_waiters(lane);
+}
+
+void LinkPort::Impl::refuse(std::string reason) {
+    errors_.guest("link {}: the peer broke the protocol: {}", config_.port, reason);
+    go_down(std::move(reason));
+}
+
+void LinkPort::Impl::greet() {
+    stop_receiving();
+    auto opened = receiver_.open();
+    if (!opened) {
+        errors_.report(ErrorKind::kHostError, "link {}: {}", config_.port, opened.error());
+        go_down(opened.error());
+        return;
+    }
+    const link::Hello hello{.kind = link::kHello,
+                            .version = link::kVersion,
+                            .magic = link::kHelloMagic,
+                            .uid = config_.uid,
+                            .port = config_.port,
+                            .reserved = 0,
+                            .inbox_bytes = sizeof(link::Inbox),
+                            .clock_ps = events_.system_now()};
+    ticks_ = 0;
+    socket_.keep_ticking(true);
+    set_state(ORR_LINK_TRAINING);
+    if (!socket_.send(&hello, sizeof hello, receiver_.fd())) go_down("the peer left during the handshake");
+}
+
+void LinkPort::Impl::take_hello(link::Socket::Received& received) {
+    link::Hello hello{};
+    if (heard_hello_ || received.bytes != sizeof hello || received.fds != 1) {
+        return refuse("a hello has a bad form");
+    }
+    std::memcpy(&hello, received.data.data(), sizeof hello);
+    if (hello.magic != link::kHelloMagic) return refuse("the peer is not an Orrery card");
+    if (hello.version != link::kVersion) {
+        return refuse(
+            fmt::format("the peer speaks link version {}, this card {}: use the same build for both",
+                        hello.version, link::kVersion));
+    }
+    if (hello.uid == 0 || hello.uid == UINT64_MAX || hello.port >= ORR_LINK_MAX_PORTS ||
+        hello.reserved != 0 || hello.inbox_bytes != sizeof(link::Inbox) ||
+        hello.clock_ps >= kLatestSystemTime) {
+        return refuse("a hello has a bad field");
+    }
+    auto outbox = link::SharedArea::adopt(received.fd.release());
+    if (!outbox) return refuse(outbox.error());
+    transmitter_.open(std::move(*outbox));
+    peer_clock_ = hello.clock_ps;
+    peer_uid_ = hello.uid;
+    peer_port_ = hello.port;
+    heard_hello_ = true;
+    const std::uint32_t ready = link::kReady;
+    if (!socket_.send(&ready, sizeof ready)) return go_down("the peer left during the handshake");
+    come_up();
+}
+
+void LinkPort::Impl::come_up() {
+    if (!heard_hello_ || !heard_ready_) return;
+    socket_.keep_ticking(false);
+    errors_.note("link {}: up, with card {:#x} port {}", config_.port, peer_uid_, peer_port_);
+    in_step_ = hooks_.in_step && hooks_.in_step(peer_uid_);
+    transmitter_.keep_step(in_step_);
+    // In the order of the ports.
+    const auto rank = static_cast<Event::Rank>(Event::kFirst + 1 + config_.port);
+    arrival_.set_rank(in_step_ ? rank : Event::kLast);
+    passing_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + ORR_LINK_MAX_PORTS) : Event::kLast);
+    if (!hooks_.may_jump || hooks_.may_jump()) jump_to(peer_clock_);
+    set_state(ORR_LINK_UP);
+}
+
+void LinkPort::Impl::jump_to(ModelTime system_time) {
+    const ModelTime before = events_.skipped();
+    if (events_.jump_to(system_time) && hooks_.jumped) hooks_.jumped(events_.skipped() - before);
+}
+
+void LinkPort::Impl::take_message(link::Socket::Received& received) {
+    std::uint32_t kind = 0;
+    if (received.bytes < sizeof kind) return refuse("a handshake message is too short");
+    std::memcpy(&kind, received.data.data(), sizeof kind);
+    if (kind == link::kHello) return take_hello(received);
+    if (received.bytes != sizeof kind || received.fds != 0)
+        return refuse("a handshake message has a bad form");
+    if (kind == link::kWake) return;
+    if (kind != link::kReady || heard_ready_) return refuse("a handshake message has a bad kind");
+    heard_ready_ = true;
+    come_up();
+}
+
+void LinkPort::Impl::service() {
+    for (unsigned i = 0; i < kServiceMessages; ++i) {
+        link::Socket::Received received;
+        switch (socket_.next(received)) {
+            case link::SocketEvent::kNone:
+                return;
+            case link::SocketEvent::kConnected:
+                greet();
+                break;
+            case link::SocketEvent::kMessage:
+                take_message(received);
+                break;
+            case link::SocketEvent::kClosed:
+                peer_left();
+                break;
+            case link::SocketEvent::kTick:
+                if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
+                    refuse("the peer did not finish the handshake in 2 s");
+                }
+                if (up() && congested()) look_for_life();
+                break;
+        }
+    }
+}
+
+void LinkPort::Impl::wake_peer() {
+    const std::uint32_t wake = link::kWake;
+    socket_.send(&wake, sizeof wake);  // a dead peer shows in service()
+}
+
+void LinkPort::Impl::look_for_life() {
+    const std::uint64_t alive = transmitter_.peer_alive();
+    if (alive != last_alive_) {
+        last_alive_ = alive;
+        silent_ticks_ = 0;
+    } else if (++silent_ticks_ * link::Socket::kTickMs > config_.peer_silence_ms) {
+        refuse(fmt::format("the peer did not look at its link for {} ms", config_.peer_silence_ms));
+    }
+}
+
+}  // namespace orrery::emu
