@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 0u
+#define ORR_HW_VERSION_MINOR 1u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -145,9 +145,27 @@
  */
 #define ORR_R_LINK_CONTROL 0x3c /* RW: ORR_LINK_FORWARD; reset: 0 */
 #define ORR_LINK_FORWARD 1u
+/* Written with it: only if ORR_R_LINK_LOSSES, the low 16 bits, is still what the upper half says. Reads as 0. (2.1) */
+#define ORR_LINK_IF_LOSSES 2u
+#define ORR_LINK_LOSSES_SHIFT 16u
 #define ORR_R_LINK_DRAIN 0x40 /* WO: 1: pass on what has come by this port by now, ahead of its time if need be */
 #define ORR_R_LINK_DRAINED 0x44    /* RO: such writes done since reset: all of that has been passed on or dropped */
 #define ORR_R_LINK_FORWARD_NS 0x48 /* RO: from a message's head at one port to its head at another */
+/*
+ * What crossed the port and how well, since power-on. A frame is a message with its CRC: one that comes damaged is
+ * sent again, in order, from the sender's retry buffer. Bytes are of payload, 16 of a signal. All since 2.1; a
+ * register of 64 bits is read whole by one access.
+ */
+#define ORR_R_LINK_BUILT 0x4c       /* RO: lanes that the port has; ORR_R_LINK_LANES: in use */
+#define ORR_R_LINK_MBPS 0x50        /* RO: payload rate of the lanes in use in Mbit/s, sending; 0: not up */
+#define ORR_R_LINK_CRC_ERRORS 0x54  /* RO: frames that came with a wrong CRC */
+#define ORR_R_LINK_RETRIES 0x58     /* RO: frames that were sent again */
+#define ORR_R_LINK_RETRAINS 0x5c    /* RO: how often it was trained anew without going down */
+#define ORR_R_LINK_CHANGES 0x60     /* RO: changes of ORR_R_LINK_STATE or _LANES */
+#define ORR_R_LINK_TX_MESSAGES 0x68 /* 64, RO: sent, each once; also what was passed on */
+#define ORR_R_LINK_TX_BYTES 0x70    /* 64, RO */
+#define ORR_R_LINK_RX_MESSAGES 0x78 /* 64, RO: received */
+#define ORR_R_LINK_RX_BYTES 0x80    /* 64, RO */
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
 #define ORR_LINK_GRANT_ALL 0x400u /* at all ports, as if each had been told; done when all are */
