@@ -20,6 +20,14 @@ std::uint64_t draw(std::uint64_t seed, std::uint64_t rule, std::uint64_t hit) {
     return mix(mix(mix(seed) ^ rule) ^ hit);
 }
 
+// Does one of so many bits go wrong? By products alone, which are the same on every host.
+bool hit(std::uint64_t random, double bit_errors, std::uint64_t bits) {
+    double none = 1;
+    for (double power = 1 - bit_errors; bits != 0; bits >>= 1, power *= power)
+        if ((bits & 1) != 0) none *= power;
+    return static_cast<double>(random >> 11) * 0x1p-53 >= none;
+}
+
 }  // namespace
 
 class Faults::Late {
@@ -56,7 +64,7 @@ void Faults::arm() {
     }
 }
 
-Fault Faults::strike(FaultPoint point, std::uint64_t subject) {
+Fault Faults::strike(FaultPoint point, std::uint64_t subject, const Frame& frame) {
     Fault fault;
     Struck told{.point = point, .action = {}, .subject = subject, .pass = 0, .number = 0};
     {
@@ -69,13 +77,17 @@ Fault Faults::strike(FaultPoint point, std::uint64_t subject) {
             const std::uint64_t passed = ++live.passed;
             if (passed < rule.first || (passed - rule.first) % rule.every != 0) continue;
             if (live.struck >= rule.count || fault) continue;
-            const std::uint64_t random = draw(plan_.seed, i, passed);
-            if (mix(random) % FaultRule::kAlways >= rule.chance) continue;
+            const std::uint64_t which =
+                frame.bits == 0 ? passed : mix(mix(subject) ^ frame.number) ^ frame.try_number;
+            const std::uint64_t random = draw(plan_.seed, i, which);
+            const bool strikes = rule.bit_errors != 0 ? hit(mix(random), rule.bit_errors, frame.bits)
+                                                      : mix(random) % FaultRule::kAlways < rule.chance;
+            if (!strikes) continue;
             ++live.struck;
             told.action = rule.action;
             told.pass = passed;
             told.number = ++struck_;
-            fault = {rule.action, rule.delay, random};
+            fault = {rule.action, rule.delay, random, rule.lanes};
         }
     }
     if (!fault) return fault;

@@ -24,6 +24,7 @@ struct Fault {
     FaultAction action = FaultAction::kNone;
     ModelTime delay = 0;
     std::uint64_t random = 0;  // of the seed, the rule and how often it has struck
+    std::uint32_t lanes = 0;   // kLanes
 
     explicit operator bool() const { return action != FaultAction::kNone; }
 };
@@ -53,7 +54,17 @@ class Faults {
     // point has said in plan.cc which it knows.
     Fault at(FaultPoint point, std::uint64_t subject = 0) {
         if (!armed_[static_cast<unsigned>(point)].load(std::memory_order_relaxed)) return {};
-        return strike(point, subject);
+        return strike(point, subject, {});
+    }
+    // At kWire: `number` says which frame of this port it is, and `try_number` how often it was sent before.
+    // What chance decides depends on these and the seed alone.
+    struct Frame {
+        std::uint64_t bits = 0, number = 0;
+        unsigned try_number = 0;
+    };
+    Fault on_wire(std::uint64_t port, const Frame& frame) {
+        if (!armed_[static_cast<unsigned>(FaultPoint::kWire)].load(std::memory_order_relaxed)) return {};
+        return strike(FaultPoint::kWire, port, frame);
     }
     // Calls `what` after `delay` of model time, unless the card is reset before. Card thread.
     void later(ModelTime delay, std::function<void()> what);
@@ -84,7 +95,7 @@ class Faults {
         std::uint64_t struck = 0;
     };
     class Late;
-    Fault strike(FaultPoint point, std::uint64_t subject);
+    Fault strike(FaultPoint point, std::uint64_t subject, const Frame& frame);
     void arm();
 
     FaultPlan plan_;

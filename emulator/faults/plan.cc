@@ -35,10 +35,12 @@ constexpr std::array<Point, kFaultPoints> kPoints{{
     {"mailbox", "", {kDrop, kDelay, kDuplicate}},
     {"register", "offset", {kAllOnes, kCorrupt}},
     {"walk", "asid", {kFail}},
+    {"wire", "port", {kCorrupt, kLanes}},
+    {"training", "port", {kLanes}},
 }};
 
 constexpr std::array<std::string_view, kFaultActions> kActions{
-    "none", "drop", "delay", "duplicate", "corrupt", "fail", "all-ones", "hang", "die"};
+    "none", "drop", "delay", "duplicate", "corrupt", "fail", "all-ones", "hang", "die", "lanes"};
 
 const Point& about(FaultPoint point) {
     return kPoints[static_cast<unsigned>(point)];
@@ -114,6 +116,14 @@ std::optional<std::uint32_t> share(std::string_view text) {
     return std::max(1u, static_cast<std::uint32_t>(std::lround(value * FaultRule::kAlways)));
 }
 
+// A chance for each bit.
+double bit_error_rate(std::string_view text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool good = error == std::errc{} && end == text.data() + text.size() && value >= 1e-18 && value < 1;
+    return good ? value : 0;
+}
+
 using Problem = std::optional<std::string>;
 
 Problem set_key(FaultRule& rule, std::string_view key, std::string_view value) {
@@ -137,13 +147,20 @@ Problem set_key(FaultRule& rule, std::string_view key, std::string_view value) {
         rule.chance = *parsed;
         return {};
     }
+    if (key == "ber" && rule.point == FaultPoint::kWire) {
+        rule.bit_errors = bit_error_rate(value);
+        if (rule.bit_errors == 0)
+            return fmt::format("ber={}: a number from 1e-18 on, below 1, is needed", value);
+        return {};
+    }
     if (!point.subject.empty() && key == point.subject) {
         rule.subject = number(value);
         if (!rule.subject) return fmt::format("{}={}: a number is needed", key, value);
         return {};
     }
-    return fmt::format("{}: '{}' has no '{}'; it has first, every, count, chance{}{}", key, point.name, key,
-                       point.subject.empty() ? "" : ", ", point.subject);
+    return fmt::format("{}: '{}' has no '{}'; it has first, every, count, chance{}{}{}", key, point.name, key,
+                       point.subject.empty() ? "" : ", ", point.subject,
+                       rule.point == FaultPoint::kWire ? ", ber" : "");
 }
 
 Problem set_action(FaultRule& rule, std::string_view word) {
@@ -155,14 +172,25 @@ Problem set_action(FaultRule& rule, std::string_view word) {
         return fmt::format("'{}' is no action; at '{}' there are: {}", word, point.name, actions_of(point));
     if (!supports(point, action))
         return fmt::format("'{}' cannot {}; it can: {}", point.name, name, actions_of(point));
-    if ((action == kDelay) != (name.size() != word.size()))
-        return fmt::format("'{}': delay=TIME wants a model time such as 10us, and no other action one", word);
+    if ((action == kDelay || action == kLanes) != (name.size() != word.size()))
+        return fmt::format(
+            "'{}': delay=TIME wants a model time such as 10us, lanes=N a number, and no other action "
+            "anything",
+            word);
     if (action == kDelay) {
         const auto parsed = duration(word.substr(name.size() + 1));
         if (!parsed || *parsed == 0)
             return fmt::format("'{}': a model time such as 250ns, 10us or 3ms is needed", word);
         rule.delay = *parsed;
     }
+    if (action == kLanes) {
+        const auto parsed = number(word.substr(name.size() + 1));
+        if (!parsed || *parsed == 0 || *parsed > FaultRule::kMostLanes)
+            return fmt::format("'{}': a number of lanes from 1 to {} is needed", word, FaultRule::kMostLanes);
+        rule.lanes = static_cast<std::uint32_t>(*parsed);
+    }
+    if (rule.bit_errors != 0 && (action != kCorrupt || rule.chance != FaultRule::kAlways))
+        return std::string("ber= goes with corrupt, and without chance=");
     rule.action = action;
     return {};
 }
@@ -210,7 +238,9 @@ std::string to_text(const FaultRule& rule) {
     if (rule.chance != FaultRule::kAlways)
         text += fmt::format(" chance={}.{:06}", rule.chance / FaultRule::kAlways,
                             rule.chance % FaultRule::kAlways);
+    if (rule.bit_errors != 0) text += fmt::format(" ber={}", rule.bit_errors);
     text += fmt::format(" {}", name_of(rule.action));
+    if (rule.action == kLanes) text += fmt::format("={}", rule.lanes);
     if (rule.action == kDelay) text += fmt::format("={}ps", rule.delay);
     return text;
 }

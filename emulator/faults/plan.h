@@ -28,8 +28,10 @@ enum class FaultPoint : std::uint8_t {
     kMailbox,   // the driver rings for the firmware
     kRegister,  // a read of BAR 0, by offset
     kWalk,      // a TLB miss walks the tables, by address space
+    kWire,      // a frame goes over a link's wire, for the first time or again, by port
+    kTraining,  // a link trains, by port
 };
-inline constexpr unsigned kFaultPoints = 10;
+inline constexpr unsigned kFaultPoints = 12;
 
 enum class FaultAction : std::uint8_t {
     kNone,
@@ -41,8 +43,9 @@ enum class FaultAction : std::uint8_t {
     kAllOnes,    // all bits read as one
     kHang,       // the card stands still from here on, until it is reset
     kDie,        // its process ends at once
+    kLanes,      // no more than so many lanes are good from here on
 };
-inline constexpr unsigned kFaultActions = 9;
+inline constexpr unsigned kFaultActions = 10;
 
 std::string_view name_of(FaultPoint point);
 std::string_view name_of(FaultAction action);
@@ -50,6 +53,7 @@ std::string_view name_of(FaultAction action);
 struct FaultRule {
     static constexpr std::uint64_t kEver = ~std::uint64_t{0};
     static constexpr std::uint32_t kAlways = 1'000'000;
+    static constexpr std::uint64_t kMostLanes = 64;
 
     FaultPoint point = FaultPoint::kDoorbell;
     FaultAction action = FaultAction::kNone;
@@ -58,7 +62,9 @@ struct FaultRule {
     std::uint64_t every = 1;               // and then every so many times
     std::uint64_t count = 1;               // at most so often
     std::uint32_t chance = kAlways;        // in millionths, each time; drawn from the seed
+    double bit_errors = 0;                 // a bit's chance to go wrong, in place of `chance`; 0: not said
     ModelTime delay = 0;                   // kDelay
+    std::uint32_t lanes = 0;               // kLanes
 };
 
 struct FaultPlan {

@@ -10,10 +10,11 @@
 
 namespace orrery::emu::link {
 
-Forwarder::Forwarder(EventQueue& events, Counters& counters, Reader& reader, Event& due, Hooks hooks,
-                     ModelTime switching, std::uint64_t bytes_per_second)
+Forwarder::Forwarder(EventQueue& events, Counters& counters, Counts& counts, Reader& reader, Event& due,
+                     Hooks hooks, ModelTime switching, std::uint64_t bytes_per_second)
     : events_(events),
       counters_(counters),
+      counts_(counts),
       reader_(reader),
       due_(due),
       hooks_(std::move(hooks)),
@@ -99,7 +100,10 @@ bool Forwarder::pass(const Message& message) {
         return false;
     }
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
-    counters_.add(ORR_CTR_LINK_RX_BYTES, message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore));
+    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
+    counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
+    counts_.rx_messages.add();
+    counts_.rx_bytes.add(bytes);
     if (passed.what == Passed::kGone) {
         counters_.add(ORR_CTR_LINK_FORWARDED);
         next_ = passed.through > switching_ ? passed.through - switching_ : 0;

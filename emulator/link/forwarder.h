@@ -48,7 +48,7 @@ class Forwarder {
 
     // `due` is scheduled when run() has to be called. What is dropped takes the time that its bytes take at
     // `bytes_per_second`.
-    Forwarder(EventQueue& events, Counters& counters, Reader& reader, Event& due, Hooks hooks,
+    Forwarder(EventQueue& events, Counters& counters, Counts& counts, Reader& reader, Event& due, Hooks hooks,
               ModelTime switching, std::uint64_t bytes_per_second);
 
     // Passes on what has come by now; bounded. True: it did something. An error is a reason to take the
@@ -78,6 +78,7 @@ class Forwarder {
 
     EventQueue& events_;
     Counters& counters_;
+    Counts& counts_;
     Reader& reader_;
     Event& due_;
     Hooks hooks_;

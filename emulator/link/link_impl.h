@@ -19,11 +19,17 @@ class LinkPort::Impl {
     Impl(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram, Counters& counters,
          Errors& errors, LinkHooks hooks);
 
-    bool up() const { return state_ == ORR_LINK_UP; }
+    bool up() const { return state_ >= ORR_LINK_UP; }
     bool comes_here(std::uint32_t node) const { return !hooks_.comes_here || hooks_.comes_here(node); }
     std::uint32_t epoch_of(std::uint32_t node) const { return hooks_.epoch_of ? hooks_.epoch_of(node) : 0; }
 
     void set_state(std::uint32_t state);
+    // Its state while it is up.
+    std::uint32_t state_by_width() const {
+        return transmitter_.line().width() < config_.lanes ? ORR_LINK_DEGRADED : ORR_LINK_UP;
+    }
+    // The width has changed, maybe.
+    void check_width();
 
     // What a peer sent before it left was on the wire: it still arrives, each message in its time.
     void peer_left(std::string reason = "the peer left");
@@ -118,6 +124,7 @@ class LinkPort::Impl {
     bool prepare_sleep();
     void after_sleep();
     LinkConfig config_;
+    link::Counts counts_;
     link::Socket socket_;
     EventQueue& events_;
     Errors& errors_;
@@ -138,6 +145,8 @@ class LinkPort::Impl {
     unsigned rounds_ = 0;
     std::uint64_t peer_uid_ = 0;
     std::uint32_t peer_port_ = 0;
+    std::uint32_t offered_ = 0;  // lanes
+    std::uint32_t width_ = 0;    // of the line, as hooks_.changed has been told
     ModelTime peer_clock_ = 0;
     std::uint64_t session_ = 0;
     std::array<std::vector<Event*>, link::Transmitter::kLanes> waiting_;  // for room, who came first in front

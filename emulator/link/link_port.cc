@@ -10,6 +10,13 @@
 
 namespace orrery::emu {
 
+namespace {
+
+constexpr std::uint32_t kMostRetries = 16;
+static_assert(2 * (kMostRetries + 1) <= link::kMostDamaged);
+
+}  // namespace
+
 std::expected<LinkConfig, std::string> LinkConfig::parse(std::string_view text) {
     const auto usage = [&] {
         return std::unexpected(
@@ -37,10 +44,13 @@ std::expected<std::unique_ptr<LinkPort>, std::string> LinkPort::create(LinkConfi
                                                                        Vram& vram, Counters& counters,
                                                                        Errors& errors, LinkHooks hooks) {
     if (config.port >= ORR_LINK_MAX_PORTS || config.uid == 0 || config.uid == UINT64_MAX ||
-        config.gbps == 0 || config.gbps > 100'000) {
-        return std::unexpected(fmt::format(
-            "link {}: port must be below {}, uid neither 0 nor all ones, rate 1 to 100,000 Gbit/s",
-            config.port, ORR_LINK_MAX_PORTS));
+        config.gbps == 0 || config.gbps > 100'000 || config.lanes == 0 || config.lanes > link::kMostLanes ||
+        config.retries > kMostRetries) {
+        return std::unexpected(
+            fmt::format("link {}: port must be below {}, uid neither 0 nor all ones, rate 1 to 100,000 "
+                        "Gbit/s, lanes 1 to {}, "
+                        "retries at most {}",
+                        config.port, ORR_LINK_MAX_PORTS, link::kMostLanes, kMostRetries));
     }
     // Half of what can be on the way must take longer than the latency; see Transmitter::min_message_ps.
     const ModelTime window = duration_ps(link::kPayloadBytes / 2, std::uint64_t{config.gbps} * 125'000'000);
@@ -61,8 +71,17 @@ LinkPort::~LinkPort() = default;
 std::uint32_t LinkPort::state() const {
     return impl_->state_;
 }
+bool LinkPort::up() const {
+    return impl_->up();
+}
 std::uint32_t LinkPort::lanes() const {
-    return impl_->up() ? impl_->config_.lanes : 0;
+    return impl_->up() ? impl_->transmitter_.line().width() : 0;
+}
+std::uint32_t LinkPort::mbps() const {
+    return impl_->up() ? static_cast<std::uint32_t>(impl_->transmitter_.bytes_per_second() / 125'000) : 0;
+}
+const link::Counts& LinkPort::counts() const {
+    return impl_->counts_;
 }
 std::uint64_t LinkPort::peer_uid() const {
     return impl_->up() ? impl_->peer_uid_ : 0;

@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "emulator/faults/faults.h"
+#include "emulator/link/counts.h"
 #include "emulator/memory/peer.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
@@ -38,10 +39,13 @@ struct LinkConfig {
     std::uint64_t uid = 0;           // this card's, neither 0 nor all ones
     bool listen = false;             // own the socket, or connect to it
     std::string path;                // of the UNIX socket
-    std::uint32_t lanes = 4;         // reported only
-    std::uint32_t gbps = 400;        // payload rate of one direction, 1 .. 100,000
+    std::uint32_t lanes = 4;         // that the port has, 1 .. 64
+    std::uint32_t gbps = 400;        // payload rate of one direction over all of them, 1 .. 100,000
     std::uint32_t latency_ns = 500;  // one way
     std::uint32_t forward_ns = 0;    // from a message's head here to its head at the port that passes it on
+    std::uint32_t retries =
+        8;  // of a damaged frame, before the link trains anew; the second time it goes down
+    std::uint32_t retrain_ns = 20'000;
     // A peer that does not look at its link once, while this card waits for room and has looked at it this
     // many ms worth of times, is taken for dead: long enough for a peer that is busy, not for one that is
     // stopped. Time in which this card does not run itself, a suspended host for one, does not count.
@@ -69,7 +73,7 @@ struct LinkHooks {
     std::function<void(std::uint32_t port, std::uint32_t drains)> drained;
     // What a peer sent has been written to VRAM. May be empty.
     std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)> arrived;
-    // The port's state changed, or forwards() has gone off by itself: ORR_IRQ_LINK.
+    // The port's state or width changed, or forwards() has gone off by itself: ORR_IRQ_LINK.
     std::function<void(std::uint32_t port, std::uint32_t state)> changed;
     // The peer's clock was ahead, and the system time has jumped by this much. May be empty.
     std::function<void(ModelTime gap)> jumped;
@@ -102,10 +106,14 @@ class LinkPort final : public PeerPort {
 
     // --- registers ---
     std::uint32_t state() const;      // ORR_LINK_*
-    std::uint32_t lanes() const;      // 0 unless up
+    bool up() const;                  // maybe with fewer lanes than it has
+    std::uint32_t lanes() const;      // in use, sending; 0 unless up
+    std::uint32_t mbps() const;       // payload rate of these; 0 unless up
     std::uint64_t peer_uid() const;   // 0 unless up
     std::uint32_t peer_port() const;  // 0 unless up
     const LinkConfig& config() const;
+    // For any thread.
+    const link::Counts& counts() const;
     // Why the link went down last; empty if it never did.
     const std::string& down_reason() const;
 
@@ -119,8 +127,8 @@ class LinkPort final : public PeerPort {
     bool clear_grant(std::uint32_t slot);
     void reset();
 
-    // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up. What waits here for room, and
-    // may not leave any more or by another port, is dropped or goes there.
+    // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up. What waits here for room,
+    // and may not leave any more or by another port, is dropped or goes there.
     void set_forward(bool on);
     void routes_changed();
     bool forwards() const;

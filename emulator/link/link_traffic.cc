@@ -153,7 +153,10 @@ bool LinkPort::Impl::room_news() const {
 }
 
 void LinkPort::Impl::check_transmitter() {
+    // Not the peer's fault: what it sent still comes.
+    if (const auto& failed = transmitter_.line().failed()) return peer_left(std::string(*failed));
     if (transmitter_.broken()) return refuse(std::string(*transmitter_.broken()));
+    check_width();
     if (std::exchange(forwards_, transmitter_.forwards()) && !forwards_) {
         look_again();
         hooks_.changed(config_.port, state_);

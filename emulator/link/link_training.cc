@@ -1,4 +1,5 @@
 // Peers of a link port that come and go: handshake, training, and how a link goes down.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -31,19 +32,25 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
           [this](std::uint32_t node, std::uint32_t epoch) {
               return comes_here(node) && epoch_of(node) == epoch;
           },
-          std::uint64_t{config_.gbps} * 125'000'000),
-      transmitter_(std::uint64_t{config_.gbps} * 125'000'000, config_.latency_ns * kPsPerNs, counters,
+          std::uint64_t{config_.gbps} * 125'000'000, counts_),
+      transmitter_({.port = config_.port,
+                    .lanes = config_.lanes,
+                    .bytes_per_second = std::uint64_t{config_.gbps} * 125'000'000,
+                    .latency = config_.latency_ns * kPsPerNs,
+                    .retries = config_.retries,
+                    .retrain = config_.retrain_ns * kPsPerNs},
+                   counters, counts_,
                    {.wake = [this] { wake_peer(); },
                     .sent =
                         [this](ModelTime arrival) {
                             if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
                         },
                     .epoch_of = [this](std::uint32_t node) { return epoch_of(node); }},
-                   config_.faults, config_.port),
+                   config_.faults),
       arrival_(Event::of<&Impl::on_arrival>(this)),
       passing_(Event::of<&Impl::on_passing>(this)),
       forwarder_(
-          events, counters, receiver_.far(), passing_,
+          events, counters, counts_, receiver_.far(), passing_,
           {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
            .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
            .drained =
@@ -57,7 +64,18 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
 void LinkPort::Impl::set_state(std::uint32_t state) {
     if (state == state_) return;
     state_ = state;
+    counts_.changes.add();
     hooks_.changed(config_.port, state);
+}
+
+void LinkPort::Impl::check_width() {
+    const std::uint32_t width = transmitter_.line().width();
+    if (std::exchange(width_, width) == width) return;
+    errors_.note("link {}: {} of {} lanes are left", config_.port, width, config_.lanes);
+    // Also from few lanes to fewer.
+    state_ = state_by_width();
+    counts_.changes.add();
+    hooks_.changed(config_.port, state_);
 }
 
 void LinkPort::Impl::peer_left(std::string reason) {
@@ -113,12 +131,15 @@ void LinkPort::Impl::greet() {
         go_down(opened.error());
         return;
     }
+    offered_ = transmitter_.line().offer();
     const link::Hello hello{.kind = link::kHello,
                             .version = link::kVersion,
                             .magic = link::kHelloMagic,
                             .uid = config_.uid,
                             .port = config_.port,
-                            .reserved = 0,
+                            .lanes = offered_,
+                            .lane_mbps = transmitter_.line().lane_mbps(),
+                            .flags = transmitter_.line().frames() ? link::kFrames : 0,
                             .inbox_bytes = sizeof(link::Inbox),
                             .clock_ps = events_.system_now()};
     ticks_ = 0;
@@ -139,13 +160,16 @@ void LinkPort::Impl::take_hello(link::Socket::Received& received) {
             fmt::format("the peer speaks link version {}, this card {}: use the same build for both",
                         hello.version, link::kVersion));
     }
-    if (hello.uid == 0 || hello.uid == UINT64_MAX || hello.port >= ORR_LINK_MAX_PORTS ||
-        hello.reserved != 0 || hello.inbox_bytes != sizeof(link::Inbox) ||
-        hello.clock_ps >= kLatestSystemTime) {
+    if (hello.uid == 0 || hello.uid == UINT64_MAX || hello.port >= ORR_LINK_MAX_PORTS || hello.lanes == 0 ||
+        hello.lanes > link::kMostLanes || hello.lane_mbps == 0 || (hello.flags & ~link::kFrames) != 0 ||
+        hello.inbox_bytes != sizeof(link::Inbox) || hello.clock_ps >= kLatestSystemTime) {
         return refuse("a hello has a bad field");
     }
     auto outbox = link::SharedArea::adopt(received.fd.release());
     if (!outbox) return refuse(outbox.error());
+    transmitter_.line().train(std::min(offered_, hello.lanes), hello.lane_mbps);
+    width_ = transmitter_.line().width();
+    receiver_.check_frames((hello.flags & link::kFrames) != 0);
     transmitter_.open(std::move(*outbox));
     peer_clock_ = hello.clock_ps;
     peer_uid_ = hello.uid;
@@ -167,7 +191,7 @@ void LinkPort::Impl::come_up() {
     arrival_.set_rank(in_step_ ? rank : Event::kLast);
     passing_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + ORR_LINK_MAX_PORTS) : Event::kLast);
     if (!hooks_.may_jump || hooks_.may_jump()) jump_to(peer_clock_);
-    set_state(ORR_LINK_UP);
+    set_state(state_by_width());
 }
 
 void LinkPort::Impl::jump_to(ModelTime system_time) {

@@ -7,6 +7,7 @@
 
 #include <orrery/hw/link.h>
 
+#include "emulator/link/frame.h"
 #include "emulator/time/event_queue.h"
 
 namespace orrery::emu::link {
@@ -46,19 +47,36 @@ const char* Reader::judge(const Message& message) const {
     }
 }
 
+const char* Reader::receive(const Message& message) {
+    if (received_ > taken_) return nullptr;
+    if (message.damaged > kMostDamaged) return "a message is damaged on its way without end";
+    for (std::uint32_t n = 0; n < message.damaged; ++n) {
+        if (damaged_passes(message, *channel_, n)) return "a damaged message has a good CRC";
+        counts_->crc_errors.add();
+    }
+    if (frame_crc(message, *channel_) != message.crc) {
+        counts_->crc_errors.add();
+        return "a message fails its CRC";
+    }
+    received_ = taken_ + 1;
+    return nullptr;
+}
+
 Message Reader::peek(std::uint64_t index) const {
     Message message;  // a copy: the peer may change its own under our eyes
     std::memcpy(&message, &channel_->ring[index % kRingEntries], sizeof message);
     return message;
 }
 
-std::expected<Message, std::string> Reader::look_at(std::uint64_t produced) const {
+std::expected<Message, std::string> Reader::look_at(std::uint64_t produced) {
     if (produced - taken_ > kRingEntries) {
         return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}", produced,
                                            kRingEntries, taken_));
     }
     const Message message = peek(taken_);
-    if (const char* wrong = judge(message)) {
+    const char* wrong = frames_ ? receive(message) : nullptr;
+    if (wrong == nullptr) wrong = judge(message);
+    if (wrong != nullptr) {
         return std::unexpected(fmt::format("{} (message {})", wrong, taken_));
     }
     return message;

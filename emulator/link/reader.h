@@ -5,6 +5,7 @@
 #include <expected>
 #include <string>
 
+#include "emulator/link/counts.h"
 #include "emulator/link/grants.h"
 #include "emulator/link/wire.h"
 
@@ -12,8 +13,11 @@ namespace orrery::emu::link {
 
 class Reader {
   public:
+    explicit Reader(Counts& counts) : counts_(&counts) {}
     void open(Channel& channel);
-    void close() { *this = {}; }
+    void close() { *this = Reader(*counts_); }
+    // The peer's messages have CRCs.
+    void check_frames(bool on) { frames_ = on; }
     bool is_open() const { return channel_ != nullptr; }
     const Channel& channel() const { return *channel_; }
 
@@ -22,7 +26,7 @@ class Reader {
     std::uint64_t produced() const { return load_acquire(channel_->produced); }
     std::uint64_t taken() const { return taken_; }
     // The next message, judged; there is one if the peer's `produced` is right.
-    std::expected<Message, std::string> look_at(std::uint64_t produced) const;
+    std::expected<Message, std::string> look_at(std::uint64_t produced);
     // It is done.
     void take(const Message& message);
     // A later one, as the peer has it there now.
@@ -32,12 +36,17 @@ class Reader {
 
   private:
     const char* judge(const Message& message) const;
+    // It comes from the wire: damaged some times, maybe, and then as it is. Why it cannot be taken.
+    const char* receive(const Message& message);
 
+    Counts* counts_;
     Channel* channel_ = nullptr;
     std::uint64_t taken_ = 0;
     std::uint64_t payload_end_ = 0;
     std::uint64_t last_arrival_ = 0;
     bool needs_time_ = false;  // as the channel says
+    bool frames_ = false;
+    std::uint64_t received_ = 0;  // messages whose CRC was right
 };
 
 }  // namespace orrery::emu::link

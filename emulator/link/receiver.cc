@@ -15,7 +15,7 @@
 namespace orrery::emu::link {
 
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-                   ComesHere comes_here, std::uint64_t bytes_per_second)
+                   ComesHere comes_here, std::uint64_t bytes_per_second, Counts& counts)
     : events_(events),
       vram_(vram),
       counters_(counters),
@@ -23,7 +23,10 @@ Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke
       room_(std::move(room)),
       arrived_(std::move(arrived)),
       comes_here_(std::move(comes_here)),
-      bytes_per_second_(bytes_per_second) {}
+      bytes_per_second_(bytes_per_second),
+      counts_(counts),
+      near_(counts),
+      far_(counts) {}
 
 std::expected<void, std::string> Receiver::open() {
     close();
@@ -38,6 +41,11 @@ std::expected<void, std::string> Receiver::open() {
     near_.open(inbox_->near);
     far_.open(inbox_->far);
     return {};
+}
+
+void Receiver::check_frames(bool on) {
+    near_.check_frames(on);
+    far_.check_frames(on);
 }
 
 void Receiver::close() {
@@ -92,6 +100,8 @@ void Receiver::execute(const Message& message) {
     const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
     counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
+    counts_.rx_messages.add();
+    counts_.rx_bytes.add(bytes);
     if (message.arrival_ps < std::min(events_.system_now(), late_since_))
         counters_.add(ORR_CTR_LINK_STRAGGLERS);
     std::uint8_t* to = vram_.at(message.offset, bytes);

@@ -29,11 +29,13 @@ class Receiver {
     // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
     // port, and in that epoch.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-             ComesHere comes_here, std::uint64_t bytes_per_second);
+             ComesHere comes_here, std::uint64_t bytes_per_second, Counts& counts);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();
     void close();
+    // The peer's messages have CRCs.
+    void check_frames(bool on);
     bool is_open() const { return static_cast<bool>(inbox_); }
     int fd() const { return inbox_.fd(); }
 
@@ -89,6 +91,7 @@ class Receiver {
     Arrived arrived_;
     ComesHere comes_here_;
     std::uint64_t bytes_per_second_;
+    Counts& counts_;
     SharedArea inbox_;
     std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};
     std::uint32_t grants_end_ = 0;  // slots from there on are not in use

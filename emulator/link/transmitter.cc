@@ -5,28 +5,25 @@
 #include <utility>
 
 #include "emulator/link/grants.h"
-#include "emulator/time/rate.h"
 
 namespace orrery::emu::link {
 
-Transmitter::Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters, Hooks hooks,
-                         Faults* faults, std::uint32_t port)
-    : wire_(bytes_per_second),
-      latency_(latency),
-      min_message_ps_(std::max(duration_ps(kLeastBytes, bytes_per_second), 2 * latency / kRingEntries + 1)),
+Transmitter::Transmitter(const Line::Config& line, Counters& counters, Counts& counts, Hooks hooks,
+                         Faults* faults)
+    : line_(line, faults, counts),
+      latency_(line.latency),
       counters_(counters),
+      counts_(counts),
       hooks_(std::move(hooks)),
       faults_(faults),
-      port_(port) {}
+      port_(line.port) {}
 
 void Transmitter::open(SharedArea outbox) {
     close();
-    // What a peer of others said of times concerns no later link.
-    wire_ = Resource(wire_.bytes_per_second());
     outbox_ = std::move(outbox);
     grants_.forget();
-    lanes_[kNear].open(outbox_->near);
-    lanes_[kFar].open(outbox_->far);
+    lanes_[kNear].open(outbox_->near, line_.frames());
+    lanes_[kFar].open(outbox_->far, line_.frames());
 }
 
 void Transmitter::close() {
@@ -35,7 +32,6 @@ void Transmitter::close() {
         lane.close();
     outbox_.reset();
     broken_.reset();
-    last_sent_ = 0;
     in_step_ = false;
 }
 
@@ -58,6 +54,7 @@ const std::optional<std::string>& Transmitter::broken() const {
     for (const Writer& lane : lanes_) {
         if (lane.broken()) return lane.broken();
     }
+    if (line_.failed()) return line_.failed();
     return broken_;
 }
 
@@ -68,15 +65,6 @@ bool Transmitter::room_is_near(unsigned lane, ModelTime now) const {
 
 Transmitter::Lane Transmitter::lane_of(std::uint32_t node) const {
     return load_relaxed(outbox_->node) == node ? kNear : kFar;
-}
-
-ModelTime Transmitter::depart(Message& message, ModelTime begin, std::uint64_t bytes, ModelTime soonest) {
-    const ModelTime takes = std::max(duration_ps(bytes, wire_.bytes_per_second()), min_message_ps_);
-    const ModelTime sent = std::max({wire_.reserve(begin, bytes, min_message_ps_), soonest, last_sent_});
-    last_sent_ = sent;
-    message.arrival_ps = later(sent, latency_);
-    message.head_ps = later(sent > takes ? sent - takes : 0, latency_);
-    return sent;
 }
 
 std::uint32_t Transmitter::refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes) {
@@ -128,13 +116,13 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
             return Fate::kLost;
         case FaultAction::kDelay:
             // Messages do not overtake each other: those behind it are late too.
-            wire_.hold(fault.delay);
+            line_.delay(fault.delay);
             message.arrival_ps = later(message.arrival_ps, fault.delay);
             message.head_ps = later(message.head_ps, fault.delay);
-            last_sent_ = later(last_sent_, fault.delay);
             return Fate::kGoes;
         case FaultAction::kDuplicate: {
             put(to, message);
+            message.damaged = 0;
             const bool again = to.room(0) && (message.op != kOpWrite || to.add_payload_again(message));
             return again ? Fate::kGoes : Fate::kGone;
         }
@@ -155,7 +143,10 @@ void Transmitter::put(Writer& to, Message& message) {
     to.put(message);
     hooks_.sent(message.arrival_ps);
     counters_.add(ORR_CTR_LINK_TX_MESSAGES);
-    counters_.add(ORR_CTR_LINK_TX_BYTES, message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore));
+    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
+    counters_.add(ORR_CTR_LINK_TX_BYTES, bytes);
+    counts_.tx_messages.add();
+    counts_.tx_bytes.add(bytes);
     // Pairs with the receiver's fence between need_wakeup and its last look at `produced`.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_ref need(outbox_->need_wakeup);
@@ -196,7 +187,8 @@ LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t off
     Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(bytes);
     to.add_payload(message, data.data());
-    const ModelTime sent = depart(message, now, bytes);
+    const ModelTime sent = line_.send(message, now, bytes);
+    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
     publish(to, message);
     return {.bytes = static_cast<std::size_t>(bytes), .sent_ps = sent};
 }
@@ -210,7 +202,8 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t
     if (broken() || to.pending().size() == Writer::kMaxPending) return ORR_FAULT_PEER_DOWN;
     Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(data.size());
-    depart(message, now, data.size());
+    line_.send(message, now, data.size());
+    if (broken()) return ORR_FAULT_PEER_DOWN;
     to.pending().push_back({message, 0});
     std::memcpy(&to.pending().back().data, data.data(), data.size());
     flush(lane);
@@ -233,7 +226,8 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64
     }
     Message message = message_to(node, kOpSignal, now, offset);
     message.value = value;
-    depart(message, now, sizeof(orr_semaphore));
+    line_.send(message, now, sizeof(orr_semaphore));
+    if (broken()) return ORR_FAULT_PEER_DOWN;
     if (!room) {
         to.pending().push_back({message, 0});
         return ORR_FAULT_NONE;
@@ -256,9 +250,11 @@ Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switch
     if (!room) return {.what = Passed::kNoRoom};
     if (message.op == kOpWrite) to.add_payload(message, passing.from, message.payload_at);
     ++message.hops;
+    message.crc = message.damaged = 0;
+    message.noise = 0;
     message.send_ps = message.arrival_ps;
     const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
-    const ModelTime takes = std::max(duration_ps(bytes, wire_.bytes_per_second()), min_message_ps_);
+    const ModelTime takes = line_.takes(bytes);
     // Not before its end can be through; a picosecond earlier, so that what one leaves of it goes to the
     // next.
     const ModelTime end = later(message.arrival_ps, switching);
@@ -267,8 +263,8 @@ Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switch
     // Who keeps step has told the others that it sends nothing in the past.
     const bool late = in_step_ && now > message.send_ps;
     if (late) begin = std::max(begin, now);
-    const ModelTime through = depart(message, begin, bytes, end);
-    if (!publish(to, message)) return {.what = Passed::kLost};
+    const ModelTime through = line_.send(message, begin, bytes, end);
+    if (broken() || !publish(to, message)) return {.what = Passed::kLost};
     return {.what = Passed::kGone, .through = through};
 }
 

@@ -11,11 +11,12 @@
 #include <string>
 
 #include "emulator/faults/faults.h"
+#include "emulator/link/counts.h"
 #include "emulator/link/forwarder.h"
+#include "emulator/link/line.h"
 #include "emulator/link/shared_area.h"
 #include "emulator/link/writer.h"
 #include "emulator/memory/peer.h"
-#include "emulator/model/resource.h"
 #include "emulator/probes/counters.h"
 
 namespace orrery::emu::link {
@@ -29,11 +30,13 @@ class Transmitter {
     };
     enum Lane : std::uint8_t { kNear, kFar, kLanes };
 
-    // Payload bytes a second, and one way's latency. `faults` may be null.
-    Transmitter(std::uint64_t bytes_per_second, ModelTime latency, Counters& counters, Hooks hooks,
-                Faults* faults, std::uint32_t port);
+    // `faults` may be null.
+    Transmitter(const Line::Config& line, Counters& counters, Counts& counts, Hooks hooks, Faults* faults);
 
+    // The line has been trained.
     void open(SharedArea outbox);
+    Line& line() { return line_; }
+    const Line& line() const { return line_; }
     // The card's time stands while something waits for room, so signals wait too instead of being refused.
     void keep_step(bool on) { in_step_ = on; }
     void close();
@@ -54,7 +57,7 @@ class Transmitter {
     // What another card sent: begins to leave `switching` after its head came here, and ends no sooner than
     // that after its end came.
     Passed pass(ModelTime now, const Passing& passing, ModelTime switching);
-    std::uint64_t bytes_per_second() const { return wire_.bytes_per_second(); }
+    std::uint64_t bytes_per_second() const { return line_.bytes_per_second(); }
     // Why this link must go down, if it must.
     const std::optional<std::string>& broken() const;
 
@@ -70,14 +73,8 @@ class Transmitter {
     bool room_is_near(unsigned lane, ModelTime now) const;
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
-    // Bytes and messages that lie in the ring by themselves are charged at least this, so that the ring is
-    // never full of what the receiver's clock cannot reach: two cards that write to each other cannot block
-    // each other.
-    ModelTime min_message_ps() const { return min_message_ps_; }
 
   private:
-    // When it has left; the message says the rest.
-    ModelTime depart(Message& message, ModelTime begin, std::uint64_t bytes, ModelTime soonest = 0);
     // Why not: ORR_FAULT_*.
     std::uint32_t refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes);
     Message message_to(std::uint32_t node, std::uint32_t op, ModelTime now, std::uint64_t offset) const;
@@ -90,10 +87,10 @@ class Transmitter {
     void break_link(std::string why);
     Writer& to(std::uint32_t node) { return lanes_.at(lane_of(node)); }
 
-    Resource wire_;  // in system time
+    Line line_;
     ModelTime latency_;
-    ModelTime min_message_ps_;
     Counters& counters_;
+    Counts& counts_;
     Hooks hooks_;
     Faults* faults_;
     std::uint32_t port_;
@@ -103,7 +100,6 @@ class Transmitter {
     PublishedGrants grants_;
     std::optional<std::string> broken_;
     std::array<Writer, kLanes> lanes_;
-    ModelTime last_sent_ = 0;
     bool in_step_ = false;
 };
 

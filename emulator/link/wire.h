@@ -14,18 +14,22 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
 inline constexpr std::uint64_t kMaxWriteBytes = 256u << 10;  // payload of one message
 inline constexpr std::uint64_t kLeastBytes = 64;             // what a message takes of the wire at least
 inline constexpr std::uint16_t kMostHops = 8;                // how often one is passed on
+inline constexpr std::uint32_t kMostDamaged = 64;            // how often one is damaged on the wire
 
 // Messages on the SOCK_SEQPACKET socket.
 inline constexpr std::uint32_t kHello = 1;  // carries the sender's inbox as its one descriptor
 inline constexpr std::uint32_t kReady = 2;  // the peer's hello was good and its inbox is mapped
 inline constexpr std::uint32_t kWake = 3;   // look at your inbox
+
+inline constexpr std::uint32_t kFrames = 1;  // Hello::flags: the sender's messages have CRCs (frame.h)
+inline constexpr std::uint32_t kMostLanes = 64;
 
 struct Hello {
     std::uint32_t kind;
@@ -33,11 +37,13 @@ struct Hello {
     std::uint64_t magic;
     std::uint64_t uid;  // the card's, neither 0 nor all ones
     std::uint32_t port;
-    std::uint32_t reserved;
+    std::uint32_t lanes;        // that the sender has for this link: both use the fewer
+    std::uint32_t lane_mbps;    // payload rate of one, in Mbit/s: both use the lower
+    std::uint32_t flags;        // kFrames
     std::uint64_t inbox_bytes;  // sizeof(Inbox): a second check that both mean the same layout
     std::uint64_t clock_ps;     // the sender's system time: the later of the two is both's from now on
 };
-static_assert(sizeof(Hello) == 48);
+static_assert(sizeof(Hello) == 56);
 
 // Operations of a message.
 inline constexpr std::uint32_t kOpWrite = 1;   // `bytes` from the payload area to VRAM `offset`
@@ -58,6 +64,10 @@ struct alignas(64) Message {
     std::uint64_t head_ps;      // when its first byte arrives
     std::uint16_t epoch;        // of the way between the two, as the sender has it
     std::uint16_t hops;         // cards that have passed it on, at most kMostHops
+    // The frame around it (frame.h), with kFrames, else 0.
+    std::uint32_t crc;      // of all above and the payload
+    std::uint32_t damaged;  // how often the wire damages it before it comes as it is, at most kMostDamaged
+    std::uint64_t noise;    // says which bits
 };
 static_assert(sizeof(Message) == 128);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/link/frame.h"
 #include "emulator/link/shared_area.h"
 
 namespace orrery::emu::link {
@@ -18,9 +19,10 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
 
 }  // namespace
 
-void Writer::open(Channel& channel) {
+void Writer::open(Channel& channel, bool frames) {
     close();
     channel_ = &channel;
+    frames_ = frames;
 }
 
 bool Writer::has_room(std::uint64_t bytes) const {
@@ -93,6 +95,7 @@ void Writer::flip_payload(const Message& message, std::uint64_t bit) {
 void Writer::put(Message& message) {
     message.index = produced_;
     message.payload_end = payload_used_;
+    message.crc = frames_ ? frame_crc(message, *channel_) : 0;
     std::memcpy(&channel_->ring[produced_ % kRingEntries], &message, sizeof message);
     store_release(channel_->produced, ++produced_);
 }

@@ -20,7 +20,8 @@ class Writer {
     };
     static constexpr unsigned kMaxPending = 1024;
 
-    void open(Channel& channel);
+    // `frames`: messages get CRCs.
+    void open(Channel& channel, bool frames);
     void close() { *this = {}; }
     bool is_open() const { return channel_ != nullptr; }
 
@@ -56,6 +57,7 @@ class Writer {
     bool has_room(std::uint64_t bytes) const;
 
     Channel* channel_ = nullptr;
+    bool frames_ = false;
     std::uint64_t produced_ = 0;
     std::uint64_t consumed_ = 0;  // as the peer said last, checked
     std::uint64_t payload_used_ = 0;

@@ -54,6 +54,13 @@ void Resource::hold(ModelTime time) {
     bulk_ = {later(bulk_.rounded(), time), 0};
 }
 
+void Resource::set_rate(std::uint64_t bytes_per_second) {
+    bulk_ = {bulk_.rounded(), 0};
+    small_ = {small_.rounded(), 0};
+    rate_ = bytes_per_second;
+    piece_ = piece_of(bytes_per_second);
+}
+
 std::uint64_t Resource::piece_of(std::uint64_t rate) {
     constexpr std::uint64_t kLine = 64;
     if (rate == 0) return kMostPiece;

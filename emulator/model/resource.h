@@ -40,6 +40,8 @@ class Resource {
 
     // Nothing goes through for this long, from the end of what has been reserved on.
     void hold(ModelTime time);
+    // From the end of what has been reserved on.
+    void set_rate(std::uint64_t bytes_per_second);
     // Nothing is reserved.
     void reset() {
         bulk_ = small_ = {};

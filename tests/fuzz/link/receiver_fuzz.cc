@@ -20,7 +20,7 @@ struct Card {
               events, vram, counters, [](std::uint64_t) {}, [] { return true; },
               [](std::uint64_t, std::uint64_t) {},
               [](std::uint32_t node, std::uint32_t epoch) { return node == kPeer && epoch == 0; },
-              50'000'000'000) {
+              50'000'000'000, counts) {
         receiver.set_node(kOwner);
         receiver.set_grant(0, {kGranted, 0x1000, kPeer});
         receiver.set_grant(1, {kGranted + 0x1000, kGrantBytes - 0x1000, kPeer});
@@ -28,6 +28,7 @@ struct Card {
     EventQueue events;
     Vram vram;
     Counters counters;
+    link::Counts counts;
     link::Receiver receiver;
 };
 

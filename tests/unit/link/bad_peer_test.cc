@@ -80,7 +80,10 @@ TEST_F(BadPeerTest, BadHellos) {
     spoil_hello("bad field", [](auto& h) { h.port = 8; });
     spoil_hello("bad field", [](auto& h) { h.clock_ps = ~0ull; });
     spoil_hello("bad field", [](auto& h) { h.inbox_bytes += 4096; });
-    spoil_hello("bad field", [](auto& h) { h.reserved = 1; });
+    spoil_hello("bad field", [](auto& h) { h.lanes = 0; });
+    spoil_hello("bad field", [](auto& h) { h.lanes = 65; });
+    spoil_hello("bad field", [](auto& h) { h.lane_mbps = 0; });
+    spoil_hello("bad field", [](auto& h) { h.flags = 2; });
     spoil_hello("bad form", [](auto& h) { h.kind = 99; });
     expect_alive();
 }

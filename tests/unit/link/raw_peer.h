@@ -14,13 +14,15 @@ class RawPeer {
   public:
     explicit RawPeer(const std::string& path) : socket_(*link::Socket::create(false, path)) {}
 
-    static link::Hello hello() {
+    static link::Hello hello(std::uint32_t flags = 0) {
         return {.kind = link::kHello,
                 .version = link::kVersion,
                 .magic = link::kHelloMagic,
                 .uid = 0xbad,
                 .port = 1,
-                .reserved = 0,
+                .lanes = 4,
+                .lane_mbps = 100'000,
+                .flags = flags,
                 .inbox_bytes = sizeof(link::Inbox),
                 .clock_ps = 0};
     }
@@ -41,7 +43,7 @@ class RawPeer {
         inbox = std::move(*link::SharedArea::create());
         inbox->node = kB;
         inbox->grants_end = ~0ull;  // nobody believes that
-        const link::Hello mine = hello();
+        const link::Hello mine = hello(flags);
         const std::uint32_t ready = link::kReady;
         if (!send(&mine, sizeof mine, inbox.fd()) || !send(&ready, sizeof ready)) return false;
         for (int i = 0; i < 500 && (!outbox || card.port->state() != ORR_LINK_UP); ++i) {
@@ -68,7 +70,10 @@ class RawPeer {
                 .payload_end = (next + 1) * 64,
                 .head_ps = 2000,
                 .epoch = 0,
-                .hops = 0};
+                .hops = 0,
+                .crc = 0,
+                .damaged = 0,
+                .noise = 0};
     }
     void push(const link::Message& message) {
         std::memcpy(&outbox->near.ring[next % link::kRingEntries], &message, sizeof message);
@@ -82,7 +87,7 @@ class RawPeer {
         if (!inbox && socket_.connected()) {
             inbox = std::move(*link::SharedArea::create());
             inbox->node = node;
-            const link::Hello mine = hello();
+            const link::Hello mine = hello(flags);
             const std::uint32_t ready = link::kReady;
             send(&mine, sizeof mine, inbox.fd());
             send(&ready, sizeof ready);
@@ -108,6 +113,7 @@ class RawPeer {
     link::SharedArea inbox;   // what the card sends to
     link::SharedArea outbox;  // the card's inbox
     std::uint64_t next = 0, next_far = 0;
+    std::uint32_t flags = 0;  // of the hello
 
   private:
     link::Socket socket_;

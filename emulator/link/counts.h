@@ -1,0 +1,29 @@
+// What a link port counts since power-on (ORR_R_LINK_*).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace orrery::emu::link {
+
+// The card thread counts, any thread reads.
+class Count {
+  public:
+    void add(std::uint64_t n = 1) {
+        word_.store(word_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    }
+    std::uint64_t get() const { return word_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<std::uint64_t> word_{0};
+};
+
+struct Counts {
+    Count tx_messages, tx_bytes, rx_messages, rx_bytes;
+    Count crc_errors;  // frames that came damaged
+    Count retries;     // frames sent again
+    Count retrains;    // without going down
+    Count changes;     // of state or width
+};
+
+}  // namespace orrery::emu::link

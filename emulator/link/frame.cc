@@ -1,0 +1,57 @@
+#include "emulator/link/frame.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "emulator/link/crc.h"
+#include "emulator/link/shared_area.h"
+
+namespace orrery::emu::link {
+
+namespace {
+
+// splitmix64.
+std::uint64_t mix(std::uint64_t value) {
+    value += 0x9e3779b97f4a7c15u;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+    return value ^ (value >> 31);
+}
+
+std::uint64_t payload_of(const Message& message) {
+    return message.op == kOpWrite ? std::min<std::uint64_t>(message.bytes, kMaxWriteBytes) : 0;
+}
+
+}  // namespace
+
+std::uint32_t frame_crc(const Message& message, const Channel& channel) {
+    const std::uint32_t crc = crc32c(0, &message, kFrameHeader);
+    const std::uint64_t bytes = payload_of(message), at = message.payload_at % kPayloadBytes;
+    const std::uint64_t front = std::min(bytes, kPayloadBytes - at);
+    return crc32c(crc32c(crc, channel.payload + at, front), channel.payload, bytes - front);
+}
+
+bool damaged_passes(const Message& message, const Channel& channel, unsigned try_number) {
+    const std::uint64_t payload = payload_of(message);
+    std::vector<std::uint8_t> frame(kFrameHeader + payload + sizeof message.crc);
+    std::memcpy(frame.data(), &message, kFrameHeader);
+    get_payload(channel, message.payload_at % kPayloadBytes, frame.data() + kFrameHeader, payload);
+    std::memcpy(frame.data() + kFrameHeader + payload, &message.crc, sizeof message.crc);
+    // Different ones: two hits of one bit would be none.
+    const std::uint64_t bits = frame.size() * 8;
+    std::uint64_t random = mix(message.noise ^ mix(try_number));
+    const std::uint64_t first = random % bits, wrong = 1 + (random >> 32) % 3;
+    std::uint64_t bit = first;
+    for (std::uint64_t n = 0; n < wrong; ++n) {
+        frame[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+        random = mix(random);
+        bit += 1 + random % (bits / 4);  // less than once round
+        bit %= bits;
+    }
+    std::uint32_t sent = 0;
+    std::memcpy(&sent, frame.data() + frame.size() - sizeof sent, sizeof sent);
+    return crc32c(0, frame.data(), frame.size() - sizeof sent) == sent;
+}
+
+}  // namespace orrery::emu::link
