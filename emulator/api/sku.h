@@ -61,6 +61,8 @@ struct Sku {
     std::uint32_t link_gbps = 0;
     std::uint32_t link_latency_ns = 0;
     std::uint32_t link_forward_ns = 0;
+    std::uint32_t link_retries = 0;
+    std::uint32_t link_retrain_ns = 0;
 
     std::vector<SkuSource> sources;  // one for each of sku_keys()
 

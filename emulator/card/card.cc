@@ -95,6 +95,7 @@ void Card::publish_link(unsigned port) {
     if (link == nullptr) return;
     RegisterFile::Link& out = file_.links[port];
     out.lanes.store(link->lanes(), std::memory_order_relaxed);
+    out.mbps.store(link->mbps(), std::memory_order_relaxed);
     out.peer_uid.store(link->peer_uid(), std::memory_order_relaxed);
     out.peer_port.store(link->peer_port(), std::memory_order_relaxed);
     const bool was_up = out.state.load(std::memory_order_relaxed) >= ORR_LINK_UP;

@@ -90,6 +90,10 @@ class Card final : private SocEffects {
     Counters& counters() { return counters_; }
     Errors& errors() { return errors_; }
     RegisterFile& registers() { return file_; }
+    // What a link port has counted; null: nothing is plugged in there.
+    const link::Counts* link_counts(unsigned port) const {
+        return links_[port] != nullptr ? &links_[port]->counts() : nullptr;
+    }
     Faults* faults() { return faults_.get(); }  // null: none can happen
     // After kick(), or whatever else the card should look at.
     void wake();

@@ -126,6 +126,8 @@ std::expected<void, std::string> Card::build() {
         link.gbps = sku.link_gbps;
         link.latency_ns = sku.link_latency_ns;
         link.forward_ns = sku.link_forward_ns;
+        link.retries = sku.link_retries;
+        link.retrain_ns = sku.link_retrain_ns;
         link.faults = faults_.get();
         const unsigned port = link.port;
         LinkHooks hooks;

@@ -58,6 +58,12 @@ void Card::carry_out(const Command& command) {
             break;
         case Command::Kind::kForward:
             if (LinkPort* link = links_[command.number].get()) {
+                // Whoever knows of fewer losses has judged the ways without the last.
+                const std::uint32_t losses =
+                    file_.links[command.number].losses.load(std::memory_order_relaxed);
+                if ((command.a & ORR_LINK_IF_LOSSES) != 0 &&
+                    command.a >> ORR_LINK_LOSSES_SHIFT != (losses & 0xffffu))
+                    break;
                 link->set_forward((command.a & ORR_LINK_FORWARD) != 0);
                 publish_link(command.number);
             }

@@ -17,6 +17,7 @@ struct RegisterFile {
     struct Link {
         std::atomic<std::uint32_t> state{ORR_LINK_DOWN};
         std::atomic<std::uint32_t> lanes{0};
+        std::atomic<std::uint32_t> mbps{0};
         std::atomic<std::uint32_t> peer_port{0};
         std::atomic<std::uint32_t> grants_done{0};
         std::atomic<std::uint32_t> losses{0};

@@ -174,8 +174,8 @@ Problem set_action(FaultRule& rule, std::string_view word) {
         return fmt::format("'{}' cannot {}; it can: {}", point.name, name, actions_of(point));
     if ((action == kDelay || action == kLanes) != (name.size() != word.size()))
         return fmt::format(
-            "'{}': delay=TIME wants a model time such as 10us, lanes=N a number, and no other action "
-            "anything",
+            "'{}': delay=TIME wants a model time such as 10us, lanes=N a number, "
+            "and no other action one",
             word);
     if (action == kDelay) {
         const auto parsed = duration(word.substr(name.size() + 1));

@@ -25,6 +25,13 @@ constexpr std::uint64_t kRouteEnd = ORR_R_ROUTE(ORR_NODES);
 bool is_route(std::uint64_t offset) {
     return offset >= kRouteFirst && offset < kRouteEnd;
 }
+
+// The losses belong to a write that sets, and that looks at them.
+bool is_link_control(std::uint32_t value) {
+    constexpr std::uint32_t kGuarded = ORR_LINK_FORWARD | ORR_LINK_IF_LOSSES;
+    constexpr std::uint32_t kFlags = (1u << ORR_LINK_LOSSES_SHIFT) - 1;
+    return (value & ~ORR_LINK_FORWARD) == 0 || (value & kFlags) == kGuarded;
+}
 constexpr std::uint64_t kSkuNameBytes = 32;
 
 std::uint32_t half(std::uint64_t value, bool upper) {
@@ -116,6 +123,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
             case ORR_R_LINK_GBPS:
             case ORR_R_LINK_LATENCY_NS:
             case ORR_R_LINK_FORWARD_NS:
+            case ORR_R_LINK_BUILT:
                 return "it is a constant of the card";
             case ORR_R_LINK_GRANT_DONE:
             case ORR_R_LINK_DRAINED:
@@ -333,6 +341,41 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
     return true;
 }
 
+bool HostRegisters::read_link_count(unsigned port, std::uint64_t reg, std::uint32_t& value) const {
+    const auto count_of = [reg](const link::Counts& counts) -> const link::Count* {
+        switch (reg) {
+            case ORR_R_LINK_CRC_ERRORS:
+                return &counts.crc_errors;
+            case ORR_R_LINK_RETRIES:
+                return &counts.retries;
+            case ORR_R_LINK_RETRAINS:
+                return &counts.retrains;
+            case ORR_R_LINK_CHANGES:
+                return &counts.changes;
+            case ORR_R_LINK_TX_MESSAGES:
+            case ORR_R_LINK_TX_MESSAGES + 4:
+                return &counts.tx_messages;
+            case ORR_R_LINK_TX_BYTES:
+            case ORR_R_LINK_TX_BYTES + 4:
+                return &counts.tx_bytes;
+            case ORR_R_LINK_RX_MESSAGES:
+            case ORR_R_LINK_RX_MESSAGES + 4:
+                return &counts.rx_messages;
+            case ORR_R_LINK_RX_BYTES:
+            case ORR_R_LINK_RX_BYTES + 4:
+                return &counts.rx_bytes;
+            default:
+                return nullptr;
+        }
+    };
+    static const link::Counts none{};
+    const link::Counts* const counts = card_.link_counts(port);
+    const link::Count* const count = count_of(counts != nullptr ? *counts : none);
+    if (count == nullptr) return false;
+    value = half(count->get(), reg >= ORR_R_LINK_TX_MESSAGES && (reg & 4) != 0);
+    return true;
+}
+
 bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& value) const {
     const RegisterFile::Link& link = card_.registers().links[port];
     const bool upper = (reg & 4) != 0;
@@ -359,6 +402,12 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
         case ORR_R_LINK_FORWARD_NS:
             value = card_.sku().link_forward_ns;
             return true;
+        case ORR_R_LINK_BUILT:
+            value = card_.sku().link_lanes;
+            return true;
+        case ORR_R_LINK_MBPS:
+            value = link.mbps.load(std::memory_order_acquire);
+            return true;
         case ORR_R_LINK_CONTROL:
             value = link.control.load(std::memory_order_acquire);
             return true;
@@ -383,7 +432,7 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
             value = link.grants_done.load(std::memory_order_acquire);
             return true;
         default:
-            return false;
+            return read_link_count(port, reg, value);
     }
 }
 
@@ -468,7 +517,7 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
             grant.node = value;
             return true;
         case ORR_R_LINK_CONTROL:
-            if ((value & ~ORR_LINK_FORWARD) != 0) return false;
+            if (!is_link_control(value)) return false;
             card_.post({.kind = Command::Kind::kForward, .number = port, .a = value});
             return true;
         case ORR_R_LINK_DRAIN:

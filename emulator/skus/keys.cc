@@ -144,13 +144,19 @@ constexpr auto kKeys = std::to_array<SkuKey>({
           3, 0),
 
     key("link", "ports", "", &Sku::link_ports, {0, ORR_LINK_MAX_PORTS}, "links to other cards"),
-    key("link", "lanes", "", &Sku::link_lanes, {1, 64}, "lanes of a link; they share its rate"),
-    key("link", "gbit_per_s", "Gbit/s", &Sku::link_gbps, {1, 100'000}, "payload of a link, one direction"),
+    key("link", "lanes", "", &Sku::link_lanes, {1, 64}, "lanes of a link; both ends use the fewer, and each has its share of the rate"),
+    key("link", "gbit_per_s", "Gbit/s", &Sku::link_gbps, {1, 100'000}, "payload of a link over all its lanes, one direction"),
     key("link", "latency_ns", "ns", &Sku::link_latency_ns, {0, 1'000'000'000}, "of a link, one way"),
     later(key("link", "forward_ns", "ns", &Sku::link_forward_ns, {0, 1'000'000},
               "a card that passes a message on: from its head at one port to its head at another; before: "
               "none did"),
           4, 0),
+    later(key("link", "retries", "", &Sku::link_retries, {0, 16},
+              "of a frame that comes damaged, before the link trains anew; as many again, and it goes down"),
+          5, 0),
+    later(key("link", "retrain_ns", "ns", &Sku::link_retrain_ns, {0, 1'000'000'000},
+              "to train a link anew that stays up"),
+          5, 0),
 });
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastSkuOrigin) + 1> kOrigins{

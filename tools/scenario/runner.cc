@@ -157,7 +157,7 @@ Runner::Done Runner::link_up() {
     const auto up = [&] {
         for (std::uint32_t n = 0; n < machines_.size(); ++n) {
             for (std::uint32_t port = 0; port + 1 < machines_.size(); ++port) {
-                if (machine(n).read32(ORR_R_LINK(port) + ORR_R_LINK_STATE) != ORR_LINK_UP) return false;
+                if (machine(n).read32(ORR_R_LINK(port) + ORR_R_LINK_STATE) < ORR_LINK_UP) return false;
             }
         }
         return true;

@@ -146,6 +146,41 @@ TEST_F(LinkedCards, ForwardGoesOffWithTheLink) {
     EXPECT_NE(a_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
 }
 
+// The link goes down and comes up again between a look at its losses and the write.
+TEST_F(LinkedCards, ForwardIsSetByThoseWhoKnowOfAllLosses) {
+    const auto set = [this](std::uint32_t losses) {
+        a_->write32(kLink + ORR_R_LINK_CONTROL,
+                    ORR_LINK_FORWARD | ORR_LINK_IF_LOSSES | losses << ORR_LINK_LOSSES_SHIFT);
+        return a_->read32(kLink + ORR_R_LINK_CONTROL);
+    };
+    EXPECT_EQ(set(0), ORR_LINK_FORWARD);
+    b_.reset();
+    step_until([&] { return a_->read32(kLink) == ORR_LINK_DOWN; });
+    b_ = make(2, "0:connect:" + path_);
+    step_until([&] { return a_->read32(kLink) == ORR_LINK_UP; });
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_LOSSES), 1u);
+    EXPECT_EQ(set(0), 0u) << "by an older look";
+    EXPECT_EQ(set(1), ORR_LINK_FORWARD);
+    EXPECT_EQ(a_->counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(LinkedCards, RegistersCountWhatCrossesAPort) {
+    map();
+    grant(*b_, kGranted, 0x1000);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_MBPS), 400'000u);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_LANES), 4u);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_CHANGES), 2u) << "training, up";
+    EXPECT_EQ(a_->run(signal(kPeerVa, 1)).back().result, ORR_FAULT_NONE);
+    a_->run(copy(0, kPeerVa + 0x100, 1, 1));
+    settle();
+    EXPECT_EQ(a_->read64(kLink + ORR_R_LINK_TX_MESSAGES), 2u);
+    EXPECT_EQ(a_->read64(kLink + ORR_R_LINK_TX_BYTES), a_->counter(ORR_CTR_LINK_TX_BYTES));
+    EXPECT_EQ(a_->read64(kLink + ORR_R_LINK_RX_MESSAGES), 0u);
+    EXPECT_EQ(b_->read64(kLink + ORR_R_LINK_RX_MESSAGES), 2u);
+    EXPECT_EQ(b_->read64(kLink + ORR_R_LINK_RX_BYTES), a_->counter(ORR_CTR_LINK_TX_BYTES));
+    EXPECT_EQ(a_->read64(ORR_R_LINK(1) + ORR_R_LINK_TX_MESSAGES), 0u);
+}
+
 TEST_F(LinkedCards, ACopyAndASignalArriveInOrder) {
     map();
     grant(*b_, kGranted, 0x1000);

@@ -183,15 +183,27 @@ TEST_F(HostRegistersTest, GrantsAreCountedWhetherTheyMakeSenseOrNot) {
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LATENCY_NS), 500u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LOSSES), 0u);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_FORWARD_NS), 150u);
+    EXPECT_EQ(rig_.read32(link + ORR_R_LINK_BUILT), 4u);
+    for (const int zero :
+         {ORR_R_LINK_LANES, ORR_R_LINK_MBPS, ORR_R_LINK_CRC_ERRORS, ORR_R_LINK_RETRIES, ORR_R_LINK_RETRAINS,
+          ORR_R_LINK_CHANGES, ORR_R_LINK_TX_MESSAGES, ORR_R_LINK_TX_BYTES, ORR_R_LINK_RX_MESSAGES,
+          ORR_R_LINK_RX_BYTES + 4})
+        EXPECT_EQ(rig_.read32(link + zero), 0u) << zero;
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 2u);
+    rig_.read32(link + ORR_R_LINK_RX_BYTES + 8);
+    rig_.read32(link + ORR_R_LINK_CHANGES + 4);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 4u) << "nothing is there";
     rig_.write32(link + ORR_R_LINK_CONTROL, ORR_LINK_FORWARD);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_CONTROL), 0u) << "while it is down";
     rig_.write32(link + ORR_R_LINK_DRAIN, 1);
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_DRAINED), 1u) << "there is nothing";
     const std::uint64_t errors = rig_.counter(ORR_CTR_GUEST_ERRORS);
     rig_.write32(link + ORR_R_LINK_DRAIN, 2);
-    rig_.write32(link + ORR_R_LINK_CONTROL, 2);
+    for (const std::uint32_t bad : {2u, 4u, ORR_LINK_IF_LOSSES | 1u << ORR_LINK_LOSSES_SHIFT,
+                                    ORR_LINK_FORWARD | 1u << ORR_LINK_LOSSES_SHIFT})
+        rig_.write32(link + ORR_R_LINK_CONTROL, bad);
     rig_.write32(link + ORR_R_LINK_GRANT_NODE, 0);
-    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), errors + 3);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), errors + 6);
 }
 
 TEST_F(HostRegistersTest, NodeAndRoutesReadWhatIsInEffect) {

@@ -131,5 +131,29 @@ TEST_F(Striking, RulesCanComeAndGo) {
     EXPECT_EQ(strikes(*faults, 3), Passes());
 }
 
+// Who asks when does not matter, only for which frame.
+TEST_F(Striking, OnAWireItIsTheFramesNumberThatIsDrawn) {
+    const auto struck = [&](const char* plan, std::uint64_t port, std::uint64_t bits, bool backwards) {
+        const auto faults = make(plan);
+        std::vector<bool> hits(4000);
+        for (std::uint64_t n = 0; n < hits.size(); ++n) {
+            const std::uint64_t number = backwards ? hits.size() - 1 - n : n;
+            const Fault fault = faults->on_wire(port, {.bits = bits, .number = number, .try_number = 0});
+            hits[number] = fault.action == FaultAction::kCorrupt;
+        }
+        return hits;
+    };
+    const char* plan = "seed 5; wire count=all ber=1e-5 corrupt";
+    const auto hits = struck(plan, 1, 10'000, false);
+    const auto number = std::ranges::count(hits, true);
+    EXPECT_NEAR(static_cast<double>(number), 4000 * 0.0952, 60) << "1 - (1 - ber)^bits";
+    EXPECT_EQ(struck(plan, 1, 10'000, true), hits);
+    EXPECT_NE(struck(plan, 2, 10'000, false), hits);
+    EXPECT_NE(struck("seed 6; wire count=all ber=1e-5 corrupt", 1, 10'000, false), hits);
+    EXPECT_EQ(std::ranges::count(struck("wire count=all ber=1e-18 corrupt", 1, 1 << 21, false), true), 0);
+    EXPECT_EQ(std::ranges::count(struck("wire count=all ber=0.5 corrupt", 1, 2000, false), true), 4000);
+    EXPECT_EQ(std::ranges::count(struck("wire port=3 count=all ber=0.5 corrupt", 1, 2000, false), true), 0);
+}
+
 }  // namespace
 }  // namespace orrery::emu

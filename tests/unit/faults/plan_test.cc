@@ -47,7 +47,8 @@ TEST(FaultPlanText, Rules) {
 TEST(FaultPlanText, ARulesTextMeansTheRule) {
     for (const char* text :
          {"msi vector=0x1 first=3 every=2 count=2 drop", "doorbell count=all delay=3000000ps", "walk fail",
-          "link port=0x0 chance=0.000001 corrupt", "register offset=0x88 count=all all-ones", "done hang"})
+          "link port=0x0 chance=0.000001 corrupt", "register offset=0x88 count=all all-ones", "done hang",
+          "wire port=0x1 count=all ber=1e-07 corrupt", "wire first=9 lanes=2", "training port=0x3 lanes=64"})
         EXPECT_EQ(to_text(good(text).rules.at(0)), text);
 }
 
@@ -73,6 +74,17 @@ TEST(FaultPlanText, IsRefusedWithTheReason) {
         {"doorbell delay=0us", "a model time such as"},
         {"doorbell delay=99999999999999999s", "a model time such as"},
         {"doorbell drop=3", "no other action one"},
+        {"training lanes", "lanes=N a number"},
+        {"training lanes=0", "a number of lanes from 1 to 64"},
+        {"training lanes=65", "a number of lanes from 1 to 64"},
+        {"training corrupt", "'training' cannot corrupt; it can: lanes, hang, die"},
+        {"wire ber=0 corrupt", "ber=0: a number from 1e-18 on, below 1"},
+        {"wire ber=1 corrupt", "ber=1"},
+        {"wire ber=nan corrupt", "ber=nan"},
+        {"wire ber=1e-6 lanes=1", "ber= goes with corrupt"},
+        {"wire ber=1e-6 chance=0.5 corrupt", "without chance="},
+        {"link ber=1e-6 corrupt", "'link' has no 'ber'; it has first, every, count, chance, port"},
+        {"wire tag=1 corrupt", "it has first, every, count, chance, port, ber"},
         {"seed 0", "'seed NUMBER'"},
         {"seed 1;seed 2", "'seed NUMBER'"},
         {"walk fail\nseed 2", "line 2: 'seed NUMBER'"},
