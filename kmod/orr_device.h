@@ -515,8 +515,10 @@ extern const struct attribute_group orr_sku_group;
 /* orr_sysfs.c */
 extern const struct attribute_group *orr_sysfs_groups[];
 void orr_sysfs_init(void);
+
+/* orr_link_sysfs.c */
 int orr_sysfs_links_add(struct orr_device *odev);
 void orr_sysfs_links_remove(struct orr_device *odev);
-void orr_sysfs_links_notify(struct orr_device *odev);
+void orr_sysfs_links_notify(struct orr_device *odev, unsigned long ports);
 
 #endif /* _ORR_DEVICE_H_ */

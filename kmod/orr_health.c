@@ -217,9 +217,9 @@ bool orr_links_look(struct orr_device *odev, struct orr_link_look looks[])
 
 /*
  * Whether a link has changed since the last look.
- * @told: whether users can see it
+ * @told: ports of which users can see it
  */
-static bool orr_link_changed(struct orr_device *odev, bool *told)
+static bool orr_link_changed(struct orr_device *odev, unsigned long *told)
 {
 	struct orr_link_look looks[ORR_LINK_MAX_PORTS];
 	bool changed = false;
@@ -228,8 +228,9 @@ static bool orr_link_changed(struct orr_device *odev, bool *told)
 	if (!orr_links_look(odev, looks))
 		return false;
 	for (i = 0; i < odev->info.link_ports; i++) {
-		*told |= looks[i].state != odev->link_looks[i].state ||
-			 looks[i].losses != odev->link_looks[i].losses;
+		if (looks[i].state != odev->link_looks[i].state ||
+		    looks[i].losses != odev->link_looks[i].losses)
+			__set_bit(i, told);
 		changed |= looks[i].control != odev->link_looks[i].control;
 		odev->link_looks[i] = looks[i];
 	}
@@ -240,12 +241,12 @@ static void orr_link_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, link_work.work);
 
-	bool told = false;
+	unsigned long told = 0;
 
 	if (orr_link_changed(odev, &told) || orr_routes_wanted())
 		orr_routes_update();
 	if (told)
-		orr_sysfs_links_notify(odev);
+		orr_sysfs_links_notify(odev, told);
 }
 
 /**

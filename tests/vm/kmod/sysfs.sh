@@ -23,9 +23,17 @@ for card in /sys/bus/pci/drivers/orrery/0000:*; do
             grep -q 'Gbit/s$' "$port/rate" || fail "$port/rate"
             grep -q 'ns$' "$port/latency" || fail "$port/latency"
             [ "$(cat "$port/lanes")" -gt 0 ] || fail "$port/lanes"
+            [ "$(cat "$port/width")" = "$(cat "$port/lanes")/$(cat "$port/lanes")" ] || fail "$port/width: $(cat "$port/width")"
+            [ "$(cat "$port/changes")" -ge 2 ] || fail "$port/changes: $(cat "$port/changes")"
         else
             [ "$(cat "$port/peer")" = none ] || fail "$port/peer: $(cat "$port/peer")"
         fi
+        for count in rx_messages rx_bytes tx_messages tx_bytes; do
+            grep -qxE '[0-9]+' "$port/$count" || fail "$port/$count: $(cat "$port/$count")"
+        done
+        for count in crc_errors retries retrains; do
+            [ "$(cat "$port/$count")" = 0 ] || fail "$port/$count: $(cat "$port/$count")"
+        done
     done
 done
 [ "$found" = "$1" ] || fail "$found cards instead of $1"

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sysfs, below the PCI device: links/PORT/{state,peer,lanes,width,rate,latency,losses}, and what the port counts:
+ * {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All are read from the card at that moment.
+ * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
+ */
+#include <linux/kobject.h>
+#include <linux/sysfs.h>
+
+#include "orr_device.h"
+
+static struct orr_device *orr_link_device(struct kobject *kobj)
+{
+	return dev_get_drvdata(kobj_to_dev(kobj->parent->parent));
+}
+
+/* Whether the card counts by ports. */
+static bool orr_link_counts(struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 1;
+}
+
+/* Reads a register of the port that links/PORT stands for. */
+static int orr_link_read(struct kobject *kobj, u32 reg, bool wide, u64 *value)
+{
+	struct orr_device *odev = orr_link_device(kobj);
+	int idx, ret;
+	bool ones;
+	u32 port;
+
+	ret = kstrtou32(kobject_name(kobj), 10, &port);
+	if (ret)
+		return ret;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	if (wide) {
+		*value = orr_read64(odev, ORR_R_LINK(port) + reg);
+		ones = *value == U64_MAX;
+	} else {
+		*value = orr_read32(odev, ORR_R_LINK(port) + reg);
+		ones = *value == U32_MAX;
+	}
+	if (ones && !orr_hw_answers(odev, true))
+		ret = -ENODEV;
+	orr_exit(odev, idx);
+	return ret;
+}
+
+static const char *orr_link_state_name(u32 state)
+{
+	static const char * const names[] = {
+		[ORR_LINK_DOWN] = "down",
+		[ORR_LINK_TRAINING] = "training",
+		[ORR_LINK_UP] = "up",
+		[ORR_LINK_DEGRADED] = "degraded",
+	};
+
+	return state < ARRAY_SIZE(names) ? names[state] : "unknown";
+}
+
+static ssize_t state_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	u64 state;
+	int ret;
+
+	ret = orr_link_read(kobj, ORR_R_LINK_STATE, false, &state);
+	return ret ?: sysfs_emit(buf, "%s\n", orr_link_state_name(state));
+}
+
+static ssize_t peer_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	u64 uid, port;
+	int ret;
+
+	ret = orr_link_read(kobj, ORR_R_LINK_PEER_UID, true, &uid) ?:
+	      orr_link_read(kobj, ORR_R_LINK_PEER_PORT, false, &port);
+	if (ret)
+		return ret;
+	if (!uid)
+		return sysfs_emit(buf, "none\n");
+	return sysfs_emit(buf, "%016llx %llu\n", uid, port);
+}
+
+/* Lanes in use, and those that the port has. */
+static ssize_t width_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	u64 lanes, built;
+	int ret;
+
+	ret = orr_link_read(kobj, ORR_R_LINK_LANES, false, &lanes) ?:
+	      orr_link_read(kobj, ORR_R_LINK_BUILT, false, &built);
+	return ret ?: sysfs_emit(buf, "%llu/%llu\n", lanes, built);
+}
+
+/* Of the lanes in use; while it is not up, and of a card that does not say, of all. */
+static ssize_t rate_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	u64 gbps, mbps = 0;
+	int ret;
+
+	ret = orr_link_read(kobj, ORR_R_LINK_GBPS, false, &gbps);
+	if (!ret && orr_link_counts(orr_link_device(kobj)))
+		ret = orr_link_read(kobj, ORR_R_LINK_MBPS, false, &mbps);
+	if (ret)
+		return ret;
+	if (!mbps)
+		mbps = gbps * 1000;
+	if (mbps % 1000)
+		return sysfs_emit(buf, "%llu.%03llu Gbit/s\n", mbps / 1000, mbps % 1000);
+	return sysfs_emit(buf, "%llu Gbit/s\n", mbps / 1000);
+}
+
+static struct kobj_attribute orr_link_state = __ATTR_RO(state);
+static struct kobj_attribute orr_link_peer = __ATTR_RO(peer);
+static struct kobj_attribute orr_link_width = __ATTR_RO(width);
+static struct kobj_attribute orr_link_rate = __ATTR_RO(rate);
+
+/**
+ * struct orr_link_number - a file that shows a register as a number
+ */
+struct orr_link_number {
+	/** @attr: base */
+	struct kobj_attribute attr;
+	/** @reg: ORR_R_LINK_* */
+	u32 reg;
+	/** @wide: it has 64 bits */
+	bool wide;
+	/** @unit: behind the number */
+	const char *unit;
+};
+
+static ssize_t orr_link_number_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	struct orr_link_number *number = container_of(attr, struct orr_link_number, attr);
+	u64 value;
+	int ret;
+
+	ret = orr_link_read(kobj, number->reg, number->wide, &value);
+	return ret ?: sysfs_emit(buf, "%llu%s\n", value, number->unit);
+}
+
+#define ORR_LINK_NUMBER(name_, reg_, wide_, unit_)				\
+	static struct orr_link_number orr_link_##name_ = {			\
+		.attr = __ATTR(name_, 0444, orr_link_number_show, NULL),	\
+		.reg = (reg_),							\
+		.wide = (wide_),						\
+		.unit = (unit_),						\
+	}
+
+ORR_LINK_NUMBER(lanes, ORR_R_LINK_LANES, false, "");
+ORR_LINK_NUMBER(latency, ORR_R_LINK_LATENCY_NS, false, " ns");
+ORR_LINK_NUMBER(losses, ORR_R_LINK_LOSSES, false, "");
+ORR_LINK_NUMBER(rx_messages, ORR_R_LINK_RX_MESSAGES, true, "");
+ORR_LINK_NUMBER(rx_bytes, ORR_R_LINK_RX_BYTES, true, "");
+ORR_LINK_NUMBER(tx_messages, ORR_R_LINK_TX_MESSAGES, true, "");
+ORR_LINK_NUMBER(tx_bytes, ORR_R_LINK_TX_BYTES, true, "");
+ORR_LINK_NUMBER(crc_errors, ORR_R_LINK_CRC_ERRORS, false, "");
+ORR_LINK_NUMBER(retries, ORR_R_LINK_RETRIES, false, "");
+ORR_LINK_NUMBER(retrains, ORR_R_LINK_RETRAINS, false, "");
+ORR_LINK_NUMBER(changes, ORR_R_LINK_CHANGES, false, "");
+
+static struct attribute *orr_link_attrs[] = {
+	&orr_link_state.attr,
+	&orr_link_peer.attr,
+	&orr_link_lanes.attr.attr,
+	&orr_link_rate.attr,
+	&orr_link_latency.attr.attr,
+	&orr_link_losses.attr.attr,
+	NULL,
+};
+
+static const struct attribute_group orr_link_group = {
+	.attrs = orr_link_attrs,
+};
+
+static struct attribute *orr_link_count_attrs[] = {
+	&orr_link_width.attr,
+	&orr_link_rx_messages.attr.attr,
+	&orr_link_rx_bytes.attr.attr,
+	&orr_link_tx_messages.attr.attr,
+	&orr_link_tx_bytes.attr.attr,
+	&orr_link_crc_errors.attr.attr,
+	&orr_link_retries.attr.attr,
+	&orr_link_retrains.attr.attr,
+	&orr_link_changes.attr.attr,
+	NULL,
+};
+
+static umode_t orr_link_count_is_visible(struct kobject *kobj, struct attribute *attr, int index)
+{
+	return orr_link_counts(orr_link_device(kobj)) ? attr->mode : 0;
+}
+
+static const struct attribute_group orr_link_count_group = {
+	.attrs = orr_link_count_attrs,
+	.is_visible = orr_link_count_is_visible,
+};
+
+static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "%u", port->index);
+	port->kobj = kobject_create_and_add(name, links);
+	if (!port->kobj)
+		return -ENOMEM;
+	return sysfs_create_group(port->kobj, &orr_link_group) ?:
+	       sysfs_create_group(port->kobj, &orr_link_count_group);
+}
+
+/**
+ * orr_sysfs_links_add - make links/
+ * @odev: the card; its ports exist
+ *
+ * Return: 0 or a negative error, and then orr_sysfs_links_remove() is due all the same.
+ */
+int orr_sysfs_links_add(struct orr_device *odev)
+{
+	u32 i;
+	int ret;
+
+	odev->links_kobj = kobject_create_and_add("links", &odev->pdev->dev.kobj);
+	if (!odev->links_kobj)
+		return -ENOMEM;
+	for (i = 0; i < odev->info.link_ports; i++) {
+		ret = orr_sysfs_link_add(odev->links[i], odev->links_kobj);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/**
+ * orr_sysfs_links_remove - remove links/; nobody reads there any more when this returns
+ * @odev: the card
+ */
+void orr_sysfs_links_remove(struct orr_device *odev)
+{
+	u32 i;
+
+	if (!odev->links_kobj)
+		return;
+	for (i = 0; i < odev->info.link_ports; i++) {
+		kobject_put(odev->links[i]->kobj);
+		odev->links[i]->kobj = NULL;
+	}
+	kobject_put(odev->links_kobj);
+	odev->links_kobj = NULL;
+}
+
+/**
+ * orr_sysfs_links_notify - tell of links that have changed: who polls links/PORT/state, and udev
+ * @odev: the card, with links/
+ * @ports: a bit for each that has
+ */
+void orr_sysfs_links_notify(struct orr_device *odev, unsigned long ports)
+{
+	unsigned int i;
+
+	for_each_set_bit(i, &ports, odev->info.link_ports) {
+		char port[24], state[32];
+		char *env[] = { port, state, NULL };
+
+		if (!odev->links[i]->kobj)
+			continue;
+		sysfs_notify(odev->links[i]->kobj, NULL, "state");
+		snprintf(port, sizeof(port), "ORRERY_LINK=%u", i);
+		snprintf(state, sizeof(state), "ORRERY_LINK_STATE=%s",
+			 orr_link_state_name(odev->link_looks[i].state));
+		kobject_uevent_env(&odev->pdev->dev.kobj, KOBJ_CHANGE, env);
+	}
+}
