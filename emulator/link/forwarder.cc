@@ -56,8 +56,17 @@ std::expected<void, std::string> Forwarder::look() {
 }
 
 std::expected<bool, std::string> Forwarder::run() {
+    // Where it has been called it keeps its turn until it has used it.
+    LinkPort* const called_at = waits_at_ != nullptr && waits_at_->has_called(due_) ? waits_at_ : nullptr;
+    if (called_at != nullptr) waits_at_ = nullptr;
     stop_waiting();
     events_.cancel(due_);
+    auto passed = run_called();
+    if (called_at != nullptr && waits_at_ != called_at) called_at->forget(due_);
+    return passed;
+}
+
+std::expected<bool, std::string> Forwarder::run_called() {
     reader_.needs_time(false);
     ModelTime time_on_wire = 0;
     unsigned done = 0;
@@ -75,7 +84,12 @@ std::expected<bool, std::string> Forwarder::run() {
             events_.schedule(due_, events_.from_system(at));
             break;
         }
-        if (!pass(*next)) {
+        Message goes = *next;
+        if (const ModelTime latest = later(now, kMostAhead); goes.arrival_ps > latest) {
+            goes.arrival_ps = latest;
+            goes.head_ps = std::min(goes.head_ps, latest);
+        }
+        if (!pass(goes)) {
             reader_.needs_time(true);
             break;
         }

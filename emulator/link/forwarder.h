@@ -68,8 +68,12 @@ class Forwarder {
     void forget_drains() { drains_ = 0; }
 
     static constexpr unsigned kBatchMessages = 64;
+    // What is drained arrives no later than that from now on: a peer that names any time must not have a wire
+    // of others booked until then.
+    static constexpr ModelTime kMostAhead = 1'000'000 * kPsPerNs;
 
   private:
+    std::expected<bool, std::string> run_called();
     // False: it waits for room, and everything behind it.
     bool pass(const Message& message);
     bool in_a_hurry() const { return drains_ != 0 && reader_.taken() < drain_to_; }

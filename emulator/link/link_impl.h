@@ -16,6 +16,14 @@ namespace orrery::emu {
 
 class LinkPort::Impl {
   public:
+    // For room, who came first in front.
+    struct Waiting {
+        std::vector<Event*> events;
+        bool called = false;       // the first
+        ModelTime called_for = 0;  // when
+        Event* came = nullptr;     // the last that was; only to compare
+    };
+
     Impl(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram, Counters& counters,
          Errors& errors, LinkHooks hooks);
 
@@ -97,6 +105,8 @@ class LinkPort::Impl {
     void check_transmitter();
     void set_forward(bool on);
 
+    // Before anything is sent: by which channel a node is reached stays the same until the next look.
+    void look_at_peer();
     // Room is no longer all that those who wait here wait for.
     void look_again();
 
@@ -110,7 +120,9 @@ class LinkPort::Impl {
 
     // --- without room ---
 
-    bool congested(unsigned lane) const { return !waiting_[lane].empty() || transmitter_.has_pending(lane); }
+    bool congested(unsigned lane) const {
+        return !waiting_[lane].events.empty() || transmitter_.has_pending(lane);
+    }
     bool congested() const {
         return congested(link::Transmitter::kNear) || congested(link::Transmitter::kFar);
     }
@@ -119,7 +131,17 @@ class LinkPort::Impl {
     void keep_time();
     void wait_for_room(std::uint32_t node, Event& event);
     void forget(Event& event);
+    // All of them, whether there is room or not.
     void wake_waiters(unsigned lane);
+    // Who waits longest is called, and the next one when that one has sent, or has come and not sent: others
+    // would take the little room that there is, again and again, from one who needs much.
+    void call_next(unsigned lane);
+    // Whether whoever sends now may: nobody waits, or it is the one that was called.
+    bool has_turn(unsigned lane);
+    bool has_come(const Waiting& waiting) const;
+    bool has_called(const Event& event) const;
+    // Nobody is left who waits, maybe.
+    void stop_ticking();
     void look_for_life();
     bool prepare_sleep();
     void after_sleep();
@@ -149,8 +171,8 @@ class LinkPort::Impl {
     std::uint32_t width_ = 0;    // of the line, as hooks_.changed has been told
     ModelTime peer_clock_ = 0;
     std::uint64_t session_ = 0;
-    std::array<std::vector<Event*>, link::Transmitter::kLanes> waiting_;  // for room, who came first in front
-    bool forwards_ = false;                                               // as hooks_.changed has been told
+    std::array<Waiting, link::Transmitter::kLanes> waiting_;
+    bool forwards_ = false;  // as hooks_.changed has been told
     std::uint32_t silent_ticks_ = 0;
     std::uint64_t last_alive_ = 0;
     std::string down_reason_;

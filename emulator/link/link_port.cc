@@ -177,6 +177,9 @@ void LinkPort::forget(Event& event) {
 std::uint64_t LinkPort::session() const {
     return impl_->session_;
 }
+bool LinkPort::has_called(const Event& event) const {
+    return impl_->has_called(event);
+}
 bool LinkPort::congested() const {
     return impl_->congested();
 }

@@ -162,6 +162,8 @@ class LinkPort final : public PeerPort {
     bool settle(std::uint64_t offset) override;
     // For another port of this card, which has got it from its peer.
     link::Passed pass(const link::Passing& passing);
+    // That event, which waited for room, has been scheduled because it is its turn.
+    bool has_called(const Event& event) const;
     // Somebody waits for room.
     bool congested() const;
     // The peer keeps step, and gives the room as soon as its process gets to it: the time of this card stands

@@ -112,6 +112,9 @@ bool LinkPort::Impl::poll() {
             if (!up()) return true;
         }
     }
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+        if (has_come(waiting_[lane])) call_next(lane);
+    }
     bool did = false;
     if (forwarder_.has_news()) {
         did = in_step_ ? look_to_pass() : pass_on();
@@ -141,7 +144,7 @@ void LinkPort::Impl::on_room(ModelTime) {
         if (!congested(lane) || !transmitter_.room_news(lane)) continue;
         transmitter_.flush(lane);
         check_transmitter();
-        wake_waiters(lane);
+        call_next(lane);
     }
 }
 
@@ -171,34 +174,44 @@ void LinkPort::Impl::set_forward(bool on) {
 
 void LinkPort::Impl::look_again() {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
-        if (!waiting_[lane].empty()) wake_waiters(lane);
+        if (!waiting_[lane].events.empty()) wake_waiters(lane);
     }
+}
+
+void LinkPort::Impl::look_at_peer() {
+    if (transmitter_.look_at_peer()) look_again();
 }
 
 link::Passed LinkPort::Impl::pass(const link::Passing& passing) {
     if (!up()) return {};
-    if (!waiting_[transmitter_.lane_of(passing.message.destination)].empty())
-        return {.what = link::Passed::kNoRoom};
+    look_at_peer();
+    const unsigned lane = transmitter_.lane_of(passing.message.destination);
+    if (!has_turn(lane)) return {.what = link::Passed::kNoRoom};
     const link::Passed passed =
         transmitter_.pass(events_.system_now(), passing, config_.forward_ns * kPsPerNs);
     check_transmitter();
+    if (passed.what != link::Passed::kNoRoom) call_next(lane);
     return passed;
 }
 
 LinkSend LinkPort::Impl::write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
                                ModelTime at) {
     if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
-    if (!waiting_[transmitter_.lane_of(node)].empty()) return {};
+    look_at_peer();
+    const unsigned lane = transmitter_.lane_of(node);
+    if (!has_turn(lane)) return {};
     // Who keeps step has told the others that it sends nothing in the past.
     const ModelTime when = in_step_ ? events_.now() : std::min(at, events_.now());
     LinkSend sent = transmitter_.write(events_.to_system(when), node, offset, data);
     sent.sent_ps = events_.from_system(sent.sent_ps);
     check_transmitter();
+    if (sent.bytes != 0 || sent.fault != ORR_FAULT_NONE) call_next(lane);
     return sent;
 }
 
 std::uint32_t LinkPort::Impl::signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
+    look_at_peer();
     const std::uint32_t fault = transmitter_.signal(events_.system_now(), node, offset, value);
     check_transmitter();
     keep_time();
@@ -208,6 +221,7 @@ std::uint32_t LinkPort::Impl::signal(std::uint32_t node, std::uint64_t offset, s
 std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
                                    std::span<const std::byte> data) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
+    look_at_peer();
     const std::uint32_t fault = transmitter_.post(events_.system_now(), node, offset, data);
     check_transmitter();
     keep_time();
@@ -228,22 +242,81 @@ void LinkPort::Impl::keep_time() {
 
 void LinkPort::Impl::wait_for_room(std::uint32_t node, Event& event) {
     if (!up()) return events_.schedule(event, events_.now());
-    waiting_[transmitter_.lane_of(node)].push_back(&event);
+    Waiting& waiting = waiting_[transmitter_.lane_of(node)];
+    // Who was called and has not got enough is first again.
+    if (std::exchange(waiting.came, nullptr) == &event && !waiting.called)
+        waiting.events.insert(waiting.events.begin(), &event);
+    else
+        waiting.events.push_back(&event);
     keep_time();
 }
 
 void LinkPort::Impl::forget(Event& event) {
-    for (auto& waiting : waiting_)
-        std::erase(waiting, &event);
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+        Waiting& waiting = waiting_[lane];
+        if (waiting.came == &event) waiting.came = nullptr;
+        const bool first = !waiting.events.empty() && waiting.events.front() == &event;
+        std::erase(waiting.events, &event);
+        if (!first || !std::exchange(waiting.called, false)) continue;
+        call_next(lane);
+    }
+}
+
+bool LinkPort::Impl::has_called(const Event& event) const {
+    return std::ranges::any_of(
+        waiting_, [&](const Waiting& waiting) { return waiting.called && waiting.events.front() == &event; });
+}
+
+// Its event has fired, even if it has been scheduled for something else since.
+bool LinkPort::Impl::has_come(const Waiting& waiting) const {
+    return waiting.called && (!waiting.events.front()->scheduled() || events_.now() > waiting.called_for);
+}
+
+void LinkPort::Impl::call_next(unsigned lane) {
+    Waiting& waiting = waiting_[lane];
+    // It came, and had nothing to send here any more.
+    if (has_come(waiting)) {
+        waiting.events.erase(waiting.events.begin());
+        waiting.called = false;
+    }
+    if (!waiting.called && !waiting.events.empty()) {
+        waiting.called = true;
+        waiting.called_for = act_at();
+        events_.schedule(*waiting.events.front(), waiting.called_for);
+        silent_ticks_ = 0;
+    }
+    stop_ticking();
+}
+
+bool LinkPort::Impl::has_turn(unsigned lane) {
+    Waiting& waiting = waiting_[lane];
+    waiting.came = nullptr;
+    if (waiting.events.empty()) return true;
+    if (!has_come(waiting)) return false;
+    if (waiting.events.front()->scheduled()) {
+        call_next(lane);
+        return waiting.events.empty();
+    }
+    waiting.came = waiting.events.front();
+    waiting.events.erase(waiting.events.begin());
+    waiting.called = false;
+    return true;
+}
+
+void LinkPort::Impl::stop_ticking() {
+    if (congested()) return;
+    silent_ticks_ = 0;
+    if (up()) socket_.keep_ticking(false);
 }
 
 void LinkPort::Impl::wake_waiters(unsigned lane) {
-    const ModelTime when = waiting_[lane].empty() ? events_.now() : act_at();
-    for (Event* event : waiting_[lane])
+    Waiting& waiting = waiting_[lane];
+    const ModelTime when = waiting.events.empty() ? events_.now() : act_at();
+    for (Event* event : waiting.events)
         events_.schedule(*event, when);
-    waiting_[lane].clear();
+    waiting = {};
     silent_ticks_ = 0;
-    if (up() && !congested()) socket_.keep_ticking(false);
+    stop_ticking();
 }
 
 bool LinkPort::Impl::prepare_sleep() {

@@ -22,6 +22,7 @@ void Transmitter::open(SharedArea outbox) {
     close();
     outbox_ = std::move(outbox);
     grants_.forget();
+    peer_node_ = 0;
     lanes_[kNear].open(outbox_->near, line_.frames());
     lanes_[kFar].open(outbox_->far, line_.frames());
 }
@@ -63,16 +64,16 @@ bool Transmitter::room_is_near(unsigned lane, ModelTime now) const {
     return lanes_.at(lane).room_is_near(lane == kNear ? later(now, latency_) : now);
 }
 
-Transmitter::Lane Transmitter::lane_of(std::uint32_t node) const {
-    return load_relaxed(outbox_->node) == node ? kNear : kFar;
+bool Transmitter::look_at_peer() {
+    const std::uint64_t node = load_relaxed(outbox_->node);
+    return std::exchange(peer_node_, node) != node;
 }
 
 std::uint32_t Transmitter::refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes) {
     std::uint32_t fault = ORR_FAULT_NONE;
-    const std::uint64_t peer = load_relaxed(outbox_->node);
-    if (node_ == 0 || peer == 0 || (peer != node && !forward_)) {
+    if (node_ == 0 || peer_node_ == 0 || (peer_node_ != node && !forward_)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (peer == node && !grants_.cover(*outbox_.operator->(), node_, offset, bytes)) {
+    } else if (peer_node_ == node && !grants_.cover(*outbox_.operator->(), node_, offset, bytes)) {
         fault = ORR_FAULT_PEER_DENIED;
     }
     if (fault != ORR_FAULT_NONE) counters_.add(ORR_CTR_LINK_DENIED);

@@ -61,8 +61,10 @@ class Transmitter {
     // Why this link must go down, if it must.
     const std::optional<std::string>& broken() const;
 
+    // The peer's number, which it writes when it likes: as it was at the last look. True: it is another one.
+    bool look_at_peer();
     // By which channel a node is reached.
-    Lane lane_of(std::uint32_t node) const;
+    Lane lane_of(std::uint32_t node) const { return peer_node_ == node ? kNear : kFar; }
     bool room_news(unsigned lane) const { return lanes_.at(lane).room_news(); }
     // Before blocking without room: the peer wakes this card with its next credits. Then look once more.
     void want_credit();
@@ -95,6 +97,7 @@ class Transmitter {
     Faults* faults_;
     std::uint32_t port_;
     std::uint32_t node_ = 0;
+    std::uint64_t peer_node_ = 0;
     bool forward_ = false;
     SharedArea outbox_;
     PublishedGrants grants_;

@@ -401,7 +401,7 @@ TEST_F(BadForward, ForgedSourcesAndEpochsAndHops) {
     EXPECT_THAT(net[0].ports[3]->down_reason(), testing::HasSubstr("passed on too often"));
 }
 
-// It would arrive at a time that no card takes from another.
+// It would arrive at a time that no card takes from another, but for the drain.
 TEST_F(BadForward, WhatComesFromTheEndOfTimeHurtsNoOtherLink) {
     bring_up();
     link::Message late = message(1);
@@ -409,12 +409,28 @@ TEST_F(BadForward, WhatComesFromTheEndOfTimeHurtsNoOtherLink) {
     peer->push_far(late);
     net[0].ports[3]->drain();
     net.run();
-    EXPECT_EQ(net[0].counters.get(ORR_CTR_LINK_DROPPED), 1u);
+    EXPECT_EQ(net[1].semaphore(0x100).value, 1u);
     EXPECT_EQ(net[0].ports[1]->state(), ORR_LINK_UP);
     ASSERT_EQ(net[0].signal(2, 0x200, 1), ORR_FAULT_NONE);
     net.run();
     EXPECT_EQ(net[1].semaphore(0x200).value, 1u);
     EXPECT_LT(net[1].semaphore(0x200).time_ps, kPsPerSecond);
+}
+
+// A card that is an hour ahead: what is drained of it does not have the wire of others until then.
+TEST_F(BadForward, WhatIsDrainedFarAheadBooksNoWire) {
+    bring_up();
+    link::Message late = message(1);
+    late.send_ps = late.head_ps = late.arrival_ps = 3600 * kPsPerSecond;
+    peer->push_far(late);
+    net[0].ports[3]->drain();
+    net.run();
+    EXPECT_EQ(net[0].drained, 1u);
+    ASSERT_EQ(net[0].signal(2, 0x200, 1), ORR_FAULT_NONE);
+    net.run();
+    EXPECT_EQ(net[1].semaphore(0x200).value, 1u);
+    EXPECT_LT(net[1].semaphore(0x200).time_ps, kPsPerSecond / 100);
+    EXPECT_EQ(net[1].semaphore(0x100).value, 1u) << "nor is it lost";
 }
 
 // What comes without end takes model time.

@@ -118,5 +118,42 @@ TEST_F(LinkInStep, TimeStandsForRoomThatComesByItself) {
     a.port->forget(waits);
 }
 
+// Sends messages of one size without end, and waits for room when there is none.
+struct Stream {
+    Stream(LinkCard& its_card, std::uint64_t bytes) : card(its_card), data(bytes) {
+        card.events.schedule(event, card.events.now());
+    }
+    void on(ModelTime) {
+        while (card.port->write(kB, 0, data).bytes != 0)
+            ++sent;
+        card.port->wait_for_room(kB, event);
+    }
+    LinkCard& card;
+    std::vector<std::byte> data;
+    Event event = Event::of<&Stream::on>(this);
+    unsigned sent = 0;
+};
+
+// Room that comes back a little at a time is not all taken by those who need little.
+TEST_F(LinkInStep, WhoNeedsMuchRoomGetsItsTurn) {
+    bring_up();
+    Stream little(a, 4096), much(a, 256 << 10), other(a, 4096);
+    a.round();
+    EXPECT_EQ(little.sent, 1024u) << "4 MiB";
+    for (int i = 0; i < 400'000 && much.sent < 20; ++i) {
+        // Each time as much as one message gives back.
+        b.port->poll();
+        b.events.run_next(kNever - 1);
+        a.round();
+    }
+    EXPECT_GE(much.sent, 20u);
+    EXPECT_GT(little.sent, 1024u);
+    EXPECT_GT(other.sent, 0u);
+    for (Stream* stream : {&little, &much, &other}) {
+        a.port->forget(stream->event);
+        a.events.cancel(stream->event);
+    }
+}
+
 }  // namespace
 }  // namespace orrery::emu::test
