@@ -18,11 +18,24 @@ std::string last_error(orrError_t code) {
     return fmt::format("{}: {}", orrGetErrorName(code), orrGetLastErrorText());
 }
 
-std::optional<std::uint64_t> read_losses(const std::string& address, std::size_t port) {
-    std::ifstream file(fmt::format("/sys/bus/pci/devices/{}/links/{}/losses", address, port));
-    std::uint64_t losses = 0;
-    if (file >> losses) return losses;
+// The first word of a port's file.
+template <class Value>
+std::optional<Value> read_file(const std::string& address, std::size_t port, const char* name) {
+    std::ifstream file(fmt::format("/sys/bus/pci/devices/{}/links/{}/{}", address, port, name));
+    Value value{};
+    if (file >> value) return value;
     return std::nullopt;
+}
+
+std::optional<std::array<std::uint64_t, kPortCounts>> read_counts(const std::string& address,
+                                                                  std::size_t port) {
+    std::array<std::uint64_t, kPortCounts> counts{};
+    for (std::size_t i = 0; i < kPortCounts; ++i) {
+        const auto count = read_file<std::uint64_t>(address, port, kPortCountNames[i]);
+        if (!count) return std::nullopt;
+        counts[i] = *count;
+    }
+    return counts;
 }
 
 // Those that the card has; others stay 0.
@@ -51,7 +64,10 @@ orrError_t read_card(LinkedCard& card) {
     card.address = prop.pci_address;
     card.sku = prop.name;
     for (std::uint32_t port = 0; port < prop.link_ports; ++port) {
-        LinkPort one{ORR_INIT(orrLinkInfo), read_losses(card.address, port)};
+        LinkPort one{ORR_INIT(orrLinkInfo), read_file<std::uint64_t>(card.address, port, "losses"),
+                     read_counts(card.address, port),
+                     read_file<std::string>(card.address, port, "width").value_or(""),
+                     read_file<std::string>(card.address, port, "rate").value_or("")};
         const auto code = orrDeviceGetLink(&one.link, card.device, static_cast<int>(port));
         if (code != orrSuccess) return code;
         card.ports.push_back(one);
@@ -66,6 +82,21 @@ std::string times(std::uint64_t count) {
 // A count that is not known, or that has begun anew, tells nothing.
 std::uint64_t losses_since(const LinkPort& was, const LinkPort& is) {
     return was.losses && is.losses && *is.losses > *was.losses ? *is.losses - *was.losses : 0;
+}
+
+// What has gone wrong on the wire since; empty: nothing, or that is not known.
+std::string harm_since(const LinkPort& was, const LinkPort& is) {
+    if (!was.counts || !is.counts) return "";
+    std::string text;
+    const auto more = [&](PortCount count, const char* what) {
+        if ((*is.counts)[count] <= (*was.counts)[count]) return;
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", (*is.counts)[count] - (*was.counts)[count],
+                            what);
+    };
+    more(kPortDamaged, "came damaged");
+    more(kPortRetries, "sent again");
+    more(kPortRetrains, "trained anew");
+    return text;
 }
 
 std::string port_text(const LinkPort& port) {
@@ -161,6 +192,8 @@ std::vector<std::string> changes(const std::vector<LinkedCard>& before, const st
                     fmt::format("{} port {}: {} -> {}{}", card.name, i, port_text(was), port_text(is), how));
             else if (lost != 0)
                 lines.push_back(fmt::format("{} port {}: {}{}", card.name, i, port_text(is), how));
+            if (const std::string harm = harm_since(was, is); !harm.empty())
+                lines.push_back(fmt::format("{} port {}: {}", card.name, i, harm));
             if (is_up(was.link) && is_up(is.link) &&
                 (was.link.lanes != is.link.lanes || was.link.gbps != is.link.gbps))
                 lines.push_back(fmt::format("{} port {}: {} lanes, {} Gbit/s -> {} lanes, {} Gbit/s",

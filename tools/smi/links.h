@@ -14,9 +14,27 @@
 
 namespace orrery::smi {
 
+// What a port has counted since its card's power-on; the driver's files have these names.
+enum PortCount : std::uint8_t {
+    kPortSentMessages,
+    kPortSentBytes,
+    kPortGotMessages,
+    kPortGotBytes,
+    kPortDamaged,  // frames that came with a wrong CRC
+    kPortRetries,  // frames sent again
+    kPortRetrains,
+    kPortCounts
+};
+inline constexpr std::array<const char*, kPortCounts> kPortCountNames = {
+    "tx_messages", "tx_bytes", "rx_messages", "rx_bytes", "crc_errors", "retries", "retrains"};
+
 struct LinkPort {
     orrLinkInfo link{};
     std::optional<std::uint64_t> losses;  // nothing: an older driver does not say
+    // Nothing: an older driver or card does not say.
+    std::optional<std::array<std::uint64_t, kPortCounts>> counts{};
+    std::string width{};  // lanes in use and those that there are: "2/4"
+    std::string rate{};   // of those in use, in Gbit/s: "200"
 };
 
 // A card counts what crosses its links for all ports together.

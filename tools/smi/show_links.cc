@@ -32,6 +32,9 @@ std::string ports_text(const std::vector<LinkedCard>& cards) {
                  {"Gbit/s", Align::kRight},
                  {"ns", Align::kRight},
                  {"lost", Align::kRight},
+                 {"damaged", Align::kRight},
+                 {"again", Align::kRight},
+                 {"trained", Align::kRight},
                  {"leads"}});
     for (const LinkedCard& card : cards)
         for (std::size_t i = 0; i < card.ports.size(); ++i) {
@@ -39,12 +42,42 @@ std::string ports_text(const std::vector<LinkedCard>& cards) {
             const auto number = [&](std::uint32_t value) {
                 return is_up(link) ? fmt::format("{}", value) : std::string("-");
             };
-            table.row({card.name, fmt::format("{}", i), link_state_name(link.state), number(link.lanes),
-                       number(link.gbps), number(link.latency_ns),
-                       card.ports[i].losses ? fmt::format("{}", *card.ports[i].losses) : "?",
+            const LinkPort& port = card.ports[i];
+            const auto count = [&](PortCount which) {
+                return port.counts ? fmt::format("{}", (*port.counts)[which]) : std::string("?");
+            };
+            // All of its lanes, or so many of so many.
+            const bool narrow = link.state == orrLinkStateDegraded && !port.width.empty();
+            table.row({card.name, fmt::format("{}", i), link_state_name(link.state),
+                       narrow ? port.width : number(link.lanes), narrow ? port.rate : number(link.gbps),
+                       number(link.latency_ns), port.losses ? fmt::format("{}", *port.losses) : "?",
+                       count(kPortDamaged), count(kPortRetries), count(kPortRetrains),
                        is_up(link) ? peer_text(link) : "nowhere"});
         }
     return table.text();
+}
+
+// What has crossed each port that has ever been used.
+std::string counts_text(const std::vector<LinkedCard>& cards) {
+    Table table({{"card"},
+                 {"port", Align::kRight},
+                 {"sent", Align::kRight},
+                 {"bytes", Align::kRight},
+                 {"received", Align::kRight},
+                 {"bytes", Align::kRight}});
+    bool any = false;
+    for (const LinkedCard& card : cards)
+        for (std::size_t i = 0; i < card.ports.size(); ++i) {
+            const auto& counts = card.ports[i].counts;
+            if (!counts || std::ranges::all_of(*counts, [](std::uint64_t count) { return count == 0; }))
+                continue;
+            any = true;
+            std::vector<std::string> row{card.name, fmt::format("{}", i)};
+            for (std::size_t n = kPortSentMessages; n <= kPortGotBytes; ++n)
+                row.push_back(fmt::format("{}", (*counts)[n]));
+            table.row(std::move(row));
+        }
+    return any ? "\nby port\n" + table.text() : "";
 }
 
 // With `before`, also what has come in since, over so many seconds.
@@ -84,7 +117,7 @@ std::string whole_text(const std::vector<LinkedCard>& cards, const std::vector<L
         if (!card.trouble.empty()) text += fmt::format("{}: {}\n", card.name, card.trouble);
     if (text.empty()) return cards.empty() ? "" : "no card has a port for links\n";
     return text + "\nmessages and bytes; a card counts all its ports together\n" +
-           counters_text(cards, before, seconds);
+           counters_text(cards, before, seconds) + counts_text(cards);
 }
 
 double now() {
@@ -128,6 +161,9 @@ void show_links_json(const std::vector<LinkedCard>& cards, const std::vector<Mis
         Json ports = Json::array();
         for (std::size_t i = 0; i < card.ports.size(); ++i) {
             const orrLinkInfo& link = card.ports[i].link;
+            Json counts = nullptr;
+            for (std::size_t n = 0; card.ports[i].counts && n < kPortCounts; ++n)
+                counts[kPortCountNames[n]] = (*card.ports[i].counts)[n];
             ports.push_back({{"port", i},
                              {"state", link_state_name(link.state)},
                              {"peer_device",
@@ -137,7 +173,10 @@ void show_links_json(const std::vector<LinkedCard>& cards, const std::vector<Mis
                              {"lanes", link.lanes},
                              {"gbps", link.gbps},
                              {"latency_ns", link.latency_ns},
-                             {"losses", card.ports[i].losses ? Json(*card.ports[i].losses) : Json(nullptr)}});
+                             {"losses", card.ports[i].losses ? Json(*card.ports[i].losses) : Json(nullptr)},
+                             {"width", card.ports[i].width},
+                             {"rate_gbps", card.ports[i].rate},
+                             {"counters", std::move(counts)}});
         }
         Json counters = Json::object();
         for (std::size_t i = 0; i < kLinkCounters; ++i)

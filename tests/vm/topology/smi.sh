@@ -19,8 +19,8 @@ orrery-smi topo --svg /no/such/folder/x.svg >topo 2>&1 && fail "a picture that c
 grep -q 'folder/x.svg: No such file' topo || fail "$(cat topo)"
 
 orrery-smi links >links || fail "links: $(cat links)"
-[ "$(grep -cE '^card [0-3] +[01]  up +4 +400 +500 +0  to card [0-3] port [01]$' links)" = 8 ] || fail "$(cat links)"
-[ "$(grep -cE '^card [0-3] +[23]  down +- +- +- +0  nowhere$' links)" = 8 ] || fail "$(cat links)"
+[ "$(grep -cE '^card [0-3] +[01]  up +4 +400 +500 +0 +0 +0 +0  to card [0-3] port [01]$' links)" = 8 ] || fail "$(cat links)"
+[ "$(grep -cE '^card [0-3] +[23]  down +- +- +- +0 +0 +0 +0  nowhere$' links)" = 8 ] || fail "$(cat links)"
 orrery-smi links --watch | head -n 1 >first # ends when nobody reads it any more
 grep -qE '^[0-9:]{8}$' first || fail "$(cat first)"
 orrery-smi links --watch >watch &
@@ -33,9 +33,11 @@ kill -INT $watch
 wait $watch || fail "the end of --watch: status $?"
 histogram --cards 2 >/dev/null || fail "histogram"
 orrery-smi links >links || fail "links: $(cat links)"
-grep -qE '^card 0 +0  up +4 +400 +500 +1  to card 1 port 1$' links || fail "$(cat links)"
+grep -qE '^card 0 +0  up +4 +400 +500 +1 +0 +0 +0  to card 1 port 1$' links || fail "$(cat links)"
 grep -qE '^card 1 +[1-9][0-9]* +[1-9][0-9]* ' links || fail "nothing is counted: $(cat links)"
 orrery-smi links --json | grep -q '"losses": 1' || fail "links --json"
+orrery-smi links --json | grep -qE '"tx_messages": [1-9]' || fail "links --json: by port"
+sed -n '/^by port$/,$p' links | grep -qE '^card 1 +1 +[1-9]' || fail "by port: $(cat links)"
 orrery-smi links --watch --json 2>/dev/null
 [ $? = 2 ] || fail "--watch --json"
 orrery-smi topo --watch 2>/dev/null
