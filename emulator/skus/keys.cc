@@ -144,8 +144,10 @@ constexpr auto kKeys = std::to_array<SkuKey>({
           3, 0),
 
     key("link", "ports", "", &Sku::link_ports, {0, ORR_LINK_MAX_PORTS}, "links to other cards"),
-    key("link", "lanes", "", &Sku::link_lanes, {1, 64}, "lanes of a link; both ends use the fewer, and each has its share of the rate"),
-    key("link", "gbit_per_s", "Gbit/s", &Sku::link_gbps, {1, 100'000}, "payload of a link over all its lanes, one direction"),
+    key("link", "lanes", "", &Sku::link_lanes, {1, 64},
+        "lanes of a link; both ends use the fewer, and each has its share of the rate"),
+    key("link", "gbit_per_s", "Gbit/s", &Sku::link_gbps, {1, 100'000},
+        "payload of a link over all its lanes, one direction"),
     key("link", "latency_ns", "ns", &Sku::link_latency_ns, {0, 1'000'000'000}, "of a link, one way"),
     later(key("link", "forward_ns", "ns", &Sku::link_forward_ns, {0, 1'000'000},
               "a card that passes a message on: from its head at one port to its head at another; before: "
