@@ -1,6 +1,7 @@
 // When a rule strikes, and that the same seed always strikes the same.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <thread>
