@@ -249,8 +249,8 @@ static int orr_range_attach_patient(struct orr_queue *queue, struct orr_sem_rang
  * @count: semaphores, at most ORR_SIGNALLERS_AT_ONCE
  *
  * Return: 0, or with nothing changed -EFAULT if they are not in one mapping, -EACCES if that is
- * not to be written to, -EIO if the queue has stopped, -ENOSPC, -ENOMEM, -ENODEV: its way there changes all the time,
- * -ERESTARTSYS: killed.
+ * not to be written to, -EIO if the queue has stopped, -ENOSPC, -ENOMEM, -ENODEV: its way there changes
+ * all the time, -ERESTARTSYS: killed.
  */
 int orr_signaller_attach(struct orr_queue *queue, u64 va, u32 count)
 {

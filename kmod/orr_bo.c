@@ -238,37 +238,40 @@ struct orr_bo *orr_bo_create(struct orr_device *odev, u64 size, enum orr_bo_kind
 /**
  * orr_bo_use - a mapping of the BO is about to be made
  * @bo: the BO
+ * @tenant: who pays
  *
- * Return: 0; for memory of a linked card -ENODEV if that is gone, -ENOSPC without a grant slot.
+ * Return: 0; for memory of a linked card what orr_peer_grant() says.
  */
-int orr_bo_use(struct orr_bo *bo)
+int orr_bo_use(struct orr_bo *bo, const struct orr_tenant *tenant)
 {
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
 	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
-			      bo->owner->node.start, bo->base.size);
+			      bo->owner->node.start, bo->base.size, tenant);
 }
 
 /**
  * orr_bo_use_again - a mapping of the BO became two
  * @bo: the BO
+ * @tenant: of orr_bo_use()
  */
-void orr_bo_use_again(struct orr_bo *bo)
+void orr_bo_use_again(struct orr_bo *bo, const struct orr_tenant *tenant)
 {
 	if (bo->kind == ORR_BO_KIND_PEER)
 		orr_peer_grant_again(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
-				     bo->owner->node.start);
+				     bo->owner->node.start, tenant);
 }
 
 /**
  * orr_bo_unuse - a mapping of the BO is gone, and the card has forgotten it
  * @bo: the BO
+ * @tenant: of orr_bo_use()
  */
-void orr_bo_unuse(struct orr_bo *bo)
+void orr_bo_unuse(struct orr_bo *bo, const struct orr_tenant *tenant)
 {
 	if (bo->kind == ORR_BO_KIND_PEER)
 		orr_peer_revoke(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
-				bo->owner->node.start);
+				bo->owner->node.start, tenant);
 }
 
 /* Whole pages only: what does not fill one cannot be mapped. */

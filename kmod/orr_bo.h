@@ -95,9 +95,9 @@ struct orr_bo *orr_bo_alloc(struct orr_device *odev, enum orr_bo_kind kind);
 struct orr_bo *orr_bo_create(struct orr_device *odev, u64 size, enum orr_bo_kind kind);
 void orr_bo_unbind_all(struct orr_device *odev);
 
-int orr_bo_use(struct orr_bo *bo);
-void orr_bo_use_again(struct orr_bo *bo);
-void orr_bo_unuse(struct orr_bo *bo);
+int orr_bo_use(struct orr_bo *bo, const struct orr_tenant *tenant);
+void orr_bo_use_again(struct orr_bo *bo, const struct orr_tenant *tenant);
+void orr_bo_unuse(struct orr_bo *bo, const struct orr_tenant *tenant);
 
 void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 offset);
 void orr_bo_cursor_advance(struct orr_bo_cursor *cursor, u64 bytes);
@@ -122,12 +122,10 @@ void orr_bo_release_import(struct orr_bo *bo);
 /* orr_peer.c */
 int orr_peer_register(struct orr_device *odev);
 void orr_peer_unregister(struct orr_device *odev);
-bool orr_write_and_wait(struct orr_device *odev, u32 reg, u32 value);
 bool orr_peer_is_registered(struct orr_device *odev);
+bool orr_peer_any_held(void);
+int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
+	      unsigned int held_ms);
 unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room);
-bool orr_peer_has_grants(struct orr_device *owner, u32 node);
-int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size);
-void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base);
-void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base);
 
 #endif /* _ORR_BO_H_ */

@@ -9,10 +9,10 @@
  *   orr_routes_lock      mutex     orr_route.c: the map of the links, and routes on the cards
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
- *   orr_registry_lock    mutex     orr_peer.c: which cards exist
  *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
  *   orr_device.drain_lock mutex    what passes through this card is being hurried
+ *   orr_registry_lock    mutex     orr_peer.c: which cards exist; whether a debugger holds one
  *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
  *   orr_device.bo_lock   mutex     list of BOs, and the DMA mappings of each
  *   dma_resv (core)                of a dma-buf whose mapping ends
@@ -29,9 +29,10 @@
  *   orr_mailbox.lock     spinlock  both mailbox rings
  *   orr_restart.pulse_lock spinlock  looks at the heartbeat
  *
- * All spinlocks but pages_lock, orr_pairs_lock and pulse_lock are taken in interrupts. Hardware is touched inside
- * orr_enter() and orr_exit() only; nothing sleeps for user space in there, so that unbinding never
- * waits for a process. Only an import of another driver's memory waits for that driver in there.
+ * All spinlocks but pages_lock, orr_pairs_lock and pulse_lock are taken in interrupts. Hardware is
+ * touched inside orr_enter() and orr_exit() only; nothing sleeps for user space in there, so that
+ * unbinding never waits for a process. Only an import of another driver's memory waits for that driver
+ * in there.
  */
 #ifndef _ORR_DEVICE_H_
 #define _ORR_DEVICE_H_
@@ -61,6 +62,7 @@
 #include <orrery/hw/mmu.h>
 #include <orrery/hw/pci.h>
 
+#include "orr_grant.h"
 #include "orr_kernel_api.h"
 #include "orr_mailbox.h"
 #include "orr_restart.h"
@@ -132,20 +134,6 @@ struct orr_info {
 };
 
 /**
- * struct orr_grant - a range of VRAM that another card may write to
- */
-struct orr_grant {
-	/** @base: VRAM offset */
-	u64 base;
-	/** @size: bytes */
-	u64 size;
-	/** @node: the other card's */
-	u32 node;
-	/** @users: bound BOs of the other card that need it; 0: the slot is free */
-	unsigned int users;
-};
-
-/**
  * struct orr_link_port - what the driver keeps about a link port
  */
 struct orr_link_port {
@@ -177,6 +165,20 @@ struct orr_used_link {
 	u32 peer_port;
 	/** @since: number that says which of two has been used for longer; the same at both ends */
 	u32 since;
+	/** @refused: the card does not pass on here, although it was told to */
+	bool refused;
+	/** @refused_jiffies: when that was */
+	unsigned long refused_jiffies;
+};
+
+/**
+ * struct orr_owed_route - a route that a card has been given and has not taken yet
+ */
+struct orr_owed_route {
+	/** @node: to which it leads; 0: there is none */
+	u32 node;
+	/** @route: value of the register */
+	u32 route;
 };
 
 /* The card's vectors that mean something to this driver: 0 .. 3. */
@@ -352,6 +354,8 @@ struct orr_device {
 	u32 node;
 	/** @used_links: by port; orr_routes_lock */
 	struct orr_used_link used_links[ORR_LINK_MAX_PORTS];
+	/** @owed_route: nothing more is written before it is taken; orr_routes_lock */
+	struct orr_owed_route owed_route;
 	/** @drain_lock: guards @drains */
 	struct mutex drain_lock;
 	/** @drains: by port, commands written since the card's reset */

@@ -111,6 +111,7 @@ static int orr_device_init(struct orr_device *odev)
 		return ret;
 	orr_mbox_init(odev);
 	INIT_LIST_HEAD(&odev->registry_node);
+	orr_grants_init(odev);
 	INIT_LIST_HEAD(&odev->bos);
 	spin_lock_init(&odev->pages_lock);
 	spin_lock_init(&odev->queue_lock);

@@ -24,6 +24,8 @@
 #define ORR_HEALTH_PERIOD (HZ / 20)
 /* Time between two looks at the links. */
 #define ORR_HEALTH_LINKS HZ
+/* Time until somebody looks again for ways that are stuck. */
+#define ORR_HEALTH_STUCK (HZ / 2)
 /* Least time between two looks that interrupts ask for: they never put the regular one off. */
 #define ORR_HEALTH_HOLDOFF (ORR_HEALTH_PERIOD / 2)
 /* Time until the links are looked at for an interrupt that had another reason too. */
@@ -243,10 +245,12 @@ static void orr_link_work(struct work_struct *work)
 
 	unsigned long told = 0;
 
-	if (orr_link_changed(odev, &told) || orr_routes_wanted())
+	if (orr_link_changed(odev, &told) || orr_routes_due())
 		orr_routes_update();
 	if (told)
 		orr_sysfs_links_notify(odev, told);
+	if (orr_routes_stuck())
+		queue_delayed_work(system_long_wq, &odev->link_work, ORR_HEALTH_STUCK);
 }
 
 /**

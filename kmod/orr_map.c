@@ -13,6 +13,7 @@
  * are made longer, until ways go over few enough of them; at last nothing but a tree is used.
  */
 #include <linux/jhash.h>
+#include <linux/sched.h>
 
 #include "orr_map.h"
 
@@ -220,6 +221,7 @@ void orr_map_compute(struct orr_map *map)
 	for (salts = 0; salts < ORR_MAP_SALTS; salts++) {
 		/* Beyond the number of cards only the tree is left. */
 		for (factor = 1; factor <= map->count + 1; factor++) {
+			cond_resched();
 			orr_map_shortest(map, factor);
 			if (!orr_map_fits(map))
 				break;

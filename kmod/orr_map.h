@@ -43,6 +43,8 @@ struct orr_map_card {
 	struct orr_device *odev;
 	/** @forward_ns: what passing on takes; 0: the card does not pass on */
 	u32 forward_ns;
+	/** @stands: it takes nothing at present, because a debugger holds it or another */
+	bool stands;
 	/** @port: by number */
 	struct orr_map_port port[ORR_LINK_MAX_PORTS];
 };

@@ -8,7 +8,7 @@
  * owner takes them away. They name the node that the card had in that life. Each life of a card gets
  * another, which is nobody else's as long as such a mapping may stand, so it leads nowhere then.
  *
- * Grants are the same on all ports: by which one a node may come is for its route to say.
+ * Grants (orr_grant.c) are the same on all ports: by which one a node may come is for its route to say.
  *
  * A BO of the owner is kept alive by its dma-buf, and its struct orr_device by the BO; the owner's
  * registers are touched inside its orr_enter() only.
@@ -21,8 +21,9 @@
 #include "orr_device.h"
 #include "orr_route.h"
 
-#define ORR_GRANT_TIMEOUT_US (5 * USEC_PER_SEC)
 #define ORR_NODE_TIMEOUT_US (5 * USEC_PER_SEC)
+/* How often somebody looks whether a debugger holds cards. */
+#define ORR_AWAIT_SLICE_MS 100u
 
 static DEFINE_MUTEX(orr_registry_lock);
 static LIST_HEAD(orr_registry);
@@ -78,21 +79,66 @@ static int orr_registry_add(struct orr_device *odev)
 }
 
 /**
- * orr_write_and_wait - write a register that reads what is in effect, and wait for that
+ * orr_peer_any_held - does a debugger hold some card, by that card's account?
+ *
+ * Cards that keep step with it stand too, and say nothing.
+ *
+ * Return: whether one does.
+ */
+bool orr_peer_any_held(void)
+{
+	struct orr_device *odev;
+	bool held = false;
+	int idx;
+
+	guard(mutex)(&orr_registry_lock);
+	list_for_each_entry(odev, &orr_registry, registry_node) {
+		if (!odev->registered || orr_enter(odev, &idx))
+			continue;
+		held = orr_restart_held(odev);
+		orr_exit(odev, idx);
+		if (held)
+			break;
+	}
+	return held;
+}
+
+/**
+ * orr_await - wait until a register says that something is in effect
  * @odev: the card, inside orr_enter() or in probe
  * @reg: the register
- * @value: for it
+ * @value: what it reads then
+ * @limit_us: time that the card has for it
+ * @held_ms: time that a debugger who holds this card or another may take besides
  *
- * Return: whether it came.
+ * Return: 0, -ENODEV: the card is lost, -ETIMEDOUT: it does not do it, -EBUSY: it stands, and a
+ * debugger holds a card.
  */
-bool orr_write_and_wait(struct orr_device *odev, u32 reg, u32 value)
+int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
+	      unsigned int held_ms)
 {
+	const unsigned int slice_us = ORR_AWAIT_SLICE_MS * USEC_PER_MSEC;
 	u32 now;
 
-	orr_write32(odev, reg, value);
-	read_poll_timeout(orr_read32, now, now == value || now == U32_MAX, 20, ORR_NODE_TIMEOUT_US,
-			  false, odev, reg);
-	return now == value;
+	for (;;) {
+		read_poll_timeout(orr_read32, now,
+				  now == value || now == U32_MAX || orr_is_lost(odev), 20,
+				  min(limit_us, slice_us), false, odev, reg);
+		if (now == value)
+			return 0;
+		/* Of a card that is there such a register takes nothing: its slices are over at once. */
+		if (orr_is_lost(odev) || (now == U32_MAX && orr_health_gone(odev)))
+			return -ENODEV;
+		if (orr_restart_held(odev) || orr_peer_any_held()) {
+			if (held_ms < ORR_AWAIT_SLICE_MS)
+				return -EBUSY;
+			held_ms -= ORR_AWAIT_SLICE_MS;
+			continue;
+		}
+		if (limit_us <= slice_us)
+			return -ETIMEDOUT;
+		limit_us -= slice_us;
+	}
 }
 
 /**
@@ -113,7 +159,8 @@ int orr_peer_register(struct orr_device *odev)
 	ret = drmm_add_action_or_reset(&odev->drm, orr_peer_forget, odev);
 	if (ret)
 		return ret;
-	if (!orr_write_and_wait(odev, ORR_R_NODE, odev->node))
+	orr_write32(odev, ORR_R_NODE, odev->node);
+	if (orr_await(odev, ORR_R_NODE, odev->node, ORR_NODE_TIMEOUT_US, orr_boot_timeout_ms))
 		return dev_err_probe(&odev->pdev->dev, -EIO,
 				     "the card does not take %u for its node: start it again\n",
 				     odev->node);
@@ -163,160 +210,4 @@ unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room)
 		cards[count++] = odev;
 	}
 	return count;
-}
-
-/*
- * Has all ports set or clear a grant, and waits until no access under an older one is in flight. The
- * caller is inside orr_enter() of the owner.
- */
-static int orr_grant_command(struct orr_device *owner, u32 slot, const struct orr_grant *set)
-{
-	u32 link = ORR_R_LINK(0);
-	u32 done, commands;
-	int ret;
-
-	lockdep_assert_held(&owner->grant_lock);
-	if (set) {
-		orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, set->base);
-		orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, set->size);
-		orr_write32(owner, link + ORR_R_LINK_GRANT_NODE, set->node);
-	}
-	orr_write32(owner, link + ORR_R_LINK_GRANT_CMD,
-		    slot | ORR_LINK_GRANT_ALL | (set ? ORR_LINK_GRANT_SET : ORR_LINK_GRANT_CLEAR));
-	commands = ++owner->grant_commands;
-	ret = read_poll_timeout(orr_read32, done, done == commands || done == U32_MAX, 20,
-				ORR_GRANT_TIMEOUT_US, false, owner, link + ORR_R_LINK_GRANT_DONE);
-	if (!ret && done == commands)
-		return 0;
-	if (orr_health_gone(owner))
-		return -ENODEV;
-	drm_err(&owner->drm, "%u grant commands done, expected %u\n", done, commands);
-	orr_device_lost(owner, "a link port does not carry out grants");
-	return -ENODEV;
-}
-
-static struct orr_grant *orr_grant_find(struct orr_device *owner, u32 node, u64 base)
-{
-	unsigned int slot;
-
-	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++) {
-		struct orr_grant *grant = &owner->grants[slot];
-
-		if (grant->users && grant->node == node && grant->base == base)
-			return grant;
-	}
-	return NULL;
-}
-
-/**
- * orr_peer_has_grants - may a node write to some memory of a card?
- * @owner: the card that has the memory
- * @node: the other's
- *
- * Return: whether it may.
- */
-bool orr_peer_has_grants(struct orr_device *owner, u32 node)
-{
-	unsigned int slot;
-
-	guard(mutex)(&owner->grant_lock);
-	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
-		if (owner->grants[slot].users && owner->grants[slot].node == node)
-			return true;
-	return false;
-}
-
-static struct orr_grant *orr_grant_find_free(struct orr_device *owner)
-{
-	unsigned int slot;
-
-	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
-		if (!owner->grants[slot].users)
-			return &owner->grants[slot];
-	return NULL;
-}
-
-/* The caller is inside orr_enter() of the owner. */
-static int orr_peer_grant_locked(struct orr_device *owner, const struct orr_grant *set)
-{
-	struct orr_grant *grant;
-	int ret;
-
-	lockdep_assert_held(&owner->grant_lock);
-	grant = orr_grant_find(owner, set->node, set->base);
-	if (grant) {
-		grant->users++;
-		return 0;
-	}
-	grant = orr_grant_find_free(owner);
-	if (!grant)
-		return -ENOSPC;
-	ret = orr_grant_command(owner, grant - owner->grants, set);
-	if (!ret)
-		*grant = *set;
-	return ret;
-}
-
-/**
- * orr_peer_grant - let another card write to a BO
- * @owner: the card that has the memory
- * @node: the other's
- * @base: VRAM offset of the BO
- * @size: its size
- *
- * Return: 0, -ENOSPC if there is no free slot, -ENODEV if the owner is gone.
- */
-int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size)
-{
-	const struct orr_grant set = { .base = base, .size = size, .node = node, .users = 1 };
-	int idx, ret;
-
-	guard(mutex)(&owner->grant_lock);
-	ret = orr_enter(owner, &idx);
-	if (ret)
-		return ret;
-	ret = orr_peer_grant_locked(owner, &set);
-	orr_exit(owner, idx);
-	return ret;
-}
-
-/**
- * orr_peer_grant_again - one more user of a grant
- * @owner: the card that has the memory
- * @node: the other's
- * @base: VRAM offset of the BO, with orr_peer_grant() before
- */
-void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base)
-{
-	struct orr_grant *grant;
-
-	guard(mutex)(&owner->grant_lock);
-	grant = orr_grant_find(owner, node, base);
-	if (!WARN_ON(!grant))
-		grant->users++;
-}
-
-/**
- * orr_peer_revoke - one user less; with the last, nothing of that card can write there any more
- * @owner: the card that has the memory; may be gone
- * @node: the other's
- * @base: VRAM offset of the BO, with orr_peer_grant() before
- */
-void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base)
-{
-	struct orr_grant *grant;
-	int idx;
-
-	guard(mutex)(&owner->grant_lock);
-	grant = orr_grant_find(owner, node, base);
-	if (WARN_ON(!grant))
-		return;
-	if (--grant->users)
-		return;
-	if (orr_enter(owner, &idx))
-		return;
-	/* What was sent before is carried out: it has to be here for that. */
-	orr_way_drain(owner, node);
-	orr_grant_command(owner, grant - owner->grants, NULL);
-	orr_exit(owner, idx);
 }

@@ -16,279 +16,105 @@
  *   5. its ends send again
  *
  * A link between the ends only tells its sender what it lost, and needs no 1, 2, 4 and 5 for that.
+ *
+ * A card may stand, because a debugger holds it, or another with which it keeps step. Ways for which it
+ * has to take something are stuck then: they are not up, and all is tried again when nobody is held any
+ * more. Others go on. If neither end of a way takes the new epoch, what is left of the old still has
+ * an effect there, and no card passes on anything anew.
  */
 #include <linux/atomic.h>
-#include <linux/iopoll.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 
 #include "orr_bo.h"
 #include "orr_route.h"
 #include "orr_signal.h"
 
+#define ORR_ROUTE_TIMEOUT_US (5 * USEC_PER_SEC)
 #define ORR_FORWARD_TIMEOUT_US USEC_PER_SEC
-/* How old an answer to a process may be which asks for a way that is not there. */
-#define ORR_ROUTES_AGE (HZ / 50)
+/* Until a port that does not pass on is asked again. */
+#define ORR_FORWARD_AGAIN (10 * HZ)
+/* How often who waits for a card that stands looks for it. */
+#define ORR_JOIN_PERIOD_MS 100u
 
-/* Guards the map, and who gets which way. */
+/* Guards the map, and who gets which way. Who has it waits for no debugger. */
 DEFINE_MUTEX(orr_routes_lock);
-static struct orr_map orr_map;
-static unsigned long orr_map_jiffies;
-static u32 orr_last_since, orr_last_version;
+static u32 orr_last_version;
 static u16 orr_last_epoch;
 static atomic_t orr_update_wanted = ATOMIC_INIT(0);
-
-/*
- * --- the map ---
- */
-
-static void orr_map_look(struct orr_map_card *card)
-{
-	struct orr_device *odev = card->odev;
-	int idx;
-	u32 p;
-
-	memset(card->port, 0, sizeof(card->port));
-	for (p = 0; p < ORR_LINK_MAX_PORTS; p++)
-		card->port[p].peer = ORR_MAP_NONE;
-	card->forward_ns = 0;
-	if (orr_enter(odev, &idx))
-		return;
-	for (p = 0; p < odev->info.link_ports; p++) {
-		struct orr_map_port *port = &card->port[p];
-		u32 link = ORR_R_LINK(p);
-
-		if (!orr_link_look(odev, p, &port->look))
-			break;
-		if (!orr_link_is_up(&port->look))
-			continue;
-		port->peer_uid = orr_read64(odev, link + ORR_R_LINK_PEER_UID);
-		port->peer_port = orr_read32(odev, link + ORR_R_LINK_PEER_PORT);
-		port->gbps = orr_read32(odev, link + ORR_R_LINK_GBPS);
-		port->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
-		card->forward_ns = orr_read32(odev, link + ORR_R_LINK_FORWARD_NS);
-	}
-	if (card->forward_ns == U32_MAX)
-		card->forward_ns = 0;
-	orr_exit(odev, idx);
-}
-
-static unsigned int orr_map_index(const struct orr_device *odev)
-{
-	unsigned int i;
-
-	for (i = 0; i < orr_map.count; i++)
-		if (orr_map.card[i].odev == odev)
-			break;
-	return i;
-}
-
-/* The card at the other end has to say so too: one that lies must not get what is meant for another. */
-static u8 orr_map_peer(unsigned int i, u32 p)
-{
-	const struct orr_map_port *port = &orr_map.card[i].port[p];
-	unsigned int j;
-
-	if (!orr_link_is_up(&port->look) || port->peer_port >= ORR_LINK_MAX_PORTS)
-		return ORR_MAP_NONE;
-	for (j = 0; j < orr_map.count; j++) {
-		const struct orr_map_port *back = &orr_map.card[j].port[port->peer_port];
-
-		if (j != i && orr_map.card[j].odev->info.uid == port->peer_uid &&
-		    orr_link_is_up(&back->look) && back->peer_port == p &&
-		    back->peer_uid == orr_map.card[i].odev->info.uid)
-			return j;
-	}
-	return ORR_MAP_NONE;
-}
-
-/* Is a link used that is there? What is not there any more is forgotten. */
-static bool orr_map_is_used(unsigned int i, u32 p)
-{
-	const struct orr_map_port *port = &orr_map.card[i].port[p];
-	struct orr_used_link *used = &orr_map.card[i].odev->used_links[p];
-
-	if (used->peer && (port->peer == ORR_MAP_NONE || used->peer_port != port->peer_port ||
-			   used->peer != orr_map.card[port->peer].odev->node))
-		memset(used, 0, sizeof(*used));
-	return used->peer;
-}
-
-static void orr_map_use(unsigned int i, u32 p, bool use)
-{
-	struct orr_map_card *card = &orr_map.card[i];
-	struct orr_map_port *port = &card->port[p];
-	struct orr_map_card *peer = &orr_map.card[port->peer];
-	struct orr_used_link *used = &card->odev->used_links[p];
-	struct orr_used_link *back = &peer->odev->used_links[port->peer_port];
-
-	port->used = use;
-	peer->port[port->peer_port].used = use;
-	memset(used, 0, sizeof(*used));
-	memset(back, 0, sizeof(*back));
-	if (!use)
-		return;
-	*used = (struct orr_used_link){ .peer = peer->odev->node, .peer_port = port->peer_port,
-					.since = ++orr_last_since };
-	*back = (struct orr_used_link){ .peer = card->odev->node, .peer_port = p,
-					.since = used->since };
-}
-
-/* Whether the map has the same way, over links that have been there all the time. */
-static bool orr_pair_has(const struct orr_pair *pair, const u8 ports[], unsigned int links)
-{
-	unsigned int i;
-
-	if (!pair->way.links || pair->way.links != links)
-		return false;
-	for (i = 0; i < links; i++) {
-		unsigned int at = orr_map_index(pair->way.steps[i].odev);
-		const struct orr_map_port *port;
-
-		if (at == orr_map.count || pair->way.steps[i].onward != ports[i])
-			return false;
-		port = &orr_map.card[at].port[ports[i]];
-		if (orr_map.card[port->peer].odev != pair->way.steps[i + 1].odev ||
-		    port->peer_port != pair->way.steps[i + 1].back)
-			return false;
-	}
-	return true;
-}
-
-/* Whether all links of a pair's way are still there. */
-static bool orr_pair_is_joined(const struct orr_pair *pair)
-{
-	unsigned int i;
-
-	for (i = 0; i < pair->way.links; i++) {
-		unsigned int at = orr_map_index(pair->way.steps[i].odev);
-		const struct orr_map_port *port;
-
-		if (at == orr_map.count)
-			return false;
-		port = &orr_map.card[at].port[pair->way.steps[i].onward];
-		if (!port->used || orr_map.card[port->peer].odev != pair->way.steps[i + 1].odev)
-			return false;
-	}
-	return pair->way.links;
-}
-
-/* Does the map leave all ways as they are on which there is something? */
-static bool orr_map_keeps(void)
-{
-	struct orr_pair *pair;
-	u8 ports[ORR_WAY_LINKS];
-
-	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair)) {
-		unsigned int a = orr_map_index(pair->ends[0]);
-		unsigned int b = orr_map_index(pair->ends[1]);
-
-		if (!pair->in_use || !orr_pair_is_joined(pair))
-			continue;
-		if (!orr_pair_has(pair, ports, orr_map_way(&orr_map, a, b, ports)))
-			return false;
-	}
-	return true;
-}
-
-/* New links are used as soon as that is possible without another way for what is in use. */
-static void orr_map_adopt(void)
-{
-	struct { u8 card, port; } news[ORR_MAP_CARDS * ORR_LINK_MAX_PORTS / 8];
-	unsigned int i, p, count = 0;
-
-	for (i = 0; i < orr_map.count; i++)
-		for (p = 0; p < ORR_LINK_MAX_PORTS; p++)
-			orr_map.card[i].port[p].used = orr_map_is_used(i, p);
-	for (i = 0; i < orr_map.count; i++) {
-		for (p = 0; p < ORR_LINK_MAX_PORTS; p++) {
-			const struct orr_map_port *port = &orr_map.card[i].port[p];
-
-			if (port->peer == ORR_MAP_NONE || port->used || port->peer < i ||
-			    count == ARRAY_SIZE(news))
-				continue;
-			news[count].card = i;
-			news[count++].port = p;
-		}
-	}
-	for (i = 0; i < count; i++)
-		orr_map_use(news[i].card, news[i].port, true);
-	orr_map_compute(&orr_map);
-	if (!count || orr_map_keeps())
-		return;
-	for (i = 0; i < count; i++)
-		orr_map_use(news[i].card, news[i].port, false);
-	for (i = 0; i < count; i++) {
-		orr_map_use(news[i].card, news[i].port, true);
-		orr_map_compute(&orr_map);
-		if (!orr_map_keeps())
-			orr_map_use(news[i].card, news[i].port, false);
-	}
-	orr_map_compute(&orr_map);
-}
-
-static void orr_map_make(void)
-{
-	static struct orr_device *cards[ORR_MAP_CARDS];
-	struct orr_pair *pair;
-	unsigned int i, p;
-
-	orr_map.count = orr_peer_collect(cards, ARRAY_SIZE(cards));
-	for (i = 0; i < orr_map.count; i++) {
-		orr_map.card[i].odev = cards[i];
-		orr_map_look(&orr_map.card[i]);
-	}
-	for (i = 0; i < orr_map.count; i++)
-		for (p = 0; p < ORR_LINK_MAX_PORTS; p++)
-			orr_map.card[i].port[p].peer = orr_map_peer(i, p);
-	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))
-		pair->in_use = orr_peer_has_grants(pair->ends[0], pair->ends[1]->node) ||
-			       orr_peer_has_grants(pair->ends[1], pair->ends[0]->node);
-	orr_map_adopt();
-	orr_map_jiffies = jiffies;
-}
-
-static void orr_map_put(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < orr_map.count; i++)
-		drm_dev_put(&orr_map.card[i].odev->drm);
-	orr_map.count = 0;
-}
+/* Whether a pair is stuck; written under the lock. */
+static bool orr_some_stuck;
 
 /*
  * --- routes ---
  */
 
-static bool orr_route_write(struct orr_device *odev, u32 node, u32 route)
+/* Return: 0, -EBUSY: it stands, and may take it later; -ENODEV: it is lost. */
+static int orr_route_command(struct orr_device *odev, u32 node, u32 route)
 {
-	bool written = true;
-	int idx;
+	int ret;
 
-	if (orr_enter(odev, &idx))
-		return false;
-	if (orr_read32(odev, ORR_R_ROUTE(node)) != route &&
-	    !orr_write_and_wait(odev, ORR_R_ROUTE(node), route)) {
-		if (!orr_health_gone(odev))
-			orr_device_lost(odev, "it does not take a route to another card");
-		written = false;
+	orr_write32(odev, ORR_R_ROUTE(node), route);
+	ret = orr_await(odev, ORR_R_ROUTE(node), route, ORR_ROUTE_TIMEOUT_US, 0);
+	if (ret == -ETIMEDOUT) {
+		orr_device_lost(odev, "it does not take a route to another card");
+		ret = -ENODEV;
 	}
+	if (ret == -EBUSY)
+		odev->owed_route = (struct orr_owed_route){ .node = node, .route = route };
+	return ret;
+}
+
+/* Writes if it is not so, and the card does not stand. Return: as above. */
+static int orr_route_write(struct orr_device *odev, u32 node, u32 route)
+{
+	unsigned int at = orr_map_index(odev);
+	int idx, ret;
+
+	if (at == orr_map.count)
+		return -ENODEV;
+	if (orr_map.card[at].stands)
+		return -EBUSY;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	if (orr_read32(odev, ORR_R_ROUTE(node)) != route)
+		ret = orr_route_command(odev, node, route);
 	orr_exit(odev, idx);
-	return written;
+	orr_map.card[at].stands = ret == -EBUSY;
+	return ret;
 }
 
 /* Of a card on the way. It may have one as an end of another way: by the same port, then it stays. */
-static void orr_route_pass(struct orr_device *odev, u32 node, u32 port)
+static int orr_route_pass(struct orr_device *odev, u32 node, u32 port)
 {
+	int idx, ret;
 	u32 now;
-	int idx;
 
-	if (orr_enter(odev, &idx))
-		return;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
 	now = orr_read32(odev, ORR_R_ROUTE(node));
 	orr_exit(odev, idx);
-	if (!(now & ORR_ROUTE_VALID) || (now & ORR_ROUTE_PORT) != port)
-		orr_route_write(odev, node, ORR_ROUTE_VALID | ORR_ROUTE_HOLD | port);
+	if (now & ORR_ROUTE_VALID && (now & ORR_ROUTE_PORT) == port)
+		return 0;
+	return orr_route_write(odev, node, ORR_ROUTE_VALID | ORR_ROUTE_HOLD | port);
+}
+
+/* All cards on the way. Return: as above. */
+static int orr_pair_pass(const struct orr_pair *pair)
+{
+	const struct orr_way *way = &pair->way;
+	int ret = 0;
+	u32 i;
+
+	for (i = 1; i < way->links; i++) {
+		const struct orr_step *step = &way->steps[i];
+
+		ret = orr_route_pass(step->odev, way->steps[0].odev->node, step->back) ?: ret;
+		ret = orr_route_pass(step->odev, way->steps[way->links].odev->node, step->onward) ?: ret;
+	}
+	return ret;
 }
 
 /* A node has gone: nobody sends there any more. */
@@ -307,48 +133,67 @@ static void orr_routes_clear(u32 node)
 	}
 }
 
-/* Both ends of a pair. */
-static bool orr_pair_write(const struct orr_pair *pair, u32 flags)
+/*
+ * Both ends of a pair, each whatever becomes of the other: the one that is left must hear of it.
+ * @took: their number, of those that did
+ * Return: as above.
+ */
+static int orr_pair_write(const struct orr_pair *pair, u32 flags, unsigned int *took)
 {
 	const struct orr_step *first = &pair->way.steps[0];
 	const struct orr_step *last = &pair->way.steps[pair->way.links];
 	u32 route = ORR_ROUTE_VALID | flags | (u32)pair->epoch << ORR_ROUTE_EPOCH_SHIFT;
+	int there, here;
 
-	return orr_route_write(last->odev, first->odev->node, route | last->back) &&
-	       orr_route_write(first->odev, last->odev->node, route | first->onward);
+	there = orr_route_write(last->odev, first->odev->node, route | last->back);
+	here = orr_route_write(first->odev, last->odev->node, route | first->onward);
+	if (took)
+		*took = !there + !here;
+	return there == -EBUSY ? there : here ?: there;
 }
 
-static bool orr_forward_port(struct orr_device *odev, u32 port)
+/* Return: 0, -EBUSY, another error: the port does not do it. */
+static int orr_forward_port(struct orr_device *odev, u32 port)
 {
-	u32 link = ORR_R_LINK(port);
-	struct orr_map_port *seen = &orr_map.card[orr_map_index(odev)].port[port];
-	u32 now = 0;
-	int idx;
+	unsigned int at = orr_map_index(odev);
+	struct orr_used_link *used = &odev->used_links[port];
+	u32 control = ORR_R_LINK(port) + ORR_R_LINK_CONTROL;
+	struct orr_map_port *seen;
+	int idx, ret;
 
+	if (at == orr_map.count)
+		return -ENODEV;
+	seen = &orr_map.card[at].port[port];
 	/* What was set then and is not any more has had losses since: not before the next update. */
 	if (seen->look.control & ORR_LINK_FORWARD)
-		return true;
-	if (orr_enter(odev, &idx))
-		return false;
-	orr_write32(odev, link + ORR_R_LINK_CONTROL, ORR_LINK_FORWARD);
-	read_poll_timeout(orr_read32, now, now == ORR_LINK_FORWARD || now == U32_MAX, 20,
-			  ORR_FORWARD_TIMEOUT_US, false, odev, link + ORR_R_LINK_CONTROL);
+		return 0;
+	if (used->refused && time_before(jiffies, used->refused_jiffies + ORR_FORWARD_AGAIN))
+		return -ETIMEDOUT;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	orr_write32(odev, control, ORR_LINK_FORWARD);
+	ret = orr_await(odev, control, ORR_LINK_FORWARD, ORR_FORWARD_TIMEOUT_US, 0);
 	orr_exit(odev, idx);
-	if (now == ORR_LINK_FORWARD)
-		seen->look.control = now;
-	return now == ORR_LINK_FORWARD;
+	used->refused = ret == -ETIMEDOUT;
+	used->refused_jiffies = jiffies;
+	if (!ret)
+		seen->look.control = ORR_LINK_FORWARD;
+	return ret;
 }
 
-static bool orr_pair_forward(const struct orr_pair *pair)
+static int orr_pair_forward(const struct orr_pair *pair)
 {
 	const struct orr_way *way = &pair->way;
-	bool good = true;
+	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < way->links; i++)
-		good &= orr_forward_port(way->steps[i].odev, way->steps[i].onward) &&
-			orr_forward_port(way->steps[i + 1].odev, way->steps[i + 1].back);
-	return good;
+	for (i = 0; i < way->links && way->links > 1 && !ret; i++) {
+		ret = orr_forward_port(way->steps[i].odev, way->steps[i].onward);
+		if (!ret)
+			ret = orr_forward_port(way->steps[i + 1].odev, way->steps[i + 1].back);
+	}
+	return ret;
 }
 
 /*
@@ -380,11 +225,11 @@ static bool orr_pair_is_harmed(const struct orr_pair *pair)
 static void orr_way_of_map(unsigned int a, const u8 ports[], unsigned int links,
 			   struct orr_way *way)
 {
+	u64 latency = 0;
 	unsigned int i;
 
 	way->links = links;
 	way->gbps = U32_MAX;
-	way->latency_ns = 0;
 	for (i = 0; i <= links; i++) {
 		struct orr_map_card *card = &orr_map.card[a];
 		struct orr_step *step = &way->steps[i];
@@ -397,11 +242,12 @@ static void orr_way_of_map(unsigned int a, const u8 ports[], unsigned int links,
 		step->onward = ports[i];
 		step->losses_onward = port->look.losses;
 		way->gbps = min(way->gbps, port->gbps);
-		way->latency_ns += port->latency_ns + (i ? card->forward_ns : 0);
+		latency += (u64)port->latency_ns + (i ? card->forward_ns : 0);
 		way->steps[i + 1].back = port->peer_port;
 		a = port->peer;
 		way->steps[i + 1].losses_back = orr_map.card[a].port[port->peer_port].look.losses;
 	}
+	way->latency_ns = min(latency, U32_MAX);
 }
 
 static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
@@ -424,12 +270,14 @@ static void orr_pair_cut(struct orr_pair *pair)
 {
 	struct orr_way way = { .up = false };
 
-	if (!pair->way.up && !pair->harmed)
+	if (!pair->way.up && !pair->harmed && !pair->stuck)
 		return;
+	pair->stuck = false;
 	if (pair->way.links > 1) {
 		pair->epoch = ++orr_last_epoch ?: ++orr_last_epoch;
-		orr_pair_write(pair, ORR_ROUTE_HOLD);
-	} else {
+		pair->stuck = orr_pair_write(pair, ORR_ROUTE_HOLD, NULL) == -EBUSY;
+	}
+	if (pair->way.links == 1 || pair->stuck) {
 		way = pair->way;
 		way.up = false;
 	}
@@ -490,30 +338,37 @@ static bool orr_pairs_forget_gone(void)
 	return gone;
 }
 
+/* The last two steps of the order. Return: whether the way is up. */
+static bool orr_pair_open(struct orr_pair *pair, bool gap)
+{
+	int ret = -EBUSY;
+
+	if (!pair->stuck && !gap)
+		ret = orr_pair_forward(pair) ?: orr_pair_write(pair, 0, NULL);
+	pair->stuck = ret == -EBUSY;
+	return !ret;
+}
+
 /* In the order at the top of this file. */
 static void orr_pairs_begin_anew(struct list_head *changed, bool lost)
 {
 	struct orr_pair *pair, *next;
-	unsigned int i;
+	bool gap = false;
 
-	list_for_each_entry(pair, changed, changed) {
-		const struct orr_way *way = &pair->way;
-
-		for (i = 1; i < way->links; i++) {
-			const struct orr_step *step = &way->steps[i];
-
-			orr_route_pass(step->odev, way->steps[0].odev->node, step->back);
-			orr_route_pass(step->odev, way->steps[way->links].odev->node, step->onward);
-		}
-	}
 	list_for_each_entry(pair, changed, changed)
-		if (pair->epoch)
-			orr_pair_write(pair, ORR_ROUTE_HOLD);
+		pair->stuck = orr_pair_pass(pair) == -EBUSY;
+	list_for_each_entry(pair, changed, changed) {
+		unsigned int took;
+
+		if (!pair->epoch)
+			continue;
+		pair->stuck |= orr_pair_write(pair, ORR_ROUTE_HOLD, &took) == -EBUSY;
+		gap |= !took;
+	}
 	if (lost)
 		orr_signaller_ways_changed();
 	list_for_each_entry_safe(pair, next, changed, changed) {
-		bool up = (pair->way.links == 1 || orr_pair_forward(pair)) &&
-			  orr_pair_write(pair, 0);
+		bool up = orr_pair_open(pair, gap);
 
 		list_del_init(&pair->changed);
 		guard(spinlock)(&orr_pairs_lock);
@@ -521,7 +376,22 @@ static void orr_pairs_begin_anew(struct list_head *changed, bool lost)
 	}
 }
 
-/* The map stays until orr_map_put(). */
+/* Somebody looks again when no card is held any more. */
+static void orr_pairs_note_stuck(void)
+{
+	struct orr_pair *pair;
+	bool stuck = false;
+
+	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair)) {
+		if (!pair->stuck)
+			continue;
+		stuck = true;
+		orr_health_link_kick(pair->ends[0], false);
+		orr_health_link_kick(pair->ends[1], false);
+	}
+	WRITE_ONCE(orr_some_stuck, stuck);
+}
+
 static void orr_routes_make(void)
 {
 	LIST_HEAD(changed);
@@ -535,6 +405,7 @@ static void orr_routes_make(void)
 	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))
 		lost |= orr_pair_judge(pair, &changed);
 	orr_pairs_begin_anew(&changed, lost);
+	orr_pairs_note_stuck();
 }
 
 /**
@@ -546,7 +417,6 @@ void orr_routes_update(void)
 {
 	guard(mutex)(&orr_routes_lock);
 	orr_routes_make();
-	orr_map_put();
 }
 
 /**
@@ -558,26 +428,50 @@ void orr_routes_want(void)
 }
 
 /**
- * orr_routes_wanted - was it asked for?
+ * orr_routes_stuck - is there a way that waits for cards which stand?
  *
- * Return: whether it was.
+ * Return: whether there is.
  */
-bool orr_routes_wanted(void)
+bool orr_routes_stuck(void)
 {
-	return atomic_read(&orr_update_wanted);
+	return READ_ONCE(orr_some_stuck);
 }
 
 /**
- * orr_peer_join - two cards get a way to each other
- * @odev: the card that wants to write
- * @owner: the card that has the memory
+ * orr_routes_due - was an update asked for, or may it help who is stuck?
  *
- * Return: 0, -EXDEV if there is no way over links that are up, -ENODEV if a card is gone, -ENOMEM.
+ * Return: whether it was.
  */
-int orr_peer_join(struct orr_device *odev, struct orr_device *owner)
+bool orr_routes_due(void)
+{
+	return atomic_read(&orr_update_wanted) || (orr_routes_stuck() && !orr_peer_any_held());
+}
+
+static int orr_peer_join_locked(struct orr_device *odev, struct orr_device *owner)
+{
+	struct orr_pair *pair;
+	int ret = 0;
+
+	lockdep_assert_held(&orr_routes_lock);
+	if (!orr_peer_is_registered(odev) || !orr_peer_is_registered(owner))
+		return -ENODEV;
+	if (!orr_pair_find(odev->node, owner->node))
+		ret = orr_pair_add(odev, owner);
+	if (ret)
+		return ret;
+	orr_routes_make();
+	pair = orr_pair_find(odev->node, owner->node);
+	if (!pair || orr_is_lost(odev) || orr_is_lost(owner))
+		return -ENODEV;
+	if (pair->way.up)
+		return 0;
+	return pair->stuck ? -EBUSY : -EXDEV;
+}
+
+static int orr_peer_join_once(struct orr_device *odev, struct orr_device *owner)
 {
 	struct orr_way way;
-	int ret = 0;
+	int ret;
 
 	if (orr_way_get(odev->node, owner->node, &way)) {
 		bool whole = orr_way_is_whole(&way);
@@ -586,22 +480,36 @@ int orr_peer_join(struct orr_device *odev, struct orr_device *owner)
 		if (whole)
 			return 0;
 	}
-	guard(mutex)(&orr_routes_lock);
-	if (!orr_peer_is_registered(odev) || !orr_peer_is_registered(owner))
-		return -ENODEV;
-	if (!orr_pair_find(odev->node, owner->node))
-		ret = orr_pair_add(odev, owner);
-	if (ret)
-		return ret;
-	orr_routes_make();
-	orr_map_put();
-	if (orr_way_get(odev->node, owner->node, &way)) {
-		if (!way.up)
-			ret = orr_is_lost(odev) || orr_is_lost(owner) ? -ENODEV : -EXDEV;
-		orr_way_put(&way);
-		return ret;
+	if (mutex_lock_interruptible(&orr_routes_lock))
+		return -ERESTARTSYS;
+	ret = orr_peer_join_locked(odev, owner);
+	mutex_unlock(&orr_routes_lock);
+	return ret;
+}
+
+/**
+ * orr_peer_join - two cards get a way to each other
+ * @odev: the card that wants to write
+ * @owner: the card that has the memory
+ *
+ * Waits for cards that stand, without the lock.
+ *
+ * Return: 0, -EXDEV if there is no way over links that are up, -ENODEV if a card is gone, -EBUSY if a
+ * debugger has held one of those that it takes for too long, -ENOMEM, -ERESTARTSYS.
+ */
+int orr_peer_join(struct orr_device *odev, struct orr_device *owner)
+{
+	unsigned int left_ms = orr_restart_held_ms(owner);
+	int ret;
+
+	while ((ret = orr_peer_join_once(odev, owner)) == -EBUSY && left_ms) {
+		do {
+			if (msleep_interruptible(ORR_JOIN_PERIOD_MS))
+				return -ERESTARTSYS;
+			left_ms -= min(left_ms, ORR_JOIN_PERIOD_MS);
+		} while (left_ms && orr_peer_any_held() && !orr_is_lost(odev) && !orr_is_lost(owner));
 	}
-	return -ENODEV;
+	return ret;
 }
 
 static bool orr_way_query_pair(struct orr_device *odev, u64 uid, struct orr_way *way)
@@ -621,12 +529,34 @@ static bool orr_way_query_pair(struct orr_device *odev, u64 uid, struct orr_way 
 	}
 	if (!found || !orr_way_get(odev->node, node, way))
 		return false;
-	if (orr_way_is_whole(way) ||
-	    (!way->up && time_before(jiffies, READ_ONCE(orr_map_jiffies) + ORR_ROUTES_AGE)))
+	if (orr_way_is_whole(way) || (!way->up && orr_map_is_young()))
 		return true;
 	orr_way_put(way);
 	orr_routes_update();
 	return orr_way_get(odev->node, node, way);
+}
+
+/* Which way would there be to a card to which nobody has asked for one yet? */
+static void orr_way_query_map(struct orr_device *odev, u64 uid, struct orr_way *way, u32 *port)
+{
+	u8 ports[ORR_WAY_LINKS];
+	unsigned int a, b, links;
+
+	lockdep_assert_held(&orr_routes_lock);
+	/* Anybody may ask, as often as he likes. */
+	if (!orr_map_is_young())
+		orr_routes_make();
+	a = orr_map_index(odev);
+	for (b = 0; b < orr_map.count; b++)
+		if (orr_map.card[b].odev->info.uid == uid)
+			break;
+	links = a < orr_map.count && b < orr_map.count && a != b ?
+			orr_map_way(&orr_map, a, b, ports) : 0;
+	if (!links)
+		return;
+	orr_way_of_map(a, ports, links, way);
+	way->up = true;
+	*port = ports[0];
 }
 
 /**
@@ -636,13 +566,10 @@ static bool orr_way_query_pair(struct orr_device *odev, u64 uid, struct orr_way 
  * @way: filled in but for its cards
  * @port: filled in: the first port
  *
- * Return: 0, -ENODEV if the card that asks is gone.
+ * Return: 0, -ENODEV if the card that asks is gone, -ERESTARTSYS.
  */
 int orr_way_query(struct orr_device *odev, u64 uid, struct orr_way *way, u32 *port)
 {
-	u8 ports[ORR_WAY_LINKS];
-	unsigned int a, b, links;
-
 	if (orr_is_lost(odev))
 		return -ENODEV;
 	memset(way, 0, sizeof(*way));
@@ -656,19 +583,9 @@ int orr_way_query(struct orr_device *odev, u64 uid, struct orr_way *way, u32 *po
 		way->links = way->up ? count : 0;
 		return 0;
 	}
-	guard(mutex)(&orr_routes_lock);
-	orr_routes_make();
-	a = orr_map_index(odev);
-	for (b = 0; b < orr_map.count; b++)
-		if (orr_map.card[b].odev->info.uid == uid)
-			break;
-	links = a < orr_map.count && b < orr_map.count && a != b ?
-			orr_map_way(&orr_map, a, b, ports) : 0;
-	if (links) {
-		orr_way_of_map(a, ports, links, way);
-		way->up = true;
-		*port = ports[0];
-	}
-	orr_map_put();
+	if (mutex_lock_interruptible(&orr_routes_lock))
+		return -ERESTARTSYS;
+	orr_way_query_map(odev, uid, way, port);
+	mutex_unlock(&orr_routes_lock);
 	return 0;
 }

@@ -30,7 +30,7 @@ struct orr_step {
 struct orr_way {
 	/** @up: they do */
 	bool up;
-	/** @version: another one whenever something on the way may have been lost; no two ways have the same */
+	/** @version: another one when something on the way may have been lost; no two ways have the same */
 	u32 version;
 	/** @links: number of links, with a card more in @steps; 0: there never was one */
 	u32 links;
@@ -58,6 +58,8 @@ struct orr_pair {
 	bool harmed;
 	/** @in_use: one may write to the other's memory; orr_routes_lock */
 	bool in_use;
+	/** @stuck: a card that stands has not taken what it should; orr_routes_lock */
+	bool stuck;
 	/** @changed: in a list while it gets another way or epoch; orr_routes_lock */
 	struct list_head changed;
 };
@@ -78,10 +80,18 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up);
 void orr_way_drain(struct orr_device *owner, u32 node);
 void orr_way_drain_all(struct orr_device *owner);
 
+/* orr_map_make.c */
+extern struct orr_map orr_map;
+void orr_map_make(void);
+bool orr_map_is_young(void);
+unsigned int orr_map_index(const struct orr_device *odev);
+bool orr_pair_has(const struct orr_pair *pair, const u8 ports[], unsigned int links);
+
 /* orr_route.c */
 int orr_peer_join(struct orr_device *odev, struct orr_device *owner);
 void orr_routes_update(void);
-bool orr_routes_wanted(void);
+bool orr_routes_due(void);
+bool orr_routes_stuck(void);
 void orr_routes_want(void);
 int orr_way_query(struct orr_device *odev, u64 uid, struct orr_way *way, u32 *port);
 

@@ -41,9 +41,9 @@ static struct orr_mapping *orr_mapping_first(struct orr_vm *vm, u64 start, u64 l
 	return it ? container_of(it, struct orr_mapping, it) : NULL;
 }
 
-static void orr_mapping_free(struct orr_mapping *mapping)
+static void orr_mapping_free(struct orr_vm *vm, struct orr_mapping *mapping)
 {
-	orr_bo_unuse(mapping->bo);
+	orr_bo_unuse(mapping->bo, &vm->tenant);
 	drm_gem_object_put(&mapping->bo->base);
 	kfree(mapping);
 }
@@ -69,6 +69,8 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 	kref_init(&vm->ref);
 	mutex_init(&vm->lock);
 	vm->odev = odev;
+	/* Whoever the file is passed on to: who opened it pays. */
+	vm->tenant = (struct orr_tenant){ .uid = file->uid, .pid = file->pid };
 	vm->mappings = RB_ROOT_CACHED;
 	vm->signallers = RB_ROOT;
 
@@ -90,8 +92,7 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 	request[1] = orr_pt_address(vm->root);
 	request[2] = file->page;
 	request[3] = quota;
-	/* Whoever the file is passed on to: who opened it pays. */
-	request[4] = from_kuid(&init_user_ns, file->uid) | (u64)file->pid << 32;
+	request[4] = from_kuid(&init_user_ns, vm->tenant.uid) | (u64)vm->tenant.pid << 32;
 	ret = orr_mbox_command_patient(odev, ORR_MBOX_ONCE_BEGUN, ORR_MBOX_CONTEXT_CREATE, request,
 				       orr_fw_has_tenants(odev) ? 5 : 4, NULL);
 	if (!ret) {
@@ -155,7 +156,7 @@ int orr_vm_close(struct orr_vm *vm, bool force)
 	orr_vm_detach(vm);
 	while ((mapping = orr_mapping_first(vm, 0, U64_MAX))) {
 		interval_tree_remove(&mapping->it, &vm->mappings);
-		orr_mapping_free(mapping);
+		orr_mapping_free(vm, mapping);
 	}
 	orr_pt_free_all(vm->odev, vm->root);
 	vm->root = NULL;
@@ -323,7 +324,7 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 		goto err_unlock;
 	}
 	/* For memory of a linked card this asks the owner to let us in. */
-	ret = orr_bo_use(bo);
+	ret = orr_bo_use(bo, &vm->tenant);
 	if (ret)
 		goto err_unlock;
 	ret = orr_enter(odev, &idx);
@@ -350,7 +351,7 @@ err_unuse:
 	if (dead)
 		orr_device_quiesced(odev);
 	orr_pt_free_list(odev, &unused);
-	orr_bo_unuse(bo);
+	orr_bo_unuse(bo, &vm->tenant);
 err_unlock:
 	mutex_unlock(&vm->lock);
 err_free:
@@ -375,7 +376,7 @@ static void orr_vm_cut(struct orr_vm *vm, struct orr_mapping *mapping, u64 va, u
 		tail->it.start = last + 1;
 		tail->it.last = end;
 		drm_gem_object_get(&tail->bo->base);
-		orr_bo_use_again(tail->bo);
+		orr_bo_use_again(tail->bo, &vm->tenant);
 		interval_tree_insert(&tail->it, &vm->mappings);
 	}
 	if (start < va) {
@@ -435,7 +436,7 @@ static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_m
 	orr_pt_free_list(vm->odev, &unused);
 	while ((it = interval_tree_iter_first(&gone, 0, ULONG_MAX))) {
 		interval_tree_remove(it, &gone);
-		orr_mapping_free(container_of(it, struct orr_mapping, it));
+		orr_mapping_free(vm, container_of(it, struct orr_mapping, it));
 	}
 	return ret;
 }

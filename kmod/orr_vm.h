@@ -7,6 +7,8 @@
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
 
+#include "orr_grant.h"
+
 struct orr_bo;
 struct orr_device;
 struct orr_file;
@@ -22,6 +24,8 @@ struct orr_vm {
 	struct orr_device *odev;
 	/** @context: its number, which is its ASID */
 	u32 context;
+	/** @tenant: on whose account it is; constant */
+	struct orr_tenant tenant;
 	/** @lock: guards what follows */
 	struct mutex lock;
 	/** @root: root table; NULL once it is closed */

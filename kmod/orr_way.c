@@ -4,7 +4,6 @@
  * by one keeps its version, which is another one when something may have been lost.
  */
 #include <linux/hashtable.h>
-#include <linux/iopoll.h>
 #include <linux/slab.h>
 
 #include "orr_bo.h"
@@ -227,18 +226,16 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up)
 static bool orr_port_drain(struct orr_device *odev, u32 port)
 {
 	u32 link = ORR_R_LINK(port);
-	u32 done, wanted;
-	int idx;
+	int idx, ret;
 
 	guard(mutex)(&odev->drain_lock);
 	if (orr_enter(odev, &idx))
 		return false;
 	orr_write32(odev, link + ORR_R_LINK_DRAIN, 1);
-	wanted = ++odev->drains[port];
-	read_poll_timeout(orr_read32, done, done == wanted || done == U32_MAX, 20,
-			  ORR_DRAIN_TIMEOUT_US, false, odev, link + ORR_R_LINK_DRAINED);
+	ret = orr_await(odev, link + ORR_R_LINK_DRAINED, ++odev->drains[port],
+			ORR_DRAIN_TIMEOUT_US, orr_restart_held_ms(odev));
 	orr_exit(odev, idx);
-	return done == wanted;
+	return !ret;
 }
 
 /**
@@ -250,19 +247,24 @@ static bool orr_port_drain(struct orr_device *odev, u32 port)
  */
 void orr_way_drain(struct orr_device *owner, u32 node)
 {
+	bool drained = true, harmed = false;
 	struct orr_pair *pair;
 	struct orr_way way;
-	bool drained = true;
 	u32 i;
 
-	if (!orr_way_get(owner->node, node, &way))
+	scoped_guard(spinlock, &orr_pairs_lock) {
+		pair = orr_pair_find(owner->node, node);
+		/* One card that does not is waited for once. */
+		harmed = pair && pair->harmed;
+	}
+	if (harmed || !orr_way_get(owner->node, node, &way))
 		return;
-	for (i = 1; i < way.links && way.up; i++) {
+	for (i = 1; i < way.links && way.up && drained; i++) {
 		/* From the sender on. */
 		bool ahead = owner->node > node;
 		const struct orr_step *step = &way.steps[ahead ? i : way.links - i];
 
-		drained &= orr_port_drain(step->odev, ahead ? step->back : step->onward);
+		drained = orr_port_drain(step->odev, ahead ? step->back : step->onward);
 	}
 	orr_way_put(&way);
 	if (drained)
@@ -295,6 +297,6 @@ void orr_way_drain_all(struct orr_device *owner)
 				nodes[count++] = pair->ends[!end]->node;
 		}
 	}
-	while (count)
+	while (count && !orr_is_lost(owner))
 		orr_way_drain(owner, nodes[--count]);
 }

@@ -48,6 +48,12 @@ std::unexpected<Error> fail_errno(int number, std::string_view what) {
         case ENOMEM:
         case ENOSPC:
             return fail(orrErrorOutOfMemory, "{}. Free memory, or see who uses it: orrery-smi", text);
+        case EDQUOT:
+            return fail(
+                orrErrorOutOfMemory,
+                "{}: this process, or its user, holds its share of the card's 256 grants; each buffer "
+                "takes one for each card that may write to it. Use fewer and larger buffers",
+                what);
         case EXDEV:
             return fail(orrErrorPeerAccess,
                         "{}. No way over links that are up joins the two cards: orrery-smi shows the links",

@@ -281,33 +281,6 @@ TEST_F(TwoCards, PartsOfAPeersMemory) {
     EXPECT_EQ(unmap(fd(0), vm_[0], peer, 4 * kMiB), 0);
 }
 
-TEST_F(TwoCards, GrantsRunOutAndComeBack) {
-    std::vector<std::uint32_t> handles;
-    std::vector<std::uint32_t> imported;
-    int error = 0;
-    unsigned mapped = 0;
-    for (unsigned i = 0; error == 0 && i < 300; i++) {
-        drm_orr_bo_create bo{};
-        ASSERT_EQ(create_bo(fd(1), 4096, ORR_BO_VRAM, bo), 0);
-        File dma_buf;
-        ASSERT_EQ(export_bo(fd(1), bo.handle, dma_buf), 0);
-        std::uint32_t handle = 0;
-        ASSERT_EQ(import_bo(fd(0), dma_buf.get(), handle), 0);
-        error = map(fd(0), vm_[0], handle, kVa + std::uint64_t{i} * 4096, 4096, ORR_BIND_WRITE);
-        if (error == 0) mapped++;
-    }
-    EXPECT_EQ(error, ENOSPC);
-    EXPECT_EQ(mapped, 256u);
-    ASSERT_EQ(unmap(fd(0), vm_[0], kVa, 4096), 0);
-    drm_orr_bo_create bo{};
-    ASSERT_EQ(create_bo(fd(1), 4096, ORR_BO_VRAM, bo), 0);
-    File dma_buf;
-    ASSERT_EQ(export_bo(fd(1), bo.handle, dma_buf), 0);
-    std::uint32_t handle = 0;
-    ASSERT_EQ(import_bo(fd(0), dma_buf.get(), handle), 0);
-    EXPECT_EQ(map(fd(0), vm_[0], handle, kVa, 4096, ORR_BIND_WRITE), 0);
-}
-
 TEST_F(TwoCards, PeerMemoryOutlivesItsHandleAndFile) {
     const std::uint64_t before = vram_used(fd(1));
     std::uint32_t handle = 0;

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "tests/system/runtime/hand.h"
+#include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
 
 namespace orrery::kmod_test {
@@ -176,6 +178,56 @@ TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
         EXPECT_EQ(later.run(std::vector{wait_for(kVa, 7)}), 0);
         ASSERT_EQ(detach(signaller_->fd(), signaller_->queue->number(), kVa), 0);
     }
+}
+
+constexpr std::uint64_t kWork = 0x70000000;
+
+// A debugger holds card 0, and the others keep step with it. For a VM under held.sh.
+class HeldWays : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (::access("/share/debugger", F_OK) != 0) GTEST_SKIP() << "nobody on the host has a debugger";
+    }
+    static void hold(bool on) {
+        ASSERT_EQ(ask_host("hold", on ? "on" : "off", std::chrono::seconds(30)), "ok\n");
+        const std::string held = "/sys/class/accel/accel0/device/held";
+        for (int tries = 0; tries < 1000 && (read_file(held) == "firmware") != on; ++tries)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        ASSERT_EQ(read_file(held), on ? "firmware" : "none");
+    }
+    static std::string state(unsigned card) {
+        return read_file("/sys/class/accel/accel" + std::to_string(card) + "/device/state");
+    }
+};
+
+// Cards that stand because another is held are not given up for what they do not do meanwhile, and are no
+// reason for others to wait for ever.
+TEST_F(HeldWays, StandAndGoOn) {
+    Place owner(2), writer(1), first(0);
+    owner.make_memory();
+    Buffer work[2];
+    ASSERT_EQ(make_buffer(owner.fd(), owner.vm, kWork, 1 << 20, ORR_BO_VRAM, work[0]), 0);
+    ASSERT_EQ(make_buffer(writer.fd(), writer.vm, kWork, 1 << 20, ORR_BO_VRAM, work[1]), 0);
+    ASSERT_NO_FATAL_FAILURE(hold(true));
+    // A card at work comes to where it has to wait for the one that is held, and hears nothing from there on.
+    for (const Place* place : {&owner, &writer})
+        place->queue->submit(std::vector<orr_packet>(60, fill(kWork, 1 << 20, 3)));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::thread shares([&] { writer.share(owner, ORR_BIND_WRITE); });
+    // Longer than any of them may take for a route, a grant or a drain by itself.
+    std::this_thread::sleep_for(std::chrono::seconds(8));
+    // It ends, whatever it says.
+    way_between(writer, first);
+    for (unsigned card = 0; card < 3; ++card)
+        EXPECT_EQ(state(card), "running") << "card " << card;
+    ASSERT_NO_FATAL_FAILURE(hold(false));
+    shares.join();
+    ASSERT_EQ(writer.queue->run(std::vector{fill(kVa, 4096, 7)}), 0);
+    EXPECT_EQ(unmap(writer.fd(), writer.vm, kVa, 4096), 0);
+    EXPECT_EQ(owner.memory.words()[0], 7u);
+    EXPECT_EQ(way_between(writer, owner).links, 1u);
+    for (unsigned card = 0; card < 3; ++card)
+        EXPECT_EQ(state(card), "running") << "card " << card;
 }
 
 }  // namespace

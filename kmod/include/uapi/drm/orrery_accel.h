@@ -283,8 +283,8 @@ struct drm_orr_query_link {
 };
 
 /*
- * How memory of another card is reached: over one link or several. What is under way when one of them goes down may be
- * lost; version is another one then, also if the way is there again. Since 1.5.
+ * How memory of another card is reached: over one link or several. What is under way when one of them goes
+ * down may be lost; version is another one then, also if the way is there again. Since 1.5.
  */
 struct drm_orr_query_way {
 	__u64 peer_uid; /* in: the other card */
@@ -292,7 +292,7 @@ struct drm_orr_query_way {
 	__u32 port; /* out: of this card, by which it begins */
 	__u32 gbps; /* out: of the slowest link */
 	__u32 latency_ns; /* out: one way, with what cards between take to pass on */
-	__u32 version; /* out: 0: nothing of the other card has been imported on this one yet, nor the reverse */
+	__u32 version; /* out: 0: nothing has been imported between the two cards yet */
 	__u32 pad; /* 0 */
 };
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Grants: ranges of a card's VRAM that other cards may write to. */
+#ifndef _ORR_GRANT_H_
+#define _ORR_GRANT_H_
+
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/uidgid.h>
+
+struct orr_device;
+
+/**
+ * struct orr_tenant - on whose account something is: who opened the file, whoever has it now
+ */
+struct orr_tenant {
+	/** @uid: the user */
+	kuid_t uid;
+	/** @pid: the process */
+	pid_t pid;
+};
+
+/**
+ * struct orr_grant - a range of VRAM that another card may write to
+ */
+struct orr_grant {
+	/** @base: VRAM offset */
+	u64 base;
+	/** @size: bytes */
+	u64 size;
+	/** @node: the other card's */
+	u32 node;
+	/** @users: mappings that need it; 0: nobody may use it any more */
+	unsigned int users;
+	/** @ending: @users is 0, but the slot is not free: the card still has it */
+	bool ending;
+	/** @holders: struct orr_holder: whose those mappings are */
+	struct list_head holders;
+};
+
+void orr_grants_init(struct orr_device *odev);
+bool orr_peer_has_grants(struct orr_device *owner, u32 node);
+int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size,
+		   const struct orr_tenant *tenant);
+void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base,
+			  const struct orr_tenant *tenant);
+void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base,
+		     const struct orr_tenant *tenant);
+
+#endif /* _ORR_GRANT_H_ */

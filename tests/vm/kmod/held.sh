@@ -1,0 +1,25 @@
+#!/bin/bash
+# held.sh ORRERY_VM LOGS OPTION... -- COMMAND...: runs COMMAND in a VM of three cards that keep step, and has a debugger for the
+# first, which the guest sees by a file /share/debugger. It asks for a `hold` with `on` or `off` in it (hand.sh).
+set -euo pipefail
+vm=$1 logs=$2
+shift 2
+# shellcheck source=tests/system/runtime/hand.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/../../system/runtime/hand.sh"
+rm -rf -- "$logs"
+: >"$share/debugger"
+
+# The card stands as long as somebody is connected.
+connection=
+hold() { # NUMBER
+    local port
+    if [ "$(cat "$share/hold.$1")" = on ]; then
+        port=$(sed -n 's/.*gdb may connect to 127.0.0.1:\([0-9]*\)$/\1/p' "$logs/card0.log")
+        exec {connection}<>"/dev/tcp/127.0.0.1/$port"
+    else
+        exec {connection}>&-
+    fi
+    echo ok
+}
+serve hold hold "$vm" --cards 3 --sync=lockstep --card-arg --gdb --card-arg 0 --logs "$logs" --share "$share" "$@"
+exit "$status"
