@@ -1,18 +1,10 @@
 #include "umd/api/guard.h"
+#include "umd/api/memory_size.h"
 #include "umd/api/structs.h"
 
 using namespace orrery::umd;
 
 namespace {
-
-constexpr std::size_t kMaxAllocation = std::size_t{1} << 46;
-
-Status check_size(std::size_t bytes) {
-    if (bytes == 0) return fail(orrErrorInvalidValue, "0 bytes were asked for");
-    if (bytes > kMaxAllocation)
-        return fail(orrErrorOutOfMemory, "{} bytes are more than any card has", bytes);
-    return {};
-}
 
 // Everything that may still use memory of this device (kHost: of the host).
 Status drain_users(Runtime& runtime, int device) {
@@ -42,16 +34,6 @@ Status free_memory(Runtime& runtime, void* ptr, bool host) {
     return {};
 }
 
-Result<std::uint64_t> allocate(Runtime& runtime, std::size_t bytes) {
-    ORR_TRY(context, runtime.current_context());
-    ORR_TRY(va, runtime.memory().allocate_device((*context)->device(), bytes));
-    if (auto told = (*context)->tell_heap(); !told) {
-        (void)runtime.memory().free(*va);
-        return std::unexpected(told.error());
-    }
-    return *va;
-}
-
 }  // namespace
 
 namespace orrery::umd::api {
@@ -60,7 +42,7 @@ orrError_t orrMalloc(void** ptr, size_t bytes) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (ptr == nullptr) return null_argument("ptr");
         ORR_TRY(size, check_size(bytes));
-        ORR_TRY(va, allocate(runtime, bytes));
+        ORR_TRY(va, allocate_memory(runtime, bytes, false));
         *ptr = reinterpret_cast<void*>(*va);
         return {};
     });
@@ -97,7 +79,7 @@ orrError_t orrMallocPitch(void** ptr, size_t* pitch, size_t width, size_t height
         std::size_t bytes = 0;
         if (__builtin_mul_overflow(wide, height, &bytes)) bytes = kMaxAllocation + 1;
         ORR_TRY(size, check_size(bytes));
-        ORR_TRY(va, allocate(runtime, bytes));
+        ORR_TRY(va, allocate_memory(runtime, bytes, false));
         *ptr = reinterpret_cast<void*>(*va);
         *pitch = wide;
         return {};

@@ -62,9 +62,12 @@ namespace orrery::umd::api {
 orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (semaphore == nullptr) return null_argument("semaphore");
-        ORR_TRY(known, check_flags(flags, 0, "orrSemaphoreCreate"));
+        ORR_TRY(known, check_flags(flags, orrSemaphoreInterprocess, "orrSemaphoreCreate"));
         ORR_TRY(context, runtime.current_context());
-        ORR_TRY(slot, (*context)->semaphores().take(true));
+        const bool shared = (flags & orrSemaphoreInterprocess) != 0;
+        auto slot = shared ? (*context)->shared_semaphores().create(SharedSemaphores::Kind::kSemaphore)
+                           : (*context)->semaphores().take(true);
+        if (!slot) return std::unexpected(slot.error());
         ORR_TRY(handle,
                 give_handle(runtime.semaphores, std::make_shared<Semaphore>(std::move(*slot)), "semaphores"));
         *semaphore = static_cast<orrSemaphore_t>(*handle);
@@ -88,9 +91,13 @@ orrError_t orrSemaphoreSetName(orrSemaphore_t semaphore, const char* name) {
 
 orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        const auto gone = runtime.semaphores.remove(semaphore);
+        auto gone = runtime.semaphores.remove(semaphore);
         if (gone == nullptr) return bad_handle("semaphore", semaphore);
         gone->end_waits();
+        if (!gone->slot->shared) return {};
+        SharedSemaphores& all = gone->slot->context->shared_semaphores();
+        gone.reset();
+        all.sweep();
         return {};
     });
 }

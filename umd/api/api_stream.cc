@@ -1,6 +1,7 @@
 #include "umd/api/guard.h"
 #include "umd/api/structs.h"
 #include "umd/api/wait_options.h"
+#include "umd/runtime/shared_event.h"
 #include "umd/scheduler/capture.h"
 
 using namespace orrery::umd;
@@ -103,9 +104,22 @@ orrError_t orrStreamQuery(orrStream_t stream) {
 orrError_t orrEventCreate(orrEvent_t* event, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (event == nullptr) return null_argument("event");
-        ORR_TRY(known, check_flags(flags, orrEventDisableTiming, "orrEventCreate"));
+        ORR_TRY(known, check_flags(flags, orrEventDisableTiming | orrEventInterprocess, "orrEventCreate"));
         const bool timed = (flags & orrEventDisableTiming) == 0;
-        ORR_TRY(handle, give_handle(runtime.events, std::make_shared<Event>(timed), "events"));
+        std::shared_ptr<Event> made;
+        if ((flags & orrEventInterprocess) != 0) {
+            if (timed) {
+                return fail(orrErrorInvalidValue,
+                            "an event of several processes has no times: give orrEventDisableTiming with "
+                            "orrEventInterprocess");
+            }
+            ORR_TRY(context, runtime.current_context());
+            ORR_TRY(shared, SharedEvent::create(**context));
+            made = std::make_shared<Event>(std::move(*shared));
+        } else {
+            made = std::make_shared<Event>(timed);
+        }
+        ORR_TRY(handle, give_handle(runtime.events, std::move(made), "events"));
         *event = static_cast<orrEvent_t>(*handle);
         return {};
     });
@@ -113,7 +127,13 @@ orrError_t orrEventCreate(orrEvent_t* event, unsigned flags) {
 
 orrError_t orrEventDestroy(orrEvent_t event) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        if (runtime.events.remove(event) == nullptr) return bad_handle("event", event);
+        auto gone = runtime.events.remove(event);
+        if (gone == nullptr) return bad_handle("event", event);
+        if (gone->shared() == nullptr) return {};
+        SharedSemaphores& all = gone->shared()->context().shared_semaphores();
+        gone->shared()->end_waits();
+        gone.reset();
+        all.sweep();
         return {};
     });
 }
@@ -124,6 +144,8 @@ orrError_t orrEventRecord(orrEvent_t event, orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_event(runtime, event));
         ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing() && (*found)->shared() != nullptr)
+            return refuse_capture(**queue, "the record of an event that other processes have");
         if ((*queue)->capturing()) return capture_record(**queue, **found);
         return (*found)->record(*queue, stream);
     });
@@ -154,6 +176,8 @@ orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event, const orrWai
         ORR_TRY(limit_ns, limit_of(options));
         if ((*queue)->capturing() || (*found)->in_capture()) {
             if (*limit_ns != 0) return refuse_capture(**queue, "a wait with a limit");
+            if ((*found)->shared() != nullptr)
+                return refuse_capture(**queue, "a wait for an event that other processes have");
             return capture_wait(*queue, **found);
         }
         return (*found)->make_wait(*queue, *limit_ns);

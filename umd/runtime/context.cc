@@ -54,7 +54,8 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       host_atomics_(umd::host_atomics(card)),
       tells_((card.features & ORR_FEATURE_TELL) != 0),
       semaphores_(*this, BoKind::kVram),
-      event_slots_(*this, BoKind::kSystem) {
+      event_slots_(*this, BoKind::kSystem),
+      shared_semaphores_(*this) {
     fleet_.add(*this);
     if (tells_) memory_.keep_changes(device_);
 }
@@ -193,7 +194,8 @@ Status Context::drain() {
 
 orr_semaphore* Context::find_semaphore(std::uint64_t va) const {
     orr_semaphore* found = semaphores_.find(va);
-    return found != nullptr ? found : event_slots_.find(va);
+    if (found == nullptr) found = event_slots_.find(va);
+    return found != nullptr ? found : shared_semaphores_.find(va);
 }
 
 const char* Context::keep_name(const std::string& name) {

@@ -21,6 +21,7 @@
 #include "umd/runtime/output.h"
 #include "umd/runtime/pinned_buffer.h"
 #include "umd/runtime/semaphore.h"
+#include "umd/runtime/shared_semaphore.h"
 #include "umd/runtime/stream.h"
 #include "umd/winsys/winsys.h"
 
@@ -91,6 +92,8 @@ class Context {
     SemaphorePool& semaphores() { return semaphores_; }    // in card memory
     SemaphorePool& event_slots() { return event_slots_; }  // in pinned memory
 
+    SharedSemaphores& shared_semaphores() { return shared_semaphores_; }  // in card memory, other processes'
+
     // A semaphore of ours at this address, or null.
     orr_semaphore* find_semaphore(std::uint64_t va) const;
 
@@ -153,6 +156,7 @@ class Context {
     std::shared_ptr<Stream> tell_stream_;
     SemaphorePool semaphores_;
     SemaphorePool event_slots_;
+    SharedSemaphores shared_semaphores_;
     mutable std::mutex mutex_;
     std::shared_ptr<Stream> null_stream_;
     std::shared_ptr<Stream> signal_stream_;

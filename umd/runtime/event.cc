@@ -6,6 +6,7 @@
 #include "umd/runtime/context.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/runtime.h"
+#include "umd/runtime/shared_event.h"
 
 namespace orrery::umd {
 namespace {
@@ -44,6 +45,7 @@ Result<bool> Event::submit_locked(Record& record, Stream& stream) {
 }
 
 Status Event::record(const std::shared_ptr<Stream>& stream, orrStream_t handle) {
+    if (shared_ != nullptr) return shared_->record(stream);
     // No lock of the event is held while room is waited for: whoever would make it may need the event first.
     while (true) {
         ORR_TRY(room, stream->make_room(1));
@@ -81,6 +83,7 @@ std::optional<Event::Record> Event::current() {
 }
 
 Status Event::synchronize() {
+    if (shared_ != nullptr) return shared_->synchronize();
     std::shared_ptr<Stream> stream;
     std::uint64_t index = 0;
     {
@@ -95,6 +98,7 @@ Status Event::synchronize() {
 }
 
 Status Event::query() {
+    if (shared_ != nullptr) return shared_->query();
     const auto record = current();
     if (!record) return {};
     if (!record->stream->done(record->index)) {
@@ -123,6 +127,7 @@ Result<Event::Times> Event::times() {
 }
 
 Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns) {
+    if (shared_ != nullptr) return shared_->make_wait(stream, limit_ns);
     const auto record = current();
     if (!record || record->stream == stream) return {};
     if (auto stopped = record->stream->error(); stopped && record->stream->executed() < record->index) {
@@ -137,21 +142,26 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t lim
         ORR_TRY(index, stream->submit({&wait, 1}, {Op::kWait, nullptr}));
         return {};
     }
-    // Across cards: a stream on the record's card waits for it there and signals over the link. One such
-    // relay for each pair of waiting stream and source card, so that no wait holds up another stream's.
+    return wait_over_link(source, record->slot->va, record->value, stream, limit_ns, record->stream->label());
+}
+
+// A stream on the record's card waits for it there and signals over the link. One such relay for each pair of
+// waiting stream and source card, so that no wait holds up another stream's.
+Status wait_over_link(Context& source, std::uint64_t semaphore, std::uint64_t wanted,
+                      const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns, const std::string& who) {
+    Context& target = stream->context();
     auto found = stream->relay(source.device(), [&] { return make_relay(source, target); });
     if (!found) {
         // A card that has just died has no links; the driver may not have noticed yet.
         source.ask();
         const auto loss = source.loss();
         if (!loss) return std::unexpected(found.error());
-        return fail(loss->code, "the event will never come, as the card of {} is gone: {}",
-                    record->stream->label(), loss->text);
+        return fail(loss->code, "the event will never come, as the card of {} is gone: {}", who, loss->text);
     }
     Stream::Relay& relay = **found;
     std::unique_lock lock(relay.mutex);
     const std::uint64_t value = relay.slot->last + 1;
-    const orr_packet forward[] = {umd::make_wait(record->slot->va, record->value, 0),
+    const orr_packet forward[] = {umd::make_wait(semaphore, wanted, 0),
                                   make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
     const Crossing crossing{2, relay.slot, value};
     ORR_TRY(sent, relay.source->submit(forward, {Op::kSignal, nullptr}, {}, {&crossing, 1}));

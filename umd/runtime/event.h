@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "umd/runtime/clock.h"
 #include "umd/runtime/mutex.h"
@@ -15,6 +17,12 @@
 namespace orrery::umd {
 
 struct CapturedRecord;  // umd/scheduler/capture.h
+class SharedEvent;      // umd/runtime/shared_event.h
+
+// Later work of `stream` waits for a semaphore on another card, to which a link has to lead from there: a
+// stream over there waits and signals. who: whose signal it is; limit_ns as Event::make_wait().
+Status wait_over_link(Context& source, std::uint64_t semaphore, std::uint64_t value,
+                      const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns, const std::string& who);
 
 // What orrEventRecord did last.
 struct EventRecord {
@@ -32,6 +40,8 @@ class Event {
   public:
     // timed: its times may be asked.
     explicit Event(bool timed = true) : timed_(timed) {}
+    // One that other processes may have; without times.
+    explicit Event(std::shared_ptr<SharedEvent> shared) : timed_(false), shared_(std::move(shared)) {}
     ~Event();
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
@@ -58,6 +68,9 @@ class Event {
         std::int64_t seen_ns = 0;
     };
     Result<Times> times();
+
+    // Null: it is this process's alone.
+    const std::shared_ptr<SharedEvent>& shared() const { return shared_; }
 
     // The last record was in a capture, so it is no record that can be waited for.
     bool in_capture() const {
@@ -88,6 +101,7 @@ class Event {
     void retire(Record& record);
 
     const bool timed_;
+    const std::shared_ptr<SharedEvent> shared_;
     mutable Mutex mutex_;
     std::optional<Record> record_;
     orrStream_t handle_ = nullptr;  // of its stream; null: not known

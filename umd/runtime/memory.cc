@@ -75,11 +75,16 @@ void Memory::attach(int device) {
 Result<Block*> Memory::create(int device, std::uint64_t bytes, BoKind kind, bool bind) {
     Card& card = cards_.at(device);
     ORR_TRY(bo, card.winsys->create_bo(round_up(bytes, kPage), kind));
+    return place(device, std::move(*bo), kind, bind);
+}
+
+Result<Block*> Memory::place(int device, std::unique_ptr<Bo> bo, BoKind kind, bool bind) {
+    Card& card = cards_.at(device);
     auto block = std::make_unique<Block>();
     block->device = device;
     block->kind = kind;
-    block->size = (*bo)->size();
-    block->bo = std::move(*bo);
+    block->size = bo->size();
+    block->bo = std::move(bo);
     if (kind == BoKind::kSystem) {
         ORR_TRY(mapped, block->bo->map());
         block->va = reinterpret_cast<std::uintptr_t>(*mapped);
@@ -87,7 +92,7 @@ Result<Block*> Memory::create(int device, std::uint64_t bytes, BoKind kind, bool
         const auto va = card.addresses.allocate(block->size, block->size >= kHugePage ? kHugePage : kPage);
         if (!va) {
             return fail(orrErrorOutOfMemory, "the address range of device {} is too fragmented for {} bytes",
-                        device, bytes);
+                        device, block->size);
         }
         block->va = *va;
     }
@@ -220,9 +225,9 @@ Result<std::uint64_t> Memory::allocate_from_slab(int device, std::uint64_t bytes
     return va;
 }
 
-Result<std::uint64_t> Memory::allocate_device(int device, std::uint64_t bytes) {
+Result<std::uint64_t> Memory::allocate_device(int device, std::uint64_t bytes, bool own) {
     const std::lock_guard changing(changes_);
-    if (bytes < kOwnBlock) return allocate_from_slab(device, bytes);
+    if (bytes < kOwnBlock && !own) return allocate_from_slab(device, bytes);
     ORR_TRY(block, create(device, bytes, BoKind::kVram, true));
     share_with_writers(**block);
     insert({device, (*block)->va, bytes, *block});
@@ -234,18 +239,24 @@ Result<std::uint64_t> Memory::allocate_device(int device, std::uint64_t bytes) {
 Result<std::uint64_t> Memory::allocate_host(int device, std::uint64_t bytes) {
     const std::lock_guard changing(changes_);
     ORR_TRY(block, create(device, bytes, BoKind::kSystem, true));
-    for (auto& [number, card] : cards_) {
-        if (number == device || !card.attached) continue;
-        offer(**block, number, kReadWrite);
-        // A card that is gone is its own users' trouble; one that lacks something is whose who asks here.
-        const auto refused = (*block)->refused.find(number);
-        if (refused == (*block)->refused.end() || refused->second.code == orrErrorDeviceLost) continue;
-        const Error error = refused->second;
+    if (auto offered = offer_to_all(**block); !offered) {
         destroy(*block);
-        return std::unexpected(error);
+        return std::unexpected(offered.error());
     }
     insert({kHost, (*block)->va, bytes, *block});
     return (*block)->va;
+}
+
+Status Memory::offer_to_all(Block& block) {
+    for (auto& [number, card] : cards_) {
+        if (number == block.device || !card.attached) continue;
+        offer(block, number, kReadWrite);
+        // A card that is gone is its own users' trouble; one that lacks something is whose who asks here.
+        const auto refused = block.refused.find(number);
+        if (refused == block.refused.end() || refused->second.code == orrErrorDeviceLost) continue;
+        return std::unexpected(refused->second);
+    }
+    return {};
 }
 
 Block* Memory::release_from(std::list<Slab>& slabs, const Allocation& allocation, std::uint64_t alignment) {
@@ -264,7 +275,7 @@ Block* Memory::release(const Allocation& allocation) {
         const std::lock_guard lock(mutex_);
         allocations_.erase(allocation.va);
     }
-    if (allocation.device == kHost) return allocation.block;
+    if (allocation.device == kHost || allocation.block->imported) return allocation.block;
     note(allocation.device, ORR_TELL_FREED, allocation.va, allocation.bytes);
     Block* const gone = release_from(cards_.at(allocation.device).slabs, allocation, kAlignment);
     if (gone != nullptr) note(allocation.device, ORR_TELL_NO_HEAP, gone->va, gone->size);

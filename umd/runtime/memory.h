@@ -40,6 +40,7 @@ struct Block {
     std::uint64_t size = 0;
     std::map<int, std::unique_ptr<Bo>> imports;  // by card
     std::map<int, Error> refused;                // cards on which the import failed, and why
+    bool imported = false;                       // another process made it
 };
 
 struct Allocation {
@@ -69,12 +70,18 @@ class Memory {
     // The card has its address space now: lets it see all pinned memory of before and later.
     void attach(int device);
 
-    Result<std::uint64_t> allocate_device(int device, std::uint64_t bytes);
+    // own: in a buffer that holds nothing else, whatever its size.
+    Result<std::uint64_t> allocate_device(int device, std::uint64_t bytes, bool own = false);
     // `device` is the attached card that makes the buffer.
     Result<std::uint64_t> allocate_host(int device, std::uint64_t bytes);
     Status free(std::uint64_t va);
     // All of them, at once on all cards. What is none of its allocations is left out.
     void free(std::span<const std::uint64_t> all);
+
+    // For another process: the allocation that begins here, which has to be alone in its buffer.
+    Result<UniqueFd> export_fd(std::uint64_t va);
+    // What another process exported, at an address of ours until it is freed. `device` has it, or made it.
+    Result<Allocation> import(int device, ForeignBo foreign);
 
     std::optional<Allocation> find(std::uint64_t va) const;
     // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.
@@ -103,6 +110,8 @@ class Memory {
     Result<Block*> create_block(int device, std::uint64_t bytes, BoKind kind);
     // Without a binding: the caller binds ranges of it (with protection) inside [va, va + size).
     Result<Block*> create_unbound_block(int device, std::uint64_t bytes, BoKind kind);
+    // The same of another process's buffer in this card's memory.
+    Result<Block*> import_block(int device, std::unique_ptr<Bo> bo);
     void free_block(Block* block);
     // A variable inside such a block, for all that looks for memory by its address, until the block goes.
     void add_variable(Block& block, std::uint64_t va, std::uint64_t bytes, bool constant);
@@ -138,6 +147,9 @@ class Memory {
 
     // All with changes_ held.
     Result<Block*> create(int device, std::uint64_t bytes, BoKind kind, bool bind);
+    Result<Block*> place(int device, std::unique_ptr<Bo> bo, BoKind kind, bool bind);
+    // Lets all other attached cards see it; of one that cannot, the reason.
+    Status offer_to_all(Block& block);
     void destroy(Block* block) { destroy({&block, 1}); }
     void destroy(std::span<Block* const> blocks);
     // The block that goes with the allocation, if it does.

@@ -78,26 +78,26 @@ void SemaphoreSlot::want(std::uint64_t to) {
 
 // It looks, as no packet shall tell the card's clock that somebody waits: at first all the time, then after
 // an eighth of what it has waited already.
-Status Semaphore::wait(std::uint64_t value, std::uint64_t limit_ns) {
+Status SemaphoreSlot::wait(std::uint64_t value, std::uint64_t limit_ns,
+                           const std::atomic<bool>& destroyed) const {
     const std::int64_t start = now_ns();
     while (true) {
-        ORR_TRY(state, slot->look());
+        ORR_TRY(state, look());
         if (state->value >= value) return {};
-        Context& context = *slot->context;
-        if (destroyed_.load(std::memory_order_acquire)) {
+        if (destroyed.load(std::memory_order_acquire)) {
             return fail(orrErrorInvalidHandle,
                         "the semaphore was destroyed at value {} while this thread waited for {}",
                         state->value, value);
         }
-        if (state->closed) return slot->abandoned(state->value);
-        if (const auto loss = context.loss()) return std::unexpected(*loss);
+        if (state->closed) return abandoned(state->value);
+        if (const auto loss = context->loss()) return std::unexpected(*loss);
         const std::int64_t waited = now_ns() - start;
         if (static_cast<std::uint64_t>(waited) >= limit_ns) {
             return fail(orrErrorTimeout, "{} is {} after {} ns, and {} was waited for",
-                        context.describe_semaphore(slot->va), state->value, waited, value);
+                        context->describe_semaphore(va), state->value, waited, value);
         }
         if (waited < kSpinNs) continue;
-        context.fleet().watch();
+        context->fleet().watch();
         const std::int64_t nap = std::min(std::clamp(waited / 8, kShortestNapNs, kLongestNapNs),
                                           static_cast<std::int64_t>(std::min<std::uint64_t>(
                                               limit_ns - static_cast<std::uint64_t>(waited), kLongestNapNs)));
@@ -108,7 +108,8 @@ Status Semaphore::wait(std::uint64_t value, std::uint64_t limit_ns) {
 Semaphore::~Semaphore() {
     Context& context = *slot->context;
     const std::uint64_t value = slot->value();
-    if (slot->wanted > value && slot->wanted > slot->last) {
+    // Of a shared one another process may signal it yet.
+    if (!slot->shared && slot->wanted > value && slot->wanted > slot->last) {
         slot->lost = true;
         // While signals are on their way some may wait for those.
         if (value >= slot->last) {

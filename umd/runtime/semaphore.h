@@ -28,10 +28,11 @@ struct SemaphoreSlot {
     Block* block = nullptr;
     orr_semaphore* cpu = nullptr;
     std::uint64_t va = 0;
-    std::uint64_t last = 0;    // highest value that somebody was told to signal; its owner guards it
-    std::uint64_t wanted = 0;  // highest value that a stream of the user's waits for
-    bool lost = false;         // a signal may come late or never: not to be given out again
-    SemaphorePool* pool = nullptr;
+    std::uint64_t last = 0;         // highest value that somebody was told to signal; its owner guards it
+    std::uint64_t wanted = 0;       // highest value that a stream of the user's waits for
+    bool lost = false;              // a signal may come late or never: not to be given out again
+    bool shared = false;            // other processes may have it: see shared_semaphore.h
+    SemaphorePool* pool = nullptr;  // null: of none
 
     std::uint64_t value() const;
     // It has failed: see orrery/fw/failure.h.
@@ -53,6 +54,8 @@ struct SemaphoreSlot {
     void promise(std::uint64_t value);
     // From any thread: a stream waits for it.
     void want(std::uint64_t value);
+    // The calling thread waits; at most limit_ns of the host's time, and not once it is destroyed.
+    Status wait(std::uint64_t value, std::uint64_t limit_ns, const std::atomic<bool>& destroyed) const;
 };
 
 // Thread safe. The pool outlives its slots.
@@ -111,7 +114,9 @@ class Semaphore {
     Status remove_signaller(const std::shared_ptr<Stream>& stream);
 
     // The calling thread waits; at most limit_ns of the host's time.
-    Status wait(std::uint64_t value, std::uint64_t limit_ns);
+    Status wait(std::uint64_t value, std::uint64_t limit_ns) {
+        return slot->wait(value, limit_ns, destroyed_);
+    }
     // Its handle is gone: who waits is told.
     void end_waits() { destroyed_.store(true, std::memory_order_release); }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include <orrery/hw/mmu.h>
@@ -22,6 +23,9 @@ struct File {
     std::uint32_t vm = 0;
     orr_doorbell_page* doorbells = nullptr;
     std::byte* kicks = nullptr;
+    // The kernel gives a buffer that the file has already the same handle again, which two would close.
+    std::mutex handles_mutex;
+    std::set<std::uint32_t> handles;
 
     ~File() {
         forget_card_file(fd.get());
@@ -31,6 +35,25 @@ struct File {
 
     int ioctl(unsigned long request, void* argument) const {
         return drmIoctl(fd.get(), request, argument) == 0 ? 0 : errno;
+    }
+    // Of a new buffer.
+    void keep(std::uint32_t handle) {
+        const std::lock_guard lock(handles_mutex);
+        handles.insert(handle);
+    }
+    void close(std::uint32_t handle) {
+        const std::lock_guard lock(handles_mutex);
+        handles.erase(handle);
+        drm_gem_close close{};
+        close.handle = handle;
+        ioctl(DRM_IOCTL_GEM_CLOSE, &close);
+    }
+    // The buffer's handle, which is kept; its error number is negative, -EEXIST if the file has it.
+    std::int64_t import(int dma_buf) {
+        const std::lock_guard lock(handles_mutex);
+        std::uint32_t handle = 0;
+        if (drmPrimeFDToHandle(fd.get(), dma_buf, &handle) != 0) return -errno;
+        return handles.insert(handle).second ? std::int64_t{handle} : -EEXIST;
     }
     std::string what(const char* call) const { return fmt::format("{} on {}", call, node); }
 };
@@ -63,9 +86,7 @@ class DrmBo final : public Bo {
         : file_(std::move(file)), handle_(handle), size_(size), mmap_offset_(mmap_offset) {}
     ~DrmBo() override {
         unmap();
-        drm_gem_close close{};
-        close.handle = handle_;
-        file_->ioctl(DRM_IOCTL_GEM_CLOSE, &close);
+        file_->close(handle_);
     }
     DrmBo(const DrmBo&) = delete;
     DrmBo& operator=(const DrmBo&) = delete;
@@ -82,6 +103,12 @@ class DrmBo final : public Bo {
     }
     void unmap() override {
         if (address_ != nullptr) ::munmap(std::exchange(address_, nullptr), size_);
+    }
+    Result<UniqueFd> export_fd() override {
+        int fd = -1;
+        if (drmPrimeHandleToFD(file_->fd.get(), handle_, DRM_CLOEXEC | DRM_RDWR, &fd) != 0)
+            return fail_errno(errno, file_->what("exporting a buffer"));
+        return UniqueFd(fd);
     }
 
   private:
@@ -274,23 +301,52 @@ class DrmDevice final : public Device {
                               fmt::format("allocating {} bytes of {} memory on {}", size,
                                           kind == BoKind::kVram ? "card" : "pinned host", file_->node));
         }
+        file_->keep(create.handle);
         return std::make_unique<DrmBo>(file_, create.handle, create.size, create.mmap_offset);
     }
 
     Result<std::unique_ptr<Bo>> import_bo(Bo& other) override {
         // All buffers of a winsys come from this file.
         auto& source = static_cast<DrmBo&>(other);
-        int fd = -1;
-        if (drmPrimeHandleToFD(source.file().fd.get(), source.handle(), DRM_CLOEXEC | DRM_RDWR, &fd) != 0) {
-            return fail_errno(errno, source.file().what("exporting a buffer"));
-        }
-        const UniqueFd dma_buf(fd);
-        std::uint32_t handle = 0;
-        if (drmPrimeFDToHandle(file_->fd.get(), dma_buf.get(), &handle) != 0) {
-            return fail_errno(errno,
+        ORR_TRY(dma_buf, source.export_fd());
+        const std::int64_t handle = file_->import(dma_buf->get());
+        if (handle < 0) {
+            return fail_errno(static_cast<int>(-handle),
                               fmt::format("importing a buffer of {} on {}", source.file().node, file_->node));
         }
-        return std::make_unique<DrmBo>(file_, handle, source.size(), 0);
+        return std::make_unique<DrmBo>(file_, static_cast<std::uint32_t>(handle), source.size(), 0);
+    }
+
+    Result<std::optional<ForeignBo>> import_fd(int fd) override {
+        const std::int64_t imported = file_->import(fd);
+        switch (imported) {
+            case -EEXIST:
+                return fail(orrErrorInvalidValue,
+                            "this process has what file descriptor {} stands for already: import it once, "
+                            "and free that before you import it again",
+                            fd);
+            case -EXDEV:       // memory of a card that is not linked to this one
+            case -EOPNOTSUPP:  // of another driver, which gives it to nobody
+                return std::nullopt;
+            case -EBADF:
+            case -EINVAL:
+            case -ENOTTY:
+                return fail(orrErrorInvalidValue,
+                            "file descriptor {} is no memory that could be imported: give one that an "
+                            "orrIpcExport call of another process made",
+                            fd);
+        }
+        if (imported < 0) return fail_errno(static_cast<int>(-imported), file_->what("importing a buffer"));
+        const auto handle = static_cast<std::uint32_t>(imported);
+        drm_orr_bo_info info{};
+        info.handle = handle;
+        if (const int number = file_->ioctl(DRM_IOCTL_ORR_BO_INFO, &info)) {
+            file_->close(handle);
+            return fail_errno(number, file_->what("asking about a buffer"));
+        }
+        auto bo = std::make_unique<DrmBo>(file_, handle, info.size, info.mmap_offset);
+        if (info.flags == 0) return std::nullopt;  // on the card's own node it would say what it is
+        return ForeignBo{std::move(bo), (info.flags & ORR_BO_VRAM) != 0 ? BoKind::kVram : BoKind::kSystem};
     }
 
     Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,

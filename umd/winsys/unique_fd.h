@@ -20,6 +20,8 @@ class UniqueFd {
         if (fd_ >= 0) ::close(fd_);
     }
     int get() const { return fd_; }
+    // Whoever calls this closes it.
+    int release() { return std::exchange(fd_, -1); }
 
   private:
     int fd_ = -1;

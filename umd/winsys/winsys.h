@@ -13,11 +13,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "umd/winsys/doorbell.h"
 #include "umd/winsys/error.h"
+#include "umd/winsys/unique_fd.h"
 
 namespace orrery::umd {
 
@@ -35,6 +37,14 @@ class Bo {
     // Maps all of it for the CPU at an address of the system's choice; the same address when called again.
     virtual Result<void*> map() = 0;
     virtual void unmap() = 0;
+    // A dma-buf by which another process can have it too: it lives as long as one of them has it.
+    virtual Result<UniqueFd> export_fd() = 0;
+};
+
+// A buffer that another process has exported.
+struct ForeignBo {
+    std::unique_ptr<Bo> bo;
+    BoKind kind = BoKind::kVram;
 };
 
 struct QueueState {
@@ -119,6 +129,9 @@ class Device {
     virtual Result<std::unique_ptr<Bo>> create_bo(std::uint64_t size, BoKind kind) = 0;
     // A buffer of another device of the same winsys. At most one import of a buffer a device at a time.
     virtual Result<std::unique_ptr<Bo>> import_bo(Bo& other) = 0;
+    // What is behind a file descriptor that another process gave, if this card has it or made it; nothing: it
+    // is another card's or another driver's. orrErrorInvalidValue: it is no buffer, or this process has it.
+    virtual Result<std::optional<ForeignBo>> import_fd(int fd) = 0;
     // flags: ORR_BIND_*.
     virtual Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
                         std::uint32_t flags) = 0;

@@ -1,11 +1,15 @@
 #include "tests/unit/umd/fake_winsys.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <orrery/hw/link.h>
@@ -17,12 +21,34 @@
 namespace orrery::umd::test {
 namespace {
 
+// Descriptors that stand for buffers, as dma-bufs do: files without content, known by their numbers.
+std::map<std::pair<dev_t, ino_t>, std::weak_ptr<FakePages>> g_exported;
+std::mutex g_exported_mutex;
+
+Result<UniqueFd> exported(const std::shared_ptr<FakePages>& pages) {
+    UniqueFd fd(::memfd_create("fake dma-buf", MFD_CLOEXEC));
+    struct stat stat{};
+    if (fd.get() < 0 || ::fstat(fd.get(), &stat) != 0) return fail_errno(errno, "exporting a buffer");
+    const std::lock_guard lock(g_exported_mutex);
+    g_exported[{stat.st_dev, stat.st_ino}] = pages;
+    return fd;
+}
+
+std::shared_ptr<FakePages> behind(int fd) {
+    struct stat stat{};
+    if (::fstat(fd, &stat) != 0) return nullptr;
+    const std::lock_guard lock(g_exported_mutex);
+    const auto found = g_exported.find({stat.st_dev, stat.st_ino});
+    return found == g_exported.end() ? nullptr : found->second.lock();
+}
+
 class FakeBo final : public Bo {
   public:
     FakeBo(std::shared_ptr<FakePages> pages, FakeCard& card) : pages_(std::move(pages)), card_(card) {}
     ~FakeBo() override {
         const std::lock_guard lock(card_.mutex());
         for (const auto& [va, mapping] : card_.mappings) {
+            if (card_.as_another_process) break;  // another one of this process may be
             EXPECT_NE(mapping.pages, pages_) << "a buffer was closed while it was bound at " << va;
         }
         pages_.reset();
@@ -30,6 +56,7 @@ class FakeBo final : public Bo {
     std::uint64_t size() const override { return pages_->size; }
     Result<void*> map() override { return pages_->data; }
     void unmap() override {}
+    Result<UniqueFd> export_fd() override { return exported(pages_); }
     const std::shared_ptr<FakePages>& pages() const { return pages_; }
 
   private:
@@ -200,6 +227,16 @@ class FakeDevice final : public Device {
             return fail_errno(EXDEV, "importing");
         if (card_.lost()) return fail_errno(ENODEV, "importing");
         return std::make_unique<FakeBo>(pages, card_);
+    }
+    // A process cannot have what it has exported: tests play another one with `as_another_process`.
+    Result<std::optional<ForeignBo>> import_fd(int fd) override {
+        const auto pages = behind(fd);
+        if (pages == nullptr)
+            return fail(orrErrorInvalidValue, "file descriptor {} is no memory that could be imported", fd);
+        if (card_.lost()) return fail_errno(ENODEV, "importing");
+        if (&pages->owner != &card_) return std::nullopt;
+        if (!card_.as_another_process) return fail(orrErrorInvalidValue, "this process has it already");
+        return ForeignBo{std::make_unique<FakeBo>(pages, card_), pages->kind};
     }
     Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
                 std::uint32_t flags) override {

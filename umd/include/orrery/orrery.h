@@ -19,6 +19,7 @@
 #include <orrery/device.h>
 #include <orrery/function.h>
 #include <orrery/gang.h>
+#include <orrery/ipc.h>
 #include <orrery/library.h>
 #include <orrery/memory.h>
 #include <orrery/module.h>

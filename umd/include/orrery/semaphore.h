@@ -14,11 +14,16 @@ extern "C" {
 /** Values are below 2^63: the others say that a semaphore has failed. */
 #define ORR_SEMAPHORE_VALUE_MAX 0x7fffffffffffffffull
 
-/** In the current device's memory; its value is 0. flags: 0. */
+/** Other processes can have it too: see orrery/ipc.h. */
+#define orrSemaphoreInterprocess 0x1u
+/** In the current device's memory; its value is 0. flags: 0 or orrSemaphoreInterprocess. */
 ORR_API orrError_t orrSemaphoreCreate(orrSemaphore_t* semaphore, unsigned flags);
 /** For error texts: at most 63 characters; null or empty takes the name away. */
 ORR_API orrError_t orrSemaphoreSetName(orrSemaphore_t semaphore, const char* name);
-/** Streams that wait for more than somebody was told to signal stop with orrErrorAbandoned. */
+/**
+ * Streams that wait for more than somebody was told to signal stop with orrErrorAbandoned; but not those of a
+ * semaphore that other processes have too, as these may signal it yet.
+ */
 ORR_API orrError_t orrSemaphoreDestroy(orrSemaphore_t semaphore);
 
 /** When all earlier work of the stream is done. From a stream of a linked device it crosses the link behind

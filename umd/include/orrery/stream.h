@@ -76,6 +76,12 @@ ORR_API orrError_t orrStreamQuery(orrStream_t stream);
 /** It is for ordering only: its times cannot be asked. */
 #define orrEventDisableTiming 0x2u
 
+/**
+ * Other processes can have it too (see orrery/ipc.h): they wait, and the one that made it records, in streams
+ * of the device that was current then. Needs orrEventDisableTiming.
+ */
+#define orrEventInterprocess 0x4u
+
 /** flags: orrEvent*. */
 ORR_API orrError_t orrEventCreate(orrEvent_t* event, unsigned flags);
 /** Does not wait; who waits for its last record still does. */

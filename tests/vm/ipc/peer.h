@@ -1,0 +1,59 @@
+// Another process of the test, and what is said to it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <orrery/ipc.h>
+#include <orrery/orrery.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#define ASSERT_OK(call) ASSERT_EQ((call), orrSuccess) << orrGetLastErrorText()
+#define EXPECT_OK(call) EXPECT_EQ((call), orrSuccess) << orrGetLastErrorText()
+#define EXPECT_FAIL(call, code, part)                                   \
+    do {                                                                \
+        EXPECT_EQ((call), code) << orrGetLastErrorText();               \
+        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr(part)); \
+    } while (false)
+
+namespace orrery::umd::vm {
+
+// Nothing that is waited for here takes seconds; this is for machines that are busy.
+constexpr std::uint64_t kLongNs = 100'000'000'000;
+
+// A number and descriptors, as the processes of the test tell each other.
+struct Said {
+    std::uint64_t number = 0;
+    std::vector<int> fds;
+};
+
+void say(int socket, std::uint64_t number, const std::vector<int>& fds = {});
+// Ends the process if nothing comes.
+Said hear(int socket);
+
+// This program again in a role (roles.cc); it is killed when this goes.
+class Peer {
+  public:
+    explicit Peer(const std::string& role, int device = 0);
+    ~Peer();
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+
+    void say(std::uint64_t number, const std::vector<int>& fds = {}) const { vm::say(socket_, number, fds); }
+    Said hear() const { return vm::hear(socket_); }
+    void kill();
+    int socket() const { return socket_; }
+
+  private:
+    pid_t process_ = -1;
+    int socket_ = -1;
+};
+
+// What a peer does; its exit status. The other end is behind kPeerSocket.
+constexpr int kPeerSocket = 3;
+int run_role(const std::string& role, int device);
+
+}  // namespace orrery::umd::vm

@@ -1,0 +1,127 @@
+// The other process is on another card.
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tests/vm/ipc/peer.h"
+
+namespace orrery::umd::vm {
+namespace {
+
+constexpr std::size_t kBytes = 2 << 20;
+
+struct Shared {
+    Shared() {
+        EXPECT_OK(orrSetDevice(0));
+        EXPECT_OK(orrIpcMalloc(&memory, kBytes, 0));
+        EXPECT_OK(orrMemset(memory, 0, kBytes));
+        EXPECT_OK(orrMallocHost(&host, kBytes, 0));
+        EXPECT_OK(orrSemaphoreCreate(&semaphore, orrSemaphoreInterprocess));
+        EXPECT_OK(orrStreamCreate(&stream, 0));
+        EXPECT_OK(orrIpcExportMemory(&fds[0], memory, 0));
+        EXPECT_OK(orrIpcExportSemaphore(&fds[1], semaphore, 0));
+        EXPECT_OK(orrStreamWaitSemaphore(stream, semaphore, 1, nullptr));
+        EXPECT_OK(orrMemcpyAsync(host, memory, kBytes, orrMemcpyDeviceToHost, stream));
+    }
+    ~Shared() {
+        EXPECT_OK(orrStreamDestroy(stream));
+        EXPECT_OK(orrSemaphoreDestroy(semaphore));
+        EXPECT_OK(orrFree(memory));
+        EXPECT_OK(orrFreeHost(host));
+        for (int fd : fds)
+            ::close(fd);
+    }
+    void *memory = nullptr, *host = nullptr;
+    orrSemaphore_t semaphore = nullptr;
+    orrStream_t stream = nullptr;
+    int fds[2] = {-1, -1};
+};
+
+TEST(TwoCardsIpc, ANeighbourWritesOverTheLinkAndSignals) {
+    Shared shared;
+    Peer peer("copy", 1);
+    peer.say(1, {shared.fds[0], shared.fds[1]});
+    ASSERT_OK(orrStreamSynchronize(shared.stream));
+    for (std::size_t i = 0; i < kBytes; ++i)
+        ASSERT_EQ(static_cast<std::uint8_t*>(shared.host)[i], 1) << i;
+    EXPECT_EQ(peer.hear().number, orrIpcReachLink);
+}
+
+TEST(TwoCardsIpc, ANeighbourThatIsKilledFailsTheWait) {
+    Shared shared;
+    Peer peer("copy", 1);
+    peer.say(0, {shared.fds[0], shared.fds[1]});
+    EXPECT_EQ(peer.hear().number, orrIpcReachLink);
+    EXPECT_EQ(orrStreamQuery(shared.stream), orrErrorNotReady);
+    peer.kill();
+    EXPECT_EQ(orrStreamSynchronize(shared.stream), orrErrorAborted) << orrGetLastErrorText();
+}
+
+TEST(TwoCardsIpc, AnEventOfANeighbour) {
+    ASSERT_EQ(orrSetDevice(0), orrSuccess);
+    orrEvent_t event = nullptr;
+    orrStream_t stream = nullptr;
+    orrSemaphore_t gate = nullptr;
+    int fd = -1;
+    ASSERT_OK(orrEventCreate(&event, orrEventInterprocess | orrEventDisableTiming));
+    ASSERT_OK(orrIpcExportEvent(&fd, event, 0));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream, gate, 1, nullptr));
+    ASSERT_OK(orrEventRecord(event, stream));
+    Peer peer("event", 1);
+    peer.say(0, {fd});
+    ::close(fd);
+    EXPECT_EQ(peer.hear().number, orrErrorNotReady);
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
+    peer.say(0);
+    EXPECT_EQ(peer.hear().number, orrSuccess);
+    EXPECT_EQ(peer.hear().number, orrSuccess);
+    // Of its own device only.
+    orrStream_t far = nullptr;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrStreamCreate(&far, 0));
+    EXPECT_FAIL(orrEventRecord(event, far), orrErrorInvalidValue, "device 0");
+    ASSERT_OK(orrStreamDestroy(far));
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrStreamDestroy(stream));
+    ASSERT_OK(orrEventDestroy(event));
+    ASSERT_OK(orrSemaphoreDestroy(gate));
+}
+
+TEST(TwoCardsIpc, HostMemoryIsSeenByBothCards) {
+    void* host = nullptr;
+    int fd = -1;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrMallocHost(&host, 8192, 0));
+    ASSERT_OK(orrIpcExportMemory(&fd, host, 0));
+    Peer peer("memory", 0);
+    peer.say(0, {fd});
+    ::close(fd);
+    EXPECT_EQ(peer.hear().number, orrIpcReachDirect);
+    peer.say(6);
+    EXPECT_EQ(peer.hear().number, 6u);
+    EXPECT_EQ(static_cast<std::uint8_t*>(host)[8191], 6);
+    ASSERT_OK(orrFreeHost(host));
+}
+
+TEST(FourCardsIpc, MemoryOfAFarCardGoesThroughTheHost) {
+    int count = 0;
+    ASSERT_OK(orrGetDeviceCount(&count));
+    if (count < 3) GTEST_SKIP() << "all cards are linked";
+    void* memory = nullptr;
+    int fd = -1;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrIpcMalloc(&memory, 8192, 0));
+    ASSERT_OK(orrIpcExportMemory(&fd, memory, 0));
+    Peer peer("memory", 2);
+    peer.say(0, {fd});
+    ::close(fd);
+    EXPECT_EQ(peer.hear().number, orrIpcReachHost);
+    peer.say(4);  // by card 0, which has it
+    EXPECT_EQ(peer.hear().number, 4u);
+    ASSERT_OK(orrFree(memory));
+}
+
+}  // namespace
+}  // namespace orrery::umd::vm

@@ -1,0 +1,134 @@
+#include "umd/runtime/shared_semaphore.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+
+#include "umd/runtime/context.h"
+
+namespace orrery::umd {
+namespace {
+
+const char* name_of(std::uint64_t kind) {
+    switch (static_cast<SharedSemaphores::Kind>(kind)) {
+        case SharedSemaphores::Kind::kSemaphore:
+            return "a semaphore";
+        case SharedSemaphores::Kind::kEvent:
+            return "an event";
+    }
+    return "something that this version of the library does not know";
+}
+
+}  // namespace
+
+SharedSemaphores::~SharedSemaphores() {
+    for (const Parted& parted : parted_)
+        context_.memory().free_block(parted.block);
+}
+
+SharedPage& SharedSemaphores::page(const SemaphoreSlot& slot) {
+    return *reinterpret_cast<SharedPage*>(slot.cpu);
+}
+
+Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::make_slot(Block* block) {
+    auto mapped = block->bo->map();
+    if (!mapped) {
+        context_.memory().free_block(block);
+        return std::unexpected(mapped.error());
+    }
+    auto slot = std::make_unique<SemaphoreSlot>();
+    slot->context = &context_;
+    slot->block = block;
+    slot->cpu = static_cast<orr_semaphore*>(*mapped);
+    slot->va = block->va;
+    slot->shared = true;
+    {
+        const std::lock_guard lock(mutex_);
+        live_.emplace_back(slot->va, slot->cpu);
+    }
+    return std::shared_ptr<SemaphoreSlot>(
+        slot.release(), [this](SemaphoreSlot* gone) { part(std::unique_ptr<SemaphoreSlot>(gone)); });
+}
+
+Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::create(Kind kind) {
+    sweep();
+    ORR_TRY(block, context_.memory().create_block(context_.device(), kPage, BoKind::kVram));
+    ORR_TRY(slot, make_slot(*block));
+    SharedPage& shared = page(**slot);  // the driver cleared it
+    shared.kind = static_cast<std::uint64_t>(kind);
+    std::atomic_ref(shared.magic).store(SharedPage::kMagic, std::memory_order_release);
+    return slot;
+}
+
+Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::import(ForeignBo foreign, Kind kind) {
+    sweep();
+    const char* const wanted = name_of(static_cast<std::uint64_t>(kind));
+    if (foreign.kind != BoKind::kVram || foreign.bo->size() != kPage) {
+        return fail(orrErrorInvalidValue, "what was given is memory of {} bytes, not {}: import it as memory",
+                    foreign.bo->size(), wanted);
+    }
+    ORR_TRY(block, context_.memory().import_block(context_.device(), std::move(foreign.bo)));
+    ORR_TRY(slot, make_slot(*block));
+    SharedPage& shared = page(**slot);
+    const std::uint64_t magic = std::atomic_ref(shared.magic).load(std::memory_order_acquire);
+    const std::uint64_t is = std::atomic_ref(shared.kind).load(std::memory_order_relaxed);
+    if (magic == SharedPage::kMagic && is == static_cast<std::uint64_t>(kind)) return slot;
+    slot->reset();
+    sweep();
+    return fail(orrErrorInvalidValue, "what was given is {}, not {}: use the call that imports that",
+                magic == SharedPage::kMagic ? name_of(is) : "memory", wanted);
+}
+
+Result<UniqueFd> SharedSemaphores::export_fd(const SemaphoreSlot& slot) {
+    if (!slot.shared) {
+        return fail(orrErrorInvalidValue,
+                    "{} shares its memory with others of this process: make it with "
+                    "orrSemaphoreInterprocess, and an event with orrEventInterprocess",
+                    slot.context->describe_semaphore(slot.va));
+    }
+    return slot.block->bo->export_fd();
+}
+
+// Whoever drops the last reference may hold any lock of a stream.
+void SharedSemaphores::part(std::unique_ptr<SemaphoreSlot> slot) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(live_, [&](const auto& entry) { return entry.first == slot->va; });
+    parted_.push_back({slot->block, false, {}});
+}
+
+void SharedSemaphores::sweep() {
+    std::vector<Parted> all;
+    {
+        const std::lock_guard lock(mutex_);
+        if (parted_.empty()) return;
+        all.swap(parted_);
+    }
+    std::vector<Block*> free;
+    std::erase_if(all, [&](Parted& parted) {
+        if (!std::exchange(parted.noted, true)) {
+            for (const auto& stream : context_.fleet().streams())
+                parted.users.emplace_back(stream, stream->rung());
+        }
+        std::erase_if(parted.users, [](const auto& user) {
+            const auto stream = user.first.lock();
+            return stream == nullptr || stream->over(user.second);
+        });
+        if (!parted.users.empty()) return false;
+        free.push_back(parted.block);
+        return true;
+    });
+    {
+        const std::lock_guard lock(mutex_);
+        std::ranges::move(all, std::back_inserter(parted_));
+    }
+    for (Block* block : free)
+        context_.memory().free_block(block);
+}
+
+orr_semaphore* SharedSemaphores::find(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(live_, va, [](const auto& entry) { return entry.first; });
+    return found == live_.end() ? nullptr : found->second;
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,74 @@
+// Semaphores that several processes have: each in a page of a card's memory of its own, as whoever gets the
+// page has all of it. What another process may write there is looked at as what it is: a value, no address.
+#pragma once
+
+#include <orrery/hw/link.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "umd/winsys/error.h"
+#include "umd/winsys/unique_fd.h"
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+class Context;
+class Stream;
+struct Block;
+struct SemaphoreSlot;
+
+// What is in the page; the same for all processes, whichever version of the library they have.
+struct SharedPage {
+    orr_semaphore semaphore;
+    std::uint8_t unused[64 - sizeof(orr_semaphore)];
+    std::uint64_t magic;     // kMagic; 0: no semaphore
+    std::uint64_t kind;      // SharedSemaphores::Kind
+    std::uint64_t recorded;  // of an event: the value of its last record, which is in a ring; 0: none
+
+    static constexpr std::uint64_t kMagic = 0x31'4d'45'53'52'52'4fULL;  // "ORRSEM1"
+};
+static_assert(offsetof(SharedPage, magic) == 64 && sizeof(SharedPage) <= 4096);
+
+// Of one card. Thread safe. It outlives its slots.
+class SharedSemaphores {
+  public:
+    enum class Kind : std::uint64_t { kSemaphore = 1, kEvent = 2 };
+
+    explicit SharedSemaphores(Context& context) : context_(context) {}
+    ~SharedSemaphores();
+    SharedSemaphores(const SharedSemaphores&) = delete;
+    SharedSemaphores& operator=(const SharedSemaphores&) = delete;
+
+    Result<std::shared_ptr<SemaphoreSlot>> create(Kind kind);
+    // A page of this card's memory that another process has exported.
+    Result<std::shared_ptr<SemaphoreSlot>> import(ForeignBo foreign, Kind kind);
+    static Result<UniqueFd> export_fd(const SemaphoreSlot& slot);
+    static SharedPage& page(const SemaphoreSlot& slot);
+    // Gives back the pages of slots that are gone, as soon as no stream of the process can touch them any
+    // more. Not from inside of a stream.
+    void sweep();
+    // The one at this address, or null.
+    orr_semaphore* find(std::uint64_t va) const;
+
+  private:
+    struct Parted {
+        Block* block = nullptr;
+        bool noted = false;  // `users` are
+        // What may still use it: each stream with all that it had then.
+        std::vector<std::pair<std::weak_ptr<Stream>, std::uint64_t>> users;
+    };
+    Result<std::shared_ptr<SemaphoreSlot>> make_slot(Block* block);
+    void part(std::unique_ptr<SemaphoreSlot> slot);
+
+    Context& context_;
+    mutable std::mutex mutex_;
+    std::vector<std::pair<std::uint64_t, orr_semaphore*>> live_;  // address, and where the CPU sees it
+    std::vector<Parted> parted_;
+};
+
+}  // namespace orrery::umd
