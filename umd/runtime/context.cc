@@ -198,6 +198,12 @@ orr_semaphore* Context::find_semaphore(std::uint64_t va) const {
     return found != nullptr ? found : shared_semaphores_.find(va);
 }
 
+bool Context::others_fail(std::uint64_t va) const {
+    // Of a shared one nothing is known once its page is gone.
+    if (semaphores_.find(va) != nullptr || event_slots_.find(va) != nullptr) return false;
+    return !shared_semaphores_.ours(va);
+}
+
 const char* Context::keep_name(const std::string& name) {
     const std::lock_guard lock(mutex_);
     return names_.insert(name).first->c_str();

@@ -97,6 +97,10 @@ class Context {
     // A semaphore of ours at this address, or null.
     orr_semaphore* find_semaphore(std::uint64_t va) const;
 
+    // A failure of the semaphore at this address is another process's: it is shared, and nobody of ours was
+    // to signal it.
+    bool others_fail(std::uint64_t va) const;
+
     // A copy of the name that lives as long as the context.
     const char* keep_name(const std::string& name);
     // What error texts call the semaphore at this address; empty: forget it.

@@ -447,7 +447,8 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                             who, context.device(), ORR_GANG_MAX_OF_CARD, ORR_GANG_MAX_OF_CONTEXT,
                             ORR_GANG_MAX_OF_CARD / 2, tail)};
         case ORR_QERR_POISON: {
-            const Error cause = context.fleet().cause(state.error_detail);
+            const Error cause =
+                context.fleet().cause(state.error_detail, context.others_fail(state.error_address));
             return {cause.code, fmt::format("{} that this stream waited for will never come: {}",
                                             context.describe_semaphore(state.error_address), cause.text)};
         }

@@ -13,6 +13,7 @@ namespace orrery::umd {
 namespace {
 
 constexpr int kLongestChain = 8;
+constexpr std::size_t kMostForeignWords = 1024;
 
 }  // namespace
 
@@ -82,7 +83,23 @@ void Fleet::forget_flights(const Context& context) {
     std::erase_if(orphans_, [](const Orphans& orphans) { return orphans.signals.empty(); });
 }
 
-Error Fleet::cause(std::uint64_t word) const {
+// A failure goes on from semaphore to semaphore with its word: also to those of this process alone.
+bool Fleet::came_from_outside(std::uint64_t word) const {
+    {
+        const std::lock_guard lock(told_mutex_);
+        if (foreign_words_.contains(word)) return true;
+    }
+    return std::ranges::any_of(streams(),
+                               [&](const auto& stream) { return stream->poisoned_from_outside(word); });
+}
+
+Error Fleet::cause(std::uint64_t word, bool foreign) const {
+    if (foreign || came_from_outside(word)) {
+        const std::lock_guard lock(told_mutex_);
+        if (foreign_words_.size() == kMostForeignWords) foreign_words_.clear();
+        foreign_words_.insert(word);
+        foreign = true;
+    }
     const QueueKey key{ORR_FAILURE_NODE(word), ORR_FAILURE_QUEUE(word)};
     const std::uint64_t index = ORR_FAILURE_INDEX(word);
     const auto by_name = [](const std::string& who, const Error& error) {
@@ -93,6 +110,11 @@ Error Fleet::cause(std::uint64_t word) const {
         const auto told = told_.find({key.first, key.second, index});
         if (told != told_.end()) return by_name(told->second.who, told->second.error);
     }
+    std::string where = fmt::format("the card whose uid ends in {:#04x}", key.first);
+    for (const Context* context : contexts()) {
+        if (context->node() == key.first) where = fmt::format("device {}", context->device());
+    }
+    if (foreign) return describe_foreign_failure(word, where);
     // Who was the last that could signal may have stopped for what had become of others; any other word names
     // the first cause. It stands in memory of processes: one that names its own waiter would go round.
     const bool abandoned = ORR_FAILURE_CODE(word) == ORR_QERR_ABANDONED;
@@ -113,10 +135,6 @@ Error Fleet::cause(std::uint64_t word) const {
         if (grave != graves_.end() &&
             (abandoned ? grave->second.latest : (grave->second.index & ORR_FAILURE_INDEX(~0ull)) == index))
             return by_name(grave->second.who, grave->second.error);
-    }
-    std::string where = fmt::format("the card whose uid ends in {:#04x}", key.first);
-    for (const Context* context : contexts()) {
-        if (context->node() == key.first) where = fmt::format("device {}", context->device());
     }
     return describe_foreign_failure(word, where);
 }

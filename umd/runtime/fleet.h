@@ -45,7 +45,8 @@ class Fleet {
     bool several() const { return contexts().size() > 1; }
 
     // What a failure word (orrery/fw/failure.h) stands for: code and text of the first cause, by name.
-    Error cause(std::uint64_t word) const;
+    // foreign: it stood where another process puts them, whose queues may have had the numbers of ours.
+    Error cause(std::uint64_t word, bool foreign = false) const;
 
     // Fails a semaphore of `there` in the name of who will not signal it. False: not now.
     bool fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, const std::string& who,
@@ -69,6 +70,8 @@ class Fleet {
     using PacketKey = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // and packet
 
     std::vector<Context*> contexts() const;
+    // It is another process's queue's, as far as streams of ours have met it.
+    bool came_from_outside(std::uint64_t word) const;
     // Of a semaphore of ours; null: of nobody's.
     Context* owner(std::uint64_t va) const;
     bool reached(const SemaphorePoint& point) const;
@@ -97,6 +100,7 @@ class Fleet {
     std::map<PacketKey, Grave>
         told_;                       // under told_mutex_: failures that this process told in place of a queue
     mutable std::mutex told_mutex_;  // behind everything of a stream
+    mutable std::set<std::uint64_t> foreign_words_;  // of other processes' queues; under told_mutex_
     std::set<std::uint64_t> failed_;  // semaphores that this process has failed; under told_mutex_
     std::vector<Orphans> orphans_;    // under mutex_
     bool sorting_orphans_ = false;    // they are not there meanwhile; under mutex_

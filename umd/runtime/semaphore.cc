@@ -53,7 +53,7 @@ std::uint64_t SemaphoreSlot::time_ps() const {
 
 Status SemaphoreSlot::check() const {
     if (!failed()) return {};
-    const Error cause = context->fleet().cause(ORR_SEM_FAILURE(value()));
+    const Error cause = context->fleet().cause(ORR_SEM_FAILURE(value()), shared && !ours());
     return fail(cause.code, "{} has failed: {}. Destroy it and make a new one",
                 context->describe_semaphore(va), cause.text);
 }
@@ -136,6 +136,7 @@ Status Semaphore::add_signaller(const std::shared_ptr<Stream>& stream) {
     }
     ORR_TRY(added, stream->declare_signal(slot->va));
     declared_ = true;
+    slot->declared.store(true);
     std::erase_if(signallers_, [&](const auto& weak) {
         const auto one = weak.lock();
         return one == nullptr || one == stream;
@@ -221,6 +222,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
         std::atomic_ref(slot->cpu->time_ps).store(0, std::memory_order_relaxed);
         std::atomic_ref(slot->cpu->value).store(0, std::memory_order_release);
         slot->last = slot->wanted = 0;
+        slot->declared.store(false);
     }
     return std::shared_ptr<SemaphoreSlot>(
         slot, [](SemaphoreSlot* back) { back->pool->give_back(std::unique_ptr<SemaphoreSlot>(back)); });

@@ -44,7 +44,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::make_slot(Block* block)
     slot->shared = true;
     {
         const std::lock_guard lock(mutex_);
-        live_.emplace_back(slot->va, slot->cpu);
+        live_.push_back(slot.get());
     }
     return std::shared_ptr<SemaphoreSlot>(
         slot.release(), [this](SemaphoreSlot* gone) { part(std::unique_ptr<SemaphoreSlot>(gone)); });
@@ -92,8 +92,8 @@ Result<UniqueFd> SharedSemaphores::export_fd(const SemaphoreSlot& slot) {
 // Whoever drops the last reference may hold any lock of a stream.
 void SharedSemaphores::part(std::unique_ptr<SemaphoreSlot> slot) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(live_, [&](const auto& entry) { return entry.first == slot->va; });
-    parted_.push_back({slot->block, false, {}});
+    std::erase(live_, slot.get());
+    parted_.push_back({slot->block, slot->ours(), false, {}});
 }
 
 void SharedSemaphores::sweep() {
@@ -125,10 +125,16 @@ void SharedSemaphores::sweep() {
         context_.memory().free_block(block);
 }
 
+bool SharedSemaphores::ours(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(live_, [&](const auto* slot) { return slot->va == va && slot->ours(); }) ||
+           std::ranges::any_of(parted_, [&](const Parted& one) { return one.block->va == va && one.ours; });
+}
+
 orr_semaphore* SharedSemaphores::find(std::uint64_t va) const {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(live_, va, [](const auto& entry) { return entry.first; });
-    return found == live_.end() ? nullptr : found->second;
+    const auto found = std::ranges::find(live_, va, &SemaphoreSlot::va);
+    return found == live_.end() ? nullptr : (*found)->cpu;
 }
 
 }  // namespace orrery::umd

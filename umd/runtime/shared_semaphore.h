@@ -52,12 +52,15 @@ class SharedSemaphores {
     // Gives back the pages of slots that are gone, as soon as no stream of the process can touch them any
     // more. Not from inside of a stream.
     void sweep();
+    // The one at this address, or one that is parted from it, was signalled by this process or declared so.
+    bool ours(std::uint64_t va) const;
     // The one at this address, or null.
     orr_semaphore* find(std::uint64_t va) const;
 
   private:
     struct Parted {
         Block* block = nullptr;
+        bool ours = false;
         bool noted = false;  // `users` are
         // What may still use it: each stream with all that it had then.
         std::vector<std::pair<std::weak_ptr<Stream>, std::uint64_t>> users;
@@ -67,7 +70,7 @@ class SharedSemaphores {
 
     Context& context_;
     mutable std::mutex mutex_;
-    std::vector<std::pair<std::uint64_t, orr_semaphore*>> live_;  // address, and where the CPU sees it
+    std::vector<const SemaphoreSlot*> live_;
     std::vector<Parted> parted_;
 };
 

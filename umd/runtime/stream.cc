@@ -453,6 +453,12 @@ bool Stream::poisoned() const {
     return load(ring_->error, std::memory_order_relaxed) == ORR_QERR_POISON;
 }
 
+bool Stream::poisoned_from_outside(std::uint64_t word) const {
+    if (!poisoned()) return false;
+    const QueueState state = state_of_ring();
+    return state.error_detail == word && context_.others_fail(state.error_address);
+}
+
 std::uint64_t Stream::stopped_at() const {
     if (load(ring_->error, std::memory_order_acquire) == ORR_QERR_NONE) return consumer();
     return load(ring_->error_index, std::memory_order_relaxed);

@@ -149,6 +149,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Status wait_quiet();
     // It stopped because what it waited for had failed: the cause is elsewhere.
     bool poisoned() const;
+    // So it is with this word, in a semaphore that others fail: see Context::others_fail().
+    bool poisoned_from_outside(std::uint64_t word) const;
     // The packet at which it stopped.
     std::uint64_t stopped_at() const;
     // What it has not signalled.
