@@ -1,5 +1,6 @@
 // What processes share, with both of them played by this one: the card lets it import what it has exported.
 #include <orrery/fw/failure.h>
+#include <orrery/graph.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
