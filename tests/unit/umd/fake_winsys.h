@@ -119,7 +119,7 @@ class FakeCard {
         mappings.erase(reinterpret_cast<std::uintptr_t>(buffer));
     }
     bool as_another_process = false;  // imports what this process has exported
-    bool knows_signallers = true;  // false: a driver without the call
+    bool knows_signallers = true;     // false: a driver without the call
     std::uint64_t kicks() const { return kicks_.load(); }
     std::uint64_t waits() const { return waits_.load(); }
     std::uint64_t packets() const { return packets_done_.load(); }
