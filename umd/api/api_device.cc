@@ -147,6 +147,7 @@ orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
         if (free_bytes == nullptr || total_bytes == nullptr)
             return null_argument("free_bytes or total_bytes");
         ORR_TRY(winsys, runtime.device(current_device()));
+        runtime.sweep();
         ORR_TRY(card, (*winsys)->query());
         *total_bytes = card->vram_size;
         *free_bytes = card->vram_size - std::min(card->vram_used, card->vram_size);

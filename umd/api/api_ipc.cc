@@ -26,20 +26,17 @@ struct Found {
 Result<Found> find_foreign(Runtime& runtime, int fd) {
     ORR_TRY(first, runtime.device(0));  // or there is none
     ORR_TRY(count, runtime.device_count());
-    std::optional<Error> lost;
+    std::optional<Error> refused;  // first
     for (int number = 0; number < *count; ++number) {
         ORR_TRY(device, runtime.device(number));
-        auto found = (*device)->import_fd(fd);
-        if (!found && found.error().code == orrErrorDeviceLost) {
-            lost = found.error();  // another one may have it
-            continue;
-        }
-        if (!found) return std::unexpected(found.error());
-        if (!*found) continue;
+        auto found = runtime.memory().probe(**device, fd);
+        if (!found && found.error().code == orrErrorInvalidValue) return std::unexpected(found.error());
+        if (!found && !refused) refused = found.error();
+        if (!found || !*found) continue;  // another one may have it
         ORR_TRY(context, runtime.context(number));
         return Found{*context, *std::move(*found)};
     }
-    if (lost) return std::unexpected(*lost);
+    if (refused) return std::unexpected(*refused);
     return fail(orrErrorInvalidValue,
                 "file descriptor {} is memory of another driver, or of a card that this process does not see "
                 "(ORR_VISIBLE_DEVICES)",

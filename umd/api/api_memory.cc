@@ -14,6 +14,7 @@ Status drain_users(Runtime& runtime, int device) {
         if (!uses) continue;
         ORR_TRY(drained, context->drain());
     }
+    runtime.sweep();
     return {};
 }
 

@@ -115,6 +115,7 @@ orrError_t orrStreamSignalSemaphore(orrStream_t stream, orrSemaphore_t semaphore
         Crossing crossing{1, nullptr, value};
         if (crosses) crossing.slot = (*found)->slot;
         const std::span<const Crossing> crossings(&crossing, crosses ? 1 : 0);
+        slot.claim();
         ORR_TRY(index, (*queue)->submit({&packet, 1}, {Op::kSignal, nullptr}, {}, crossings));
         slot.promise(value);
         return {};
@@ -185,13 +186,14 @@ orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_semaphore(runtime, semaphore));
         ORR_TRY(valid, check_value(value));
-        const SemaphoreSlot& slot = *(*found)->slot;
+        SemaphoreSlot& slot = *(*found)->slot;
         ORR_TRY(good, slot.check());
         if (value < slot.value()) {
             return fail(orrErrorInvalidValue, "a semaphore only grows: it is {} already, {} was asked for",
                         slot.value(), value);
         }
         // By the card's own semaphore unit, so that its waiters see it at once and with a model time.
+        slot.claim();
         ORR_TRY(sent, slot.context->signal(make_semaphore(ORR_PKT_SIGNAL, slot.va, value)));
         return sent->first->wait(sent->second);
     });

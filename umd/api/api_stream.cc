@@ -67,6 +67,7 @@ orrError_t orrStreamDestroy(orrStream_t stream) {
         // A stream that has stopped can be destroyed like any other; its error was told at each wait.
         (void)gone->synchronize();
         gone->close();
+        runtime.sweep();
         return {};
     });
 }

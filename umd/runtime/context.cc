@@ -177,6 +177,7 @@ std::vector<Context*> Context::peers() const {
 Status Context::synchronize() {
     Status first;
     for (const auto& stream : fleet_.streams(this)) {
+        if (stream->use() == Stream::Use::kRelay) continue;  // another card's work, which may never go on
         if (auto done = stream->synchronize(); !done && first) first = std::move(done);
     }
     return first;
@@ -184,6 +185,7 @@ Status Context::synchronize() {
 
 Status Context::drain() {
     for (const auto& stream : fleet_.streams(this)) {
+        if (stream->use() == Stream::Use::kRelay) continue;
         auto done = stream->synchronize();
         if (done) continue;
         if (!stream->error()) return done;
@@ -192,10 +194,12 @@ Status Context::drain() {
     return fleet_.wait_quiet(*this);
 }
 
-orr_semaphore* Context::find_semaphore(std::uint64_t va) const {
-    orr_semaphore* found = semaphores_.find(va);
-    if (found == nullptr) found = event_slots_.find(va);
-    return found != nullptr ? found : shared_semaphores_.find(va);
+std::optional<std::uint64_t> Context::semaphore_value(std::uint64_t va) const {
+    for (const SemaphorePool* pool : {&semaphores_, &event_slots_}) {
+        // What a pool has stays mapped as long as it lives.
+        if (const orr_semaphore* found = pool->find(va)) return load_semaphore(*found);
+    }
+    return shared_semaphores_.value_of(va);
 }
 
 bool Context::others_fail(std::uint64_t va) const {

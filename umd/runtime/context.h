@@ -94,8 +94,8 @@ class Context {
 
     SharedSemaphores& shared_semaphores() { return shared_semaphores_; }  // in card memory, other processes'
 
-    // A semaphore of ours at this address, or null.
-    orr_semaphore* find_semaphore(std::uint64_t va) const;
+    // Of a semaphore of ours at this address, as load_semaphore().
+    std::optional<std::uint64_t> semaphore_value(std::uint64_t va) const;
 
     // A failure of the semaphore at this address is another process's: it is shared, and nobody of ours was
     // to signal it.

@@ -16,7 +16,8 @@ Result<std::shared_ptr<Stream::Relay>> make_relay(Context& source, Context& targ
     ORR_TRY(shared, target.memory().share_block(*(*slot)->block, source.device()));
     QueueOptions options;
     options.name = fmt::format("events to device {}", target.device());
-    ORR_TRY(stream, Stream::create(source, Stream::kDefaultEntries, 0, std::move(options)));
+    ORR_TRY(stream,
+            Stream::create(source, Stream::kDefaultEntries, 0, std::move(options), Stream::Use::kRelay));
     auto relay = std::make_shared<Stream::Relay>();
     relay->source = std::move(*stream);
     relay->slot = std::move(*slot);
@@ -150,6 +151,8 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t lim
 Status wait_over_link(Context& source, std::uint64_t semaphore, std::uint64_t wanted,
                       const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns, const std::string& who) {
     Context& target = stream->context();
+    // Nothing takes away what would be put behind it.
+    if (auto stopped = stream->error()) return std::unexpected(*stopped);
     auto found = stream->relay(source.device(), [&] { return make_relay(source, target); });
     if (!found) {
         // A card that has just died has no links; the driver may not have noticed yet.

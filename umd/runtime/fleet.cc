@@ -141,15 +141,14 @@ Error Fleet::cause(std::uint64_t word, bool foreign) const {
 
 Context* Fleet::owner(std::uint64_t va) const {
     for (Context* context : contexts()) {
-        if (context->find_semaphore(va) != nullptr) return context;
+        if (context->semaphore_value(va)) return context;
     }
     return nullptr;
 }
 
 bool Fleet::reached(const SemaphorePoint& point) const {
     for (const Context* context : contexts()) {
-        if (const auto* semaphore = context->find_semaphore(point.va))
-            return load_semaphore(*semaphore) >= point.value;
+        if (const auto value = context->semaphore_value(point.va)) return *value >= point.value;
     }
     return true;  // nobody's that we know
 }

@@ -52,6 +52,9 @@ class Fleet {
     bool fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, const std::string& who,
                         const Error& error);
 
+    // Its memory will be another's.
+    void forget_semaphore(std::uint64_t va);
+
     // For those who wait: streams of cards that are gone stop, and what they, or queues that cannot reach
     // another card any more, would have signalled there fails. Does it now and then only.
     void watch();

@@ -37,10 +37,12 @@ void Fleet::watch() {
     const auto all = streams();
     look_at_cards(all);
     for (const auto& stream : all) {
-        if (stream->error())
-            end_promises(*stream);
-        else
+        if (!stream->error()) {
             look_at_flight(*stream);
+            continue;
+        }
+        stream->end_relays();
+        end_promises(*stream);
     }
     gangs_.watch();
     look_at_orphans();
@@ -202,6 +204,11 @@ bool Fleet::fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code,
     const std::lock_guard lock(told_mutex_);
     failed_.erase(va);
     return there.lost();
+}
+
+void Fleet::forget_semaphore(std::uint64_t va) {
+    const std::lock_guard lock(told_mutex_);
+    failed_.erase(va);
 }
 
 std::map<const Stream*, Fleet::Cycle> Fleet::search() const {

@@ -80,6 +80,9 @@ class Memory {
 
     // For another process: the allocation that begins here, which has to be alone in its buffer.
     Result<UniqueFd> export_fd(std::uint64_t va);
+    // Device::import_fd() while nobody imports anything on any card: on cards that do not have the buffer it
+    // makes and closes a handle, which others would meet.
+    Result<std::optional<ForeignBo>> probe(Device& card, int fd);
     // What another process exported, at an address of ours until it is freed. `device` has it, or made it.
     Result<Allocation> import(int device, ForeignBo foreign);
 

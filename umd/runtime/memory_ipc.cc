@@ -31,6 +31,11 @@ Result<UniqueFd> Memory::export_fd(std::uint64_t va) {
     return block.bo->export_fd();
 }
 
+Result<std::optional<ForeignBo>> Memory::probe(Device& card, int fd) {
+    const std::lock_guard changing(changes_);
+    return card.import_fd(fd);
+}
+
 Result<Block*> Memory::import_block(int device, std::unique_ptr<Bo> bo) {
     const std::lock_guard changing(changes_);
     ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, true));

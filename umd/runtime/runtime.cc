@@ -163,6 +163,11 @@ std::vector<Context*> Runtime::contexts() const {
     return contexts;
 }
 
+void Runtime::sweep() {
+    for (Context* context : contexts())
+        context->shared_semaphores().sweep();
+}
+
 int Runtime::device_of_uid(std::uint64_t uid) {
     if (uid == 0 || !opened_.load(std::memory_order_acquire)) return -1;
     for (std::size_t i = 0; i < cards_.size(); ++i) {

@@ -57,6 +57,8 @@ class Runtime {
     Status set_quota(int device, Quota quota);
     // Of all cards that are in use.
     std::vector<Context*> contexts() const;
+    // Gives back the pages of shared semaphores that nothing can touch any more.
+    void sweep();
 
     // Number of the device with this uid, or -1.
     int device_of_uid(std::uint64_t uid);

@@ -134,9 +134,9 @@ Status Semaphore::add_signaller(const std::shared_ptr<Stream>& stream) {
         return fail(orrErrorAbandoned, "nobody was left who may signal {}: destroy it and make a new one",
                     slot->context->describe_semaphore(slot->va));
     }
+    slot->claim();
     ORR_TRY(added, stream->declare_signal(slot->va));
     declared_ = true;
-    slot->declared.store(true);
     std::erase_if(signallers_, [&](const auto& weak) {
         const auto one = weak.lock();
         return one == nullptr || one == stream;
@@ -222,7 +222,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
         std::atomic_ref(slot->cpu->time_ps).store(0, std::memory_order_relaxed);
         std::atomic_ref(slot->cpu->value).store(0, std::memory_order_release);
         slot->last = slot->wanted = 0;
-        slot->declared.store(false);
+        slot->claimed.store(false);
     }
     return std::shared_ptr<SemaphoreSlot>(
         slot, [](SemaphoreSlot* back) { back->pool->give_back(std::unique_ptr<SemaphoreSlot>(back)); });

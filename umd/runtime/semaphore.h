@@ -28,12 +28,12 @@ struct SemaphoreSlot {
     Block* block = nullptr;
     orr_semaphore* cpu = nullptr;
     std::uint64_t va = 0;
-    std::uint64_t last = 0;             // highest value that somebody was told to signal; its owner guards it
-    std::uint64_t wanted = 0;           // highest value that a stream of the user's waits for
-    bool lost = false;                  // a signal may come late or never: not to be given out again
-    std::atomic<bool> declared{false};  // a stream of ours was, to signal it
-    bool shared = false;                // other processes may have it: see shared_semaphore.h
-    SemaphorePool* pool = nullptr;      // null: of none
+    std::uint64_t last = 0;            // highest value that somebody was told to signal; its owner guards it
+    std::uint64_t wanted = 0;          // highest value that a stream of the user's waits for
+    bool lost = false;                 // a signal may come late or never: not to be given out again
+    std::atomic<bool> claimed{false};  // see claim()
+    bool shared = false;               // other processes may have it: see shared_semaphore.h
+    SemaphorePool* pool = nullptr;     // null: of none
 
     std::uint64_t value() const;
     // It has failed: see orrery/fw/failure.h.
@@ -51,10 +51,10 @@ struct SemaphoreSlot {
     Result<State> look() const;
     Status check() const;  // whether it has failed
     Status abandoned(std::uint64_t value) const;
-    // Somebody of this process was told to signal it, or may have been.
-    bool ours() const {
-        return declared.load() || std::atomic_ref(const_cast<std::uint64_t&>(last)).load() != 0;
-    }
+    // Somebody of this process may be, or have been, told to signal it.
+    bool ours() const { return claimed.load(); }
+    // From any thread, before anybody is told to signal it: what becomes of that is not another process's.
+    void claim() { claimed.store(true); }
     // From any thread: somebody was told to signal it.
     void promise(std::uint64_t value);
     // From any thread: a stream waits for it.

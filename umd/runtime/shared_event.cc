@@ -19,6 +19,8 @@ Result<std::shared_ptr<SharedEvent>> SharedEvent::import(Context& context, Forei
 }
 
 Result<std::uint64_t> SharedEvent::recorded() const {
+    // Who made it knows, whatever others write there.
+    if (ours_) return std::atomic_ref(slot_->last).load(std::memory_order_acquire);
     SharedPage& page = SharedSemaphores::page(*slot_);
     const std::uint64_t value = std::atomic_ref(page.recorded).load(std::memory_order_acquire);
     if (value <= ORR_SEMAPHORE_VALUE_MAX) return value;
@@ -37,6 +39,15 @@ Status SharedEvent::record(const std::shared_ptr<Stream>& stream) {
                     "streams of the device that was current when it was made",
                     slot_->context->device(), stream->label());
     }
+    // As Event::record() does: nobody is held up while room is waited for.
+    while (true) {
+        ORR_TRY(room, stream->make_room(1));
+        ORR_TRY(recorded, try_record(stream));
+        if (*recorded) return {};
+    }
+}
+
+Result<bool> SharedEvent::try_record(const std::shared_ptr<Stream>& stream) {
     const std::lock_guard lock(mutex_);
     ORR_TRY(good, slot_->check());
     // Else the later signal may come before the earlier one, which it would stand for.
@@ -47,14 +58,15 @@ Status SharedEvent::record(const std::shared_ptr<Stream>& stream) {
                     stream_->label());
     }
     const std::uint64_t value = slot_->last + 1;
-    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, slot_->va, value);
-    ORR_TRY(index, stream->submit({&packet, 1}, {Op::kSignal, nullptr}));
+    slot_->claim();
+    ORR_TRY(index, stream->signal_now(slot_->va, value));
+    if (*index == 0) return false;
     slot_->promise(value);
     stream_ = stream;
     index_ = *index;
     // Now that it is in a ring: whatever becomes of this process, the card signals it, or fails it.
     std::atomic_ref(SharedSemaphores::page(*slot_).recorded).store(value, std::memory_order_release);
-    return {};
+    return true;
 }
 
 Status SharedEvent::query() const {

@@ -33,6 +33,8 @@ class SharedEvent {
   private:
     // Of the last record; 0: there is none.
     Result<std::uint64_t> recorded() const;
+    // False: room has to be waited for first.
+    Result<bool> try_record(const std::shared_ptr<Stream>& stream);
 
     const std::shared_ptr<SemaphoreSlot> slot_;
     const bool ours_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
+#include <utility>
 
 #include "umd/runtime/context.h"
 
@@ -96,33 +96,46 @@ void SharedSemaphores::part(std::unique_ptr<SemaphoreSlot> slot) {
     parted_.push_back({slot->block, slot->ours(), false, {}});
 }
 
-void SharedSemaphores::sweep() {
-    std::vector<Parted> all;
-    {
-        const std::lock_guard lock(mutex_);
-        if (parted_.empty()) return;
-        all.swap(parted_);
+bool SharedSemaphores::settle(Parted& parted) {
+    if (!std::exchange(parted.noted, true)) {
+        for (const auto& stream : context_.fleet().streams())
+            parted.users.emplace_back(stream, stream->rung());
     }
-    std::vector<Block*> free;
-    std::erase_if(all, [&](Parted& parted) {
-        if (!std::exchange(parted.noted, true)) {
-            for (const auto& stream : context_.fleet().streams())
-                parted.users.emplace_back(stream, stream->rung());
-        }
-        std::erase_if(parted.users, [](const auto& user) {
-            const auto stream = user.first.lock();
-            return stream == nullptr || stream->over(user.second);
-        });
-        if (!parted.users.empty()) return false;
-        free.push_back(parted.block);
+    std::erase_if(parted.users, [](const auto& user) {
+        const auto stream = user.first.lock();
+        if (stream == nullptr) return true;
+        if (!stream->over(user.second)) return false;
+        // Whose failure stopped it is known as long as the page is.
+        (void)stream->error();
         return true;
     });
+    return parted.users.empty();
+}
+
+// All stay in parted_ meanwhile, for ours(). The list keeps what is looked at in its place, and only here is
+// anything taken out of it.
+void SharedSemaphores::sweep() {
+    const std::lock_guard sweeping(sweep_mutex_);
+    std::vector<Parted*> all;
     {
         const std::lock_guard lock(mutex_);
-        std::ranges::move(all, std::back_inserter(parted_));
+        for (Parted& parted : parted_)
+            all.push_back(&parted);
     }
-    for (Block* block : free)
-        context_.memory().free_block(block);
+    std::erase_if(all, [&](Parted* parted) { return !settle(*parted); });
+    if (all.empty()) return;
+    std::list<Parted> gone;
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto it = parted_.begin(); it != parted_.end();) {
+            const auto one = it++;
+            if (std::ranges::find(all, &*one) != all.end()) gone.splice(gone.end(), parted_, one);
+        }
+    }
+    for (const Parted& parted : gone) {
+        context_.fleet().forget_semaphore(parted.block->va);
+        context_.memory().free_block(parted.block);
+    }
 }
 
 bool SharedSemaphores::ours(std::uint64_t va) const {
@@ -131,10 +144,11 @@ bool SharedSemaphores::ours(std::uint64_t va) const {
            std::ranges::any_of(parted_, [&](const Parted& one) { return one.block->va == va && one.ours; });
 }
 
-orr_semaphore* SharedSemaphores::find(std::uint64_t va) const {
+std::optional<std::uint64_t> SharedSemaphores::value_of(std::uint64_t va) const {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(live_, va, &SemaphoreSlot::va);
-    return found == live_.end() ? nullptr : (*found)->cpu;
+    if (found == live_.end()) return std::nullopt;
+    return (*found)->value();
 }
 
 }  // namespace orrery::umd

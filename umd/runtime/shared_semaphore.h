@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -54,24 +56,27 @@ class SharedSemaphores {
     void sweep();
     // The one at this address, or one that is parted from it, was signalled by this process or declared so.
     bool ours(std::uint64_t va) const;
-    // The one at this address, or null.
-    orr_semaphore* find(std::uint64_t va) const;
+    // Of the one at this address, as load_semaphore(); its page may go right after.
+    std::optional<std::uint64_t> value_of(std::uint64_t va) const;
 
   private:
     struct Parted {
         Block* block = nullptr;
         bool ours = false;
-        bool noted = false;  // `users` are
+        bool noted = false;  // `users` are; both are the sweeper's
         // What may still use it: each stream with all that it had then.
         std::vector<std::pair<std::weak_ptr<Stream>, std::uint64_t>> users;
     };
     Result<std::shared_ptr<SemaphoreSlot>> make_slot(Block* block);
     void part(std::unique_ptr<SemaphoreSlot> slot);
+    // Whether no stream can touch it any more.
+    bool settle(Parted& parted);
 
     Context& context_;
-    mutable std::mutex mutex_;
+    std::mutex sweep_mutex_;    // one at a time; before mutex_, which is not held while streams are looked at
+    mutable std::mutex mutex_;  // behind all locks of a stream
     std::vector<const SemaphoreSlot*> live_;
-    std::vector<Parted> parted_;
+    std::list<Parted> parted_;
 };
 
 }  // namespace orrery::umd

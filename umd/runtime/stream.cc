@@ -102,6 +102,16 @@ void Stream::close() {
     context_.fleet().gangs().retire();
 }
 
+void Stream::end_relays() {
+    // Whoever makes one has it looked at the next time around.
+    const std::unique_lock lock(relays_mutex_, std::try_to_lock);
+    if (!lock) return;
+    for (auto& [device, relay] : relays_) {
+        if (relay == nullptr || !relay->source->works()) continue;
+        relay->source->stop({orrErrorAborted, fmt::format("{}, for which it waited, has stopped", label())});
+    }
+}
+
 std::shared_ptr<HwQueue> Stream::queue() const {
     const std::lock_guard lock(queue_mutex_);
     return queue_;
@@ -576,7 +586,7 @@ Status Stream::wait_for(std::uint64_t index) {
         if (consumer() >= index) return wait_for_landing(index);
         if (auto stopped = error()) return std::unexpected(*stopped);
         // What happens on other cards raises no interrupt here.
-        const bool watched = use_ == Use::kWork && context_.fleet().several();
+        const bool watched = use_ != Use::kHostSignals && context_.fleet().several();
         const auto hardware = queue();
         if (hardware == nullptr) {
             if (done(index)) break;  // and closed after that

@@ -54,8 +54,9 @@ struct Crossing {
 class Stream : public std::enable_shared_from_this<Stream> {
   public:
     // kHostSignals: holds no waits, so it needs nobody to look after others while it waits for room; whoever
-    // looks after others submits to it.
-    enum class Use : std::uint8_t { kWork, kHostSignals };
+    // looks after others submits to it. kRelay: waits and signals for a stream of another card, and touches
+    // nothing that the user could free.
+    enum class Use : std::uint8_t { kWork, kHostSignals, kRelay };
     // args_bytes: room for the arguments of kernels of submit_kernel(), a multiple of a page; 0: it is not
     // called.
     static Result<std::shared_ptr<Stream>> create(Context& context, std::uint32_t entries = kDefaultEntries,
@@ -184,6 +185,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     // Ends the hardware queue: what is left in it is aborted. done() and error() still answer.
     void close();
+    Use use() const { return use_; }
+    // Of one that has stopped, so nothing waits any more for what they bring.
+    void end_relays();
 
     // The hardware queue's, with the error that stopped it first. See Semaphore.
     Status declare_signal(std::uint64_t semaphore);

@@ -3,13 +3,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <future>
-#include <string>
 #include <thread>
 
 #include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/asleep.h"
 #include "tests/unit/umd/fake_winsys.h"
 #include "umd/runtime/runtime.h"
 
@@ -19,22 +18,15 @@ namespace {
 // Only what hangs takes so long.
 constexpr std::chrono::seconds kHang{20};
 
-bool asleep(pid_t thread) {
-    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
-    std::string text;
-    std::getline(stat, text);
-    const std::size_t name = text.rfind(')');
-    return name != std::string::npos && text.substr(name, 3) == ") S";
-}
-
-// A stream whose ring is full behind a wait for `gate`, and an event that was recorded on it.
-class EventRoom : public ::testing::Test {
+// A stream whose ring is full behind a wait for `gate`, and an event, of this process alone or of several,
+// that was recorded on it.
+class EventRoom : public ::testing::TestWithParam<unsigned> {
   protected:
     void SetUp() override {
         ASSERT_OK(orrStreamCreate(&full_, 0));
         ASSERT_OK(orrStreamCreate(&other_, 0));
         ASSERT_OK(orrSemaphoreCreate(&gate_, 0));
-        ASSERT_OK(orrEventCreate(&event_, 0));
+        ASSERT_OK(orrEventCreate(&event_, GetParam()));
         ASSERT_OK(orrEventCreate(&filler_, orrEventDisableTiming));
         ASSERT_OK(orrEventRecord(event_, full_));
         ASSERT_OK(orrStreamSynchronize(full_));
@@ -79,7 +71,7 @@ class EventRoom : public ::testing::Test {
     std::atomic<bool> waiting_{false};
 };
 
-TEST_F(EventRoom, ARecordThatWaitsForRoomHoldsNobodyUp) {
+TEST_P(EventRoom, ARecordThatWaitsForRoomHoldsNobodyUp) {
     std::thread recorder([this] { EXPECT_OK(orrEventRecord(event_, full_)); });
     await([this] { return waiting_.load(); });
     use_event_and_signal();
@@ -87,7 +79,7 @@ TEST_F(EventRoom, ARecordThatWaitsForRoomHoldsNobodyUp) {
 }
 
 // Another thread waits for the room, and the record for that thread.
-TEST_F(EventRoom, NorOneThatWaitsForTheOneWhoWaits) {
+TEST_P(EventRoom, NorOneThatWaitsForTheOneWhoWaits) {
     std::thread first([this] { EXPECT_OK(orrEventRecord(filler_, full_)); });
     await([this] { return waiting_.load(); });
     std::atomic<pid_t> id{0};
@@ -100,6 +92,9 @@ TEST_F(EventRoom, NorOneThatWaitsForTheOneWhoWaits) {
     recorder.join();
     first.join();
 }
+
+INSTANTIATE_TEST_SUITE_P(OfAll, EventRoom,
+                         ::testing::Values(0u, orrEventInterprocess | orrEventDisableTiming));
 
 }  // namespace
 }  // namespace orrery::umd::test

@@ -222,6 +222,7 @@ class FakeDevice final : public Device {
     Result<std::unique_ptr<Bo>> import_bo(Bo& other) override {
         if (card_.refuse_import != 0 && --card_.refuse_import == 0) return fail_errno(EXDEV, "importing");
         const auto& pages = static_cast<FakeBo&>(other).pages();
+        if (card_.probed.load() == pages.get()) return fail_errno(EEXIST, "importing");
         // The driver notices that links are down before it notices that the card is gone.
         if (pages->kind == BoKind::kVram && !card_.reaches(pages->owner))
             return fail_errno(EXDEV, "importing");
@@ -234,7 +235,13 @@ class FakeDevice final : public Device {
         if (pages == nullptr)
             return fail(orrErrorInvalidValue, "file descriptor {} is no memory that could be imported", fd);
         if (card_.lost()) return fail_errno(ENODEV, "importing");
-        if (&pages->owner != &card_) return std::nullopt;
+        if (card_.probe_errno != 0) return fail_errno(card_.probe_errno, "importing");
+        if (&pages->owner != &card_) {
+            card_.probed.store(pages.get());
+            if (card_.on_probe) card_.on_probe();
+            card_.probed.store(nullptr);
+            return std::nullopt;
+        }
         if (!card_.as_another_process) return fail(orrErrorInvalidValue, "this process has it already");
         return ForeignBo{std::make_unique<FakeBo>(pages, card_), pages->kind};
     }

@@ -113,6 +113,10 @@ class FakeCard {
     // What the next wait for a queue of the card fails with; 0: nothing.
     std::atomic<int> wait_errno{0};
     int refuse_import = 0;  // the n-th import from now on fails; 0: none
+    int probe_errno = 0;    // what asking it for another process's buffer fails with; 0: nothing
+    // It is asked for another card's buffer of another process, and has a handle for it meanwhile.
+    std::function<void()> on_probe;
+    std::atomic<const FakePages*> probed{nullptr};
     // The card does not see this buffer any more: what touches it faults.
     void hide(const void* buffer) {
         const std::lock_guard lock(mutex_);

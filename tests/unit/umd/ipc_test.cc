@@ -1,50 +1,16 @@
 // What processes share, with both of them played by this one: the card lets it import what it has exported.
 #include <orrery/fw/failure.h>
 #include <orrery/graph.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 
-#include "tests/unit/umd/api_test.h"
-#include "tests/unit/umd/fake_winsys.h"
+#include "tests/unit/umd/ipc_fixture.h"
 #include "umd/runtime/runtime.h"
 #include "umd/runtime/shared_event.h"
 
 namespace orrery::umd::test {
 namespace {
-
-constexpr std::uint64_t kLongNs = 100'000'000'000;
-
-class IpcTest : public ::testing::Test {
-  protected:
-    IpcTest() {
-        for (std::size_t i = 0; i < 2; ++i)
-            system_.card(i).as_another_process = true;
-    }
-    int keep(int fd) {
-        fds_.push_back(fd);
-        return fd;
-    }
-    int exported(void* memory) {
-        int fd = -1;
-        EXPECT_OK(orrIpcExportMemory(&fd, memory, 0));
-        return keep(fd);
-    }
-    int exported(orrSemaphore_t semaphore) {
-        int fd = -1;
-        EXPECT_OK(orrIpcExportSemaphore(&fd, semaphore, 0));
-        return keep(fd);
-    }
-    void TearDown() override {
-        for (int fd : fds_)
-            ::close(fd);
-    }
-
-    FakeSystem system_{2};
-    std::vector<int> fds_;
-};
 
 TEST_F(IpcTest, MemoryIsTheSameAndStays) {
     void* memory = nullptr;
