@@ -35,7 +35,8 @@ std::string symbol_map(const std::vector<Release>& releases) {
 std::string entry_points_header(const std::vector<Function>& functions) {
     std::string text = kHead;
     text +=
-        "#pragma once\n\n#include <orrery/graph.h>\n#include <orrery/task.h>\n\n#include <cstdint>\n\n"
+        "#pragma once\n\n#include <orrery/graph.h>\n#include <orrery/group.h>\n#include "
+        "<orrery/task.h>\n\n#include <cstdint>\n\n"
         "namespace orrery::umd {\n\nenum class Entry : std::uint16_t {\n";
     for (const Function& function : functions)
         text += fmt::format("    {},\n", function.name);

@@ -1,7 +1,6 @@
 // Memory, semaphores and events of several processes.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,32 +15,6 @@
 using namespace orrery::umd;
 
 namespace {
-
-// What is behind a descriptor, and the card that has it.
-struct Found {
-    Context* context;
-    ForeignBo foreign;
-};
-
-Result<Found> find_foreign(Runtime& runtime, int fd) {
-    ORR_TRY(first, runtime.device(0));  // or there is none
-    ORR_TRY(count, runtime.device_count());
-    std::optional<Error> refused;  // first
-    for (int number = 0; number < *count; ++number) {
-        ORR_TRY(device, runtime.device(number));
-        auto found = runtime.memory().probe(**device, fd);
-        if (!found && found.error().code == orrErrorInvalidValue) return std::unexpected(found.error());
-        if (!found && !refused) refused = found.error();
-        if (!found || !*found) continue;  // another one may have it
-        ORR_TRY(context, runtime.context(number));
-        return Found{*context, *std::move(*found)};
-    }
-    if (refused) return std::unexpected(*refused);
-    return fail(orrErrorInvalidValue,
-                "file descriptor {} is memory of another driver, or of a card that this process does not see "
-                "(ORR_VISIBLE_DEVICES)",
-                fd);
-}
 
 // The fd's owner is the caller from here on.
 Status give_fd(int* fd, Result<UniqueFd> made) {
@@ -78,7 +51,7 @@ orrError_t orrIpcImportMemory(orrIpcMemory* memory, int fd, unsigned flags) {
         ORR_TRY(known, check_flags(flags, 0, "orrIpcImportMemory"));
         ORR_TRY(room, check_result_struct(memory, "orrIpcMemory"));
         ORR_TRY(current, runtime.device(current_device()));
-        ORR_TRY(found, find_foreign(runtime, fd));
+        ORR_TRY(found, runtime.find_foreign(fd));
         const int owner = found->context->device();
         orrIpcMemory value = ORR_INIT(orrIpcMemory);
         value.reach = orrIpcReachDirect;
@@ -108,7 +81,7 @@ orrError_t orrIpcImportSemaphore(orrSemaphore_t* semaphore, int fd, unsigned fla
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(known, check_flags(flags, 0, "orrIpcImportSemaphore"));
         if (semaphore == nullptr) return null_argument("semaphore");
-        ORR_TRY(found, find_foreign(runtime, fd));
+        ORR_TRY(found, runtime.find_foreign(fd));
         ORR_TRY(slot, found->context->shared_semaphores().import(std::move(found->foreign),
                                                                  SharedSemaphores::Kind::kSemaphore));
         ORR_TRY(handle,
@@ -137,7 +110,7 @@ orrError_t orrIpcImportEvent(orrEvent_t* event, int fd, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(known, check_flags(flags, 0, "orrIpcImportEvent"));
         if (event == nullptr) return null_argument("event");
-        ORR_TRY(found, find_foreign(runtime, fd));
+        ORR_TRY(found, runtime.find_foreign(fd));
         ORR_TRY(shared, SharedEvent::import(*found->context, std::move(found->foreign)));
         ORR_TRY(handle, give_handle(runtime.events, std::make_shared<Event>(std::move(*shared)), "events"));
         *event = static_cast<orrEvent_t>(*handle);

@@ -148,8 +148,8 @@ Status Event::make_wait(const std::shared_ptr<Stream>& stream, std::uint64_t lim
 
 // A stream on the record's card waits for it there and signals over the link. One such relay for each pair of
 // waiting stream and source card, so that no wait holds up another stream's.
-Status wait_over_link(Context& source, std::uint64_t semaphore, std::uint64_t wanted,
-                      const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns, const std::string& who) {
+Result<SemaphorePoint> bring_over_link(Context& source, std::uint64_t semaphore, std::uint64_t wanted,
+                                       const std::shared_ptr<Stream>& stream, const std::string& who) {
     Context& target = stream->context();
     // Nothing takes away what would be put behind it.
     if (auto stopped = stream->error()) return std::unexpected(*stopped);
@@ -162,15 +162,20 @@ Status wait_over_link(Context& source, std::uint64_t semaphore, std::uint64_t wa
         return fail(loss->code, "the event will never come, as the card of {} is gone: {}", who, loss->text);
     }
     Stream::Relay& relay = **found;
-    std::unique_lock lock(relay.mutex);
+    const std::lock_guard lock(relay.mutex);
     const std::uint64_t value = relay.slot->last + 1;
     const orr_packet forward[] = {umd::make_wait(semaphore, wanted, 0),
                                   make_semaphore(ORR_PKT_SIGNAL, relay.slot->va, value)};
     const Crossing crossing{2, relay.slot, value};
     ORR_TRY(sent, relay.source->submit(forward, {Op::kSignal, nullptr}, {}, {&crossing, 1}));
     relay.slot->last = value;
-    lock.unlock();
-    const orr_packet arrive = umd::make_wait(relay.slot->va, value, limit_ns);
+    return SemaphorePoint{relay.slot->va, value};
+}
+
+Status wait_over_link(Context& source, std::uint64_t semaphore, std::uint64_t wanted,
+                      const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns, const std::string& who) {
+    ORR_TRY(point, bring_over_link(source, semaphore, wanted, stream, who));
+    const orr_packet arrive = umd::make_wait(point->va, point->value, limit_ns);
     ORR_TRY(index, stream->submit({&arrive, 1}, {Op::kWait, nullptr}));
     return {};
 }

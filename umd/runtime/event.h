@@ -24,6 +24,10 @@ class SharedEvent;      // umd/runtime/shared_event.h
 Status wait_over_link(Context& source, std::uint64_t semaphore, std::uint64_t value,
                       const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns, const std::string& who);
 
+// The first half of it: the semaphore of the stream's card that is signalled, and the value.
+Result<SemaphorePoint> bring_over_link(Context& source, std::uint64_t semaphore, std::uint64_t value,
+                                       const std::shared_ptr<Stream>& stream, const std::string& who);
+
 // What orrEventRecord did last.
 struct EventRecord {
     std::shared_ptr<Stream> stream;

@@ -19,6 +19,7 @@ struct Head {
     std::uint32_t fds;
     std::uint64_t bytes;
 };
+static_assert(sizeof(Head) == kMessageHeadBytes);
 constexpr std::uint32_t kMagic = 0x3149524f;  // "ORI1"
 
 class Deadline {

@@ -12,6 +12,8 @@
 namespace orrery::umd {
 
 constexpr std::size_t kMaxMessageFds = 16, kMaxMessageBytes = 4096;
+// With what a message begins; on a socket of packets its first packet.
+constexpr std::size_t kMessageHeadBytes = 16;
 
 struct FdMessage {
     std::vector<UniqueFd> fds;

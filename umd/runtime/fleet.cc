@@ -35,6 +35,13 @@ void Fleet::add(const std::shared_ptr<Stream>& stream) {
     if (grave != graves_.end()) grave->second.latest = false;
 }
 
+void Fleet::add(const std::shared_ptr<Watched>& watched) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(watched_, [](const auto& weak) { return weak.expired(); });
+    watched_.push_back(watched);
+    any_watched_.store(true, std::memory_order_release);
+}
+
 std::vector<std::shared_ptr<Stream>> Fleet::streams(const Context* of) const {
     std::vector<std::weak_ptr<Stream>> all;
     {

@@ -36,6 +36,16 @@ class Fleet {
     Status wait_quiet(Context& context);
     // Before the context goes.
     void forget_flights(const Context& context);
+    // What else is looked after while somebody of the process waits.
+    class Watched {
+      public:
+        virtual ~Watched() = default;
+        // Does not wait.
+        virtual void look() = 0;
+    };
+    void add(const std::shared_ptr<Watched>& watched);
+    // Somebody who waits has to look now and then.
+    bool needs_looks() const { return several() || any_watched_.load(std::memory_order_acquire); }
     // Those that live; null: of all cards.
     std::vector<std::shared_ptr<Stream>> streams(const Context* of = nullptr) const;
 
@@ -93,12 +103,15 @@ class Fleet {
     void look_at_flight(Stream& stream);
     void end_promises(Stream& stream);
     void look_at_orphans();
+    void look_at_watched();
     std::map<const Stream*, Cycle> search() const;
 
     Gangs gangs_;
     mutable std::mutex mutex_;
     std::vector<Context*> contexts_;
     std::vector<std::weak_ptr<Stream>> streams_;
+    std::vector<std::weak_ptr<Watched>> watched_;  // under mutex_
+    std::atomic<bool> any_watched_{false};
     std::map<QueueKey, Grave> graves_;  // the last one of each number
     std::map<PacketKey, Grave>
         told_;                       // under told_mutex_: failures that this process told in place of a queue

@@ -46,6 +46,7 @@ void Fleet::watch() {
     }
     gangs_.watch();
     look_at_orphans();
+    look_at_watched();
     watched_ns_.store(now_ns());
 }
 
@@ -154,6 +155,20 @@ void Fleet::look_at_orphans() {
     sorting_orphans_ = false;
     for (Orphans& orphans : left) {
         if (!orphans.signals.empty()) orphans_.push_back(std::move(orphans));
+    }
+}
+
+void Fleet::look_at_watched() {
+    if (!any_watched_.load(std::memory_order_acquire)) return;
+    std::vector<std::weak_ptr<Watched>> all;
+    {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(watched_, [](const auto& weak) { return weak.expired(); });
+        any_watched_.store(!watched_.empty(), std::memory_order_release);
+        all = watched_;
+    }
+    for (const auto& weak : all) {
+        if (const auto watched = weak.lock()) watched->look();
     }
 }
 

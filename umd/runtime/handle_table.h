@@ -30,6 +30,7 @@ enum class HandleKind : std::uint8_t {
     kTaskData,
     kTaskKernel,
     kLibrary,
+    kGroup,
 };
 
 // The bits of a handle: 4 that no address has on top, 8 of kind, 52 of what it is.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "umd/runtime/group.h"
 #include "umd/winsys/drm_winsys.h"
 #include "umd/winsys/env.h"
 
@@ -63,6 +64,7 @@ Runtime::~Runtime() {
     for (auto& card : cards_) {
         if (card->context_owner != nullptr) card->context_owner->shutdown();
     }
+    groups.clear();
     graph_execs.clear();
     graphs.clear();
     events.clear();
@@ -174,6 +176,26 @@ int Runtime::device_of_uid(std::uint64_t uid) {
         if (cards_[i]->uid == uid) return static_cast<int>(i);
     }
     return -1;
+}
+
+Result<Runtime::Found> Runtime::find_foreign(int fd) {
+    ORR_TRY(first, device(0));  // or there is none
+    ORR_TRY(count, device_count());
+    std::optional<Error> refused;  // first
+    for (int number = 0; number < *count; ++number) {
+        ORR_TRY(card, device(number));
+        auto found = memory_.probe(**card, fd);
+        if (!found && found.error().code == orrErrorInvalidValue) return std::unexpected(found.error());
+        if (!found && !refused) refused = found.error();
+        if (!found || !*found) continue;  // another one may have it
+        ORR_TRY(context, this->context(number));
+        return Found{*context, *std::move(*found)};
+    }
+    if (refused) return std::unexpected(*refused);
+    return fail(orrErrorInvalidValue,
+                "file descriptor {} is memory of another driver, or of a card that this process does not see "
+                "(ORR_VISIBLE_DEVICES)",
+                fd);
 }
 
 Result<bool> Runtime::linked(int number, int peer) {

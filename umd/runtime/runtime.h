@@ -20,6 +20,7 @@
 namespace orrery::umd {
 
 class Graph;        // umd/scheduler/graph.h
+class Group;        // umd/runtime/group.h
 class GraphExec;    // umd/scheduler/graph_exec.h
 class TaskSession;  // umd/scheduler/task_session.h, as the next two
 struct TaskDataRef;
@@ -65,6 +66,13 @@ class Runtime {
     // Whether a link that is up joins them.
     Result<bool> linked(int device, int peer);
 
+    // What is behind a descriptor of another process, and the card that has it.
+    struct Found {
+        Context* context;
+        ForeignBo foreign;
+    };
+    Result<Found> find_foreign(int fd);
+
     Memory& memory() { return memory_; }
 
     // Null: the null stream of the thread's current device.
@@ -76,6 +84,7 @@ class Runtime {
     HandleTable<Module, HandleKind::kModule> modules;
     HandleTable<Function, HandleKind::kFunction> functions;
     HandleTable<Library, HandleKind::kLibrary> libraries;
+    HandleTable<Group, HandleKind::kGroup> groups;
     HandleTable<Graph, HandleKind::kGraph> graphs;
     HandleTable<GraphExec, HandleKind::kGraphExec> graph_execs;
     HandleTable<TaskSession, HandleKind::kTaskGraph> task_graphs;

@@ -15,6 +15,8 @@ const char* name_of(std::uint64_t kind) {
             return "a semaphore";
         case SharedSemaphores::Kind::kEvent:
             return "an event";
+        case SharedSemaphores::Kind::kGroup:
+            return "of a group";
     }
     return "something that this version of the library does not know";
 }

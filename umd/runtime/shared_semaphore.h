@@ -39,7 +39,7 @@ static_assert(offsetof(SharedPage, magic) == 64 && sizeof(SharedPage) <= 4096);
 // Of one card. Thread safe. It outlives its slots.
 class SharedSemaphores {
   public:
-    enum class Kind : std::uint64_t { kSemaphore = 1, kEvent = 2 };
+    enum class Kind : std::uint64_t { kSemaphore = 1, kEvent = 2, kGroup = 3 };
 
     explicit SharedSemaphores(Context& context) : context_(context) {}
     ~SharedSemaphores();

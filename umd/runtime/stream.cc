@@ -167,6 +167,17 @@ Result<std::uint64_t> Stream::signal_now(std::uint64_t semaphore, std::uint64_t 
     return index + 1;
 }
 
+Result<std::uint64_t> Stream::submit_now(std::span<const orr_packet> packets) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return 0;
+    std::uint64_t end = producer_.load(std::memory_order_relaxed);
+    if (end + packets.size() > room_until_) return 0;
+    for (const orr_packet& packet : packets)
+        put_locked(end++, packet, {packet.header.opcode == ORR_PKT_WAIT ? Op::kWait : Op::kSignal, nullptr});
+    ORR_TRY(published, publish_locked(end, {}));
+    return end;
+}
+
 Status Stream::submit_told(const orr_packet& packet, OpNote note,
                            const std::function<void(std::uint64_t)>& before) {
     const std::lock_guard lock(mutex_);
@@ -586,7 +597,7 @@ Status Stream::wait_for(std::uint64_t index) {
         if (consumer() >= index) return wait_for_landing(index);
         if (auto stopped = error()) return std::unexpected(*stopped);
         // What happens on other cards raises no interrupt here.
-        const bool watched = use_ != Use::kHostSignals && context_.fleet().several();
+        const bool watched = use_ != Use::kHostSignals && context_.fleet().needs_looks();
         const auto hardware = queue();
         if (hardware == nullptr) {
             if (done(index)) break;  // and closed after that

@@ -88,6 +88,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::uint64_t try_signal(std::uint64_t semaphore, std::uint64_t value) noexcept;
     // The same, and it tells errors. 0: make_room() has to come first, again if somebody else took the room.
     Result<std::uint64_t> signal_now(std::uint64_t semaphore, std::uint64_t value);
+    // The same of several waits and signals on this card, which stay together.
+    Result<std::uint64_t> submit_now(std::span<const orr_packet> packets);
     // One packet; `before` is told its index before anybody can see it. It must not come back here.
     Status submit_told(const orr_packet& packet, OpNote note,
                        const std::function<void(std::uint64_t)>& before);

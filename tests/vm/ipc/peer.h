@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <orrery/group.h>
 #include <orrery/ipc.h>
 #include <orrery/orrery.h>
 #include <sys/types.h>
@@ -51,6 +52,25 @@ class Peer {
     pid_t process_ = -1;
     int socket_ = -1;
 };
+
+// What a member of a group is told to do; it tells the code that came of it.
+enum GroupDo : std::uint64_t {
+    kGroupBarrier = 1,
+    kGroupGather,
+    kGroupBroadcast,
+    kGroupEnqueue,  // a barrier in its stream
+    kGroupHold,     // its stream waits until kGroupRelease
+    kGroupRelease,
+    kGroupSync,
+    kGroupAbort,
+    kGroupCause,  // tells code, rank + 1 and device + 1
+    kGroupLeave,
+};
+constexpr const char* kTokenVariable = "ORR_TEST_TOKEN";
+// With the token of the environment and the current device.
+orrError_t join(orrGroup_t* group, int rank, int members, std::uint64_t limit_ns);
+// Is told rank, members << 8 and its limit in ms << 16.
+int be_member();
 
 // What a peer does; its exit status. The other end is behind kPeerSocket.
 constexpr int kPeerSocket = 3;

@@ -127,6 +127,7 @@ int run_role(const std::string& role, int device) {
     if (role == "copy") return copy_and_signal(device);
     if (role == "event") return wait_for_event();
     if (role == "record") return record_event();
+    if (role == "member") return be_member();
     std::fprintf(stderr, "no role '%s'\n", role.c_str());
     return 2;
 }

@@ -1,0 +1,329 @@
+// How processes of a group find each other, with processes of their own and no card: what they hand on are
+// any descriptors.
+#include "umd/runtime/group_rendezvous.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "umd/runtime/fd_message.h"
+#include "umd/runtime/group_page.h"
+
+namespace orrery::umd {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kLongNs = 60'000'000'000, kShortNs = 50'000'000;
+
+// Runs in a child; its exit status is what `body` gives, 99 if it was killed.
+class Child {
+  public:
+    explicit Child(const std::function<int()>& body) : pid_(::fork()) {
+        if (pid_ == 0) ::_exit(body());
+    }
+    ~Child() {
+        if (pid_ > 0) join();
+    }
+    Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+    Child& operator=(Child&&) = delete;
+    int join() {
+        int status = 0;
+        ::waitpid(std::exchange(pid_, -1), &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+    }
+    void kill() const { ::kill(pid_, SIGKILL); }
+    pid_t pid() const { return pid_; }
+
+  private:
+    pid_t pid_;
+};
+
+Rendezvous meeting(const GroupToken& token, int rank, int members, std::uint64_t limit_ns = kLongNs) {
+    Rendezvous one;
+    one.token = token;
+    one.rank = rank;
+    one.members = members;
+    one.limit_ns = limit_ns;
+    one.semaphore = STDERR_FILENO;
+    one.plan = [](Gathering& gathering) -> Status {
+        gathering.page = UniqueFd(::memfd_create("page", MFD_CLOEXEC));
+        for (std::size_t i = 1; i < gathering.all.size(); ++i)
+            gathering.all[i].above = static_cast<int>(i) - 1;
+        return {};
+    };
+    one.admit = [](Gathering&) -> Status { return {}; };
+    return one;
+}
+
+// The code as exit status.
+int code_of(const Status& status) {
+    return status ? 0 : static_cast<int>(status.error().code);
+}
+
+class Meetings : public ::testing::Test {
+  protected:
+    Child comes(int rank, int members, std::uint64_t limit_ns = kLongNs) const {
+        return Child([=, this] { return code_of(meeting(token_, rank, members, limit_ns).meet()); });
+    }
+    const GroupToken token_ = *GroupToken::make();
+};
+
+TEST_F(Meetings, AllLearnWhoAllAre) {
+    for (const int members : {1, 2, 4, 8, 64}) {
+        const GroupToken token = *GroupToken::make();
+        std::vector<Child> others;
+        for (int rank = 1; rank < members; ++rank) {
+            others.emplace_back([&, rank] {
+                Rendezvous one = meeting(token, rank, members);
+                one.admit = [&](Gathering& gathering) -> Status {
+                    if (gathering.page.get() < 0 || static_cast<int>(gathering.all.size()) != members)
+                        return fail(orrErrorInternal, "not all");
+                    for (int i = 0; i < members; ++i) {
+                        const Comer& comer = gathering.all[static_cast<std::size_t>(i)];
+                        if (comer.above != i - 1 || comer.semaphore.get() < 0 || comer.process.get() < 0)
+                            return fail(orrErrorInternal, "rank {} is wrong", i);
+                    }
+                    return {};
+                };
+                return code_of(one.meet());
+            });
+        }
+        const Status met = meeting(token, 0, members).meet();
+        EXPECT_TRUE(met) << met.error().text;
+        for (Child& other : others)
+            EXPECT_EQ(other.join(), 0);
+    }
+}
+
+TEST_F(Meetings, WhoHasAnotherSecretIsRefusedAndNobodyElse) {
+    Child wrong([&] {
+        GroupToken token = token_;
+        std::ranges::fill(token.secret, '0');
+        const Status met = meeting(token, 1, 2).meet();
+        return !met && met.error().text.find("secret") != std::string::npos ? code_of(met) : 98;
+    });
+    Child right([&] {
+        ::usleep(20'000);
+        return code_of(meeting(token_, 1, 2).meet());
+    });
+    EXPECT_TRUE(meeting(token_, 0, 2).meet());
+    EXPECT_EQ(wrong.join(), orrErrorInvalidValue);
+    EXPECT_EQ(right.join(), 0);
+}
+
+TEST_F(Meetings, WhoSaysSomethingElseKeepsAllOut) {
+    {
+        Child one = comes(1, 3), two = comes(2, 4);
+        const Status met = meeting(token_, 0, 3).meet();
+        ASSERT_FALSE(met);
+        EXPECT_EQ(met.error().code, orrErrorInvalidValue);
+        EXPECT_THAT(met.error().text, HasSubstr("rank 2 joined a group of 4 members, and rank 0 one of 3"));
+        EXPECT_EQ(two.join(), orrErrorInvalidValue);
+        one.kill();  // it may not have come yet
+    }
+    {
+        const GroupToken token = *GroupToken::make();
+        const auto come = [&] { return code_of(meeting(token, 1, 3).meet()); };
+        Child one(come), two(come);
+        const Status met = meeting(token, 0, 3).meet();
+        ASSERT_FALSE(met);
+        EXPECT_THAT(met.error().text, HasSubstr("two joined as rank 1"));
+        EXPECT_EQ(one.join(), orrErrorInvalidValue);
+        EXPECT_EQ(two.join(), orrErrorInvalidValue);
+    }
+}
+
+TEST_F(Meetings, WhoCannotTakeTheOthersInKeepsAllOut) {
+    Child one = comes(1, 3);
+    Child two([&] {
+        Rendezvous meets = meeting(token_, 2, 3);
+        meets.admit = [](Gathering&) -> Status { return fail(orrErrorPeerAccess, "no link"); };
+        return code_of(meets.meet());
+    });
+    const Status met = meeting(token_, 0, 3).meet();
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, orrErrorPeerAccess);
+    EXPECT_THAT(met.error().text, HasSubstr("rank 2: no link"));
+    EXPECT_EQ(one.join(), orrErrorPeerAccess);
+    EXPECT_EQ(two.join(), orrErrorPeerAccess);
+}
+
+TEST_F(Meetings, RankZeroCannot) {
+    Child one = comes(1, 2);
+    Rendezvous host = meeting(token_, 0, 2);
+    host.plan = [](Gathering&) -> Status { return fail(orrErrorPeerAccess, "no link"); };
+    EXPECT_EQ(code_of(host.meet()), orrErrorPeerAccess);
+    EXPECT_EQ(one.join(), orrErrorPeerAccess);
+}
+
+TEST_F(Meetings, WhoDoesNotComeIsNamed) {
+    Child one = comes(1, 4);
+    const Status met = meeting(token_, 0, 4, 40 * kShortNs).meet();
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, orrErrorTimeout);
+    EXPECT_THAT(met.error().text, HasSubstr("rank 2, 3 did not"));
+    EXPECT_EQ(one.join(), orrErrorTimeout);
+}
+
+TEST_F(Meetings, RankZeroDoesNotCome) {
+    const Status met = meeting(token_, 1, 2, kShortNs).meet();
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, orrErrorTimeout);
+    EXPECT_THAT(met.error().text, HasSubstr("rank 0 was not"));
+}
+
+TEST_F(Meetings, WhoComesLateIsTooLate) {
+    Child one = comes(1, 2);
+    EXPECT_TRUE(meeting(token_, 0, 2).meet());
+    EXPECT_EQ(one.join(), 0);
+    EXPECT_EQ(comes(1, 2, kShortNs).join(), orrErrorTimeout);
+}
+
+TEST_F(Meetings, WhoDiesMeanwhileIsNamed) {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    Child one([&] {
+        Rendezvous meets = meeting(token_, 1, 3);
+        // Rank 0 has heard from it when it has got a place in its queue.
+        (void)!::write(ready[1], "", 1);
+        return code_of(meets.meet());
+    });
+    Child killer([&] {
+        char byte = 0;
+        (void)!::read(ready[0], &byte, 1);
+        ::usleep(300'000);
+        one.kill();
+        return 0;
+    });
+    const Status met = meeting(token_, 0, 3).meet();
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, orrErrorAborted) << met.error().text;
+    EXPECT_THAT(met.error().text, HasSubstr("rank 1 went away"));
+    for (int end : ready)
+        ::close(end);
+}
+
+TEST_F(Meetings, RankZeroDiesMeanwhile) {
+    Child host([&] { return code_of(meeting(token_, 0, 3).meet()); });
+    Child killer([&] {
+        ::usleep(300'000);
+        host.kill();
+        return 0;
+    });
+    const Status met = meeting(token_, 1, 3).meet();
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, orrErrorAborted) << met.error().text;
+    EXPECT_THAT(met.error().text, HasSubstr("rank 0 went away"));
+}
+
+TEST_F(Meetings, OneProcessCannotBeTwo) {
+    Child both([&] {
+        std::vector<std::thread> threads;
+        std::atomic<int> refused{0};
+        for (int rank : {1, 2}) {
+            threads.emplace_back([&, rank] {
+                if (code_of(meeting(token_, rank, 3).meet()) == orrErrorNotSupported) ++refused;
+            });
+        }
+        for (std::thread& thread : threads)
+            thread.join();
+        return refused.load();
+    });
+    const Status met = meeting(token_, 0, 3).meet();
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, orrErrorNotSupported);
+    EXPECT_THAT(met.error().text, HasSubstr("orrGroupCreateAll"));
+    EXPECT_EQ(both.join(), 2);
+}
+
+// Others that find the address: silent ones, ones that say nonsense, ones that go at once.
+TEST_F(Meetings, StrangersHoldNobodyUp) {
+    const auto connect = [&] {
+        sockaddr_un name{};
+        name.sun_family = AF_UNIX;
+        const std::string text = "orrery-group-" + token_.name;
+        text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
+        const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+        const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        while (::connect(socket, reinterpret_cast<sockaddr*>(&name), length) != 0)
+            ::usleep(1'000);
+        return socket;
+    };
+    Child strangers([&] {
+        const int silent = connect(), nonsense = connect(), small = connect(), gone = connect();
+        ::close(gone);
+        (void)!::send(nonsense, "orrg1", 5, MSG_NOSIGNAL);
+        (void)send_message(small, {}, std::vector(9, std::byte{1}), kLongNs);
+        char byte = 0;
+        (void)!::read(silent, &byte, 1);  // until rank 0 has done
+        return 0;
+    });
+    Child one([&] {
+        ::usleep(200'000);
+        return code_of(meeting(token_, 1, 2).meet());
+    });
+    const Status met = meeting(token_, 0, 2).meet();
+    EXPECT_TRUE(met) << met.error().text;
+    EXPECT_EQ(one.join(), 0);
+    EXPECT_EQ(strangers.join(), 0);
+}
+
+TEST_F(Meetings, AnAddressIsForOneGroup) {
+    Child first([&] { return code_of(meeting(token_, 0, 2, 40 * kShortNs).meet()); });
+    ::usleep(200'000);
+    const Status met = meeting(token_, 0, 2, kShortNs).meet();
+    ASSERT_FALSE(met);
+    EXPECT_THAT(met.error().text, HasSubstr("a token for each group"));
+    first.kill();
+}
+
+TEST(GroupTokens, AreReadBack) {
+    const GroupToken token = *GroupToken::make();
+    const auto again = GroupToken::parse(token.text());
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->name, token.name);
+    EXPECT_EQ(again->secret, token.secret);
+    EXPECT_NE(GroupToken::make()->text(), token.text());
+    EXPECT_TRUE(same_secret(token.secret, again->secret));
+    EXPECT_FALSE(same_secret(token.secret, token.name));
+    EXPECT_FALSE(same_secret(token.secret, ""));
+}
+
+TEST(GroupTokens, WhatIsWrongIsSaid) {
+    const std::string good = GroupToken::make()->text();
+    const auto text_of = [](const std::string& text) {
+        const auto token = GroupToken::parse(text);
+        return token ? std::string() : token.error().text;
+    };
+    EXPECT_THAT(text_of(""), HasSubstr("no token"));
+    EXPECT_THAT(text_of("hello"), HasSubstr("no token"));
+    EXPECT_THAT(text_of("orrg2" + good.substr(5)), HasSubstr("another version"));
+    EXPECT_THAT(text_of("orrg1-vsock-3-1234-00"), HasSubstr("another kind"));
+    EXPECT_THAT(text_of(good.substr(0, good.size() - 1)), HasSubstr("not whole"));
+    EXPECT_THAT(text_of(good + "0"), HasSubstr("not whole"));
+    EXPECT_THAT(text_of(good + "-"), HasSubstr("not whole"));
+    std::string odd = good;
+    odd.back() = 'X';
+    EXPECT_THAT(text_of(odd), HasSubstr("not whole"));
+    for (std::size_t length = 0; length < good.size(); ++length)
+        EXPECT_FALSE(GroupToken::parse(std::string_view(good).substr(0, length)));
+}
+
+}  // namespace
+}  // namespace orrery::umd

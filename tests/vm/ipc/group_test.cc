@@ -1,0 +1,258 @@
+// Groups of processes: this one is rank 0, the others are peers.
+#include <orrery/group.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "tests/vm/ipc/peer.h"
+
+namespace orrery::umd::vm {
+namespace {
+
+int device_count() {
+    int count = 0;
+    EXPECT_OK(orrGetDeviceCount(&count));
+    return count;
+}
+
+void new_token() {
+    orrGroupToken token{};
+    ASSERT_OK(orrGroupMakeToken(&token, 0));
+    ::setenv(kTokenVariable, token.text, 1);
+}
+
+// Members by turns on all devices.
+class Members {
+  public:
+    explicit Members(int members) : members_(members), devices_(device_count()) {
+        new_token();
+        for (int rank = 1; rank < members; ++rank) {
+            peers_.push_back(std::make_unique<Peer>("member", rank % devices_));
+            tell_join(rank, members);
+        }
+        EXPECT_OK(orrSetDevice(0));
+        EXPECT_OK(join(&group, 0, members, kLongNs));
+        for (int rank = 1; rank < members; ++rank)
+            EXPECT_EQ(peer(rank).hear().number, orrSuccess);
+        EXPECT_OK(orrStreamCreate(&stream, 0));
+        EXPECT_OK(orrSemaphoreCreate(&gate, 0));
+    }
+    ~Members() {
+        EXPECT_OK(orrGroupDestroy(group));
+        EXPECT_OK(orrStreamDestroy(stream));
+        EXPECT_OK(orrSemaphoreDestroy(gate));
+    }
+    void tell_join(int rank, int members, std::uint64_t limit_ms = kLongNs / 1'000'000) {
+        peer(rank).say(static_cast<std::uint64_t>(rank) | static_cast<std::uint64_t>(members) << 8 |
+                       limit_ms << 16);
+    }
+    Peer& peer(int rank) { return *peers_[static_cast<std::size_t>(rank - 1)]; }
+    int size() const { return members_; }
+    int device(int rank) const { return rank % devices_; }
+    // All peers but `not_he`.
+    void tell(GroupDo what, int not_he = -1) {
+        for (int rank = 1; rank < members_; ++rank) {
+            if (rank != not_he) peer(rank).say(what);
+        }
+    }
+    void expect(orrError_t code, int not_he = -1) {
+        for (int rank = 1; rank < members_; ++rank) {
+            if (rank != not_he) EXPECT_EQ(peer(rank).hear().number, code) << rank;
+        }
+    }
+    // That none has it.
+    void expect_failure(int not_he = -1) {
+        for (int rank = 1; rank < members_; ++rank) {
+            if (rank != not_he) EXPECT_NE(peer(rank).hear().number, orrSuccess) << rank;
+        }
+    }
+    // All are told the same.
+    void expect_cause(orrError_t code, int who, bool he_lives = true) {
+        orrGroupCause cause = ORR_INIT(orrGroupCause);
+        ASSERT_OK(orrGroupGetCause(&cause, group));
+        EXPECT_EQ(cause.code, code) << cause.text;
+        EXPECT_EQ(cause.rank, who) << cause.text;
+        EXPECT_EQ(cause.device, device(who)) << cause.text;
+        tell(kGroupCause, he_lives ? -1 : who);
+        for (int rank = 1; rank < members_; ++rank) {
+            if (rank == who && !he_lives) continue;
+            EXPECT_EQ(peer(rank).hear().number, static_cast<std::uint64_t>(code) << 32 |
+                                                    static_cast<std::uint32_t>(who + 1) << 8 |
+                                                    static_cast<std::uint32_t>(device(who) + 1))
+                << rank;
+        }
+    }
+
+    orrGroup_t group = nullptr;
+    orrStream_t stream = nullptr;
+    orrSemaphore_t gate = nullptr;
+
+  private:
+    const int members_, devices_;
+    std::vector<std::unique_ptr<Peer>> peers_;
+};
+
+class Groups : public ::testing::TestWithParam<int> {};
+
+TEST_P(Groups, MeetOnTheHostAndInStreams) {
+    Members all(GetParam());
+    for (int turn = 0; turn < 2; ++turn) {
+        all.tell(kGroupBarrier);
+        EXPECT_OK(orrGroupBarrier(all.group, kLongNs));
+        all.expect(orrSuccess);
+    }
+    all.tell(kGroupGather);
+    std::uint64_t own = 7, gathered[ORR_GROUP_MAX_MEMBERS] = {};
+    EXPECT_OK(orrGroupAllGather(all.group, gathered, &own, sizeof own, kLongNs));
+    for (int rank = 0; rank < all.size(); ++rank)
+        EXPECT_EQ(gathered[rank], static_cast<std::uint64_t>(rank) * 1000 + 7);
+    all.expect(orrSuccess);
+    all.tell(kGroupBroadcast);
+    EXPECT_OK(orrGroupBroadcast(all.group, &own, sizeof own, all.size() - 1, kLongNs));
+    EXPECT_EQ(own, static_cast<std::uint64_t>(all.size() - 1) * 1000 + 7);
+    all.expect(orrSuccess);
+    // Two behind each other, and the last member comes late.
+    all.peer(all.size() - 1).say(kGroupHold);
+    EXPECT_EQ(all.peer(all.size() - 1).hear().number, orrSuccess);
+    for (int turn = 0; turn < 2; ++turn) {
+        all.tell(kGroupEnqueue);
+        EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
+        all.expect(orrSuccess);
+    }
+    EXPECT_EQ(orrStreamQuery(all.stream), orrErrorNotReady);
+    all.peer(all.size() - 1).say(kGroupRelease);
+    EXPECT_EQ(all.peer(all.size() - 1).hear().number, orrSuccess);
+    all.tell(kGroupSync);
+    EXPECT_OK(orrStreamSynchronize(all.stream));
+    all.expect(orrSuccess);
+    all.tell(kGroupLeave);
+    all.expect(orrSuccess);
+}
+
+TEST_P(Groups, AMemberIsKilledInABarrier) {
+    Members all(GetParam());
+    const int who = all.size() - 1;
+    all.tell(kGroupBarrier, who);
+    std::thread kills([&] { all.peer(who).kill(); });
+    EXPECT_FAIL(orrGroupBarrier(all.group, kLongNs), orrErrorAborted, "its process ended");
+    kills.join();
+    all.expect(orrErrorAborted, who);
+    all.expect_cause(orrErrorAborted, who, false);
+}
+
+// It has a barrier in its stream, and so have the others.
+TEST_P(Groups, AMemberIsKilledInABarrierOfStreams) {
+    Members all(GetParam());
+    const int who = all.size() - 1;
+    all.peer(who).say(kGroupHold);
+    EXPECT_EQ(all.peer(who).hear().number, orrSuccess);
+    all.tell(kGroupEnqueue);
+    EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
+    all.expect(orrSuccess);
+    all.tell(kGroupSync, who);
+    all.peer(who).kill();
+    EXPECT_NE(orrStreamSynchronize(all.stream), orrSuccess);
+    all.expect_failure(who);
+    all.expect_cause(orrErrorAborted, who, false);
+}
+
+// The others' streams wait for one that never called it.
+TEST_P(Groups, AMemberIsKilledBeforeItsBarrier) {
+    Members all(GetParam());
+    const int who = all.size() - 1;
+    all.tell(kGroupEnqueue, who);
+    EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
+    all.expect(orrSuccess, who);
+    all.tell(kGroupSync, who);
+    all.peer(who).kill();
+    EXPECT_NE(orrStreamSynchronize(all.stream), orrSuccess);
+    all.expect_failure(who);
+    all.expect_cause(orrErrorAborted, who, false);
+}
+
+TEST_P(Groups, AMemberAborts) {
+    Members all(GetParam());
+    const int who = all.size() - 1;
+    all.tell(kGroupEnqueue, who);
+    EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
+    all.expect(orrSuccess, who);
+    all.tell(kGroupSync, who);
+    all.peer(who).say(kGroupAbort);
+    EXPECT_EQ(all.peer(who).hear().number, orrSuccess);
+    EXPECT_NE(orrStreamSynchronize(all.stream), orrSuccess);
+    all.expect_failure(who);
+    EXPECT_FAIL(orrGroupBarrier(all.group, kLongNs), orrErrorAborted, "as it was told");
+    all.expect_cause(orrErrorAborted, who);
+}
+
+TEST_P(Groups, AMemberDoesSomethingElse) {
+    Members all(GetParam());
+    const int who = all.size() - 1;
+    all.tell(kGroupBarrier, who);
+    all.peer(who).say(kGroupGather);
+    EXPECT_FAIL(orrGroupBarrier(all.group, kLongNs), orrErrorInvalidValue, "orrGroupAllGather");
+    all.expect(orrErrorInvalidValue);
+    all.expect_cause(orrErrorInvalidValue, who);
+}
+
+TEST_P(Groups, AMemberDoesNotCome) {
+    Members all(GetParam());
+    const int who = all.size() - 1;
+    all.tell(kGroupBarrier, who);
+    EXPECT_FAIL(orrGroupBarrier(all.group, 200'000'000), orrErrorTimeout, "did not come");
+    all.expect(orrErrorTimeout, who);
+    all.expect_cause(orrErrorTimeout, who);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Groups, ::testing::Values(2, 4, 8));
+
+TEST(GroupJoins, WithAWrongTokenOrTooLate) {
+    new_token();
+    Peer right("member", 0);
+    new_token();
+    Peer wrong("member", 0), late("member", 0);
+    ::setenv(kTokenVariable, "orrg1-unix-0123", 1);
+    Peer broken("member", 0);
+    orrGroup_t group = nullptr;
+    const std::uint64_t as_one = 1 | 2 << 8;
+    wrong.say(as_one | 300 << 16);
+    EXPECT_EQ(wrong.hear().number, orrErrorTimeout);
+    broken.say(as_one | 300 << 16);
+    EXPECT_EQ(broken.hear().number, orrErrorInvalidValue);
+    // Nobody comes to this one.
+    new_token();
+    EXPECT_FAIL(join(&group, 0, 3, 300'000'000), orrErrorTimeout, "rank 1, 2 did not");
+    // The right one is still there.
+    new_token();
+    Peer first("member", 0), second("member", 0);
+    first.say(as_one | 60'000ull << 16);
+    EXPECT_OK(join(&group, 0, 2, kLongNs));
+    EXPECT_EQ(first.hear().number, orrSuccess);
+    second.say(as_one | 300 << 16);
+    EXPECT_EQ(second.hear().number, orrErrorTimeout);
+    first.say(kGroupBarrier);
+    EXPECT_OK(orrGroupBarrier(group, kLongNs));
+    EXPECT_EQ(first.hear().number, orrSuccess);
+    EXPECT_OK(orrGroupDestroy(group));
+}
+
+TEST(GroupJoins, AMemberIsKilledMeanwhile) {
+    new_token();
+    Peer first("member", 0);
+    first.say(1 | 3 << 8 | 60'000ull << 16);
+    orrGroup_t group = nullptr;
+    std::thread kills([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        first.kill();
+    });
+    // It may have been killed before it came; then nobody misses it but the limit.
+    const orrError_t joined = join(&group, 0, 3, 5'000'000'000);
+    EXPECT_TRUE(joined == orrErrorAborted || joined == orrErrorTimeout) << orrGetLastErrorText();
+    kills.join();
+}
+
+}  // namespace
+}  // namespace orrery::umd::vm

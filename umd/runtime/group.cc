@@ -1,0 +1,433 @@
+#include "umd/runtime/group.h"
+
+#include <fcntl.h>
+#include <orrery/fw/failure.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "umd/runtime/clock.h"
+#include "umd/runtime/context.h"
+#include "umd/runtime/event.h"
+#include "umd/runtime/group_rendezvous.h"
+#include "umd/runtime/packets.h"
+#include "umd/runtime/runtime.h"
+
+namespace orrery::umd {
+namespace {
+
+// Who fails tells why, once he looks; a process that is killed loses its queues before it counts as dead.
+constexpr std::int64_t kPatienceNs = 500'000'000;
+
+bool has_ended(const UniqueFd& process) {
+    pollfd poll{process.get(), POLLIN, 0};
+    return process.get() >= 0 && ::poll(&poll, 1, 0) > 0;
+}
+
+// As Group::stopped_here() and the page name queues.
+std::uint64_t queue_key(std::uint32_t node, std::uint32_t queue) {
+    return 1ull << 63 | std::uint64_t{node} << 32 | queue;
+}
+
+GroupCause left_cause(int rank) {
+    return {orrErrorAbandoned, rank, "it destroyed its group, and others have a barrier in a stream"};
+}
+
+std::string name_of(int rank) {
+    return fmt::format("rank {} of a group", rank);
+}
+
+}  // namespace
+
+Result<std::vector<int>> plan_group(const std::vector<int>& devices,
+                                    const std::function<Result<bool>(int, int)>& linked) {
+    // By device, its first member.
+    std::map<int, int> heads;
+    for (std::size_t rank = 0; rank < devices.size(); ++rank)
+        heads.try_emplace(devices[rank], static_cast<int>(rank));
+    std::vector<int> above(devices.size(), -1);
+    std::set<int> reached{devices[0]};
+    std::deque<int> next{devices[0]};
+    while (!next.empty()) {
+        const int from = next.front();
+        next.pop_front();
+        for (const auto& [device, head] : heads) {
+            if (reached.contains(device)) continue;
+            ORR_TRY(joined, linked(device, from));
+            if (!*joined) continue;
+            reached.insert(device);
+            next.push_back(device);
+            above[static_cast<std::size_t>(head)] = heads.at(from);
+        }
+    }
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+        const int device = devices[rank], head = heads.at(device);
+        if (!reached.contains(device)) {
+            return fail(
+                orrErrorPeerAccess,
+                "no link that is up joins device {} of rank {} to device {} of rank 0, nor over devices of "
+                "other members (orrery-smi shows links)",
+                device, rank, devices[0]);
+        }
+        if (head != static_cast<int>(rank)) above[rank] = head;
+    }
+    return above;
+}
+
+Result<Group::Seat> Group::take_seat(Context& context, int rank) {
+    ORR_TRY(slot, context.shared_semaphores().create(SharedSemaphores::Kind::kGroup));
+    QueueOptions options;
+    options.name = fmt::format("group, rank {}", rank);
+    ORR_TRY(guard, Stream::create(context, 64, 0, std::move(options)));
+    Seat seat{std::make_shared<Semaphore>(std::move(*slot)), std::move(*guard)};
+    // Before anybody else has it.
+    ORR_TRY(declared, seat.own->add_signaller(seat.guard));
+    return seat;
+}
+
+Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> members,
+             std::shared_ptr<GroupPage> page)
+    : context_(context),
+      rank_(rank),
+      seat_(std::move(seat)),
+      members_(std::move(members)),
+      page_(std::move(page)) {
+    for (int other = 0; other < size(); ++other) {
+        const GroupMember& member = members_[static_cast<std::size_t>(other)];
+        if (member.above == rank_) below_.push_back(other);
+        if (other == rank_ || member.process.get() >= 0)
+            member.slot->context->name_semaphore(member.slot->va, name_of(other));
+    }
+    page_->set_queue(rank_, GroupPage::Queue::kGuard, queue_key(context_.node(), seat_.guard->number()));
+}
+
+Group::~Group() {
+    for (int other = 0; other < size(); ++other) {
+        const GroupMember& member = members_[static_cast<std::size_t>(other)];
+        if (other == rank_ || member.process.get() >= 0)
+            member.slot->context->name_semaphore(member.slot->va, {});
+    }
+    seat_.guard->close();
+}
+
+std::shared_ptr<Group> Group::enter(std::shared_ptr<Group> group) {
+    group->context_.fleet().add(std::shared_ptr<Fleet::Watched>(group));
+    return group;
+}
+
+Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
+                                                              const std::vector<int>& devices) {
+    ORR_TRY(above, plan_group(devices, [&](int one, int other) { return runtime.linked(one, other); }));
+    ORR_TRY(page, GroupPage::create(static_cast<int>(devices.size())));
+    std::vector<Context*> contexts;
+    std::vector<Seat> seats;
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+        ORR_TRY(context, runtime.context(devices[rank]));
+        ORR_TRY(seat, take_seat(**context, static_cast<int>(rank)));
+        contexts.push_back(*context);
+        seats.push_back(std::move(*seat));
+    }
+    std::vector<std::shared_ptr<Group>> all;
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+        std::vector<GroupMember> members;
+        for (std::size_t other = 0; other < devices.size(); ++other)
+            members.push_back({seats[other].own->slot, UniqueFd(), (*above)[other]});
+        all.push_back(enter(std::shared_ptr<Group>(
+            new Group(*contexts[rank], static_cast<int>(rank), seats[rank], std::move(members), *page))));
+    }
+    return all;
+}
+
+Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& token, int rank, int members,
+                                           std::uint64_t limit_ns) {
+    ORR_TRY(context, runtime.current_context());
+    ORR_TRY(seat, take_seat(**context, rank));
+    ORR_TRY(fd, SharedSemaphores::export_fd(*seat->own->slot));
+    std::vector<GroupMember> all;
+    std::shared_ptr<GroupPage> page;
+
+    const auto take_in = [&](Gathering& gathering) -> Status {
+        for (std::size_t other = 0; other < gathering.all.size(); ++other) {
+            Comer& comer = gathering.all[other];
+            if (static_cast<int>(other) == rank) {
+                all.push_back({seat->own->slot, UniqueFd(), comer.above});
+                continue;
+            }
+            ORR_TRY(found, runtime.find_foreign(comer.semaphore.get()));
+            ORR_TRY(slot, found->context->shared_semaphores().import(std::move(found->foreign),
+                                                                     SharedSemaphores::Kind::kGroup));
+            UniqueFd process(::fcntl(comer.process.get(), F_DUPFD_CLOEXEC, 0));
+            if (process.get() < 0) return fail_errno(errno, "keeping a member's pidfd");
+            all.push_back({std::move(*slot), std::move(process), comer.above});
+        }
+        return {};
+    };
+    Rendezvous meeting{token, rank, members, limit_ns, fd->get(), {}, {}};
+    meeting.plan = [&](Gathering& gathering) -> Status {
+        ORR_TRY(taken, take_in(gathering));
+        std::vector<int> devices;
+        for (const GroupMember& member : all)
+            devices.push_back(member.slot->context->device());
+        ORR_TRY(above, plan_group(devices, [&](int one, int other) { return runtime.linked(one, other); }));
+        for (std::size_t other = 0; other < all.size(); ++other)
+            all[other].above = gathering.all[other].above = (*above)[other];
+        ORR_TRY(made, GroupPage::create(members));
+        page = std::move(*made);
+        gathering.page = UniqueFd(::fcntl(page->fd(), F_DUPFD_CLOEXEC, 0));
+        return {};
+    };
+    meeting.admit = [&](Gathering& gathering) -> Status {
+        if (rank == 0) return {};
+        ORR_TRY(taken, take_in(gathering));
+        ORR_TRY(opened, GroupPage::open(std::move(gathering.page), members));
+        page = std::move(*opened);
+        return {};
+    };
+    ORR_TRY(met, meeting.meet());
+    return enter(std::shared_ptr<Group>(
+        new Group(**context, rank, std::move(*seat), std::move(all), std::move(page))));
+}
+
+int Group::device(int rank) const {
+    if (rank < 0 || rank >= size()) return -1;
+    return members_[static_cast<std::size_t>(rank)].slot->context->device();
+}
+
+std::unexpected<Error> Group::failed() const {
+    const auto cause = page_->cause();
+    if (!cause) return fail(orrErrorInternal, "the group has failed without a cause");
+    if (cause->rank < 0) return fail(cause->code, "the group has failed: {}", cause->text);
+    return fail(cause->code, "the group has failed: rank {} on device {}: {}", cause->rank,
+                device(cause->rank), cause->text);
+}
+
+bool Group::stopped_here(std::uint64_t word) const {
+    for (const auto& stream : context_.fleet().streams()) {
+        if (stream->number() != ORR_FAILURE_QUEUE(word) || stream->context().node() != ORR_FAILURE_NODE(word))
+            continue;
+        if (stream->error() && !stream->poisoned() &&
+            (stream->stopped_at() & ORR_FAILURE_INDEX(~0ull)) == ORR_FAILURE_INDEX(word))
+            return true;
+    }
+    return false;
+}
+
+// The failure of a stream in which a member had a barrier goes to the others by the card, with its queue.
+std::optional<GroupCause> Group::cause_of_failure(int rank) {
+    const GroupMember& member = members_[static_cast<std::size_t>(rank)];
+    const std::uint64_t value = member.slot->value();
+    if (!ORR_SEM_HAS_FAILED(value)) return std::nullopt;
+    const std::uint64_t word = ORR_SEM_FAILURE(value);
+    const std::uint64_t key = queue_key(ORR_FAILURE_NODE(word), ORR_FAILURE_QUEUE(word));
+    int origin = -1;
+    for (int other = 0; other < size() && origin < 0; ++other) {
+        if (page_->queue(other, GroupPage::Queue::kBarriers) == key ||
+            page_->queue(other, GroupPage::Queue::kGuard) == key)
+            origin = other;
+    }
+    const bool here = stopped_here(word);
+    if (origin < 0 && here) origin = member.process.get() < 0 ? rank : rank_;
+    if (!here) {
+        const std::int64_t now = now_ns();
+        if (doubted_ns_ == 0) doubted_ns_ = now;
+        if (now - doubted_ns_ < kPatienceNs) return std::nullopt;
+    }
+    // Its guard goes with it.
+    if (origin >= 0 && page_->queue(origin, GroupPage::Queue::kGuard) == key)
+        return page_->left(origin) ? left_cause(origin)
+                                   : GroupCause{orrErrorAborted, origin, "its process ended"};
+    const Error error = context_.fleet().cause(word, !here);
+    return GroupCause{error.code, origin < 0 ? rank : origin, error.text};
+}
+
+std::optional<GroupCause> Group::find_cause() {
+    for (int rank = 0; rank < size(); ++rank) {
+        if (has_ended(members_[static_cast<std::size_t>(rank)].process) && !page_->left(rank))
+            return GroupCause{orrErrorAborted, rank, "its process ended"};
+    }
+    for (int rank = 0; rank < size(); ++rank) {
+        if (page_->left(rank)) continue;
+        if (const auto loss = members_[static_cast<std::size_t>(rank)].slot->context->loss())
+            return GroupCause{loss->code, rank, loss->text};
+    }
+    for (int rank = 0; rank < size(); ++rank) {
+        if (auto cause = cause_of_failure(rank)) return cause;
+    }
+    return std::nullopt;
+}
+
+void Group::fail_all(const GroupCause& cause) {
+    bool all = true;
+    for (int rank = 0; rank < size(); ++rank) {
+        const SemaphoreSlot& slot = *members_[static_cast<std::size_t>(rank)].slot;
+        if (slot.failed() || slot.context->lost()) continue;
+        all &= context_.fleet().fail_semaphore(*slot.context, slot.va, ORR_QERR_ABORTED, name_of(cause.rank),
+                                               Error{cause.code, cause.text});
+    }
+    all_failed_ = all;
+}
+
+void Group::look() {
+    const std::unique_lock lock(look_mutex_, std::try_to_lock);
+    if (!lock || all_failed_) return;
+    if (!page_->cause()) {
+        if (const auto found = find_cause()) page_->tell(rank_, *found);
+    }
+    if (const auto cause = page_->cause()) fail_all(*cause);
+}
+
+std::optional<GroupCause> Group::cause() {
+    const std::int64_t start = now_ns();
+    while (true) {
+        context_.fleet().watch();
+        look();
+        if (auto cause = page_->cause()) return cause;
+        // Then there will be one.
+        const bool any =
+            std::ranges::any_of(members_, [](const auto& member) { return member.slot->failed(); });
+        if (!any || now_ns() - start > 2 * kPatienceNs) return std::nullopt;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+Status Group::exchange(GroupPage::Call call, const std::function<void(std::uint64_t)>& take) {
+    const std::unique_lock lock(calls_mutex_, std::try_to_lock);
+    if (!lock) {
+        return fail(orrErrorInvalidValue,
+                    "another thread is in a call on this member of the group: calls have one order");
+    }
+    look();
+    call.rank = rank_;
+    call.step = ++step_;
+    const auto looks = [this] {
+        context_.fleet().watch();
+        look();
+    };
+    switch (page_->exchange(call, looks, gone_)) {
+        case GroupPage::Outcome::kDone:
+            take(call.step);
+            return {};
+        case GroupPage::Outcome::kGone:
+            return fail(orrErrorInvalidHandle, "the group was destroyed while this thread waited in it");
+        case GroupPage::Outcome::kFailed:
+            break;
+    }
+    look();  // streams that wait learn it too
+    return failed();
+}
+
+Status Group::barrier(std::uint64_t limit_ns) {
+    GroupPage::Call call;
+    call.limit_ns = limit_ns;
+    return exchange(call, [](std::uint64_t) {});
+}
+
+Status Group::broadcast(std::span<std::byte> data, int root, std::uint64_t limit_ns) {
+    GroupPage::Call call;
+    call.op = GroupPage::Op::kBroadcast;
+    call.root = root;
+    call.bytes = data.size();
+    if (root == rank_) call.give = data;
+    call.limit_ns = limit_ns;
+    return exchange(call, [&](std::uint64_t step) {
+        if (root != rank_) page_->read(root, step, data);
+    });
+}
+
+Status Group::all_gather(std::span<std::byte> all, std::span<const std::byte> own, std::uint64_t limit_ns) {
+    GroupPage::Call call;
+    call.op = GroupPage::Op::kAllGather;
+    call.bytes = own.size();
+    call.give = own;
+    call.limit_ns = limit_ns;
+    return exchange(call, [&](std::uint64_t step) {
+        for (int rank = 0; rank < size(); ++rank)
+            page_->read(rank, step, all.subspan(static_cast<std::size_t>(rank) * own.size(), own.size()));
+    });
+}
+
+Result<SemaphorePoint> Group::point(int rank, std::uint64_t value, const std::shared_ptr<Stream>& stream) {
+    const SemaphoreSlot& slot = *members_[static_cast<std::size_t>(rank)].slot;
+    if (slot.context == &context_) return SemaphorePoint{slot.va, value};
+    return bring_over_link(*slot.context, slot.va, value, stream, name_of(rank));
+}
+
+Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns) {
+    if (&stream->context() != &context_) {
+        return fail(orrErrorInvalidValue, "{} is not on device {}, with which this member joined its group",
+                    stream->label(), context_.device());
+    }
+    const int above = members_[static_cast<std::size_t>(rank_)].above;
+    while (true) {
+        look();
+        for (int rank = 0; rank < size(); ++rank) {
+            if (rank != rank_ && page_->left(rank)) page_->tell(rank_, left_cause(rank));
+        }
+        if (page_->cause()) {
+            look();
+            return failed();
+        }
+        // Nobody is held up while room is waited for.
+        ORR_TRY(room, stream->make_room(below_.size() + 4));
+        std::uint64_t number = 0;
+        {
+            const std::lock_guard lock(barriers_mutex_);
+            number = barriers_ + 1;
+        }
+        std::vector<orr_packet> packets;
+        for (const int below : below_) {
+            ORR_TRY(come, point(below, 2 * number - 1, stream));
+            packets.push_back(make_wait(come->va, come->value, limit_ns));
+        }
+        const std::uint64_t va = own().va;
+        if (above >= 0) {
+            packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number - 1));
+            ORR_TRY(go, point(above, 2 * number, stream));
+            packets.push_back(make_wait(go->va, go->value, limit_ns));
+        }
+        packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number));
+
+        const std::lock_guard lock(barriers_mutex_);
+        if (barriers_ + 1 != number) continue;  // another thread was first
+        // Else it could come before the last one, which it would stand for.
+        if (last_stream_ != nullptr && last_stream_ != stream)
+            packets.insert(packets.begin(), make_wait(va, 2 * barriers_, limit_ns));
+        seat_.own->slot->claim();
+        page_->set_queue(rank_, GroupPage::Queue::kBarriers, queue_key(context_.node(), stream->number()));
+        ORR_TRY(index, stream->submit_now(packets));
+        if (*index == 0) continue;
+        seat_.own->slot->promise(2 * number);
+        barriers_ = number;
+        last_stream_ = stream;
+        return {};
+    }
+}
+
+void Group::abort(const std::string& why) {
+    page_->tell(rank_,
+                {orrErrorAborted, rank_,
+                 why.empty() ? std::string("it called orrGroupAbort") : "it called orrGroupAbort: " + why});
+    look();
+}
+
+void Group::leave() {
+    gone_.store(true);
+    {
+        const std::lock_guard lock(barriers_mutex_);
+        if (barriers_ != 0 && !own().reached(2 * barriers_)) {
+            page_->tell(rank_, {orrErrorAborted, rank_,
+                                "it destroyed its group before its last barrier in a stream was done"});
+        }
+        last_stream_.reset();
+    }
+    look();
+    page_->leave(rank_);
+}
+
+}  // namespace orrery::umd

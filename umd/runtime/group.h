@@ -1,0 +1,116 @@
+// A member of a group: its semaphore on its card, which its streams signal, those of the others, and the page
+// in which the members meet on the host.
+//
+// Barriers in streams go up and down a tree of members: each waits for those below it, signals that all of
+// them have come (2k-1 of the k-th barrier), waits for the one above and signals that it may go on (2k). So a
+// member has one semaphore, which one stream after the other signals, and needs links to its neighbours only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "umd/runtime/fleet.h"
+#include "umd/runtime/group_page.h"
+#include "umd/runtime/group_token.h"
+#include "umd/runtime/semaphore.h"
+#include "umd/winsys/unique_fd.h"
+
+namespace orrery::umd {
+
+class Context;
+class Runtime;
+class Stream;
+
+// By rank, who is above; -1: nobody, which rank 0 has. Over as few links as can be: of each device one member
+// has the others of it below it. devices: of the members, by rank; linked: of two devices.
+Result<std::vector<int>> plan_group(const std::vector<int>& devices,
+                                    const std::function<Result<bool>(int, int)>& linked);
+
+struct GroupMember {
+    std::shared_ptr<SemaphoreSlot> slot;
+    UniqueFd process;  // pidfd; none: of this process
+    int above = -1;
+};
+
+// Thread safe.
+class Group final : public Fleet::Watched {
+  public:
+    static Result<std::shared_ptr<Group>> join(Runtime& runtime, const GroupToken& token, int rank,
+                                               int members, std::uint64_t limit_ns);
+    static Result<std::vector<std::shared_ptr<Group>>> create_all(Runtime& runtime,
+                                                                  const std::vector<int>& devices);
+    ~Group() override;
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+    int rank() const { return rank_; }
+    int size() const { return static_cast<int>(members_.size()); }
+    Context& context() const { return context_; }
+
+    // See orrery/group.h. give and take: of broadcasts and gathers.
+    Status barrier(std::uint64_t limit_ns);
+    Status broadcast(std::span<std::byte> data, int root, std::uint64_t limit_ns);
+    Status all_gather(std::span<std::byte> all, std::span<const std::byte> own, std::uint64_t limit_ns);
+    Status barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns);
+    void abort(const std::string& why);
+    // The first; looks at once.
+    std::optional<GroupCause> cause();
+    // Of the cause's rank, -1: of nobody.
+    int device(int rank) const;
+    // Its handle is gone.
+    void leave();
+
+    // How the others are. Tells the first cause, and fails the semaphores of a group that has one.
+    void look() override;
+
+  private:
+    // What a member brings along before the others are there.
+    struct Seat {
+        std::shared_ptr<Semaphore> own;
+        std::shared_ptr<Stream> guard;  // is said to signal it: it goes with the process
+    };
+    static Result<Seat> take_seat(Context& context, int rank);
+    Group(Context& context, int rank, Seat seat, std::vector<GroupMember> members,
+          std::shared_ptr<GroupPage> page);
+    static std::shared_ptr<Group> enter(std::shared_ptr<Group> group);
+
+    // take: is called with the step when all have come, before the next call.
+    Status exchange(GroupPage::Call call, const std::function<void(std::uint64_t)>& take);
+    std::unexpected<Error> failed() const;
+    // What ended the group, if something has.
+    std::optional<GroupCause> find_cause();
+    std::optional<GroupCause> cause_of_failure(int rank);
+    bool stopped_here(std::uint64_t word) const;
+    void fail_all(const GroupCause& cause);
+    // The semaphore that the stream's card waits for.
+    Result<SemaphorePoint> point(int rank, std::uint64_t value, const std::shared_ptr<Stream>& stream);
+    const SemaphoreSlot& own() const { return *seat_.own->slot; }
+
+    Context& context_;
+    const int rank_;
+    Seat seat_;
+    const std::vector<GroupMember> members_;
+    std::vector<int> below_;
+    const std::shared_ptr<GroupPage> page_;
+    std::atomic<bool> gone_{false};
+
+    std::mutex calls_mutex_;  // one call of the host at a time
+    std::uint64_t step_ = 0;
+
+    std::mutex barriers_mutex_;  // of the next two
+    std::uint64_t barriers_ = 0;
+    std::shared_ptr<Stream> last_stream_;
+
+    std::mutex look_mutex_;
+    std::int64_t doubted_ns_ =
+        0;  // since then another process's failure is seen, of which the rank is not known
+    bool all_failed_ = false;
+};
+
+}  // namespace orrery::umd

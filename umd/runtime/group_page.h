@@ -1,0 +1,99 @@
+// What the members of a group tell each other on the host: a piece of memory that all have, in which each
+// writes its own part. What another member wrote is looked at as a value, never as a size or an address.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "umd/winsys/error.h"
+#include "umd/winsys/unique_fd.h"
+
+namespace orrery::umd {
+
+constexpr std::size_t kMaxGroupMembers = 64, kMaxGroupBytes = 4096;
+
+// Of whom the group's failure was, and what.
+struct GroupCause {
+    orrError_t code = orrErrorAborted;
+    int rank = -1;
+    std::string text;
+};
+
+// Thread safe. The same layout in all processes, whichever version of the library they have.
+class GroupPage {
+  public:
+    enum class Op : std::uint32_t { kBarrier = 1, kBroadcast = 2, kAllGather = 3 };
+
+    static Result<std::shared_ptr<GroupPage>> create(int members);
+    // What another process made: it cannot be cut short.
+    static Result<std::shared_ptr<GroupPage>> open(UniqueFd fd, int members);
+    ~GroupPage();
+    GroupPage(const GroupPage&) = delete;
+    GroupPage& operator=(const GroupPage&) = delete;
+
+    int fd() const { return fd_.get(); }
+    int members() const { return members_; }
+
+    // The first that any member told; the first that was seen here stays.
+    std::optional<GroupCause> cause() const;
+    // Nothing if there is one already.
+    void tell(int teller, const GroupCause& cause);
+
+    // This member takes part in nothing any more.
+    void leave(int rank);
+    bool left(int rank) const;
+    // The queue in which its last barrier went, and that of its guard, as failure words name them; 0: none.
+    enum class Queue : std::uint8_t { kBarriers, kGuard };
+    void set_queue(int rank, Queue which, std::uint64_t name);
+    std::uint64_t queue(int rank, Queue which) const;
+
+    // Of one member at a time, in its own thread's turn: `step` counts from 1.
+    struct Call {
+        int rank = 0;
+        std::uint64_t step = 0;
+        Op op = Op::kBarrier;
+        int root = 0;
+        std::size_t bytes = 0;
+        std::span<const std::byte> give{};  // nothing, or `bytes` of them
+        std::uint64_t limit_ns = 0;
+    };
+    enum class Outcome : std::uint8_t { kDone, kFailed, kGone };
+    // Returns when all members have come to the same step, or the group has failed. look: is called now and
+    // then, to see how the others are. gone: nobody wants to know any more.
+    Outcome exchange(const Call& call, const std::function<void()>& look, const std::atomic<bool>& gone);
+    // What a member gave at the last step that was exchanged, until the one after the next.
+    void read(int rank, std::uint64_t step, std::span<std::byte> to) const;
+    // For those who sleep in exchange(): something has happened.
+    void wake();
+
+  private:
+    struct Offer;
+    struct Slot;
+    struct Head;
+
+    GroupPage(UniqueFd fd, void* memory, std::size_t bytes, int members);
+    static Result<std::shared_ptr<GroupPage>> map(UniqueFd fd, int members);
+    Slot& slot(int rank) const;
+    Offer& offer(int rank, std::uint64_t step) const;
+    // False: the group has failed, or `gone`.
+    bool await(const Call& call, int rank, std::int64_t start, const std::function<void()>& look,
+               const std::atomic<bool>& gone);
+    void compare(const Call& call);
+
+    const UniqueFd fd_;
+    void* const memory_;
+    const std::size_t bytes_;
+    const int members_;
+    Head& head_;
+    mutable std::mutex mutex_;
+    mutable std::optional<GroupCause> seen_;
+};
+
+}  // namespace orrery::umd
