@@ -242,7 +242,6 @@ static bool orr_link_changed(struct orr_device *odev, unsigned long *told)
 static void orr_link_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, link_work.work);
-
 	unsigned long told = 0;
 
 	if (orr_link_changed(odev, &told) || orr_routes_due())
