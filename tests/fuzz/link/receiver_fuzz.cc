@@ -1,17 +1,15 @@
 // What a peer writes into an inbox is anything: no crash, no write beside the grants.
 #include <cstdlib>
 
+#include "emulator/link/frame.h"
 #include "emulator/link/receiver.h"
 #include "emulator/link/shared_area.h"
-#include "tests/fuzz/engines/input.h"
+#include "tests/fuzz/link/messages.h"
 
 namespace {
 
 using namespace orrery::emu;
 using namespace orrery::emu::test;
-
-constexpr std::uint64_t kGranted = 0x10000, kGrantBytes = 0x4000;
-constexpr std::uint16_t kOwner = 1, kPeer = 2;
 
 struct Card {
     Card()
@@ -36,32 +34,6 @@ bool is_zero(const std::uint8_t* at, std::size_t bytes) {
     return at[0] == 0 && std::memcmp(at, at + 1, bytes - 1) == 0;
 }
 
-link::Message message(Input& input, std::uint64_t index, std::uint64_t& payload_end, ModelTime& arrival) {
-    auto m = input.take<link::Message>();
-    const auto keep = input.take<std::uint8_t>();
-    if ((keep & 1) == 0) m.op = 1 + m.op % 2;
-    if ((keep & 2) == 0) m.index = index;
-    if ((keep & 4) == 0) m.bytes = m.op == link::kOpWrite ? 1 + m.bytes % 0x5000 : 0;
-    if ((keep & 8) == 0) {
-        m.arrival_ps = arrival + m.arrival_ps % 1000;
-        m.send_ps = m.arrival_ps / 2;
-    }
-    if ((keep & 16) == 0) {
-        m.payload_at = m.op == link::kOpWrite ? m.payload_at % link::kPayloadBytes : 0;
-        m.payload_end = payload_end + m.bytes;
-    }
-    if ((keep & 128) == 0) {
-        m.source = kPeer;
-        m.destination = kOwner;
-    }
-    if ((keep & 32) == 0) m.offset = kGranted - 0x1000 + m.offset % 0x6000;
-    if ((keep & 64) == 0 && m.op == link::kOpWrite) m.value = 0;
-    if ((keep & 64) == 0 && m.op == link::kOpSignal) m.offset &= ~std::uint64_t{15};
-    payload_end = m.payload_end;
-    arrival = m.arrival_ps;
-    return m;
-}
-
 }  // namespace
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
@@ -73,11 +45,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!outbox) std::abort();
     link::Inbox& inbox = *outbox->operator->();
     std::memset(inbox.near.payload, 0xff, 64);
+    const bool frames = size % 4 == 3;
+    card.receiver.check_frames(frames);
     std::uint64_t produced = 0, payload_end = 0;
     ModelTime arrival = card.events.now();
     if (arrival > kNever / 8) std::abort();  // the clock goes on by what messages say, and they are limited
     for (unsigned step = 0; step < 64 && !input.empty(); ++step) {
-        const link::Message m = message(input, produced, payload_end, arrival);
+        link::Message m = message(input, kOwner, produced, payload_end, arrival);
+        if (frames && m.noise % 8 != 0) m.crc = link::frame_crc(m, inbox.near);
         std::memcpy(&inbox.near.ring[produced % link::kRingEntries], &m, sizeof m);
         const auto how = input.take<std::uint8_t>();
         produced += how == 255 ? input.take<std::uint64_t>() : 1;

@@ -1,0 +1,44 @@
+// Messages as a peer may write them into an inbox.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/link/wire.h"
+#include "emulator/time/event_queue.h"
+#include "tests/fuzz/engines/input.h"
+
+namespace orrery::emu::test {
+
+constexpr std::uint64_t kGranted = 0x10000, kGrantBytes = 0x4000;
+constexpr std::uint16_t kOwner = 1, kPeer = 3;
+
+// Anything, most of it made right: from the peer for that node, with what an inbox expects next.
+inline link::Message message(Input& input, std::uint16_t destination, std::uint64_t index,
+                             std::uint64_t& payload_end, ModelTime& arrival) {
+    auto m = input.take<link::Message>();
+    const auto keep = input.take<std::uint8_t>();
+    if ((keep & 1) == 0) m.op = 1 + m.op % 2;
+    if ((keep & 2) == 0) m.index = index;
+    if ((keep & 4) == 0) m.bytes = m.op == link::kOpWrite ? 1 + m.bytes % 0x5000 : 0;
+    if ((keep & 8) == 0) {
+        m.arrival_ps = arrival + m.arrival_ps % 1000;
+        m.send_ps = m.arrival_ps / 2;
+    }
+    if ((keep & 16) == 0) {
+        m.payload_at = m.op == link::kOpWrite ? m.payload_at % link::kPayloadBytes : 0;
+        m.payload_end = payload_end + m.bytes;
+    }
+    if ((keep & 128) == 0) {
+        m.source = kPeer;
+        m.destination = destination;
+    }
+    if ((keep & 32) == 0) m.offset = kGranted - 0x1000 + m.offset % 0x6000;
+    if ((keep & 64) == 0 && m.op == link::kOpWrite) m.value = 0;
+    if ((keep & 64) == 0 && m.op == link::kOpSignal) m.offset &= ~std::uint64_t{15};
+    m.damaged %= link::kMostDamaged + 2;
+    payload_end = m.payload_end;
+    arrival = m.arrival_ps;
+    return m;
+}
+
+}  // namespace orrery::emu::test
