@@ -290,6 +290,10 @@ struct orr_device {
 	struct delayed_work link_work;
 	/** @link_looks: as it found them last */
 	struct orr_link_look link_looks[ORR_LINK_MAX_PORTS];
+	/** @links_told: a bit for each port of which is to be told; of @link_work */
+	unsigned long links_told;
+	/** @links_told_jiffies: when it told last */
+	unsigned long links_told_jiffies;
 	/** @reset_lock: see the top of this file */
 	struct rw_semaphore reset_lock;
 
@@ -463,6 +467,18 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 	look->losses = orr_read32(odev, link + ORR_R_LINK_LOSSES);
 	look->control = orr_read32(odev, link + ORR_R_LINK_CONTROL);
 	return (look->state != U32_MAX && look->losses != U32_MAX) || orr_hw_answers(odev, true);
+}
+
+/* In Gbit/s, by the lanes in use to send; of all lanes, if it is not up or does not say. */
+static inline u32 orr_link_gbps(struct orr_device *odev, u32 port)
+{
+	u32 mbps = 0;
+
+	if ((odev->info.hw_version & 0xffff) >= 1)
+		mbps = orr_read32(odev, ORR_R_LINK(port) + ORR_R_LINK_MBPS);
+	if (!mbps || mbps == U32_MAX)
+		return orr_read32(odev, ORR_R_LINK(port) + ORR_R_LINK_GBPS);
+	return max(mbps / 1000, 1u);
 }
 
 static inline bool orr_link_is_up(const struct orr_link_look *look)

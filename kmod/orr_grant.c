@@ -120,6 +120,12 @@ static struct orr_holder *orr_holder_find(const struct orr_grant *grant,
 	return NULL;
 }
 
+static void orr_holder_free(struct orr_holder *holder)
+{
+	list_del(&holder->link);
+	kfree(holder);
+}
+
 /* One more mapping. Takes what is in *@spare if it is the first of that process. */
 static void orr_grant_hold(struct orr_grant *grant, const struct orr_tenant *tenant,
 			   struct orr_holder **spare)
@@ -259,14 +265,14 @@ static struct orr_grant *orr_grant_let_go(struct orr_device *owner, u32 node, u6
 		holder = orr_holder_find(grant, tenant);
 	if (WARN_ON(!holder))
 		return NULL;
-	if (!--holder->mappings) {
-		list_del(&holder->link);
-		kfree(holder);
-	}
+	holder->mappings--;
 	if (grant->users > 1) {
 		WRITE_ONCE(grant->users, grant->users - 1);
+		if (!holder->mappings)
+			orr_holder_free(holder);
 		return NULL;
 	}
+	/* The slot is on the last one's account until it is free. */
 	WRITE_ONCE(grant->ending, true);
 	WRITE_ONCE(grant->users, 0);
 	return grant;
@@ -297,5 +303,6 @@ void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base,
 		orr_grant_command(owner, grant - owner->grants, NULL);
 		orr_exit(owner, idx);
 	}
+	orr_holder_free(list_first_entry(&grant->holders, struct orr_holder, link));
 	WRITE_ONCE(grant->ending, false);
 }

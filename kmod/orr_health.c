@@ -30,6 +30,8 @@
 #define ORR_HEALTH_HOLDOFF (ORR_HEALTH_PERIOD / 2)
 /* Time until the links are looked at for an interrupt that had another reason too. */
 #define ORR_HEALTH_LINK_DELAY (HZ / 10)
+/* How often it tells of links, at most. */
+#define ORR_LINKS_TOLD (HZ / 10)
 
 static void orr_health_check(struct orr_device *odev)
 {
@@ -246,8 +248,15 @@ static void orr_link_work(struct work_struct *work)
 
 	if (orr_link_changed(odev, &told) || orr_routes_due())
 		orr_routes_update();
-	if (told)
-		orr_sysfs_links_notify(odev, told);
+	/* Not as often as a peer likes to come and go: all who listen to the kernel hear of it. */
+	odev->links_told |= told;
+	if (odev->links_told && time_before(jiffies, odev->links_told_jiffies + ORR_LINKS_TOLD)) {
+		queue_delayed_work(system_long_wq, &odev->link_work, ORR_LINKS_TOLD);
+	} else if (odev->links_told) {
+		odev->links_told_jiffies = jiffies;
+		orr_sysfs_links_notify(odev, odev->links_told);
+		odev->links_told = 0;
+	}
 	if (orr_routes_stuck())
 		queue_delayed_work(system_long_wq, &odev->link_work, ORR_HEALTH_STUCK);
 }
@@ -285,6 +294,7 @@ int orr_health_init(struct orr_device *odev)
 	init_rwsem(&odev->reset_lock);
 	init_completion(&odev->quiesced);
 	INIT_WORK(&odev->lost_work, orr_lost_work);
+	odev->links_told_jiffies = jiffies - ORR_LINKS_TOLD;
 	INIT_DELAYED_WORK(&odev->link_work, orr_link_work);
 	INIT_DELAYED_WORK(&odev->health_work, orr_health_work);
 	disable_delayed_work(&odev->link_work);

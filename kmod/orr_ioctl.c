@@ -368,7 +368,7 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	args->peer_uid = orr_read64(odev, link + ORR_R_LINK_PEER_UID);
 	args->peer_port = orr_read32(odev, link + ORR_R_LINK_PEER_PORT);
 	args->lanes = orr_read32(odev, link + ORR_R_LINK_LANES);
-	args->gbps = orr_read32(odev, link + ORR_R_LINK_GBPS);
+	args->gbps = orr_link_gbps(odev, args->port);
 	args->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
 	args->losses = orr_read32(odev, link + ORR_R_LINK_LOSSES);
 	ones = args->state == U32_MAX || args->peer_uid == U64_MAX ||

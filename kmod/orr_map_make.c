@@ -38,7 +38,7 @@ static void orr_map_look(struct orr_map_card *card)
 			continue;
 		port->peer_uid = orr_read64(odev, link + ORR_R_LINK_PEER_UID);
 		port->peer_port = orr_read32(odev, link + ORR_R_LINK_PEER_PORT);
-		port->gbps = orr_read32(odev, link + ORR_R_LINK_GBPS);
+		port->gbps = orr_link_gbps(odev, p);
 		port->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
 		card->forward_ns = orr_read32(odev, link + ORR_R_LINK_FORWARD_NS);
 	}
@@ -234,6 +234,9 @@ static bool orr_map_stands(struct orr_device *odev)
 		return false;
 	stands = orr_read32(odev, ORR_R_ROUTE(owed->node)) != owed->route;
 	orr_exit(odev, idx);
+	/* Nobody is held, so the limit of all others holds for it again. */
+	if (stands && !orr_peer_any_held())
+		stands = false;
 	if (!stands)
 		odev->owed_route.node = 0;
 	return stands;

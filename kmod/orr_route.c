@@ -129,6 +129,8 @@ static void orr_routes_clear(u32 node)
 		if (orr_enter(odev, &idx))
 			continue;
 		orr_write32(odev, ORR_R_ROUTE(node), 0);
+		if (odev->owed_route.node == node)
+			odev->owed_route.route = 0;
 		orr_exit(odev, idx);
 	}
 }
@@ -167,6 +169,8 @@ static int orr_forward_port(struct orr_device *odev, u32 port)
 	/* What was set then and is not any more has had losses since: not before the next update. */
 	if (seen->look.control & ORR_LINK_FORWARD)
 		return 0;
+	if (orr_map.card[at].stands)
+		return -EBUSY;
 	if (used->refused && time_before(jiffies, used->refused_jiffies + ORR_FORWARD_AGAIN))
 		return -ETIMEDOUT;
 	ret = orr_enter(odev, &idx);
@@ -175,6 +179,8 @@ static int orr_forward_port(struct orr_device *odev, u32 port)
 	orr_write32(odev, control, ORR_LINK_FORWARD);
 	ret = orr_await(odev, control, ORR_LINK_FORWARD, ORR_FORWARD_TIMEOUT_US, 0);
 	orr_exit(odev, idx);
+	if (ret == -EBUSY)
+		orr_map.card[at].stands = true;
 	used->refused = ret == -ETIMEDOUT;
 	used->refused_jiffies = jiffies;
 	if (!ret)
@@ -343,7 +349,8 @@ static bool orr_pair_open(struct orr_pair *pair, bool gap)
 {
 	int ret = -EBUSY;
 
-	if (!pair->stuck && !gap)
+	/* Over one link nothing of others goes on. */
+	if (!pair->stuck && (!gap || pair->way.links == 1))
 		ret = orr_pair_forward(pair) ?: orr_pair_write(pair, 0, NULL);
 	pair->stuck = ret == -EBUSY;
 	return !ret;

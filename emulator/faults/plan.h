@@ -43,7 +43,7 @@ enum class FaultAction : std::uint8_t {
     kAllOnes,    // all bits read as one
     kHang,       // the card stands still from here on, until it is reset
     kDie,        // its process ends at once
-    kLanes,      // no more than so many lanes are good from here on
+    kLanes,      // no more than so many lanes are good until the link comes up anew
 };
 inline constexpr unsigned kFaultActions = 10;
 

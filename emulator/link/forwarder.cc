@@ -72,7 +72,10 @@ std::expected<bool, std::string> Forwarder::run_called() {
     unsigned done = 0;
     for (;; ++done) {
         const std::uint64_t produced = reader_.produced();
-        if (produced == reader_.taken()) break;
+        if (produced == reader_.taken()) {
+            drain_to_ = 0;  // also if the peer has taken back what it had said
+            break;
+        }
         const auto next = reader_.look_at(produced);
         if (!next) return std::unexpected(next.error());
         const ModelTime now = events_.system_now();

@@ -25,6 +25,8 @@ class Reader {
     bool has_news() const { return is_open() && load_relaxed(channel_->produced) != taken_; }
     std::uint64_t produced() const { return load_acquire(channel_->produced); }
     std::uint64_t taken() const { return taken_; }
+    // How much of the payload area all messages until now have used, one after the other.
+    std::uint64_t payload_end() const { return payload_end_; }
     // The next message, judged; there is one if the peer's `produced` is right.
     std::expected<Message, std::string> look_at(std::uint64_t produced);
     // It is done.

@@ -190,9 +190,14 @@ std::expected<bool, std::string> Receiver::pump() {
 std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
     hurrying_ = true;
     std::expected<bool, std::string> done = true;
+    // All of this has come already, so it has room at once. More is work without end, all in one call.
+    const std::uint64_t began = near_.payload_end();
     while (near_.taken() != index && done && *done) {
         if (const auto next = near_.look_at(index); !next)
             done = std::unexpected(next.error());
+        else if (next->op == kOpWrite && next->payload_end - began > kPayloadBytes)
+            done = std::unexpected(
+                fmt::format("messages say more payload than there is room for (message {})", near_.taken()));
         else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)
             done = false;
         else

@@ -221,6 +221,22 @@ TEST_F(BadPeerTest, AnIndexThatGoesBackUnderAClose) {
     EXPECT_EQ(card.port->state(), ORR_LINK_UP);
 }
 
+// What is on its way has room at once; more would be work without end in the midst of clearing a grant.
+TEST_F(BadPeerTest, MorePayloadThanThereIsRoomForUnderAClear) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    for (std::uint64_t n = 1; n <= 64; ++n) {
+        link::Message huge = bad->good();
+        huge.bytes = link::kMaxWriteBytes;
+        huge.payload_end = n * link::kMaxWriteBytes;
+        huge.arrival_ps = huge.head_ps = ModelTime{1} << 50;
+        bad->push(huge);
+    }
+    EXPECT_TRUE(card.port->clear_grant(0));
+    expect_down("more payload than there is room for (message 16)");
+    expect_alive();
+}
+
 TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
     for (const bool messages : {true, false}) {
         auto bad = peer();
