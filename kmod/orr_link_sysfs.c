@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysfs, below the PCI device: links/PORT/{state,peer,lanes,width,rate,latency,losses}, and what the port counts:
- * {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All are read from the card at that moment.
+ * sysfs, below the PCI device: links/PORT/{state,peer,lanes,width,rate,latency,losses}, and what the port
+ * counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All are read from the card
+ * at that moment.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
  */
 #include <linux/kobject.h>
@@ -260,7 +261,7 @@ void orr_sysfs_links_notify(struct orr_device *odev, unsigned long ports)
 
 	for_each_set_bit(i, &ports, odev->info.link_ports) {
 		char port[24], state[32];
-		char *env[] = { port, state, NULL };
+		char *env[3] = { port, state, NULL };
 
 		if (!odev->links[i]->kobj)
 			continue;
