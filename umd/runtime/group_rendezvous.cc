@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -114,8 +115,8 @@ Address address_of(const GroupToken& token) {
     return address;
 }
 
-Result<UniqueFd> make_socket() {
-    UniqueFd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+Result<UniqueFd> make_socket(int flags) {
+    UniqueFd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
     if (made.get() < 0) return fail_errno(errno, "making a socket for a group");
     return made;
 }
@@ -179,6 +180,11 @@ class Host {
         UniqueFd socket;
         pid_t pid = 0;
     };
+    // It has said nothing yet, or not all.
+    struct Pending {
+        UniqueFd socket;
+        std::int64_t since_ns = 0;
+    };
 
     Status gather() {
         ORR_TRY(listener, listen());
@@ -193,7 +199,7 @@ class Host {
     }
 
     Result<UniqueFd> listen() const {
-        ORR_TRY(listener, make_socket());
+        ORR_TRY(listener, make_socket(0));
         const Address address = address_of(meeting_.token);
         if (::bind(listener->get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
             return fail_errno(errno, errno == EADDRINUSE
@@ -210,8 +216,9 @@ class Host {
         std::vector<pollfd> polls;
         for (const Guest& guest : guests_)
             polls.push_back({guest.socket.get(), POLLIN, 0});  // none: is passed over
-        for (const UniqueFd& one : pending_)
-            polls.push_back({one.get(), POLLIN, 0});
+        drop_silent();
+        for (const Pending& one : pending_)
+            polls.push_back({one.socket.get(), POLLIN, 0});
         polls.push_back({pending_.size() < kMostPending ? listener : -1, POLLIN, 0});
         if (until_.left_ns() == 0) return late();
         const int ready = ::poll(polls.data(), polls.size(), until_.left_ms());
@@ -222,20 +229,51 @@ class Host {
             if (polls[rank].revents != 0)
                 return fail(orrErrorAborted, "rank {} went away while others joined", rank);
         }
-        std::vector<UniqueFd> left;
+        std::vector<Pending> left;
+        bool begun = false;
         for (std::size_t i = 0; i < pending_.size(); ++i) {
-            if (polls[members_ + i].revents == 0) {
+            const short happened = polls[members_ + i].revents;
+            const Has has = happened == 0 ? Has::kNothing : look_at(pending_[i].socket.get());
+            if (has == Has::kAll) {
+                ORR_TRY(heard, hear(std::move(pending_[i].socket)));
+            } else if (has != Has::kNonsense && (happened & (POLLHUP | POLLERR)) == 0) {
+                begun |= has == Has::kBeginning;
                 left.push_back(std::move(pending_[i]));
-                continue;
             }
-            ORR_TRY(heard, hear(std::move(pending_[i])));
         }
         pending_ = std::move(left);
+        // poll() does not wait for the rest.
+        if (begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         if (polls.back().revents != 0) {
             UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-            if (socket.get() >= 0 && peer_of(socket.get())) pending_.push_back(std::move(socket));
+            if (socket.get() < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+                return fail_errno(errno,
+                                  "rank 0 could not accept a member (too many open files: see ulimit -n)");
+            }
+            if (socket.get() >= 0 && peer_of(socket.get())) pending_.push_back({std::move(socket), now_ns()});
         }
         return {};
+    }
+
+    // Who is silent may be slow, so it goes only when its place is needed.
+    void drop_silent() {
+        if (pending_.size() < kMostPending) return;
+        std::erase_if(pending_, [now = now_ns()](const Pending& one) {
+            return static_cast<std::uint64_t>(now - one.since_ns) >= kHelloNs;
+        });
+    }
+
+    // Of a hello, which nobody waits for piece by piece.
+    enum class Has : std::uint8_t { kNothing, kBeginning, kAll, kNonsense };
+    static Has look_at(int socket) {
+        // Of the first packet, and of all that are there.
+        const ssize_t first = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+        if (first < 0 && (errno == EAGAIN || errno == EINTR)) return Has::kNothing;
+        int all = 0;
+        if (first != ssize_t{kMessageHeadBytes} || ::ioctl(socket, FIONREAD, &all) != 0)
+            return Has::kNonsense;
+        return static_cast<std::size_t>(all) < kMessageHeadBytes + sizeof(Hello) ? Has::kBeginning
+                                                                                 : Has::kAll;
     }
 
     Status late() const {
@@ -250,11 +288,7 @@ class Host {
 
     // A failure is everybody's: it comes from one who knows the secret.
     Status hear(UniqueFd socket) {
-        // What does not even begin as a message is not waited for.
-        if (::recv(socket.get(), nullptr, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) !=
-            ssize_t{kMessageHeadBytes})
-            return {};
-        auto hello = receive<Hello>(socket.get(), 1, std::min(until_.left_ns() + 1, kHelloNs));
+        auto hello = receive<Hello>(socket.get(), 1, 0);  // it is there
         if (!hello) return {};
         const Hello& who = hello->message;
         const auto refuse = [&](orrError_t code, const char* why) {
@@ -338,7 +372,7 @@ class Host {
     const Until until_;
     const std::size_t members_;
     std::vector<Guest> guests_;  // by rank; none of rank 0
-    std::vector<UniqueFd> pending_;
+    std::vector<Pending> pending_;
     std::size_t count_ = 0;
 };
 
@@ -347,7 +381,7 @@ class Host {
 Result<UniqueFd> connect(const GroupToken& token, const Until& until) {
     const Address address = address_of(token);
     while (true) {
-        ORR_TRY(socket, make_socket());
+        ORR_TRY(socket, make_socket(SOCK_NONBLOCK));  // a full queue is waited for below, with the limit
         if (::connect(socket->get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0) {
             // It learns the secret.
             ORR_TRY(peer, peer_of(socket->get()));

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -252,19 +254,29 @@ TEST_F(Meetings, OneProcessCannotBeTwo) {
     EXPECT_EQ(both.join(), 2);
 }
 
-// Others that find the address: silent ones, ones that say nonsense, ones that go at once.
-TEST_F(Meetings, StrangersHoldNobodyUp) {
-    const auto connect = [&] {
-        sockaddr_un name{};
+// A socket at the token's address, connected or not.
+struct Stranger {
+    explicit Stranger(const GroupToken& token, int flags = 0)
+        : socket(::socket(AF_UNIX, SOCK_SEQPACKET | flags, 0)) {
         name.sun_family = AF_UNIX;
-        const std::string text = "orrery-group-" + token_.name;
+        const std::string text = "orrery-group-" + token.name;
         text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
-        const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-        const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
-        while (::connect(socket, reinterpret_cast<sockaddr*>(&name), length) != 0)
+        length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    }
+    int connect() const { return ::connect(socket, reinterpret_cast<const sockaddr*>(&name), length); }
+    int connected() const {
+        while (connect() != 0)
             ::usleep(1'000);
         return socket;
-    };
+    }
+    const int socket;
+    sockaddr_un name{};
+    socklen_t length = 0;
+};
+
+// Others that find the address: silent ones, ones that say nonsense, ones that go at once.
+TEST_F(Meetings, StrangersHoldNobodyUp) {
+    const auto connect = [&] { return Stranger(token_).connected(); };
     Child strangers([&] {
         const int silent = connect(), nonsense = connect(), small = connect(), gone = connect();
         ::close(gone);
@@ -282,6 +294,68 @@ TEST_F(Meetings, StrangersHoldNobodyUp) {
     EXPECT_TRUE(met) << met.error().text;
     EXPECT_EQ(one.join(), 0);
     EXPECT_EQ(strangers.join(), 0);
+}
+
+// Such as begin as members do: nobody waits for the rest.
+TEST_F(Meetings, HalfAHelloHoldsNobodyUp) {
+    int begun[2];
+    ASSERT_EQ(::pipe(begun), 0);
+    Child strangers([&] {
+        int last = -1;
+        for (int i = 0; i < 20; ++i) {
+            last = Stranger(token_).connected();
+            (void)!::send(last, "orrery's message", kMessageHeadBytes, MSG_NOSIGNAL);
+        }
+        (void)!::write(begun[1], "", 1);
+        char byte = 0;
+        (void)!::read(last, &byte, 1);  // until rank 0 has done
+        return 0;
+    });
+    Child one([&] {
+        char byte = 0;
+        (void)!::read(begun[0], &byte, 1);
+        return code_of(meeting(token_, 1, 2).meet());
+    });
+    const Status met = meeting(token_, 0, 2).meet();
+    EXPECT_TRUE(met) << met.error().text;
+    EXPECT_EQ(one.join(), 0);
+    EXPECT_EQ(strangers.join(), 0);
+    for (int end : begun)
+        ::close(end);
+}
+
+TEST_F(Meetings, AFullQueueIsWaitedForUpToTheLimit) {
+    const Stranger listener(token_);
+    ASSERT_EQ(::bind(listener.socket, reinterpret_cast<const sockaddr*>(&listener.name), listener.length), 0);
+    ASSERT_EQ(::listen(listener.socket, 1), 0);
+    std::vector<int> others;
+    do {
+        others.push_back(Stranger(token_, SOCK_NONBLOCK).socket);
+    } while (::connect(others.back(), reinterpret_cast<const sockaddr*>(&listener.name), listener.length) ==
+             0);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_EQ(code_of(meeting(token_, 1, 2, kShortNs).meet()), orrErrorTimeout);
+    for (int other : others)
+        ::close(other);
+    ::close(listener.socket);
+}
+
+TEST_F(Meetings, RankZeroWithoutRoomForAMemberSaysSo) {
+    Child host([&] {
+        const rlimit few{64, 64};
+        ::setrlimit(RLIMIT_NOFILE, &few);
+        int last = ::dup(0);
+        for (int next = last; next >= 0; next = ::dup(0))
+            last = next;
+        // Its address, itself and its semaphore.
+        for (int i = 0; i < 3; ++i)
+            ::close(last - i);
+        const Status met = meeting(token_, 0, 2).meet();
+        return !met && met.error().text.find("ulimit") != std::string::npos ? 0 : 1;
+    });
+    Child one = comes(1, 2);
+    EXPECT_EQ(host.join(), 0);
+    EXPECT_EQ(one.join(), orrErrorAborted);
 }
 
 TEST_F(Meetings, AnAddressIsForOneGroup) {
