@@ -136,6 +136,16 @@ GroupPage::Offer& GroupPage::offer(int rank, std::uint64_t step) const {
     return slot(rank).offers[step % 2];
 }
 
+GroupPage::Said GroupPage::said_of(const Call& call) {
+    return {static_cast<std::uint32_t>(call.op), static_cast<std::uint32_t>(call.root), call.bytes};
+}
+GroupPage::Said GroupPage::said(int rank, std::uint64_t step) const {
+    Offer& one = offer(rank, step);
+    return {std::atomic_ref(one.op).load(std::memory_order_relaxed),
+            std::atomic_ref(one.root).load(std::memory_order_relaxed),
+            std::atomic_ref(one.bytes).load(std::memory_order_relaxed)};
+}
+
 std::optional<GroupCause> GroupPage::cause() const {
     const std::uint64_t word = load(head_.cause);
     const std::lock_guard lock(mutex_);
@@ -234,10 +244,10 @@ bool GroupPage::await(const Call& call, int rank, std::int64_t start, const std:
 
 // Everybody's call is what rank 0's is; the first that is not is named, by whoever sees it.
 void GroupPage::compare(const Call& call) {
-    const Offer& first = offer(0, call.step);
+    const Said first = said(0, call.step);
     for (int rank = 1; rank < members_; ++rank) {
-        const Offer& one = offer(rank, call.step);
-        if (one.op == first.op && one.root == first.root && one.bytes == first.bytes) continue;
+        const Said one = said(rank, call.step);
+        if (one == first) continue;
         tell(call.rank,
              {orrErrorInvalidValue, rank,
               fmt::format("it called {} (bytes {}, root {}), and rank 0 {} (bytes {}, root {})",
@@ -245,8 +255,7 @@ void GroupPage::compare(const Call& call) {
         return;
     }
     // Nobody's, as one of them would have been found.
-    const Offer& own = offer(call.rank, call.step);
-    if (own.op == static_cast<std::uint32_t>(call.op) && own.bytes == call.bytes) return;
+    if (said(call.rank, call.step) == said_of(call)) return;
     tell(call.rank,
          {orrErrorInvalidValue, call.rank, "somebody wrote into its part of what the group shares"});
 }
@@ -256,9 +265,10 @@ GroupPage::Outcome GroupPage::exchange(const Call& call, const std::function<voi
     if (cause()) return Outcome::kFailed;
     const std::int64_t start = now_ns();
     Offer& own = offer(call.rank, call.step);
-    own.op = static_cast<std::uint32_t>(call.op);
-    own.root = static_cast<std::uint32_t>(call.root);
-    own.bytes = call.bytes;
+    const Said said = said_of(call);
+    std::atomic_ref(own.op).store(said.op, std::memory_order_relaxed);
+    std::atomic_ref(own.root).store(said.root, std::memory_order_relaxed);
+    std::atomic_ref(own.bytes).store(said.bytes, std::memory_order_relaxed);
     if (!call.give.empty()) std::memcpy(own.data, call.give.data(), call.give.size());
     store(slot(call.rank).step, call.step);
     wake();

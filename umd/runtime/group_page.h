@@ -77,6 +77,14 @@ class GroupPage {
     struct Offer;
     struct Slot;
     struct Head;
+    // What a member says of its call, each word looked at once.
+    struct Said {
+        std::uint32_t op, root;
+        std::uint64_t bytes;
+        bool operator==(const Said&) const = default;
+    };
+    static Said said_of(const Call& call);
+    Said said(int rank, std::uint64_t step) const;
 
     GroupPage(UniqueFd fd, void* memory, std::size_t bytes, int members);
     static Result<std::shared_ptr<GroupPage>> map(UniqueFd fd, int members);
