@@ -86,7 +86,7 @@ Status SemaphoreSlot::wait(std::uint64_t value, std::uint64_t limit_ns,
         if (state->value >= value) return {};
         if (destroyed.load(std::memory_order_acquire)) {
             return fail(orrErrorInvalidHandle,
-                        "the semaphore was destroyed at value {} while this thread waited for {}",
+                        "the semaphore or event was destroyed at value {} while this thread waited for {}",
                         state->value, value);
         }
         if (state->closed) return abandoned(state->value);
