@@ -97,7 +97,8 @@ Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> mem
       rank_(rank),
       seat_(std::move(seat)),
       members_(std::move(members)),
-      page_(std::move(page)) {
+      page_(std::move(page)),
+      doubted_ns_(members_.size(), 0) {
     for (int other = 0; other < size(); ++other) {
         const GroupMember& member = members_[static_cast<std::size_t>(other)];
         if (member.above == rank_) below_.push_back(other);
@@ -108,6 +109,7 @@ Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> mem
 }
 
 Group::~Group() {
+    if (!gone_.load()) leave();  // whom nobody ever got a handle of
     for (int other = 0; other < size(); ++other) {
         const GroupMember& member = members_[static_cast<std::size_t>(other)];
         if (other == rank_ || member.process.get() >= 0)
@@ -189,7 +191,14 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
         page = std::move(*opened);
         return {};
     };
-    ORR_TRY(met, meeting.meet());
+    if (const auto met = meeting.meet(); !met) {
+        // Others may be in: this one said that it could take them in.
+        if (page != nullptr) {
+            page->tell(rank, {met.error().code, rank, "its orrGroupJoin failed: " + met.error().text});
+            page->leave(rank);
+        }
+        return std::unexpected(met.error());
+    }
     return enter(std::shared_ptr<Group>(
         new Group(**context, rank, std::move(*seat), std::move(all), std::move(page))));
 }
@@ -218,6 +227,13 @@ bool Group::stopped_here(std::uint64_t word) const {
     return false;
 }
 
+bool Group::waited_enough(int rank) {
+    std::int64_t& since = doubted_ns_[static_cast<std::size_t>(rank)];
+    const std::int64_t now = now_ns();
+    if (since == 0) since = now;
+    return now - since >= kPatienceNs;
+}
+
 // The failure of a stream in which a member had a barrier goes to the others by the card, with its queue.
 std::optional<GroupCause> Group::cause_of_failure(int rank) {
     const GroupMember& member = members_[static_cast<std::size_t>(rank)];
@@ -233,17 +249,18 @@ std::optional<GroupCause> Group::cause_of_failure(int rank) {
     }
     const bool here = stopped_here(word);
     if (origin < 0 && here) origin = member.process.get() < 0 ? rank : rank_;
-    if (!here) {
-        const std::int64_t now = now_ns();
-        if (doubted_ns_ == 0) doubted_ns_ = now;
-        if (now - doubted_ns_ < kPatienceNs) return std::nullopt;
-    }
+    if (!here && !waited_enough(rank)) return std::nullopt;
     // Its guard goes with it.
     if (origin >= 0 && page_->queue(origin, GroupPage::Queue::kGuard) == key)
         return page_->left(origin) ? left_cause(origin)
                                    : GroupCause{orrErrorAborted, origin, "its process ended"};
     const Error error = context_.fleet().cause(word, !here);
     return GroupCause{error.code, origin < 0 ? rank : origin, error.text};
+}
+
+// In this order: who leaves says so first.
+bool Group::lost_hold(int rank) const {
+    return members_[static_cast<std::size_t>(rank)].slot->closed() && !page_->left(rank);
 }
 
 std::optional<GroupCause> Group::find_cause() {
@@ -255,6 +272,13 @@ std::optional<GroupCause> Group::find_cause() {
         if (page_->left(rank)) continue;
         if (const auto loss = members_[static_cast<std::size_t>(rank)].slot->context->loss())
             return GroupCause{loss->code, rank, loss->text};
+    }
+    // Its guard is gone and its process is there: it could not finish its join, or called execve. Whose
+    // stream waits for it fails for that.
+    for (int rank = 0; rank < size(); ++rank) {
+        if (!lost_hold(rank)) continue;
+        if (!waited_enough(rank)) return std::nullopt;
+        return GroupCause{orrErrorAborted, rank, "its process let go of the group"};
     }
     for (int rank = 0; rank < size(); ++rank) {
         if (auto cause = cause_of_failure(rank)) return cause;
@@ -289,8 +313,9 @@ std::optional<GroupCause> Group::cause() {
         look();
         if (auto cause = page_->cause()) return cause;
         // Then there will be one.
-        const bool any =
-            std::ranges::any_of(members_, [](const auto& member) { return member.slot->failed(); });
+        bool any = false;
+        for (int rank = 0; rank < size(); ++rank)
+            any |= members_[static_cast<std::size_t>(rank)].slot->failed() || lost_hold(rank);
         if (!any || now_ns() - start > 2 * kPatienceNs) return std::nullopt;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -374,7 +399,7 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
             return failed();
         }
         // Nobody is held up while room is waited for.
-        ORR_TRY(room, stream->make_room(below_.size() + 4));
+        if (auto room = stream->make_room(below_.size() + 4); !room) return give_up(std::move(room.error()));
         std::uint64_t number = 0;
         {
             const std::lock_guard lock(barriers_mutex_);
@@ -382,25 +407,32 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
         }
         std::vector<orr_packet> packets;
         for (const int below : below_) {
-            ORR_TRY(come, point(below, 2 * number - 1, stream));
+            const auto come = point(below, 2 * number - 1, stream);
+            if (!come) return give_up(come.error());
             packets.push_back(make_wait(come->va, come->value, limit_ns));
         }
         const std::uint64_t va = own().va;
         if (above >= 0) {
             packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number - 1));
-            ORR_TRY(go, point(above, 2 * number, stream));
+            const auto go = point(above, 2 * number, stream);
+            if (!go) return give_up(go.error());
             packets.push_back(make_wait(go->va, go->value, limit_ns));
         }
         packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number));
 
-        const std::lock_guard lock(barriers_mutex_);
+        std::unique_lock lock(barriers_mutex_);
+        if (gone_.load()) return fail(orrErrorInvalidHandle, "the group was destroyed meanwhile");
         if (barriers_ + 1 != number) continue;  // another thread was first
         // Else it could come before the last one, which it would stand for.
         if (last_stream_ != nullptr && last_stream_ != stream)
             packets.insert(packets.begin(), make_wait(va, 2 * barriers_, limit_ns));
         seat_.own->slot->claim();
         page_->set_queue(rank_, GroupPage::Queue::kBarriers, queue_key(context_.node(), stream->number()));
-        ORR_TRY(index, stream->submit_now(packets));
+        const auto index = stream->submit_now(packets);
+        if (!index) {
+            lock.unlock();
+            return give_up(index.error());
+        }
         if (*index == 0) continue;
         seat_.own->slot->promise(2 * number);
         barriers_ = number;
@@ -409,7 +441,15 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
     }
 }
 
+std::unexpected<Error> Group::give_up(Error error) {
+    (void)cause();  // the first one, which may be why it failed
+    if (!gone_.load()) page_->tell(rank_, {error.code, rank_, error.text});
+    look();
+    return std::unexpected(std::move(error));
+}
+
 void Group::abort(const std::string& why) {
+    (void)cause();  // the first one
     page_->tell(rank_,
                 {orrErrorAborted, rank_,
                  why.empty() ? std::string("it called orrGroupAbort") : "it called orrGroupAbort: " + why});
@@ -418,6 +458,7 @@ void Group::abort(const std::string& why) {
 
 void Group::leave() {
     gone_.store(true);
+    (void)cause();  // the first one
     {
         const std::lock_guard lock(barriers_mutex_);
         if (barriers_ != 0 && !own().reached(2 * barriers_)) {

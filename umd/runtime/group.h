@@ -86,6 +86,12 @@ class Group final : public Fleet::Watched {
     // What ended the group, if something has.
     std::optional<GroupCause> find_cause();
     std::optional<GroupCause> cause_of_failure(int rank);
+    // Nobody signals its semaphore any more, and it has not left.
+    bool lost_hold(int rank) const;
+    // Others have had their time to tell why it failed.
+    bool waited_enough(int rank);
+    // This member's call has failed for good: the others cannot meet it any more.
+    std::unexpected<Error> give_up(Error error);
     bool stopped_here(std::uint64_t word) const;
     void fail_all(const GroupCause& cause);
     // The semaphore that the stream's card waits for.
@@ -107,9 +113,9 @@ class Group final : public Fleet::Watched {
     std::uint64_t barriers_ = 0;
     std::shared_ptr<Stream> last_stream_;
 
-    std::mutex look_mutex_;
-    std::int64_t doubted_ns_ =
-        0;  // since then another process's failure is seen, of which the rank is not known
+    std::mutex look_mutex_;  // of the next two
+    // By rank: since then it is seen that somebody may know better why it failed; 0: never.
+    std::vector<std::int64_t> doubted_ns_;
     bool all_failed_ = false;
 };
 

@@ -2,19 +2,24 @@
 #include <orrery/graph.h>
 #include <orrery/group.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/asleep.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/context.h"
 #include "umd/runtime/group.h"
 #include "umd/runtime/group_page.h"
+#include "umd/runtime/group_rendezvous.h"
 #include "umd/runtime/runtime.h"
 
 namespace orrery::umd::test {
@@ -262,6 +267,68 @@ TEST_P(GroupTest, AStreamsWaitHasItsLimit) {
     EXPECT_EQ(cause.rank, 0);
 }
 
+// Who is told of a failure and leaves, or gives up, is not the first cause.
+TEST_P(GroupTest, WhoGoesAfterAFailureIsNotItsCause) {
+    if (members() == 1) GTEST_SKIP();
+    for (const bool destroys : {true, false}) {
+        orrWaitOptions limit = ORR_INIT(orrWaitOptions);
+        limit.limit_ns = 1000;
+        orrGroup_t pair[2] = {};
+        const int devices[] = {0, 1};
+        ASSERT_OK(orrGroupCreateAll(pair, 2, devices, 0));
+        orrStream_t waits = nullptr;
+        ASSERT_OK(orrStreamCreate(&waits, 0));
+        ASSERT_OK(orrGroupBarrierAsync(pair[0], waits, &limit));
+        // Looks at the card only, so that nobody has told the cause.
+        while (orrStreamQuery(waits) == orrErrorNotReady)
+            std::this_thread::yield();
+        EXPECT_OK(destroys ? orrGroupDestroy(pair[0]) : orrGroupAbort(pair[0], nullptr));
+        EXPECT_EQ(cause_of(pair[1]).code, orrErrorTimeout) << cause_of(pair[1]).text;
+        if (!destroys) EXPECT_OK(orrGroupDestroy(pair[0]));
+        EXPECT_OK(orrGroupDestroy(pair[1]));
+        EXPECT_OK(orrStreamDestroy(waits));
+    }
+}
+
+TEST_P(GroupTest, AStreamThatHadStoppedIsTheGroupsFailure) {
+    if (members() == 1) GTEST_SKIP();
+    ASSERT_OK(orrStreamAbort(stream(1)));
+    for (int rank = 0; rank < members(); ++rank) {
+        const orrError_t queued = orrGroupBarrierAsync(group(rank), stream(rank), nullptr);
+        EXPECT_EQ(queued, rank == 0 ? orrSuccess : orrErrorAborted) << rank;
+    }
+    EXPECT_EQ(cause_of(group(0)).code, orrErrorAborted);
+    EXPECT_EQ(cause_of(group(0)).rank, 1);
+    EXPECT_EQ(orrStreamSynchronize(stream(0)), orrErrorAborted);
+}
+
+// As after execve, or if its join failed late: there is a process, which takes part in nothing.
+TEST_P(GroupTest, WhoLetsGoIsNamed) {
+    if (members() == 1) GTEST_SKIP();
+    FakeCard& card = system_.card(1);
+    {
+        const std::lock_guard lock(card.mutex());
+        for (const FakeCard::Queue& queue : card.queues) {
+            if (queue.options.name == "group, rank 1") card.end_signals(queue);
+        }
+    }
+    EXPECT_FAIL(orrGroupBarrier(group(0), ORR_NO_LIMIT), orrErrorAborted, "rank 1 on device 1: its process");
+    EXPECT_EQ(cause_of(group(members() - 1)).rank, 1);
+}
+
+TEST_P(GroupTest, ABarrierOfAnotherThreadEndsWithIt) {
+    std::atomic<bool> over{false};
+    std::thread calls([&, its = group(0)] {
+        orrError_t error = orrSuccess;
+        while (!over || error == orrSuccess)
+            error = orrGroupBarrierAsync(its, stream(0), nullptr);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_OK(orrGroupDestroy(std::exchange(groups_[0], nullptr)));
+    over = true;
+    calls.join();
+}
+
 TEST_P(GroupTest, DestroyedUnderACall) {
     if (members() == 1) GTEST_SKIP();
     std::atomic<pid_t> id{0};
@@ -325,6 +392,43 @@ TEST_P(GroupTest, WhatIsWrongIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, GroupTest, ::testing::Values(1, 2, 4, 8));
 
+// Its last answer does not come: the others may have got theirs, so it tells them.
+TEST(GroupJoins, WhoFailsLateTellsTheOthers) {
+    FakeSystem system;
+    system.card().as_another_process = true;
+    ASSERT_OK(orrSetDevice(0));
+    orrGroupToken text{};
+    ASSERT_OK(orrGroupMakeToken(&text, 0));
+    Context& context = **Runtime::usable()->current_context();
+    const auto slot = *context.shared_semaphores().create(SharedSemaphores::Kind::kGroup);
+    const UniqueFd semaphore = *SharedSemaphores::export_fd(*slot);
+    const auto page = *GroupPage::create(2);
+    const pid_t host = ::fork();
+    if (host == 0) {
+        Rendezvous meeting{*GroupToken::parse(text.text), 0, 2, kLongNs, semaphore.get(), {}, {}};
+        meeting.plan = [&](Gathering& gathering) -> Status {
+            gathering.page = UniqueFd(::dup(page->fd()));
+            return {};
+        };
+        meeting.admit = [](Gathering&) -> Status { ::_exit(0); };
+        (void)meeting.meet();
+        ::_exit(1);
+    }
+    orrGroupJoinParams params = ORR_INIT(orrGroupJoinParams);
+    params.rank = 1;
+    params.members = 2;
+    params.limit_ns = kLongNs;
+    orrGroup_t group = nullptr;
+    EXPECT_FAIL(orrGroupJoin(&group, &text, &params), orrErrorAborted, "rank 0 went away");
+    int status = -1;
+    ::waitpid(host, &status, 0);
+    EXPECT_EQ(status, 0);
+    ASSERT_TRUE(page->cause());
+    EXPECT_EQ(page->cause()->rank, 1);
+    EXPECT_THAT(page->cause()->text, HasSubstr("its orrGroupJoin failed: "));
+    EXPECT_TRUE(page->left(1));
+}
+
 TEST(GroupLinks, WithoutALinkThereIsNoGroup) {
     FakeSystem system{4};
     orrGroup_t groups[3] = {};
@@ -371,6 +475,20 @@ TEST(GroupPages, AreNotBelieved) {
     ASSERT_TRUE(page->cause());
     EXPECT_EQ(page->cause()->rank, 1);
     ::munmap(words, kWords * 8);
+    {
+        // Both roots, while rank 0 waits in a call with another one.
+        auto [shared, all] = page_of(kWords);
+        constexpr std::size_t kHead = 8, kSlot = 24 + 2 * 514, kOffer = 24 + 514;
+        const auto scribble = [its = all] {
+            for (std::size_t slot = kHead; slot <= kHead + kSlot; slot += kSlot)
+                its[slot + kOffer] = std::uint64_t{1} << 32 | 1;
+            std::atomic_ref(its[kHead + kSlot]).store(1);
+        };
+        EXPECT_EQ(shared->exchange({.rank = 0, .step = 1, .limit_ns = kLongNs}, scribble, stays),
+                  GroupPage::Outcome::kFailed);
+        EXPECT_THAT(shared->cause()->text, HasSubstr("wrote into its part"));
+        ::munmap(all, kWords * 8);
+    }
     // What could be cut short, or is something else.
     UniqueFd open(::memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     ASSERT_EQ(::ftruncate(open.get(), 1 << 20), 0);
