@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "umd/runtime/clock.h"
 
@@ -44,6 +46,8 @@ class Deadline {
                 return fail(orrErrorTimeout, "{}: the other side did nothing for {} ns", what, passed);
         }
     }
+
+    bool passed() const { return static_cast<std::uint64_t>(now_ns() - start_) >= limit_; }
 
   private:
     static constexpr int kLateLooks = 2;  // head and bytes
@@ -138,6 +142,9 @@ Status send_all(int socket, std::span<const std::byte> bytes, std::span<const in
             fds = {};  // they went with the first byte
         } else if (errno == EAGAIN) {
             ORR_TRY(ready, deadline.wait(socket, POLLOUT, kWhat));
+        } else if (errno == ETOOMANYREFS && !deadline.passed()) {
+            // So many of the user's descriptors are under way: until some have been received.
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
         } else if (errno == EPIPE || errno == ECONNRESET) {
             return ended(kWhat);
         } else if (errno != EINTR) {

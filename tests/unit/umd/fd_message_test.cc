@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <orrery/orrery.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -166,6 +168,36 @@ TEST_P(FdMessages, ASenderHasALimitToo) {
     while (sent)
         sent = send_message(there(), {}, bytes, 1'000'000);
     EXPECT_EQ(sent.error().code, orrErrorTimeout) << sent.error().text;
+}
+
+// A user may have only so many under way, in all sockets: one who sends waits until some have arrived.
+TEST_P(FdMessages, TooManyDescriptorsUnderWayAreWaitedFor) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        // Root may have any number.
+        if (::geteuid() == 0 && ::setresuid(54321, 54321, 54321) != 0) ::_exit(2);
+        const rlimit few{40, 40};
+        ::setrlimit(RLIMIT_NOFILE, &few);
+        const std::vector<int> all(kMaxMessageFds, there());
+        // What cannot be sent at once fails, and nothing of it goes.
+        int sent = 0;
+        while (sent < 8 && send_message(there(), all, {}, 0))
+            ++sent;
+        if (sent == 0 || sent == 8) ::_exit(3);
+        std::thread receives([&] {
+            ::usleep(50'000);
+            for (int i = 0; i <= sent; ++i) {
+                if (receive(kMaxMessageFds, 0, kLongNs) != orrSuccess) ::_exit(4);
+            }
+        });
+        const Status last = send_message(there(), all, {}, kLongNs);
+        if (!last) ::_exit(5);
+        receives.join();
+        ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FdMessages, ::testing::Values(SOCK_STREAM, SOCK_SEQPACKET));
