@@ -302,9 +302,11 @@ TEST_F(Meetings, HalfAHelloHoldsNobodyUp) {
     ASSERT_EQ(::pipe(begun), 0);
     Child strangers([&] {
         int last = -1;
+        const std::uint64_t head[] = {0x3149524f, 64};
+        static_assert(sizeof head == kMessageHeadBytes);
         for (int i = 0; i < 20; ++i) {
             last = Stranger(token_).connected();
-            (void)!::send(last, "orrery's message", kMessageHeadBytes, MSG_NOSIGNAL);
+            (void)!::send(last, head, sizeof head, MSG_NOSIGNAL);
         }
         (void)!::write(begun[1], "", 1);
         char byte = 0;

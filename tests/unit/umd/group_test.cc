@@ -284,7 +284,9 @@ TEST_P(GroupTest, WhoGoesAfterAFailureIsNotItsCause) {
             std::this_thread::yield();
         EXPECT_OK(destroys ? orrGroupDestroy(pair[0]) : orrGroupAbort(pair[0], nullptr));
         EXPECT_EQ(cause_of(pair[1]).code, orrErrorTimeout) << cause_of(pair[1]).text;
-        if (!destroys) EXPECT_OK(orrGroupDestroy(pair[0]));
+        if (!destroys) {
+            EXPECT_OK(orrGroupDestroy(pair[0]));
+        }
         EXPECT_OK(orrGroupDestroy(pair[1]));
         EXPECT_OK(orrStreamDestroy(waits));
     }
@@ -316,17 +318,38 @@ TEST_P(GroupTest, WhoLetsGoIsNamed) {
     EXPECT_EQ(cause_of(group(members() - 1)).rank, 1);
 }
 
-TEST_P(GroupTest, ABarrierOfAnotherThreadEndsWithIt) {
+// While a barrier waits for room in its stream.
+TEST_P(GroupTest, DestroyedUnderABarrierOfAnotherThread) {
+    orrSemaphore_t gate = nullptr, counts = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrSemaphoreCreate(&counts, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream(0), gate, 1, nullptr));
+    std::atomic<pid_t> filler{0}, caller{0};
+    std::atomic<std::uint64_t> filled{0};
     std::atomic<bool> over{false};
-    std::thread calls([&, its = group(0)] {
-        orrError_t error = orrSuccess;
-        while (!over || error == orrSuccess)
-            error = orrGroupBarrierAsync(its, stream(0), nullptr);
+    std::thread fills([&] {
+        filler = ::gettid();
+        for (; !over; ++filled)
+            ASSERT_OK(orrStreamSignalSemaphore(stream(0), counts, filled + 1));
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (std::uint64_t seen = 0; seen == 0 || seen != filled || !asleep(filler);) {
+        seen = filled;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    std::thread calls([&, its = group(0)] {
+        caller = ::gettid();
+        EXPECT_EQ(orrGroupBarrierAsync(its, stream(0), nullptr), orrErrorInvalidHandle);
+    });
+    while (caller == 0 || !asleep(caller))
+        std::this_thread::yield();
     EXPECT_OK(orrGroupDestroy(std::exchange(groups_[0], nullptr)));
     over = true;
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
+    fills.join();
     calls.join();
+    EXPECT_OK(orrStreamSynchronize(stream(0)));
+    ASSERT_OK(orrSemaphoreDestroy(gate));
+    ASSERT_OK(orrSemaphoreDestroy(counts));
 }
 
 TEST_P(GroupTest, DestroyedUnderACall) {
