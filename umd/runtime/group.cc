@@ -109,7 +109,8 @@ Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> mem
 }
 
 Group::~Group() {
-    if (!gone_.load()) leave();  // whom nobody ever got a handle of
+    // Nobody ever got a handle of it, or the library goes. Not leave(), which may wait for a cause.
+    if (!gone_.load()) page_->leave(rank_);
     for (int other = 0; other < size(); ++other) {
         const GroupMember& member = members_[static_cast<std::size_t>(other)];
         if (other == rank_ || member.process.get() >= 0)
@@ -278,7 +279,7 @@ std::optional<GroupCause> Group::find_cause() {
     for (int rank = 0; rank < size(); ++rank) {
         if (!lost_hold(rank)) continue;
         if (!waited_enough(rank)) return std::nullopt;
-        return GroupCause{orrErrorAborted, rank, "its process let go of the group"};
+        return GroupCause{orrErrorAborted, rank, "its process ended, or let go of the group"};
     }
     for (int rank = 0; rank < size(); ++rank) {
         if (auto cause = cause_of_failure(rank)) return cause;
