@@ -126,9 +126,11 @@ int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us
 				  min(limit_us, slice_us), false, odev, reg);
 		if (now == value)
 			return 0;
-		/* Of a card that is there such a register takes nothing: its slices are over at once. */
 		if (orr_is_lost(odev) || (now == U32_MAX && orr_health_gone(odev)))
 			return -ENODEV;
+		/* A card that is there never reads so: it does not do it. */
+		if (now == U32_MAX)
+			return -ETIMEDOUT;
 		if (orr_restart_held(odev) || orr_peer_any_held()) {
 			if (held_ms < ORR_AWAIT_SLICE_MS)
 				return -EBUSY;

@@ -280,7 +280,7 @@ GroupPage::Outcome GroupPage::exchange(const Call& call, const std::function<voi
 }
 
 void GroupPage::read(int rank, std::uint64_t step, std::span<std::byte> to) const {
-    std::memcpy(to.data(), offer(rank, step).data, to.size());
+    if (!to.empty()) std::memcpy(to.data(), offer(rank, step).data, to.size());
 }
 
 }  // namespace orrery::umd

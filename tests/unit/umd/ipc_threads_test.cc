@@ -141,9 +141,9 @@ TEST_F(IpcTest, AProbeIsMetByNobody) {
     ASSERT_OK(orrIpcMalloc(&memory, 4096, 0));
     const int fd = exported(memory);
     std::thread peer;
+    std::atomic<pid_t> id{0};
+    std::atomic<bool> done{false};
     system_.card(0).on_probe = [&] {
-        std::atomic<pid_t> id{0};
-        std::atomic<bool> done{false};
         peer = std::thread([&] {
             id = ::gettid();
             EXPECT_OK(orrSetDevice(0));
