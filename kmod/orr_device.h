@@ -469,12 +469,18 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 	return (look->state != U32_MAX && look->losses != U32_MAX) || orr_hw_answers(odev, true);
 }
 
+/* Whether the card says what its ports do, and counts by them: since 2.1. */
+static inline bool orr_link_counts(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 1;
+}
+
 /* In Gbit/s, by the lanes in use to send; of all lanes, if it is not up or does not say. */
 static inline u32 orr_link_gbps(struct orr_device *odev, u32 port)
 {
 	u32 mbps = 0;
 
-	if ((odev->info.hw_version & 0xffff) >= 1)
+	if (orr_link_counts(odev))
 		mbps = orr_read32(odev, ORR_R_LINK(port) + ORR_R_LINK_MBPS);
 	if (!mbps || mbps == U32_MAX)
 		return orr_read32(odev, ORR_R_LINK(port) + ORR_R_LINK_GBPS);

@@ -15,12 +15,6 @@ static struct orr_device *orr_link_device(struct kobject *kobj)
 	return dev_get_drvdata(kobj_to_dev(kobj->parent->parent));
 }
 
-/* Whether the card counts by ports. */
-static bool orr_link_counts(struct orr_device *odev)
-{
-	return (odev->info.hw_version & 0xffff) >= 1;
-}
-
 /* Reads a register of the port that links/PORT stands for. */
 static int orr_link_read(struct kobject *kobj, u32 reg, bool wide, u64 *value)
 {

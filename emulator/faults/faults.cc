@@ -5,16 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "emulator/faults/mix.h"
+
 namespace orrery::emu {
 namespace {
-
-// splitmix64: the same on every host, and as good for any of the seed's bits.
-std::uint64_t mix(std::uint64_t value) {
-    value += 0x9e3779b97f4a7c15u;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
-}
 
 std::uint64_t draw(std::uint64_t seed, std::uint64_t rule, std::uint64_t hit) {
     return mix(mix(mix(seed) ^ rule) ^ hit);

@@ -4,20 +4,13 @@
 #include <cstring>
 #include <vector>
 
+#include "emulator/faults/mix.h"
 #include "emulator/link/crc.h"
 #include "emulator/link/shared_area.h"
 
 namespace orrery::emu::link {
 
 namespace {
-
-// splitmix64.
-std::uint64_t mix(std::uint64_t value) {
-    value += 0x9e3779b97f4a7c15u;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
-}
 
 std::uint64_t payload_of(const Message& message) {
     return message.op == kOpWrite ? std::min<std::uint64_t>(message.bytes, kMaxWriteBytes) : 0;

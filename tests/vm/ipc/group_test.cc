@@ -63,6 +63,13 @@ class Members {
             if (rank != not_he) EXPECT_EQ(peer(rank).hear().number, code) << rank;
         }
     }
+    // All but `not_he` have a barrier in their streams, and wait for those.
+    void wait_in_streams(int not_he) {
+        tell(kGroupEnqueue, not_he);
+        EXPECT_OK(orrGroupBarrierAsync(group, stream, nullptr));
+        expect(orrSuccess, not_he);
+        tell(kGroupSync, not_he);
+    }
     // That none has it.
     void expect_failure(int not_he = -1) {
         for (int rank = 1; rank < members_; ++rank) {
@@ -163,10 +170,7 @@ TEST_P(Groups, AMemberIsKilledInABarrierOfStreams) {
 TEST_P(Groups, AMemberIsKilledBeforeItsBarrier) {
     Members all(GetParam());
     const int who = all.size() - 1;
-    all.tell(kGroupEnqueue, who);
-    EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
-    all.expect(orrSuccess, who);
-    all.tell(kGroupSync, who);
+    all.wait_in_streams(who);
     all.peer(who).kill();
     EXPECT_NE(orrStreamSynchronize(all.stream), orrSuccess);
     all.expect_failure(who);
@@ -176,10 +180,7 @@ TEST_P(Groups, AMemberIsKilledBeforeItsBarrier) {
 TEST_P(Groups, AMemberAborts) {
     Members all(GetParam());
     const int who = all.size() - 1;
-    all.tell(kGroupEnqueue, who);
-    EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
-    all.expect(orrSuccess, who);
-    all.tell(kGroupSync, who);
+    all.wait_in_streams(who);
     all.peer(who).say(kGroupAbort);
     EXPECT_EQ(all.peer(who).hear().number, orrSuccess);
     EXPECT_NE(orrStreamSynchronize(all.stream), orrSuccess);

@@ -1,24 +1,15 @@
 // Another process of the test, and what is said to it.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <orrery/group.h>
 #include <orrery/ipc.h>
-#include <orrery/orrery.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#define ASSERT_OK(call) ASSERT_EQ((call), orrSuccess) << orrGetLastErrorText()
-#define EXPECT_OK(call) EXPECT_EQ((call), orrSuccess) << orrGetLastErrorText()
-#define EXPECT_FAIL(call, code, part)                                   \
-    do {                                                                \
-        EXPECT_EQ((call), code) << orrGetLastErrorText();               \
-        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr(part)); \
-    } while (false)
+#include "tests/unit/umd/api_test.h"
 
 namespace orrery::umd::vm {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 
 #include "tools/records/names.h"
 #include "tools/text/units.h"
@@ -32,12 +33,10 @@ const Wait* open_wait(const History& history, std::uint32_t queue, std::uint64_t
 
 // The last one before that a signal has ended.
 const Wait* last_wait(const History& history, std::uint32_t queue, std::uint64_t step) {
-    const Wait* last = nullptr;
-    for (const Wait& wait : history.waits())
-        if (wait.queue == queue && wait.to_step < step && wait.wake != 0 &&
-            (last == nullptr || wait.to_step > last->to_step))
-            last = &wait;
-    return last;
+    // A queue waits for one thing at a time, so its waits end in the order in which they began.
+    for (const Wait& wait : history.waits() | std::views::reverse)
+        if (wait.queue == queue && wait.to_step < step && wait.wake != 0) return &wait;
+    return nullptr;
 }
 
 // What the queue saw when it was woken.
