@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emulator/engines/past_caches.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/time/rate.h"
 
@@ -515,7 +516,8 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
         if (bytes == 0) return 0;
     } else {
         // Two virtual ranges may be the same memory, so the pieces may overlap.
-        const MemoryPiece piece{reinterpret_cast<std::byte*>(dst_.host()), from, bytes, job_.reduce};
+        const MemoryPiece piece{reinterpret_cast<std::byte*>(dst_.host()), from, bytes, job_.reduce,
+                                !is_fill() && job_.total >= kPastCaches};
         if (context_.workers != nullptr)
             context_.workers->move(port_, piece, job_.total >= Workers::kLongJob);
         else

@@ -3,6 +3,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "emulator/engines/past_caches.h"
+
 namespace orrery::emu {
 
 namespace {
@@ -34,6 +36,8 @@ void pause() {
 void MemoryPiece::carry_out() const {
     if (reduce != nullptr)
         reduce(to, from, bytes);
+    else if (past_caches)
+        copy_past_caches(to, from, bytes);
     else
         std::memmove(to, from, bytes);
 }
@@ -60,9 +64,10 @@ Workers::~Workers() {
 }
 
 void Workers::move(std::uint32_t lane, const MemoryPiece& piece, bool long_job) {
-    if (threads_.empty()) return piece.carry_out();
+    if (threads_.empty()) return carry_out_here(piece);
     finish_conflicts(piece);
-    if (!long_job || piece.bytes < kLeastBytes) return piece.carry_out();
+    if (!long_job || piece.bytes < kLeastBytes) return carry_out_here(piece);
+    fence();
     for (Slot& slot : slots_) {
         if (slot.state.load(std::memory_order_acquire) != State::kFree) continue;
         slot.lane = lane;
@@ -73,7 +78,17 @@ void Workers::move(std::uint32_t lane, const MemoryPiece& piece, bool long_job) 
         return;
     }
     // The threads have as much as they may: the card's thread is one more.
+    carry_out_here(piece);
+}
+
+void Workers::carry_out_here(const MemoryPiece& piece) {
     piece.carry_out();
+    unfenced_ = unfenced_ || piece.past_caches;
+}
+
+void Workers::fence() {
+    if (unfenced_) fence_past_caches();
+    unfenced_ = false;
 }
 
 void Workers::wake() {
@@ -106,6 +121,7 @@ bool Workers::run_one() {
             continue;
         posted_.fetch_sub(1);
         slot.piece.carry_out();
+        if (slot.piece.past_caches) fence_past_caches();
         slot.state.store(State::kFree, std::memory_order_release);
         slot.state.notify_one();
         return true;
@@ -118,7 +134,7 @@ void Workers::finish(Slot& slot) {
     State state = State::kPosted;
     if (slot.state.compare_exchange_strong(state, State::kRunning, std::memory_order_acquire)) {
         posted_.fetch_sub(1);
-        slot.piece.carry_out();
+        carry_out_here(slot.piece);
         slot.state.store(State::kFree, std::memory_order_release);
         return;
     }
@@ -137,6 +153,7 @@ void Workers::join(std::uint32_t lane) {
     for (Slot& slot : slots_) {
         if (slot.state.load(std::memory_order_acquire) != State::kFree && slot.lane == lane) finish(slot);
     }
+    fence();
 }
 
 void Workers::settle(const std::byte* from, std::size_t bytes) {
@@ -150,6 +167,7 @@ void Workers::settle(const std::byte* from, std::size_t bytes) {
 void Workers::quiesce() {
     for (Slot& slot : slots_)
         finish(slot);
+    fence();
 }
 
 }  // namespace orrery::emu

@@ -26,7 +26,9 @@ struct MemoryPiece {
     const std::byte* from = nullptr;  // overlaps with `to` as memmove allows
     std::size_t bytes = 0;
     ReduceLoop reduce = nullptr;  // null: a copy
+    bool past_caches = false;     // of a copy that is larger than they are
 
+    // What went past the caches has to be fenced before others are told of it.
     void carry_out() const;
 };
 
@@ -64,6 +66,8 @@ class Workers {
         MemoryPiece piece;
     };
 
+    void carry_out_here(const MemoryPiece& piece);
+    void fence();
     void work();
     bool run_one();
     void finish(Slot& slot);
@@ -71,6 +75,7 @@ class Workers {
     void wake();
 
     std::array<Slot, kPieces> slots_;
+    bool unfenced_ = false;  // the card's thread has moved something past the caches
     std::atomic<std::uint32_t> posted_ = 0;
     std::atomic<std::uint32_t> asleep_ = 0;
     std::atomic<bool> stop_ = false;
