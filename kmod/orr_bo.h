@@ -123,6 +123,9 @@ void orr_bo_release_import(struct orr_bo *bo);
 int orr_peer_register(struct orr_device *odev);
 void orr_peer_unregister(struct orr_device *odev);
 bool orr_peer_is_registered(struct orr_device *odev);
+bool orr_peer_has_uid(u64 uid);
+bool orr_nodes_valid(void);
+bool orr_node_is_own(u32 node);
 bool orr_peer_any_held(void);
 int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
 	      unsigned int held_ms);

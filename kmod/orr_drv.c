@@ -319,6 +319,8 @@ static struct pci_driver orr_pci_driver = {
 
 static int __init orr_init(void)
 {
+	if (!orr_nodes_valid())
+		return -EINVAL;
 	orr_sysfs_init();
 	orr_drm_driver.num_ioctls = orr_ioctl_count;
 	return pci_register_driver(&orr_pci_driver);

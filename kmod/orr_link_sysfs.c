@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysfs, below the PCI device: links/PORT/{state,peer,lanes,width,rate,latency,losses}, and what the port
+ * sysfs, below the PCI device: links/PORT/{state,peer,owner,lanes,width,rate,latency,losses}, and what the port
  * counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All are read from the card
  * at that moment.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
@@ -8,6 +8,7 @@
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
 
+#include "orr_bo.h"
 #include "orr_device.h"
 
 static struct orr_device *orr_link_device(struct kobject *kobj)
@@ -77,6 +78,21 @@ static ssize_t peer_show(struct kobject *kobj, struct kobj_attribute *attr, char
 	return sysfs_emit(buf, "%016llx %llu\n", uid, port);
 }
 
+/*
+ * Whose the card at the other end is. One that is not this driver's has what it says of itself from
+ * nobody who is known here, so nothing of this machine is ever open to it.
+ */
+static ssize_t owner_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	u64 uid;
+	int ret;
+
+	ret = orr_link_read(kobj, ORR_R_LINK_PEER_UID, true, &uid);
+	if (ret)
+		return ret;
+	return sysfs_emit(buf, "%s\n", !uid ? "none" : orr_peer_has_uid(uid) ? "own" : "foreign");
+}
+
 /* Lanes in use, and those that the port has. */
 static ssize_t width_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
@@ -108,6 +124,7 @@ static ssize_t rate_show(struct kobject *kobj, struct kobj_attribute *attr, char
 
 static struct kobj_attribute orr_link_state = __ATTR_RO(state);
 static struct kobj_attribute orr_link_peer = __ATTR_RO(peer);
+static struct kobj_attribute orr_link_owner = __ATTR_RO(owner);
 static struct kobj_attribute orr_link_width = __ATTR_RO(width);
 static struct kobj_attribute orr_link_rate = __ATTR_RO(rate);
 
@@ -158,6 +175,7 @@ ORR_LINK_NUMBER(changes, ORR_R_LINK_CHANGES, false, "");
 static struct attribute *orr_link_attrs[] = {
 	&orr_link_state.attr,
 	&orr_link_peer.attr,
+	&orr_link_owner.attr,
 	&orr_link_lanes.attr.attr,
 	&orr_link_rate.attr,
 	&orr_link_latency.attr.attr,

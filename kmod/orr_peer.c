@@ -14,6 +14,7 @@
  * registers are touched inside its orr_enter() only.
  */
 #include <linux/iopoll.h>
+#include <linux/module.h>
 
 #include <drm/drm_managed.h>
 
@@ -27,7 +28,44 @@
 
 static DEFINE_MUTEX(orr_registry_lock);
 static LIST_HEAD(orr_registry);
-static u32 orr_last_node; /* orr_registry_lock */
+static u32 orr_last_node; /* how many have been given; orr_registry_lock */
+
+/*
+ * Cards of two machines that are joined have numbers of two drivers. They do not know of each other when
+ * they give them, so each has to be told which are its own.
+ */
+static unsigned int first_node = 1;
+module_param(first_node, uint, 0444);
+MODULE_PARM_DESC(first_node, "Lowest number for a card among those that it reaches; of drivers whose cards are joined each needs its own (default 1)");
+
+static unsigned int nodes = ORR_NODES - 1;
+module_param(nodes, uint, 0444);
+MODULE_PARM_DESC(nodes, "How many such numbers there are from first_node on (default all, up to 1023)");
+
+/**
+ * orr_nodes_valid - do first_node and nodes make sense?
+ *
+ * Return: whether they do.
+ */
+bool orr_nodes_valid(void)
+{
+	if (first_node && nodes && first_node < ORR_NODES && nodes <= ORR_NODES - first_node)
+		return true;
+	pr_err(ORR_DRIVER_NAME ": first_node=%u nodes=%u: they are numbers from 1 to %u\n",
+	       first_node, nodes, ORR_NODES - 1);
+	return false;
+}
+
+/**
+ * orr_node_is_own - is it a number that this driver gives?
+ * @node: the number
+ *
+ * Return: whether it is, whoever says that he has it.
+ */
+bool orr_node_is_own(u32 node)
+{
+	return node >= first_node && node - first_node < nodes;
+}
 
 static void orr_peer_forget(struct drm_device *drm, void *data)
 {
@@ -44,14 +82,14 @@ static u32 orr_node_new(void)
 	u32 tries;
 
 	lockdep_assert_held(&orr_registry_lock);
-	for (tries = 1; tries < ORR_NODES; tries++) {
+	for (tries = 0; tries < nodes; tries++) {
+		u32 node = first_node + orr_last_node++ % nodes;
 		bool taken = false;
 
-		orr_last_node = orr_last_node % (ORR_NODES - 1) + 1;
 		list_for_each_entry(other, &orr_registry, registry_node)
-			taken |= other->node == orr_last_node;
+			taken |= other->node == node;
 		if (!taken)
-			return orr_last_node;
+			return node;
 	}
 	return 0;
 }
@@ -71,8 +109,8 @@ static int orr_registry_add(struct orr_device *odev)
 	odev->node = orr_node_new();
 	if (!odev->node)
 		return dev_err_probe(dev, -ENOSPC,
-				     "processes hold memory of %u earlier lives of cards: end some\n",
-				     ORR_NODES - 1);
+				     "all %u numbers for cards (nodes=) are taken, by cards and by earlier lives of cards whose memory processes hold: end some\n",
+				     nodes);
 	list_add_tail(&odev->registry_node, &orr_registry);
 	odev->registered = true;
 	return 0;
@@ -189,6 +227,23 @@ bool orr_peer_is_registered(struct orr_device *odev)
 {
 	guard(mutex)(&orr_registry_lock);
 	return odev->registered;
+}
+
+/**
+ * orr_peer_has_uid - is a card one of this driver's?
+ * @uid: what the card says that it is
+ *
+ * Return: whether there is one with that number.
+ */
+bool orr_peer_has_uid(u64 uid)
+{
+	struct orr_device *odev;
+
+	guard(mutex)(&orr_registry_lock);
+	list_for_each_entry(odev, &orr_registry, registry_node)
+		if (odev->registered && odev->info.uid == uid)
+			return true;
+	return false;
 }
 
 /**

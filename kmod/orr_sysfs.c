@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysfs, below the PCI device: uid, sku, state, held, checks, firmware_version, vram_size, vram_used,
+ * sysfs, below the PCI device: uid, node, sku, state, held, checks, firmware_version, vram_size, vram_used,
  * counters/NAME, sku_table (orr_sku.c), links/PORT/ (orr_link_sysfs.c).
  */
 #include <linux/kobject.h>
@@ -22,6 +22,13 @@ static ssize_t uid_show(struct device *dev, struct device_attribute *attr, char 
 	return sysfs_emit(buf, "%016llx\n", orr_sysfs_device(dev)->info.uid);
 }
 static DEVICE_ATTR_RO(uid);
+
+/* Another one each time the driver is bound. */
+static ssize_t node_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", orr_sysfs_device(dev)->node);
+}
+static DEVICE_ATTR_RO(node);
 
 static ssize_t sku_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
@@ -126,6 +133,7 @@ static DEVICE_ATTR_RO(checks);
 
 static struct attribute *orr_sysfs_attrs[] = {
 	&dev_attr_uid.attr,
+	&dev_attr_node.attr,
 	&dev_attr_sku.attr,
 	&dev_attr_state.attr,
 	&dev_attr_held.attr,

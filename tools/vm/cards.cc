@@ -83,14 +83,15 @@ std::vector<std::string> card_command(const Options& options, unsigned index, co
     if (!options.record.empty()) argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
     if (index < options.faults.size() && !options.faults[index].empty())
         argv.insert(argv.end(), {"--faults", options.faults[index]});
+    const fs::path& shared = options.shared.empty() ? directory : options.shared;
     const bool linked = std::ranges::any_of(
         links, [&](const auto& link) { return link.first.card == index || link.second.card == index; });
     if (options.sync == "lockstep" && linked)
-        argv.insert(argv.end(), {"--lockstep", (directory / "lockstep").string()});
+        argv.insert(argv.end(), {"--lockstep", (shared / "lockstep").string()});
     if (options.control) argv.insert(argv.end(), {"--control", control_path(directory, index).string()});
-    // The card with the lower number starts first and listens.
+    // The card with the lower number listens; in a run of one VM it starts first.
     for (const auto& [first, second] : links) {
-        const auto path = directory / fmt::format("link-{}.{}-{}.{}.sock", first.card, first.port,
+        const auto path = shared / fmt::format("link-{}.{}-{}.{}.sock", first.card, first.port,
                                                   second.card, second.port);
         if (first.card == index)
             argv.insert(argv.end(), {"--link", fmt::format("{}:listen:{}", first.port, path.string())});

@@ -17,7 +17,8 @@ namespace orrery::vm {
 
 namespace {
 
-constexpr unsigned kMaxCards = 16;
+constexpr unsigned kMaxCards = 16;  // of all VMs
+constexpr unsigned kMaxVms = 8;
 
 int usage_error(const std::string& text) {
     fmt::print(stderr, "orrery-vm: error: {}\nTry: orrery-vm --help\n", text);
@@ -48,17 +49,18 @@ ForCard for_card(const std::string& given) {
 
 // What names a card counts for it alone, whatever stands before or after.
 bool take_faults(const std::vector<std::string>& given, Options& options) {
-    options.faults.assign(options.cards, "");
-    std::vector<std::string> own(options.cards);
+    const unsigned cards = options.all_cards();
+    options.faults.assign(cards, "");
+    std::vector<std::string> own(cards);
     for (const std::string& each : given) {
         const auto [card, text] = for_card(each);
-        if (card && *card >= options.cards) return false;
+        if (card && *card >= cards) return false;
         if (card)
             own[*card] = text;
         else
             std::fill(options.faults.begin(), options.faults.end(), text);
     }
-    for (unsigned card = 0; card < options.cards; ++card)
+    for (unsigned card = 0; card < cards; ++card)
         if (!own[card].empty()) options.faults[card] = own[card];
     return true;
 }
@@ -66,13 +68,14 @@ bool take_faults(const std::vector<std::string>& given, Options& options) {
 // Each card gets those for all, then its own, each in the order in which they are given: of an option that a
 // card gets twice it takes the last.
 bool take_card_args(const std::vector<std::string>& given, Options& options) {
-    options.card_args.assign(options.cards, {});
+    const unsigned cards = options.all_cards();
+    options.card_args.assign(cards, {});
     for (const bool own : {false, true})
         for (const std::string& each : given) {
             const auto [card, text] = for_card(each);
-            if (card && *card >= options.cards) return false;
+            if (card && *card >= cards) return false;
             if (card.has_value() != own) continue;
-            for (unsigned number = 0; number < options.cards; ++number)
+            for (unsigned number = 0; number < cards; ++number)
                 if (number == card.value_or(number)) options.card_args[number].push_back(text);
         }
     return true;
@@ -111,12 +114,25 @@ Result<void> take_topology(std::optional<unsigned> cards, const emu::Sku& sku,
     }
     if (!made) return fail(fmt::format("--topology {}", made.error().text), kExitUsage);
     options.joined = *std::move(made);
-    options.cards = options.joined.cards;
+    if (options.joined.cards % options.vms != 0)
+        return fail(fmt::format("--topology: {} cards do not go evenly into {} VMs (--vms)",
+                                options.joined.cards, options.vms),
+                    kExitUsage);
+    options.cards = options.joined.cards / options.vms;
     return {};
 }
 
 void describe(CLI::App& app, Options& options, Texts& texts) {
-    app.add_option("--cards", texts.cards, "Number of cards, 0 to 16 (default: what --topology says, or 1)");
+    app.add_option("--cards", texts.cards, "Number of cards of a VM, 0 to 16 (default: what --topology says, or 1)");
+    app.add_option("--vms", options.vms,
+                   "Number of VMs, each with so many cards; --topology is over all of them (default 1)");
+    app.add_flag("--allow-vm-exit", options.allow_vm_exit,
+                 "Of several VMs: one that fails does not end the others");
+    app.add_flag_callback(
+        "--no-prefix", [&] { options.prefix = false; }, "Of several VMs: lines do not begin with 'vmN: '");
+    app.add_option("--vm", options.vm)->group("");  // of the runs that --vms starts
+    app.add_option("--shared", options.shared)->group("");
+    app.add_option("--hold", options.hold)->group("");
     app.add_option("--kernel", options.kernel,
                    "lts (default), backports, debug, a release in the VM tree, or the path of a bzImage");
     app.add_option("--modules", options.modules,
@@ -130,7 +146,8 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
     app.add_option(
         "--timeout", options.timeout,
         "Time limit in seconds (default 300, on a terminal none; 0: none; the debug kernel gets six "
-        "times as long)");
+        "times as long)")
+        ->take_last();
     app.add_flag("--shell", options.shell, "A console instead of a command; Ctrl-A X or exit leaves");
     app.add_flag("--dry-run", options.dry_run,
                  "Print the command lines of the cards and of QEMU, and run nothing");
@@ -209,12 +226,18 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
     app.add_option("--qemu-arg", options.qemu_args, "One more argument for QEMU (repeatable)")
         ->allow_extra_args(false);
 
-    app.add_option("--logs", options.logs, "Directory for the logs (default: build/vm/<run>)");
+    app.add_option("--logs", options.logs, "Directory for the logs (default: build/vm/<run>)")->take_last();
     app.add_flag("--verbose", options.verbose, "Say when each step is done");
 }
 
 std::optional<std::string> check(const Options& options) {
     if (!options.picture.empty()) return std::nullopt;  // nothing runs
+    if (options.vm && (*options.vm >= options.vms || options.shared.empty() || options.hold < 0))
+        return "--vm, --shared and --hold are for the runs that --vms starts";
+    if (options.vms > 1 && (options.shell || options.gdb))
+        return "--shell and --gdb are for one VM, not for --vms";
+    if (options.vms > 1 && options.net && options.net->number != 0)
+        return "--net NAME:N gives all VMs of --vms one address: leave N out";
     if (options.cards > 0 && pci_window(options.vram_bytes, options.cards) > kMaxPciWindow)
         return fmt::format(
             "{} cards with that much VRAM (--vram) do not fit into the emulated CPU's address space",
@@ -255,6 +278,7 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
     if (dashes != arguments.end()) options.command.assign(dashes + 1, arguments.end());
     std::vector<std::string> own(arguments.begin(), dashes);
+    options.given = own;
     std::reverse(own.begin(), own.end());
     try {
         app.parse(own);
@@ -274,9 +298,16 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     }
     const auto sku = options.sku.empty() ? emu::Sku::standard() : emu::Sku::find(options.sku);
     if (!sku) return usage_error(fmt::format("--sku: {}", sku.error()));
-    if (texts.cards.value_or(0) > kMaxCards)
-        return usage_error(fmt::format("--cards takes 0 to {}", kMaxCards));
-    if (const auto taken = take_topology(texts.cards, *sku, texts.card_args, options); !taken)
+    if (options.vms < 1 || options.vms > kMaxVms)
+        return usage_error(fmt::format("--vms takes 1 to {}", kMaxVms));
+    if (options.vms > 1 && options.topology.empty() && !texts.cards) texts.cards = 1;
+    if (texts.cards.value_or(0) > kMaxCards / options.vms)
+        return usage_error(options.vms == 1 ? fmt::format("--cards takes 0 to {}", kMaxCards)
+                                            : fmt::format("--cards takes 0 to {} with {} VMs: {} cards in all",
+                                                          kMaxCards / options.vms, options.vms, kMaxCards));
+    std::optional<unsigned> all_cards;
+    if (texts.cards) all_cards = *texts.cards * options.vms;
+    if (const auto taken = take_topology(all_cards, *sku, texts.card_args, options); !taken)
         return usage_error(taken.error().text);
     options.planned =
         topology::planned(options.joined, sku->name,

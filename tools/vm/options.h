@@ -21,7 +21,13 @@ struct GuestFile {
 };
 
 struct Options {
-    unsigned cards = 1;
+    unsigned cards = 1;  // of one VM
+    unsigned vms = 1;
+    std::optional<unsigned> vm;    // which of several this one is; unset: the run of all of them
+    std::filesystem::path shared;  // of several: directory for what joins their cards
+    int hold = -1;                 // of several: a socket to who runs them all
+    bool allow_vm_exit = false;
+    bool prefix = true;  // of lines of several
     std::string kernel =
         "lts";  // lts, backports, debug, a release that the VM tree holds, or a bzImage's path
     std::filesystem::path modules;  // of a kernel given by its path
@@ -77,6 +83,11 @@ struct Options {
     std::filesystem::path logs;  // default: build/vm/<time>-<pid>
     bool verbose = false;
     std::vector<std::string> command;
+    std::vector<std::string> given;  // the arguments before the command, for the runs of several
+
+    // Cards are numbered over all VMs.
+    unsigned first_card() const { return cards * vm.value_or(0); }
+    unsigned all_cards() const { return cards * vms; }
 };
 
 // Arguments without the program's name. An int is an exit status for a run that is over (--help, a usage

@@ -8,6 +8,7 @@
 #include "tools/text/shell.h"
 #include "tools/vm/cards.h"
 #include "tools/vm/qemu.h"
+#include "tools/vm/run/several.h"
 
 namespace orrery::vm {
 
@@ -38,6 +39,15 @@ int draw_topology(const Options& options) {
 }
 
 int print_commands(const Options& options) {
+    if (options.vms > 1 && !options.vm) {
+        for (unsigned vm = 0; vm < options.vms; ++vm) {
+            fmt::print("# vm{}\n", vm);
+            Options own = options_of(options, vm);
+            own.shared = "SHARED";
+            if (const int status = print_commands(own); status != 0) return status;
+        }
+        return 0;
+    }
     const auto fail_with = [](const Failure& failure) {
         fmt::print(stderr, "orrery-vm: error: {}\n", failure.text);
         return failure.code;
@@ -58,7 +68,8 @@ int print_commands(const Options& options) {
                options.timeout_s == 0
                    ? "no time limit"
                    : fmt::format("a time limit of {} s", kernel->patience * options.timeout_s));
-    for (unsigned i = 0; i < options.cards; ++i) {
+    const unsigned first = options.first_card();
+    for (unsigned i = first; i < first + options.cards; ++i) {
         print_line(card_command(options, i, directory));
         files.cards.push_back(card_socket(directory, i));
     }

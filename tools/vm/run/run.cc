@@ -20,6 +20,7 @@
 #include "tools/vm/qemu.h"
 #include "tools/vm/run/dry_run.h"
 #include "tools/vm/run/run.h"
+#include "tools/vm/run/several.h"
 #include "tools/vm/run/supervisor.h"
 
 namespace orrery::vm {
@@ -112,7 +113,8 @@ Result<void> Run::start_cards() {
             return fail(fmt::format("--record {}: the directory cannot be made: {}", options_.record.string(),
                                     error.message()));
     }
-    for (unsigned i = 0; i < options_.cards; ++i) {
+    const unsigned first = options_.first_card();
+    for (unsigned i = first; i < first + options_.cards; ++i) {
         auto card = start_card(options_, i, directory_->path(), logs_, signals_.get());
         if (!card) return std::unexpected(card.error());
         cards_.push_back(std::move(*card));
@@ -295,6 +297,8 @@ void Run::watch() {
     raw.reset();
     if (signal_ != 0) return;
     say(fmt::format("QEMU {}", describe_status(*qemu_status_)));
+    if (options_.hold >= 0 && !failure_ && command_status_ == 0)
+        wait_for_others(options_.hold, signals_.get());
     stop_cards();
 }
 
@@ -313,14 +317,16 @@ void Run::stop_cards() {
     }
 }
 
-int run_vm(const Options& options) {
-    if (!options.picture.empty()) return draw_topology(options);
-    if (options.dry_run) return print_commands(options);
+int run_vm(const Options& given) {
+    if (!given.picture.empty()) return draw_topology(given);
+    if (given.dry_run) return print_commands(given);
+    const Options options = given.vm ? options_of(given, *given.vm) : given;
     auto signals = block_signals();
     if (!signals) {
         fmt::print(stderr, "orrery-vm: error: {}\n", signals.error().text);
         return signals.error().code;
     }
+    if (options.vms > 1 && !options.vm) return run_several(options, std::move(*signals));
     Run run(options, std::move(*signals));
     if (auto ready = run.prepare(); !ready) {
         if (run.interrupted()) return run.verdict();

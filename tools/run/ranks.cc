@@ -1,0 +1,25 @@
+#include "tools/run/ranks.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+
+namespace orrery::run {
+
+Share share_of(unsigned ranks, unsigned vms, unsigned vm) {
+    const unsigned each = ranks / vms, more = ranks % vms;
+    return {vm * each + std::min(vm, more), each + (vm < more ? 1 : 0)};
+}
+
+std::string make_token() {
+    std::array<unsigned char, 32> random{};
+    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) return {};
+    std::string text = "orrg1-unix-";
+    for (std::size_t i = 0; i < random.size(); ++i)
+        text += fmt::format("{}{:02x}", i == random.size() / 2 ? "-" : "", random[i]);
+    return text;
+}
+
+}  // namespace orrery::run

@@ -1,0 +1,20 @@
+// Which ranks run where.
+#pragma once
+
+#include <string>
+
+namespace orrery::run {
+
+inline constexpr unsigned kMaxRanks = 64;  // as ORR_GROUP_MAX_MEMBERS
+
+// Ranks that are next to each other: those of VM 0, those of VM 1, … If they do not go evenly the first VMs
+// have one more.
+struct Share {
+    unsigned first, count;
+};
+Share share_of(unsigned ranks, unsigned vms, unsigned vm);
+
+// A token for one group, as orrGroupMakeToken gives it; empty if the system has no random bytes.
+std::string make_token();
+
+}  // namespace orrery::run
