@@ -1,5 +1,5 @@
-// orrery-ranks RANKS PROGRAM [ARGUMENT...]: starts this VM's ranks of a program (ORR_VM, ORR_VMS; without them
-// all), gives each a prefix for its lines, and ends all when one fails. orrery-run starts it.
+// orrery-ranks RANKS PROGRAM [ARGUMENT...]: starts this VM's ranks of a program (ORR_VM, ORR_VMS; without
+// them all), gives each a prefix for its lines, and ends all when one fails. orrery-run starts it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kKillAfter = std::chrono::seconds(5);  // who was told to end and does not
 constexpr auto kDrain = std::chrono::seconds(2);      // for what children of ranks hold open
-constexpr std::size_t kLongest = 65536;  // of a line
+constexpr std::size_t kLongest = 65536;               // of a line
 
 struct Stream {
     int fd = -1;
@@ -73,7 +73,8 @@ void read_some(const Rank& rank, Stream& stream) {
     if ((n <= 0 && !stream.text.empty()) || stream.text.size() > kLongest) stream.text += '\n';
     std::size_t begin = 0;
     for (std::size_t end; (end = stream.text.find('\n', begin)) != std::string::npos; begin = end + 1)
-        put(stream.to, fmt::format("{}: {}", rank.number, std::string_view(stream.text).substr(begin, end + 1 - begin)));
+        put(stream.to,
+            fmt::format("{}: {}", rank.number, std::string_view(stream.text).substr(begin, end + 1 - begin)));
     stream.text.erase(0, begin);
     if (n <= 0) {
         ::close(stream.fd);
@@ -152,9 +153,10 @@ class Ranks {
         rank.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         if (*rank.status == 0 || failed_ != 0) return;
         failed_ = *rank.status;
-        const std::string how = WIFSIGNALED(status) ? fmt::format("was killed by signal {} ({})", WTERMSIG(status),
-                                                                  ::strsignal(WTERMSIG(status)))
-                                                    : fmt::format("ended with status {}", failed_);
+        const std::string how =
+            WIFSIGNALED(status)
+                ? fmt::format("was killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+                : fmt::format("ended with status {}", failed_);
         fmt::print(stderr, "orrery-run: rank {} (VM {}) {}, the first to fail here: the others are ended\n",
                    rank.number, vm_, how);
         kill_all(SIGTERM);
@@ -194,7 +196,8 @@ class Ranks {
 
 int main(int argc, char** argv) {
     const auto ranks = argc > 2 ? number(argv[1]) : std::nullopt;
-    if (!ranks || *ranks == 0 || *ranks > orrery::run::kMaxRanks) fail("orrery-ranks RANKS PROGRAM [ARGUMENT...]");
+    if (!ranks || *ranks == 0 || *ranks > orrery::run::kMaxRanks)
+        fail("orrery-ranks RANKS PROGRAM [ARGUMENT...]");
     const unsigned vm = number(std::getenv("ORR_VM")).value_or(0);
     const unsigned vms = number(std::getenv("ORR_VMS")).value_or(1);
     if (vms == 0 || vm >= vms) fail("ORR_VM and ORR_VMS make no sense");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/run/ranks.h"
+#include "tools/topology/topology.h"
 
 namespace {
 
@@ -19,13 +20,24 @@ constexpr int kExitUsage = 120;  // as orrery-vm's
 constexpr int kExitSetup = 121;
 
 int wrong(int status, const std::string& text) {
-    fmt::print(stderr, "orrery-run: error: {}\n{}", text, status == kExitUsage ? "Try: orrery-run --help\n" : "");
+    fmt::print(stderr, "orrery-run: error: {}\n{}", text,
+               status == kExitUsage ? "Try: orrery-run --help\n" : "");
     return status;
 }
 
-bool says(const std::vector<std::string>& words, const std::string& option) {
-    return std::ranges::any_of(
-        words, [&](const std::string& word) { return word == option || word.starts_with(option + "="); });
+// The value of an option, if it is there.
+std::optional<std::string> value_of(const std::vector<std::string>& words, const std::string& option) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == option) return i + 1 < words.size() ? words[i + 1] : "";
+        if (words[i].starts_with(option + "=")) return words[i].substr(option.size() + 1);
+    }
+    return std::nullopt;
+}
+
+// Whether they say how many cards there are, as a topology's file may, and no shape does.
+bool count_cards(const std::vector<std::string>& words) {
+    const auto topology = value_of(words, "--topology");
+    return value_of(words, "--cards") || (topology && !orrery::topology::shape_named(*topology));
 }
 
 }  // namespace
@@ -33,7 +45,8 @@ bool says(const std::vector<std::string>& words, const std::string& option) {
 int main(int argc, char** argv) {
     CLI::App app{
         "orrery-run -n RANKS [--vms N] [OPTIONS of orrery-vm] -- PROGRAM [ARGUMENT...]\n"
-        "Starts RANKS processes of PROGRAM, evenly over the VMs, each told its rank (docs/vm.md); ends all when "
+        "Starts RANKS processes of PROGRAM, evenly over the VMs, each told its rank (docs/vm.md); ends all "
+        "when "
         "one fails.",
         "orrery-run"};
     unsigned ranks = 0, vms = 1;
@@ -62,13 +75,15 @@ int main(int argc, char** argv) {
 
     std::error_code error;
     const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-    std::vector<std::string> command{(folder / "orrery-vm").string(), "--vms", fmt::format("{}", vms), "--no-prefix"};
+    std::vector<std::string> command{(folder / "orrery-vm").string(), "--vms", fmt::format("{}", vms),
+                                     "--no-prefix"};
     const std::vector<std::string> more = app.remaining();
     // A card for each rank, unless somebody says how many there are.
-    if (!says(more, "--cards") && !says(more, "--topology"))
+    if (!count_cards(more))
         command.insert(command.end(), {"--cards", fmt::format("{}", (ranks + vms - 1) / vms)});
     command.insert(command.end(), more.begin(), more.end());
-    command.insert(command.end(), {"--env", "ORR_TOKEN=" + token, "--", "orrery-ranks", fmt::format("{}", ranks)});
+    command.insert(command.end(),
+                   {"--env", "ORR_TOKEN=" + token, "--", "orrery-ranks", fmt::format("{}", ranks)});
     command.insert(command.end(), dashes + 1, given.end());
     std::vector<char*> words;
     for (std::string& word : command)

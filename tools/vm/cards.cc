@@ -91,8 +91,8 @@ std::vector<std::string> card_command(const Options& options, unsigned index, co
     if (options.control) argv.insert(argv.end(), {"--control", control_path(directory, index).string()});
     // The card with the lower number listens; in a run of one VM it starts first.
     for (const auto& [first, second] : links) {
-        const auto path = shared / fmt::format("link-{}.{}-{}.{}.sock", first.card, first.port,
-                                                  second.card, second.port);
+        const auto path =
+            shared / fmt::format("link-{}.{}-{}.{}.sock", first.card, first.port, second.card, second.port);
         if (first.card == index)
             argv.insert(argv.end(), {"--link", fmt::format("{}:listen:{}", first.port, path.string())});
         if (second.card == index)

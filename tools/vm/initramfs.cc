@@ -205,11 +205,13 @@ void Builder::settings() {
     set("MODULE", options_.module ? "/lib/modules/" + parts_.kernel.release + "/orrery.ko" : "");
     set("MODULE_PARAMS", options_.module_params);
     set("EXPECT_PROBE_FAILURE", options_.expect_probe_failure ? "yes" : "");
-    set("NAME", net_number == 0 ? (options_.vm ? fmt::format("vm{}", *options_.vm) : "vm") : fmt::format("vm{}", net_number));
+    set("NAME", net_number == 0 ? (options_.vm ? fmt::format("vm{}", *options_.vm) : "vm")
+                                : fmt::format("vm{}", net_number));
     set("ADDRESS", net_number == 0 ? "" : segment_address(net_number));
     set("ROOT", options_.root);
     set("USER_ID", other_user ? fmt::format("{}", *options_.user) : "");
     set("USER_GROUPS", options_.device_group ? kDeviceGroup : "");
+    set("SEVERAL", options_.hold >= 0 ? "yes" : "");
     set("GDB", options_.gdb ? "yes" : "");
     set("GROUP", kDeviceGroup);
     set("HERE", options_.here.string());

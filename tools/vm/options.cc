@@ -123,7 +123,8 @@ Result<void> take_topology(std::optional<unsigned> cards, const emu::Sku& sku,
 }
 
 void describe(CLI::App& app, Options& options, Texts& texts) {
-    app.add_option("--cards", texts.cards, "Number of cards of a VM, 0 to 16 (default: what --topology says, or 1)");
+    app.add_option("--cards", texts.cards,
+                   "Number of cards of a VM, 0 to 16 (default: what --topology says, or 1)");
     app.add_option("--vms", options.vms,
                    "Number of VMs, each with so many cards; --topology is over all of them (default 1)");
     app.add_flag("--allow-vm-exit", options.allow_vm_exit,
@@ -144,9 +145,9 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
     app.add_option("--smp", options.smp, "Virtual CPUs (default 2)");
     app.add_option("--memory", texts.memory, "Guest memory (default 1G)");
     app.add_option(
-        "--timeout", options.timeout,
-        "Time limit in seconds (default 300, on a terminal none; 0: none; the debug kernel gets six "
-        "times as long)")
+           "--timeout", options.timeout,
+           "Time limit in seconds (default 300, on a terminal none; 0: none; the debug kernel gets six "
+           "times as long)")
         ->take_last();
     app.add_flag("--shell", options.shell, "A console instead of a command; Ctrl-A X or exit leaves");
     app.add_flag("--dry-run", options.dry_run,
@@ -302,9 +303,10 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
         return usage_error(fmt::format("--vms takes 1 to {}", kMaxVms));
     if (options.vms > 1 && options.topology.empty() && !texts.cards) texts.cards = 1;
     if (texts.cards.value_or(0) > kMaxCards / options.vms)
-        return usage_error(options.vms == 1 ? fmt::format("--cards takes 0 to {}", kMaxCards)
-                                            : fmt::format("--cards takes 0 to {} with {} VMs: {} cards in all",
-                                                          kMaxCards / options.vms, options.vms, kMaxCards));
+        return usage_error(options.vms == 1
+                               ? fmt::format("--cards takes 0 to {}", kMaxCards)
+                               : fmt::format("--cards takes 0 to {} with {} VMs: {} cards in all",
+                                             kMaxCards / options.vms, options.vms, kMaxCards));
     std::optional<unsigned> all_cards;
     if (texts.cards) all_cards = *texts.cards * options.vms;
     if (const auto taken = take_topology(all_cards, *sku, texts.card_args, options); !taken)

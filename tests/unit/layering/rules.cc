@@ -119,6 +119,7 @@ const Arrows& tool_arrows() {
     static const Arrows map = {
         {"tools/bench", {"tools/text", "tools/topology"}},
         {"tools/records", {"tools/text"}},
+        {"tools/run", {"tools/text", "tools/topology"}},
         {"tools/scenario", {"tools/text", "tools/records"}},
         {"tools/smi", {"tools/text", "tools/topology"}},
         {"tools/step", {"tools/text", "tools/records", "tools/scenario"}},

@@ -23,6 +23,19 @@ TEST(Cards, BothEndsOfALinkShareOneSocket) {
     EXPECT_THAT(card_command(with_chain(1), 0, "/run/x"), Not(Contains("--link")));
 }
 
+TEST(Cards, ThoseOfSeveralVmsMeetInASharedDirectory) {
+    Options options = with_chain(2);
+    options.cards = 1;
+    options.vms = 2;
+    options.vm = 1;
+    options.shared = "/run/all";
+    options.sync = "lockstep";
+    const auto command = card_command(options, 1, "/run/x");
+    EXPECT_THAT(command, Contains("/run/x/card1.sock"));
+    EXPECT_THAT(command, Contains("0:connect:/run/all/link-0.0-1.0.sock"));
+    EXPECT_THAT(command, Contains("/run/all/lockstep"));
+}
+
 TEST(Cards, EachRecordsToAFileOfItsOwn) {
     Options options = with_chain(2);
     EXPECT_THAT(card_command(options, 1, "/run/x"), Not(Contains("--record")));

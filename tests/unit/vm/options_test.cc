@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tools/vm/qemu.h"
+#include "tools/vm/run/several.h"
 #include "tools/vm/terminal.h"
 
 namespace orrery::vm {
@@ -48,6 +49,28 @@ TEST(Options, AnArgumentForTheCardsMayNameOneOfThem) {
                          {"--workers=1", "--link=0:listen:/x"},
                          {"--workers=1", "--link=0:listen:/x", "--threads=2"}}));
     EXPECT_EQ(status({"--cards", "2", "--card-arg", "2:--threads=2", "--", "x"}), kExitUsage);
+}
+
+TEST(Options, SeveralVmsShareTheCardsOfATopology) {
+    const Options all =
+        good({"--vms", "2", "--cards", "2", "--topology", "ring", "--faults", "3:drop", "--", "x"});
+    EXPECT_EQ(all.cards, 2U);
+    EXPECT_EQ(all.joined.cards, 4U);
+    EXPECT_EQ(all.faults, (std::vector<std::string>{"", "", "", "drop"}));
+    EXPECT_EQ(good({"--vms", "3", "--", "x"}).joined.cards, 3U);
+    const Options second = options_of(all, 1);
+    EXPECT_EQ(second.first_card(), 2U);
+    EXPECT_EQ(second.env, (std::vector<std::string>{"ORR_VM=1", "ORR_VMS=2"}));
+    EXPECT_EQ(second.module_params, "first_node=512 nodes=511");
+    EXPECT_EQ(status({"--vms", "4", "--cards", "5", "--", "x"}), kExitUsage);
+    EXPECT_EQ(status({"--vms", "0", "--", "x"}), kExitUsage);
+    EXPECT_EQ(status({"--vms", "9", "--", "x"}), kExitUsage);
+    EXPECT_EQ(status({"--vms", "2", "--shell"}), kExitUsage);
+    EXPECT_EQ(status({"--vms", "2", "--net", "lab:1", "--", "x"}), kExitUsage);
+    EXPECT_EQ(status({"--vms", "2", "--vm", "1", "--", "x"}), kExitUsage);
+    const std::string file = testing::TempDir() + "three.toml";
+    std::ofstream(file) << "cards = 3\nshape = \"ring\"\n";
+    EXPECT_EQ(status({"--vms", "2", "--topology", file, "--", "x"}), kExitUsage) << "not so many in each";
 }
 
 TEST(Options, CardsAreJoinedInAChainOrAsTheTopologySays) {

@@ -240,6 +240,7 @@ void Run::step() {
         actions.push_back(std::move(action));
     };
     watch(signals_.get(), POLLIN, [this] { interrupted(); });
+    if (waits_to_begin_) watch(options_.hold, POLLIN, [this] { begin_command(); });
     if (console_open_) watch(console_.get(), POLLIN, [this] { read_console(); });
     if (status_open_) watch(status_.get(), POLLIN, [this] { read_status(); });
     if (wants_input()) watch(input_.from, POLLIN, [this] { read_input(); });

@@ -53,6 +53,7 @@ class Run {
     void read_status();
     void read_console();
     void guest_says(const std::string& line);
+    void begin_command();
     bool wants_input() const;
     void tell_gdb(const std::string& what, const std::string& rest);
     void write_gdb_script() const;
@@ -90,6 +91,7 @@ class Run {
     std::optional<int> qemu_status_;
 
     std::optional<Clock::time_point> deadline_;
+    bool waits_to_begin_ = false;  // of several VMs: until all are ready
     bool started_ = false;
     bool powering_off_ = false;
     std::string reached_ = "nothing";  // for messages: what the guest did last

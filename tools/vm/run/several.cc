@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <orrery/hw/link.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -31,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 // For a VM that is told to stop: it ends QEMU and its cards at once, and has logs to write.
 constexpr auto kStopLimit = std::chrono::seconds(15);
 constexpr std::size_t kLongestLine = 65536;
+// On the socket to a VM's run: what it says, and what it is told. The end of the socket: it may go.
+constexpr char kReady = 'r', kEnded = 'e', kBegin = 'b';
 
 // What a VM writes, by lines, so that those of several do not mix.
 class Lines {
@@ -82,7 +83,7 @@ struct OneVm {
     unsigned number;
     Child process;
     Fd hold;
-    bool guest_ended = false;
+    bool guest_ready = false, guest_ended = false;
     std::optional<int> status;  // as orrery-vm ends
 };
 
@@ -103,6 +104,8 @@ class Several {
     bool all(bool (*has)(const OneVm&)) const { return std::ranges::all_of(vms_, has); }
     void step();
     void look_at(OneVm& vm);
+    void hear(OneVm& vm);
+    void let_begin();
     void let_go();
     void stop_all(int signal);
     int told() const;
@@ -116,14 +119,15 @@ class Several {
     std::optional<std::pair<unsigned, int>> first_;  // VM that failed first, and its status
     std::optional<Clock::time_point> kill_at_;
     int signal_ = 0;
-    bool let_go_ = false;
+    bool let_begin_ = false, let_go_ = false;
 };
 
 std::vector<std::string> Several::command_of(unsigned number, int hold) const {
     std::vector<std::string> argv{"/proc/self/exe"};
     argv.insert(argv.end(), options_.given.begin(), options_.given.end());
-    argv.insert(argv.end(), {"--vm", fmt::format("{}", number), "--shared", directory_->path().string(), "--hold",
-                             fmt::format("{}", hold), "--logs", (logs_ / fmt::format("vm{}", number)).string()});
+    argv.insert(argv.end(),
+                {"--vm", fmt::format("{}", number), "--shared", directory_->path().string(), "--hold",
+                 fmt::format("{}", hold), "--logs", (logs_ / fmt::format("vm{}", number)).string()});
     // What it would find out by its own terminal, which it does not have.
     argv.insert(argv.end(), {"--timeout", fmt::format("{}", options_.timeout_s), "--"});
     argv.insert(argv.end(), options_.command.begin(), options_.command.end());
@@ -132,9 +136,11 @@ std::vector<std::string> Several::command_of(unsigned number, int hold) const {
 
 Result<void> Several::start_one(unsigned number) {
     int out[2], err[2];
-    if (::pipe2(out, O_CLOEXEC) != 0) return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    if (::pipe2(out, O_CLOEXEC) != 0)
+        return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     Fd out_reader(out[0]), out_writer(out[1]);
-    if (::pipe2(err, O_CLOEXEC) != 0) return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    if (::pipe2(err, O_CLOEXEC) != 0)
+        return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     Fd err_reader(err[0]), err_writer(err[1]);
     auto hold = socket_pair();
     if (!hold) return std::unexpected(hold.error());
@@ -147,7 +153,7 @@ Result<void> Several::start_one(unsigned number) {
     const std::string prefix = options_.prefix ? fmt::format("vm{}: ", number) : "";
     lines_.emplace_back(std::move(out_reader), STDOUT_FILENO, prefix);
     lines_.emplace_back(std::move(err_reader), STDERR_FILENO, prefix);
-    vms_.push_back({number, std::move(*child), std::move(hold->first), false, {}});
+    vms_.push_back({number, std::move(*child), std::move(hold->first), false, false, {}});
     return {};
 }
 
@@ -161,6 +167,23 @@ Result<void> Several::start() {
     for (unsigned number = 0; number < options_.vms; ++number)
         if (auto done = start_one(number); !done) return done;
     return {};
+}
+
+void Several::hear(OneVm& vm) {
+    char what = 0;
+    if (::read(vm.hold.get(), &what, 1) != 1) return vm.hold.reset();
+    vm.guest_ready |= what == kReady;
+    vm.guest_ended |= what == kEnded;
+}
+
+// No command runs before all VMs have their cards, or one that fails at once would leave others in their
+// boot.
+void Several::let_begin() {
+    if (let_begin_ || !all([](const OneVm& vm) { return vm.guest_ready || vm.status; })) return;
+    let_begin_ = true;
+    for (const OneVm& vm : vms_)
+        if (vm.hold) [[maybe_unused]]
+            const auto ignored = ::write(vm.hold.get(), &kBegin, 1);
 }
 
 // Its cards stay until all guests have ended; then all may go.
@@ -194,7 +217,7 @@ void Several::step() {
         fds.push_back({lines.open() ? lines.fd() : -1, POLLIN, 0});
     for (const OneVm& vm : vms_) {
         fds.push_back({vm.status ? -1 : vm.process.pidfd(), POLLIN, 0});
-        fds.push_back({vm.guest_ended || !vm.hold ? -1 : vm.hold.get(), POLLIN, 0});
+        fds.push_back({vm.hold.get(), POLLIN, 0});
     }
     int wait = -1;
     if (kill_at_)
@@ -212,8 +235,9 @@ void Several::step() {
         if (fds[at++].revents != 0) lines.read_some();
     for (OneVm& vm : vms_) {
         if (fds[at++].revents != 0) look_at(vm);
-        if (fds[at++].revents != 0) vm.guest_ended = true;
+        if (fds[at++].revents != 0 && vm.hold) hear(vm);
     }
+    let_begin();
     let_go();
     if (kill_at_ && Clock::now() >= *kill_at_) {
         kill_at_.reset();
@@ -235,8 +259,8 @@ int Several::told() const {
     }
     if (!first_) return 0;
     const auto [number, status] = *first_;
-    fmt::print(stderr, "orrery-vm: vm{} was the first to fail, with status {}{}\n  logs: {}\n", number, status,
-               options_.allow_vm_exit ? "" : "; the others were stopped", logs_.string());
+    fmt::print(stderr, "orrery-vm: vm{} was the first to fail, with status {}{}\n  logs: {}\n", number,
+               status, options_.allow_vm_exit ? "" : "; the others were stopped", logs_.string());
     return status;
 }
 
@@ -251,8 +275,8 @@ Options options_of(const Options& options, unsigned vm) {
     Options own = options;
     own.vm = vm;
     const Nodes nodes = nodes_of(own);
-    own.module_params += fmt::format("{}first_node={} nodes={}", own.module_params.empty() ? "" : " ", nodes.first,
-                                     nodes.count);
+    own.module_params += fmt::format("{}first_node={} nodes={}", own.module_params.empty() ? "" : " ",
+                                     nodes.first, nodes.count);
     own.env.insert(own.env.begin(), {fmt::format("ORR_VM={}", vm), fmt::format("ORR_VMS={}", options.vms)});
     return own;
 }
@@ -266,8 +290,17 @@ int run_several(const Options& options, Fd signals) {
     return several.watch();
 }
 
+void tell_ready(int hold) {
+    [[maybe_unused]] const auto ignored = ::write(hold, &kReady, 1);
+}
+
+bool may_begin(int hold) {
+    char what = 0;
+    return ::read(hold, &what, 1) == 1 && what == kBegin;
+}
+
 void wait_for_others(int hold, int signals) {
-    if (::write(hold, "e", 1) != 1) return;
+    if (::write(hold, &kEnded, 1) != 1) return;
     pollfd fds[] = {{hold, POLLIN, 0}, {signals, POLLIN, 0}};
     while (::poll(fds, 2, -1) < 0 && errno == EINTR) {
     }

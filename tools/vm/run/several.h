@@ -18,7 +18,10 @@ Options options_of(const Options& options, unsigned vm);
 // The exit status for orrery-vm: 0 if all ended so, else that of the VM that failed first.
 int run_several(const Options& options, Fd signals);
 
-// In such a run: tells that the guest has ended, and waits until all have, so that nobody loses the cards at
+// In such a run: tells that the guest waits to begin its command; what came then may be that it may.
+void tell_ready(int hold);
+bool may_begin(int hold);
+// Tells that the guest has ended, and waits until all have, so that nobody loses the cards at
 // the other ends of his links while he still works. A readable `signals` ends the wait.
 void wait_for_others(int hold, int signals);
 

@@ -9,6 +9,7 @@
 
 #include "tools/vm/run/gdb.h"
 #include "tools/vm/run/run.h"
+#include "tools/vm/run/several.h"
 
 namespace orrery::vm {
 
@@ -37,6 +38,10 @@ void Run::guest_says(const std::string& line) {
                         fmt::format("the driver made {} device nodes for {} cards", nodes, options_.cards)};
     } else if (options_.gdb && (what == "kernel" || what == "section" || what == "symbols")) {
         tell_gdb(what, rest);
+    } else if (what == "ready" && options_.hold >= 0 && !waits_to_begin_ && !started_) {
+        reached_ = "the guest waits for the other VMs";
+        waits_to_begin_ = true;
+        tell_ready(options_.hold);
     } else if (what == "start") {
         reached_ = "the command started";
         started_ = true;
@@ -50,6 +55,13 @@ void Run::guest_says(const std::string& line) {
         powering_off_ = true;
         deadline_ = Clock::now() + kernel_.patience * kPowerOffLimit;
     }
+}
+
+// Nothing else goes there before the command starts, so it fits.
+void Run::begin_command() {
+    waits_to_begin_ = false;
+    if (may_begin(options_.hold)) [[maybe_unused]]
+        const auto ignored = ::write(in_.get(), "begin\n", 6);
 }
 
 void Run::read_status() {

@@ -1,0 +1,41 @@
+#!/bin/bash
+# ranks.sh ORRERY_RUN LOGS: four ranks on two VMs, in a ring of four cards. What they are told, what the drivers show of
+# cards that are not theirs, and what becomes of all when one fails.
+set -uo pipefail
+run=$1 logs=$2
+fail() {
+    echo "ranks.sh: $*" >&2
+    [ -e "$logs/out" ] && cat "$logs/out" "$logs/err" >&2
+    exit 1
+}
+rm -rf "$logs"
+mkdir -p "$logs"
+# shellcheck disable=SC2016 # for the guests' shells
+ranks='
+echo "rank $ORR_RANK of $ORR_RANKS: $ORR_LOCAL_RANK of $ORR_LOCAL_RANKS on VM $ORR_VM of $ORR_VMS, $ORR_TOKEN"
+if [ "$ORR_LOCAL_RANK" = 0 ]; then
+    for card in /sys/bus/pci/drivers/orrery/0*; do
+        echo "node $(cat "$card/node") links to $(cat "$card/links/0/owner") $(cat "$card/links/1/owner") $(cat "$card/links/2/owner")"
+    done
+fi
+if [ "$ORR_RANK" = 3 ]; then sleep 1; echo "bad end" >&2; exit 7; fi
+sleep 1000'
+"$run" -n 4 --vms 2 --topology ring --memory 512M --timeout 240 --logs "$logs" -- sh -c "$ranks" >"$logs/out" 2>"$logs/err"
+status=$?
+[ $status = 7 ] || fail "status $status"
+for rank in 0 1 2 3; do
+    grep -qE "^$rank: rank $rank of 4: $((rank % 2)) of 2 on VM $((rank / 2)) of 2, orrg1-unix-[0-9a-f]{32}-[0-9a-f]{32}$" "$logs/out" ||
+        fail "rank $rank"
+done
+[ "$(grep -o 'orrg1-.*' "$logs/out" | sort -u | wc -l)" = 1 ] || fail "ranks have several tokens"
+# Port 0 leads on, port 1 back: in each VM from the first card to the second, and away from both ends.
+grep -qx '0: node 1 links to own foreign none' "$logs/out" || fail "card 0"
+grep -qx '0: node 2 links to foreign own none' "$logs/out" || fail "card 1"
+grep -qx '2: node 512 links to own foreign none' "$logs/out" || fail "card 2"
+grep -qx '2: node 513 links to foreign own none' "$logs/out" || fail "card 3"
+grep -qx '3: bad end' "$logs/err" || fail "no word of rank 3"
+grep -q '^orrery-run: rank 3 (VM 1) ended with status 7, the first to fail here: the others are ended$' "$logs/err" ||
+    fail "who failed first"
+grep -q '^orrery-vm: vm1 was the first to fail, with status 7; the others were stopped$' "$logs/err" || fail "which VM"
+grep -q '^orrery-vm: stopped by signal 15$' "$logs/err" || fail "VM 0 was not stopped"
+[ -s "$logs/vm0/card1.log" ] && [ -s "$logs/vm1/card2.log" ] || fail "logs"
