@@ -196,7 +196,13 @@ void RuntimeExecutor::flush(Lane& lane) {
     lane.notes.clear();
 }
 
+// Cards that have nothing to do begin when all queues that the first commands need are there: making one
+// takes the host milliseconds, in which the cards that have begun would work without those that have not.
 void RuntimeExecutor::flush() {
+    const auto at_work = [](const Lane& lane) {
+        return lane.done_packets + lane.batch.size() < lane.packets;
+    };
+    if (made_enough() && std::ranges::none_of(lanes_, at_work)) return;
     for (Lane& lane : lanes_)
         flush(lane);
 }

@@ -442,5 +442,34 @@ TEST_F(FourCards, CardsWithoutALinkMeetInHostMemory) {
     ASSERT_OK(orrTaskGraphWait(graph_));
 }
 
+// Making a queue takes the host milliseconds, in which cards that have begun go on without the others.
+TEST_F(FourCards, NobodyBeginsBeforeTheFirstQueuesAreThere) {
+    const auto done = [&] {
+        std::uint64_t packets = 0;
+        for (std::size_t card = 0; card < 4; ++card)
+            packets += system_.card(card).packets();
+        return packets;
+    };
+    std::vector<std::uint64_t> done_when_made;
+    for (std::size_t card = 0; card < 4; ++card) {
+        system_.card(card).on_make_queue = [&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));  // that a card that could begin does
+            done_when_made.push_back(done());
+        };
+    }
+    std::vector<orrTaskData_t> all;
+    for (int i = 0; i < 16; ++i) {
+        all.push_back(data(i));
+        add({0, 0, 0, 1, 1, 0}, {{all.back(), orrTaskAccessReadWrite, kOut}},
+            [&](orrTaskDesc& d) { on_device(d, i % 4); });
+    }
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    for (std::size_t card = 0; card < 4; ++card)
+        system_.card(card).on_make_queue = {};
+    EXPECT_GT(done_when_made.size(), 8u);
+    EXPECT_EQ(done_when_made, std::vector<std::uint64_t>(done_when_made.size(), done_when_made[0]));
+    EXPECT_EQ(read(all[15]), 16);
+}
+
 }  // namespace
 }  // namespace orrery::umd::test
