@@ -63,6 +63,7 @@ struct Sku {
     std::uint32_t link_forward_ns = 0;
     std::uint32_t link_retries = 0;
     std::uint32_t link_retrain_ns = 0;
+    std::uint32_t link_reads = 16;
 
     std::vector<SkuSource> sources;  // one for each of sku_keys()
 

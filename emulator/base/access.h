@@ -5,7 +5,8 @@
 
 namespace orrery::emu {
 
-enum class Access : std::uint8_t { kLoad, kStore, kFetch };
+// kPull: a load by who can ask another card and wait for its answer.
+enum class Access : std::uint8_t { kLoad, kStore, kFetch, kPull };
 
 inline constexpr std::uint64_t kPageBytes = 4096;
 

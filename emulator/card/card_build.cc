@@ -165,6 +165,11 @@ std::expected<void, std::string> Card::build() {
             publish_link(changed);
             raise(ORR_IRQ_LINK);
         };
+        hooks.refused = [this](std::uint32_t by, std::uint32_t node, std::uint32_t fault) {
+            errors_.note("link {}: node {} refused a write or signal of this card ({})", by, node,
+                         fault == ORR_FAULT_PEER_KEY ? "its key is wrong" : "nothing grants it");
+            raise(ORR_IRQ_LINK);
+        };
         hooks.jumped = [this, port](ModelTime gap) { jumped(gap, port); };
         hooks.may_jump = [this] { return !keeps_step(); };
         hooks.act_at = [this] { return time_for_news(); };
@@ -201,6 +206,7 @@ std::expected<void, std::string> Card::build() {
                           .row_ps = sku.copy_row_ps,
                           .engine_bytes_per_second = sku.copy_engine_bytes_per_s,
                           .in_flight = sku.copy_in_flight,
+                          .peer_reads = sku.link_reads,
                           .tlb_entries = sku.copy_tlb_entries};
     for (std::uint32_t i = 0; i < sku.copy_engines; ++i) {
         copy_engines_.push_back(std::make_unique<CopyEngine>(i, rates, *engine_context_, sku.vector_cores));

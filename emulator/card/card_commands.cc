@@ -302,9 +302,11 @@ void Card::set_route(const Command& command) {
 void Card::grant(const Command& command) {
     const std::uint32_t port = command.number & 0xffffu, node = command.number >> 16;
     const auto slot = static_cast<std::uint32_t>(command.c & 0xffu);
-    const std::uint64_t verb = command.c & ~std::uint64_t{0xff} & ~std::uint64_t{ORR_LINK_GRANT_ALL};
+    const auto word = static_cast<std::uint32_t>(command.c);
+    const std::uint32_t verb = word & ~0xffu & ~ORR_LINK_GRANT_ALL;
+    const LinkPort::GrantTerms terms{.rights = command.c >> Command::kRightsShift, .key = command.d};
     const auto at = [&](LinkPort* link) {
-        if (verb == ORR_LINK_GRANT_SET) return link->set_grant(slot, command.a, command.b, node);
+        if (verb == ORR_LINK_GRANT_SET) return link->set_grant(slot, command.a, command.b, node, terms);
         return link->clear_grant(slot);
     };
     bool good = verb == ORR_LINK_GRANT_SET || verb == ORR_LINK_GRANT_CLEAR;
@@ -318,7 +320,7 @@ void Card::grant(const Command& command) {
     if (!good) {
         errors_.guest(
             "grant command {:#x} on link port {} to node {} for {:#x} bytes at {:#x} cannot be done",
-            command.c, port, node, command.b, command.a);
+            word, port, node, command.b, command.a);
     }
     file_.links[port].grants_done.fetch_add(1, std::memory_order_release);
 }

@@ -21,7 +21,7 @@ struct Command {
         kRoute,       // number: node, a: as in the register
         kForward,     // number: port, a: as ORR_R_LINK_CONTROL
         kDrain,       // number: port
-        kGrant,       // number: port | node << 16, a: base, b: size, c: command word
+        kGrant,       // number: port | node << 16, a: base, b: size, c: command word | rights, d: key
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error
@@ -30,7 +30,8 @@ struct Command {
     };
     Kind kind = Kind::kMailbox;
     std::uint32_t number = 0;
-    std::uint64_t a = 0, b = 0, c = 0;
+    static constexpr unsigned kRightsShift = 32;
+    std::uint64_t a = 0, b = 0, c = 0, d = 0;
     // In and out of the commands that their sender waits for; borrowed until the command has been carried
     // out.
     std::optional<HostRange>* range = nullptr;

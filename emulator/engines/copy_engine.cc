@@ -66,6 +66,7 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     entry_ = fetched_ = 0;
     entry_read_ = false;
     src_ = dst_ = {};
+    drop_asked();
     looks_ahead_ = false;
     src_lines_ = dst_lines_ = {};
     pieces_ = 0;
@@ -219,6 +220,7 @@ ModelTime CopyEngine::used() const {
 void CopyEngine::reset() {
     join();
     leave_link();
+    drop_asked();
     context_.events.cancel(event_);
     busy_ = ended_ = false;
     src_ = dst_ = {};
@@ -242,6 +244,7 @@ void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t de
         completion_.other = job_.list + std::uint64_t{entry_} * sizeof(orr_copy_entry);
     ended_ = true;
     leave_link();
+    drop_asked();
     context_.events.schedule(event_, std::max(free_, arrived_));
 }
 
@@ -287,6 +290,7 @@ bool CopyEngine::finished() const {
 
 void CopyEngine::on_event(ModelTime now) {
     parked_ = nullptr;
+    waits_ = false;
     if (ended_) return hand_in(now);
     if (is_unfetched()) return fetch_descriptor(now);
     if (is_tell()) return tell(now);
@@ -295,8 +299,9 @@ void CopyEngine::on_event(ModelTime now) {
     if (ended_) return;
     // A list whose entries are fewer bytes than it said is none.
     if (finished()) return end(is_list() && left_ != 0 ? ORR_DONE_BAD_DESC : ORR_DONE_OK, 0, 0);
+    if (waits_) return;
     if (parked_ == nullptr) return context_.events.schedule(event_, free_);
-    parked_->wait_for_room(dst_.where.node, event_);
+    parked_->wait_for_room(parked_node_, event_);
 }
 
 void CopyEngine::tell(ModelTime now) {
@@ -310,7 +315,7 @@ void CopyEngine::tell(ModelTime now) {
 void CopyEngine::work(ModelTime now) {
     if (generation_ != context_.mmu.generation()) {
         generation_ = context_.mmu.generation();
-        src_ = dst_ = {};
+        src_ = dst_ = ask_ = {};
     }
     if (tlb_.follow(context_.mmu.invalidations(), job_.asid)) looks_ahead_ = false;
     free_ = std::max(free_, now > kMaxLagPs ? now - kMaxLagPs : 0);
@@ -465,11 +470,37 @@ void CopyEngine::watch_cost() {
         job_.asid, port_, pieces_, took / (1'000 * kPsPerNs));
 }
 
+void CopyEngine::store_piece(const std::byte* from, std::uint64_t bytes, bool lasts) {
+    // Two virtual ranges may be the same memory, so the pieces may overlap.
+    const MemoryPiece piece{reinterpret_cast<std::byte*>(dst_.host()), from, bytes, job_.reduce,
+                            !is_fill() && job_.total >= kPastCaches};
+    if (context_.workers != nullptr)
+        context_.workers->move(port_, piece, lasts && job_.total >= Workers::kLongJob);
+    else
+        piece.carry_out();
+    if (context_.checked != nullptr && dst_.where.target == ORR_TARGET_VRAM)
+        context_.checked->wrote(dst_.where.address + dst_.used, bytes);
+}
+
+void CopyEngine::charge_store(Traffic& lines, std::uint64_t bytes) {
+    if (dst_.where.target == ORR_TARGET_PEER) return;
+    const std::uint64_t written = dst_lines_.add(dst_, bytes);
+    const std::uint64_t read = is_reduction() ? written : 0;
+    if (dst_.where.target == ORR_TARGET_HOST) {
+        lines.to_host += written;
+        lines.from_host += read;
+    } else {
+        lines.vram += written + read;
+    }
+}
+
 // Moves one piece, contiguous on both sides. 0: ended by a fault, or blocked.
 std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
-    if (!is_fill() && !refill(src_, src_va(), Access::kLoad)) return 0;
+    if (!asked_.empty()) return pull_piece(chunk);
+    if (!is_fill() && !refill(src_, src_va(), Access::kPull)) return 0;
     if (!refill(dst_, dst_va(), Access::kStore)) return 0;
     if (waits_for_walks(chunk.began)) return 0;
+    if (!is_fill() && src_.where.target == ORR_TARGET_PEER) return pull_piece(chunk);
     MemorySystem& memory = context_.memory;
     std::uint64_t bytes = std::min(dst_.left(), job_.row_bytes - column_);
     std::uint64_t rate = rates_.engine_bytes_per_second;
@@ -515,15 +546,7 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
         bytes = send_piece(from, bytes, chunk.began);
         if (bytes == 0) return 0;
     } else {
-        // Two virtual ranges may be the same memory, so the pieces may overlap.
-        const MemoryPiece piece{reinterpret_cast<std::byte*>(dst_.host()), from, bytes, job_.reduce,
-                                !is_fill() && job_.total >= kPastCaches};
-        if (context_.workers != nullptr)
-            context_.workers->move(port_, piece, job_.total >= Workers::kLongJob);
-        else
-            piece.carry_out();
-        if (context_.checked != nullptr && dst_.where.target == ORR_TARGET_VRAM)
-            context_.checked->wrote(dst_.where.address + dst_.used, bytes);
+        store_piece(from, bytes, true);
     }
     Traffic lines;
     ModelTime by_itself = duration_ps(bytes, link_rate);
@@ -535,16 +558,7 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
         free_ = std::max(free_, vram_reads_.reserve(chunk.began, walked));
         by_itself = std::max(by_itself, duration_ps(walked, vram_reads_.bytes_per_second()));
     }
-    if (dst_.where.target != ORR_TARGET_PEER) {
-        const std::uint64_t written = dst_lines_.add(dst_, bytes);
-        const std::uint64_t read = is_reduction() ? written : 0;
-        if (dst_.where.target == ORR_TARGET_HOST) {
-            lines.to_host += written;
-            lines.from_host += read;
-        } else {
-            lines.vram += written + read;
-        }
-    }
+    charge_store(lines, bytes);
     if (reads != nullptr) {
         const std::uint64_t read = src_lines_.add(src_, bytes);
         (reads == &host_reads_ ? lines.from_host : lines.vram) += read;
@@ -581,6 +595,7 @@ std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes,
     }
     if (sent.bytes == 0) {
         parked_ = link;
+        parked_node_ = node;
         return 0;
     }
     free_ = std::max(free_, sent.sent_ps);
@@ -589,7 +604,7 @@ std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes,
 
 void CopyEngine::advance(std::uint64_t bytes) {
     column_ += bytes;
-    src_.used += is_fill() ? 0 : bytes;
+    if (src_.left() != 0) src_.used += bytes;
     dst_.used += bytes;
     if (column_ < job_.row_bytes) return;
     column_ = 0;
@@ -601,15 +616,15 @@ void CopyEngine::advance(std::uint64_t bytes) {
         return;
     }
     // The next row is elsewhere, unless rows follow each other without a gap.
-    const bool apart = next_row();
+    const bool apart = next_row(place_);
     if (apart || job_.src.stride[0] != job_.row_bytes) src_ = {};
     if (apart || job_.dst.stride[0] != job_.row_bytes) dst_ = {};
 }
 
-bool CopyEngine::next_row() {
+bool CopyEngine::next_row(CopyJob::Place& place) const {
     std::size_t n = 0;
-    while (++place_[n] == job_.count[n] && n + 1 < place_.size())
-        place_[n++] = 0;
+    while (++place[n] == job_.count[n] && n + 1 < place.size())
+        place[n++] = 0;
     return n != 0;
 }
 

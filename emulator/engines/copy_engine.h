@@ -1,7 +1,9 @@
-// The copy engine: copies in up to five dimensions, lists of copies, and fills between VRAM and host memory
-// and into a linked card's VRAM; copies with reduction between VRAM and host memory.
+// The copy engine: copies in up to five dimensions, lists of copies, and fills between VRAM, host memory and the
+// VRAM of linked cards; copies with reduction from all of these into VRAM and host memory. copy_engine_pull.cc has
+// what comes from another card.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -23,10 +25,11 @@ struct CopyRates {
     std::uint64_t engine_bytes_per_second = 400'000'000'000;
     std::uint64_t in_flight =
         0;  // lines of 64 bytes that it asks for before the first has come; 0: any number
+    std::uint32_t peer_reads = 16;  // of PeerPort::kMostRead that it asks other cards for before the first has come
     std::uint32_t tlb_entries = 0;  // pages whose translation it has at hand; 0: translations cost nothing
 };
 
-class CopyEngine final : public EnginePort {
+class CopyEngine final : public EnginePort, private Asker {
   public:
     // `port` is the number that completions carry, `cores` what the size of a save area goes by.
     CopyEngine(std::uint32_t port, const CopyRates& rates, EngineContext& context, std::uint32_t cores = 1);
@@ -113,10 +116,34 @@ class CopyEngine final : public EnginePort {
     // True: the pages that it is at are not known before `free_`.
     bool waits_for_walks(ModelTime now);
     std::uint64_t move_piece(Chunk& chunk);
+    // Into this card's or the host's memory. `lasts`: the bytes stay where they are until join().
+    void store_piece(const std::byte* from, std::uint64_t bytes, bool lasts);
+    // What of the memories that takes.
+    void charge_store(Traffic& lines, std::uint64_t bytes);
+
+    // --- from another card: asked for ahead, and taken in order ---
+    struct Asked {
+        std::uint32_t tag = 0;  // 0: it has come
+        std::uint32_t node = 0;
+        PeerPort* link = nullptr;
+        std::uint64_t va = 0;  // in the source
+        std::uint64_t bytes = 0, used = 0;
+        LinkAnswer answer;
+        std::vector<std::byte> data;
+    };
+    void answered(std::uint32_t tag, const LinkAnswer& answer) override;
+    void ways_changed() override;
+    std::uint64_t pull_piece(Chunk& chunk);
+    // False: ended by a fault, with nothing on its way.
+    bool ask(ModelTime at);
+    enum class Sent : std::uint8_t { kYes, kNot, kEnded };
+    Sent ask_one(ModelTime at);
+    bool all_asked() const;
+    void drop_asked();
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);
     void advance(std::uint64_t bytes);
     // True: it does not lie behind the last one in the same plane.
-    bool next_row();
+    bool next_row(CopyJob::Place& place) const;
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
     void hand_in(ModelTime now);
     void leave_link();
@@ -134,6 +161,12 @@ class CopyEngine final : public EnginePort {
     bool busy_ = false;
     bool ended_ = false;          // completion_ stands, and the event hands it in
     PeerPort* parked_ = nullptr;  // the link that had no room, and wakes event_
+    std::uint32_t parked_node_ = 0;
+    bool waits_ = false;  // for an answer, which wakes event_
+    std::deque<Asked> asked_;
+    std::vector<std::vector<std::byte>> buffers_;  // that are not in use
+    CopyJob::Place ask_place_{};                   // what is asked for next
+    std::uint64_t ask_column_ = 0;
     // By which a node was reached when this copy first wrote to it: what comes after goes there too, or not
     // at all.
     struct Way {
@@ -159,7 +192,7 @@ class CopyEngine final : public EnginePort {
     std::uint64_t generation_ = 0;
     TlbTags tlb_;
     bool looks_ahead_ = false;  // it has waited for the pages that it is at
-    Run src_, dst_;
+    Run src_, dst_, ask_;
     Lines src_lines_, dst_lines_;
     std::uint64_t pieces_ = 0;  // what it has cost the host
     bool told_ = false;

@@ -133,6 +133,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
             case ORR_R_LINK_GRANT_SIZE:
             case ORR_R_LINK_GRANT_SIZE + 4:
             case ORR_R_LINK_GRANT_NODE:
+            case ORR_R_LINK_GRANT_RIGHTS:
                 return "only the host's own writes change it";
             default:
                 return nullptr;
@@ -352,6 +353,14 @@ bool HostRegisters::read_link_count(unsigned port, std::uint64_t reg, std::uint3
                 return &counts.retrains;
             case ORR_R_LINK_CHANGES:
                 return &counts.changes;
+            case ORR_R_LINK_DENIED:
+                return &counts.denied;
+            case ORR_R_LINK_BAD_KEYS:
+                return &counts.bad_keys;
+            case ORR_R_LINK_REFUSED:
+                return &counts.refused;
+            case ORR_R_LINK_REFUSED_BY:
+                return &counts.refused_by;
             case ORR_R_LINK_TX_MESSAGES:
             case ORR_R_LINK_TX_MESSAGES + 4:
                 return &counts.tx_messages;
@@ -372,7 +381,8 @@ bool HostRegisters::read_link_count(unsigned port, std::uint64_t reg, std::uint3
     const link::Counts* const counts = card_.link_counts(port);
     const link::Count* const count = count_of(counts != nullptr ? *counts : none);
     if (count == nullptr) return false;
-    value = half(count->get(), reg >= ORR_R_LINK_TX_MESSAGES && (reg & 4) != 0);
+    const bool wide = reg >= ORR_R_LINK_TX_MESSAGES && reg < ORR_R_LINK_RX_BYTES + 8;
+    value = half(count->get(), wide && (reg & 4) != 0);
     return true;
 }
 
@@ -427,6 +437,9 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
             return true;
         case ORR_R_LINK_GRANT_NODE:
             value = grants_[port].node;
+            return true;
+        case ORR_R_LINK_GRANT_RIGHTS:
+            value = grants_[port].rights;
             return true;
         case ORR_R_LINK_GRANT_DONE:
             value = link.grants_done.load(std::memory_order_acquire);
@@ -516,6 +529,14 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
             if (value == 0 || value >= ORR_NODES) return false;
             grant.node = value;
             return true;
+        case ORR_R_LINK_GRANT_RIGHTS:
+            if ((value & ~ORR_LINK_RIGHTS) != 0) return false;
+            grant.rights = value;
+            return true;
+        case ORR_R_LINK_GRANT_KEY:
+        case ORR_R_LINK_GRANT_KEY + 4:
+            set_half(grant.key, upper, value);
+            return true;
         case ORR_R_LINK_CONTROL:
             if (!is_link_control(value)) return false;
             card_.post({.kind = Command::Kind::kForward, .number = port, .a = value});
@@ -529,7 +550,8 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
                         .number = port | grant.node << 16,
                         .a = grant.base,
                         .b = grant.size,
-                        .c = value});
+                        .c = value | std::uint64_t{grant.rights} << Command::kRightsShift,
+                        .d = grant.key});
             return true;
         default:
             return false;

@@ -49,6 +49,8 @@ class HostRegisters {
         std::uint64_t base = 0;
         std::uint64_t size = 0;
         std::uint32_t node = 0;
+        std::uint32_t rights = ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL;
+        std::uint64_t key = 0;
     };
 
     static constexpr std::uint64_t kSpins = 1024;

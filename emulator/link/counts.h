@@ -12,6 +12,7 @@ class Count {
     void add(std::uint64_t n = 1) {
         word_.store(word_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     }
+    void set(std::uint64_t n) { word_.store(n, std::memory_order_relaxed); }
     std::uint64_t get() const { return word_.load(std::memory_order_relaxed); }
 
   private:
@@ -24,6 +25,10 @@ struct Counts {
     Count retries;     // frames sent again
     Count retrains;    // without going down
     Count changes;     // of state or width
+    Count denied;      // requests that came and no grant allowed
+    Count bad_keys;    // and those that one allows with another key
+    Count refused;     // writes and signals of this card that their owner refused
+    Count refused_by;  // the last one's node | ORR_FAULT_* << 16
 };
 
 }  // namespace orrery::emu::link

@@ -113,11 +113,11 @@ bool Forwarder::pass(const Message& message) {
         passed = onward->pass({.message = message, .from = reader_.channel()});
     if (passed.what == Passed::kNoRoom) {
         waits_at_ = onward;
-        onward->wait_for_room(message.destination, due_);
+        onward->wait_to_pass(message, due_);
         return false;
     }
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
-    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
+    const std::uint64_t bytes = wire_bytes_of(message);
     counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
     counts_.rx_messages.add();
     counts_.rx_bytes.add(bytes);
@@ -126,6 +126,7 @@ bool Forwarder::pass(const Message& message) {
         next_ = passed.through > switching_ ? passed.through - switching_ : 0;
     } else {
         counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
+        if (comes_here) hooks_.cannot(message, onward == nullptr ? kNoRoute : kAnswerLost);
     }
     return true;
 }

@@ -44,6 +44,8 @@ class Forwarder {
         std::function<LinkPort*(std::uint32_t node)> onward;
         // So many of the drains are done.
         std::function<void(std::uint32_t)> drained;
+        // That one goes no further.
+        std::function<void(const Message& message, Status status)> cannot;
     };
 
     // `due` is scheduled when run() has to be called. What is dropped takes the time that its bytes take at

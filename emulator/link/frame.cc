@@ -12,21 +12,22 @@ namespace orrery::emu::link {
 
 namespace {
 
-std::uint64_t payload_of(const Message& message) {
-    return message.op == kOpWrite ? std::min<std::uint64_t>(message.bytes, kMaxWriteBytes) : 0;
+// Whatever the message says.
+std::uint64_t bounded_payload(const Message& message) {
+    return std::min(payload_of(message), kMaxWriteBytes);
 }
 
 }  // namespace
 
 std::uint32_t frame_crc(const Message& message, const Channel& channel) {
     const std::uint32_t crc = crc32c(0, &message, kFrameHeader);
-    const std::uint64_t bytes = payload_of(message), at = message.payload_at % kPayloadBytes;
+    const std::uint64_t bytes = bounded_payload(message), at = message.payload_at % kPayloadBytes;
     const std::uint64_t front = std::min(bytes, kPayloadBytes - at);
     return crc32c(crc32c(crc, channel.payload + at, front), channel.payload, bytes - front);
 }
 
 bool damaged_passes(const Message& message, const Channel& channel, unsigned try_number) {
-    const std::uint64_t payload = payload_of(message);
+    const std::uint64_t payload = bounded_payload(message);
     std::vector<std::uint8_t> frame(kFrameHeader + payload + sizeof message.crc);
     std::memcpy(frame.data(), &message, kFrameHeader);
     get_payload(channel, message.payload_at % kPayloadBytes, frame.data() + kFrameHeader, payload);

@@ -1,4 +1,4 @@
-// Which ranges of this card's VRAM which nodes may write to by a port. The owner's copy judges; a second one
+// Which nodes may do what with which ranges of this card's VRAM by a port. The owner's copy judges; a second one
 // in shared memory tells the peer, so that it can refuse an access before it sends it.
 #pragma once
 
@@ -14,24 +14,71 @@
 
 namespace orrery::emu::link {
 
-// True if the grants for `node` together cover [offset, offset + bytes), which is at most one message;
-// `bytes` > 0.
-inline bool covered(std::span<const Grant> grants, std::uint32_t node, std::uint64_t offset,
-                    std::uint64_t bytes) {
+// What a request wants.
+struct Wish {
+    std::uint32_t node = 0;  // whose it is
+    std::uint64_t rights = 0;
+    std::uint64_t key = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;  // > 0, and at most one message's
+};
+
+// What the owner keeps of a grant beside what all may see.
+struct OwnGrant {
+    Grant grant{};
+    std::uint64_t key = 0;  // 0: any
+};
+inline const Grant& public_part(const OwnGrant& own) {
+    return own.grant;
+}
+inline const Grant& public_part(const Grant& grant) {
+    return grant;
+}
+inline bool fits(const OwnGrant& own, std::uint64_t key) {
+    return own.key == 0 || own.key == key;
+}
+// A peer's keys are not told.
+inline bool fits(const Grant&, std::uint64_t) {
+    return true;
+}
+
+// kDone if the grants together allow all of it; else kBadKey or kDenied.
+template <class AGrant>
+Status judge(std::span<const AGrant> grants, Wish wish) {
+    bool wrong_key = false;
     // A round goes through a page at least, so more rounds do not help; who wrote the grants may be hostile.
     for (std::uint64_t round = 0; round < kMaxWriteBytes / ORR_PAGE_SIZE + 2; ++round) {
-        const std::uint64_t before = bytes;
-        for (const Grant& grant : grants) {
-            const std::uint64_t inside = offset - grant.base;  // wraps if below
-            if (inside >= grant.size || grant.node != node) continue;
+        const std::uint64_t before = wish.bytes;
+        for (const AGrant& entry : grants) {
+            const Grant& grant = public_part(entry);
+            const std::uint64_t inside = wish.offset - grant.base;  // wraps if below
+            if (inside >= grant.size || grant.node != wish.node) continue;
+            if ((grant.rights & wish.rights) != wish.rights) continue;
+            if (!fits(entry, wish.key)) {
+                wrong_key = true;
+                continue;
+            }
             const std::uint64_t reach = grant.size - inside;
-            if (reach >= bytes) return true;
-            offset += reach;
-            bytes -= reach;
+            if (reach >= wish.bytes) return kDone;
+            wish.offset += reach;
+            wish.bytes -= reach;
         }
-        if (bytes == before) return false;
+        if (wish.bytes == before) break;
     }
-    return false;
+    return wrong_key ? kBadKey : kDenied;
+}
+
+inline std::uint64_t rights_for(std::uint32_t op) {
+    switch (op) {
+        case kOpWrite:
+            return ORR_LINK_RIGHT_WRITE;
+        case kOpSignal:
+            return ORR_LINK_RIGHT_SIGNAL;
+        case kOpRead:
+            return ORR_LINK_RIGHT_READ;
+        default:
+            return ORR_LINK_RIGHT_ATOMIC;
+    }
 }
 
 // One word of memory that another process may write at any time.
@@ -50,7 +97,7 @@ inline void store_release(std::uint64_t& word, std::uint64_t value) {
 class PublishedGrants {
   public:
     void forget() { version_ = kNone; }
-    bool cover(Inbox& inbox, std::uint32_t node, std::uint64_t offset, std::uint64_t bytes) {
+    bool cover(Inbox& inbox, const Wish& wish) {
         if (const std::uint64_t version = load_acquire(inbox.grants_version); version != version_) {
             version_ = version;
             end_ = std::min<std::uint64_t>(load_relaxed(inbox.grants_end), grants_.size());
@@ -58,9 +105,10 @@ class PublishedGrants {
                 grants_[i].base = load_relaxed(inbox.grants[i].base);
                 grants_[i].size = load_relaxed(inbox.grants[i].size);
                 grants_[i].node = load_relaxed(inbox.grants[i].node);
+                grants_[i].rights = load_relaxed(inbox.grants[i].rights);
             }
         }
-        return covered(std::span(grants_).first(end_), node, offset, bytes);
+        return judge(std::span<const Grant>(grants_).first(end_), wish) == kDone;
     }
 
   private:
@@ -73,6 +121,7 @@ inline void publish_grant(Inbox& inbox, unsigned slot, const Grant& grant) {
     store_release(inbox.grants[slot].size, 0);
     store_release(inbox.grants[slot].base, grant.base);
     store_release(inbox.grants[slot].node, grant.node);
+    store_release(inbox.grants[slot].rights, grant.rights);
     store_release(inbox.grants[slot].size, grant.size);
 }
 

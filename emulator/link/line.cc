@@ -65,7 +65,7 @@ ModelTime Line::damage(Message& message, std::uint64_t bytes) {
     bool trained = false;
     for (std::uint32_t in_a_row = 0;;) {
         const Fault fault =
-            faults_->on_wire(config_.port, {.bits = frame_bits(message.op == kOpWrite ? bytes : 0),
+            faults_->on_wire(config_.port, {.bits = frame_bits(payload_of(message)),
                                             .number = frame_,
                                             .try_number = message.damaged});
         if (fault.action == FaultAction::kLanes && fault.lanes < width_) {

@@ -1,14 +1,17 @@
 // What a link port is made of: its members' lives. link_training.cc has peers that come and go,
-// link_traffic.cc what crosses the link, link_port.cc the interface.
+// link_traffic.cc what crosses the link, link_requests.cc requests and their answers, link_port.cc the interface.
 #pragma once
 
 #include <array>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/link/forwarder.h"
 #include "emulator/link/link_port.h"
 #include "emulator/link/receiver.h"
+#include "emulator/link/replies.h"
+#include "emulator/link/requests.h"
 #include "emulator/link/socket.h"
 #include "emulator/link/transmitter.h"
 
@@ -56,7 +59,9 @@ class LinkPort::Impl {
     void service();
     void wake_peer();
     bool pump();
-    bool pass_on();
+    bool pass_on(link::Forwarder& forwarder);
+    bool take_replies();
+    link::Forwarder::Hooks forwarding(bool requests);
 
     // Room has come back to the peer, or its last message was taken.
     bool taken();
@@ -67,10 +72,18 @@ class LinkPort::Impl {
 
     // The clock goes to the next message at once if the card has nothing to do until then.
     bool skip_idle_time();
-    unsigned arrivals() const { return (arrival_.scheduled() ? 1 : 0) + (passing_.scheduled() ? 1 : 0); }
+    std::array<const Event*, 4> coming() const { return {&arrival_, &passing_, &reply_, &passing_back_}; }
+    unsigned arrivals() const {
+        unsigned count = 0;
+        for (const Event* event : coming())
+            count += event->scheduled() ? 1 : 0;
+        return count;
+    }
     ModelTime next_arrival() const {
-        const ModelTime near = arrival_.scheduled() ? arrival_.time() : kNever;
-        return passing_.scheduled() ? std::min(near, passing_.time()) : near;
+        ModelTime first = kNever;
+        for (const Event* event : coming())
+            if (event->scheduled()) first = std::min(first, event->time());
+        return first;
     }
 
     // Messages come by the system's time.
@@ -85,17 +98,26 @@ class LinkPort::Impl {
     void on_arrival(ModelTime) {
         if (up() || draining_) pump();
     }
+    void on_reply(ModelTime) {
+        if (up()) take_replies();
+    }
+    void on_passing_back(ModelTime) {
+        if (up() || draining_) pass_on(back_forwarder_);
+    }
 
     // What waited for room may be left of a peer that is gone.
     void on_passing(ModelTime) {
-        if (up() || draining_) pass_on();
+        if (up() || draining_) pass_on(forwarder_);
     }
 
     void on_owed_pokes(ModelTime) { receiver_.give_owed(); }
 
     bool poll();
     bool look();
-    bool look_to_pass();
+    bool look_to_pass(link::Forwarder& forwarder);
+    bool look_for_replies();
+    bool poll_passing(link::Forwarder& forwarder);
+    bool poll_replies();
     ModelTime act_at() const { return hooks_.act_at ? hooks_.act_at() : events_.now(); }
 
     void on_room(ModelTime);
@@ -118,18 +140,39 @@ class LinkPort::Impl {
     std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value);
     std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data);
 
+    // --- requests and answers ---
+    LinkAsk ask(std::uint32_t node, std::uint64_t offset, link::Transmitter::Request request,
+                const link::Requests::Request& asked, ModelTime at);
+    LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at, Asker& asker);
+    LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at, Asker& asker);
+    // Of this card, to requests that came by this port.
+    bool answer_room(const link::Message& request);
+    void give_answer(const link::Message& request, const link::Transmitter::Answer& answer);
+    // What cannot be passed on.
+    void cannot_pass(const link::Message& message, link::Status status);
+    // A request to whose answer there is no room waits for that.
+    void stop_waiting_to_answer();
+    void wait_to_answer();
+    void end_requests();
+    void routes_changed();
+    void refused(std::uint32_t node, std::uint32_t fault);
+
     // --- without room ---
 
     bool congested(unsigned lane) const {
         return !waiting_[lane].events.empty() || transmitter_.has_pending(lane);
     }
     bool congested() const {
-        return congested(link::Transmitter::kNear) || congested(link::Transmitter::kFar);
+        for (unsigned lane = 0; lane < link::Transmitter::kLanes; ++lane)
+            if (congested(lane)) return true;
+        return false;
     }
+    // Something waits for what the peer's process does.
+    bool needs_peer() const { return congested() || requests_.waits(); }
     bool holds_time() const;
     // While somebody waits, the socket's ticks count how long the peer has been silent.
     void keep_time();
-    void wait_for_room(std::uint32_t node, Event& event);
+    void wait_for_room(unsigned lane, Event& event);
     void forget(Event& event);
     // All of them, whether there is room or not.
     void wake_waiters(unsigned lane);
@@ -155,7 +198,13 @@ class LinkPort::Impl {
     link::Transmitter transmitter_;
     Event arrival_;
     Event passing_;  // of what is passed on
-    link::Forwarder forwarder_;
+    Event reply_, passing_back_;
+    link::Requests requests_;
+    link::Replies replies_;
+    link::Forwarder forwarder_, back_forwarder_;
+    std::uint32_t node_ = 0;
+    bool waits_to_answer_ = false;
+    std::unordered_map<std::uint32_t, PeerPort::Refusals> refusals_;  // by node
     Event owed_pokes_;
     Event room_;  // of which there are news
     std::uint32_t state_ = ORR_LINK_DOWN;

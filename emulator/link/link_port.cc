@@ -97,23 +97,27 @@ const std::string& LinkPort::down_reason() const {
 }
 
 void LinkPort::set_node(std::uint32_t node) {
+    impl_->node_ = node;
     impl_->receiver_.set_node(node);
     impl_->transmitter_.set_node(node);
 }
-bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node) {
-    return size != 0 && node != 0 && impl_->receiver_.set_grant(slot, {base, size, node});
+bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node,
+                         const GrantTerms& terms) {
+    if (size == 0 || node == 0 || (terms.rights & ~std::uint64_t{ORR_LINK_RIGHTS}) != 0) return false;
+    return impl_->receiver_.set_grant(
+        slot, {.grant = {.base = base, .size = size, .node = node, .rights = terms.rights}, .key = terms.key});
 }
 bool LinkPort::clear_grant(std::uint32_t slot) {
     // What other nodes sent keeps its time, and so does what comes by another port, or is for nothing.
     const link::Grant old = impl_->receiver_.grant(slot);
     if (old.size != 0 && impl_->comes_here(static_cast<std::uint32_t>(old.node))) impl_->hurry();
-    return impl_->receiver_.set_grant(slot, {0, 0, 0});
+    return impl_->receiver_.set_grant(slot, {});
 }
 void LinkPort::set_forward(bool on) {
     impl_->set_forward(on);
 }
 void LinkPort::routes_changed() {
-    impl_->look_again();
+    impl_->routes_changed();
 }
 bool LinkPort::forwards() const {
     return impl_->transmitter_.forwards();
@@ -135,9 +139,10 @@ void LinkPort::clock_jumped(ModelTime gap) {
 }
 void LinkPort::reset() {
     for (std::uint32_t slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot)
-        impl_->receiver_.set_grant(slot, {0, 0, 0});
+        impl_->receiver_.set_grant(slot, {});
     impl_->receiver_.forget_owed();
     impl_->forwarder_.forget_drains();
+    impl_->end_requests();
     impl_->set_forward(false);
 }
 bool LinkPort::settle(std::uint64_t offset) {
@@ -168,8 +173,26 @@ std::uint32_t LinkPort::post(std::uint32_t node, std::uint64_t offset, std::span
 link::Passed LinkPort::pass(const link::Passing& passing) {
     return impl_->pass(passing);
 }
+LinkAsk LinkPort::read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
+                       Asker& asker) {
+    return impl_->read(node, offset, to, at, asker);
+}
+LinkAsk LinkPort::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
+                         Asker& asker) {
+    return impl_->atomic(node, offset, atomic, at, asker);
+}
+void LinkPort::abandon(std::uint32_t tag) {
+    impl_->requests_.abandon(tag);
+}
+PeerPort::Refusals LinkPort::refused_by(std::uint32_t node) const {
+    const auto found = impl_->refusals_.find(node);
+    return found != impl_->refusals_.end() ? found->second : Refusals{};
+}
 void LinkPort::wait_for_room(std::uint32_t node, Event& event) {
-    impl_->wait_for_room(node, event);
+    impl_->wait_for_room(impl_->transmitter_.lane_of(node), event);
+}
+void LinkPort::wait_to_pass(const link::Message& message, Event& event) {
+    impl_->wait_for_room(impl_->transmitter_.lane_of(message), event);
 }
 void LinkPort::forget(Event& event) {
     impl_->forget(event);
@@ -181,7 +204,7 @@ bool LinkPort::has_called(const Event& event) const {
     return impl_->has_called(event);
 }
 bool LinkPort::congested() const {
-    return impl_->congested();
+    return impl_->needs_peer();
 }
 bool LinkPort::holds_time() const {
     return impl_->holds_time();

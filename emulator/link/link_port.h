@@ -28,6 +28,7 @@
 namespace orrery::emu {
 
 namespace link {
+struct Message;
 struct Passed;
 struct Passing;
 }  // namespace link
@@ -69,6 +70,8 @@ struct LinkHooks {
     std::function<std::uint32_t(std::uint32_t node)> epoch_of;
     // The port of this card by which what comes here for that node is passed on; nullptr: none. Empty: none.
     std::function<LinkPort*(std::uint32_t node)> onward;
+    // A node refused a write or signal of this card: `fault` says why. May be empty.
+    std::function<void(std::uint32_t port, std::uint32_t node, std::uint32_t fault)> refused;
     // So many drain()s are done. May be empty.
     std::function<void(std::uint32_t port, std::uint32_t drains)> drained;
     // What a peer sent has been written to VRAM. May be empty.
@@ -123,7 +126,16 @@ class LinkPort final : public PeerPort {
     // and node are valid. When a call returns, nothing that the peer does is judged by the older grant any
     // more; what it had sent before is done. They survive a link that goes down; reset() clears them all, and
     // forgets pokes that are owed.
-    bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node);
+    // `rights`: ORR_LINK_RIGHT_*; requests carry `key`, unless it is 0.
+    struct GrantTerms {
+        std::uint64_t rights = ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL;
+        std::uint64_t key = 0;
+    };
+    bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node,
+                   const GrantTerms& terms);
+    bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node) {
+        return set_grant(slot, base, size, node, GrantTerms());
+    }
     bool clear_grant(std::uint32_t slot);
     void reset();
 
@@ -154,6 +166,12 @@ class LinkPort final : public PeerPort {
     std::uint64_t bytes_per_second() const override;
     LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
                    ModelTime at = kNever) override;
+    LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
+                 Asker& asker) override;
+    LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
+                   Asker& asker) override;
+    void abandon(std::uint32_t tag) override;
+    Refusals refused_by(std::uint32_t node) const override;
     void wait_for_room(std::uint32_t node, Event& event) override;
     void forget(Event& event) override;
     std::uint64_t session() const override;
@@ -162,9 +180,11 @@ class LinkPort final : public PeerPort {
     bool settle(std::uint64_t offset) override;
     // For another port of this card, which has got it from its peer.
     link::Passed pass(const link::Passing& passing);
+    // As wait_for_room(), for what passes.
+    void wait_to_pass(const link::Message& message, Event& event);
     // That event, which waited for room, has been scheduled because it is its turn.
     bool has_called(const Event& event) const;
-    // Somebody waits for room.
+    // Somebody waits for room, or for an answer.
     bool congested() const;
     // The peer keeps step, and gives the room as soon as its process gets to it: the time of this card stands
     // until then. Not if it needs time of its own for that.

@@ -16,17 +16,22 @@ constexpr unsigned kAliveEvery = 64;      // rounds of poll()
 }  // namespace
 
 bool LinkPort::Impl::pump() {
+    // Where it has been called it keeps its turn until it has used it.
+    const bool turn = has_called(arrival_);
+    if (!turn) stop_waiting_to_answer();
     auto pumped = receiver_.pump();
+    stop_waiting_to_answer();
     if (!pumped) {
         refuse(pumped.error());
         return true;
     }
     events_.schedule(arrival_, receiver_.wanted());
+    if (receiver_.unanswered() != nullptr) wait_to_answer();
     return taken() || *pumped;
 }
 
-bool LinkPort::Impl::pass_on() {
-    auto passed = forwarder_.run();
+bool LinkPort::Impl::pass_on(link::Forwarder& forwarder) {
+    auto passed = forwarder.run();
     if (!passed) {
         refuse(passed.error());
         return true;
@@ -42,12 +47,12 @@ bool LinkPort::Impl::taken() {
 }
 
 bool LinkPort::Impl::all_taken() const {
-    return arrivals() == 0 && !receiver_.held() && !forwarder_.waits() && !receiver_.has_news() &&
-           !forwarder_.has_news();
+    return arrivals() == 0 && !receiver_.held() && !forwarder_.waits() && !back_forwarder_.waits() &&
+           !receiver_.has_news() && !forwarder_.has_news() && !back_forwarder_.has_news();
 }
 
 bool LinkPort::Impl::has_left_over() const {
-    if (forwarder_.has_news() || all_taken()) return true;
+    if (forwarder_.has_news() || back_forwarder_.has_news() || all_taken()) return true;
     return !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
 }
 
@@ -62,7 +67,7 @@ bool LinkPort::Impl::skip_idle_time() {
 }
 
 void LinkPort::Impl::clock_jumped(ModelTime gap) {
-    for (Event* event : {&arrival_, &passing_}) {
+    for (Event* event : {&arrival_, &passing_, &reply_, &passing_back_}) {
         if (!event->scheduled()) continue;
         const ModelTime left = event->time() - events_.now();
         events_.schedule(*event, events_.now() + (left > gap ? left - gap : 0));
@@ -83,6 +88,7 @@ bool LinkPort::Impl::settle(std::uint64_t offset) {
         refuse(done.error());
         return true;
     }
+    stop_waiting_to_answer();
     events_.cancel(arrival_);
     events_.schedule(arrival_, events_.now());
     if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
@@ -91,7 +97,7 @@ bool LinkPort::Impl::settle(std::uint64_t offset) {
 
 void LinkPort::Impl::poke_room() {
     if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
-    if ((up() || draining_) && receiver_.held()) events_.schedule(arrival_, events_.now());
+    if ((up() || draining_) && receiver_.held() && !waits_to_answer_) events_.schedule(arrival_, events_.now());
 }
 
 bool LinkPort::Impl::poll() {
@@ -99,7 +105,8 @@ bool LinkPort::Impl::poll() {
     // Once the peer is up it sends.
     if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
     if (draining_) {
-        if (forwarder_.has_news()) return pass_on();
+        for (link::Forwarder* forwarder : {&forwarder_, &back_forwarder_})
+            if (forwarder->has_news()) return pass_on(*forwarder);
         return has_left_over() && pump();
     }
     if (!up()) return false;
@@ -115,11 +122,10 @@ bool LinkPort::Impl::poll() {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         if (has_come(waiting_[lane])) call_next(lane);
     }
-    bool did = false;
-    if (forwarder_.has_news()) {
-        did = in_step_ ? look_to_pass() : pass_on();
-        if (!up()) return true;
-    }
+    bool did = poll_passing(forwarder_);
+    if (up()) did |= poll_passing(back_forwarder_);
+    if (up()) did |= poll_replies();
+    if (!up()) return true;
     // The core may have gone to sleep since the message was seen.
     if (arrivals() != 0) did |= skip_idle_time();
     if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return did;
@@ -134,9 +140,19 @@ bool LinkPort::Impl::look() {
     return true;
 }
 
-bool LinkPort::Impl::look_to_pass() {
-    if (auto looked = forwarder_.look(); !looked) refuse(looked.error());
+bool LinkPort::Impl::look_to_pass(link::Forwarder& forwarder) {
+    if (auto looked = forwarder.look(); !looked) refuse(looked.error());
     return true;
+}
+
+bool LinkPort::Impl::poll_passing(link::Forwarder& forwarder) {
+    if (!forwarder.has_news()) return false;
+    return in_step_ ? look_to_pass(forwarder) : pass_on(forwarder);
+}
+
+bool LinkPort::Impl::poll_replies() {
+    if (reply_.scheduled() || !replies_.has_news()) return false;
+    return in_step_ ? look_for_replies() : take_replies();
 }
 
 void LinkPort::Impl::on_room(ModelTime) {
@@ -185,7 +201,7 @@ void LinkPort::Impl::look_at_peer() {
 link::Passed LinkPort::Impl::pass(const link::Passing& passing) {
     if (!up()) return {};
     look_at_peer();
-    const unsigned lane = transmitter_.lane_of(passing.message.destination);
+    const unsigned lane = transmitter_.lane_of(passing.message);
     if (!has_turn(lane)) return {.what = link::Passed::kNoRoom};
     const link::Passed passed =
         transmitter_.pass(events_.system_now(), passing, config_.forward_ns * kPsPerNs);
@@ -237,12 +253,12 @@ bool LinkPort::Impl::holds_time() const {
 }
 
 void LinkPort::Impl::keep_time() {
-    if (up() && congested()) socket_.keep_ticking(true);
+    if (up() && needs_peer()) socket_.keep_ticking(true);
 }
 
-void LinkPort::Impl::wait_for_room(std::uint32_t node, Event& event) {
+void LinkPort::Impl::wait_for_room(unsigned lane, Event& event) {
     if (!up()) return events_.schedule(event, events_.now());
-    Waiting& waiting = waiting_[transmitter_.lane_of(node)];
+    Waiting& waiting = waiting_[lane];
     // Who was called and has not got enough is first again.
     if (std::exchange(waiting.came, nullptr) == &event && !waiting.called)
         waiting.events.insert(waiting.events.begin(), &event);
@@ -304,7 +320,7 @@ bool LinkPort::Impl::has_turn(unsigned lane) {
 }
 
 void LinkPort::Impl::stop_ticking() {
-    if (congested()) return;
+    if (needs_peer()) return;
     silent_ticks_ = 0;
     if (up()) socket_.keep_ticking(false);
 }
@@ -333,7 +349,8 @@ bool LinkPort::Impl::prepare_sleep() {
     }
     receiver_.set_need_wakeup(true);
     const bool near = !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
-    if (!near && !forwarder_.has_news()) return true;
+    const bool back = back_forwarder_.has_news() || (!reply_.scheduled() && replies_.has_news());
+    if (!near && !back && !forwarder_.has_news()) return true;
     receiver_.set_need_wakeup(false);
     return false;
 }

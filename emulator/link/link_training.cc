@@ -32,6 +32,12 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
           [this](std::uint32_t node, std::uint32_t epoch) {
               return comes_here(node) && epoch_of(node) == epoch;
           },
+          {.room = [this](const link::Message& request) { return answer_room(request); },
+           .give =
+               [this](const link::Message& request, link::Status status, std::span<const std::uint8_t> data,
+                      std::uint64_t value) {
+                   give_answer(request, {.status = status, .data = data, .value = value});
+               }},
           std::uint64_t{config_.gbps} * 125'000'000, counts_),
       transmitter_({.port = config_.port,
                     .lanes = config_.lanes,
@@ -49,17 +55,31 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
                    config_.faults),
       arrival_(Event::of<&Impl::on_arrival>(this)),
       passing_(Event::of<&Impl::on_passing>(this)),
-      forwarder_(
-          events, counters, counts_, receiver_.far(), passing_,
-          {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
-           .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
-           .drained =
-               [this](std::uint32_t drains) {
-                   if (hooks_.drained) hooks_.drained(config_.port, drains);
-               }},
-          config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
+      reply_(Event::of<&Impl::on_reply>(this)),
+      passing_back_(Event::of<&Impl::on_passing_back>(this)),
+      replies_(events, counters, counts_, receiver_.near_back(), requests_,
+               {.comes_here = [this](std::uint32_t node,
+                                     std::uint32_t epoch) { return comes_here(node) && epoch_of(node) == epoch; },
+                .node = [this] { return node_; },
+                .refused = [this](std::uint32_t node, std::uint32_t fault) { refused(node, fault); }},
+               std::uint64_t{config_.gbps} * 125'000'000),
+      forwarder_(events, counters, counts_, receiver_.far(), passing_, forwarding(true),
+                 config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
+      back_forwarder_(events, counters, counts_, receiver_.far_back(), passing_back_, forwarding(false),
+                      config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
       owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)),
       room_(Event::of<&Impl::on_room>(this)) {}
+
+link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
+    return {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
+            .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
+            .drained =
+                [this, requests](std::uint32_t drains) {
+                    if (requests && hooks_.drained) hooks_.drained(config_.port, drains);
+                },
+            .cannot = [this](const link::Message& message,
+                             link::Status status) { cannot_pass(message, status); }};
+}
 
 void LinkPort::Impl::set_state(std::uint32_t state) {
     if (state == state_) return;
@@ -99,8 +119,12 @@ void LinkPort::Impl::go_down(std::string reason) {
 
 void LinkPort::Impl::stop_receiving() {
     draining_ = false;
+    stop_waiting_to_answer();
     events_.cancel(arrival_);
+    events_.cancel(reply_);
+    replies_.close();
     forwarder_.close();
+    back_forwarder_.close();
     receiver_.close();
 }
 
@@ -116,6 +140,8 @@ void LinkPort::Impl::drop_peer(std::string reason) {
     forwards_ = false;
     for (unsigned lane = 0; lane < waiting_.size(); ++lane)
         wake_waiters(lane);
+    waits_to_answer_ = false;
+    end_requests();
 }
 
 void LinkPort::Impl::refuse(std::string reason) {
@@ -190,6 +216,8 @@ void LinkPort::Impl::come_up() {
     const auto rank = static_cast<Event::Rank>(Event::kFirst + 1 + config_.port);
     arrival_.set_rank(in_step_ ? rank : Event::kLast);
     passing_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + ORR_LINK_MAX_PORTS) : Event::kLast);
+    reply_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 2 * ORR_LINK_MAX_PORTS) : Event::kLast);
+    passing_back_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 3 * ORR_LINK_MAX_PORTS) : Event::kLast);
     if (!hooks_.may_jump || hooks_.may_jump()) jump_to(peer_clock_);
     set_state(state_by_width());
 }
@@ -231,7 +259,7 @@ void LinkPort::Impl::service() {
                 if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
                     refuse("the peer did not finish the handshake in 2 s");
                 }
-                if (up() && congested()) look_for_life();
+                if (up() && needs_peer()) look_for_life();
                 break;
         }
     }

@@ -12,9 +12,10 @@
 
 namespace orrery::emu::link {
 
-void Reader::open(Channel& channel) {
+void Reader::open(Channel& channel, Takes takes) {
     close();
     channel_ = &channel;
+    takes_ = takes;
 }
 
 const char* Reader::judge(const Message& message) const {
@@ -29,18 +30,49 @@ const char* Reader::judge(const Message& message) const {
         return "a message names no node";
     }
     if (message.hops > kMostHops) return "a message has been passed on too often";
+    if ((message.op == kOpAnswer) != (takes_ == Takes::kAnswers))
+        return "a message comes by the other's channel";
+    if (const char* wrong = judge_op(message); wrong != nullptr) return wrong;
     const std::uint64_t used = message.payload_end - payload_end_;  // wraps if it went back
+    const std::uint64_t payload = payload_of(message);
+    if (message.payload_at >= kPayloadBytes || (payload == 0 && message.payload_at != 0))
+        return "a message's payload is out of range";
+    if (used < payload || used > kPayloadBytes || (payload == 0 && used != 0))
+        return "a message's payload credit is wrong";
+    return nullptr;
+}
+
+const char* Reader::judge_op(const Message& message) const {
+    const bool asks = message.op == kOpRead || message.op == kOpAtomic;
+    if (asks != (message.tag != 0) && message.op != kOpAnswer) return "a message's tag is wrong";
+    if ((message.op != kOpAtomic && (message.function | message.compare) != 0) ||
+        (message.op != kOpAnswer && message.status != 0) || (message.op == kOpAnswer && message.key != 0))
+        return "a message has a reserved field set";
     switch (message.op) {
         case kOpWrite:
             if (message.bytes == 0 || message.bytes > kMaxWriteBytes) return "a write has a bad length";
-            if (message.payload_at >= kPayloadBytes) return "a write's payload is out of range";
-            if (used < message.bytes || used > kPayloadBytes) return "a write's payload credit is wrong";
             if (message.value != 0) return "a write has a reserved field set";
             return nullptr;
         case kOpSignal:
             if (message.bytes != 0 || message.payload_at != 0) return "a signal has a payload";
-            if (used != 0) return "a signal's payload credit is wrong";
             if (message.offset % sizeof(orr_semaphore) != 0) return "a signal is misaligned";
+            return nullptr;
+        case kOpRead:
+            if (message.bytes == 0 || message.bytes > kMaxReadBytes) return "a read has a bad length";
+            if (message.value != 0) return "a read has a reserved field set";
+            return nullptr;
+        case kOpAtomic:
+            if (message.bytes != 4 && message.bytes != 8) return "an atomic has a bad length";
+            if (message.offset % message.bytes != 0) return "an atomic is misaligned";
+            if (message.function == 0 || message.function >= ORR_ATOMIC_FUNCTIONS)
+                return "an atomic has an unknown function";
+            if (message.compare != 0 && message.function != ORR_ATOMIC_COMPARE_SWAP)
+                return "an atomic has a reserved field set";
+            return nullptr;
+        case kOpAnswer:
+            if (message.bytes > kMaxReadBytes) return "an answer has a bad length";
+            if (message.status >= kStatuses || (message.status != kDone && message.bytes != 0))
+                return "an answer has a bad status";
             return nullptr;
         default:
             return "a message has an unknown operation";

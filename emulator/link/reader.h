@@ -14,7 +14,9 @@ namespace orrery::emu::link {
 class Reader {
   public:
     explicit Reader(Counts& counts) : counts_(&counts) {}
-    void open(Channel& channel);
+    // What is in the channel: requests, or answers to this card's or to another's.
+    enum class Takes : std::uint8_t { kRequests, kAnswers };
+    void open(Channel& channel, Takes takes = Takes::kRequests);
     void close() { *this = Reader(*counts_); }
     // The peer's messages have CRCs.
     void check_frames(bool on) { frames_ = on; }
@@ -38,6 +40,7 @@ class Reader {
 
   private:
     const char* judge(const Message& message) const;
+    const char* judge_op(const Message& message) const;
     // It comes from the wire: damaged some times, maybe, and then as it is. Why it cannot be taken.
     const char* receive(const Message& message);
 
@@ -48,6 +51,7 @@ class Reader {
     std::uint64_t last_arrival_ = 0;
     bool needs_time_ = false;  // as the channel says
     bool frames_ = false;
+    Takes takes_ = Takes::kRequests;
     std::uint64_t received_ = 0;  // messages whose CRC was right
 };
 

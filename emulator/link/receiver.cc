@@ -9,13 +9,14 @@
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
+#include "emulator/memory/atomic.h"
 #include "emulator/memory/semaphore.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu::link {
 
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-                   ComesHere comes_here, std::uint64_t bytes_per_second, Counts& counts)
+                   ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts)
     : events_(events),
       vram_(vram),
       counters_(counters),
@@ -23,10 +24,13 @@ Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke
       room_(std::move(room)),
       arrived_(std::move(arrived)),
       comes_here_(std::move(comes_here)),
+      answers_(std::move(answers)),
       bytes_per_second_(bytes_per_second),
       counts_(counts),
       near_(counts),
-      far_(counts) {}
+      far_(counts),
+      near_back_(counts),
+      far_back_(counts) {}
 
 std::expected<void, std::string> Receiver::open() {
     close();
@@ -34,23 +38,26 @@ std::expected<void, std::string> Receiver::open() {
     if (!area) return std::unexpected(area.error());
     inbox_ = std::move(*area);
     for (unsigned slot = 0; slot < ORR_LINK_GRANT_SLOTS; ++slot) {
-        publish_grant(*inbox_.operator->(), slot, grants_[slot]);
+        publish_grant(*inbox_.operator->(), slot, grants_[slot].grant);
     }
     store_release(inbox_->grants_end, grants_end_);
     store_release(inbox_->node, node_);
     near_.open(inbox_->near);
     far_.open(inbox_->far);
+    near_back_.open(inbox_->near_back, Reader::Takes::kAnswers);
+    far_back_.open(inbox_->far_back, Reader::Takes::kAnswers);
     return {};
 }
 
 void Receiver::check_frames(bool on) {
-    near_.check_frames(on);
-    far_.check_frames(on);
+    for (Reader* reader : {&near_, &far_, &near_back_, &far_back_})
+        reader->check_frames(on);
 }
 
 void Receiver::close() {
-    near_.close();
-    far_.close();
+    for (Reader* reader : {&near_, &far_, &near_back_, &far_back_})
+        reader->close();
+    unanswered_.reset();
     inbox_.reset();
     wanted_ = kNever;
     held_ = false;
@@ -59,13 +66,14 @@ void Receiver::close() {
     scanned_ = 0;
 }
 
-bool Receiver::set_grant(std::uint32_t slot, const Grant& grant) {
+bool Receiver::set_grant(std::uint32_t slot, const OwnGrant& own) {
+    const Grant& grant = own.grant;
     if (slot >= ORR_LINK_GRANT_SLOTS || grant.node >= ORR_NODES) return false;
     if (grant.base % ORR_PAGE_SIZE != 0 || grant.size % ORR_PAGE_SIZE != 0) return false;
     if (!vram_.contains(grant.base, grant.size)) return false;
-    grants_[slot] = grant;
+    grants_[slot] = own;
     if (grant.size != 0) grants_end_ = std::max(grants_end_, slot + 1);
-    while (grants_end_ > 0 && grants_[grants_end_ - 1].size == 0)
+    while (grants_end_ > 0 && grants_[grants_end_ - 1].grant.size == 0)
         --grants_end_;
     if (!inbox_) return true;
     publish_grant(*inbox_.operator->(), slot, grant);
@@ -91,32 +99,61 @@ bool Receiver::take_credit_wish() {
     return wish.load(std::memory_order_relaxed) != 0 && wish.exchange(0, std::memory_order_relaxed) != 0;
 }
 
-bool Receiver::allowed(const Message& message, std::uint64_t bytes) const {
-    return message.destination == node_ && comes_here_(message.source, message.epoch) &&
-           covered(std::span(grants_).first(grants_end_), message.source, message.offset, bytes);
+// `tell`: who sent it is asked for an answer, or may be told.
+void Receiver::refuse(const Message& message, Status status, bool tell) {
+    counters_.add(ORR_CTR_LINK_DENIED);
+    counts_.denied.add();
+    if (status == kBadKey) counts_.bad_keys.add();
+    if (tell) answers_.give(message, status, {}, 0);
 }
 
-void Receiver::execute(const Message& message) {
-    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
+void Receiver::execute(const Message& message, bool deny) {
+    const std::uint64_t bytes = message.op == kOpSignal ? sizeof(orr_semaphore) : message.bytes;
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
-    counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
+    counters_.add(ORR_CTR_LINK_RX_BYTES, wire_bytes_of(message));
     counts_.rx_messages.add();
-    counts_.rx_bytes.add(bytes);
+    counts_.rx_bytes.add(wire_bytes_of(message));
     if (message.arrival_ps < std::min(events_.system_now(), late_since_))
         counters_.add(ORR_CTR_LINK_STRAGGLERS);
-    std::uint8_t* to = vram_.at(message.offset, bytes);
-    if (to == nullptr || !allowed(message, bytes)) {
-        counters_.add(ORR_CTR_LINK_DENIED);
-        return;
+    // Who is not behind this port gets no answer by it either.
+    if (message.destination != node_ || !comes_here_(message.source, message.epoch))
+        return refuse(message, kDenied, false);
+    std::uint8_t* at = vram_.at(message.offset, bytes);
+    if (at == nullptr || deny) return refuse(message, kDenied, true);
+    const Wish wish{.node = message.source,
+                    .rights = rights_for(message.op),
+                    .key = message.key,
+                    .offset = message.offset,
+                    .bytes = bytes};
+    const Status status = judge(std::span<const OwnGrant>(grants_).first(grants_end_), wish);
+    if (status != kDone) return refuse(message, status, true);
+    carry_out(message, at);
+}
+
+void Receiver::carry_out(const Message& message, std::uint8_t* at) {
+    const std::uint64_t bytes = message.bytes;
+    switch (message.op) {
+        case kOpWrite:
+            arrived_(message.offset, bytes);
+            get_payload(near_.channel(), message.payload_at, at, bytes);
+            return;
+        case kOpRead:
+            answers_.give(message, kDone, {at, bytes}, 0);
+            return;
+        case kOpAtomic:
+            arrived_(message.offset, bytes);
+            answers_.give(message, kDone, {},
+                          atomic_on(at, {.function = message.function,
+                                         .bytes = message.bytes,
+                                         .operand = message.value,
+                                         .compare = message.compare}));
+            return;
+        default:
+            arrived_(message.offset, sizeof(orr_semaphore));
+            // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
+            raise_semaphore(at, message.value, message.arrival_ps);
+            poke(message.offset);
     }
-    arrived_(message.offset, bytes);
-    if (message.op == kOpWrite) {
-        get_payload(near_.channel(), message.payload_at, to, bytes);
-        return;
-    }
-    // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
-    raise_semaphore(to, message.value, message.arrival_ps);
-    poke(message.offset);
 }
 
 // In a hurry the caller may be in the middle of one of the control core's own accesses: it hears later.
@@ -132,8 +169,8 @@ void Receiver::give_owed() {
         poke_(owed_.front());
 }
 
-void Receiver::consume(const Message& message) {
-    execute(message);
+void Receiver::consume(const Message& message, bool deny) {
+    execute(message, deny);
     near_.take(message);
 }
 
@@ -150,6 +187,7 @@ std::expected<void, std::string> Receiver::look() {
 std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
     held_ = false;
+    unanswered_.reset();
     near_.needs_time(false);
     std::uint64_t bytes = 0;
     ModelTime time_on_wire = 0;
@@ -175,40 +213,46 @@ std::expected<bool, std::string> Receiver::pump() {
             late_since_ = std::min(late_since_, events_.system_now());
             return true;
         }
-        if (message.op == kOpSignal && (owes() || !room_())) {
+        const bool answerless = wants_answer(message) && !answers_.room(message);
+        if (answerless) unanswered_ = message;
+        if (answerless || (message.op == kOpSignal && (owes() || !room_()))) {
             held_ = true;
             near_.needs_time(true);
             late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
         }
         consume(message);
-        bytes += message.bytes;
-        time_on_wire += duration_ps(kLeastBytes + message.bytes, bytes_per_second_);
+        bytes += payload_of(message);
+        time_on_wire += duration_ps(kLeastBytes + payload_of(message), bytes_per_second_);
     }
 }
 
-std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
+std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index, Answerless how) {
     hurrying_ = true;
     std::expected<bool, std::string> done = true;
     // All of this has come already, so it has room at once. More is work without end, all in one call.
     const std::uint64_t began = near_.payload_end();
     while (near_.taken() != index && done && *done) {
-        if (const auto next = near_.look_at(index); !next)
+        const auto next = near_.look_at(index);
+        const bool answerless = next && wants_answer(*next) && !answers_.room(*next);
+        if (!next)
             done = std::unexpected(next.error());
         else if (next->op == kOpWrite && next->payload_end - began > kPayloadBytes)
             done = std::unexpected(
                 fmt::format("messages say more payload than there is room for (message {})", near_.taken()));
         else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)
             done = false;
+        else if (answerless && how == Answerless::kStop)
+            done = false;
         else
-            consume(*next);
+            consume(*next, answerless);
     }
     hurrying_ = false;
     return done;
 }
 
 std::expected<bool, std::string> Receiver::hurry() {
-    return hurry_until(near_.produced());
+    return hurry_until(near_.produced(), Answerless::kDeny);
 }
 
 std::expected<bool, std::string> Receiver::hurry_to(std::uint64_t offset) {
@@ -226,7 +270,7 @@ std::expected<bool, std::string> Receiver::hurry_to(std::uint64_t offset) {
     }
     const auto last = on_the_way_.find(offset);
     if (last == on_the_way_.end() || last->second <= near_.taken()) return true;
-    return hurry_until(last->second);
+    return hurry_until(last->second, Answerless::kStop);
 }
 
 }  // namespace orrery::emu::link

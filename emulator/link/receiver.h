@@ -6,6 +6,8 @@
 #include <deque>
 #include <expected>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -24,12 +26,21 @@ class Receiver {
     using Room = std::function<bool()>;
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
     using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
+    // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a read or
+    // atomic is carried out. `give`: data and value as the operation has them; a refused write is only told if
+    // there is room.
+    struct Answers {
+        std::function<bool(const Message& request)> room;
+        std::function<void(const Message& request, Status status, std::span<const std::uint8_t> data,
+                           std::uint64_t value)>
+            give;
+    };
 
     // `room`: whether a poke may come. `arrived` hears of what was written. Messages that have arrived
     // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
     // port, and in that epoch.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-             ComesHere comes_here, std::uint64_t bytes_per_second, Counts& counts);
+             ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();
@@ -39,8 +50,8 @@ class Receiver {
     bool is_open() const { return static_cast<bool>(inbox_); }
     int fd() const { return inbox_.fd(); }
 
-    bool set_grant(std::uint32_t slot, const Grant& grant);
-    Grant grant(std::uint32_t slot) const { return slot < grants_.size() ? grants_[slot] : Grant{}; }
+    bool set_grant(std::uint32_t slot, const OwnGrant& grant);
+    Grant grant(std::uint32_t slot) const { return slot < grants_.size() ? grants_[slot].grant : Grant{}; }
     // The card's own; what is for another is denied.
     void set_node(std::uint32_t node);
 
@@ -52,6 +63,7 @@ class Receiver {
     std::expected<void, std::string> look();
     // Executes what has been sent by now, before its time if need be; or only up to the last signal of the
     // semaphore at `offset`. Pokes without room are owed. False: not all, for too many are owed.
+    // An answer without room is then "denied" in hurry(), for a grant goes, and too much in hurry_to().
     std::expected<bool, std::string> hurry();
     std::expected<bool, std::string> hurry_to(std::uint64_t offset);
     // Pokes of messages that were executed in a hurry, and had to wait. They outlive the inbox.
@@ -63,10 +75,14 @@ class Receiver {
     // The next message is a signal for which there was no room, or pokes are owed. Nothing is wanted until
     // there is room; then the caller calls give_owed() and pump() again.
     bool held() const { return held_ || owes(); }
+    // The next message is a request to whose answer there is no room.
+    const Message* unanswered() const { return unanswered_ ? &*unanswered_ : nullptr; }
 
     // One load: is there a message that nobody has looked at?
     bool has_news() const { return near_.has_news(); }
     Reader& far() { return far_; }
+    Reader& near_back() { return near_back_; }
+    Reader& far_back() { return far_back_; }
     void show_alive() { store_release(inbox_->alive, ++alive_); }
     void set_need_wakeup(bool on);
     // After pump(): the peer blocks until it gets credits, and is to be woken.
@@ -77,11 +93,16 @@ class Receiver {
     static constexpr std::size_t kMaxOwed = std::size_t{4} * kRingEntries;
 
   private:
-    std::expected<bool, std::string> hurry_until(std::uint64_t index);
-    void consume(const Message& message);
+    enum class Answerless : std::uint8_t { kDeny, kStop };
+    std::expected<bool, std::string> hurry_until(std::uint64_t index, Answerless how);
+    void consume(const Message& message, bool deny = false);
     void poke(std::uint64_t offset);
-    bool allowed(const Message& message, std::uint64_t bytes) const;
-    void execute(const Message& message);
+    static bool wants_answer(const Message& message) {
+        return message.op == kOpRead || message.op == kOpAtomic;
+    }
+    void execute(const Message& message, bool deny);
+    void refuse(const Message& message, Status status, bool tell);
+    void carry_out(const Message& message, std::uint8_t* at);
 
     EventQueue& events_;
     Vram& vram_;
@@ -90,13 +111,15 @@ class Receiver {
     Room room_;
     Arrived arrived_;
     ComesHere comes_here_;
+    Answers answers_;
     std::uint64_t bytes_per_second_;
     Counts& counts_;
     SharedArea inbox_;
-    std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};
+    std::array<OwnGrant, ORR_LINK_GRANT_SLOTS> grants_{};
     std::uint32_t grants_end_ = 0;  // slots from there on are not in use
     std::uint32_t node_ = 0;
-    Reader near_, far_;
+    Reader near_, far_, near_back_, far_back_;
+    std::optional<Message> unanswered_;
     std::uint64_t alive_ = 0;
     ModelTime wanted_ = kNever;
     bool held_ = false;

@@ -25,6 +25,8 @@ void Transmitter::open(SharedArea outbox) {
     peer_node_ = 0;
     lanes_[kNear].open(outbox_->near, line_.frames());
     lanes_[kFar].open(outbox_->far, line_.frames());
+    lanes_[kNearBack].open(outbox_->near_back, line_.frames());
+    lanes_[kFarBack].open(outbox_->far_back, line_.frames());
 }
 
 void Transmitter::close() {
@@ -39,8 +41,10 @@ void Transmitter::close() {
 void Transmitter::set_forward(bool on) {
     forward_ = on && is_open();
     if (forward_) return;
-    counters_.add(ORR_CTR_LINK_DROPPED, lanes_[kFar].pending().size());
-    lanes_[kFar].pending().clear();
+    for (Writer* far : {&lanes_[kFar], &lanes_[kFarBack]}) {
+        counters_.add(ORR_CTR_LINK_DROPPED, far->pending().size());
+        far->pending().clear();
+    }
 }
 
 std::uint64_t Transmitter::peer_alive() const {
@@ -61,7 +65,7 @@ const std::optional<std::string>& Transmitter::broken() const {
 
 bool Transmitter::room_is_near(unsigned lane, ModelTime now) const {
     // Who passes it on may have to wait for others, so only what it could have had already is near.
-    return lanes_.at(lane).room_is_near(lane == kNear ? later(now, latency_) : now);
+    return lanes_.at(lane).room_is_near(lane == kNear || lane == kNearBack ? later(now, latency_) : now);
 }
 
 bool Transmitter::look_at_peer() {
@@ -69,11 +73,14 @@ bool Transmitter::look_at_peer() {
     return std::exchange(peer_node_, node) != node;
 }
 
-std::uint32_t Transmitter::refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes) {
+std::uint32_t Transmitter::refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset,
+                                   std::uint64_t bytes) {
     std::uint32_t fault = ORR_FAULT_NONE;
     if (node_ == 0 || peer_node_ == 0 || (peer_node_ != node && !forward_)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (peer_node_ == node && !grants_.cover(*outbox_.operator->(), node_, offset, bytes)) {
+    } else if (peer_node_ == node && !grants_.cover(
+                                            *outbox_.operator->(),
+                                            {.node = node_, .rights = rights_for(op), .offset = offset, .bytes = bytes})) {
         fault = ORR_FAULT_PEER_DENIED;
     }
     if (fault != ORR_FAULT_NONE) counters_.add(ORR_CTR_LINK_DENIED);
@@ -94,7 +101,7 @@ Message Transmitter::message_to(std::uint32_t node, std::uint32_t op, ModelTime 
 
 // Whether it must not go behind one that is lost.
 bool Transmitter::gated(const Message& message, const Writer& to) const {
-    return message.hops != 0 || &to == &lanes_[kFar];
+    return message.hops != 0 || &to == &lanes_[kFar] || &to == &lanes_[kFarBack];
 }
 
 bool Transmitter::publish(Writer& to, Message& message) {
@@ -110,7 +117,7 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
     switch (fault.action) {
         case FaultAction::kDrop:
             // Its room must not be on the account of the message that comes next.
-            if (message.op == kOpWrite) to.take_back(message);
+            if (payload_of(message) != 0) to.take_back(message);
             return Fate::kLost;
         case FaultAction::kFail:
             break_link("the fault plan cut it");
@@ -122,15 +129,17 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
             message.head_ps = later(message.head_ps, fault.delay);
             return Fate::kGoes;
         case FaultAction::kDuplicate: {
+            // Twice it would be another one.
+            if (message.op == kOpAtomic) return Fate::kGoes;
             put(to, message);
             message.damaged = 0;
-            const bool again = to.room(0) && (message.op != kOpWrite || to.add_payload_again(message));
+            const bool again = to.room(0) && (payload_of(message) == 0 || to.add_payload_again(message));
             return again ? Fate::kGoes : Fate::kGone;
         }
         case FaultAction::kCorrupt:
-            if (message.op == kOpWrite) {
+            if (payload_of(message) != 0) {
                 to.flip_payload(message, Faults::bit_of(fault, std::uint64_t{message.bytes} * 8));
-            } else {
+            } else if (message.op != kOpRead) {
                 // Not bit 63: that is a value's own way to say that something failed.
                 message.value ^= std::uint64_t{1} << Faults::bit_of(fault, 63);
             }
@@ -144,10 +153,9 @@ void Transmitter::put(Writer& to, Message& message) {
     to.put(message);
     hooks_.sent(message.arrival_ps);
     counters_.add(ORR_CTR_LINK_TX_MESSAGES);
-    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
-    counters_.add(ORR_CTR_LINK_TX_BYTES, bytes);
+    counters_.add(ORR_CTR_LINK_TX_BYTES, wire_bytes_of(message));
     counts_.tx_messages.add();
-    counts_.tx_bytes.add(bytes);
+    counts_.tx_bytes.add(wire_bytes_of(message));
     // Pairs with the receiver's fence between need_wakeup and its last look at `produced`.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_ref need(outbox_->need_wakeup);
@@ -163,7 +171,7 @@ void Transmitter::want_credit() {
 
 void Transmitter::flush(unsigned lane) {
     Writer& to = lanes_.at(lane);
-    while (!to.pending().empty() && to.room(to.pending().front().message.bytes)) {
+    while (!to.pending().empty() && to.room(payload_of(to.pending().front().message))) {
         Writer::Pending first = to.pending().front();
         to.pending().pop_front();
         if (first.message.op == kOpWrite) to.add_payload(first.message, &first.data);
@@ -177,7 +185,7 @@ LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t off
     // How a write is cut into messages depends on its size alone, never on how fast the peer is.
     const std::uint64_t bytes = std::min(std::uint64_t{data.size()}, kMaxWriteBytes);
     if (bytes == 0) return {};
-    if (const std::uint32_t fault = refusal(node, offset, bytes); fault != ORR_FAULT_NONE)
+    if (const std::uint32_t fault = refusal(kOpWrite, node, offset, bytes); fault != ORR_FAULT_NONE)
         return {.fault = fault};
     const Lane lane = lane_of(node);
     Writer& to = lanes_.at(lane);
@@ -196,7 +204,7 @@ LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t off
 
 std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t offset,
                                 std::span<const std::byte> data) {
-    if (const std::uint32_t fault = refusal(node, offset, data.size()); fault != ORR_FAULT_NONE) return fault;
+    if (const std::uint32_t fault = refusal(kOpWrite, node, offset, data.size()); fault != ORR_FAULT_NONE) return fault;
     const Lane lane = lane_of(node);
     Writer& to = lanes_.at(lane);
     flush(lane);
@@ -214,7 +222,7 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t
 std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64_t offset,
                                   std::uint64_t value) {
     if (offset % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
-    if (const std::uint32_t fault = refusal(node, offset, sizeof(orr_semaphore)); fault != ORR_FAULT_NONE)
+    if (const std::uint32_t fault = refusal(kOpSignal, node, offset, sizeof(orr_semaphore)); fault != ORR_FAULT_NONE)
         return fault;
     const Lane lane = lane_of(node);
     Writer& to = lanes_.at(lane);
@@ -237,24 +245,76 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64
     return ORR_FAULT_NONE;
 }
 
+Transmitter::Asked Transmitter::ask(ModelTime now, std::uint32_t node, std::uint64_t offset,
+                                    const Request& request) {
+    if (const std::uint32_t fault = refusal(request.op, node, offset, request.bytes); fault != ORR_FAULT_NONE)
+        return {.fault = fault};
+    const Lane lane = lane_of(node);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
+    const bool room = to.pending().empty() && to.room(0);
+    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (!room) return {};
+    Message message = message_to(node, request.op, now, offset);
+    message.bytes = request.bytes;
+    message.tag = request.tag;
+    message.value = request.atomic.operand;
+    message.compare = request.atomic.compare;
+    message.function = static_cast<std::uint16_t>(request.atomic.function);
+    line_.send(message, now, wire_bytes_of(message));
+    if (broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};
+    return {.room = true};
+}
+
+bool Transmitter::answer_room(std::uint32_t node, std::uint64_t bytes) {
+    const Lane lane = back_lane_of(node);
+    flush(lane);
+    return lanes_.at(lane).pending().empty() && lanes_.at(lane).room(bytes);
+}
+
+void Transmitter::answer(ModelTime at, const Message& request, const Answer& answer) {
+    // Nothing goes behind a gap: who asked hears of that when its way ends.
+    const Lane lane = back_lane_of(request.source);
+    if (lane == kFarBack && !forward_) return;
+    Writer& to = lanes_.at(lane);
+    Message message{};
+    message.op = kOpAnswer;
+    message.send_ps = at;
+    message.source = request.destination;
+    message.destination = request.source;
+    message.epoch = request.epoch;
+    message.tag = request.tag;
+    message.status = answer.status;
+    message.value = answer.value;
+    message.bytes = static_cast<std::uint32_t>(answer.data.size());
+    if (message.bytes != 0) to.add_payload(message, answer.data.data());
+    line_.send(message, at, wire_bytes_of(message));
+    if (broken() || publish(to, message) || broken() || lane == kFarBack || !to.room(0)) return;
+    // A plan that loses answers does not lose this.
+    message.bytes = message.payload_at = 0;
+    message.value = 0;
+    message.status = kAnswerLost;
+    put(to, message);
+}
+
 Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switching) {
     if (!forward_) return {.what = Passed::kLost};
-    const Lane lane = lane_of(passing.message.destination);
+    const Lane lane = lane_of(passing.message);
     Writer& to = lanes_.at(lane);
     flush(lane);
     Message message = passing.message;
     // The next card would refuse it, and this one with it.
     if (later(later(message.arrival_ps, switching), latency_) >= kLatestSystemTime)
         return {.what = Passed::kLost};
-    const bool room = to.pending().empty() && to.room(message.bytes);
+    const bool room = to.pending().empty() && to.room(payload_of(message));
     if (broken() || !forward_) return {.what = Passed::kLost};
     if (!room) return {.what = Passed::kNoRoom};
-    if (message.op == kOpWrite) to.add_payload(message, passing.from, message.payload_at);
+    if (payload_of(message) != 0) to.add_payload(message, passing.from, message.payload_at);
     ++message.hops;
     message.crc = message.damaged = 0;
     message.noise = 0;
     message.send_ps = message.arrival_ps;
-    const std::uint64_t bytes = message.op == kOpWrite ? message.bytes : sizeof(orr_semaphore);
+    const std::uint64_t bytes = wire_bytes_of(message);
     const ModelTime takes = line_.takes(bytes);
     // Not before its end can be through; a picosecond earlier, so that what one leaves of it goes to the
     // next.

@@ -28,7 +28,8 @@ class Transmitter {
         std::function<void(ModelTime)> sent;                        // when each message arrives there
         std::function<std::uint32_t(std::uint32_t node)> epoch_of;  // of the way to a node
     };
-    enum Lane : std::uint8_t { kNear, kFar, kLanes };
+    // Requests, and answers that wait for none of these.
+    enum Lane : std::uint8_t { kNear, kFar, kNearBack, kFarBack, kLanes };
 
     // `faults` may be null.
     Transmitter(const Line::Config& line, Counters& counters, Counts& counts, Hooks hooks, Faults* faults);
@@ -54,6 +55,25 @@ class Transmitter {
     std::uint32_t signal(ModelTime now, std::uint32_t node, std::uint64_t offset, std::uint64_t value);
     std::uint32_t post(ModelTime now, std::uint32_t node, std::uint64_t offset,
                        std::span<const std::byte> data);
+    // A read or atomic, with its tag. `room`: none means that nothing was sent.
+    struct Asked {
+        std::uint32_t fault = ORR_FAULT_NONE;
+        bool room = false;
+    };
+    struct Request {
+        std::uint32_t op = 0, bytes = 0, tag = 0;
+        LinkAtomic atomic{};
+    };
+    Asked ask(ModelTime now, std::uint32_t node, std::uint64_t offset, const Request& request);
+    // Whether an answer of so many bytes to that node has room.
+    bool answer_room(std::uint32_t node, std::uint64_t bytes);
+    struct Answer {
+        Status status = kDone;
+        std::span<const std::uint8_t> data{};
+        std::uint64_t value = 0;
+    };
+    // Where there is room.
+    void answer(ModelTime at, const Message& request, const Answer& answer);
     // What another card sent: begins to leave `switching` after its head came here, and ends no sooner than
     // that after its end came.
     Passed pass(ModelTime now, const Passing& passing, ModelTime switching);
@@ -65,6 +85,10 @@ class Transmitter {
     bool look_at_peer();
     // By which channel a node is reached.
     Lane lane_of(std::uint32_t node) const { return peer_node_ == node ? kNear : kFar; }
+    Lane back_lane_of(std::uint32_t node) const { return peer_node_ == node ? kNearBack : kFarBack; }
+    Lane lane_of(const Message& message) const {
+        return message.op == kOpAnswer ? back_lane_of(message.destination) : lane_of(message.destination);
+    }
     bool room_news(unsigned lane) const { return lanes_.at(lane).room_news(); }
     // Before blocking without room: the peer wakes this card with its next credits. Then look once more.
     void want_credit();
@@ -78,7 +102,7 @@ class Transmitter {
 
   private:
     // Why not: ORR_FAULT_*.
-    std::uint32_t refusal(std::uint32_t node, std::uint64_t offset, std::uint64_t bytes);
+    std::uint32_t refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset, std::uint64_t bytes);
     Message message_to(std::uint32_t node, std::uint32_t op, ModelTime now, std::uint64_t offset) const;
     bool gated(const Message& message, const Writer& to) const;
     // False: it is lost.

@@ -14,11 +14,12 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
 inline constexpr std::uint64_t kMaxWriteBytes = 256u << 10;  // payload of one message
+inline constexpr std::uint64_t kMaxReadBytes = 32u << 10;    // that one request asks for
 inline constexpr std::uint64_t kLeastBytes = 64;             // what a message takes of the wire at least
 inline constexpr std::uint16_t kMostHops = 8;                // how often one is passed on
 inline constexpr std::uint32_t kMostDamaged = 64;            // how often one is damaged on the wire
@@ -45,23 +46,44 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 56);
 
-// Operations of a message.
+// Operations of a message. Requests, in the channels `near` and `far`:
 inline constexpr std::uint32_t kOpWrite = 1;   // `bytes` from the payload area to VRAM `offset`
 inline constexpr std::uint32_t kOpSignal = 2;  // {value, arrival} to the semaphore at VRAM `offset`
+inline constexpr std::uint32_t kOpRead = 3;    // `bytes` from VRAM `offset` to whoever asks
+inline constexpr std::uint32_t kOpAtomic = 4;  // `function` on the word of `bytes` at VRAM `offset`
+// And answers, in `near_back` and `far_back`:
+inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an atomic (the old value), or a
+                                               // write or signal that was refused (tag 0)
+
+// Message::status of an answer.
+enum Status : std::uint16_t {
+    kDone = 0,
+    kDenied = 1,   // no grant of the owner's allows it
+    kBadKey = 2,   // one would, with another key
+    kNoRoute = 3,  // a card on the way knows none
+    kAnswerLost = 4,     // the answer was, or a card on the way sends nothing on
+    kStatuses = 5,
+};
 
 struct alignas(64) Message {
     std::uint32_t op;
-    std::uint32_t bytes;        // kOpWrite: 1 .. kMaxWriteBytes; kOpSignal: 0
+    std::uint32_t bytes;        // kOpWrite: 1 .. kMaxWriteBytes; kOpRead: 1 .. kMaxReadBytes; kOpAtomic: 4 or
+                                // 8; kOpAnswer: of payload, 0 .. kMaxReadBytes; else 0
     std::uint64_t index;        // of this message in its channel since the link came up, from 0
     std::uint64_t send_ps;      // the sender's system time when it was given to the port
     std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
     std::uint64_t offset;       // in the VRAM of `destination`
-    std::uint64_t value;        // kOpSignal, else 0
-    std::uint32_t payload_at;   // kOpWrite: where in the payload area it begins, else 0; it goes on at 0
+    std::uint64_t value;        // kOpSignal; kOpAtomic: the operand; kOpAnswer: the old value; else 0
+    std::uint32_t payload_at;   // with payload: where in the payload area it begins, else 0; it goes on at 0
     std::uint16_t source;       // the node that sent it
     std::uint16_t destination;  // the node for which it is
     std::uint64_t payload_end;  // bytes of the payload area used since the link came up, up to this message
     std::uint64_t head_ps;      // when its first byte arrives
+    std::uint64_t key;          // of the grant that a request goes by; 0: none was given
+    std::uint64_t compare;      // kOpAtomic: of ORR_ATOMIC_COMPARE_SWAP, else 0
+    std::uint32_t tag;          // of a read or atomic, and its answer; else 0
+    std::uint16_t function;     // kOpAtomic: ORR_ATOMIC_*, else 0
+    std::uint16_t status;       // kOpAnswer: Status, else 0
     std::uint16_t epoch;        // of the way between the two, as the sender has it
     std::uint16_t hops;         // cards that have passed it on, at most kMostHops
     // The frame around it (frame.h), with kFrames, else 0.
@@ -71,12 +93,23 @@ struct alignas(64) Message {
 };
 static_assert(sizeof(Message) == 128);
 
+// Bytes in the payload area.
+constexpr std::uint64_t payload_of(const Message& message) {
+    return message.op == kOpWrite || message.op == kOpAnswer ? message.bytes : 0;
+}
+// What it is counted and charged for; a message takes kLeastBytes of the wire at least.
+constexpr std::uint64_t wire_bytes_of(const Message& message) {
+    return message.op == kOpWrite || (message.op == kOpAnswer && message.bytes != 0) ? message.bytes
+                                                                                     : sizeof(orr_semaphore);
+}
+
 static_assert(kPayloadBytes <= std::uint64_t{1} << 32 && ORR_NODES <= 1u << 16);
 
 struct Grant {
     std::uint64_t base;
     std::uint64_t size;  // 0: slot not in use
-    std::uint64_t node;  // who may write there
+    std::uint64_t node;    // who may go there
+    std::uint64_t rights;  // ORR_LINK_RIGHT_*
 };
 
 // Messages in order, with room of their own. Words of one writer share a cache line with nobody else's.
@@ -104,8 +137,11 @@ struct Inbox {
     std::uint64_t grants_end;      // slots from there on are not in use
     std::uint64_t grants_version;  // changes behind each change of them
     alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];
-    Channel near;  // for the owner
-    Channel far;   // for other nodes: what the owner passes on
+    Channel near;  // requests for the owner
+    Channel far;   // requests for other nodes: what the owner passes on
+    // Answers, likewise. They wait for no request: a card has room for all answers that it has asked for.
+    Channel near_back;
+    Channel far_back;
 };
 static_assert(sizeof(Inbox) % 4096 == 0);
 

@@ -36,6 +36,7 @@ unsigned set_of(std::uint64_t tag, unsigned sets) {
 std::uint64_t right_for(Access access) {
     switch (access) {
         case Access::kLoad:
+        case Access::kPull:
             return ORR_PTE_READ;
         case Access::kStore:
             return ORR_PTE_WRITE;
@@ -224,7 +225,7 @@ std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Acces
             return ORR_FAULT_NONE;
         }
         default:
-            return access == Access::kStore ? ORR_FAULT_NONE : ORR_FAULT_PEER_READ;
+            return access == Access::kStore || access == Access::kPull ? ORR_FAULT_NONE : ORR_FAULT_PEER_READ;
     }
 }
 

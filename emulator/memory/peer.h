@@ -21,6 +21,37 @@ struct LinkSend {
     ModelTime sent_ps = 0;                 // when the last byte has left the port; valid if bytes > 0
 };
 
+// What became of a request.
+struct LinkAnswer {
+    std::uint32_t fault = ORR_FAULT_NONE;  // ORR_FAULT_PEER_DENIED, _PEER_KEY, _NO_ROUTE, _PEER_DOWN
+    std::uint64_t value = 0;               // of an atomic: the old one
+    ModelTime began = 0;                   // by the clock, when its first byte came
+    ModelTime came = 0;                    // and its last
+};
+
+// Who asks peers for something. Called from events or a look at the link, on the card thread.
+class Asker {
+  public:
+    virtual ~Asker() = default;
+    // Once for each request, unless it was abandoned.
+    virtual void answered(std::uint32_t tag, const LinkAnswer& answer) = 0;
+    // Routes have changed: the answer to one that went by another way may never come.
+    virtual void ways_changed() = 0;
+};
+
+// A request that is on its way.
+struct LinkAsk {
+    std::uint32_t fault = ORR_FAULT_NONE;
+    std::uint32_t tag = 0;  // 0 without a fault: no room now, as LinkSend
+};
+
+// On one aligned word.
+struct LinkAtomic {
+    std::uint32_t function = 0;  // ORR_ATOMIC_*
+    std::uint32_t bytes = 8;     // 4 or 8
+    std::uint64_t operand = 0, compare = 0;
+};
+
 // Card thread only.
 class PeerPort {
   public:
@@ -34,6 +65,23 @@ class PeerPort {
     // calls wait_for_room() and parks; the card goes on meanwhile.
     virtual LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
                            ModelTime at = kNever) = 0;
+    // Asks for to.size() bytes of the VRAM of `node` from `offset` on, at most kMostRead; they are in `to` when the
+    // answer comes, behind all that this card has sent there before. `at` as write() has it. ORR_FAULT_PEER_BUSY:
+    // too many are on their way, try again later.
+    virtual LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
+                         Asker& asker) = 0;
+    virtual LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
+                           Asker& asker) = 0;
+    // Nobody waits for that answer any more, and nothing is written to where it was to go.
+    virtual void abandon(std::uint32_t tag) = 0;
+    static constexpr std::size_t kMostRead = 32u << 10;
+    // What the owners said of this card's writes and signals that they refused.
+    struct Refusals {
+        std::uint64_t count = 0;
+        std::uint32_t fault = ORR_FAULT_NONE;  // of the last
+    };
+    virtual Refusals refused_by(std::uint32_t node) const = 0;
+
     // Schedules `event` for now once there may be room for `node`, or the link is down. Who waits longest is
     // first; who comes to write meanwhile gets no room. forget(): no longer, before the event is used for
     // anything else.

@@ -159,6 +159,9 @@ constexpr auto kKeys = std::to_array<SkuKey>({
     later(key("link", "retrain_ns", "ns", &Sku::link_retrain_ns, {0, 1'000'000'000},
               "to train a link anew that stays up"),
           5, 0),
+    later(key("link", "reads", "", &Sku::link_reads, {1, 64},
+              "of 32 KiB, that a copy engine asks other cards for before the first has come; before: none"),
+          6, 16),
 });
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastSkuOrigin) + 1> kOrigins{

@@ -16,6 +16,7 @@
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/engine.h"
 #include "emulator/engines/vector_unit.h"
+#include "emulator/memory/atomic.h"
 
 namespace orrery::emu::test {
 
@@ -40,6 +41,51 @@ class FakePeer final : public PeerPort {
         return {.bytes = bytes, .sent_ps = free_};
     }
     std::uint32_t signal(std::uint32_t, std::uint64_t, std::uint64_t) override { return fault; }
+    // Answered by give().
+    LinkAsk read(std::uint32_t, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
+                 Asker& asker) override {
+        if (fault != ORR_FAULT_NONE) return {.fault = fault};
+        if (refusals_left > 0) {
+            --refusals_left;
+            return {};
+        }
+        asked.push_back({++last_tag, offset, to, std::min(at, events_.now()), &asker});
+        return {.tag = last_tag};
+    }
+    LinkAsk atomic(std::uint32_t, std::uint64_t offset, const LinkAtomic& what, ModelTime at,
+                   Asker& asker) override {
+        if (fault != ORR_FAULT_NONE) return {.fault = fault};
+        asked.push_back({++last_tag, offset, {}, std::min(at, events_.now()), &asker, what});
+        return {.tag = last_tag};
+    }
+    void abandon(std::uint32_t tag) override {
+        ++abandoned;
+        std::erase_if(asked, [tag](const Question& one) { return one.tag == tag; });
+    }
+    Refusals refused_by(std::uint32_t) const override { return refused; }
+    struct Question {
+        std::uint32_t tag = 0;
+        std::uint64_t offset = 0;
+        std::span<std::byte> to;
+        ModelTime at = 0;
+        Asker* asker = nullptr;
+        LinkAtomic atomic{};
+    };
+    // The first question's answer comes now.
+    void give(std::uint32_t with = ORR_FAULT_NONE) {
+        const Question one = asked.front();
+        asked.erase(asked.begin());
+        LinkAnswer answer{.fault = with, .began = events_.now(), .came = events_.now()};
+        if (one.to.empty())
+            answer.value = atomic_on(reinterpret_cast<std::uint8_t*>(memory.data()) + one.offset, one.atomic);
+        else if (with == ORR_FAULT_NONE)
+            std::memcpy(one.to.data(), memory.data() + one.offset, one.to.size());
+        one.asker->answered(one.tag, answer);
+    }
+    std::vector<Question> asked;
+    std::uint32_t last_tag = 0;
+    unsigned abandoned = 0, refusals_left = 0;
+    Refusals refused;
     void wait_for_room(std::uint32_t, Event& event) override {
         ++waits;
         parked.push_back(&event);

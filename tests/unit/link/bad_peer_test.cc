@@ -74,7 +74,7 @@ TEST_F(BadPeerTest, AGoodPeerWorks) {
 
 TEST_F(BadPeerTest, BadHellos) {
     spoil_hello("not an Orrery card", [](auto& h) { h.magic ^= 1; });
-    spoil_hello("link version 7", [](auto& h) { h.version = 7; });
+    spoil_hello("link version 8", [](auto& h) { h.version = 8; });
     spoil_hello("bad field", [](auto& h) { h.uid = 0; });
     spoil_hello("bad field", [](auto& h) { h.uid = UINT64_MAX; });  // the driver takes that for a dead card
     spoil_hello("bad field", [](auto& h) { h.port = 8; });
@@ -241,7 +241,7 @@ TEST_F(BadPeerTest, CreditsThatWereNeverGiven) {
     for (const bool messages : {true, false}) {
         auto bad = peer();
         ASSERT_TRUE(bad->handshake(card));
-        bad->inbox->grants[0] = {0, 1 << 20, kA};
+        bad->inbox->grants[0] = {0, 1 << 20, kA, ORR_LINK_RIGHTS};
         std::atomic_ref(messages ? bad->inbox->near.consumed : bad->inbox->near.payload_consumed)
             .store(~0ull);
         const std::vector<std::byte> data(256 << 10);
@@ -258,10 +258,10 @@ TEST_F(BadPeerTest, GrantsOfThePeerMayBeNonsense) {
     auto bad = peer();
     ASSERT_TRUE(bad->handshake(card));
     for (auto& grant : bad->inbox->grants)
-        grant = {~0ull - 100, 200, kA};
+        grant = {~0ull - 100, 200, kA, ORR_LINK_RIGHTS};
     EXPECT_EQ(card.port->signal(kB, 0x1000, 1), ORR_FAULT_PEER_DENIED);
     for (auto& grant : bad->inbox->grants)
-        grant = {0, ~0ull, kA};
+        grant = {0, ~0ull, kA, ORR_LINK_RIGHTS};
     ++bad->inbox->grants_version;
     EXPECT_EQ(card.port->signal(kB, 0x7fff'ffff'fff0, 1), ORR_FAULT_NONE);
 }

@@ -46,8 +46,8 @@ struct Card {
         port->set_node(node);
         rig.peers.set_route(peer, ORR_ROUTE_VALID | kPort);
         rig.map(kLocal, 16 * kBytes, ORR_TARGET_VRAM, 0);
-        rig.map(kRemote, 4 * kBytes, ORR_TARGET_PEER, kInbox, ORR_PTE_WRITE, peer);
-        port->set_grant(0, kInbox, 4 * kBytes, peer);
+        rig.map(kRemote, 4 * kBytes, ORR_TARGET_PEER, kInbox, ORR_PTE_READ | ORR_PTE_WRITE, peer);
+        port->set_grant(0, kInbox, 4 * kBytes, peer, {.rights = ORR_LINK_RIGHTS});
         for (std::uint32_t i = 0; i < 2; ++i)
             engines.emplace_back(i, CopyRates{.setup_ps = 0}, rig.context);
     }
@@ -88,6 +88,24 @@ class LinkSharing : public testing::Test {
         EXPECT_EQ(a.port->state(), ORR_LINK_UP);
         EXPECT_EQ(b.port->state(), ORR_LINK_UP);
     }
+    // What a copy of one card takes while both cards run, the one that is behind first.
+    ModelTime both(Card& one, Card& other, std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+        const ModelTime now = std::max(one.rig.events.now(), other.rig.events.now());
+        one.rig.events.advance_to(now);
+        other.rig.events.advance_to(now);
+        one.rig.done.clear();
+        one.start(0, from, to, bytes);
+        while (one.engines[0].busy()) {
+            one.port->poll();
+            other.port->poll();
+            Card& first =
+                one.rig.events.next_time() <= other.rig.events.next_time() ? one : other;
+            if (!first.rig.events.run_next(kNever - 1)) break;
+        }
+        EXPECT_EQ(one.rig.done.size(), 1u);
+        EXPECT_EQ(one.rig.done.at(0).status, ORR_DONE_OK);
+        return one.rig.done.at(0).end_ps - one.rig.done.at(0).start_ps;
+    }
     TempFolder folder;
     Card a, b;
 };
@@ -104,6 +122,19 @@ TEST_F(LinkSharing, TwoEnginesHaveHalfOfALinkEach) {
     expect_near(took[0], a.link(2 * kBytes));
     expect_near(took[1], a.link(2 * kBytes));
     EXPECT_EQ(std::max(took[0], took[1]), a.link(2 * kBytes)) << "and nothing is lost";
+}
+
+// Requests have the way there to themselves, so what counts is the bytes and both ways once.
+TEST_F(LinkSharing, AReadTakesItsBytesAndBothWays) {
+    for (const std::uint64_t bytes : {64ull, 4096ull, 1ull << 20, 4ull << 20}) {
+        b.rig.vram.data()[kInbox + bytes - 1] = 7;
+        const ModelTime took = both(a, b, kRemote, kLocal, bytes);
+        const ModelTime least = a.link(64) + 2 * 500 * kPsPerNs + a.link(bytes);
+        EXPECT_GE(took, least) << bytes;
+        // Nothing but the last line's way into VRAM.
+        EXPECT_LE(took, least + 10 * kPsPerNs) << bytes;
+        EXPECT_EQ(a.rig.vram.data()[bytes - 1], 7);
+    }
 }
 
 // A store waits for a piece of each engine, and not for what an engine could send at once.

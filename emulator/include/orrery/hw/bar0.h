@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 1u
+#define ORR_HW_VERSION_MINOR 2u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -166,6 +166,17 @@
 #define ORR_R_LINK_TX_BYTES 0x70    /* 64, RO */
 #define ORR_R_LINK_RX_MESSAGES 0x78 /* 64, RO: received */
 #define ORR_R_LINK_RX_BYTES 0x80    /* 64, RO */
+/*
+ * Of a grant that is set: what its node may do, and the key that its requests have to carry, 0: any. Nobody reads a
+ * key back. A reset of the card brings back what stands here: then a grant is what it was before 2.2. (2.2)
+ */
+#define ORR_R_LINK_GRANT_RIGHTS 0xb0 /* RW: ORR_LINK_RIGHT_*; reset: _WRITE | _SIGNAL */
+#define ORR_R_LINK_GRANT_KEY 0xb8    /* 64, WO; reset: 0 */
+/* Messages from other cards that this port has refused for want of a grant, and those whose key was wrong. (2.2) */
+#define ORR_R_LINK_DENIED 0xc0     /* RO */
+#define ORR_R_LINK_BAD_KEYS 0xc4   /* RO */
+#define ORR_R_LINK_REFUSED 0xc8    /* RO: writes and signals of this card that their owner refused, as it told */
+#define ORR_R_LINK_REFUSED_BY 0xcc /* RO: by whom, the last time: node | ORR_FAULT_* << 16 */
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
 #define ORR_LINK_GRANT_ALL 0x400u /* at all ports, as if each had been told; done when all are */

@@ -20,6 +20,26 @@
 #define ORR_LINK_UP 2u
 #define ORR_LINK_DEGRADED 3u /* fewer lanes than built */
 
+/* What a grant lets its node do: ORR_R_LINK_GRANT_RIGHTS. (2.2) */
+#define ORR_LINK_RIGHT_READ 1u
+#define ORR_LINK_RIGHT_WRITE 2u
+#define ORR_LINK_RIGHT_ATOMIC 4u
+#define ORR_LINK_RIGHT_SIGNAL 8u
+#define ORR_LINK_RIGHTS 15u
+
+/*
+ * Functions of an atomic on one aligned word of 32 or 64 bits, whose result is the old value. Of 32 bits the operands
+ * are the low halves, and the upper half of the result is 0.
+ */
+#define ORR_ATOMIC_ADD 1u /* wraps around */
+#define ORR_ATOMIC_SWAP 2u
+#define ORR_ATOMIC_COMPARE_SWAP 3u /* stores the operand if the word is `compare` */
+#define ORR_ATOMIC_MIN 4u /* signed */
+#define ORR_ATOMIC_MAX 5u
+#define ORR_ATOMIC_UMIN 6u /* unsigned */
+#define ORR_ATOMIC_UMAX 7u
+#define ORR_ATOMIC_FUNCTIONS 8u
+
 /*
  * A semaphore in memory (VRAM or host): two words, 16-byte aligned. The semaphore unit exchanges both at once, so the
  * time is that of the value that stands; who reads the value and then the time has its time or a later value's.

@@ -32,7 +32,7 @@
 
 #define ORR_TARGET_VRAM 0u
 #define ORR_TARGET_HOST 1u
-#define ORR_TARGET_PEER 2u /* write and semaphore signal only; a read or fetch faults */
+#define ORR_TARGET_PEER 2u /* for engines' reads and atomics, writes and signals; a load or fetch faults */
 
 /* Fault codes: engine completions, window faults and the semaphore unit report these. */
 #define ORR_FAULT_NONE 0u
@@ -43,7 +43,7 @@
 #define ORR_FAULT_RESERVED_BIT 5u /* malformed entry */
 #define ORR_FAULT_TABLE_RANGE 6u  /* table outside VRAM */
 #define ORR_FAULT_PAGE_RANGE 7u   /* page outside VRAM, or host memory not mapped for DMA */
-#define ORR_FAULT_PEER_READ 8u    /* not supported by the link */
+#define ORR_FAULT_PEER_READ 8u    /* a load or fetch from another card: only copy engines read there */
 #define ORR_FAULT_PEER_DOWN 9u    /* port absent or link not up */
 #define ORR_FAULT_PEER_DENIED 10u /* the owner has not granted the range to this node */
 #define ORR_FAULT_MISALIGNED 11u
@@ -51,6 +51,7 @@
     12u /* the peer takes no more signals now: not a fault of the address, try again */
 #define ORR_FAULT_ATOMIC \
     13u /* an atomic on host memory, which the function must not do: see ORR_R_PLATFORM */
+#define ORR_FAULT_PEER_KEY 15u /* the owner has granted the range to this node, with another key (2.2) */
 #define ORR_FAULT_NO_ROUTE 14u /* no port leads to the node, or the card behind it is another */
 
 #endif /* ORRERY_HW_MMU_H */

@@ -1,0 +1,134 @@
+// Requests of this card and their answers, and what it answers itself.
+#include <algorithm>
+#include <utility>
+
+#include "emulator/link/link_impl.h"
+
+namespace orrery::emu {
+
+static_assert(PeerPort::kMostRead == link::kMaxReadBytes);
+
+LinkAsk LinkPort::Impl::ask(std::uint32_t node, std::uint64_t offset, link::Transmitter::Request request,
+                            const link::Requests::Request& asked, ModelTime at) {
+    if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
+    look_at_peer();
+    request.tag = requests_.add(asked);
+    if (request.tag == 0) return {.fault = ORR_FAULT_PEER_BUSY};
+    const unsigned lane = transmitter_.lane_of(node);
+    if (!has_turn(lane)) {
+        requests_.take(request.tag, node);
+        return {};
+    }
+    const ModelTime when = in_step_ ? events_.now() : std::min(at, events_.now());
+    const link::Transmitter::Asked sent = transmitter_.ask(events_.to_system(when), node, offset, request);
+    // Before all requests are ended, maybe: whoever asked does not know this one yet.
+    if (!sent.room) requests_.take(request.tag, node);
+    check_transmitter();
+    if (sent.fault != ORR_FAULT_NONE || sent.room) call_next(lane);
+    if (!sent.room) return {.fault = sent.fault};
+    keep_time();
+    return {.tag = request.tag};
+}
+
+LinkAsk LinkPort::Impl::read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
+                             Asker& asker) {
+    const link::Requests::Request asked{.asker = &asker,
+                                        .node = static_cast<std::uint16_t>(node),
+                                        .epoch = static_cast<std::uint16_t>(epoch_of(node)),
+                                        .to = to};
+    return ask(node, offset, {.op = link::kOpRead, .bytes = static_cast<std::uint32_t>(to.size())}, asked, at);
+}
+
+LinkAsk LinkPort::Impl::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
+                               Asker& asker) {
+    if (offset % atomic.bytes != 0) return {.fault = ORR_FAULT_MISALIGNED};
+    const link::Requests::Request asked{.asker = &asker,
+                                        .node = static_cast<std::uint16_t>(node),
+                                        .epoch = static_cast<std::uint16_t>(epoch_of(node)),
+                                        .to = {}};
+    return ask(node, offset, {.op = link::kOpAtomic, .bytes = atomic.bytes, .atomic = atomic}, asked, at);
+}
+
+bool LinkPort::Impl::answer_room(const link::Message& request) {
+    // To a peer that is gone nothing goes, whatever room there is.
+    if (!up()) return true;
+    look_at_peer();
+    const unsigned lane = transmitter_.back_lane_of(request.source);
+    if (!has_turn(lane)) return false;
+    return transmitter_.answer_room(request.source, request.op == link::kOpRead ? request.bytes : 0);
+}
+
+void LinkPort::Impl::give_answer(const link::Message& request, const link::Transmitter::Answer& answer) {
+    if (!up()) return;
+    look_at_peer();
+    const unsigned lane = transmitter_.back_lane_of(request.source);
+    if (!transmitter_.answer_room(request.source, answer.data.size())) return;
+    // One that comes late is answered at its time, but not by a card that has told others otherwise.
+    const ModelTime now = events_.system_now();
+    transmitter_.answer(in_step_ ? std::max(now, request.arrival_ps) : request.arrival_ps, request, answer);
+    check_transmitter();
+    if (up()) call_next(lane);
+}
+
+void LinkPort::Impl::cannot_pass(const link::Message& message, link::Status status) {
+    if (message.op == link::kOpRead || message.op == link::kOpAtomic) give_answer(message, {.status = status});
+}
+
+void LinkPort::Impl::stop_waiting_to_answer() {
+    if (std::exchange(waits_to_answer_, false)) forget(arrival_);
+}
+
+void LinkPort::Impl::wait_to_answer() {
+    if (!up()) return;
+    waits_to_answer_ = true;
+    wait_for_room(transmitter_.back_lane_of(receiver_.unanswered()->source), arrival_);
+}
+
+bool LinkPort::Impl::take_replies() {
+    auto pumped = replies_.pump();
+    if (!pumped) {
+        refuse(pumped.error());
+        return true;
+    }
+    events_.schedule(reply_, replies_.wanted());
+    stop_ticking();
+    return taken() || *pumped;
+}
+
+bool LinkPort::Impl::look_for_replies() {
+    if (auto looked = replies_.look(); !looked)
+        refuse(looked.error());
+    else
+        events_.schedule(reply_, replies_.wanted());
+    return true;
+}
+
+// All that went by this port.
+void LinkPort::Impl::end_requests() {
+    requests_.end([](const link::Requests::Request&) { return true; },
+                  [](std::uint32_t tag, Asker& asker) {
+                      asker.answered(tag, {.fault = ORR_FAULT_PEER_DOWN});
+                  });
+}
+
+void LinkPort::Impl::routes_changed() {
+    look_again();
+    // Of a way that is another now nothing comes any more.
+    requests_.end(
+        [this](const link::Requests::Request& request) {
+            return !comes_here(request.node) || epoch_of(request.node) != request.epoch;
+        },
+        [](std::uint32_t tag, Asker& asker) { asker.answered(tag, {.fault = ORR_FAULT_PEER_DOWN}); });
+    requests_.each_asker([](Asker& asker) { asker.ways_changed(); });
+}
+
+void LinkPort::Impl::refused(std::uint32_t node, std::uint32_t fault) {
+    PeerPort::Refusals& refusals = refusals_[node];
+    ++refusals.count;
+    refusals.fault = fault;
+    counts_.refused.add();
+    counts_.refused_by.set(node | std::uint64_t{fault} << 16);
+    if (hooks_.refused) hooks_.refused(config_.port, node, fault);
+}
+
+}  // namespace orrery::emu

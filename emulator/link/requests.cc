@@ -1,0 +1,48 @@
+#include "emulator/link/requests.h"
+
+#include <algorithm>
+
+namespace orrery::emu::link {
+
+std::uint32_t Requests::add(const Request& request) {
+    std::uint32_t slot = 0;
+    while (slot < end_ && slots_[slot].used)
+        ++slot;
+    if (slot == kSlots) return 0;
+    end_ = std::max(end_, slot + 1);
+    slots_[slot].request = request;
+    slots_[slot].used = true;
+    ++waits_;
+    return tag_of(slot);
+}
+
+Requests::Slot* Requests::find(std::uint32_t tag) {
+    Slot& slot = slots_[tag % kSlots];
+    return slot.used && tag == tag_of(tag % kSlots) ? &slot : nullptr;
+}
+
+void Requests::free(std::uint32_t slot) {
+    if (slots_[slot].request.asker != nullptr) --waits_;
+    slots_[slot].request = {};
+    slots_[slot].used = false;
+    slots_[slot].round = slots_[slot].round % (kRounds - 1) + 1;
+}
+
+std::optional<Requests::Request> Requests::take(std::uint32_t tag, std::uint32_t node) {
+    const Slot* slot = find(tag);
+    if (slot == nullptr || slot->request.node != node) return std::nullopt;
+    const Request request = slot->request;
+    free(tag % kSlots);
+    return request;
+}
+
+void Requests::abandon(std::uint32_t tag) {
+    Slot* slot = find(tag);
+    if (slot == nullptr || slot->request.asker == nullptr) return;
+    // Its place is kept for the answer, which is no news then.
+    slot->request.asker = nullptr;
+    slot->request.to = {};
+    --waits_;
+}
+
+}  // namespace orrery::emu::link

@@ -1,0 +1,68 @@
+// What this card has asked the cards behind a port for: a slot for each request until its answer has come, so an
+// answer always has where to go, and one that nobody waits for does nothing.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "emulator/link/wire.h"
+#include "emulator/memory/peer.h"
+
+namespace orrery::emu::link {
+
+class Requests {
+  public:
+    // On the way at once by one port, whoever asks.
+    static constexpr std::uint32_t kSlots = 512;
+
+    struct Request {
+        Asker* asker = nullptr;  // nullptr: abandoned
+        std::uint16_t node = 0;
+        std::uint16_t epoch = 0;
+        std::span<std::byte> to{};  // of a read
+    };
+
+    // The tag of a new one; 0: all slots are taken.
+    std::uint32_t add(const Request& request);
+    // What an answer with this tag is for; nothing: for no request. The slot is free then.
+    std::optional<Request> take(std::uint32_t tag, std::uint32_t node);
+    void abandon(std::uint32_t tag);
+    bool waits() const { return waits_ != 0; }
+
+    // No answer comes to these any more: `ended` is called with the tag of each that somebody waits for.
+    template <class Which, class Ended>
+    void end(Which which, Ended ended) {
+        for (std::uint32_t slot = 0; slot < end_; ++slot) {
+            if (!slots_[slot].used || !which(slots_[slot].request)) continue;
+            const Request request = slots_[slot].request;
+            const std::uint32_t tag = tag_of(slot);
+            free(slot);
+            if (request.asker != nullptr) ended(tag, *request.asker);
+        }
+    }
+    template <class Call>
+    void each_asker(Call call) {
+        for (std::uint32_t slot = 0; slot < end_; ++slot)
+            if (slots_[slot].used && slots_[slot].request.asker != nullptr) call(*slots_[slot].request.asker);
+    }
+
+  private:
+    struct Slot {
+        Request request{};
+        std::uint32_t round = 1;  // in the upper bits of the tag: an old answer is for nobody
+        bool used = false;
+    };
+    static constexpr std::uint32_t kRounds = std::uint32_t{1} << 23;
+    std::uint32_t tag_of(std::uint32_t slot) const { return slots_[slot].round * kSlots + slot; }
+    Slot* find(std::uint32_t tag);
+    void free(std::uint32_t slot);
+
+    std::array<Slot, kSlots> slots_{};
+    std::uint32_t end_ = 0;    // slots from there on were never used
+    std::uint32_t waits_ = 0;  // requests for which somebody waits
+};
+
+}  // namespace orrery::emu::link
