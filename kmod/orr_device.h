@@ -123,6 +123,8 @@ struct orr_info {
 	u32 vector_vlen;
 	/** @checks: of kernels, ORR_CHECKS_* */
 	u32 checks;
+	/** @platform: what the card knows of what is around it, ORR_PLATFORM_* */
+	u32 platform;
 	/** @host_atomics: kernels may use atomics on host memory */
 	bool host_atomics;
 	/** @vector_isa: as @sku_name; empty: the card does not say */

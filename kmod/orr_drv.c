@@ -88,9 +88,10 @@ static struct drm_driver orr_drm_driver = {
 	.major = 1,
 	/*
 	 * 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of
-	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS; 5: QUERY_WAY
+	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS; 5: QUERY_WAY;
+	 * 6: ORR_FEATURE_IN_STEP
 	 */
-	.minor = 5,
+	.minor = 6,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

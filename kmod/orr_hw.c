@@ -68,14 +68,11 @@ int orr_hw_map(struct orr_device *odev)
 static void orr_hw_enable_atomics(struct orr_device *odev)
 {
 	struct pci_dev *pdev = odev->pdev;
-	u32 platform = 0;
 	int ret;
 
 	ret = pci_enable_atomic_ops_to_root(pdev, PCI_EXP_DEVCAP2_ATOMIC_COMP32 |
 					    PCI_EXP_DEVCAP2_ATOMIC_COMP64);
-	if (ret)
-		platform = orr_read32(odev, ORR_R_PLATFORM);
-	if (platform != U32_MAX && platform & ORR_PLATFORM_ATOMICS)
+	if (ret && odev->info.platform & ORR_PLATFORM_ATOMICS)
 		ret = pcie_capability_set_word(pdev, PCI_EXP_DEVCTL2,
 					       PCI_EXP_DEVCTL2_ATOMIC_REQ);
 	odev->info.host_atomics = !ret;
@@ -195,6 +192,7 @@ int orr_hw_identify(struct orr_device *odev)
 	info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
 	info->vector_vlen = orr_hw_constant32(odev, ORR_R_VECTOR_VLEN, &ones);
 	info->checks = orr_hw_constant32(odev, ORR_R_CHECKS, &ones);
+	info->platform = orr_hw_constant32(odev, ORR_R_PLATFORM, &ones);
 	orr_hw_read_text(odev, ORR_R_VECTOR_ISA, info->vector_isa, ORR_ISA_BYTES, &ones);
 	orr_text_sanitise(info->vector_isa);
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1, &ones);

@@ -304,7 +304,8 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             value = card_.config().check;
             return true;
         case ORR_R_PLATFORM:
-            value = card_.config().host_atomics ? ORR_PLATFORM_ATOMICS : 0;
+            value = (card_.config().host_atomics ? ORR_PLATFORM_ATOMICS : 0) |
+                    (card_.config().lockstep.empty() ? 0 : ORR_PLATFORM_IN_STEP);
             return true;
         case ORR_R_NODE:
             value = file.node.load(std::memory_order_acquire);

@@ -45,6 +45,7 @@ Status RuntimeExecutor::open(std::span<const int> devices) {
         const Channel host{kHostLatency, 1e12 / kHostBytesPerSecond, true};
         machine_.channel[a][machine_.host()] = machine_.channel[machine_.host()][a] = host;
         ORR_TRY(card, cards_[a].context->winsys().query());
+        in_step_ = in_step_ && (card->features & ORR_FEATURE_IN_STEP) != 0;
         const auto* const name = reinterpret_cast<const char*>(card->sku_name);
         cards_[a].sku.assign(name, strnlen(name, sizeof card->sku_name));
         std::ranges::replace_if(cards_[a].sku, [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');

@@ -61,6 +61,8 @@ class RuntimeExecutor final : public Executor {
 
     const Machine& machine() const { return machine_; }
     int device(unsigned card) const { return cards_[card].device; }
+    // The cards' model clocks keep step, so that nothing which they send each other comes late.
+    bool in_step() const { return in_step_; }
     // Of its SKU, without white space.
     const std::string& sku(unsigned card) const { return cards_[card].sku; }
     // Channels are as fast as `costs` says; those that it does not know are measured first.
@@ -248,6 +250,7 @@ class RuntimeExecutor final : public Executor {
     const Core* core_ = nullptr;
     const std::deque<TaskWork>* work_ = nullptr;
     Machine machine_;
+    bool in_step_ = true;
     std::vector<Card> cards_;
     std::vector<Data> data_;
     std::vector<std::uint64_t> allocations_;

@@ -19,11 +19,12 @@ constexpr std::chrono::microseconds kNap{50};
 constexpr std::chrono::microseconds kHostNap{2000};
 constexpr std::chrono::milliseconds kCourtesy{100};
 
-// Tasks that a card has before others are done. A card whose model clock is ahead, because it has much to do
-// and a fast host, takes what other cards send it late; with little to do it cannot get far ahead, and
-// waiting for the host costs no model time. So few are best for several cards: less than 3 leave no task to
-// run while the next one's data is on its way.
-constexpr unsigned kAheadAlone = 32, kAheadTogether = 3;
+// Tasks that a card has before others are done. The more, the less it waits for the host, which costs model
+// time while others work. But of cards that do not keep step one whose model clock is ahead, because it has
+// much to do and a fast host, takes what others send it late; with little to do it cannot get far ahead. So
+// few are best for several of these: less than 3 leave no task to run while the next one's data is on its
+// way.
+constexpr unsigned kAheadInStep = 32, kAheadFree = 3;
 
 }  // namespace
 
@@ -42,8 +43,10 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
     session->executor_->calibrate(session->costs_);
     CoreOptions core;
     core.issue_ahead = options.issue_ahead;
-    if (core.issue_ahead == 0)
-        core.issue_ahead = session->executor_->machine().cards > 1 ? kAheadTogether : kAheadAlone;
+    if (core.issue_ahead == 0) {
+        const bool in_step = session->executor_->machine().cards == 1 || session->executor_->in_step();
+        core.issue_ahead = in_step ? kAheadInStep : kAheadFree;
+    }
     session->core_ = std::make_unique<Core>(session->executor_->machine(), *session->executor_, core);
     session->executor_->attach(*session->core_, session->work_);
     TaskSession* raw = session.get();

@@ -151,6 +151,7 @@ TEST_F(CardsInStep, NothingIsLateThoughBothSend) {
         each->grant();
         ASSERT_TRUE(each->granted());
         ASSERT_TRUE(each->boot());
+        EXPECT_NE(each->rig().read32(ORR_R_PLATFORM) & ORR_PLATFORM_IN_STEP, 0u);
     }
     a->start(signals(kSignals));
     b->start(signals(kSignals));

@@ -416,6 +416,35 @@ TEST_F(TaskTest, Mistakes) {
     EXPECT_FAIL(orrTaskDataRead(value, x, 8), orrErrorInvalidHandle, "not a live");
 }
 
+// A whole device each, so that as many are issued as the library likes to be ahead.
+TEST_F(TaskTest, CardsThatKeepStepGetMoreAtOnce) {
+    for (const bool both : {false, true}) {
+        system_.card(0).in_step = true;
+        system_.card(1).in_step = both;
+        create(nullptr);
+        const std::size_t ahead = both ? 32 : 3;
+        std::vector<orrTask_t> tasks;
+        for (std::size_t i = 0; i < 40; ++i) {
+            tasks.push_back(
+                add({0, 0, 0, 1, 1, 0}, {{data(0), orrTaskAccessReadWrite, kOut}}, [&](orrTaskDesc& d) {
+                    d.grid.x = 64;
+                    on_device(d, 0);
+                }));
+        }
+        system_.card(0).pause(true);
+        ASSERT_OK(orrTaskGraphStart(graph_));
+        const auto issued = [&] {
+            return static_cast<std::size_t>(std::ranges::count_if(
+                tasks, [&](orrTask_t task) { return info(task).state == orrTaskStateIssued; }));
+        };
+        while (issued() == 0)
+            std::this_thread::yield();
+        EXPECT_EQ(issued(), ahead) << (both ? "both" : "one");
+        system_.card(0).pause(false);
+        ASSERT_OK(orrTaskGraphWait(graph_));
+    }
+}
+
 class FourCards : public TaskTest {
   protected:
     FourCards() : TaskTest(4) {}

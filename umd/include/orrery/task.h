@@ -39,7 +39,8 @@ typedef struct orrTaskGraphOptions {
     const char* cost_file; /**< costs, measured by SKU, are read from it and written back at the end; null:
                               neither */
     uint32_t issue_ahead;  /**< tasks that are handed out before others are done, as long as each takes a
-                              whole device; 0: 32 for one device, 3 for several; at most 32 */
+                              whole device; 0: 32 for one device and for several whose clocks keep
+                              step, else 3; at most 32 */
     uint32_t flags;        /**< 0 */
 } orrTaskGraphOptions;
 

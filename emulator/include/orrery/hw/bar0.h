@@ -64,7 +64,7 @@
 #define ORR_CHECKS_MEMORY 2u /* use of memory; copy engines take struct orr_desc_tell (engine.h) */
 
 /*
- * What the card knows of the platform between it and host memory: ORR_PLATFORM_*. 0 also from a card that
+ * What the card knows of the platform between it and host memory, and around it: ORR_PLATFORM_*. 0 also from a card that
  * does not know the register. Kernels' atomics on host memory are AtomicOps: they need the bit for them in
  * PCIe Device Control 2, and a platform that completes them. Without one of the two they are
  * ORR_FAULT_ATOMIC.
@@ -72,6 +72,7 @@
 #define ORR_R_PLATFORM 0x00a0 /* RO */
 #define ORR_PLATFORM_ATOMICS \
     1u /* completes AtomicOps of 32 and 64 bits, whatever the ports above the card declare */
+#define ORR_PLATFORM_IN_STEP 2u /* the card's model time keeps step with that of the cards that it is linked to (2.2) */
 
 /*
  * The card's number among those that it reaches, 0: none, then it sends nothing to peers and takes nothing

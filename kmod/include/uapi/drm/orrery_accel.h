@@ -79,6 +79,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_TELL (1u << 1)
 /* Kernels may use atomics on guest RAM, else ORR_FAULT_ATOMIC. A driver before 1.4 does not say. */
 #define ORR_FEATURE_HOST_ATOMICS (1u << 2)
+/* Its model time keeps step with that of the cards that it is linked to. A driver before 1.6 does not say. */
+#define ORR_FEATURE_IN_STEP (1u << 3)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
