@@ -41,6 +41,8 @@ static_assert(sizeof(struct drm_orr_query_link) == 40);
 static_assert(sizeof(struct drm_orr_query_way) == 32);
 static_assert(sizeof(struct drm_orr_wait_edge) == 88);
 static_assert(sizeof(struct drm_orr_query_deadlock) == 16);
+static_assert(sizeof(struct drm_orr_cycle_edge) == 80);
+static_assert(sizeof(struct drm_orr_query_cycle) == 48);
 
 static int orr_query_device(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
@@ -422,6 +424,7 @@ const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_SIGNALLER_ATTACH, orr_signaller_attach_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_SIGNALLER_DETACH, orr_signaller_detach_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_QUERY_WAY, orr_query_way_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_QUERY_CYCLE, orr_query_cycle_ioctl, 0),
 };
 
 const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

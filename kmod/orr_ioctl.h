@@ -39,6 +39,7 @@ int orr_signaller_attach_ioctl(struct drm_device *drm, void *data, struct drm_fi
 int orr_signaller_detach_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_queue_stats_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_query_deadlock_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
+int orr_query_cycle_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_queue_fence_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 
 #endif /* _ORR_IOCTL_H_ */

@@ -9,6 +9,7 @@
 #include <drm/orrery_accel.h>
 
 #include "orr_bo.h"
+#include "orr_cycle.h"
 #include "orr_deadlock.h"
 #include "orr_device.h"
 #include "orr_file.h"
@@ -251,6 +252,32 @@ int orr_query_deadlock_ioctl(struct drm_device *drm, void *data, struct drm_file
 	if (orr_is_lost(file->odev))
 		return -ENODEV;
 	return orr_deadlock_query(file, data);
+}
+
+int orr_query_cycle_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_query_cycle *args = data;
+	struct orr_queue *queue = NULL;
+	struct orr_vm *vm = NULL;
+	int ret = -ENOENT;
+
+	if (orr_is_lost(file->odev))
+		return -ENODEV;
+	if (args->queue ? args->semaphore || args->value || args->vm :
+			  args->semaphore % sizeof(struct orr_semaphore) || !args->semaphore)
+		return -EINVAL;
+	if (args->queue)
+		queue = orr_file_get_queue(file, args->queue);
+	else
+		vm = orr_file_get_vm(file, args->vm);
+	if (queue || vm)
+		ret = orr_cycle_query(file, vm, queue, args);
+	if (queue)
+		orr_queue_put(queue);
+	if (vm)
+		orr_vm_put(vm);
+	return ret;
 }
 
 int orr_queue_fence_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Queues. The firmware owns them; the driver creates and destroys them through the mailbox and
- * watches their status lines, which only the firmware writes. It never looks at a ring: that is
- * the process's memory, and whatever stands in there is not believed.
+ * watches their status lines, which only the firmware writes. A ring is the process's memory:
+ * whatever stands in there is not believed, and nobody looks but orr_cycle.c.
  */
 #include <linux/dma-fence.h>
 #include <linux/slab.h>
@@ -312,6 +312,8 @@ int orr_queue_create(struct orr_file *file, struct orr_vm *vm, u32 user_number,
 	queue->odev = odev;
 	queue->file = file;
 	queue->user_number = user_number;
+	queue->ring_va = args->ring_va;
+	queue->entries = args->entries;
 	queue->priority = args->priority;
 	queue->weight = args->weight;
 	queue->slice_us = args->slice_us;

@@ -71,6 +71,10 @@ struct orr_queue {
 	char name[ORR_QUEUE_NAME_BYTES];
 	/** @number: the firmware's number */
 	u32 number;
+	/** @ring_va: struct orr_ring */
+	u64 ring_va;
+	/** @entries: of the ring, a power of two */
+	u32 entries;
 	/** @slot: in the file's doorbell page */
 	u32 slot;
 	/** @generation: for ORR_DB_VALUE() */

@@ -23,6 +23,8 @@ namespace orrery::umd {
 class Context;
 class Stream;
 struct SemaphorePoint;
+struct SemaphoreSlot;
+struct WaitCycle;
 
 // Thread safe.
 class Fleet {
@@ -45,7 +47,12 @@ class Fleet {
     };
     void add(const std::shared_ptr<Watched>& watched);
     // Somebody who waits has to look now and then.
-    bool needs_looks() const { return several() || any_watched_.load(std::memory_order_acquire); }
+    bool needs_looks() const {
+        return several() || any_watched_.load(std::memory_order_acquire) || any_shared();
+    }
+    // A semaphore of this process may be another's too.
+    void note_shared() { any_shared_.store(true, std::memory_order_release); }
+    bool any_shared() const { return any_shared_.load(std::memory_order_acquire); }
     // Those that live; null: of all cards.
     std::vector<std::shared_ptr<Stream>> streams(const Context* of = nullptr) const;
 
@@ -68,9 +75,23 @@ class Fleet {
     // For those who wait: streams of cards that are gone stop, and what they, or queues that cannot reach
     // another card any more, would have signalled there fails. Does it now and then only.
     void watch();
-    // The cycle of waits over cards in which this stream stands. Found twice, as what moves has other values;
-    // searched for now and then only, for all who wait.
+    // The cycle of waits over cards or processes that this stream cannot leave. Found twice, as what moves
+    // has other values; searched for now and then only, for all who wait.
     std::optional<Error> deadlock(const Stream& stream);
+    // The same for a thread that waits for a semaphore.
+    class HostWait {
+      public:
+        HostWait(Fleet& fleet, const SemaphoreSlot& slot, std::uint64_t value);
+        ~HostWait();
+        HostWait(const HostWait&) = delete;
+        HostWait& operator=(const HostWait&) = delete;
+        std::optional<Error> deadlock();
+
+      private:
+        Fleet& fleet_;
+        const SemaphoreSlot& slot_;
+        const std::uint64_t value_;
+    };
 
   private:
     struct Grave {
@@ -104,7 +125,17 @@ class Fleet {
     void end_promises(Stream& stream);
     void look_at_orphans();
     void look_at_watched();
-    std::map<const Stream*, Cycle> search() const;
+    // By who waits.
+    using Cycles = std::map<const void*, Cycle>;
+    Cycles search() const;
+    std::optional<Error> own_deadlock(const void* who);
+    // Over processes: asks the driver.
+    std::optional<Error> driver_deadlock(const void* who, Context& context, std::uint32_t queue,
+                                         const SemaphorePoint& wanted);
+    std::string describe_cycle(const WaitCycle& cycle, const SemaphorePoint& wanted) const;
+    // Other processes may signal it.
+    bool is_shared(std::uint64_t va) const;
+    std::string describe_semaphore(std::uint64_t va) const;
 
     Gangs gangs_;
     mutable std::mutex mutex_;
@@ -125,7 +156,13 @@ class Fleet {
 
     std::mutex search_mutex_;
     std::int64_t searched_ns_ = 0;
-    std::map<const Stream*, Cycle> cycles_;  // of the last search
+    Cycles cycles_;                                     // of the last search
+    std::map<const void*, SemaphorePoint> host_waits_;  // under mutex_
+    std::atomic<bool> any_shared_{false};
+
+    std::mutex ask_mutex_;
+    std::int64_t asked_ns_ = 0;
+    std::map<const void*, std::uint64_t> stamps_;  // of those who found a cycle when they asked last
 };
 
 }  // namespace orrery::umd

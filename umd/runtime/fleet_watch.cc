@@ -1,4 +1,4 @@
-// What is looked after while somebody of the process waits: cards that went away, and cycles over cards.
+// What is looked after while somebody of the process waits: cards that went away, signals that do not arrive.
 #include <orrery/fw/failure.h>
 
 #include <algorithm>
@@ -224,67 +224,6 @@ bool Fleet::fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code,
 void Fleet::forget_semaphore(std::uint64_t va) {
     const std::lock_guard lock(told_mutex_);
     failed_.erase(va);
-}
-
-std::map<const Stream*, Fleet::Cycle> Fleet::search() const {
-    const auto all = streams();
-    std::vector<QueueView> views;
-    views.reserve(all.size());
-    for (const auto& stream : all) {
-        views.push_back(stream->view());
-        if (views.back().blocked && reached(views.back().wanted)) views.back().blocked = false;
-    }
-    // What stands still from its first to its second look stood still at one moment for all.
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (!views[i].blocked) continue;
-        const QueueView again = all[i]->view();
-        views[i].blocked = again.blocked && again.at == views[i].at && !reached(views[i].wanted);
-    }
-    std::map<const Stream*, Cycle> found;
-    const auto stuck = find_stuck(views);
-    for (std::size_t from = 0; from < all.size(); ++from) {
-        if (!stuck[from]) continue;
-        const auto cycle = find_cycle(views, stuck, from);
-        Cycle& told = found[all[from].get()];
-        told.text = fmt::format("deadlock of {} streams over cards:", cycle.size());
-        for (std::size_t i = 0; i < cycle.size(); ++i) {
-            const Stream& one = *all[cycle[i]];
-            const SemaphorePoint& wanted = views[cycle[i]].wanted;
-            told.text += fmt::format(" {} waits for {} to reach {}, which {} would signal later;",
-                                     one.label(), one.context().describe_semaphore(wanted.va), wanted.value,
-                                     all[cycle[(i + 1) % cycle.size()]]->label());
-            told.stands.emplace_back(all[cycle[i]], views[cycle[i]].at);
-        }
-        told.stands.emplace_back(all[from], views[from].at);
-        told.text +=
-            " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from "
-            "another stream, or abort a stream";
-    }
-    return found;
-}
-
-std::optional<Error> Fleet::deadlock(const Stream& waiting) {
-    if (!several()) return std::nullopt;  // then the firmware finds it
-    const std::unique_lock lock(search_mutex_, std::try_to_lock);
-    if (!lock) return std::nullopt;  // somebody searches: the next time around
-    if (now_ns() - searched_ns_ >= kBetweenNs) {
-        const auto old = std::exchange(cycles_, search());
-        for (auto& [stream, cycle] : cycles_) {
-            const auto before = old.find(stream);
-            cycle.twice = before != old.end() && before->second.text == cycle.text;
-        }
-        searched_ns_ = now_ns();
-    }
-    const auto found = cycles_.find(&waiting);
-    if (found == cycles_.end() || !found->second.twice) return std::nullopt;
-    // It was a moment ago.
-    for (const auto& [weak, at] : found->second.stands) {
-        const auto stream = weak.lock();
-        if (stream == nullptr) return std::nullopt;
-        const QueueView now = stream->view();
-        if (!now.blocked || now.at != at || reached(now.wanted)) return std::nullopt;
-    }
-    return Error{orrErrorDeadlock, found->second.text};
 }
 
 }  // namespace orrery::umd

@@ -44,6 +44,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::make_slot(Block* block)
     slot->cpu = static_cast<orr_semaphore*>(*mapped);
     slot->va = block->va;
     slot->shared = true;
+    context_.fleet().note_shared();
     {
         const std::lock_guard lock(mutex_);
         live_.push_back(slot.get());

@@ -69,6 +69,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Context& context() const { return context_; }
     // The firmware's number, as failure words have it.
     std::uint32_t number() const { return number_; }
+    // What the driver calls its queue; nullopt: it has none any more.
+    std::optional<std::uint32_t> hardware_number() const {
+        const auto hardware = queue();
+        return hardware == nullptr ? std::nullopt : std::optional(hardware->number());
+    }
     // "stream 'x' on device 1"
     std::string label() const;
 

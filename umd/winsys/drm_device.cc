@@ -393,6 +393,31 @@ class DrmDevice final : public Device {
         }
     }
 
+    Result<WaitCycle> cycle(std::uint32_t queue, std::uint64_t semaphore, std::uint64_t value) override {
+        WaitCycle cycle;
+        if (info().driver_version < ORR_MAKE_VERSION(1, 6, 0)) return cycle;
+        cycle.edges.resize(16);
+        while (true) {
+            drm_orr_query_cycle query{};
+            query.edges = reinterpret_cast<std::uintptr_t>(cycle.edges.data());
+            query.count = static_cast<std::uint32_t>(cycle.edges.size());
+            query.queue = queue;
+            if (queue == 0) {
+                query.vm = file_->vm;
+                query.semaphore = semaphore;
+                query.value = value;
+            }
+            if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_CYCLE, &query)) {
+                return fail_errno(number, file_->what("query of cycles of waits"));
+            }
+            const bool whole = query.count <= cycle.edges.size();
+            cycle.edges.resize(query.count);
+            cycle.lead = query.lead;
+            cycle.stamp = query.stamp;
+            if (whole) return cycle;
+        }
+    }
+
     Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
                                                   const QueueOptions& options) override {
         drm_orr_queue_create create{};

@@ -20,6 +20,11 @@
 
 namespace orrery::umd {
 
+Result<WaitCycle> Device::cycle(std::uint32_t /*queue*/, std::uint64_t /*semaphore*/,
+                                std::uint64_t /*value*/) {
+    return WaitCycle{};
+}
+
 Result<drm_orr_query_way> Device::way(std::uint64_t peer_uid) {
     drm_orr_query_way way{};
     way.peer_uid = peer_uid;

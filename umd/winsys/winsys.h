@@ -75,6 +75,13 @@ struct Quota {
     std::uint32_t period_us = 0;
 };
 
+// A cycle of waits over cards and processes.
+struct WaitCycle {
+    std::vector<drm_orr_cycle_edge> edges;  // from who asked on; none: there is no cycle
+    std::uint32_t lead = 0;                 // of them those before the cycle
+    std::uint64_t stamp = 0;                // the same while the same queues wait with the same packets
+};
+
 // A hardware queue. Whoever waits for it may hold it longer than whoever ends it: destroy() ends it for both,
 // and the destructor does so if nobody has.
 class HwQueue {
@@ -140,6 +147,9 @@ class Device {
                                                           const QueueOptions& options) = 0;
     // The cycle of waits in which a queue of this process stands; empty: in none.
     virtual Result<std::vector<drm_orr_wait_edge>> deadlock() = 0;
+    // The cycle that a queue of this device cannot leave (HwQueue::number()), or, with queue 0, who waits for
+    // `semaphore` to reach `value`. Here: none, as with drivers before 1.6.
+    virtual Result<WaitCycle> cycle(std::uint32_t queue, std::uint64_t semaphore, std::uint64_t value);
 };
 
 class Winsys {

@@ -38,6 +38,7 @@ class Peer {
     Said hear() const { return vm::hear(socket_); }
     void kill();
     int socket() const { return socket_; }
+    pid_t process() const { return process_; }
 
   private:
     pid_t process_ = -1;
@@ -56,6 +57,13 @@ enum GroupDo : std::uint64_t {
     kGroupAbort,
     kGroupCause,  // tells code, rank + 1 and device + 1
     kGroupLeave,
+};
+// What the other half of a cycle of waits is told to do.
+enum CycleDo : std::uint64_t {
+    kCycleHelp = 1,  // another stream waits for what nobody signals, and would then signal theirs
+    kCycleClose,     // the stream that waits would signal theirs
+    kCycleFree,      // what that other stream waits for is signalled
+    kCycleSync,
 };
 constexpr const char* kTokenVariable = "ORR_TEST_TOKEN";
 // With the token of the environment and the current device.

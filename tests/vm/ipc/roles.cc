@@ -117,6 +117,45 @@ int record_event() {
     return 0;
 }
 
+// Waits for a semaphore of its own, which it exports, and does as it is told (CycleDo) with that of the
+// other.
+int be_in_cycle() {
+    const Said said = hear(kPeerSocket);
+    orrSemaphore_t theirs = nullptr, ours = nullptr, never = nullptr;
+    orrStream_t stream = nullptr, helper = nullptr;
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+    attributes.name = "theirs";
+    int fd = -1;
+    TRY(orrDeviceEnablePeerAccess(0, 0));
+    TRY(orrIpcImportSemaphore(&theirs, said.fds.at(0), 0));
+    TRY(orrStreamCreateWithAttributes(&stream, &attributes));
+    TRY(orrStreamCreate(&helper, 0));
+    TRY(orrSemaphoreCreate(&never, 0));
+    TRY(orrSemaphoreCreate(&ours, orrSemaphoreInterprocess));
+    TRY(orrStreamWaitSemaphore(stream, ours, 1, nullptr));
+    TRY(orrIpcExportSemaphore(&fd, ours, 0));
+    say(kPeerSocket, 0, {fd});
+    while (true) {
+        orrError_t result = orrSuccess;
+        switch (hear(kPeerSocket).number) {
+            case kCycleHelp:
+                TRY(orrStreamWaitSemaphore(helper, never, 1, nullptr));
+                result = orrStreamSignalSemaphore(helper, theirs, 1);
+                break;
+            case kCycleClose:
+                result = orrStreamSignalSemaphore(stream, theirs, 1);
+                break;
+            case kCycleFree:
+                TRY(orrSemaphoreSignal(never, 1));
+                result = orrStreamSynchronize(helper);
+                break;
+            default:
+                result = orrStreamSynchronize(stream);
+        }
+        say(kPeerSocket, result);
+    }
+}
+
 }  // namespace
 
 int run_role(const std::string& role, int device) {
@@ -127,6 +166,7 @@ int run_role(const std::string& role, int device) {
     if (role == "copy") return copy_and_signal(device);
     if (role == "event") return wait_for_event();
     if (role == "record") return record_event();
+    if (role == "cycle") return be_in_cycle();
     if (role == "member") return be_member();
     std::fprintf(stderr, "no role '%s'\n", role.c_str());
     return 2;

@@ -95,12 +95,22 @@ TEST_F(Conformance, PointersThatLeadNowhere) {
         DRM_IOCTL_ORR_QUEUE_FENCE,  DRM_IOCTL_ORR_QUERY_COUNTERS,   DRM_IOCTL_ORR_QUERY_LINK,
         DRM_IOCTL_ORR_QUEUE_SET,    DRM_IOCTL_ORR_QUEUE_STATS,      DRM_IOCTL_ORR_QUERY_DEADLOCK,
         DRM_IOCTL_ORR_QUEUE_ABORT,  DRM_IOCTL_ORR_SIGNALLER_ATTACH, DRM_IOCTL_ORR_SIGNALLER_DETACH,
-        DRM_IOCTL_ORR_QUERY_WAY,
+        DRM_IOCTL_ORR_QUERY_WAY,    DRM_IOCTL_ORR_QUERY_CYCLE,
     };
     for (const unsigned long request : requests) {
         EXPECT_EQ(call(fd(), request, nullptr), EFAULT);
         EXPECT_EQ(call(fd(), request, reinterpret_cast<void*>(0xffff888000000000)), EFAULT);
     }
+    drm_orr_query_cycle cycle{};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_CYCLE, &cycle), EINVAL) << "neither queue nor semaphore";
+    cycle.semaphore = 0x10008;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_CYCLE, &cycle), EINVAL) << "not aligned";
+    cycle.semaphore = 0x10000;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_CYCLE, &cycle), ENOENT) << "no address space";
+    cycle.queue = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_CYCLE, &cycle), EINVAL) << "both";
+    cycle.semaphore = 0;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_CYCLE, &cycle), ENOENT) << "no such queue";
     drm_orr_query_counters counters{};
     counters.count = 4;
     counters.values = 8;

@@ -44,6 +44,7 @@ extern "C" {
 #define DRM_ORR_SIGNALLER_ATTACH 0x10
 #define DRM_ORR_SIGNALLER_DETACH 0x11
 #define DRM_ORR_QUERY_WAY 0x12
+#define DRM_ORR_QUERY_CYCLE 0x13
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -319,6 +320,40 @@ struct drm_orr_query_deadlock {
 	__u32 report; /* out: its number, counts up */
 };
 
+/*
+ * A wait of drm_orr_query_cycle. What belongs to another user is 0. The next edge's queue holds the signal.
+ */
+struct drm_orr_cycle_edge {
+	__u64 device_uid; /* card of the queue that waits */
+	__u64 semaphore; /* VA in that queue's VM; 0: another process's */
+	__u64 signal; /* VA in the signaller's VM, as its packet has it; 0: another process's */
+	__u64 wanted;
+	__u64 index; /* of the waiting packet */
+	__u32 queue; /* the firmware's number, see queue_create */
+	__u32 known; /* 1: queue, card, name, wanted and index are told; 0: another user's, or no queue */
+	__u32 pid; /* of the process that opened the file; 0: not of the caller's namespace */
+	__u32 pad; /* 0 */
+	__u8 name[24];
+};
+
+/*
+ * The cycle of waits over cards and processes that a queue cannot leave, or somebody who waits for a
+ * semaphore without a queue. The rings of all queues are read now: each wait on the way can be ended only by
+ * what stands in the packets of others who wait likewise. That is no error yet: a process can still signal.
+ * What has been signalled may be under way: believe it when it is told twice with one stamp. Since 1.6.
+ * -ENOENT: no such queue or VM; -EFAULT: no semaphore is mapped there.
+ */
+struct drm_orr_query_cycle {
+	__u64 edges; /* in: user pointer to struct drm_orr_cycle_edge[count] */
+	__u64 semaphore; /* in: VA, 16-byte aligned; 0 with a queue */
+	__u64 value; /* in: that is waited for; 0 with a queue */
+	__u64 stamp; /* out: the same while the same queues wait with the same packets; 0: no cycle */
+	__u32 queue; /* in: of this file, or 0 */
+	__u32 vm; /* in: of this file, with a semaphore; else 0 */
+	__u32 count; /* in: room; out: edges from the caller on, 0: there is no cycle */
+	__u32 lead; /* out: of them those before the cycle */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -345,6 +380,8 @@ struct drm_orr_query_deadlock {
 	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_SIGNALLER_DETACH, struct drm_orr_signaller)
 #define DRM_IOCTL_ORR_QUERY_LINK DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_LINK, struct drm_orr_query_link)
 #define DRM_IOCTL_ORR_QUERY_WAY DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_WAY, struct drm_orr_query_way)
+#define DRM_IOCTL_ORR_QUERY_CYCLE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_CYCLE, struct drm_orr_query_cycle)
 
 #if defined(__cplusplus)
 }

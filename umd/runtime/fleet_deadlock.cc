@@ -1,0 +1,200 @@
+// Cycles of waits that no card's firmware can see: over cards, which this process reads out of the rings of
+// its streams, and over processes, for which it asks the driver.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "umd/runtime/clock.h"
+#include "umd/runtime/context.h"
+#include "umd/runtime/deadlock_search.h"
+#include "umd/runtime/fleet.h"
+#include "umd/runtime/stream.h"
+
+namespace orrery::umd {
+namespace {
+
+constexpr std::int64_t kBetweenNs = 20'000'000;
+
+constexpr const char* kWayOut =
+    " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from another "
+    "stream, or abort a stream";
+
+}  // namespace
+
+Fleet::HostWait::HostWait(Fleet& fleet, const SemaphoreSlot& slot, std::uint64_t value)
+    : fleet_(fleet), slot_(slot), value_(value) {
+    const std::lock_guard lock(fleet_.mutex_);
+    fleet_.host_waits_[this] = {slot.va, value};
+}
+
+Fleet::HostWait::~HostWait() {
+    {
+        const std::lock_guard lock(fleet_.ask_mutex_);
+        fleet_.stamps_.erase(this);
+    }
+    const std::lock_guard lock(fleet_.mutex_);
+    fleet_.host_waits_.erase(this);
+}
+
+std::optional<Error> Fleet::HostWait::deadlock() {
+    if (auto found = fleet_.own_deadlock(this)) return found;
+    return fleet_.driver_deadlock(this, *slot_.context, 0, {slot_.va, value_});
+}
+
+bool Fleet::is_shared(std::uint64_t va) const {
+    return any_shared() && std::ranges::any_of(contexts(), [&](Context* context) {
+               return context->shared_semaphores().value_of(va).has_value();
+           });
+}
+
+std::string Fleet::describe_semaphore(std::uint64_t va) const {
+    const Context* context = owner(va);
+    return context != nullptr ? context->describe_semaphore(va) : fmt::format("the semaphore at {:#x}", va);
+}
+
+Fleet::Cycles Fleet::search() const {
+    const auto all = streams();
+    std::vector<QueueView> views;
+    views.reserve(all.size());
+    for (const auto& stream : all) {
+        views.push_back(stream->view());
+        // Of what other processes signal too this one's rings do not tell: the driver is asked.
+        const SemaphorePoint& wanted = views.back().wanted;
+        if (views.back().blocked && (reached(wanted) || is_shared(wanted.va))) views.back().blocked = false;
+    }
+    // What stands still from its first to its second look stood still at one moment for all.
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!views[i].blocked) continue;
+        const QueueView again = all[i]->view();
+        views[i].blocked = again.blocked && again.at == views[i].at && !reached(views[i].wanted);
+    }
+    // Threads that wait for semaphores; nobody waits for them.
+    std::vector<const void*> who(all.size());
+    std::ranges::transform(all, who.begin(), [](const auto& stream) { return stream.get(); });
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [wait, wanted] : host_waits_) {
+            who.push_back(wait);
+            views.push_back({.at = 0, .blocked = true, .wanted = wanted, .later = {}, .on_way = {}});
+        }
+    }
+    for (std::size_t i = all.size(); i < views.size(); ++i)
+        views[i].blocked = !reached(views[i].wanted) && !is_shared(views[i].wanted.va);
+
+    Cycles found;
+    const auto stuck = find_stuck(views);
+    for (std::size_t from = 0; from < views.size(); ++from) {
+        if (!stuck[from]) continue;
+        const auto cycle = find_cycle(views, stuck, from);
+        Cycle& told = found[who[from]];
+        told.text = fmt::format("deadlock of {} stream{}{}:", cycle.size(), cycle.size() == 1 ? "" : "s",
+                                several() ? " over cards" : "");
+        for (std::size_t i = 0; i < cycle.size(); ++i) {
+            const Stream& one = *all[cycle[i]];
+            const SemaphorePoint& wanted = views[cycle[i]].wanted;
+            told.text += fmt::format(" {} waits for {} to reach {}, which {} would signal later;",
+                                     one.label(), one.context().describe_semaphore(wanted.va), wanted.value,
+                                     all[cycle[(i + 1) % cycle.size()]]->label());
+            told.stands.emplace_back(all[cycle[i]], views[cycle[i]].at);
+        }
+        if (from < all.size()) {
+            told.stands.emplace_back(all[from], views[from].at);
+        } else {
+            const SemaphorePoint& wanted = views[from].wanted;
+            told.text += fmt::format(" this thread waits for {} to reach {}, which only they would signal;",
+                                     describe_semaphore(wanted.va), wanted.value);
+        }
+        told.text += kWayOut;
+    }
+    return found;
+}
+
+std::optional<Error> Fleet::own_deadlock(const void* who) {
+    const std::unique_lock lock(search_mutex_, std::try_to_lock);
+    if (!lock) return std::nullopt;  // somebody searches: the next time around
+    if (now_ns() - searched_ns_ >= kBetweenNs) {
+        const auto old = std::exchange(cycles_, search());
+        for (auto& [waiting, cycle] : cycles_) {
+            const auto before = old.find(waiting);
+            cycle.twice = before != old.end() && before->second.text == cycle.text;
+        }
+        searched_ns_ = now_ns();
+    }
+    const auto found = cycles_.find(who);
+    if (found == cycles_.end() || !found->second.twice) return std::nullopt;
+    // It was a moment ago.
+    for (const auto& [weak, at] : found->second.stands) {
+        const auto stream = weak.lock();
+        if (stream == nullptr) return std::nullopt;
+        const QueueView now = stream->view();
+        if (!now.blocked || now.at != at || reached(now.wanted)) return std::nullopt;
+    }
+    return Error{orrErrorDeadlock, found->second.text};
+}
+
+std::string Fleet::describe_cycle(const WaitCycle& cycle, const SemaphorePoint& wanted) const {
+    const auto all = streams();
+    const auto stream_of = [&](const drm_orr_cycle_edge& edge) -> std::string {
+        if (edge.known == 0) return "a stream of another user";
+        const auto found = std::ranges::find_if(all, [&](const auto& stream) {
+            return stream->context().uid() == edge.device_uid && stream->number() == edge.queue;
+        });
+        if (edge.semaphore != 0 && found != all.end()) return (*found)->label();
+        const char* name = reinterpret_cast<const char*>(edge.name);
+        std::string text = fmt::format("stream '{}' of process {}",
+                                       std::string(name, ::strnlen(name, sizeof(edge.name))), edge.pid);
+        for (const Context* context : contexts()) {
+            if (context->uid() == edge.device_uid)
+                return text + fmt::format(" on device {}", context->device());
+        }
+        return text + fmt::format(" on card {:#x}", edge.device_uid);
+    };
+    const std::size_t count = cycle.edges.size() - cycle.lead;
+    std::string text =
+        fmt::format("deadlock of {} stream{} of several processes:", count, count == 1 ? "" : "s");
+    for (std::size_t i = cycle.lead; i < cycle.edges.size(); ++i) {
+        const drm_orr_cycle_edge& edge = cycle.edges[i];
+        const drm_orr_cycle_edge& next = cycle.edges[i + 1 < cycle.edges.size() ? i + 1 : cycle.lead];
+        // The address of this process, whichever of the two is its own.
+        const std::uint64_t va = edge.semaphore != 0 ? edge.semaphore : edge.signal;
+        text += fmt::format(" {} waits for {}{}, which {} would signal later;", stream_of(edge),
+                            va != 0 ? describe_semaphore(va) : "a semaphore",
+                            edge.known != 0 ? fmt::format(" to reach {}", edge.wanted) : "", stream_of(next));
+    }
+    if (wanted.va != 0) {
+        text += fmt::format(" this thread waits for {} to reach {}, which only they would signal;",
+                            describe_semaphore(wanted.va), wanted.value);
+    }
+    return text + kWayOut;
+}
+
+std::optional<Error> Fleet::driver_deadlock(const void* who, Context& context, std::uint32_t queue,
+                                            const SemaphorePoint& wanted) {
+    if (!any_shared()) return std::nullopt;
+    const std::unique_lock lock(ask_mutex_, std::try_to_lock);
+    if (!lock || now_ns() - asked_ns_ < kBetweenNs) return std::nullopt;
+    const auto cycle = context.winsys().cycle(queue, wanted.va, wanted.value);
+    asked_ns_ = now_ns();
+    if (!cycle || cycle->edges.empty() || cycle->lead >= cycle->edges.size()) {
+        stamps_.erase(who);
+        return std::nullopt;
+    }
+    const bool twice = std::exchange(stamps_[who], cycle->stamp) == cycle->stamp;
+    if (!twice) return std::nullopt;
+    return Error{orrErrorDeadlock, describe_cycle(*cycle, wanted)};
+}
+
+std::optional<Error> Fleet::deadlock(const Stream& waiting) {
+    // On one card the firmware finds it.
+    if (several()) {
+        if (auto found = own_deadlock(&waiting)) return found;
+    }
+    if (!any_shared()) return std::nullopt;
+    const auto queue = waiting.hardware_number();
+    return queue ? driver_deadlock(&waiting, waiting.context(), *queue, {}) : std::nullopt;
+}
+
+}  // namespace orrery::umd
